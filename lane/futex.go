@@ -1,0 +1,44 @@
+package lane
+
+import (
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Operations of futex(2). Not the private ones: the word is shared.
+const (
+	futexOpWait = 0
+	futexOpWake = 1
+)
+
+func futexWait(word *uint32, value uint32, limit time.Duration) error {
+	t := unix.NsecToTimespec(limit.Nanoseconds())
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWait, uintptr(value), uintptr(unsafe.Pointer(&t)), 0, 0)
+	runtime.KeepAlive(&t)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func futexWake(word *uint32, n int) {
+	unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, uintptr(n))
+}
+
+// Scheduling classes of sched(7).
+const (
+	schedOther = 0
+	schedFIFO  = 1
+)
+
+// schedule sets the class of the calling thread.
+func schedule(class, priority int32) error {
+	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, 0, uintptr(class), uintptr(unsafe.Pointer(&priority)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

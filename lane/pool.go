@@ -1,0 +1,288 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Priority is how the lanes are scheduled.
+type Priority uint32
+
+// The priorities, as the lanes report them.
+const (
+	Ordinary Priority = 0
+	Nice     Priority = 1 // nice -20
+	FIFO     Priority = 2 // SCHED_FIFO 1; what they start is not
+)
+
+func (p Priority) String() string {
+	switch p {
+	case FIFO:
+		return "SCHED_FIFO"
+	case Nice:
+		return "nice -20"
+	}
+	return "ordinary"
+}
+
+// Options of a pool.
+type Options struct {
+	Lanes int
+	// Mounts is a mount namespace for the lanes and all they start; nil for
+	// tare's own.
+	Mounts *os.File
+}
+
+// Pool is a set of lanes. It is used by one goroutine at a time.
+type Pool struct {
+	mem      *shared
+	abort    int // eventfd; readable while the lanes are to give up
+	procs    []*os.Process
+	owner    sync.WaitGroup
+	release  chan struct{} // closed to let the owning thread go
+	armed    []int
+	ownStart uint64
+}
+
+// NewPool starts the lanes. They end with Close, and with tare's own process
+// however that ends.
+func NewPool(o Options) (*Pool, error) {
+	mem, err := newShared(o.Lanes, environment())
+	if err != nil {
+		return nil, err
+	}
+	abort, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		mem.close()
+		return nil, fmt.Errorf("lanes: eventfd: %w", err)
+	}
+	p := &Pool{mem: mem, abort: abort, release: make(chan struct{})}
+	failed := make(chan error, 1)
+	p.owner.Add(1)
+	go p.own(o, failed)
+	if err := <-failed; err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// own starts the lanes on a thread that lives as long as they do: the signal
+// that ends a lane with its parent is tied to the thread that made it.
+func (p *Pool) own(o Options, failed chan<- error) {
+	runtime.LockOSThread()
+	defer p.owner.Done()
+	failed <- p.start(o)
+	<-p.release
+	// The thread ends with this goroutine, since it stays locked; the lanes
+	// were reaped by Close before.
+}
+
+func (p *Pool) start(o Options) error {
+	program, err := programFile()
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	// Kept out of the runtime's poller and out of this process's children.
+	inherit := []*os.File{os.NewFile(uintptr(dup(p.mem.fd)), "lanes"), os.NewFile(uintptr(dup(p.abort)), "abort")}
+	defer inherit[0].Close()
+	defer inherit[1].Close()
+	if o.Mounts != nil {
+		inherit = append(inherit, o.Mounts)
+	}
+	for i := range o.Lanes {
+		cmd := exec.Cmd{
+			Path:       fmt.Sprintf("/proc/self/fd/%d", program.Fd()),
+			Args:       []string{"tare-lane", strconv.Itoa(i), strconv.Itoa(o.Lanes)},
+			Env:        []string{},
+			ExtraFiles: inherit,
+			// A session of their own keeps the terminal's Ctrl-C from them.
+			SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		}
+		if err := cmd.Start(); err != nil {
+			return fmt.Errorf("lanes: start lane %d of %d: %w", i+1, o.Lanes, err)
+		}
+		p.procs = append(p.procs, cmd.Process)
+	}
+	return nil
+}
+
+// dup copies a descriptor without letting it leak into children.
+func dup(fd int) int {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// Close ends the lanes. What they had started is not theirs any more.
+func (p *Pool) Close() {
+	for _, proc := range p.procs {
+		proc.Kill()
+	}
+	for _, proc := range p.procs {
+		proc.Wait()
+	}
+	p.procs = nil
+	close(p.release)
+	p.owner.Wait()
+	p.mem.close()
+	unix.Close(p.abort)
+}
+
+// Lanes is the number of lanes in the pool.
+func (p *Pool) Lanes() int { return len(p.procs) }
+
+// Priority tells how the lanes are scheduled. It is known once one of them has
+// been armed.
+func (p *Pool) Priority() Priority {
+	return Priority(atomic.LoadUint32(&p.mem.header().Priority))
+}
+
+// OwnCPU is the CPU time the lanes have used since they began, for forking,
+// watching and stamping; not that of what they ran.
+func (p *Pool) OwnCPU() time.Duration {
+	var sum uint64
+	for i := range p.procs {
+		sum += p.mem.slot(i).Own
+	}
+	return time.Duration(sum)
+}
+
+// Batch is a set of orders whose lanes wait at the gate.
+type Batch struct {
+	pool  *Pool
+	lanes []int
+}
+
+// Arm hands out orders, one for each of the given lanes, and returns when all
+// of those lanes are waiting at the gate.
+func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
+	if len(lanes) != len(orders) {
+		return nil, fmt.Errorf("lanes: %d orders for %d lanes", len(orders), len(lanes))
+	}
+	for i, n := range lanes {
+		if n < 0 || n >= len(p.procs) {
+			return nil, fmt.Errorf("lanes: there is no lane %d among %d", n, len(p.procs))
+		}
+		if err := p.mem.slot(n).put(orders[i]); err != nil {
+			return nil, fmt.Errorf("lane %d: %s: %w", n, orders[i], err)
+		}
+	}
+	h := p.mem.header()
+	h.Parked, h.Done = 0, 0
+	h.WantDone = uint32(len(lanes))
+	atomic.StoreUint32(&h.WantParked, uint32(len(lanes)))
+	for _, n := range lanes {
+		s := p.mem.slot(n)
+		atomic.StoreUint32(&s.Word, wordArmed)
+		futexWake(&s.Word, 1)
+	}
+	if err := p.await(&h.Parked, uint32(len(lanes))); err != nil {
+		return nil, err
+	}
+	return &Batch{pool: p, lanes: lanes}, nil
+}
+
+// Release opens the gate and waits for the last lane. When ctx ends, commands
+// under way are killed with their process groups. It returns the time of the
+// release and one result for each lane, in the order of Arm.
+func (b *Batch) Release(ctx context.Context) (released int64, results []Result, err error) {
+	p := b.pool
+	stop := context.AfterFunc(ctx, p.giveUp)
+	h := p.mem.header()
+	released = p.open(h)
+	err = p.await(&h.Done, uint32(len(b.lanes)))
+	if !stop() {
+		p.carryOn()
+	}
+	if err != nil {
+		return released, nil, err
+	}
+	results = make([]Result, len(b.lanes))
+	for i, n := range b.lanes {
+		results[i] = p.mem.slot(n).result()
+	}
+	return released, results, nil
+}
+
+// open lets the lanes go. The releasing thread outranks the lanes for that
+// moment, where it may: otherwise the first lane to wake would keep the rest
+// from being woken.
+func (p *Pool) open(h *header) (released int64) {
+	raised := false
+	if h.WantDone > 1 && p.Priority() == FIFO {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		raised = schedule(schedFIFO, 2) == nil
+	}
+	atomic.StoreUint32(&h.Gate, h.Gate+1)
+	released = Now()
+	futexWake(&h.Gate, len(p.procs))
+	if raised {
+		schedule(schedOther, 0)
+	}
+	return released
+}
+
+// Do arms and releases one order on one lane, for what is not measured.
+func (p *Pool) Do(ctx context.Context, lane int, o Order) (Result, error) {
+	b, err := p.Arm([]int{lane}, []Order{o})
+	if err != nil {
+		return Result{}, err
+	}
+	_, r, err := b.Release(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	return r[0], nil
+}
+
+func (p *Pool) giveUp() {
+	unix.Write(p.abort, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+func (p *Pool) carryOn() {
+	var b [8]byte
+	unix.Read(p.abort, b[:])
+}
+
+var errLost = errors.New("a lane's process has died: was it killed?")
+
+// await sleeps until a counter reaches its goal. It looks now and then whether
+// all lanes are alive, since a dead one would never arrive.
+func (p *Pool) await(counter *uint32, goal uint32) error {
+	for {
+		v := atomic.LoadUint32(counter)
+		if v >= goal {
+			return nil
+		}
+		if err := futexWait(counter, v, time.Second); err == unix.ETIMEDOUT && !p.alive() {
+			return errLost
+		}
+	}
+}
+
+func (p *Pool) alive() bool {
+	for _, proc := range p.procs {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, proc.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != nil || info.Signo != 0 {
+			return false
+		}
+	}
+	return true
+}

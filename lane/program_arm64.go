@@ -1,0 +1,6 @@
+package lane
+
+import _ "embed"
+
+//go:embed lane-arm64.elf
+var program []byte

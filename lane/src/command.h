@@ -1,0 +1,339 @@
+/*
+ * Commands: start one, watch it, the probe's line and another process's exit
+ * at the same time, and stamp each as it happens.
+ */
+#ifndef TARE_COMMAND_H
+#define TARE_COMMAND_H
+
+#include "shared.h"
+
+enum {
+	F_SETFD = 2, F_SETFL = 4, FD_CLOEXEC = 1,
+	O_RDONLY = 0, O_WRONLY = 1, O_NONBLOCK = 04000, O_CLOEXEC = 02000000,
+	PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1,
+	FUTEX_WAIT = 0, FUTEX_WAKE = 1,
+	PR_SET_CHILD_SUBREAPER = 36,
+	SCHED_FIFO = 1, SCHED_RESET_ON_FORK = 0x40000000,
+	CLOCK_PROCESS_CPUTIME_ID = 2,
+	CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_PIDFD = 0x1000, CLONE_NEWNS = 0x20000,
+	WNOHANG = 1,
+	POLLIN = 1, POLLHUP = 16,
+	MAX_ARGS = 256, MAX_ENV = 2048,
+	O_DIRECTORY =
+#if defined(__x86_64__)
+		0200000,
+#else
+		040000,
+#endif
+};
+
+struct pollfd {
+	i32 fd;
+	short events;
+	short revents;
+};
+
+struct rusage {
+	struct { i64 sec, usec; } user, sys;
+	i64 maxrss; /* KiB */
+	i64 rest[13];
+};
+
+/* What a lane owns besides its slot. */
+struct lane {
+	int null_fd;
+	int out_r, out_w; /* standard output of commands and of the workload */
+	int err_r, err_w; /* standard error of commands */
+	int watch_fd;	  /* pidfd of the process whose exit ends the operation */
+	int call_fd;	  /* pidfd of the command */
+	int gate_w;	  /* floor: a byte here lets the container exec */
+	int sync_r;	  /* floor: "created", then end of file at exec */
+	i32 call_pid;
+	char *argv[MAX_ARGS + 1];
+	char *envp[MAX_ENV + 1];
+};
+
+__attribute__((noreturn)) static inline void die(int code)
+{
+	for (;;)
+		sys1(SYS_exit_group, code);
+}
+
+static inline void futex_wait(u32 *word, u32 value)
+{
+	sys4(SYS_futex, word, FUTEX_WAIT, value, 0);
+}
+
+static inline void futex_wake(u32 *word, u32 n)
+{
+	sys3(SYS_futex, word, FUTEX_WAKE, n);
+}
+
+static inline void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		sys1(SYS_close, *fd);
+	*fd = -1;
+}
+
+static inline u64 cpu_used(void)
+{
+	struct timespec t;
+	sys2(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (u64)t.sec * 1000000000u + (u64)t.nsec;
+}
+
+/* The first failure is the one that is told. */
+static inline void fail(struct slot *s, u32 stage, long result)
+{
+	if (s->stage != STAGE_NONE)
+		return;
+	s->stage = stage;
+	s->err = (i32)-result;
+}
+
+/* Splits a run of n strings into a NULL-terminated vector. */
+static void split(char *strings, u64 size, char **vector, u64 max)
+{
+	u64 n = 0, at = 0;
+	while (n < max && at < size && strings[at]) {
+		vector[n++] = strings + at;
+		while (at < size && strings[at])
+			at++;
+		at++;
+	}
+	vector[n] = 0;
+}
+
+static void split_args(struct lane *l, struct slot *s)
+{
+	u64 n = 0, at = 0;
+	while (n < s->argc && n < MAX_ARGS && at < ARGS_SIZE) {
+		l->argv[n++] = s->args + at;
+		while (at < ARGS_SIZE - 1 && s->args[at])
+			at++;
+		at++;
+	}
+	l->argv[n] = 0;
+}
+
+static int open_lane(struct lane *l, char *environment)
+{
+	int p[2];
+	l->watch_fd = l->call_fd = l->gate_w = l->sync_r = -1;
+	l->null_fd = (int)sys4(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
+	if (l->null_fd < 0 || sys2(SYS_pipe2, p, O_CLOEXEC) < 0)
+		return -1;
+	l->out_r = p[0];
+	l->out_w = p[1];
+	if (sys2(SYS_pipe2, p, O_CLOEXEC) < 0)
+		return -1;
+	l->err_r = p[0];
+	l->err_w = p[1];
+	/* Only the reading ends: those who write must not see EAGAIN. */
+	sys3(SYS_fcntl, l->out_r, F_SETFL, O_NONBLOCK);
+	sys3(SYS_fcntl, l->err_r, F_SETFL, O_NONBLOCK);
+	split(environment, ENV_SIZE, l->envp, MAX_ENV);
+	return 0;
+}
+
+/* Reads what a pipe holds into a bounded buffer; the rest is counted. */
+static void collect(int fd, char *buffer, u32 *len, u32 size, u32 *dropped)
+{
+	char spill[4096];
+	/* Bounded: a command that never stops writing must not hold the lane. */
+	for (int i = 0; i < 64; i++) {
+		u32 room = size - *len;
+		long n = room ? sys3(SYS_read, fd, buffer + *len, room)
+			      : sys3(SYS_read, fd, spill, sizeof spill);
+		if (n <= 0)
+			return;
+		if (room)
+			*len += (u32)n;
+		else
+			*dropped += (u32)n;
+	}
+}
+
+static void drain(struct lane *l, struct slot *s)
+{
+	collect(l->out_r, s->out, &s->out_len, OUT_SIZE, &s->dropped);
+	collect(l->err_r, s->errout, &s->err_len, ERR_SIZE, &s->dropped);
+}
+
+/* True when the output holds a whole line "tare-probe/1 TOKEN …". */
+static int probe_reported(const struct slot *s)
+{
+	static const char prefix[] = "tare-probe/1 ";
+	u32 want = (u32)strlen_(s->token);
+	for (u32 line = 0; line < s->out_len;) {
+		u32 end = line;
+		while (end < s->out_len && s->out[end] != '\n')
+			end++;
+		if (end == s->out_len)
+			return 0;
+		u32 i = line, j = 0;
+		while (prefix[j] && i < end && s->out[i] == prefix[j])
+			i++, j++;
+		if (!prefix[j] && want > 0) {
+			u32 k = 0;
+			while (k < want && i < end && s->out[i] == s->token[k])
+				i++, k++;
+			if (k == want && i < end && s->out[i] == ' ')
+				return 1;
+		}
+		line = end + 1;
+	}
+	return 0;
+}
+
+static void reap_call(struct lane *l, struct slot *s)
+{
+	struct rusage ru;
+	memset(&ru, 0, sizeof ru);
+	if (sys4(SYS_wait4, l->call_pid, &s->status, 0, &ru) == l->call_pid) {
+		s->user = (u64)ru.user.sec * 1000000000u + (u64)ru.user.usec * 1000u;
+		s->sys = (u64)ru.sys.sec * 1000000000u + (u64)ru.sys.usec * 1000u;
+		s->maxrss = (u64)ru.maxrss * 1024u;
+	}
+	close_fd(&l->call_fd);
+	l->call_pid = 0;
+}
+
+static void reap_watched(struct lane *l, struct slot *s)
+{
+	i32 status = 0;
+	if (sys4(SYS_wait4, s->watch, &status, WNOHANG, 0) == s->watch) {
+		s->workload_status = status;
+		s->workload_known = 1;
+	}
+	close_fd(&l->watch_fd);
+}
+
+static void reap_orphans(void)
+{
+	while (sys4(SYS_wait4, -1, 0, WNOHANG, 0) > 0)
+		;
+}
+
+/* Waits until every need is met, the time is up, or tare calls it off. What
+ * still runs of the command is killed then, with its process group. */
+static void await(struct lane *l, struct slot *s, u32 need)
+{
+	u64 deadline = s->start + s->timeout;
+	while (need) {
+		u64 t = now();
+		if (t >= deadline) {
+			fail(s, STAGE_TIMEOUT, -ETIMEDOUT);
+			break;
+		}
+		struct timespec left = {(i64)((deadline - t) / 1000000000u), (i64)((deadline - t) % 1000000000u)};
+		struct pollfd p[5] = {
+			{need & NEED_CALL ? l->call_fd : -1, POLLIN, 0},
+			{need & NEED_EXIT ? l->watch_fd : -1, POLLIN, 0},
+			{l->out_r, POLLIN, 0},
+			{l->err_r, POLLIN, 0},
+			{FD_ABORT, POLLIN, 0},
+		};
+		if (sys5(SYS_ppoll, p, 5, &left, 0, 8) < 0)
+			continue;
+		t = now();
+		if (p[0].revents) {
+			s->returned = t;
+			reap_call(l, s);
+			need &= ~(u32)NEED_CALL;
+			if (s->status != 0)
+				need = 0; /* a failed command is not waited for any longer */
+		}
+		if (p[1].revents) {
+			s->exited = t;
+			reap_watched(l, s);
+			need &= ~(u32)NEED_EXIT;
+		}
+		if (p[2].revents) {
+			collect(l->out_r, s->out, &s->out_len, OUT_SIZE, &s->dropped);
+			if ((need & NEED_READY) && probe_reported(s)) {
+				s->seen = t;
+				need &= ~(u32)NEED_READY;
+			}
+		}
+		if (p[3].revents)
+			collect(l->err_r, s->errout, &s->err_len, ERR_SIZE, &s->dropped);
+		if (need && p[4].revents) {
+			fail(s, STAGE_ABORT, -EINTR);
+			break;
+		}
+	}
+	s->missing = need;
+	if (l->call_pid > 0) {
+		sys2(SYS_kill, -l->call_pid, SIGKILL);
+		sys2(SYS_kill, l->call_pid, SIGKILL);
+		reap_call(l, s);
+	}
+	drain(l, s);
+}
+
+/* Runs in the child of a vfork: shares memory with the lane, so that the error
+ * number of a failed exec needs no pipe. */
+__attribute__((noreturn, noinline)) static void become(struct lane *l, struct slot *s)
+{
+	sys2(SYS_setpgid, 0, 0);
+	sys3(SYS_dup3, l->null_fd, 0, 0);
+	sys3(SYS_dup3, l->out_w, 1, 0);
+	sys3(SYS_dup3, l->err_w, 2, 0);
+	long r = sys3(SYS_execve, l->argv[0], l->argv, l->envp);
+	fail(s, STAGE_EXEC, r);
+	die(127);
+}
+
+/* The vfork proper. It is a function of its own because the child runs on its
+ * stack frame until it execs. Returns the child's pid, which has exec'd. */
+__attribute__((noinline)) static long spawn(struct lane *l, struct slot *s)
+{
+	long pid = sys5(SYS_clone, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, 0, &l->call_fd, 0, 0);
+	if (pid == 0)
+		become(l, s);
+	return pid;
+}
+
+static void exec_command(struct lane *l, struct slot *s)
+{
+	s->start = now();
+	long pid = spawn(l, s);
+	s->spawned = now();
+	if (pid < 0) {
+		fail(s, STAGE_SPAWN, pid);
+		return;
+	}
+	l->call_pid = (i32)pid;
+	await(l, s, s->stage == STAGE_NONE ? s->need | NEED_CALL : NEED_CALL);
+}
+
+static void spawn_workload(struct lane *l, struct slot *s)
+{
+	s->start = now();
+	long pid = spawn(l, s);
+	s->spawned = s->returned = now();
+	close_fd(&l->call_fd);
+	if (pid < 0) {
+		fail(s, STAGE_SPAWN, pid);
+		return;
+	}
+	s->pid = (i32)pid;
+	if (s->stage == STAGE_NONE)
+		await(l, s, s->need);
+}
+
+static void kill_workload(struct lane *l, struct slot *s)
+{
+	s->start = now();
+	long r = sys2(SYS_kill, s->watch, SIGTERM);
+	s->returned = now();
+	if (r < 0) {
+		fail(s, STAGE_KILL, r);
+		return;
+	}
+	await(l, s, s->need);
+}
+
+#endif

@@ -1,0 +1,266 @@
+/*
+ * The floor: a container made with nothing but the kernel's own calls, split
+ * into create, start and remove as an OCI runtime splits it. No runtime that
+ * does the same can be faster.
+ *
+ * create:  make the cgroups and write their limits; clone into new mount, PID,
+ *          network, IPC and UTS namespaces; join the cgroups; pivot_root into
+ *          the root file system; wait.
+ * start:   let it exec the workload.
+ * remove:  remove the cgroups. The namespaces end with their last process.
+ *
+ * A slot's arguments are a list of tagged strings:
+ *
+ *	"d" PATH          make this cgroup
+ *	"w" PATH VALUE    write a limit
+ *	"j" PATH          join: cgroup.procs of a v1 hierarchy
+ *	"c" PATH          the v2 cgroup to be cloned into (kernel 5.7)
+ *	"r" PATH          the root file system
+ *	"x" ARG...        the workload's argv: the rest of the list
+ */
+#ifndef TARE_FLOOR_H
+#define TARE_FLOOR_H
+
+#include "command.h"
+
+enum {
+	CLONE_NEWUTS = 0x04000000, CLONE_NEWIPC = 0x08000000,
+	CLONE_NEWPID = 0x20000000, CLONE_NEWNET = 0x40000000,
+	MS_BIND = 4096, MS_REC = 16384, MS_PRIVATE = 1 << 18, MNT_DETACH = 2,
+	AT_REMOVEDIR = 0x200,
+};
+#define CLONE_INTO_CGROUP 0x200000000ul
+
+struct clone_args {
+	u64 flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size, cgroup;
+};
+
+static long write_file(const char *path, const char *value)
+{
+	long fd = sys4(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd;
+	long r = sys3(SYS_write, fd, value, strlen_(value));
+	sys1(SYS_close, fd);
+	return r;
+}
+
+static int tagged(const char *arg, char tag)
+{
+	return arg[0] == tag && arg[1] == 0;
+}
+
+/* Makes the cgroups and sets their limits; returns the descriptor of the v2
+ * cgroup, -1 where there is none, or -errno below that. */
+static long make_cgroups(struct lane *l)
+{
+	long into = -1;
+	for (char **a = l->argv; *a && a[1] && !tagged(*a, 'x'); a += tagged(*a, 'w') ? 3 : 2) {
+		long r = 0;
+		if (tagged(*a, 'd'))
+			r = sys3(SYS_mkdirat, AT_FDCWD, a[1], 0755);
+		else if (tagged(*a, 'w'))
+			r = write_file(a[1], a[2]);
+		else if (tagged(*a, 'c'))
+			r = into = sys4(SYS_openat, AT_FDCWD, a[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+		if (r < 0)
+			return r - 1;
+	}
+	return into;
+}
+
+static long join_cgroups(struct lane *l)
+{
+	for (char **a = l->argv; *a && a[1] && !tagged(*a, 'x'); a += tagged(*a, 'w') ? 3 : 2) {
+		long r = tagged(*a, 'j') ? write_file(a[1], "0") : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static char **find(struct lane *l, char tag)
+{
+	for (char **a = l->argv; *a && a[1]; a += tagged(*a, 'w') ? 3 : 2)
+		if (tagged(*a, tag))
+			return a + 1;
+	return 0;
+}
+
+static long enter_root(const char *root)
+{
+	long r = sys5(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);
+	if (r == 0)
+		r = sys5(SYS_mount, root, root, 0, MS_BIND | MS_REC, 0);
+	if (r == 0)
+		r = sys1(SYS_chdir, root);
+	if (r == 0)
+		r = sys2(SYS_pivot_root, ".", ".");
+	if (r == 0)
+		r = sys2(SYS_umount2, ".", MNT_DETACH);
+	if (r == 0)
+		r = sys1(SYS_chdir, "/");
+	return r;
+}
+
+__attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int gate, int sync)
+{
+	char **workload = find(l, 'x'), **root = find(l, 'r');
+	long r = join_cgroups(l);
+	if (r < 0) {
+		fail(s, STAGE_CGROUP, r);
+		die(126);
+	}
+	r = enter_root(root[0]);
+	if (r < 0) {
+		fail(s, STAGE_ROOT, r);
+		die(126);
+	}
+	sys3(SYS_dup3, l->null_fd, 0, 0);
+	sys3(SYS_dup3, l->out_w, 1, 0);
+	sys3(SYS_dup3, l->err_w, 2, 0);
+	char byte = 'c';
+	if (sys3(SYS_write, sync, &byte, 1) != 1)
+		die(126);
+	if (gate >= 0 && sys3(SYS_read, gate, &byte, 1) != 1)
+		die(126); /* the lane is gone */
+	char *none[] = {0};
+	r = sys3(SYS_execve, workload[0], workload, none);
+	fail(s, STAGE_EXEC, r);
+	die(127);
+}
+
+/* Waits for the next sign on the sync pipe: 1 a byte, 0 end of file. */
+static long await_sync(struct lane *l, struct slot *s)
+{
+	u64 deadline = s->start + s->timeout;
+	for (;;) {
+		u64 t = now();
+		if (t >= deadline) {
+			fail(s, STAGE_TIMEOUT, -ETIMEDOUT);
+			return -1;
+		}
+		struct timespec left = {(i64)((deadline - t) / 1000000000u), (i64)((deadline - t) % 1000000000u)};
+		struct pollfd p[2] = {{l->sync_r, POLLIN, 0}, {FD_ABORT, POLLIN, 0}};
+		if (sys5(SYS_ppoll, p, 2, &left, 0, 8) < 0)
+			continue;
+		if (p[0].revents) {
+			char byte;
+			return sys3(SYS_read, l->sync_r, &byte, 1);
+		}
+		if (p[1].revents) {
+			fail(s, STAGE_ABORT, -EINTR);
+			return -1;
+		}
+	}
+}
+
+static void floor_clone(struct lane *l, struct slot *s, int gated)
+{
+	int gate[2] = {-1, -1}, sync[2];
+	close_fd(&l->gate_w);
+	close_fd(&l->sync_r);
+	s->pid = 0;
+	s->start = now();
+	if (!find(l, 'x') || !find(l, 'r')) {
+		fail(s, STAGE_ROOT, -ENOENT);
+		return;
+	}
+	long into = make_cgroups(l);
+	if (into < -1) {
+		fail(s, STAGE_CGROUP, into + 1);
+		return;
+	}
+	if (sys2(SYS_pipe2, sync, O_CLOEXEC) < 0 || (gated && sys2(SYS_pipe2, gate, O_CLOEXEC) < 0)) {
+		fail(s, STAGE_SPAWN, -EAGAIN);
+		return;
+	}
+	struct clone_args args;
+	memset(&args, 0, sizeof args);
+	args.flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	args.exit_signal = SIGCHLD;
+	if (into >= 0) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (u64)into;
+	}
+	long pid = sys2(SYS_clone3, &args, sizeof args);
+	if (pid == 0) {
+		if (gated)
+			sys1(SYS_close, gate[1]); /* so that the lane's end is noticed */
+		inside(l, s, gate[0], sync[1]);
+	}
+	s->spawned = now();
+	sys1(SYS_close, sync[1]);
+	close_fd(&gate[0]);
+	if (into >= 0)
+		sys1(SYS_close, into);
+	l->sync_r = sync[0];
+	l->gate_w = gate[1];
+	if (pid < 0) {
+		fail(s, STAGE_SPAWN, pid);
+		return;
+	}
+	s->pid = (i32)pid;
+	if (await_sync(l, s) == 1)
+		return;
+	/* End of file before the byte: it failed on the way and said where. */
+	fail(s, STAGE_ROOT, -ESRCH);
+}
+
+/* The end of the sync pipe: exec has happened, or failed and said so. */
+static void floor_executed(struct lane *l, struct slot *s)
+{
+	await_sync(l, s);
+	s->returned = now();
+	close_fd(&l->gate_w);
+	close_fd(&l->sync_r);
+	if (s->stage == STAGE_NONE)
+		await(l, s, s->need);
+}
+
+static void floor_create(struct lane *l, struct slot *s)
+{
+	floor_clone(l, s, 1);
+	s->returned = now();
+}
+
+static void floor_start(struct lane *l, struct slot *s)
+{
+	char byte = 's';
+	s->start = now();
+	long r = sys3(SYS_write, l->gate_w, &byte, 1);
+	if (r != 1) {
+		fail(s, STAGE_GONE, r);
+		return;
+	}
+	floor_executed(l, s);
+}
+
+static void floor_run(struct lane *l, struct slot *s)
+{
+	floor_clone(l, s, 0);
+	if (s->stage == STAGE_NONE)
+		floor_executed(l, s);
+}
+
+/* A cgroup is busy for a moment after its last process was reaped. */
+static void floor_remove(struct lane *l, struct slot *s)
+{
+	s->start = now();
+	for (char **a = l->argv; *a && a[1]; a += 2) {
+		for (;;) {
+			long r = sys3(SYS_unlinkat, AT_FDCWD, a[1], AT_REMOVEDIR);
+			if (r == 0)
+				break;
+			if (r != -EBUSY || now() - s->start > s->timeout) {
+				fail(s, STAGE_REMOVE, r);
+				return;
+			}
+			struct timespec pause = {0, 20000};
+			sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, 0);
+		}
+	}
+	s->returned = now();
+}
+
+#endif

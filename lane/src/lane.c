@@ -1,0 +1,169 @@
+/*
+ * A lane is the hand on the stopwatch: a tiny static process that performs one
+ * operation at a time and stamps it. tare keeps as many of them as a batch has
+ * lanes. They are told what to do through shared memory, park at one futex,
+ * and are released by one wake, so that
+ *
+ *  - the stamps are taken by a plain fork/exec/wait loop, not by a program
+ *    with a garbage collector and a scheduler of its own;
+ *  - a hundred commands start together without a hundred forks of something
+ *    large, and each lane's own start is known;
+ *  - tare sleeps while a batch runs.
+ *
+ * Where it may, a lane runs with SCHED_FIFO and SCHED_RESET_ON_FORK: the
+ * processes it starts are ordinary ones, but the lane notices their end at
+ * once however crowded the machine is. It waits in the kernel throughout, so
+ * it takes no time from those it measures.
+ *
+ * A lane is also the subreaper of what its commands leave behind, so that the
+ * exit status of a container's first process is known and no zombie stays.
+ *
+ *	lane INDEX COUNT	(descriptors 3, 4 and perhaps 5 are inherited)
+ */
+#include "floor.h"
+
+static void await_orders(struct slot *s)
+{
+	while (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != ARMED)
+		futex_wait(&s->word, IDLE);
+}
+
+static void arrive(u32 *counter, const u32 *want)
+{
+	if (__atomic_add_fetch(counter, 1, __ATOMIC_ACQ_REL) == __atomic_load_n(want, __ATOMIC_ACQUIRE))
+		futex_wake(counter, 1);
+}
+
+static void clear_results(struct slot *s)
+{
+	s->start = s->spawned = s->returned = s->seen = s->exited = 0;
+	s->user = s->sys = s->maxrss = 0;
+	s->status = s->err = 0;
+	s->stage = STAGE_NONE;
+	s->workload_status = 0;
+	s->workload_known = 0;
+	s->missing = 0;
+	s->out_len = s->err_len = s->dropped = 0;
+}
+
+static void perform(struct lane *l, struct slot *s)
+{
+	switch (s->op) {
+	case OP_EXEC:
+		exec_command(l, s);
+		break;
+	case OP_SPAWN:
+		spawn_workload(l, s);
+		break;
+	case OP_KILL:
+		kill_workload(l, s);
+		break;
+	case OP_FLOOR_CREATE:
+		floor_create(l, s);
+		break;
+	case OP_FLOOR_START:
+		floor_start(l, s);
+		break;
+	case OP_FLOOR_RUN:
+		floor_run(l, s);
+		break;
+	case OP_FLOOR_REMOVE:
+		floor_remove(l, s);
+		break;
+	}
+}
+
+/* Everything that may be done before the release is done before it. */
+static void prepare(struct lane *l, struct slot *s)
+{
+	clear_results(s);
+	split_args(l, s);
+	drain(l, s); /* what came since the last operation belongs to none */
+	s->out_len = s->err_len = s->dropped = 0;
+	close_fd(&l->watch_fd);
+	if (s->need & NEED_EXIT) {
+		long fd = sys2(SYS_pidfd_open, s->watch, 0);
+		if (fd < 0)
+			fail(s, STAGE_GONE, fd);
+		else
+			l->watch_fd = (int)fd;
+	}
+}
+
+__attribute__((noreturn)) static void serve(struct lane *l, struct header *h, struct slot *s)
+{
+	for (;;) {
+		await_orders(s);
+		prepare(l, s);
+		u32 gate = __atomic_load_n(&h->gate, __ATOMIC_ACQUIRE);
+		arrive(&h->parked, &h->want_parked);
+		while (__atomic_load_n(&h->gate, __ATOMIC_ACQUIRE) == gate)
+			futex_wait(&h->gate, gate);
+
+		if (s->stage == STAGE_NONE)
+			perform(l, s);
+
+		reap_orphans();
+		s->own = cpu_used();
+		__atomic_store_n(&s->word, IDLE, __ATOMIC_RELEASE);
+		arrive(&h->done, &h->want_done);
+	}
+}
+
+/* Best first; what was reached is told in the header. */
+static u32 raise_priority(void)
+{
+	int one = 1;
+	if (sys3(SYS_sched_setscheduler, 0, SCHED_FIFO | SCHED_RESET_ON_FORK, &one) == 0)
+		return 2;
+	int zero = 0;
+	if (sys3(SYS_sched_setscheduler, 0, SCHED_RESET_ON_FORK, &zero) == 0 &&
+	    sys3(SYS_setpriority, 0, 0, -20) == 0)
+		return 1;
+	return 0;
+}
+
+static u64 number(const char *s)
+{
+	u64 v = 0;
+	while (*s >= '0' && *s <= '9')
+		v = v * 10 + (u64)(*s++ - '0');
+	return v;
+}
+
+__attribute__((noreturn, used)) void lane(long *stack)
+{
+	long argc = stack[0];
+	char **argv = (char **)(stack + 1);
+	if (argc != 3)
+		die(2);
+	u64 index = number(argv[1]);
+	u64 count = number(argv[2]);
+	if (index >= count || count > 4096)
+		die(2);
+
+	sys2(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1);
+	for (int fd = FD_SHARED; fd <= FD_MOUNTS; fd++)
+		sys3(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+	/* setns fails with EBADF where there is no descriptor: the namespace
+	 * that tare itself is in is the right one then. */
+	sys2(SYS_setns, FD_MOUNTS, CLONE_NEWNS);
+
+	u64 size = HEADER_SIZE + ENV_SIZE + count * SLOT_SIZE;
+	long base = sys6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED, FD_SHARED, 0);
+	if (base < 0 && base > -4096)
+		die(3);
+	struct header *h = (struct header *)base;
+	if (h->layout != LAYOUT)
+		die(4);
+	struct slot *s = (struct slot *)(base + HEADER_SIZE + ENV_SIZE + (long)index * SLOT_SIZE);
+
+	static struct lane l;
+	if (open_lane(&l, (char *)base + HEADER_SIZE) < 0)
+		die(5);
+	u32 priority = raise_priority();
+	__atomic_store_n(&h->priority, priority, __ATOMIC_RELEASE);
+	serve(&l, h, s);
+}
+
+TARE_START(lane);

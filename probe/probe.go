@@ -1,0 +1,28 @@
+// Package probe holds the workload that runtimes are weighed with: a static
+// program of about a kilobyte (src/probe.c) that reads CLOCK_MONOTONIC at its
+// first instruction, says so in one line, sleeps, and exits at once on SIGTERM.
+//
+// The program is embedded as it was built from the tree; scripts/build-probe
+// builds it again and compares.
+package probe
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Name is the probe's path inside a container's root file system.
+const Name = "/probe"
+
+// Program returns the probe's ELF file for this architecture.
+func Program() []byte { return program }
+
+// Install writes the probe into a root file system.
+func Install(root string) error {
+	path := filepath.Join(root, Name)
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		return fmt.Errorf("install the probe: %w", err)
+	}
+	return os.Chmod(path, 0o755) // whatever the umask
+}

@@ -1,0 +1,66 @@
+/*
+ * The probe is the workload that tare weighs runtimes with: as near to nothing
+ * as a process can be. At its first instruction it reads CLOCK_MONOTONIC, says
+ * so in one line, and sleeps until SIGTERM, on which it exits at once with 0.
+ *
+ *	probe TOKEN		prints "tare-probe/1 TOKEN NANOSECONDS\n"
+ *	probe --exit TOKEN	the same, and exits instead of sleeping
+ *
+ * The line is written with one write(2), so lines of several probes on one
+ * pipe never mix.
+ */
+#include "sys.h"
+
+static char *put(char *p, const char *s)
+{
+	while (*s)
+		*p++ = *s++;
+	return p;
+}
+
+static char *put_number(char *p, u64 v)
+{
+	char digits[20];
+	int n = 0;
+	do
+		digits[n++] = (char)('0' + v % 10);
+	while (v /= 10);
+	while (n)
+		*p++ = digits[--n];
+	return p;
+}
+
+__attribute__((noreturn, used)) void probe(long *stack)
+{
+	u64 first = now();
+
+	/* As process 1 of a PID namespace only signals that are waited for
+	 * arrive; blocking before the line is written means that a SIGTERM sent
+	 * on sight of the line is never lost. */
+	u64 term = (1ul << (SIGTERM - 1)) | (1ul << (SIGINT - 1));
+	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &term, 0, sizeof term);
+
+	long argc = stack[0];
+	char **argv = (char **)(stack + 1);
+	int leave = argc > 2 && argv[1][0] == '-';
+	const char *token = argc > 1 ? argv[argc - 1] : "-";
+	if (strlen_(token) > 128)
+		sys1(SYS_exit_group, 2);
+
+	char line[192];
+	char *p = put(line, "tare-probe/1 ");
+	p = put(p, token);
+	*p++ = ' ';
+	p = put_number(p, first);
+	*p++ = '\n';
+	if (sys3(SYS_write, 1, line, p - line) != p - line)
+		sys1(SYS_exit_group, 3);
+
+	if (!leave)
+		while (sys4(SYS_rt_sigtimedwait, &term, 0, 0, sizeof term) < 0)
+			;
+	for (;;)
+		sys1(SYS_exit_group, 0);
+}
+
+TARE_START(probe);
