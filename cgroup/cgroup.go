@@ -1,0 +1,277 @@
+// Package cgroup finds the machine's cgroup hierarchies and keeps a run's own
+// groups in them: under one name, "tare-" and the run's id, made when needed
+// and removed whole. It never touches a group of another name.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Prefix begins the name of every group that tare makes.
+const Prefix = "tare-"
+
+// Mode is how the machine lays out its cgroups.
+type Mode string
+
+// The modes. Hybrid is v1 controllers beside a cgroup2 mount, whatever
+// controllers that one has.
+const (
+	None   Mode = "none"
+	V1     Mode = "v1"
+	V2     Mode = "v2"
+	Hybrid Mode = "hybrid"
+)
+
+// Hierarchy is one mounted tree of cgroups.
+type Hierarchy struct {
+	Mount       string
+	Version     int      // 1 or 2
+	Controllers []string // of v1: from the mount's options, "name=systemd" included; of v2: cgroup.controllers of the root
+}
+
+// Has reports whether the hierarchy has a controller.
+func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
+
+// Hierarchies lists what is mounted, one entry for each hierarchy however
+// often it is mounted.
+func Hierarchies() ([]Hierarchy, error) {
+	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return m.FSType != "cgroup" && m.FSType != "cgroup2", false
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the mounted cgroup hierarchies: %w", err)
+	}
+	return fromMounts(mounts), nil
+}
+
+func fromMounts(mounts []*mountinfo.Info) []Hierarchy {
+	var out []Hierarchy
+	seen := map[string]bool{}
+	for _, m := range mounts {
+		h := Hierarchy{Mount: m.Mountpoint, Version: 1}
+		if m.FSType == "cgroup2" {
+			h.Version = 2
+			b, _ := os.ReadFile(filepath.Join(m.Mountpoint, "cgroup.controllers"))
+			h.Controllers = strings.Fields(string(b))
+		} else {
+			for o := range strings.SplitSeq(m.VFSOptions, ",") {
+				switch o {
+				case "rw", "ro", "relatime", "noprefix", "clone_children", "xattr", "none":
+				default:
+					if !strings.HasPrefix(o, "release_agent=") {
+						h.Controllers = append(h.Controllers, o)
+					}
+				}
+			}
+		}
+		key := fmt.Sprint(h.Version, h.Controllers)
+		if h.Version == 2 {
+			key = "v2"
+		}
+		// A mount of a part of the hierarchy only (Root is not "/") is some
+		// container's view of it.
+		if seen[key] || m.Root != "/" {
+			continue
+		}
+		seen[key] = true
+		out = append(out, h)
+	}
+	return out
+}
+
+// ModeOf names the layout.
+func ModeOf(hs []Hierarchy) Mode {
+	one := slices.ContainsFunc(hs, func(h Hierarchy) bool { return h.Version == 1 })
+	two := slices.ContainsFunc(hs, func(h Hierarchy) bool { return h.Version == 2 })
+	switch {
+	case one && two:
+		return Hybrid
+	case one:
+		return V1
+	case two:
+		return V2
+	}
+	return None
+}
+
+// Limit is a file of a group and the value that is written to it.
+type Limit struct{ File, Value string }
+
+// Limits are the files of a hierarchy that hold the given limits. A limit of 0
+// is none.
+func (h Hierarchy) Limits(memory, pids, cpuShares int64) []Limit {
+	var out []Limit
+	add := func(controller, v1, v2 string, value, value2 int64) {
+		if value <= 0 || !h.Has(controller) {
+			return
+		}
+		if h.Version == 2 {
+			out = append(out, Limit{v2, strconv.FormatInt(value2, 10)})
+		} else {
+			out = append(out, Limit{v1, strconv.FormatInt(value, 10)})
+		}
+	}
+	add("memory", "memory.limit_in_bytes", "memory.max", memory, memory)
+	add("pids", "pids.max", "pids.max", pids, pids)
+	add("cpu", "cpu.shares", "cpu.weight", cpuShares, weight(cpuShares))
+	return out
+}
+
+// weight converts v1 shares (2…262144) to a v2 weight (1…10000), as the OCI
+// runtimes did up to 2025: 1 + (shares − 2) × 9999 / 262142.
+func weight(shares int64) int64 {
+	if shares < 2 {
+		return 1
+	}
+	return min(1+(shares-2)*9999/262142, 10000)
+}
+
+// Delegate makes a group in every hierarchy that has one of the controllers,
+// or in the v2 hierarchy where there is no other, and lets its children have
+// them. name is the run's group, or one below it.
+func Delegate(hs []Hierarchy, name string, controllers ...string) error {
+	if err := ours(name); err != nil {
+		return err
+	}
+	for _, h := range Using(hs, controllers...) {
+		dir := filepath.Join(h.Mount, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make the run's cgroup: %w", err)
+		}
+		if h.Version == 2 {
+			enable(h, name, controllers)
+		}
+	}
+	return nil
+}
+
+// Using returns the hierarchies that hold the given controllers.
+func Using(hs []Hierarchy, controllers ...string) []Hierarchy {
+	var out []Hierarchy
+	for _, h := range hs {
+		if slices.ContainsFunc(controllers, h.Has) || (h.Version == 2 && ModeOf(hs) == V2) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// enable hands controllers down to name's children as far as the levels above
+// allow it. The root's own setting belongs to the machine and is left alone:
+// where it withholds a controller, a limit cannot be set and Limits of the
+// child will say so by failing.
+func enable(h Hierarchy, name string, controllers []string) {
+	dir := h.Mount
+	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {
+		dir = filepath.Join(dir, part)
+		have, _ := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+		for _, c := range controllers {
+			if slices.Contains(strings.Fields(string(have)), c) {
+				os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o644)
+			}
+		}
+	}
+}
+
+func ours(name string) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	if !strings.HasPrefix(first, Prefix) || first == Prefix || strings.Contains(name, "..") {
+		return fmt.Errorf("cgroup %q is not one of tare's: refused", name)
+	}
+	return nil
+}
+
+// Find lists tare's own groups of any run, as names without a leading slash,
+// each once.
+func Find(hs []Hierarchy) []string {
+	var out []string
+	for _, h := range hs {
+		entries, err := os.ReadDir(h.Mount)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.IsDir() && ours(e.Name()) == nil && !slices.Contains(out, e.Name()) {
+				out = append(out, e.Name())
+			}
+		}
+	}
+	return out
+}
+
+// Procs lists the processes in a group and below it, in all hierarchies.
+func Procs(hs []Hierarchy, name string) []int {
+	var out []int
+	for _, h := range hs {
+		for _, dir := range groups(filepath.Join(h.Mount, name)) {
+			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+			if err != nil {
+				continue
+			}
+			for _, f := range strings.Fields(string(b)) {
+				if pid, err := strconv.Atoi(f); err == nil && pid > 1 && !slices.Contains(out, pid) {
+					out = append(out, pid)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// groups lists a group and all below it, deepest first.
+func groups(dir string) []string {
+	var out []string
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			out = append(out, path)
+		}
+		return nil
+	})
+	slices.Reverse(out)
+	return out
+}
+
+// Remove kills what runs in one of tare's groups and below, and removes them
+// in every hierarchy. A group that is not there is no error.
+func Remove(hs []Hierarchy, name string) error {
+	if err := ours(name); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		for _, pid := range Procs(hs, name) {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		err := rmdirAll(hs, name)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		// The kernel needs a moment between a process's end and an empty group.
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func rmdirAll(hs []Hierarchy, name string) error {
+	var errs []error
+	for _, h := range hs {
+		for _, dir := range groups(filepath.Join(h.Mount, name)) {
+			// A frozen group never lets go of its processes.
+			os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644)
+			if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+				errs = append(errs, fmt.Errorf("rmdir %s: %w", dir, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,133 @@
+// Package fake is a target with a script instead of a runtime: known
+// latencies, known failures, no time passing. Experiments and statistics are
+// tested against it, since only a script knows the truth.
+package fake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// Script decides an operation's latency (ns), or its failure. n counts the
+// operation on this target from 0, over all lanes.
+type Script func(op target.Op, lane, n int) (latency int64, failure *record.Failure)
+
+// Target is a scripted target.
+type Target struct {
+	Name   string
+	Script Script
+	// Absent operations are those the target does not have.
+	Absent []target.Op
+	// Log, when set, is told everything that happens, in order.
+	Log func(event string)
+	// Clock is the current virtual time; share one between targets.
+	Clock *int64
+	// OpenError is returned by Open.
+	OpenError error
+	// OnRelease, when set, is called at each release, to interrupt a run.
+	OnRelease func(op target.Op)
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	ops := map[string]record.Operation{}
+	for _, op := range target.Ops {
+		done := record.StampReturned
+		if op == target.Stop {
+			done = record.StampExited
+		}
+		ops[string(op)] = record.Operation{Command: "fake " + string(op) + " ID", Done: done, Means: "the script says so"}
+	}
+	for _, op := range t.Absent {
+		ops[string(op)] = record.Operation{Absent: "not in the script"}
+	}
+	return record.Target{Name: t.Name, Kind: "fake", Version: "1", Clock: "host", Operations: ops}
+}
+
+func (t *Target) log(format string, args ...any) {
+	if t.Log != nil {
+		t.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// Open implements target.Target.
+func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error) {
+	t.log("open %s", t.Name)
+	if t.OpenError != nil {
+		return nil, t.OpenError
+	}
+	if t.Clock == nil {
+		t.Clock = new(int64)
+		*t.Clock = 1
+	}
+	return &session{Target: t, count: map[target.Op]int{}, held: make([]bool, env.Lanes)}, nil
+}
+
+type session struct {
+	*Target
+	count map[target.Op]int
+	held  []bool // lanes that have a container
+}
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	return &batch{s: s, op: op, lanes: lanes}, nil
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(_ context.Context, lanes []int) error {
+	for _, n := range lanes {
+		s.held[n] = false
+	}
+	return nil
+}
+
+// Close implements target.Session.
+func (s *session) Close(context.Context) error {
+	s.log("close %s", s.Name)
+	return nil
+}
+
+type batch struct {
+	s     *session
+	op    target.Op
+	lanes []int
+}
+
+// Release implements target.Batch.
+func (b *batch) Release(ctx context.Context) (int64, []record.Sample, error) {
+	s := b.s
+	s.log("%s %s x%d", s.Name, b.op, len(b.lanes))
+	if s.OnRelease != nil {
+		s.OnRelease(b.op)
+	}
+	*s.Clock += 1000
+	released, last := *s.Clock, *s.Clock
+	samples := make([]record.Sample, 0, len(b.lanes))
+	for i, n := range b.lanes {
+		if (b.op == target.Create || b.op == target.Run) == s.held[n] {
+			return 0, nil, fmt.Errorf("fake %s: %s on lane %d, held %v", s.Name, b.op, n, s.held[n])
+		}
+		latency, failure := s.Script(b.op, n, s.count[b.op])
+		s.count[b.op]++
+		sample := record.Sample{Lane: n, Start: released + int64(i)*10, Failure: failure}
+		if ctx.Err() != nil {
+			sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted"}
+		}
+		if sample.Failure == nil {
+			end := sample.Start + latency
+			sample.Returned = end
+			if b.op == target.Stop {
+				sample.Exited = end
+			}
+			last = max(last, end)
+			s.held[n] = b.op != target.Remove
+		}
+		samples = append(samples, sample)
+	}
+	*s.Clock = last
+	return released, samples, nil
+}

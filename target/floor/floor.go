@@ -1,0 +1,194 @@
+// Package floor weighs a container made with nothing but the kernel's own
+// calls: new mount, PID, network, IPC and UTS namespaces, a cgroup with the
+// same limits, pivot_root into the same root file system, exec. It is what no
+// runtime can beat. The calls are made by the lane itself (lane/src/floor.h);
+// no program is started but the workload.
+package floor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+)
+
+// Name is the target's name.
+const Name = "floor"
+
+// The controllers in which every container has a limit.
+var controllers = []string{"memory", "pids", "cpu"}
+
+// Target is the floor.
+type Target struct{ hierarchies []cgroup.Hierarchy }
+
+// New returns the floor as a target, or why it cannot be weighed here.
+func New() (*Target, error) {
+	if os.Geteuid() != 0 {
+		return nil, &target.Unavailable{Name: Name, Reason: "namespaces and cgroups need root", Advice: "run tare as root (sudo tare …)"}
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil, &target.Unavailable{Name: Name, Reason: err.Error()}
+	}
+	if cgroup.ModeOf(hs) == cgroup.None {
+		return nil, &target.Unavailable{Name: Name, Reason: "no cgroup hierarchy is mounted", Advice: "mount -t cgroup2 none /sys/fs/cgroup"}
+	}
+	return &Target{hierarchies: cgroup.Using(hs, controllers...)}, nil
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	join := "join the cgroup"
+	if len(t.hierarchies) == 1 && t.hierarchies[0].Version == 2 {
+		join = "CLONE_INTO_CGROUP"
+	}
+	create := "mkdir the cgroup and write its limits; clone3(NEWNS|NEWPID|NEWNET|NEWIPC|NEWUTS), " + join + ", pivot_root"
+	return record.Target{
+		Name: Name, Kind: "floor", Clock: "host",
+		Operations: map[string]record.Operation{
+			string(target.Create): {Command: create, Done: record.StampReturned, Means: "the process is in its namespaces, cgroup and root, and waits"},
+			string(target.Start):  {Command: "let it exec /probe ID", Done: record.StampReturned, Means: "it has exec'd the workload"},
+			string(target.Stop):   {Command: "kill(PID, SIGTERM)", Done: record.StampExited, Means: "SIGTERM was sent and the process has exited"},
+			string(target.Remove): {Command: "rmdir of the cgroup", Done: record.StampReturned, Means: "the cgroup is gone; the namespaces ended with their process"},
+			string(target.Run):    {Command: create + ", exec /probe ID", Done: record.StampReturned, Means: "it has exec'd the workload"},
+		},
+	}
+}
+
+// Open implements target.Target.
+func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error) {
+	group := filepath.Join(cgroup.Prefix+env.RunID, Name)
+	s := &session{env: env, hierarchies: t.hierarchies, group: group, root: filepath.Join(env.Dir, "rootfs"), boxes: make([]box, env.Lanes)}
+	err := cgroup.Delegate(t.hierarchies, group, controllers...)
+	if err == nil {
+		err = probe.Rootfs(s.root)
+	}
+	if err == nil {
+		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
+	}
+	if err != nil {
+		s.Close(context.Background())
+		return nil, fmt.Errorf("target floor: %w", err)
+	}
+	return s, nil
+}
+
+type session struct {
+	env         target.Env
+	hierarchies []cgroup.Hierarchy
+	group       string // of the target, below which each container has its own
+	root        string
+	pool        *lane.Pool
+	boxes       []box
+	made        int
+}
+
+// box is the container of a lane.
+type box struct {
+	name string // of its cgroup, "" where there is none
+	pid  int
+}
+
+// OwnCPU is what tare's lanes have used.
+func (s *session) OwnCPU() int64 { return s.pool.OwnCPU().Nanoseconds() }
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	tasks := make([]drive.Task, 0, len(lanes))
+	for _, n := range lanes {
+		b := &s.boxes[n]
+		task := drive.Task{Lane: n, SharedClock: true, Order: lane.Order{Timeout: s.env.Timeout}}
+		o := &task.Order
+		switch op {
+		case target.Create, target.Run:
+			b.name = fmt.Sprintf("%s-floor-%d-%d", s.env.RunID, n, s.made)
+			s.made++
+			o.Kind, o.Args = lane.FloorCreate, s.describe(b.name)
+			if op == target.Run {
+				o.Kind, o.Need, o.Token = lane.FloorRun, lane.NeedReady, b.name
+			}
+			task.Seen = func(r *lane.Result) { b.pid = r.Pid }
+		case target.Start:
+			o.Kind, o.Need, o.Token = lane.FloorStart, lane.NeedReady, b.name
+		case target.Stop:
+			o.Kind, o.Need, o.Watch = lane.Kill, lane.NeedExit, b.pid
+			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
+				b.pid = 0
+				return drive.EndedAsTold(r)
+			}
+		case target.Remove:
+			o.Kind = lane.FloorRemove
+			for _, h := range s.hierarchies {
+				o.Args = append(o.Args, "d", filepath.Join(h.Mount, s.group, b.name))
+			}
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
+				b.name = ""
+				return nil
+			}
+		default:
+			return nil, fmt.Errorf("target floor: %s: %w", op, target.ErrUnsupported)
+		}
+		tasks = append(tasks, task)
+	}
+	return drive.Arm(s.pool, tasks)
+}
+
+// describe is the tagged list that src/floor.h reads.
+func (s *session) describe(name string) []string {
+	var list []string
+	l := s.env.Limits
+	for _, h := range s.hierarchies {
+		dir := filepath.Join(h.Mount, s.group, name)
+		list = append(list, "d", dir)
+		for _, limit := range h.Limits(l.Memory, l.Pids, l.CPUShares) {
+			list = append(list, "w", filepath.Join(dir, limit.File), limit.Value)
+		}
+		if h.Version == 2 {
+			list = append(list, "c", dir)
+		} else {
+			list = append(list, "j", filepath.Join(dir, "cgroup.procs"))
+		}
+	}
+	return append(list, "r", s.root, "x", probe.Name, name)
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	for _, n := range lanes {
+		b := &s.boxes[n]
+		if b.pid != 0 {
+			unix.Kill(b.pid, unix.SIGKILL)
+			if _, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Watch: b.pid, Need: lane.NeedExit, Timeout: s.env.Timeout}); err != nil {
+				return err
+			}
+			b.pid = 0
+		}
+		if b.name != "" {
+			if err := cgroup.Remove(s.hierarchies, filepath.Join(s.group, b.name)); err != nil {
+				return fmt.Errorf("target floor: %w", err)
+			}
+			b.name = ""
+		}
+	}
+	return nil
+}
+
+// Close implements target.Session.
+func (s *session) Close(context.Context) error {
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if err := cgroup.Remove(s.hierarchies, s.group); err != nil {
+		return fmt.Errorf("target floor: %w", err)
+	}
+	return os.RemoveAll(s.env.Dir)
+}

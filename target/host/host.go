@@ -1,0 +1,128 @@
+// Package host weighs the workload as a plain process: the zero of every
+// scale. It has nothing to create and nothing to remove, so its operations are
+// start, stop and run, and run is the same as start.
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+)
+
+// Name is the target's name.
+const Name = "host"
+
+// Target is the host itself.
+type Target struct{}
+
+// New returns the host as a target. It needs no privilege.
+func New() Target { return Target{} }
+
+// Info implements target.Target.
+func (Target) Info() record.Target {
+	start := record.Operation{
+		Command: "fork and exec of PROBE ID",
+		Done:    record.StampReturned,
+		Means:   "the child has exec'd the workload",
+	}
+	absent := record.Operation{Absent: "a plain process has nothing to create or remove"}
+	return record.Target{
+		Name: Name, Kind: "host", Clock: "host",
+		Operations: map[string]record.Operation{
+			string(target.Create): absent,
+			string(target.Start):  start,
+			string(target.Stop): {
+				Command: "kill(PID, SIGTERM)", Done: record.StampExited, Means: "SIGTERM was sent and the process has exited",
+			},
+			string(target.Remove): absent,
+			string(target.Run):    start,
+		},
+	}
+}
+
+// Open implements target.Target.
+func (Target) Open(_ context.Context, env target.Env) (target.Session, error) {
+	if err := probe.Rootfs(env.Dir); err != nil {
+		return nil, fmt.Errorf("target host: %w", err)
+	}
+	pool, err := lane.NewPool(lane.Options{Lanes: env.Lanes})
+	if err != nil {
+		return nil, fmt.Errorf("target host: %w", err)
+	}
+	return &session{env: env, pool: pool, pids: make([]int, env.Lanes)}, nil
+}
+
+type session struct {
+	env  target.Env
+	pool *lane.Pool
+	pids []int // of each lane's workload, 0 where there is none
+	made int
+}
+
+// OwnCPU is what tare's lanes have used.
+func (s *session) OwnCPU() int64 { return s.pool.OwnCPU().Nanoseconds() }
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	tasks := make([]drive.Task, 0, len(lanes))
+	for _, n := range lanes {
+		task := drive.Task{Lane: n, SharedClock: true}
+		switch op {
+		case target.Start, target.Run:
+			token := fmt.Sprintf("%s-host-%d-%d", s.env.RunID, n, s.made)
+			s.made++
+			task.Order = lane.Order{
+				Kind: lane.Spawn, Args: []string{filepath.Join(s.env.Dir, probe.Name), token},
+				Need: lane.NeedReady, Token: token, Timeout: s.env.Timeout,
+			}
+			task.Seen = func(r *lane.Result) { s.pids[n] = r.Pid }
+		case target.Stop:
+			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout}
+			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
+				s.pids[n] = 0
+				return drive.EndedAsTold(r)
+			}
+		default:
+			return nil, fmt.Errorf("target host: %s: %w: a plain process has nothing to create or remove", op, target.ErrUnsupported)
+		}
+		tasks = append(tasks, task)
+	}
+	return drive.Arm(s.pool, tasks)
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	for _, n := range lanes {
+		if s.pids[n] == 0 {
+			continue
+		}
+		unix.Kill(s.pids[n], unix.SIGKILL)
+		// The workload is the lane's child: only the lane can reap it, which
+		// it does after its next order.
+		if _, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout}); err != nil {
+			return err
+		}
+		s.pids[n] = 0
+	}
+	return nil
+}
+
+// Close implements target.Session.
+func (s *session) Close(context.Context) error {
+	for _, pid := range s.pids {
+		if pid != 0 {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	s.pool.Close()
+	return os.RemoveAll(s.env.Dir)
+}

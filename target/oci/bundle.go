@@ -1,0 +1,75 @@
+package oci
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/target"
+)
+
+// bundle is what every container gets: the mounts, namespaces and masked paths
+// of `runc spec`, the run's limits, and the probe as its one process.
+func bundle(version, rootfs, cgroupsPath, id string, limits target.Limits) *specs.Spec {
+	shares := uint64(limits.CPUShares)
+	nofile := uint64(1024)
+	return &specs.Spec{
+		Version: version,
+		Process: &specs.Process{
+			Args:            []string{probe.Name, id},
+			Env:             []string{"PATH=/"},
+			Cwd:             "/",
+			NoNewPrivileges: true,
+			Capabilities:    &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
+			Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: nofile, Soft: nofile}},
+		},
+		Root:     &specs.Root{Path: rootfs, Readonly: true},
+		Hostname: "tare",
+		Mounts:   standardMounts,
+		Linux: &specs.Linux{
+			CgroupsPath: cgroupsPath,
+			Resources: &specs.LinuxResources{
+				Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
+				Memory:  &specs.LinuxMemory{Limit: &limits.Memory},
+				Pids:    &specs.LinuxPids{Limit: &limits.Pids},
+				CPU:     &specs.LinuxCPU{Shares: &shares},
+			},
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
+				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
+			},
+			MaskedPaths: []string{"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+				"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/sys/firmware", "/proc/scsi"},
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		},
+	}
+}
+
+var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
+
+var standardMounts = []specs.Mount{
+	{Destination: "/proc", Type: "proc", Source: "proc"},
+	{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
+	{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+	{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=65536k"}},
+	{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+	{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+}
+
+func writeBundle(dir string, spec *specs.Spec) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the bundle: %w", err)
+	}
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("make the bundle: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), b, 0o644); err != nil {
+		return fmt.Errorf("make the bundle: %w", err)
+	}
+	return nil
+}

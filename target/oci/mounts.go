@@ -1,0 +1,50 @@
+package oci
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+)
+
+// withoutCgroup2 makes a mount namespace in which the cgroup2 hierarchies are
+// not mounted, so that a runtime which refuses a hybrid layout sees plain v1.
+// Nothing changes outside: the namespace lives as long as the file, or a
+// process in it.
+func withoutCgroup2(hs []cgroup.Hierarchy) (*os.File, error) {
+	type result struct {
+		ns  *os.File
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		// Never unlocked: the thread is not like the others any more, and
+		// ends with this goroutine.
+		runtime.LockOSThread()
+		ns, err := unmounted(hs)
+		done <- result{ns, err}
+	}()
+	r := <-done
+	return r.ns, r.err
+}
+
+func unmounted(hs []cgroup.Hierarchy) (*os.File, error) {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return nil, fmt.Errorf("make a private mount namespace: unshare: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("make a private mount namespace: make / private: %w", err)
+	}
+	for _, h := range hs {
+		if h.Version != 2 {
+			continue
+		}
+		if err := unix.Unmount(h.Mount, unix.MNT_DETACH); err != nil {
+			return nil, fmt.Errorf("unmount %s in the private mount namespace: %w", h.Mount, err)
+		}
+	}
+	return os.Open("/proc/thread-self/ns/mnt")
+}

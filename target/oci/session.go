@@ -1,0 +1,284 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+)
+
+// stateChecks is how many lanes of a batch are asked for their state
+// afterwards. One command a lane would take as long as the batch itself; every
+// lane is proved by its pid file, the probe's report and its exit anyway.
+const stateChecks = 4
+
+// Open implements target.Target.
+func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error) {
+	s := &session{
+		Target: t, env: env,
+		state:      filepath.Join(env.StateDir, "state"),
+		rootfs:     filepath.Join(env.Dir, "rootfs"),
+		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
+		containers: make([]container, env.Lanes),
+	}
+	if err := s.open(); err != nil {
+		s.Close(context.Background())
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
+	}
+	return s, nil
+}
+
+type session struct {
+	*Target
+	env        target.Env
+	state      string // the runtime's --root
+	rootfs     string
+	group      string // cgroup of the target, below which each container has its own
+	mounts     *os.File
+	pool       *lane.Pool
+	containers []container
+	made       int
+}
+
+// container is what a lane holds.
+type container struct {
+	id  string // "" where there is none
+	dir string // bundle and pid file
+	pid int
+}
+
+func (c *container) pidFile() string { return filepath.Join(c.dir, "pid") }
+
+func (s *session) open() error {
+	if err := os.MkdirAll(s.state, 0o711); err != nil {
+		return fmt.Errorf("make the runtime's state folder: %w", err)
+	}
+	if err := probe.Rootfs(s.rootfs); err != nil {
+		return err
+	}
+	// On v2 the controllers have to be handed down on the way to the
+	// containers' groups; runtimes do that too, but not all of them.
+	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil {
+		return err
+	}
+	if s.private {
+		var err error
+		if s.mounts, err = withoutCgroup2(s.hs); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.pool, err = lane.NewPool(lane.Options{Lanes: s.env.Lanes, Mounts: s.mounts})
+	return err
+}
+
+// OwnCPU implements target.Metered.
+func (s *session) OwnCPU() int64 { return s.pool.OwnCPU().Nanoseconds() }
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	tasks := make([]drive.Task, 0, len(lanes))
+	for i, n := range lanes {
+		task, err := s.task(op, n, i < stateChecks, len(lanes) == 1)
+		if err != nil {
+			return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
+		}
+		tasks = append(tasks, task)
+	}
+	return drive.Arm(s.pool, tasks)
+}
+
+// task is one operation on one lane. ask: the runtime's state is looked at
+// afterwards; alone: nothing else runs then, so that the answer is a stamp.
+func (s *session) task(op target.Op, n int, ask, alone bool) (drive.Task, error) {
+	c := &s.containers[n]
+	task := drive.Task{Lane: n, SharedClock: !s.flavour.guestClock}
+	o := &task.Order
+	o.Kind, o.Timeout = lane.Exec, s.env.Timeout
+	want := ""
+	switch op {
+	case target.Create, target.Run:
+		if err := s.newContainer(c, n); err != nil {
+			return task, err
+		}
+		o.Args, want = s.args(s.state, "create", "--bundle", c.dir, "--pid-file", c.pidFile(), c.id), "created"
+		if op == target.Run {
+			o.Args, want = s.args(s.state, "run", "--detach", "--bundle", c.dir, "--pid-file", c.pidFile(), c.id), "running"
+			o.Need, o.Token = lane.NeedReady, c.id
+		}
+	case target.Start:
+		o.Args, want = s.args(s.state, "start", c.id), "running"
+		o.Need, o.Token = lane.NeedReady, c.id
+	case target.Stop:
+		o.Args, want = s.args(s.state, "kill", c.id, "TERM"), "stopped"
+		o.Need, o.Watch = lane.NeedExit, c.pid
+	case target.Remove:
+		o.Args = s.args(s.state, "delete", c.id)
+	default:
+		return task, target.ErrUnsupported
+	}
+	task.Confirm = func(ctx context.Context, r *lane.Result, sample *record.Sample) *record.Failure {
+		return s.confirm(ctx, op, n, r, sample, want, ask, alone)
+	}
+	return task, nil
+}
+
+func (s *session) newContainer(c *container, n int) error {
+	c.id = fmt.Sprintf("tare-%s-%d-%d", s.env.RunID, n, s.made)
+	s.made++
+	c.pid = 0
+	c.dir = filepath.Join(s.env.Dir, "bundles", c.id)
+	group := "/" + filepath.Join(s.group, c.id)
+	return writeBundle(c.dir, bundle(s.spec, s.rootfs, group, c.id, s.env.Limits))
+}
+
+// confirm looks whether what the runtime reported is so.
+func (s *session) confirm(ctx context.Context, op target.Op, n int, r *lane.Result, sample *record.Sample, want string, ask, alone bool) *record.Failure {
+	c := &s.containers[n]
+	switch op {
+	case target.Create, target.Run:
+		pid, err := readPid(c.pidFile())
+		if err == nil {
+			err = unix.Kill(pid, 0)
+		}
+		if err != nil {
+			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err)}
+		}
+		c.pid = pid
+	case target.Stop:
+		c.pid = 0
+		if f := drive.EndedAsTold(r); f != nil {
+			return f
+		}
+		ask = ask || s.flavour.lagsState // or it could not be removed yet
+	case target.Remove:
+		return s.removed(ctx, n, ask)
+	}
+	if !ask {
+		return nil
+	}
+	seen, failure := s.awaitState(ctx, n, want)
+	if failure == nil && alone {
+		sample.Running = seen
+	}
+	return failure
+}
+
+// removed makes sure that the container is gone.
+func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure {
+	c := &s.containers[n]
+	if ask {
+		o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
+		r, err := s.pool.Do(ctx, n, o)
+		if err != nil {
+			return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+		}
+		if r.Err == nil && r.Status == 0 {
+			return &record.Failure{Kind: record.FailState, Detail: "reported success, but state still knows the container", Output: r.Stdout}
+		}
+	}
+	err := os.RemoveAll(c.dir)
+	c.id = ""
+	if err != nil {
+		return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+	}
+	return nil
+}
+
+// awaitState asks the runtime for the container's status until it is the
+// wanted one, and returns when the answer came. Most runtimes say it at once.
+func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *record.Failure) {
+	c := &s.containers[n]
+	o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
+	deadline := time.Now().Add(min(s.env.Timeout, 10*time.Second))
+	for {
+		r, err := s.pool.Do(ctx, n, o)
+		if err != nil {
+			return 0, &record.Failure{Kind: record.FailError, Detail: err.Error()}
+		}
+		if f := drive.Failed(o, &r); f != nil {
+			f.Detail = "state: " + f.Detail
+			if f.Kind == record.FailExit {
+				f.Kind = record.FailState
+			}
+			return 0, f
+		}
+		st, err := parseState(r.Stdout, c.id)
+		if err != nil {
+			return 0, &record.Failure{Kind: record.FailState, Detail: err.Error(), Command: o.String(), Output: r.Stdout}
+		}
+		if st.Status == want {
+			return r.Returned, nil
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return 0, &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but state says %q, not %q", st.Status, want), Command: o.String()}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	var left []int
+	var orders []lane.Order
+	for _, n := range lanes {
+		c := &s.containers[n]
+		if c.id == "" {
+			continue
+		}
+		if c.pid == 0 { // perhaps it came to life after all
+			c.pid, _ = readPid(c.pidFile())
+		}
+		if c.pid != 0 {
+			unix.Kill(c.pid, unix.SIGKILL)
+		}
+		left = append(left, n)
+		orders = append(orders, lane.Order{Kind: lane.Exec, Args: s.args(s.state, "delete", "--force", c.id), Timeout: s.env.Timeout})
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	b, err := s.pool.Arm(left, orders)
+	if err == nil {
+		_, _, err = b.Release(ctx)
+	}
+	errs := []error{err}
+	for _, n := range left {
+		// Whatever the runtime made of that: no process and no cgroup stays.
+		c := &s.containers[n]
+		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), os.RemoveAll(c.dir))
+		c.id, c.pid = "", 0
+	}
+	return errors.Join(errs...)
+}
+
+// Close implements target.Session.
+func (s *session) Close(context.Context) error {
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if s.mounts != nil {
+		s.mounts.Close()
+	}
+	errs := []error{cgroup.Remove(s.hs, s.group)}
+	for _, dir := range []string{s.env.StateDir, s.env.Dir} {
+		err := mounts.Detach(dir)
+		if err == nil { // never through a mount
+			err = os.RemoveAll(dir)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

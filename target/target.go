@@ -1,0 +1,125 @@
+// Package target defines what can be weighed: the host itself, the floor, a
+// bare OCI runtime, a runtime behind an engine.
+//
+// A target knows how to make its operations ready and how to tell whether they
+// really happened. It knows nothing of experiments: how often, in which order
+// and how many at once is decided elsewhere. What a target can do is data in
+// its [record.Target], never a type switch.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Op is one operation of a lifecycle.
+type Op string
+
+// The operations of a container, in the order in which one goes through them,
+// and run, which is create and start in the runtime's own one command.
+const (
+	Create Op = "create"
+	Start  Op = "start"
+	Stop   Op = "stop"
+	Remove Op = "rm"
+	Run    Op = "run"
+)
+
+// Ops are all operations, in the order tables show them.
+var Ops = []Op{Create, Start, Stop, Remove, Run}
+
+// ParseOp returns the operation of that name.
+func ParseOp(s string) (Op, error) {
+	for _, op := range Ops {
+		if s == string(op) {
+			return op, nil
+		}
+	}
+	return "", fmt.Errorf("unknown operation %q: the operations are create, start, stop, rm, run", s)
+}
+
+// Target is something that can be weighed.
+type Target interface {
+	// Info describes the target. It is complete before Open.
+	Info() record.Target
+	// Open makes everything a run on up to env.Lanes lanes needs: images,
+	// bundles, folders, cgroups. All of it carries env.RunID, and Close of
+	// the session removes it.
+	Open(ctx context.Context, env Env) (Session, error)
+}
+
+// Env is what a run gives to its targets.
+type Env struct {
+	RunID    string        // names everything that is made
+	Dir      string        // a folder of the run for this target alone, on a disk that allows exec
+	StateDir string        // another one, where runtimes keep their state; under /run where there is one
+	Lanes    int           // the most lanes a batch will have
+	Timeout  time.Duration // of one operation on one lane
+	Limits   Limits        // of every container, whatever the target
+}
+
+// Limits are the resource limits of every container that is weighed.
+type Limits struct {
+	Memory    int64 `json:"memory" yaml:"memory"`         // bytes
+	Pids      int64 `json:"pids" yaml:"pids"`             // tasks
+	CPUShares int64 `json:"cpu_shares" yaml:"cpu_shares"` // relative weight, 1024 is one part
+}
+
+// DefaultLimits are wide enough to stay out of the way of every runtime, and
+// present so that setting them up is part of what is weighed.
+var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}
+
+// Session is a target that is open for a run. Its methods are called by one
+// goroutine at a time.
+type Session interface {
+	// Arm makes one operation ready on the given lanes: nothing but the
+	// release is missing afterwards. Create and Run start a new container on
+	// a lane, the others act on the one that is there.
+	Arm(ctx context.Context, op Op, lanes []int) (Batch, error)
+	// Discard removes whatever the lanes still hold, however broken it is.
+	// It is not timed.
+	Discard(ctx context.Context, lanes []int) error
+	// Close removes everything that Open made. It is called on every path
+	// out, with a context of its own.
+	Close(ctx context.Context) error
+}
+
+// Batch is N operations that wait to be released together.
+type Batch interface {
+	// Release lets all lanes go at once, waits for the last one, and then
+	// checks that what was reported did happen. It returns one sample a lane,
+	// and the CLOCK_MONOTONIC time (ns) at which the lanes were released.
+	// A lane that failed has a Failure and no latency; the error is for what
+	// makes the whole batch worthless.
+	Release(ctx context.Context) (released int64, samples []record.Sample, err error)
+}
+
+// ErrUnsupported is wrapped by errors that say that the machine or the target
+// cannot do something, with the reason.
+var ErrUnsupported = errors.New("unsupported")
+
+// Unavailable is a target that was looked for and cannot be weighed.
+type Unavailable struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	Advice string `json:"advice"` // the one command or step that would change it
+}
+
+func (u *Unavailable) Error() string {
+	if u.Advice == "" {
+		return fmt.Sprintf("target %s: %s", u.Name, u.Reason)
+	}
+	return fmt.Sprintf("target %s: %s; %s", u.Name, u.Reason, u.Advice)
+}
+
+// Metered is a session that knows what measuring costs it.
+type Metered interface {
+	// OwnCPU is the CPU time (ns) that tare's own processes have used since
+	// the session was opened, without that of the operations themselves where
+	// they can be told apart.
+	OwnCPU() int64
+}

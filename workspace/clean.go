@@ -1,0 +1,199 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+)
+
+// Leftover is what one interrupted run left behind.
+type Leftover struct {
+	RunID     string   `json:"run_id"`
+	Processes []int    `json:"processes,omitempty"` // in its cgroups, or started with one of its folders
+	Mounts    []string `json:"mounts,omitempty"`
+	Cgroups   []string `json:"cgroups,omitempty"`
+	Folders   []string `json:"folders,omitempty"`
+	roots     Roots
+}
+
+// Empty reports that nothing was found of the run.
+func (l *Leftover) Empty() bool {
+	return len(l.Processes)+len(l.Mounts)+len(l.Cgroups)+len(l.Folders) == 0
+}
+
+// Leftovers finds what runs left that are not alive any more: by their ids,
+// from the folders under the roots and from the cgroups' names. live lists the
+// runs that are under way, which are left alone.
+func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil, nil, err
+	}
+	ids := map[string]bool{}
+	for _, root := range []string{roots.State, roots.Data} {
+		entries, err := os.ReadDir(root)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
+		}
+		for _, e := range entries {
+			if e.IsDir() && isID(e.Name()) {
+				ids[e.Name()] = true
+			}
+		}
+	}
+	for _, name := range cgroup.Find(hs) {
+		if id := strings.TrimPrefix(name, cgroup.Prefix); isID(id) {
+			ids[id] = true
+		}
+	}
+	for id := range ids {
+		if alive(filepath.Join(roots.State, id)) {
+			live = append(live, id)
+			continue
+		}
+		l := Leftover{RunID: id, roots: roots}
+		if err := l.look(hs); err != nil {
+			return nil, nil, err
+		}
+		if !l.Empty() {
+			left = append(left, l)
+		}
+	}
+	slices.Sort(live)
+	slices.SortFunc(left, func(a, b Leftover) int { return strings.Compare(a.RunID, b.RunID) })
+	return left, live, nil
+}
+
+// isID tells a run's id from any other name.
+func isID(s string) bool {
+	return len(s) == 8 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+func (l *Leftover) folders() []string {
+	return []string{filepath.Join(l.roots.State, l.RunID), filepath.Join(l.roots.Data, l.RunID)}
+}
+
+func (l *Leftover) look(hs []cgroup.Hierarchy) error {
+	for _, dir := range l.folders() {
+		if _, err := os.Lstat(dir); err == nil {
+			l.Folders = append(l.Folders, dir)
+		}
+	}
+	group := cgroup.Prefix + l.RunID
+	for _, h := range hs {
+		if dir := filepath.Join(h.Mount, group); exists(dir) {
+			l.Cgroups = append(l.Cgroups, dir)
+		}
+	}
+	l.Processes = append(cgroup.Procs(hs, group), l.commands()...)
+	slices.Sort(l.Processes)
+	l.Processes = slices.Compact(l.Processes)
+	for _, dir := range l.folders() {
+		points, err := mounts.Below(dir)
+		if err != nil {
+			return err
+		}
+		l.Mounts = append(l.Mounts, points...)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func (l *Leftover) inside(path string) bool {
+	for _, dir := range l.folders() {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// commands finds processes that were started with one of the run's folders as
+// an argument: runtimes, their monitors and sandboxes. A folder's name in the
+// middle of an argument is not enough, so an editor or a grep for the id is
+// not taken for one.
+func (l *Leftover) commands() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid <= 1 || pid == os.Getpid() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		for arg := range strings.SplitSeq(string(b), "\x00") {
+			if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
+				arg = value
+			}
+			if l.inside(arg) && isRuntime(b) {
+				out = append(out, pid)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// isRuntime keeps programs that people run on such folders (ls, vi, tail) out:
+// a runtime's command line has a --root or --bundle with it.
+func isRuntime(cmdline []byte) bool {
+	s := string(cmdline)
+	return strings.Contains(s, "--root\x00") || strings.Contains(s, "--root=") || strings.Contains(s, "--bundle")
+}
+
+// Remove ends and removes all of it.
+func (l *Leftover) Remove() error {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return err
+	}
+	// Runtimes first, or they would put back what is being removed.
+	for range 3 {
+		pids := append(l.commands(), cgroup.Procs(hs, cgroup.Prefix+l.RunID)...)
+		if len(pids) == 0 {
+			break
+		}
+		for _, pid := range pids {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	var errs []error
+	errs = append(errs, cgroup.Remove(hs, cgroup.Prefix+l.RunID))
+	for _, dir := range l.folders() {
+		errs = append(errs, removeTree(dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("run %s: %w", l.RunID, err)
+	}
+	return nil
+}
+
+// removeTree empties a folder, but never through a mount: what could not be
+// unmounted is left.
+func removeTree(dir string) error {
+	if err := mounts.Detach(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

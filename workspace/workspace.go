@@ -1,0 +1,181 @@
+// Package workspace keeps what a run makes on a machine: its folders, all under
+// its id, and the lock that tells a run under way from one that was cut off.
+// Removing what interrupted runs left, and nothing else, is here too.
+package workspace
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+)
+
+// Roots are the two folders below which runs have theirs.
+type Roots struct {
+	Data  string // bundles and root file systems; must allow exec
+	State string // runtimes' state and the locks; lost at a reboot where /run is
+}
+
+// DefaultRoots are /var/lib/tare and /run/tare for root, and folders of the
+// user for others. TARE_DATA_DIR and TARE_STATE_DIR override them.
+func DefaultRoots() Roots {
+	r := Roots{Data: "/var/lib/tare", State: "/run/tare"}
+	if os.Geteuid() != 0 {
+		base := filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()))
+		if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+			base = filepath.Join(dir, "tare")
+		}
+		r = Roots{Data: filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()), "data"), State: filepath.Join(base, "state")}
+	}
+	if dir := os.Getenv("TARE_DATA_DIR"); dir != "" {
+		r.Data = dir
+	}
+	if dir := os.Getenv("TARE_STATE_DIR"); dir != "" {
+		r.State = dir
+	}
+	return r
+}
+
+// Run is one run's place on the machine.
+type Run struct {
+	ID    string
+	roots Roots
+	lock  *os.File
+	whole *os.File
+}
+
+// BusyError says that another run is measuring on this machine.
+type BusyError struct{ Holder string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("another run is measuring on this machine (%s): two runs at once would measure each other; wait for it, or end it", e.Holder)
+}
+
+// New makes a run's folders and takes the machine's lock. The error is a
+// *BusyError when another run has it.
+func New(roots Roots) (*Run, error) {
+	r := &Run{ID: newID(), roots: roots}
+	if err := os.MkdirAll(roots.State, 0o711); err != nil {
+		return nil, fmt.Errorf("make tare's state folder: %w; set TARE_STATE_DIR to a folder that can be written", err)
+	}
+	whole, err := os.OpenFile(filepath.Join(roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open tare's lock: %w", err)
+	}
+	if err := unix.Flock(int(whole.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		holder := make([]byte, 128)
+		n, _ := whole.Read(holder)
+		whole.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &BusyError{Holder: strings.Map(printable, strings.TrimSpace(string(holder[:n])))}
+		}
+		return nil, fmt.Errorf("lock %s: %w", whole.Name(), err)
+	}
+	whole.Truncate(0)
+	fmt.Fprintf(whole, "run %s, pid %d\n", r.ID, os.Getpid())
+	r.whole = whole
+
+	for _, dir := range []string{r.stateDir(), r.dataDir()} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			r.Close()
+			return nil, fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err)
+		}
+	}
+	// A lock of the run's own tells `tare clean` that it is alive, even one
+	// that was given other roots for the whole.
+	r.lock, err = os.OpenFile(filepath.Join(r.stateDir(), "lock"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = unix.Flock(int(r.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		r.Close()
+		return nil, fmt.Errorf("lock the run's folder: %w", err)
+	}
+	return r, nil
+}
+
+func printable(c rune) rune {
+	if c < ' ' || c > '~' {
+		return -1
+	}
+	return c
+}
+
+// newID is short enough for every name that is made of it, and sorts by time:
+// four characters of the day's seconds would not be unique, forty random bits
+// are.
+func newID() string {
+	var b [5]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func (r *Run) stateDir() string { return filepath.Join(r.roots.State, r.ID) }
+func (r *Run) dataDir() string  { return filepath.Join(r.roots.Data, r.ID) }
+
+// Dirs makes the two folders of one target of the run.
+func (r *Run) Dirs(name string) (data, state string, err error) {
+	safe := strings.Map(func(c rune) rune {
+		if c == '/' || c < '!' || c > '~' {
+			return '_'
+		}
+		return c
+	}, name)
+	if strings.Trim(safe, ".") == "" {
+		safe = "_" + safe
+	}
+	data, state = filepath.Join(r.dataDir(), safe), filepath.Join(r.stateDir(), safe)
+	for _, dir := range []string{data, state} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return "", "", fmt.Errorf("make the folder of target %s: %w", name, err)
+		}
+	}
+	return data, state, nil
+}
+
+// Close removes what the run made and gives the lock back.
+func (r *Run) Close() error {
+	var errs []error
+	if os.Geteuid() == 0 {
+		if hs, err := cgroup.Hierarchies(); err == nil {
+			errs = append(errs, cgroup.Remove(hs, cgroup.Prefix+r.ID))
+		}
+	}
+	errs = append(errs, removeTree(r.dataDir()), removeTree(r.stateDir()))
+	if r.lock != nil {
+		r.lock.Close()
+	}
+	if r.whole != nil {
+		r.whole.Truncate(0)
+		r.whole.Close()
+	}
+	// Only when empty: another run may have begun, or left something.
+	unix.Rmdir(r.roots.Data)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
+	}
+	return nil
+}
+
+// alive reports whether a run's own lock is held.
+func alive(stateDir string) bool {
+	f, err := os.OpenFile(filepath.Join(stateDir, "lock"), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		// A run makes its lock right after its folder; give it that moment.
+		if info, err := os.Stat(stateDir); err == nil && time.Since(info.ModTime()) < 2*time.Second {
+			return true
+		}
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
