@@ -193,6 +193,7 @@ type Node struct {
 	Time  int64   `json:"time"` // ns, CLOCK_MONOTONIC
 	Round int     `json:"round"`
 	Phase Phase   `json:"phase"`
+	Lanes int     `json:"lanes"` // of the round's batches
 	Load1 float64 `json:"load1"`
 	// Shares since the previous reading, 0 to 1, of all CPUs' time. Known is
 	// false on the first reading, which has nothing before it.

@@ -1,0 +1,173 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// barrenRounds is how many rounds in a row may pass without one success before
+// a target is given up: with a time-out of a minute each, a runtime that hangs
+// would otherwise eat the whole budget of the others.
+const barrenRounds = 2
+
+// visit is one target's turn in a round.
+type visit struct {
+	*run
+	w         *weighed
+	phase     record.Phase
+	lanes     int
+	round     int
+	order     int
+	succeeded bool
+}
+
+// do goes through create, start, stop and rm as far as they are asked for, and
+// then run. What the plan does not ask for but a later operation needs is done
+// and recorded all the same. Whatever the lanes still hold is discarded.
+func (v *visit) do(ctx context.Context) error {
+	if chain := v.chain(); len(chain) > 0 {
+		if err := v.sequence(ctx, chain); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(v.Plan.Ops, target.Run) && ctx.Err() == nil && !v.w.gone {
+		if err := v.sequence(ctx, []target.Op{target.Run}); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil || v.w.gone {
+		return nil
+	}
+	if v.succeeded {
+		v.w.barren = 0
+		return nil
+	}
+	if v.w.barren++; v.w.barren < barrenRounds {
+		return nil
+	}
+	return v.giveUp(fmt.Sprintf("nothing succeeded in %d rounds in a row", barrenRounds))
+}
+
+// chain lists the operations up to the last one that is asked for.
+func (v *visit) chain() []target.Op {
+	ops := []target.Op{target.Create, target.Start, target.Stop, target.Remove}
+	for len(ops) > 0 && !slices.Contains(v.Plan.Ops, ops[len(ops)-1]) {
+		ops = ops[:len(ops)-1]
+	}
+	return slices.DeleteFunc(ops, func(op target.Op) bool { return v.w.info.Operations[string(op)].Absent != "" })
+}
+
+// sequence does operations one after the other on all lanes. A lane on which
+// one failed takes no part in the next.
+func (v *visit) sequence(ctx context.Context, ops []target.Op) error {
+	all := make([]int, v.lanes)
+	for i := range all {
+		all[i] = i
+	}
+	left := all
+	for _, op := range ops {
+		if len(left) == 0 || ctx.Err() != nil || v.w.gone {
+			break
+		}
+		b, err := v.batch(ctx, op, left)
+		if err != nil {
+			return err
+		}
+		left = left[:0:0]
+		for i := range b.Samples {
+			if b.Samples[i].Failure == nil {
+				left = append(left, b.Samples[i].Lane)
+				v.succeeded = true
+			}
+		}
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+v.Plan.Timeout)
+	defer cancel()
+	if err := v.w.Discard(clean, all); err != nil && !v.w.gone {
+		return v.giveUp("what it made could not be removed: " + err.Error())
+	}
+	return nil
+}
+
+// batch does one operation on the given lanes and records it.
+func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.Batch, error) {
+	v.tell(op)
+	b := record.Batch{
+		Type: record.TypeBatch, Phase: v.phase, Round: v.round, Order: v.order,
+		Target: v.w.info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
+	}
+	own := v.own()
+	armed, err := v.w.Arm(ctx, op, lanes)
+	if err == nil {
+		b.Released, b.Samples, err = armed.Release(ctx)
+	}
+	b.OwnCPU = max(v.own()-own, 0)
+	if err != nil {
+		// The lanes themselves are broken: nothing of this batch is known,
+		// and the next one would fare no better.
+		b.Released, b.Samples = 0, nil
+		for _, n := range lanes {
+			b.Samples = append(b.Samples, record.Sample{Lane: n, Failure: &record.Failure{Kind: record.FailError, Detail: err.Error()}})
+		}
+		if err := v.giveUp(err.Error()); err != nil {
+			return nil, err
+		}
+	}
+	v.rec.Batches = append(v.rec.Batches, b)
+	return &v.rec.Batches[len(v.rec.Batches)-1], v.write(b)
+}
+
+func (v *visit) own() int64 {
+	own := ownCPU()
+	if m, ok := v.w.Session.(target.Metered); ok {
+		own += m.OwnCPU()
+	}
+	return own
+}
+
+func (v *visit) tell(op target.Op) {
+	if v.Progress == nil {
+		return
+	}
+	p := Progress{Phase: v.phase, Lanes: v.lanes, Round: v.round, Rounds: v.Plan.Rounds, Target: v.w.info.Name, Op: op, Elapsed: time.Since(v.began)}
+	if v.phase == record.PhaseWarmup {
+		p.Rounds = v.Plan.Warmup
+	}
+	if v.done > 0 {
+		p.Left = v.left()
+	}
+	v.Progress(p)
+}
+
+// left estimates the time to the end from the rounds so far, by the lanes in
+// them; a precision may add to it, and the budget bounds it.
+func (v *visit) left() time.Duration {
+	work, done, round := 0, 0, 0
+	for _, n := range v.Plan.Lanes {
+		for range v.Plan.Warmup + v.Plan.Rounds {
+			cost := 3 + n // a fixed part, and one for each lane
+			work += cost
+			if round < v.done {
+				done += cost
+			}
+			round++
+		}
+	}
+	left := time.Duration(float64(v.spent) * float64(work-done) / float64(max(done, 1)))
+	return min(left, max(v.Plan.Budget-time.Since(v.began), 0))
+}
+
+func (v *visit) giveUp(why string) error {
+	v.w.gone = true
+	return v.finding(record.Finding{
+		Code: judge.FoundGivenUp, Level: "error", Target: v.w.info.Name, Lanes: v.lanes,
+		Message: fmt.Sprintf("given up in round %d (%s): %s", v.round+1, v.phase, why),
+		Advice:  "the other targets went on; see its failed operations for the cause",
+	})
+}

@@ -1,0 +1,225 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/stat"
+)
+
+// The bounds above which the machine itself is named as a suspect.
+const (
+	stealBound  = 0.01 // of all CPUs' time taken by the hypervisor
+	psiCPUBound = 0.25 // of the time, some task waited for a CPU, in rounds of one lane
+	psiIOBound  = 0.10 // likewise for I/O
+	psiMemBound = 0.01 // likewise for memory
+	ownBound    = 0.05 // of the machine's CPU time in a batch used by tare itself
+	skewBound   = 0.20 // of the makespan between the first lane's start and the last's
+)
+
+// Findings that the experiment writes itself, because only it knows. They are
+// taken over from the record.
+const (
+	FoundOpenFailed  = "target-not-opened"
+	FoundGivenUp     = "target-given-up"
+	FoundLeftBehind  = "left-behind"
+	FoundNotPrecise  = "precision-not-reached"
+	FoundBudget      = "budget-spent"
+	foundFailed      = "failed-operations"
+	foundDrift       = "drift"
+	foundBimodal     = "bimodal"
+	foundFewRounds   = "too-few-rounds"
+	foundSteal       = "steal"
+	foundPressure    = "pressure"
+	foundSkew        = "release-skew"
+	foundOwnCost     = "own-cost"
+	foundCutOff      = "cut-off"
+	foundDamaged     = "damaged-record"
+	foundInterrupted = "interrupted"
+	levelNote        = "note"
+	levelWarning     = "warning"
+	levelError       = "error"
+)
+
+// FromExperiment are the codes of findings that cannot be made from samples.
+var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget}
+
+func findings(l *Lifecycle, rec *record.Record) []record.Finding {
+	var out []record.Finding
+	add := func(f record.Finding) {
+		f.Type = record.TypeFinding
+		out = append(out, f)
+	}
+	for _, f := range rec.Findings {
+		if slices.Contains(FromExperiment, f.Code) {
+			add(f)
+		}
+	}
+	wholeness(rec, add)
+	failures(rec, add)
+	for i := range l.Tables {
+		for _, row := range l.Tables[i].Rows {
+			for j := range row.Cells {
+				cellFindings(&l.Tables[i], row, &row.Cells[j], add)
+			}
+		}
+	}
+	nodeFindings(rec, add)
+	return out
+}
+
+// wholeness is about the record itself.
+func wholeness(rec *record.Record, add func(record.Finding)) {
+	switch {
+	case rec.End == nil:
+		add(record.Finding{Code: foundCutOff, Level: levelWarning,
+			Message: "the record has no end: the run was killed, is still under way, or its disk was full",
+			Advice:  "what was measured up to then is shown; if the run is over, tare clean removes what it left on the machine"})
+	case rec.End.Status == "interrupted":
+		add(record.Finding{Code: foundInterrupted, Level: levelWarning,
+			Message: "the run was interrupted", Advice: "what was measured up to then is shown"})
+	}
+	if rec.ProblemCount > 0 {
+		add(record.Finding{Code: foundDamaged, Level: levelError,
+			Message: fmt.Sprintf("%d lines of the record could not be read, the first: %s", rec.ProblemCount, rec.Problems[0]),
+			Advice:  "their samples are missing here; was the file edited, or damaged in a copy?"})
+	}
+}
+
+// failures sums up what went wrong, one finding for each target, operation and
+// number of lanes, warm-up included, with the first cause.
+func failures(rec *record.Record, add func(record.Finding)) {
+	type key struct {
+		target, op string
+		lanes      int
+	}
+	type sum struct {
+		failed, total int
+		first         *record.Failure
+	}
+	sums := map[key]*sum{}
+	var order []key
+	for i := range rec.Batches {
+		b := &rec.Batches[i]
+		k := key{b.Target, b.Op, b.Lanes}
+		if sums[k] == nil {
+			sums[k] = &sum{}
+			order = append(order, k)
+		}
+		for j := range b.Samples {
+			sums[k].total++
+			if f := b.Samples[j].Failure; f != nil && f.Kind != record.FailInterrupted {
+				sums[k].failed++
+				if sums[k].first == nil {
+					sums[k].first = f
+				}
+			}
+		}
+	}
+	for _, k := range order {
+		s := sums[k]
+		if s.failed == 0 {
+			continue
+		}
+		message := fmt.Sprintf("%d of %d failed, warm-up included; the first: %s", s.failed, s.total, s.first.Detail)
+		if out := strings.TrimSpace(s.first.Output); out != "" {
+			message += ": " + out
+		}
+		add(record.Finding{Code: foundFailed, Level: levelError, Target: k.target, Op: k.op, Lanes: k.lanes, Message: message, Advice: failureAdvice(s.first)})
+	}
+}
+
+func failureAdvice(f *record.Failure) string {
+	again := ""
+	if f.Command != "" {
+		again = "; tried: " + f.Command
+	}
+	switch f.Kind {
+	case record.FailTimeout:
+		return "if it is only slow, raise --timeout" + again
+	case record.FailExec:
+		return "the program could not be executed: is it there, for this architecture, and on a file system that allows exec?" + again
+	case record.FailState:
+		return "the runtime's word and its deed differ; its times cannot be believed" + again
+	case record.FailWorkload:
+		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low" + again
+	}
+	return "run it by hand, with the runtime's debug flag" + again
+}
+
+func cellFindings(t *Table, row Row, c *Cell, add func(record.Finding)) {
+	put := func(code, level, message, advice string) {
+		add(record.Finding{Code: code, Level: level, Target: c.Target, Op: string(row.Op), Lanes: t.Lanes, Message: message, Advice: advice})
+	}
+	values := ordered(c.values)
+	if n := len(values); n > 0 && !c.Summary.Known {
+		put(foundFewRounds, levelNote, fmt.Sprintf("%d rounds give no 95 %% interval", n),
+			fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence)))
+	}
+	if d := stat.Drift(values); d.Drifted {
+		put(foundDrift, levelWarning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (p=%.3f)", 100*(d.Ratio-1), d.P),
+			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold: rounds are paired")
+	}
+	if m := stat.Bimodal(values); m.Bimodal {
+		put(foundBimodal, levelWarning, fmt.Sprintf("two heaps: about %s in %d rounds and about %s in %d",
+			short(m.Low), m.LowN, short(m.High), m.N-m.LowN),
+			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")
+	}
+	if b := c.Batch; b != nil && c.Summary.N > 0 {
+		if share := b.Skew / c.Summary.Median; share > skewBound {
+			put(foundSkew, levelNote, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", short(b.Skew), 100*share),
+				"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
+		}
+		if b.OwnShare > ownBound {
+			put(foundOwnCost, levelNote, fmt.Sprintf("tare's lanes used %.1f %% of the machine's CPU time in these batches", 100*b.OwnShare),
+				"for host and floor that is the operation itself, made by the lane; for a runtime the makespan may be that much too long")
+		}
+	}
+}
+
+// nodeFindings names a machine that was not quiet.
+func nodeFindings(rec *record.Record, add func(record.Finding)) {
+	var steal, cpu, io, mem []float64
+	for _, n := range rec.Nodes {
+		if !n.Known || n.Phase != record.PhaseMeasure {
+			continue
+		}
+		steal = append(steal, n.Steal)
+		if n.HavePSI && n.Lanes == 1 { // more lanes press by themselves
+			cpu, io, mem = append(cpu, n.PSICPU), append(io, n.PSIIO), append(mem, n.PSIMemory)
+		}
+	}
+	report := func(code string, values []float64, bound float64, what, advice string) {
+		if len(values) == 0 {
+			return
+		}
+		q := stat.Quantiles(values, 0.5, 1)
+		if mid, most := q[0], q[1]; mid > bound || most > 4*bound {
+			add(record.Finding{Code: code, Level: levelWarning,
+				Message: fmt.Sprintf("%s: median round %.1f %%, worst %.1f %%; the bound is %.0f %%", what, 100*mid, 100*most, 100*bound), Advice: advice})
+		}
+	}
+	report(foundSteal, steal, stealBound, "the hypervisor took CPU time away (steal)", "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
+	report(foundPressure, cpu, psiCPUBound, "tasks waited for a CPU in rounds of one lane (PSI)", "something else runs on this machine: stop it, or pin it away")
+	report(foundPressure, io, psiIOBound, "tasks waited for I/O (PSI)", "something else uses the disk, or the runtime's state is on a slow one")
+	report(foundPressure, mem, psiMemBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
+}
+
+// short prints nanoseconds with three digits.
+func short(ns float64) string {
+	if math.IsNaN(ns) {
+		return "?"
+	}
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(100 * time.Nanosecond).String()
+}

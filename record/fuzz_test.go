@@ -1,0 +1,72 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+)
+
+// Whatever is in a file, reading it ends, and what comes out of it is true as
+// far as a line can tell.
+func FuzzReader(f *testing.F) {
+	text, _ := plainText(f)
+	f.Add([]byte(text))
+	f.Add([]byte(text[:len(text)-20]))
+	f.Add([]byte(headerLine + batchPrefix + `[{"start":1500,"first":1400},{"lane":1}]}` + "\n"))
+	f.Add([]byte("oops\n{}\n" + headerLine))
+	var b bytes.Buffer
+	encoder, err := newEncoder(&b)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := encoder.Write([]byte(text)); err != nil {
+		f.Fatal(err)
+	}
+	if err := encoder.Close(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := NewReader(bytes.NewReader(data))
+		defer r.Close()
+		for i := 0; ; i++ {
+			line, err := r.Next()
+			if err != nil {
+				checkEnd(t, i, err)
+				return
+			}
+			checkLine(t, i, line)
+		}
+	})
+}
+
+func checkEnd(t *testing.T, lines int, err error) {
+	if lines == 0 && !errors.Is(err, ErrNotRecord) && !errors.Is(err, ErrNewerSchema) {
+		t.Fatalf("no line and no reason: %v", err)
+	}
+	if lines > 0 && err != io.EOF {
+		t.Fatalf("a problem was fatal: %v", err)
+	}
+}
+
+func checkLine(t *testing.T, i int, line Line) {
+	if _, isHeader := line.(*Header); isHeader != (i == 0) {
+		t.Fatalf("line %d is a %T", i, line)
+	}
+	if err := line.Validate(); err != nil {
+		t.Fatalf("line %d was let through: %v", i, err)
+	}
+	batch, ok := line.(*Batch)
+	if !ok {
+		return
+	}
+	for _, sample := range batch.Samples {
+		for _, stamp := range []Stamp{StampReturned, StampRunning, StampFirst, StampSeen, StampExited} {
+			if d, ok := sample.Latency(stamp); ok && (d < 0 || d > longestSpan) {
+				t.Fatalf("line %d: a latency of %v", i, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package record
+
+import (
+	"errors"
+	"io"
+)
+
+// Record is a whole record in memory.
+type Record struct {
+	Header   Header
+	Targets  []Target
+	Batches  []Batch
+	Nodes    []Node
+	Findings []Finding
+	End      *End // nil: the run was cut off
+
+	Problems     []Problem // the first MaxProblems lines that could not be used
+	ProblemCount int       // all of them
+	Truncated    bool      // it breaks off within a line or a compressed frame
+}
+
+// Load reads all of the record at path.
+func Load(path string) (*Record, error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() // nothing was written: closing cannot lose anything
+	return collect(r)
+}
+
+// Read reads all of a record from r.
+func Read(r io.Reader) (*Record, error) {
+	reader := NewReader(r)
+	defer reader.Close()
+	return collect(reader)
+}
+
+func collect(r *Reader) (*Record, error) {
+	all := new(Record)
+	for {
+		line, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			all.Problems, all.ProblemCount, all.Truncated = r.Problems(), r.ProblemCount(), r.Truncated()
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch l := line.(type) {
+		case *Header:
+			all.Header = *l
+		case *Target:
+			all.Targets = append(all.Targets, *l)
+		case *Batch:
+			all.Batches = append(all.Batches, *l)
+		case *Node:
+			all.Nodes = append(all.Nodes, *l)
+		case *Finding:
+			all.Findings = append(all.Findings, *l)
+		case *End:
+			all.End = l
+		}
+	}
+}

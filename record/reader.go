@@ -1,0 +1,287 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Errors of files that cannot be read as a record.
+var (
+	// ErrNotRecord is wrapped when a file does not begin with a header.
+	ErrNotRecord = errors.New("not a tare record")
+	// ErrNewerSchema is wrapped when a record needs a later tare.
+	ErrNewerSchema = errors.New("the record is of a newer schema")
+)
+
+// Limits of what a reader keeps, so that no file can exhaust it.
+const (
+	// MaxProblems is how many problems are kept; the others are counted.
+	MaxProblems = 100
+	// headerWithin is how many bad lines may come before the header. More
+	// of them are another kind of file.
+	headerWithin = 100
+	// decoderWindow is what `zstd -19` and below need.
+	decoderWindow = 32 << 20
+	// reasonLength keeps a hostile value out of a problem's reason.
+	reasonLength = 300
+)
+
+// Problem is a line that could not be used, and why. The others still are.
+type Problem struct {
+	Line   int    `json:"line"` // from 1
+	Reason string `json:"reason"`
+}
+
+func (p Problem) String() string {
+	return fmt.Sprintf("line %d: %s", p.Line, p.Reason)
+}
+
+// Reader reads a record line by line in memory that does not grow with it.
+type Reader struct {
+	name    string
+	source  *source
+	lines   *lineReader
+	decoder *zstd.Decoder
+	closer  io.Closer
+
+	opened    bool // the header was read
+	ended     bool // the end mark was read
+	err       error
+	problems  []Problem
+	count     int
+	truncated bool
+}
+
+// Open reads the record at path, plain or zstd-compressed, whatever its name.
+func Open(path string) (*Reader, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open record: %w; give the path of a file that tare wrote", err)
+	}
+	r := NewReader(file)
+	r.name, r.closer = path, file
+	return r, nil
+}
+
+// NewReader reads a record from r, plain or zstd-compressed.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{name: "record", source: &source{r: r}}
+}
+
+// Next returns the next line, io.EOF after the last. The first is the *Header:
+// without one the error wraps [ErrNotRecord]. Lines of unknown types are passed
+// over, and lines that cannot be true are too, as Problems.
+func (r *Reader) Next() (Line, error) {
+	for r.err == nil {
+		raw, err := r.read()
+		if err != nil {
+			r.finish(raw, err)
+			break
+		}
+		line, err := r.decode(raw)
+		if err != nil {
+			r.err = err
+			break
+		}
+		if line != nil {
+			return line, nil
+		}
+	}
+	return nil, r.err
+}
+
+// Problems returns the first MaxProblems lines that could not be used so far.
+func (r *Reader) Problems() []Problem { return r.problems }
+
+// ProblemCount returns how many lines could not be used so far.
+func (r *Reader) ProblemCount() int { return r.count }
+
+// Truncated says, after io.EOF, that the record breaks off within a line or a
+// compressed frame. One that was cut between two lines lacks only its *End.
+func (r *Reader) Truncated() bool { return r.truncated }
+
+// Close closes a file that Open opened.
+func (r *Reader) Close() error {
+	if r.decoder != nil {
+		r.decoder.Close()
+		r.decoder = nil
+	}
+	if r.err == nil {
+		r.err = errors.New("read record: the reader is closed")
+	}
+	if r.closer == nil {
+		return nil
+	}
+	closer := r.closer
+	r.closer = nil
+	return closer.Close()
+}
+
+func (r *Reader) read() (rawLine, error) {
+	if r.lines == nil {
+		if err := r.begin(); err != nil {
+			return rawLine{number: 1}, err
+		}
+	}
+	return r.lines.next()
+}
+
+// zstdMagic begins every zstd frame (RFC 8878, 3.1.1).
+var zstdMagic = []byte{0x28, 0xB5, 0x2F, 0xFD}
+
+// begin looks at the first bytes, since a name can lie about compression.
+func (r *Reader) begin() error {
+	in := bufio.NewReader(r.source)
+	magic, err := in.Peek(len(zstdMagic))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if !bytes.Equal(magic, zstdMagic) {
+		r.lines = newLineReader(in)
+		return nil
+	}
+	// One goroutine's decoder hands out every block that is whole before it
+	// reports the one that is not.
+	r.decoder, err = zstd.NewReader(in,
+		zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(decoderWindow))
+	if err != nil {
+		return err
+	}
+	r.lines = newLineReader(r.decoder)
+	return nil
+}
+
+// decode returns the line, nil if it is passed over, or the error that makes
+// the rest of the file worthless.
+func (r *Reader) decode(raw rawLine) (Line, error) {
+	if raw.long {
+		return nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
+	}
+	text := bytes.TrimSpace(raw.text)
+	if len(text) == 0 {
+		return nil, nil
+	}
+	kind, err := lineType(text)
+	if err != nil {
+		return nil, r.problem(raw, err)
+	}
+	if !r.opened && kind == TypeHeader {
+		if err := r.checkSchema(text); err != nil {
+			return nil, err
+		}
+	}
+	line, err := decodeLine(text, kind)
+	switch {
+	case err != nil && !errors.Is(err, errUnknownType):
+		return nil, r.problem(raw, err)
+	case !r.opened && kind != TypeHeader:
+		return nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, kind))
+	case err != nil:
+		return nil, nil
+	case r.opened && kind == TypeHeader:
+		// Times of two runs cannot be mixed, so what follows is left alone.
+		r.note(raw.number, "a second header: this and all that follows is another record; give it a file of its own")
+		return nil, io.EOF
+	case r.ended:
+		return nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", kind))
+	}
+	r.opened = true
+	r.ended = kind == TypeEnd
+	r.truncated = r.truncated || !raw.whole
+	return line, nil
+}
+
+// checkSchema comes before the rest of the header is looked at, which in a
+// newer schema may have changed its meaning.
+func (r *Reader) checkSchema(text []byte) error {
+	var header struct {
+		Schema  int    `json:"schema"`
+		Version string `json:"tare_version"`
+	}
+	if err := json.Unmarshal(text, &header); err != nil || header.Schema <= Schema {
+		return nil // what is wrong with it is found when the header is read
+	}
+	writer := "a later tare"
+	if header.Version != "" {
+		writer = fmt.Sprintf("tare %.40s or later", header.Version)
+	}
+	return fmt.Errorf("%s: %w: it has schema %d and this tare reads up to %d; open it with %s, which wrote it",
+		r.name, ErrNewerSchema, header.Schema, Schema, writer)
+}
+
+// problem counts a bad line. Before the header, too many of them are an error.
+func (r *Reader) problem(raw rawLine, why error) error {
+	if !raw.whole {
+		// A half line is how a crash looks; it is no one's mistake.
+		r.truncated = true
+		return nil
+	}
+	r.note(raw.number, why.Error())
+	if !r.opened && r.count >= headerWithin {
+		return r.notRecord(fmt.Sprintf("none of its first %d lines can be read", raw.number))
+	}
+	return nil
+}
+
+func (r *Reader) note(line int, reason string) {
+	r.count++
+	if len(r.problems) < MaxProblems {
+		if len(reason) > reasonLength {
+			reason = strings.ToValidUTF8(reason[:reasonLength], "") + "…"
+		}
+		r.problems = append(r.problems, Problem{Line: line, Reason: reason})
+	}
+}
+
+// finish decides what the end of the input means.
+func (r *Reader) finish(last rawLine, err error) {
+	switch {
+	case r.source.err != nil:
+		r.err = fmt.Errorf("read %s: %w; what came before it was read", r.name, r.source.err)
+		return
+	case errors.Is(err, io.EOF): // all of it was read
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		r.truncated = true
+	default:
+		r.truncated = true
+		r.note(last.number, fmt.Sprintf("the compressed stream is damaged here, and what follows cannot be read: %v", err))
+	}
+	if r.err = io.EOF; !r.opened {
+		r.err = r.notRecord("it is empty: the run ended before its header, or it is not the right file")
+	}
+}
+
+// notRecord says why a file is not a record. The first bad line is likelier
+// the reason than whatever came last.
+func (r *Reader) notRecord(reason string) error {
+	if len(r.problems) > 0 {
+		reason = r.problems[0].String()
+	} else if r.truncated {
+		reason = "it breaks off before the header is complete"
+	}
+	return fmt.Errorf("%s: %w: %s; give a file that tare wrote", r.name, ErrNotRecord, reason)
+}
+
+// source keeps the error of the file apart from the errors of what is in it.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}

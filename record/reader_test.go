@@ -1,0 +1,231 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+)
+
+func TestOneBadLineCostsThatLine(t *testing.T) {
+	batch := batchPrefix + `[{"start":1001,"returned":1002}]}` + "\n"
+	tests := map[string]struct {
+		text      string
+		batches   int
+		problems  []string // a part of each
+		truncated bool
+	}{
+		"a whole record has no problem":         {headerLine + batch + batch, 2, nil, false},
+		"blank lines mean nothing":              {headerLine + "\n \r\n" + batch, 1, nil, false},
+		"a type that is not first is found":     {headerLine + strings.Replace(batch, `{"type":"batch",`, `{"x":1,"type":"batch",`, 1), 1, nil, false},
+		"an unknown type is passed over":        {headerLine + `{"type":"span","x":1}` + "\n" + batch, 1, nil, false},
+		"an unknown field is passed over":       {headerLine + strings.Replace(batch, `"lanes"`, `"x":{},"lanes"`, 1), 1, nil, false},
+		"text that is not JSON":                 {headerLine + "oops\n" + batch, 1, []string{"line 2: not a JSON object"}, false},
+		"half a line with another behind it":    {headerLine + batch[:50] + "\n" + batch, 1, []string{"line 2: unexpected end"}, false},
+		"an unknown type that is not JSON":      {headerLine + `{"type":"span"` + "\n" + batch, 1, []string{"line 2: not JSON"}, false},
+		"an object without a type":              {headerLine + "{}\n" + batch, 1, []string{"line 2: a JSON object without a type"}, false},
+		"a line of two types":                   {headerLine + `{"type":"node","type":"end","status":"done"}` + "\n", 0, []string{"two types, node and end"}, false},
+		"a value of the wrong kind":             {headerLine + batchPrefix + `[{"start":"soon"}]}` + "\n" + batch, 1, []string{"cannot unmarshal string"}, false},
+		"samples that are no list":              {headerLine + batchPrefix + `{}}` + "\n" + batch, 1, []string{"not a list"}, false},
+		"a fraction of a nanosecond":            {headerLine + batchPrefix + `[{"start":1001.5}]}` + "\n", 0, []string{"1001.5"}, false},
+		"a number beyond 64 bits":               {headerLine + batchPrefix + `[{"start":99999999999999999999}]}` + "\n", 0, []string{"99999999999999999999"}, false},
+		"a line longer than the limit":          {headerLine + strings.Repeat("x", MaxLine+1) + "\n" + batch, 1, []string{"line 2: longer than 16 MiB"}, false},
+		"more samples than lanes can be":        {headerLine + batchPrefix + "[" + strings.Repeat("{},", MaxLanes) + "{}]}\n", 0, []string{"more than 10000 samples"}, false},
+		"a batch after the end mark":            {headerLine + `{"type":"end","status":"done"}` + "\n" + batch, 0, []string{"a batch line after the end mark"}, false},
+		"a second record behind the first":      {headerLine + batch + headerLine + batch, 1, []string{"line 3: a second header"}, false},
+		"a cut tail is no problem":              {headerLine + batch + batch[:50], 1, nil, true},
+		"a long cut tail is no problem":         {headerLine + batch + strings.Repeat("x", MaxLine+1), 1, nil, true},
+		"a tail that lacks only its newline":    {headerLine + batch + strings.TrimSuffix(batch, "\n"), 2, nil, true},
+		"garbage before the header is survived": {"oops\n" + headerLine + batch, 1, []string{"line 1:"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Read(strings.NewReader(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Batches) != test.batches || got.Truncated != test.truncated {
+				t.Errorf("%d batches, truncated %v", len(got.Batches), got.Truncated)
+			}
+			if len(got.Problems) != len(test.problems) || got.ProblemCount != len(test.problems) {
+				t.Fatalf("problems %v, count %d", got.Problems, got.ProblemCount)
+			}
+			for i, want := range test.problems {
+				if !strings.Contains(got.Problems[i].String(), want) {
+					t.Errorf("problem %q does not say %q", got.Problems[i], want)
+				}
+			}
+		})
+	}
+}
+
+func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
+	tests := map[string]struct {
+		text  string
+		cause error
+		want  string
+	}{
+		"nothing":                  {"", ErrNotRecord, "it is empty"},
+		"a record without header":  {`{"type":"end","status":"done"}` + "\n", ErrNotRecord, `line 1 is a "end" line where the header belongs`},
+		"other JSON Lines":         {"{\"a\":1}\n{\"a\":2}\n", ErrNotRecord, "line 1: a JSON object without a type"},
+		"prose":                    {"Dear reader,\n", ErrNotRecord, "line 1: not a JSON object"},
+		"a long text":              {strings.Repeat("x\n", 1<<20), ErrNotRecord, "line 1: not a JSON object"},
+		"one endless line":         {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
+		"half a header":            {headerLine[:12], ErrNotRecord, "breaks off before the header is complete"},
+		"a header of schema 0":     {`{"type":"header"}` + "\n", ErrNotRecord, "schemas begin at 1"},
+		"a broken header":          {`{"type":"header","schema":1,"run_id":5}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: json: cannot unmarshal number"},
+		"zstd of nothing":          {string(zstdMagic), ErrNotRecord, "breaks off"},
+		"zstd that is damaged":     {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
+		"a newer schema":           {`{"type":"header","schema":7,"tare_version":"v3.1.0"}` + "\n", ErrNewerSchema, "schema 7 and this tare reads up to 1; open it with tare v3.1.0 or later"},
+		"a newer, different shape": {`{"type":"header","schema":7,"environment":[]}` + "\n", ErrNewerSchema, "open it with a later tare"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read(strings.NewReader(test.text))
+			if !errors.Is(err, test.cause) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "none.jsonl")); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "give the path") {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+func TestACompressedRecordCutAnywhereGivesAllItsWholeBlocks(t *testing.T) {
+	text, ends := compressed(t)
+	for cut := range text {
+		whole := 0
+		for whole < len(ends) && ends[whole] <= cut {
+			whole++
+		}
+		got, err := Read(bytes.NewReader(text[:cut]))
+		if whole == 0 {
+			if !errors.Is(err, ErrNotRecord) {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		if n := len(lines(got)); n != whole || !got.Truncated || len(got.Problems) != 0 {
+			t.Fatalf("cut at %d: %d lines of %d, truncated %v, problems %v", cut, n, whole, got.Truncated, got.Problems)
+		}
+	}
+}
+
+func TestDamagedCompressionKeepsWhatCameBefore(t *testing.T) {
+	text, ends := compressed(t)
+	for at := ends[1]; at < ends[2]; at++ {
+		damaged := bytes.Clone(text)
+		damaged[at] ^= 0xff
+		got, err := Read(bytes.NewReader(damaged))
+		if err != nil || len(got.Targets) != 1 {
+			t.Fatalf("damaged at %d: %v", at, err)
+		}
+		if !got.Truncated && got.ProblemCount == 0 {
+			t.Fatalf("damage at %d was not noticed", at)
+		}
+	}
+}
+
+// compressed returns a compressed record and where in it each line's block ends.
+func compressed(t *testing.T) (text []byte, ends []int) {
+	t.Helper()
+	var b bytes.Buffer
+	encoder, err := newEncoder(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Writer{out: &b, encoder: encoder}
+	for _, line := range lines(fullRecord()) {
+		if err := w.Write(line); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, b.Len())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), ends
+}
+
+func TestAnErrorOfTheDiskIsNotTakenForTheEnd(t *testing.T) {
+	text, _ := plainText(t)
+	in := io.MultiReader(strings.NewReader(text), iotest.ErrReader(syscall.EIO))
+	if _, err := Read(in); !errors.Is(err, syscall.EIO) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProblemsAreCountedBeyondThoseThatAreKept(t *testing.T) {
+	got, err := Read(strings.NewReader(headerLine + strings.Repeat("oops\n", 5*MaxProblems)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Problems) != MaxProblems || got.ProblemCount != 5*MaxProblems {
+		t.Errorf("%d kept, %d counted", len(got.Problems), got.ProblemCount)
+	}
+}
+
+func TestReasonsDoNotRepeatHugeValues(t *testing.T) {
+	got, err := Read(strings.NewReader(headerLine + `{"type":"node","round":` + strings.Repeat("9", 1<<20) + "}\n"))
+	if err != nil || len(got.Problems) != 1 || len(got.Problems[0].Reason) > reasonLength+len("…") {
+		t.Errorf("%v, %d problems", err, len(got.Problems))
+	}
+}
+
+func TestAReaderStaysAtItsEnd(t *testing.T) {
+	r := NewReader(strings.NewReader(headerLine))
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if line, err := r.Next(); line != nil || err != io.EOF {
+			t.Errorf("got %v, %v", line, err)
+		}
+	}
+	if err := errors.Join(r.Close(), r.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A reader holds its buffers, the decoder's window, one line and the first
+// problems, however long the record is.
+func TestReadingIsFlatInMemory(t *testing.T) {
+	lines := strings.Repeat(batchPrefix+`[{"start":1001}]}`+"\noops\n", 100)
+	in := []io.Reader{strings.NewReader(headerLine)}
+	for range 500 {
+		in = append(in, strings.NewReader(lines))
+	}
+	r := NewReader(io.MultiReader(in...))
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	for {
+		if _, err := r.Next(); err != nil {
+			break
+		}
+	}
+	if grown := heap() - before; grown > 1<<20 {
+		t.Errorf("50 000 batches and as many problems left %d bytes behind", grown)
+	}
+	if r.ProblemCount() != 50_000 {
+		t.Errorf("%d problems", r.ProblemCount())
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

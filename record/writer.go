@@ -1,0 +1,288 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// MaxLine is the longest line, in bytes, that a record may hold. A batch of a
+// thousand lanes that all failed, each with its output, stays below it.
+const MaxLine = 16 << 20
+
+// encoderWindow is how far back zstd looks for repetitions. It also is what a
+// reader has to keep in memory.
+const encoderWindow = 1 << 20
+
+// Writer appends lines to a record. Everything that Write has returned for is
+// readable, whatever happens to the process afterwards. It may be used by
+// several goroutines.
+type Writer struct {
+	mu      sync.Mutex
+	out     io.Writer
+	encoder *zstd.Encoder // nil: plain text
+	file    *os.File      // nil: the destination is the caller's
+	begun   bool
+	closed  bool
+	err     error
+}
+
+// Option changes how Create makes a file.
+type Option func(*creation)
+
+type creation struct{ overwrite bool }
+
+// Overwrite lets Create replace a file that is there already.
+func Overwrite() Option {
+	return func(c *creation) { c.overwrite = true }
+}
+
+// Create makes a record at path, zstd-compressed if the path ends in ".zst".
+// A file that is there already is left alone and is an error, since a record
+// cannot be measured again: the machine has moved on.
+func Create(path string, options ...Option) (*Writer, error) {
+	var how creation
+	for _, option := range options {
+		option(&how)
+	}
+	file, err := createFile(path, how)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{out: file, file: file}
+	if strings.HasSuffix(path, ".zst") {
+		if w.encoder, err = newEncoder(file); err != nil {
+			return nil, errors.Join(fmt.Errorf("create record %s: %w", path, err), file.Close())
+		}
+	}
+	return w, nil
+}
+
+// NewWriter writes a plain record to w, which Close leaves open.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{out: w}
+}
+
+// Write appends one line: a Header, Target, Batch, Node, Finding or End, or a
+// pointer to one. It fills in the line's type, and the header's schema, itself;
+// the caller's value is not changed. The header comes first, and once.
+//
+// When the destination fails, all that was written before stays readable, and
+// this and every later call returns the same first error.
+func (w *Writer) Write(line any) error {
+	typed, kind, err := withType(line)
+	if err != nil {
+		return err
+	}
+	text, err := encodeLine(typed, kind)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.admit(kind); err != nil {
+		return err
+	}
+	if err := w.append(text); err != nil {
+		w.err = cutShort(err)
+		return w.err
+	}
+	w.begun = true
+	return nil
+}
+
+// Err returns the first error of the destination, or nil.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Close ends the record's compression and closes a file that Create made. It
+// returns the writer's first error, so that a caller who looks nowhere else
+// still learns that the record is cut short.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return w.err
+	}
+	w.closed = true
+	// The end of a frame behind a block that is missing would make the block
+	// look damaged instead of cut off, so a failed record gets none.
+	if w.encoder != nil && w.err == nil {
+		w.keep(w.encoder.Close())
+	}
+	if w.file != nil {
+		w.keep(syncFile(w.file))
+		w.keep(w.file.Close())
+	}
+	return w.err
+}
+
+// admit says whether a line of this type may come now.
+func (w *Writer) admit(kind Type) error {
+	switch {
+	case w.closed:
+		return fmt.Errorf("write a %s line: the record is closed", kind)
+	case !w.begun && kind != TypeHeader:
+		return fmt.Errorf("write a %s line: a record begins with its header; write that first", kind)
+	case w.begun && kind == TypeHeader:
+		return errors.New("write a header line: the record has one already; a second run needs a record of its own")
+	}
+	return nil
+}
+
+// append hands a whole line to the destination at once, so that a process
+// killed between two calls leaves no half line.
+func (w *Writer) append(text []byte) error {
+	if w.encoder == nil {
+		n, err := w.out.Write(text)
+		if err == nil && n < len(text) {
+			err = io.ErrShortWrite
+		}
+		return err
+	}
+	if _, err := w.encoder.Write(text); err != nil {
+		return err
+	}
+	return w.encoder.Flush()
+}
+
+// keep remembers the first error.
+func (w *Writer) keep(err error) {
+	if w.err == nil && err != nil {
+		w.err = cutShort(err)
+	}
+}
+
+// cutShort says what a failed write means for the record, and what to do where
+// that is known. The system's error names the path.
+func cutShort(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("the record is cut short: %w; the lines before are kept: free space, or write the record to another disk", err)
+	case errors.Is(err, syscall.EIO):
+		return fmt.Errorf("the record is cut short: %w; the lines before are kept: the disk is failing (see dmesg), write the record to another one", err)
+	}
+	return fmt.Errorf("the record is cut short: %w; the lines before are kept", err)
+}
+
+// withType returns a copy of a line that has its type filled in.
+func withType(line any) (any, Type, error) {
+	switch l := line.(type) {
+	case Header:
+		l.Type, l.Schema = TypeHeader, Schema
+		return l, TypeHeader, nil
+	case Target:
+		l.Type = TypeTarget
+		return l, TypeTarget, nil
+	case Batch:
+		l.Type = TypeBatch
+		return l, TypeBatch, nil
+	case Node:
+		l.Type = TypeNode
+		return l, TypeNode, nil
+	case Finding:
+		l.Type = TypeFinding
+		return l, TypeFinding, nil
+	case End:
+		l.Type = TypeEnd
+		return l, TypeEnd, nil
+	case *Header:
+		return withTypeOf(l)
+	case *Target:
+		return withTypeOf(l)
+	case *Batch:
+		return withTypeOf(l)
+	case *Node:
+		return withTypeOf(l)
+	case *Finding:
+		return withTypeOf(l)
+	case *End:
+		return withTypeOf(l)
+	}
+	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Finding, End", line)
+}
+
+// withTypeOf does the same for a pointer, whose line stays as it is.
+func withTypeOf[T any](line *T) (any, Type, error) {
+	if line == nil {
+		return nil, "", fmt.Errorf("write to record: the %T is nil", line)
+	}
+	return withType(*line)
+}
+
+// encodeLine returns the line's text with its newline. Commands in it stay
+// readable: & and > are not written as escapes.
+func encodeLine(line any, kind Type) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(line); err != nil {
+		return nil, fmt.Errorf("write a %s line: %w", kind, err)
+	}
+	if text.Len() > MaxLine {
+		return nil, fmt.Errorf("write a %s line: it has %d bytes and readers take at most %d", kind, text.Len(), MaxLine)
+	}
+	return text.Bytes(), nil
+}
+
+// newEncoder compresses in the calling goroutine: what Flush has returned for
+// is in the file, and no CPU is used beside a batch.
+func newEncoder(w io.Writer) (*zstd.Encoder, error) {
+	return zstd.NewWriter(w,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(encoderWindow),
+		zstd.WithLowerEncoderMem(true))
+}
+
+func createFile(path string, how creation) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if how.overwrite {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, flags, 0o644)
+	if err == nil {
+		return file, nil
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("create record: %w; give a file in a folder that exists and can be written", err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("create record: %w", err)
+	case info.IsDir():
+		return nil, fmt.Errorf("create record: %s is a folder; give the path of a file", path)
+	case info.Mode().IsRegular():
+		return nil, fmt.Errorf("create record: %s exists and is not overwritten; move it away or give another path", path)
+	}
+	// A pipe or a device holds no record that could be lost.
+	if file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
+		return nil, fmt.Errorf("create record: %w", err)
+	}
+	return file, nil
+}
+
+// syncFile makes the disk admit errors that it has put off. Pipes and devices
+// cannot be synced, and need not be.
+func syncFile(file *os.File) error {
+	err := file.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.EROFS) {
+		return nil
+	}
+	return err
+}

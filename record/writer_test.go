@@ -1,0 +1,284 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestEveryLineComesBackAsItWasWritten(t *testing.T) {
+	for _, name := range []string{"plain.jsonl", "compressed.jsonl.zst"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			w, err := Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fullRecord()
+			for _, line := range lines(want) {
+				if err := w.Write(line); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Errorf("the second Close: %v", err)
+			}
+			got, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if compressed := bytes.HasPrefix(raw, zstdMagic); compressed != strings.HasSuffix(name, ".zst") {
+				t.Errorf("compressed is %v", compressed)
+			}
+		})
+	}
+}
+
+func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
+	var b strings.Builder
+	w := NewWriter(&b)
+	header, finding := &Header{RunID: "a"}, &Finding{Code: "drift"}
+	for _, line := range []any{header, &Target{Name: "runc"}, &Batch{}, &Node{}, finding, &End{}} {
+		if err := w.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if header.Type != "" || header.Schema != 0 || finding.Type != "" {
+		t.Errorf("the caller's values were changed: %+v %+v", header, finding)
+	}
+	for i, want := range []string{`{"type":"header","schema":1,`, `{"type":"target",`, `{"type":"batch",`, `{"type":"node",`, `{"type":"finding",`, `{"type":"end",`} {
+		if got := strings.Split(b.String(), "\n")[i]; !strings.HasPrefix(got, want) {
+			t.Errorf("line %d begins %.40s, not %s", i+1, got, want)
+		}
+	}
+}
+
+func TestCommandsStayPasteable(t *testing.T) {
+	text, _ := plainText(t)
+	if !strings.Contains(text, "ID && true") {
+		t.Errorf("the command's && was escaped:\n%s", text)
+	}
+}
+
+func TestCreateKeepsWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "old.jsonl")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ path, want string }{
+		"a file is not overwritten":     {file, "exists and is not overwritten; move it away or give another path"},
+		"a folder is not a file":        {dir, "is a folder; give the path of a file"},
+		"a missing folder is not made":  {filepath.Join(dir, "no", "a.jsonl"), "give a file in a folder that exists"},
+		"a compressed name is the same": {file, "exists"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Create(test.path)
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.path) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
+		t.Errorf("the file now holds %q, %v", text, err)
+	}
+	w, err := Create(file, Overwrite())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(Header{}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "precious") {
+		t.Errorf("after Overwrite the file holds %q, %v", text, err)
+	}
+}
+
+func TestWriterRefusesWhatNoReaderCouldUse(t *testing.T) {
+	headed := func(w *Writer) error { return w.Write(Header{}) }
+	tests := map[string]struct {
+		before func(*Writer) error
+		line   any
+		want   string
+	}{
+		"a record without a header":  {func(*Writer) error { return nil }, Batch{}, "begins with its header"},
+		"a second header":            {headed, Header{}, "has one already"},
+		"a value that is no line":    {headed, 5, "int is not a line of a record"},
+		"a nil line":                 {headed, (*Batch)(nil), "*record.Batch is nil"},
+		"a number that JSON has not": {headed, Node{Busy: math.NaN()}, "unsupported value: NaN"},
+		"a line that is too long":    {headed, Finding{Message: strings.Repeat("x", MaxLine)}, "readers take at most"},
+		"a line after Close":         {func(w *Writer) error { return errors.Join(w.Write(Header{}), w.Close()) }, End{}, "is closed"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			w := NewWriter(&b)
+			if err := test.before(w); err != nil {
+				t.Fatal(err)
+			}
+			before := b.Len()
+			if err := w.Write(test.line); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+			if b.Len() != before {
+				t.Errorf("it was written all the same")
+			}
+			if w.Err() != nil {
+				t.Errorf("the mistake of a caller became the destination's: %v", w.Err())
+			}
+		})
+	}
+}
+
+// fullDisk takes room bytes and then fails as a disk does: after a part.
+type fullDisk struct {
+	bytes.Buffer
+	room  int
+	calls int
+}
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	d.calls++
+	if d.Len()+len(p) <= d.room {
+		return d.Buffer.Write(p)
+	}
+	n, _ := d.Buffer.Write(p[:d.room-d.Len()])
+	return n, &os.PathError{Op: "write", Path: "/mnt/r.jsonl", Err: syscall.ENOSPC}
+}
+
+func TestAFullDiskCutsTheRecordAndNothingElse(t *testing.T) {
+	text, split := plainText(t)
+	for _, compress := range []bool{false, true} {
+		for room := len(split[0]); room < len(text); room += 7 {
+			disk := &fullDisk{room: room}
+			w := NewWriter(disk)
+			if compress {
+				var err error
+				if w.encoder, err = newEncoder(disk); err != nil {
+					t.Fatal(err)
+				}
+			}
+			written, first := 0, error(nil)
+			for _, line := range lines(fullRecord()) {
+				if err := w.Write(line); err != nil {
+					first = err
+					break
+				}
+				written++
+			}
+			if first == nil {
+				continue // compressed, all of it had room
+			}
+			calls := disk.calls
+			again := w.Write(End{Status: "done"})
+			switch {
+			case !errors.Is(first, syscall.ENOSPC), !strings.Contains(first.Error(), "/mnt/r.jsonl"), !strings.Contains(first.Error(), "free space"):
+				t.Fatalf("room %d: the error is %v", room, first)
+			case again != first, w.Err() != first, w.Close() != first:
+				t.Fatalf("room %d: the first error did not stay: %v, %v", room, again, w.Err())
+			case disk.calls != calls:
+				t.Fatalf("room %d: a failed disk was written to again", room)
+			}
+			if written == 0 {
+				continue
+			}
+			got, err := Read(&disk.Buffer)
+			if err != nil {
+				t.Fatalf("room %d, compressed %v: %v", room, compress, err)
+			}
+			n := len(lines(got))
+			if n == written+1 && got.Truncated {
+				n-- // all of the failed line but its newline had room
+			}
+			if n != written || len(got.Problems) != 0 {
+				t.Fatalf("room %d, compressed %v: %d lines of %d written, problems %v", room, compress, n, written, got.Problems)
+			}
+		}
+	}
+}
+
+func TestErrorsOfADeviceNameItsPath(t *testing.T) {
+	const path = "/dev/full"
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("this machine has no device that is always full: %v", err)
+	}
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() // its error is the one below
+	if err := w.Write(Header{}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The child of this test writes batches for as long as it is let live.
+func TestAKilledProcessLeavesAllThatItWrote(t *testing.T) {
+	if path := os.Getenv("TARE_TEST_RECORD"); path != "" {
+		writeUntilKilled(path)
+	}
+	for _, name := range []string{"a.jsonl", "a.jsonl.zst"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			child := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLeavesAllThatItWrote$")
+			child.Env = append(os.Environ(), "TARE_TEST_RECORD="+path)
+			out, err := child.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := child.Start(); err != nil {
+				t.Fatal(err)
+			}
+			written := 0
+			for s := bufio.NewScanner(out); written < 50 && s.Scan(); written++ {
+			}
+			if err := child.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = child.Wait() // killed: the error is expected
+			got, err := Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if written < 50 || len(got.Batches) < written || got.End != nil || len(got.Problems) != 0 {
+				t.Errorf("%d batches of at least %d, end %v, problems %v", len(got.Batches), written, got.End, got.Problems)
+			}
+		})
+	}
+}
+
+func writeUntilKilled(path string) {
+	w, err := Create(path)
+	if err != nil {
+		panic(err)
+	}
+	full := fullRecord()
+	if err := w.Write(full.Header); err != nil {
+		panic(err)
+	}
+	for {
+		if err := w.Write(full.Batches[1]); err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("written\n")
+	}
+}

@@ -1,0 +1,126 @@
+package stat
+
+// dip is the largest distance between the distribution function of the sorted
+// values and the unimodal one closest to it: 0 to 1/4, the higher the less
+// unimodal. Values that are all equal have dip 0, any others at least 1/(2n).
+//
+// A unimodal distribution function is convex up to its mode and concave after.
+// So the sample's function is hugged by its greatest convex minorant from below
+// and its least concave majorant from above. Where the two are furthest apart
+// bounds the interval that holds the mode, and is searched again, until the
+// hulls outside of it are further from the sample than the hulls inside are
+// from each other.
+//
+// This follows the steps of section 4 of J. A. Hartigan and P. M. Hartigan, The
+// Dip Test of Unimodality, Annals of Statistics 13 (1985) 70–84. Ties are steps
+// of one at the same place, as in the authors' program (algorithm AS 217,
+// Applied Statistics 34 (1985) 320–325).
+func dip(sorted []float64) float64 {
+	n := len(sorted)
+	if n < 2 || sorted[0] == sorted[n-1] {
+		return 0
+	}
+	at, before := sorted, make([]float64, n) // how many values lie before each
+	for i := range before {
+		before[i] = float64(i)
+	}
+	distance := 1.0 // twice the dip, in values: a step of one is never hugged closer
+	for {
+		// under hugs the feet of the steps, over their heads, one higher.
+		under, over := minorant(at, before), majorant(at, before)
+		left, right, apart := widest(under, over)
+		if apart+1 <= distance {
+			break
+		}
+		for i := range at {
+			if i <= left {
+				distance = max(distance, before[i]+1-under.value[i])
+			}
+			if i >= right {
+				distance = max(distance, over.value[i]+1-before[i])
+			}
+		}
+		if left == 0 && right == len(at)-1 {
+			break
+		}
+		at, before = at[left:right+1], before[left:right+1]
+	}
+	return distance / (2 * float64(n))
+}
+
+// hull is a convex or concave function over the values: what it is at each,
+// and which of them it touches, ascending from the first to the last.
+type hull struct {
+	value   []float64
+	touches []int
+}
+
+// minorant is the greatest convex function through points not above y.
+func minorant(x, y []float64) hull {
+	var touches []int
+	for i := range x {
+		for len(touches) >= 2 {
+			a, b := touches[len(touches)-2], touches[len(touches)-1]
+			if (y[b]-y[a])*(x[i]-x[b]) < (y[i]-y[b])*(x[b]-x[a]) {
+				break // slopes rise through b
+			}
+			touches = touches[:len(touches)-1]
+		}
+		touches = append(touches, i)
+	}
+	value := make([]float64, len(x))
+	value[0] = y[0]
+	for t := 1; t < len(touches); t++ {
+		a, b := touches[t-1], touches[t]
+		slope := 0.0 // among ties
+		if x[b] > x[a] {
+			slope = (y[b] - y[a]) / (x[b] - x[a])
+		}
+		for i := a + 1; i < b; i++ {
+			value[i] = y[a] + slope*(x[i]-x[a])
+		}
+		value[b] = y[b]
+	}
+	return hull{value, touches}
+}
+
+// majorant is the least concave function through points not below y.
+func majorant(x, y []float64) hull {
+	h := minorant(x, negative(y))
+	h.value = negative(h.value)
+	return h
+}
+
+func negative(y []float64) []float64 {
+	out := make([]float64, len(y))
+	for i, v := range y {
+		out[i] = -v
+	}
+	return out
+}
+
+// widest finds where the hulls are furthest apart. They are so where one of
+// them touches the sample; the mode then lies between that place and the next
+// touch of the other hull: after it if the lower hull touches, before it if the
+// upper one does.
+func widest(under, over hull) (left, right int, apart float64) {
+	next := 0
+	for _, i := range under.touches {
+		for over.touches[next] < i {
+			next++
+		}
+		if d := over.value[i] - under.value[i]; d > apart {
+			left, right, apart = i, over.touches[next], d
+		}
+	}
+	previous := 0
+	for _, i := range over.touches {
+		for previous+1 < len(under.touches) && under.touches[previous+1] <= i {
+			previous++
+		}
+		if d := over.value[i] - under.value[i]; d > apart {
+			left, right, apart = under.touches[previous], i, d
+		}
+	}
+	return left, right, apart
+}

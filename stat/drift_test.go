@@ -1,0 +1,80 @@
+package stat
+
+import (
+	"math"
+	"testing"
+)
+
+func TestDrift(t *testing.T) {
+	step := func(n int, from, to float64) []float64 {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = from + 0.01*float64(i%5)
+			if i >= n/2 {
+				values[i] += to - from
+			}
+		}
+		return values
+	}
+	tests := []struct {
+		name   string
+		values []float64
+		ratio  float64
+		want   bool
+	}{
+		{"a step up is a drift", step(10, 100, 110), 1.1, true},
+		{"a step down is a drift", step(10, 110, 100), 1 / 1.1, true},
+		{"a significant shift of 1% is not worth saying", step(40, 100, 101), 1.01, false},
+		{"nine values are too few, however clear", step(9, 100, 200), 2, false},
+		{"equal values do not drift", make([]float64, 20), math.NaN(), false},
+		{"no values do not drift", nil, math.NaN(), false},
+		{"one value does not drift", []float64{1}, math.NaN(), false},
+		{"from a negative half there is no ratio", step(20, -5, 5), math.NaN(), false},
+		{"what is no number is passed over", append(step(10, 100, 110), math.NaN(), math.Inf(1)), 1.1, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Drift(tt.values)
+			if got.Drifted != tt.want || math.IsNaN(got.Ratio) != math.IsNaN(tt.ratio) || math.Abs(got.Ratio-tt.ratio) > 0.001 {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestSteadyRunsAreRarelyCalledDrifting(t *testing.T) {
+	for _, n := range []int{10, 20, 50} {
+		r := seeded(uint64(n))
+		drifted := 0
+		for range simulations {
+			drifted += count(Drift(lognormal(r, n, 100, 0.3)).Drifted)
+		}
+		t.Logf("n=%d: %.2f%% false findings", n, share(drifted))
+		if share(drifted) > 1.5 { // 1 % and two standard errors
+			t.Errorf("n=%d: %.2f%% false findings", n, share(drifted))
+		}
+	}
+}
+
+func TestAMachineThatSlowsIsFound(t *testing.T) {
+	// Ten rounds must part completely to reach p < 0.01.
+	for n, least := range map[int]float64{10: 60, 20: 99} {
+		r := seeded(uint64(n))
+		drifted := 0
+		for range simulations {
+			drifted += count(Drift(values(run(r, slowing(r, n), 100, 0.03), n)).Drifted)
+		}
+		t.Logf("n=%d: a slowing by 30%% under noise of 3%% is found in %.2f%%", n, share(drifted))
+		if share(drifted) < least {
+			t.Errorf("n=%d: found in only %.2f%%", n, share(drifted))
+		}
+	}
+}
+
+func values(r Rounds, n int) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = r[i]
+	}
+	return out
+}

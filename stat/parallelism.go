@@ -1,0 +1,24 @@
+package stat
+
+import "math"
+
+// Parallelism is Σ latency / makespan of one batch: how many of its operations
+// the engine had in hand at once, on average. 1 means it took them one after
+// the other, N that all N lanes ran side by side for the whole batch.
+//
+// The sum of overlapping latencies is a step of this ratio and never reported
+// as a time: nobody waited that long. Both arguments must have the same unit.
+// NaN if the makespan is not positive or a value is negative or not finite.
+func Parallelism(latencies []float64, makespan float64) float64 {
+	if !(makespan > 0) || !finite(makespan) {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, latency := range latencies {
+		if !(latency >= 0) || !finite(latency) {
+			return math.NaN()
+		}
+		sum += latency
+	}
+	return sum / makespan
+}

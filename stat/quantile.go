@@ -1,0 +1,39 @@
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// Quantile is the smallest value that at least the share q (0 to 1) of the
+// sorted values do not exceed: the nearest rank, definition 1 of Hyndman and
+// Fan, Sample Quantiles in Statistical Packages, The American Statistician 50
+// (1996) 361–365. It does not interpolate, so every latency printed is one that
+// happened; q = 1 is the largest, q ≤ 0 the smallest. Quantile of an even
+// number at q = 0.5 is therefore the lower middle one, not [Summary].Median.
+//
+// The values must be finite and ascending. NaN of no values, or of a NaN q.
+func Quantile(sorted []float64, q float64) float64 {
+	n := len(sorted)
+	if n == 0 || math.IsNaN(q) {
+		return math.NaN()
+	}
+	q = min(max(q, 0), 1)
+	// A rank is an integer up to rounding: 0.07 × 100 is 7.000000000000001.
+	rank := int(math.Ceil(q*float64(n) - 1e-9))
+	return sorted[min(max(rank, 1), n)-1]
+}
+
+// Quantiles is [Quantile] of unsorted values for each of qs, in the order of
+// qs. If a value is not finite, all are NaN.
+func Quantiles(values []float64, qs ...float64) []float64 {
+	var sorted []float64
+	if allFinite(values) {
+		sorted = slices.Sorted(slices.Values(values))
+	}
+	out := make([]float64, len(qs))
+	for i, q := range qs {
+		out[i] = Quantile(sorted, q)
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// seeded gives every test its own repeatable noise.
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(2020, seed)) }
+
+// lognormal draws n values around a median, skewed to the right as start times
+// are; sigma is about the relative standard deviation.
+func lognormal(r *rand.Rand, n int, median, sigma float64) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = median * math.Exp(sigma*r.NormFloat64())
+	}
+	return values
+}
+
+// machine is how the speed of the whole machine moves during a run: a factor
+// for each round, the same for every target of the round.
+type machine func(r *rand.Rand, n int) []float64
+
+func steady(_ *rand.Rand, n int) []float64 {
+	factors := make([]float64, n)
+	for i := range factors {
+		factors[i] = 1
+	}
+	return factors
+}
+
+// slowing gets 30 % slower from the first round to the last.
+func slowing(_ *rand.Rand, n int) []float64 {
+	factors := make([]float64, n)
+	for i := range factors {
+		factors[i] = 1 + 0.3*float64(i)/float64(n-1)
+	}
+	return factors
+}
+
+// wandering takes a random step of about 5 % each round.
+func wandering(r *rand.Rand, n int) []float64 {
+	factors := make([]float64, n)
+	level := 1.0
+	for i := range factors {
+		level *= math.Exp(0.05 * r.NormFloat64())
+		factors[i] = level
+	}
+	return factors
+}
+
+// run simulates one target over the rounds of a machine.
+func run(r *rand.Rand, factors []float64, median, sigma float64) Rounds {
+	rounds := Rounds{}
+	for i, v := range lognormal(r, len(factors), median, sigma) {
+		rounds[i] = v * factors[i]
+	}
+	return rounds
+}
+
+// failing removes about one round in ten.
+func failing(r *rand.Rand, rounds Rounds) Rounds {
+	for i := range len(rounds) {
+		if r.Float64() < 0.1 {
+			delete(rounds, i)
+		}
+	}
+	return rounds
+}

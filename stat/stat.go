@@ -1,0 +1,76 @@
+// Package stat turns measured values into figures that can be trusted, and
+// says when they cannot be.
+//
+// Start times of containers are skewed, drift with the machine, and come ten
+// at a time. So nothing here assumes a normal distribution: the centre is the
+// median, its interval is made of order statistics, and a difference is
+// believed only when two tests of different weakness agree (see [Compare]).
+// The form the field's reports print (mean without the largest and the
+// smallest, difference in percent) is here too, as [Trimmed] and [Versus], to
+// stand beside published tables and not to decide anything.
+//
+// All functions are pure: they keep no state, change no argument and return
+// the same answer for the same values. They know no unit; a result has the
+// unit of what went in, unless it is a ratio or a percentage and says so.
+//
+// A NaN or an infinity is not a measurement. A function whose result carries
+// Warnings leaves such values out and says how many; [Drift] and [Bimodal]
+// leave them out and show in N what remained; every other function refuses the
+// whole input, answering NaN or false.
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Alpha is the false-positive rate that [Compare] stays below when both sides
+// are the same thing. The intervals it reports have confidence 1 − Alpha.
+const Alpha = 0.05
+
+// worthSaying is the smallest relative shift [Drift] and [Bimodal] speak of.
+// With enough rounds any machine shows a significant shift of a thousandth;
+// 5 % is what a reader would act on.
+const worthSaying = 0.05
+
+// findingAlpha is the level of [Drift] and [Bimodal]. It is stricter than
+// Alpha because both run on every operation of every target: at 0.05 a quiet
+// run of five targets and five operations would show a false finding each time.
+const findingAlpha = 0.01
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func allFinite(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !finite(v) })
+}
+
+// measured returns a copy of the finite values in their order, and how many
+// were left out. It is always a copy: benchmath sorts what it is given, and
+// never returns from a U test that meets a NaN.
+func measured(values []float64) (kept []float64, left int) {
+	kept = make([]float64, 0, len(values))
+	for _, v := range values {
+		if finite(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept, len(values) - len(kept)
+}
+
+func leftOut(left, of int) string {
+	return fmt.Sprintf("%d of %d values are not finite numbers and were left out", left, of)
+}
+
+// median of sorted values; NaN of none. Halves are added, not sums halved, so
+// that it cannot overflow.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	switch {
+	case n == 0:
+		return math.NaN()
+	case n%2 == 1:
+		return sorted[n/2]
+	}
+	return sorted[n/2-1]/2 + sorted[n/2]/2
+}

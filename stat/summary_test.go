@@ -1,0 +1,118 @@
+package stat
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSummarize(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	tests := []struct {
+		name       string
+		values     []float64
+		confidence float64
+		want       Summary
+	}{
+		{"six values are the fewest with a 95% interval, and it is their range",
+			[]float64{6, 1, 5, 2, 4, 3}, 0.95, Summary{N: 6, Median: 3.5, Lo: 1, Hi: 6, Confidence: 0.96875, Known: true}},
+		{"ten values have the second and the ninth for an interval",
+			[]float64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, 0.95, Summary{N: 10, Median: 5.5, Lo: 2, Hi: 9, Confidence: 0.978515625, Known: true}},
+		{"five values have a range, which is not enough for 95%",
+			[]float64{1, 2, 3, 4, 5}, 0.95, Summary{N: 5, Median: 3, Lo: 1, Hi: 5, Confidence: 0.9375}},
+		{"five values are enough for 90%",
+			[]float64{1, 2, 3, 4, 5}, 0.90, Summary{N: 5, Median: 3, Lo: 1, Hi: 5, Confidence: 0.9375, Known: true}},
+		{"one value is its own median and nothing is known of it",
+			[]float64{7}, 0.95, Summary{N: 1, Median: 7, Lo: 7, Hi: 7}},
+		{"what is not a number is left out",
+			[]float64{nan, 1, 2, inf, 3, 4, 5, 6, -inf}, 0.95, Summary{N: 6, Median: 3.5, Lo: 1, Hi: 6, Confidence: 0.96875, Known: true}},
+		{"no values have no median",
+			nil, 0.95, Summary{Median: nan, Lo: nan, Hi: nan}},
+		{"only what is not a number has no median",
+			[]float64{nan, inf}, 0.95, Summary{Median: nan, Lo: nan, Hi: nan}},
+		{"certainty has no interval",
+			[]float64{1, 2, 3}, 1, Summary{N: 3, Median: 2, Lo: 1, Hi: 3, Confidence: 0.75}},
+		{"a confidence that is not a number has no interval",
+			[]float64{1, 2, 3}, nan, Summary{N: 3, Median: 2, Lo: 1, Hi: 3, Confidence: 0.75}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Summarize(tt.values, tt.confidence)
+			if got.N != tt.want.N || got.Known != tt.want.Known || !same(got.Median, tt.want.Median) ||
+				!same(got.Lo, tt.want.Lo) || !same(got.Hi, tt.want.Hi) || !same(got.Confidence, tt.want.Confidence) {
+				t.Errorf("got %+v\nwant %+v", got, tt.want)
+			}
+			if !got.Known && len(got.Warnings) == 0 {
+				t.Error("an interval that is not known comes without a warning")
+			}
+		})
+	}
+}
+
+func TestSummarizeSaysHowManyValuesItLeftOut(t *testing.T) {
+	s := Summarize([]float64{1, math.NaN(), 2, 3, 4, 5, 6}, 0.95)
+	if len(s.Warnings) != 1 || !strings.HasPrefix(s.Warnings[0], "1 of 7 values") {
+		t.Errorf("warnings: %q", s.Warnings)
+	}
+}
+
+func TestNothingIsSortedInPlace(t *testing.T) {
+	values := []float64{3, 1, 2, 9, 8, 7, 6, 5, 4, 10, 12, 11}
+	before := slices.Clone(values)
+	Summarize(values, 0.95)
+	Trimmed(values)
+	Quantiles(values, 0.5)
+	Drift(values)
+	Bimodal(values)
+	if !slices.Equal(values, before) {
+		t.Errorf("values became %v", values)
+	}
+}
+
+func TestPrecision(t *testing.T) {
+	tests := []struct {
+		name string
+		s    Summary
+		want float64
+	}{
+		{"the larger half counts", Summary{Median: 100, Lo: 98, Hi: 105, Known: true}, 0.05},
+		{"an unknown interval is never precise", Summary{Median: 100, Lo: 100, Hi: 100}, math.Inf(1)},
+		{"values that are all equal are exact, even at zero", Summary{Known: true}, 0},
+		{"nothing is precise relative to zero", Summary{Lo: -1, Hi: 1, Known: true}, math.Inf(1)},
+		{"a negative median has a positive precision", Summary{Median: -100, Lo: -110, Hi: -99, Known: true}, 0.1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.s.Precision(); !near(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// The interval must hold the true median at least as often as it claims.
+func TestIntervalCoversTheMedianAsOftenAsItSays(t *testing.T) {
+	for _, n := range []int{6, 8, 10, 20, 40} {
+		r := seeded(uint64(n))
+		const runs = 4000
+		held := 0
+		for range runs {
+			s := Summarize(lognormal(r, n, 1, 0.3), 0.95)
+			if s.Lo <= 1 && 1 <= s.Hi {
+				held++
+			}
+		}
+		rate := float64(held) / runs
+		t.Logf("n=%d: the 95%% interval held the median in %.1f%% of %d samples", n, 100*rate, runs)
+		if rate < 0.94 { // three standard errors of 4000 draws below 0.95
+			t.Errorf("n=%d: held in only %.3f", n, rate)
+		}
+	}
+}
+
+func same(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+func near(a, b float64) bool {
+	return same(a, b) || math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b))
+}
