@@ -67,6 +67,7 @@ func NewPool(o Options) (*Pool, error) {
 		mem.close()
 		return nil, fmt.Errorf("lanes: eventfd: %w", err)
 	}
+	mem.header().Home = home.Load()
 	p := &Pool{mem: mem, abort: abort, release: make(chan struct{})}
 	failed := make(chan error, 1)
 	p.owner.Add(1)
@@ -184,6 +185,10 @@ func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
 	}
 	h := p.mem.header()
 	h.Parked, h.Done = 0, 0
+	if len(lanes) == 1 {
+		h.WantDone = 1
+		return &Batch{pool: p, lanes: lanes}, nil // nobody to wait for: it is woken by the release
+	}
 	h.WantDone = uint32(len(lanes))
 	atomic.StoreUint32(&h.WantParked, uint32(len(lanes)))
 	for _, n := range lanes {
@@ -204,7 +209,14 @@ func (b *Batch) Release(ctx context.Context) (released int64, results []Result, 
 	p := b.pool
 	stop := context.AfterFunc(ctx, p.giveUp)
 	h := p.mem.header()
-	released = p.open(h)
+	if len(b.lanes) == 1 {
+		s := p.mem.slot(b.lanes[0])
+		released = Now()
+		atomic.StoreUint32(&s.Word, wordAlone)
+		futexWake(&s.Word, 1)
+	} else {
+		released = p.open(h)
+	}
 	err = p.await(&h.Done, uint32(len(b.lanes)))
 	if !stop() {
 		p.carryOn()
@@ -224,7 +236,7 @@ func (b *Batch) Release(ctx context.Context) (released int64, results []Result, 
 // from being woken.
 func (p *Pool) open(h *header) (released int64) {
 	raised := false
-	if h.WantDone > 1 && p.Priority() == FIFO {
+	if p.Priority() == FIFO {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		raised = schedule(schedFIFO, 2) == nil

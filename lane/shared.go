@@ -10,7 +10,7 @@ import (
 
 // The layout of the shared memory, as in src/shared.h.
 const (
-	layout     = 1
+	layout     = 3
 	headerSize = 4096
 	envSize    = 131072
 	slotSize   = 65536
@@ -25,6 +25,7 @@ const (
 const (
 	wordIdle  = 0
 	wordArmed = 1
+	wordAlone = 2
 )
 
 type header struct {
@@ -35,7 +36,7 @@ type header struct {
 	Done       uint32
 	WantDone   uint32
 	Priority   uint32
-	_          uint32
+	Home       uint32
 }
 
 type slot struct {

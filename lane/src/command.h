@@ -49,6 +49,8 @@ struct lane {
 	int gate_w;	  /* floor: a byte here lets the container exec */
 	int sync_r;	  /* floor: "created", then end of file at exec */
 	i32 call_pid;
+	long cpus_size;	  /* bytes of cpus, 0 when the lane is not pinned */
+	u64 cpus[128];	  /* the CPUs that what it starts may use: all of tare's own */
 	char *argv[MAX_ARGS + 1];
 	char *envp[MAX_ENV + 1];
 };
@@ -273,10 +275,18 @@ static void await(struct lane *l, struct slot *s, u32 need)
 	drain(l, s);
 }
 
+/* Gives what a pinned lane starts the CPUs back. */
+static void spread(const struct lane *l)
+{
+	if (l->cpus_size > 0)
+		sys3(SYS_sched_setaffinity, 0, l->cpus_size, l->cpus);
+}
+
 /* Runs in the child of a vfork: shares memory with the lane, so that the error
  * number of a failed exec needs no pipe. */
 __attribute__((noreturn, noinline)) static void become(struct lane *l, struct slot *s)
 {
+	spread(l);
 	sys2(SYS_setpgid, 0, 0);
 	sys3(SYS_dup3, l->null_fd, 0, 0);
 	sys3(SYS_dup3, l->out_w, 1, 0);

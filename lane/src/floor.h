@@ -106,6 +106,7 @@ static long enter_root(const char *root)
 __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int gate, int sync)
 {
 	char **workload = find(l, 'x'), **root = find(l, 'r');
+	spread(l);
 	long r = join_cgroups(l);
 	if (r < 0) {
 		fail(s, STAGE_CGROUP, r);

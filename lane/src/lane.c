@@ -22,16 +22,26 @@
  */
 #include "floor.h"
 
-static void await_orders(struct slot *s)
-{
-	while (__atomic_load_n(&s->word, __ATOMIC_ACQUIRE) != ARMED)
-		futex_wait(&s->word, IDLE);
-}
-
 static void arrive(u32 *counter, const u32 *want)
 {
 	if (__atomic_add_fetch(counter, 1, __ATOMIC_ACQ_REL) == __atomic_load_n(want, __ATOMIC_ACQUIRE))
 		futex_wake(counter, 1);
+}
+
+static u32 await_orders(struct slot *s)
+{
+	u32 word;
+	while ((word = __atomic_load_n(&s->word, __ATOMIC_ACQUIRE)) == IDLE)
+		futex_wait(&s->word, IDLE);
+	return word;
+}
+
+static void await_release(struct header *h)
+{
+	u32 gate = __atomic_load_n(&h->gate, __ATOMIC_ACQUIRE);
+	arrive(&h->parked, &h->want_parked);
+	while (__atomic_load_n(&h->gate, __ATOMIC_ACQUIRE) == gate)
+		futex_wait(&h->gate, gate);
 }
 
 static void clear_results(struct slot *s)
@@ -93,13 +103,10 @@ static void prepare(struct lane *l, struct slot *s)
 __attribute__((noreturn)) static void serve(struct lane *l, struct header *h, struct slot *s)
 {
 	for (;;) {
-		await_orders(s);
+		u32 word = await_orders(s);
 		prepare(l, s);
-		u32 gate = __atomic_load_n(&h->gate, __ATOMIC_ACQUIRE);
-		arrive(&h->parked, &h->want_parked);
-		while (__atomic_load_n(&h->gate, __ATOMIC_ACQUIRE) == gate)
-			futex_wait(&h->gate, gate);
-
+		if (word == ARMED)
+			await_release(h);
 		if (s->stage == STAGE_NONE)
 			perform(l, s);
 
@@ -121,6 +128,22 @@ static u32 raise_priority(void)
 	    sys3(SYS_setpriority, 0, 0, -20) == 0)
 		return 1;
 	return 0;
+}
+
+/* Lane 0 waits on the CPU on which tare itself waits: batches of one lane go
+ * back and forth between the two, and waking a process on another, idle CPU
+ * takes several times as long as the rest of the harness. */
+static void settle(struct lane *l, u32 home)
+{
+	if (home == 0 || home > sizeof l->cpus * 8)
+		return;
+	long size = sys3(SYS_sched_getaffinity, 0, sizeof l->cpus, l->cpus);
+	if (size <= 0)
+		return;
+	static u64 one[128];
+	one[(home - 1) / 64] = 1ul << ((home - 1) % 64);
+	if (sys3(SYS_sched_setaffinity, 0, size, one) == 0)
+		l->cpus_size = size;
 }
 
 static u64 number(const char *s)
@@ -161,6 +184,8 @@ __attribute__((noreturn, used)) void lane(long *stack)
 	static struct lane l;
 	if (open_lane(&l, (char *)base + HEADER_SIZE) < 0)
 		die(5);
+	if (index == 0)
+		settle(&l, h->home);
 	u32 priority = raise_priority();
 	__atomic_store_n(&h->priority, priority, __ATOMIC_RELEASE);
 	serve(&l, h, s);

@@ -29,7 +29,7 @@ enum {
 	SYS_unlinkat = 263, SYS_ppoll = 271, SYS_dup3 = 292, SYS_pipe2 = 293,
 	SYS_setns = 308, SYS_wait4 = 61, SYS_execve = 59, SYS_clone = 56,
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 110, SYS_clock_nanosleep = 230,
-	SYS_rt_sigaction = 13, SYS_munmap = 11,
+	SYS_rt_sigaction = 13, SYS_munmap = 11, SYS_sched_setaffinity = 203, SYS_sched_getaffinity = 204,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -66,7 +66,7 @@ enum {
 	SYS_unlinkat = 35, SYS_ppoll = 73, SYS_dup3 = 24, SYS_pipe2 = 59,
 	SYS_setns = 268, SYS_wait4 = 260, SYS_execve = 221, SYS_clone = 220,
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 173, SYS_clock_nanosleep = 115,
-	SYS_rt_sigaction = 134, SYS_munmap = 215,
+	SYS_rt_sigaction = 134, SYS_munmap = 215, SYS_sched_setaffinity = 122, SYS_sched_getaffinity = 123,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
