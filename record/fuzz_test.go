@@ -30,7 +30,7 @@ func FuzzReader(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := NewReader(bytes.NewReader(data))
-		defer r.Close()
+		defer func() { _ = r.Close() }()
 		for i := 0; ; i++ {
 			line, err := r.Next()
 			if err != nil {

@@ -25,14 +25,15 @@ func Load(path string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close() // nothing was written: closing cannot lose anything
+	// Nothing was written: closing cannot lose anything.
+	defer func() { _ = r.Close() }()
 	return collect(r)
 }
 
 // Read reads all of a record from r.
 func Read(r io.Reader) (*Record, error) {
 	reader := NewReader(r)
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	return collect(reader)
 }
 

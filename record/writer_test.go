@@ -225,7 +225,7 @@ func TestErrorsOfADeviceNameItsPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close() // its error is the one below
+	defer func() { _ = w.Close() }() // its error is the one below
 	if err := w.Write(Header{}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
 	}
@@ -279,6 +279,8 @@ func writeUntilKilled(path string) {
 		if err := w.Write(full.Batches[1]); err != nil {
 			panic(err)
 		}
-		os.Stdout.WriteString("written\n")
+		if _, err := os.Stdout.WriteString("written\n"); err != nil {
+			panic(err)
+		}
 	}
 }

@@ -51,10 +51,15 @@ type Comparison struct {
 // every round shows. The sign test knows nothing but the pairs: it believes a
 // shift that is tiny against the scatter if it is only steady enough, such as
 // the cost of always going second. Demanding both also keeps the false-positive
-// rate below Alpha: two equal targets must fool two tests at once.
+// rate below Alpha, as two equal targets must fool two tests at once: in
+// simulation it was 2 % at most on a steady machine, 1 % on a drifting one.
 //
-// The price is power under strong drift, where the U test alone would rule. An
-// undecided comparison is "not shown to differ", never "shown to be equal".
+// The price is power under drift: a shift is found only where it stands out from
+// the scatter between rounds. Under a noise of 2 %, 20 rounds find a shift of 5 %
+// nearly always on a steady machine, but in one run of eight on one that slows by
+// 30 % meanwhile (there PairedLo and PairedHi show it, and Why says what was
+// missing). An undecided comparison is "not shown to differ", never "shown to be
+// equal".
 //
 // The paired test uses the differences and not the ratios, so that it also
 // holds for values that may be zero or negative, such as a change of memory;

@@ -11,10 +11,10 @@ package stat
 // hulls outside of it are further from the sample than the hulls inside are
 // from each other.
 //
-// This follows the steps of section 4 of J. A. Hartigan and P. M. Hartigan, The
-// Dip Test of Unimodality, Annals of Statistics 13 (1985) 70–84. Ties are steps
-// of one at the same place, as in the authors' program (algorithm AS 217,
-// Applied Statistics 34 (1985) 320–325).
+// This follows J. A. Hartigan and P. M. Hartigan, The Dip Test of Unimodality,
+// Annals of Statistics 13 (1985) 70–84. Ties are steps of one at the same place,
+// as in the program that goes with it: P. M. Hartigan, Algorithm AS 217, Applied
+// Statistics 34 (1985) 320–325.
 func dip(sorted []float64) float64 {
 	n := len(sorted)
 	if n < 2 || sorted[0] == sorted[n-1] {

@@ -21,10 +21,10 @@ func MinRounds(confidence float64) int {
 // of n values enclose the median with at least the given confidence, taking
 // the narrowest such interval. ok is false when n is too small.
 //
-// This is the interval that inverts the sign test (Conover, Practical
-// Nonparametric Statistics, 3rd ed. 1999, section 3.4). Both tails are equal,
-// which benchmath's are not: exchanging the two sides of a comparison must not
-// change the verdict.
+// This is the interval that inverts the sign test (David and Nagaraja, Order
+// Statistics, 3rd ed. 2003, section 7.1). Both tails are equal, which
+// benchmath's are not: exchanging the two sides of a comparison must not change
+// the verdict.
 func signRank(n int, confidence float64) (k int, ok bool) {
 	const rounding = 1e-12 // of Lgamma; far below any tail that decides
 	tail := 0.0

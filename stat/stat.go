@@ -47,7 +47,7 @@ func allFinite(values []float64) bool {
 
 // measured returns a copy of the finite values in their order, and how many
 // were left out. It is always a copy: benchmath sorts what it is given, and
-// never returns from a U test that meets a NaN.
+// its U test fills all memory when it meets a NaN.
 func measured(values []float64) (kept []float64, left int) {
 	kept = make([]float64, 0, len(values))
 	for _, v := range values {

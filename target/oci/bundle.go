@@ -8,6 +8,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/target"
 )
@@ -72,4 +73,16 @@ func writeBundle(dir string, spec *specs.Spec) error {
 		return fmt.Errorf("make the bundle: %w", err)
 	}
 	return nil
+}
+
+// WriteBundle writes a bundle of the kind that containers are made of, with a
+// root file system beside its configuration, for whoever wants to drive a
+// runtime by hand. Its cgroup lies below the run's.
+func WriteBundle(dir, runID string, limits target.Limits) error {
+	root := filepath.Join(dir, "rootfs")
+	if err := probe.Rootfs(root); err != nil {
+		return err
+	}
+	group := "/" + filepath.Join(cgroup.Prefix+runID, filepath.Base(dir))
+	return writeBundle(dir, bundle(bundleSpec, root, group, "tare-"+runID, limits))
 }

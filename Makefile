@@ -1,0 +1,75 @@
+# make builds bin/tare; make weigh weighs what is here; make test tests all;
+# make help tells the rest.
+
+.DEFAULT_GOAL := build
+.PHONY: build weigh test lint bench fuzz runtimes probe clean help
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
+
+# Found, or fetched, the first time that a target needs it.
+GO = $(eval GO := $(shell scripts/go))$(or $(GO),$(error no go command; the reason is above))
+
+# What the tree says is what is used: nothing else is fetched on the side.
+export GOTOOLCHAIN := local
+# runc lives in sbin, which a user's own path often leaves out.
+export PATH := $(PATH):$(CACHE)/bin:/usr/local/sbin:/usr/sbin:/sbin
+
+MODULE  := github.com/tare-bench/tare
+VERSION  = $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS  = $(if $(VERSION),-X $(MODULE)/internal/version.Version=$(VERSION))
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI         := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+
+FUZZTIME ?= 10s
+ARGS     ?= # for tare, or for what bench runs
+TESTARGS ?= # for go test: make test TESTARGS='-run Batch'
+
+build: ## bin/tare, the one static binary (the default)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+
+weigh: build ## weigh the runtimes that are here; installs runc and crun if it can
+	@scripts/install-runtimes
+	@mkdir -p records
+	bin/tare lifecycle -o records/lifecycle-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)
+
+test: ## formatting, vet and every test, with the race detector
+	@scripts/install-test-needs
+	@$(GO) build -o bin/testsum ./internal/testsum
+	@if command -v gcc >/dev/null; then race=-race; export CGO_ENABLED=1; \
+	else race=; echo "no C compiler: without the race detector"; fi; \
+	GO='$(GO)' bin/testsum $$race -count=1 $(TESTARGS) ./...
+
+lint: $(GOLANGCI) ## golangci-lint, and shellcheck where it is installed
+	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
+	@if command -v shellcheck >/dev/null; then shellcheck scripts/* .ci/run; \
+	else echo "no shellcheck here: the scripts are not checked"; fi
+
+$(GOLANGCI):
+	@mkdir -p $(@D)
+	@echo "golangci-lint $(GOLANGCI_VERSION): building; this takes minutes"
+	@new=$$(mktemp -d $(@D)/new.XXXXXX) && trap 'rm -rf "$$new"' EXIT && \
+	GOBIN=$$new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) && \
+	mv $$new/golangci-lint $@
+
+bench: ## tare's own speed and cost
+	$(GO) run ./internal/bench $(ARGS)
+
+fuzz: ## every fuzz target, FUZZTIME (10s) each
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort -u | \
+	while IFS=: read -r file func; do \
+		echo "$${file%/*} $${func#func }"; \
+		$(GO) test -run='^$$' -fuzz="^$${func#func }\$$" -fuzztime=$(FUZZTIME) "$${file%/*}" || exit 1; \
+	done
+
+runtimes: ## build youki and runsc, which Debian has not, into the user's cache
+	@GO='$(GO)' scripts/install-runtimes build
+
+probe: ## rebuild the embedded C programs
+	scripts/build-probe
+
+clean: ## remove what was built; records stay
+	rm -rf bin
+
+help: ## this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/target"
+)
+
+// probe tells how heavy the workload is and how soon it runs.
+func (b *bench) probe() error {
+	pool, err := lane.NewPool(lane.Options{Lanes: 1})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	var first []float64
+	resident := 0
+	for i := range 200 {
+		token := fmt.Sprint("probe-", i)
+		r, err := pool.Do(b.ctx, 0, lane.Order{Kind: lane.Spawn, Args: []string{filepath.Join(b.dir, probe.Name), token},
+			Need: lane.NeedReady, Token: token, Timeout: 10 * time.Second})
+		if err != nil || r.Err != nil {
+			return fmt.Errorf("probe: %v, %v", err, r.Err)
+		}
+		ns, ok := r.ProbeTime(token)
+		if !ok {
+			return fmt.Errorf("probe: no report in %q", r.Stdout)
+		}
+		// From before the fork: exec lies between, so this bounds it from above.
+		first = append(first, float64(ns-r.Start))
+		if resident, err = rss(r.Pid); err != nil {
+			return err
+		}
+		if _, err := pool.Do(b.ctx, 0, lane.Order{Kind: lane.Kill, Watch: r.Pid, Need: lane.NeedExit, Timeout: 10 * time.Second}); err != nil {
+			return err
+		}
+	}
+	q := stat.Quantiles(first, 0.5, 0.99)
+	fmt.Printf("probe: %d bytes on disk, %d KiB resident (bound: 400 KiB); first instruction after fork and exec: median %s, p99 %s (bound: 1 ms)\n",
+		len(probe.Program()), resident, micro(q[0]), micro(q[1]))
+	return nil
+}
+
+// rss is the resident size of a process in KiB.
+func rss(pid int) (int, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		if value, ok := strings.CutPrefix(scan.Text(), "Rss:"); ok {
+			return strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+		}
+	}
+	return 0, fmt.Errorf("no Rss in %s", f.Name())
+}
+
+func cpus() int { return runtime.NumCPU() }
+
+// cpuUsed is the CPU time of this process and of its lanes.
+func cpuUsed(o *opened) float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	own := u.Utime.Nano() + u.Stime.Nano()
+	if m, ok := o.session.(target.Metered); ok {
+		own += m.OwnCPU()
+	}
+	return float64(own)
+}

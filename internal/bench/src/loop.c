@@ -1,0 +1,42 @@
+/*
+ * The bare loop that tare's stopwatch is held against: fork, exec, wait, and
+ * two readings of the clock around them, as anyone would write it in C.
+ *
+ *	loop COMMAND [ARG...]	one run for each byte on standard input;
+ *				prints the nanoseconds of each on a line
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+	char byte;
+	(void)argc;
+	while (read(0, &byte, 1) == 1) {
+		int status = 0;
+		long long begin = now();
+		pid_t pid = fork();
+		if (pid == 0) {
+			int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+			dup2(null, 0);
+			dup2(null, 1);
+			execv(argv[1], argv + 1);
+			_exit(127);
+		}
+		waitpid(pid, &status, 0);
+		long long end = now();
+		printf("%lld %d\n", end - begin, status);
+		fflush(stdout);
+	}
+	return 0;
+}

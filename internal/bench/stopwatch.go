@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/stat"
+)
+
+// stopwatch compares tare's timing of a sub-millisecond static program with
+// the bare loop's, and tells what an operation takes outside the timed window.
+func (b *bench) stopwatch() error {
+	loopPath, err := b.buildLoop()
+	if err != nil {
+		return err
+	}
+	if err := probe.Install(b.dir); err != nil {
+		return err
+	}
+	command := []string{filepath.Join(b.dir, probe.Name), "--exit", "x"}
+	defer lane.Settle()()
+	pools := make([]*lane.Pool, 2)
+	loops := make([]*loop, 2)
+	for i := range 2 {
+		if pools[i], err = lane.NewPool(lane.Options{Lanes: 1}); err != nil {
+			return err
+		}
+		defer pools[i].Close()
+		if loops[i], err = startLoop(loopPath, command...); err != nil {
+			return err
+		}
+		defer loops[i].close()
+	}
+	var outside []float64
+	timed := func(p *lane.Pool) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			begin := lane.Now()
+			r, err := p.Do(ctx, 0, lane.Order{Kind: lane.Exec, Args: command, Timeout: 10 * time.Second})
+			end := lane.Now()
+			if err != nil {
+				return 0, err
+			}
+			if r.Err != nil || r.Status != 0 {
+				return 0, fmt.Errorf("probe: %v, status %d", r.Err, r.Status)
+			}
+			window := r.Returned - r.Start
+			outside = append(outside, float64(end-begin-window))
+			return float64(window), nil
+		}
+	}
+	bare := func(l *loop) func(context.Context) (float64, error) {
+		return func(context.Context) (float64, error) { return l.once() }
+	}
+	sides := []side{
+		{"bare fork/exec/wait loop in C", bare(loops[0])}, {"the same again (A/A)", bare(loops[1])},
+		{"tare", timed(pools[0])}, {"tare again (A/A)", timed(pools[1])},
+	}
+	values, err := interleave(b.ctx, b.rounds, sides)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("a static program that exits at once (%d rounds, interleaved)\n", b.rounds)
+	show(sides, values)
+	fmt.Printf("  bias of tare: %+.1f µs; bound: within 50 µs\n", (stat.Summarize(list(values[2]), 0.95).Median-stat.Summarize(list(values[0]), 0.95).Median)/1e3)
+
+	// Back to back, as a run does it: interleaving with another process would
+	// put the other's cache misses into tare's share.
+	outside = outside[:0]
+	once := timed(pools[0])
+	for range 2000 {
+		if _, err := once(b.ctx); err != nil {
+			return err
+		}
+	}
+	q := stat.Quantiles(outside, 0.5, 0.9)
+	fmt.Printf("  harness outside the timed window, per operation: median %s, p90 %s; bound: 20 µs\n\n", micro(q[0]), micro(q[1]))
+	return nil
+}

@@ -1,0 +1,119 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func (s *subject) privilege() []Check {
+	checks := []Check{s.rootUser()}
+	checks = append(checks, s.capabilityChecks()...)
+	return append(checks, s.realtime())
+}
+
+func (s *subject) rootUser() Check {
+	c := Check{Area: AreaPrivilege, Name: "root", Version: fmt.Sprintf("uid %d", s.uid), Status: OK}
+	switch {
+	case s.uid != 0:
+		c.Status = Missing
+		c.Why = "runtimes, the floor and cgroups need root; the host alone can be weighed"
+		c.Fix = s.elevate()
+	case !s.wholeUserNamespace():
+		c.Status = Limited
+		c.Why = "root only inside a user namespace: mounts, cgroups and BPF are the outer root's to allow"
+	default:
+		c.Why = "runtimes, the floor and cgroups need it"
+	}
+	return c
+}
+
+// wholeUserNamespace tells whether uids are the machine's own. A kernel
+// without user namespaces has no uid_map.
+func (s *subject) wholeUserNamespace() bool {
+	line, err := s.root.FirstLine("/proc/self/uid_map", 256)
+	return err != nil || slices.Equal(strings.Fields(line), []string{"0", "0", "4294967295"})
+}
+
+// capabilityUses are the capabilities in the order in which their lack hurts.
+var capabilityUses = []struct {
+	name   string
+	use    string
+	within string // a capability that includes it, in the kernel's own checks
+	lack   Status
+}{
+	{"CAP_SYS_ADMIN", "makes the namespaces and mounts of the floor and of every runtime", "", Missing},
+	{"CAP_SYS_CHROOT", "enters a container's root and mount namespace", "", Missing},
+	{"CAP_SYS_RESOURCE", "lowers oom_score_adj and raises limits, as containerd and CRI-O do for every pod", "", Limited},
+	{"CAP_SYS_NICE", "gives lanes real-time priority, so that stamps are taken when things happen", "", Limited},
+	{"CAP_NET_ADMIN", "makes the networks of pods, attaches BPF programs to cgroups and devices", "", Limited},
+	{"CAP_BPF", "loads BPF programs and reads their statistics", "CAP_SYS_ADMIN", Limited},
+	{"CAP_PERFMON", "traces with BPF, and counts events of other processes", "CAP_SYS_ADMIN", Limited},
+	{"CAP_SYS_PTRACE", "reads the memory maps of other users' processes for the ledger", "", Limited},
+	{"CAP_KILL", "ends workloads that run as another user", "", Limited},
+	{"CAP_SETUID", "runs workloads as another user", "", Limited},
+	{"CAP_MKNOD", "makes the device files of a container", "", Limited},
+}
+
+func (s *subject) capabilityChecks() []Check {
+	if s.capabilitiesErr != nil {
+		return []Check{{Area: AreaPrivilege, Name: "capabilities", Status: Limited,
+			Why: fmt.Sprintf("could not be read: %v", s.capabilitiesErr)}}
+	}
+	var checks []Check
+	for _, use := range capabilityUses {
+		has, known := s.capabilities.Has(use.name)
+		if !known { // CAP_BPF and CAP_PERFMON before Linux 5.8
+			continue
+		}
+		c := Check{Area: AreaPrivilege, Name: use.name, Status: OK, Why: use.use}
+		within, _ := s.capabilities.Has(use.within)
+		switch {
+		case has:
+		case within:
+			c.Why += "; " + use.within + " includes it"
+		default:
+			c.Status = use.lack
+			c.Why += "; " + s.whyWithheld(use.name)
+			c.Fix = s.elevate()
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+func (s *subject) whyWithheld(name string) string {
+	if s.uid != 0 {
+		return "this user has no such right"
+	}
+	if s.capabilities.Grantable(name) {
+		return "it is in the bounding set, but whoever started this process dropped it"
+	}
+	return "it is outside the bounding set: only whoever starts this machine or container can grant it (docker run --cap-add=" +
+		strings.TrimPrefix(name, "CAP_") + ")"
+}
+
+func (s *subject) realtime() Check {
+	c := Check{Area: AreaPrivilege, Name: "real-time priority", Status: OK,
+		Why: "SCHED_FIFO was set on one thread and reset"}
+	err := s.kernel.SetRealtime()
+	if err == nil {
+		return c
+	}
+	c.Status = Limited
+	c.Why = fmt.Sprintf("SCHED_FIFO refused (%s); stamps are taken at normal priority, late when all CPUs are busy", said(err))
+	nice, _ := s.capabilities.Has("CAP_SYS_NICE")
+	switch {
+	case !nice:
+		c.Fix = s.elevate()
+	case errors.Is(err, unix.EPERM):
+		// CONFIG_RT_GROUP_SCHED: a cgroup has no real-time budget until it is
+		// given one, and none is needed where the whole mechanism is off.
+		c.Why += "; this cgroup has no real-time budget"
+		c.Fix = "sysctl -w kernel.sched_rt_runtime_us=-1"
+	}
+	return c
+}

@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var sample = []Check{
+	{AreaPrivilege, "root", "uid 0", OK, "needed", ""},
+	{AreaKernel, "tracefs", "not mounted", Limited, "can be mounted", "mount -t tracefs tracefs /sys/kernel/tracing"},
+	{AreaPrivilege, "CAP_SYS_RESOURCE", "", Limited, "withheld", ""},
+	{AreaRuntime, "crun\x1b[2J", "1.8.1\u202e", Missing, "no\nsuch file", "apt-get install crun"},
+}
+
+func TestRender(t *testing.T) {
+	var out bytes.Buffer
+	if err := Render(&out, sample); err != nil {
+		t.Fatal(err)
+	}
+	want := `privilege
+  ok       root              uid 0        needed
+  limited  CAP_SYS_RESOURCE               withheld
+           → no command changes this
+
+kernel
+  limited  tracefs           not mounted  can be mounted
+           → mount -t tracefs tracefs /sys/kernel/tracing
+
+runtime
+  missing  crun\x1b[2J       1.8.1\u202e  no\nsuch file
+           → apt-get install crun
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+func TestRenderJSON(t *testing.T) {
+	var out bytes.Buffer
+	if err := RenderJSON(&out, sample); err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Schema != 1 || !reflect.DeepEqual(back.Checks[:3], sample[:3]) {
+		t.Errorf("came back as %+v", back)
+	}
+	if foreign := back.Checks[3]; foreign.Name != `crun\x1b[2J` || foreign.Version != `1.8.1\u202e` {
+		t.Errorf("not cleaned: %+v", foreign)
+	}
+	for _, field := range []string{`"schema"`, `"checks"`, `"area"`, `"name"`, `"version"`, `"status"`, `"why"`, `"fix"`} {
+		if !strings.Contains(out.String(), field) {
+			t.Errorf("field %s is missing", field)
+		}
+	}
+
+	out.Reset()
+	if err := RenderJSON(&out, nil); err != nil || !strings.Contains(out.String(), `"checks": []`) {
+		t.Errorf("no checks: %q, %v", out.String(), err)
+	}
+}

@@ -1,0 +1,75 @@
+package term
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Style is how a piece of text looks in colour: the parameter of an SGR
+// escape sequence (ECMA-48, 8.3.117). The eight basic colours follow the
+// user's own palette, so nothing here fixes a shade.
+type Style string
+
+// The styles that tables use. Colour never carries meaning alone: what it
+// marks is also said in words.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Dim    Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+)
+
+// Paint returns text in this style, or text as it is without colour. The text
+// is not cleaned.
+func (s Style) Paint(text string, colour bool) string {
+	if !colour || s == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+// Colour tells whether w takes colour: it is a terminal, that terminal is not
+// "dumb", and NO_COLOR (https://no-color.org) is unset or empty.
+func Colour(w io.Writer) bool {
+	return colour(IsTerminal(w), os.Getenv)
+}
+
+func colour(terminal bool, getenv func(string) string) bool {
+	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
+// IsTerminal tells whether w writes to a terminal directly.
+func IsTerminal(w io.Writer) bool {
+	fd, ok := descriptor(w)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
+}
+
+// Columns returns the width of the terminal that w writes to, ok false when it
+// is none or doesn't know its size.
+func Columns(w io.Writer) (columns int, ok bool) {
+	fd, ok := descriptor(w)
+	if !ok {
+		return 0, false
+	}
+	size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
+	if err != nil || size.Col == 0 {
+		return 0, false
+	}
+	return int(size.Col), true
+}
+
+func descriptor(w io.Writer) (fd int, ok bool) {
+	f, ok := w.(interface{ Fd() uintptr })
+	if !ok {
+		return 0, false
+	}
+	return int(f.Fd()), true
+}

@@ -1,0 +1,122 @@
+package machine
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestCgroups(t *testing.T) {
+	v1, err := Root("testdata/v1").Cgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Cgroups{Mode: ModeV1, V1: []Hierarchy{
+		{Mountpoint: "/sys/fs/cgroup/systemd", Root: "/docker/0a1b", Name: "systemd", ReadOnly: true},
+		{Mountpoint: "/sys/fs/cgroup/cpu,cpuacct", Root: "/docker/0a1b", Controllers: []string{"cpu", "cpuacct"}, ReadOnly: true},
+		{Mountpoint: "/sys/fs/cgroup/memory", Root: "/docker/0a1b", Controllers: []string{"memory"}, ReadOnly: true},
+		{Mountpoint: "/sys/fs/cgroup/pids", Root: "/docker/0a1b", Controllers: []string{"pids"}, ReadOnly: true},
+	}}
+	if !reflect.DeepEqual(v1, want) {
+		t.Errorf("v1:\n got %+v\nwant %+v", v1, want)
+	}
+
+	v2, err := Root("testdata/v2").Cgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = Cgroups{Mode: ModeV2, V2: &Hierarchy{Mountpoint: "/sys/fs/cgroup", Root: "/",
+		Controllers: []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"}}}
+	if !reflect.DeepEqual(v2, want) {
+		t.Errorf("v2:\n got %+v\nwant %+v", v2, want)
+	}
+}
+
+func TestFindController(t *testing.T) {
+	c, err := Root("testdata/hybrid").Cgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []struct {
+		claim, controller, mountpoint string
+		version                       int
+		ok                            bool
+	}{
+		{"what version 1 has taken is there", "memory", "/sys/fs/cgroup/memory", 1, true},
+		{"what it left is in version 2", "hugetlb", "/sys/fs/cgroup/unified", 2, true},
+		{"what is nowhere is not found", "io", "", 0, false},
+		{"the name of a hierarchy is no controller", "systemd", "", 0, false},
+	} {
+		h, version, ok := c.Find(f.controller)
+		if h.Mountpoint != f.mountpoint || version != f.version || ok != f.ok {
+			t.Errorf("%s: %q is at %q, version %d, %v", f.claim, f.controller, h.Mountpoint, version, ok)
+		}
+	}
+}
+
+// base is a machine with a root and an empty folder for control groups.
+const base = `10 1 8:1 / / rw - ext4 /dev/sda1 rw
+11 10 0:20 / /sys rw - sysfs sysfs rw
+12 11 0:21 / /sys/fs/cgroup rw - tmpfs tmpfs rw
+`
+
+func TestReadCgroups(t *testing.T) {
+	for _, c := range []struct {
+		claim, mountinfo, mode string
+		at                     []string // the mountpoints that are found, v1 first
+	}{
+		{"nothing mounted is none", base, ModeNone, nil},
+		{"an empty list is none", "", ModeNone, nil},
+		{"a hierarchy that another mount covers is not there",
+			base + "13 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
+				"14 12 0:23 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
+				"15 14 0:24 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+			ModeV1, []string{"/sys/fs/cgroup/memory"}},
+		{"a hierarchy that was mounted over a covered one is there",
+			base + "13 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
+				"14 12 0:23 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
+				"15 14 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+			ModeV1, []string{"/sys/fs/cgroup/cpu"}},
+		{"a hierarchy mounted twice counts once, in the usual place",
+			base + "13 10 0:22 / /mnt/cpu rw - cgroup cgroup rw,cpu\n" +
+				"14 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+			ModeV1, []string{"/sys/fs/cgroup/cpu"}},
+		{"a list in a circle ends",
+			"10 11 8:1 / / rw - ext4 a rw\n11 10 8:1 / / rw - ext4 a rw\n", ModeNone, nil},
+		{"a chroot into a folder has no mount of its own",
+			"13 12 0:22 / /cg rw - cgroup cgroup rw,pids\n", ModeV1, []string{"/cg"}},
+	} {
+		got, err := ReadCgroups(strings.NewReader(c.mountinfo), t.TempDir())
+		if err != nil {
+			t.Errorf("%s: %v", c.claim, err)
+			continue
+		}
+		var at []string
+		for _, h := range got.V1 {
+			at = append(at, h.Mountpoint)
+		}
+		if got.Mode != c.mode || !reflect.DeepEqual(at, c.at) {
+			t.Errorf("%s: %s at %v, want %s at %v", c.claim, got.Mode, at, c.mode, c.at)
+		}
+	}
+}
+
+func TestReadCgroupsFailsRatherThanLosesControllers(t *testing.T) {
+	v2 := base + "13 12 0:22 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+	if c, err := ReadCgroups(strings.NewReader(v2), t.TempDir()); err == nil {
+		t.Errorf("cgroup2 without cgroup.controllers: %+v", c)
+	}
+	if c, err := ReadCgroups(strings.NewReader("not a mountinfo\n"), ""); err == nil {
+		t.Errorf("a broken mountinfo: %+v", c)
+	}
+}
+
+func TestMounted(t *testing.T) {
+	root := Root("testdata/v2")
+	if at, ok, err := root.Mounted("tracefs"); at != "/sys/kernel/tracing" || !ok || err != nil {
+		t.Errorf("tracefs: %q, %v, %v", at, ok, err)
+	}
+	if at, ok, err := root.Mounted("bpf"); ok || err != nil {
+		t.Errorf("bpf, which is not mounted: %q, %v, %v", at, ok, err)
+	}
+}

@@ -1,0 +1,181 @@
+package machine
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// cpuDir is where sysfs keeps the CPUs.
+const cpuDir = "/sys/devices/system/cpu"
+
+// cpuInfo is what is needed of /proc/cpuinfo.
+type cpuInfo struct {
+	models     []string // each model once: a machine can have two kinds of core
+	x86        bool     // it is x86: only there "hypervisor" can be missing and mean something
+	hypervisor bool     // CPUID says that a hypervisor is below
+}
+
+// cpuinfoLimit is above what Linux writes for its largest x86 machines, 8192
+// CPUs of about 1.6 KB each.
+const cpuinfoLimit = 32 << 20
+
+func (r Root) cpu() cpuInfo {
+	f, err := os.Open(string(r) + "/proc/cpuinfo")
+	if err != nil {
+		return cpuInfo{}
+	}
+	defer f.Close()
+	return parseCPUInfo(io.LimitReader(f, cpuinfoLimit))
+}
+
+// mostModels bounds what ends up in a record. Real machines have up to three.
+const mostModels = 8
+
+// parseCPUInfo reads /proc/cpuinfo, whose lines differ from one architecture
+// to the next.
+func parseCPUInfo(r io.Reader) cpuInfo {
+	var info cpuInfo
+	implementer := ""
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "model name", "cpu model", "cpu", "uarch": // x86; MIPS; POWER; RISC-V
+			info.add(value)
+		case "CPU implementer": // Arm names no model, only who and which
+			implementer = value
+		case "CPU part":
+			info.add("implementer " + implementer + " part " + value)
+		case "flags":
+			info.x86 = true
+			if !info.hypervisor { // the line is long and alike on every CPU
+				info.hypervisor = slices.Contains(strings.Fields(value), "hypervisor")
+			}
+		}
+	}
+	return info
+}
+
+func (c *cpuInfo) add(model string) {
+	if model != "" && len(c.models) < mostModels && !slices.Contains(c.models, model) {
+		c.models = append(c.models, model)
+	}
+}
+
+// CPUs returns how many CPUs this process may run on. The affinity mask also
+// has CPUs that are offline, so those that are online are asked for too.
+func (r Root) CPUs() (int, error) {
+	status, err := r.Read("/proc/self/status", statusLimit)
+	if err != nil {
+		return 0, err
+	}
+	list, ok := statusField(string(status), "Cpus_allowed_list")
+	if !ok {
+		return 0, errors.New("parse /proc/self/status: it has no Cpus_allowed_list; look whether something is mounted over it")
+	}
+	allowed, err := parseCPUList(list)
+	if err != nil {
+		return 0, fmt.Errorf("parse Cpus_allowed_list in /proc/self/status: %w", err)
+	}
+	online, err := parseCPUList(r.word(cpuDir + "/online"))
+	if err != nil { // no sysfs: all that are allowed
+		return len(allowed), nil
+	}
+	n := 0
+	for cpu := range allowed {
+		if online[cpu] {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// mostCPUs bounds a list; Linux can be built for 8192 CPUs.
+const mostCPUs = 1 << 16
+
+// parseCPUList reads the kernel's list form, "0-3,8".
+func parseCPUList(s string) (map[int]bool, error) {
+	cpus := map[int]bool{}
+	for part := range strings.SplitSeq(s, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if !ranged {
+			to = from
+		}
+		first, err1 := parseCPU(from)
+		last, err2 := parseCPU(to)
+		if err1 != nil || err2 != nil || last < first {
+			return nil, fmt.Errorf("want a list of CPUs such as %q, got %.80q", "0-3,8", s)
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus[cpu] = true
+		}
+	}
+	return cpus, nil
+}
+
+func parseCPU(s string) (int, error) {
+	if !isDigits(s) {
+		return 0, strconv.ErrSyntax
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n >= mostCPUs {
+		return 0, strconv.ErrRange
+	}
+	return n, nil
+}
+
+// Governor returns the governor that sets the CPUs' frequency, several when
+// they differ; "" where the machine shows none, as most virtual ones do.
+func (r Root) Governor() string {
+	entries, err := os.ReadDir(string(r) + cpuDir)
+	if err != nil {
+		return ""
+	}
+	var governors []string
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), "cpu")
+		if !ok || !isDigits(number) {
+			continue
+		}
+		g := r.word(cpuDir + "/" + e.Name() + "/cpufreq/scaling_governor")
+		if g != "" && !slices.Contains(governors, g) {
+			governors = append(governors, g)
+		}
+	}
+	sort.Strings(governors)
+	return strings.Join(governors, ", ")
+}
+
+// clockDir is the one clocksource device that Linux has.
+const clockDir = "/sys/devices/system/clocksource/clocksource0"
+
+// ClockSource returns what the kernel tells the time by, and what it could
+// use instead.
+func (r Root) ClockSource() (current string, available []string) {
+	return r.word(clockDir + "/current_clocksource"), strings.Fields(r.word(clockDir + "/available_clocksource"))
+}
+
+// mitigations returns what the kernel does about each hardware weakness it
+// knows; they cost most where a runtime costs most, on entering the kernel.
+func (r Root) mitigations() map[string]string {
+	const dir = cpuDir + "/vulnerabilities" // Linux 4.15
+	entries, err := os.ReadDir(string(r) + dir)
+	if err != nil {
+		return nil
+	}
+	m := map[string]string{}
+	for _, e := range entries {
+		if state := r.word(dir + "/" + e.Name()); state != "" {
+			m[e.Name()] = state
+		}
+	}
+	return m
+}

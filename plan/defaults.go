@@ -1,0 +1,22 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/target"
+)
+
+// Defaults returns what a lifecycle asks for when nothing is said about it.
+func Defaults() Lifecycle {
+	return Lifecycle{
+		Targets: []string{},
+		Lanes:   []int{1},
+		Ops:     slices.Clone(target.Ops),
+		Rounds:  10,
+		Warmup:  1,
+		Budget:  10 * time.Minute,
+		Timeout: time.Minute,
+		Limits:  target.DefaultLimits,
+	}
+}

@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/target"
+)
+
+// node is the part of JSON Schema that the plan's schema uses.
+type node struct {
+	Ref                  string           `json:"$ref"`
+	Defs                 map[string]*node `json:"$defs"`
+	Properties           map[string]*node `json:"properties"`
+	AdditionalProperties *bool            `json:"additionalProperties"`
+	Items                *node            `json:"items"`
+	OneOf                []*node          `json:"oneOf"`
+	Enum                 []string         `json:"enum"`
+	Const                any              `json:"const"`
+	Pattern              string           `json:"pattern"`
+	Minimum, Maximum     *float64
+	Default              any    `json:"default"`
+	Description          string `json:"description"`
+}
+
+func readSchema(t *testing.T) *node {
+	t.Helper()
+	root := new(node)
+	if err := json.Unmarshal(Schema(), root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func (n *node) resolve(root *node) *node {
+	if name, ok := strings.CutPrefix(n.Ref, "#/$defs/"); ok {
+		return root.Defs[name]
+	}
+	return n
+}
+
+func TestTheSchemaHasEveryFieldAndNoOther(t *testing.T) {
+	root := readSchema(t)
+	compareFields(t, root, "plan", root, reflect.TypeFor[Plan]())
+}
+
+func compareFields(t *testing.T, root *node, path string, schema *node, of reflect.Type) {
+	schema = schema.resolve(root)
+	if schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+		t.Errorf("the schema of %s takes unknown fields", path)
+	}
+	unseen := make(map[string]bool)
+	for name := range schema.Properties {
+		unseen[name] = true
+	}
+	for i := range of.NumField() {
+		name := of.Field(i).Tag.Get("yaml")
+		property, ok := schema.Properties[name]
+		if !ok {
+			t.Errorf("the schema has no %s.%s", path, name)
+			continue
+		}
+		delete(unseen, name)
+		if property.Description == "" && property.resolve(root).Description == "" {
+			t.Errorf("the schema does not explain %s.%s", path, name)
+		}
+		inner := of.Field(i).Type
+		if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
+			property, inner = property.Items, inner.Elem()
+		}
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct {
+			compareFields(t, root, path+"."+name, property, inner)
+		}
+	}
+	for name := range unseen {
+		t.Errorf("the schema has %s.%s, which no plan has", path, name)
+	}
+}
+
+// The fields that Parse reads are those of the types: it lists them when it
+// meets another.
+func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
+	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, limits: {zz: 1}}\n"))
+	if err == nil {
+		t.Fatal("unknown fields were taken")
+	}
+	lists := regexp.MustCompile(`the fields are (.*)`).FindAllStringSubmatch(err.Error(), -1)
+	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Limits]()}
+	if len(lists) != len(types) {
+		t.Fatalf("%d lists in\n%v", len(lists), err)
+	}
+	for i, of := range types {
+		var tags []string
+		for j := range of.NumField() {
+			tags = append(tags, of.Field(j).Tag.Get("yaml"))
+		}
+		if got := strings.Split(lists[i][1], ", "); !slices.Equal(got, tags) {
+			t.Errorf("%v: Parse reads %v, the type has %v", of, got, tags)
+		}
+	}
+}
+
+func TestTheSchemaStatesTheSameRanges(t *testing.T) {
+	root := readSchema(t)
+	lifecycle, limits := root.Defs["lifecycle"].Properties, root.Defs["limits"].Properties
+	if got := root.Properties["version"].Const; got != float64(Version) {
+		t.Errorf("version is %v", got)
+	}
+	var ops []string
+	for _, op := range target.Ops {
+		ops = append(ops, string(op))
+	}
+	if got := lifecycle["ops"].Items.Enum; !slices.Equal(got, ops) {
+		t.Errorf("ops are %v", got)
+	}
+	for name, test := range map[string]struct {
+		schema   *node
+		min, max float64
+	}{
+		"lanes":      {root.Defs["laneCount"], 1, MaxLanes},
+		"rounds":     {lifecycle["rounds"], 1, MaxRounds},
+		"warmup":     {lifecycle["warmup"], 0, MaxRounds},
+		"memory":     {limits["memory"].OneOf[0], MinMemory, 0},
+		"pids":       {limits["pids"], 1, 0},
+		"cpu_shares": {limits["cpu_shares"], MinCPUShares, MaxCPUShares},
+	} {
+		if *test.schema.Minimum != test.min || (test.max != 0 && *test.schema.Maximum != test.max) {
+			t.Errorf("%s is %v to %v", name, *test.schema.Minimum, test.schema.Maximum)
+		}
+	}
+	if got := strings.Replace(lifecycle["targets"].Items.Pattern, "(=.+)?", "", 1); got != targetName.String() {
+		t.Errorf("targets are %s", got)
+	}
+}
+
+// A default in the schema is what editors show; what counts is Defaults.
+func TestTheSchemaStatesTheDefaults(t *testing.T) {
+	root := readSchema(t)
+	var stated []string
+	for _, at := range []struct {
+		prefix string
+		fields map[string]*node
+	}{{"", root.Defs["lifecycle"].Properties}, {"limits: {", root.Defs["limits"].Properties}} {
+		for name, field := range at.fields {
+			if field.Default == nil {
+				continue
+			}
+			value, err := json.Marshal(field.Default)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := at.prefix + name + ": " + string(value) + strings.Repeat("}", strings.Count(at.prefix, "{"))
+			stated = append(stated, text)
+			got, err := Parse("a", []byte("version: 1\nmeasure: [lifecycle: {"+text+"}]"))
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+				continue
+			}
+			want := Defaults()
+			if !reflect.DeepEqual(got.Measure[0].Lifecycle, &want) {
+				t.Errorf("%s is not the default: %+v", text, got.Measure[0].Lifecycle)
+			}
+		}
+	}
+	if len(stated) < 8 {
+		t.Errorf("only %v", stated)
+	}
+}
+
+func TestThePatternsOfTheSchemaTakeWhatParseTakes(t *testing.T) {
+	root := readSchema(t)
+	for name, test := range map[string]struct {
+		pattern string
+		good    []string
+		bad     []string
+	}{
+		"duration":  {root.Defs["duration"].Pattern, []string{"60s", "10m", "1h30m", "500ms", "1.5h"}, []string{"600", "soon", "-5s", ""}},
+		"memory":    {root.Defs["limits"].Properties["memory"].OneOf[1].Pattern, []string{"512Mi", "512MiB", "512M", "512 MB", "1k", "1000000"}, []string{"1.5Gi", "many", ""}},
+		"precision": {root.Defs["lifecycle"].Properties["precision"].OneOf[1].Pattern, []string{"5%", "0.5 %", "0.05"}, []string{"high", "-5%", ""}},
+		"targets":   {root.Defs["lifecycle"].Properties["targets"].Items.Pattern, []string{"runc", "cri+cri-o/runc", "a=/b c"}, []string{"", "a b", "a=", "/a"}},
+	} {
+		pattern, err := regexp.Compile(test.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range test.good {
+			if !pattern.MatchString(s) {
+				t.Errorf("%s refuses %q", name, s)
+			}
+		}
+		for _, s := range test.bad {
+			if pattern.MatchString(s) {
+				t.Errorf("%s takes %q", name, s)
+			}
+		}
+	}
+}

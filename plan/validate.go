@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/target"
+)
+
+// What a lifecycle may ask for. The JSON Schema states the same.
+const (
+	MaxLanes     = 1000
+	MaxRounds    = 1_000_000
+	MinMemory    = 1 << 20 // no runtime starts a container in less
+	MinCPUShares = 2       // the kernel's own range, v1's cpu.shares
+	MaxCPUShares = 262_144
+)
+
+// Validate says everything that is wrong with the lifecycle.
+func (l *Lifecycle) Validate() error {
+	var all []error
+	for _, c := range l.complaints() {
+		all = append(all, c)
+	}
+	return errors.Join(all...)
+}
+
+// SplitTarget takes "name=path" apart. A plain name has no path.
+func SplitTarget(s string) (name, path string) {
+	name, path, _ = strings.Cut(s, "=")
+	return name, path
+}
+
+// complaint is a value that cannot be used. Its index is the place in the
+// field's list, or -1, so that a plan file's line and column can be found.
+type complaint struct {
+	field   string
+	index   int
+	message string
+}
+
+func (c complaint) Error() string { return c.field + ": " + c.message }
+
+func complain(field, format string, arguments ...any) complaint {
+	return complaint{field, -1, fmt.Sprintf(format, arguments...)}
+}
+
+func (c complaint) at(index int) complaint {
+	c.index = index
+	return c
+}
+
+func (l *Lifecycle) complaints() []complaint {
+	return slices.Concat(
+		l.targetsComplaints(),
+		lanesComplaints(l.Lanes),
+		opsComplaints(l.Ops),
+		l.extentComplaints(),
+		limitsComplaints(l.Limits),
+	)
+}
+
+// targetName is one name, or an engine's and a runtime's: "cri+containerd/runc".
+var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+
+func (l *Lifecycle) targetsComplaints() []complaint {
+	var all []complaint
+	var names []string
+	for i, t := range l.Targets {
+		name, path := SplitTarget(t)
+		switch {
+		case !targetName.MatchString(name):
+			all = append(all, complain("targets", "%s is not a target: write a name such as runc or docker/crun, or name=path for a runtime", quote(t)).at(i))
+		case path == "" && name != t:
+			all = append(all, complain("targets", "%s names no path after the =: write name=path, such as crun=/usr/bin/crun", quote(t)).at(i))
+		case slices.Contains(names, name):
+			all = append(all, complain("targets", "%s is there twice: give each target a name of its own, such as %s-2=path", name, name).at(i))
+		default:
+			names = append(names, name)
+		}
+	}
+	if l.Baseline != "" && len(names) > 0 && !slices.Contains(names, l.Baseline) {
+		all = append(all, complain("baseline", "%s is not one of the targets: the targets are %s", quote(l.Baseline), strings.Join(names, ", ")))
+	}
+	if l.Baseline != "" && !targetName.MatchString(l.Baseline) && len(names) == 0 {
+		all = append(all, complain("baseline", "%s is not a target: write a name such as runc or docker/crun", quote(l.Baseline)))
+	}
+	return all
+}
+
+func lanesComplaints(lanes []int) []complaint {
+	if len(lanes) == 0 {
+		return []complaint{complain("lanes", "the list is empty: write at least one number from 1 to %d", MaxLanes)}
+	}
+	var all []complaint
+	for i, n := range lanes {
+		switch {
+		case n < 1 || n > MaxLanes:
+			all = append(all, complain("lanes", "%d is not a number of lanes: from 1 to %d are allowed", n, MaxLanes).at(i))
+		case slices.Contains(lanes[:i], n):
+			all = append(all, complain("lanes", "%d is there twice: each number of lanes is measured once", n).at(i))
+		}
+	}
+	return all
+}
+
+func opsComplaints(ops []target.Op) []complaint {
+	if len(ops) == 0 {
+		return []complaint{complain("ops", "the list is empty: write at least one of create, start, stop, rm, run")}
+	}
+	var all []complaint
+	for i, op := range ops {
+		if _, err := target.ParseOp(string(op)); err != nil {
+			all = append(all, complain("ops", "%v", err).at(i))
+		} else if slices.Contains(ops[:i], op) {
+			all = append(all, complain("ops", "%s is there twice: each operation is measured once", op).at(i))
+		}
+	}
+	return all
+}
+
+// extentComplaints is about how long a run goes on.
+func (l *Lifecycle) extentComplaints() []complaint {
+	var all []complaint
+	if l.Rounds < 1 || l.Rounds > MaxRounds {
+		all = append(all, complain("rounds", "%d is not a number of rounds: from 1 to %d are allowed", l.Rounds, MaxRounds))
+	}
+	if l.Warmup < 0 || l.Warmup > MaxRounds {
+		all = append(all, complain("warmup", "%d is not a number of rounds: from 0 to %d are allowed", l.Warmup, MaxRounds))
+	}
+	if l.Precision != 0 && !validPrecision(l.Precision) {
+		all = append(all, complain("precision", "%g is not a precision: it has to be above 0 and below 1, such as 0.05", l.Precision))
+	}
+	if l.Budget <= 0 {
+		all = append(all, complain("budget", "%v leaves no time to measure: write more than 0s, such as 10m", l.Budget))
+	}
+	if l.Timeout <= 0 {
+		all = append(all, complain("timeout", "%v would fail every operation: write more than 0s, such as 60s", l.Timeout))
+	}
+	return all
+}
+
+func limitsComplaints(limits target.Limits) []complaint {
+	var all []complaint
+	if limits.Memory < MinMemory {
+		all = append(all, complain("limits.memory", "%d bytes start no container: write at least %d, with a unit if it is not bytes, such as 512Mi", limits.Memory, MinMemory))
+	}
+	if limits.Pids < 1 {
+		all = append(all, complain("limits.pids", "%d is not a number of tasks: write at least 1", limits.Pids))
+	}
+	if limits.CPUShares < MinCPUShares || limits.CPUShares > MaxCPUShares {
+		all = append(all, complain("limits.cpu_shares", "%d is not a weight: from %d to %d are allowed, 1024 is one part", limits.CPUShares, MinCPUShares, MaxCPUShares))
+	}
+	return all
+}
