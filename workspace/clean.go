@@ -57,7 +57,7 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 		}
 	}
 	for id := range ids {
-		if alive(filepath.Join(roots.State, id)) {
+		if alive(id) {
 			live = append(live, id)
 			continue
 		}

@@ -8,11 +8,11 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,8 +49,8 @@ func DefaultRoots() Roots {
 type Run struct {
 	ID    string
 	roots Roots
-	lock  *os.File
-	whole *os.File
+	lock  *os.File // of the machine: one run at a time
+	alive *net.UnixListener
 }
 
 // BusyError says that another run is measuring on this machine.
@@ -67,38 +67,32 @@ func New(roots Roots) (*Run, error) {
 	if err := os.MkdirAll(roots.State, 0o711); err != nil {
 		return nil, fmt.Errorf("make tare's state folder: %w; set TARE_STATE_DIR to a folder that can be written", err)
 	}
-	whole, err := os.OpenFile(filepath.Join(roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	lock, err := os.OpenFile(filepath.Join(roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open tare's lock: %w", err)
 	}
-	if err := unix.Flock(int(whole.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		holder := make([]byte, 128)
-		n, _ := whole.Read(holder)
-		whole.Close()
+		n, _ := lock.Read(holder)
+		lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &BusyError{Holder: strings.Map(printable, strings.TrimSpace(string(holder[:n])))}
 		}
-		return nil, fmt.Errorf("lock %s: %w", whole.Name(), err)
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	whole.Truncate(0)
-	fmt.Fprintf(whole, "run %s, pid %d\n", r.ID, os.Getpid())
-	r.whole = whole
+	lock.Truncate(0)
+	fmt.Fprintf(lock, "run %s, pid %d\n", r.ID, os.Getpid())
+	r.lock = lock
+	if r.alive, err = light(r.ID); err != nil {
+		r.Close()
+		return nil, err
+	}
 
 	for _, dir := range []string{r.stateDir(), r.dataDir()} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
 			r.Close()
 			return nil, fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err)
 		}
-	}
-	// A lock of the run's own tells `tare clean` that it is alive, even one
-	// that was given other roots for the whole.
-	r.lock, err = os.OpenFile(filepath.Join(r.stateDir(), "lock"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		err = unix.Flock(int(r.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err != nil {
-		r.Close()
-		return nil, fmt.Errorf("lock the run's folder: %w", err)
 	}
 	return r, nil
 }
@@ -110,9 +104,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// newID is short enough for every name that is made of it, and sorts by time:
-// four characters of the day's seconds would not be unique, forty random bits
-// are.
+// newID is short enough for every name that is made of it. Forty random bits
+// make two runs of one machine with the same id unheard of.
 func newID() string {
 	var b [5]byte
 	rand.Read(b[:]) // never fails since Go 1.24
@@ -152,11 +145,11 @@ func (r *Run) Close() error {
 	}
 	errs = append(errs, removeTree(r.dataDir()), removeTree(r.stateDir()))
 	if r.lock != nil {
+		r.lock.Truncate(0)
 		r.lock.Close()
 	}
-	if r.whole != nil {
-		r.whole.Truncate(0)
-		r.whole.Close()
+	if r.alive != nil {
+		r.alive.Close()
 	}
 	// Only when empty: another run may have begun, or left something.
 	unix.Rmdir(r.roots.Data)
@@ -164,18 +157,4 @@ func (r *Run) Close() error {
 		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
 	}
 	return nil
-}
-
-// alive reports whether a run's own lock is held.
-func alive(stateDir string) bool {
-	f, err := os.OpenFile(filepath.Join(stateDir, "lock"), os.O_RDWR|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		// A run makes its lock right after its folder; give it that moment.
-		if info, err := os.Stat(stateDir); err == nil && time.Since(info.ModTime()) < 2*time.Second {
-			return true
-		}
-		return false
-	}
-	defer f.Close()
-	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }

@@ -32,7 +32,7 @@ func identify(banner, name string) (flavour, string) {
 	words := strings.Fields(line)
 	version := ""
 	for i, w := range words {
-		if w == "version" && i+1 < len(words) {
+		if strings.TrimSuffix(w, ":") == "version" && i+1 < len(words) {
 			version = words[i+1]
 			break
 		}

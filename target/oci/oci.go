@@ -7,6 +7,7 @@ package oci
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -66,6 +67,9 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 		return nil, unavailable(err.Error(), "run it by hand; if it is no OCI runtime, name another with NAME=PATH")
 	}
 	t.flavour, t.version = identify(banner, name)
+	if t.version == "" || t.version == "VERSION_MISSING" { // what runsc says when it was built by go install
+		t.version = buildVersion(file)
+	}
 	t.spec = specVersion(banner)
 	if os.Geteuid() != 0 {
 		return nil, unavailable("namespaces and cgroups need root", "run tare as root (sudo tare …)")
@@ -75,6 +79,16 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 	}
 	t.private = t.flavour.refusesHybrid && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	return t, nil
+}
+
+// buildVersion is the module version that the Go toolchain put into a program,
+// "" where there is none.
+func buildVersion(path string) string {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return info.Main.Version
 }
 
 // banner asks for the version: the first sign that the program is what its

@@ -1,0 +1,114 @@
+// Package command is tare's command line: one file for each verb, which turns
+// flags into a plan, makes the call and turns the outcome into an exit code.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/version"
+)
+
+// Exit codes, the same for every verb.
+const (
+	ExitDone        = 0
+	ExitUsage       = 1 // usage or environment
+	ExitFailed      = 2 // operations failed
+	ExitInterrupted = 130
+)
+
+// Streams are where a command reads and writes. Nothing below cmd/ knows the
+// process's own.
+type Streams struct {
+	Out, Err io.Writer
+}
+
+// Standard are the process's own streams.
+func Standard() Streams { return Streams{Out: os.Stdout, Err: os.Stderr} }
+
+// exit is an outcome that is no error of usage. Its message is printed already,
+// or nothing is to be said.
+type exit struct{ code int }
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// Execute runs tare with the given arguments and returns its exit code.
+func Execute(ctx context.Context, args []string, s Streams) int {
+	root := New(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exit
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &code):
+		return code.code
+	}
+	fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
+	if ctx.Err() != nil {
+		return ExitInterrupted
+	}
+	return ExitUsage
+}
+
+// cleanLines makes foreign text harmless and keeps its lines.
+func cleanLines(s string) string {
+	out := ""
+	for i, line := range splitLines(s) {
+		if i > 0 {
+			out += "\n      "
+		}
+		out += term.Clean(line)
+	}
+	return out
+}
+
+func splitLines(s string) []string {
+	var lines []string
+	start := 0
+	for i := range len(s) {
+		if s[i] == '\n' {
+			lines = append(lines, s[start:i])
+			start = i + 1
+		}
+	}
+	return append(lines, s[start:])
+}
+
+// New builds the whole command.
+func New(s Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tare",
+		Short: "Weigh container runtimes: what they cost beyond the workload",
+		Long: `tare weighs container runtimes: what starting and stopping a container costs
+beyond the workload itself, on the host, on the floor that no runtime can beat,
+and on every OCI runtime found here.
+
+Targets: host (a plain process), floor (namespaces, cgroup and root made with
+the kernel's own calls), runc, crun, youki, runsc, and any OCI runtime as
+NAME=PATH.
+
+Exit status: 0 done; 1 usage or environment; 2 operations failed;
+130 interrupted (what was measured is saved).`,
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6",
+		Version:       version.String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetVersionTemplate("tare {{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(newLifecycle(s), newRun(s), newReport(s), newDoctor(s), newClean(s), newVersion(s))
+	return root
+}

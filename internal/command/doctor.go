@@ -1,0 +1,59 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/target/find"
+	"github.com/tare-bench/tare/workspace"
+)
+
+func newDoctor(s Streams) *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what can be weighed here, what cannot, and what would change it",
+		Long: `Say of every runtime and kernel facility that tare can use whether it is there,
+its version, whether it can be used and why not, and the one command that would
+change it. Nothing on the machine is changed.`,
+		Example: "  tare doctor\n  tare doctor --format json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			roots := workspace.DefaultRoots()
+			checks := doctor.Facilities("", doctor.WithFolders(
+				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
+			for _, f := range find.All(c.Context()) {
+				checks = append(checks, targetCheck(f))
+			}
+			switch format {
+			case "text":
+				return doctor.Render(s.Out, checks)
+			case "json":
+				return doctor.RenderJSON(s.Out, checks)
+			}
+			return fmt.Errorf("--format: %q is not a format: text or json", format)
+		},
+	}
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	return c
+}
+
+// targetCheck tells of one target what doctor tells of a facility.
+func targetCheck(f find.Found) doctor.Check {
+	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
+	if f.Target == nil {
+		c.Status, c.Why, c.Fix = doctor.Missing, f.Why.Reason, f.Why.Advice
+		return c
+	}
+	info := f.Target.Info()
+	c.Status, c.Version = doctor.OK, info.Version
+	parts := info.Notes
+	if info.Path != "" {
+		parts = append([]string{info.Path}, parts...)
+	}
+	c.Why = strings.Join(parts, "; ")
+	return c
+}

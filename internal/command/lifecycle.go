@@ -1,0 +1,136 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/find"
+)
+
+// lifecycleFlags are the flags that say what to weigh. They are shared with
+// tare run, where they override the plan file.
+type lifecycleFlags struct {
+	lanes     string
+	rounds    int
+	warmup    int
+	precision string
+	budget    time.Duration
+	ops       string
+	baseline  string
+	seed      uint64
+	timeout   time.Duration
+}
+
+func (f *lifecycleFlags) add(set *pflag.FlagSet) {
+	d := plan.Defaults()
+	set.StringVarP(&f.lanes, "lanes", "n", "1", "operations released at once; a list sweeps: 1,10,100")
+	set.IntVar(&f.rounds, "rounds", d.Rounds, "measured rounds, each visiting every target once")
+	set.IntVar(&f.warmup, "warmup", d.Warmup, "rounds before, not counted")
+	set.StringVar(&f.precision, "precision", "", "add rounds until every 95 % interval is this narrow, e.g. 5%")
+	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new round after this time")
+	set.StringVar(&f.ops, "ops", joinOps(d.Ops), "operations to weigh")
+	set.StringVar(&f.baseline, "baseline", "", "target to compare the others with (default: the first runtime)")
+	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of targets in each round (default: random, and recorded)")
+	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one operation on one lane")
+}
+
+func joinOps(ops []target.Op) string {
+	var names []string
+	for _, op := range ops {
+		names = append(names, string(op))
+	}
+	return strings.Join(names, ",")
+}
+
+// apply puts the flags that were given into a lifecycle.
+func (f *lifecycleFlags) apply(set *pflag.FlagSet, l *plan.Lifecycle) error {
+	var err error
+	if set.Changed("lanes") {
+		if l.Lanes, err = plan.ParseLanes(f.lanes); err != nil {
+			return fmt.Errorf("--lanes: %w", err)
+		}
+	}
+	if set.Changed("precision") {
+		if l.Precision, err = plan.ParsePrecision(f.precision); err != nil {
+			return fmt.Errorf("--precision: %w", err)
+		}
+	}
+	if set.Changed("ops") {
+		l.Ops = nil
+		for name := range strings.SplitSeq(f.ops, ",") {
+			op, err := target.ParseOp(strings.TrimSpace(name))
+			if err != nil {
+				return fmt.Errorf("--ops: %w", err)
+			}
+			l.Ops = append(l.Ops, op)
+		}
+		// Tables show them in the order of a lifecycle, however they were named.
+		slices.SortStableFunc(l.Ops, func(a, b target.Op) int { return slices.Index(target.Ops, a) - slices.Index(target.Ops, b) })
+	}
+	if set.Changed("rounds") {
+		l.Rounds = f.rounds
+	}
+	if set.Changed("warmup") {
+		l.Warmup = f.warmup
+	}
+	if set.Changed("budget") {
+		l.Budget = f.budget
+	}
+	if set.Changed("baseline") {
+		l.Baseline = f.baseline
+	}
+	if set.Changed("seed") {
+		l.Seed = f.seed
+	}
+	if set.Changed("timeout") {
+		l.Timeout = f.timeout
+	}
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
+}
+
+func newLifecycle(s Streams) *cobra.Command {
+	var flags lifecycleFlags
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "lifecycle [TARGET...]",
+		Short: "Time create, start, stop, rm and run, alone and many at once",
+		Long: `Time create, start, stop, rm and run on each target, interleaved in rounds, and
+print medians with 95 % intervals, comparisons with a baseline, and what to
+mistrust. Without TARGET, everything that can be weighed here is.
+
+With more than one lane, N operations are released together and the makespan
+(release to last completion) is the figure; the lanes' own latencies, the skew
+of their release and the effective parallelism are shown beside it.
+
+The record holds every raw sample; tare report makes any report of it again.`,
+		Example: `  tare lifecycle runc crun
+  tare lifecycle host floor runc --rounds 6 -o run.jsonl
+  tare lifecycle runc crun -n 1,10 --rounds 6 --ops create,start,stop,rm
+  tare lifecycle runc mine=/usr/sbin/runc --ops run --precision 20% --budget 20s
+  tare lifecycle floor crun --baseline floor --format md --quiet`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return find.Names(), cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			l := plan.Defaults()
+			l.Targets = args
+			if err := flags.apply(c.Flags(), &l); err != nil {
+				return err
+			}
+			return weigh(c.Context(), s, l, out)
+		},
+	}
+	flags.add(c.Flags())
+	out.add(c.Flags())
+	return c
+}

@@ -1,0 +1,236 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/experiment/lifecycle"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/version"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/meter/machine"
+	"github.com/tare-bench/tare/meter/node"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/report"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/find"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// outputFlags say what becomes of a result.
+type outputFlags struct {
+	record  string
+	format  string
+	subject string
+	quiet   bool
+}
+
+func (f *outputFlags) add(set *pflag.FlagSet) {
+	set.StringVarP(&f.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	f.addFormat(set)
+}
+
+func (f *outputFlags) addFormat(set *pflag.FlagSet) {
+	set.StringVar(&f.format, "format", "text", "text, json, md or csv")
+	set.StringVar(&f.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
+}
+
+// weigh performs a lifecycle, prints its report and says where the record is.
+func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) error {
+	format, err := report.ParseFormat(out.format)
+	if err != nil {
+		return err
+	}
+	targets, err := choose(ctx, s, l.Targets, out.quiet)
+	if err != nil {
+		return err
+	}
+	if err := checkNames(targets, l.Baseline, "--baseline"); err != nil {
+		return err
+	}
+	if err := checkNames(targets, out.subject, "--subject"); err != nil {
+		return err
+	}
+	roots := workspace.DefaultRoots()
+	run, err := workspace.New(roots)
+	if err != nil {
+		return err
+	}
+	w, path, err := createRecord(out.record, run.ID)
+	if err != nil {
+		run.Close()
+		return err
+	}
+	hintLeftovers(s, roots)
+
+	progress := newProgress(s, out.quiet)
+	node := &node.Reader{}
+	rec, runErr := lifecycle.Run(ctx, lifecycle.Options{
+		Plan: l, Targets: targets, RunID: run.ID, Dirs: run.Dirs,
+		Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: machine.Capture(roots.Data)},
+		Write:  w.Write,
+		Node: func() record.Node {
+			n, err := node.Read()
+			if err != nil {
+				n.Known = false
+			}
+			return n
+		},
+		Progress: progress.show,
+	})
+	progress.done()
+	runErr = errors.Join(runErr, w.Close())
+	closeErr := run.Close()
+
+	code, err := show(s, format, rec, out)
+	if err != nil {
+		return errors.Join(runErr, closeErr, err)
+	}
+	fmt.Fprintf(s.Err, "record: %s\n", path)
+	if err := errors.Join(runErr, closeErr); err != nil {
+		if ctx.Err() == nil {
+			return fmt.Errorf("%w\nwhat was measured before is shown above", err)
+		}
+		fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintf(s.Err, "tare: interrupted; what was measured is shown above and saved\n")
+		return exit{ExitInterrupted}
+	}
+	if code != ExitDone {
+		return exit{code}
+	}
+	return nil
+}
+
+// commandLine is what the user typed.
+func commandLine() []string { return os.Args[1:] }
+
+// show prints the report of a record and returns the exit code it calls for.
+func show(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
+	l, err := judge.Of(rec)
+	if err != nil {
+		return 0, err
+	}
+	if err := checkSubject(l, out.subject); err != nil {
+		return 0, err
+	}
+	columns, ok := term.Columns(s.Out)
+	if !ok {
+		columns = 120
+	}
+	if err := report.Lifecycle(s.Out, format, rec, l, report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject}); err != nil {
+		return 0, fmt.Errorf("write the report: %w", err)
+	}
+	if l.Failed > 0 || hasError(l.Findings) {
+		return ExitFailed, nil
+	}
+	return ExitDone, nil
+}
+
+func hasError(findings []record.Finding) bool {
+	for _, f := range findings {
+		if f.Level == "error" {
+			return true
+		}
+	}
+	return false
+}
+
+func checkSubject(l *judge.Lifecycle, subject string) error {
+	var names []string
+	for _, t := range l.Targets {
+		if t.Name == subject {
+			return nil
+		}
+		names = append(names, t.Name)
+	}
+	if subject == "" {
+		return nil
+	}
+	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
+}
+
+// choose finds the targets of the given names, or all that can be weighed.
+func choose(ctx context.Context, s Streams, names []string, quiet bool) ([]target.Target, error) {
+	if len(names) > 0 {
+		return find.Named(ctx, names)
+	}
+	var out []target.Target
+	for _, f := range find.All(ctx) {
+		if f.Target != nil {
+			out = append(out, f.Target)
+			continue
+		}
+		if !quiet {
+			fmt.Fprintf(s.Err, "not weighed: %s: %s", f.Name, term.Clean(f.Why.Reason))
+			if f.Why.Advice != "" {
+				fmt.Fprintf(s.Err, " → %s", term.Clean(f.Why.Advice))
+			}
+			fmt.Fprintln(s.Err)
+		}
+	}
+	return out, nil
+}
+
+func checkNames(targets []target.Target, name, flag string) error {
+	var names []string
+	for _, t := range targets {
+		if t.Info().Name == name {
+			return nil
+		}
+		names = append(names, t.Info().Name)
+	}
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not among the targets that are weighed: %s", flag, name, strings.Join(names, ", "))
+}
+
+// createRecord opens the record's file: the given one, or a new one in the
+// user's data folder.
+func createRecord(path, id string) (*record.Writer, string, error) {
+	if path == "" {
+		dir := os.Getenv("XDG_DATA_HOME")
+		if dir == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return nil, "", fmt.Errorf("no place for the record: %w; name one with -o FILE", err)
+			}
+			dir = filepath.Join(home, ".local", "share")
+		}
+		dir = filepath.Join(dir, "tare", "records")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, "", fmt.Errorf("make a place for the record: %w; name another with -o FILE", err)
+		}
+		path = filepath.Join(dir, fmt.Sprintf("lifecycle-%s-%s.jsonl", time.Now().UTC().Format("20060102T150405Z"), id))
+	}
+	w, err := record.Create(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
+	}
+	return w, path, nil
+}
+
+// hintLeftovers tells of interrupted runs; their containers may still be there
+// and disturb.
+func hintLeftovers(s Streams, roots workspace.Roots) {
+	left, _, err := workspace.Leftovers(roots)
+	if err != nil || len(left) == 0 {
+		return
+	}
+	var ids []string
+	for _, l := range left {
+		ids = append(ids, l.RunID)
+	}
+	fmt.Fprintf(s.Err, "left behind by interrupted runs: %s → tare clean\n", strings.Join(ids, ", "))
+}

@@ -1,0 +1,90 @@
+// Package untouched is for tests: it takes stock of a machine before a test and
+// again afterwards, and fails the test if a process, a cgroup, a mount or a
+// network namespace that tare could have made is left.
+package untouched
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+)
+
+// Check registers the second look for the test's end. dir is the folder that
+// the test's runs have theirs in: what names it is what they made, and other
+// tests' runs at the same time do not matter. ids, when not nil, lists the run
+// ids whose cgroups must be gone.
+func Check(t *testing.T, dir string, ids func() []string) {
+	t.Helper()
+	if found := processes(dir); len(found) > 0 {
+		t.Fatalf("before the test there are already:\n  %s", strings.Join(found, "\n  "))
+	}
+	t.Cleanup(func() {
+		// A killed process takes a moment to go.
+		deadline := time.Now().Add(5 * time.Second)
+		for {
+			left := look(t, dir, ids)
+			if len(left) == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}
+
+func look(t *testing.T, dir string, ids func() []string) []string {
+	left := processes(dir)
+	points, err := mounts.Below(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range points {
+		left = append(left, "mount "+p)
+	}
+	folders, _ := filepath.Glob(filepath.Join(dir, "*", "????????"))
+	for _, f := range folders {
+		if info, err := os.Stat(f); err == nil && info.IsDir() {
+			left = append(left, "folder "+f)
+		}
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids != nil {
+		for _, id := range ids() {
+			for _, name := range cgroup.Find(hs) {
+				if name == cgroup.Prefix+id {
+					left = append(left, fmt.Sprintf("cgroup %s, processes %v", name, cgroup.Procs(hs, name)))
+				}
+			}
+		}
+	}
+	return left
+}
+
+// processes lists those with the folder on their command line, this one apart.
+func processes(dir string) []string {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var out []string
+	for _, f := range files {
+		if f == fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
+			continue
+		}
+		b, _ := os.ReadFile(f)
+		if bytes.Contains(b, []byte(dir)) {
+			out = append(out, "process "+filepath.Base(filepath.Dir(f))+": "+strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/judge"
+)
+
+// csvColumns never change their order; new ones come last. A figure that does
+// not exist is an empty cell. The lanes' own latencies exist from two lanes on;
+// with one the median is of them.
+var csvColumns = []string{
+	"lanes", "op", "target", "n", "failed", "total", "median_ns", "lo_ns", "hi_ns", "trimmed_mean_ns",
+	"delta_percent", "p", "different", "p50_ns", "p90_ns", "p99_ns", "max_ns", "skew_ns", "parallelism",
+}
+
+func writeCSV(w io.Writer, l *judge.Lifecycle) error {
+	out := csv.NewWriter(w)
+	rows := [][]string{csvColumns}
+	for _, t := range l.Tables {
+		for _, row := range t.Rows {
+			for i := range row.Cells {
+				rows = append(rows, csvRow(t.Lanes, string(row.Op), &row.Cells[i]))
+			}
+		}
+	}
+	return out.WriteAll(rows)
+}
+
+func csvRow(lanes int, op string, c *judge.Cell) []string {
+	row := []string{
+		strconv.Itoa(lanes), harmless(op), harmless(c.Target),
+		strconv.Itoa(c.Summary.N), strconv.Itoa(c.Failed), strconv.Itoa(c.Total), "", "", "", "",
+	}
+	if c.Summary.N > 0 {
+		row[6] = nanoseconds(c.Summary.Median)
+	}
+	if c.Summary.Known {
+		row[7], row[8] = nanoseconds(c.Summary.Lo), nanoseconds(c.Summary.Hi)
+	}
+	if c.Trimmed != nil {
+		row[9] = nanoseconds(*c.Trimmed)
+	}
+	compared := []string{"", "", ""}
+	if v := c.Versus; v != nil {
+		compared = []string{fixed(100*v.Delta, 4), fixed(v.P, 6), strconv.FormatBool(v.Different)}
+	}
+	batch := make([]string, 6)
+	if b := c.Batch; b != nil {
+		batch = []string{nanoseconds(b.P50), nanoseconds(b.P90), nanoseconds(b.P99), nanoseconds(b.Max), nanoseconds(b.Skew), fixed(b.Parallelism, 4)}
+	}
+	return append(append(row, compared...), batch...)
+}
+
+func nanoseconds(v float64) string { return fixed(v, 0) }
+
+func fixed(v float64, decimals int) string {
+	if !finite(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// harmless keeps a spreadsheet from taking a text for a formula.
+func harmless(s string) string {
+	s = term.Clean(s)
+	if s != "" && strings.Contains("=+-@", s[:1]) {
+		return "'" + s
+	}
+	return s
+}

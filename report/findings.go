@@ -1,0 +1,57 @@
+package report
+
+import (
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/record"
+)
+
+// longestMessage is where the message of a finding is cut: a failure's holds
+// what the command printed, which can be pages. JSON has all of it.
+const longestMessage = 500
+
+var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow}
+
+// found is what to mistrust, and what to do about it.
+func found(l *judge.Lifecycle, o Options) section {
+	s := section{title: "findings", style: term.Bold}
+	if len(l.Findings) == 0 {
+		s.title = "findings: none"
+		return s
+	}
+	var items []item
+	for i := range l.Findings {
+		f := &l.Findings[i]
+		message := term.Clean(f.Message)
+		if !o.Verbose {
+			message = short(message, longestMessage)
+		}
+		if where := place(f); where != "" {
+			message = where + ": " + message
+		}
+		items = append(items, item{key: known(f.Level), text: message, style: levelStyle[f.Level]})
+		if f.Advice != "" {
+			items = append(items, item{text: "→ " + f.Advice})
+		}
+	}
+	s.lists = []list{{items: items}}
+	return s
+}
+
+// place is where a finding belongs: "runc create, 100 lanes".
+func place(f *record.Finding) string {
+	out := heading(f.Target)
+	if f.Op != "" {
+		if out != "" {
+			out += " "
+		}
+		out += f.Op
+	}
+	if f.Lanes > 0 {
+		if out != "" {
+			out += ", "
+		}
+		out += lanesOf(f.Lanes)
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package oci
+
+import "testing"
+
+func TestARuntimeIsKnownByWhatItSays(t *testing.T) {
+	for _, c := range []struct{ banner, flavour, version, spec string }{
+		{"runc version 1.1.5+ds1\ncommit: x\nspec: 1.0.2-dev\n", "runc", "1.1.5+ds1", "1.0.2"},
+		{"crun version 1.8.1\ncommit: x\nrundir: /run/crun\nspec: 1.0.0\n+SYSTEMD\n", "crun", "1.8.1", "1.0.0"},
+		{"youki version: 0.7.0\ncommit: x\nspec: 1.1.0\n", "youki", "0.7.0", "1.0.2"},
+		{"runsc version release-20260101.0\nspec: 1.2.1\n", "runsc", "release-20260101.0", "1.0.2"},
+		{"something 2.0\n", "mine", "2.0", "1.0.2"},
+		{"", "mine", "", "1.0.2"},
+		{"spec: 0.1.x\n", "mine", "0.1.x", "1.0.2"},
+		{"runc version 9\nspec: 0.9.9\n", "runc", "9", "0.9.9"},
+	} {
+		f, version := identify(c.banner, "mine")
+		if f.name != c.flavour || version != c.version || specVersion(c.banner) != c.spec {
+			t.Errorf("%q: %s %q, spec %s", c.banner, f.name, version, specVersion(c.banner))
+		}
+	}
+}
+
+func TestAStateIsReadStrictly(t *testing.T) {
+	good := `{"ociVersion":"1.0.2","id":"x","status":"running","pid":12,"bundle":"/b","unknown":[1]}`
+	if s, err := parseState(good, "x"); err != nil || s.Pid != 12 || s.Status != "running" {
+		t.Errorf("%+v %v", s, err)
+	}
+	if _, err := parseState(`{"id":"x","status":"stopped","pid":-1}`, "x"); err != nil {
+		t.Errorf("runsc's stopped container: %v", err)
+	}
+	for name, bad := range map[string]string{
+		"nothing":            "",
+		"another container":  `{"id":"y","status":"running","pid":1}`,
+		"an unknown status":  `{"id":"x","status":"great","pid":1}`,
+		"an impossible pid":  `{"id":"x","status":"running","pid":99999999}`,
+		"a pid of text":      `{"id":"x","status":"running","pid":"1"}`,
+		"two objects":        good + good,
+		"cut off":            good[:20],
+		"a list":             "[]",
+		"escape sequences":   "\x1b[2J" + good,
+		"a time before JSON": "12:00 " + good,
+	} {
+		if s, err := parseState(bad, "x"); err == nil {
+			t.Errorf("%s was taken for %+v", name, s)
+		}
+	}
+}
+
+func FuzzParseState(f *testing.F) {
+	f.Add(`{"id":"x","status":"running","pid":12}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if s, err := parseState(text, "x"); err == nil && (s.ID != "x" || s.Pid < -1) {
+			t.Errorf("%q gave %+v", text, s)
+		}
+	})
+}
+
+func FuzzIdentify(f *testing.F) {
+	f.Add("runc version 1.1.5\nspec: 1.0.2\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		identify(text, "x")
+		if v := specVersion(text); v == "" {
+			t.Errorf("no spec version for %q", text)
+		}
+	})
+}
