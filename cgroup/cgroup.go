@@ -178,7 +178,7 @@ func enable(h Hierarchy, name string, controllers []string) {
 		have, _ := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 		for _, c := range controllers {
 			if slices.Contains(strings.Fields(string(have)), c) {
-				os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o644)
+				_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o644)
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func Procs(hs []Hierarchy, name string) []int {
 // groups lists a group and all below it, deepest first.
 func groups(dir string) []string {
 	var out []string
-	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			out = append(out, path)
 		}
@@ -267,7 +267,7 @@ func rmdirAll(hs []Hierarchy, name string) error {
 	for _, h := range hs {
 		for _, dir := range groups(filepath.Join(h.Mount, name)) {
 			// A frozen group never lets go of its processes.
-			os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644)
+			_ = os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644)
 			if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
 				errs = append(errs, fmt.Errorf("rmdir %s: %w", dir, err))
 			}

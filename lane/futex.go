@@ -25,7 +25,7 @@ func futexWait(word *uint32, value uint32, limit time.Duration) error {
 }
 
 func futexWake(word *uint32, n int) {
-	unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, uintptr(n))
+	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexOpWake, uintptr(n))
 }
 
 // Scheduling classes of sched(7).

@@ -46,13 +46,11 @@ type Options struct {
 
 // Pool is a set of lanes. It is used by one goroutine at a time.
 type Pool struct {
-	mem      *shared
-	abort    int // eventfd; readable while the lanes are to give up
-	procs    []*os.Process
-	owner    sync.WaitGroup
-	release  chan struct{} // closed to let the owning thread go
-	armed    []int
-	ownStart uint64
+	mem     *shared
+	abort   int // eventfd; readable while the lanes are to give up
+	procs   []*os.Process
+	owner   sync.WaitGroup
+	release chan struct{} // closed to let the owning thread go
 }
 
 // NewPool starts the lanes. They end with Close, and with tare's own process
@@ -135,7 +133,7 @@ func (p *Pool) Close() {
 		proc.Kill()
 	}
 	for _, proc := range p.procs {
-		proc.Wait()
+		_, _ = proc.Wait()
 	}
 	p.procs = nil
 	close(p.release)
@@ -245,7 +243,7 @@ func (p *Pool) open(h *header) (released int64) {
 	released = Now()
 	futexWake(&h.Gate, len(p.procs))
 	if raised {
-		schedule(schedOther, 0)
+		_ = schedule(schedOther, 0) // less than before is always allowed
 	}
 	return released
 }
@@ -264,12 +262,12 @@ func (p *Pool) Do(ctx context.Context, lane int, o Order) (Result, error) {
 }
 
 func (p *Pool) giveUp() {
-	unix.Write(p.abort, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	_, _ = unix.Write(p.abort, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
 func (p *Pool) carryOn() {
 	var b [8]byte
-	unix.Read(p.abort, b[:])
+	_, _ = unix.Read(p.abort, b[:])
 }
 
 var errLost = errors.New("a lane's process has died: was it killed?")
@@ -282,7 +280,7 @@ func (p *Pool) await(counter *uint32, goal uint32) error {
 		if v >= goal {
 			return nil
 		}
-		if err := futexWait(counter, v, time.Second); err == unix.ETIMEDOUT && !p.alive() {
+		if err := futexWait(counter, v, time.Second); errors.Is(err, unix.ETIMEDOUT) && !p.alive() {
 			return errLost
 		}
 	}

@@ -37,7 +37,7 @@ func Settle() (undo func()) {
 	home.Store(uint32(cpu) + 1)
 	return func() {
 		home.Store(0)
-		unix.SchedSetaffinity(0, &all)
+		_ = unix.SchedSetaffinity(0, &all)
 		runtime.UnlockOSThread()
 	}
 }

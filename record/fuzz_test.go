@@ -46,7 +46,7 @@ func checkEnd(t *testing.T, lines int, err error) {
 	if lines == 0 && !errors.Is(err, ErrNotRecord) && !errors.Is(err, ErrNewerSchema) {
 		t.Fatalf("no line and no reason: %v", err)
 	}
-	if lines > 0 && err != io.EOF {
+	if lines > 0 && !errors.Is(err, io.EOF) {
 		t.Fatalf("a problem was fatal: %v", err)
 	}
 }

@@ -188,7 +188,7 @@ func TestAReaderStaysAtItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if line, err := r.Next(); line != nil || err != io.EOF {
+		if line, err := r.Next(); line != nil || !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, %v", line, err)
 		}
 	}

@@ -193,7 +193,7 @@ func TestAFullDiskCutsTheRecordAndNothingElse(t *testing.T) {
 			switch {
 			case !errors.Is(first, syscall.ENOSPC), !strings.Contains(first.Error(), "/mnt/r.jsonl"), !strings.Contains(first.Error(), "free space"):
 				t.Fatalf("room %d: the error is %v", room, first)
-			case again != first, w.Err() != first, w.Close() != first:
+			case !errors.Is(again, first), !errors.Is(w.Err(), first), !errors.Is(w.Close(), first):
 				t.Fatalf("room %d: the first error did not stay: %v, %v", room, again, w.Err())
 			case disk.calls != calls:
 				t.Fatalf("room %d: a failed disk was written to again", room)

@@ -93,7 +93,7 @@ func code(command string) string {
 
 var markup = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;",
-	"[", `\[`, "]", `\]`, "$", `\$`, "#", `\#`, "@", "@\u2060",
+	"[", `\[`, "]", `\]`, "$", `\$`, "#", `\#`,
 )
 
 // escaped is a text that Markdown shows and does not obey. Emphasis needs no
@@ -105,7 +105,7 @@ func escaped(s string) string {
 	}
 	var b strings.Builder
 	for i := range len(s) {
-		if strings.IndexByte("*_~", s[i]) >= 0 && !alone(s, i) {
+		if strings.IndexByte("*_~", s[i]) >= 0 && !spaced(s, i) {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(s[i])
@@ -113,7 +113,7 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// alone tells whether the character has nothing but spaces beside it.
-func alone(s string, i int) bool {
+// spaced tells whether the character has nothing but spaces beside it.
+func spaced(s string, i int) bool {
 	return (i == 0 || s[i-1] == ' ') && (i == len(s)-1 || s[i+1] == ' ')
 }

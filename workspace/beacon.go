@@ -30,13 +30,13 @@ func alive(id string) bool {
 	if err != nil {
 		return false
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return false
 	}
 	believed := false
-	raw.Control(func(fd uintptr) {
+	_ = raw.Control(func(fd uintptr) {
 		peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 		believed = err == nil && (peer.Uid == 0 || int(peer.Uid) == os.Geteuid())
 	})

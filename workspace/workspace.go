@@ -80,18 +80,16 @@ func New(roots Roots) (*Run, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	lock.Truncate(0)
+	_ = lock.Truncate(0)
 	fmt.Fprintf(lock, "run %s, pid %d\n", r.ID, os.Getpid())
 	r.lock = lock
 	if r.alive, err = light(r.ID); err != nil {
-		r.Close()
-		return nil, err
+		return nil, errors.Join(err, r.Close())
 	}
 
 	for _, dir := range []string{r.stateDir(), r.dataDir()} {
 		if err := os.MkdirAll(dir, 0o711); err != nil {
-			r.Close()
-			return nil, fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err)
+			return nil, errors.Join(fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err), r.Close())
 		}
 	}
 	return r, nil
@@ -145,14 +143,14 @@ func (r *Run) Close() error {
 	}
 	errs = append(errs, removeTree(r.dataDir()), removeTree(r.stateDir()))
 	if r.lock != nil {
-		r.lock.Truncate(0)
+		_ = r.lock.Truncate(0)
 		r.lock.Close()
 	}
 	if r.alive != nil {
-		r.alive.Close()
+		_ = r.alive.Close()
 	}
 	// Only when empty: another run may have begun, or left something.
-	unix.Rmdir(r.roots.Data)
+	_ = unix.Rmdir(r.roots.Data)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
 	}

@@ -256,7 +256,8 @@ func (r *run) close() {
 	defer cancel()
 	for _, w := range r.sessions {
 		if err := w.Close(ctx); err != nil {
-			r.finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error", Target: w.info.Name,
+			// A record that cannot be written is told by finish.
+			_ = r.finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error", Target: w.info.Name,
 				Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
 		}
 	}

@@ -71,5 +71,5 @@ func (l *loop) once() (float64, error) {
 
 func (l *loop) close() {
 	l.in.Close()
-	l.cmd.Wait()
+	_ = l.cmd.Wait()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func (b *bench) probe() error {
 		r, err := pool.Do(b.ctx, 0, lane.Order{Kind: lane.Spawn, Args: []string{filepath.Join(b.dir, probe.Name), token},
 			Need: lane.NeedReady, Token: token, Timeout: 10 * time.Second})
 		if err != nil || r.Err != nil {
-			return fmt.Errorf("probe: %v, %v", err, r.Err)
+			return fmt.Errorf("probe: %w", errors.Join(err, r.Err))
 		}
 		ns, ok := r.ProbeTime(token)
 		if !ok {

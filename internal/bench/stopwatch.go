@@ -45,7 +45,7 @@ func (b *bench) stopwatch() error {
 				return 0, err
 			}
 			if r.Err != nil || r.Status != 0 {
-				return 0, fmt.Errorf("probe: %v, status %d", r.Err, r.Status)
+				return 0, fmt.Errorf("probe: status %d: %w", r.Status, r.Err)
 			}
 			window := r.Returned - r.Start
 			outside = append(outside, float64(end-begin-window))

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
@@ -37,6 +39,16 @@ func Standard() Streams { return Streams{Out: os.Stdout, Err: os.Stderr} }
 type exit struct{ code int }
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// Main runs tare as a program does: the first SIGINT, SIGTERM or SIGHUP ends
+// the run in order; a second one ends the process, and tare clean removes what
+// that leaves.
+func Main(args []string, s Streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	return Execute(ctx, args, s)
+}
 
 // Execute runs tare with the given arguments and returns its exit code.
 func Execute(ctx context.Context, args []string, s Streams) int {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,13 +40,8 @@ func place(t *testing.T) string {
 // tare runs a command line in this process.
 func tare(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return tareCtx(t, t.Context(), args...)
-}
-
-func tareCtx(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
 	var out, err bytes.Buffer
-	code = Execute(ctx, args, Streams{Out: &out, Err: &err})
+	code = Execute(t.Context(), args, Streams{Out: &out, Err: &err})
 	return code, out.String(), err.String()
 }
 

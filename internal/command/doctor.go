@@ -25,6 +25,7 @@ change it. Nothing on the machine is changed.`,
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities("", doctor.WithFolders(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
+			checks = append(checks, doctor.Engines(c.Context())...)
 			for _, f := range find.All(c.Context()) {
 				checks = append(checks, targetCheck(f))
 			}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -131,18 +132,46 @@ func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {
 	}
 }
 
-func TestAnInterruptAmongManyLanesSavesAndCleans(t *testing.T) {
+func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
 	needRunc(t)
-	place(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(1500*time.Millisecond, cancel)
-	code, out, stderr := tareCtx(t, ctx, "lifecycle", "runc", "-n", "100", "-o", "r.jsonl")
-	if code != ExitInterrupted || !strings.Contains(stderr, "interrupted") {
-		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	for name, signal := range map[string]os.Signal{"Ctrl-C": unix.SIGINT, "SIGTERM": unix.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			cmd := exec.Command(program(t, dir), "lifecycle", "runc", "-n", "100", "--rounds", "50", "-o", "r.jsonl")
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitBatches(t, 2)
+			time.Sleep(200 * time.Millisecond) // into the middle of the next
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+				t.Errorf("exit %d\n%s\n%s", code, &stdout, &stderr)
+			}
+			rec, err := record.Load("r.jsonl")
+			if err != nil || rec.End == nil || rec.End.Status != "interrupted" {
+				t.Errorf("the record's end: %+v, %v", rec.End, err)
+			}
+		})
 	}
-	rec, err := record.Load("r.jsonl")
-	if err != nil || rec.End == nil || rec.End.Status != "interrupted" {
-		t.Errorf("the record's end: %+v, %v", rec.End, err)
+}
+
+// awaitBatches waits until r.jsonl holds that many batches.
+func awaitBatches(t *testing.T, n int) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		if b, _ := os.ReadFile("r.jsonl"); strings.Count(string(b), `"type":"batch"`) >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %d batches within a minute", n)
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -157,16 +186,7 @@ func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		if b, _ := os.ReadFile("r.jsonl"); strings.Count(string(b), `"type":"batch"`) >= 3 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no batches within 30 s")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	awaitBatches(t, 3)
 	code, out, _ := tare(t, "clean", "--dry-run")
 	if code != 0 || !strings.Contains(out, "is under way") {
 		t.Errorf("while it runs: exit %d: %s", code, out)
@@ -212,7 +232,7 @@ func has(left []workspace.Leftover, id string) bool {
 // that can be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("TARE_TEST_AS_MAIN") != "" {
-		os.Exit(Execute(context.Background(), os.Args[1:], Standard()))
+		os.Exit(Main(os.Args[1:], Standard()))
 	}
 	os.Exit(m.Run())
 }

@@ -67,8 +67,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	}
 	w, path, err := createRecord(out.record, run.ID)
 	if err != nil {
-		run.Close()
-		return err
+		return errors.Join(err, run.Close())
 	}
 	hintLeftovers(s, roots)
 

@@ -7,6 +7,7 @@ package floor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,8 +77,7 @@ func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error)
 		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
 	}
 	if err != nil {
-		s.Close(context.Background())
-		return nil, fmt.Errorf("target floor: %w", err)
+		return nil, fmt.Errorf("target floor: %w", errors.Join(err, s.Close(context.Background())))
 	}
 	return s, nil
 }

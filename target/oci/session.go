@@ -34,8 +34,7 @@ func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error)
 		containers: make([]container, env.Lanes),
 	}
 	if err := s.open(); err != nil {
-		s.Close(context.Background())
-		return nil, fmt.Errorf("target %s: %w", t.name, err)
+		return nil, fmt.Errorf("target %s: %w", t.name, errors.Join(err, s.Close(context.Background())))
 	}
 	return s, nil
 }

@@ -1,0 +1,72 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/moby/sys/mountinfo"
+)
+
+func TestHierarchiesAreTakenFromMountsOnceEach(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		mounts []*mountinfo.Info
+		want   []Hierarchy
+		mode   Mode
+	}{
+		{"nothing is mounted", nil, nil, None},
+		{"two controllers share a v1 hierarchy", []*mountinfo.Info{
+			{FSType: "cgroup", Mountpoint: "/c/cpu", Root: "/", VFSOptions: "rw,cpu,cpuacct"},
+			{FSType: "cgroup", Mountpoint: "/c/systemd", Root: "/", VFSOptions: "rw,xattr,release_agent=/x,name=systemd"},
+		}, []Hierarchy{{"/c/cpu", 1, []string{"cpu", "cpuacct"}}, {"/c/systemd", 1, []string{"name=systemd"}}}, V1},
+		{"a hierarchy mounted twice counts once, a container's part of it not at all", []*mountinfo.Info{
+			{FSType: "cgroup", Mountpoint: "/x", Root: "/docker/1", VFSOptions: "rw,memory"},
+			{FSType: "cgroup", Mountpoint: "/a", Root: "/", VFSOptions: "rw,memory"},
+			{FSType: "cgroup", Mountpoint: "/b", Root: "/", VFSOptions: "rw,memory"},
+		}, []Hierarchy{{"/a", 1, []string{"memory"}}}, V1},
+		{"v1 beside cgroup2 is hybrid, controllers or not", []*mountinfo.Info{
+			{FSType: "cgroup", Mountpoint: "/a", Root: "/", VFSOptions: "rw,memory"},
+			{FSType: "cgroup2", Mountpoint: "/none", Root: "/", VFSOptions: "rw"},
+		}, []Hierarchy{{"/a", 1, []string{"memory"}}, {"/none", 2, []string{}}}, Hybrid},
+	} {
+		got := fromMounts(c.mounts)
+		if !reflect.DeepEqual(got, c.want) || ModeOf(got) != c.mode {
+			t.Errorf("%s: %+v, %s", c.name, got, ModeOf(got))
+		}
+	}
+}
+
+func TestLimitsAreWrittenInTheHierarchysOwnFiles(t *testing.T) {
+	v1 := Hierarchy{Version: 1, Controllers: []string{"memory", "cpu"}}
+	v2 := Hierarchy{Version: 2, Controllers: []string{"memory", "pids", "cpu"}}
+	if got := v1.Limits(1<<20, 7, 1024); !reflect.DeepEqual(got, []Limit{{"memory.limit_in_bytes", "1048576"}, {"cpu.shares", "1024"}}) {
+		t.Errorf("v1: %v", got)
+	}
+	// 1024 shares are weight 39: runc's and crun's conversion.
+	if got := v2.Limits(1<<20, 7, 1024); !reflect.DeepEqual(got, []Limit{{"memory.max", "1048576"}, {"pids.max", "7"}, {"cpu.weight", "39"}}) {
+		t.Errorf("v2: %v", got)
+	}
+	if got := v2.Limits(0, 0, 0); got != nil {
+		t.Errorf("no limits: %v", got)
+	}
+}
+
+func TestWhatIsNotTaresIsRefused(t *testing.T) {
+	root := t.TempDir()
+	hs := []Hierarchy{{Mount: root, Version: 1, Controllers: []string{"memory"}}}
+	for _, name := range []string{"", "/", "docker", "tare-", "tare-x/../docker", "../x", "kubepods/tare-x"} {
+		if Remove(hs, name) == nil || Delegate(hs, name, "memory") == nil {
+			t.Errorf("%q was not refused", name)
+		}
+	}
+	for _, dir := range []string{"docker", "tare-abc", "tare-"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := Find(hs); !reflect.DeepEqual(got, []string{"tare-abc"}) {
+		t.Errorf("found %v", got)
+	}
+}

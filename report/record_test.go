@@ -1,0 +1,235 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// run is a record being made by hand, with times that are easy to check.
+type run struct {
+	rec  *record.Record
+	plan plan.Lifecycle
+}
+
+func newRun(lanes []int, ops ...target.Op) *run {
+	r := &run{plan: plan.Defaults(), rec: &record.Record{
+		Header: record.Header{
+			Type: record.TypeHeader, Schema: record.Schema, RunID: "k3v9x2", Experiment: "lifecycle",
+			Started: time.Date(2025, 3, 1, 12, 30, 0, 0, time.UTC), Command: []string{"tare", "lifecycle"}, Version: "v0.1.0",
+			Environment: record.Environment{
+				Kernel: "6.8.0-31-generic", OS: "Ubuntu 24.04 LTS", Arch: "x86_64", CPUModel: "AMD EPYC 7B13", CPUs: 8,
+				Governor: "performance", Memory: 32 << 30, Cgroup: "v2", RootFS: "ext4", ClockSource: "tsc", LoadStart: 0.12,
+				MissingCaps: []string{"SYS_ADMIN"},
+			},
+		},
+		End: &record.End{Type: record.TypeEnd, Status: "done", Why: "rounds", Elapsed: 92_300_000_000},
+	}}
+	r.plan.Lanes, r.plan.Ops, r.plan.Seed = lanes, ops, 42
+	return r
+}
+
+func (r *run) judged(t *testing.T) (*record.Record, *judge.Lifecycle) {
+	t.Helper()
+	for _, target := range r.rec.Targets {
+		r.plan.Targets = append(r.plan.Targets, target.Name)
+	}
+	text, err := json.Marshal(r.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.rec.Header.Plan = text
+	l, err := judge.Of(r.rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.rec, l
+}
+
+// runtime adds an OCI runtime with all operations.
+func (r *run) runtime(name, version string) *record.Target {
+	ops := map[string]record.Operation{}
+	for op, arguments := range map[target.Op]string{
+		target.Create: "create --bundle BUNDLE --pid-file FILE ID", target.Start: "start ID", target.Stop: "kill ID TERM",
+		target.Remove: "delete ID", target.Run: "run --detach --bundle BUNDLE --pid-file FILE ID",
+	} {
+		def := record.Operation{Command: name + " --root DIR " + arguments, Done: record.StampReturned, Means: "the command has exited with 0"}
+		if op == target.Stop {
+			def.Done, def.Means = record.StampExited, "the container's process has exited on SIGTERM"
+		}
+		ops[string(op)] = def
+	}
+	return r.add(record.Target{Name: name, Kind: "oci", Version: version, Clock: "host", Operations: ops})
+}
+
+func (r *run) host() *record.Target {
+	start := record.Operation{Command: "fork and exec of PROBE ID", Done: record.StampReturned, Means: "the child has exec'd the workload"}
+	absent := record.Operation{Absent: "a plain process has nothing to create or remove"}
+	return r.add(record.Target{Name: "host", Kind: "host", Clock: "host", Operations: map[string]record.Operation{
+		"create": absent, "rm": absent, "start": start, "run": start,
+		"stop": {Command: "kill(PID, SIGTERM)", Done: record.StampExited, Means: "SIGTERM was sent and the process has exited"},
+	}})
+}
+
+func (r *run) add(t record.Target) *record.Target {
+	t.Type = record.TypeTarget
+	r.rec.Targets = append(r.rec.Targets, t)
+	return &r.rec.Targets[len(r.rec.Targets)-1]
+}
+
+// spreads are the values of ten rounds around 0: their middle eight average to
+// it, and their median is it.
+var spreads = []int64{-3, 1, 2, 9, -1, 0, 3, -2, 0, -9}
+
+// times adds a round for each of spreads in which each lane takes about that
+// many microseconds, and the last one exactly.
+func (r *run) times(name string, op target.Op, lanes int, micros, step int64) {
+	for round, s := range spreads {
+		r.batch(name, op, lanes, round, 1000*(micros+s*step))
+	}
+}
+
+func (r *run) batch(name string, op target.Op, lanes, round int, ns int64) *record.Batch {
+	const released = 1_000_000_000
+	b := record.Batch{Type: record.TypeBatch, Phase: record.PhaseMeasure, Round: round, Target: name, Op: string(op), Lanes: lanes, Released: released}
+	for lane := range lanes {
+		s := record.Sample{Lane: lane, Start: released}
+		took := ns
+		if lanes > 1 {
+			s.Start += int64(lane) * 2000
+			took = ns/2 + ns/2*int64(lane)/int64(lanes-1) - int64(lane)*2000
+		}
+		s.Returned, s.Exited = s.Start+took, s.Start+took
+		if op == target.Start || op == target.Run {
+			s.First, s.Seen = s.Start+took*9/10, s.Start+took*95/100
+		}
+		s.UserCPU, s.SysCPU, s.MaxRSS = took/4, took/2, 12<<20
+		b.Samples = append(b.Samples, s)
+	}
+	if lanes > 1 {
+		b.OwnCPU = ns / 10
+	}
+	r.rec.Batches = append(r.rec.Batches, b)
+	return &r.rec.Batches[len(r.rec.Batches)-1]
+}
+
+// fail makes one lane of a round fail.
+func (r *run) fail(name string, op target.Op, round, lane int, f record.Failure) {
+	i := slices.IndexFunc(r.rec.Batches, func(b record.Batch) bool {
+		return b.Target == name && b.Op == string(op) && b.Round == round
+	})
+	r.rec.Batches[i].Samples[lane].Failure = &f
+}
+
+// pair is what most reports look like: two runtimes and the host.
+func pair(lanes ...int) *run {
+	r := newRun(lanes, target.Ops...)
+	r.host()
+	r.runtime("runc", "1.1.12")
+	r.runtime("crun", "1.14.4").Notes = []string{"needed --cgroup-manager=disabled here"}
+	for _, n := range lanes {
+		scale := int64(1)
+		if n > 1 {
+			scale = 20
+		}
+		for i, op := range target.Ops {
+			base := int64(i+1) * 7000
+			if op != target.Create && op != target.Remove {
+				r.times("host", op, n, 420*scale, scale)
+			}
+			r.times("runc", op, n, base*scale, 100*scale)
+			r.times("crun", op, n, (base/2+int64(i)*base/8)*scale, 100*scale)
+		}
+	}
+	return r
+}
+
+func six() *run {
+	r := newRun([]int{1}, target.Create, target.Run)
+	for i := range 6 {
+		name := fmt.Sprintf("containerd/runtime-%d", i+1)
+		r.runtime(name, "1.0")
+		r.times(name, target.Create, 1, int64(i+3)*5000, 10)
+		r.times(name, target.Run, 1, int64(i+3)*9000, 10)
+	}
+	return r
+}
+
+func failing() *run {
+	r := pair(1)
+	exit := record.Failure{Kind: record.FailExit, Detail: "exit status 1", Command: "crun start tare-7", Exit: 1, Output: "cannot open `/sys/fs/cgroup`: no space left\n"}
+	for _, round := range []int{2, 5, 7} {
+		r.fail("crun", target.Start, round, 0, exit)
+	}
+	for round := range spreads {
+		r.fail("crun", target.Run, round, 0, exit)
+	}
+	r.rec.End = nil
+	return r
+}
+
+// guest has a workload with a clock of its own, and too few rounds.
+func guest() *run {
+	r := newRun([]int{1}, target.Start, target.Run)
+	r.runtime("runc", "1.1.12")
+	r.runtime("kata", "3.2.0").Clock = guestClock
+	for _, name := range []string{"runc", "kata"} {
+		for round, ns := range []int64{980_000, 999_600, 1_010_000} {
+			if name == "kata" {
+				ns *= 1900
+			}
+			r.batch(name, target.Start, 1, round, ns)
+			r.batch(name, target.Run, 1, round, 2*ns)
+		}
+	}
+	r.rec.End = &record.End{Status: "interrupted", Elapsed: 4_100_000_000}
+	return r
+}
+
+// alone is one target.
+func alone() *run {
+	r := newRun([]int{1}, target.Ops...)
+	r.runtime("runc", "1.1.12")
+	for i, op := range target.Ops {
+		r.times("runc", op, 1, int64(i+1)*7, 0)
+	}
+	return r
+}
+
+// Text of others that wants to be more than text.
+const (
+	hostileName    = "=cmd|'/c calc'!A0\x1b]0;owned\a`x`<b>"
+	hostileVersion = "1.0\n# heading\r\n\u202evil\x1b[2J [link](javascript:x) \u009b31m"
+)
+
+func hostile() *run {
+	r := newRun([]int{1, 100}, target.Create, target.Start)
+	r.rec.Header.Version, r.rec.Header.RunID = hostileVersion, hostileVersion
+	r.rec.Header.Environment.Kernel, r.rec.Header.Environment.CPUModel = hostileVersion, hostileVersion
+	r.rec.Header.Environment.Cgroup, r.rec.Header.Environment.OS = hostileVersion, hostileVersion
+	r.rec.End.Why = hostileVersion
+	r.runtime("runc", hostileVersion)
+	bad := r.runtime(hostileName, hostileVersion)
+	bad.Notes = []string{hostileVersion}
+	for op, def := range bad.Operations {
+		def.Means = hostileVersion
+		bad.Operations[op] = def
+	}
+	bad.Operations["start"] = record.Operation{Absent: hostileVersion}
+	for _, lanes := range r.plan.Lanes {
+		for _, name := range []string{"runc", hostileName} {
+			r.times(name, target.Create, lanes, 5000, 20)
+		}
+		r.times("runc", target.Start, lanes, 6000, 20)
+	}
+	r.fail(hostileName, target.Create, 1, 0, record.Failure{Kind: record.FailExit, Detail: hostileVersion, Command: hostileName, Output: hostileVersion})
+	r.rec.Findings = []record.Finding{{Code: judge.FoundLeftBehind, Level: hostileVersion, Target: hostileName, Op: hostileVersion, Message: hostileVersion, Advice: hostileVersion}}
+	return r
+}

@@ -1,0 +1,163 @@
+package workspace
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+)
+
+func roots(t *testing.T) Roots {
+	t.Helper()
+	dir := t.TempDir()
+	return Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
+}
+
+func start(t *testing.T, r Roots) *Run {
+	t.Helper()
+	run, err := New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestOneRunAtATimeHasTheMachine(t *testing.T) {
+	r := roots(t)
+	first := start(t, r)
+	_, err := New(r)
+	var busy *BusyError
+	if !errors.As(err, &busy) || !strings.Contains(busy.Holder, first.ID) {
+		t.Errorf("a second run got %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(t, r).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
+	r := roots(t)
+	run := start(t, r)
+	defer run.Close()
+	left, live, err := Leftovers(r)
+	if err != nil || len(left) != 0 || len(live) != 1 || live[0] != run.ID {
+		t.Errorf("left %v, live %v, %v", left, live, err)
+	}
+	// The same id's folders elsewhere, as cgroups are: found by name alone.
+	elsewhere := roots(t)
+	if err := os.MkdirAll(filepath.Join(elsewhere.State, run.ID), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if left, live, err := Leftovers(elsewhere); err != nil || len(left) != 0 || len(live) != 1 {
+		t.Errorf("from elsewhere: left %v, live %v, %v", left, live, err)
+	}
+}
+
+// TestOnlyWhatCarriesADeadRunsIdIsRemoved makes leftovers by hand beside what
+// is not tare's.
+func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("cgroups and mounts need root")
+	}
+	r := roots(t)
+	const id = "deadrun2"
+	mine := []string{filepath.Join(r.State, id, "runc"), filepath.Join(r.Data, id, "runc", "bundles")}
+	others := []string{filepath.Join(r.State, "lock.d"), filepath.Join(r.Data, "somebody"), filepath.Join(r.Data, "DEADRUN2"), filepath.Join(r.Data, "deadrun2x")}
+	for _, dir := range append(mine, others...) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(mine[0], unix.MNT_DETACH)
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cgroup.Delegate(hs, cgroup.Prefix+id+"/runc/x", "memory", "pids"); err != nil {
+		t.Fatal(err)
+	}
+	defer cgroup.Remove(hs, cgroup.Prefix+id)
+	inside := exec.Command("sleep", "600")
+	if err := inside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Process.Kill()
+	for _, h := range cgroup.Using(hs, "memory") {
+		if err := os.WriteFile(filepath.Join(h.Mount, cgroup.Prefix+id, "runc", "x", "cgroup.procs"), []byte(strconv.Itoa(inside.Process.Pid)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := exec.Command("sleep", "600", mine[1]) // names a folder, but is no runtime
+	if err := outside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { outside.Process.Kill(); outside.Wait() }()
+
+	left, _, err := Leftovers(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found *Leftover
+	for i := range left {
+		if left[i].RunID == id {
+			found = &left[i]
+		}
+	}
+	if found == nil {
+		t.Fatalf("not found among %+v", left)
+	}
+	if len(found.Processes) != 1 || found.Processes[0] != inside.Process.Pid || len(found.Mounts) != 1 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
+		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- inside.Wait() }() // or it stays a zombie in its cgroup
+	if err := found.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if err := unix.Kill(outside.Process.Pid, 0); err != nil {
+		t.Error("a process that is not the run's was ended")
+	}
+	for _, dir := range others {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("not tare's, and gone: %s", dir)
+		}
+	}
+	for _, name := range cgroup.Find(hs) {
+		if name == cgroup.Prefix+id {
+			t.Errorf("cgroup %s is still there", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.Data, id)); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestTargetsNamesMakeHarmlessFolders(t *testing.T) {
+	run := start(t, roots(t))
+	defer run.Close()
+	for _, name := range []string{"runc", "docker/runc", "..", "../../etc", "a b\x1b"} {
+		data, state, err := run.Dirs(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{data, state} {
+			if parent := filepath.Base(filepath.Dir(dir)); parent != run.ID {
+				t.Errorf("%q leads to %s", name, dir)
+			}
+		}
+	}
+}
