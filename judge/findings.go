@@ -64,7 +64,7 @@ func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	for i := range l.Tables {
 		for _, row := range l.Tables[i].Rows {
 			for j := range row.Cells {
-				cellFindings(&l.Tables[i], row, &row.Cells[j], add)
+				cellFindings(&l.Tables[i], row, &row.Cells[j], l.Targets[j].Kind, add)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func failureAdvice(f *record.Failure) string {
 	return "run it by hand, with the runtime's debug flag" + again
 }
 
-func cellFindings(t *Table, row Row, c *Cell, add func(record.Finding)) {
+func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Finding)) {
 	put := func(code, level, message, advice string) {
 		add(record.Finding{Code: code, Level: level, Target: c.Target, Op: string(row.Op), Lanes: t.Lanes, Message: message, Advice: advice})
 	}
@@ -174,9 +174,10 @@ func cellFindings(t *Table, row Row, c *Cell, add func(record.Finding)) {
 			put(foundSkew, levelNote, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", short(b.Skew), 100*share),
 				"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
 		}
-		if b.OwnShare > ownBound {
+		// Of host and floor the lane makes the operation itself.
+		if b.OwnShare > ownBound && kind != "host" && kind != "floor" {
 			put(foundOwnCost, levelNote, fmt.Sprintf("tare's lanes used %.1f %% of the machine's CPU time in these batches", 100*b.OwnShare),
-				"for host and floor that is the operation itself, made by the lane; for a runtime the makespan may be that much too long")
+				"the makespan may be that much too long; use fewer lanes, or a machine with more CPUs")
 		}
 	}
 }

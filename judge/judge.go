@@ -8,6 +8,7 @@ package judge
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -318,11 +319,18 @@ func middle(values []float64) float64 {
 }
 
 // Precision is the widest interval of the table, as a share of its median, and
-// where it is. Infinite while an interval is not known.
-func (t *Table) Precision() (worst float64, where string) {
+// where it is. Infinite while an interval is not known. The targets that are
+// named to be left out do not count, and neither does an operation that never
+// succeeded, unless there is nothing else: more rounds would not help either.
+func (t *Table) Precision(leftOut ...string) (worst float64, where string) {
+	failed := ""
 	for _, row := range t.Rows {
 		for _, c := range row.Cells {
-			if c.Absent != "" || c.Total == 0 {
+			if c.Absent != "" || c.Total == 0 || slices.Contains(leftOut, c.Target) {
+				continue
+			}
+			if c.Summary.N == 0 {
+				failed = c.Target + " " + string(row.Op)
 				continue
 			}
 			s := c.Summary
@@ -331,6 +339,9 @@ func (t *Table) Precision() (worst float64, where string) {
 				worst, where = p, c.Target+" "+string(row.Op)
 			}
 		}
+	}
+	if where == "" && failed != "" {
+		return math.Inf(1), failed
 	}
 	return worst, where
 }

@@ -10,6 +10,9 @@ import (
 // what the command printed, which can be pages. JSON has all of it.
 const longestMessage = 500
 
+// longestLevel is where a level is cut that is none of ours.
+const longestLevel = 10
+
 var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow}
 
 // found is what to mistrust, and what to do about it.
@@ -29,7 +32,7 @@ func found(l *judge.Lifecycle, o Options) section {
 		if where := place(f); where != "" {
 			message = where + ": " + message
 		}
-		items = append(items, item{key: known(f.Level), text: message, style: levelStyle[f.Level]})
+		items = append(items, item{key: short(known(term.Clean(f.Level)), longestLevel), text: message, style: levelStyle[f.Level]})
 		if f.Advice != "" {
 			items = append(items, item{text: "→ " + f.Advice})
 		}

@@ -103,7 +103,7 @@ func fewerRounds(t *judge.Table) []string {
 	for _, row := range t.Rows {
 		for _, c := range row.Cells {
 			if c.Absent == "" && c.Summary.N < t.Rounds {
-				out = append(out, fmt.Sprintf("%s %s %d", c.Target, row.Op, c.Summary.N))
+				out = append(out, fmt.Sprintf("%s %s %d", heading(c.Target), row.Op, c.Summary.N))
 			}
 		}
 	}

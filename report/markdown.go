@@ -20,6 +20,10 @@ func writeMarkdown(w io.Writer, p *page) error {
 	}
 	for i := range p.sections {
 		s := &p.sections[i]
+		if s.table == nil && s.lists == nil && s.notes == nil {
+			fmt.Fprintf(out, "\n**%s**\n", escaped(s.title))
+			continue
+		}
 		fmt.Fprintf(out, "\n### %s\n", escaped(s.title))
 		if s.table != nil {
 			out.WriteByte('\n')

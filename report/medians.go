@@ -115,7 +115,7 @@ const guestClock = "guest"
 func mediansNotes(l *judge.Lifecycle, t *judge.Table) []string {
 	note := "median ± the larger half of its 95 % interval"
 	if l.Baseline != "" {
-		note += "; vs " + l.Baseline + ": difference of the medians, ~ where none was shown"
+		note += "; vs " + heading(l.Baseline) + ": difference of the medians, ~ where none was shown"
 	}
 	notes := []string{note}
 	unknown, guest := false, false
@@ -124,7 +124,7 @@ func mediansNotes(l *judge.Lifecycle, t *judge.Table) []string {
 			unknown = unknown || c.Summary.N > 0 && !c.Summary.Known
 			guest = guest || l.Targets[i].Clock == guestClock && firstInstruction(l, &row)[i].head != none
 			if c.Lost > 0 {
-				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", c.Target, row.Op, lanesOf(c.Lost)))
+				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", heading(c.Target), row.Op, lanesOf(c.Lost)))
 			}
 		}
 	}

@@ -56,8 +56,12 @@ type Options struct {
 	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
 }
 
-// Lifecycle writes the report of a lifecycle run.
+// Lifecycle writes the report of a lifecycle run: a record and its judgement.
+// It fails when w does, and on a format or a subject that there is none of.
 func Lifecycle(w io.Writer, format Format, rec *record.Record, l *judge.Lifecycle, o Options) error {
+	if o.Subject != "" && !slices.ContainsFunc(l.Targets, func(t record.Target) bool { return t.Name == o.Subject }) {
+		return fmt.Errorf("subject %q is not among the targets of the record", o.Subject)
+	}
 	switch format {
 	case Text:
 		return writeText(w, pageOf(rec, l, o), o)

@@ -98,7 +98,7 @@ func TestEveryPartOfASplitTableBeginsWithTheBaseline(t *testing.T) {
 	for line := range strings.Lines(rendered(t, six(), Text, Options{Width: 80})) {
 		if strings.HasPrefix(line, "  operation ") {
 			parts++
-			if !strings.Contains(line, "containerd/runtime-1") {
+			if names := strings.Fields(line); names[1] != "runtime-1" {
 				t.Errorf("no baseline in %q", line)
 			}
 		}
@@ -224,6 +224,7 @@ func TestJSONKeepsTextOfOthersExactly(t *testing.T) {
 
 func TestJSONIsTheJudgement(t *testing.T) {
 	rec, l := pair(1, 100).judged(t)
+	l.Findings = []record.Finding{} // as JSON has it when there are none
 	var out bytes.Buffer
 	if err := Lifecycle(&out, JSON, rec, l, Options{}); err != nil {
 		t.Fatal(err)
@@ -402,6 +403,37 @@ func TestParseFormatNamesTheFormats(t *testing.T) {
 	}
 	if err := Lifecycle(&bytes.Buffer{}, "html", &record.Record{}, &judge.Lifecycle{}, Options{}); err == nil {
 		t.Error("an unknown format is written")
+	}
+}
+
+func TestASubjectThatWasNotWeighedIsAnError(t *testing.T) {
+	rec, l := pair(1).judged(t)
+	for _, format := range formats {
+		if err := Lifecycle(&bytes.Buffer{}, format, rec, l, Options{Subject: "youki"}); err == nil || !strings.Contains(err.Error(), "youki") {
+			t.Errorf("%s: got %v", format, err)
+		}
+	}
+}
+
+func TestWhatWasTimedIsSaidOnce(t *testing.T) {
+	r := newRun([]int{1}, target.Start, target.Run, target.Stop)
+	r.host()
+	again := *r.host()
+	r.rec.Targets[1].Name = "again"
+	r.times("host", target.Run, 1, 500, 1)
+	out := rendered(t, r, Text, Options{})
+	for _, want := range []string{"  start, run\n", "host, again  " + again.Operations["run"].Command + "\n"} {
+		if strings.Count(out, want) != 1 {
+			t.Errorf("%q is not once in:\n%s", want, out)
+		}
+	}
+}
+
+func TestLanesThatWereNotReleasedAreNamed(t *testing.T) {
+	r := pair(10)
+	r.rec.Batches[len(r.rec.Batches)-1].Lost = 3
+	if out, want := rendered(t, r, Text, Options{}), "crun run: 3 lanes not released"; !strings.Contains(out, want) {
+		t.Errorf("%q is not in:\n%s", want, out)
 	}
 }
 

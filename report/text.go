@@ -9,9 +9,9 @@ import (
 // writeText draws a page for a terminal. Everything passes term.Table, which
 // cleans it.
 func writeText(w io.Writer, p *page, o Options) error {
-	t := term.Table{Width: o.Width, Colour: o.Colour}
+	t := table(o, 0)
 	for _, line := range p.head {
-		t.AddLine(0, line, term.Plain)
+		t.Add(line)
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -24,16 +24,28 @@ func writeText(w io.Writer, p *page, o Options) error {
 	return nil
 }
 
+// indent is where tables and lists begin.
+const indent = 2
+
+func table(o Options, indent int) *term.Table {
+	return &term.Table{Width: o.Width, Colour: o.Colour, Indent: indent}
+}
+
 func textSection(w io.Writer, s *section, o Options) error {
-	title := term.Table{Width: o.Width, Colour: o.Colour}
+	title := table(o, 0)
 	title.AddLine(0, "", term.Plain)
-	title.AddLine(0, s.title, s.style)
+	title.AddCells(term.Cell{Text: s.title, Style: s.style})
 	if err := title.Write(w); err != nil {
 		return err
 	}
 	if s.table != nil {
-		for i, g := range s.table.fitting(o.Width - textIndent(o.Width)) {
-			if err := textGrid(w, g, i > 0, o); err != nil {
+		width := o.Width
+		if width > 0 {
+			width = max(width-indent, 1) // 0 would be no limit
+		}
+		parts, stacked := s.table.fitting(width)
+		for i, g := range parts {
+			if err := textGrid(w, g, stacked, i > 0, o); err != nil {
 				return err
 			}
 		}
@@ -41,30 +53,28 @@ func textSection(w io.Writer, s *section, o Options) error {
 	if err := textLists(w, s.lists, o); err != nil {
 		return err
 	}
-	notes := term.Table{Width: o.Width, Colour: o.Colour}
+	notes := table(o, indent)
 	for _, note := range s.notes {
-		notes.AddLine(indent, note, term.Dim)
+		notes.AddCells(term.Cell{Text: note, Style: term.Dim})
 	}
 	return notes.Write(w)
 }
 
-const indent = 2
-
-// textIndent is what the indent takes from a width that is limited.
-func textIndent(width int) int {
-	if width <= 0 {
-		return 0
+func textGrid(w io.Writer, g *grid, stacked, more bool, o Options) error {
+	t := term.Table{Indent: indent, Colour: o.Colour}
+	for _, c := range g.columns {
+		t.Columns = append(t.Columns, term.Column{Right: c.Right})
 	}
-	return indent
-}
-
-func textGrid(w io.Writer, g *grid, more bool, o Options) error {
 	if more {
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
+		t.AddLine(0, "", term.Plain)
 	}
-	t := term.Table{Columns: g.columns, Indent: indent, Colour: o.Colour}
+	for _, titles := range g.headings(stacked) {
+		cells := make([]term.Cell, len(titles))
+		for i, title := range titles {
+			cells[i] = term.Cell{Text: title, Style: term.Bold}
+		}
+		t.AddCells(cells...)
+	}
 	tails := g.tails()
 	for _, row := range g.rows {
 		cells := make([]term.Cell, len(row))
@@ -77,7 +87,7 @@ func textGrid(w io.Writer, g *grid, more bool, o Options) error {
 }
 
 func textLists(w io.Writer, lists []list, o Options) error {
-	t := term.Table{Width: o.Width, Colour: o.Colour, Indent: indent}
+	t := table(o, indent)
 	for _, l := range lists {
 		if l.heading != "" {
 			t.AddLine(indent, l.heading, term.Plain)

@@ -25,6 +25,9 @@ func timed(l *judge.Lifecycle) section {
 		}
 		s.lists = append(s.lists, list{heading: string(op), items: items})
 	}
+	if len(s.lists) == 0 {
+		s.title += ": nothing"
+	}
 	if notes := notes(l.Targets); notes != nil {
 		s.lists = append(s.lists, list{heading: "notes", items: notes})
 	}

@@ -76,8 +76,11 @@ func halfWidth(s judge.Interval) string {
 
 // change is a comparison as benchstat shows it: a tilde where none was shown.
 func change(v *judge.Versus) cell {
+	if !finite(v.Delta) || !finite(v.P) {
+		return plain("?")
+	}
 	p := "(p<0.001)"
-	if !(v.P < 0.001) {
+	if v.P >= 0.001 {
 		p = fmt.Sprintf("(p=%.3f)", v.P)
 	}
 	if !v.Different {

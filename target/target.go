@@ -116,10 +116,10 @@ func (u *Unavailable) Error() string {
 	return fmt.Sprintf("target %s: %s; %s", u.Name, u.Reason, u.Advice)
 }
 
-// Metered is a session that knows what measuring costs it.
+// Metered is a batch that knows what measuring cost it.
 type Metered interface {
-	// OwnCPU is the CPU time (ns) that tare's own processes have used since
-	// the session was opened, without that of the operations themselves where
-	// they can be told apart.
+	// OwnCPU is the CPU time (ns) that tare's own processes used from the
+	// release to the last lane's end, without that of the operations
+	// themselves where they can be told apart.
 	OwnCPU() int64
 }

@@ -12,11 +12,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/plan"
@@ -65,10 +64,10 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	}
 	err := r.open(ctx)
 	why := ""
-	if err == nil && len(r.sessions) == 0 {
+	if err == nil && len(r.sessions) == 0 && ctx.Err() == nil {
 		err = errors.New("no target could be opened; the findings say why")
 	}
-	if err == nil {
+	if err == nil && ctx.Err() == nil {
 		why, err = r.sweep(ctx)
 	}
 	r.close()
@@ -148,6 +147,9 @@ func (r *run) open(ctx context.Context) error {
 			r.sessions = append(r.sessions, &weighed{Session: s, info: info})
 			continue
 		}
+		if ctx.Err() != nil {
+			return nil // that is why it did not open
+		}
 		if err := r.finding(record.Finding{Code: judge.FoundOpenFailed, Level: "error", Target: info.Name,
 			Message: err.Error(), Advice: "the other targets were weighed; tare doctor says what this one needs"}); err != nil {
 			return err
@@ -160,6 +162,9 @@ func (r *run) open(ctx context.Context) error {
 func (r *run) sweep(ctx context.Context) (why string, err error) {
 	for _, lanes := range r.Plan.Lanes {
 		for i := range r.Plan.Warmup {
+			if r.over() {
+				break // measure says so
+			}
 			if err := r.round(ctx, record.PhaseWarmup, lanes, i); err != nil || ctx.Err() != nil {
 				return "", err
 			}
@@ -175,7 +180,7 @@ func (r *run) sweep(ctx context.Context) (why string, err error) {
 // precision is asked for, until it is reached or the budget is spent.
 func (r *run) measure(ctx context.Context, lanes int) (why string, err error) {
 	for i := 0; ; i++ {
-		over := time.Since(r.began) > r.Plan.Budget
+		over := r.over()
 		switch {
 		case over && i < r.Plan.Rounds:
 			return "budget spent", r.finding(record.Finding{Code: judge.FoundBudget, Level: "warning", Lanes: lanes,
@@ -190,7 +195,7 @@ func (r *run) measure(ctx context.Context, lanes int) (why string, err error) {
 			}
 			if over {
 				return "budget spent", r.finding(record.Finding{Code: judge.FoundNotPrecise, Level: "warning", Lanes: lanes,
-					Message: fmt.Sprintf("±%.1f %% was not reached in %v (%d rounds): the widest interval is ±%.1f %%, of %s", 100*r.Plan.Precision, r.Plan.Budget, i, 100*worst, where),
+					Message: fmt.Sprintf("±%.1f %% was not reached in %v (%d rounds): %s", 100*r.Plan.Precision, r.Plan.Budget, i, widest(worst, where)),
 					Advice:  "raise --budget, or ask for less: on a noisy machine an interval shrinks with the square root of the rounds"})
 			}
 		}
@@ -203,6 +208,11 @@ func (r *run) measure(ctx context.Context, lanes int) (why string, err error) {
 	}
 }
 
+// over tells that no new round may be begun.
+func (r *run) over() bool { return time.Since(r.began) > r.Plan.Budget }
+
+// precision is the widest interval of the targets that still take part: one
+// that was given up will never get narrower.
 func (r *run) precision(lanes int) (worst float64, where string, err error) {
 	l, err := judge.Of(r.rec)
 	if err != nil {
@@ -210,10 +220,26 @@ func (r *run) precision(lanes int) (worst float64, where string, err error) {
 	}
 	for i := range l.Tables {
 		if l.Tables[i].Lanes == lanes {
-			worst, where = l.Tables[i].Precision()
+			worst, where = l.Tables[i].Precision(r.gone()...)
 		}
 	}
 	return worst, where, nil
+}
+
+func widest(worst float64, where string) string {
+	if math.IsInf(worst, 1) {
+		return "there is no interval yet of " + where
+	}
+	return fmt.Sprintf("the widest interval is ±%.1f %%, of %s", 100*worst, where)
+}
+
+func (r *run) gone() (names []string) {
+	for _, w := range r.sessions {
+		if w.gone {
+			names = append(names, w.info.Name)
+		}
+	}
+	return names
 }
 
 // round visits every target once, in an order that the seed, the phase and the
@@ -284,17 +310,17 @@ func (r *run) finish(ctx context.Context, why string, cause error) error {
 			continue // it is in the file already
 		}
 		if err := r.write(f); err != nil {
-			return errors.Join(cause, err)
+			return together(cause, err)
 		}
 	}
-	return errors.Join(cause, r.write(end))
+	return together(cause, r.write(end))
 }
 
-// ownCPU is the CPU time that this process has used.
-func ownCPU() int64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
+// together joins two errors. A record that cannot be written says the same
+// each time, and is told of once.
+func together(cause, err error) error {
+	if errors.Is(cause, err) {
+		return cause
 	}
-	return u.Utime.Nano() + u.Stime.Nano()
+	return errors.Join(cause, err)
 }

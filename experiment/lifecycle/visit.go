@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ type visit struct {
 	lanes     int
 	round     int
 	order     int
+	tried     bool
 	succeeded bool
 }
 
@@ -44,7 +46,7 @@ func (v *visit) do(ctx context.Context) error {
 	if ctx.Err() != nil || v.w.gone {
 		return nil
 	}
-	if v.succeeded {
+	if v.succeeded || !v.tried { // what has none of the operations does not fail at them
 		v.w.barren = 0
 		return nil
 	}
@@ -71,13 +73,15 @@ func (v *visit) sequence(ctx context.Context, ops []target.Op) error {
 		all[i] = i
 	}
 	left := all
+	var unsaved error
 	for _, op := range ops {
-		if len(left) == 0 || ctx.Err() != nil || v.w.gone {
+		if len(left) == 0 || ctx.Err() != nil || v.w.gone || unsaved != nil {
 			break
 		}
-		b, err := v.batch(ctx, op, left)
-		if err != nil {
-			return err
+		v.tried = true
+		var b *record.Batch
+		if b, unsaved = v.batch(ctx, op, left); unsaved != nil {
+			break
 		}
 		left = left[:0:0]
 		for i := range b.Samples {
@@ -90,9 +94,9 @@ func (v *visit) sequence(ctx context.Context, ops []target.Op) error {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+v.Plan.Timeout)
 	defer cancel()
 	if err := v.w.Discard(clean, all); err != nil && !v.w.gone {
-		return v.giveUp("what it made could not be removed: " + err.Error())
+		return errors.Join(unsaved, v.giveUp("what it made could not be removed: "+err.Error()))
 	}
-	return nil
+	return unsaved
 }
 
 // batch does one operation on the given lanes and records it.
@@ -102,33 +106,32 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 		Type: record.TypeBatch, Phase: v.phase, Round: v.round, Order: v.order,
 		Target: v.w.info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
 	}
-	own := v.own()
 	armed, err := v.w.Arm(ctx, op, lanes)
 	if err == nil {
 		b.Released, b.Samples, err = armed.Release(ctx)
 	}
-	b.OwnCPU = max(v.own()-own, 0)
+	if m, ok := armed.(target.Metered); ok {
+		b.OwnCPU = max(m.OwnCPU(), 0)
+	}
 	if err != nil {
 		// The lanes themselves are broken: nothing of this batch is known,
 		// and the next one would fare no better.
+		kind := record.FailError
+		if ctx.Err() != nil {
+			kind = record.FailInterrupted
+		}
 		b.Released, b.Samples = 0, nil
 		for _, n := range lanes {
-			b.Samples = append(b.Samples, record.Sample{Lane: n, Failure: &record.Failure{Kind: record.FailError, Detail: err.Error()}})
+			b.Samples = append(b.Samples, record.Sample{Lane: n, Failure: &record.Failure{Kind: kind, Detail: err.Error()}})
 		}
-		if err := v.giveUp(err.Error()); err != nil {
-			return nil, err
+		if ctx.Err() == nil {
+			if err := v.giveUp(err.Error()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	v.rec.Batches = append(v.rec.Batches, b)
 	return &v.rec.Batches[len(v.rec.Batches)-1], v.write(b)
-}
-
-func (v *visit) own() int64 {
-	own := ownCPU()
-	if m, ok := v.w.Session.(target.Metered); ok {
-		own += m.OwnCPU()
-	}
-	return own
 }
 
 func (v *visit) tell(op target.Op) {

@@ -158,7 +158,6 @@ func (b *bench) batch() error {
 	}
 	var called, execd, shares, makespans []float64
 	for range b.batches {
-		before := cpuUsed(o)
 		armed, err := o.session.Arm(b.ctx, target.Run, all)
 		if err != nil {
 			return err
@@ -167,7 +166,10 @@ func (b *bench) batch() error {
 		if err != nil {
 			return err
 		}
-		own := cpuUsed(o) - before
+		own := 0.0
+		if m, ok := armed.(target.Metered); ok {
+			own = float64(m.OwnCPU())
+		}
 		if err := o.session.Discard(b.ctx, all); err != nil {
 			return err
 		}

@@ -11,12 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target"
 )
 
 // probe tells how heavy the workload is and how soon it runs.
@@ -70,16 +67,3 @@ func rss(pid int) (int, error) {
 }
 
 func cpus() int { return runtime.NumCPU() }
-
-// cpuUsed is the CPU time of this process and of its lanes.
-func cpuUsed(o *opened) float64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	own := u.Utime.Nano() + u.Stime.Nano()
-	if m, ok := o.session.(target.Metered); ok {
-		own += m.OwnCPU()
-	}
-	return float64(own)
-}

@@ -64,6 +64,7 @@ func needRunc(t *testing.T) {
 // in which help shows them, in one folder, as a reader would.
 func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
+	untouched.Alone(t) // tare clean is among them
 	dir := place(t)
 	plan := "version: 1\nname: example\nmeasure:\n  - lifecycle:\n      targets: [host, floor]\n"
 	if err := os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(plan), 0o644); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/workspace"
@@ -180,6 +181,7 @@ func awaitBatches(t *testing.T, n int) {
 // and another run's are not touched.
 func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
 	needRunc(t)
+	untouched.Alone(t)
 	dir := place(t)
 	tarePath := program(t, dir)
 	cmd := exec.Command(tarePath, "lifecycle", "runc", "-n", "30", "--rounds", "50", "-o", "r.jsonl", "--quiet")

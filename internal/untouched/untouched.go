@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/mounts"
 )
@@ -87,4 +89,19 @@ func processes(dir string) []string {
 		}
 	}
 	return out
+}
+
+// Alone keeps tests that make leftovers, or remove those they find, from each
+// other: what an interrupted run left is found by its cgroups' names, whichever
+// test made it.
+func Alone(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "tare-test-leftovers.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
 }

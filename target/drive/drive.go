@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/record"
@@ -32,8 +35,10 @@ type Task struct {
 
 // Batch implements target.Batch on a pool of lanes.
 type Batch struct {
+	pool  *lane.Pool
 	armed *lane.Batch
 	tasks []Task
+	own   time.Duration
 }
 
 // Arm makes the tasks ready: afterwards their lanes wait at the gate.
@@ -47,12 +52,14 @@ func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Batch{armed: armed, tasks: tasks}, nil
+	return &Batch{pool: pool, armed: armed, tasks: tasks}, nil
 }
 
 // Release implements target.Batch.
 func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
+	before := b.pool.OwnCPU() + processCPU()
 	released, results, err := b.armed.Release(ctx)
+	b.own = b.pool.OwnCPU() + processCPU() - before
 	if err != nil {
 		return released, nil, err
 	}
@@ -70,6 +77,18 @@ func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 		}
 	}
 	return released, samples, nil
+}
+
+// OwnCPU implements target.Metered.
+func (b *Batch) OwnCPU() int64 { return b.own.Nanoseconds() }
+
+// processCPU is the CPU time that tare itself has used.
+func processCPU() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func sample(t *Task, r *lane.Result) record.Sample {

@@ -98,9 +98,6 @@ type box struct {
 	pid  int
 }
 
-// OwnCPU is what tare's lanes have used.
-func (s *session) OwnCPU() int64 { return s.pool.OwnCPU().Nanoseconds() }
-
 // Arm implements target.Session.
 func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
 	tasks := make([]drive.Task, 0, len(lanes))

@@ -83,9 +83,6 @@ func (s *session) open() error {
 	return err
 }
 
-// OwnCPU implements target.Metered.
-func (s *session) OwnCPU() int64 { return s.pool.OwnCPU().Nanoseconds() }
-
 // Arm implements target.Session.
 func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
 	tasks := make([]drive.Task, 0, len(lanes))
