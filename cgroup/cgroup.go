@@ -229,6 +229,26 @@ func Procs(hs []Hierarchy, name string) []int {
 	return out
 }
 
+// Holds reports whether a process is in a group or below it, in any hierarchy.
+// A pid that a runtime reported is believed, and killed, only after this.
+func Holds(name string, pid int) bool {
+	if ours(name) != nil || pid <= 1 {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return false
+	}
+	want := "/" + strings.Trim(name, "/") + "/"
+	for line := range strings.Lines(string(b)) {
+		// "5:memory:/path": the path may hold colons, the others not.
+		if parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3); len(parts) == 3 && strings.HasPrefix(parts[2]+"/", want) {
+			return true
+		}
+	}
+	return false
+}
+
 // groups lists a group and all below it, deepest first.
 func groups(dir string) []string {
 	var out []string

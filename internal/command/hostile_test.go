@@ -73,6 +73,9 @@ func TestARuntimeThatFailsYieldsNoTimeAndTheOthersGoOn(t *testing.T) {
 			kind: record.FailState, says: "no container process"},
 		"it says done and runs nothing": {lines: "exit 0", args: []string{"--ops", "run", "--timeout", "300ms"},
 			kind: record.FailTimeout, says: "the workload's first output"},
+		"its pid file names a process that is not the container's": {
+			lines: `[ "$verb" = create ] || exit 0; echo ` + fmt.Sprint(os.Getpid()) + ` > "$7"; exit 0`,
+			args:  []string{"--ops", "create"}, kind: record.FailState, says: "not in the container's cgroup"},
 		"it kills itself":      {lines: "kill -SEGV $$", kind: record.FailExit, says: "signal 11"},
 		"it talks without end": {lines: "yes x | head -c 3000000; exit 1", kind: record.FailExit, says: "exit status 1"},
 	} {

@@ -145,10 +145,7 @@ func (s *session) confirm(ctx context.Context, op target.Op, n int, r *lane.Resu
 	c := &s.containers[n]
 	switch op {
 	case target.Create, target.Run:
-		pid, err := readPid(c.pidFile())
-		if err == nil {
-			err = unix.Kill(pid, 0)
-		}
+		pid, err := s.process(c)
 		if err != nil {
 			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err)}
 		}
@@ -170,6 +167,20 @@ func (s *session) confirm(ctx context.Context, op target.Op, n int, r *lane.Resu
 		sample.Running = seen
 	}
 	return failure
+}
+
+// process is the container's first process, by the runtime's pid file. The file
+// is foreign: what it names is watched and killed only if it is in the
+// container's own cgroup.
+func (s *session) process(c *container) (int, error) {
+	pid, err := readPid(c.pidFile())
+	if err != nil {
+		return 0, err
+	}
+	if !cgroup.Holds(filepath.Join(s.group, c.id), pid) {
+		return 0, fmt.Errorf("process %d of the runtime's pid file is not in the container's cgroup /%s", pid, filepath.Join(s.group, c.id))
+	}
+	return pid, nil
 }
 
 // removed makes sure that the container is gone.
@@ -234,11 +245,9 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 		if c.id == "" {
 			continue
 		}
-		if c.pid == 0 { // perhaps it came to life after all
-			c.pid, _ = readPid(c.pidFile())
-		}
-		if c.pid != 0 {
-			unix.Kill(c.pid, unix.SIGKILL)
+		// Asked again: it may have come to life after all, or be gone.
+		if pid, err := s.process(c); err == nil {
+			unix.Kill(pid, unix.SIGKILL)
 		}
 		left = append(left, n)
 		orders = append(orders, lane.Order{Kind: lane.Exec, Args: s.args(s.state, "delete", "--force", c.id), Timeout: s.env.Timeout})
