@@ -129,26 +129,22 @@ func failures(rec *record.Record, add func(record.Finding)) {
 		if out := strings.TrimSpace(s.first.Output); out != "" {
 			message += ": " + out
 		}
-		add(record.Finding{Code: foundFailed, Level: levelError, Target: k.target, Op: k.op, Lanes: k.lanes, Message: message, Advice: failureAdvice(s.first)})
+		add(record.Finding{Code: foundFailed, Level: levelError, Target: k.target, Op: k.op, Lanes: k.lanes, Message: message, Advice: failureAdvice(s.first), Tried: s.first.Command})
 	}
 }
 
 func failureAdvice(f *record.Failure) string {
-	again := ""
-	if f.Command != "" {
-		again = "; tried: " + f.Command
-	}
 	switch f.Kind {
 	case record.FailTimeout:
-		return "if it is only slow, raise --timeout" + again
+		return "if it is only slow, raise --timeout"
 	case record.FailExec:
-		return "the program could not be executed: is it there, for this architecture, and on a file system that allows exec?" + again
+		return "the program could not be executed: is it there, for this architecture, and on a file system that allows exec?"
 	case record.FailState:
-		return "the runtime's word and its deed differ; its times cannot be believed" + again
+		return "the runtime's word and its deed differ; its times cannot be believed"
 	case record.FailWorkload:
-		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low" + again
+		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low"
 	}
-	return "run it by hand, with the runtime's debug flag" + again
+	return "run it by hand, with the runtime's debug flag"
 }
 
 func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Finding)) {

@@ -244,9 +244,7 @@ func cell(t *record.Target, op target.Op, lanes int, batches []*record.Batch, cp
 				c.values[b.Round] = v
 			}
 		}
-		if lanes > 1 {
-			facts.add(b, def.Done, whole, cpus)
-		}
+		facts.add(b, def.Done, whole, cpus)
 	}
 	c.Summary = interval(c.values)
 	if mean, ok := stat.Trimmed(ordered(c.values)); ok {
@@ -258,9 +256,7 @@ func cell(t *record.Target, op target.Op, lanes int, batches []*record.Batch, cp
 		}
 	}
 	c.UserCPU, c.SysCPU, c.MaxRSS = middle(user), middle(system), middle(rss)
-	if lanes > 1 {
-		c.Batch = facts.result()
-	}
+	c.Batch = facts.result()
 	return c
 }
 

@@ -185,6 +185,7 @@ type Finding struct {
 	Lanes   int    `json:"lanes,omitempty"`
 	Message string `json:"message"`
 	Advice  string `json:"advice"`
+	Tried   string `json:"tried,omitempty"` // the command that failed first, pasteable
 }
 
 // Node is a reading of the whole machine, taken between rounds.

@@ -36,6 +36,9 @@ func found(l *judge.Lifecycle, o Options) section {
 		if f.Advice != "" {
 			items = append(items, item{text: "→ " + f.Advice})
 		}
+		if f.Tried != "" {
+			items = append(items, item{text: f.Tried, code: true})
+		}
 	}
 	s.lists = []list{{items: items}}
 	return s

@@ -94,6 +94,10 @@ func textLists(w io.Writer, lists []list, o Options) error {
 			t.Indent = 2 * indent
 		}
 		for _, item := range l.items {
+			if item.code && item.key == "" { // to be pasted, so never broken
+				t.AddLine(indent+len("warning  "), item.text, term.Plain)
+				continue
+			}
 			t.AddCells(term.Cell{Text: item.key, Style: item.style}, term.Cell{Text: item.text})
 		}
 	}

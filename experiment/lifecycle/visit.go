@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -94,7 +93,7 @@ func (v *visit) sequence(ctx context.Context, ops []target.Op) error {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+v.Plan.Timeout)
 	defer cancel()
 	if err := v.w.Discard(clean, all); err != nil && !v.w.gone {
-		return errors.Join(unsaved, v.giveUp("what it made could not be removed: "+err.Error()))
+		return together(unsaved, v.giveUp("what it made could not be removed: "+err.Error()))
 	}
 	return unsaved
 }
