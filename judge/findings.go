@@ -144,6 +144,9 @@ func failureAdvice(f *record.Failure) string {
 	case record.FailWorkload:
 		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low"
 	}
+	if f.Command == "" {
+		return "the kernel or the engine refused it; tare doctor says what this machine allows"
+	}
 	return "run it by hand, with the runtime's debug flag"
 }
 

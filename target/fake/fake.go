@@ -6,6 +6,7 @@ package fake
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -91,6 +92,12 @@ func (s *session) Close(context.Context) error {
 	return nil
 }
 
+// makes tells whether the operation wants a lane that holds nothing. Like the
+// host, a target without create begins with start.
+func (s *session) makes(op target.Op) bool {
+	return op == target.Create || op == target.Run || op == target.Start && slices.Contains(s.Absent, target.Create)
+}
+
 type batch struct {
 	s     *session
 	op    target.Op
@@ -108,7 +115,7 @@ func (b *batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 	released, last := *s.Clock, *s.Clock
 	samples := make([]record.Sample, 0, len(b.lanes))
 	for i, n := range b.lanes {
-		if (b.op == target.Create || b.op == target.Run) == s.held[n] {
+		if s.makes(b.op) == s.held[n] {
 			return 0, nil, fmt.Errorf("fake %s: %s on lane %d, held %v", s.Name, b.op, n, s.held[n])
 		}
 		latency, failure := s.Script(b.op, n, s.count[b.op])
