@@ -111,8 +111,12 @@ func failures(rec *record.Record, add func(record.Finding)) {
 			order = append(order, k)
 		}
 		for j := range b.Samples {
+			f := b.Samples[j].Failure
+			if f != nil && f.Kind == record.FailInterrupted {
+				continue // no fault of the target
+			}
 			sums[k].total++
-			if f := b.Samples[j].Failure; f != nil && f.Kind != record.FailInterrupted {
+			if f != nil {
 				sums[k].failed++
 				if sums[k].first == nil {
 					sums[k].first = f

@@ -239,3 +239,14 @@ func TestQuoteSurvivesAShell(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func FuzzProbeTime(f *testing.F) {
+	f.Add("tare-probe/1 x 123\n", "x")
+	f.Add("noise\ntare-probe/1 x 999999999999999999\n", "x")
+	f.Fuzz(func(t *testing.T, out, token string) {
+		r := Result{Stdout: out}
+		if ns, ok := r.ProbeTime(token); ok && (ns < 0 || !strings.Contains(out, "tare-probe/1 "+token+" ")) {
+			t.Errorf("%q gave %d", out, ns)
+		}
+	})
+}

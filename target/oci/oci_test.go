@@ -64,3 +64,23 @@ func FuzzIdentify(f *testing.F) {
 		}
 	})
 }
+
+func TestAPidIsReadStrictly(t *testing.T) {
+	if pid, err := parsePid("4711\n"); err != nil || pid != 4711 {
+		t.Errorf("%d %v", pid, err)
+	}
+	for _, bad := range []string{"", "0", "1", "-1", "12 13", "4194305", "x", "\x1b[2J12", "99999999999999999999"} {
+		if pid, err := parsePid(bad); err == nil {
+			t.Errorf("%q was taken for %d", bad, pid)
+		}
+	}
+}
+
+func FuzzParsePid(f *testing.F) {
+	f.Add("4711\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if pid, err := parsePid(text); err == nil && (pid <= 1 || pid > 1<<22) {
+			t.Errorf("%q gave %d", text, pid)
+		}
+	})
+}

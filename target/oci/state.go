@@ -46,9 +46,15 @@ func readPid(path string) (int, error) {
 	defer f.Close()
 	b := make([]byte, 32)
 	n, _ := f.Read(b)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	return parsePid(string(b[:n]))
+}
+
+// parsePid refuses what cannot be a container's process; 1<<22 is the kernel's
+// PID_MAX_LIMIT.
+func parsePid(text string) (int, error) {
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || pid <= 1 || pid > 1<<22 {
-		return 0, fmt.Errorf("the runtime's pid file holds %q", b[:n])
+		return 0, fmt.Errorf("the runtime's pid file holds %q", text)
 	}
 	return pid, nil
 }
