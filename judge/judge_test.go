@@ -191,7 +191,7 @@ func TestPrecision(t *testing.T) {
 		worst   float64
 		where   string
 	}{
-		// The interval of ten values is from the second to the ninth: 105 of 140 and 150 to 100 about 122.5.
+		// Of ten values the interval is from the second to the ninth.
 		{"is that of the widest interval", spread, nil, 17.5 / 122.5, "oci1 run"},
 		{"of those that take part", spread, []string{"oci1"}, 3.5 / 104.5, "oci0 run"},
 		{"is not known before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run"},

@@ -18,12 +18,11 @@ type written struct {
 	plan    plan.Lifecycle
 	targets []string // kinds; the name of each is its kind and place
 	rounds  int
-	// lane is what one lane did; its Lane, Start and Returned are filled in
-	// where they are zero, from latency.
-	latency func(target string, op target.Op, lane, round int) int64
-	sample  func(target string, op target.Op, round int, s *record.Sample)
-	batch   func(b *record.Batch)
-	change  func(rec *record.Record)
+	latency func(target string, op target.Op, lane, round int) int64 // ns
+	// What is made of that may be changed at every step.
+	sample func(target string, op target.Op, round int, s *record.Sample)
+	batch  func(b *record.Batch)
+	change func(rec *record.Record)
 }
 
 func write(change func(*written)) *record.Record {

@@ -2,10 +2,13 @@ package oci
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // state is the part of the runtime spec's state that matters here.
@@ -39,11 +42,15 @@ func parseState(out, id string) (state, error) {
 
 // readPid reads the file that the runtime was told to write.
 func readPid(path string) (int, error) {
-	f, err := os.Open(path)
+	// It could be a FIFO that nobody writes to: opening must not wait.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return 0, fmt.Errorf("the runtime wrote no pid file: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return 0, errors.New("the runtime's pid file is no plain file")
+	}
 	b := make([]byte, 32)
 	n, _ := f.Read(b)
 	return parsePid(string(b[:n]))
