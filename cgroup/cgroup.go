@@ -1,5 +1,5 @@
 // Package cgroup finds the machine's cgroup hierarchies and keeps a run's own
-// groups in them: under one name, "tare-" and the run's id, made when needed
+// groups in them: under one name, "tare-run-" and the run's id, made when needed
 // and removed whole. It never touches a group of another name.
 package cgroup
 
@@ -19,7 +19,7 @@ import (
 )
 
 // Prefix begins the name of every group that tare makes.
-const Prefix = "tare-"
+const Prefix = "tare-run-"
 
 // Mode is how the machine lays out its cgroups.
 type Mode string
@@ -249,6 +249,26 @@ func Holds(name string, pid int) bool {
 	return false
 }
 
+// Kill ends a process of a group. The process is pinned by its pidfd before the
+// look at its group, so that another one which got its number is never hit.
+func Kill(name string, pid int) error {
+	return KillIf(pid, func() bool { return Holds(name, pid) })
+}
+
+// KillIf ends a process if a condition holds of it that is looked at while its
+// number cannot be given to another.
+func KillIf(pid int, condition func() bool) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pid, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if !condition() {
+		return fmt.Errorf("process %d is not ours", pid)
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
+
 // groups lists a group and all below it, deepest first.
 func groups(dir string) []string {
 	var out []string
@@ -271,7 +291,7 @@ func Remove(hs []Hierarchy, name string) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		for _, pid := range Procs(hs, name) {
-			unix.Kill(pid, unix.SIGKILL)
+			_ = Kill(name, pid) // gone already, or told again in the next turn
 		}
 		err := rmdirAll(hs, name)
 		if err == nil || time.Now().After(deadline) {

@@ -56,17 +56,17 @@ func TestLimitsAreWrittenInTheHierarchysOwnFiles(t *testing.T) {
 func TestWhatIsNotTaresIsRefused(t *testing.T) {
 	root := t.TempDir()
 	hs := []Hierarchy{{Mount: root, Version: 1, Controllers: []string{"memory"}}}
-	for _, name := range []string{"", "/", "docker", "tare-", "tare-x/../docker", "../x", "kubepods/tare-x"} {
+	for _, name := range []string{"", "/", "docker", "tare-", "tare-services", "tare-run-", "tare-run-x/../docker", "../x", "kubepods/tare-run-x"} {
 		if Remove(hs, name) == nil || Delegate(hs, name, "memory") == nil {
 			t.Errorf("%q was not refused", name)
 		}
 	}
-	for _, dir := range []string{"docker", "tare-abc", "tare-"} {
+	for _, dir := range []string{"docker", "tare-run-abc", "tare-run-", "tare-abc"} {
 		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := Find(hs); !reflect.DeepEqual(got, []string{"tare-abc"}) {
+	if got := Find(hs); !reflect.DeepEqual(got, []string{"tare-run-abc"}) {
 		t.Errorf("found %v", got)
 	}
 }

@@ -40,6 +40,7 @@ const (
 	foundCutOff      = "cut-off"
 	foundDamaged     = "damaged-record"
 	foundInterrupted = "interrupted"
+	foundOrdinary    = "ordinary-lanes"
 	levelNote        = "note"
 	levelWarning     = "warning"
 	levelError       = "error"
@@ -82,6 +83,11 @@ func wholeness(rec *record.Record, add func(record.Finding)) {
 	case rec.End.Status == "interrupted":
 		add(record.Finding{Code: foundInterrupted, Level: levelWarning,
 			Message: "the run was interrupted", Advice: "what was measured up to then is shown"})
+	}
+	if p := rec.Header.Environment.Lanes; p != "" && p != "SCHED_FIFO" {
+		add(record.Finding{Code: foundOrdinary, Level: levelNote,
+			Message: "the lanes wait with priority " + p + ", not SCHED_FIFO: on a busy machine an end is noticed late, and lanes start further apart",
+			Advice:  "give tare CAP_SYS_NICE, and compare with records made in the same way only"})
 	}
 	if rec.ProblemCount > 0 {
 		add(record.Finding{Code: foundDamaged, Level: levelError,

@@ -31,7 +31,7 @@ const (
 	none        Kind = 0
 	Exec        Kind = 1 // run a command and wait for it
 	Spawn       Kind = 2 // start a command and let it run
-	Kill        Kind = 3 // SIGTERM to process Watch
+	Kill        Kind = 3 // a signal to the workload that this lane made, Watch
 	FloorCreate Kind = 4 // namespaces, cgroups, root; stop before exec
 	FloorStart  Kind = 5 // exec
 	FloorRun    Kind = 6 // both
@@ -53,7 +53,8 @@ type Order struct {
 	Kind    Kind
 	Args    []string // the command with its absolute path first; the tagged list of src/floor.h for the floor
 	Need    Need
-	Watch   int // process whose exit is awaited, or that is told to end
+	Watch   int         // process whose exit is awaited, or that is told to end
+	Signal  unix.Signal // for Kill; SIGTERM when 0
 	Token   string
 	Timeout time.Duration
 }
@@ -75,6 +76,8 @@ type Result struct {
 
 	Stdout, Stderr string // cut to 32 KiB and 8 KiB
 	Dropped        int    // bytes of output that were cut
+
+	OwnCPU time.Duration // of the lane itself, from the release on
 
 	Err error // an *Error, or nil when the operation was performed; a command's own exit status is not an error
 }
@@ -202,5 +205,22 @@ func Now() int64 {
 
 var errTooLong = errors.New("command line too long for a lane (256 arguments, 16 KiB)")
 
-// environment is what commands are given: tare's own.
-func environment() []string { return os.Environ() }
+// environment is what commands are given: what they need to find programs and
+// folders. The rest of tare's own stays out, since some of it changes what is
+// measured: GOMAXPROCS and GOGC a runtime written in Go, NOTIFY_SOCKET and
+// LISTEN_FDS one that takes part in systemd's protocols.
+func environment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR":
+			env = append(env, v)
+		default:
+			if strings.HasPrefix(name, "LC_") {
+				env = append(env, v)
+			}
+		}
+	}
+	return env
+}

@@ -104,7 +104,7 @@ func (p *Pool) start(o Options) error {
 	for i := range o.Lanes {
 		cmd := exec.Cmd{
 			Path:       fmt.Sprintf("/proc/self/fd/%d", program.Fd()),
-			Args:       []string{"tare-lane", strconv.Itoa(i), strconv.Itoa(o.Lanes)},
+			Args:       []string{"tare-lane", strconv.Itoa(i), strconv.Itoa(o.Lanes), strconv.Itoa(len(inherit))},
 			Env:        []string{},
 			ExtraFiles: inherit,
 			// A session of their own keeps the terminal's Ctrl-C from them.
@@ -151,16 +151,6 @@ func (p *Pool) Priority() Priority {
 	return Priority(atomic.LoadUint32(&p.mem.header().Priority))
 }
 
-// OwnCPU is the CPU time the lanes have used since they began, for forking,
-// watching and stamping; not that of what they ran.
-func (p *Pool) OwnCPU() time.Duration {
-	var sum uint64
-	for i := range p.procs {
-		sum += p.mem.slot(i).Own
-	}
-	return time.Duration(sum)
-}
-
 // Batch is a set of orders whose lanes wait at the gate.
 type Batch struct {
 	pool  *Pool
@@ -205,7 +195,11 @@ func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
 // release and one result for each lane, in the order of Arm.
 func (b *Batch) Release(ctx context.Context) (released int64, results []Result, err error) {
 	p := b.pool
-	stop := context.AfterFunc(ctx, p.giveUp)
+	told := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		p.giveUp()
+		close(told)
+	})
 	h := p.mem.header()
 	if len(b.lanes) == 1 {
 		s := p.mem.slot(b.lanes[0])
@@ -217,6 +211,7 @@ func (b *Batch) Release(ctx context.Context) (released int64, results []Result, 
 	}
 	err = p.await(&h.Done, uint32(len(b.lanes)))
 	if !stop() {
+		<-told // or the sign would be given after it was taken back
 		p.carryOn()
 	}
 	if err != nil {

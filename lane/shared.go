@@ -10,7 +10,7 @@ import (
 
 // The layout of the shared memory, as in src/shared.h.
 const (
-	layout     = 3
+	layout     = 4
 	headerSize = 4096
 	envSize    = 131072
 	slotSize   = 65536
@@ -46,7 +46,7 @@ type slot struct {
 	Watch   int32
 	Timeout uint64
 	Argc    uint32
-	_       uint32
+	Signal  uint32
 
 	Start, Spawned, Returned, Seen, Exited int64
 	User, Sys                              uint64
@@ -121,6 +121,10 @@ func (s *slot) put(o Order) error {
 	s.Op = uint32(o.Kind)
 	s.Need = uint32(o.Need)
 	s.Watch = int32(o.Watch)
+	s.Signal = uint32(unix.SIGTERM)
+	if o.Signal != 0 {
+		s.Signal = uint32(o.Signal)
+	}
 	s.Timeout = uint64(max(o.Timeout, time.Millisecond))
 	s.Argc = uint32(len(o.Args))
 	return nil
@@ -135,7 +139,7 @@ func (s *slot) result() Result {
 		Workload: unix.WaitStatus(s.WorkloadStatus), WorkloadKnown: s.WorkloadKnown != 0,
 		Stdout:  string(s.Out[:min(s.OutLen, outSize)]),
 		Stderr:  string(s.Errs[:min(s.ErrLen, errSize)]),
-		Dropped: int(s.Dropped),
+		Dropped: int(s.Dropped), OwnCPU: time.Duration(s.Own),
 	}
 	if s.Stage != 0 {
 		r.Err = &Error{Step: Step(s.Stage), Errno: unix.Errno(s.Err), Missing: Need(s.Missing)}

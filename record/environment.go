@@ -20,5 +20,6 @@ type Environment struct {
 	MissingCaps []string          `json:"missing_capabilities,omitempty"`
 	RootFS      string            `json:"root_fs,omitempty"` // file system type under the run's folder
 	ClockSource string            `json:"clock_source,omitempty"`
+	Lanes       string            `json:"lanes,omitempty"` // how tare's lanes wait: "SCHED_FIFO", "nice -20" or "ordinary"
 	LoadStart   float64           `json:"load_start"`
 }

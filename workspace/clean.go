@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/mounts"
 )
@@ -26,38 +24,34 @@ type Leftover struct {
 	roots     Roots
 }
 
-// Empty reports that nothing was found of the run.
-func (l *Leftover) Empty() bool {
-	return len(l.Processes)+len(l.Mounts)+len(l.Cgroups)+len(l.Folders) == 0
-}
-
-// Leftovers finds what runs left that are not alive any more: by their ids,
-// from the folders under the roots and from the cgroups' names. live lists the
-// runs that are under way, which are left alone.
+// Leftovers finds what runs left that are not alive any more, by the marks in
+// their folders below the roots. live lists the runs that are under way, which
+// are left alone.
 func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
 		return nil, nil, err
 	}
-	ids := map[string]bool{}
-	for _, root := range []string{roots.State, roots.Data} {
-		entries, err := os.ReadDir(root)
+	found := map[string]bool{} // whether the run is alive
+	for _, root := range []*string{&roots.State, &roots.Data} {
+		if path, err := filepath.EvalSymlinks(*root); err == nil {
+			*root = path
+		}
+		entries, err := os.ReadDir(*root)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
 		}
 		for _, e := range entries {
-			if e.IsDir() && isID(e.Name()) {
-				ids[e.Name()] = true
+			if !e.IsDir() || !isID(e.Name()) {
+				continue
+			}
+			if is, alive := marked(filepath.Join(*root, e.Name()), e.Name()); is {
+				found[e.Name()] = found[e.Name()] || alive
 			}
 		}
 	}
-	for _, name := range cgroup.Find(hs) {
-		if id := strings.TrimPrefix(name, cgroup.Prefix); isID(id) {
-			ids[id] = true
-		}
-	}
-	for id := range ids {
-		if alive(id) {
+	for id, alive := range found {
+		if alive {
 			live = append(live, id)
 			continue
 		}
@@ -65,9 +59,7 @@ func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
 		if err := l.look(hs); err != nil {
 			return nil, nil, err
 		}
-		if !l.Empty() {
-			left = append(left, l)
-		}
+		left = append(left, l)
 	}
 	slices.Sort(live)
 	slices.SortFunc(left, func(a, b Leftover) int { return strings.Compare(a.RunID, b.RunID) })
@@ -79,16 +71,20 @@ func isID(s string) bool {
 	return len(s) == 8 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
+// folders are those of the run that bear its mark.
 func (l *Leftover) folders() []string {
-	return []string{filepath.Join(l.roots.State, l.RunID), filepath.Join(l.roots.Data, l.RunID)}
+	var out []string
+	for _, root := range []string{l.roots.State, l.roots.Data} {
+		dir := filepath.Join(root, l.RunID)
+		if is, _ := marked(dir, l.RunID); is {
+			out = append(out, dir)
+		}
+	}
+	return out
 }
 
 func (l *Leftover) look(hs []cgroup.Hierarchy) error {
-	for _, dir := range l.folders() {
-		if _, err := os.Lstat(dir); err == nil {
-			l.Folders = append(l.Folders, dir)
-		}
-	}
+	l.Folders = l.folders()
 	group := cgroup.Prefix + l.RunID
 	for _, h := range hs {
 		if dir := filepath.Join(h.Mount, group); exists(dir) {
@@ -141,17 +137,25 @@ func (l *Leftover) commands() []int {
 		if err != nil {
 			continue
 		}
-		for arg := range strings.SplitSeq(string(b), "\x00") {
-			if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
-				arg = value
-			}
-			if l.inside(arg) && isRuntime(b) {
-				out = append(out, pid)
-				break
-			}
+		if l.names(b) {
+			out = append(out, pid)
 		}
 	}
 	return out
+}
+
+// names reports whether a command line is that of a runtime with one of the
+// run's folders.
+func (l *Leftover) names(cmdline []byte) bool {
+	for arg := range strings.SplitSeq(string(cmdline), "\x00") {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
+			arg = value
+		}
+		if l.inside(arg) && isRuntime(cmdline) {
+			return true
+		}
+	}
+	return false
 }
 
 // isRuntime keeps programs that people run on such folders (ls, vi, tail) out:
@@ -167,33 +171,31 @@ func (l *Leftover) Remove() error {
 	if err != nil {
 		return err
 	}
+	group := cgroup.Prefix + l.RunID
 	// Runtimes first, or they would put back what is being removed.
 	for range 3 {
-		pids := append(l.commands(), cgroup.Procs(hs, cgroup.Prefix+l.RunID)...)
-		if len(pids) == 0 {
+		commands, members := l.commands(), cgroup.Procs(hs, group)
+		if len(commands)+len(members) == 0 {
 			break
 		}
-		for _, pid := range pids {
-			unix.Kill(pid, unix.SIGKILL)
+		for _, pid := range commands {
+			_ = cgroup.KillIf(pid, func() bool {
+				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				return err == nil && l.names(b)
+			})
+		}
+		for _, pid := range members {
+			_ = cgroup.Kill(group, pid)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	var errs []error
-	errs = append(errs, cgroup.Remove(hs, cgroup.Prefix+l.RunID))
+	errs = append(errs, cgroup.Remove(hs, group))
 	for _, dir := range l.folders() {
-		errs = append(errs, removeTree(dir))
+		errs = append(errs, removeMarked(dir))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("run %s: %w", l.RunID, err)
 	}
 	return nil
-}
-
-// removeTree empties a folder, but never through a mount: what could not be
-// unmounted is left.
-func removeTree(dir string) error {
-	if err := mounts.Detach(dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,7 +49,7 @@ type Run struct {
 	ID    string
 	roots Roots
 	lock  *os.File // of the machine: one run at a time
-	alive *net.UnixListener
+	marks []*os.File
 }
 
 // BusyError says that another run is measuring on this machine.
@@ -64,10 +63,12 @@ func (e *BusyError) Error() string {
 // *BusyError when another run has it.
 func New(roots Roots) (*Run, error) {
 	r := &Run{ID: newID(), roots: roots}
-	if err := os.MkdirAll(roots.State, 0o711); err != nil {
-		return nil, fmt.Errorf("make tare's state folder: %w; set TARE_STATE_DIR to a folder that can be written", err)
+	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
+		if err := makeRoot(root); err != nil {
+			return nil, err
+		}
 	}
-	lock, err := os.OpenFile(filepath.Join(roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	lock, err := os.OpenFile(filepath.Join(r.roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open tare's lock: %w", err)
 	}
@@ -83,16 +84,43 @@ func New(roots Roots) (*Run, error) {
 	_ = lock.Truncate(0)
 	fmt.Fprintf(lock, "run %s, pid %d\n", r.ID, os.Getpid())
 	r.lock = lock
-	if r.alive, err = light(r.ID); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-
 	for _, dir := range []string{r.stateDir(), r.dataDir()} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
+		err := os.Mkdir(dir, 0o711)
+		if err == nil {
+			var m *os.File
+			if m, err = mark(dir, r.ID); err == nil {
+				r.marks = append(r.marks, m)
+			}
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err), r.Close())
 		}
 	}
 	return r, nil
+}
+
+// makeRoot makes a folder for runs and resolves its path. Programs are run from
+// there, so nobody else may write to it.
+func makeRoot(root *string) error {
+	if err := os.MkdirAll(*root, 0o711); err != nil {
+		return fmt.Errorf("make tare's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err)
+	}
+	path, err := filepath.Abs(*root)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	var st unix.Stat_t
+	if err == nil {
+		err = unix.Lstat(path, &st)
+	}
+	if err != nil {
+		return fmt.Errorf("tare's folder %s: %w", *root, err)
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return fmt.Errorf("tare's folder %s belongs to uid %d with mode %o: programs are run from it, so it must be yours and writable by nobody else; chown and chmod it, or set TARE_DATA_DIR and TARE_STATE_DIR to others", path, st.Uid, st.Mode&0o7777)
+	}
+	*root = path
+	return nil
 }
 
 func printable(c rune) rune {
@@ -141,16 +169,14 @@ func (r *Run) Close() error {
 			errs = append(errs, cgroup.Remove(hs, cgroup.Prefix+r.ID))
 		}
 	}
-	errs = append(errs, removeTree(r.dataDir()), removeTree(r.stateDir()))
+	errs = append(errs, removeMarked(r.dataDir()), removeMarked(r.stateDir()))
 	if r.lock != nil {
 		_ = r.lock.Truncate(0)
 		r.lock.Close()
 	}
-	if r.alive != nil {
-		_ = r.alive.Close()
+	for _, m := range r.marks {
+		_ = m.Close()
 	}
-	// Only when empty: another run may have begun, or left something.
-	_ = unix.Rmdir(r.roots.Data)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
 	}

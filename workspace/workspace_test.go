@@ -55,13 +55,13 @@ func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
 	if err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
 		t.Errorf("left %v, live %v, %v", left, live, err)
 	}
-	// The same id's folders elsewhere, as cgroups are: found by name alone.
-	elsewhere := roots(t)
-	if err := os.MkdirAll(filepath.Join(elsewhere.State, run.ID), 0o755); err != nil {
+	// By another way to the same folders.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(r.State, link); err != nil {
 		t.Fatal(err)
 	}
-	if left, live, err := Leftovers(elsewhere); err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
-		t.Errorf("from elsewhere: left %v, live %v, %v", left, live, err)
+	if left, live, err := Leftovers(Roots{State: link, Data: r.Data}); err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
+		t.Errorf("through a link: left %v, live %v, %v", left, live, err)
 	}
 }
 
@@ -79,11 +79,18 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	untouched.Alone(t)
 	const id = "deadrun2"
 	mine := []string{filepath.Join(r.State, id, "runc"), filepath.Join(r.Data, id, "runc", "bundles")}
-	others := []string{filepath.Join(r.State, "lock.d"), filepath.Join(r.Data, "somebody"), filepath.Join(r.Data, "DEADRUN2"), filepath.Join(r.Data, "deadrun2x")}
+	others := []string{filepath.Join(r.State, "lock.d"), filepath.Join(r.Data, "somebody"), filepath.Join(r.Data, "DEADRUN2"), filepath.Join(r.Data, "deadrun2x"), filepath.Join(r.Data, "postgres", "data"), filepath.Join(r.State, "machines")}
 	for _, dir := range append(mine, others...) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, dir := range []string{filepath.Join(r.State, id), filepath.Join(r.Data, id)} {
+		f, err := mark(dir, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close() // as the end of its process would
 	}
 	if err := unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"); err != nil {
 		t.Fatal(err)
@@ -113,7 +120,25 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	}
 	defer func() { outside.Process.Kill(); outside.Wait() }()
 
-	left, _, err := Leftovers(r)
+	// A way in through a link must not lead the removal through a mount.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(r.Data, link); err != nil {
+		t.Fatal(err)
+	}
+	precious := t.TempDir()
+	if err := os.WriteFile(filepath.Join(precious, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if _, err := os.Stat(filepath.Join(precious, "file")); err != nil {
+			t.Errorf("removed through a mount: %v", err)
+		}
+	}()
+	if err := unix.Mount(precious, mine[1], "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(mine[1], unix.MNT_DETACH)
+	left, _, err := Leftovers(Roots{State: r.State, Data: link})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +151,7 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	if found == nil {
 		t.Fatalf("not found among %+v", left)
 	}
-	if len(found.Processes) != 1 || found.Processes[0] != inside.Process.Pid || len(found.Mounts) != 1 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
+	if len(found.Processes) != 1 || found.Processes[0] != inside.Process.Pid || len(found.Mounts) != 2 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
 		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
 	}
 	ended := make(chan error, 1)

@@ -199,24 +199,23 @@ func TestAFullDiskEndsTheRunAndLosesNothingInMemory(t *testing.T) {
 
 func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 	t.Parallel()
+	const precision = 0.05
 	for name, tt := range map[string]struct {
-		sigma     float64
-		least     int
-		most      int
-		precision float64
+		sigma       float64
+		least, most int
 	}{
-		"little noise needs no more than planned":  {0.01, 6, 6, 0.05},
-		"more noise needs more":                    {0.1, 20, 120, 0.05},
-		"too few for an interval are not accepted": {0.001, 6, 6, 0.05},
+		"little noise needs no more than planned":  {0.01, 6, 6},
+		"more noise needs more":                    {0.1, 20, 120},
+		"too few for an interval are not accepted": {0.001, 6, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds, p.Precision = 3, tt.precision }),
+			rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds, p.Precision = 3, precision }),
 				pair(noisy(seeded(1), 1, tt.sigma), noisy(seeded(2), 1, tt.sigma))...)
 			if rec.End.Why != "precision reached" || len(found(t, l, "precision-not-reached")) > 0 {
 				t.Errorf("end %+v", rec.End)
 			}
 			table := l.Tables[0]
-			if worst, where := table.Precision(); worst > tt.precision {
+			if worst, where := table.Precision(); worst > precision {
 				t.Errorf("stopped at ±%.1f %% of %s", 100*worst, where)
 			}
 			if table.Rounds < tt.least || table.Rounds > tt.most {
@@ -224,7 +223,7 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 			}
 			before := *rec
 			before.Batches = slices.DeleteFunc(slices.Clone(rec.Batches), func(b record.Batch) bool { return b.Round == table.Rounds-1 })
-			if worst, _ := judged(t, &before).Tables[0].Precision(); worst <= tt.precision {
+			if worst, _ := judged(t, &before).Tables[0].Precision(); worst <= precision {
 				t.Errorf("the last of %d rounds was not needed: ±%.1f %% before", table.Rounds, 100*worst)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -104,19 +103,17 @@ func weighWith(ctx context.Context, t *testing.T, o lifecycle.Options) (*record.
 		t.Fatalf("read the record: %v", err)
 	}
 	if stored.ProblemCount > 0 {
-		t.Fatalf("the record holds what cannot be true: %v", stored.Problems)
+		t.Fatalf("the record holds lines that cannot be read: %v", stored.Problems)
 	}
 	l := judged(t, stored)
-	if live := judged(t, rec); !reflect.DeepEqual(encoded(t, live), encoded(t, l)) {
+	if live := judged(t, rec); encoded(t, live) != encoded(t, l) {
 		t.Fatal("the stored record is judged otherwise than the one in memory")
 	}
-	if !reflect.DeepEqual(encoded(t, rec.Findings), encoded(t, stored.Findings)) {
-		a, b := codes(rec.Findings), codes(stored.Findings)
-		slices.Sort(a)
-		slices.Sort(b)
-		if !slices.Equal(a, b) { // those of the experiment are stored as they happen
-			t.Fatalf("findings in memory %v, stored %v", a, b)
-		}
+	inMemory, inFile := codes(rec.Findings), codes(stored.Findings)
+	slices.Sort(inMemory) // those of the experiment are stored as they happen
+	slices.Sort(inFile)
+	if !slices.Equal(inMemory, inFile) {
+		t.Fatalf("findings in memory %v, stored %v", inMemory, inFile)
 	}
 	return stored, l
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/meter/machine"
 	"github.com/tare-bench/tare/meter/node"
 	"github.com/tare-bench/tare/plan"
@@ -75,7 +76,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	node := &node.Reader{}
 	rec, runErr := lifecycle.Run(ctx, lifecycle.Options{
 		Plan: l, Targets: targets, RunID: run.ID, Dirs: run.Dirs,
-		Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: machine.Capture(roots.Data)},
+		Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
 		Write:  w.Write,
 		Node: func() record.Node {
 			n, err := node.Read()
@@ -109,6 +110,13 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		return exit{code}
 	}
 	return nil
+}
+
+// environment is the machine, and how well it can be measured.
+func environment(dir string) record.Environment {
+	e := machine.Capture(dir)
+	e.Lanes = lane.BestPriority().String()
+	return e
 }
 
 // commandLine is what the user typed.

@@ -1,10 +1,13 @@
 // Package mounts finds and detaches what is mounted below a folder that a run
-// made: gVisor keeps a network namespace there, for instance.
+// made: gVisor keeps a network namespace there, for instance. And it removes
+// such folders, never through a mount.
 package mounts
 
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,8 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Below lists the mount points at and below a folder, outermost first.
+// Below lists the mount points at and below a folder, outermost first. The
+// kernel's list has resolved paths, so the folder's is resolved too. A folder
+// that does not exist has none.
 func Below(dir string) ([]string, error) {
+	dir, err := resolved(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	list, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		return m.Mountpoint != dir && !strings.HasPrefix(m.Mountpoint, dir+"/"), false
 	})
@@ -27,17 +39,30 @@ func Below(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Detach unmounts everything at and below a folder, innermost first.
-func Detach(dir string) error {
+func resolved(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
+}
+
+// RemoveTree detaches everything mounted at and below a folder, innermost
+// first, and removes the folder. If something is still mounted there, nothing
+// is removed. A folder that does not exist is no error.
+func RemoveTree(dir string) error {
 	points, err := Below(dir)
 	if err != nil {
 		return err
 	}
-	var errs []error
 	for _, p := range slices.Backward(points) {
-		if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
-			errs = append(errs, fmt.Errorf("unmount %s: %w", p, err))
+		if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("unmount %s: %w", p, err)
 		}
 	}
-	return errors.Join(errs...)
+	// A mount may have been under another one.
+	if left, err := Below(dir); err != nil || len(left) > 0 {
+		return errors.Join(err, fmt.Errorf("%s is not removed: still mounted below it: %s", dir, strings.Join(left, ", ")))
+	}
+	return os.RemoveAll(dir)
 }

@@ -8,12 +8,12 @@
 #include "shared.h"
 
 enum {
-	F_SETFD = 2, F_SETFL = 4, FD_CLOEXEC = 1,
+	F_SETFD = 2, F_SETFL = 4, F_DUPFD_CLOEXEC = 1030, FD_CLOEXEC = 1,
 	O_RDONLY = 0, O_WRONLY = 1, O_NONBLOCK = 04000, O_CLOEXEC = 02000000,
 	PROT_READ = 1, PROT_WRITE = 2, MAP_SHARED = 1,
 	FUTEX_WAIT = 0, FUTEX_WAKE = 1,
-	PR_SET_CHILD_SUBREAPER = 36,
-	SCHED_FIFO = 1, SCHED_RESET_ON_FORK = 0x40000000,
+	PR_SET_CHILD_SUBREAPER = 36, PR_SET_TIMERSLACK = 29, PR_GET_TIMERSLACK = 30,
+	SCHED_OTHER = 0, SCHED_FIFO = 1, SCHED_RESET_ON_FORK = 0x40000000,
 	CLOCK_PROCESS_CPUTIME_ID = 2,
 	CLONE_VM = 0x100, CLONE_VFORK = 0x4000, CLONE_PIDFD = 0x1000, CLONE_NEWNS = 0x20000,
 	WNOHANG = 1,
@@ -49,6 +49,11 @@ struct lane {
 	int gate_w;	  /* floor: a byte here lets the container exec */
 	int sync_r;	  /* floor: "created", then end of file at exec */
 	i32 call_pid;
+	int work_fd;	  /* pidfd of the workload that the lane itself made: host, floor */
+	i32 work_pid;
+	u32 priority;	  /* what raise_priority reached */
+	int urgent;	  /* it is in force now */
+	u64 slack;	  /* timer slack (ns) of an ordinary process here */
 	long cpus_size;	  /* bytes of cpus, 0 when the lane is not pinned */
 	u64 cpus[128];	  /* the CPUs that what it starts may use: all of tare's own */
 	char *argv[MAX_ARGS + 1];
@@ -83,6 +88,21 @@ static inline u64 cpu_used(void)
 	struct timespec t;
 	sys2(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (u64)t.sec * 1000000000u + (u64)t.nsec;
+}
+
+/* Waiting is urgent, so that what is awaited is noticed at once. Work that is
+ * itself measured (the host's fork, all of the floor) is done as the runtimes
+ * do theirs: as an ordinary process. */
+static void set_urgent(struct lane *l, int urgent)
+{
+	if (l->urgent == urgent)
+		return;
+	int level = urgent ? 1 : 0;
+	if (l->priority == 2)
+		sys3(SYS_sched_setscheduler, 0, (urgent ? SCHED_FIFO : SCHED_OTHER) | SCHED_RESET_ON_FORK, &level);
+	else if (l->priority == 1)
+		sys3(SYS_setpriority, 0, 0, urgent ? -20 : 0);
+	l->urgent = urgent;
 }
 
 /* The first failure is the one that is told. */
@@ -122,7 +142,7 @@ static void split_args(struct lane *l, struct slot *s)
 static int open_lane(struct lane *l, char *environment)
 {
 	int p[2];
-	l->watch_fd = l->call_fd = l->gate_w = l->sync_r = -1;
+	l->watch_fd = l->call_fd = l->gate_w = l->sync_r = l->work_fd = -1;
 	l->null_fd = (int)sys4(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
 	if (l->null_fd < 0 || sys2(SYS_pipe2, p, O_CLOEXEC) < 0)
 		return -1;
@@ -189,11 +209,21 @@ static int probe_reported(const struct slot *s)
 	return 0;
 }
 
+/* The command has ended, or was told to with SIGKILL. One that sits in the
+ * kernel may not end; it is left to reap_orphans then, and the lane goes on. */
 static void reap_call(struct lane *l, struct slot *s)
 {
 	struct rusage ru;
 	memset(&ru, 0, sizeof ru);
-	if (sys4(SYS_wait4, l->call_pid, &s->status, 0, &ru) == l->call_pid) {
+	long pid = 0;
+	for (int i = 0; i < 2000 && pid == 0; i++) {
+		pid = sys4(SYS_wait4, l->call_pid, &s->status, WNOHANG, &ru);
+		if (pid == 0) {
+			struct timespec pause = {0, 1000000};
+			sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, 0);
+		}
+	}
+	if (pid == l->call_pid) {
 		s->user = (u64)ru.user.sec * 1000000000u + (u64)ru.user.usec * 1000u;
 		s->sys = (u64)ru.sys.sec * 1000000000u + (u64)ru.sys.usec * 1000u;
 		s->maxrss = (u64)ru.maxrss * 1024u;
@@ -223,6 +253,7 @@ static void reap_orphans(void)
 static void await(struct lane *l, struct slot *s, u32 need)
 {
 	u64 deadline = s->start + s->timeout;
+	set_urgent(l, 1);
 	while (need) {
 		u64 t = now();
 		if (t >= deadline) {
@@ -275,9 +306,13 @@ static void await(struct lane *l, struct slot *s, u32 need)
 	drain(l, s);
 }
 
-/* Gives what a pinned lane starts the CPUs back. */
-static void spread(const struct lane *l)
+/* Makes what a lane starts an ordinary process. SCHED_RESET_ON_FORK gives the
+ * priority back, but not the timer slack, which is 0 under SCHED_FIFO (kernel
+ * 6.12 on), nor the CPUs of a lane that is pinned. */
+static void make_ordinary(const struct lane *l)
 {
+	if (l->slack > 0)
+		sys2(SYS_prctl, PR_SET_TIMERSLACK, l->slack);
 	if (l->cpus_size > 0)
 		sys3(SYS_sched_setaffinity, 0, l->cpus_size, l->cpus);
 }
@@ -286,7 +321,7 @@ static void spread(const struct lane *l)
  * number of a failed exec needs no pipe. */
 __attribute__((noreturn, noinline)) static void become(struct lane *l, struct slot *s)
 {
-	spread(l);
+	make_ordinary(l);
 	sys2(SYS_setpgid, 0, 0);
 	sys3(SYS_dup3, l->null_fd, 0, 0);
 	sys3(SYS_dup3, l->out_w, 1, 0);
@@ -319,28 +354,42 @@ static void exec_command(struct lane *l, struct slot *s)
 	await(l, s, s->stage == STAGE_NONE ? s->need | NEED_CALL : NEED_CALL);
 }
 
+/* A workload is known by its pidfd from its first moment: its number may be
+ * somebody else's once it has been reaped. */
+static void keep_workload(struct lane *l, struct slot *s, i32 pid, int fd)
+{
+	close_fd(&l->work_fd);
+	l->work_fd = fd;
+	l->work_pid = pid;
+	s->pid = pid;
+}
+
 static void spawn_workload(struct lane *l, struct slot *s)
 {
 	s->start = now();
 	long pid = spawn(l, s);
 	s->spawned = s->returned = now();
-	close_fd(&l->call_fd);
+	s->pid = 0;
 	if (pid < 0) {
 		fail(s, STAGE_SPAWN, pid);
 		return;
 	}
-	s->pid = (i32)pid;
-	if (s->stage == STAGE_NONE)
-		await(l, s, s->need);
+	if (s->stage != STAGE_NONE) {
+		close_fd(&l->call_fd); /* it never became the workload */
+		return;
+	}
+	keep_workload(l, s, (i32)pid, l->call_fd);
+	l->call_fd = -1;
+	await(l, s, s->need);
 }
 
 static void kill_workload(struct lane *l, struct slot *s)
 {
 	s->start = now();
-	long r = sys2(SYS_kill, s->watch, SIGTERM);
+	long r = sys4(SYS_pidfd_send_signal, l->work_fd, s->signal, 0, 0);
 	s->returned = now();
 	if (r < 0) {
-		fail(s, STAGE_KILL, r);
+		fail(s, r == -ESRCH ? STAGE_GONE : STAGE_KILL, r);
 		return;
 	}
 	await(l, s, s->need);

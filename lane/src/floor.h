@@ -63,8 +63,11 @@ static long make_cgroups(struct lane *l)
 			r = write_file(a[1], a[2]);
 		else if (tagged(*a, 'c'))
 			r = into = sys4(SYS_openat, AT_FDCWD, a[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-		if (r < 0)
+		if (r < 0) {
+			if (into >= 0)
+				sys1(SYS_close, into);
 			return r - 1;
+		}
 	}
 	return into;
 }
@@ -106,7 +109,7 @@ static long enter_root(const char *root)
 __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int gate, int sync)
 {
 	char **workload = find(l, 'x'), **root = find(l, 'r');
-	spread(l);
+	make_ordinary(l);
 	long r = join_cgroups(l);
 	if (r < 0) {
 		fail(s, STAGE_CGROUP, r);
@@ -134,6 +137,7 @@ __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int
 /* Waits for the next sign on the sync pipe: 1 a byte, 0 end of file. */
 static long await_sync(struct lane *l, struct slot *s)
 {
+	set_urgent(l, 1);
 	u64 deadline = s->start + s->timeout;
 	for (;;) {
 		u64 t = now();
@@ -172,13 +176,22 @@ static void floor_clone(struct lane *l, struct slot *s, int gated)
 		fail(s, STAGE_CGROUP, into + 1);
 		return;
 	}
-	if (sys2(SYS_pipe2, sync, O_CLOEXEC) < 0 || (gated && sys2(SYS_pipe2, gate, O_CLOEXEC) < 0)) {
-		fail(s, STAGE_SPAWN, -EAGAIN);
+	int pidfd = -1;
+	long r = sys2(SYS_pipe2, sync, O_CLOEXEC);
+	if (r == 0 && gated && (r = sys2(SYS_pipe2, gate, O_CLOEXEC)) < 0) {
+		sys1(SYS_close, sync[0]);
+		sys1(SYS_close, sync[1]);
+	}
+	if (r < 0) {
+		if (into >= 0)
+			sys1(SYS_close, into);
+		fail(s, STAGE_SPAWN, r);
 		return;
 	}
 	struct clone_args args;
 	memset(&args, 0, sizeof args);
-	args.flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	args.pidfd = (u64)&pidfd;
+	args.flags = CLONE_PIDFD | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
 	args.exit_signal = SIGCHLD;
 	if (into >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
@@ -201,7 +214,7 @@ static void floor_clone(struct lane *l, struct slot *s, int gated)
 		fail(s, STAGE_SPAWN, pid);
 		return;
 	}
-	s->pid = (i32)pid;
+	keep_workload(l, s, (i32)pid, pidfd);
 	if (await_sync(l, s) == 1)
 		return;
 	/* End of file before the byte: it failed on the way and said where. */

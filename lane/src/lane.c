@@ -12,8 +12,8 @@
  *
  * Where it may, a lane runs with SCHED_FIFO and SCHED_RESET_ON_FORK: the
  * processes it starts are ordinary ones, but the lane notices their end at
- * once however crowded the machine is. It waits in the kernel throughout, so
- * it takes no time from those it measures.
+ * once however crowded the machine is. What it does itself and is measured, the
+ * host's fork and all of the floor, it does as an ordinary process too.
  *
  * A lane is also the subreaper of what its commands leave behind, so that the
  * exit status of a container's first process is known and no zombie stays.
@@ -91,8 +91,13 @@ static void prepare(struct lane *l, struct slot *s)
 	drain(l, s); /* what came since the last operation belongs to none */
 	s->out_len = s->err_len = s->dropped = 0;
 	close_fd(&l->watch_fd);
-	if (s->need & NEED_EXIT) {
-		long fd = sys2(SYS_pidfd_open, s->watch, 0);
+	/* Work of the lane's own is done as an ordinary process. */
+	set_urgent(l, s->op == OP_EXEC);
+	if (s->op == OP_KILL && (l->work_fd < 0 || s->watch != l->work_pid)) {
+		fail(s, STAGE_GONE, -ESRCH);
+	} else if (s->need & NEED_EXIT) {
+		long fd = s->op == OP_KILL ? sys3(SYS_fcntl, l->work_fd, F_DUPFD_CLOEXEC, 3)
+					   : sys2(SYS_pidfd_open, s->watch, 0);
 		if (fd < 0)
 			fail(s, STAGE_GONE, fd);
 		else
@@ -107,11 +112,12 @@ __attribute__((noreturn)) static void serve(struct lane *l, struct header *h, st
 		prepare(l, s);
 		if (word == ARMED)
 			await_release(h);
+		u64 own = cpu_used();
 		if (s->stage == STAGE_NONE)
 			perform(l, s);
-
+		set_urgent(l, 1);
+		s->own = cpu_used() - own;
 		reap_orphans();
-		s->own = cpu_used();
 		__atomic_store_n(&s->word, IDLE, __ATOMIC_RELEASE);
 		arrive(&h->done, &h->want_done);
 	}
@@ -146,6 +152,17 @@ static void settle(struct lane *l, u32 home)
 		l->cpus_size = size;
 }
 
+/* What tare was started with must not reach what is measured: descriptors that
+ * a shell left open, a signal that nohup ignores, a mask. */
+static void forget_origin(int first_unused)
+{
+	sys3(SYS_close_range, first_unused, ~0u, 0);
+	u64 none[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
+	for (int sig = 1; sig <= 64; sig++)
+		sys4(SYS_rt_sigaction, sig, none, 0, 8);
+	sys4(SYS_rt_sigprocmask, SIG_SETMASK, none, 0, 8);
+}
+
 static u64 number(const char *s)
 {
 	u64 v = 0;
@@ -158,19 +175,20 @@ __attribute__((noreturn, used)) void lane(long *stack)
 {
 	long argc = stack[0];
 	char **argv = (char **)(stack + 1);
-	if (argc != 3)
+	if (argc != 4)
 		die(2);
 	u64 index = number(argv[1]);
 	u64 count = number(argv[2]);
-	if (index >= count || count > 4096)
+	u64 inherited = number(argv[3]); /* descriptors from FD_SHARED on */
+	if (index >= count || count > 4096 || inherited < 2 || inherited > 3)
 		die(2);
 
 	sys2(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1);
-	for (int fd = FD_SHARED; fd <= FD_MOUNTS; fd++)
+	forget_origin((int)(FD_SHARED + inherited));
+	for (int fd = FD_SHARED; fd < FD_SHARED + (int)inherited; fd++)
 		sys3(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
-	/* setns fails with EBADF where there is no descriptor: the namespace
-	 * that tare itself is in is the right one then. */
-	sys2(SYS_setns, FD_MOUNTS, CLONE_NEWNS);
+	if (inherited == 3 && sys2(SYS_setns, FD_MOUNTS, CLONE_NEWNS) < 0)
+		die(6);
 
 	u64 size = HEADER_SIZE + ENV_SIZE + count * SLOT_SIZE;
 	long base = sys6(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED, FD_SHARED, 0);
@@ -186,8 +204,11 @@ __attribute__((noreturn, used)) void lane(long *stack)
 		die(5);
 	if (index == 0)
 		settle(&l, h->home);
-	u32 priority = raise_priority();
-	__atomic_store_n(&h->priority, priority, __ATOMIC_RELEASE);
+	long slack = sys1(SYS_prctl, PR_GET_TIMERSLACK);
+	l.slack = slack > 0 ? (u64)slack : 0;
+	l.priority = raise_priority();
+	l.urgent = 1;
+	__atomic_store_n(&h->priority, l.priority, __ATOMIC_RELEASE);
 	serve(&l, h, s);
 }
 

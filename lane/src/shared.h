@@ -9,7 +9,7 @@
 #include "sys.h"
 
 enum {
-	LAYOUT = 3, /* changes with every change below */
+	LAYOUT = 4, /* changes with every change below */
 	HEADER_SIZE = 4096,
 	ENV_SIZE = 131072,
 	SLOT_SIZE = 65536,
@@ -32,7 +32,7 @@ enum op {
 	OP_NONE = 0,	     /* let go of the gate and do nothing */
 	OP_EXEC = 1,	     /* run a command and wait for it */
 	OP_SPAWN = 2,	     /* start a command and let it run: the host's start */
-	OP_KILL = 3,	     /* SIGTERM to `watch` */
+	OP_KILL = 3,	     /* `signal` to the lane's own workload, `watch` */
 	OP_FLOOR_CREATE = 4, /* namespaces, cgroup, root; stop before exec */
 	OP_FLOOR_START = 5,  /* let it exec */
 	OP_FLOOR_RUN = 6,    /* both in one */
@@ -77,7 +77,7 @@ struct slot {
 	i32 watch;
 	u64 timeout; /* ns from the lane's own start */
 	u32 argc;    /* strings in args */
-	u32 pad0;
+	u32 signal;
 
 	/* results, CLOCK_MONOTONIC ns */
 	u64 start;
@@ -88,7 +88,7 @@ struct slot {
 	u64 user; /* ns */
 	u64 sys;
 	u64 maxrss; /* bytes */
-	u64 own;    /* ns of CPU the lane itself has used since it began */
+	u64 own;    /* ns of CPU the lane itself used for this order, from the release on */
 	i32 status; /* wait status of the command */
 	i32 err;    /* errno of what failed, with its stage */
 	u32 stage;

@@ -35,7 +35,6 @@ type Task struct {
 
 // Batch implements target.Batch on a pool of lanes.
 type Batch struct {
-	pool  *lane.Pool
 	armed *lane.Batch
 	tasks []Task
 	own   time.Duration
@@ -52,14 +51,17 @@ func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Batch{pool: pool, armed: armed, tasks: tasks}, nil
+	return &Batch{armed: armed, tasks: tasks}, nil
 }
 
 // Release implements target.Batch.
 func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
-	before := b.pool.OwnCPU() + processCPU()
+	before := processCPU()
 	released, results, err := b.armed.Release(ctx)
-	b.own = b.pool.OwnCPU() + processCPU() - before
+	b.own = processCPU() - before
+	for i := range results {
+		b.own += results[i].OwnCPU
+	}
 	if err != nil {
 		return released, nil, err
 	}

@@ -160,21 +160,21 @@ func (s *session) describe(name string) []string {
 
 // Discard implements target.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
+	var errs []error
 	for _, n := range lanes {
 		b := &s.boxes[n]
 		if b.pid != 0 {
-			unix.Kill(b.pid, unix.SIGKILL)
-			if _, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Watch: b.pid, Need: lane.NeedExit, Timeout: s.env.Timeout}); err != nil {
-				return err
-			}
+			_, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Signal: unix.SIGKILL, Watch: b.pid, Need: lane.NeedExit, Timeout: s.env.Timeout})
+			errs = append(errs, err)
 			b.pid = 0
 		}
 		if b.name != "" {
-			if err := cgroup.Remove(s.hierarchies, filepath.Join(s.group, b.name)); err != nil {
-				return fmt.Errorf("target floor: %w", err)
-			}
+			errs = append(errs, cgroup.Remove(s.hierarchies, filepath.Join(s.group, b.name)))
 			b.name = ""
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("target floor: %w", err)
 	}
 	return nil
 }

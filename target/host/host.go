@@ -5,6 +5,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,28 +99,32 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 
 // Discard implements target.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
+	var errs []error
 	for _, n := range lanes {
 		if s.pids[n] == 0 {
 			continue
 		}
-		unix.Kill(s.pids[n], unix.SIGKILL)
-		// The workload is the lane's child: only the lane can reap it, which
-		// it does after its next order.
-		if _, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout}); err != nil {
-			return err
-		}
+		// The workload is the lane's child: only the lane can end and reap it
+		// without mistaking another process for it.
+		_, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Signal: unix.SIGKILL, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout})
+		errs = append(errs, err)
 		s.pids[n] = 0
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// all lists every lane.
+func (s *session) all() []int {
+	out := make([]int, len(s.pids))
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // Close implements target.Session.
-func (s *session) Close(context.Context) error {
-	for _, pid := range s.pids {
-		if pid != 0 {
-			unix.Kill(pid, unix.SIGKILL)
-		}
-	}
+func (s *session) Close(ctx context.Context) error {
+	err := s.Discard(ctx, s.all())
 	s.pool.Close()
-	return os.RemoveAll(s.env.Dir)
+	return errors.Join(err, os.RemoveAll(s.env.Dir))
 }

@@ -13,16 +13,18 @@ import (
 	"github.com/tare-bench/tare/target"
 )
 
-// bundle is what every container gets: the mounts, namespaces and masked paths
-// of `runc spec`, the run's limits, and the probe as its one process.
-func bundle(version, rootfs, cgroupsPath, id string, limits target.Limits) *specs.Spec {
+// bundle is what every container gets: the mounts, namespaces, capabilities and
+// masked paths of `runc spec`, the run's limits, and the probe as its one
+// process, without a terminal. Like `runc spec` it has no seccomp profile and no
+// LSM label; engines add those.
+func bundle(version, rootfs, cgroupsPath, id string, limits target.Limits, unified bool) *specs.Spec {
 	shares := uint64(limits.CPUShares)
 	nofile := uint64(1024)
-	return &specs.Spec{
+	spec := &specs.Spec{
 		Version: version,
 		Process: &specs.Process{
 			Args:            []string{probe.Name, id},
-			Env:             []string{"PATH=/"},
+			Env:             []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 			Cwd:             "/",
 			NoNewPrivileges: true,
 			Capabilities:    &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
@@ -48,6 +50,10 @@ func bundle(version, rootfs, cgroupsPath, id string, limits target.Limits) *spec
 			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		},
 	}
+	if unified { // as runc spec does on such a machine
+		spec.Linux.Namespaces = append(spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	return spec
 }
 
 var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
@@ -59,6 +65,7 @@ var standardMounts = []specs.Mount{
 	{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=65536k"}},
 	{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
 	{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+	{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}},
 }
 
 func writeBundle(dir string, spec *specs.Spec) error {
@@ -84,5 +91,9 @@ func WriteBundle(dir, runID string, limits target.Limits) error {
 		return err
 	}
 	group := "/" + filepath.Join(cgroup.Prefix+runID, filepath.Base(dir))
-	return writeBundle(dir, bundle(bundleSpec, root, group, "tare-"+runID, limits))
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return err
+	}
+	return writeBundle(dir, bundle(bundleSpec, root, group, "tare-"+runID, limits, cgroup.ModeOf(hs) == cgroup.V2))
 }

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/lane"
@@ -137,7 +135,7 @@ func (s *session) newContainer(c *container, n int) error {
 	c.pid = 0
 	c.dir = filepath.Join(s.env.Dir, "bundles", c.id)
 	group := "/" + filepath.Join(s.group, c.id)
-	return writeBundle(c.dir, bundle(s.spec, s.rootfs, group, c.id, s.env.Limits))
+	return writeBundle(c.dir, bundle(s.spec, s.rootfs, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2))
 }
 
 // confirm looks whether what the runtime reported is so.
@@ -229,7 +227,10 @@ func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *r
 		if st.Status == want {
 			return r.Returned, nil
 		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return 0, &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted while waiting for the state " + want}
+		}
+		if time.Now().After(deadline) {
 			return 0, &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but state says %q, not %q", st.Status, want), Command: o.String()}
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -246,8 +247,8 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 			continue
 		}
 		// Asked again: it may have come to life after all, or be gone.
-		if pid, err := s.process(c); err == nil {
-			unix.Kill(pid, unix.SIGKILL)
+		if pid, err := readPid(c.pidFile()); err == nil {
+			_ = cgroup.Kill(filepath.Join(s.group, c.id), pid) // or it is not the container's
 		}
 		left = append(left, n)
 		orders = append(orders, lane.Order{Kind: lane.Exec, Args: s.args(s.state, "delete", "--force", c.id), Timeout: s.env.Timeout})
@@ -277,13 +278,5 @@ func (s *session) Close(context.Context) error {
 	if s.mounts != nil {
 		s.mounts.Close()
 	}
-	errs := []error{cgroup.Remove(s.hs, s.group)}
-	for _, dir := range []string{s.env.StateDir, s.env.Dir} {
-		err := mounts.Detach(dir)
-		if err == nil { // never through a mount
-			err = os.RemoveAll(dir)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return errors.Join(cgroup.Remove(s.hs, s.group), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 }

@@ -1,0 +1,80 @@
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/mounts"
+)
+
+// A run's folder holds a mark: a file that says so, owned by whoever made it,
+// and locked as long as the run is alive. Only a folder with the mark is ever
+// removed, whatever it is called; a folder whose mark is locked is left alone,
+// from whichever namespace one looks.
+
+const markName = ".tare-run"
+
+func markText(id string) []byte { return []byte("tare run " + id + "\n") }
+
+// mark puts the mark into a run's folder and locks it. It appears under its
+// name only when it is locked.
+func mark(dir, id string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, markName+".new"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		_, err = f.Write(markText(id))
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, markName))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mark the run's folder: %w", err)
+	}
+	return f, nil
+}
+
+// removeMarked removes a run's folder, its mark last: what a failure leaves is
+// still known as the run's.
+func removeMarked(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if e.Name() != markName {
+			errs = append(errs, mounts.RemoveTree(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return mounts.RemoveTree(dir)
+}
+
+// marked reports whether a folder is that of a run of tare's, and whether the
+// run is alive.
+func marked(dir, id string) (is, alive bool) {
+	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, false
+	}
+	defer func() { _ = f.Close() }()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
+		return false, false
+	}
+	text := make([]byte, 64)
+	n, _ := f.Read(text)
+	if !bytes.Equal(text[:n], markText(id)) {
+		return false, false
+	}
+	return true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
