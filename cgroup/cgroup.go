@@ -137,6 +137,10 @@ func weight(shares int64) int64 {
 	return min(1+(shares-2)*9999/262142, 10000)
 }
 
+// ErrWithheld is returned by Delegate where the root of cgroup v2 does not hand
+// down a controller. The group is there, without it. Runtimes help themselves.
+var ErrWithheld = errors.New("the root cgroup does not hand down all controllers that limits need")
+
 // Delegate makes a group in every hierarchy that has one of the controllers,
 // or in the v2 hierarchy where there is no other, and lets its children have
 // them. name is the run's group, or one below it.
@@ -149,11 +153,25 @@ func Delegate(hs []Hierarchy, name string, controllers ...string) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make the run's cgroup: %w", err)
 		}
-		if h.Version == 2 {
-			enable(h, name, controllers)
+		if h.Version != 2 {
+			continue
+		}
+		enable(h, name, controllers)
+		if held := withheld(dir, controllers); ModeOf(hs) == V2 && len(held) > 0 {
+			return fmt.Errorf("%w: %s; to change it: echo '+%s' > %s",
+				ErrWithheld, strings.Join(held, ", "), strings.Join(held, " +"), filepath.Join(h.Mount, "cgroup.subtree_control"))
 		}
 	}
 	return nil
+}
+
+// withheld lists the controllers that a v2 group does not hand down.
+func withheld(dir string, controllers []string) []string {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return nil
+	}
+	return Added(strings.Fields(string(b)), controllers)
 }
 
 // Using returns the hierarchies that hold the given controllers.
@@ -168,9 +186,7 @@ func Using(hs []Hierarchy, controllers ...string) []Hierarchy {
 }
 
 // enable hands controllers down to name's children as far as the levels above
-// allow it. The root's own setting belongs to the machine and is left alone:
-// where it withholds a controller, a limit cannot be set and Limits of the
-// child will say so by failing.
+// allow it. The root's own setting belongs to the machine and is left alone.
 func enable(h Hierarchy, name string, controllers []string) {
 	dir := h.Mount
 	for part := range strings.SplitSeq(strings.Trim(name, "/"), "/") {

@@ -28,6 +28,7 @@ const (
 	FoundGivenUp     = "target-given-up"
 	FoundLeftBehind  = "left-behind"
 	FoundNotPrecise  = "precision-not-reached"
+	FoundRootChanged = "cgroup-root-changed"
 	FoundBudget      = "budget-spent"
 	foundFailed      = "failed-operations"
 	foundDrift       = "drift"
@@ -47,7 +48,7 @@ const (
 )
 
 // FromExperiment are the codes of findings that cannot be made from samples.
-var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget}
+var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding

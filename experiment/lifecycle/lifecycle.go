@@ -35,6 +35,8 @@ type Options struct {
 	Write func(line any) error
 	// Node reads the machine's state between rounds. May be nil.
 	Node func() record.Node
+	// After looks at the machine once every session is closed. May be nil.
+	After func() []record.Finding
 	// Progress is told before each batch. May be nil.
 	Progress func(Progress)
 }
@@ -285,6 +287,11 @@ func (r *run) close() {
 			// A record that cannot be written is told by finish.
 			_ = r.finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error", Target: w.info.Name,
 				Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
+		}
+	}
+	if r.After != nil {
+		for _, f := range r.After() {
+			_ = r.finding(f)
 		}
 	}
 }

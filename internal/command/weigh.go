@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/experiment/lifecycle"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
@@ -85,6 +86,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 			}
 			return n
 		},
+		After:    rootChanged(),
 		Progress: progress.show,
 	})
 	progress.done()
@@ -110,6 +112,26 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		return exit{code}
 	}
 	return nil
+}
+
+// rootChanged remembers which controllers the root of cgroup v2 hands down, and
+// returns a look at what runtimes have added to them: they do so when they make
+// a container's group, and it outlives the container.
+func rootChanged() func() []record.Finding {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil
+	}
+	before := cgroup.HandedDown(hs)
+	return func() []record.Finding {
+		added := cgroup.Added(before, cgroup.HandedDown(hs))
+		if len(added) == 0 {
+			return nil
+		}
+		return []record.Finding{{Code: judge.FoundRootChanged, Level: "note",
+			Message: "the root of cgroup v2 now hands down to its groups, too: " + strings.Join(added, ", ") + "; a runtime did that",
+			Advice:  "tare leaves it, since others may use it by now; a controller is taken back with echo -NAME > /sys/fs/cgroup/cgroup.subtree_control"}}
+	}
 }
 
 // environment is the machine, and how well it can be measured.

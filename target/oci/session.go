@@ -67,7 +67,7 @@ func (s *session) open() error {
 	}
 	// On v2 the controllers have to be handed down on the way to the
 	// containers' groups; runtimes do that too, but not all of them.
-	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil {
+	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
 		return err
 	}
 	if s.private {
