@@ -96,7 +96,7 @@ func (r *run) times(name string, op target.Op, lanes int, micros, step int64) {
 	}
 }
 
-func (r *run) batch(name string, op target.Op, lanes, round int, ns int64) *record.Batch {
+func (r *run) batch(name string, op target.Op, lanes, round int, ns int64) {
 	const released = 1_000_000_000
 	b := record.Batch{Type: record.TypeBatch, Phase: record.PhaseMeasure, Round: round, Target: name, Op: string(op), Lanes: lanes, Released: released}
 	for lane := range lanes {
@@ -117,7 +117,6 @@ func (r *run) batch(name string, op target.Op, lanes, round int, ns int64) *reco
 		b.OwnCPU = ns / 10
 	}
 	r.rec.Batches = append(r.rec.Batches, b)
-	return &r.rec.Batches[len(r.rec.Batches)-1]
 }
 
 // fail makes one lane of a round fail.
