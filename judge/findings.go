@@ -184,10 +184,11 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Findi
 			put(foundSkew, levelNote, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", short(b.Skew), 100*share),
 				"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
 		}
-		// Of host and floor the lane makes the operation itself.
-		if b.OwnShare > ownBound && kind != "host" && kind != "floor" {
-			put(foundOwnCost, levelNote, fmt.Sprintf("tare's lanes used %.1f %% of the machine's CPU time in these batches", 100*b.OwnShare),
-				"the makespan may be that much too long; use fewer lanes, or a machine with more CPUs")
+		// Of host and floor the lane makes the operation itself; and one lane
+		// leaves CPUs idle, on which tare does nobody harm.
+		if b.OwnShare > ownBound && t.Lanes > 1 && kind != "host" && kind != "floor" {
+			put(foundOwnCost, levelNote, fmt.Sprintf("tare itself used %.1f %% of the machine's CPU time in these batches", 100*b.OwnShare),
+				"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
 		}
 	}
 }
