@@ -89,11 +89,16 @@ func TestFindings(t *testing.T) {
 			w.plan.Lanes = []int{10}
 			w.sample = func(_ string, _ target.Op, _ int, s *record.Sample) { s.Start += int64(s.Lane) * 5 * ms }
 		}, []string{"release-skew"}, "45ms pass, 45 % of the makespan"},
+		{"one lane leaves CPUs to tare", func(w *written) {
+			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
+		}, nil, ""},
 		{"lanes that use CPU time are an own cost", func(w *written) {
+			w.plan.Lanes = []int{10}
 			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms } // of 4 CPUs for 100 ms
 		}, []string{"own-cost"}, "of the machine's CPU time"},
 		{"of host and floor it is the operation itself", func(w *written) {
 			w.targets = []string{"host", "floor"}
+			w.plan.Lanes = []int{10}
 			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
 		}, nil, ""},
 		{"a command that exits non-zero", fail(record.FailExit), []string{"failed-operations"}, "1 of 10 failed, warm-up included; the first: it broke: first words"},
