@@ -80,7 +80,7 @@ func (b *bench) containers() error {
 	}
 	loopPath := filepath.Join(b.dir, "loop")
 	bare := func(id string) (side, func(), error) {
-		l, err := startLoop(loopPath, runc, "--root", root, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(bundle, "pid"), id)
+		l, err := startLoop(loopPath, "vfork", runc, "--root", root, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(bundle, "pid"), id)
 		if err != nil {
 			return side{}, nil, err
 		}

@@ -2,11 +2,13 @@
  * The bare loop that tare's stopwatch is held against: fork, exec, wait, and
  * two readings of the clock around them, as anyone would write it in C.
  *
- *	loop COMMAND [ARG...]	one run for each byte on standard input;
- *				prints the nanoseconds of each on a line
+ *	loop fork|vfork COMMAND [ARG...]	one run for each byte on standard
+ *						input; prints the nanoseconds
+ *						of each on a line
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,16 +23,18 @@ static long long now(void)
 int main(int argc, char **argv)
 {
 	char byte;
-	(void)argc;
+	if (argc < 3)
+		return 2;
+	int vforks = strcmp(argv[1], "vfork") == 0;
 	while (read(0, &byte, 1) == 1) {
 		int status = 0;
 		long long begin = now();
-		pid_t pid = fork();
+		pid_t pid = vforks ? vfork() : fork();
 		if (pid == 0) {
 			int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 			dup2(null, 0);
 			dup2(null, 1);
-			execv(argv[1], argv + 1);
+			execv(argv[2], argv + 2);
 			_exit(127);
 		}
 		waitpid(pid, &status, 0);
