@@ -64,6 +64,7 @@ func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	wholeness(rec, add)
 	failures(rec, add)
 	for i := range l.Tables {
+		fewRounds(&l.Tables[i], add)
 		for _, row := range l.Tables[i].Rows {
 			for j := range row.Cells {
 				cellFindings(&l.Tables[i], row, &row.Cells[j], l.Targets[j].Kind, add)
@@ -161,15 +162,37 @@ func failureAdvice(f *record.Failure) string {
 	return "run it by hand, with the runtime's debug flag"
 }
 
+// fewRounds tells once for each number of rounds that is too small, and where
+// if it is one place only.
+func fewRounds(t *Table, add func(record.Finding)) {
+	where := map[int][]record.Finding{}
+	for _, row := range t.Rows {
+		for _, c := range row.Cells {
+			if n := c.Summary.N; n > 0 && !c.Summary.Known {
+				where[n] = append(where[n], record.Finding{Target: c.Target, Op: string(row.Op)})
+			}
+		}
+	}
+	for n := range stat.MinRounds(Confidence) {
+		if len(where[n]) == 0 {
+			continue
+		}
+		f := record.Finding{}
+		if len(where[n]) == 1 {
+			f = where[n][0]
+		}
+		f.Code, f.Level, f.Lanes = foundFewRounds, levelNote, t.Lanes
+		f.Message = fmt.Sprintf("%d rounds give no 95 %% interval", n)
+		f.Advice = fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))
+		add(f)
+	}
+}
+
 func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Finding)) {
 	put := func(code, level, message, advice string) {
 		add(record.Finding{Code: code, Level: level, Target: c.Target, Op: string(row.Op), Lanes: t.Lanes, Message: message, Advice: advice})
 	}
 	values := ordered(c.values)
-	if n := len(values); n > 0 && !c.Summary.Known {
-		put(foundFewRounds, levelNote, fmt.Sprintf("%d rounds give no 95 %% interval", n),
-			fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence)))
-	}
 	if d := stat.Drift(values); d.Drifted {
 		put(foundDrift, levelWarning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (p=%.3f)", 100*(d.Ratio-1), d.P),
 			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold: rounds are paired")

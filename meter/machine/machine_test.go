@@ -17,7 +17,7 @@ func TestCapture(t *testing.T) {
 		claim, root, dir string
 		want             record.Environment
 	}{
-		{"a virtual machine with both kinds of cgroup", "hybrid", "/work/run", record.Environment{
+		{"a virtual machine with both kinds of cgroup", "hybrid", "/srv/run", record.Environment{
 			Kernel: "6.18.44-fc-v657", KernelBuild: "#1 SMP PREEMPT_DYNAMIC @0",
 			OS: "Debian GNU/Linux 12 (bookworm)", CPUModel: "AMD EPYC", CPUs: 2,
 			Memory: 24684092 << 10, Virtual: "kvm", Cgroup: "hybrid",
