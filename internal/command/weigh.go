@@ -33,6 +33,7 @@ type outputFlags struct {
 	format  string
 	subject string
 	quiet   bool
+	verbose bool
 }
 
 func (f *outputFlags) add(set *pflag.FlagSet) {
@@ -43,6 +44,7 @@ func (f *outputFlags) add(set *pflag.FlagSet) {
 
 func (f *outputFlags) addFormat(set *pflag.FlagSet) {
 	set.StringVar(&f.format, "format", "text", "text, json, md or csv")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show every stamp (returned, state, first instruction), CPU time, memory and the reason of each verdict")
 	set.StringVar(&f.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
 }
 
@@ -157,7 +159,7 @@ func show(s Streams, format report.Format, rec *record.Record, out outputFlags) 
 	if !ok {
 		columns = 120
 	}
-	if err := report.Lifecycle(s.Out, format, rec, l, report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject}); err != nil {
+	if err := report.Lifecycle(s.Out, format, rec, l, report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose}); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	if l.Failed > 0 || hasError(l.Findings) {
