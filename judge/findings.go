@@ -93,7 +93,7 @@ func wholeness(rec *record.Record, add func(record.Finding)) {
 	}
 	if rec.ProblemCount > 0 {
 		add(record.Finding{Code: foundDamaged, Level: levelError,
-			Message: fmt.Sprintf("%d lines of the record could not be read, the first: %s", rec.ProblemCount, rec.Problems[0]),
+			Message: fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0]),
 			Advice:  "their samples are missing here; was the file edited, or damaged in a copy?"})
 	}
 }

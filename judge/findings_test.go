@@ -118,7 +118,7 @@ func TestFindings(t *testing.T) {
 			w.change = func(rec *record.Record) {
 				rec.ProblemCount, rec.Problems = 2, []record.Problem{{Line: 7, Reason: "not JSON"}}
 			}
-		}, []string{"damaged-record"}, "2 lines of the record could not be read, the first: line 7: not JSON"},
+		}, []string{"damaged-record"}, "lines of the record that could not be read: 2, the first: line 7: not JSON"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -114,6 +114,7 @@ func Of(rec *record.Record) (*Lifecycle, error) {
 	if rec.Header.Experiment != "lifecycle" {
 		return nil, fmt.Errorf("this is a record of %q; this version of tare reports lifecycle records", rec.Header.Experiment)
 	}
+	rec = once(rec)
 	l := &Lifecycle{Targets: rec.Targets}
 	if err := json.Unmarshal(rec.Header.Plan, &l.Plan); err != nil {
 		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)

@@ -46,11 +46,12 @@ type Options struct {
 
 // Pool is a set of lanes. It is used by one goroutine at a time.
 type Pool struct {
-	mem     *shared
-	abort   int // eventfd; readable while the lanes are to give up
-	procs   []*os.Process
-	owner   sync.WaitGroup
-	release chan struct{} // closed to let the owning thread go
+	mem      *shared
+	abort    int           // eventfd; readable while the lanes are to give up
+	procs    []int         // pids of the lanes, which are ours to reap: no other process gets them
+	patience time.Duration // the longest time-out among the armed orders
+	owner    sync.WaitGroup
+	release  chan struct{} // closed to let the owning thread go
 }
 
 // NewPool starts the lanes. They end with Close, and with tare's own process
@@ -113,7 +114,9 @@ func (p *Pool) start(o Options) error {
 		if err := cmd.Start(); err != nil {
 			return fmt.Errorf("lanes: start lane %d of %d: %w", i+1, o.Lanes, err)
 		}
-		p.procs = append(p.procs, cmd.Process)
+		p.procs = append(p.procs, cmd.Process.Pid)
+		// One descriptor a lane less: a thousand lanes fit into a thousand.
+		_ = cmd.Process.Release()
 	}
 	return nil
 }
@@ -129,11 +132,11 @@ func dup(fd int) int {
 
 // Close ends the lanes. What they had started is not theirs any more.
 func (p *Pool) Close() {
-	for _, proc := range p.procs {
-		proc.Kill()
+	for _, pid := range p.procs {
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	for _, proc := range p.procs {
-		_, _ = proc.Wait()
+	for _, pid := range p.procs {
+		_, _ = unix.Wait4(pid, nil, 0, nil)
 	}
 	p.procs = nil
 	close(p.release)
@@ -171,6 +174,10 @@ func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
 			return nil, fmt.Errorf("lane %d: %s: %w", n, orders[i], err)
 		}
 	}
+	p.patience = 0
+	for _, o := range orders {
+		p.patience = max(p.patience, o.Timeout)
+	}
 	h := p.mem.header()
 	h.Parked, h.Done = 0, 0
 	if len(lanes) == 1 {
@@ -184,7 +191,7 @@ func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
 		atomic.StoreUint32(&s.Word, wordArmed)
 		futexWake(&s.Word, 1)
 	}
-	if err := p.await(&h.Parked, uint32(len(lanes))); err != nil {
+	if err := p.await(&h.Parked, uint32(len(lanes)), grace); err != nil {
 		return nil, err
 	}
 	return &Batch{pool: p, lanes: lanes}, nil
@@ -209,7 +216,7 @@ func (b *Batch) Release(ctx context.Context) (released int64, results []Result, 
 	} else {
 		released = p.open(h)
 	}
-	err = p.await(&h.Done, uint32(len(b.lanes)))
+	err = p.await(&h.Done, uint32(len(b.lanes)), p.patience+grace)
 	if !stop() {
 		<-told // or the sign would be given after it was taken back
 		p.carryOn()
@@ -267,9 +274,16 @@ func (p *Pool) carryOn() {
 
 var errLost = errors.New("a lane's process has died: was it killed?")
 
+// grace is how long after its time-out a lane may take to say so: it kills what
+// it ran, and waits two seconds for that.
+const grace = 15 * time.Second
+
+var errMute = errors.New("a lane's process does not answer: was it stopped or frozen?")
+
 // await sleeps until a counter reaches its goal. It looks now and then whether
 // all lanes are alive, since a dead one would never arrive.
-func (p *Pool) await(counter *uint32, goal uint32) error {
+func (p *Pool) await(counter *uint32, goal uint32, limit time.Duration) error {
+	deadline := time.Now().Add(limit)
 	for {
 		v := atomic.LoadUint32(counter)
 		if v >= goal {
@@ -278,13 +292,16 @@ func (p *Pool) await(counter *uint32, goal uint32) error {
 		if err := futexWait(counter, v, time.Second); errors.Is(err, unix.ETIMEDOUT) && !p.alive() {
 			return errLost
 		}
+		if time.Now().After(deadline) {
+			return errMute
+		}
 	}
 }
 
 func (p *Pool) alive() bool {
-	for _, proc := range p.procs {
+	for _, pid := range p.procs {
 		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, proc.Pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		if err != nil || info.Signo != 0 {
 			return false
 		}

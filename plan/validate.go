@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/target"
 )
@@ -73,7 +74,7 @@ func (l *Lifecycle) targetsComplaints() []complaint {
 		name, path := SplitTarget(t)
 		switch {
 		case !targetName.MatchString(name):
-			all = append(all, complain("targets", "%s is not a target: write a name such as runc or docker/crun, or name=path for a runtime", quote(t)).at(i))
+			all = append(all, complain("targets", "%s is not a target: write a name such as runc, or name=path for a runtime", quote(t)).at(i))
 		case path == "" && name != t:
 			all = append(all, complain("targets", "%s names no path after the =: write name=path, such as crun=/usr/bin/crun", quote(t)).at(i))
 		case slices.Contains(names, name):
@@ -86,7 +87,7 @@ func (l *Lifecycle) targetsComplaints() []complaint {
 		all = append(all, complain("baseline", "%s is not one of the targets: the targets are %s", quote(l.Baseline), strings.Join(names, ", ")))
 	}
 	if l.Baseline != "" && !targetName.MatchString(l.Baseline) && len(names) == 0 {
-		all = append(all, complain("baseline", "%s is not a target: write a name such as runc or docker/crun", quote(l.Baseline)))
+		all = append(all, complain("baseline", "%s is not a target: write a name such as runc", quote(l.Baseline)))
 	}
 	return all
 }
@@ -137,8 +138,8 @@ func (l *Lifecycle) extentComplaints() []complaint {
 	if l.Budget <= 0 {
 		all = append(all, complain("budget", "%v leaves no time to measure: write more than 0s, such as 10m", l.Budget))
 	}
-	if l.Timeout <= 0 {
-		all = append(all, complain("timeout", "%v would fail every operation: write more than 0s, such as 60s", l.Timeout))
+	if l.Timeout < time.Millisecond {
+		all = append(all, complain("timeout", "%v would fail every operation: write 1ms or more, such as 60s", l.Timeout))
 	}
 	return all
 }

@@ -37,7 +37,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"no memory":                 {func(l *Lifecycle) { l.Limits.Memory = 0 }, "limits.memory: 0"},
 		"an option as a target":     {func(l *Lifecycle) { l.Targets = []string{"--all"} }, `targets: "--all" is not a target`},
 		"an empty target":           {func(l *Lifecycle) { l.Targets = []string{""} }, `targets: "" is not a target`},
-		"a path as a target":        {func(l *Lifecycle) { l.Targets = []string{"/usr/bin/runc"} }, "write a name such as runc or docker/crun, or name=path"},
+		"a path as a target":        {func(l *Lifecycle) { l.Targets = []string{"/usr/bin/runc"} }, "write a name such as runc, or name=path"},
 		"a baseline not weighed":    {func(l *Lifecycle) { l.Targets, l.Baseline = []string{"runc"}, "crun" }, `baseline: "crun" is not one of the targets: the targets are runc`},
 		"a baseline that is a path": {func(l *Lifecycle) { l.Baseline = "runc=/x" }, `baseline: "runc=/x" is not a target`},
 	}

@@ -172,11 +172,33 @@ func (l *Leftover) Remove() error {
 		return err
 	}
 	group := cgroup.Prefix + l.RunID
-	// Runtimes first, or they would put back what is being removed.
+	// A runtime that is still dying may put back what is being removed: again,
+	// until nothing is left.
+	deadline := time.Now().Add(10 * time.Second)
+	var errs []error
+	for {
+		l.end(hs, group)
+		errs = []error{cgroup.Remove(hs, group)}
+		for _, dir := range l.folders() {
+			errs = append(errs, removeMarked(dir))
+		}
+		if errors.Join(errs...) == nil || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("run %s: %w", l.RunID, err)
+	}
+	return nil
+}
+
+// end ends what runs of the run: its runtimes, and what is in its cgroups.
+func (l *Leftover) end(hs []cgroup.Hierarchy, group string) {
 	for range 3 {
 		commands, members := l.commands(), cgroup.Procs(hs, group)
 		if len(commands)+len(members) == 0 {
-			break
+			return
 		}
 		for _, pid := range commands {
 			_ = cgroup.KillIf(pid, func() bool {
@@ -189,13 +211,4 @@ func (l *Leftover) Remove() error {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	var errs []error
-	errs = append(errs, cgroup.Remove(hs, group))
-	for _, dir := range l.folders() {
-		errs = append(errs, removeMarked(dir))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("run %s: %w", l.RunID, err)
-	}
-	return nil
 }

@@ -185,7 +185,11 @@ func (r *run) measure(ctx context.Context, lanes int) (why string, err error) {
 		over := r.over()
 		switch {
 		case over && i < r.Plan.Rounds:
-			return "budget spent", r.finding(record.Finding{Code: judge.FoundBudget, Level: "warning", Lanes: lanes,
+			level := "warning"
+			if i == 0 {
+				level = "error" // nothing was weighed
+			}
+			return "budget spent", r.finding(record.Finding{Code: judge.FoundBudget, Level: level, Lanes: lanes,
 				Message: fmt.Sprintf("the budget of %v was spent after %d of %d rounds", r.Plan.Budget, i, r.Plan.Rounds),
 				Advice:  "raise --budget, or use fewer --rounds, targets or lanes"})
 		case i >= r.Plan.Rounds && r.Plan.Precision == 0:

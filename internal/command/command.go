@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -40,14 +41,34 @@ type exit struct{ code int }
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// Main runs tare as a program does: the first SIGINT, SIGTERM or SIGHUP ends
-// the run in order; a second one ends the process, and tare clean removes what
-// that leaves.
+// Main runs tare as a program does: the first signal that asks it to end ends
+// the run in order. A second SIGINT, SIGTERM or SIGQUIT, if it is not the same
+// hand's (a closed terminal sends several at once), ends the process, and tare
+// clean removes what that leaves. A closed pipe ends nothing.
 func Main(args []string, s Streams) int {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE)
+	go obey(signals, cancel)
 	return Execute(ctx, args, s)
+}
+
+// sameHand is how close two signals are that mean one wish.
+const sameHand = 500 * time.Millisecond
+
+func obey(signals <-chan os.Signal, cancel func()) {
+	var first time.Time
+	for sig := range signals {
+		switch {
+		case sig == unix.SIGPIPE:
+		case first.IsZero():
+			first = time.Now()
+			cancel()
+		case sig != unix.SIGHUP && time.Since(first) > sameHand:
+			os.Exit(ExitInterrupted)
+		}
+	}
 }
 
 // Execute runs tare with the given arguments and returns its exit code.
@@ -61,6 +82,9 @@ func Execute(ctx context.Context, args []string, s Streams) int {
 		return ExitDone
 	case errors.As(err, &code):
 		return code.code
+	}
+	if errors.Is(err, unix.EPIPE) {
+		return ExitUsage // nobody reads, so nobody is told
 	}
 	fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
 	if ctx.Err() != nil {

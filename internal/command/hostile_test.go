@@ -312,3 +312,66 @@ func TestWithoutRootTheHostIsWeighed(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+func TestWhatARuntimeMountedIsNeverEmptied(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	precious := filepath.Join(dir, "precious")
+	if err := os.Mkdir(precious, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(precious, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := wrapper(t, dir, `if [ "$verb" = create ]; then mkdir "$5/m" && mount --bind `+precious+` "$5/m"; exit 1; fi`)
+	code, out, stderr := tare(t, "lifecycle", "bad="+path, "--ops", "create", "--rounds", "1", "-o", "r.jsonl")
+	if code != ExitFailed {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("removed through a mount: %v", err)
+	}
+}
+
+func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
+	needRunc(t)
+	for name, end := range map[string]func(t *testing.T, cmd *exec.Cmd, stderr *os.File){
+		"SIGHUP twice, as a terminal and its shell send it": func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
+			for range 2 {
+				if err := cmd.Process.Signal(unix.SIGHUP); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(30 * time.Millisecond)
+			}
+		},
+		"nobody reads the progress": func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
+			stderr.Close()
+			time.Sleep(6 * time.Second) // a line of progress comes every five
+			if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			cmd := exec.Command(program(t, dir), "lifecycle", "runc", "-n", "20", "--rounds", "500", "-o", "r.jsonl")
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = writer
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			writer.Close()
+			awaitBatches(t, 2)
+			end(t, cmd, reader)
+			cmd.Wait()
+			reader.Close()
+			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted {
+				t.Errorf("exit %d: %v", code, cmd.ProcessState)
+			}
+		})
+	}
+}

@@ -93,6 +93,9 @@ func (f *lifecycleFlags) apply(set *pflag.FlagSet, l *plan.Lifecycle) error {
 		l.Timeout = f.timeout
 	}
 	if err := l.Validate(); err != nil {
+		if strings.HasPrefix(err.Error(), "targets: ") {
+			return err
+		}
 		return fmt.Errorf("--%w", err)
 	}
 	return nil

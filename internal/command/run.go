@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -30,16 +31,23 @@ the file is reported with file, line and column before anything is done.`,
 					return err
 				}
 			}
+			var failed error
 			for i, m := range p.Measure {
 				each := out
 				if out.record != "" && len(p.Measure) > 1 {
 					each.record = numbered(out.record, i+1)
 				}
-				if err := weigh(c.Context(), s, *m.Lifecycle, each); err != nil {
+				err := weigh(c.Context(), s, *m.Lifecycle, each)
+				var code exit
+				if errors.As(err, &code) && code.code == ExitFailed {
+					failed = code // the others go on
+					continue
+				}
+				if err != nil {
 					return err
 				}
 			}
-			return nil
+			return failed
 		},
 	}
 	flags.add(c.Flags())

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/record"
@@ -187,5 +188,5 @@ func (s *session) Close(context.Context) error {
 	if err := cgroup.Remove(s.hierarchies, s.group); err != nil {
 		return fmt.Errorf("target floor: %w", err)
 	}
-	return os.RemoveAll(s.env.Dir)
+	return mounts.RemoveTree(s.env.Dir)
 }

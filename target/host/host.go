@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/record"
@@ -126,5 +126,5 @@ func (s *session) all() []int {
 func (s *session) Close(ctx context.Context) error {
 	err := s.Discard(ctx, s.all())
 	s.pool.Close()
-	return errors.Join(err, os.RemoveAll(s.env.Dir))
+	return errors.Join(err, mounts.RemoveTree(s.env.Dir))
 }

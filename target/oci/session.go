@@ -194,7 +194,7 @@ func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure 
 			return &record.Failure{Kind: record.FailState, Detail: "reported success, but state still knows the container", Output: r.Stdout}
 		}
 	}
-	err := os.RemoveAll(c.dir)
+	err := mounts.RemoveTree(c.dir)
 	c.id = ""
 	if err != nil {
 		return &record.Failure{Kind: record.FailError, Detail: err.Error()}
@@ -264,7 +264,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	for _, n := range left {
 		// Whatever the runtime made of that: no process and no cgroup stays.
 		c := &s.containers[n]
-		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), os.RemoveAll(c.dir))
+		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), mounts.RemoveTree(c.dir))
 		c.id, c.pid = "", 0
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,42 @@
+package judge
+
+import "github.com/tare-bench/tare/record"
+
+// once returns the record with what a run does only once in it only once: a
+// file whose lines were doubled would otherwise count operations that never
+// were. What is left out is one more problem of the record.
+func once(rec *record.Record) *record.Record {
+	type key struct {
+		phase  record.Phase
+		round  int
+		target string
+		op     string
+		lanes  int
+	}
+	out := *rec
+	out.Batches, out.Targets = nil, nil
+	leave := func(reason string) {
+		out.ProblemCount++
+		out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], record.Problem{Reason: reason})
+	}
+	names := map[string]bool{}
+	for _, t := range rec.Targets {
+		if names[t.Name] {
+			leave("target " + t.Name + " is there twice")
+			continue
+		}
+		names[t.Name] = true
+		out.Targets = append(out.Targets, t)
+	}
+	seen := map[key]bool{}
+	for _, b := range rec.Batches {
+		k := key{b.Phase, b.Round, b.Target, b.Op, b.Lanes}
+		if seen[k] {
+			leave("a batch of " + b.Target + " " + b.Op + " is there twice")
+			continue
+		}
+		seen[k] = true
+		out.Batches = append(out.Batches, b)
+	}
+	return &out
+}
