@@ -250,3 +250,26 @@ func FuzzProbeTime(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
+	p, err := NewPool(Options{Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(t.TempDir(), "pid")
+	r, err := p.Do(t.Context(), 0, Order{Kind: Exec, Timeout: 10 * time.Second,
+		Args: []string{"/bin/sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $! > " + mark}})
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	p.Close()
+	text, err := os.ReadFile(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
+	if err == nil && !strings.Contains(string(stat), ") Z ") {
+		t.Errorf("still running: %s", stat)
+	}
+}

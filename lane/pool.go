@@ -130,8 +130,9 @@ func dup(fd int) int {
 	return n
 }
 
-// Close ends the lanes. What they had started is not theirs any more.
+// Close ends the lanes, and what their commands left running.
 func (p *Pool) Close() {
+	p.endStrays()
 	for _, pid := range p.procs {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
