@@ -153,7 +153,7 @@ func (r *run) open(ctx context.Context) error {
 			return nil // that is why it did not open
 		}
 		if err := r.finding(record.Finding{Code: judge.FoundOpenFailed, Level: "error", Target: info.Name,
-			Message: err.Error(), Advice: "the other targets were weighed; tare doctor says what this one needs"}); err != nil {
+			Message: err.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"}); err != nil {
 			return err
 		}
 	}

@@ -170,6 +170,6 @@ func (v *visit) giveUp(why string) error {
 	return v.finding(record.Finding{
 		Code: judge.FoundGivenUp, Level: "error", Target: v.w.info.Name, Lanes: v.lanes,
 		Message: fmt.Sprintf("given up in round %d (%s): %s", v.round+1, v.phase, why),
-		Advice:  "the other targets went on; see its failed operations for the cause",
+		Advice:  "see its failed operations for the cause; other targets went on",
 	})
 }
