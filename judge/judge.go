@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
@@ -342,6 +341,3 @@ func (t *Table) Precision(leftOut ...string) (worst float64, where string) {
 	}
 	return worst, where
 }
-
-// Duration of a value in nanoseconds.
-func Duration(ns float64) time.Duration { return time.Duration(ns) }

@@ -146,9 +146,6 @@ func (p *Pool) Close() {
 	unix.Close(p.abort)
 }
 
-// Lanes is the number of lanes in the pool.
-func (p *Pool) Lanes() int { return len(p.procs) }
-
 // Priority tells how the lanes are scheduled. It is known once one of them has
 // been armed.
 func (p *Pool) Priority() Priority {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,26 +96,11 @@ func Execute(ctx context.Context, args []string, s Streams) int {
 
 // cleanLines makes foreign text harmless and keeps its lines.
 func cleanLines(s string) string {
-	out := ""
-	for i, line := range splitLines(s) {
-		if i > 0 {
-			out += "\n      "
-		}
-		out += term.Clean(line)
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = term.Clean(line)
 	}
-	return out
-}
-
-func splitLines(s string) []string {
-	var lines []string
-	start := 0
-	for i := range len(s) {
-		if s[i] == '\n' {
-			lines = append(lines, s[start:i])
-			start = i + 1
-		}
-	}
-	return append(lines, s[start:])
+	return strings.Join(lines, "\n      ")
 }
 
 // New builds the whole command.

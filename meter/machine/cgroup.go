@@ -39,12 +39,6 @@ type Hierarchy struct {
 	ReadOnly    bool     // as containers often have it
 }
 
-// CgroupMode returns the control groups of the calling thread's mount
-// namespace.
-func CgroupMode() (Cgroups, error) {
-	return Root("").Cgroups()
-}
-
 // Cgroups returns the control groups below the root.
 func (r Root) Cgroups() (Cgroups, error) {
 	data, err := r.own("mountinfo", mountinfoLimit)
