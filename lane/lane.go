@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,8 +85,12 @@ type Result struct {
 
 // ProbeTime returns the time at which the probe executed its first
 // instruction, on the workload's own clock, from its line of output.
-func (r *Result) ProbeTime(token string) (ns int64, ok bool) {
-	for line := range strings.Lines(r.Stdout) {
+func (r *Result) ProbeTime(token string) (ns int64, ok bool) { return ProbeTime(r.Stdout, token) }
+
+// ProbeTime finds the probe's line in an output, and in it the time (ns) of the
+// workload's clock at its first instruction.
+func ProbeTime(output, token string) (ns int64, ok bool) {
+	for line := range strings.Lines(output) {
 		rest, found := strings.CutPrefix(line, "tare-probe/1 "+token+" ")
 		if !found || !strings.HasSuffix(rest, "\n") {
 			continue
@@ -209,8 +214,8 @@ var errTooLong = errors.New("command line too long for a lane (256 arguments, 16
 // folders. The rest of tare's own stays out, since some of it changes what is
 // measured: GOMAXPROCS and GOGC a runtime written in Go, NOTIFY_SOCKET and
 // LISTEN_FDS one that takes part in systemd's protocols.
-func environment() []string {
-	var env []string
+func environment(more []string) []string {
+	env := slices.Clone(more)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		switch name {

@@ -42,6 +42,8 @@ type Options struct {
 	// Mounts is a mount namespace for the lanes and all they start; nil for
 	// tare's own.
 	Mounts *os.File
+	// Env is given to commands besides the little that all get ("NAME=value").
+	Env []string
 }
 
 // Pool is a set of lanes. It is used by one goroutine at a time.
@@ -57,7 +59,7 @@ type Pool struct {
 // NewPool starts the lanes. They end with Close, and with tare's own process
 // however that ends.
 func NewPool(o Options) (*Pool, error) {
-	mem, err := newShared(o.Lanes, environment())
+	mem, err := newShared(o.Lanes, environment(o.Env))
 	if err != nil {
 		return nil, err
 	}

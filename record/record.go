@@ -107,6 +107,34 @@ type Batch struct {
 	Samples  []Sample `json:"samples"`           // one per lane that was released
 	Lost     int      `json:"lost,omitempty"`    // lanes not released because an earlier operation of theirs failed
 	OwnCPU   int64    `json:"own_cpu,omitempty"` // ns of CPU that tare and its lanes used in the batch
+	Roles    []Usage  `json:"roles,omitempty"`   // what the target's own processes used, by role
+}
+
+// Role is whose cost something is.
+type Role string
+
+// The roles of a target's own processes.
+const (
+	RoleDaemon   Role = "daemon"   // the engine's daemon: dockerd, containerd, crio, isulad
+	RoleShim     Role = "shim"     // one for each container or pod: containerd-shim-*, isulad-shim
+	RoleMonitor  Role = "monitor"  // conmon
+	RoleVMM      Role = "vmm"      // qemu, cloud-hypervisor, firecracker
+	RoleVirtiofs Role = "virtiofs" // virtiofsd
+)
+
+// Usage is what the processes of one role used in a batch. Memory is PSS, so
+// that pages which processes share are counted once; before and after are read
+// while nothing is released, and peak is the largest of them and of what was
+// read in between.
+type Usage struct {
+	Role      Role  `json:"role"`
+	Before    int   `json:"before"`           // processes before the batch
+	After     int   `json:"after"`            // processes after it
+	CPU       int64 `json:"cpu"`              // ns, from before to after, of those that are there after it
+	PSSBefore int64 `json:"pss_before"`       // bytes
+	PSSPeak   int64 `json:"pss_peak"`         // bytes
+	PSSAfter  int64 `json:"pss_after"`        // bytes
+	Unread    int   `json:"unread,omitempty"` // processes that could not be read: the figures lack them
 }
 
 // Sample is one timed operation. Times are ns of CLOCK_MONOTONIC, zero where

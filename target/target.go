@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/record"
@@ -20,26 +21,39 @@ import (
 type Op string
 
 // The operations of a container, in the order in which one goes through them,
-// and run, which is create and start in the runtime's own one command.
+// and run, which is create and start in the runtime's own one command. Where
+// there are pods, containers live in one: run then begins with the pod.
 const (
-	Create Op = "create"
-	Start  Op = "start"
-	Stop   Op = "stop"
-	Remove Op = "rm"
-	Run    Op = "run"
+	RunPod    Op = "runp"
+	Create    Op = "create"
+	Start     Op = "start"
+	Stop      Op = "stop"
+	Remove    Op = "rm"
+	StopPod   Op = "stopp"
+	RemovePod Op = "rmp"
+	Run       Op = "run"
 )
 
-// Ops are all operations, in the order tables show them.
-var Ops = []Op{Create, Start, Stop, Remove, Run}
+// Ops are all operations, in the order of a life: that of a container, or of a
+// pod around it, and run at the end.
+var Ops = []Op{RunPod, Create, Start, Stop, Remove, StopPod, RemovePod, Run}
+
+// ContainerOps and PodOps are those of a container, and of a pod without one.
+var (
+	ContainerOps = []Op{Create, Start, Stop, Remove, Run}
+	PodOps       = []Op{RunPod, StopPod, RemovePod}
+)
 
 // ParseOp returns the operation of that name.
 func ParseOp(s string) (Op, error) {
-	for _, op := range Ops {
+	names := make([]string, len(Ops))
+	for i, op := range Ops {
 		if s == string(op) {
 			return op, nil
 		}
+		names[i] = string(op)
 	}
-	return "", fmt.Errorf("unknown operation %q: the operations are create, start, stop, rm, run", s)
+	return "", fmt.Errorf("unknown operation %q: the operations are %s", s, strings.Join(names, ", "))
 }
 
 // Target is something that can be weighed.
@@ -122,4 +136,27 @@ type Metered interface {
 	// release to the last lane's end, without that of the operations
 	// themselves where they can be told apart.
 	OwnCPU() int64
+}
+
+// Staffed is a session whose target has processes that serve many containers or
+// stand beside one: daemons, shims, monitors, a VMM. They are metered around
+// every batch.
+type Staffed interface {
+	// Processes returns those that are there now. It is called while nothing
+	// is released.
+	Processes(ctx context.Context) []Process
+}
+
+// Process is one of a target's own processes.
+type Process struct {
+	Role record.Role
+	Pid  int
+}
+
+// Sweeper is a target that can find and remove what an interrupted run left on
+// it. What a run made carries the run's id in a label or in its name.
+type Sweeper interface {
+	// Sweep returns what there is, one line each ("container tare-ID-0-1"),
+	// and removes it unless dryRun. It touches nothing of another run.
+	Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error)
 }

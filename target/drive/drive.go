@@ -35,6 +35,11 @@ type Task struct {
 
 // Batch implements target.Batch on a pool of lanes.
 type Batch struct {
+	// Settle, when set, looks at all lanes at once after the release and
+	// before the tasks' Confirm: where one question can be asked for all. It
+	// may add stamps and failures. It is not timed.
+	Settle func(ctx context.Context, samples []record.Sample)
+
 	armed *lane.Batch
 	tasks []Task
 	own   time.Duration
@@ -71,6 +76,9 @@ func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 			b.tasks[i].Seen(&results[i])
 		}
 		samples[i] = sample(&b.tasks[i], &results[i])
+	}
+	if b.Settle != nil {
+		b.Settle(ctx, samples)
 	}
 	for i, t := range b.tasks {
 		if t.Confirm != nil && samples[i].Failure == nil {
