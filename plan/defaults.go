@@ -11,6 +11,7 @@ import (
 func Defaults() Lifecycle {
 	return Lifecycle{
 		Targets: []string{},
+		Missing: MissingFail,
 		Lanes:   []int{1},
 		Ops:     slices.Clone(target.Ops),
 		Rounds:  10,

@@ -135,8 +135,13 @@ func (r *reading) lifecycle(node ast.Node) *Lifecycle {
 	}
 	at := places{}
 	r.fields("lifecycle", node, []field{
+		{name: "title", read: func(n ast.Node) { set(at, "title", n, &l.Title, r.text) }},
 		{name: "targets", read: func(n ast.Node) { setList(r, at, "targets", n, &l.Targets, r.text) }},
+		{name: "missing", read: func(n ast.Node) { set(at, "missing", n, &l.Missing, r.missing) }},
+		{name: "via", read: func(n ast.Node) { setList(r, at, "via", n, &l.Via, r.text) }},
+		{name: "engines", read: func(n ast.Node) { l.Engines = r.engines(at, n) }},
 		{name: "baseline", read: func(n ast.Node) { set(at, "baseline", n, &l.Baseline, r.text) }},
+		{name: "subject", read: func(n ast.Node) { set(at, "subject", n, &l.Subject, r.text) }},
 		{name: "lanes", read: func(n ast.Node) { r.lanes(at, n, &l.Lanes) }},
 		{name: "ops", read: func(n ast.Node) { setList(r, at, "ops", n, &l.Ops, r.op) }},
 		{name: "rounds", read: func(n ast.Node) { set(at, "rounds", n, &l.Rounds, r.whole) }},
@@ -151,6 +156,11 @@ func (r *reading) lifecycle(node ast.Node) *Lifecycle {
 		r.report(at.of(c, placeOf(node)), "%s", c.Error())
 	}
 	return &l
+}
+
+func (r *reading) missing(what string, node ast.Node) (Missing, bool) {
+	s, ok := r.text(what, node)
+	return Missing(s), ok
 }
 
 func (r *reading) limits(at places, node ast.Node, into *target.Limits) {

@@ -56,8 +56,13 @@ description: |
 source: https://example.org
 measure:
   - lifecycle:
+      title: everything
       targets: [host, runc, mine=/opt/a=b/runc, docker/crun]
+      missing: skip
+      via: [cli]
+      engines: {docker: {address: /run/d.sock, namespace: n, command: c, args: [a], env: {E: v}, root: /r, runroot: /s, network: host}}
       baseline: runc
+      subject: docker/crun
       lanes: [1, 10, 100]
       ops: [run, create]
       rounds: 3
@@ -72,6 +77,8 @@ measure:
 		t.Fatal(err)
 	}
 	want := &Plan{Version: 1, Name: "all", Description: "two\nlines\n", Source: "https://example.org", Measure: []Measure{{Lifecycle: &Lifecycle{
+		Title: "everything", Missing: MissingSkip, Via: []string{"cli"}, Subject: "docker/crun",
+		Engines: Engines{"docker": {Address: "/run/d.sock", Namespace: "n", Command: "c", Args: []string{"a"}, Env: map[string]string{"E": "v"}, Root: "/r", RunRoot: "/s", Network: "host"}},
 		Targets: []string{"host", "runc", "mine=/opt/a=b/runc", "docker/crun"}, Baseline: "runc",
 		Lanes: []int{1, 10, 100}, Ops: []target.Op{target.Run, target.Create}, Rounds: 3, Warmup: 0, Precision: 0.05,
 		Budget: 90 * time.Minute, Timeout: 500 * time.Millisecond, Seed: 1<<64 - 1,

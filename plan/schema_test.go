@@ -16,7 +16,7 @@ type node struct {
 	Ref                  string           `json:"$ref"`
 	Defs                 map[string]*node `json:"$defs"`
 	Properties           map[string]*node `json:"properties"`
-	AdditionalProperties *bool            `json:"additionalProperties"`
+	AdditionalProperties json.RawMessage  `json:"additionalProperties"` // false, or the schema of all values
 	Items                *node            `json:"items"`
 	OneOf                []*node          `json:"oneOf"`
 	Enum                 []string         `json:"enum"`
@@ -50,7 +50,7 @@ func TestTheSchemaHasEveryFieldAndNoOther(t *testing.T) {
 
 func compareFields(t *testing.T, root *node, path string, schema *node, of reflect.Type) {
 	schema = schema.resolve(root)
-	if schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+	if string(schema.AdditionalProperties) != "false" {
 		t.Errorf("the schema of %s takes unknown fields", path)
 	}
 	unseen := make(map[string]bool)
@@ -72,6 +72,14 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 		if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
 			property, inner = property.Items, inner.Elem()
 		}
+		if inner.Kind() == reflect.Map && inner.Elem().Kind() == reflect.Struct {
+			each := new(node)
+			if err := json.Unmarshal(property.AdditionalProperties, each); err != nil {
+				t.Errorf("%s.%s: %v", path, name, err)
+				continue
+			}
+			property, inner = each, inner.Elem()
+		}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
@@ -87,12 +95,12 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 // The fields that Parse reads are those of the types: it lists them when it
 // meets another.
 func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
-	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, limits: {zz: 1}}\n"))
+	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n"))
 	if err == nil {
 		t.Fatal("unknown fields were taken")
 	}
 	lists := regexp.MustCompile(`the fields are (.*)`).FindAllStringSubmatch(err.Error(), -1)
-	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Limits]()}
+	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Engine](), reflect.TypeFor[target.Limits]()}
 	if len(lists) != len(types) {
 		t.Fatalf("%d lists in\n%v", len(lists), err)
 	}

@@ -57,6 +57,7 @@ func (c complaint) at(index int) complaint {
 func (l *Lifecycle) complaints() []complaint {
 	return slices.Concat(
 		l.targetsComplaints(),
+		l.engineComplaints(),
 		lanesComplaints(l.Lanes),
 		opsComplaints(l.Ops),
 		l.extentComplaints(),
@@ -86,6 +87,9 @@ func (l *Lifecycle) targetsComplaints() []complaint {
 	if l.Baseline != "" && len(names) > 0 && !slices.Contains(names, l.Baseline) {
 		all = append(all, complain("baseline", "%s is not one of the targets: the targets are %s", quote(l.Baseline), strings.Join(names, ", ")))
 	}
+	if l.Subject != "" && len(names) > 0 && !slices.Contains(names, l.Subject) {
+		all = append(all, complain("subject", "%s is not one of the targets: the targets are %s", quote(l.Subject), strings.Join(names, ", ")))
+	}
 	if l.Baseline != "" && !targetName.MatchString(l.Baseline) && len(names) == 0 {
 		all = append(all, complain("baseline", "%s is not a target: write a name such as runc", quote(l.Baseline)))
 	}
@@ -110,7 +114,7 @@ func lanesComplaints(lanes []int) []complaint {
 
 func opsComplaints(ops []target.Op) []complaint {
 	if len(ops) == 0 {
-		return []complaint{complain("ops", "the list is empty: write at least one of create, start, stop, rm, run")}
+		return []complaint{complain("ops", "the list is empty: write at least one, such as run")}
 	}
 	var all []complaint
 	for i, op := range ops {

@@ -17,7 +17,7 @@ func TestDefaultsAreValid(t *testing.T) {
 func TestDefaultsAreNotShared(t *testing.T) {
 	l := Defaults()
 	l.Ops[0], l.Lanes[0] = target.Run, 7
-	if again := Defaults(); again.Ops[0] != target.Create || again.Lanes[0] != 1 || target.Ops[0] != target.Create {
+	if again := Defaults(); again.Ops[0] != target.RunPod || again.Lanes[0] != 1 || target.Ops[0] != target.RunPod {
 		t.Errorf("a change of one became a change of all: %+v, %v", again, target.Ops)
 	}
 }
