@@ -28,7 +28,7 @@ type visit struct {
 	succeeded bool
 }
 
-// do goes through create, start, stop and rm as far as they are asked for, and
+// do goes through the operations of a life as far as they are asked for, and
 // then run. What the plan does not ask for but a later operation needs is done
 // and recorded all the same. Whatever the lanes still hold is discarded.
 func (v *visit) do(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (v *visit) do(ctx context.Context) error {
 			return err
 		}
 	}
-	if slices.Contains(v.Plan.Ops, target.Run) && ctx.Err() == nil && !v.w.gone {
+	if slices.Contains(v.Plan.Ops, target.Run) && v.has(target.Run) && ctx.Err() == nil && !v.w.gone {
 		if err := v.sequence(ctx, []target.Op{target.Run}); err != nil {
 			return err
 		}
@@ -53,15 +53,6 @@ func (v *visit) do(ctx context.Context) error {
 		return nil
 	}
 	return v.giveUp(fmt.Sprintf("nothing succeeded in %d rounds in a row", barrenRounds))
-}
-
-// chain lists the operations up to the last one that is asked for.
-func (v *visit) chain() []target.Op {
-	ops := []target.Op{target.Create, target.Start, target.Stop, target.Remove}
-	for len(ops) > 0 && !slices.Contains(v.Plan.Ops, ops[len(ops)-1]) {
-		ops = ops[:len(ops)-1]
-	}
-	return slices.DeleteFunc(ops, func(op target.Op) bool { return v.w.info.Operations[string(op)].Absent != "" })
 }
 
 // sequence does operations one after the other on all lanes. A lane on which
@@ -107,7 +98,10 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 	}
 	armed, err := v.w.Arm(ctx, op, lanes)
 	if err == nil {
+		staff := newStaff(ctx, v.w.Session)
+		staff.watch()
 		b.Released, b.Samples, err = armed.Release(ctx)
+		b.Roles = staff.finish(ctx)
 	}
 	if m, ok := armed.(target.Metered); ok {
 		b.OwnCPU = max(m.OwnCPU(), 0)
