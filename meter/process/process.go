@@ -292,8 +292,8 @@ func Children(pid int) []Found {
 }
 
 // Mentioning returns the processes that have one of the ids in an argument:
-// alone, or as a part of it between characters that are no letters, digits,
-// dashes or dots ("…/ID/config", "sandbox-ID" is not, "name=sandbox:ID" is).
+// alone, or as a part of it between characters that cannot be in an id
+// ("…/ID/config" and "name=ID" are, "sandbox-ID" is not).
 // Program names an accepted program ("containerd-shim-runc-v2", "conmon");
 // all others are passed over without a look at their arguments.
 func Mentioning(ids []string, program func(name string) bool) []Found {
