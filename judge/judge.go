@@ -35,7 +35,7 @@ type Lifecycle struct {
 type Table struct {
 	Lanes  int   `json:"lanes"`
 	Rounds int   `json:"rounds"` // measured ones that were begun
-	Rows   []Row `json:"rows"`
+	Rows   []Row `json:"rows"`   // of the operations that were asked for and that some target has
 }
 
 // Row is one operation across the targets, in the order of Targets.
@@ -168,6 +168,9 @@ func (l *Lifecycle) table(rec *record.Record, lanes int) Table {
 		}
 	}
 	for _, op := range l.Plan.Ops {
+		if !slices.ContainsFunc(l.Targets, func(t record.Target) bool { return Absent(&t, op) == "" }) {
+			continue
+		}
 		row := Row{Op: op}
 		for i := range l.Targets {
 			row.Cells = append(row.Cells, cell(&l.Targets[i], op, lanes, batches, rec.Header.Environment.CPUs))
@@ -176,6 +179,15 @@ func (l *Lifecycle) table(rec *record.Record, lanes int) Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// Absent says why a target has no such operation, "" where it has one.
+func Absent(t *record.Target, op target.Op) string {
+	def, ok := t.Operations[string(op)]
+	if !ok {
+		return "the target has no such operation"
+	}
+	return def.Absent
 }
 
 func (l *Lifecycle) compare(row *Row) {
@@ -202,8 +214,8 @@ func (l *Lifecycle) compare(row *Row) {
 
 func cell(t *record.Target, op target.Op, lanes int, batches []*record.Batch, cpus int) Cell {
 	def := t.Operations[string(op)]
-	c := Cell{Target: t.Name, Absent: def.Absent, values: stat.Rounds{}}
-	if def.Absent != "" {
+	c := Cell{Target: t.Name, Absent: Absent(t, op), values: stat.Rounds{}}
+	if c.Absent != "" {
 		return c
 	}
 	moments := map[record.Stamp]stat.Rounds{}

@@ -129,7 +129,7 @@ func (r *run) fail(name string, op target.Op, round, lane int, f record.Failure)
 
 // pair is what most reports look like: two runtimes and the host.
 func pair(lanes ...int) *run {
-	r := newRun(lanes, target.Ops...)
+	r := newRun(lanes, target.ContainerOps...)
 	r.host()
 	r.runtime("runc", "1.1.12")
 	r.runtime("crun", "1.14.4").Notes = []string{"needed --cgroup-manager=disabled here"}
@@ -138,7 +138,7 @@ func pair(lanes ...int) *run {
 		if n > 1 {
 			scale = 20
 		}
-		for i, op := range target.Ops {
+		for i, op := range target.ContainerOps {
 			base := int64(i+1) * 7000
 			if op != target.Create && op != target.Remove {
 				r.times("host", op, n, 420*scale, scale)
@@ -194,9 +194,9 @@ func guest() *run {
 
 // alone is one target.
 func alone() *run {
-	r := newRun([]int{1}, target.Ops...)
+	r := newRun([]int{1}, target.ContainerOps...)
 	r.runtime("runc", "1.1.12")
-	for i, op := range target.Ops {
+	for i, op := range target.ContainerOps {
 		r.times("runc", op, 1, int64(i+1)*7, 0)
 	}
 	return r

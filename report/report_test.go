@@ -49,7 +49,7 @@ func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 		{"guest.txt", guest, Text, Options{Width: 100}},
 		{"alone.txt", alone, Text, Options{Width: 80}},
 		{"hostile.txt", hostile, Text, Options{Width: 120}},
-		{"empty.txt", func() *run { return newRun([]int{1}, target.Ops...) }, Text, Options{Width: 80}},
+		{"empty.txt", func() *run { return newRun([]int{1}, target.ContainerOps...) }, Text, Options{Width: 80}},
 		{"pair.md", func() *run { return pair(1, 100) }, Markdown, Options{}},
 		{"guest.md", guest, Markdown, Options{}},
 		{"failing.md", failing, Markdown, Options{}},
@@ -297,7 +297,7 @@ var published = []struct {
 }
 
 func TestTheISuladFormGivesThePublishedTable(t *testing.T) {
-	r := newRun([]int{1, 100}, target.Ops...)
+	r := newRun([]int{1, 100}, target.ContainerOps...)
 	names := []string{"Docker", "Podman", "iSula"}
 	for _, name := range names {
 		r.runtime(name, "")

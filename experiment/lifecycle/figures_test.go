@@ -40,7 +40,7 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range target.Ops {
+	for _, op := range target.ContainerOps {
 		if v := cellOf(t, l, 1, op, "b").Versus; v == nil || v.Baseline != "a" || v.Delta != 1 || !v.Different {
 			t.Errorf("%s: twice as long is called %+v", op, v)
 		}
@@ -52,7 +52,7 @@ func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
 	stairs := func(_ target.Op, lane, _ int) (int64, *record.Failure) { return int64(float64(lane+1) * ms), nil }
 	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{lanes} }), &fake.Target{Name: "a", Script: stairs})
 	const sum = lanes * (lanes + 1) / 2 * ms
-	for _, op := range target.Ops {
+	for _, op := range target.ContainerOps {
 		c := cellOf(t, l, lanes, op, "a")
 		makespan := lanes*ms + 190
 		if c.Summary.Median != makespan {
@@ -129,7 +129,7 @@ func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
 	for seed := range uint64(runs) {
 		_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, 20 }),
 			pair(noisy(seeded(seed), 1, 0.02), noisy(seeded(seed+1000), 1.05, 0.02))...)
-		for _, op := range target.Ops {
+		for _, op := range target.ContainerOps {
 			if v := cellOf(t, l, 1, op, "b").Versus; v.Different && v.Delta > 0 && v.PairedLo > 0 {
 				foundIn[op]++
 			}
@@ -203,7 +203,7 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 					rec := inMemory(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, rounds }),
 						&fake.Target{Name: "a", Script: script, Clock: &clock}, &fake.Target{Name: "b", Script: script, Clock: &clock})
 					l, before := judged(t, rec), called
-					for _, op := range target.Ops {
+					for _, op := range target.ContainerOps {
 						compared++
 						if cellOf(t, l, 1, op, "b").Versus.Different {
 							called++

@@ -27,6 +27,9 @@ var truth = map[target.Op]float64{
 	target.Create: 100 * ms, target.Start: 40 * ms, target.Stop: 25 * ms, target.Remove: 60 * ms, target.Run: 150 * ms,
 }
 
+// podTruth is the same for pods.
+var podTruth = map[target.Op]float64{target.RunPod: 200 * ms, target.StopPod: 80 * ms, target.RemovePod: 30 * ms}
+
 // planned is the default plan with a seed, a budget that no test spends by
 // accident, and the changes of a test.
 func planned(change func(*plan.Lifecycle)) plan.Lifecycle {
@@ -42,7 +45,9 @@ func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x7461_7
 
 // constant takes exactly the truth, times a factor.
 func constant(factor float64) fake.Script {
-	return func(op target.Op, _, _ int) (int64, *record.Failure) { return int64(truth[op] * factor), nil }
+	return func(op target.Op, _, _ int) (int64, *record.Failure) {
+		return int64((truth[op] + podTruth[op]) * factor), nil
+	}
 }
 
 // noisy scatters around the truth, times a factor, by a lognormal whose median

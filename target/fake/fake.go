@@ -20,7 +20,10 @@ type Script func(op target.Op, lane, n int) (latency int64, failure *record.Fail
 type Target struct {
 	Name   string
 	Script Script
-	// Absent operations are those the target does not have.
+	// Pods says that containers live in pods. Without it the operations of
+	// pods are not among the target's.
+	Pods bool
+	// Absent operations are those the target says it does not have.
 	Absent []target.Op
 	// Log, when set, is told everything that happens, in order.
 	Log func(event string)
@@ -35,7 +38,7 @@ type Target struct {
 // Info implements target.Target.
 func (t *Target) Info() record.Target {
 	ops := map[string]record.Operation{}
-	for _, op := range target.Ops {
+	for _, op := range t.ops() {
 		done := record.StampReturned
 		if op == target.Stop {
 			done = record.StampExited
@@ -46,6 +49,13 @@ func (t *Target) Info() record.Target {
 		ops[string(op)] = record.Operation{Absent: "not in the script"}
 	}
 	return record.Target{Name: t.Name, Kind: "fake", Version: "1", Clock: "host", Operations: ops}
+}
+
+func (t *Target) ops() []target.Op {
+	if t.Pods {
+		return target.Ops
+	}
+	return target.ContainerOps
 }
 
 func (t *Target) log(format string, args ...any) {
@@ -64,13 +74,20 @@ func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error)
 		t.Clock = new(int64)
 		*t.Clock = 1
 	}
-	return &session{Target: t, count: map[target.Op]int{}, held: make([]bool, env.Lanes)}, nil
+	return &session{Target: t, count: map[target.Op]int{}, held: make([]life, env.Lanes)}, nil
 }
 
 type session struct {
 	*Target
 	count map[target.Op]int
-	held  []bool // lanes that have a container
+	held  []life // by lane
+}
+
+// life is what a lane holds.
+type life struct {
+	container bool
+	pod       bool // running
+	stopped   bool // the pod, which is still there
 }
 
 // Arm implements target.Session.
@@ -81,7 +98,7 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 // Discard implements target.Session.
 func (s *session) Discard(_ context.Context, lanes []int) error {
 	for _, n := range lanes {
-		s.held[n] = false
+		s.held[n] = life{}
 	}
 	return nil
 }
@@ -92,10 +109,34 @@ func (s *session) Close(context.Context) error {
 	return nil
 }
 
-// makes tells whether the operation wants a lane that holds nothing. Like the
-// host, a target without create begins with start.
-func (s *session) makes(op target.Op) bool {
-	return op == target.Create || op == target.Run || op == target.Start && slices.Contains(s.Absent, target.Create)
+// after is what a lane holds once the operation is done, ok false where the
+// operation cannot be done on what it holds. Like the host, a target without
+// create begins with start. A pod is stopped empty, and removed stopped.
+func (s *session) after(op target.Op, l life) (then life, ok bool) {
+	free := l == life{pod: s.Pods} // for a container
+	switch op {
+	case target.RunPod:
+		return life{pod: true}, s.Pods && l == life{}
+	case target.StopPod:
+		return life{stopped: true}, l == life{pod: true}
+	case target.RemovePod:
+		return life{}, l == life{stopped: true}
+	case target.Run:
+		return life{container: true, pod: s.Pods}, l == life{}
+	case target.Create:
+		l.container = true
+		return l, free
+	case target.Remove:
+		was := l.container
+		l.container = false
+		return l, was
+	case target.Start:
+		if slices.Contains(s.Absent, target.Create) {
+			l.container = true
+			return l, free
+		}
+	}
+	return l, l.container
 }
 
 type batch struct {
@@ -115,8 +156,9 @@ func (b *batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 	released, last := *s.Clock, *s.Clock
 	samples := make([]record.Sample, 0, len(b.lanes))
 	for i, n := range b.lanes {
-		if s.makes(b.op) == s.held[n] {
-			return 0, nil, fmt.Errorf("fake %s: %s on lane %d, held %v", s.Name, b.op, n, s.held[n])
+		then, ok := s.after(b.op, s.held[n])
+		if !ok {
+			return 0, nil, fmt.Errorf("fake %s: %s on lane %d, which holds %+v", s.Name, b.op, n, s.held[n])
 		}
 		latency, failure := s.Script(b.op, n, s.count[b.op])
 		s.count[b.op]++
@@ -131,7 +173,7 @@ func (b *batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 				sample.Exited = end
 			}
 			last = max(last, end)
-			s.held[n] = b.op != target.Remove
+			s.held[n] = then
 		}
 		samples = append(samples, sample)
 	}
