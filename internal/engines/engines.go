@@ -1,0 +1,411 @@
+// Package engines is for tests and for measurements of tare itself: it starts
+// real container engines, each under a root and a socket of its own, and
+// removes them with all they made.
+//
+//   - Docker: Debian's containerd with its shim and Debian's dockerd, which is
+//     told to use that containerd; runc, crun and runsc.
+//   - Podman: no daemon, but a program that runs podman where its storage is,
+//     and podman's API service; runc, crun and runsc.
+//   - Containerd: Debian's 1.6, or 2.4 built by scripts/install-engines, with
+//     the CRI plugin; runc and crun.
+//   - CRIO: CRI-O 1.34 built by scripts/install-engines; runc and crun.
+//
+// An engine is started once for a test binary, when the first test asks for it,
+// and ends with Main, or with Stop:
+//
+//	func TestMain(m *testing.M) { engines.Main(m) }
+//
+// It lives under a supervisor, which is this same binary once more, in mount and
+// network namespaces of its own: what the engine mounts, its bridges and its
+// addresses are not the machine's. Where the machine has cgroup v1 beside v2,
+// the supervisor sees v1 only, for crun refuses such a mixture. Process ids and
+// cgroups are the machine's own.
+//
+// The supervisor notices when the process that started it is gone, however it
+// went, and then stops the engine, kills the containers and removes the root,
+// the cgroups, and the folders that the engines have at fixed places. If it was
+// itself killed, the next set-up does that. No other engine is touched.
+package engines
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+)
+
+// TB is the part of testing.TB that is used here, so that a program which is no
+// test can start engines too.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+var _ TB = testing.TB(nil)
+
+// Option changes what an engine is started with.
+type Option func(*options)
+
+type options struct{ runtimes []ociRuntime }
+
+type ociRuntime struct {
+	name, path string
+	args       []string
+}
+
+// Runtime registers one more OCI runtime with an engine, beside its own.
+func Runtime(name, path string, args ...string) Option {
+	return func(o *options) { o.runtimes = append(o.runtimes, ociRuntime{name, path, args}) }
+}
+
+func collect(opts []Option) options {
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
+	return o
+}
+
+func (o options) key() string { return fmt.Sprint(o.runtimes) }
+
+// Main runs a package's tests, stops the engines that they started, and exits.
+func Main(m *testing.M) {
+	code := m.Run()
+	if err := Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "engines:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+var running = struct {
+	sync.Mutex
+	byKey map[string]any
+	all   []*instance
+}{byKey: map[string]any{}}
+
+// Stop ends every engine that this process started.
+func Stop() error {
+	running.Lock()
+	defer running.Unlock()
+	var errs []error
+	for _, in := range slices.Backward(running.all) {
+		errs = append(errs, in.stop())
+	}
+	running.all = nil
+	clear(running.byKey)
+	return errors.Join(errs...)
+}
+
+// once starts an engine, or returns the one that was started under this key.
+func once[T any](t TB, key string, start func() (T, error)) T {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skipf("engines need root")
+	}
+	running.Lock()
+	e, ok := running.byKey[key].(T)
+	var err error
+	if !ok {
+		if e, err = start(); err == nil {
+			running.byKey[key] = e
+		}
+	}
+	running.Unlock() // before Fatalf, which does not return
+	if err != nil {
+		t.Fatalf("start %s: %v", key, err)
+	}
+	return e
+}
+
+// program is the path of a program that an engine is made of.
+func program(name string, folders ...string) (string, error) {
+	for _, f := range folders {
+		if p := filepath.Join(f, name); unix.Access(p, unix.X_OK) == nil {
+			return p, nil
+		}
+	}
+	if len(folders) == 0 {
+		if p, err := exec.LookPath(name); err == nil {
+			return filepath.Abs(p)
+		}
+		// sbin is often left out of a path.
+		for _, f := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
+			if p := filepath.Join(f, name); unix.Access(p, unix.X_OK) == nil {
+				return p, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no %s here; run: make engines", name)
+}
+
+// built is a folder of programs that scripts/install-engines built.
+func built(name string) string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = "/root/.cache"
+	}
+	return filepath.Join(cache, "tare", name, "bin")
+}
+
+// debian are folders in which Debian's packages have their programs, so that a
+// newer one elsewhere in the path does not stand in for them.
+var debian = []string{"/usr/bin", "/usr/sbin", "/bin", "/sbin"}
+
+// Runsc is the path of gVisor's runtime, or "" if it is not here.
+func Runsc() string {
+	if p, err := program("runsc"); err == nil {
+		return p
+	}
+	p, _ := program("runsc", built(".."), filepath.Join(filepath.Dir(filepath.Dir(built("x"))), "bin"))
+	return p
+}
+
+// spec is what a supervisor is told.
+type spec struct {
+	ID      string
+	Dir     string
+	Parent  string // the cgroup that is this engine's
+	Daemons []daemon
+	// Folders at fixed places that the engine uses and that are this engine's
+	// alone, and the files that are put there.
+	Private []string
+	Files   map[string]string
+}
+
+type daemon struct {
+	Name   string
+	Argv   []string
+	Env    []string
+	Socket string // the daemon listens there when it is up
+}
+
+// news is a line that a supervisor writes: Pids when all is up, else Error.
+type news struct {
+	Pids  map[string]int
+	Error string
+}
+
+// instance is a running supervisor and what it looks after.
+type instance struct {
+	spec
+	cmd  *exec.Cmd
+	life io.Closer
+	pids map[string]int
+}
+
+// folder makes the private root of an engine. It is locked by the returned file
+// as long as somebody has that open.
+func folder() (dir, id string, lock *os.File, err error) {
+	base, err := baseDir()
+	if err != nil {
+		return "", "", nil, err
+	}
+	if err := sweep(base); err != nil {
+		return "", "", nil, err
+	}
+	id = newID()
+	fresh := filepath.Join(base, "."+id)
+	if err := os.Mkdir(fresh, 0o755); err != nil {
+		return "", "", nil, err
+	}
+	if lock, err = os.OpenFile(filepath.Join(fresh, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return "", "", nil, err
+	}
+	// Only then it gets the name by which others find it.
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", "", nil, err
+	}
+	dir = filepath.Join(base, id)
+	return dir, id, lock, os.Rename(fresh, dir)
+}
+
+// start makes a root, lets prepare fill it and say what to run, and runs that.
+func start(prepare func(s *spec) error) (*instance, error) {
+	dir, id, lock, err := folder()
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for an engine: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	in := &instance{spec: spec{ID: id, Dir: dir, Parent: "/" + cgroupPrefix + id, Files: map[string]string{}}}
+	if err := prepare(&in.spec); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	if err := in.supervise(lock); err != nil {
+		return nil, errors.Join(err, in.stop())
+	}
+	running.all = append(running.all, in)
+	return in, nil
+}
+
+func (in *instance) supervise(lock *os.File) error {
+	for _, d := range []string{"log", "home", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(in.Dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(in.spec)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(in.Dir, specName), b, 0o600); err != nil {
+		return err
+	}
+	lifeRead, lifeWrite, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lifeRead.Close() }()
+	newsRead, newsWrite, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, lifeWrite.Close())
+	}
+	defer func() { _ = newsRead.Close() }()
+	log, err := os.Create(filepath.Join(in.Dir, "log", "supervisor"))
+	if err != nil {
+		return errors.Join(err, lifeWrite.Close(), newsWrite.Close())
+	}
+	defer func() { _ = log.Close() }()
+
+	in.life = lifeWrite
+	// No stream of ours is handed on: go test waits for those to be closed.
+	in.cmd = &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"tare-engine-" + in.ID},
+		Env:    append(os.Environ(), superviseEnv+"="+in.Dir),
+		Dir:    "/",
+		Stdout: log, Stderr: log,
+		ExtraFiles: []*os.File{lifeRead, newsWrite, lock},
+		// A session of its own: what is typed at a terminal ends the tests,
+		// and thereby the engine, in that order.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET},
+	}
+	err = in.cmd.Start()
+	_ = newsWrite.Close()
+	if err != nil {
+		in.cmd = nil
+		return fmt.Errorf("start the supervisor: %w", err)
+	}
+	_ = newsRead.SetReadDeadline(time.Now().Add(patience + 10*time.Second))
+	var n news
+	if err := json.NewDecoder(newsRead).Decode(&n); err != nil {
+		return fmt.Errorf("the supervisor says nothing: %w%s", err, in.tails())
+	}
+	if n.Error != "" {
+		return fmt.Errorf("%s%s", n.Error, in.tails())
+	}
+	in.pids = n.Pids
+	return nil
+}
+
+// tails are the last lines of every log.
+func (in *instance) tails() string {
+	var b strings.Builder
+	logs, _ := filepath.Glob(filepath.Join(in.Dir, "log", "*"))
+	for _, f := range logs {
+		text, _ := os.ReadFile(f)
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		lines = lines[max(0, len(lines)-15):]
+		fmt.Fprintf(&b, "\n%s:\n  %s", filepath.Base(f), strings.Join(lines, "\n  "))
+	}
+	return b.String()
+}
+
+// stop ends the supervisor by closing the pipe that it listens to, and waits
+// until it has removed everything.
+func (in *instance) stop() error {
+	if in.life != nil {
+		_ = in.life.Close()
+	}
+	if in.cmd == nil {
+		return os.RemoveAll(in.Dir)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- in.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			err = fmt.Errorf("stop the engine of %s: %w%s", in.Dir, err, in.tails())
+		}
+		return err
+	case <-time.After(time.Minute):
+		_ = in.cmd.Process.Kill()
+		<-ended
+		return errors.Join(fmt.Errorf("the supervisor of %s did not end within a minute", in.Dir), sweep(filepath.Dir(in.Dir)))
+	}
+}
+
+// enter is the command line by which a program runs where the engine does.
+func (in *instance) enter(argv ...string) []string {
+	pid := in.cmd.Process.Pid
+	return append([]string{
+		"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", pid), fmt.Sprintf("--net=/proc/%d/ns/net", pid), "--",
+	}, argv...)
+}
+
+// lines runs a program and returns its output, line by line.
+func lines(env []string, argv ...string) ([]string, error) {
+	var stderr strings.Builder
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// list is lines for what a test must know.
+func list(t TB, env []string, argv ...string) []string {
+	t.Helper()
+	out, err := lines(env, argv...)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return out
+}
+
+// write puts files into a folder.
+func write(dir string, files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(files[name], "#!") {
+			mode = 0o755
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(files[name]), mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayLowerOOMScore says whether containers may be given a negative
+// oom_score_adj, as every CRI sandbox wants.
+func mayLowerOOMScore() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+// hybrid says whether the machine has cgroup v1 beside v2.
+func hybrid() (bool, error) {
+	hs, err := cgroup.Hierarchies()
+	return cgroup.ModeOf(hs) == cgroup.Hybrid, err
+}

@@ -1,0 +1,285 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/probe"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+const testImage = "localhost/tare-engines-test:1"
+
+func TestDockerRunsContainersWithEachRuntime(t *testing.T) {
+	d := Docker(t)
+	if d.Version == "" || !alive(d.Pid) || !alive(d.ContainerdPid) {
+		t.Fatalf("version %q, dockerd %d, containerd %d", d.Version, d.Pid, d.ContainerdPid)
+	}
+	t.Logf("dockerd %s", d.Version)
+	docker := func(args ...string) (string, error) {
+		return output(append([]string{d.Command, "-H", d.Host}, args...)...)
+	}
+	if out, err := docker("import", archive(t), testImage); err != nil {
+		t.Fatal(out, err)
+	}
+	for _, runtime := range d.Runtimes {
+		t.Run(runtime, func(t *testing.T) {
+			out, err := docker("run", "--rm", "--runtime="+runtime, "--network=none", testImage, probe.Name, "--exit", runtime)
+			if err != nil || !strings.HasPrefix(out, "tare-probe/1 "+runtime+" ") {
+				t.Fatalf("%v\n%s%s", err, out, d.in.tails())
+			}
+			id, err := docker("run", "-d", "--runtime="+runtime, testImage, probe.Name, "token")
+			if err != nil {
+				t.Fatalf("with the default network: %v\n%s%s", err, id, d.in.tails())
+			}
+			if got := d.Containers(t); !slices.Equal(got, []string{id}) {
+				t.Errorf("containers %q, want %q", got, id)
+			}
+			if out, err := docker("rm", "-f", id); err != nil {
+				t.Fatal(err, out)
+			}
+			if got := d.Containers(t); len(got) > 0 {
+				t.Errorf("containers %q, want none", got)
+			}
+		})
+	}
+}
+
+// archive makes a tar file of a root file system with the probe in it.
+func archive(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	root, file := filepath.Join(dir, "root"), filepath.Join(dir, "root.tar")
+	if err := probe.Rootfs(root); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := output("tar", "-C", root, "-cf", file, "."); err != nil {
+		t.Fatal(err, out)
+	}
+	return file
+}
+
+func output(argv ...string) (string, error) {
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// machine is what an engine could leave behind. What engines share is left out
+// while another package's tests have one.
+func machine(t *testing.T) (all []string, alone bool) {
+	t.Helper()
+	base, err := baseDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(filepath.Join(base, sharedName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil, false
+	}
+	points, err := mounts.Below("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range points {
+		all = append(all, "mount "+p)
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hs {
+		entries, _ := os.ReadDir(h.Mount)
+		for _, e := range entries {
+			// Runs of other packages' tests come and go at the same time.
+			if e.IsDir() && !strings.HasPrefix(e.Name(), cgroup.Prefix) {
+				all = append(all, "cgroup "+filepath.Join(h.Mount, e.Name()))
+			}
+		}
+	}
+	for _, f := range fixed {
+		if _, err := os.Lstat(f); err == nil {
+			all = append(all, "folder "+f)
+		}
+	}
+	out, err := output("ip", "-o", "link")
+	if err == nil {
+		for line := range strings.Lines(out) {
+			if f := strings.Fields(line); len(f) > 1 {
+				all = append(all, "link "+f[1])
+			}
+		}
+	}
+	return all, true
+}
+
+// TestNothingIsLeftOfAnEngine stops engines that have containers running.
+func TestNothingIsLeftOfAnEngine(t *testing.T) {
+	for _, e := range everyEngine {
+		t.Run(e.name, func(t *testing.T) {
+			// The engines that other tests share are in the way of the count.
+			if err := Stop(); err != nil {
+				t.Fatal(err)
+			}
+			before, quiet := machine(t)
+			dir := e.busy(t)
+			in := running.all[len(running.all)-1]
+			if in.Dir != dir {
+				t.Fatalf("%s is not the folder of the engine just started, %s", dir, in.Dir)
+			}
+			if got := in.processes(); len(got) < e.processes {
+				t.Errorf("processes %v, want %d or more", describe(got), e.processes)
+			}
+			if err := Stop(); err != nil {
+				t.Fatal(err)
+			}
+			checkGone(t, &in.spec, before, quiet)
+		})
+	}
+}
+
+// TestNothingIsLeftOfAKilledTest kills a process that has started an engine.
+// Its supervisor cleans up; killed as well, the next set-up does.
+func TestNothingIsLeftOfAKilledTest(t *testing.T) {
+	if os.Getenv("TARE_ENGINES_TEST_VICTIM") != "" {
+		dir := everyEngine[0].busy(t)
+		fmt.Printf("\nvictim %s %d\n", dir, running.all[0].cmd.Process.Pid)
+		select {}
+	}
+	for _, test := range []struct {
+		name       string
+		supervisor bool
+	}{{"its supervisor sees that", false}, {"and its supervisor is killed too", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("engines need root")
+			}
+			if err := Stop(); err != nil {
+				t.Fatal(err)
+			}
+			before, quiet := machine(t)
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")
+			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var s spec
+			var supervisor int
+			var text []byte
+			for supervisor == 0 {
+				b := make([]byte, 4096)
+				n, err := out.Read(b)
+				if err != nil {
+					t.Fatalf("the other process gave up: %v\n%s", err, text)
+				}
+				text = append(text, b[:n]...)
+				if _, after, found := strings.Cut(string(text), "\nvictim "); found && strings.Contains(after, "\n") {
+					fields := strings.Fields(after)
+					s = spec{ID: filepath.Base(fields[0]), Dir: fields[0], Parent: "/" + cgroupPrefix + filepath.Base(fields[0])}
+					if supervisor, err = strconv.Atoi(fields[1]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if test.supervisor {
+				_ = unix.Kill(supervisor, unix.SIGKILL)
+			}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if test.supervisor {
+				if _, err := os.Stat(s.Dir); err != nil {
+					t.Fatalf("nothing to clean up: %v", err)
+				}
+				// Any later set-up begins by sweeping, and tidies when it ends.
+				// A killed process with many threads takes a moment to let go
+				// of its lock.
+				for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+					if err := sweep(filepath.Dir(s.Dir)); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := os.Stat(s.Dir); err != nil {
+						break
+					}
+				}
+				share, err := first(filepath.Dir(s.Dir))
+				if err := errors.Join(err, share.leave()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			checkGone(t, &s, before, quiet)
+		})
+	}
+}
+
+// checkGone waits, for what a supervisor does by itself takes a moment.
+func checkGone(t *testing.T, s *spec, before []string, quiet bool) {
+	t.Helper()
+	var left []string
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		left = describe(s.processes())
+		if _, err := os.Lstat(s.Dir); err == nil {
+			left = append(left, "folder "+s.Dir)
+		}
+		now, alone := machine(t)
+		for _, m := range now {
+			if quiet && alone && !slices.Contains(before, m) {
+				left = append(left, m)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left behind:\n  %s", strings.Join(left, "\n  "))
+		}
+	}
+}
+
+func describe(pids []int) []string {
+	var out []string
+	for _, pid := range pids {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		out = append(out, fmt.Sprintf("process %d: %s", pid, strings.ReplaceAll(string(b), "\x00", " ")))
+	}
+	return out
+}
+
+// everyEngine starts one and leaves a container running in it.
+var everyEngine = []struct {
+	name      string
+	processes int // at least, without the supervisor
+	busy      func(t *testing.T) (dir string)
+}{
+	{"docker", 4, func(t *testing.T) string {
+		d := Docker(t)
+		for _, args := range [][]string{{"import", archive(t), testImage}, {"run", "-d", testImage, probe.Name, "x"}} {
+			if out, err := output(append([]string{d.Command, "-H", d.Host}, args...)...); err != nil {
+				t.Fatal(err, out)
+			}
+		}
+		return d.Root
+	}},
+}

@@ -1,0 +1,342 @@
+package engines
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+)
+
+const (
+	// superviseEnv makes this binary a supervisor: it names the folder.
+	superviseEnv = "TARE_ENGINE_SUPERVISE"
+	// markEnv is in the environment of what a supervisor starts.
+	markEnv  = "TARE_ENGINE"
+	specName = "spec.json"
+	lockName = "lock"
+
+	patience = 60 * time.Second // until a daemon listens
+	grace    = 5 * time.Second  // from SIGTERM to SIGKILL
+)
+
+// The descriptors that a supervisor is started with.
+const (
+	lifeFD = 3 + iota // read to its end: whoever started us is gone
+	newsFD
+	lockFD
+)
+
+// Any binary that has this package in it can be a supervisor.
+func init() {
+	dir := os.Getenv(superviseEnv)
+	if dir == "" {
+		return
+	}
+	// Daemons get a signal when the thread that started them ends: this one
+	// must not.
+	runtime.LockOSThread()
+	if err := supervise(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+type supervisor struct {
+	spec
+	last    lastOne
+	mu      sync.Mutex // of daemons
+	daemons []*child
+}
+
+type child struct {
+	*exec.Cmd
+	name  string
+	ended chan struct{}
+}
+
+func supervise(dir string) error {
+	_ = os.Unsetenv(superviseEnv)
+	for fd := lifeFD; fd <= lockFD; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	life, told := os.NewFile(lifeFD, "life"), os.NewFile(newsFD, "news")
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, unix.SIGTERM)
+	signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE)
+	gone := make(chan struct{})
+	go func() {
+		_, _ = life.Read(make([]byte, 1))
+		close(gone)
+	}()
+
+	var s supervisor
+	b, err := os.ReadFile(filepath.Join(dir, specName))
+	if err == nil {
+		err = json.Unmarshal(b, &s.spec)
+	}
+	if err != nil {
+		return err
+	}
+	n := news{}
+	if err := s.up(gone); err != nil {
+		n.Error = err.Error()
+	} else {
+		n.Pids = map[string]int{}
+		for _, d := range s.daemons {
+			n.Pids[d.name] = d.Process.Pid
+		}
+	}
+	_ = json.NewEncoder(told).Encode(n)
+	_ = told.Close()
+	select {
+	case <-gone:
+	case <-terminated:
+	}
+	return s.down()
+}
+
+// up makes the surroundings and starts the daemons.
+func (s *supervisor) up(gone <-chan struct{}) error {
+	// What loses its parent becomes ours, so that its end can be waited for.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the subreaper: %w", err)
+	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	go s.reap(ended)
+	if err := s.namespaces(); err != nil {
+		return err
+	}
+	var err error
+	if s.last, err = first(filepath.Dir(s.Dir)); err != nil {
+		return err
+	}
+	for _, dir := range s.Private {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount("tare-engine", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+			return fmt.Errorf("mount a private %s: %w", dir, err)
+		}
+	}
+	if err := write("/", s.Files); err != nil {
+		return err
+	}
+	for _, d := range s.spec.Daemons {
+		if err := s.start(d, gone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namespaces makes what was cloned with this process its own.
+func (s *supervisor) namespaces() error {
+	// What is mounted outside, by a test for instance, is still seen here.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return err
+	}
+	if cgroup.ModeOf(hs) == cgroup.Hybrid {
+		for _, h := range hs {
+			if h.Version == 2 {
+				if err := unix.Unmount(h.Mount, unix.MNT_DETACH); err != nil {
+					return fmt.Errorf("unmount %s in the private mount namespace: %w", h.Mount, err)
+				}
+			}
+		}
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo); err != nil {
+		return fmt.Errorf("bring lo up: %w", err)
+	}
+	return nil
+}
+
+// start runs a daemon and waits until it listens.
+func (s *supervisor) start(d daemon, gone <-chan struct{}) error {
+	log, err := os.Create(filepath.Join(s.Dir, "log", d.Name))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(d.Argv[0], d.Argv[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = append(environment(s.Dir), append(d.Env, markEnv+"="+s.ID)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+	s.mu.Lock()
+	if err := cmd.Start(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	c := &child{Cmd: cmd, name: d.Name, ended: make(chan struct{})}
+	s.daemons = append(s.daemons, c)
+	s.mu.Unlock()
+	go func() {
+		_ = cmd.Wait()
+		close(c.ended)
+	}()
+	for deadline := time.Now().Add(patience); ; {
+		if conn, err := net.Dial("unix", d.Socket); err == nil {
+			return conn.Close()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not listen at %s after %v", d.Name, d.Socket, patience)
+		}
+		select {
+		case <-c.ended:
+			return fmt.Errorf("%s ended: %v", d.Name, cmd.ProcessState)
+		case <-gone:
+			return errors.New("nobody is waiting any more")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// environment is the same for every engine, and says nothing of whoever runs
+// the tests.
+func environment(dir string) []string {
+	return []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME=" + filepath.Join(dir, "home"),
+		"TMPDIR=" + filepath.Join(dir, "tmp"),
+		"LANG=C.UTF-8",
+	}
+}
+
+// down stops the daemons, the last one first, kills what is left, and removes
+// what was made.
+func (s *supervisor) down() error {
+	for _, d := range slices.Backward(s.daemons) {
+		_ = d.Process.Signal(unix.SIGTERM)
+		select {
+		case <-d.ended:
+		case <-time.After(grace):
+			_ = d.Process.Kill()
+			<-d.ended
+		}
+	}
+	err := s.erase()
+	for _, dir := range slices.Backward(s.Private) {
+		// The folder below it is removed by the last one, if it was not there.
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
+	}
+	return errors.Join(err, s.last.leave())
+}
+
+// erase kills what an engine left running and removes its cgroup and its root.
+func (s *spec) erase() error {
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		left := s.processes()
+		for _, pid := range left {
+			_ = cgroup.KillIf(pid, func() bool { return s.owns(pid) }) // gone, or met again in the next turn
+		}
+		err := removeGroups(s.Parent)
+		if len(left) == 0 && err == nil {
+			err = mounts.RemoveTree(s.Dir)
+		}
+		if len(left) == 0 && err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("remove %s: processes %v are left: %w", s.Dir, left, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// reap waits for the ended children that others left to this process.
+func (s *supervisor) reap(ended <-chan os.Signal) {
+	for range ended {
+		for _, pid := range allProcesses() {
+			if state, parent := status(pid); state != 'Z' || parent != os.Getpid() {
+				continue
+			}
+			s.mu.Lock() // a daemon that ended is waited for by whom it is looked after
+			ours := slices.ContainsFunc(s.daemons, func(d *child) bool { return d.Process.Pid == pid })
+			if !ours {
+				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// processes lists those that are an engine's.
+func (s *spec) processes() []int {
+	var out []int
+	for _, pid := range allProcesses() {
+		if s.owns(pid) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// owns says whether a process is an engine's: its environment or its cgroup says
+// so, or, in another mount namespace than the machine's, its command line; or it
+// sees a mount that lies in the engine's folder, a container's root for
+// instance.
+func (s *spec) owns(pid int) bool {
+	if pid == os.Getpid() || !alive(pid) {
+		return false
+	}
+	if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && hasVariable(env, markEnv+"="+s.ID) {
+		return true
+	}
+	if groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil && containsPath(string(groups), s.Parent) {
+		return true
+	}
+	// Somebody who reads a log names the folder too, but where all others are.
+	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	common, errCommon := os.Readlink("/proc/1/ns/mnt")
+	if err != nil || errCommon != nil || theirs == common {
+		return false
+	}
+	if cmd, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && containsPath(string(cmd), s.Dir) {
+		return true
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if containsPath(lines.Text(), s.Dir) {
+			return true
+		}
+	}
+	return false
+}
