@@ -210,11 +210,11 @@ func Now() int64 {
 
 var errTooLong = errors.New("command line too long for a lane (256 arguments, 16 KiB)")
 
-// environment is what commands are given: what they need to find programs and
+// Environment is what commands are given beside more ("NAME=value"): what they need to find programs and
 // folders. The rest of tare's own stays out, since some of it changes what is
 // measured: GOMAXPROCS and GOGC a runtime written in Go, NOTIFY_SOCKET and
 // LISTEN_FDS one that takes part in systemd's protocols.
-func environment(more []string) []string {
+func Environment(more []string) []string {
 	env := slices.Clone(more)
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")

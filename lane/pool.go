@@ -59,7 +59,7 @@ type Pool struct {
 // NewPool starts the lanes. They end with Close, and with tare's own process
 // however that ends.
 func NewPool(o Options) (*Pool, error) {
-	mem, err := newShared(o.Lanes, environment(o.Env))
+	mem, err := newShared(o.Lanes, Environment(o.Env))
 	if err != nil {
 		return nil, err
 	}
