@@ -28,6 +28,10 @@ func fullRecord() *Record {
 				Samples: []Sample{
 					{Lane: 0, Start: 3100, Returned: 4000},
 					{Lane: 2, Start: 3200, Failure: &Failure{Kind: FailExit, Detail: "exit status 1", Exit: 1}},
+				},
+				Roles: []Usage{
+					{Role: RoleDaemon, Before: 2, After: 2, CPU: 500, PSSBefore: 4096, PSSPeak: 8192, PSSAfter: 4096},
+					{Role: RoleShim, After: 2, CPU: 900, PSSPeak: 12288, PSSAfter: 12288, Unread: 1},
 				}},
 		},
 		Nodes:    []Node{{Type: TypeNode, Time: 5000, Phase: PhaseMeasure, Load1: 0.5, Known: true, Busy: 0.25}},

@@ -54,6 +54,9 @@ func (b *Batch) Validate() error {
 		amount{"released", b.Released}, amount{"lost", int64(b.Lost)}, amount{"own_cpu", b.OwnCPU}); err != nil {
 		return err
 	}
+	if err := validateRoles(b.Roles); err != nil {
+		return err
+	}
 	seen := make(map[int]bool, len(b.Samples))
 	for i := range b.Samples {
 		s := &b.Samples[i]
