@@ -181,11 +181,19 @@ type spec struct {
 	ID      string
 	Dir     string
 	Parent  string // the cgroup that is this engine's
+	Machine string // the mount namespace outside
 	Daemons []daemon
 	// Folders at fixed places that the engine uses and that are this engine's
 	// alone, and the files that are put there.
 	Private []string
 	Files   map[string]string
+}
+
+// about is what is known of an engine by its folder alone.
+func about(dir string) spec {
+	id := filepath.Base(dir)
+	machine, _ := os.Readlink("/proc/self/ns/mnt")
+	return spec{ID: id, Dir: dir, Parent: "/" + cgroupPrefix + id, Machine: machine}
 }
 
 type daemon struct {
@@ -211,38 +219,38 @@ type instance struct {
 
 // folder makes the private root of an engine. It is locked by the returned file
 // as long as somebody has that open.
-func folder() (dir, id string, lock *os.File, err error) {
+func folder() (dir string, lock *os.File, err error) {
 	base, err := baseDir()
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	if err := sweep(base); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
-	id = newID()
+	id := newID()
 	fresh := filepath.Join(base, "."+id)
 	if err := os.Mkdir(fresh, 0o755); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	if lock, err = os.OpenFile(filepath.Join(fresh, lockName), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	// Only then it gets the name by which others find it.
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	dir = filepath.Join(base, id)
-	return dir, id, lock, os.Rename(fresh, dir)
+	return dir, lock, os.Rename(fresh, dir)
 }
 
 // start makes a root, lets prepare fill it and say what to run, and runs that.
 func start(prepare func(s *spec) error) (*instance, error) {
-	dir, id, lock, err := folder()
+	dir, lock, err := folder()
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for an engine: %w", err)
 	}
 	defer func() { _ = lock.Close() }()
-	in := &instance{spec: spec{ID: id, Dir: dir, Parent: "/" + cgroupPrefix + id, Files: map[string]string{}}}
+	in := &instance{spec: about(dir)}
 	if err := prepare(&in.spec); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -408,4 +416,31 @@ func mayLowerOOMScore() bool {
 func hybrid() (bool, error) {
 	hs, err := cgroup.Hierarchies()
 	return cgroup.ModeOf(hs) == cgroup.Hybrid, err
+}
+
+// ulimits are the limits that podman gives its containers, none of them above
+// this process's own, for to raise one takes CAP_SYS_RESOURCE.
+func ulimits() (string, error) {
+	var out []string
+	for _, l := range []struct {
+		name     string
+		resource int
+	}{{"nofile", unix.RLIMIT_NOFILE}, {"nproc", unix.RLIMIT_NPROC}} {
+		var r unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &r); err != nil {
+			return "", err
+		}
+		hard := min(r.Max, 16384)
+		out = append(out, fmt.Sprintf("%q", fmt.Sprintf("%s=%d:%d", l.name, min(hard, 8192), hard)))
+	}
+	return strings.Join(out, ", "), nil
+}
+
+// quote makes words of a shell command.
+func quote(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return strings.Join(out, " ")
 }

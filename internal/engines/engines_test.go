@@ -1,8 +1,11 @@
 package engines
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +58,51 @@ func TestDockerRunsContainersWithEachRuntime(t *testing.T) {
 				t.Errorf("containers %q, want none", got)
 			}
 		})
+	}
+}
+
+func TestPodmanRunsContainersWithEachRuntime(t *testing.T) {
+	p := Podman(t)
+	if p.Version == "" || !alive(p.Pid) || !alive(p.Holder) {
+		t.Fatalf("version %q, service %d, holder %d", p.Version, p.Pid, p.Holder)
+	}
+	t.Logf("podman %s", p.Version)
+	podman := func(args ...string) (string, error) {
+		return output(append([]string{p.Command}, args...)...)
+	}
+	if out, err := podman("import", archive(t), testImage); err != nil {
+		t.Fatal(out, err)
+	}
+	for _, runtime := range p.Runtimes {
+		t.Run(runtime, func(t *testing.T) {
+			out, err := podman("--runtime="+runtime, "run", "--rm", "--network=none", testImage, probe.Name, "--exit", runtime)
+			if err != nil || !strings.HasPrefix(out, "tare-probe/1 "+runtime+" ") {
+				t.Fatalf("%v\n%s%s", err, out, p.in.tails())
+			}
+			id, err := podman("--runtime="+runtime, "run", "-d", testImage, probe.Name, "token")
+			if err != nil {
+				t.Fatalf("with the default network: %v\n%s%s", err, id, p.in.tails())
+			}
+			if got := p.Containers(t); !slices.Equal(got, []string{id}) {
+				t.Errorf("containers %q, want %q", got, id)
+			}
+			if out, err := podman("rm", "-f", id); err != nil {
+				t.Fatal(err, out)
+			}
+			if got := p.Containers(t); len(got) > 0 {
+				t.Errorf("containers %q, want none", got)
+			}
+		})
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", strings.TrimPrefix(p.Host, "unix://"))
+	}}}
+	answer, err := client.Get("http://podman/_ping")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+		t.Errorf("the API answers %s", answer.Status)
 	}
 }
 
@@ -198,7 +246,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 				text = append(text, b[:n]...)
 				if _, after, found := strings.Cut(string(text), "\nvictim "); found && strings.Contains(after, "\n") {
 					fields := strings.Fields(after)
-					s = spec{ID: filepath.Base(fields[0]), Dir: fields[0], Parent: "/" + cgroupPrefix + filepath.Base(fields[0])}
+					s = about(fields[0])
 					if supervisor, err = strconv.Atoi(fields[1]); err != nil {
 						t.Fatal(err)
 					}
@@ -281,5 +329,14 @@ var everyEngine = []struct {
 			}
 		}
 		return d.Root
+	}},
+	{"podman", 3, func(t *testing.T) string {
+		p := Podman(t)
+		for _, args := range [][]string{{"import", archive(t), testImage}, {"run", "-d", testImage, probe.Name, "x"}} {
+			if out, err := output(append([]string{p.Command}, args...)...); err != nil {
+				t.Fatal(err, out)
+			}
+		}
+		return p.Root
 	}},
 }

@@ -82,7 +82,7 @@ func sweep(base string) error {
 				_ = lock.Close()
 				continue // alive
 			}
-			dead := spec{ID: e.Name(), Dir: dir, Parent: "/" + cgroupPrefix + e.Name()}
+			dead := about(dir)
 			err = errors.Join(err, dead.erase(), lock.Close())
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = nil // removed in this moment

@@ -319,8 +319,7 @@ func (s *spec) owns(pid int) bool {
 	}
 	// Somebody who reads a log names the folder too, but where all others are.
 	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	common, errCommon := os.Readlink("/proc/1/ns/mnt")
-	if err != nil || errCommon != nil || theirs == common {
+	if err != nil || theirs == s.Machine {
 		return false
 	}
 	if cmd, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && containsPath(string(cmd), s.Dir) {

@@ -1,0 +1,166 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// PodmanEngine is podman with storage of its own. There is no daemon: each
+// command finds what earlier ones made by entering the namespaces in which the
+// storage is mounted, which Command does.
+type PodmanEngine struct {
+	Command string   // a program that is podman; it needs neither Args nor Env, and takes both
+	Args    []string // what selects the storage: --root, --runroot and so on
+	Env     []string // what selects the configuration: CONTAINERS_CONF and so on
+	Program string   // the real podman, for whoever enters the namespaces of Holder by himself
+
+	Host     string // unix://…, podman's API
+	Pid      int    // of the API service
+	Holder   int    // a process in the mount and network namespaces that podman needs
+	Root     string // all of its files are below
+	Runtimes []string
+	Version  string
+	in       *instance
+}
+
+// Podman prepares a podman and starts its API service, with the runtimes runc,
+// crun (the default) and, where it is, runsc.
+func Podman(t TB, opts ...Option) *PodmanEngine {
+	t.Helper()
+	o := collect(opts)
+	return once(t, "podman "+o.key(), func() (*PodmanEngine, error) { return startPodman(o) })
+}
+
+// containersFiles are what every tool of the containers project wants to read.
+func containersFiles() map[string]string {
+	return map[string]string{
+		"etc/containers/policy.json":     `{"default":[{"type":"insecureAcceptAnything"}]}` + "\n",
+		"etc/containers/registries.conf": "unqualified-search-registries = []\nshort-name-mode = \"disabled\"\n",
+	}
+}
+
+func startPodman(o options) (*PodmanEngine, error) {
+	podman, err1 := program("podman", debian...)
+	conmon, err2 := program("conmon", debian...)
+	runc, err3 := program("runc")
+	crun, err4 := program("crun")
+	_, err5 := program("nsenter", debian...)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return nil, err
+	}
+	p := &PodmanEngine{Program: podman, Runtimes: []string{"runc", "crun"}}
+	var more strings.Builder
+	in, err := start(func(s *spec) error {
+		at := func(name string) string { return filepath.Join(s.Dir, name) }
+		files := map[string]string{}
+		if path := Runsc(); path != "" {
+			o.runtimes = append(o.runtimes, ociRuntime{"runsc", path, runscArgs})
+		}
+		for _, r := range o.runtimes {
+			if len(r.args) > 0 { // podman gives a runtime none of its own
+				files["runtimes/"+r.name] = fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quote(append([]string{r.path}, r.args...)))
+				r.path = at("runtimes/" + r.name)
+			}
+			fmt.Fprintf(&more, "%s = [%q]\n", r.name, r.path)
+			p.Runtimes = append(p.Runtimes, r.name)
+		}
+		ulimits, err := ulimits()
+		if err != nil {
+			return err
+		}
+		p.Root, p.Host = s.Dir, "unix://"+at("podman.sock")
+		p.Args = []string{
+			"--root", at("root"), "--runroot", at("run"), "--tmpdir", at("libpod"), "--storage-driver", "overlay",
+		}
+		p.Env = []string{
+			"CONTAINERS_CONF=" + at("containers.conf"),
+			"CONTAINERS_STORAGE_CONF=" + at("storage.conf"),
+			"CONTAINERS_REGISTRIES_CONF=/etc/containers/registries.conf",
+			"TMPDIR=" + at("tmp"),
+			markEnv + "=" + s.ID,
+		}
+		files["storage.conf"] = fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = %q\n", at("root"), at("run"))
+		files["containers.conf"] = fmt.Sprintf(`[containers]
+default_ulimits = [%s]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+conmon_path = [%q]
+runtime = "crun"
+lock_type = "file"
+tmp_dir = %q
+image_copy_tmp_dir = %q
+volume_path = %q
+[engine.runtimes]
+runc = [%q]
+crun = [%q]
+%s[network]
+network_backend = "cni"
+cni_plugin_dirs = [%q]
+network_config_dir = %q
+`, ulimits, conmon, at("libpod"), at("tmp"), at("volumes"), runc, crun, more.String(), cniPlugins, at("cni"))
+		s.Files = containersFiles()
+		s.Private = []string{
+			"/etc/containers", "/etc/cni/net.d", "/run/netns", "/run/runc", "/run/crun", "/run/runsc", "/run/libpod",
+			"/run/containers", "/var/lib/cni", "/var/lib/containers", "/var/cache/cni",
+		}
+		s.Daemons = []daemon{{
+			Name: "podman", Argv: append(append([]string{podman}, p.Args...), "system", "service", "-t", "0", p.Host),
+			Env: p.Env, Socket: at("podman.sock"),
+		}}
+		return write(s.Dir, files)
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.Pid, p.Holder = in, in.pids["podman"], in.cmd.Process.Pid
+	p.Command = filepath.Join(in.Dir, "podman")
+	// nsenter leaves the working directory, so it is entered again.
+	script := fmt.Sprintf("#!/bin/sh\nexport %s\nexec %s sh -c 'cd \"$0\" && exec \"$@\"' \"$PWD\" %s \"$@\"\n",
+		quote(p.Env), quote(in.enter()), quote(append([]string{podman}, p.Args...)))
+	if err := os.WriteFile(p.Command, []byte(script), 0o755); err != nil {
+		return nil, err
+	}
+	version, err := lines(p.Env, p.Command, "version", "--format", "{{.Client.Version}}")
+	if err != nil {
+		return nil, err
+	}
+	p.Version = strings.Join(version, " ")
+	return p, nil
+}
+
+const cniPlugins = "/usr/lib/cni"
+
+// Containers lists the ids of all containers, running or not, those of pods
+// included.
+func (p *PodmanEngine) Containers(t TB) []string {
+	t.Helper()
+	return list(t, nil, p.Command, "ps", "-aq", "--no-trunc", "--external")
+}
+
+// Pods lists the ids of all pods.
+func (p *PodmanEngine) Pods(t TB) []string {
+	t.Helper()
+	return list(t, nil, p.Command, "pod", "ps", "-q", "--no-trunc")
+}
+
+// Images lists all images, as NAME:TAG or <none>:<none>.
+func (p *PodmanEngine) Images(t TB) []string {
+	t.Helper()
+	return list(t, nil, p.Command, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
+}
+
+// Networks lists the names of all networks.
+func (p *PodmanEngine) Networks(t TB) []string {
+	t.Helper()
+	return list(t, nil, p.Command, "network", "ls", "-q")
+}
+
+// Volumes lists the names of all volumes.
+func (p *PodmanEngine) Volumes(t TB) []string {
+	t.Helper()
+	return list(t, nil, p.Command, "volume", "ls", "-q")
+}
