@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tare-bench/tare/target"
 )
@@ -18,6 +19,13 @@ const RunLabel = "dev.tare.run"
 // Name is that of the n-th thing that a run made on a lane. It is short, has
 // only small letters, digits and dashes, and no two are the same.
 func Name(runID string, lane, n int) string { return fmt.Sprintf("tare-%s-%d-%d", runID, lane, n) }
+
+// serial makes names differ among all sessions of this process: two targets on
+// one engine share its names.
+var serial atomic.Int64
+
+// NewName is a [Name] that no other session of this process was given.
+func NewName(runID string, lane int) string { return Name(runID, lane, int(serial.Add(1))) }
 
 // OfRun tells whether a name is one that [Name] gives to things of that run.
 func OfRun(name, runID string) bool {

@@ -72,7 +72,7 @@ func (s *session) open() error {
 	}
 	if s.private {
 		var err error
-		if s.mounts, err = withoutCgroup2(s.hs); err != nil {
+		if s.mounts, err = cgroup.Without2(s.hs); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package oci
+package cgroup
 
 import (
 	"fmt"
@@ -6,15 +6,13 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/cgroup"
 )
 
-// withoutCgroup2 makes a mount namespace in which the cgroup2 hierarchies are
-// not mounted, so that a runtime which refuses a hybrid layout sees plain v1.
+// Without2 makes a mount namespace in which the cgroup2 hierarchies are not
+// mounted, so that a runtime which refuses a hybrid layout sees plain v1.
 // Nothing changes outside: the namespace lives as long as the file, or a
 // process in it.
-func withoutCgroup2(hs []cgroup.Hierarchy) (*os.File, error) {
+func Without2(hs []Hierarchy) (*os.File, error) {
 	type result struct {
 		ns  *os.File
 		err error
@@ -31,7 +29,7 @@ func withoutCgroup2(hs []cgroup.Hierarchy) (*os.File, error) {
 	return r.ns, r.err
 }
 
-func unmounted(hs []cgroup.Hierarchy) (*os.File, error) {
+func unmounted(hs []Hierarchy) (*os.File, error) {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return nil, fmt.Errorf("make a private mount namespace: unshare: %w", err)
 	}

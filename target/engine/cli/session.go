@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
+)
+
+// Engine is how one engine is spoken to on its command line, for one session.
+// Its methods are called by one goroutine at a time; none of them is timed.
+type Engine interface {
+	// Line is the command line of an operation, for the container of a name.
+	Line(op target.Op, name string) []string
+	// Look asks for containers. Those that the engine does not know are not
+	// in the answer, and are no error.
+	Look(ctx context.Context, names []string) (map[string]State, error)
+	// Output is what containers have said so far. Of each, the name is a
+	// word of its own output, so that one text will do for all.
+	Output(ctx context.Context, containers []State) (string, error)
+	// List names the containers of the run, whatever their state.
+	List(ctx context.Context) ([]string, error)
+	// Remove removes containers by force. One that is not there is no error.
+	Remove(ctx context.Context, names []string) error
+	// Import makes the image available, and tells whether it was not there.
+	Import(ctx context.Context) (made bool, err error)
+	// Drop removes the image.
+	Drop(ctx context.Context) error
+}
+
+// Options of a session.
+type Options struct {
+	Target  string // the target's name, for errors
+	Called  string // the engine's, for errors: "podman"
+	Program Program
+	Engine  Engine
+	Env     target.Env
+	Image   string // names image and engine among all that tare's sessions use
+	// Settled is called when an operation was confirmed, with what the engine
+	// knows of its containers now; a failure is added to the sample. May be
+	// nil.
+	Settled func(op target.Op, s State) *record.Failure
+	// Quiet waits, after a stop, for what the engine still does about it. It
+	// is given what was known of the containers while they ran. May be nil.
+	Quiet func(containers []State)
+	// Closed is called at the end. May be nil.
+	Closed func()
+}
+
+// Session is an engine that is open for a run.
+type Session struct {
+	o     Options
+	pool  *lane.Pool
+	letGo func(func() error) error
+	lanes []container
+}
+
+// container is what a lane holds.
+type container struct {
+	name  string // "" where there is none
+	known State  // when it was last asked for
+}
+
+// Open imports the image and starts the lanes.
+func Open(ctx context.Context, o Options) (*Session, error) {
+	s := &Session{o: o, lanes: make([]container, o.Env.Lanes)}
+	var err error
+	s.letGo, err = engine.Hold(o.Image, func() (bool, error) { return o.Engine.Import(ctx) })
+	if err == nil {
+		s.pool, err = lane.NewPool(lane.Options{Lanes: o.Env.Lanes, Mounts: o.Program.Mounts, Env: o.Program.Env})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", o.Target, errors.Join(err, s.Close(context.WithoutCancel(ctx))))
+	}
+	return s, nil
+}
+
+// Arm implements target.Session.
+func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	tasks := make([]drive.Task, len(lanes))
+	for i, n := range lanes {
+		c := &s.lanes[n]
+		if op == target.Create || op == target.Run {
+			*c = container{name: engine.NewName(s.o.Env.RunID, n)}
+		}
+		line := s.o.Engine.Line(op, c.name)
+		if line == nil || c.name == "" {
+			return nil, fmt.Errorf("target %s: %s on lane %d: %w", s.o.Target, op, n, target.ErrUnsupported)
+		}
+		tasks[i] = drive.Task{Lane: n, Order: lane.Order{Kind: lane.Exec, Args: line, Timeout: s.o.Env.Timeout}}
+	}
+	b, err := drive.Arm(s.pool, tasks)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
+	}
+	b.Settle = func(ctx context.Context, samples []record.Sample) {
+		s.settle(ctx, op, samples)
+		for i := range samples {
+			if f := samples[i].Failure; f != nil && f.Command == "" {
+				f.Command = tasks[i].Order.String()
+			}
+		}
+	}
+	return b, nil
+}
+
+// asking bounds every question that is asked after a batch.
+const asking = 30 * time.Second
+
+// settle looks whether what the commands reported is so, of all lanes at once.
+func (s *Session) settle(ctx context.Context, op target.Op, samples []record.Sample) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	var done []*record.Sample
+	var names []string
+	var before []State
+	for i := range samples {
+		if samples[i].Failure == nil {
+			c := &s.lanes[samples[i].Lane]
+			done, names, before = append(done, &samples[i]), append(names, c.name), append(before, c.known)
+		}
+	}
+	switch {
+	case len(done) == 0:
+		return
+	case op == target.Remove:
+		s.settleRemoved(ctx, done)
+		return
+	case op == target.Stop && s.o.Quiet != nil:
+		s.o.Quiet(before)
+	}
+	known, err := s.o.Engine.Look(ctx, names)
+	for _, sample := range done {
+		sample.Failure = s.verify(ctx, op, sample, known, err)
+	}
+	if after[op] == Running {
+		s.settleOutput(ctx, done)
+	}
+}
+
+func (s *Session) verify(ctx context.Context, op target.Op, sample *record.Sample, known map[string]State, err error) *record.Failure {
+	c := &s.lanes[sample.Lane]
+	state, ok := known[c.name]
+	if !ok {
+		return missing(ctx, s.o.Called, err)
+	}
+	c.known = state
+	f := state.Verify(s.o.Called, op)
+	if f == nil && s.o.Settled != nil {
+		f = s.o.Settled(op, state)
+	}
+	if f != nil && f.Output == "" && state.Status == Exited {
+		f.Output, _ = s.o.Engine.Output(ctx, []State{state}) // a workload that ended early may have said why
+	}
+	return f
+}
+
+// missing is the failure of a container of which nothing was learnt.
+func missing(ctx context.Context, called string, err error) *record.Failure {
+	if err == nil {
+		return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s does not know the container", called)}
+	}
+	f := &record.Failure{Kind: record.FailState, Detail: "reported success, but the container's state could not be read: " + err.Error()}
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		f.Kind, f.Detail = record.FailInterrupted, "interrupted while the container's state was read"
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		f.Detail, f.Command, f.Exit, f.Output = "reported success, but the container's state could not be read: "+e.Cause.Error(), e.Command, max(e.Exit, 0), e.Output
+	}
+	return f
+}
+
+// settleOutput waits for the first line of every workload: it is on its way
+// when the engine says that the container runs.
+func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
+	var ask []State
+	for _, sample := range done {
+		if sample.Failure == nil {
+			ask = append(ask, s.lanes[sample.Lane].known)
+		}
+	}
+	if len(ask) == 0 {
+		return
+	}
+	text, err := AwaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Engine.Output)
+	for _, sample := range done {
+		if sample.Failure != nil {
+			continue
+		}
+		sample.Failure = drive.FirstFromLog(sample, text, s.lanes[sample.Lane].name)
+		if f := sample.Failure; f != nil {
+			f.Output = "" // it is that of others
+			if err != nil {
+				f.Detail += ", which could not be read: " + err.Error()
+			}
+		}
+	}
+}
+
+// AwaitOutput reads what containers said until every one has reported with its
+// name, or the time is over.
+func AwaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
+	deadline := time.Now().Add(patience)
+	var text strings.Builder
+	for {
+		said, err := read(ctx, containers)
+		text.WriteString(said)
+		containers = slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
+			_, ok := lane.ProbeTime(said, c.Name)
+			return ok
+		})
+		if len(containers) == 0 {
+			return text.String(), nil
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return text.String(), err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (s *Session) settleRemoved(ctx context.Context, done []*record.Sample) {
+	left, err := s.o.Engine.List(ctx)
+	for _, sample := range done {
+		c := &s.lanes[sample.Lane]
+		switch {
+		case err != nil:
+			sample.Failure = missing(ctx, s.o.Called, err)
+		case slices.Contains(left, c.name):
+			sample.Failure = &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s still knows the container", s.o.Called)}
+		default:
+			*c = container{}
+		}
+	}
+}
+
+// Discard implements target.Session.
+func (s *Session) Discard(ctx context.Context, lanes []int) error {
+	var names []string
+	for _, n := range lanes {
+		if s.lanes[n].name != "" {
+			names = append(names, s.lanes[n].name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	err := s.o.Engine.Remove(ctx, names)
+	left, listErr := s.o.Engine.List(ctx)
+	if listErr != nil {
+		return fmt.Errorf("target %s: remove what is left of the batch: %w", s.o.Target, errors.Join(err, listErr))
+	}
+	var still []string
+	for _, n := range lanes {
+		if c := &s.lanes[n]; slices.Contains(left, c.name) {
+			still = append(still, c.name)
+		} else {
+			*c = container{}
+		}
+	}
+	if len(still) > 0 {
+		return fmt.Errorf("target %s: %s still has %s: %w", s.o.Target, s.o.Called, strings.Join(still, ", "), errors.Join(err, errStill))
+	}
+	return nil // whatever was said on the way: they are gone
+}
+
+var errStill = errors.New("they could not be removed")
+
+// Close implements target.Session. It removes every container of the run that
+// the engine knows: also one that came to be after its command was given up.
+func (s *Session) Close(ctx context.Context) error {
+	var errs []error
+	if s.letGo != nil { // or nothing was made
+		names, err := s.o.Engine.List(ctx)
+		errs = append(errs, err)
+		for i := range s.lanes {
+			if c := s.lanes[i]; c.name != "" && !slices.Contains(names, c.name) {
+				names = append(names, c.name)
+			}
+		}
+		mine := slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, s.o.Env.RunID) })
+		if len(mine) > 0 {
+			errs = append(errs, s.o.Engine.Remove(ctx, mine))
+		}
+		errs = append(errs, s.letGo(func() error { return s.o.Engine.Drop(ctx) }))
+	}
+	if s.pool != nil {
+		s.pool.Close()
+		s.pool = nil
+	}
+	if s.o.Closed != nil {
+		s.o.Closed()
+	}
+	errs = append(errs, mounts.RemoveTree(s.o.Env.StateDir), mounts.RemoveTree(s.o.Env.Dir))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("target %s: close: %w", s.o.Target, err)
+	}
+	return nil
+}
+
+// Held are the containers that the lanes hold, as they were last seen.
+func (s *Session) Held() []State {
+	var out []State
+	for _, c := range s.lanes {
+		if c.name != "" {
+			c.known.Name = c.name
+			out = append(out, c.known)
+		}
+	}
+	return out
+}

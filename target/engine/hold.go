@@ -1,0 +1,50 @@
+package engine
+
+import "sync"
+
+// held are the things on engines that sessions of this process share.
+var held = struct {
+	sync.Mutex
+	by map[string]*holding
+}{by: map[string]*holding{}}
+
+type holding struct {
+	users int
+	made  bool
+}
+
+// Hold takes part in a thing on an engine that several sessions share, such as
+// the workload's image. The first one to hold it calls make, which tells
+// whether it made the thing or found it there. The last one to let go of it
+// calls remove, if it was made. key names thing and engine.
+func Hold(key string, make func() (made bool, err error)) (letGo func(remove func() error) error, err error) {
+	held.Lock()
+	defer held.Unlock()
+	h := held.by[key]
+	if h == nil {
+		made, err := make()
+		if err != nil {
+			return nil, err
+		}
+		h = &holding{made: made}
+		held.by[key] = h
+	}
+	h.users++
+	var once bool
+	return func(remove func() error) error {
+		held.Lock()
+		defer held.Unlock()
+		if once {
+			return nil
+		}
+		once = true
+		if h.users--; h.users > 0 {
+			return nil
+		}
+		delete(held.by, key)
+		if !h.made {
+			return nil
+		}
+		return remove()
+	}, nil
+}
