@@ -65,6 +65,8 @@ type Cell struct {
 	SysCPU  float64 `json:"sys_cpu"`
 	MaxRSS  float64 `json:"max_rss"` // bytes, median
 
+	Roles []RoleFacts `json:"roles,omitempty"` // of targets that have processes of their own
+
 	values stat.Rounds
 }
 
@@ -221,6 +223,7 @@ func cell(t *record.Target, op target.Op, lanes int, batches []*record.Batch, cp
 	moments := map[record.Stamp]stat.Rounds{}
 	var user, system, rss []float64
 	var facts batchFacts
+	roles := roleFacts{}
 	for _, b := range batches {
 		if b.Target != t.Name || b.Op != string(op) {
 			continue
@@ -257,6 +260,9 @@ func cell(t *record.Target, op target.Op, lanes int, batches []*record.Batch, cp
 			}
 		}
 		facts.add(b, def.Done, whole, cpus)
+		if whole {
+			roles.add(b)
+		}
 	}
 	c.Summary = interval(c.values)
 	if mean, ok := stat.Trimmed(ordered(c.values)); ok {
@@ -268,7 +274,7 @@ func cell(t *record.Target, op target.Op, lanes int, batches []*record.Batch, cp
 		}
 	}
 	c.UserCPU, c.SysCPU, c.MaxRSS = middle(user), middle(system), middle(rss)
-	c.Batch = facts.result()
+	c.Batch, c.Roles = facts.result(), roles.result()
 	return c
 }
 
