@@ -1,0 +1,44 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxKept bounds what is read of a kept file.
+const maxKept = 1 << 20
+
+// Keep writes a file into the run's folder: what has to be known about the run
+// once it is dead.
+func (r *Run) Keep(name string, content []byte) error {
+	if err := os.WriteFile(filepath.Join(r.dataDir(), name), content, 0o600); err != nil {
+		return fmt.Errorf("note what the run makes: %w", err)
+	}
+	return nil
+}
+
+// Kept reads such a file. It is nil where the run kept none.
+func (l *Leftover) Kept(name string) ([]byte, error) {
+	dir := filepath.Join(l.roots.Data, l.RunID)
+	if is, _ := marked(dir, l.RunID); !is {
+		return nil, nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: read what it made: %w", l.RunID, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxKept))
+	if err != nil {
+		return nil, fmt.Errorf("run %s: read what it made: %w", l.RunID, err)
+	}
+	return b, nil
+}
