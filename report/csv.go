@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,17 +19,50 @@ var csvColumns = []string{
 	"delta_percent", "p", "different", "p50_ns", "p90_ns", "p99_ns", "max_ns", "skew_ns", "parallelism",
 }
 
+// csvRoleColumns follow where some target has processes of its own. What a
+// role used for an operation is a row of its own, whose n are its rounds.
+var csvRoleColumns = []string{
+	"role", "processes_before", "processes_after", "cpu_per_operation_ns", "pss_before_bytes", "pss_peak_bytes", "pss_after_bytes",
+	"growth_per_container_bytes", "pss_each_bytes", "unread",
+}
+
 func writeCSV(w io.Writer, l *judge.Lifecycle) error {
-	out := csv.NewWriter(w)
 	rows := [][]string{csvColumns}
+	withRoles := false
+	for i := range l.Tables {
+		withRoles = withRoles || hasRoles(&l.Tables[i])
+	}
+	if withRoles {
+		rows[0] = slices.Concat(csvColumns, csvRoleColumns)
+	}
 	for _, t := range l.Tables {
 		for _, row := range t.Rows {
 			for i := range row.Cells {
-				rows = append(rows, csvRow(t.Lanes, string(row.Op), &row.Cells[i]))
+				c := &row.Cells[i]
+				rows = append(rows, csvRow(t.Lanes, string(row.Op), c))
+				for j := range c.Roles {
+					rows = append(rows, csvRoleRow(t.Lanes, string(row.Op), c.Target, &c.Roles[j]))
+				}
 			}
 		}
 	}
-	return out.WriteAll(rows)
+	for i := range rows { // as many cells in every row
+		rows[i] = append(rows[i], make([]string, len(rows[0])-len(rows[i]))...)
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+func csvRoleRow(lanes int, op, target string, r *judge.RoleFacts) []string {
+	row := make([]string, len(csvColumns))
+	row[0], row[1], row[2], row[3] = strconv.Itoa(lanes), harmless(op), harmless(target), strconv.Itoa(r.N)
+	figures := make([]string, len(csvRoleColumns)-2)
+	if r.N > 0 {
+		figures = []string{fixed(r.Before, 1), fixed(r.After, 1), "", fixed(r.PSSBefore, 0), fixed(r.PSSPeak, 0), fixed(r.PSSAfter, 0), fixed(r.Growth, 0), fixed(r.Each, 0)}
+		if r.CPU != nil {
+			figures[2] = nanoseconds(*r.CPU)
+		}
+	}
+	return append(append(append(row, harmless(string(r.Role))), figures...), strconv.Itoa(r.Unread))
 }
 
 func csvRow(lanes int, op string, c *judge.Cell) []string {

@@ -44,6 +44,9 @@ func pageOf(rec *record.Record, l *judge.Lifecycle, o Options) *page {
 		if t.Lanes > 1 {
 			p.sections = append(p.sections, lanes(t))
 		}
+		if hasRoles(t) {
+			p.sections = append(p.sections, roles(t))
+		}
 		if o.Verbose {
 			p.sections = append(p.sections, details(t))
 		}

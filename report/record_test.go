@@ -161,6 +161,74 @@ func six() *run {
 	return r
 }
 
+// engines are Docker with a daemon and shims, and Podman with a monitor.
+func engines(lanes ...int) *run {
+	const mib = 1 << 20
+	r := newRun(lanes, target.Create, target.Remove)
+	r.runtime("docker/runc", "27.5.1")
+	r.runtime("podman/runc", "5.3.1")
+	for _, n := range lanes {
+		r.times("docker/runc", target.Create, n, int64(40000*n), 10)
+		r.times("docker/runc", target.Remove, n, int64(25000*n), 10)
+		r.times("podman/runc", target.Create, n, int64(90000*n), 10)
+		r.times("podman/runc", target.Remove, n, int64(70000*n), 10)
+	}
+	for i := range r.rec.Batches {
+		b := &r.rec.Batches[i]
+		n, before := int64(b.Lanes), int64(90+b.Round)*mib
+		switch {
+		case b.Target == "docker/runc" && b.Op == "create":
+			b.Roles = []record.Usage{
+				{Role: record.RoleDaemon, Before: 2, After: 2, CPU: 12_400_000 * n, PSSBefore: before, PSSPeak: before + 5*mib*n, PSSAfter: before + 3*mib*n/2},
+				{Role: record.RoleShim, After: b.Lanes, CPU: 7_000_000 * n, PSSPeak: 4 * mib * n, PSSAfter: 4 * mib * n},
+			}
+		case b.Target == "docker/runc":
+			b.Roles = []record.Usage{
+				{Role: record.RoleDaemon, Before: 2, After: 2, CPU: 6_100_000 * n, PSSBefore: before + mib*n, PSSPeak: before + mib*n, PSSAfter: before},
+				{Role: record.RoleShim, Before: b.Lanes, PSSBefore: 4 * mib * n, PSSPeak: 4 * mib * n},
+			}
+		case b.Op == "create":
+			b.Roles = []record.Usage{{Role: record.RoleMonitor, After: b.Lanes, CPU: 900_000 * n, PSSPeak: mib * n / 4, PSSAfter: mib * n / 4, Unread: b.Round / 9}}
+		}
+	}
+	return r
+}
+
+// pods are two CRI endpoints, and an engine that has no pods.
+func pods(lanes ...int) *run {
+	r := newRun(lanes, target.Ops...)
+	r.cri("cri+cri-o/runc", "1.33.0")
+	r.cri("cri+containerd/runc", "2.1.0")
+	plain := r.runtime("docker/runc", "27.5.1")
+	for _, op := range target.PodOps {
+		plain.Operations[string(op)] = record.Operation{Absent: "containers of Docker have no pods"}
+	}
+	for _, n := range lanes {
+		for i, op := range target.Ops {
+			base := int64(i+3) * 20_000 * int64(n)
+			r.times("cri+cri-o/runc", op, n, base, 10)
+			r.times("cri+containerd/runc", op, n, base*5/4, 10)
+			if !slices.Contains(target.PodOps, op) {
+				r.times("docker/runc", op, n, base/2, 10)
+			}
+		}
+	}
+	return r
+}
+
+// cri adds an endpoint whose containers live in pods.
+func (r *run) cri(name, version string) *record.Target {
+	ops := map[string]record.Operation{}
+	for op, call := range map[target.Op]string{
+		target.RunPod: "RunPodSandbox", target.Create: "CreateContainer", target.Start: "StartContainer", target.Stop: "StopContainer",
+		target.Remove: "RemoveContainer", target.StopPod: "StopPodSandbox", target.RemovePod: "RemovePodSandbox",
+		target.Run: "RunPodSandbox, CreateContainer, StartContainer",
+	} {
+		ops[string(op)] = record.Operation{Command: "runtime.v1.RuntimeService/" + call, Done: record.StampReturned, Means: "the call has been answered"}
+	}
+	return r.add(record.Target{Name: name, Kind: "cri", Version: version, Clock: "host", Operations: ops})
+}
+
 func failing() *run {
 	r := pair(1)
 	exit := record.Failure{Kind: record.FailExit, Detail: "exit status 1", Command: "crun start tare-7", Exit: 1, Output: "cannot open `/sys/fs/cgroup`: no space left\n"}
@@ -229,6 +297,9 @@ func hostile() *run {
 		r.times("runc", target.Start, lanes, 6000, 20)
 	}
 	r.fail(hostileName, target.Create, 1, 0, record.Failure{Kind: record.FailExit, Detail: hostileVersion, Command: hostileName, Output: hostileVersion})
+	for i := range r.rec.Batches {
+		r.rec.Batches[i].Roles = []record.Usage{{Role: hostileVersion, Before: 1, After: 1, Unread: 1}}
+	}
 	r.rec.Findings = []record.Finding{{Code: judge.FoundLeftBehind, Level: hostileVersion, Target: hostileName, Op: hostileVersion, Message: hostileVersion, Advice: hostileVersion}}
 	return r
 }

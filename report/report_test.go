@@ -57,6 +57,14 @@ func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 		{"pair.csv", func() *run { return pair(1, 100) }, CSV, Options{}},
 		{"failing.csv", failing, CSV, Options{}},
 		{"hostile.csv", hostile, CSV, Options{}},
+		{"engines.txt", func() *run { return engines(1, 20) }, Text, Options{Width: 120}},
+		{"engines-80.txt", func() *run { return engines(20) }, Text, Options{Width: 80}},
+		{"engines.md", func() *run { return engines(20) }, Markdown, Options{}},
+		{"engines.csv", func() *run { return engines(1, 20) }, CSV, Options{}},
+		{"engines.json", func() *run { return engines(20) }, JSON, Options{}},
+		{"pods.txt", func() *run { return pods(1, 100) }, Text, Options{Width: 120, Subject: "cri+containerd/runc"}},
+		{"pods.md", func() *run { return pods(100) }, Markdown, Options{Subject: "cri+containerd/runc"}},
+		{"pods.csv", func() *run { return pods(1) }, CSV, Options{}},
 		{"guest.json", guest, JSON, Options{}},
 		{"hostile.json", hostile, JSON, Options{}},
 	}
@@ -82,7 +90,7 @@ func TestReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 
 func TestTablesStayWithinTheWidth(t *testing.T) {
 	for _, width := range []int{80, 100, 120} {
-		for name, r := range map[string]*run{"six": six(), "pair": pair(1), "guest": guest(), "lanes": pair(1, 100)} {
+		for name, r := range map[string]*run{"six": six(), "pair": pair(1), "guest": guest(), "lanes": pair(1, 100), "engines": engines(1, 100)} {
 			text := rendered(t, r, Text, Options{Width: width})
 			for line := range strings.Lines(text) {
 				if n := term.Width(strings.TrimSuffix(line, "\n")); n > width {
@@ -223,7 +231,7 @@ func TestJSONKeepsTextOfOthersExactly(t *testing.T) {
 }
 
 func TestJSONIsTheJudgement(t *testing.T) {
-	rec, l := pair(1, 100).judged(t)
+	rec, l := engines(1, 100).judged(t)
 	l.Findings = []record.Finding{} // as JSON has it when there are none
 	var out bytes.Buffer
 	if err := Lifecycle(&out, JSON, rec, l, Options{}); err != nil {
@@ -249,7 +257,7 @@ func TestJSONIsTheJudgement(t *testing.T) {
 }
 
 func TestWhatIsNoNumberIsShownAsNone(t *testing.T) {
-	rec, l := pair(1, 100).judged(t)
+	rec, l := engines(1, 100).judged(t)
 	nan := math.NaN()
 	for i := range l.Tables {
 		for j := range l.Tables[i].Rows {
@@ -257,6 +265,9 @@ func TestWhatIsNoNumberIsShownAsNone(t *testing.T) {
 				c := &l.Tables[i].Rows[j].Cells[k]
 				c.Summary.Median, c.Summary.Hi, c.Trimmed, c.UserCPU = nan, math.Inf(1), &nan, nan
 				c.Versus = &judge.Versus{Delta: nan, P: nan, Different: true}
+				for r := range c.Roles {
+					c.Roles[r].CPU, c.Roles[r].Growth, c.Roles[r].Each, c.Roles[r].Before = &nan, math.Inf(1), nan, nan
+				}
 				if c.Batch != nil {
 					c.Batch.Parallelism, c.Batch.OwnShare, c.Batch.P99 = nan, math.Inf(-1), nan
 				}

@@ -15,6 +15,9 @@ import (
 func timed(l *judge.Lifecycle) section {
 	s := section{title: "what was timed", style: term.Bold}
 	for _, op := range l.Plan.Ops {
+		if len(l.Tables) > 0 && !some(l.Targets, op) {
+			continue // it was only asked for by default
+		}
 		items := definitions(l.Targets, op)
 		if len(items) == 0 {
 			continue
@@ -32,6 +35,11 @@ func timed(l *judge.Lifecycle) section {
 		s.lists = append(s.lists, list{heading: "notes", items: notes})
 	}
 	return s
+}
+
+// some tells whether there is a target that has the operation.
+func some(targets []record.Target, op target.Op) bool {
+	return slices.ContainsFunc(targets, func(t record.Target) bool { return judge.Absent(&t, op) == "" })
 }
 
 // definitions groups the targets by what done means, and those by the command.
