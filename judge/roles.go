@@ -9,20 +9,20 @@ import (
 )
 
 // RoleFacts is what the processes of one role of a target used for an
-// operation: medians over the measured rounds in which no lane failed. CPU is
-// in nanoseconds, memory is PSS in bytes.
+// operation: medians over the measured rounds in which no lane failed and every
+// process could be read. CPU is in nanoseconds, memory is PSS in bytes.
 type RoleFacts struct {
 	Role      record.Role `json:"role"`
-	N         int         `json:"n"`      // rounds
+	N         int         `json:"n"`      // rounds; without one there are no figures
 	Before    float64     `json:"before"` // processes
 	After     float64     `json:"after"`
-	CPU       float64     `json:"cpu"` // an operation's: that of the batch ÷ its lanes
+	CPU       *float64    `json:"cpu,omitempty"` // an operation's: that of the batch ÷ its lanes; of processes that are gone after it none is known
 	PSSBefore float64     `json:"pss_before"`
 	PSSPeak   float64     `json:"pss_peak"`
 	PSSAfter  float64     `json:"pss_after"`
 	Growth    float64     `json:"growth"` // for each container: (after − before) ÷ lanes; below 0 where memory was given back
 	Each      float64     `json:"each"`   // of one process: the memory after ÷ the processes, or before where there is none after
-	Unread    int         `json:"unread"` // processes that could not be read, in all rounds: the figures lack them
+	Unread    int         `json:"unread"` // processes that could not be read, in rounds that do not count for it
 }
 
 // knownRoles are in the order in which they are shown; others follow by name.
@@ -44,9 +44,15 @@ func (f roleFacts) add(b *record.Batch) {
 			r = new(roleRounds)
 			f[u.Role] = r
 		}
+		if u.Unread > 0 {
+			r.unread += u.Unread
+			continue
+		}
 		lanes := float64(b.Lanes)
 		r.before, r.after = append(r.before, float64(u.Before)), append(r.after, float64(u.After))
-		r.cpu = append(r.cpu, float64(u.CPU)/lanes)
+		if u.After > 0 {
+			r.cpu = append(r.cpu, float64(u.CPU)/lanes)
+		}
 		r.pssBefore = append(r.pssBefore, float64(u.PSSBefore))
 		r.pssPeak = append(r.pssPeak, float64(u.PSSPeak))
 		r.pssAfter = append(r.pssAfter, float64(u.PSSAfter))
@@ -57,18 +63,22 @@ func (f roleFacts) add(b *record.Batch) {
 		case u.Before > 0:
 			r.each = append(r.each, float64(u.PSSBefore)/float64(u.Before))
 		}
-		r.unread += u.Unread
 	}
 }
 
 func (f roleFacts) result() []RoleFacts {
 	var out []RoleFacts
 	for role, r := range f {
-		out = append(out, RoleFacts{
-			Role: role, N: len(r.cpu), Before: median(r.before), After: median(r.after), CPU: median(r.cpu),
+		facts := RoleFacts{
+			Role: role, N: len(r.before), Before: median(r.before), After: median(r.after),
 			PSSBefore: median(r.pssBefore), PSSPeak: median(r.pssPeak), PSSAfter: median(r.pssAfter),
 			Growth: median(r.growth), Each: median(r.each), Unread: r.unread,
-		})
+		}
+		if len(r.cpu) > 0 {
+			cpu := median(r.cpu)
+			facts.CPU = &cpu
+		}
+		out = append(out, facts)
 	}
 	slices.SortFunc(out, func(a, b RoleFacts) int {
 		return cmp.Or(cmp.Compare(rank(a.Role), rank(b.Role)), cmp.Compare(a.Role, b.Role))

@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/tare-bench/tare/judge"
@@ -46,21 +47,23 @@ func TestWhatAnEngineUsedIsGivenForEachOperationAndContainer(t *testing.T) {
 		got := rolesOf(t, write(staffed(lanes, nil)))
 		n := float64(lanes)
 		want := []judge.RoleFacts{
-			{Role: record.RoleDaemon, N: 10, Before: 2, After: 2, CPU: 24.5 * ms, PSSBefore: 104.5 * mib, PSSPeak: (104.5 + 4*n) * mib,
+			{Role: record.RoleDaemon, N: 10, Before: 2, After: 2, CPU: cpu(24.5 * ms), PSSBefore: 104.5 * mib, PSSPeak: (104.5 + 4*n) * mib,
 				PSSAfter: (104.5 + 2*n) * mib, Growth: 2 * mib, Each: (104.5 + 2*n) / 2 * mib},
-			{Role: record.RoleShim, N: 10, After: n, CPU: 8 * ms, PSSPeak: 5 * n * mib, PSSAfter: 5 * n * mib, Growth: 5 * mib, Each: 5 * mib},
+			{Role: record.RoleShim, N: 10, After: n, CPU: cpu(8 * ms), PSSPeak: 5 * n * mib, PSSAfter: 5 * n * mib, Growth: 5 * mib, Each: 5 * mib},
 		}
-		if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%d lanes: got  %+v\nwant %+v", lanes, got, want)
 		}
 	}
 }
 
+func cpu(ns float64) *float64 { return &ns }
+
 func TestMemoryThatIsGivenBackIsAGrowthBelowNone(t *testing.T) {
 	got := rolesOf(t, write(staffed(4, func(b *record.Batch) {
 		b.Roles = []record.Usage{{Role: record.RoleShim, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib}}
 	})))
-	if want := (judge.RoleFacts{Role: record.RoleShim, N: 10, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib, Growth: -5 * mib, Each: 5 * mib}); len(got) != 1 || got[0] != want {
+	if want := (judge.RoleFacts{Role: record.RoleShim, N: 10, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib, Growth: -5 * mib, Each: 5 * mib}); len(got) != 1 || got[0] != want { // and no CPU time
 		t.Errorf("got %+v", got)
 	}
 }
@@ -74,7 +77,23 @@ func TestABatchWithAFailureSaysNothingOfAnOperationsCost(t *testing.T) {
 			}
 		}
 	}))
-	if len(got) != 2 || got[0].N != 7 || got[0].CPU != 23*ms {
+	if len(got) != 2 || got[0].N != 7 || *got[0].CPU != 23*ms {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestARoundThatLacksAProcessDoesNotCount(t *testing.T) {
+	lacking := func(rounds int) *record.Record {
+		return write(staffed(4, func(b *record.Batch) {
+			if b.Round < rounds {
+				b.Roles[1].Unread, b.Roles[1].PSSAfter, b.Roles[1].CPU = 1, 0, 0
+			}
+		}))
+	}
+	if got := rolesOf(t, lacking(3))[0]; got.N != 7 || got.Unread != 3 || *got.CPU != 26*ms || got.Growth != 2*mib {
+		t.Errorf("got %+v", got)
+	}
+	if got := rolesOf(t, lacking(10))[0]; got != (judge.RoleFacts{Role: record.RoleDaemon, Unread: 10}) {
 		t.Errorf("got %+v", got)
 	}
 }
