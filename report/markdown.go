@@ -14,7 +14,11 @@ import (
 // heading or a list.
 func writeMarkdown(w io.Writer, p *page) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprint(out, "## tare lifecycle\n")
+	title := "tare lifecycle"
+	if p.title != "" {
+		title = p.title
+	}
+	fmt.Fprintf(out, "## %s\n", escaped(title))
 	for _, line := range p.head {
 		fmt.Fprintf(out, "\n%s\n", escaped(line))
 	}

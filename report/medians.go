@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
@@ -128,6 +129,9 @@ func mediansNotes(l *judge.Lifecycle, t *judge.Table) []string {
 			}
 		}
 	}
+	if mixed(l, t) {
+		notes = append(notes, "run of "+strings.Join(withPods(l), ", ")+" begins with the pod, and create takes place in one; of the others a container stands alone")
+	}
 	if unknown {
 		notes = append(notes, "±? too few rounds for an interval")
 	}
@@ -135,4 +139,21 @@ func mediansNotes(l *judge.Lifecycle, t *judge.Table) []string {
 		notes = append(notes, "≤ the workload has a clock of its own: this is its first output as the host saw it, after its first instruction")
 	}
 	return notes
+}
+
+// withPods are the targets whose containers live in pods.
+func withPods(l *judge.Lifecycle) (names []string) {
+	for i := range l.Targets {
+		if judge.Absent(&l.Targets[i], target.RunPod) == "" {
+			names = append(names, heading(l.Targets[i].Name))
+		}
+	}
+	return names
+}
+
+// mixed tells whether a container's operations stand beside those of one in a
+// pod.
+func mixed(l *judge.Lifecycle, t *judge.Table) bool {
+	n := len(withPods(l))
+	return n > 0 && n < len(l.Targets) && slices.ContainsFunc(t.Rows, func(r judge.Row) bool { return r.Op == target.Create || r.Op == target.Run })
 }

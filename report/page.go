@@ -10,6 +10,7 @@ import (
 
 // page is a report before it is drawn as text or Markdown.
 type page struct {
+	title    string // the plan's; "" where it has none
 	head     []string
 	sections []section
 }
@@ -36,8 +37,11 @@ type item struct {
 	style     term.Style
 }
 
+// longestTitle is where a title is cut: it is to be one line.
+const longestTitle = 200
+
 func pageOf(rec *record.Record, l *judge.Lifecycle, o Options) *page {
-	p := &page{head: head(rec, l, o)}
+	p := &page{title: short(term.Clean(l.Plan.Title), longestTitle), head: head(rec, l, o)}
 	for i := range l.Tables {
 		t := &l.Tables[i]
 		p.sections = append(p.sections, medians(l, t))

@@ -197,6 +197,7 @@ func engines(lanes ...int) *run {
 // pods are two CRI endpoints, and an engine that has no pods.
 func pods(lanes ...int) *run {
 	r := newRun(lanes, target.Ops...)
+	r.plan.Title, r.plan.Subject = "Pods, and containers in them", "cri+containerd/runc"
 	r.cri("cri+cri-o/runc", "1.33.0")
 	r.cri("cri+containerd/runc", "2.1.0")
 	plain := r.runtime("docker/runc", "27.5.1")
@@ -280,6 +281,7 @@ func hostile() *run {
 	r := newRun([]int{1, 100}, target.Create, target.Start)
 	r.rec.Header.Version, r.rec.Header.RunID = hostileVersion, hostileVersion
 	r.rec.Header.Environment.Kernel, r.rec.Header.Environment.CPUModel = hostileVersion, hostileVersion
+	r.plan.Title, r.plan.Subject = hostileVersion, hostileVersion // which is no target
 	r.rec.Header.Environment.Cgroup, r.rec.Header.Environment.OS = hostileVersion, hostileVersion
 	r.rec.End.Why = hostileVersion
 	r.runtime("runc", hostileVersion)

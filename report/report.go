@@ -52,14 +52,17 @@ func ParseFormat(s string) (Format, error) {
 type Options struct {
 	Width   int    // columns of the terminal; 0: no limit. Text only
 	Colour  bool   // text only
-	Subject string // the target that the iSulad form compares with every other; "": every other with the baseline
+	Subject string // the target that the iSulad form compares with every other; "": the plan's, or else every other with the baseline
 	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
 }
 
 // Lifecycle writes the report of a lifecycle run: a record and its judgement.
 // It fails when w does, and on a format or a subject that there is none of.
 func Lifecycle(w io.Writer, format Format, rec *record.Record, l *judge.Lifecycle, o Options) error {
-	if o.Subject != "" && !slices.ContainsFunc(l.Targets, func(t record.Target) bool { return t.Name == o.Subject }) {
+	if o.Subject == "" && weighed(l, l.Plan.Subject) {
+		o.Subject = l.Plan.Subject
+	}
+	if o.Subject != "" && !weighed(l, o.Subject) {
 		return fmt.Errorf("subject %q is not among the targets of the record", o.Subject)
 	}
 	switch format {
@@ -74,4 +77,8 @@ func Lifecycle(w io.Writer, format Format, rec *record.Record, l *judge.Lifecycl
 	}
 	_, err := ParseFormat(string(format))
 	return err
+}
+
+func weighed(l *judge.Lifecycle, name string) bool {
+	return slices.ContainsFunc(l.Targets, func(t record.Target) bool { return t.Name == name })
 }

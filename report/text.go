@@ -10,6 +10,9 @@ import (
 // cleans it.
 func writeText(w io.Writer, p *page, o Options) error {
 	t := table(o, 0)
+	if p.title != "" {
+		t.AddCells(term.Cell{Text: p.title, Style: term.Bold})
+	}
 	for _, line := range p.head {
 		t.Add(line)
 	}
