@@ -1,0 +1,135 @@
+package podman
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/engine/cli"
+)
+
+// Open implements target.Target.
+func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	podman := t.podman
+	if t.private {
+		// One namespace for the whole session: what podman mounts for a
+		// container is there for every later command.
+		var err error
+		if podman.Mounts, err = cgroup.Without2(t.hs); err != nil {
+			return nil, fmt.Errorf("target %s: %w", t.name, err)
+		}
+	}
+	s, err := cli.Open(ctx, cli.Options{
+		Target: t.name, Called: "podman", Program: podman, Env: env,
+		Engine:  &commands{Target: t, podman: podman, env: env},
+		Image:   "podman " + t.info.Store.GraphRoot + " " + t.image.Ref,
+		Settled: t.settled, Quiet: quiet,
+		Closed: func() { closeFile(podman.Mounts) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session{s}, nil
+}
+
+func closeFile(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}
+
+// settled makes sure that it is the chosen runtime that was weighed.
+func (t *Target) settled(_ target.Op, s cli.State) *record.Failure {
+	return rightRuntime(s, t.info.Host.OCIRuntime.Name)
+}
+
+func rightRuntime(s cli.State, want string) *record.Failure {
+	if s.Runtime == "" || s.Runtime == want {
+		return nil
+	}
+	return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("podman says that the container's runtime is %s, not %s", s.Runtime, want)}
+}
+
+// quiet waits for the monitors of stopped containers: each ends when the
+// clean-up that it starts (`podman container cleanup`) is done, which holds the
+// container's lock and would be part of the next operation's time.
+func quiet(containers []cli.State) {
+	deadline := time.Now().Add(cleanup)
+	for _, c := range containers {
+		if c.Monitor > 1 {
+			cli.Ended(c.Monitor, time.Until(deadline))
+		}
+	}
+}
+
+// cleanup is how long all containers of a batch may take for that.
+const cleanup = 10 * time.Second
+
+type session struct{ *cli.Session }
+
+// Processes implements target.Staffed: podman has no daemon, but each container
+// a monitor.
+func (s *session) Processes(context.Context) []target.Process { return monitors(s.Held()) }
+
+func monitors(held []cli.State) []target.Process {
+	names := make([]string, len(held))
+	for i, c := range held {
+		names[i] = c.Name
+	}
+	var out []target.Process
+	for _, p := range process.Mentioning(names, func(name string) bool { return strings.HasPrefix(name, "conmon") }) {
+		out = append(out, target.Process{Role: record.RoleMonitor, Pid: p.Pid})
+	}
+	return out
+}
+
+// Sweep implements target.Sweeper.
+func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	mine, err := list(ctx, t.podman, "label="+engine.RunLabel+"="+runID)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: look for what run %s left: %w", t.name, runID, err)
+	}
+	var found, names []string
+	for _, name := range mine {
+		if engine.OfRun(name, runID) {
+			names = append(names, name)
+			found = append(found, "container "+name)
+		}
+	}
+	if len(names) > 0 && !dryRun {
+		if err := t.remove(ctx, t.podman, names); err != nil {
+			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
+		}
+	}
+	left, err := t.sweepImage(ctx, runID, dryRun)
+	return append(found, left...), err
+}
+
+// sweepImage removes the workload's image if no container of another run uses
+// it.
+func (t *Target) sweepImage(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	if id, err := imageID(ctx, t.podman, t.image.Ref); err != nil || id != t.image.ID {
+		return nil, nil // there is none, or it is not tare's
+	}
+	users, err := list(ctx, t.podman, "ancestor="+t.image.Ref)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: look who uses the workload's image: %w", t.name, err)
+	}
+	for _, name := range users {
+		if !engine.OfRun(name, runID) {
+			return nil, nil
+		}
+	}
+	found := []string{"image " + t.image.Ref}
+	if dryRun {
+		return found, nil
+	}
+	return found, dropImage(ctx, t.podman, t.image.Ref)
+}
