@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 )
 
 // Dockerd is a running Docker daemon.
@@ -102,36 +101,36 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"
 		return nil, err
 	}
 	d.in, d.Pid, d.ContainerdPid = in, in.pids["dockerd"], in.pids["containerd"]
-	version, err := lines(nil, d.Command, "-H", d.Host, "version", "--format", "{{.Server.Version}}")
+	version, err := output(nil, d.Command, "-H", d.Host, "version", "--format", "{{.Server.Version}}")
 	if err != nil {
 		return nil, fmt.Errorf("dockerd listens and does not answer: %w%s", err, in.tails())
 	}
-	d.Version = strings.Join(version, " ")
+	d.Version = version
 	return d, nil
 }
 
 // Containers lists the ids of all containers, running or not.
 func (d *Dockerd) Containers(t TB) []string {
 	t.Helper()
-	return list(t, nil, d.Command, "-H", d.Host, "ps", "-aq", "--no-trunc")
+	return list(t, d.Command, "-H", d.Host, "ps", "-aq", "--no-trunc")
 }
 
 // Images lists all images, as NAME:TAG or <none>:<none>.
 func (d *Dockerd) Images(t TB) []string {
 	t.Helper()
-	return list(t, nil, d.Command, "-H", d.Host, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
+	return list(t, d.Command, "-H", d.Host, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
 }
 
 // Networks lists the names of all networks.
 func (d *Dockerd) Networks(t TB) []string {
 	t.Helper()
-	return list(t, nil, d.Command, "-H", d.Host, "network", "ls", "--format", "{{.Name}}")
+	return list(t, d.Command, "-H", d.Host, "network", "ls", "--format", "{{.Name}}")
 }
 
 // Volumes lists the names of all volumes.
 func (d *Dockerd) Volumes(t TB) []string {
 	t.Helper()
-	return list(t, nil, d.Command, "-H", d.Host, "volume", "ls", "-q")
+	return list(t, d.Command, "-H", d.Host, "volume", "ls", "-q")
 }
 
 // runscArgs make gVisor run where there is neither KVM nor a network for it.

@@ -28,6 +28,7 @@
 package engines
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -366,27 +367,29 @@ func (in *instance) enter(argv ...string) []string {
 	}, argv...)
 }
 
-// lines runs a program and returns its output, line by line.
-func lines(env []string, argv ...string) ([]string, error) {
-	var stderr strings.Builder
+// output runs a program and returns what it prints, without the last newline.
+func output(env []string, argv ...string) (string, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(stderr.String()))
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
+		}
+		return "", fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
 	}
-	return strings.Fields(string(out)), nil
+	return strings.TrimSpace(string(out)), nil
 }
 
-// list is lines for what a test must know.
-func list(t TB, env []string, argv ...string) []string {
+// list is what a program prints, one word each, and what a test must know.
+func list(t TB, argv ...string) []string {
 	t.Helper()
-	out, err := lines(env, argv...)
+	out, err := output(nil, argv...)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return out
+	return strings.Fields(out)
 }
 
 // write puts files into a folder.

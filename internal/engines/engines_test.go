@@ -33,7 +33,7 @@ func TestDockerRunsContainersWithEachRuntime(t *testing.T) {
 	}
 	t.Logf("dockerd %s", d.Version)
 	docker := func(args ...string) (string, error) {
-		return output(append([]string{d.Command, "-H", d.Host}, args...)...)
+		return output(nil, append([]string{d.Command, "-H", d.Host}, args...)...)
 	}
 	if out, err := docker("import", archive(t), testImage); err != nil {
 		t.Fatal(out, err)
@@ -68,7 +68,7 @@ func TestPodmanRunsContainersWithEachRuntime(t *testing.T) {
 	}
 	t.Logf("podman %s", p.Version)
 	podman := func(args ...string) (string, error) {
-		return output(append([]string{p.Command}, args...)...)
+		return output(nil, append([]string{p.Command}, args...)...)
 	}
 	if out, err := podman("import", archive(t), testImage); err != nil {
 		t.Fatal(out, err)
@@ -101,7 +101,7 @@ func TestPodmanRunsContainersWithEachRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
 		t.Errorf("the API answers %s", answer.Status)
 	}
 }
@@ -114,18 +114,10 @@ func archive(t *testing.T) string {
 	if err := probe.Rootfs(root); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := output("tar", "-C", root, "-cf", file, "."); err != nil {
+	if out, err := output(nil, "tar", "-C", root, "-cf", file, "."); err != nil {
 		t.Fatal(err, out)
 	}
 	return file
-}
-
-func output(argv ...string) (string, error) {
-	out, err := exec.Command(argv[0], argv[1:]...).Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = fmt.Errorf("%w: %s", err, exit.Stderr)
-	}
-	return strings.TrimSpace(string(out)), err
 }
 
 // machine is what an engine could leave behind. What engines share is left out
@@ -169,7 +161,7 @@ func machine(t *testing.T) (all []string, alone bool) {
 			all = append(all, "folder "+f)
 		}
 	}
-	out, err := output("ip", "-o", "link")
+	out, err := output(nil, "ip", "-o", "link")
 	if err == nil {
 		for line := range strings.Lines(out) {
 			if f := strings.Fields(line); len(f) > 1 {
@@ -316,15 +308,11 @@ func describe(pids []int) []string {
 }
 
 // everyEngine starts one and leaves a container running in it.
-var everyEngine = []struct {
-	name      string
-	processes int // at least, without the supervisor
-	busy      func(t *testing.T) (dir string)
-}{
+var everyEngine = []everyEngineEntry{
 	{"docker", 4, func(t *testing.T) string {
 		d := Docker(t)
 		for _, args := range [][]string{{"import", archive(t), testImage}, {"run", "-d", testImage, probe.Name, "x"}} {
-			if out, err := output(append([]string{d.Command, "-H", d.Host}, args...)...); err != nil {
+			if out, err := output(nil, append([]string{d.Command, "-H", d.Host}, args...)...); err != nil {
 				t.Fatal(err, out)
 			}
 		}
@@ -333,10 +321,16 @@ var everyEngine = []struct {
 	{"podman", 3, func(t *testing.T) string {
 		p := Podman(t)
 		for _, args := range [][]string{{"import", archive(t), testImage}, {"run", "-d", testImage, probe.Name, "x"}} {
-			if out, err := output(append([]string{p.Command}, args...)...); err != nil {
+			if out, err := output(nil, append([]string{p.Command}, args...)...); err != nil {
 				t.Fatal(err, out)
 			}
 		}
 		return p.Root
 	}},
+}
+
+type everyEngineEntry struct {
+	name      string
+	processes int // at least, without the supervisor
+	busy      func(t *testing.T) (dir string)
 }

@@ -59,11 +59,11 @@ func startPodman(o options) (*PodmanEngine, error) {
 		if path := Runsc(); path != "" {
 			o.runtimes = append(o.runtimes, ociRuntime{"runsc", path, runscArgs})
 		}
-		for _, r := range o.runtimes {
-			if len(r.args) > 0 { // podman gives a runtime none of its own
-				files["runtimes/"+r.name] = fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quote(append([]string{r.path}, r.args...)))
-				r.path = at("runtimes/" + r.name)
-			}
+		runtimes, err := wrapped(s.Dir, o.runtimes, false, false)
+		if err != nil {
+			return err
+		}
+		for _, r := range runtimes {
 			fmt.Fprintf(&more, "%s = [%q]\n", r.name, r.path)
 			p.Runtimes = append(p.Runtimes, r.name)
 		}
@@ -124,11 +124,11 @@ network_config_dir = %q
 	if err := os.WriteFile(p.Command, []byte(script), 0o755); err != nil {
 		return nil, err
 	}
-	version, err := lines(p.Env, p.Command, "version", "--format", "{{.Client.Version}}")
+	version, err := output(p.Env, p.Command, "version", "--format", "{{.Client.Version}}")
 	if err != nil {
 		return nil, err
 	}
-	p.Version = strings.Join(version, " ")
+	p.Version = version
 	return p, nil
 }
 
@@ -138,29 +138,29 @@ const cniPlugins = "/usr/lib/cni"
 // included.
 func (p *PodmanEngine) Containers(t TB) []string {
 	t.Helper()
-	return list(t, nil, p.Command, "ps", "-aq", "--no-trunc", "--external")
+	return list(t, p.Command, "ps", "-aq", "--no-trunc", "--external")
 }
 
 // Pods lists the ids of all pods.
 func (p *PodmanEngine) Pods(t TB) []string {
 	t.Helper()
-	return list(t, nil, p.Command, "pod", "ps", "-q", "--no-trunc")
+	return list(t, p.Command, "pod", "ps", "-q", "--no-trunc")
 }
 
 // Images lists all images, as NAME:TAG or <none>:<none>.
 func (p *PodmanEngine) Images(t TB) []string {
 	t.Helper()
-	return list(t, nil, p.Command, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
+	return list(t, p.Command, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
 }
 
 // Networks lists the names of all networks.
 func (p *PodmanEngine) Networks(t TB) []string {
 	t.Helper()
-	return list(t, nil, p.Command, "network", "ls", "-q")
+	return list(t, p.Command, "network", "ls", "-q")
 }
 
 // Volumes lists the names of all volumes.
 func (p *PodmanEngine) Volumes(t TB) []string {
 	t.Helper()
-	return list(t, nil, p.Command, "volume", "ls", "-q")
+	return list(t, p.Command, "volume", "ls", "-q")
 }

@@ -222,11 +222,13 @@ func (s *supervisor) start(d daemon, gone <-chan struct{}) error {
 	}
 }
 
+const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // environment is the same for every engine, and says nothing of whoever runs
 // the tests.
 func environment(dir string) []string {
 	return []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PATH=" + searchPath,
 		"HOME=" + filepath.Join(dir, "home"),
 		"TMPDIR=" + filepath.Join(dir, "tmp"),
 		"LANG=C.UTF-8",

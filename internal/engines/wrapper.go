@@ -1,0 +1,72 @@
+package engines
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// wrapper is a script that stands in for an OCI runtime and changes a bundle's
+// configuration before a container is created, or "" if none is needed. It gives
+// the runtime the arguments that its engine can't. What is changed:
+//
+//   - crun 1.8 refuses bundles of a specification newer than its own, which
+//     containerd 2 and CRI-O 1.34 write, though it understands all that they use;
+//   - a negative oom_score_adj, which CRI gives every sandbox, takes
+//     CAP_SYS_RESOURCE. containerd has a setting for that, CRI-O has none.
+func wrapper(r ociRuntime, oldSpec, oom bool) string {
+	var edits []string
+	if oldSpec {
+		edits = append(edits, `s/"ociVersion": *"[^"]*"/"ociVersion":"1.0.2"/`)
+	}
+	if oom {
+		edits = append(edits, `s/"oomScoreAdj": *-[0-9]*/"oomScoreAdj":0/`)
+	}
+	run := "exec " + quote(append([]string{r.path}, r.args...)) + ` "$@"` + "\n"
+	switch {
+	case len(edits) == 0 && len(r.args) == 0:
+		return ""
+	case len(edits) == 0:
+		return "#!/bin/sh\n" + run
+	}
+	return fmt.Sprintf(`#!/bin/sh
+create= bundle= last=
+for arg; do
+	case $last in --bundle | -b) bundle=$arg ;; esac
+	case $arg in create) create=1 ;; --bundle=*) bundle=${arg#*=} ;; esac
+	last=$arg
+done
+if [ "$create" ]; then sed -i -e %s "${bundle:-.}/config.json"; fi
+%s`, quote([]string{strings.Join(edits, ";")}), run)
+}
+
+// wrapped writes the wrappers that are needed into an engine's folder, and
+// returns what to run as each runtime.
+func wrapped(dir string, runtimes []ociRuntime, oldSpec, oom bool) ([]ociRuntime, error) {
+	var out []ociRuntime
+	files := map[string]string{}
+	for _, r := range runtimes {
+		if script := wrapper(r, oldSpec && r.name == "crun", oom); script != "" {
+			files[filepath.Join("runtimes", r.name)] = script
+			r = ociRuntime{name: r.name, path: filepath.Join(dir, "runtimes", r.name)}
+		}
+		out = append(out, r)
+	}
+	return out, write(dir, files)
+}
+
+// network is a bridge in the engine's own network namespace, for pods that are
+// not told to do without.
+func network(dir string) map[string]string {
+	return map[string]string{"cni/10-tare.conflist": fmt.Sprintf(`{
+  "cniVersion": "0.4.0",
+  "name": "tare",
+  "plugins": [{
+    "type": "bridge",
+    "bridge": "tare0",
+    "isGateway": true,
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.85.0.0/16"}]], "dataDir": %q}
+  }]
+}
+`, filepath.Join(dir, "ipam"))}
+}
