@@ -1,0 +1,92 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/probe/image"
+)
+
+// ensureImage makes sure that the daemon has the workload's image, and tells
+// whether it had to be loaded. Nothing is pulled: what the daemon has afterwards
+// under the image's name is the image, or it is an error.
+func (c *connection) ensureImage(ctx context.Context, i *image.Image) (loaded bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, imagePatience)
+	defer cancel()
+	has, err := c.hasImage(ctx, i)
+	if has || err != nil {
+		return false, err
+	}
+	reply, err := c.ImageLoad(ctx, bytes.NewReader(i.Archive), client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return false, fmt.Errorf("load the image %s: %w", i.Ref, plain(err))
+	}
+	defer reply.Close()
+	said, err := loadReply(reply)
+	if err != nil {
+		return false, fmt.Errorf("load the image %s: %w", i.Ref, err)
+	}
+	has, err = c.hasImage(ctx, i)
+	if err == nil && !has {
+		err = fmt.Errorf("load the image %s: the daemon has none of that name afterwards; it said %q", i.Ref, said)
+	}
+	return true, err
+}
+
+// hasImage looks for the image. Another one under its name is an error.
+func (c *connection) hasImage(ctx context.Context, i *image.Image) (bool, error) {
+	found, err := c.ImageInspect(ctx, i.Ref)
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the image %s: %w", i.Ref, plain(err))
+	// The classic store calls an image by its configuration, the one of
+	// containerd by its manifest.
+	case found.ID != i.ID && found.ID != i.Digest:
+		return false, fmt.Errorf("the daemon has another image under the name %s (%s instead of %s); remove it: docker rmi %s", i.Ref, found.ID, i.ID, i.Ref)
+	}
+	return true, nil
+}
+
+// loadReply reads the messages of a load, one of which may be an error though
+// the status was 200.
+func loadReply(r io.Reader) (said string, err error) {
+	messages := json.NewDecoder(io.LimitReader(r, 1<<20))
+	for {
+		var m struct {
+			Stream string `json:"stream"`
+			Error  string `json:"error"`
+		}
+		switch err := messages.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return said, nil
+		case err != nil:
+			return said, fmt.Errorf("unreadable reply: %w", err)
+		case m.Error != "":
+			return said, errors.New(m.Error)
+		}
+		if said += m.Stream; len(said) > 1024 {
+			said = said[:1024]
+		}
+	}
+}
+
+// dropImage removes the image unless a container uses it.
+func (c *connection) dropImage(ctx context.Context, i *image.Image) error {
+	_, err := c.ImageRemove(ctx, i.Ref, client.ImageRemoveOptions{PruneChildren: true})
+	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) {
+		return nil // gone already, or in use by another run, which removes it
+	}
+	if err != nil {
+		return fmt.Errorf("remove the image %s: %w", i.Ref, plain(err))
+	}
+	return nil
+}

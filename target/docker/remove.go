@@ -1,0 +1,194 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/probe/image"
+)
+
+// lateness is how long a container is waited for that somebody asked for who
+// did not wait for the answer: the daemon goes on making it.
+const lateness = 3 * time.Second
+
+// removal is how long the forced removal of a batch's containers may take: a
+// daemon on a busy machine takes some 100 ms for each.
+const removal = 2 * time.Minute
+
+// Discard implements target.Session. A container is known by the run's label
+// and a name that this session gave: one of another owner that has the name is
+// let be.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	wanted := map[string]bool{}
+	late := false
+	for name, d := range s.owed {
+		if slices.Contains(lanes, d.lane) {
+			wanted[name] = true
+			late = late || d.late
+		}
+	}
+	for _, n := range lanes {
+		s.holds[n] = holding{}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	if err := s.discard(ctx, wanted, late); err != nil {
+		return fmt.Errorf("target %s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (s *session) discard(ctx context.Context, wanted map[string]bool, late bool) error {
+	deadline := time.Now().Add(lateness)
+	for {
+		found, err := s.list(ctx, s.env.RunID)
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(found, func(name string, _ container.Summary) bool { return !wanted[name] })
+		if err := s.remove(ctx, s.env.RunID, found); err != nil {
+			return err
+		}
+		for name := range wanted {
+			if _, was := found[name]; was || !s.owed[name].late {
+				delete(s.owed, name)
+				delete(wanted, name)
+			}
+		}
+		if late = late && len(wanted) > 0; !late || time.Now().After(deadline) {
+			return nil // what is still to come is looked for again by Close
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// remove removes containers by force and makes sure that they are gone.
+func (c *connection) remove(ctx context.Context, runID string, found map[string]container.Summary) error {
+	if len(found) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, removal)
+	defer cancel()
+	all := slices.Sorted(maps.Keys(found))
+	errs := make([]error, len(all))
+	each(len(all), func(i int) {
+		_, err := c.ContainerRemove(ctx, found[all[i]].ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) { // gone, or being removed
+			errs[i] = fmt.Errorf("remove %s: %w", all[i], plain(err))
+		}
+	})
+	for deadline := time.Now().Add(patience); ; {
+		now, err := c.list(ctx, runID)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return now[name].ID != found[name].ID })
+		if len(left) == 0 {
+			return nil
+		}
+		if failed := errors.Join(errs...); failed != nil || time.Now().After(deadline) || ctx.Err() != nil {
+			return errors.Join(fmt.Errorf("still there: %s; remove them with docker rm -f", strings.Join(left, ", ")), failed, ctx.Err())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Close implements target.Session.
+func (s *session) Close(ctx context.Context) error {
+	lanes := make([]int, len(s.holds))
+	for i := range lanes {
+		lanes[i] = i
+	}
+	err := s.Discard(ctx, lanes)
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if s.loaded {
+		err = errors.Join(err, s.dropImage(ctx, s.image))
+	}
+	s.http.CloseIdleConnections()
+	return err
+}
+
+// Sweep implements target.Sweeper. The image is removed when no container uses
+// it, whichever run loaded it: a run that goes on loads it again.
+func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	defer t.http.CloseIdleConnections()
+	found, err := t.list(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
+	}
+	var what []string
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		what = append(what, "container "+name)
+	}
+	i, err := image.Probe()
+	if err != nil {
+		return what, err
+	}
+	idle, err := t.idleImage(ctx, i, found)
+	if idle {
+		what = append(what, "image "+i.Ref)
+	}
+	if err == nil && !dryRun {
+		err = t.remove(ctx, runID, found)
+		if err == nil && idle {
+			err = t.dropImage(ctx, i)
+		}
+	}
+	if err != nil {
+		return what, fmt.Errorf("target %s: %w", t.name, err)
+	}
+	return what, nil
+}
+
+// idleImage tells whether the image is there, and used by no other container
+// than those that are about to be removed.
+func (t *Target) idleImage(ctx context.Context, i *image.Image, leaving map[string]container.Summary) (bool, error) {
+	if has, err := t.hasImage(ctx, i); !has || err != nil {
+		return false, err
+	}
+	users, err := t.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", i.Ref)})
+	if err != nil {
+		return false, fmt.Errorf("list the users of %s: %w", i.Ref, plain(err))
+	}
+	goes := map[string]bool{}
+	for _, c := range leaving {
+		goes[c.ID] = true
+	}
+	return !slices.ContainsFunc(users.Items, func(c container.Summary) bool { return !goes[c.ID] }), nil
+}
+
+// argument is the value of a process's flag, "" when it has none.
+func argument(pid int, flag string) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	args := strings.Split(string(b), "\x00")
+	for i, a := range args {
+		name, value, joined := strings.Cut(a, "=")
+		if name == flag && joined {
+			return value
+		}
+		if name == flag && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,259 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/probe/image"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/kata"
+)
+
+// imagePatience is how long loading an image may take.
+const imagePatience = time.Minute
+
+// serial numbers the containers of all sessions: those of a run that weighs two
+// runtimes of one daemon must not have the same names.
+var serial atomic.Int64
+
+// Open implements target.Target.
+func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	s := &session{Target: t, env: env, holds: make([]holding, env.Lanes), owed: map[string]*debt{}}
+	if err := s.open(ctx); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagePatience)
+		defer cancel()
+		return nil, fmt.Errorf("target %s: %w", t.name, errors.Join(err, s.Close(clean)))
+	}
+	return s, nil
+}
+
+type session struct {
+	*Target
+	env    target.Env
+	image  *image.Image
+	loaded bool
+	pool   *lane.Pool // nil with the API
+	holds  []holding  // by lane
+	// owed are the containers that were asked for and are not known to be
+	// gone, by name. A name that is not here is never removed.
+	owed map[string]*debt
+	mute atomic.Bool // the daemon gives no logs
+}
+
+// holding is what a lane holds.
+type holding struct {
+	name string // "" for nothing
+	id   string // the daemon's, "" while it is not known
+	pid  int    // 0 while it does not run, or does so elsewhere
+}
+
+type debt struct {
+	lane int
+	late bool // nobody waited for the answer: it may come into being yet
+}
+
+func (s *session) open(ctx context.Context) error {
+	var err error
+	if s.image, err = image.Probe(); err != nil {
+		return err
+	}
+	if s.loaded, err = s.ensureImage(ctx, s.image); err != nil {
+		return err
+	}
+	if s.command != nil {
+		s.pool, err = lane.NewPool(lane.Options{Lanes: s.env.Lanes, Env: s.command.env})
+	}
+	return err
+}
+
+// options are what a container is created with.
+func (t *Target) options(ref, runID, id string, limits target.Limits) client.ContainerCreateOptions {
+	host := &container.HostConfig{NetworkMode: container.NetworkMode(t.network), Runtime: t.runtime}
+	host.Memory, host.CPUShares = limits.Memory, limits.CPUShares
+	if limits.Pids != 0 {
+		host.PidsLimit = &limits.Pids
+	}
+	return client.ContainerCreateOptions{
+		Name:       id,
+		Config:     &container.Config{Image: ref, Cmd: []string{id}, Labels: map[string]string{engine.RunLabel: runID}},
+		HostConfig: host,
+	}
+}
+
+// verb is the same as arguments of the docker command, and the other operations
+// too.
+func (t *Target) verb(op target.Op, ref, runID, id string, limits target.Limits) []string {
+	var args []string
+	switch op {
+	case target.Create:
+		args = []string{"create"}
+	case target.Run:
+		args = []string{"run", "--detach"}
+	default:
+		return []string{string(op), id}
+	}
+	args = append(args, "--pull", "never", "--name", id, "--label", engine.RunLabel+"="+runID, "--network", t.network)
+	if t.runtime != "" {
+		args = append(args, "--runtime", t.runtime)
+	}
+	for _, l := range []struct {
+		flag  string
+		value int64
+	}{{"--memory", limits.Memory}, {"--pids-limit", limits.Pids}, {"--cpu-shares", limits.CPUShares}} {
+		if l.value != 0 {
+			args = append(args, l.flag, strconv.FormatInt(l.value, 10))
+		}
+	}
+	return append(args, ref, id)
+}
+
+// Arm implements target.Session.
+func (s *session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	batch, err := s.arm(ctx, op, lanes)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
+	}
+	return batch, nil
+}
+
+func (s *session) arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	switch op {
+	case target.Create, target.Run:
+		// Another run may have removed the image when it ended.
+		loaded, err := s.ensureImage(ctx, s.image)
+		if err != nil {
+			return nil, err
+		}
+		s.loaded = s.loaded || loaded
+		for _, n := range lanes {
+			s.holds[n] = holding{name: engine.Name(s.env.RunID, n, int(serial.Add(1)))}
+			s.owed[s.holds[n].name] = &debt{lane: n}
+		}
+	case target.Start, target.Stop, target.Remove:
+	default:
+		return nil, target.ErrUnsupported
+	}
+	if s.command != nil {
+		return s.armCommands(op, lanes)
+	}
+	calls := make([]drive.Call, len(lanes))
+	for i, n := range lanes {
+		calls[i] = s.call(op, n)
+	}
+	if err := s.warm(ctx, len(lanes)); err != nil {
+		return nil, err
+	}
+	batch, err := drive.ArmCalls(calls)
+	if err != nil {
+		return nil, err
+	}
+	batch.Settle = s.settle(op)
+	return batch, nil
+}
+
+// call is one operation on one lane through the API.
+func (s *session) call(op target.Op, n int) drive.Call {
+	id := s.holds[n].name
+	c := drive.Call{Lane: n, Timeout: s.env.Timeout, Command: s.requests(op, s.image.Ref, s.env.RunID, id, s.env.Limits)}
+	switch op {
+	case target.Create, target.Run:
+		o := s.options(s.image.Ref, s.env.RunID, id, s.env.Limits)
+		c.Do = func(ctx context.Context) error {
+			made, err := s.ContainerCreate(ctx, o)
+			if err == nil && op == target.Run {
+				_, err = s.ContainerStart(ctx, made.ID, client.ContainerStartOptions{})
+			}
+			return plain(err)
+		}
+	case target.Start:
+		c.Do = func(ctx context.Context) error {
+			_, err := s.ContainerStart(ctx, id, client.ContainerStartOptions{})
+			return plain(err)
+		}
+	case target.Stop:
+		c.Watch = s.holds[n].pid
+		c.Do = func(ctx context.Context) error {
+			_, err := s.ContainerStop(ctx, id, client.ContainerStopOptions{})
+			return plain(err)
+		}
+	default:
+		c.Do = func(ctx context.Context) error {
+			_, err := s.ContainerRemove(ctx, id, client.ContainerRemoveOptions{})
+			return plain(err)
+		}
+	}
+	return c
+}
+
+func (s *session) armCommands(op target.Op, lanes []int) (target.Batch, error) {
+	tasks := make([]drive.Task, len(lanes))
+	for i, n := range lanes {
+		tasks[i] = drive.Task{Lane: n, Order: lane.Order{
+			Kind: lane.Exec, Timeout: s.env.Timeout,
+			Args: s.command.args(s.verb(op, s.image.Ref, s.env.RunID, s.holds[n].name, s.env.Limits)...),
+		}}
+	}
+	batch, err := drive.Arm(s.pool, tasks)
+	if err != nil {
+		return nil, err
+	}
+	batch.Settle = s.settle(op)
+	return batch, nil
+}
+
+// Processes implements target.Staffed.
+func (s *session) Processes(context.Context) []target.Process {
+	if !s.local {
+		return nil
+	}
+	var out []target.Process
+	if pid, err := process.Listener(engine.Socket(s.host)); err == nil {
+		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+		if pid := s.containerd(pid); pid != 0 {
+			out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+		}
+	}
+	var ids []string
+	for _, h := range s.holds {
+		ids = append(ids, h.id)
+	}
+	for _, f := range kata.Beside(ids) {
+		if role, ok := kata.Role(f); ok {
+			out = append(out, target.Process{Role: role, Pid: f.Pid})
+		}
+	}
+	return out
+}
+
+// containerd is the one that dockerd uses: its child, or the one that it was
+// told of, or found at the usual place. 0 for none that can be seen.
+func (s *session) containerd(dockerd int) int {
+	for _, f := range process.Children(dockerd) {
+		if f.Name == "containerd" || f.Name == "docker-containerd" {
+			return f.Pid
+		}
+	}
+	address := "/run/containerd/containerd.sock"
+	if c := s.info.Containerd; c != nil && c.Address != "" {
+		address = c.Address
+	} else if told := argument(dockerd, "--containerd"); told != "" {
+		address = told
+	}
+	pid, err := process.Listener(engine.Socket(address))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
