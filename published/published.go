@@ -1,0 +1,137 @@
+// Package published holds the figures of publications that tare's own are set
+// beside: tables as they were printed, with the machines, versions and methods
+// behind them, and which of tare's targets each of their columns is akin to.
+//
+// A publication is one JSON file, a [Report]. Those that come with tare are
+// embedded; any other file of the same form can be read as well. Nothing is
+// computed from what stands in it: figures of other machines are to be seen
+// beside one's own, not to be compared with them.
+package published
+
+import (
+	"embed"
+	"encoding/json"
+	"path"
+)
+
+// Version is the version of the form.
+const Version = 1
+
+//go:embed */report.json
+var shipped embed.FS
+
+// Report is a publication.
+type Report struct {
+	Version       int       `json:"version"`
+	Name          string    `json:"name"`  // short, as a file is called: "isulad-2020"
+	Title         string    `json:"title"` // in English
+	OriginalTitle string    `json:"original_title,omitempty"`
+	Author        string    `json:"author"`
+	Date          string    `json:"date"`      // of publication, as 2006-01-02
+	Unit          string    `json:"unit"`      // of all values: "ns", "us", "ms" or "s"
+	Statistic     string    `json:"statistic"` // what a value is of its rounds
+	Method        []string  `json:"method,omitempty"`
+	Notes         []string  `json:"notes,omitempty"`
+	Machines      []Machine `json:"machines"`
+	Engines       []Engine  `json:"engines"`
+	Columns       []Column  `json:"columns"`
+	Tables        []Table   `json:"tables"`
+}
+
+// Machine is one that was measured on, in the publication's own words.
+type Machine struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	OS     string `json:"os,omitempty"`
+	Kernel string `json:"kernel,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
+	Memory string `json:"memory,omitempty"`
+}
+
+// Engine is one that was measured, or measured with.
+type Engine struct {
+	ID      string   `json:"id"`
+	Name    string   `json:"name"`
+	Version string   `json:"version,omitempty"` // "": not stated
+	Parts   []string `json:"parts,omitempty"`   // versions of what it is made of
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Column is one of the tables' columns, which can be in several of them.
+type Column struct {
+	ID      string   `json:"id"`
+	Title   string   `json:"title"`
+	Engine  string   `json:"engine"`         // its ID
+	Targets []string `json:"targets"`        // names of tare's targets that are akin, as patterns of path.Match: "docker/*"
+	Note    string   `json:"note,omitempty"` // how they differ nevertheless
+}
+
+// Table is one of the tables.
+type Table struct {
+	ID            string   `json:"id"`
+	Title         string   `json:"title"` // in English
+	OriginalTitle string   `json:"original_title,omitempty"`
+	Machine       string   `json:"machine"`           // its ID
+	Pods          bool     `json:"pods"`              // of pods, or of containers in them
+	Lanes         int      `json:"lanes"`             // operations at once
+	Columns       []string `json:"columns"`           // their IDs
+	Subject       string   `json:"subject,omitempty"` // the column whose difference from others is printed
+	Versus        []string `json:"versus,omitempty"`  // those others
+	Notes         []string `json:"notes,omitempty"`
+	Rows          []Row    `json:"rows"`
+}
+
+// Row is one operation.
+type Row struct {
+	Label  string        `json:"label"`            // as printed: "100 * create"
+	Op     string        `json:"op"`               // the operation of tare that is akin
+	Values []json.Number `json:"values"`           // as printed, one for each column; null where there is none
+	Versus []string      `json:"versus,omitempty"` // as printed, one for each of the table's Versus
+	Note   string        `json:"note,omitempty"`
+}
+
+// Machine returns the machine of that ID; Validate has seen that there is one.
+func (r *Report) Machine(id string) Machine {
+	return find(r.Machines, func(m Machine) string { return m.ID }, id)
+}
+
+// Engine returns the engine of that ID.
+func (r *Report) Engine(id string) Engine {
+	return find(r.Engines, func(e Engine) string { return e.ID }, id)
+}
+
+// Column returns the column of that ID.
+func (r *Report) Column(id string) Column {
+	return find(r.Columns, func(c Column) string { return c.ID }, id)
+}
+
+func find[T any](all []T, id func(T) string, wanted string) T {
+	for _, one := range all {
+		if id(one) == wanted {
+			return one
+		}
+	}
+	var none T
+	return none
+}
+
+// Akin tells whether one of tare's targets is akin to the column.
+func (c *Column) Akin(target string) bool {
+	for _, pattern := range c.Targets {
+		if ok, err := path.Match(pattern, target); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Milliseconds returns a value in milliseconds, ok false where there is none.
+func (r *Report) Milliseconds(v json.Number) (ms float64, ok bool) {
+	n, err := v.Float64()
+	if err != nil {
+		return 0, false
+	}
+	return n * units[r.Unit], true
+}
+
+var units = map[string]float64{"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}

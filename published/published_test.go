@@ -1,0 +1,240 @@
+package published_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/stat"
+)
+
+const isulad = "published/isulad-2020"
+
+func load(t *testing.T, name string) *published.Report {
+	t.Helper()
+	r, err := published.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTheISuladReportIsThereInFull(t *testing.T) {
+	r := load(t, isulad)
+	if len(r.Tables) != 12 {
+		t.Errorf("%d tables, want 12", len(r.Tables))
+	}
+	rows, values := 0, 0
+	for _, table := range r.Tables {
+		rows += len(table.Rows)
+		for _, row := range table.Rows {
+			for _, v := range row.Values {
+				if v != "" {
+					values++
+				}
+			}
+			want := row.Op
+			if table.Lanes > 1 {
+				want = "100 * " + row.Op
+			}
+			if row.Label != want || len(row.Versus) != 2 {
+				t.Errorf("%s: row %q of %s has %d differences", table.ID, row.Label, row.Op, len(row.Versus))
+			}
+		}
+		if table.OriginalTitle == "" || table.Title == "" {
+			t.Errorf("%s has no title", table.ID)
+		}
+	}
+	if rows != 40 || values != 120 {
+		t.Errorf("%d rows with %d values, want 40 with 120", rows, values)
+	}
+	for id, version := range map[string]string{"docker": "19.03.11", "podman": "2.0.3", "isula": "2.0.3", "cri-o": ""} {
+		if got := r.Engine(id); got.Version != version || version == "" && len(got.Notes) == 0 {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	if r.Date != "2020-09-09" || r.Author != "haozi007" || r.Unit != "ms" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// The sums are those of each column of the publication itself, added up before
+// its tables became a file.
+func TestTheISuladReportsFiguresAddUp(t *testing.T) {
+	sums := map[string][3]float64{
+		"client-x86-containers-1": {2249, 2250, 1139}, "client-x86-containers-100": {36229, 30928, 16399},
+		"client-arm-containers-1": {3561, 3549, 1818}, "client-arm-containers-100": {89245, 71647, 28026},
+		"cri-x86-pods-1": {1081, 677, 511}, "cri-x86-pods-with-a-container-1": {1803, 1284, 946},
+		"cri-x86-pods-100": {24476, 11168, 9591}, "cri-x86-pods-with-a-container-100": {41968, 21259, 15350},
+		"cri-arm-pods-1": {1782, 2785, 791}, "cri-arm-pods-with-a-container-1": {2753, 3727, 552},
+		"cri-arm-pods-100": {43002, 49377, 18011}, "cri-arm-pods-with-a-container-100": {73996, 81019, 10087},
+	}
+	r := load(t, isulad)
+	for _, table := range r.Tables {
+		var got [3]float64
+		for _, row := range table.Rows {
+			for i, v := range row.Values {
+				ms, ok := r.Milliseconds(v)
+				if !ok {
+					t.Errorf("%s: %q is no time", table.ID, v)
+				}
+				got[i] += ms
+			}
+		}
+		if got != sums[table.ID] {
+			t.Errorf("%s: %v, want %v", table.ID, got, sums[table.ID])
+		}
+	}
+}
+
+func TestEveryPrintedDifferenceFollowsFromTheAveragesOrIsNoted(t *testing.T) {
+	r := load(t, isulad)
+	var wrong []string
+	differences := 0
+	for _, table := range r.Tables {
+		subject := slices.Index(table.Columns, table.Subject)
+		for _, row := range table.Rows {
+			to, _ := r.Milliseconds(row.Values[subject])
+			noted := false
+			for i, other := range table.Versus {
+				differences++
+				from, _ := r.Milliseconds(row.Values[slices.Index(table.Columns, other)])
+				if computed := stat.FormatVersus(from, to); computed != row.Versus[i] {
+					wrong = append(wrong, table.ID+": "+row.Label+" against "+r.Column(other).Title+": printed "+row.Versus[i]+", from the averages "+computed)
+					noted = strings.Contains(row.Note, row.Versus[i]) && strings.Contains(row.Note, computed)
+				}
+			}
+			if noted != (row.Note != "") {
+				t.Errorf("%s: %s: the note is %q", table.ID, row.Label, row.Note)
+			}
+		}
+	}
+	want := []string{"client-arm-containers-100: 100 * rm against Podman: printed -92.33%, from the averages -91.54%"}
+	if !slices.Equal(wrong, want) || differences != 80 {
+		t.Errorf("of %d differences these disagree: %q, want %q", differences, wrong, want)
+	}
+}
+
+func TestColumnsAreAkinToTargets(t *testing.T) {
+	r := load(t, isulad)
+	for target, want := range map[string]string{
+		"docker/runc": "docker", "docker/crun": "docker", "docker": "docker", "docker+cli/runc": "docker", "podman/runc": "podman",
+		"podman+api/crun": "podman", "isula/runc": "isula", "cri+cri-dockerd/runc": "cri-docker", "cri+cri-o/runc": "cri-o", "cri+cri-o": "cri-o",
+		"cri+isulad/runc": "cri-isula", "cri+containerd/runc": "", "containerd/runc": "", "runc": "", "host": "", "dockerx/runc": "",
+	} {
+		var got []string
+		for _, c := range r.Columns {
+			if c.Akin(target) {
+				got = append(got, c.ID)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s is akin to %v, want %q", target, got, want)
+		}
+	}
+}
+
+func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
+	if names := published.Names(); !slices.Equal(names, []string{"isulad-2020"}) {
+		t.Errorf("there come %v", names)
+	}
+	text, err := os.ReadFile("isulad-2020/report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir()) // where there is no folder published
+	want, err := json.Marshal(load(t, isulad))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"isulad-2020", "published/isulad-2020/", "./published/isulad-2020", dir, filepath.Join(dir, "report.json")} {
+		got, err := json.Marshal(load(t, name))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s: %v, another publication", name, err)
+		}
+	}
+}
+
+func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
+	text, err := os.ReadFile("isulad-2020/report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(text)
+	swap := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("no %q in the file", old)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	tests := map[string]struct{ text, want string }{
+		"an empty file":                       {"", "does not hold published figures"},
+		"another JSON":                        {`{"a":1}`, "unknown field"},
+		"a record":                            {`{"type":"header","schema":1}` + "\n{}", "is a record: setting records against each other is not supported yet"},
+		"a compressed record":                 {"\x28\xb5\x2f\xfd....", "is a record"},
+		"two of them":                         {good + good, "more than one"},
+		"one of a later version":              {`{"version":2,"sheets":[]}`, "use a later one"},
+		"a page without end":                  {strings.Repeat(" ", 1<<20) + good, "larger than 1 MiB"},
+		"an unknown unit":                     {swap(`"unit": "ms"`, `"unit": "min"`), `unit "min"`},
+		"no date":                             {swap("2020-09-09", "last year"), "last year"},
+		"a negative time":                     {swap("[287,", "[-287,"), `row "create": -287 is no time`},
+		"a text for a time":                   {swap("[287,", `["fast",`), "does not hold published figures"},
+		"a time beyond all numbers":           {swap("[287,", `[1e999,`), "is no time"},
+		"a value too few":                     {swap("[287, 180, 131]", "[287, 180]"), "2 values in 3 columns"},
+		"a difference too few":                {swap(`["-54.36%", "-27.22%"]`, `["-54.36%"]`), "1 differences from 2"},
+		"an unknown operation":                {swap(`"op": "create"`, `"op": "pause"`), "pause"},
+		"an unknown machine":                  {swap(`"machine": "x86"`, `"machine": "vax"`), `machine "vax"`},
+		"an unknown column":                   {swap(`"columns": ["docker",`, `"columns": ["dokcer",`), `column "dokcer"`},
+		"a table twice":                       {swap(`"id": "client-arm-containers-1"`, `"id": "client-x86-containers-1"`), "is there twice"},
+		"no lanes":                            {swap(`"lanes": 1,`, `"lanes": 0,`), "lanes 0"},
+		"a pattern that is none":              {swap(`"docker/*"`, `"docker/["`), "is no pattern"},
+		"a difference from what is not there": {swap(`"versus": ["docker", "podman"]`, `"versus": ["docker", "cri-o"]`), "not among its columns"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "it.json")
+			if err := os.WriteFile(path, []byte(test.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := published.Load(path); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := published.Load("published/none"); err == nil || !strings.Contains(err.Error(), "published/isulad-2020") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := published.Load("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is no file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("isulad-2020/report.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"version":1,"tables":[{"rows":[{}]}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := published.Parse("it", text)
+		if err != nil {
+			return
+		}
+		for _, table := range r.Tables {
+			for _, row := range table.Rows {
+				for i := range table.Columns {
+					r.Milliseconds(row.Values[i])
+				}
+			}
+		}
+	})
+}

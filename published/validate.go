@@ -1,0 +1,126 @@
+package published
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// What a publication has at most.
+const (
+	maxTables  = 200
+	maxRows    = 100
+	maxColumns = 32
+)
+
+// Validate says everything that is wrong with the publication.
+func (r *Report) Validate() error {
+	var errs []error
+	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.Version != Version {
+		complain("version is %d: this tare reads %d", r.Version, Version)
+	}
+	if r.Name == "" || r.Title == "" {
+		complain("it has no name or no title")
+	}
+	if _, err := time.Parse(time.DateOnly, r.Date); err != nil {
+		complain("date %q is no date: write it as 2006-01-02", r.Date)
+	}
+	if units[r.Unit] == 0 {
+		complain("unit %q is none: write ns, us, ms or s", r.Unit)
+	}
+	if len(r.Tables) > maxTables {
+		complain("%d tables: at most %d are read", len(r.Tables), maxTables)
+		return errors.Join(errs...)
+	}
+	unique(complain, "machine", r.Machines, func(m Machine) string { return m.ID })
+	unique(complain, "engine", r.Engines, func(e Engine) string { return e.ID })
+	unique(complain, "column", r.Columns, func(c Column) string { return c.ID })
+	unique(complain, "table", r.Tables, func(t Table) string { return t.ID })
+	for _, c := range r.Columns {
+		if r.Engine(c.Engine).ID == "" {
+			complain("column %q is of engine %q, which is not among the engines", c.ID, c.Engine)
+		}
+		for _, pattern := range c.Targets {
+			if _, err := path.Match(pattern, ""); err != nil {
+				complain("column %q: targets %q is no pattern: %v", c.ID, pattern, err)
+			}
+		}
+	}
+	for i := range r.Tables {
+		if err := r.table(&r.Tables[i]); err != nil {
+			complain("table %q: %w", r.Tables[i].ID, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func unique[T any](complain func(string, ...any), what string, all []T, id func(T) string) {
+	var seen []string
+	for _, one := range all {
+		switch name := id(one); {
+		case name == "":
+			complain("a %s has no id", what)
+		case slices.Contains(seen, name):
+			complain("%s %q is there twice", what, name)
+		default:
+			seen = append(seen, name)
+		}
+	}
+}
+
+func (r *Report) table(t *Table) error {
+	switch {
+	case r.Machine(t.Machine).ID == "":
+		return fmt.Errorf("machine %q is not among the machines", t.Machine)
+	case t.Lanes < 1 || t.Lanes > record.MaxLanes:
+		return fmt.Errorf("lanes %d: from 1 to %d are possible", t.Lanes, record.MaxLanes)
+	case len(t.Columns) == 0 || len(t.Columns) > maxColumns:
+		return fmt.Errorf("%d columns: a table has 1 to %d", len(t.Columns), maxColumns)
+	case len(t.Rows) > maxRows:
+		return fmt.Errorf("%d rows: at most %d are read", len(t.Rows), maxRows)
+	}
+	for _, id := range t.Columns {
+		if r.Column(id).ID == "" {
+			return fmt.Errorf("column %q is not among the columns", id)
+		}
+	}
+	for _, id := range t.Versus {
+		if !slices.Contains(t.Columns, id) || id == t.Subject || !slices.Contains(t.Columns, t.Subject) {
+			return fmt.Errorf("it sets %q against %q, of which one is not among its columns", t.Subject, id)
+		}
+	}
+	for _, row := range t.Rows {
+		if err := r.row(t, &row); err != nil {
+			return fmt.Errorf("row %q: %w", row.Label, err)
+		}
+	}
+	return nil
+}
+
+func (r *Report) row(t *Table, row *Row) error {
+	if _, err := target.ParseOp(row.Op); err != nil {
+		return err
+	}
+	if len(row.Values) != len(t.Columns) {
+		return fmt.Errorf("%d values in %d columns", len(row.Values), len(t.Columns))
+	}
+	if len(row.Versus) != 0 && len(row.Versus) != len(t.Versus) {
+		return fmt.Errorf("%d differences from %d columns", len(row.Versus), len(t.Versus))
+	}
+	for _, v := range row.Values {
+		if v == "" {
+			continue
+		}
+		if ms, ok := r.Milliseconds(v); !ok || ms < 0 || math.IsInf(ms, 0) {
+			return fmt.Errorf("%s is no time", v)
+		}
+	}
+	return nil
+}
