@@ -10,8 +10,10 @@ package published
 
 import (
 	"embed"
-	"encoding/json"
+	"fmt"
 	"path"
+	"strconv"
+	"strings"
 )
 
 // Version is the version of the form.
@@ -83,11 +85,36 @@ type Table struct {
 
 // Row is one operation.
 type Row struct {
-	Label  string        `json:"label"`            // as printed: "100 * create"
-	Op     string        `json:"op"`               // the operation of tare that is akin
-	Values []json.Number `json:"values"`           // as printed, one for each column; null where there is none
-	Versus []string      `json:"versus,omitempty"` // as printed, one for each of the table's Versus
-	Note   string        `json:"note,omitempty"`
+	Label  string   `json:"label"`            // as printed: "100 * create"
+	Op     string   `json:"op"`               // the operation of tare that is akin
+	Values []Figure `json:"values"`           // one for each column
+	Versus []string `json:"versus,omitempty"` // as printed, one for each of the table's Versus
+	Note   string   `json:"note,omitempty"`
+}
+
+// Figure is a number as it was printed: what is "12.50" stays so. In JSON it is
+// a number, and null where there is none, which is "".
+type Figure string
+
+// MarshalJSON implements [json.Marshaler].
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if f == "" {
+		return []byte("null"), nil
+	}
+	return []byte(f), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *Figure) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*f = ""
+		return nil
+	}
+	if !strings.ContainsRune("-0123456789", rune(text[0])) {
+		return fmt.Errorf("%s is no number", text)
+	}
+	*f = Figure(text)
+	return nil
 }
 
 // Machine returns the machine of that ID; Validate has seen that there is one.
@@ -126,8 +153,8 @@ func (c *Column) Akin(target string) bool {
 }
 
 // Milliseconds returns a value in milliseconds, ok false where there is none.
-func (r *Report) Milliseconds(v json.Number) (ms float64, ok bool) {
-	n, err := v.Float64()
+func (r *Report) Milliseconds(f Figure) (ms float64, ok bool) {
+	n, err := strconv.ParseFloat(string(f), 64)
 	if err != nil {
 		return 0, false
 	}

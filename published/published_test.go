@@ -217,6 +217,23 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
+func TestAFigureStaysAsItWasPrinted(t *testing.T) {
+	var got []published.Figure
+	if err := json.Unmarshal([]byte(`[12.50, null, 0, 1e3]`), &got); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(got)
+	if err != nil || string(text) != "[12.50,null,0,1e3]" {
+		t.Errorf("%s, %v", text, err)
+	}
+	r := published.Report{Unit: "s"}
+	for i, want := range []float64{12500, 0, 0, 1e6} {
+		if ms, ok := r.Milliseconds(got[i]); ms != want || ok != (i != 1) {
+			t.Errorf("%q: %v, %v", got[i], ms, ok)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("isulad-2020/report.json")
 	if err != nil {

@@ -218,7 +218,7 @@ func pods(lanes ...int) *run {
 }
 
 // cri adds an endpoint whose containers live in pods.
-func (r *run) cri(name, version string) *record.Target {
+func (r *run) cri(name, version string) {
 	ops := map[string]record.Operation{}
 	for op, call := range map[target.Op]string{
 		target.RunPod: "RunPodSandbox", target.Create: "CreateContainer", target.Start: "StartContainer", target.Stop: "StopContainer",
@@ -227,7 +227,7 @@ func (r *run) cri(name, version string) *record.Target {
 	} {
 		ops[string(op)] = record.Operation{Command: "runtime.v1.RuntimeService/" + call, Done: record.StampReturned, Means: "the call has been answered"}
 	}
-	return r.add(record.Target{Name: name, Kind: "cri", Version: version, Clock: "host", Operations: ops})
+	r.add(record.Target{Name: name, Kind: "cri", Version: version, Clock: "host", Operations: ops})
 }
 
 func failing() *run {
