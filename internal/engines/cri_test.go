@@ -70,6 +70,45 @@ func TestContainerdRunsPodsWithEachHandler(t *testing.T) {
 	}
 }
 
+func TestCRIORunsPodsWithEachHandler(t *testing.T) {
+	c := CRIO(t)
+	if !strings.HasPrefix(c.Version, "1.34.") || !alive(c.Pid) || !alive(c.Holder) {
+		t.Fatalf("version %q, crio %d, holder %d", c.Version, c.Pid, c.Holder)
+	}
+	if got := c.Images(t); len(got) > 0 {
+		t.Errorf("images %q, want none yet", got)
+	}
+	img := copyInto(t, c)
+	if got := c.Images(t); !slices.Contains(got, img.Ref) || !slices.Contains(got, c.PauseImage) {
+		t.Errorf("images %q, want %q and %q", got, img.Ref, c.PauseImage)
+	}
+	for _, handler := range c.Handlers {
+		t.Run(handler, func(t *testing.T) { pod(t, c.in, c.Socket, handler, img.Ref, true) })
+	}
+	if got := append(c.Sandboxes(t), c.Containers(t)...); len(got) > 0 {
+		t.Errorf("pods and containers %q, want none", got)
+	}
+}
+
+// copyInto brings in the probe's image and that for pods.
+func copyInto(t *testing.T, c *CRIODaemon) *image.Image {
+	t.Helper()
+	img, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{c.PauseImage, img.Ref} {
+		file := filepath.Join(t.TempDir(), "image.tar")
+		if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := output(nil, c.Skopeo, "copy", "docker-archive:"+file, c.Storage+name); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	return img
+}
+
 // loadInto imports the probe's image, under another name if one is given.
 func loadInto(t *testing.T, d *ContainerdDaemon, namespace, name string) *image.Image {
 	t.Helper()
@@ -107,7 +146,7 @@ func pod(t *testing.T, in *instance, socket, handler, ref string, remove bool) {
 		}
 		c, err := client.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: s.PodSandboxId, SandboxConfig: sandbox,
 			Config: &cri.ContainerConfig{
-				Metadata: &cri.ContainerMetadata{Name: "c"}, Image: &cri.ImageSpec{Image: ref},
+				Metadata: &cri.ContainerMetadata{Name: "c"}, Image: &cri.ImageSpec{Image: ref, UserSpecifiedImage: ref},
 				Command: []string{probe.Name}, Args: []string{"token"}, LogPath: "c.log",
 			}})
 		if err != nil {
@@ -145,4 +184,9 @@ func init() {
 			return d.Dir
 		}})
 	}
+	everyEngine = append(everyEngine, everyEngineEntry{"cri-o", 4, func(t *testing.T) string {
+		c := CRIO(t)
+		pod(t, c.in, c.Socket, "crun", copyInto(t, c).Ref, false)
+		return c.Dir
+	}})
 }

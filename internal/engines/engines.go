@@ -359,12 +359,15 @@ func (in *instance) stop() error {
 	}
 }
 
-// enter is the command line by which a program runs where the engine does.
-func (in *instance) enter(argv ...string) []string {
+// inside is a script that runs a program where the engine does, in the caller's
+// working directory.
+func (in *instance) inside(env []string, argv ...string) string {
 	pid := in.cmd.Process.Pid
-	return append([]string{
-		"nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", pid), fmt.Sprintf("--net=/proc/%d/ns/net", pid), "--",
-	}, argv...)
+	env = append([]string{markEnv + "=" + in.ID, "TMPDIR=" + filepath.Join(in.Dir, "tmp")}, env...)
+	return fmt.Sprintf(`#!/bin/sh
+export %s
+exec nsenter --mount=/proc/%d/ns/mnt --net=/proc/%d/ns/net -- sh -c 'cd "$0" && exec "$@"' "$PWD" %s "$@"
+`, quote(env), pid, pid, quote(argv))
 }
 
 // output runs a program and returns what it prints, without the last newline.

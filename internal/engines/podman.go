@@ -118,9 +118,7 @@ network_config_dir = %q
 	}
 	p.in, p.Pid, p.Holder = in, in.pids["podman"], in.cmd.Process.Pid
 	p.Command = filepath.Join(in.Dir, "podman")
-	// nsenter leaves the working directory, so it is entered again.
-	script := fmt.Sprintf("#!/bin/sh\nexport %s\nexec %s sh -c 'cd \"$0\" && exec \"$@\"' \"$PWD\" %s \"$@\"\n",
-		quote(p.Env), quote(in.enter()), quote(append([]string{podman}, p.Args...)))
+	script := in.inside(p.Env, append([]string{podman}, p.Args...)...)
 	if err := os.WriteFile(p.Command, []byte(script), 0o755); err != nil {
 		return nil, err
 	}
