@@ -25,7 +25,7 @@ type commands struct {
 	env    target.Env
 }
 
-// Line implements cli.Engine.
+// Line is the command line of an operation.
 func (c *commands) Line(op target.Op, name string) []string {
 	switch op {
 	case target.Create:

@@ -125,7 +125,7 @@ func runtimesOf(p *engines.PodmanEngine, via string) []string {
 
 func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
 	p := engines.Podman(t)
-	for _, via := range []string{ViaCLI} {
+	for _, via := range []string{ViaCLI, ViaAPI} {
 		for _, runtime := range runtimesOf(p, via) {
 			for _, lanes := range []int{1, 20} {
 				t.Run(fmt.Sprintf("%s/%s/%d", via, runtime, lanes), func(t *testing.T) {

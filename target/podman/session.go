@@ -11,7 +11,6 @@ import (
 	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
 )
 
@@ -26,9 +25,9 @@ func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, erro
 			return nil, fmt.Errorf("target %s: %w", t.name, err)
 		}
 	}
+	c := &commands{Target: t, podman: podman, env: env}
 	s, err := cli.Open(ctx, cli.Options{
-		Target: t.name, Called: "podman", Program: podman, Env: env,
-		Engine:  &commands{Target: t, podman: podman, env: env},
+		Target: t.name, Called: "podman", Program: podman, Line: c.Line, Engine: c, Env: env,
 		Image:   "podman " + t.info.Store.GraphRoot + " " + t.image.Ref,
 		Settled: t.settled, Quiet: quiet,
 		Closed: func() { closeFile(podman.Mounts) },
@@ -92,44 +91,5 @@ func monitors(held []cli.State) []target.Process {
 
 // Sweep implements target.Sweeper.
 func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	mine, err := list(ctx, t.podman, "label="+engine.RunLabel+"="+runID)
-	if err != nil {
-		return nil, fmt.Errorf("target %s: look for what run %s left: %w", t.name, runID, err)
-	}
-	var found, names []string
-	for _, name := range mine {
-		if engine.OfRun(name, runID) {
-			names = append(names, name)
-			found = append(found, "container "+name)
-		}
-	}
-	if len(names) > 0 && !dryRun {
-		if err := t.remove(ctx, t.podman, names); err != nil {
-			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
-		}
-	}
-	left, err := t.sweepImage(ctx, runID, dryRun)
-	return append(found, left...), err
-}
-
-// sweepImage removes the workload's image if no container of another run uses
-// it.
-func (t *Target) sweepImage(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	if id, err := imageID(ctx, t.podman, t.image.Ref); err != nil || id != t.image.ID {
-		return nil, nil // there is none, or it is not tare's
-	}
-	users, err := list(ctx, t.podman, "ancestor="+t.image.Ref)
-	if err != nil {
-		return nil, fmt.Errorf("target %s: look who uses the workload's image: %w", t.name, err)
-	}
-	for _, name := range users {
-		if !engine.OfRun(name, runID) {
-			return nil, nil
-		}
-	}
-	found := []string{"image " + t.image.Ref}
-	if dryRun {
-		return found, nil
-	}
-	return found, dropImage(ctx, t.podman, t.image.Ref)
+	return sweep(ctx, &commands{Target: t, podman: t.podman, env: target.Env{RunID: runID}}, t.name, t.image.Ref, runID, dryRun)
 }

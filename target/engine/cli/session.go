@@ -16,11 +16,9 @@ import (
 	"github.com/tare-bench/tare/target/engine"
 )
 
-// Engine is how one engine is spoken to on its command line, for one session.
-// Its methods are called by one goroutine at a time; none of them is timed.
+// Engine is how one engine is asked and cleaned, for one session. Its methods
+// are called by one goroutine at a time; none of them is timed.
 type Engine interface {
-	// Line is the command line of an operation, for the container of a name.
-	Line(op target.Op, name string) []string
 	// Look asks for containers. Those that the engine does not know are not
 	// in the answer, and are no error.
 	Look(ctx context.Context, names []string) (map[string]State, error)
@@ -41,10 +39,14 @@ type Engine interface {
 type Options struct {
 	Target  string // the target's name, for errors
 	Called  string // the engine's, for errors: "podman"
-	Program Program
 	Engine  Engine
-	Env     target.Env
-	Image   string // names image and engine among all that tare's sessions use
+	Program Program // what the lanes run
+	// Line is the command line of an operation, for the container of a name.
+	// nil where the operations are not performed by lanes: such a session
+	// arms by itself, with Hold and Settle.
+	Line  func(op target.Op, name string) []string
+	Env   target.Env
+	Image string // names image and engine among all that tare's sessions use
 	// Settled is called when an operation was confirmed, with what the engine
 	// knows of its containers now; a failure is added to the sample. May be
 	// nil.
@@ -75,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{o: o, lanes: make([]container, o.Env.Lanes)}
 	var err error
 	s.letGo, err = engine.Hold(o.Image, func() (bool, error) { return o.Engine.Import(ctx) })
-	if err == nil {
+	if err == nil && o.Line != nil {
 		s.pool, err = lane.NewPool(lane.Options{Lanes: o.Env.Lanes, Mounts: o.Program.Mounts, Env: o.Program.Env})
 	}
 	if err != nil {
@@ -88,12 +90,9 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
 	tasks := make([]drive.Task, len(lanes))
 	for i, n := range lanes {
-		c := &s.lanes[n]
-		if op == target.Create || op == target.Run {
-			*c = container{name: engine.NewName(s.o.Env.RunID, n)}
-		}
-		line := s.o.Engine.Line(op, c.name)
-		if line == nil || c.name == "" {
+		name := s.Hold(op, n).Name
+		line := s.o.Line(op, name)
+		if line == nil || name == "" {
 			return nil, fmt.Errorf("target %s: %s on lane %d: %w", s.o.Target, op, n, target.ErrUnsupported)
 		}
 		tasks[i] = drive.Task{Lane: n, Order: lane.Order{Kind: lane.Exec, Args: line, Timeout: s.o.Env.Timeout}}
@@ -103,7 +102,7 @@ func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 		return nil, fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
 	}
 	b.Settle = func(ctx context.Context, samples []record.Sample) {
-		s.settle(ctx, op, samples)
+		s.Settle(ctx, op, samples)
 		for i := range samples {
 			if f := samples[i].Failure; f != nil && f.Command == "" {
 				f.Command = tasks[i].Order.String()
@@ -113,11 +112,23 @@ func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 	return b, nil
 }
 
+// Hold is the container on which an operation on a lane is done: a new one for
+// create and run, with nothing but its name; else the one that is there, as it
+// was last seen.
+func (s *Session) Hold(op target.Op, n int) State {
+	c := &s.lanes[n]
+	if op == target.Create || op == target.Run {
+		*c = container{name: engine.NewName(s.o.Env.RunID, n)}
+	}
+	c.known.Name = c.name
+	return c.known
+}
+
 // asking bounds every question that is asked after a batch.
 const asking = 30 * time.Second
 
-// settle looks whether what the commands reported is so, of all lanes at once.
-func (s *Session) settle(ctx context.Context, op target.Op, samples []record.Sample) {
+// Settle looks whether what was reported is so, of all lanes at once.
+func (s *Session) Settle(ctx context.Context, op target.Op, samples []record.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	var done []*record.Sample

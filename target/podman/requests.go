@@ -1,0 +1,194 @@
+package podman
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/engine/cli"
+)
+
+// requests is podman's API as a session uses it. It implements cli.Engine.
+type requests struct {
+	*Service
+	env target.Env
+}
+
+// several is how many requests that are not measured are under way at once.
+const several = 8
+
+func each(names []string, do func(i int, name string) error) error {
+	errs := make([]error, len(names))
+	var wait sync.WaitGroup
+	slots := make(chan struct{}, several)
+	for i, name := range names {
+		slots <- struct{}{}
+		wait.Go(func() {
+			errs[i] = do(i, name)
+			<-slots
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// Look implements cli.Engine.
+func (r *requests) Look(ctx context.Context, names []string) (map[string]cli.State, error) {
+	states := make([]cli.State, len(names))
+	err := each(names, func(i int, name string) error {
+		out, err := r.client.call(ctx, http.MethodGet, "/containers/"+name+"/json", nil, http.StatusOK)
+		if notFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var c inspected
+		if err := json.Unmarshal(out, &c); err != nil {
+			return fmt.Errorf("the service describes container %s by no JSON object: %w", name, err)
+		}
+		states[i], err = c.state()
+		return err
+	})
+	known := map[string]cli.State{}
+	for _, s := range states {
+		if slices.Contains(names, s.Name) {
+			known[s.Name] = s
+		}
+	}
+	return known, err
+}
+
+// Output implements cli.Engine. Files are read; what is kept elsewhere, the
+// service is asked for.
+func (r *requests) Output(ctx context.Context, containers []cli.State) (string, error) {
+	var text strings.Builder
+	var ask []string
+	for _, s := range containers {
+		if said, err := readLog(s.Log); err == nil {
+			text.WriteString(said)
+		} else {
+			ask = append(ask, s.Name)
+		}
+	}
+	said := make([]string, len(ask))
+	err := each(ask, func(i int, name string) error {
+		out, err := r.client.call(ctx, http.MethodGet, "/containers/"+name+"/logs", url.Values{"stdout": {"true"}, "stderr": {"true"}}, http.StatusOK)
+		said[i] = unframed(out)
+		return err
+	})
+	text.WriteString(strings.Join(said, ""))
+	return text.String(), err
+}
+
+// unframed takes the output out of frames: stream, three bytes, the length (32
+// bits, the largest first), and so much text.
+func unframed(b []byte) string {
+	var text strings.Builder
+	for len(b) >= 8 {
+		n := uint64(binary.BigEndian.Uint32(b[4:8]))
+		b = b[8:]
+		n = min(n, uint64(len(b)))
+		text.Write(b[:n])
+		b = b[n:]
+	}
+	return text.String()
+}
+
+// List implements cli.Engine.
+func (r *requests) List(ctx context.Context) ([]string, error) {
+	return r.list(ctx, "label", engine.RunLabel+"="+r.env.RunID)
+}
+
+// list names the containers that a filter lets through.
+func (s *Service) list(ctx context.Context, filter, value string) ([]string, error) {
+	filters, err := json.Marshal(map[string][]string{filter: {value}})
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.client.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"true"}, "filters": {string(filters)}}, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	var all []struct {
+		Names []string `json:"Names"`
+	}
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("the service lists its containers by no JSON list: %w", err)
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Names...)
+	}
+	return names, nil
+}
+
+// Remove implements cli.Engine.
+func (r *requests) Remove(ctx context.Context, names []string) error { return r.remove(ctx, names) }
+
+func (s *Service) remove(ctx context.Context, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, removing)
+	defer cancel()
+	return each(names, func(_ int, name string) error {
+		_, err := s.client.call(ctx, http.MethodDelete, "/containers/"+name, url.Values{"force": {"true"}, "timeout": {"0"}}, http.StatusOK)
+		if notFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Import implements cli.Engine.
+func (r *requests) Import(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if id, err := r.imageID(ctx); err == nil && id == r.image.ID {
+		return false, nil
+	}
+	load := request(ctx, http.MethodPost, r.client.path("/images/load"), r.image.Archive)
+	load.Header.Set("Content-Type", "application/x-tar")
+	if _, err := r.client.do(ctx, load, http.StatusOK); err != nil {
+		return false, fmt.Errorf("import the workload's image: %w", err)
+	}
+	id, err := r.imageID(ctx)
+	if err == nil && id != r.image.ID {
+		err = fmt.Errorf("%s is image %s now, not %s", r.image.Ref, id, r.image.ID)
+	}
+	if err != nil {
+		return true, fmt.Errorf("import the workload's image: the service reported success, but: %w", err)
+	}
+	return true, nil
+}
+
+func (s *Service) imageID(ctx context.Context) (string, error) {
+	out, err := s.client.call(ctx, http.MethodGet, "/images/"+s.image.Ref+"/json", nil, http.StatusOK)
+	if err != nil {
+		return "", err
+	}
+	var i struct {
+		ID string `json:"Id"`
+	}
+	err = json.Unmarshal(out, &i)
+	return "sha256:" + strings.TrimPrefix(i.ID, "sha256:"), err
+}
+
+// Drop implements cli.Engine.
+func (r *requests) Drop(ctx context.Context) error { return r.dropImage(ctx) }
+
+func (s *Service) dropImage(ctx context.Context) error {
+	_, err := s.client.call(ctx, http.MethodDelete, "/images/"+s.image.Ref, nil, http.StatusOK)
+	if err != nil && !notFound(err) {
+		return fmt.Errorf("remove the workload's image: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package podman
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lowered are the limits to give containers explicitly: those of the service,
+// where it may not raise them. Podman gives a container 1048576 files and as
+// many processes unless its caller says otherwise; its command line says what
+// containers.conf has, a client of its API has to do so itself. nil where the
+// service may, or where it is not known.
+func lowered(pid int) []rlimit {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil || mayRaise(string(status)) {
+		return nil
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return nil
+	}
+	return hardLimits(string(limits))
+}
+
+// mayRaise looks for CAP_SYS_RESOURCE in the effective set, see
+// proc_pid_status(5).
+func mayRaise(status string) bool {
+	for line := range strings.Lines(status) {
+		if mask, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			n, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return err != nil || n&(1<<unix.CAP_SYS_RESOURCE) != 0
+		}
+	}
+	return true
+}
+
+// hardLimits reads the third column, see proc_pid_limits(5):
+// "Max open files            1024                 524288               files".
+func hardLimits(text string) []rlimit {
+	const most = 1048576 // what podman would give
+	var out []rlimit
+	for _, l := range []struct{ line, name string }{{"Max processes", "nproc"}, {"Max open files", "nofile"}} {
+		for line := range strings.Lines(text) {
+			rest, ok := strings.CutPrefix(line, l.line)
+			fields := strings.Fields(rest)
+			if !ok || len(fields) < 2 {
+				continue
+			}
+			hard, err := strconv.ParseUint(fields[1], 10, 64)
+			if err != nil || hard > most { // "unlimited" is no number
+				hard = most
+			}
+			out = append(out, rlimit{Type: l.name, Hard: hard, Soft: hard})
+		}
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package podman
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/engine/cli"
+)
+
+// Open implements target.Target.
+func (s *Service) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	opened, err := cli.Open(ctx, cli.Options{
+		Target: s.name, Called: "podman", Engine: &requests{Service: s, env: env}, Env: env,
+		Image:   "podman " + s.info.Store.GraphRoot + " " + s.image.Ref,
+		Settled: func(_ target.Op, c cli.State) *record.Failure { return rightRuntime(c, s.wanted()) },
+		Quiet:   quiet,
+		Closed:  s.client.http.CloseIdleConnections,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &served{Session: opened, Service: s, env: env}, nil
+}
+
+// served is a session on the service.
+type served struct {
+	*cli.Session
+	*Service
+	env target.Env
+}
+
+// Arm implements target.Session.
+func (s *served) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	calls := make([]drive.Call, len(lanes))
+	for i, n := range lanes {
+		c := s.Hold(op, n)
+		call := drive.Call{Lane: n, Command: s.calls(op, s.env.RunID, c.Name, s.env.Limits), Timeout: s.env.Timeout}
+		if op == target.Stop {
+			call.Watch = c.Pid
+		}
+		if call.Do = s.order(op, c.Name); call.Do == nil || c.Name == "" {
+			return nil, fmt.Errorf("target %s: %s on lane %d: %w", s.name, op, n, target.ErrUnsupported)
+		}
+		calls[i] = call
+	}
+	if err := s.client.warm(ctx, len(lanes)); err != nil {
+		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
+	}
+	b, err := drive.ArmCalls(calls)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
+	}
+	b.Settle = func(ctx context.Context, samples []record.Sample) { s.Settle(ctx, op, samples) }
+	return b, nil
+}
+
+// order prepares the requests of an operation; what it returns sends them.
+func (s *served) order(op target.Op, name string) func(context.Context) error {
+	one := func(method, endpoint string, body []byte, want int) func(context.Context) error {
+		r := request(context.Background(), method, s.client.path(endpoint), body)
+		return func(ctx context.Context) error {
+			_, err := s.client.do(ctx, r, want)
+			return err
+		}
+	}
+	create := func() func(context.Context) error {
+		return one(http.MethodPost, "/containers/create", s.specify(s.env.RunID, name, s.env.Limits), http.StatusCreated)
+	}
+	start := one(http.MethodPost, "/containers/"+name+"/start", nil, http.StatusNoContent)
+	switch op {
+	case target.Create:
+		return create()
+	case target.Start:
+		return start
+	case target.Stop:
+		return one(http.MethodPost, "/containers/"+name+"/stop", nil, http.StatusNoContent)
+	case target.Remove:
+		return one(http.MethodDelete, "/containers/"+name, nil, http.StatusOK)
+	case target.Run:
+		make := create()
+		return func(ctx context.Context) error {
+			if err := make(ctx); err != nil {
+				return err
+			}
+			return start(ctx)
+		}
+	}
+	return nil
+}
+
+// Processes implements target.Staffed.
+func (s *served) Processes(context.Context) []target.Process {
+	out := monitors(s.Held())
+	if pid, err := process.Listener(engine.Socket(s.client.address)); err == nil {
+		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+	}
+	return out
+}
+
+// Sweep implements target.Sweeper.
+func (s *Service) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	return sweep(ctx, &requests{Service: s, env: target.Env{RunID: runID}}, s.name, s.image.Ref, runID, dryRun)
+}
