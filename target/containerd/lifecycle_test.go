@@ -1,0 +1,135 @@
+package containerd
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+var life = []target.Op{target.Create, target.Start, target.Stop, target.Remove, target.Run}
+
+func TestALifeIsStampedAndLeavesNothing(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
+		for _, runtime := range []string{"", "crun"} {
+			for _, n := range []int{1, 20} {
+				t.Run(fmt.Sprintf("%s×%d", runtime, n), func(t *testing.T) {
+					s, id := open(t, d, runtime, n)
+					for _, op := range life {
+						for _, sample := range succeed(t, s, op, n) {
+							stamped(t, op, sample)
+						}
+						staffed(t, op, s, n)
+					}
+					if err := s.Discard(t.Context(), upTo(n)); err != nil {
+						t.Fatal(err)
+					}
+					shut(t, d, s)
+					if hs, _ := cgroup.Hierarchies(); len(cgroup.Procs(hs, cgroup.Prefix+id)) > 0 {
+						t.Error("processes are left")
+					}
+				})
+			}
+		}
+	})
+}
+
+// stamped checks what only some operations have: the workload's first
+// instruction, and its exit.
+func stamped(t *testing.T, op target.Op, s record.Sample) {
+	t.Helper()
+	begins := op == target.Start || op == target.Run
+	if begins != (s.First > s.Start && s.First < s.Start+int64(time.Minute)) {
+		t.Errorf("%s: first instruction %d, call %d, reply %d", op, s.First, s.Start, s.Returned)
+	}
+	if (op == target.Stop) != (s.Exited > s.Start) {
+		t.Errorf("%s: exit %d, call %d, reply %d", op, s.Exited, s.Start, s.Returned)
+	}
+}
+
+// staffed checks that there is one daemon, and one shim for each container.
+func staffed(t *testing.T, op target.Op, s *session, n int) {
+	t.Helper()
+	if op == target.Remove {
+		n = 0
+	}
+	count := map[record.Role]int{}
+	for _, p := range s.Processes(t.Context()) {
+		count[p.Role]++
+	}
+	if count[record.RoleDaemon] != 1 || count[record.RoleShim] != n || len(count) > 2 {
+		t.Errorf("after %s there are %v", op, count)
+	}
+}
+
+func TestContainerdCountsTheSameContainers(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
+		s, _ := open(t, d, "crun", 5)
+		c, err := Connect(t.Context(), d.Address, ownNamespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		events, errs := c.Subscribe(t.Context(), `topic=="/containers/create"`, `topic=="/tasks/start"`, `topic=="/tasks/exit"`, `topic=="/containers/delete"`)
+		time.Sleep(100 * time.Millisecond) // there is no reply to a subscription
+		for _, op := range life[:4] {
+			succeed(t, s, op, 5)
+		}
+		succeed(t, s, target.Run, 3)
+		shut(t, d, s)
+		count := map[string]int{}
+		for count["/containers/delete"] < 8 {
+			select {
+			case e := <-events:
+				count[e.Topic]++
+			case err := <-errs:
+				t.Fatal(err)
+			case <-time.After(5 * time.Second):
+				t.Fatalf("%v", count)
+			}
+		}
+		if count["/containers/create"] != 8 || count["/tasks/start"] != 8 || count["/tasks/exit"] != 8 {
+			t.Errorf("%v", count)
+		}
+	})
+}
+
+func TestTheSandboxOfRunscHasAClockOfItsOwn(t *testing.T) {
+	if engines.Runsc() == "" {
+		t.Skip("there is no runsc; run: make runtimes")
+	}
+	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
+		s, _ := open(t, d, engines.Runsc(), 3)
+		if info := s.Info(); info.Clock != "guest" {
+			t.Errorf("%+v", info)
+		}
+		for _, op := range life {
+			for _, sample := range succeed(t, s, op, 3) {
+				if begins := op == target.Start || op == target.Run; sample.First != 0 || begins != (sample.Guest != 0) {
+					t.Errorf("%s: %+v", op, sample)
+				}
+			}
+		}
+		shut(t, d, s)
+	})
+}
+
+func TestAHundredLanesAreConfirmedWithinSeconds(t *testing.T) {
+	d := engines.Containerd(t, engines.V2)
+	s, _ := open(t, d, "crun", 100)
+	for _, op := range life[:3] {
+		began := time.Now()
+		var last int64
+		for _, sample := range succeed(t, s, op, 100) {
+			last = max(last, sample.Returned-sample.Start)
+		}
+		if rest := time.Since(began) - time.Duration(last); rest > 3*time.Second {
+			t.Errorf("%s took %v to confirm", op, rest)
+		}
+	}
+	shut(t, d, s)
+}

@@ -1,0 +1,266 @@
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/probe/image"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
+)
+
+// Open implements target.Target.
+func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	s := &session{
+		Target: t, env: env,
+		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
+		logs:       filepath.Join(env.Dir, "log"),
+		containers: make([]*container, env.Lanes),
+	}
+	for n := range s.containers {
+		s.containers[n] = new(container)
+	}
+	if err := s.open(ctx); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return nil, t.failed("open", err, s.Close(clean))
+	}
+	return s, nil
+}
+
+type session struct {
+	*Target
+	env        target.Env
+	client     *client.Client
+	image      *Image
+	group      string // cgroup of the target, below which each container has its own
+	logs       string // folder of the containers' outputs
+	containers []*container
+	made       int
+	unsure     bool // a call was given up: what it makes may appear later
+}
+
+// container is what a lane holds. A lane gets a new one for every container: a
+// call that was given up may still write into the old one.
+type container struct {
+	id   string // "" where there is none
+	pid  int    // of its first process, as far as it is known
+	made client.Container
+	task client.Task
+	code uint32 // exit status, after a stop
+}
+
+func (s *session) open(ctx context.Context) error {
+	var err error
+	if s.client, err = Connect(ctx, s.place.socket, s.place.namespace); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.logs, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
+	}
+	// On v2 the controllers have to be handed down on the way to the
+	// containers' groups; runtimes do that too, but not all of them.
+	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+		return err
+	}
+	// The label tells at the end that the namespace is a run's, to be removed.
+	err = s.client.NamespaceService().Create(ctx, s.place.namespace, map[string]string{engine.RunLabel: s.env.RunID})
+	if err != nil && !errdefs.IsAlreadyExists(err) {
+		return fmt.Errorf("make the namespace %s: %w", s.place.namespace, err)
+	}
+	probe, err := image.Probe()
+	if err != nil {
+		return err
+	}
+	s.image, err = Import(ctx, s.client, probe, s.snapshotter, s.env.RunID)
+	return err
+}
+
+// Arm implements target.Session.
+func (s *session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	// The exits are waited for until the batch is over.
+	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
+	calls := make([]drive.Call, len(lanes))
+	for i, n := range lanes {
+		call := drive.Call{Lane: n, Timeout: s.env.Timeout}
+		err := s.prepare(ctx, waiting, op, n, &call)
+		if err != nil {
+			done()
+			return nil, s.failed(string(op), err)
+		}
+		call.Command = strings.ReplaceAll(s.Info().Operations[string(op)].Command, "ID", s.containers[n].id)
+		calls[i] = call
+	}
+	b, err := drive.ArmCalls(calls)
+	if err != nil {
+		done()
+		return nil, s.failed(string(op), err)
+	}
+	b.Settle = func(ctx context.Context, samples []record.Sample) {
+		done()
+		s.settle(ctx, op, samples)
+	}
+	return b, nil
+}
+
+// prepare makes the call of one operation on one lane.
+func (s *session) prepare(ctx, waiting context.Context, op target.Op, n int, call *drive.Call) error {
+	c := s.containers[n]
+	if op != target.Create && op != target.Run && c.id == "" {
+		return fmt.Errorf("lane %d has no container", n)
+	}
+	switch op {
+	case target.Create, target.Run:
+		create, err := s.creation(ctx, n)
+		if err != nil {
+			return err
+		}
+		call.Do = create
+		made := s.containers[n]
+		if op == target.Run {
+			call.Do = func(ctx context.Context) error {
+				if err := create(ctx); err != nil {
+					return err
+				}
+				return made.task.Start(ctx)
+			}
+		}
+	case target.Start:
+		call.Do = c.task.Start
+	case target.Stop:
+		var err error
+		call.Watch = c.pid
+		call.Do, err = stop(waiting, c)
+		return err
+	case target.Remove:
+		call.Do = func(ctx context.Context) error {
+			if _, err := c.task.Delete(ctx); err != nil {
+				return err
+			}
+			return c.made.Delete(ctx, client.WithSnapshotCleanup)
+		}
+	default:
+		return target.ErrUnsupported
+	}
+	return nil
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	var ids []string
+	for _, n := range lanes {
+		if id := s.containers[n].id; id != "" {
+			ids = append(ids, id)
+			s.containers[n] = new(container)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	left := leftovers{containers: ids, leases: ids, snapshots: map[string][]string{s.snapshotter: ids}}
+	return s.failed("discard", left.remove(ctx, s.client), s.clear(ctx), s.erase(ids))
+}
+
+// clear removes whatever bears the run's id and is held by no lane. A call that
+// was given up may have succeeded late, or may yet: then it is looked for until
+// nothing new appears.
+func (s *session) clear(ctx context.Context) error {
+	if !s.unsure {
+		return nil
+	}
+	held := map[string]bool{}
+	for _, c := range s.containers {
+		held[c.id] = true
+	}
+	for quiet := time.Now(); time.Since(quiet) < late; {
+		left, err := findOf(ctx, s.client, s.env.RunID)
+		left.keep(held)
+		if len(left.lines()) > 0 {
+			quiet = time.Now()
+			err = errors.Join(err, left.remove(ctx, s.client))
+		}
+		if err != nil {
+			return err
+		}
+		time.Sleep(late / 10)
+	}
+	s.unsure = false
+	return nil
+}
+
+// late is how long after a call was given up its effect may still appear.
+const late = time.Second
+
+// erase removes what containers left on the machine itself.
+func (s *session) erase(ids []string) error {
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, id)))
+		os.Remove(s.logFile(id))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) logFile(id string) string { return filepath.Join(s.logs, id) }
+
+// Close implements target.Session. Whatever bears the run's id is removed.
+func (s *session) Close(ctx context.Context) error {
+	var errs []error
+	if s.client != nil {
+		for n := range s.containers {
+			s.containers[n] = new(container)
+		}
+		left, err := findOf(ctx, s.client, s.env.RunID)
+		left.keep(nil)
+		errs = append(errs, err, left.remove(ctx, s.client), s.clear(ctx))
+		if s.image != nil {
+			errs = append(errs, s.image.Release(ctx))
+		}
+		errs = append(errs, removeNamespace(ctx, s.client, s.place.namespace), s.client.Close())
+	}
+	errs = append(errs, cgroup.Remove(s.hs, s.group), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	return s.failed("close", errs...)
+}
+
+// Processes implements target.Staffed.
+func (s *session) Processes(context.Context) []target.Process {
+	var out []target.Process
+	if pid, err := process.Listener(s.place.socket); err == nil {
+		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+	}
+	var ids []string
+	for i := range s.containers {
+		ids = append(ids, s.containers[i].id)
+	}
+	for _, p := range process.Mentioning(ids, func(name string) bool { return RoleOf(name) != "" }) {
+		out = append(out, target.Process{Role: RoleOf(p.Name), Pid: p.Pid})
+	}
+	return out
+}
+
+// RoleOf is the role of a program that stands beside a container of
+// containerd's, "" when it has none.
+func RoleOf(program string) record.Role {
+	switch {
+	case strings.HasPrefix(program, "containerd-shim"):
+		return record.RoleShim
+	case strings.HasPrefix(program, "qemu-system-"), program == "cloud-hypervisor", program == "firecracker":
+		return record.RoleVMM
+	case program == "virtiofsd":
+		return record.RoleVirtiofs
+	}
+	return ""
+}

@@ -1,0 +1,62 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/containerd/typeurl/v2"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/target"
+)
+
+// specVersion is the newest version of the runtime spec whose features are
+// used. crun before 1.9 refuses 1.2, which containerd itself would write.
+const specVersion = "1.0.2"
+
+// spec is the configuration of a container, ready for its record: what
+// containerd gives to every container, the run's limits, and a cgroup below the
+// run's own, so that it can be found when everything else is lost.
+func (s *session) spec(ctx context.Context, id string) (typeurl.Any, error) {
+	opts := []oci.SpecOpts{
+		oci.WithProcessArgs(probe.Name, id),
+		oci.WithEnv([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}),
+		oci.WithHostname("tare"),
+		oci.WithCgroup(path.Join("/", s.group, id)),
+		limits(s.env.Limits),
+	}
+	if cgroup.ModeOf(s.hs) == cgroup.V2 {
+		opts = append(opts, oci.WithNamespacedCgroup())
+	}
+	if s.network == target.NetworkHost {
+		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
+	}
+	ctx = namespaces.WithNamespace(ctx, s.place.namespace)
+	spec, err := oci.GenerateSpec(ctx, s.client, &containers.Container{ID: id}, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("make the spec of %s: %w", id, err)
+	}
+	spec.Version = specVersion
+	return typeurl.MarshalAny(spec)
+}
+
+// limits sets those that are given.
+func limits(l target.Limits) oci.SpecOpts {
+	var opts []oci.SpecOpts
+	if l.Memory > 0 {
+		opts = append(opts, oci.WithMemoryLimit(uint64(l.Memory)))
+	}
+	if l.Pids > 0 {
+		opts = append(opts, oci.WithPidsLimit(l.Pids))
+	}
+	if l.CPUShares > 0 {
+		opts = append(opts, oci.WithCPUShares(uint64(l.CPUShares)))
+	}
+	return oci.Compose(opts...)
+}
