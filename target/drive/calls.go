@@ -96,10 +96,12 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, b.patience)
 	defer cancel()
+	calm := urgent()
 	released := lane.Now()
 	close(b.gate)
 
 	samples := b.collect(ctx)
+	calm()
 	b.own = processCPU() - before
 	cancel()
 	b.watch.stamp(samples, b.calls)
