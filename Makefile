@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh test lint bench fuzz runtimes probe clean help
+.PHONY: build weigh test lint bench fuzz runtimes engines probe clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -35,6 +35,8 @@ weigh: build ## weigh the runtimes that are here; installs runc and crun if it c
 
 test: ## formatting, vet and every test, with the race detector
 	@scripts/install-test-needs
+	@if [ "$$(id -u)" = 0 ]; then GO='$(GO)' scripts/install-engines || echo "the tests of what is missing will fail"; \
+	else echo "not root: without the container engines, whose tests need it"; fi
 	@$(GO) build -o bin/testsum ./internal/testsum
 	@if command -v gcc >/dev/null; then race=-race; export CGO_ENABLED=1; \
 	else race=; echo "no C compiler: without the race detector"; fi; \
@@ -64,6 +66,9 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each
 
 runtimes: ## build youki and runsc, which Debian has not, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build
+
+engines: ## install the engines that tests start: docker, podman, containerd 1 and 2, CRI-O, runsc
+	@GO='$(GO)' scripts/install-engines
 
 probe: ## rebuild the embedded C programs
 	scripts/build-probe

@@ -45,8 +45,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/cgroup"
 )
 
 // TB is the part of testing.TB that is used here, so that a program which is no
@@ -344,19 +342,14 @@ func (in *instance) stop() error {
 	if in.cmd == nil {
 		return os.RemoveAll(in.Dir)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- in.cmd.Wait() }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			err = fmt.Errorf("stop the engine of %s: %w%s", in.Dir, err, in.tails())
-		}
-		return err
-	case <-time.After(time.Minute):
-		_ = in.cmd.Process.Kill()
-		<-ended
-		return errors.Join(fmt.Errorf("the supervisor of %s did not end within a minute", in.Dir), sweep(filepath.Dir(in.Dir)))
+	slow := time.AfterFunc(time.Minute, func() { _ = in.cmd.Process.Kill() })
+	defer slow.Stop()
+	err := in.cmd.Wait()
+	if err == nil {
+		return nil
 	}
+	err = fmt.Errorf("stop the engine in %s: the supervisor: %w%s", in.Dir, err, in.tails())
+	return errors.Join(err, sweep(filepath.Dir(in.Dir)))
 }
 
 // inside is a script that runs a program where the engine does, in the caller's
@@ -416,12 +409,6 @@ func mayLowerOOMScore() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
-}
-
-// hybrid says whether the machine has cgroup v1 beside v2.
-func hybrid() (bool, error) {
-	hs, err := cgroup.Hierarchies()
-	return cgroup.ModeOf(hs) == cgroup.Hybrid, err
 }
 
 // ulimits are the limits that podman gives its containers, none of them above

@@ -106,6 +106,54 @@ func TestPodmanRunsContainersWithEachRuntime(t *testing.T) {
 	}
 }
 
+func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho out of cheese >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a, b := Docker(t), Docker(t, Runtime("broken", broken))
+	if a.Root == b.Root || Docker(t) != a {
+		t.Errorf("%s and %s; %s when asked again", a.Root, b.Root, Docker(t).Root)
+	}
+	for _, d := range []*Dockerd{a, b} {
+		if out, err := output(nil, d.Command, "-H", d.Host, "import", archive(t), testImage); err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	out, err := output(nil, b.Command, "-H", b.Host, "run", "-d", "--runtime=broken", testImage, probe.Name)
+	if err == nil {
+		t.Errorf("a container ran with a runtime that fails: %s", out)
+	}
+	if got := b.Containers(t); len(got) != 1 {
+		t.Errorf("containers %q, want the one that did not start", got)
+	} else if _, err := output(nil, b.Command, "-H", b.Host, "rm", "-f", got[0]); err != nil {
+		t.Error(err)
+	}
+	if got := a.Containers(t); len(got) > 0 {
+		t.Errorf("containers %q in the other engine, want none", got)
+	}
+}
+
+func TestAnEngineThatDoesNotStartShowsItsLog(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("engines need root")
+	}
+	var dir string
+	running.Lock()
+	_, err := start(func(s *spec) error {
+		dir = s.Dir
+		s.Daemons = []daemon{{Name: "cheese", Argv: []string{"/bin/sh", "-c", "echo out of cheese; exit 3"}, Socket: filepath.Join(s.Dir, "x.sock")}}
+		return nil
+	})
+	running.Unlock()
+	if err == nil || !strings.Contains(err.Error(), "out of cheese") || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("error %v, want what the daemon printed and its status", err)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		t.Errorf("%s is left", dir)
+	}
+}
+
 // archive makes a tar file of a root file system with the probe in it.
 func archive(t *testing.T) string {
 	t.Helper()

@@ -138,7 +138,7 @@ func (s *supervisor) up(gone <-chan struct{}) error {
 	if err := write("/", s.Files); err != nil {
 		return err
 	}
-	for _, d := range s.spec.Daemons {
+	for _, d := range s.Daemons {
 		if err := s.start(d, gone); err != nil {
 			return err
 		}
