@@ -129,10 +129,10 @@ func message(body []byte) string {
 }
 
 // call is a request that is not measured. query may be nil.
-func (c *client) call(ctx context.Context, method, endpoint string, query url.Values, want int) ([]byte, error) {
+func (c *client) call(ctx context.Context, method, endpoint string, query url.Values) ([]byte, error) {
 	r := request(ctx, method, c.path(endpoint), nil)
 	r.URL.RawQuery = query.Encode()
-	return c.do(ctx, r, want)
+	return c.do(ctx, r, http.StatusOK)
 }
 
 // warm leaves n connections open and idle, so that none has to be made, and
@@ -141,19 +141,15 @@ func (c *client) call(ctx context.Context, method, endpoint string, query url.Va
 func (c *client) warm(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var replies []*http.Response
-	defer func() {
-		for _, r := range replies {
-			_, _ = io.CopyN(io.Discard, r.Body, 512)
-			r.Body.Close()
-		}
-	}()
 	for range n {
 		reply, err := c.http.RoundTrip(request(ctx, http.MethodGet, "/_ping", nil))
 		if err != nil {
 			return fmt.Errorf("the service at %s does not answer: %w", c.address, err)
 		}
-		replies = append(replies, reply)
+		defer func() {
+			_, _ = io.CopyN(io.Discard, reply.Body, 512)
+			reply.Body.Close()
+		}()
 		if reply.StatusCode != http.StatusOK {
 			return fmt.Errorf("the service at %s answered a ping with %s", c.address, reply.Status)
 		}

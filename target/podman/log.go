@@ -1,32 +1,15 @@
 package podman
 
 import (
-	"fmt"
-	"io"
-	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/tare-bench/tare/target/engine/cli"
 )
 
-// mostLog is how much of a log is read. The workload says one line.
-const mostLog = 64 << 10
-
 // readLog reads the output that is kept in a file, in the format of Kubernetes'
-// container logs. The file is foreign, and its path too.
+// container logs.
 func readLog(path string) (string, error) {
-	if path == "" {
-		return "", fmt.Errorf("the log is not in a file")
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("the log %s is no plain file", path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, mostLog))
+	b, err := cli.ReadLog(path)
 	return parseLog(string(b)), err
 }
 

@@ -46,7 +46,7 @@ func each(names []string, do func(i int, name string) error) error {
 func (r *requests) Look(ctx context.Context, names []string) (map[string]cli.State, error) {
 	states := make([]cli.State, len(names))
 	err := each(names, func(i int, name string) error {
-		out, err := r.client.call(ctx, http.MethodGet, "/containers/"+name+"/json", nil, http.StatusOK)
+		out, err := r.client.call(ctx, http.MethodGet, "/containers/"+name+"/json", nil)
 		if notFound(err) {
 			return nil
 		}
@@ -83,7 +83,7 @@ func (r *requests) Output(ctx context.Context, containers []cli.State) (string, 
 	}
 	said := make([]string, len(ask))
 	err := each(ask, func(i int, name string) error {
-		out, err := r.client.call(ctx, http.MethodGet, "/containers/"+name+"/logs", url.Values{"stdout": {"true"}, "stderr": {"true"}}, http.StatusOK)
+		out, err := r.client.call(ctx, http.MethodGet, "/containers/"+name+"/logs", url.Values{"stdout": {"true"}, "stderr": {"true"}})
 		said[i] = unframed(out)
 		return err
 	})
@@ -116,7 +116,7 @@ func (s *Service) list(ctx context.Context, filter, value string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.client.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"true"}, "filters": {string(filters)}}, http.StatusOK)
+	out, err := s.client.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"true"}, "filters": {string(filters)}})
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (s *Service) remove(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, removing)
 	defer cancel()
 	return each(names, func(_ int, name string) error {
-		_, err := s.client.call(ctx, http.MethodDelete, "/containers/"+name, url.Values{"force": {"true"}, "timeout": {"0"}}, http.StatusOK)
+		_, err := s.client.call(ctx, http.MethodDelete, "/containers/"+name, url.Values{"force": {"true"}, "timeout": {"0"}})
 		if notFound(err) {
 			return nil
 		}
@@ -171,7 +171,7 @@ func (r *requests) Import(ctx context.Context) (bool, error) {
 }
 
 func (s *Service) imageID(ctx context.Context) (string, error) {
-	out, err := s.client.call(ctx, http.MethodGet, "/images/"+s.image.Ref+"/json", nil, http.StatusOK)
+	out, err := s.client.call(ctx, http.MethodGet, "/images/"+s.image.Ref+"/json", nil)
 	if err != nil {
 		return "", err
 	}
@@ -186,7 +186,7 @@ func (s *Service) imageID(ctx context.Context) (string, error) {
 func (r *requests) Drop(ctx context.Context) error { return r.dropImage(ctx) }
 
 func (s *Service) dropImage(ctx context.Context) error {
-	_, err := s.client.call(ctx, http.MethodDelete, "/images/"+s.image.Ref, nil, http.StatusOK)
+	_, err := s.client.call(ctx, http.MethodDelete, "/images/"+s.image.Ref, nil)
 	if err != nil && !notFound(err) {
 		return fmt.Errorf("remove the workload's image: %w", err)
 	}

@@ -48,7 +48,7 @@ func newService(ctx context.Context, name, runtime string, e target.Engine) (*Se
 		}
 		return nil, engine.Unavailable(name, advice, "%v", err)
 	}
-	out, err := s.client.call(ctx, http.MethodGet, "/info", nil, http.StatusOK)
+	out, err := s.client.call(ctx, http.MethodGet, "/info", nil)
 	if err == nil {
 		s.info, err = parseInfo(out)
 	}
