@@ -17,6 +17,7 @@ const (
 	maxTables  = 200
 	maxRows    = 100
 	maxColumns = 32
+	maxFigure  = 32 // characters
 )
 
 // Validate says everything that is wrong with the publication.
@@ -117,6 +118,9 @@ func (r *Report) row(t *Table, row *Row) error {
 	for _, v := range row.Values {
 		if v == "" {
 			continue
+		}
+		if len(v) > maxFigure {
+			return fmt.Errorf("a figure of %d characters", len(v))
 		}
 		if ms, ok := r.Milliseconds(v); !ok || ms < 0 || math.IsInf(ms, 0) {
 			return fmt.Errorf("%s is no time", v)

@@ -26,15 +26,32 @@ var csvRoleColumns = []string{
 	"growth_per_container_bytes", "pss_each_bytes", "unread",
 }
 
-func writeCSV(w io.Writer, l *judge.Lifecycle) error {
-	rows := [][]string{csvColumns}
-	withRoles := false
-	for i := range l.Tables {
-		withRoles = withRoles || hasRoles(&l.Tables[i])
+func writeCSV(w io.Writer, all []Weighed) error {
+	heading, withRoles := csvColumns, false
+	for _, one := range all {
+		withRoles = withRoles || slices.ContainsFunc(one.Lifecycle.Tables, func(t judge.Table) bool { return hasRoles(&t) })
 	}
 	if withRoles {
-		rows[0] = slices.Concat(csvColumns, csvRoleColumns)
+		heading = slices.Concat(csvColumns, csvRoleColumns)
 	}
+	width := len(heading)
+	if len(all) > 1 {
+		heading = append(slices.Clip(heading), "run_id")
+	}
+	rows := [][]string{heading}
+	for _, one := range all {
+		for _, row := range csvRows(one.Lifecycle) {
+			row = append(row, make([]string, width-len(row))...) // as many cells in every row
+			if len(all) > 1 {
+				row = append(row, harmless(one.Record.Header.RunID))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+func csvRows(l *judge.Lifecycle) (rows [][]string) {
 	for _, t := range l.Tables {
 		for _, row := range t.Rows {
 			for i := range row.Cells {
@@ -46,10 +63,7 @@ func writeCSV(w io.Writer, l *judge.Lifecycle) error {
 			}
 		}
 	}
-	for i := range rows { // as many cells in every row
-		rows[i] = append(rows[i], make([]string, len(rows[0])-len(rows[i]))...)
-	}
-	return csv.NewWriter(w).WriteAll(rows)
+	return rows
 }
 
 func csvRoleRow(lanes int, op, target string, r *judge.RoleFacts) []string {

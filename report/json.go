@@ -32,16 +32,32 @@ type document struct {
 	Lifecycle   *judge.Lifecycle   `json:"lifecycle"`
 }
 
-func writeJSON(w io.Writer, rec *record.Record, l *judge.Lifecycle) error {
+func writeJSON(w io.Writer, all []Weighed) error {
+	documents := make([]document, len(all))
+	for i, one := range all {
+		documents[i] = documentOf(one)
+	}
+	if len(documents) == 1 {
+		return writeValue(w, documents[0])
+	}
+	return writeValue(w, documents)
+}
+
+func documentOf(one Weighed) document {
+	rec := one.Record
 	h := &rec.Header
 	d := document{
 		Version: h.Version, RunID: h.RunID, Experiment: h.Experiment, Started: h.Started, Command: h.Command,
-		Environment: h.Environment, Status: status(rec), TimeUnit: "ns", Lifecycle: l,
+		Environment: h.Environment, Status: status(rec), TimeUnit: "ns", Lifecycle: one.Lifecycle,
 	}
 	if rec.End != nil {
 		d.Why, d.Elapsed = rec.End.Why, rec.End.Elapsed
 	}
-	text, err := json.MarshalIndent(numbers(reflect.ValueOf(d)), "", "  ")
+	return d
+}
+
+func writeValue(w io.Writer, value any) error {
+	text, err := json.MarshalIndent(numbers(reflect.ValueOf(value)), "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the report as JSON: %w", err)
 	}

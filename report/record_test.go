@@ -119,12 +119,12 @@ func (r *run) batch(name string, op target.Op, lanes, round int, ns int64) {
 	r.rec.Batches = append(r.rec.Batches, b)
 }
 
-// fail makes one lane of a round fail.
-func (r *run) fail(name string, op target.Op, round, lane int, f record.Failure) {
+// fail makes the first lane of a round fail.
+func (r *run) fail(name string, op target.Op, round int, f record.Failure) {
 	i := slices.IndexFunc(r.rec.Batches, func(b record.Batch) bool {
 		return b.Target == name && b.Op == string(op) && b.Round == round
 	})
-	r.rec.Batches[i].Samples[lane].Failure = &f
+	r.rec.Batches[i].Samples[0].Failure = &f
 }
 
 // pair is what most reports look like: two runtimes and the host.
@@ -234,10 +234,10 @@ func failing() *run {
 	r := pair(1)
 	exit := record.Failure{Kind: record.FailExit, Detail: "exit status 1", Command: "crun start tare-7", Exit: 1, Output: "cannot open `/sys/fs/cgroup`: no space left\n"}
 	for _, round := range []int{2, 5, 7} {
-		r.fail("crun", target.Start, round, 0, exit)
+		r.fail("crun", target.Start, round, exit)
 	}
 	for round := range spreads {
-		r.fail("crun", target.Run, round, 0, exit)
+		r.fail("crun", target.Run, round, exit)
 	}
 	r.rec.End = nil
 	return r
@@ -298,7 +298,7 @@ func hostile() *run {
 		}
 		r.times("runc", target.Start, lanes, 6000, 20)
 	}
-	r.fail(hostileName, target.Create, 1, 0, record.Failure{Kind: record.FailExit, Detail: hostileVersion, Command: hostileName, Output: hostileVersion})
+	r.fail(hostileName, target.Create, 1, record.Failure{Kind: record.FailExit, Detail: hostileVersion, Command: hostileName, Output: hostileVersion})
 	for i := range r.rec.Batches {
 		r.rec.Batches[i].Roles = []record.Usage{{Role: hostileVersion, Before: 1, After: 1, Unread: 1}}
 	}

@@ -289,7 +289,7 @@ func TestWhatIsNoNumberIsShownAsNone(t *testing.T) {
 }
 
 // The client tables on x86 of the iSulad performance report, 2020.
-var published = []struct {
+var clientOnX86 = []struct {
 	op     target.Op
 	lanes  int
 	millis [3]int64 // Docker, Podman, iSula
@@ -313,7 +313,7 @@ func TestTheISuladFormGivesThePublishedTable(t *testing.T) {
 	for _, name := range names {
 		r.runtime(name, "")
 	}
-	for _, p := range published {
+	for _, p := range clientOnX86 {
 		for i, name := range names {
 			r.times(name, p.op, p.lanes, p.millis[i]*1000, 1000)
 		}
@@ -322,7 +322,7 @@ func TestTheISuladFormGivesThePublishedTable(t *testing.T) {
 	if want := "| operation (ms) | Docker (avg) | Podman (avg) | iSula (avg) | VS Docker | VS Podman |"; strings.Count(out, want) != 2 {
 		t.Errorf("not twice in it: %s", want)
 	}
-	for _, p := range published {
+	for _, p := range clientOnX86 {
 		if !strings.Contains(out, p.row) {
 			t.Errorf("not in it: %s", p.row)
 		}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -96,13 +97,50 @@ func textLists(w io.Writer, lists []list, o Options) error {
 			t.AddLine(indent, l.heading, term.Plain)
 			t.Indent = 2 * indent
 		}
+		var names []cell // of the item above that are still to be shown
+		row := func(text string) {
+			cells := []term.Cell{{}, {Text: text}}
+			if len(names) > 0 {
+				cells[0], names = term.Cell{Text: names[0].head, Style: names[0].style}, names[1:]
+			}
+			if text == "" {
+				cells = cells[:1]
+			}
+			t.AddCells(cells...)
+		}
+		rest := func() {
+			for len(names) > 0 {
+				row("")
+			}
+		}
 		for _, item := range l.items {
 			if item.code && item.key == "" { // to be pasted, so never broken
+				rest()
 				t.AddLine(indent+len("warning  "), item.text, term.Plain)
 				continue
 			}
-			t.AddCells(term.Cell{Text: item.key, Style: item.style}, term.Cell{Text: item.text})
+			if item.key != "" {
+				rest()
+				names = stackedKeys(item.key, item.style)
+			}
+			row(item.text)
 		}
+		rest()
 	}
 	return t.Write(w)
+}
+
+// longestKey is how wide several names in one key are side by side; above it
+// they stand below each other, and leave room for the text.
+const longestKey = longestName
+
+func stackedKeys(key string, style term.Style) (names []cell) {
+	parts := []string{key}
+	if term.Width(term.Clean(key)) > longestKey {
+		parts = strings.SplitAfter(key, ", ")
+	}
+	for _, part := range parts {
+		names = append(names, cell{head: part, style: style})
+	}
+	return names
 }
