@@ -33,10 +33,15 @@ type Call struct {
 type Calls struct {
 	// Settle is as that of [Batch].
 	Settle func(ctx context.Context, samples []record.Sample)
+	// Warm, when set, is called just before the release and is not timed: it
+	// opens connections, and brings back what the collection before it threw
+	// away, so that it is not part of the first call. Its error makes the
+	// whole batch worthless.
+	Warm func(ctx context.Context) error
 
 	calls    []Call
 	gate     chan struct{}
-	ctx      context.Context // of the calls, set at the release
+	ctx      context.Context // of the calls, set at the release; nil when there is none
 	answers  chan answer
 	watch    *watch
 	patience time.Duration
@@ -79,6 +84,9 @@ func ArmCalls(calls []Call) (*Calls, error) {
 func (b *Calls) do(i int, waiting chan<- struct{}) {
 	waiting <- struct{}{}
 	<-b.gate
+	if b.ctx == nil {
+		return
+	}
 	a := answer{i: i, start: lane.Now()}
 	a.err = b.calls[i].Do(b.ctx)
 	a.returned = lane.Now()
@@ -92,6 +100,12 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 
+	if b.Warm != nil {
+		if err := b.Warm(ctx); err != nil {
+			close(b.gate)
+			return 0, nil, err
+		}
+	}
 	before := processCPU()
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, b.patience)

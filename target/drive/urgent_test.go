@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -77,4 +78,19 @@ func TestAHundredCallsStartTogether(t *testing.T) {
 		t.Errorf("the last of a hundred calls starts %v after the release", best)
 	}
 	t.Logf("skew %v", best)
+}
+
+func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
+	b, err := ArmCalls([]Call{{Timeout: time.Second, Do: func(context.Context) error {
+		t.Error("it was called")
+		return nil
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold := errors.New("nobody there")
+	b.Warm = func(context.Context) error { return cold }
+	if _, samples, err := b.Release(t.Context()); !errors.Is(err, cold) || samples != nil {
+		t.Errorf("released: %v, %v", samples, err)
+	}
 }
