@@ -1,37 +1,117 @@
 package command
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/report"
 )
 
 func newReport(s Streams) *cobra.Command {
 	var out outputFlags
+	var against string
 	c := &cobra.Command{
-		Use:   "report RECORD",
-		Short: "Make the report of a stored record again",
+		Use:   "report RECORD...",
+		Short: "Make the report of stored records again, or set them beside published figures",
 		Long: `Make the report of a stored record again, in any format. A record that was cut
-off (killed, disk full) is reported as far as it goes.`,
-		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc",
-		Args:    cobra.ExactArgs(1),
+off (killed, disk full) is reported as far as it goes. Several, such as those of
+the measures of one plan, are reported one after the other.
+
+With --against, what was weighed stands beside published figures, table by
+table. Those are of other machines and versions: nothing is computed between
+them. With tare come:
+
+  ` + comeAlong(),
+		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			format, err := report.ParseFormat(out.format)
 			if err != nil {
 				return err
 			}
-			rec, err := record.Load(args[0])
+			var beside *published.Report
+			if against != "" {
+				if out.subject != "" {
+					return errors.New("--subject: nothing is compared with --against; leave one of the two out")
+				}
+				if beside, err = published.Load(against); err != nil {
+					return fmt.Errorf("--against: %w", err)
+				}
+			}
+			all, err := weighedIn(args)
 			if err != nil {
 				return err
 			}
-			code, err := show(s, format, rec, out)
-			if err == nil && code != ExitDone {
-				err = exit{code}
-			}
-			return err
+			return showAll(s, format, all, beside, out)
 		},
 	}
 	out.addFormat(c.Flags())
+	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
+}
+
+func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
+
+// weighedIn loads the records and judges them.
+func weighedIn(paths []string) (all []report.Weighed, err error) {
+	for _, path := range paths {
+		rec, err := record.Load(path)
+		if err != nil {
+			return nil, err
+		}
+		l, err := judge.Of(rec)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, report.Weighed{Record: rec, Lifecycle: l})
+	}
+	return all, nil
+}
+
+// showAll prints the reports of records, or what they hold beside published
+// figures, and fails as the runs did.
+func showAll(s Streams, format report.Format, all []report.Weighed, beside *published.Report, out outputFlags) error {
+	if err := checkSubjects(all, out.subject); err != nil {
+		return err
+	}
+	columns, ok := term.Columns(s.Out)
+	if !ok {
+		columns = 120
+	}
+	o := report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose}
+	var err error
+	if beside != nil {
+		err = report.Against(s.Out, format, all, beside, o)
+	} else {
+		err = report.Lifecycles(s.Out, format, all, o)
+	}
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	for _, one := range all {
+		if one.Lifecycle.Failed > 0 || hasError(one.Lifecycle.Findings) {
+			return exit{ExitFailed}
+		}
+	}
+	return nil
+}
+
+// checkSubjects wants the subject among the targets of one of the records.
+func checkSubjects(all []report.Weighed, subject string) error {
+	var errs []error
+	for _, one := range all {
+		err := checkSubject(one.Lifecycle, subject)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
