@@ -294,7 +294,7 @@ func (in *instance) supervise(lock *os.File) error {
 	// No stream of ours is handed on: go test waits for those to be closed.
 	in.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"tare-engine-" + in.ID},
-		Env:    append(os.Environ(), superviseEnv+"="+in.Dir),
+		Env:    append(environment(in.Dir), superviseEnv+"="+in.Dir),
 		Dir:    "/",
 		Stdout: log, Stderr: log,
 		ExtraFiles: []*os.File{lifeRead, newsWrite, lock},

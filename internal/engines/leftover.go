@@ -34,9 +34,7 @@ var fixed = []string{
 }
 
 // usual are cgroups that engines make at the top, whatever they are told.
-var usual = []string{
-	"docker", "moby", "libpod_parent", "conmon", "machine.slice", "k8s.io", "default", "kubepods", "pod", "crio", "system.slice",
-}
+var usual = []string{"libpod_parent", "conmon", "k8s.io", "default", "crio"}
 
 // baseDir is where the engines' folders are: a short path, for sockets' names
 // are limited, and not on an overlay, for overlays can't be made there.
