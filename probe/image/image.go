@@ -47,15 +47,16 @@ func Probe() (*Image, error) {
 }
 
 // Pause is the image for the process that holds a pod, under the name by which
-// an engine looks for it.
-func Pause(ref string) (*Image, error) { return build(ref) }
+// an engine looks for it. CRI-O starts /pause in it, whatever its entry point.
+func Pause(ref string) (*Image, error) { return build(ref, "pause") }
 
 // created is when all images were made: engines refuse one without a time, and
 // a fixed one keeps the digest.
 var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func build(ref string) (*Image, error) {
-	layer, err := layer()
+// build makes an image in which the probe has other names too.
+func build(ref string, names ...string) (*Image, error) {
+	layer, err := layer(names)
 	if err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
@@ -81,7 +82,7 @@ func build(ref string) (*Image, error) {
 }
 
 // layer is the one layer: the probe, and the folders on which runtimes mount.
-func layer() ([]byte, error) {
+func layer(names []string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, dir := range []string{"dev", "etc", "proc", "run", "sys", "tmp"} {
@@ -95,6 +96,11 @@ func layer() ([]byte, error) {
 	}
 	if err := file(w, probe.Name[1:], 0o755, probe.Program()); err != nil {
 		return nil, err
+	}
+	for _, name := range names {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: probe.Name[1:], Mode: 0o755, ModTime: created}); err != nil {
+			return nil, err
+		}
 	}
 	err := w.Close()
 	return out.Bytes(), err
