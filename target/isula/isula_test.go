@@ -1,0 +1,346 @@
+package isula
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine/cli"
+)
+
+func environment(t *testing.T, lanes int) target.Env {
+	t.Helper()
+	dir := t.TempDir()
+	env := target.Env{
+		RunID: "abcdefgh", Dir: filepath.Join(dir, "disk"), StateDir: filepath.Join(dir, "run"),
+		Lanes: lanes, Timeout: 20 * time.Second, Limits: target.DefaultLimits,
+	}
+	for _, d := range []string{env.Dir, env.StateDir} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return env
+}
+
+func open(t *testing.T, e target.Engine, env target.Env) target.Session {
+	t.Helper()
+	tg, err := New(t.Context(), "isula/runc", "runc", "cli", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tg.Open(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func do(t *testing.T, s target.Session, op target.Op, n int) []record.Sample {
+	t.Helper()
+	lanes := make([]int, n)
+	for i := range lanes {
+		lanes[i] = i
+	}
+	b, err := s.Arm(t.Context(), op, lanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, samples, err := b.Release(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples
+}
+
+func must(t *testing.T, s target.Session, op target.Op, n int) {
+	t.Helper()
+	for _, sample := range do(t, s, op, n) {
+		if f := sample.Failure; f != nil {
+			t.Fatalf("%s, lane %d: %+v", op, sample.Lane, *f)
+		}
+		if (op == target.Start || op == target.Run) && sample.First == 0 {
+			t.Errorf("%s, lane %d: no stamp of the workload", op, sample.Lane)
+		}
+	}
+}
+
+func (f fake) left(t *testing.T) []string {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Join(f.dir, "containers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, file := range files {
+		out = append(out, file.Name())
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "image")); err == nil {
+		out = append(out, "image")
+	}
+	return out
+}
+
+func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
+	for _, lanes := range []int{1, 20} {
+		t.Run(fmt.Sprint(lanes), func(t *testing.T) {
+			f, e := newFake(t)
+			s := open(t, e, environment(t, lanes))
+			for _, op := range target.ContainerOps {
+				must(t, s, op, lanes)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := f.left(t); left != nil {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		op                target.Op
+		verb, answer      string
+		dies              bool
+		kind, detail, out string
+		exit              int
+	}{
+		{"the name is taken", target.Create, "create", "create-duplicate", false, record.FailExit, "exit status 1", "Conflict", 1},
+		{"there is no such runtime", target.Create, "create", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+		{"the flag is not known", target.Create, "create", "badflag", false, record.FailExit, "exit status 125", "Unknown flag", 125},
+		{"the daemon went away", target.Create, "create", "no-daemon-create", false, record.FailExit, "exit status 1", "Can not connect", 1},
+		{"create made nothing", target.Create, "create", "create", false, record.FailState, "does not know the container", "", 0},
+		{"start of nothing", target.Start, "start", "start-missing", false, record.FailExit, "exit status 1", "No such container", 1},
+		{"start did nothing and exits with 0", target.Start, "start", "start-again", false, record.FailState, "says the container is inited, not running", "", 0},
+		{"the workload died at once", target.Start, "", "", true, record.FailState, "says the container is exited, not running", "tare-probe/1", 137},
+		{"stop did nothing and exits with 0", target.Stop, "stop", "stop-again", false, record.FailState, "says the container is running, not exited", "", 0},
+		{"rm did nothing and exits with 0", target.Remove, "rm", "rm", false, record.FailState, "still knows the container", "", 0},
+		{"the daemon is gone when it is asked", target.Start, "inspect", "no-daemon-create", false, record.FailState, "could not be read", "Can not connect", 1},
+		{"run fails", target.Run, "run", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, e := newFake(t)
+			s := open(t, e, environment(t, 2))
+			for _, op := range []target.Op{target.Create, target.Start, target.Stop, target.Remove} {
+				if op == c.op || c.op == target.Run {
+					break
+				}
+				must(t, s, op, 2)
+			}
+			if c.verb != "" {
+				f.answers(t, c.verb, c.answer)
+			}
+			if c.dies {
+				if err := os.WriteFile(filepath.Join(f.dir, "dies"), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, sample := range do(t, s, c.op, 2) {
+				got := sample.Failure
+				if got == nil {
+					t.Fatal("no failure")
+				}
+				if got.Kind != c.kind || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Output, c.out) || got.Exit != c.exit || !strings.Contains(got.Command, "isula") {
+					t.Errorf("%+v", *got)
+				}
+			}
+			if c.verb != "" {
+				f.answers(t, c.verb, "")
+			}
+			if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := f.left(t); left != nil {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+func TestACommandThatHangsTimesOutAndIsCleanedUp(t *testing.T) {
+	f, e := newFake(t)
+	env := environment(t, 1)
+	env.Timeout = 500 * time.Millisecond
+	s := open(t, e, env)
+	f.answers(t, "create", "hang")
+	if got := do(t, s, target.Create, 1)[0].Failure; got == nil || got.Kind != record.FailTimeout {
+		t.Errorf("%+v", got)
+	}
+	f.answers(t, "create", "")
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMissingImportIsAnError(t *testing.T) {
+	f, e := newFake(t)
+	f.answers(t, "load", "load") // which succeeds, and imports nothing
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = tg.Open(t.Context(), environment(t, 1)); err == nil || !strings.Contains(err.Error(), "does not list") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
+	f, e := newFake(t)
+	for _, c := range []struct {
+		name   string
+		change func(e *target.Engine)
+		want   string
+	}{
+		{"no daemon", func(*target.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server"},
+		{"no program", func(e *target.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "there is no"},
+		{"not on this machine", func(e *target.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
+	} {
+		changed := e
+		c.change(&changed)
+		_, err := New(t.Context(), "isula/runc", "runc", "", changed)
+		var u *target.Unavailable
+		if !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) || u.Advice == "" {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
+	f, e := newFake(t)
+	s := open(t, e, environment(t, 2))
+	must(t, s, target.Run, 2)
+	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label, but not the name
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweeper := tg.(target.Sweeper)
+	before := f.left(t)
+	found, err := sweeper.Sweep(t.Context(), "abcdefgh", true)
+	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
+		t.Errorf("%q, %v", found, err)
+	}
+	if found, err := sweeper.Sweep(t.Context(), "another", false); err != nil || len(found) != 0 {
+		t.Errorf("another run's: %q, %v", found, err)
+	}
+	if _, err := sweeper.Sweep(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
+		t.Errorf("left: %q, %v", f.left(t), err)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
+	f, e := newFake(t)
+	tg, err := newTarget(t.Context(), "isula/runc", "runc", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := tg.Info()
+	sock := "unix://" + filepath.Join(f.dir, "isulad.sock")
+	for op, want := range map[target.Op]string{
+		target.Create: " create -H " + sock + " --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
+		target.Run:    " run -H " + sock + " --detach --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
+		target.Start:  " start -H " + sock + " ID",
+		target.Stop:   " stop -H " + sock + " ID",
+		target.Remove: " rm -H " + sock + " ID",
+	} {
+		if got := info.Operations[string(op)].Command; got != e.Command+want {
+			t.Errorf("%s: %s", op, got)
+		}
+	}
+	if info.Version != "2.1.5" || info.Config["storage driver"] != "overlay" || info.Config["cgroup driver"] != "cgroupfs" || info.Config["log driver"] != "json-file" {
+		t.Errorf("%+v", info)
+	}
+	for _, op := range target.PodOps {
+		if info.Operations[string(op)].Absent == "" {
+			t.Errorf("%s is not said to be absent", op)
+		}
+	}
+}
+
+func TestRecordedAnswersAreRead(t *testing.T) {
+	answer := func(name string) string {
+		r, err := recorded("testdata", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.stdout
+	}
+	if client, server := versions(answer("version")); client != "2.1.5" || server != "2.1.5" {
+		t.Errorf("version: %q, %q", client, server)
+	}
+	if client, server := versions(answer("no-daemon")); client != "2.1.5" || server != "" {
+		t.Errorf("version without a daemon: %q, %q", client, server)
+	}
+	for name, want := range map[string]cli.State{
+		"inspect":         {Name: "ta-1", Status: cli.Running, Said: "running", Pid: 8005},
+		"inspect-stopped": {Name: "ta-1", Status: cli.Exited, Said: "exited"},
+	} {
+		want.ID, want.Runtime = recordedID, "runc"
+		want.Log = "/opt/isulad/lib/engines/runc/" + recordedID + "/console.log"
+		got, err := parseInspect([]byte(answer(name)))
+		if err != nil || !reflect.DeepEqual(got, []cli.State{want}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if table := answer("images"); !hasImage(table, "tare.local/app", "1") || hasImage(table, "tare.local/app", "2") || hasImage(table, "REPOSITORY", "1") {
+		t.Error("images")
+	}
+	if got := strings.Fields(answer("ps-filter")); !slices.Contains(got, "ta-2") {
+		t.Errorf("ps: %q", got)
+	}
+}
+
+func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+	for _, text := range []string{"", "[", "{}", `[{}]`, `[{"Id":"a","Name":"b","State":{"Status":"running","Pid":-3}}]`, `[{"Id":"a","Name":"b","State":{"Status":"running","Pid":99999999}}]`, "Error\n"} {
+		if s, err := parseInspect([]byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+	got, err := parseInspect([]byte(`[{"Id":"a","Name":"b","State":{"Status":"running","Running":false}},{"Id":"a","Name":"c","State":{"Status":"paused","Running":true}}]`))
+	if err != nil || got[0].Status != cli.Other || got[1].Status != cli.Other {
+		t.Errorf("a contradiction: %+v, %v", got, err)
+	}
+}
+
+func TestALogIsReadAsFarAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"log":"tare-probe/1 x 5\n","stream":"stdout","time":"2026-11-21T03:35:23Z"}` + "\n": "tare-probe/1 x 5\n",
+		`{"log":"tare-probe/1 x 5\n","stream":"stdout"}`:                                      "",
+		"rubbish\n" + `{"log":"a\n"}` + "\n" + `{"log":`:                                      "a\n",
+		"": "",
+	} {
+		if got := parseLog(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+func TestTheConfigurationTellsTheRuntimes(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"default-runtime":"lcr","runtimes":{"kata-runtime":{},"crun":{}}}`: {"lcr", "crun", "kata-runtime"},
+		`{"runtimes":{"runc":{},"kata":{}}}`:                                 {"runc", "kata"},
+		`{`:                                                                  {"runc"},
+	} {
+		if got := runtimesOf(strings.NewReader(text), "runc"); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package isula
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/engine/cli"
+)
+
+// Open implements target.Target.
+func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	c := &commands{Target: t, env: env}
+	s, err := cli.Open(ctx, cli.Options{
+		Target: t.name, Called: "iSulad", Program: t.isula, Line: c.Line, Engine: c, Env: env,
+		Image: "isula " + t.address + " " + t.image.Ref, Settled: t.settled,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session{Session: s, socket: engine.Socket(t.address)}, nil
+}
+
+// settled makes sure that it is the chosen runtime that was weighed.
+func (t *Target) settled(_ target.Op, s cli.State) *record.Failure {
+	if t.runtime == "" || s.Runtime == "" || s.Runtime == t.runtime {
+		return nil
+	}
+	return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("iSulad says that the container's runtime is %s, not %s", s.Runtime, t.runtime)}
+}
+
+type session struct {
+	*cli.Session
+	socket string
+}
+
+// Processes implements target.Staffed.
+func (s *session) Processes(context.Context) []target.Process {
+	var out []target.Process
+	if pid, err := process.Listener(s.socket); err == nil {
+		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+	}
+	var ids []string
+	for _, c := range s.Held() {
+		ids = append(ids, c.ID) // those of containers that were never seen are empty, and mention nothing
+	}
+	for _, p := range process.Mentioning(ids, isShim) {
+		out = append(out, target.Process{Role: record.RoleShim, Pid: p.Pid})
+	}
+	return out
+}
+
+// isShim knows iSulad's own shim and those of containerd's kind, which it uses
+// for sandboxed runtimes.
+func isShim(name string) bool {
+	return name == "isulad-shim" || strings.HasPrefix(name, "containerd-shim-")
+}
+
+// Sweep implements target.Sweeper. The workload's image goes if no container is
+// left that could use it.
+func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	c := &commands{Target: t, env: target.Env{RunID: runID}}
+	names, err := c.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: look for what run %s left: %w", t.name, runID, err)
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return !engine.OfRun(n, runID) })
+	var found []string
+	for _, n := range names {
+		found = append(found, "container "+n)
+	}
+	if len(names) > 0 && !dryRun {
+		if err := c.Remove(ctx, names); err != nil {
+			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
+		}
+	}
+	has, err := c.hasImage(ctx)
+	if err != nil || !has {
+		return found, err
+	}
+	all, err := t.list(ctx)
+	if err != nil || slices.ContainsFunc(all, func(n string) bool { return strings.HasPrefix(n, "tare-") && !engine.OfRun(n, runID) }) {
+		return found, err // another run's
+	}
+	found = append(found, "image "+t.image.Ref)
+	if dryRun {
+		return found, nil
+	}
+	return found, c.Drop(ctx)
+}
+
+const (
+	daemonConfig = "/etc/isulad/daemon.json"
+	builtIn      = "runc" // since 2.1.4; lcr before
+)
+
+// configured are the runtimes of the configuration of the daemon that listens
+// on a socket, its default first.
+func configured(socket string) []string {
+	def := builtIn
+	if pid, err := process.Listener(socket); err == nil {
+		if said := option(pid, "--default-runtime"); said != "" {
+			return []string{said}
+		}
+	}
+	f, err := os.Open(daemonConfig)
+	if err != nil {
+		return []string{def}
+	}
+	defer f.Close()
+	return runtimesOf(io.LimitReader(f, 1<<20), def)
+}
+
+// runtimesOf reads a daemon.json.
+func runtimesOf(r io.Reader, def string) []string {
+	var config struct {
+		Default  string         `json:"default-runtime"`
+		Runtimes map[string]any `json:"runtimes"`
+	}
+	if json.NewDecoder(r).Decode(&config) == nil && config.Default != "" {
+		def = config.Default
+	}
+	out := []string{def}
+	for _, name := range slices.Sorted(maps.Keys(config.Runtimes)) {
+		if name != def {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// option is the value of an option on a process's command line.
+func option(pid int, name string) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return ""
+	}
+	args := strings.Split(string(b), "\x00")
+	for i, a := range args {
+		if value, ok := strings.CutPrefix(a, name+"="); ok {
+			return value
+		}
+		if a == name && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
