@@ -1,0 +1,50 @@
+package published_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/target"
+)
+
+func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
+	p, err := plan.Load("../plans/isulad-2020.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := load(t, isulad)
+	if p.Name != r.Name || len(p.Measure) != 3 {
+		t.Errorf("plan %s of %d measures", p.Name, len(p.Measure))
+	}
+	for _, table := range r.Tables {
+		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Lifecycle, table) }) {
+			t.Errorf("no measure gives %s", table.ID)
+		}
+	}
+	for _, m := range p.Measure {
+		l := m.Lifecycle
+		if l.Rounds != 10 || l.Missing != plan.MissingSkip || !slices.Contains(l.Targets, l.Subject) || l.Title == "" {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// gives tells whether a measure has all of a table: its operations, its lanes,
+// a target for each of its columns, and the one that is set against the others.
+func gives(r *published.Report, l *plan.Lifecycle, table published.Table) bool {
+	for _, row := range table.Rows {
+		if !slices.Contains(l.Ops, target.Op(row.Op)) {
+			return false
+		}
+	}
+	for _, id := range table.Columns {
+		column := r.Column(id)
+		if !slices.ContainsFunc(l.Targets, column.Akin) {
+			return false
+		}
+	}
+	subject := r.Column(table.Subject)
+	return slices.Contains(l.Lanes, table.Lanes) && subject.Akin(l.Subject)
+}
