@@ -166,6 +166,32 @@ func TestAnOperationThatATargetHasNotIsAbsentAndNotFailed(t *testing.T) {
 	}
 }
 
+func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
+	for name, change := range map[string]func(ops map[string]record.Operation){
+		"not listed":         func(ops map[string]record.Operation) { delete(ops, "runp") },
+		"said to be missing": func(ops map[string]record.Operation) { ops["runp"] = record.Operation{Absent: "no pods"} },
+	} {
+		for _, all := range []bool{true, false} {
+			l := judged(t, write(func(w *written) {
+				w.plan.Ops = []target.Op{target.RunPod, target.Run}
+				w.change = func(rec *record.Record) {
+					change(rec.Targets[0].Operations)
+					if all {
+						change(rec.Targets[1].Operations)
+					}
+				}
+			}))
+			rows := l.Tables[0].Rows
+			if all && (len(rows) != 1 || rows[0].Op != target.Run) || !all && len(rows) != 2 {
+				t.Errorf("%s: %+v", name, rows)
+			}
+			if c := rows[0].Cells[0]; !all && (c.Absent == "" || c.Total != 0 || rows[0].Cells[1].Absent != "") {
+				t.Errorf("%s: %+v", name, rows[0].Cells)
+			}
+		}
+	}
+}
+
 func TestPrecision(t *testing.T) {
 	spread := func(w *written) {
 		w.plan.Ops = []target.Op{target.Create, target.Run}
