@@ -83,6 +83,14 @@ func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) 
 	return nil
 }
 
+// Leave lets go of the image and leaves it where it is.
+func (i *Image) Leave(ctx context.Context) error {
+	if err := i.client.LeasesService().Delete(ctx, i.lease); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("let go of the image %s: %w", i.Ref, err)
+	}
+	return nil
+}
+
 // Release removes the image if it is the run's own, and lets go of what was
 // held. Others who hold it keep what they need.
 func (i *Image) Release(ctx context.Context) error {

@@ -1,0 +1,90 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// crioConfig is the part of CRI-O's configuration that matters here.
+type crioConfig struct {
+	CRIO struct {
+		Root    string   `toml:"root"`
+		RunRoot string   `toml:"runroot"`
+		Driver  string   `toml:"storage_driver"`
+		Options []string `toml:"storage_option"`
+		Runtime struct {
+			Default  string `toml:"default_runtime"`
+			Cgroups  string `toml:"cgroup_manager"`
+			Runtimes map[string]struct {
+				Path string `toml:"runtime_path"`
+				Type string `toml:"runtime_type"`
+			} `toml:"runtimes"`
+		} `toml:"runtime"`
+		Image struct {
+			Pause string `toml:"pause_image"`
+		} `toml:"image"`
+	} `toml:"crio"`
+}
+
+// fromCRIO asks CRI-O for its configuration, over HTTP on the same socket.
+func (f *facts) fromCRIO(ctx context.Context, socket string) error {
+	text, err := crioSays(ctx, socket, "/config")
+	if err != nil {
+		return err
+	}
+	var config crioConfig
+	if err := toml.Unmarshal(text, &config); err != nil {
+		return fmt.Errorf("CRI-O's /config is no configuration: %w", err)
+	}
+	c := config.CRIO
+	f.standard, f.pause, f.cgroups = c.Runtime.Default, c.Image.Pause, c.Runtime.Cgroups
+	f.storage = storage{driver: c.Driver, root: c.Root, runroot: c.RunRoot, options: c.Options}
+	for name, r := range c.Runtime.Runtimes {
+		f.handlers[name] = handler{kind: r.Type, path: r.Path}
+	}
+	// /info has what is in use, where the configuration leaves the choice.
+	var info struct {
+		Driver  string `json:"storage_driver"`
+		Root    string `json:"storage_root"`
+		Cgroups string `json:"cgroup_driver"`
+	}
+	if text, err = crioSays(ctx, socket, "/info"); err == nil && json.Unmarshal(text, &info) == nil {
+		for _, fill := range []struct {
+			into *string
+			from string
+		}{{&f.storage.driver, info.Driver}, {&f.storage.root, info.Root}, {&f.cgroups, info.Cgroups}} {
+			if fill.from != "" {
+				*fill.into = fill.from
+			}
+		}
+	}
+	return nil
+}
+
+func crioSays(ctx context.Context, socket, path string) ([]byte, error) {
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://crio"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask CRI-O for %s: %w", path, err)
+	}
+	defer func() { _ = reply.Body.Close() }()
+	if reply.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask CRI-O for %s: %s", path, reply.Status)
+	}
+	return io.ReadAll(io.LimitReader(reply.Body, 4<<20))
+}

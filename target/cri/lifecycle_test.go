@@ -1,0 +1,70 @@
+package cri
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+var life = []target.Op{target.RunPod, target.Create, target.Start, target.Stop, target.Remove, target.StopPod, target.RemovePod}
+
+func TestALifeIsStampedAndLeavesNothing(t *testing.T) {
+	onAll(t, func(t *testing.T, u engineUnderTest) {
+		for _, handler := range []string{"", "crun"} {
+			for _, n := range []int{1, 20} {
+				t.Run(fmt.Sprintf("%s×%d", handler, n), func(t *testing.T) {
+					s, id := opened(t, u, handler, n)
+					for _, op := range life {
+						for _, sample := range succeed(t, s, op, n) {
+							stamped(t, op, sample)
+						}
+						staffed(t, op, s, n)
+					}
+					for _, sample := range succeed(t, s, target.Run, n) {
+						stamped(t, target.Run, sample)
+					}
+					began := time.Now()
+					if err := s.Discard(t.Context(), upTo(n)); err != nil {
+						t.Fatal(err)
+					}
+					t.Logf("discarded in %v", time.Since(began))
+					shut(t, u, s)
+					if hs, _ := cgroup.Hierarchies(); len(cgroup.Procs(hs, cgroup.Prefix+id)) > 0 {
+						t.Error("processes are left")
+					}
+				})
+			}
+		}
+	})
+}
+
+// stamped checks what only some operations have: the workload's first
+// instruction, and its exit.
+func stamped(t *testing.T, op target.Op, s record.Sample) {
+	t.Helper()
+	begins := op == target.Start || op == target.Run
+	if begins != (s.First > s.Start && s.First < s.Start+int64(time.Minute)) {
+		t.Errorf("%s: first instruction %d, call %d, reply %d", op, s.First, s.Start, s.Returned)
+	}
+	if (op == target.Stop) != (s.Exited > s.Start) {
+		t.Errorf("%s: exit %d, call %d, reply %d", op, s.Exited, s.Start, s.Returned)
+	}
+}
+
+// staffed checks that there is one daemon, and a shim or a monitor for what is
+// there.
+func staffed(t *testing.T, op target.Op, s *session, n int) {
+	t.Helper()
+	count := map[record.Role]int{}
+	for _, p := range s.Processes(t.Context()) {
+		count[p.Role]++
+	}
+	t.Logf("after %s: %v", op, count)
+	if count[record.RoleDaemon] != 1 || op == target.Start && count[record.RoleShim]+count[record.RoleMonitor] < n || op == target.RemovePod && len(count) != 1 {
+		t.Errorf("after %s there are %v", op, count)
+	}
+}

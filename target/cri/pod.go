@@ -1,0 +1,212 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
+)
+
+// stopTimeout is how long (s) a container may take to end on SIGTERM before the
+// engine kills it.
+const stopTimeout = 10
+
+// held is what a lane holds: a pod, and maybe a container in it. A lane gets a
+// new one with every pod and every container: a call that was given up may
+// still write into the old one.
+type held struct {
+	name      string // of the pod; "" where there is none
+	config    *api.PodSandboxConfig
+	pod       string // id
+	container string // id
+	token     string // what the workload reports with; the container's name
+	pid       int    // of the container's process, as far as it is known
+}
+
+// podConfig is that of a new pod.
+func (s *session) podConfig(name string) *api.PodSandboxConfig {
+	return &api.PodSandboxConfig{
+		Metadata:     &api.PodSandboxMetadata{Name: name, Uid: name, Namespace: "tare"},
+		LogDirectory: s.logs,
+		Labels:       map[string]string{engine.RunLabel: s.env.RunID},
+		// Without this part cri-dockerd gives the pod a network card.
+		Linux: &api.LinuxPodSandboxConfig{
+			CgroupParent: s.cgroupParent(),
+			SecurityContext: &api.LinuxSandboxSecurityContext{
+				NamespaceOptions: &api.NamespaceOption{Network: s.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
+			},
+		},
+	}
+}
+
+// cgroupParent is where pods have their cgroups. With the cgroupfs driver that
+// is the run's own group, so that nothing of it stays. systemd takes the units
+// of pods away itself, but slices that were made for them would stay: there it
+// is one that it always has. An engine that does not tell keeps its default.
+func (s *session) cgroupParent() string {
+	switch s.facts.cgroups {
+	case "cgroupfs":
+		return "/" + s.group
+	case "systemd":
+		return "system.slice"
+	}
+	return ""
+}
+
+// containerConfig is that of a new container.
+func (s *session) containerConfig(token string) *api.ContainerConfig {
+	return &api.ContainerConfig{
+		Metadata: &api.ContainerMetadata{Name: token},
+		// Like a kubelet: by its id, so that no name is looked up.
+		Image:   &api.ImageSpec{Image: s.image.id, UserSpecifiedImage: s.image.ref},
+		Args:    []string{token},
+		Labels:  map[string]string{engine.RunLabel: s.env.RunID},
+		LogPath: logName(token),
+		Linux: &api.LinuxContainerConfig{
+			Resources: &api.LinuxContainerResources{MemoryLimitInBytes: s.env.Limits.Memory, CpuShares: s.env.Limits.CPUShares},
+			SecurityContext: &api.LinuxContainerSecurityContext{
+				NamespaceOptions: &api.NamespaceOption{Network: s.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
+			},
+		},
+	}
+}
+
+func (s *session) podNetwork() api.NamespaceMode {
+	if s.network == target.NetworkBridge {
+		return api.NamespaceMode_POD
+	}
+	return api.NamespaceMode_NODE
+}
+
+func logName(token string) string { return token + ".log" }
+
+// call is one CRI call.
+type call func(ctx context.Context) error
+
+// runPod returns the call that makes a new pod for a lane.
+func (s *session) runPod(n int) call {
+	h := &held{name: engine.NewName(s.env.RunID, n)}
+	s.held[n] = h
+	h.config = s.podConfig(h.name)
+	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: s.handler}
+	return func(ctx context.Context) error {
+		reply, err := s.conn.runtime.RunPodSandbox(ctx, request)
+		h.pod = reply.GetPodSandboxId()
+		return plain(ctx, "RunPodSandbox", err)
+	}
+}
+
+// create returns the call that makes a container in the lane's pod. The pod's
+// id is known only when the call is made, if the pod is part of the operation.
+func (s *session) create(n int) call {
+	h := new(held)
+	if was := s.held[n]; was.pod != "" {
+		*h = *was
+		s.held[n] = h
+	} else {
+		h = was // the pod is made by the same operation
+	}
+	h.token = engine.NewName(s.env.RunID, n)
+	request := &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h.token), SandboxConfig: h.config}
+	return func(ctx context.Context) error {
+		request.PodSandboxId = h.pod
+		reply, err := s.conn.runtime.CreateContainer(ctx, request)
+		h.container = reply.GetContainerId()
+		return plain(ctx, "CreateContainer", err)
+	}
+}
+
+func (s *session) start(n int) call {
+	h := s.held[n]
+	request := &api.StartContainerRequest{ContainerId: h.container}
+	return func(ctx context.Context) error {
+		request.ContainerId = h.container
+		_, err := s.conn.runtime.StartContainer(ctx, request)
+		return plain(ctx, "StartContainer", err)
+	}
+}
+
+// prepare returns the call of one operation on one lane.
+func (s *session) prepare(op target.Op, n int) (call, error) {
+	h := s.held[n]
+	switch {
+	case op != target.RunPod && op != target.Run && h.pod == "":
+		return nil, fmt.Errorf("lane %d has no pod", n)
+	case (op == target.Start || op == target.Stop || op == target.Remove) && h.container == "":
+		return nil, fmt.Errorf("lane %d has no container", n)
+	}
+	runtime := s.conn.runtime
+	switch op {
+	case target.RunPod:
+		return s.runPod(n), nil
+	case target.Create:
+		return s.create(n), nil
+	case target.Start:
+		return s.start(n), nil
+	case target.Run:
+		steps := []call{s.runPod(n), s.create(n), s.start(n)}
+		return func(ctx context.Context) error {
+			for _, step := range steps {
+				if err := step(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
+	case target.Stop:
+		request := &api.StopContainerRequest{ContainerId: h.container, Timeout: stopTimeout}
+		return func(ctx context.Context) error {
+			_, err := runtime.StopContainer(ctx, request)
+			return plain(ctx, "StopContainer", err)
+		}, nil
+	case target.Remove:
+		request := &api.RemoveContainerRequest{ContainerId: h.container}
+		return func(ctx context.Context) error {
+			_, err := runtime.RemoveContainer(ctx, request)
+			return plain(ctx, "RemoveContainer", err)
+		}, nil
+	case target.StopPod:
+		request := &api.StopPodSandboxRequest{PodSandboxId: h.pod}
+		return func(ctx context.Context) error {
+			_, err := runtime.StopPodSandbox(ctx, request)
+			return plain(ctx, "StopPodSandbox", err)
+		}, nil
+	case target.RemovePod:
+		request := &api.RemovePodSandboxRequest{PodSandboxId: h.pod}
+		return func(ctx context.Context) error {
+			_, err := runtime.RemovePodSandbox(ctx, request)
+			return plain(ctx, "RemovePodSandbox", err)
+		}, nil
+	}
+	return nil, target.ErrUnsupported
+}
+
+// plain says of an error which call it is from. gRPC's own words for a context
+// that ended become the context's.
+func plain(ctx context.Context, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if code := status.Code(err); (code == codes.DeadlineExceeded || code == codes.Canceled) && ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", name, ctx.Err())
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// groupOf is the cgroup of a target of a run.
+func groupOf(env target.Env) string {
+	return filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir))
+}
+
+// command is what an operation on a lane calls, for people.
+func (s *session) command(op target.Op, n int) string {
+	return strings.ReplaceAll(s.Info().Operations[string(op)].Command, "ID", s.held[n].name)
+}

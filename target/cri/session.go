@@ -1,0 +1,184 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/probe/image"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/kata"
+)
+
+// Open implements target.Target.
+func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	s := &session{Target: t, env: env, group: groupOf(env), logs: filepath.Join(env.Dir, "log"), held: make([]*held, env.Lanes)}
+	for n := range s.held {
+		s.held[n] = new(held)
+	}
+	if err := s.open(ctx); err != nil {
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return nil, t.failed("open", err, s.Close(clean))
+	}
+	return s, nil
+}
+
+type session struct {
+	*Target
+	env    target.Env
+	conn   *connection
+	image  *imported
+	pause  *imported // nil if the engine has its own way
+	group  string    // cgroup of the target, below which pods have theirs
+	logs   string    // folder of the containers' outputs
+	held   []*held   // by lane
+	unsure bool      // a call was given up: what it makes may appear later
+}
+
+func (s *session) open(ctx context.Context) error {
+	var err error
+	if s.conn, err = connect(ctx, s.socket); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.logs, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
+	}
+	if s.facts.cgroups == "cgroupfs" {
+		if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+			return err
+		}
+	}
+	if s.pause, err = s.ensurePause(ctx); err != nil {
+		return err
+	}
+	probe, err := image.Probe()
+	if err != nil {
+		return err
+	}
+	s.image, err = s.ensure(ctx, probe)
+	return err
+}
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	calls := make([]drive.Call, len(lanes))
+	for i, n := range lanes {
+		do, err := s.prepare(op, n)
+		if err != nil {
+			return nil, s.failed(string(op), err)
+		}
+		calls[i] = drive.Call{Lane: n, Timeout: s.env.Timeout, Command: s.command(op, n), Do: do}
+		if op == target.Stop {
+			calls[i].Watch = s.held[n].pid
+		}
+	}
+	b, err := drive.ArmCalls(calls)
+	if err != nil {
+		return nil, s.failed(string(op), err)
+	}
+	b.Warm = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if _, err := s.conn.runtime.Version(ctx, &api.VersionRequest{}); err != nil {
+			return s.failed(string(op), fmt.Errorf("the engine does not answer: %w", err))
+		}
+		return nil
+	}
+	b.Settle = func(ctx context.Context, samples []record.Sample) { s.settle(ctx, op, samples) }
+	return b, nil
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	some := false
+	for _, n := range lanes {
+		if s.held[n].name != "" {
+			some = true
+			s.held[n] = new(held)
+		}
+	}
+	if !some {
+		return nil
+	}
+	return s.failed("discard", s.clear(ctx))
+}
+
+// late is how long after a call was given up its effect may still appear.
+const late = time.Second
+
+// clear removes the run's pods that no lane holds, whatever is in them. A call
+// that was given up may have succeeded late, or may yet: then they are looked
+// for until nothing new appears.
+func (s *session) clear(ctx context.Context) error {
+	keep := map[string]bool{}
+	for _, h := range s.held {
+		keep[h.pod] = true
+	}
+	for quiet := time.Now(); ; time.Sleep(late / 10) {
+		left, err := s.conn.findOf(ctx, s.env.RunID, keep)
+		if len(left.pods)+len(left.containers) > 0 {
+			quiet = time.Now()
+			err = errors.Join(err, left.remove(ctx, s.conn))
+		}
+		if err != nil {
+			return err
+		}
+		if !s.unsure || time.Since(quiet) > late {
+			s.unsure = false
+			break
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(s.logs, "*"))
+	for _, l := range logs {
+		os.Remove(l)
+	}
+	return nil
+}
+
+// Close implements target.Session.
+func (s *session) Close(ctx context.Context) error {
+	var errs []error
+	if s.conn != nil {
+		for n := range s.held {
+			s.held[n] = new(held)
+		}
+		errs = append(errs, s.clear(ctx))
+		for _, i := range []*imported{s.image, s.pause} {
+			if i != nil {
+				errs = append(errs, i.release(ctx, s.conn))
+			}
+		}
+		s.conn.close()
+	}
+	errs = append(errs, cgroup.Remove(s.hs, s.group), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	return s.failed("close", errs...)
+}
+
+// Processes implements target.Staffed.
+func (s *session) Processes(context.Context) []target.Process {
+	var out []target.Process
+	if pid, err := process.Listener(s.socket); err == nil {
+		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+	}
+	var ids []string
+	for _, h := range s.held {
+		ids = append(ids, h.pod, h.container)
+	}
+	for _, p := range kata.Beside(ids) {
+		if role, ok := kata.Role(p); ok {
+			out = append(out, target.Process{Role: role, Pid: p.Pid})
+		}
+	}
+	return out
+}
