@@ -83,7 +83,7 @@ func (c *connection) list(ctx context.Context, runID string) (map[string]contain
 	found, err := c.ContainerList(ctx, client.ContainerListOptions{All: true,
 		Filters: client.Filters{}.Add("label", engine.RunLabel+"="+runID)})
 	if err != nil {
-		return nil, fmt.Errorf("list the run's containers: %w", plain(err))
+		return nil, fmt.Errorf("list the run's containers: %w", c.plain(err))
 	}
 	out := make(map[string]container.Summary, len(found.Items))
 	for _, item := range found.Items {
@@ -173,7 +173,7 @@ func (s *session) inspect(ctx context.Context, h *holding) (*container.State, *r
 	case cerrdefs.IsNotFound(err):
 		return nil, contradicts("the daemon does not know the container")
 	case err != nil:
-		return nil, unproven(ctx, fmt.Errorf("inspect: %w", plain(err)))
+		return nil, unproven(ctx, fmt.Errorf("inspect: %w", s.plain(err)))
 	case strings.TrimPrefix(found.Container.Name, "/") != h.name || found.Container.State == nil:
 		return nil, contradicts("inspect answered for container %q", found.Container.Name)
 	}
@@ -230,7 +230,7 @@ func endedAsTold(st *container.State) *record.Failure {
 func (s *session) reported(ctx context.Context, h *holding, sample *record.Sample) *record.Failure {
 	for pause := time.Millisecond; !s.mute.Load(); pause = min(2*pause, 50*time.Millisecond) {
 		log, err := s.log(ctx, h.name)
-		if unreadable(err) {
+		if err != nil && ctx.Err() == nil && (unreadable(err) || !readable(s.info.LoggingDriver)) {
 			s.mute.Store(true)
 			return nil
 		}
@@ -243,7 +243,7 @@ func (s *session) reported(ctx context.Context, h *holding, sample *record.Sampl
 			}
 			return f
 		case err != nil && ctx.Err() == nil:
-			return unproven(ctx, fmt.Errorf("logs: %w", plain(err)))
+			return unproven(ctx, fmt.Errorf("logs: %w", s.plain(err)))
 		}
 		if st, f := s.inspect(ctx, h); ctx.Err() == nil {
 			if f == nil {

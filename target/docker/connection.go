@@ -108,7 +108,7 @@ func (c *connection) warm(ctx context.Context, n int) error {
 	for range n {
 		reply, err := c.knock(ctx) //nolint:bodyclose // closed above, all together
 		if err != nil {
-			return fmt.Errorf("the daemon at %s does not answer: %w", c.host, plain(err))
+			return fmt.Errorf("the daemon at %s does not answer: %w", c.host, c.plain(err))
 		}
 		replies = append(replies, reply) //nolint:bodyclose // closed above, all together
 		if reply.StatusCode != http.StatusOK {
@@ -128,13 +128,17 @@ func (c *connection) knock(ctx context.Context) (*http.Response, error) {
 	return c.http.RoundTrip(request)
 }
 
-// plain takes off what says nothing to people: the request's escaped socket.
-func plain(err error) error {
+// plain says of a request without a reply what became of it, and leaves out
+// what says nothing to people: the request's URL with the escaped socket.
+func (c *connection) plain(err error) error {
 	var u *url.Error
-	if errors.As(err, &u) {
+	if !errors.As(err, &u) {
+		return err
+	}
+	if errors.Is(u, context.Canceled) || errors.Is(u, context.DeadlineExceeded) {
 		return u.Err
 	}
-	return err
+	return fmt.Errorf("no reply from the daemon at %s: %w; did it end?", c.host, u.Err)
 }
 
 // tlsKind is what the record says of it.

@@ -182,11 +182,11 @@ func (t *Target) unreachable(ctx context.Context, err error) error {
 	case socket != "" && (os.IsPermission(missing) || strings.Contains(err.Error(), "permission denied")):
 		return engine.Unavailable(t.name, "run tare as root (sudo tare …)", "no permission for the Docker daemon at %s", where)
 	case ctx.Err() != nil:
-		return engine.Unavailable(t.name, "docker info shows whether it answers others", "the Docker daemon at %s did not answer within %v", where, patience)
+		return engine.Unavailable(t.name, "docker info shows whether it answers others", "the Docker daemon at %s did not answer in time (%v at most)", where, patience)
 	case cerrdefs.IsInvalidArgument(err) && strings.Contains(err.Error(), "API version"):
 		return engine.Unavailable(t.name, "upgrade Docker: 19.03 is the oldest that can be weighed", "the Docker daemon at %s: %v", where, err)
 	}
-	return engine.Unavailable(t.name, "systemctl status docker tells whether it runs", "the Docker daemon at %s: %v", where, plain(err))
+	return engine.Unavailable(t.name, "systemctl status docker tells whether it runs", "the Docker daemon at %s: %v", where, t.plain(err))
 }
 
 // oci is the runtime's name in the daemon's configuration.

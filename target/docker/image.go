@@ -26,7 +26,7 @@ func (c *connection) ensureImage(ctx context.Context, i *image.Image) (loaded bo
 	}
 	reply, err := c.ImageLoad(ctx, bytes.NewReader(i.Archive), client.ImageLoadWithQuiet(true))
 	if err != nil {
-		return false, fmt.Errorf("load the image %s: %w", i.Ref, plain(err))
+		return false, fmt.Errorf("load the image %s: %w", i.Ref, c.plain(err))
 	}
 	defer reply.Close()
 	said, err := loadReply(reply)
@@ -47,7 +47,7 @@ func (c *connection) hasImage(ctx context.Context, i *image.Image) (bool, error)
 	case cerrdefs.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look for the image %s: %w", i.Ref, plain(err))
+		return false, fmt.Errorf("look for the image %s: %w", i.Ref, c.plain(err))
 	// The classic store calls an image by its configuration, the one of
 	// containerd by its manifest.
 	case found.ID != i.ID && found.ID != i.Digest:
@@ -86,7 +86,7 @@ func (c *connection) dropImage(ctx context.Context, i *image.Image) error {
 		return nil // gone already, or in use by another run, which removes it
 	}
 	if err != nil {
-		return fmt.Errorf("remove the image %s: %w", i.Ref, plain(err))
+		return fmt.Errorf("remove the image %s: %w", i.Ref, c.plain(err))
 	}
 	return nil
 }

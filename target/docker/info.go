@@ -216,12 +216,17 @@ func slicesHas(options []string, name string) bool {
 	return false
 }
 
+// readable tells that a log driver keeps what it is given, to be read again.
+func readable(driver string) bool {
+	return driver == "json-file" || driver == "local" || driver == "journald"
+}
+
 // logNote says what the daemon's log driver does to the proof that the workload
 // ran: its line is looked for in the container's log.
 func logNote(info system.Info, api string) string {
 	without := "the workload's first instruction then has no stamp, and that a container runs is known from its state alone"
 	switch d := info.LoggingDriver; {
-	case d == "json-file", d == "local", d == "journald":
+	case readable(d):
 		return ""
 	case d == "none":
 		return "the daemon's log driver is none, so that no log can be read: " + without

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +88,7 @@ func (c *connection) remove(ctx context.Context, runID string, found map[string]
 	each(len(all), func(i int) {
 		_, err := c.ContainerRemove(ctx, found[all[i]].ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) { // gone, or being removed
-			errs[i] = fmt.Errorf("remove %s: %w", all[i], plain(err))
+			errs[i] = fmt.Errorf("remove %s: %w", all[i], c.plain(err))
 		}
 	})
 	for deadline := time.Now().Add(patience); ; {
@@ -165,30 +164,11 @@ func (t *Target) idleImage(ctx context.Context, i *image.Image, leaving map[stri
 	}
 	users, err := t.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", i.Ref)})
 	if err != nil {
-		return false, fmt.Errorf("list the users of %s: %w", i.Ref, plain(err))
+		return false, fmt.Errorf("list the users of %s: %w", i.Ref, t.plain(err))
 	}
 	goes := map[string]bool{}
 	for _, c := range leaving {
 		goes[c.ID] = true
 	}
 	return !slices.ContainsFunc(users.Items, func(c container.Summary) bool { return !goes[c.ID] }), nil
-}
-
-// argument is the value of a process's flag, "" when it has none.
-func argument(pid int, flag string) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return ""
-	}
-	args := strings.Split(string(b), "\x00")
-	for i, a := range args {
-		name, value, joined := strings.Cut(a, "=")
-		if name == flag && joined {
-			return value
-		}
-		if name == flag && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
 }

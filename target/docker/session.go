@@ -12,13 +12,10 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/probe/image"
-	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
 	"github.com/tare-bench/tare/target/engine"
-	"github.com/tare-bench/tare/target/kata"
 )
 
 // imagePatience is how long loading an image may take.
@@ -152,13 +149,11 @@ func (s *session) arm(ctx context.Context, op target.Op, lanes []int) (target.Ba
 	for i, n := range lanes {
 		calls[i] = s.call(op, n)
 	}
-	if err := s.warm(ctx, len(lanes)); err != nil {
-		return nil, err
-	}
 	batch, err := drive.ArmCalls(calls)
 	if err != nil {
 		return nil, err
 	}
+	batch.Warm = func(ctx context.Context) error { return s.warm(ctx, len(lanes)) }
 	batch.Settle = s.settle(op)
 	return batch, nil
 }
@@ -175,23 +170,23 @@ func (s *session) call(op target.Op, n int) drive.Call {
 			if err == nil && op == target.Run {
 				_, err = s.ContainerStart(ctx, made.ID, client.ContainerStartOptions{})
 			}
-			return plain(err)
+			return s.plain(err)
 		}
 	case target.Start:
 		c.Do = func(ctx context.Context) error {
 			_, err := s.ContainerStart(ctx, id, client.ContainerStartOptions{})
-			return plain(err)
+			return s.plain(err)
 		}
 	case target.Stop:
 		c.Watch = s.holds[n].pid
 		c.Do = func(ctx context.Context) error {
 			_, err := s.ContainerStop(ctx, id, client.ContainerStopOptions{})
-			return plain(err)
+			return s.plain(err)
 		}
 	default:
 		c.Do = func(ctx context.Context) error {
 			_, err := s.ContainerRemove(ctx, id, client.ContainerRemoveOptions{})
-			return plain(err)
+			return s.plain(err)
 		}
 	}
 	return c
@@ -211,49 +206,4 @@ func (s *session) armCommands(op target.Op, lanes []int) (target.Batch, error) {
 	}
 	batch.Settle = s.settle(op)
 	return batch, nil
-}
-
-// Processes implements target.Staffed.
-func (s *session) Processes(context.Context) []target.Process {
-	if !s.local {
-		return nil
-	}
-	var out []target.Process
-	if pid, err := process.Listener(engine.Socket(s.host)); err == nil {
-		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
-		if pid := s.containerd(pid); pid != 0 {
-			out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
-		}
-	}
-	var ids []string
-	for _, h := range s.holds {
-		ids = append(ids, h.id)
-	}
-	for _, f := range kata.Beside(ids) {
-		if role, ok := kata.Role(f); ok {
-			out = append(out, target.Process{Role: role, Pid: f.Pid})
-		}
-	}
-	return out
-}
-
-// containerd is the one that dockerd uses: its child, or the one that it was
-// told of, or found at the usual place. 0 for none that can be seen.
-func (s *session) containerd(dockerd int) int {
-	for _, f := range process.Children(dockerd) {
-		if f.Name == "containerd" || f.Name == "docker-containerd" {
-			return f.Pid
-		}
-	}
-	address := "/run/containerd/containerd.sock"
-	if c := s.info.Containerd; c != nil && c.Address != "" {
-		address = c.Address
-	} else if told := argument(dockerd, "--containerd"); told != "" {
-		address = told
-	}
-	pid, err := process.Listener(engine.Socket(address))
-	if err != nil {
-		return 0
-	}
-	return pid
 }

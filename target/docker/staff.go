@@ -1,0 +1,100 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/kata"
+)
+
+// Processes implements target.Staffed.
+func (s *session) Processes(context.Context) []target.Process {
+	if !s.local {
+		return nil
+	}
+	var out []target.Process
+	if pid, err := process.Listener(engine.Socket(s.host)); err == nil {
+		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+		if pid := s.containerd(pid); pid != 0 {
+			out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
+		}
+	}
+	var ids []string
+	for _, h := range s.holds {
+		ids = append(ids, h.id)
+	}
+	for _, f := range kata.Beside(ids) {
+		if role, ok := kata.Role(f); ok {
+			out = append(out, target.Process{Role: role, Pid: f.Pid})
+		}
+	}
+	return out
+}
+
+// containerd is the one that dockerd uses: its child, or the one that it says
+// or was told to use, or the one at the usual place. 0 for none that can be seen.
+func (s *session) containerd(dockerd int) int {
+	for _, f := range process.Children(dockerd) {
+		if f.Name == "containerd" || f.Name == "docker-containerd" {
+			return f.Pid
+		}
+	}
+	address := "/run/containerd/containerd.sock"
+	if c := s.info.Containerd; c != nil && c.Address != "" { // since Docker 27
+		address = c.Address
+	} else if told := told(dockerd); told != "" {
+		address = told
+	}
+	pid, err := process.Listener(engine.Socket(address))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// told is the containerd that dockerd was given by a flag or in its
+// configuration file, "" for none.
+func told(dockerd int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", dockerd))
+	if err != nil {
+		return ""
+	}
+	args := strings.Split(string(b), "\x00")
+	if address := flag(args, "--containerd"); address != "" {
+		return address
+	}
+	file := flag(args, "--config-file")
+	if file == "" {
+		file = "/etc/docker/daemon.json"
+	}
+	// It may see other mounts than tare.
+	b, err = readSmall(filepath.Join(fmt.Sprintf("/proc/%d/root", dockerd), file))
+	var c struct {
+		Containerd string `json:"containerd"`
+	}
+	if err != nil || json.Unmarshal(b, &c) != nil {
+		return ""
+	}
+	return c.Containerd
+}
+
+// flag is the value of a flag, "" when it is not among the arguments.
+func flag(args []string, name string) string {
+	for i, a := range args {
+		if value, joined := strings.CutPrefix(a, name+"="); joined {
+			return value
+		}
+		if a == name && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
+}
