@@ -20,9 +20,8 @@ import (
 // from being collected until the record refers to it, has the container's name
 // instead of a random one.
 func (s *session) creation(ctx context.Context, n int) (func(ctx context.Context) error, error) {
-	c := &container{id: engine.Name(s.env.RunID, n, s.made)}
+	c := &container{id: engine.NewName(s.env.RunID, n)}
 	s.containers[n] = c
-	s.made++
 	id := c.id
 	spec, err := s.spec(ctx, id)
 	if err != nil {

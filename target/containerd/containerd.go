@@ -27,6 +27,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/kata"
 )
 
 // Target is one runtime behind one containerd.
@@ -170,7 +171,9 @@ func (t *Target) config() map[string]string {
 		"runtime": t.runtime.shim, "shim path": t.runtime.program, "runtime path": t.runtime.path, "runtime version": t.runtime.version,
 		"cgroup driver": "cgroupfs", "cgroup version": string(cgroup.ModeOf(t.hs)),
 	}
-	// kata: hypervisor and sandbox_cgroup_only are to be added here.
+	if kata.Is(t.runtime.shim) {
+		maps.Copy(config, kata.Facts(""))
+	}
 	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
 	return config
 }

@@ -51,7 +51,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 					continue
 				}
 				f := do(t, s, op, 1)[0].Failure
-				if f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.says) || !strings.Contains(f.Command, "tare-"+id+"-0-0") {
+				if f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.says) || !strings.Contains(f.Command, "tare-"+id+"-0-") {
 					t.Fatalf("%s: %+v", op, f)
 				}
 				break
@@ -64,10 +64,20 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		s, _ := open(t, d, "runc", 2)
-		succeed(t, s, target.Create, 1) // the first name of lane 0
-		s.made = 0
-		samples := do(t, s, target.Create, 2)
-		if f := samples[0].Failure; f == nil || f.Kind != record.FailError || !strings.Contains(f.Detail, "already exists") {
+		b, err := s.Arm(t.Context(), target.Create, upTo(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := s.containers[0].id
+		create := exec.Command(d.Ctr, "-a", d.Address, "-n", ownNamespace, "snapshots", "prepare", taken)
+		if out, err := create.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		_, samples, err := b.Release(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := samples[0].Failure; f == nil || f.Kind != record.FailError || !strings.Contains(f.Detail, "already exists") || !strings.Contains(f.Command, taken) {
 			t.Errorf("lane 0: %+v", f)
 		}
 		if f := samples[1].Failure; f != nil {
@@ -99,7 +109,7 @@ func TestSweepRemovesOneRunOnly(t *testing.T) {
 		succeed(t, killed, target.Run, 2)
 		succeed(t, other, target.Run, 1)
 		// The image is in use, so it is not in the list.
-		want := fmt.Sprintf("[container tare-%[1]s-0-0 container tare-%[1]s-1-1 lease %[2]s namespace tare]", id, killed.image.lease.ID)
+		want := fmt.Sprintf("[container %s container %s lease %s namespace tare]", killed.containers[0].id, killed.containers[1].id, killed.image.lease.ID)
 		for _, dryRun := range []bool{true, true, false} {
 			left, err := killed.Sweep(t.Context(), id, dryRun)
 			if err != nil || fmt.Sprint(left) != want {

@@ -20,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
 	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/kata"
 )
 
 // Open implements target.Target.
@@ -49,7 +50,6 @@ type session struct {
 	group      string // cgroup of the target, below which each container has its own
 	logs       string // folder of the containers' outputs
 	containers []*container
-	made       int
 	unsure     bool // a call was given up: what it makes may appear later
 }
 
@@ -108,6 +108,15 @@ func (s *session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Ba
 	if err != nil {
 		done()
 		return nil, s.failed(string(op), err)
+	}
+	b.Warm = func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if _, err := s.client.Version(ctx); err != nil {
+			done()
+			return s.failed(string(op), fmt.Errorf("containerd does not answer: %w", err))
+		}
+		return nil
 	}
 	b.Settle = func(ctx context.Context, samples []record.Sample) {
 		done()
@@ -242,25 +251,13 @@ func (s *session) Processes(context.Context) []target.Process {
 		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
 	}
 	var ids []string
-	for i := range s.containers {
-		ids = append(ids, s.containers[i].id)
+	for _, c := range s.containers {
+		ids = append(ids, c.id)
 	}
-	for _, p := range process.Mentioning(ids, func(name string) bool { return RoleOf(name) != "" }) {
-		out = append(out, target.Process{Role: RoleOf(p.Name), Pid: p.Pid})
+	for _, p := range kata.Beside(ids) {
+		if role, ok := kata.Role(p); ok {
+			out = append(out, target.Process{Role: role, Pid: p.Pid})
+		}
 	}
 	return out
-}
-
-// RoleOf is the role of a program that stands beside a container of
-// containerd's, "" when it has none.
-func RoleOf(program string) record.Role {
-	switch {
-	case strings.HasPrefix(program, "containerd-shim"):
-		return record.RoleShim
-	case strings.HasPrefix(program, "qemu-system-"), program == "cloud-hypervisor", program == "firecracker":
-		return record.RoleVMM
-	case program == "virtiofsd":
-		return record.RoleVirtiofs
-	}
-	return ""
 }
