@@ -40,7 +40,7 @@ func Identify(pid int) (ID, error) {
 // CPU reads the CPU time (ns) of a process. The error wraps ErrGone when it
 // ended, also when another has its pid by now.
 func (id ID) CPU() (int64, error) {
-	ns, err := threadsCPU(id.Pid)
+	ns, err := cpu(id.Pid)
 	if err != nil {
 		return 0, err
 	}
@@ -124,32 +124,26 @@ func Parent(pid int) (int, error) {
 // architecture that Go knows.
 const ticksPerSecond = 100
 
-// threadsCPU sums the threads' run times, which the scheduler keeps in
-// nanoseconds. A kernel without schedstat has hundredths of a second.
-func threadsCPU(pid int) (int64, error) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
+// cpu reads the process's own CPU-time clock: nanoseconds of all its threads,
+// also of those that have ended. (/proc/PID/task/TID/schedstat is lost with its
+// thread, and a daemon that locks goroutines to threads ends many.) The clock of
+// another process can be read by anyone, see clock_getcpuclockid(3); where it
+// cannot, there are hundredths of a second.
+func cpu(pid int) (int64, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(int32(^pid)<<3|cpuClockSched, &t)
+	switch {
+	case err == nil:
+		return t.Nano(), nil
+	case errors.Is(err, unix.EINVAL):
 		return 0, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
-	var sum int64
-	for _, task := range tasks {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/schedstat", pid, task.Name()))
-		if err != nil {
-			if _, gone := os.Stat(fmt.Sprintf("/proc/%d/task/%s", pid, task.Name())); gone != nil {
-				continue // a thread that ended meanwhile
-			}
-			s, err := stat(pid)
-			return int64(s.ticks) * (1e9 / ticksPerSecond), err
-		}
-		ns, _, _ := strings.Cut(string(b), " ")
-		n, err := strconv.ParseInt(ns, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/%d/task/%s/schedstat: %w", pid, task.Name(), err)
-		}
-		sum += n
-	}
-	return sum, nil
+	s, err := stat(pid)
+	return int64(s.ticks) * (1e9 / ticksPerSecond), err
 }
+
+// cpuClockSched is CPUCLOCK_SCHED of the kernel's posix-timers.h.
+const cpuClockSched = 2
 
 // pss reads the Pss line of smaps_rollup, see proc_pid_smaps(5).
 func pss(pid int) (int64, error) {

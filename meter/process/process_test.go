@@ -6,9 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
@@ -126,4 +130,36 @@ func TestChildrenAreFound(t *testing.T) {
 		}
 	}
 	t.Error("the child was not found")
+}
+
+func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
+	id, err := Identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := id.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const burnt = 200 * time.Millisecond
+	var threads sync.WaitGroup
+	for range 4 {
+		threads.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with it
+			var begin, now unix.Timespec
+			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
+			for now = begin; now.Nano()-begin.Nano() < int64(burnt)/4; {
+				_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+			}
+		})
+	}
+	threads.Wait()
+	time.Sleep(50 * time.Millisecond) // until they are gone
+	after, err := id.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := time.Duration(after - before); got < burnt || got > 10*burnt {
+		t.Errorf("threads that used %v and ended added %v", burnt, got)
+	}
 }
