@@ -30,6 +30,7 @@ const (
 	FoundNotPrecise  = "precision-not-reached"
 	FoundRootChanged = "cgroup-root-changed"
 	FoundBudget      = "budget-spent"
+	FoundNotWeighed  = "target-not-weighed"
 	foundFailed      = "failed-operations"
 	foundDrift       = "drift"
 	foundBimodal     = "bimodal"
@@ -48,7 +49,7 @@ const (
 )
 
 // FromExperiment are the codes of findings that cannot be made from samples.
-var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged}
+var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding

@@ -35,6 +35,8 @@ type Options struct {
 	Write func(line any) error
 	// Node reads the machine's state between rounds. May be nil.
 	Node func() record.Node
+	// Before are findings from before the run.
+	Before []record.Finding
 	// After looks at the machine once every session is closed. May be nil.
 	After func() []record.Finding
 	// Progress is told before each batch. May be nil.
@@ -110,6 +112,11 @@ func (r *run) header() error {
 		info.Type = record.TypeTarget
 		r.rec.Targets = append(r.rec.Targets, info)
 		if err := r.write(info); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.Before {
+		if err := r.finding(f); err != nil {
 			return err
 		}
 	}

@@ -18,11 +18,12 @@ func newClean(s Streams) *cobra.Command {
 		Use:   "clean",
 		Short: "Remove what interrupted runs left, and nothing else",
 		Long: `Find what runs that were killed left behind: containers and their processes,
-bundles, state, cgroups, mounts, each by the run's id, and remove it. Runs that
-are under way are left alone.`,
+bundles, state, cgroups, mounts, and what they made on engines, each by the run's
+id, and remove it. Runs that are under way are left alone. What is on an engine
+that does not answer is kept in mind until it does.`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format: %q is not a format: text or json", format)
 			}
@@ -30,13 +31,20 @@ are under way are left alone.`,
 			if err != nil {
 				return err
 			}
-			errs := make([]error, 0, len(left))
+			var errs []error
+			all := make([]leftover, len(left))
 			for i := range left {
-				if !dryRun {
-					errs = append(errs, left[i].Remove())
+				all[i].Leftover = &left[i]
+				var err error
+				all[i].Engines, err = sweep(c.Context(), &left[i], dryRun)
+				// The run's folder says where its containers are: it goes last.
+				if err == nil && !dryRun {
+					err = left[i].Remove()
 				}
+				all[i].kept = err != nil
+				errs = append(errs, err)
 			}
-			if err := printLeftovers(s, format, left, live, dryRun); err != nil {
+			if err := printLeftovers(s, format, all, live, dryRun); err != nil {
 				return err
 			}
 			return errors.Join(errs...)
@@ -47,11 +55,15 @@ are under way are left alone.`,
 	return c
 }
 
-func printLeftovers(s Streams, format string, left []workspace.Leftover, live []string, dryRun bool) error {
+// leftover is what a dead run left on the machine and on engines.
+type leftover struct {
+	*workspace.Leftover
+	Engines []string `json:"engines,omitempty"`
+	kept    bool     // it could not all be removed
+}
+
+func printLeftovers(s Streams, format string, left []leftover, live []string, dryRun bool) error {
 	if format == "json" {
-		if left == nil {
-			left = []workspace.Leftover{}
-		}
 		if live == nil {
 			live = []string{}
 		}
@@ -66,12 +78,18 @@ func printLeftovers(s Streams, format string, left []workspace.Leftover, live []
 		_, err := fmt.Fprintln(s.Out, "nothing was left behind")
 		return err
 	}
-	verb := "removed"
-	if dryRun {
-		verb = "would remove"
-	}
 	for _, l := range left {
+		verb := "removed"
+		switch {
+		case dryRun:
+			verb = "would remove"
+		case l.kept:
+			verb = "could not remove everything of"
+		}
 		fmt.Fprintf(s.Out, "run %s: %s\n", l.RunID, verb)
+		for _, line := range l.Engines {
+			fmt.Fprintf(s.Out, "  %s\n", term.Clean(line))
+		}
 		for _, pid := range l.Processes {
 			fmt.Fprintf(s.Out, "  process %d\n", pid)
 		}

@@ -65,6 +65,7 @@ func needRunc(t *testing.T) {
 func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t) // tare clean is among them
+	m := withEngines(t)
 	dir := place(t)
 	plan := "version: 1\nname: example\nmeasure:\n  - lifecycle:\n      targets: [host, floor]\n"
 	if err := os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(plan), 0o644); err != nil {
@@ -98,6 +99,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s\n%s", line, code, out, stderr)
 		}
 	}
+	m.nothingLeft(t)
 }
 
 func TestEveryCommandExplainsItself(t *testing.T) {
@@ -130,7 +132,7 @@ func TestBadInputIsToldWithWhatToDo(t *testing.T) {
 		"a name with a control sign":    {[]string{"lifecycle", "a\x1b[2Jb"}, []string{"name"}},
 		"lanes of zero":                 {[]string{"lifecycle", "host", "-n", "0"}, []string{"--lanes", "0"}},
 		"lanes that are no number":      {[]string{"lifecycle", "host", "-n", "1,many"}, []string{"--lanes", "many"}},
-		"an unknown operation":          {[]string{"lifecycle", "host", "--ops", "create,jump"}, []string{"jump", "create, start, stop, rm, run"}},
+		"an unknown operation":          {[]string{"lifecycle", "host", "--ops", "create,jump"}, []string{"jump", "runp, create, start, stop, rm, stopp, rmp, run"}},
 		"a precision of 200 %":          {[]string{"lifecycle", "host", "--precision", "200%"}, []string{"--precision"}},
 		"no rounds":                     {[]string{"lifecycle", "host", "--rounds", "0"}, []string{"--rounds", "0"}},
 		"a baseline that is not there":  {[]string{"lifecycle", "host", "floor", "--baseline", "runc"}, []string{"baseline", "runc", "host, floor"}},

@@ -7,12 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/target/find"
 	"github.com/tare-bench/tare/workspace"
 )
 
 func newDoctor(s Streams) *cobra.Command {
 	var format string
+	var flags engineFlags
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what can be weighed here, what cannot, and what would change it",
@@ -22,11 +24,14 @@ change it. Nothing on the machine is changed.`,
 		Example: "  tare doctor\n  tare doctor --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			l := plan.Defaults()
+			if err := flags.apply(c.Context(), c.Flags(), &l); err != nil {
+				return err
+			}
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities("", doctor.WithFolders(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
-			checks = append(checks, doctor.Engines(c.Context())...)
-			for _, f := range find.All(c.Context()) {
+			for _, f := range find.All(c.Context(), settings(&l)) {
 				checks = append(checks, targetCheck(f))
 			}
 			switch format {
@@ -39,12 +44,16 @@ change it. Nothing on the machine is changed.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", "text", "text or json")
+	flags.add(c.Flags())
 	return c
 }
 
 // targetCheck tells of one target what doctor tells of a facility.
 func targetCheck(f find.Found) doctor.Check {
 	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
+	if find.IsEngine(f.Name) {
+		c.Area = doctor.AreaEngine
+	}
 	if f.Target == nil {
 		c.Status, c.Why, c.Fix = doctor.Missing, f.Why.Reason, f.Why.Advice
 		return c

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -239,7 +240,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TARE_TEST_AS_MAIN") != "" {
 		os.Exit(Main(os.Args[1:], Standard()))
 	}
-	os.Exit(m.Run())
+	engines.Main(m)
 }
 
 // program puts tare into a folder, where any user may run it.

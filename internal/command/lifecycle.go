@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type lifecycleFlags struct {
 	baseline  string
 	seed      uint64
 	timeout   time.Duration
+	missing   string
+	engines   engineFlags
 }
 
 func (f *lifecycleFlags) add(set *pflag.FlagSet) {
@@ -39,6 +42,8 @@ func (f *lifecycleFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.baseline, "baseline", "", "target to compare the others with (default: the first runtime)")
 	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of targets in each round (default: random, and recorded)")
 	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one operation on one lane")
+	set.StringVar(&f.missing, "missing", string(d.Missing), "what to do about a named target that cannot be weighed here: fail, or skip it and weigh the others")
+	f.engines.add(set)
 }
 
 func joinOps(ops []target.Op) string {
@@ -50,7 +55,7 @@ func joinOps(ops []target.Op) string {
 }
 
 // apply puts the flags that were given into a lifecycle.
-func (f *lifecycleFlags) apply(set *pflag.FlagSet, l *plan.Lifecycle) error {
+func (f *lifecycleFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle) error {
 	var err error
 	if set.Changed("lanes") {
 		if l.Lanes, err = plan.ParseLanes(f.lanes); err != nil {
@@ -92,6 +97,12 @@ func (f *lifecycleFlags) apply(set *pflag.FlagSet, l *plan.Lifecycle) error {
 	if set.Changed("timeout") {
 		l.Timeout = f.timeout
 	}
+	if set.Changed("missing") {
+		l.Missing = plan.Missing(f.missing)
+	}
+	if err := f.engines.apply(ctx, set, l); err != nil {
+		return err
+	}
 	if err := l.Validate(); err != nil {
 		if strings.HasPrefix(err.Error(), "targets: ") {
 			return err
@@ -111,6 +122,13 @@ func newLifecycle(s Streams) *cobra.Command {
 print medians with 95 % intervals, comparisons with a baseline, and what to
 mistrust. Without TARGET, everything that can be weighed here is.
 
+A target is host, floor, an OCI runtime (runc, or NAME=PATH), or a runtime
+behind an engine: docker/runc, podman/crun, containerd/runsc, isula/runc, and
+cri+containerd/runc for a CRI endpoint, where pods are timed too (runp, stopp,
+rmp). docker+cli/runc drives docker's command line, docker/runc its API;
+podman/runc podman's command line, podman+api/runc its service. An engine's
+name alone is its default runtime.
+
 With more than one lane, N operations are released together and the makespan
 (release to last completion) is the figure; the lanes' own latencies, the skew
 of their release and the effective parallelism are shown beside it.
@@ -120,14 +138,17 @@ The record holds every raw sample; tare report makes any report of it again.`,
   tare lifecycle host floor runc --rounds 6 -o run.jsonl
   tare lifecycle runc crun -n 1,10 --rounds 6 --ops create,start,stop,rm
   tare lifecycle runc mine=/usr/sbin/runc --ops run --precision 20% --budget 20s
-  tare lifecycle floor crun --baseline floor --format md --quiet`,
+  tare lifecycle floor crun --baseline floor --format md --quiet
+  tare lifecycle runc docker/runc podman/runc containerd/runc --missing skip
+  tare lifecycle runc docker --via api,cli --ops run -n 1,20 --missing skip
+  tare lifecycle runc cri+containerd --ops runp,stopp,rmp,run --missing skip`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return find.Names(), cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			l := plan.Defaults()
 			l.Targets = args
-			if err := flags.apply(c.Flags(), &l); err != nil {
+			if err := flags.apply(c.Context(), c.Flags(), &l); err != nil {
 				return err
 			}
 			return weigh(c.Context(), s, l, out)

@@ -27,7 +27,7 @@ the file is reported with file, line and column before anything is done.`,
 				return err
 			}
 			for i := range p.Measure {
-				if err := flags.apply(c.Flags(), p.Measure[i].Lifecycle); err != nil {
+				if err := flags.apply(c.Context(), c.Flags(), p.Measure[i].Lifecycle); err != nil {
 					return err
 				}
 			}

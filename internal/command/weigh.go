@@ -54,13 +54,17 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	if err != nil {
 		return err
 	}
-	targets, err := choose(ctx, s, l.Targets, out.quiet)
+	targets, skipped, err := choose(ctx, s, &l, out.quiet)
 	if err != nil {
 		return err
 	}
 	if err := checkNames(targets, l.Baseline, "--baseline"); err != nil {
 		return err
 	}
+	if out.subject == "" {
+		out.subject = l.Subject
+	}
+	l.Subject = out.subject
 	if err := checkNames(targets, out.subject, "--subject"); err != nil {
 		return err
 	}
@@ -74,6 +78,9 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		return errors.Join(err, run.Close())
 	}
 	hintLeftovers(s, roots)
+	if err := keepEngines(run, targets, &l); err != nil {
+		return errors.Join(err, w.Close(), run.Close())
+	}
 
 	progress := newProgress(s, out.quiet)
 	node := &node.Reader{}
@@ -81,6 +88,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		Plan: l, Targets: targets, RunID: run.ID, Dirs: run.Dirs,
 		Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
 		Write:  w.Write,
+		Before: skipped,
 		Node: func() record.Node {
 			n, err := node.Read()
 			if err != nil {
@@ -191,26 +199,69 @@ func checkSubject(l *judge.Lifecycle, subject string) error {
 	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
 }
 
-// choose finds the targets of the given names, or all that can be weighed.
-func choose(ctx context.Context, s Streams, names []string, quiet bool) ([]target.Target, error) {
-	if len(names) > 0 {
-		return find.Named(ctx, names)
+// choose finds the targets of the plan, or all that can be weighed. Those that
+// the plan names, that are not here and that may be missing are told of in
+// findings, and are no baseline and no subject.
+func choose(ctx context.Context, s Streams, l *plan.Lifecycle, quiet bool) ([]target.Target, []record.Finding, error) {
+	if len(l.Targets) == 0 {
+		found := find.All(ctx, settings(l))
+		if !quiet {
+			tellMissing(s, found)
+		}
+		return present(found), nil, nil
 	}
-	var out []target.Target
-	for _, f := range find.All(ctx) {
+	found, err := find.Named(ctx, l.Targets, settings(l))
+	if err != nil {
+		return nil, nil, err
+	}
+	targets := present(found)
+	var skipped []record.Finding
+	var errs []error
+	for _, f := range found {
 		if f.Target != nil {
-			out = append(out, f.Target)
 			continue
 		}
-		if !quiet {
-			fmt.Fprintf(s.Err, "not weighed: %s: %s", f.Name, term.Clean(f.Why.Reason))
-			if f.Why.Advice != "" {
-				fmt.Fprintf(s.Err, " → %s", term.Clean(f.Why.Advice))
-			}
-			fmt.Fprintln(s.Err)
+		errs = append(errs, f.Why)
+		skipped = append(skipped, record.Finding{Code: judge.FoundNotWeighed, Level: "note", Target: f.Name,
+			Message: "not weighed: " + f.Why.Reason, Advice: f.Why.Advice})
+		if l.Baseline == f.Name {
+			l.Baseline = ""
+		}
+		if l.Subject == f.Name {
+			l.Subject = ""
 		}
 	}
-	return out, nil
+	if errs != nil && (l.Missing != plan.MissingSkip || len(targets) == 0) {
+		return nil, nil, errors.Join(errs...)
+	}
+	if !quiet {
+		tellMissing(s, found)
+	}
+	return targets, skipped, nil
+}
+
+func present(found []find.Found) []target.Target {
+	var out []target.Target
+	for _, f := range found {
+		if f.Target != nil {
+			out = append(out, f.Target)
+		}
+	}
+	return out
+}
+
+// tellMissing says what is left out before the work begins.
+func tellMissing(s Streams, found []find.Found) {
+	for _, f := range found {
+		if f.Target != nil {
+			continue
+		}
+		fmt.Fprintf(s.Err, "not weighed: %s: %s", f.Name, term.Clean(f.Why.Reason))
+		if f.Why.Advice != "" {
+			fmt.Fprintf(s.Err, " → %s", term.Clean(f.Why.Advice))
+		}
+		fmt.Fprintln(s.Err)
+	}
 }
 
 func checkNames(targets []target.Target, name, flag string) error {

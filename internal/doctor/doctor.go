@@ -41,6 +41,7 @@ const (
 	AreaKernel    = "kernel"
 	AreaMachine   = "machine"
 	AreaRuntime   = "runtime"
+	AreaEngine    = "engine"
 )
 
 // Folder is a place that tare writes to.

@@ -22,79 +22,108 @@ type Found struct {
 	Why    *target.Unavailable
 }
 
-// All looks for every target that tare knows, in the order tables show them.
-func All(ctx context.Context) []Found {
+// Settings say how engines are reached and driven.
+type Settings struct {
+	// Engine returns what holds for a target of that name, or for an engine.
+	// May be nil.
+	Engine func(name string) target.Engine
+	// Via are the ways in which engines are driven that have several: "api",
+	// "cli". Empty: each its usual way.
+	Via []string
+}
+
+func (s Settings) engine(name string) target.Engine {
+	if s.Engine == nil {
+		return target.Engine{}
+	}
+	return s.Engine(name)
+}
+
+// All looks for every target that tare knows, in the order tables show them: a
+// runtime by itself, then behind each engine that is here.
+func All(ctx context.Context, s Settings) []Found {
 	var out []Found
 	for _, name := range append([]string{host.Name, floor.Name}, oci.Names()...) {
-		out = append(out, one(ctx, name, ""))
+		out = append(out, one(ctx, name, "", s))
+	}
+	for _, e := range engines {
+		out = append(out, e.all(ctx, s)...)
 	}
 	return out
 }
 
 // Named finds the targets of the given names: host, floor, a runtime's name,
-// or NAME=PATH for a runtime that is somewhere else. Every name must lead to a
-// target.
-func Named(ctx context.Context, names []string) ([]target.Target, error) {
-	var out []target.Target
-	var seen []string
+// NAME=PATH for a runtime that is somewhere else, or ENGINE/RUNTIME. The error
+// is about a name that cannot be one. A target that cannot be weighed here has
+// its reason.
+func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
+	var out []Found
 	for _, arg := range names {
 		name, path, given := strings.Cut(arg, "=")
 		if err := valid(name); err != nil {
 			return nil, err
 		}
-		if given && path == "" {
+		expanded, isEngine, err := expand(ctx, name, s)
+		switch {
+		case err != nil:
+			return nil, err
+		case given && path == "":
 			return nil, fmt.Errorf("target %q: no path after =", arg)
-		}
-		if given && (name == host.Name || name == floor.Name) {
+		case given && (name == host.Name || name == floor.Name):
 			return nil, fmt.Errorf("target %q: %s has no path", arg, name)
+		case given && isEngine:
+			return nil, fmt.Errorf("target %q: a runtime behind an engine is the engine's to find; register it there, or name a bare runtime: mine=%s", arg, path)
+		case !isEngine && !given && !slices.Contains(Names(), name):
+			return nil, fmt.Errorf("unknown target %q: known are %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s", name, strings.Join(Names(), ", "), strings.Join(EngineNames(), ", "))
 		}
-		if slices.Contains(seen, name) {
-			return nil, fmt.Errorf("target %s is named twice; give one of them another name: %s2=PATH", name, name)
+		for _, n := range expanded {
+			if slices.ContainsFunc(out, func(f Found) bool { return f.Name == n }) {
+				return nil, fmt.Errorf("target %s is named twice; give one of them another name: %s2=PATH", n, n)
+			}
+			out = append(out, one(ctx, n, path, s))
 		}
-		seen = append(seen, name)
-		if !given && !slices.Contains(Names(), name) {
-			return nil, fmt.Errorf("unknown target %q: known are %s, and any OCI runtime as NAME=PATH", name, strings.Join(Names(), ", "))
-		}
-		f := one(ctx, name, path)
-		if f.Target == nil {
-			return nil, f.Why
-		}
-		out = append(out, f.Target)
 	}
 	return out, nil
 }
 
-// Names are the targets that need no path.
+// Names are the targets that need no path and no engine.
 func Names() []string { return append([]string{host.Name, floor.Name}, oci.Names()...) }
 
 // valid keeps names fit for tables, folders and cgroups.
 func valid(name string) error {
-	if name == "" || len(name) > 40 || name[0] == '-' || name[0] == '.' ||
-		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+") != "" {
-		return fmt.Errorf("target %q: a name is 1 to 40 letters, digits, dots, dashes, plus signs or underscores", name)
+	if name == "" || len(name) > 60 || name[0] == '-' || name[0] == '.' || name[0] == '/' || strings.Count(name, "/") > 1 ||
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/") != "" {
+		return fmt.Errorf("target %q: a name is 1 to 60 letters, digits, dots, dashes, plus signs or underscores, or two such words with a slash between them", name)
 	}
 	return nil
 }
 
-func one(ctx context.Context, name, path string) Found {
+func one(ctx context.Context, name, path string, s Settings) Found {
 	var t target.Target
 	var err error
-	switch name {
-	case host.Name:
+	e, way, runtime, isEngine := split(name)
+	switch {
+	case name == host.Name:
 		t = host.New()
-	case floor.Name:
+	case name == floor.Name:
 		t, err = typed(floor.New())
+	case isEngine:
+		t, err = e.new(ctx, name, runtime, way, s.engine(name))
 	default:
 		t, err = typed(oci.New(ctx, name, path))
 	}
 	if err == nil {
 		return Found{Name: name, Target: t}
 	}
-	var why *target.Unavailable
-	if !errors.As(err, &why) {
-		why = &target.Unavailable{Name: name, Reason: err.Error()}
+	return Found{Name: name, Why: why(name, err)}
+}
+
+func why(name string, err error) *target.Unavailable {
+	var u *target.Unavailable
+	if !errors.As(err, &u) {
+		u = &target.Unavailable{Name: name, Reason: err.Error()}
 	}
-	return Found{Name: name, Why: why}
+	return u
 }
 
 // typed keeps a nil pointer from becoming a non-nil interface.

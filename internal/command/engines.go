@@ -1,0 +1,190 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/find"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// engineFlags say how engines are reached. What is not given is as the engines'
+// own command lines have it.
+type engineFlags struct {
+	dockerHost, podmanHost, containerdAddress, isulaHost string
+	namespace                                            string
+	cri                                                  []string
+	via                                                  []string
+	network                                              string
+	root, runRoot                                        string
+	args                                                 []string
+}
+
+func (f *engineFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.dockerHost, "docker-host", "", "address of dockerd (default: $DOCKER_HOST, else its usual socket)")
+	set.StringVar(&f.podmanHost, "podman-host", "", "address of podman's service, for podman+api (default: $CONTAINER_HOST, else its usual socket)")
+	set.StringVar(&f.containerdAddress, "containerd-address", "", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)")
+	set.StringVar(&f.isulaHost, "isula-host", "", "address of isulad (default: $ISULAD_HOST, else its usual socket)")
+	set.StringVar(&f.namespace, "namespace", "", "containerd's namespace for tare's containers")
+	set.StringArrayVar(&f.cri, "cri", nil, "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated")
+	set.StringSliceVar(&f.via, "via", nil, "drive docker and podman through their api, their cli, or both: api,cli (default: docker its api, podman its cli)")
+	set.StringVar(&f.network, "network", "", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)")
+	set.StringVar(&f.root, "podman-root", "", "podman's --root")
+	set.StringVar(&f.runRoot, "podman-runroot", "", "podman's --runroot")
+	set.StringArrayVar(&f.args, "engine-arg", nil, "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated")
+}
+
+// apply puts the flags that were given into a plan's engines, and adds the CRI
+// endpoints to its targets.
+func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle) error {
+	change := func(name string, to func(*target.Engine)) {
+		e := l.Engines[name]
+		to(&e)
+		if l.Engines == nil {
+			l.Engines = plan.Engines{}
+		}
+		l.Engines[name] = e
+	}
+	for _, a := range []struct{ flag, engine, address string }{
+		{"docker-host", "docker", f.dockerHost}, {"podman-host", "podman", f.podmanHost},
+		{"containerd-address", "containerd", f.containerdAddress}, {"isula-host", "isula", f.isulaHost},
+	} {
+		if set.Changed(a.flag) {
+			change(a.engine, func(e *target.Engine) { e.Address = a.address })
+		}
+	}
+	if set.Changed("namespace") {
+		change("containerd", func(e *target.Engine) { e.Namespace = f.namespace })
+	}
+	if set.Changed("podman-root") {
+		change("podman", func(e *target.Engine) { e.Root = f.root })
+	}
+	if set.Changed("podman-runroot") {
+		change("podman", func(e *target.Engine) { e.RunRoot = f.runRoot })
+	}
+	for _, arg := range f.args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || !slices.Contains(find.EngineNames(), name) {
+			return fmt.Errorf("--engine-arg: %q is not ENGINE=ARGUMENT; the engines are %s", arg, strings.Join(find.EngineNames(), ", "))
+		}
+		change(name, func(e *target.Engine) { e.Args = append(slices.Clip(e.Args), value) })
+	}
+	for _, endpoint := range f.cri {
+		name, address, err := criEndpoint(ctx, endpoint)
+		if err != nil {
+			return err
+		}
+		change("cri+"+name, func(e *target.Engine) { e.Address = address })
+		if !slices.ContainsFunc(l.Targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
+			l.Targets = append(l.Targets, "cri+"+name)
+		}
+	}
+	if set.Changed("network") {
+		for _, name := range find.EngineNames() {
+			change(name, func(e *target.Engine) { e.Network = f.network })
+		}
+		for name := range l.Engines {
+			change(name, func(e *target.Engine) { e.Network = f.network })
+		}
+	}
+	if set.Changed("via") {
+		l.Via = f.via
+	}
+	return nil
+}
+
+// criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked
+// for its own.
+func criEndpoint(ctx context.Context, s string) (name, address string, err error) {
+	if before, after, ok := strings.Cut(s, "="); ok && !strings.Contains(before, "/") {
+		return before, after, nil
+	}
+	name, err = find.IdentifyCRI(ctx, s)
+	if err != nil {
+		return "", "", fmt.Errorf("--cri %s: %w", s, err)
+	}
+	return name, s, nil
+}
+
+// settings are those of a plan, for finding its targets.
+func settings(l *plan.Lifecycle) find.Settings {
+	return find.Settings{Engine: l.Engines.Of, Via: l.Via}
+}
+
+// made is what a run's folder says of the engines it makes containers on, so
+// that tare clean finds those of a run that was killed.
+type made struct {
+	Name   string        `json:"name"`
+	Engine target.Engine `json:"engine"`
+}
+
+const madeFile = "engines.json"
+
+// keepEngines notes the targets on which a run will make things.
+func keepEngines(run *workspace.Run, targets []target.Target, l *plan.Lifecycle) error {
+	var all []made
+	for _, t := range targets {
+		if _, ok := t.(target.Sweeper); ok {
+			info := t.Info()
+			// Whoever cleans may have another environment: what it gave is kept.
+			found := target.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"]}
+			all = append(all, made{info.Name, l.Engines.Of(info.Name).Over(found)})
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("note what the run makes: %w", err)
+	}
+	return run.Keep(madeFile, b)
+}
+
+// sweep removes what a dead run left on engines, or only says what there is.
+func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, error) {
+	b, err := l.Kept(madeFile)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	var all []made
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fmt.Errorf("run %s: %s cannot be read: %w", l.RunID, madeFile, err)
+	}
+	var out []string
+	var errs []error
+	for _, m := range all {
+		found, err := find.Named(ctx, []string{m.Name}, find.Settings{Engine: func(string) target.Engine { return m.Engine }})
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		case found[0].Target == nil:
+			errs = append(errs, fmt.Errorf("run %s may have left containers on %s, which cannot be asked: %w", l.RunID, m.Name, found[0].Why))
+			continue
+		}
+		s, ok := found[0].Target.(target.Sweeper)
+		if !ok {
+			continue
+		}
+		lines, err := s.Sweep(ctx, l.RunID, dryRun)
+		for _, line := range lines {
+			engine, _, _ := strings.Cut(m.Name, "/")
+			if line = engine + ": " + line; !slices.Contains(out, line) {
+				out = append(out, line)
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("run %s on %s: %w", l.RunID, m.Name, err))
+		}
+	}
+	return out, errors.Join(errs...)
+}
