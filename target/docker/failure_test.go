@@ -250,3 +250,48 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAnInterruptedBatchMakesTooLateIsRemovedToo(t *testing.T) {
+	d := engines.Docker(t)
+	for _, via := range []string{ViaAPI, ViaCLI} {
+		s := open(t, weigh(t, target.Engine{Address: d.Host}, "crun", via), 10)
+		b, err := s.Arm(t.Context(), target.Run, upTo(10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		defer cancel()
+		_, samples, err := b.Release(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range samples {
+			if x.Failure == nil || x.Failure.Kind != record.FailInterrupted {
+				t.Errorf("%s: lane %d: %+v", via, x.Lane, x.Failure)
+			}
+		}
+		began := time.Now()
+		if err := s.Discard(t.Context(), upTo(10)); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s: removed in %v", via, time.Since(began))
+		if left := append(d.Containers(t), d.Images(t)...); len(left) != 0 {
+			t.Errorf("%s: left: %v", via, left)
+		}
+	}
+}
+
+func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
+	d := engines.Docker(t)
+	for _, network := range []string{target.NetworkBridge, target.NetworkHost} {
+		s := open(t, weigh(t, target.Engine{Address: d.Host, Network: network}, "runc", ViaAPI), 1)
+		do(t, s, target.Run, 1)
+		found, err := s.ContainerInspect(t.Context(), s.holds[0].name, client.ContainerInspectOptions{})
+		if err != nil || found.Container.NetworkSettings.Networks[network] == nil {
+			t.Errorf("%s: %+v, %v", network, found.Container.NetworkSettings, err)
+		}
+	}
+}

@@ -22,7 +22,10 @@ const lateness = 3 * time.Second
 
 // removal is how long the forced removal of a batch's containers may take: a
 // daemon on a busy machine takes some 100 ms for each.
-const removal = 2 * time.Minute
+const (
+	removal  = 2 * time.Minute
+	stubborn = 30 * time.Second // after which one that stays is not tried again
+)
 
 // Discard implements target.Session. A container is known by the run's label
 // and a name that this session gave: one of another owner that has the name is
@@ -76,35 +79,33 @@ func (s *session) discard(ctx context.Context, wanted map[string]bool, late bool
 	}
 }
 
-// remove removes containers by force and makes sure that they are gone.
+// remove removes containers by force and makes sure that they are gone. One
+// whose start is still under way is refused for as long: it is tried again.
 func (c *connection) remove(ctx context.Context, runID string, found map[string]container.Summary) error {
-	if len(found) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, removal)
 	defer cancel()
-	all := slices.Sorted(maps.Keys(found))
-	errs := make([]error, len(all))
-	each(len(all), func(i int) {
-		_, err := c.ContainerRemove(ctx, found[all[i]].ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) { // gone, or being removed
-			errs[i] = fmt.Errorf("remove %s: %w", all[i], c.plain(err))
-		}
-	})
-	for deadline := time.Now().Add(patience); ; {
+	left := slices.Sorted(maps.Keys(found))
+	for began := time.Now(); len(left) > 0; {
+		errs := make([]error, len(left))
+		each(len(left), func(i int) {
+			_, err := c.ContainerRemove(ctx, found[left[i]].ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			if err != nil && !cerrdefs.IsNotFound(err) {
+				errs[i] = fmt.Errorf("remove %s: %w", left[i], c.plain(err))
+			}
+		})
 		now, err := c.list(ctx, runID)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return now[name].ID != found[name].ID })
-		if len(left) == 0 {
-			return nil
+		left = slices.DeleteFunc(left, func(name string) bool { return now[name].ID != found[name].ID })
+		if len(left) > 0 && (time.Since(began) > stubborn || ctx.Err() != nil) {
+			return errors.Join(fmt.Errorf("still there: %s; remove them with docker rm -f", strings.Join(left, ", ")), errors.Join(errs...), ctx.Err())
 		}
-		if failed := errors.Join(errs...); failed != nil || time.Now().After(deadline) || ctx.Err() != nil {
-			return errors.Join(fmt.Errorf("still there: %s; remove them with docker rm -f", strings.Join(left, ", ")), failed, ctx.Err())
+		if len(left) > 0 {
+			time.Sleep(200 * time.Millisecond)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
+	return nil
 }
 
 // Close implements target.Session.
@@ -116,9 +117,11 @@ func (s *session) Close(ctx context.Context) error {
 	err := s.Discard(ctx, lanes)
 	if s.pool != nil {
 		s.pool.Close()
+		s.pool = nil
 	}
 	if s.loaded {
 		err = errors.Join(err, s.dropImage(ctx, s.image))
+		s.loaded = false
 	}
 	s.http.CloseIdleConnections()
 	return err
