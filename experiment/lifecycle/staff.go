@@ -128,7 +128,7 @@ func sums(before, after map[process.ID]reading, peaks map[process.ID]int64) []re
 				continue
 			}
 			u.PSSAfter += a.PSS
-			u.CPU += max(a.CPU-b.CPU, 0) // threads that ended take theirs along
+			u.CPU += max(a.CPU-b.CPU, 0)
 			if !there {
 				peak += a.PSS
 			}
