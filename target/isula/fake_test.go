@@ -52,7 +52,8 @@ func newFake(t *testing.T) (fake, target.Engine) {
 		t.Fatal(err)
 	}
 	return fake{dir}, target.Engine{
-		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), Env: map[string]string{fakeEnv: dir},
+		Command: filepath.Join(dir, "isula"), Address: filepath.Join(dir, "isulad.sock"), // A program with the race detector in it waits for a second at its end, unless it is told not to.
+		Env: map[string]string{fakeEnv: dir, "GORACE": "atexit_sleep_ms=0"},
 	}
 }
 
