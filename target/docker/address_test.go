@@ -104,3 +104,15 @@ func TestSSHIsToldNothingThatItsShellCouldMistake(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatSSHSaysIsTold(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte("#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit 255\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	_, err := New(t.Context(), "docker/runc", "runc", ViaAPI, target.Engine{Address: "ssh://h"})
+	if err == nil || !strings.Contains(err.Error(), "Permission denied (publickey)") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -54,7 +54,8 @@ type stream struct {
 	out    io.ReadCloser
 	cmd    *exec.Cmd
 	errors tail
-	began  bool // something came back
+	told   chan struct{} // closed when nothing more comes to errors
+	began  bool          // something came back
 }
 
 func dialCommand(ctx context.Context, program []string) (net.Conn, error) {
@@ -63,11 +64,13 @@ func dialCommand(ctx context.Context, program []string) (net.Conn, error) {
 	}
 	// Not bound to ctx: a connection outlives the request that opened it. It
 	// ends with its input, however tare ends.
-	s := &stream{cmd: exec.Command(program[0], program[1:]...)}
+	s := &stream{cmd: exec.Command(program[0], program[1:]...), told: make(chan struct{})}
 	// A group of its own keeps the terminal's Ctrl-C from it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	s.cmd.Stderr = &s.errors
-	var err error
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
 	if s.in, err = s.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -77,18 +80,37 @@ func dialCommand(ctx context.Context, program []string) (net.Conn, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program[0], err)
 	}
+	go func() {
+		_, _ = io.Copy(&s.errors, stderr)
+		close(s.told)
+	}()
 	return s, nil
 }
 
-func (s *stream) Write(b []byte) (int, error) { return s.in.Write(b) }
+func (s *stream) Write(b []byte) (int, error) {
+	n, err := s.in.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		err = s.ended()
+	}
+	return n, err
+}
 
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.out.Read(b)
 	if n == 0 && errors.Is(err, io.EOF) && !s.began {
-		return 0, fmt.Errorf("%s ended: %s", s.cmd.Path, s.errors.String())
+		return 0, s.ended()
 	}
 	s.began = s.began || n > 0
 	return n, err
+}
+
+// ended is what the command said when it went.
+func (s *stream) ended() error {
+	select {
+	case <-s.told:
+	case <-time.After(time.Second):
+	}
+	return fmt.Errorf("%s ended: %s", s.cmd.Path, s.errors.String())
 }
 
 // Close ends the command by closing its input, and after a while by force.
