@@ -120,7 +120,8 @@ func (c *commands) Output(_ context.Context, containers []cli.State) (string, er
 
 // List implements cli.Engine.
 func (c *commands) List(ctx context.Context) ([]string, error) {
-	return c.list(ctx, "--filter", "label="+engine.RunLabel+"="+c.env.RunID)
+	names, err := c.list(ctx, "--filter", "label="+engine.RunLabel+"="+c.env.RunID)
+	return slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, c.env.RunID) }), err
 }
 
 func (t *Target) list(ctx context.Context, filter ...string) ([]string, error) {

@@ -73,7 +73,6 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 	if err != nil {
 		return nil, fmt.Errorf("target %s: look for what run %s left: %w", t.name, runID, err)
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !engine.OfRun(n, runID) })
 	var found []string
 	for _, n := range names {
 		found = append(found, "container "+n)

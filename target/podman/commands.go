@@ -120,13 +120,16 @@ func (c *commands) Output(ctx context.Context, containers []cli.State) (string, 
 	return text.String(), nil
 }
 
-// List implements cli.Engine.
+// List implements cli.Engine. A podman that was killed while it made a
+// container may leave a name in the storage, without a label, that stands in
+// the way of the image's removal: podman calls it external.
 func (c *commands) List(ctx context.Context) ([]string, error) {
-	return list(ctx, c.podman, "label="+engine.RunLabel+"="+c.env.RunID)
+	names, err := list(ctx, c.podman, "--external")
+	return slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, c.env.RunID) }), err
 }
 
-func list(ctx context.Context, podman cli.Program, filter string) ([]string, error) {
-	out, err := podman.Run(ctx, "ps", "--all", "--no-trunc", "--filter", filter, "--format", "{{.Names}}")
+func list(ctx context.Context, podman cli.Program, which ...string) ([]string, error) {
+	out, err := podman.Run(ctx, append([]string{"ps", "--all", "--no-trunc", "--format", "{{.Names}}"}, which...)...)
 	return strings.Fields(string(out)), err
 }
 

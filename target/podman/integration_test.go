@@ -1,7 +1,6 @@
 package podman
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,20 +34,6 @@ func environment(t *testing.T, runID string, lanes int) target.Env {
 		}
 	}
 	return env
-}
-
-func open(t *testing.T, tg target.Target, env target.Env) target.Session {
-	t.Helper()
-	s, err := tg.Open(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
 }
 
 // do performs an operation on lanes 0 to n-1.

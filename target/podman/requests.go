@@ -105,18 +105,15 @@ func unframed(b []byte) string {
 	return text.String()
 }
 
-// List implements cli.Engine.
+// List implements cli.Engine, as that of commands.
 func (r *requests) List(ctx context.Context) ([]string, error) {
-	return r.list(ctx, "label", engine.RunLabel+"="+r.env.RunID)
+	names, err := r.list(ctx, url.Values{"all": {"true"}, "external": {"true"}})
+	return slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, r.env.RunID) }), err
 }
 
-// list names the containers that a filter lets through.
-func (s *Service) list(ctx context.Context, filter, value string) ([]string, error) {
-	filters, err := json.Marshal(map[string][]string{filter: {value}})
-	if err != nil {
-		return nil, err
-	}
-	out, err := s.client.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"true"}, "filters": {string(filters)}})
+// list names the containers that a query asks for.
+func (s *Service) list(ctx context.Context, query url.Values) ([]string, error) {
+	out, err := s.client.call(ctx, http.MethodGet, "/containers/json", query)
 	if err != nil {
 		return nil, err
 	}

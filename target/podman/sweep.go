@@ -3,6 +3,7 @@ package podman
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 
 	"github.com/tare-bench/tare/target/engine"
@@ -24,7 +25,6 @@ func sweep(ctx context.Context, e swept, name, ref, runID string, dryRun bool) (
 	if err != nil {
 		return nil, fmt.Errorf("target %s: look for what run %s left: %w", name, runID, err)
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !engine.OfRun(n, runID) })
 	var found []string
 	for _, n := range names {
 		found = append(found, "container "+n)
@@ -57,7 +57,7 @@ func (c *commands) users(ctx context.Context) ([]string, bool, error) {
 	} else if err != nil {
 		return nil, false, err
 	}
-	names, err := list(ctx, c.podman, "ancestor="+c.image.Ref)
+	names, err := list(ctx, c.podman, "--filter", "ancestor="+c.image.Ref)
 	return names, true, err
 }
 
@@ -67,6 +67,6 @@ func (r *requests) users(ctx context.Context) ([]string, bool, error) {
 	} else if err != nil {
 		return nil, false, err
 	}
-	names, err := r.list(ctx, "ancestor", r.image.Ref)
+	names, err := r.list(ctx, url.Values{"all": {"true"}, "filters": {`{"ancestor":["` + r.image.Ref + `"]}`}})
 	return names, true, err
 }

@@ -25,7 +25,8 @@ type Engine interface {
 	// Output is what containers have said so far. Of each, the name is a
 	// word of its own output, so that one text will do for all.
 	Output(ctx context.Context, containers []State) (string, error)
-	// List names the containers of the run, whatever their state.
+	// List names the containers of the run, whatever their state: those that
+	// bear one of its names, whether they came so far as to have its label.
 	List(ctx context.Context) ([]string, error)
 	// Remove removes containers by force. One that is not there is no error.
 	Remove(ctx context.Context, names []string) error
@@ -64,6 +65,9 @@ type Session struct {
 	pool  *lane.Pool
 	letGo func(func() error) error
 	lanes []container
+	// cutOff tells that an operation failed since the last clean-up, whose
+	// engine may not have noticed.
+	cutOff bool
 }
 
 // container is what a lane holds.
@@ -135,7 +139,10 @@ func (s *Session) Settle(ctx context.Context, op target.Op, samples []record.Sam
 	var names []string
 	var before []State
 	for i := range samples {
-		if samples[i].Failure == nil {
+		if f := samples[i].Failure; f != nil {
+			// One that ended by itself, with an error, is over.
+			s.cutOff = s.cutOff || f.Kind != record.FailExit || f.Exit > 128
+		} else {
 			c := &s.lanes[samples[i].Lane]
 			done, names, before = append(done, &samples[i]), append(names, c.name), append(before, c.known)
 		}
@@ -265,26 +272,53 @@ func (s *Session) Discard(ctx context.Context, lanes []int) error {
 	if len(names) == 0 {
 		return nil
 	}
-	err := s.o.Engine.Remove(ctx, names)
-	left, listErr := s.o.Engine.List(ctx)
-	if listErr != nil {
-		return fmt.Errorf("target %s: remove what is left of the batch: %w", s.o.Target, errors.Join(err, listErr))
-	}
-	var still []string
+	left, err := s.clear(ctx, names, func(name string) bool { return slices.Contains(names, name) })
 	for _, n := range lanes {
-		if c := &s.lanes[n]; slices.Contains(left, c.name) {
-			still = append(still, c.name)
-		} else {
+		if c := &s.lanes[n]; err == nil || left != nil && !slices.Contains(left, c.name) {
 			*c = container{}
 		}
 	}
-	if len(still) > 0 {
-		return fmt.Errorf("target %s: %s still has %s: %w", s.o.Target, s.o.Called, strings.Join(still, ", "), errors.Join(err, errStill))
+	if err != nil {
+		return fmt.Errorf("target %s: remove what is left of the batch: %w", s.o.Target, err)
 	}
-	return nil // whatever was said on the way: they are gone
+	return nil
 }
 
-var errStill = errors.New("they could not be removed")
+// clearing is how long what is left may take to go, beside the removals
+// themselves.
+const clearing = 20 * time.Second
+
+// clear removes containers until the engine lists none of them, and returns
+// those that are left. An operation that was cut off may bear fruit later: then
+// it looks twice.
+func (s *Session) clear(ctx context.Context, names []string, mine func(string) bool) (left []string, err error) {
+	deadline := time.Now().Add(clearing)
+	for {
+		var removed error
+		if len(names) > 0 {
+			removed = s.o.Engine.Remove(ctx, names)
+		}
+		if left, err = s.o.Engine.List(ctx); err != nil {
+			return nil, errors.Join(removed, err)
+		}
+		left = slices.DeleteFunc(left, func(name string) bool { return !mine(name) })
+		switch {
+		case len(left) == 0 && !s.cutOff:
+			return nil, nil // whatever was said on the way: they are gone
+		case len(left) == 0:
+			s.cutOff = false
+			time.Sleep(fruit)
+		case time.Now().After(deadline) || ctx.Err() != nil:
+			return left, errors.Join(fmt.Errorf("%s still has %s", s.o.Called, strings.Join(left, ", ")), removed, ctx.Err())
+		default:
+			time.Sleep(fruit / 10)
+		}
+		names = left
+	}
+}
+
+// fruit is how long an engine may need to finish what its client gave up.
+const fruit = time.Second
 
 // Close implements target.Session. It removes every container of the run that
 // the engine knows: also one that came to be after its command was given up.
@@ -292,17 +326,15 @@ func (s *Session) Close(ctx context.Context) error {
 	var errs []error
 	if s.letGo != nil { // or nothing was made
 		names, err := s.o.Engine.List(ctx)
-		errs = append(errs, err)
 		for i := range s.lanes {
 			if c := s.lanes[i]; c.name != "" && !slices.Contains(names, c.name) {
 				names = append(names, c.name)
 			}
 		}
-		mine := slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, s.o.Env.RunID) })
-		if len(mine) > 0 {
-			errs = append(errs, s.o.Engine.Remove(ctx, mine))
+		if err == nil && (len(names) > 0 || s.cutOff) {
+			_, err = s.clear(ctx, names, func(string) bool { return true })
 		}
-		errs = append(errs, s.letGo(func() error { return s.o.Engine.Drop(ctx) }))
+		errs = append(errs, err, s.letGo(func() error { return s.o.Engine.Drop(ctx) }))
 	}
 	if s.pool != nil {
 		s.pool.Close()
