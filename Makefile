@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh test lint bench fuzz runtimes engines probe clean help
+.PHONY: build weigh weigh-engines test lint bench fuzz runtimes engines probe clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -32,6 +32,13 @@ weigh: build ## weigh the runtimes that are here; installs runc and crun if it c
 	@scripts/install-runtimes
 	@mkdir -p records
 	bin/tare lifecycle -o records/lifecycle-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)
+
+weigh-engines: build engines ## weigh docker, podman, containerd and CRI-O, started for it
+	@mkdir -p records
+	$(GO) build -o bin/with ./internal/engines/with
+	bin/with sh -c 'exec bin/tare lifecycle runc docker/runc docker+cli/runc podman/runc containerd/runc \
+	cri+containerd/runc cri+cri-o/runc --cri containerd=$$CONTAINERD_CRI --cri cri-o=$$CRIO_CRI \
+	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
 
 test: ## formatting, vet and every test, with the race detector
 	@scripts/install-test-needs
@@ -77,4 +84,4 @@ clean: ## remove what was built; records stay
 	rm -rf bin
 
 help: ## this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,89 @@
+// Command with runs a command beside real engines: it starts the ones that the
+// tests use, under roots and sockets of their own, tells the command where they
+// are, and ends them when it ends.
+//
+//	go run ./internal/engines/with bin/tare lifecycle docker/runc podman/runc
+//
+// The command finds docker and podman on its PATH, and has DOCKER_HOST,
+// CONTAINERD_ADDRESS, and in CONTAINERD_CRI and CRIO_CRI the addresses of the
+// CRI endpoints of containerd 2 and of CRI-O.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/engines"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: with COMMAND [ARGUMENT...]")
+		os.Exit(1)
+	}
+	// The command's to obey; the engines end after it.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGINT, unix.SIGTERM)
+	code, err := run(os.Args[1:])
+	if err := errors.Join(err, engines.Stop()); err != nil {
+		fmt.Fprintln(os.Stderr, "with:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// starter is what engines are started with outside of tests: what fails, ends
+// the whole.
+type starter struct{}
+
+type failed struct{ error }
+
+func (starter) Helper() {}
+
+func (starter) Fatalf(format string, arguments ...any) {
+	panic(failed{fmt.Errorf(format, arguments...)})
+}
+
+func (s starter) Skipf(format string, arguments ...any) { s.Fatalf(format, arguments...) }
+
+func run(command []string) (code int, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failed:
+			code, err = 1, r.error
+		default:
+			panic(r)
+		}
+	}()
+	var s starter
+	fmt.Fprintln(os.Stderr, "with: starting docker, podman, containerd, containerd 2 and CRI-O")
+	docker, podman, old := engines.Docker(s), engines.Podman(s), engines.Containerd(s, engines.V1)
+	newer, crio := engines.Containerd(s, engines.V2), engines.CRIO(s)
+
+	bin, err := os.MkdirTemp("", "tare-with-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(bin)
+	for name, path := range map[string]string{"docker": docker.Command, "podman": podman.Command, "skopeo": crio.Skopeo} {
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			return 1, err
+		}
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "DOCKER_HOST="+docker.Host,
+		"CONTAINERD_ADDRESS="+old.Address, "CONTAINERD_CRI=unix://"+newer.Address, "CRIO_CRI=unix://"+crio.Socket)
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
