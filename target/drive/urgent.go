@@ -27,18 +27,26 @@ func urgent() (undo func()) {
 		}
 	}
 	return func() {
+		// The list of a process whose threads come and go may lack some.
+		for tid := range was {
+			if unix.Tgkill(unix.Getpid(), tid, 0) == nil {
+				ordinary(tid, was[tid])
+			}
+		}
 		for _, tid := range threads() {
-			if schedule(tid, schedOther, 0) != nil {
-				// Taking the flag back needs a capability, the class does not.
-				_ = schedule(tid, schedOther|schedResetOnFork, 0)
+			if _, known := was[tid]; !known { // made meanwhile, by one of the others
+				ordinary(tid, was[unix.Getpid()])
 			}
-			nice, known := was[tid]
-			if !known { // made meanwhile, by one of the others
-				nice = was[unix.Getpid()]
-			}
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
 		}
 	}
+}
+
+func ordinary(tid, nice int) {
+	if schedule(tid, schedOther, 0) != nil {
+		// Taking the flag back needs a capability, the class does not.
+		_ = schedule(tid, schedOther|schedResetOnFork, 0)
+	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
 }
 
 // Scheduling classes and a flag of sched(7).

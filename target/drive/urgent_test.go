@@ -40,13 +40,22 @@ func TestCallsAreUrgentWhileTheyRunAndNotAfterwards(t *testing.T) {
 	if got := <-during; got != want {
 		t.Errorf("class %d while the calls run, not %d", got, want)
 	}
-	for _, tid := range threads() {
-		if got := classOf(t, tid); got != schedOther {
-			t.Errorf("thread %d is left with class %d", tid, got)
+	// BestPriority's own thread takes a moment to end.
+	var left []int
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(time.Millisecond) {
+		left = left[:0]
+		for _, tid := range threads() {
+			nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+			if classOf(t, tid) != schedOther || err == nil && nice > 20+10 { // the system call gives 20 - nice
+				left = append(left, tid)
+			}
 		}
-		if nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid); err == nil && nice < 20-10 {
-			t.Errorf("thread %d is left with %d", tid, nice)
+		if len(left) == 0 || time.Now().After(deadline) {
+			break
 		}
+	}
+	if len(left) > 0 {
+		t.Errorf("threads %v are left urgent", left)
 	}
 }
 
