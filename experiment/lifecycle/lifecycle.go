@@ -1,5 +1,6 @@
 // Package lifecycle weighs what create, start, stop, rm and run cost on each
-// target, one at a time or many at once.
+// target, and where there are pods runp, stopp and rmp, one at a time or many
+// at once.
 //
 // It schedules and nothing else: targets are prepared, warmed up, and visited
 // once in every round in a fresh random order, so that whatever drifts hits
