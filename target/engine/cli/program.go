@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -142,27 +141,27 @@ func (p Program) run(ctx context.Context, verb []string) ([]byte, error) {
 		err = fmt.Errorf("printed more than %d MiB", mostStdout>>20)
 	}
 	if err == nil {
-		return out.Bytes(), nil
+		return out.kept, nil
 	}
-	e := &Error{Command: lane.Quote(line), Exit: -1, Output: strings.TrimSpace(said.String()), Cause: err}
+	e := &Error{Command: lane.Quote(line), Exit: -1, Output: strings.TrimSpace(string(said.kept)), Cause: err}
 	if ctx.Err() != nil {
 		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
 	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		e.Exit = exit.ExitCode()
 	}
-	return out.Bytes(), e
+	return out.kept, e
 }
 
 // bounded keeps the first bytes and swallows the rest.
 type bounded struct {
-	bytes.Buffer
+	kept    []byte
 	most    int
 	dropped bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	room := min(len(p), b.most-b.Len())
+	room := min(len(p), b.most-len(b.kept))
 	b.dropped = b.dropped || room < len(p)
-	b.Buffer.Write(p[:room])
+	b.kept = append(b.kept, p[:room]...)
 	return len(p), nil
 }

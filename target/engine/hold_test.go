@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
+	made, removed := 0, 0
+	hold := func(there bool) func(func() error) error {
+		letGo, err := Hold("x", func() (bool, error) { made++; return !there, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return letGo
+	}
+	remove := func() error { removed++; return nil }
+	first, second := hold(false), hold(false)
+	_ = first(remove)
+	_ = first(remove) // told twice, counted once
+	if made != 1 || removed != 0 {
+		t.Errorf("made %d, removed %d while it is in use", made, removed)
+	}
+	_ = second(remove)
+	if removed != 1 {
+		t.Errorf("removed %d", removed)
+	}
+	found := hold(true)
+	_ = found(remove)
+	if made != 2 || removed != 1 {
+		t.Errorf("what was found there: made %d, removed %d", made, removed)
+	}
+	broken := errors.New("no")
+	if _, err := Hold("y", func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Hold("y", func() (bool, error) { return true, nil }); err != nil {
+		t.Errorf("after an error: %v", err)
+	}
+}
+
+func TestNamesDiffer(t *testing.T) {
+	first, second := NewName("r", 0), NewName("r", 0)
+	if first == second || !OfRun(first, "r") || OfRun(first, "q") {
+		t.Errorf("%s, %s", first, second)
+	}
+}
