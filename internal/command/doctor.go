@@ -25,7 +25,7 @@ change it. Nothing on the machine is changed.`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l := plan.Defaults()
-			if err := flags.apply(c.Context(), c.Flags(), &l); err != nil {
+			if err := flags.apply(c.Context(), c.Flags(), &l, false); err != nil {
 				return err
 			}
 			roots := workspace.DefaultRoots()

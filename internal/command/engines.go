@@ -42,9 +42,9 @@ func (f *engineFlags) add(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.args, "engine-arg", nil, "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated")
 }
 
-// apply puts the flags that were given into a plan's engines, and adds the CRI
-// endpoints to its targets.
-func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle) error {
+// apply puts the flags that were given into a plan's engines, and with add the
+// CRI endpoints into its targets.
+func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle, add bool) error {
 	change := func(name string, to func(*target.Engine)) {
 		e := l.Engines[name]
 		to(&e)
@@ -83,7 +83,7 @@ func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lif
 			return err
 		}
 		change("cri+"+name, func(e *target.Engine) { e.Address = address })
-		if !slices.ContainsFunc(l.Targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
+		if add && !slices.ContainsFunc(l.Targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
 			l.Targets = append(l.Targets, "cri+"+name)
 		}
 	}

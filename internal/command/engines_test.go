@@ -294,3 +294,23 @@ func TestThePlanOfTheISuladReportRuns(t *testing.T) {
 	}
 	m.nothingLeft(t)
 }
+
+func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	text := `version: 1
+measure:
+  - lifecycle: {targets: [docker/runc], missing: skip, rounds: 1}
+  - lifecycle: {targets: [host], rounds: 1}
+`
+	if err := os.WriteFile("two.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := tare(t, "run", "two.yaml", "--docker-host", "unix://"+filepath.Join(dir, "none.sock"), "-o", "r.jsonl")
+	if code != ExitUsage || !strings.Contains(stderr, "measure 1 of 2") || !strings.Contains(stderr, "none.sock") {
+		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	if n, _ := times(t, "r-2.jsonl", "host"); n == 0 {
+		t.Errorf("the host was not weighed\n%s\n%s", out, stderr)
+	}
+}

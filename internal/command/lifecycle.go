@@ -54,8 +54,9 @@ func joinOps(ops []target.Op) string {
 	return strings.Join(names, ",")
 }
 
-// apply puts the flags that were given into a lifecycle.
-func (f *lifecycleFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle) error {
+// apply puts the flags that were given into a lifecycle. With add, the CRI
+// endpoints among them become targets; a plan names its own.
+func (f *lifecycleFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle, add bool) error {
 	var err error
 	if set.Changed("lanes") {
 		if l.Lanes, err = plan.ParseLanes(f.lanes); err != nil {
@@ -100,7 +101,7 @@ func (f *lifecycleFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.
 	if set.Changed("missing") {
 		l.Missing = plan.Missing(f.missing)
 	}
-	if err := f.engines.apply(ctx, set, l); err != nil {
+	if err := f.engines.apply(ctx, set, l, add); err != nil {
 		return err
 	}
 	if err := l.Validate(); err != nil {
@@ -148,7 +149,7 @@ The record holds every raw sample; tare report makes any report of it again.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			l := plan.Defaults()
 			l.Targets = args
-			if err := flags.apply(c.Context(), c.Flags(), &l); err != nil {
+			if err := flags.apply(c.Context(), c.Flags(), &l, true); err != nil {
 				return err
 			}
 			return weigh(c.Context(), s, l, out)

@@ -27,7 +27,7 @@ the file is reported with file, line and column before anything is done.`,
 				return err
 			}
 			for i := range p.Measure {
-				if err := flags.apply(c.Context(), c.Flags(), p.Measure[i].Lifecycle); err != nil {
+				if err := flags.apply(c.Context(), c.Flags(), p.Measure[i].Lifecycle, false); err != nil {
 					return err
 				}
 			}
@@ -39,11 +39,14 @@ the file is reported with file, line and column before anything is done.`,
 				}
 				err := weigh(c.Context(), s, *m.Lifecycle, each)
 				var code exit
-				if errors.As(err, &code) && code.code == ExitFailed {
-					failed = code // the others go on
-					continue
-				}
-				if err != nil {
+				var missing *notHere
+				switch {
+				case errors.As(err, &missing) && len(p.Measure) > 1: // the others go on
+					fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(p.Measure), cleanLines(missing.Error()))
+					failed = errors.Join(failed, exit{ExitUsage})
+				case errors.As(err, &code) && code.code == ExitFailed:
+					failed = errors.Join(code, failed) // operations that failed weigh more
+				case err != nil:
 					return err
 				}
 			}

@@ -232,13 +232,18 @@ func choose(ctx context.Context, s Streams, l *plan.Lifecycle, quiet bool) ([]ta
 		}
 	}
 	if errs != nil && (l.Missing != plan.MissingSkip || len(targets) == 0) {
-		return nil, nil, errors.Join(errs...)
+		return nil, nil, &notHere{errors.Join(errs...)}
 	}
 	if !quiet {
 		tellMissing(s, found)
 	}
 	return targets, skipped, nil
 }
+
+// notHere says why nothing of a measure can be weighed on this machine.
+type notHere struct{ error }
+
+func (e *notHere) Unwrap() error { return e.error }
 
 func present(found []find.Found) []target.Target {
 	var out []target.Target
