@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -161,6 +162,12 @@ func (t *Target) notes() []string {
 	if t.engineName == crioEngine {
 		notes = append(notes, "StopContainer looks every 100 ms whether the process is gone: its time is a multiple of that; \"exited\" is the process's own end")
 	}
+	if t.facts.podless && !kata.Is(t.handler) {
+		notes = append(notes, "its drop_infra_ctr leaves out the process that holds a pod where none is needed, as here: such a pod costs less than one with a process")
+	}
+	if kubelet() {
+		notes = append(notes, "a kubelet runs here: it ends pods that it does not know, within seconds, and the operations on them then fail; stop it while weighing")
+	}
 	if t.clock() == "guest" {
 		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
 	}
@@ -168,6 +175,17 @@ func (t *Target) notes() []string {
 		notes = append(notes, "Kata cannot give a VM the host's network; choose the network bridge to weigh it with one")
 	}
 	return notes
+}
+
+// kubelet tells whether one runs on this machine.
+func kubelet() bool {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil && string(b) == "kubelet\n" {
+			return true
+		}
+	}
+	return false
 }
 
 // failed names the target once, where an error leaves the package.

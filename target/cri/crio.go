@@ -21,6 +21,7 @@ type crioConfig struct {
 		Runtime struct {
 			Default  string `toml:"default_runtime"`
 			Cgroups  string `toml:"cgroup_manager"`
+			DropPod  *bool  `toml:"drop_infra_ctr"`
 			Runtimes map[string]struct {
 				Path string `toml:"runtime_path"`
 				Type string `toml:"runtime_type"`
@@ -45,6 +46,7 @@ func (f *facts) fromCRIO(ctx context.Context, socket string) error {
 	c := config.CRIO
 	f.standard, f.pause, f.cgroups = c.Runtime.Default, c.Image.Pause, c.Runtime.Cgroups
 	f.storage = storage{driver: c.Driver, root: c.Root, runroot: c.RunRoot, options: c.Options}
+	f.podless = c.Runtime.DropPod != nil && *c.Runtime.DropPod
 	for name, r := range c.Runtime.Runtimes {
 		f.handlers[name] = handler{kind: r.Type, path: r.Path}
 	}

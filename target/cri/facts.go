@@ -27,6 +27,7 @@ type facts struct {
 	cgroups       string // "cgroupfs" or "systemd"
 	snapshotter   string // of containerd
 	storage       storage
+	podless       bool // CRI-O leaves out the process of pods that need none
 	networkReady  bool
 	networkReason string
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	docker "github.com/moby/moby/client"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/meter/process"
@@ -82,13 +84,14 @@ func (i *imported) release(ctx context.Context, c *connection) error {
 
 // drop removes an image through CRI. One that is not there is no error.
 func (c *connection) drop(ctx context.Context, ref string) error {
-	// CRI-O refuses for a moment an image whose last container has just gone.
+	// CRI-O refuses while something of its last container is still being
+	// removed, after the call for that has replied, or was given up.
 	var err error
-	for range 20 {
-		if _, err = c.images.RemoveImage(ctx, &api.RemoveImageRequest{Image: &api.ImageSpec{Image: ref}}); err == nil || ctx.Err() != nil {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		_, err = c.images.RemoveImage(ctx, &api.RemoveImageRequest{Image: &api.ImageSpec{Image: ref}})
+		if err == nil || ctx.Err() != nil || status.Code(err) == codes.Unavailable || time.Now().After(deadline) {
 			break
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	if err != nil {
 		return fmt.Errorf("RemoveImage %s: %w", ref, err)

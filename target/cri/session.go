@@ -44,6 +44,7 @@ type session struct {
 	logs   string    // folder of the containers' outputs
 	held   []*held   // by lane
 	unsure bool      // a call was given up: what it makes may appear later
+	strays []*held   // what was discarded since then
 }
 
 func (s *session) open(ctx context.Context) error {
@@ -105,13 +106,21 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	for _, n := range lanes {
 		if s.held[n].name != "" {
 			some = true
-			s.held[n] = new(held)
+			s.let(n)
 		}
 	}
 	if !some {
 		return nil
 	}
 	return s.failed("discard", s.clear(ctx))
+}
+
+// let takes from a lane what it holds.
+func (s *session) let(n int) {
+	if s.unsure {
+		s.strays = append(s.strays, s.held[n])
+	}
+	s.held[n] = new(held)
 }
 
 // late is how long after a call was given up its effect may still appear.
@@ -121,6 +130,10 @@ const late = time.Second
 // that was given up may have succeeded late, or may yet: then they are looked
 // for until nothing new appears.
 func (s *session) clear(ctx context.Context) error {
+	if s.unsure && s.engineName == crioEngine {
+		s.reclaim(ctx)
+	}
+	s.strays = nil
 	keep := map[string]bool{}
 	for _, h := range s.held {
 		keep[h.pod] = true
@@ -146,12 +159,55 @@ func (s *session) clear(ctx context.Context) error {
 	return nil
 }
 
+// reclaim asks CRI-O again for what it was asked for when the calls were given
+// up, as a kubelet does: it keeps pods and containers that it had already made
+// for that, and tells nobody about them for a minute or two.
+func (s *session) reclaim(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	eachOf(len(s.strays), func(i int) {
+		h := s.strays[i]
+		if h.config == nil {
+			return
+		}
+		if h.pod == "" {
+			insist(ctx, func(ctx context.Context) error {
+				reply, err := s.conn.runtime.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: s.handler})
+				h.pod = reply.GetPodSandboxId()
+				return err
+			})
+		}
+		if h.pod != "" && h.token != "" && h.container == "" {
+			insist(ctx, func(ctx context.Context) error {
+				_, err := s.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h.token), SandboxConfig: h.config})
+				return err
+			})
+		}
+	})
+}
+
+// insist asks again while there is no answer. While CRI-O is still at it, it
+// answers only when the question is given up, and gives what it made to the
+// next one. Its own clock may end the question a little before ours.
+func insist(ctx context.Context, do func(ctx context.Context) error) {
+	const one = time.Second
+	for ctx.Err() == nil {
+		try, cancel := context.WithTimeout(ctx, one)
+		began := time.Now()
+		err := do(try)
+		cancel()
+		if err == nil || time.Since(began) < one*9/10 {
+			return // what it refuses, it has not made
+		}
+	}
+}
+
 // Close implements target.Session.
 func (s *session) Close(ctx context.Context) error {
 	var errs []error
 	if s.conn != nil {
 		for n := range s.held {
-			s.held[n] = new(held)
+			s.let(n)
 		}
 		errs = append(errs, s.clear(ctx))
 		for _, i := range []*imported{s.image, s.pause} {
