@@ -114,7 +114,7 @@ func TestALifeIsWeighedOnARealDaemon(t *testing.T) {
 	}{
 		{ViaAPI, "runc", 1, target.ContainerOps}, {ViaAPI, "runc", 20, life},
 		{ViaAPI, "crun", 1, target.ContainerOps}, {ViaAPI, "crun", 20, []target.Op{target.Run}},
-		{ViaAPI, "runsc", 1, target.ContainerOps}, {ViaAPI, "runsc", 20, life},
+		{ViaAPI, "runsc", 1, target.ContainerOps}, {ViaAPI, "runsc", 20, []target.Op{target.Run}},
 		{ViaCLI, "runc", 1, target.ContainerOps}, {ViaCLI, "runc", 20, life},
 		{ViaCLI, "crun", 1, target.ContainerOps}, {ViaCLI, "runsc", 1, target.ContainerOps},
 	} {

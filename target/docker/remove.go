@@ -36,7 +36,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	for name, d := range s.owed {
 		if slices.Contains(lanes, d.lane) {
 			wanted[name] = true
-			late = late || d.late
+			late = late || d.late && !d.waited
 		}
 	}
 	for _, n := range lanes {
@@ -69,7 +69,10 @@ func (s *session) discard(ctx context.Context, wanted map[string]bool, late bool
 			}
 		}
 		if late = late && len(wanted) > 0; !late || time.Now().After(deadline) {
-			return nil // what is still to come is looked for again by Close
+			for name := range wanted { // Close looks for it again
+				s.owed[name].waited = true
+			}
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -59,6 +59,8 @@ type holding struct {
 type debt struct {
 	lane int
 	late bool // nobody waited for the answer: it may come into being yet
+	// waited: it was looked out for, in vain, and is only looked for once more.
+	waited bool
 }
 
 func (s *session) open(ctx context.Context) error {
