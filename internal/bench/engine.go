@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/containerd"
+	"github.com/tare-bench/tare/target/cri"
+	"github.com/tare-bench/tare/target/docker"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// ownBound is the most that tare may add to a call, skewBound how far apart a
+// hundred calls may begin.
+const (
+	ownBound  = 100 * time.Microsecond
+	skewBound = 10 * time.Millisecond
+)
+
+// driven is an engine that tare drives through an API.
+type driven struct {
+	name  string
+	kind  string // which minimal client
+	what  string // what that one is, in words
+	start func(t engines.TB) target.Engine
+	open  func(ctx context.Context, name string, e target.Engine) (target.Target, error)
+	life  []target.Op // each is timed; what the last one leaves is discarded
+	still []target.Op // what leads to a container whose stop finds nothing to do; none if there is no such call
+	flock []target.Op // what a hundred lanes do
+}
+
+var (
+	containerLife = []target.Op{target.Create, target.Start, target.Stop, target.Remove, target.Run}
+	podLife       = []target.Op{target.RunPod, target.Create, target.Start, target.Stop, target.Remove, target.StopPod, target.RemovePod, target.Run}
+	stopped       = []target.Op{target.Create, target.Start, target.Stop}
+	stoppedInPod  = []target.Op{target.RunPod, target.Create, target.Start, target.Stop}
+	barePods      = []target.Op{target.RunPod, target.StopPod, target.RemovePod}
+)
+
+var drivenEngines = []driven{
+	{
+		name: "docker", kind: "docker", what: "plain HTTP requests on one connection",
+		start: func(t engines.TB) target.Engine { return target.Engine{Address: engines.Docker(t).Host} },
+		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+			return docker.New(ctx, name, ociRuntime, docker.ViaAPI, e)
+		},
+		life: containerLife, still: stopped, flock: []target.Op{target.Create, target.Remove},
+	},
+	{
+		name: "containerd", kind: "containerd", what: "containerd's Go client, the same calls of it",
+		start: func(t engines.TB) target.Engine {
+			return target.Engine{Address: engines.Containerd(t, engines.V2).Address, Namespace: benchNamespace}
+		},
+		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+			return containerd.New(ctx, name, ociRuntime, "api", e)
+		},
+		life: containerLife,
+	},
+	{
+		name: "cri+containerd", kind: "cri", what: "the same gRPC requests on one connection",
+		start: func(t engines.TB) target.Engine {
+			return target.Engine{Address: engines.Containerd(t, engines.V2).Address}
+		},
+		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+			return cri.New(ctx, name, "containerd", ociRuntime, e)
+		},
+		life: podLife, still: stoppedInPod, flock: barePods,
+	},
+	{
+		name: "cri+cri-o", kind: "cri", what: "the same gRPC requests on one connection",
+		start: func(t engines.TB) target.Engine {
+			d := engines.CRIO(t)
+			return target.Engine{Address: "unix://" + d.Socket, Command: d.Skopeo}
+		},
+		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+			return cri.New(ctx, name, "cri-o", ociRuntime, e)
+		},
+		life: podLife, still: stoppedInPod, flock: barePods,
+	},
+}
+
+const (
+	ociRuntime     = "runc"
+	benchNamespace = "tare-bench"
+)
+
+// refusal is an engines.TB that keeps why an engine was not started.
+type refusal struct{ why string }
+
+func (r *refusal) Helper() {}
+
+// Fatalf ends the goroutine, as that of a test does.
+func (r *refusal) Fatalf(format string, arguments ...any) {
+	r.why = fmt.Sprintf(format, arguments...)
+	runtime.Goexit()
+}
+
+// Skipf is the same here.
+func (r *refusal) Skipf(format string, arguments ...any) { r.Fatalf(format, arguments...) }
+
+func started(start func(t engines.TB) target.Engine) (e target.Engine, why string) {
+	var r refusal
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e = start(&r)
+	}()
+	<-done
+	return e, r.why
+}
+
+// engine compares tare with a minimal client behind one engine, which it starts
+// and ends.
+func (b *bench) engine(d driven) (err error) {
+	e, why := started(d.start)
+	defer func() { err = errors.Join(err, engines.Stop()) }()
+	if why != "" {
+		why, _, _ = strings.Cut(why, "\n")
+		fmt.Printf("%s: left out: %s\n\n", d.name, why)
+		return nil
+	}
+	t, err := d.open(b.ctx, d.name+"/"+ociRuntime, e)
+	var not *target.Unavailable
+	if errors.As(err, &not) {
+		fmt.Printf("%s: left out: %v\n\n", d.name, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	run, err := workspace.New(workspace.DefaultRoots())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	info := t.Info()
+	fmt.Printf("%s %s (%d rounds, interleaved), load average %s; the minimal client: %s\n", info.Name, info.Version, b.lives, load(), d.what)
+	if err := b.lifeOf(d, t, e, run); err != nil {
+		return fmt.Errorf("%s: %w", d.name, err)
+	}
+	if len(d.flock) > 0 {
+		if err := b.flock(d, t, run); err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	fmt.Println()
+	return nil
+}
+
+// openIn opens a target in a folder of the run.
+func (b *bench) openIn(run *workspace.Run, t target.Target, folder string, lanes int) (target.Session, error) {
+	data, state, err := run.Dirs(folder)
+	if err != nil {
+		return nil, err
+	}
+	return t.Open(b.ctx, target.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
+}
+
+func closeSession(s target.Session) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	return s.Close(ctx)
+}
+
+// lifeOf compares every operation of a life.
+func (b *bench) lifeOf(d driven, t target.Target, e target.Engine, run *workspace.Run) (err error) {
+	s, err := b.openIn(run, t, "tare", 2)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeSession(s)) }()
+	sides := make([]contender, 4)
+	for i, name := range []string{"loop", "again"} {
+		folder := fmt.Sprint("loop-", i)
+		data, _, err := run.Dirs(folder)
+		if err != nil {
+			return err
+		}
+		c, err := startClient(clientOrders{
+			Kind: d.kind, Address: e.Address, Namespace: e.Namespace, API: t.Info().Config["api version"], Limits: plan.Defaults().Limits,
+			// Not the run's own id: tare's session would take what the
+			// loop makes for its own, and remove it.
+			RunID: fmt.Sprintf("l%s%d", run.ID, i), Dir: data, Group: cgroup.Prefix + run.ID + "/" + folder,
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.close()) }()
+		sides[i] = contender{name, c.do, c.discard}
+	}
+	for i, name := range []string{"tare", "again"} {
+		sides[2+i] = contender{name, timedBy(s, i), func(ctx context.Context) error { return s.Discard(ctx, []int{i}) }}
+	}
+	values, err := lives(b.ctx, b.lives, d.life, sides)
+	if err != nil {
+		return err
+	}
+	heading(sides)
+	for _, op := range d.life {
+		row(string(op), values[op])
+	}
+	if len(d.still) == 0 {
+		return nil
+	}
+	repeated, err := b.repeat(d, sides)
+	if err != nil {
+		return err
+	}
+	row(repeatName, repeated)
+	difference, _, _ := differences(repeated)
+	fmt.Printf("  tare adds to a call %s; bound: %s\n", interval(difference), ownBound)
+	return nil
+}
+
+const repeatName = "stop*"
+
+// repeat times the stop of containers that are stopped.
+func (b *bench) repeat(d driven, sides []contender) (values [][]float64, err error) {
+	for _, s := range sides {
+		for _, op := range d.still {
+			if _, err := s.do(b.ctx, op); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", s.name, op, err)
+			}
+		}
+	}
+	again, err := lives(b.ctx, b.rounds, []target.Op{target.Stop}, keeping(sides))
+	for _, s := range sides {
+		err = errors.Join(err, s.discard(context.WithoutCancel(b.ctx)))
+	}
+	return again[target.Stop], err
+}
+
+// load is the load average of the last minute.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// flock tells how far apart a hundred calls begin, and what tare itself uses
+// meanwhile.
+func (b *bench) flock(d driven, t target.Target, run *workspace.Run) (err error) {
+	const lanes = 100
+	s, err := b.openIn(run, t, "flock", lanes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeSession(s)) }()
+	all := make([]int, lanes)
+	for i := range all {
+		all[i] = i
+	}
+	seen := map[target.Op]*crowd{}
+	for range b.flocks {
+		for _, op := range d.flock {
+			if seen[op] == nil {
+				seen[op] = new(crowd)
+			}
+			if err := seen[op].once(b, s, op, all); err != nil {
+				return fmt.Errorf("%d × %s: %w", lanes, op, err)
+			}
+		}
+	}
+	for _, op := range d.flock {
+		c := seen[op]
+		skew := stat.Quantiles(c.skews, 0.5, 1)
+		fmt.Printf("  %d × %-5s (%d batches, load average %s): skew, first lane's call to the last's: median %s, worst %s, bound: %s; makespan %s; tare's own CPU: %s, %.2f %% of all CPUs' time, bound: 5 %%\n",
+			lanes, op, b.flocks, load(), milli(skew[0]), milli(skew[1]), skewBound,
+			milli(stat.Quantiles(c.makespans, 0.5)[0]), milli(stat.Quantiles(c.own, 0.5)[0]), 100*stat.Quantiles(c.shares, 0.5)[0])
+	}
+	return nil
+}
+
+// crowd is what was seen of batches of one operation (ns, and shares of all
+// CPUs' time).
+type crowd struct{ skews, makespans, own, shares []float64 }
+
+func (c *crowd) once(b *bench, s target.Session, op target.Op, lanes []int) error {
+	armed, err := s.Arm(b.ctx, op, lanes)
+	if err != nil {
+		return err
+	}
+	released, samples, err := armed.Release(b.ctx)
+	if err != nil {
+		return err
+	}
+	start, last := stat.Rounds{}, int64(0)
+	for i, x := range samples {
+		if x.Failure != nil {
+			return fmt.Errorf("lane %d: %s: %s %s", x.Lane, x.Failure.Command, x.Failure.Detail, x.Failure.Output)
+		}
+		start[i] = float64(x.Start)
+		last = max(last, x.Returned)
+	}
+	makespan, own := float64(last-released), 0.0
+	if m, ok := armed.(target.Metered); ok {
+		own = float64(m.OwnCPU())
+	}
+	c.skews, c.makespans = append(c.skews, spread(start)), append(c.makespans, makespan)
+	c.own, c.shares = append(c.own, own), append(c.shares, own/(makespan*float64(cpus())))
+	return nil
+}
