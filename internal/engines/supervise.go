@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -306,9 +307,9 @@ func (s *spec) processes() []int {
 }
 
 // owns says whether a process is an engine's: its environment or its cgroup says
-// so, or, in another mount namespace than the machine's, its command line; or it
-// sees a mount that lies in the engine's folder, a container's root for
-// instance.
+// so, or, in another mount namespace than the machine's, its command line; or
+// its root file system is made of the engine's folder, as a container's is. Other
+// mounts say nothing: a new mount namespace begins with a copy of all there are.
 func (s *spec) owns(pid int) bool {
 	if pid == os.Getpid() || !alive(pid) {
 		return false
@@ -335,7 +336,9 @@ func (s *spec) owns(pid int) bool {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if containsPath(lines.Text(), s.Dir) {
+		// See proc_pid_mountinfo(5): the fifth field is the mount point.
+		fields := strings.Fields(lines.Text())
+		if len(fields) > 4 && fields[4] == "/" && containsPath(lines.Text(), s.Dir) {
 			return true
 		}
 	}
