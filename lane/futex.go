@@ -48,13 +48,19 @@ func schedule(class, priority int32) error {
 func BestPriority() Priority {
 	result := make(chan Priority)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with it
+		// Never unlocked: the thread ends with it. The process's first thread
+		// does not, so everything is put back.
+		runtime.LockOSThread()
 		const resetOnFork = 0x40000000
 		best := Ordinary
+		tid := unix.Gettid()
+		nice, niceErr := unix.Getpriority(unix.PRIO_PROCESS, tid)
 		if schedule(schedFIFO|resetOnFork, 1) == nil {
 			best = FIFO
-		} else if unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20) == nil {
+			_ = schedule(schedOther, 0)
+		} else if niceErr == nil && unix.Setpriority(unix.PRIO_PROCESS, tid, -20) == nil {
 			best = Nice
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, 20-nice) // the system call gives 20 − nice
 		}
 		result <- best
 	}()
