@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
+	"github.com/tare-bench/tare/target/kata"
 )
 
 const (
@@ -160,6 +162,9 @@ func (t *Target) Info() record.Target {
 		if v := t.facts[fact]; v != "" {
 			out.Config[key] = v
 		}
+	}
+	if kata.Is(t.runtime) {
+		maps.Copy(out.Config, kata.Facts(""))
 	}
 	if !t.pull {
 		out.Notes = append(out.Notes, "this isula has no --pull: were the image not there, it would try to pull it")

@@ -49,20 +49,7 @@ func (s *session) Processes(context.Context) []target.Process {
 	if pid, err := process.Listener(s.socket); err == nil {
 		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
 	}
-	var ids []string
-	for _, c := range s.Held() {
-		ids = append(ids, c.ID) // those of containers that were never seen are empty, and mention nothing
-	}
-	for _, p := range process.Mentioning(ids, isShim) {
-		out = append(out, target.Process{Role: record.RoleShim, Pid: p.Pid})
-	}
-	return out
-}
-
-// isShim knows iSulad's own shim and those of containerd's kind, which it uses
-// for sandboxed runtimes.
-func isShim(name string) bool {
-	return name == "isulad-shim" || strings.HasPrefix(name, "containerd-shim-")
+	return append(out, cli.Staff(s.Held())...)
 }
 
 // Sweep implements target.Sweeper. The workload's image goes if no container is
@@ -78,7 +65,7 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 		found = append(found, "container "+n)
 	}
 	if len(names) > 0 && !dryRun {
-		if err := c.Remove(ctx, names); err != nil {
+		if _, err := cli.Clear(ctx, c, names, func(string) bool { return true }, false); err != nil {
 			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
 		}
 	}

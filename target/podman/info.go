@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
+	"github.com/tare-bench/tare/target/kata"
 )
 
 // info is what matters of `podman info --format json`, and of the API's
@@ -124,10 +126,9 @@ func (i info) config() map[string]string {
 		"database":        i.Host.DatabaseBackend,
 		"rootless":        strconv.FormatBool(i.Host.Security.Rootless),
 	}
-	for key, value := range c {
-		if value == "" {
-			delete(c, key)
-		}
+	if kata.Is(i.Host.OCIRuntime.Name) || kata.Is(i.Host.OCIRuntime.Path) {
+		maps.Copy(c, kata.Facts(""))
 	}
+	maps.DeleteFunc(c, func(_, value string) bool { return value == "" })
 	return c
 }

@@ -130,7 +130,7 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 	if _, plain := ask(ctx, podman); plain != nil { // it is not the runtime's fault
 		return p, i, engine.Unavailable(name, "make this work: "+podman.Path+" info", "%v", plain)
 	}
-	return p, i, engine.Unavailable(name, "install "+filepath.Base(runtime)+", name its absolute path (podman//path/to/runtime), or add it to [engine.runtimes] in containers.conf",
+	return p, i, engine.Unavailable(name, "install "+filepath.Base(runtime)+" where PATH finds it, or add it to [engine.runtimes] in containers.conf",
 		"podman has no runtime %s; it has %s (%v)", runtime, strings.Join(registered(ctx, podman), ", "), err)
 }
 

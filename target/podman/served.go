@@ -96,7 +96,7 @@ func (s *served) order(op target.Op, name string) func(context.Context) error {
 
 // Processes implements target.Staffed.
 func (s *served) Processes(context.Context) []target.Process {
-	out := monitors(s.Held())
+	out := cli.Staff(s.Held())
 	if pid, err := process.Listener(engine.Socket(s.client.address)); err == nil {
 		out = append(out, target.Process{Role: record.RoleDaemon, Pid: pid})
 	}

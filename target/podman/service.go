@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/kata"
 )
 
 // Service is podman's API service with one runtime.
@@ -208,6 +210,9 @@ func (s *Service) Info() record.Target {
 		out.Config["runtime"] = s.runtime
 		delete(out.Config, "runtime path")
 		delete(out.Config, "runtime version")
+		if kata.Is(s.runtime) {
+			maps.Copy(out.Config, kata.Facts(""))
+		}
 	}
 	if s.driver != "" {
 		out.Notes = append(out.Notes, fmt.Sprintf("log driver %s instead of %s, which keeps no output to prove that the workload ran", s.driver, s.info.Host.LogDriver))

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/cgroup"
-	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine/cli"
@@ -75,19 +73,7 @@ type session struct{ *cli.Session }
 
 // Processes implements target.Staffed: podman has no daemon, but each container
 // a monitor.
-func (s *session) Processes(context.Context) []target.Process { return monitors(s.Held()) }
-
-func monitors(held []cli.State) []target.Process {
-	names := make([]string, len(held))
-	for i, c := range held {
-		names[i] = c.Name
-	}
-	var out []target.Process
-	for _, p := range process.Mentioning(names, func(name string) bool { return strings.HasPrefix(name, "conmon") }) {
-		out = append(out, target.Process{Role: record.RoleMonitor, Pid: p.Pid})
-	}
-	return out
-}
+func (s *session) Processes(context.Context) []target.Process { return cli.Staff(s.Held()) }
 
 // Sweep implements target.Sweeper.
 func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/lane"
@@ -128,139 +127,6 @@ func (s *Session) Hold(op target.Op, n int) State {
 	return c.known
 }
 
-// asking bounds every question that is asked after a batch.
-const asking = 30 * time.Second
-
-// Settle looks whether what was reported is so, of all lanes at once.
-func (s *Session) Settle(ctx context.Context, op target.Op, samples []record.Sample) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	var done []*record.Sample
-	var names []string
-	var before []State
-	for i := range samples {
-		if f := samples[i].Failure; f != nil {
-			// One that ended by itself, with an error, is over.
-			s.cutOff = s.cutOff || f.Kind != record.FailExit || f.Exit > 128
-		} else {
-			c := &s.lanes[samples[i].Lane]
-			done, names, before = append(done, &samples[i]), append(names, c.name), append(before, c.known)
-		}
-	}
-	switch {
-	case len(done) == 0:
-		return
-	case op == target.Remove:
-		s.settleRemoved(ctx, done)
-		return
-	case op == target.Stop && s.o.Quiet != nil:
-		s.o.Quiet(before)
-	}
-	known, err := s.o.Engine.Look(ctx, names)
-	for _, sample := range done {
-		sample.Failure = s.verify(ctx, op, sample, known, err)
-	}
-	if after[op] == Running {
-		s.settleOutput(ctx, done)
-	}
-}
-
-func (s *Session) verify(ctx context.Context, op target.Op, sample *record.Sample, known map[string]State, err error) *record.Failure {
-	c := &s.lanes[sample.Lane]
-	state, ok := known[c.name]
-	if !ok {
-		return missing(ctx, s.o.Called, err)
-	}
-	c.known = state
-	f := state.Verify(s.o.Called, op)
-	if f == nil && s.o.Settled != nil {
-		f = s.o.Settled(op, state)
-	}
-	if f != nil && f.Output == "" && state.Status == Exited {
-		f.Output, _ = s.o.Engine.Output(ctx, []State{state}) // a workload that ended early may have said why
-	}
-	return f
-}
-
-// missing is the failure of a container of which nothing was learnt.
-func missing(ctx context.Context, called string, err error) *record.Failure {
-	if err == nil {
-		return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s does not know the container", called)}
-	}
-	f := &record.Failure{Kind: record.FailState, Detail: "reported success, but the container's state could not be read: " + err.Error()}
-	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		f.Kind, f.Detail = record.FailInterrupted, "interrupted while the container's state was read"
-	}
-	if e := (*Error)(nil); errors.As(err, &e) {
-		f.Detail, f.Command, f.Exit, f.Output = "reported success, but the container's state could not be read: "+e.Cause.Error(), e.Command, max(e.Exit, 0), e.Output
-	}
-	return f
-}
-
-// settleOutput waits for the first line of every workload: it is on its way
-// when the engine says that the container runs.
-func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
-	var ask []State
-	for _, sample := range done {
-		if sample.Failure == nil {
-			ask = append(ask, s.lanes[sample.Lane].known)
-		}
-	}
-	if len(ask) == 0 {
-		return
-	}
-	text, err := AwaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Engine.Output)
-	for _, sample := range done {
-		if sample.Failure != nil {
-			continue
-		}
-		sample.Failure = drive.FirstFromLog(sample, text, s.lanes[sample.Lane].name)
-		if f := sample.Failure; f != nil {
-			f.Output = "" // it is that of others
-			if err != nil {
-				f.Detail += ", which could not be read: " + err.Error()
-			}
-		}
-	}
-}
-
-// AwaitOutput reads what containers said until every one has reported with its
-// name, or the time is over.
-func AwaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
-	deadline := time.Now().Add(patience)
-	var text strings.Builder
-	for {
-		said, err := read(ctx, containers)
-		text.WriteString(said)
-		containers = slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
-			_, ok := lane.ProbeTime(said, c.Name)
-			return ok
-		})
-		if len(containers) == 0 {
-			return text.String(), nil
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return text.String(), err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func (s *Session) settleRemoved(ctx context.Context, done []*record.Sample) {
-	left, err := s.o.Engine.List(ctx)
-	for _, sample := range done {
-		c := &s.lanes[sample.Lane]
-		switch {
-		case err != nil:
-			sample.Failure = missing(ctx, s.o.Called, err)
-		case slices.Contains(left, c.name):
-			sample.Failure = &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s still knows the container", s.o.Called)}
-		default:
-			*c = container{}
-		}
-	}
-}
-
 // Discard implements target.Session.
 func (s *Session) Discard(ctx context.Context, lanes []int) error {
 	var names []string
@@ -284,41 +150,17 @@ func (s *Session) Discard(ctx context.Context, lanes []int) error {
 	return nil
 }
 
-// clearing is how long what is left may take to go, beside the removals
-// themselves.
-const clearing = 20 * time.Second
-
-// clear removes containers until the engine lists none of them, and returns
-// those that are left. An operation that was cut off may bear fruit later: then
-// it looks twice.
+// clear removes containers of the session; an operation that was cut off may
+// bear fruit later, so that it looks twice then.
 func (s *Session) clear(ctx context.Context, names []string, mine func(string) bool) (left []string, err error) {
-	deadline := time.Now().Add(clearing)
-	for {
-		var removed error
-		if len(names) > 0 {
-			removed = s.o.Engine.Remove(ctx, names)
-		}
-		if left, err = s.o.Engine.List(ctx); err != nil {
-			return nil, errors.Join(removed, err)
-		}
-		left = slices.DeleteFunc(left, func(name string) bool { return !mine(name) })
-		switch {
-		case len(left) == 0 && !s.cutOff:
-			return nil, nil // whatever was said on the way: they are gone
-		case len(left) == 0:
-			s.cutOff = false
-			time.Sleep(fruit)
-		case time.Now().After(deadline) || ctx.Err() != nil:
-			return left, errors.Join(fmt.Errorf("%s still has %s", s.o.Called, strings.Join(left, ", ")), removed, ctx.Err())
-		default:
-			time.Sleep(fruit / 10)
-		}
-		names = left
+	left, err = Clear(ctx, s.o.Engine, names, mine, s.cutOff)
+	if err == nil {
+		s.cutOff = false
+	} else if left != nil {
+		err = fmt.Errorf("%s still has %s: %w", s.o.Called, strings.Join(left, ", "), err)
 	}
+	return left, err
 }
-
-// fruit is how long an engine may need to finish what its client gave up.
-const fruit = time.Second
 
 // Close implements target.Session. It removes every container of the run that
 // the engine knows: also one that came to be after its command was given up.

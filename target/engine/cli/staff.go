@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/kata"
+)
+
+// Staff are the processes that stand beside containers: monitors, shims, and
+// the VMMs of those that run in one.
+func Staff(held []State) []target.Process {
+	var ids []string
+	for _, c := range held {
+		ids = append(ids, c.Name, c.ID) // an id is empty until the container was seen, and mentions nothing then
+	}
+	var out []target.Process
+	for _, f := range kata.Beside(ids) {
+		if role, ok := kata.Role(f); ok {
+			out = append(out, target.Process{Role: role, Pid: f.Pid})
+		}
+	}
+	return out
+}
