@@ -117,6 +117,8 @@ func row(name string, values [][]float64) {
 func verdict(between, loops, tares stat.Summary) string {
 	nothing := max(-loops.Lo, loops.Hi, -tares.Lo, tares.Hi)
 	switch {
+	case !between.Known:
+		return "too few rounds to tell"
 	case between.Lo <= 0 && between.Hi >= 0:
 		return "no difference shown"
 	case max(between.Median, -between.Median) <= nothing:

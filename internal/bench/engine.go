@@ -34,7 +34,7 @@ type driven struct {
 	start func(t engines.TB) target.Engine
 	open  func(ctx context.Context, name string, e target.Engine) (target.Target, error)
 	life  []target.Op // each is timed; what the last one leaves is discarded
-	still []target.Op // what leads to a container whose stop finds nothing to do; none if there is no such call
+	still []target.Op // the last of them finds nothing to do when it is repeated; none if there is no such
 	flock []target.Op // what a hundred lanes do
 }
 
@@ -43,6 +43,7 @@ var (
 	podLife       = []target.Op{target.RunPod, target.Create, target.Start, target.Stop, target.Remove, target.StopPod, target.RemovePod, target.Run}
 	stopped       = []target.Op{target.Create, target.Start, target.Stop}
 	stoppedInPod  = []target.Op{target.RunPod, target.Create, target.Start, target.Stop}
+	stoppedPod    = []target.Op{target.RunPod, target.StopPod}
 	barePods      = []target.Op{target.RunPod, target.StopPod, target.RemovePod}
 )
 
@@ -84,7 +85,9 @@ var drivenEngines = []driven{
 		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
 			return cri.New(ctx, name, "cri-o", ociRuntime, e)
 		},
-		life: podLife, still: stoppedInPod, flock: barePods,
+		// CRI-O writes a container's state to disk even when it has nothing to
+		// stop; not so a pod's.
+		life: podLife, still: stoppedPod, flock: barePods,
 	},
 }
 
@@ -147,7 +150,7 @@ func (b *bench) engine(d driven) (err error) {
 	if err := b.lifeOf(d, t, e, run); err != nil {
 		return fmt.Errorf("%s: %w", d.name, err)
 	}
-	if len(d.flock) > 0 {
+	if len(d.flock) > 0 && b.flocks > 0 {
 		if err := b.flock(d, t, run); err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
@@ -209,21 +212,20 @@ func (b *bench) lifeOf(d driven, t target.Target, e target.Engine, run *workspac
 		row(string(op), values[op])
 	}
 	if len(d.still) == 0 {
+		fmt.Printf("  no operation of %s finds nothing to do\n", d.name)
 		return nil
 	}
 	repeated, err := b.repeat(d, sides)
 	if err != nil {
 		return err
 	}
-	row(repeatName, repeated)
+	row(string(d.still[len(d.still)-1])+"*", repeated)
 	difference, _, _ := differences(repeated)
-	fmt.Printf("  tare adds to a call %s; bound: %s\n", interval(difference), ownBound)
+	fmt.Printf("  * of what is stopped, %d rounds: tare adds to a call %s; bound: %s\n", b.rounds, interval(difference), ownBound)
 	return nil
 }
 
-const repeatName = "stop*"
-
-// repeat times the stop of containers that are stopped.
+// repeat times an operation that finds nothing to do.
 func (b *bench) repeat(d driven, sides []contender) (values [][]float64, err error) {
 	for _, s := range sides {
 		for _, op := range d.still {
@@ -232,11 +234,12 @@ func (b *bench) repeat(d driven, sides []contender) (values [][]float64, err err
 			}
 		}
 	}
-	again, err := lives(b.ctx, b.rounds, []target.Op{target.Stop}, keeping(sides))
+	last := d.still[len(d.still)-1]
+	again, err := lives(b.ctx, b.rounds, []target.Op{last}, keeping(sides))
 	for _, s := range sides {
 		err = errors.Join(err, s.discard(context.WithoutCancel(b.ctx)))
 	}
-	return again[target.Stop], err
+	return again[last], err
 }
 
 // load is the load average of the last minute.

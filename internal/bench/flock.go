@@ -23,11 +23,11 @@ func (b *bench) flock(d driven, t target.Target, run *workspace.Run) (err error)
 		all[i] = i
 	}
 	seen := map[target.Op]*crowd{}
+	for _, op := range d.flock {
+		seen[op] = new(crowd)
+	}
 	for range b.flocks {
 		for _, op := range d.flock {
-			if seen[op] == nil {
-				seen[op] = new(crowd)
-			}
 			if err := seen[op].once(b, s, op, all); err != nil {
 				return fmt.Errorf("%d × %s: %w", lanes, op, err)
 			}

@@ -23,9 +23,8 @@
 // twice by a minimal client, a process of its own that makes the same calls with
 // nothing around them: plain HTTP to Docker, containerd's Go client, the bare
 // gRPC stubs of CRI. An operation takes milliseconds and varies by more than
-// tare can add to it; so one that finds nothing to do, stopping a container that
-// is stopped, is repeated many times: its difference is what tare adds to a
-// call. Then a hundred lanes tell the skew of a release and tare's own CPU.
+// tare can add to it; so one that finds nothing to do, stopping what is stopped,
+// is repeated many times: its difference is what tare adds to a call. Then a hundred lanes tell the skew of a release and tare's own CPU.
 //
 // The load average that is printed contains what the measurement itself makes.
 // Figures that were taken while others used the machine say little.
@@ -64,6 +63,10 @@ func main() {
 	flocks := flag.Int("flocks", 2, "batches of 100 lanes behind an engine")
 	chosen := flag.String("parts", "", "only these parts, separated by commas; they are "+strings.Join(partNames(), ", "))
 	flag.Parse()
+	if min(*rounds, *runs, *batches, *lives) < 1 || *flocks < 0 {
+		fmt.Fprintln(os.Stderr, "bench: there has to be one round of each at least (of flocks, none)")
+		os.Exit(1)
+	}
 	// Engines are started and ended on every path.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
