@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -53,7 +54,13 @@ func openFor(t *testing.T, d *engines.ContainerdDaemon, runtime string, lanes in
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	t.Cleanup(func() {
+		_ = s.Close(context.Background())
+		// The run's own group is for whoever opened the session to remove.
+		if hs, err := cgroup.Hierarchies(); err == nil {
+			_ = cgroup.Remove(hs, cgroup.Prefix+runID)
+		}
+	})
 	return s.(*session)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -76,7 +77,13 @@ func openedFor(t *testing.T, u engineUnderTest, handler string, lanes int, runID
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	t.Cleanup(func() {
+		_ = s.Close(context.Background())
+		// The run's own group is for whoever opened the session to remove.
+		if hs, err := cgroup.Hierarchies(); err == nil {
+			_ = cgroup.Remove(hs, cgroup.Prefix+runID)
+		}
+	})
 	return s.(*session)
 }
 

@@ -14,32 +14,48 @@ var life = []target.Op{target.RunPod, target.Create, target.Start, target.Stop, 
 
 func TestALifeIsStampedAndLeavesNothing(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest) {
-		for _, handler := range []string{"", "crun"} {
-			for _, n := range []int{1, 20} {
-				t.Run(fmt.Sprintf("%s×%d", handler, n), func(t *testing.T) {
-					s, id := opened(t, u, handler, n)
-					for _, op := range life {
-						for _, sample := range succeed(t, s, op, n) {
-							stamped(t, op, sample)
-						}
-						staffed(t, op, s, n)
+		for _, c := range []struct {
+			handler string
+			lanes   int
+		}{{"", 20}, {"crun", 1}} {
+			handler, n := c.handler, c.lanes
+			t.Run(fmt.Sprintf("%s×%d", handler, n), func(t *testing.T) {
+				s, id := opened(t, u, handler, n)
+				for _, op := range life {
+					for _, sample := range succeed(t, s, op, n) {
+						stamped(t, op, sample)
 					}
-					for _, sample := range succeed(t, s, target.Run, n) {
-						stamped(t, target.Run, sample)
-					}
-					began := time.Now()
-					if err := s.Discard(t.Context(), upTo(n)); err != nil {
-						t.Fatal(err)
-					}
-					t.Logf("discarded in %v", time.Since(began))
-					shut(t, u, s)
-					if hs, _ := cgroup.Hierarchies(); len(cgroup.Procs(hs, cgroup.Prefix+id)) > 0 {
-						t.Error("processes are left")
-					}
-				})
-			}
+					staffed(t, op, s, n)
+				}
+				for _, sample := range succeed(t, s, target.Run, n) {
+					stamped(t, target.Run, sample)
+				}
+				began := time.Now()
+				if err := s.Discard(t.Context(), upTo(n)); err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("discarded in %v", time.Since(began))
+				shut(t, u, s)
+				if hs, _ := cgroup.Hierarchies(); len(cgroup.Procs(hs, cgroup.Prefix+id)) > 0 {
+					t.Error("processes are left")
+				}
+			})
 		}
 	})
+}
+
+func TestAHundredLanesAreConfirmedWithinSeconds(t *testing.T) {
+	u := onCRIO(t)
+	s, _ := opened(t, u, "crun", 100)
+	var last int64
+	began := time.Now()
+	for _, sample := range succeed(t, s, target.Run, 100) {
+		last = max(last, sample.Returned-sample.Start)
+	}
+	if rest := time.Since(began) - time.Duration(last); rest > 4*time.Second {
+		t.Errorf("it took %v to confirm", rest)
+	}
+	shut(t, u, s)
 }
 
 // stamped checks what only some operations have: the workload's first

@@ -134,9 +134,9 @@ func (s *session) clear(ctx context.Context) error {
 		s.reclaim(ctx)
 	}
 	s.strays = nil
-	keep := map[string]bool{}
+	keep, logs := map[string]bool{}, map[string]bool{}
 	for _, h := range s.held {
-		keep[h.pod] = true
+		keep[h.pod], logs[s.logFile(h.token)] = true, true
 	}
 	for quiet := time.Now(); ; time.Sleep(late / 10) {
 		left, err := s.conn.findOf(ctx, s.env.RunID, keep)
@@ -152,9 +152,11 @@ func (s *session) clear(ctx context.Context) error {
 			break
 		}
 	}
-	logs, _ := filepath.Glob(filepath.Join(s.logs, "*"))
-	for _, l := range logs {
-		os.Remove(l)
+	there, _ := filepath.Glob(filepath.Join(s.logs, "*"))
+	for _, l := range there {
+		if !logs[l] {
+			os.Remove(l)
+		}
 	}
 	return nil
 }
