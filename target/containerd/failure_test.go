@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
 )
 
 // wrapper is an OCI runtime that does what runc does, but for some verbs.
@@ -172,7 +173,13 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(20*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
+	calls := b.(*drive.Calls)
+	warm := calls.Warm
+	calls.Warm = func(ctx context.Context) error { // the last thing before the release
+		err := warm(ctx)
+		time.AfterFunc(20*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
+		return err
+	}
 	began := time.Now()
 	_, samples, err := b.Release(t.Context())
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/drive"
 )
 
 // lying is an OCI runtime that does what runc does, but for starting what is
@@ -175,7 +176,13 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(50*time.Millisecond, func() { _ = syscall.Kill(u.pid, syscall.SIGKILL) })
+	calls := b.(*drive.Calls)
+	warm := calls.Warm
+	calls.Warm = func(ctx context.Context) error { // the last thing before the release
+		err := warm(ctx)
+		time.AfterFunc(50*time.Millisecond, func() { _ = syscall.Kill(u.pid, syscall.SIGKILL) })
+		return err
+	}
 	began := time.Now()
 	_, samples, err := b.Release(t.Context())
 	if err != nil {
