@@ -167,7 +167,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // one of its own
+	d := engines.Containerd(t, engines.V1, engines.Runtime("victim-"+newID(), runc)) // one of its own
 	s, _ := open(t, d, "runc", 10)
 	b, err := s.Arm(t.Context(), target.Run, upTo(10))
 	if err != nil {

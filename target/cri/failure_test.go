@@ -170,7 +170,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := onContainerd(t, engines.V2, engines.Runtime("victim", runc)) // one of its own
+	u := onContainerd(t, engines.V2, engines.Runtime("victim-"+newID(), runc)) // one of its own
 	s, _ := opened(t, u, "runc", 10)
 	b, err := s.Arm(t.Context(), target.Run, upTo(10))
 	if err != nil {
