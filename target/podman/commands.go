@@ -49,6 +49,9 @@ func (c *commands) making(name string, verb ...string) []string {
 	limit("--memory", l.Memory)
 	limit("--pids-limit", l.Pids)
 	limit("--cpu-shares", l.CPUShares)
+	for _, r := range c.rlimits {
+		line = append(line, "--ulimit", fmt.Sprintf("%s=%d:%d", r.Type, r.Soft, r.Hard))
+	}
 	if c.driver != "" {
 		line = append(line, "--log-driver", c.driver)
 	}

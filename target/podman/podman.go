@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,8 @@ type Target struct {
 	network string
 	driver  string // --log-driver, "" for podman's default
 	hs      []cgroup.Hierarchy
-	private bool // needs a mount namespace without the cgroup2 mount
+	private bool     // needs a mount namespace without the cgroup2 mount
+	rlimits []rlimit // to be given explicitly, nil for podman's own
 }
 
 // New returns podman with a runtime, by the name or path by which podman knows
@@ -57,6 +59,9 @@ func New(ctx context.Context, name, runtime, via string, e target.Engine) (targe
 }
 
 func newTarget(ctx context.Context, name, runtime string, e target.Engine) (*Target, error) {
+	if os.Geteuid() != 0 {
+		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "podman without root is not weighed")
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	podman, err := program(name, e)
@@ -75,6 +80,7 @@ func newTarget(ctx context.Context, name, runtime string, e target.Engine) (*Tar
 	}
 	t.private = t.info.isCrun() && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	t.driver = t.info.logDriver()
+	t.rlimits = lowered(os.Getpid())
 	return t, nil
 }
 
@@ -199,6 +205,9 @@ func (t *Target) Info() record.Target {
 	}
 	if t.driver != "" {
 		out.Notes = append(out.Notes, fmt.Sprintf("log driver %s instead of %s, which keeps no output to prove that the workload ran", t.driver, t.info.Host.LogDriver))
+	}
+	if t.rlimits != nil {
+		out.Notes = append(out.Notes, "started with --ulimit: this machine withholds CAP_SYS_RESOURCE, and podman's own limits would be above those that it may give")
 	}
 	out.Notes = append(out.Notes, stopNote)
 	return out

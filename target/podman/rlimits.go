@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowered are the limits to give containers explicitly: those of the service,
-// where it may not raise them. Podman gives a container 1048576 files and as
-// many processes unless its caller says otherwise; its command line says what
-// containers.conf has, a client of its API has to do so itself. nil where the
-// service may, or where it is not known.
+// lowered are the limits to give containers explicitly: those of the process
+// that starts podman's runtimes, where it may not raise them. Podman gives a
+// container 1048576 files and as many processes unless containers.conf or its
+// caller says otherwise. nil where the process may, or where it is not known.
 func lowered(pid int) []rlimit {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil || mayRaise(string(status)) {
