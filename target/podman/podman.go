@@ -80,7 +80,7 @@ func newTarget(ctx context.Context, name, runtime string, e target.Engine) (*Tar
 	}
 	t.private = t.info.isCrun() && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	t.driver = t.info.logDriver()
-	t.rlimits = lowered(os.Getpid())
+	t.rlimits = belowPidMax(lowered(os.Getpid()))
 	return t, nil
 }
 

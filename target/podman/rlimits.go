@@ -58,3 +58,22 @@ func hardLimits(text string) []rlimit {
 	}
 	return out
 }
+
+// belowPidMax is what is left of the limits once podman itself has started: its
+// command lowers its own limit of processes to the kernel's pid_max.
+func belowPidMax(limits []rlimit) []rlimit {
+	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
+	if err != nil {
+		return limits
+	}
+	pidMax, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return limits
+	}
+	for i := range limits {
+		if l := &limits[i]; l.Type == "nproc" {
+			l.Soft, l.Hard = min(l.Soft, pidMax), min(l.Hard, pidMax)
+		}
+	}
+	return limits
+}
