@@ -26,7 +26,7 @@ ARGS     ?= # for tare, or for what bench runs
 TESTARGS ?= # for go test: make test TESTARGS='-run Batch'
 
 build: ## bin/tare, the one static binary (the default)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/tare ./cmd/tare
 
 weigh: build ## weigh the runtimes that are here; installs runc and crun if it can
 	@scripts/install-runtimes
