@@ -134,7 +134,7 @@ func working(ctx context.Context, c *client.Client, name string) error {
 
 // Info implements target.Target.
 func (t *Target) Info() record.Target {
-	create := "client.NewContainer ID (Leases.Create, Snapshots.Prepare, Containers.Create, Leases.Delete), container.NewTask (Containers.Get, Snapshots.Mounts, Tasks.Create)"
+	create := "client.NewContainer ID (Leases.Create, Snapshots.Prepare, Containers.Create, Leases.Delete), container.NewTask (Containers.Get thrice, Snapshots.Mounts, Tasks.Create)"
 	start := "task.Start ID (Tasks.Start)"
 	op := func(command, means string) record.Operation {
 		return record.Operation{Command: command, Done: record.StampReturned, Means: means}

@@ -157,7 +157,7 @@ func (t *Target) config() map[string]string {
 func (t *Target) notes() []string {
 	notes := []string{
 		"CRI has no limit of tasks for a container: that of the engine's configuration holds",
-		"as of a kubelet's by default, the containers have no seccomp profile",
+		"like a kubelet by default, tare asks for containers without a seccomp profile",
 	}
 	if t.engineName == crioEngine {
 		notes = append(notes, "StopContainer looks every 100 ms whether the process is gone: its time is a multiple of that; \"exited\" is the process's own end")

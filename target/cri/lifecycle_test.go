@@ -2,6 +2,8 @@ package cri
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,4 +85,24 @@ func staffed(t *testing.T, op target.Op, s *session, n int) {
 	if count[record.RoleDaemon] != 1 || op == target.Start && count[record.RoleShim]+count[record.RoleMonitor] < n || op == target.RemovePod && len(count) != 1 {
 		t.Errorf("after %s there are %v", op, count)
 	}
+}
+
+func TestContainersAreAsAskedFor(t *testing.T) {
+	onAll(t, func(t *testing.T, u engineUnderTest) {
+		s, _ := opened(t, u, "runc", 1)
+		succeed(t, s, target.Run, 1)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.held[0].pid))
+		if err != nil || !strings.Contains(string(status), "\nSeccomp:\t0\n") {
+			t.Errorf("%s %v", status, err)
+		}
+		groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.held[0].pid))
+		if err != nil || !strings.Contains(string(groups), ":/"+s.group+"/") {
+			t.Errorf("%s %v", groups, err)
+		}
+		own, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", u.pid))
+		if net, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", s.held[0].pid)); err != nil || net != own {
+			t.Errorf("network %s, the host's is %s, %v", net, own, err)
+		}
+		shut(t, u, s)
+	})
 }

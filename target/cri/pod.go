@@ -42,9 +42,16 @@ func (s *session) podConfig(name string) *api.PodSandboxConfig {
 			CgroupParent: s.cgroupParent(),
 			SecurityContext: &api.LinuxSandboxSecurityContext{
 				NamespaceOptions: &api.NamespaceOption{Network: s.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
+				Seccomp:          unconfined(),
 			},
 		},
 	}
+}
+
+// unconfined is what a kubelet asks for by default. Without it some engines put
+// a profile of their own in its place.
+func unconfined() *api.SecurityProfile {
+	return &api.SecurityProfile{ProfileType: api.SecurityProfile_Unconfined}
 }
 
 // cgroupParent is where pods have their cgroups. With the cgroupfs driver that
@@ -74,6 +81,7 @@ func (s *session) containerConfig(token string) *api.ContainerConfig {
 			Resources: &api.LinuxContainerResources{MemoryLimitInBytes: s.env.Limits.Memory, CpuShares: s.env.Limits.CPUShares},
 			SecurityContext: &api.LinuxContainerSecurityContext{
 				NamespaceOptions: &api.NamespaceOption{Network: s.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
+				Seccomp:          unconfined(),
 			},
 		},
 	}
