@@ -57,7 +57,12 @@ func newMinimal(ctx context.Context, o clientOrders) (minimal, error) {
 	return nil, fmt.Errorf("there is no client %q", o.Kind)
 }
 
-const clientPatience = time.Minute
+// clientFarewell is shorter: whoever started the client, and the engine with it,
+// may be gone.
+const (
+	clientPatience = time.Minute
+	clientFarewell = 20 * time.Second
+)
 
 // serve is a minimal client's main function.
 func serve(text string) (err error) {
@@ -87,7 +92,7 @@ func serve(text string) (err error) {
 		}
 		fmt.Printf("%d ok\n", ns)
 	}
-	clean, cancelClean := context.WithTimeout(context.Background(), clientPatience)
+	clean, cancelClean := context.WithTimeout(context.Background(), clientFarewell)
 	defer cancelClean()
 	return errors.Join(c.discard(clean), c.close(clean), cgroup.Remove(hs, o.Group))
 }

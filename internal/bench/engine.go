@@ -148,11 +148,11 @@ func (b *bench) engine(d driven) (err error) {
 	info := t.Info()
 	fmt.Printf("%s %s (%d rounds, interleaved), load average %s; the minimal client: %s\n", info.Name, info.Version, b.lives, load(), d.what)
 	if err := b.lifeOf(d, t, e, run); err != nil {
-		return fmt.Errorf("%s: %w", d.name, err)
+		return err
 	}
 	if len(d.flock) > 0 && b.flocks > 0 {
 		if err := b.flock(d, t, run); err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
+			return err
 		}
 	}
 	fmt.Println()

@@ -116,16 +116,19 @@ func (b *bench) run(chosen string) error {
 			return fmt.Errorf("there is no part %q; the parts are %s", name, strings.Join(partNames(), ", "))
 		}
 	}
+	var errs []error
 	for _, p := range parts() {
 		if len(only) > 0 && !slices.Contains(only, p.name) {
 			continue
 		}
+		// What one part, or one engine, cannot do says nothing of the others.
 		if err := p.do(b); err != nil {
-			return err
+			fmt.Printf("%s: broken off: %v\n\n", p.name, err)
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
 		}
 		if b.ctx.Err() != nil {
-			return b.ctx.Err()
+			return errors.Join(append(errs, b.ctx.Err())...)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
