@@ -31,6 +31,12 @@ func (s *session) settle(ctx context.Context, op target.Op, samples []record.Sam
 		}
 	}
 	states, err := s.states(ctx, op)
+	// containerd replies to a stop when the process is gone, and takes note of
+	// that for its own list a moment later.
+	for late := time.Now().Add(lag); err == nil && s.behind(op, samples, states) && time.Now().Before(late) && ctx.Err() == nil; {
+		time.Sleep(10 * time.Millisecond)
+		states, err = s.states(ctx, op)
+	}
 	until := time.Now().Add(min(s.env.Timeout, patience))
 	eachOf(len(samples), func(i int) {
 		sample := &samples[i]
@@ -43,6 +49,31 @@ func (s *session) settle(ctx context.Context, op target.Op, samples []record.Sam
 		}
 		sample.Failure = s.check(ctx, op, sample, states, until)
 	})
+}
+
+// lag is how long an engine's list may be behind its replies.
+const lag = 2 * time.Second
+
+// behind tells whether the list does not show yet what was reported to have
+// ended.
+func (s *session) behind(op target.Op, samples []record.Sample, states map[string]string) bool {
+	for i := range samples {
+		if samples[i].Failure != nil {
+			continue
+		}
+		h := s.held[samples[i].Lane]
+		state := ""
+		switch op {
+		case target.Stop, target.Remove:
+			state = states[h.container]
+		case target.StopPod, target.RemovePod:
+			state = states[h.pod]
+		}
+		if state != "" && state != wanted[op] {
+			return true
+		}
+	}
+	return false
 }
 
 // workers is how many lanes are looked at, or removed, at a time.
