@@ -113,27 +113,30 @@ func (t *Target) clock() string {
 
 // Info implements target.Target.
 func (t *Target) Info() record.Target {
+	return record.Target{
+		Name: t.name, Kind: "cri", Version: t.version.RuntimeVersion, Path: t.socket, Clock: t.clock(),
+		Operations: t.operations(),
+		Config:     t.config(),
+		Notes:      t.notes(),
+	}
+}
+
+// operations are the calls that are timed.
+func (t *Target) operations() map[string]record.Operation {
 	op := func(command, means string) record.Operation {
 		return record.Operation{Command: command, Done: record.StampReturned, Means: "the call has replied; then: " + means}
 	}
 	const runs = "the container is running, its process alive, and the workload has reported"
-	stop := op("StopContainer ID timeout 10", "the container has exited, with status 0")
-	info := record.Target{
-		Name: t.name, Kind: "cri", Version: t.version.RuntimeVersion, Path: t.socket, Clock: t.clock(),
-		Operations: map[string]record.Operation{
-			string(target.RunPod):    op("RunPodSandbox ID", "the pod is ready"),
-			string(target.Create):    op("CreateContainer ID in a pod that is there", "the container is created"),
-			string(target.Start):     op("StartContainer ID", runs),
-			string(target.Stop):      stop,
-			string(target.Remove):    op("RemoveContainer ID", "the engine does not know the container"),
-			string(target.StopPod):   op("StopPodSandbox ID", "the pod is not ready"),
-			string(target.RemovePod): op("RemovePodSandbox ID", "the engine does not know the pod"),
-			string(target.Run):       op("RunPodSandbox ID, CreateContainer ID, StartContainer ID", runs),
-		},
-		Config: t.config(),
-		Notes:  t.notes(),
+	return map[string]record.Operation{
+		string(target.RunPod):    op("RunPodSandbox ID", "the pod is ready"),
+		string(target.Create):    op("CreateContainer ID in a pod that is there", "the container is created"),
+		string(target.Start):     op("StartContainer ID", runs),
+		string(target.Stop):      op("StopContainer ID timeout 10", "the container has exited, with status 0"),
+		string(target.Remove):    op("RemoveContainer ID", "the engine does not know the container"),
+		string(target.StopPod):   op("StopPodSandbox ID", "the pod is not ready"),
+		string(target.RemovePod): op("RemovePodSandbox ID", "the engine does not know the pod"),
+		string(target.Run):       op("RunPodSandbox ID, CreateContainer ID, StartContainer ID", runs),
 	}
-	return info
 }
 
 func (t *Target) config() map[string]string {

@@ -216,5 +216,5 @@ func groupOf(env target.Env) string {
 
 // command is what an operation on a lane calls, for people.
 func (s *session) command(op target.Op, n int) string {
-	return strings.ReplaceAll(s.Info().Operations[string(op)].Command, "ID", s.held[n].name)
+	return strings.ReplaceAll(s.operations()[string(op)].Command, "ID", s.held[n].name)
 }
