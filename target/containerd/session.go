@@ -254,10 +254,5 @@ func (s *session) Processes(context.Context) []target.Process {
 	for _, c := range s.containers {
 		ids = append(ids, c.id)
 	}
-	for _, p := range kata.Beside(ids) {
-		if role, ok := kata.Role(p); ok {
-			out = append(out, target.Process{Role: role, Pid: p.Pid})
-		}
-	}
-	return out
+	return append(out, kata.Beside(ids)...)
 }

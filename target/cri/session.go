@@ -233,10 +233,5 @@ func (s *session) Processes(context.Context) []target.Process {
 	for _, h := range s.held {
 		ids = append(ids, h.pod, h.container)
 	}
-	for _, p := range kata.Beside(ids) {
-		if role, ok := kata.Role(p); ok {
-			out = append(out, target.Process{Role: role, Pid: p.Pid})
-		}
-	}
-	return out
+	return append(out, kata.Beside(ids)...)
 }

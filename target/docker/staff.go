@@ -31,12 +31,7 @@ func (s *session) Processes(context.Context) []target.Process {
 	for _, h := range s.holds {
 		ids = append(ids, h.id)
 	}
-	for _, f := range kata.Beside(ids) {
-		if role, ok := kata.Role(f); ok {
-			out = append(out, target.Process{Role: role, Pid: f.Pid})
-		}
-	}
-	return out
+	return append(out, kata.Beside(ids)...)
 }
 
 // containerd is the one that dockerd uses: its child, or the one that it says

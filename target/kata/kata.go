@@ -20,6 +20,7 @@ import (
 
 	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
 )
 
 // Is tells by its name or path whether a runtime is Kata: "kata", "kata-qemu",
@@ -54,16 +55,18 @@ func Role(f process.Found) (role record.Role, ok bool) {
 }
 
 // Beside returns the processes that stand beside containers or pods of the
-// given ids.
-func Beside(ids []string) []process.Found {
-	all := process.Mentioning(ids, func(name string) bool {
+// given ids, with their roles.
+func Beside(ids []string) []target.Process {
+	var out []target.Process
+	for _, f := range process.Mentioning(ids, func(name string) bool {
 		_, ok := Role(process.Found{Name: name})
 		return ok || strings.HasPrefix(name, "ld-linux") || name == "ld.so"
-	})
-	return slices.DeleteFunc(all, func(f process.Found) bool {
-		_, ok := Role(f)
-		return !ok
-	})
+	}) {
+		if role, ok := Role(f); ok {
+			out = append(out, target.Process{Role: role, Pid: f.Pid})
+		}
+	}
+	return out
 }
 
 // places are where the shims look for their configuration, in their order.

@@ -12,11 +12,5 @@ func Staff(held []State) []target.Process {
 	for _, c := range held {
 		ids = append(ids, c.Name, c.ID) // an id is empty until the container was seen, and mentions nothing then
 	}
-	var out []target.Process
-	for _, f := range kata.Beside(ids) {
-		if role, ok := kata.Role(f); ok {
-			out = append(out, target.Process{Role: role, Pid: f.Pid})
-		}
-	}
-	return out
+	return kata.Beside(ids)
 }
