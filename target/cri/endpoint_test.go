@@ -53,14 +53,14 @@ func ready(info string, handlers ...string) *api.StatusResponse {
 }
 
 // listen starts a gRPC server and returns its address.
-func listen(t *testing.T, register func(s *grpc.Server)) string {
+func listen(t *testing.T, register func(s *grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer()
+	s := grpc.NewServer(options...)
 	register(s)
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
