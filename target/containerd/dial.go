@@ -81,7 +81,7 @@ func Connect(ctx context.Context, socket, namespace string) (*client.Client, err
 func adviceFor(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "start containerd, or name its socket with --address or CONTAINERD_ADDRESS"
+		return engine.Starting("containerd", "containerd", "containerd") + ", or name its socket with --containerd-address"
 	case errors.Is(err, os.ErrPermission):
 		return "run tare as root (sudo tare …)"
 	}

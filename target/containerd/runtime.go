@@ -119,7 +119,7 @@ func look(search, program string) string {
 func Runtimes(ctx context.Context, e target.Engine) ([]string, error) {
 	p, err := placeOf(e)
 	if err != nil {
-		return nil, &target.Unavailable{Name: "containerd", Reason: err.Error(), Advice: "give --address the path of its socket"}
+		return nil, &target.Unavailable{Name: "containerd", Reason: err.Error(), Advice: "give --containerd-address the path of its socket"}
 	}
 	c, err := Connect(ctx, p.socket, p.namespace)
 	if err != nil {

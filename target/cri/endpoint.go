@@ -195,7 +195,7 @@ func oldAdvice(engineName string) string {
 func adviceFor(err error, k known) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return k.advice + ", or give the address of its socket"
+		return k.advice + ", or give the address of its socket: --cri NAME=unix:///SOCKET"
 	case errors.Is(err, os.ErrPermission):
 		return "run tare as root (sudo tare …)"
 	}

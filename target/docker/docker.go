@@ -178,7 +178,7 @@ func (t *Target) unreachable(ctx context.Context, err error) error {
 	_, missing := os.Stat(socket)
 	switch {
 	case socket != "" && os.IsNotExist(missing):
-		return engine.Unavailable(t.name, "systemctl start docker", "there is no Docker daemon at %s", where)
+		return engine.Unavailable(t.name, engine.Starting("dockerd", "docker", "docker.io"), "there is no Docker daemon at %s", where)
 	case socket != "" && (os.IsPermission(missing) || strings.Contains(err.Error(), "permission denied")):
 		return engine.Unavailable(t.name, "run tare as root (sudo tare …)", "no permission for the Docker daemon at %s", where)
 	case ctx.Err() != nil:

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -60,4 +61,13 @@ func Clock(runtime string) string {
 		return "guest"
 	}
 	return "host"
+}
+
+// Starting is the command that makes a daemon answer which does not: starting
+// its service where the program is installed, else installing the package.
+func Starting(program, service, pkg string) string {
+	if _, err := exec.LookPath(program); err != nil {
+		return "apt-get install " + pkg
+	}
+	return "systemctl start " + service
 }
