@@ -35,7 +35,7 @@ func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
 		e                  target.Engine
 		says               string
 	}{
-		{"no socket", "runc", "", target.Engine{Address: filepath.Join(t.TempDir(), "none.sock")}, "no such file or directory; start containerd"},
+		{"no socket", "runc", "", target.Engine{Address: filepath.Join(t.TempDir(), "none.sock")}, "--containerd-address"},
 		{"nobody listens", "runc", "", target.Engine{Address: dead}, "connection refused"},
 		{"another server", "runc", "", target.Engine{Address: alien}, "does not answer as containerd does"},
 		{"an address elsewhere", "runc", "", target.Engine{Address: "tcp://127.0.0.1:1"}, "is no unix socket's"},
