@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -71,6 +72,62 @@ func TestTheListenerOfASocketIsFound(t *testing.T) {
 	l.Close()
 	if pid, err := Listener(path); err == nil {
 		t.Errorf("pid %d listens on a closed socket", pid)
+	}
+}
+
+// A daemon may have bound its socket by another name of the same file, as
+// those that listen below /var/run do.
+func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("run", filepath.Join(dir, "var")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "var", "d.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, name := range []string{"var", "run"} {
+		if pid, err := Listener(filepath.Join(dir, name, "d.sock")); pid != os.Getpid() || err != nil {
+			t.Errorf("%s: pid %d, %v", name, pid, err)
+		}
+	}
+}
+
+// What systemd opens for a daemon is held by both; only the file tells which of
+// all sockets it is.
+func TestASocketIsKnownByItsFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"one.sock", "two.sock"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	one, err := socketOf(filepath.Join(dir, "one.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := socketOf(filepath.Join(dir, "two.sock"))
+	if err != nil || one == two {
+		t.Errorf("%d %d %v", one, two, err)
+	}
+	if !holds(os.Getpid(), map[string]bool{fmt.Sprintf("socket:[%d]", one): true}) {
+		t.Error("this process does not hold the socket that was found")
+	}
+	if _, err := socketOf(filepath.Join(dir, "none.sock")); err == nil {
+		t.Error("a socket that is not there was found")
+	}
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if inode, err := socketOf(plain); err == nil {
+		t.Errorf("a plain file is socket %d", inode)
 	}
 }
 
