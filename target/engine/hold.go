@@ -48,3 +48,16 @@ func Hold(key string, make func() (made bool, err error)) (letGo func(remove fun
 		return remove()
 	}, nil
 }
+
+// Renew makes sure that what is held under key is still there, since others may
+// have removed it. make is as that of [Hold]: what had to be made again is
+// removed by the last to let go, though it was found there at first.
+func Renew(key string, make func() (made bool, err error)) error {
+	held.Lock()
+	defer held.Unlock()
+	made, err := make()
+	if h := held.by[key]; h != nil {
+		h.made = h.made || made
+	}
+	return err
+}

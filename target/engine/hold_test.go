@@ -39,6 +39,26 @@ func TestWhatSessionsShareIsMadeOnceAndRemovedByTheLast(t *testing.T) {
 	}
 }
 
+func TestWhatHadToBeMadeAgainIsRemovedThoughItWasFoundThere(t *testing.T) {
+	letGo, err := Hold("renewed", func() (bool, error) { return false, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []bool{true, false} {
+		if err := Renew("renewed", func() (bool, error) { return gone, nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	broken := errors.New("no")
+	if err := Renew("renewed", func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	removed := 0
+	if _ = letGo(func() error { removed++; return nil }); removed != 1 {
+		t.Errorf("removed %d times", removed)
+	}
+}
+
 func TestNamesDiffer(t *testing.T) {
 	first, second := NewName("r", 0), NewName("r", 0)
 	if first == second || !OfRun(first, "r") || OfRun(first, "q") {
