@@ -138,6 +138,13 @@ type Metered interface {
 	OwnCPU() int64
 }
 
+// Bracketed is a batch that lets others look at the machine at its edges.
+type Bracketed interface {
+	// Bracket has begin called right before the lanes are released, and end as
+	// soon as the last one is done, before anything is checked.
+	Bracket(begin, end func())
+}
+
 // Staffed is a session whose target has processes that serve many containers or
 // stand beside one: daemons, shims, monitors, a VMM. They are metered around
 // every batch.

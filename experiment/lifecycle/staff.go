@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,7 +21,9 @@ const peakEvery = 250 * time.Millisecond
 type staff struct {
 	target target.Staffed
 	before map[process.ID]reading
+	slow   map[process.ID]bool // whose memory takes too long to read beside a batch
 	peaks  map[process.ID]int64
+	after  map[process.ID]reading
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -31,38 +34,79 @@ type reading struct {
 	err error
 }
 
-// newStaff takes the first reading. It returns nil for a target that has no
-// processes of its own.
+// tolerable is how long reading a daemon's memory may take beside a batch.
+const tolerable = 2 * time.Millisecond
+
+// newStaff takes the first reading, of memory. It returns nil for a target that
+// has no processes of its own.
 func newStaff(ctx context.Context, session target.Session) *staff {
 	t, ok := session.(target.Staffed)
 	if !ok {
 		return nil
 	}
-	return &staff{target: t, before: readAll(ctx, t), peaks: map[process.ID]int64{}, stop: make(chan struct{})}
-}
-
-func readAll(ctx context.Context, t target.Staffed) map[process.ID]reading {
-	out := map[process.ID]reading{}
+	s := &staff{target: t, before: map[process.ID]reading{}, slow: map[process.ID]bool{}, peaks: map[process.ID]int64{}, stop: make(chan struct{})}
 	for _, p := range t.Processes(ctx) {
-		id, err := process.Identify(p.Pid)
-		r := reading{role: p.Role, err: err}
-		if r.err == nil {
-			r.CPU, r.err = id.CPU()
-		}
-		if r.err == nil {
-			r.PSS, r.err = id.PSS()
-		}
-		out[id] = r
+		begin := time.Now()
+		id, r := read(p)
+		s.before[id] = r
+		s.slow[id] = time.Since(begin) > tolerable
 	}
-	return out
+	return s
 }
 
-// watch reads the daemons' memory until finish. There are few of them and they
-// outlive the batch; a hundred shims would be read longer than they take.
-func (s *staff) watch() {
+func read(p target.Process) (process.ID, reading) {
+	id, err := process.Identify(p.Pid)
+	r := reading{role: p.Role, err: err}
+	if r.err == nil {
+		r.CPU, r.err = id.CPU()
+	}
+	if r.err == nil {
+		r.PSS, r.err = id.PSS()
+	}
+	return id, r
+}
+
+// begin reads the CPU time again, right before the release, and begins to watch.
+func (s *staff) begin() {
 	if s == nil {
 		return
 	}
+	s.readCPU(s.before)
+	s.watch()
+}
+
+// end reads the CPU time as soon as the last lane is done, and then, in peace,
+// the rest.
+func (s *staff) end(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	ended := maps.Clone(s.before)
+	s.readCPU(ended)
+	close(s.stop)
+	s.done.Wait()
+	s.after = map[process.ID]reading{}
+	for _, p := range s.target.Processes(ctx) {
+		id, r := read(p)
+		if e, there := ended[id]; there && e.err == nil {
+			r.CPU = e.CPU
+		}
+		s.after[id] = r
+	}
+}
+
+func (s *staff) readCPU(of map[process.ID]reading) {
+	for id, r := range of {
+		if r.err == nil {
+			r.CPU, r.err = id.CPU()
+			of[id] = r
+		}
+	}
+}
+
+// watch reads the daemons' memory until the end. There are few of them and they
+// outlive the batch; a hundred shims would be read longer than they take.
+func (s *staff) watch() {
 	s.done.Add(1)
 	go func() {
 		defer s.done.Done()
@@ -75,7 +119,7 @@ func (s *staff) watch() {
 			case <-tick.C:
 			}
 			for id, r := range s.before {
-				if r.role != record.RoleDaemon {
+				if r.role != record.RoleDaemon || s.slow[id] {
 					continue
 				}
 				if pss, err := id.PSS(); err == nil {
@@ -86,14 +130,12 @@ func (s *staff) watch() {
 	}()
 }
 
-// finish takes the last reading and sums up by role.
-func (s *staff) finish(ctx context.Context) []record.Usage {
-	if s == nil {
+// usage sums up by role.
+func (s *staff) usage() []record.Usage {
+	if s == nil || s.after == nil {
 		return nil
 	}
-	close(s.stop)
-	s.done.Wait()
-	return sums(s.before, readAll(ctx, s.target), s.peaks)
+	return sums(s.before, s.after, s.peaks)
 }
 
 var roles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}

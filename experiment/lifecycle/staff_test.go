@@ -41,11 +41,12 @@ func (staffed) Processes(context.Context) []target.Process {
 
 func TestALiveProcessIsMetered(t *testing.T) {
 	s := newStaff(t.Context(), staffed{})
-	s.watch()
+	s.begin()
 	for i, sum := 0, 0; i < 200_000_000; i++ {
 		sum += i
 	}
-	got := s.finish(t.Context())
+	s.end(t.Context())
+	got := s.usage()
 	if len(got) != 1 || got[0].Unread != 0 || got[0].CPU < 10e6 || got[0].PSSPeak < 1<<20 {
 		t.Errorf("%+v", got)
 	}

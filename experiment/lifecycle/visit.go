@@ -98,10 +98,7 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 	}
 	armed, err := v.w.Arm(ctx, op, lanes)
 	if err == nil {
-		staff := newStaff(ctx, v.w.Session)
-		staff.watch()
-		b.Released, b.Samples, err = armed.Release(ctx)
-		b.Roles = staff.finish(ctx)
+		b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
 	}
 	if m, ok := armed.(target.Metered); ok {
 		b.OwnCPU = max(m.OwnCPU(), 0)
@@ -125,6 +122,20 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 	}
 	v.rec.Batches = append(v.rec.Batches, b)
 	return &v.rec.Batches[len(v.rec.Batches)-1], v.write(b)
+}
+
+// release lets the lanes go, and meters the target's own processes meanwhile.
+func (v *visit) release(ctx context.Context, armed target.Batch) (int64, []record.Sample, []record.Usage, error) {
+	staff := newStaff(ctx, v.w.Session)
+	begin, end := staff.begin, func() { staff.end(ctx) }
+	if e, ok := armed.(target.Bracketed); ok {
+		e.Bracket(begin, end)
+		begin, end = func() {}, func() {}
+	}
+	begin()
+	released, samples, err := armed.Release(ctx)
+	end()
+	return released, samples, staff.usage(), err
 }
 
 func (v *visit) tell(op target.Op) {

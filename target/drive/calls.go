@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/lane"
@@ -39,8 +41,11 @@ type Calls struct {
 	// whole batch worthless.
 	Warm func(ctx context.Context) error
 
+	edges
 	calls    []Call
 	gate     chan struct{}
+	begun    atomic.Int32
+	allBegun chan struct{}
 	ctx      context.Context // of the calls, set at the release; nil when there is none
 	answers  chan answer
 	watch    *watch
@@ -61,7 +66,7 @@ const grace = 5 * time.Second
 // ArmCalls makes the calls ready: each waits in a goroutine of its own for the
 // release.
 func ArmCalls(calls []Call) (*Calls, error) {
-	b := &Calls{calls: calls, gate: make(chan struct{}), answers: make(chan answer, len(calls))}
+	b := &Calls{calls: calls, gate: make(chan struct{}), allBegun: make(chan struct{}), answers: make(chan answer, len(calls))}
 	pids := make([]int, len(calls))
 	for i, c := range calls {
 		pids[i] = c.Watch
@@ -88,6 +93,9 @@ func (b *Calls) do(i int, waiting chan<- struct{}) {
 		return
 	}
 	a := answer{i: i, start: lane.Now()}
+	if n := len(b.calls); n > 1 && b.begun.Add(1) == int32(n) {
+		close(b.allBegun)
+	}
 	a.err = b.calls[i].Do(b.ctx)
 	a.returned = lane.Now()
 	b.answers <- a
@@ -98,7 +106,9 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 	defer b.watch.close()
 	// The collector would run while a hundred lanes compete for the CPUs.
 	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	percent := debug.SetGCPercent(-1)
+	collectAgain := sync.OnceFunc(func() { debug.SetGCPercent(percent) })
+	defer collectAgain()
 
 	if b.Warm != nil {
 		if err := b.Warm(ctx); err != nil {
@@ -106,18 +116,27 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 			return 0, nil, err
 		}
 	}
+	call(b.begin)
 	before := processCPU()
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, b.patience)
 	defer cancel()
-	calm := urgent()
+	// Calls that begin together have to get to it before the engine does. From
+	// then on tare is an ordinary client among the engine's processes, as a
+	// command would be; a single call is one all the time.
+	calm := func() {}
+	if len(b.calls) > 1 {
+		calm = sync.OnceFunc(urgent())
+	}
 	released := lane.Now()
 	close(b.gate)
 
-	samples := b.collect(ctx)
+	samples := b.collect(ctx, calm)
 	calm()
 	b.own = processCPU() - before
 	cancel()
+	call(b.end)
+	collectAgain()
 	b.watch.stamp(samples, b.calls)
 	if b.Settle != nil {
 		b.Settle(ctx, samples)
@@ -134,16 +153,21 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 	return released, samples, nil
 }
 
-// collect waits for every call. One that does not even return when it is
-// cancelled is left to itself.
-func (b *Calls) collect(ctx context.Context) []record.Sample {
+// collect waits for every call, and calls calm when all have begun. One that
+// does not even return when it is cancelled is left to itself.
+func (b *Calls) collect(ctx context.Context, calm func()) []record.Sample {
 	samples := make([]record.Sample, len(b.calls))
 	answered := make([]bool, len(b.calls))
 	late := time.NewTimer(b.patience + grace)
 	defer late.Stop()
-	for range b.calls {
+	allBegun := b.allBegun
+	for left := len(b.calls); left > 0; {
 		select {
+		case <-allBegun:
+			allBegun = nil
+			calm()
 		case a := <-b.answers:
+			left--
 			answered[a.i] = true
 			samples[a.i] = record.Sample{Lane: b.calls[a.i].Lane, Start: a.start, Returned: a.returned, Failure: b.failed(ctx, a)}
 		case <-late.C:

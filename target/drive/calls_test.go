@@ -182,3 +182,25 @@ func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
 		}
 	}
 }
+
+// What is asked afterwards is not part of the batch: neither in what it cost the
+// engine nor in what it cost tare.
+func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
+	var events []string
+	b, err := ArmCalls([]Call{{Timeout: time.Second,
+		Do:      func(context.Context) error { events = append(events, "call"); return nil },
+		Confirm: func(context.Context, *record.Sample) *record.Failure { events = append(events, "confirm"); return nil },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Warm = func(context.Context) error { events = append(events, "warm"); return nil }
+	b.Settle = func(context.Context, []record.Sample) { events = append(events, "settle") }
+	b.Bracket(func() { events = append(events, "begin") }, func() { events = append(events, "end") })
+	if _, _, err := b.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"warm", "begin", "call", "end", "settle", "confirm"}; !slices.Equal(events, want) {
+		t.Errorf("%v, want %v", events, want)
+	}
+}

@@ -40,9 +40,21 @@ type Batch struct {
 	// may add stamps and failures. It is not timed.
 	Settle func(ctx context.Context, samples []record.Sample)
 
+	edges
 	armed *lane.Batch
 	tasks []Task
 	own   time.Duration
+}
+
+// edges implements target.Bracketed.
+type edges struct{ begin, end func() }
+
+func (e *edges) Bracket(begin, end func()) { e.begin, e.end = begin, end }
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
 }
 
 // Arm makes the tasks ready: afterwards their lanes wait at the gate.
@@ -61,9 +73,11 @@ func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
 
 // Release implements target.Batch.
 func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
+	call(b.begin)
 	before := processCPU()
 	released, results, err := b.armed.Release(ctx)
 	b.own = processCPU() - before
+	call(b.end)
 	for i := range results {
 		b.own += results[i].OwnCPU
 	}

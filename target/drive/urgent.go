@@ -12,7 +12,7 @@ import (
 // lanes do that perform commands: with SCHED_FIFO where that is allowed, else
 // nice -20, else not at all. Without it a daemon that gets to work on the first
 // calls of a batch keeps the last ones from being made: of a hundred calls on
-// two busy CPUs by up to 70 ms, with it by 2 ms; and replies are noticed late.
+// two busy CPUs by up to 70 ms, with it by 2 ms.
 // The threads sleep nearly all the time. What they start is ordinary.
 func urgent() (undo func()) {
 	was := map[int]int{}

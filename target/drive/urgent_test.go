@@ -20,30 +20,60 @@ func classOf(t *testing.T, tid int) uintptr {
 	return class &^ schedResetOnFork
 }
 
-func TestCallsAreUrgentWhileTheyRunAndNotAfterwards(t *testing.T) {
-	during := make(chan uintptr, 1)
-	b, err := ArmCalls([]Call{{Timeout: time.Second, Do: func(context.Context) error {
-		during <- classOf(t, unix.Getpid()) // the first thread is always there
-		return nil
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := b.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+func TestThreadsAreUrgentUntilTheyAreToldToCalmDown(t *testing.T) {
+	calm := urgent()
+	during := classOf(t, unix.Getpid()) // the first thread is always there
+	calm()
 	want := uintptr(schedOther)
 	if mayFIFO() {
 		want = schedFIFO
 	}
-	if got := <-during; got != want {
-		t.Errorf("class %d while the calls run, not %d", got, want)
+	if during != want {
+		t.Errorf("class %d, not %d", during, want)
 	}
+	ordinaryAgain(t)
+}
+
+func ordinaryAgain(t *testing.T) {
+	t.Helper()
 	for _, tid := range threads() {
 		nice, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 		if class := classOf(t, tid); class != schedOther || err == nil && nice > 20+10 { // the system call gives 20 - nice
 			t.Errorf("thread %d is left with class %d, nice %d", tid, class, 20-nice)
 		}
+	}
+}
+
+// Once all calls have begun, the client competes with the engine as any other
+// would: it must not get its replies before the engine gets its CPUs.
+func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
+	for name, n := range map[string]int{"alone": 1, "together": 3} {
+		t.Run(name, func(t *testing.T) {
+			during := make(chan uintptr, n)
+			calls := make([]Call, n)
+			for i := range calls {
+				calls[i] = Call{Lane: i, Timeout: 10 * time.Second, Do: func(context.Context) error {
+					if n > 1 {
+						time.Sleep(100 * time.Millisecond)
+					}
+					during <- classOf(t, unix.Getpid())
+					return nil
+				}}
+			}
+			b, err := ArmCalls(calls)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := b.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for range n {
+				if class := <-during; class != schedOther {
+					t.Errorf("class %d while the calls wait for their replies", class)
+				}
+			}
+			ordinaryAgain(t)
+		})
 	}
 }
 

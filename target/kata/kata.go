@@ -35,7 +35,7 @@ func Is(runtime string) bool {
 func Role(f process.Found) (role record.Role, ok bool) {
 	name := f.Name
 	// Some installations start programs through their own dynamic linker.
-	for i := 0; i < len(f.Args) && strings.HasPrefix(name, "ld-linux") || name == "ld.so"; i++ {
+	for i := 0; i < len(f.Args) && linker(name); i++ {
 		name = filepath.Base(f.Args[i])
 		if !strings.HasPrefix(name, "-") {
 			break
@@ -54,13 +54,15 @@ func Role(f process.Found) (role record.Role, ok bool) {
 	return "", false
 }
 
+func linker(name string) bool { return strings.HasPrefix(name, "ld-linux") || name == "ld.so" }
+
 // Beside returns the processes that stand beside containers or pods of the
 // given ids, with their roles.
 func Beside(ids []string) []target.Process {
 	var out []target.Process
 	for _, f := range process.Mentioning(ids, func(name string) bool {
 		_, ok := Role(process.Found{Name: name})
-		return ok || strings.HasPrefix(name, "ld-linux") || name == "ld.so"
+		return ok || linker(name)
 	}) {
 		if role, ok := Role(f); ok {
 			out = append(out, target.Process{Role: role, Pid: f.Pid})

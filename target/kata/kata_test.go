@@ -41,7 +41,7 @@ func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
 	}
 	for name, want := range map[string]record.Role{
 		"cloud-hypervisor": record.RoleVMM, "firecracker": record.RoleVMM, "conmon": record.RoleMonitor,
-		"containerd-shim-runc-v2": record.RoleShim, "isulad-shim": record.RoleShim, "grep": "", "bash": "",
+		"containerd-shim-runc-v2": record.RoleShim, "isulad-shim": record.RoleShim, "grep": "", "bash": "", "ld.so": "", "ld-linux-x86-64.so.2": "",
 	} {
 		if role, _ := Role(process.Found{Name: name}); role != want {
 			t.Errorf("%s: %q", name, role)
