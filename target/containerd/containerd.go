@@ -71,7 +71,9 @@ func New(ctx context.Context, name, runtime, via string, e target.Engine) (targe
 	if err := t.ask(ctx, c); err != nil {
 		return nil, err
 	}
-	if t.runtime, err = resolve(ctx, name, runtime, searchPath(t.place.socket)); err != nil {
+	in, letGo := searchOf(t.place.socket)
+	defer letGo()
+	if t.runtime, err = resolve(ctx, name, runtime, in); err != nil {
 		return nil, err
 	}
 	if t.hs, err = cgroup.Hierarchies(); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 
-	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
 )
@@ -42,13 +41,13 @@ type place struct {
 
 func placeOf(e target.Engine) (place, error) {
 	address := e.Address
-	for _, other := range []string{os.Getenv("CONTAINERD_ADDRESS"), DefaultAddress} {
+	for _, other := range []string{e.Env["CONTAINERD_ADDRESS"], os.Getenv("CONTAINERD_ADDRESS"), DefaultAddress} {
 		if address == "" {
 			address = other
 		}
 	}
 	p := place{socket: engine.Socket(address), namespace: e.Namespace}
-	for _, other := range []string{os.Getenv("CONTAINERD_NAMESPACE"), ownNamespace} {
+	for _, other := range []string{e.Env["CONTAINERD_NAMESPACE"], os.Getenv("CONTAINERD_NAMESPACE"), ownNamespace} {
 		if p.namespace == "" {
 			p.namespace = other
 		}
@@ -108,17 +107,12 @@ func supported(version string) bool {
 	return a > oldest[0] || a == oldest[0] && b >= oldest[1]
 }
 
-// searchPath is the PATH by which the daemon finds its shims, and they their
-// runtimes; tare's own where the daemon's cannot be read.
-func searchPath(socket string) string {
-	if pid, err := process.Listener(socket); err == nil {
-		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil {
-			for v := range strings.SplitSeq(string(b), "\x00") {
-				if path, ok := strings.CutPrefix(v, "PATH="); ok {
-					return path
-				}
-			}
-		}
+// searchOf is where the daemon finds its shims, and they their runtimes; tare's
+// own PATH where the daemon is not to be trusted. letGo ends its use.
+func searchOf(socket string) (in search, letGo func()) {
+	d, err := DaemonOf(socket)
+	if err != nil {
+		return search{path: os.Getenv("PATH")}, func() {}
 	}
-	return os.Getenv("PATH")
+	return d.search(), d.Close
 }

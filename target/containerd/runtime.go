@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/containerd/containerd/api/types/runc/options"
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/oci"
@@ -32,7 +30,7 @@ type runtime struct {
 // resolve finds the runtime of a name: "" and "runc" are containerd's own
 // default, the others any OCI runtime on PATH, one with a shim of its own, or a
 // shim by its full name, "io.containerd.NAME.vN".
-func resolve(ctx context.Context, name, called, search string) (runtime, error) {
+func resolve(ctx context.Context, name, called string, in search) (runtime, error) {
 	unavailable := func(advice, format string, arguments ...any) error {
 		return &target.Unavailable{Name: name, Reason: fmt.Sprintf(format, arguments...), Advice: advice}
 	}
@@ -40,23 +38,23 @@ func resolve(ctx context.Context, name, called, search string) (runtime, error) 
 	switch {
 	case strings.HasPrefix(called, "io.containerd."):
 		r.shim = called
-	case shimmed[called] != "" && look(search, shimProgram(shimmed[called])) != "":
+	case shimmed[called] != "" && in.look(shimProgram(shimmed[called])) != "":
 		r.shim = shimmed[called]
 	case called == "kata":
 		return r, unavailable("install Kata Containers and link containerd-shim-kata-v2 into a folder of that path",
-			"there is no containerd-shim-kata-v2 on containerd's path (%s)", search)
+			"there is no containerd-shim-kata-v2 on containerd's path (%s)", in.path)
 	default:
 		r.shim = runtimeV2
 	}
 	shim := shimProgram(r.shim)
-	if r.program = look(search, shim); r.program == "" {
-		return r, unavailable("install it, or start containerd with a PATH that has it", "there is no %s on containerd's path (%s)", shim, search)
+	if r.program = in.look(shim); r.program == "" {
+		return r, unavailable("install it, or start containerd with a PATH that has it", "there is no %s on containerd's path (%s)", shim, in.path)
 	}
 	if r.shim != runtimeV2 {
 		r.path = r.program
 		return r, nil
 	}
-	return r.withBinary(ctx, name, called, search)
+	return r.withBinary(ctx, name, called, in)
 }
 
 // shimProgram is the program of a shim, which containerd finds by the last two
@@ -67,12 +65,17 @@ func shimProgram(shim string) string {
 }
 
 // withBinary adds the OCI runtime that the runc shim calls. It is asked for its
-// version, so that what is no runtime is found out here.
-func (r runtime) withBinary(ctx context.Context, name, called, search string) (runtime, error) {
+// version, so that what is no runtime is found out here; the daemon's own, only
+// where tare may execute it.
+func (r runtime) withBinary(ctx context.Context, name, called string, in search) (runtime, error) {
 	program := called
 	if called == "" || called == "runc" {
-		if program = look(search, "runc"); program == "" {
-			return r, &target.Unavailable{Name: name, Reason: "there is no runc on containerd's path (" + search + ")", Advice: "apt-get install runc"}
+		if r.path = in.look("runc"); r.path == "" {
+			return r, &target.Unavailable{Name: name, Reason: "there is no runc on containerd's path (" + in.path + ")", Advice: "apt-get install runc"}
+		}
+		if program = in.own(r.path); program == "" {
+			r.note = "containerd's mounts are not tare's, and so is its runc: its version was not asked for"
+			return r, nil
 		}
 	}
 	t, err := oci.New(ctx, filepath.Base(program), program)
@@ -102,17 +105,6 @@ func (r runtime) options() any {
 	return &options.Options{BinaryName: r.binary}
 }
 
-// look finds a program in the folders of a search path; "" when it is in none.
-func look(search, program string) string {
-	for _, dir := range filepath.SplitList(search) {
-		path := filepath.Join(dir, program)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil {
-			return path
-		}
-	}
-	return ""
-}
-
 // Runtimes lists what containers can be run with, containerd's default first:
 // the OCI runtimes on PATH and those that have a shim. The error is a
 // *target.Unavailable when there is no containerd.
@@ -126,10 +118,11 @@ func Runtimes(ctx context.Context, e target.Engine) ([]string, error) {
 		return nil, &target.Unavailable{Name: "containerd", Reason: err.Error(), Advice: adviceFor(err)}
 	}
 	defer func() { _ = c.Close() }()
-	search := searchPath(p.socket)
+	in, letGo := searchOf(p.socket)
+	defer letGo()
 	var out []string
 	for _, name := range append(oci.Names(), "kata") { // runc is the first
-		if _, err := resolve(ctx, name, name, search); err == nil {
+		if _, err := resolve(ctx, name, name, in); err == nil {
 			out = append(out, name)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/containerd"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/kata"
-	"github.com/tare-bench/tare/target/oci"
 )
 
 // Target is one runtime handler of one engine.
@@ -71,9 +71,7 @@ func New(ctx context.Context, name, engineName, handler string, e target.Engine)
 	if t.hs, err = cgroup.Hierarchies(); err != nil {
 		return nil, engine.Unavailable(name, "", "%v", err)
 	}
-	if runtime, err := oci.New(ctx, filepath.Base(t.program().path), t.program().path); err == nil && t.program().path != "" {
-		t.runtime = runtime.Info().Version
-	}
+	t.runtime = containerd.RuntimeVersion(ctx, c.socket, t.program().path)
 	return t, nil
 }
 

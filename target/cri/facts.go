@@ -15,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/containerd"
 	"github.com/tare-bench/tare/target/engine/cli"
 )
 
@@ -130,15 +131,16 @@ func (f *facts) fromContainerd(text string) {
 }
 
 // fromDump reads what containerd 2 does not say in Status: it is in the part
-// for images, which its own program prints with all defaults filled in.
+// for images, which its own program prints with all defaults filled in. Whoever is not
+// trusted with that is asked for no more.
 func (f *facts) fromDump(ctx context.Context, socket string) {
-	pid, err := process.Listener(socket)
+	d, err := containerd.DaemonOf(socket)
 	if err != nil {
 		return
 	}
-	dir := fmt.Sprintf("/proc/%d", pid)
-	config := filepath.Join(dir, "root", argument(pid, "/etc/containerd/config.toml", "--config", "-c"))
-	program := cli.Program{Path: filepath.Join(dir, "exe"), Args: []string{"--config", config}}
+	defer d.Close()
+	config := filepath.Join(d.File("root"), argument(d.Pid, "/etc/containerd/config.toml", "--config", "-c"))
+	program := cli.Program{Path: d.File("exe"), Args: []string{"--config", config}}
 	out, err := program.Run(ctx, "config", "dump")
 	if err != nil {
 		return
@@ -178,11 +180,12 @@ func argument(pid int, other string, flags ...string) string {
 
 // fromIsulad reads the daemon's configuration, since it does not tell.
 func (f *facts) fromIsulad(socket string) {
-	pid, err := process.Listener(socket)
+	d, err := containerd.DaemonOf(socket)
 	if err != nil {
 		return
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/etc/isulad/daemon.json", pid))
+	defer d.Close()
+	b, err := os.ReadFile(d.File("root/etc/isulad/daemon.json"))
 	if err != nil {
 		return
 	}
