@@ -27,6 +27,9 @@ type fake struct {
 	answers map[string]string // a status before a space, or the whole body
 	headers http.Header
 	asked   atomic.Int64
+	// list answers GET /containers/json, and log GET of any container's logs,
+	// where they are set: their answers change.
+	list, log func() string
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +42,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		path = "/" + parts[2]
 	}
 	answer, ok := f.answers[r.Method+" "+path]
+	switch {
+	case f.list != nil && path == "/containers/json":
+		answer, ok = f.list(), true
+	case f.log != nil && strings.HasSuffix(path, "/logs"):
+		answer, ok = f.log(), true
+	}
 	if !ok {
 		answer = map[string]string{"GET /version": `{"ApiVersion":"1.41"}`, "GET /_ping": "OK", "HEAD /_ping": ""}[r.Method+" "+path]
 		if path != "/version" && path != "/_ping" {

@@ -22,7 +22,7 @@ import (
 func (s *session) reported(ctx context.Context, h *holding, sample *record.Sample) *record.Failure {
 	for pause := time.Millisecond; !s.mute.Load(); pause = min(2*pause, 50*time.Millisecond) {
 		log, err := s.log(ctx, h.name)
-		if err != nil && ctx.Err() == nil && (unreadable(err) || !readable(s.info.LoggingDriver)) {
+		if err != nil && ctx.Err() == nil && unreadable(err) {
 			s.mute.Store(true)
 			return nil
 		}
