@@ -32,8 +32,41 @@ type connection struct {
 }
 
 // keeper hides the transport's type from Docker's client, which would copy it,
-// and whose copy could not be warmed up.
+// and whose copy could not be warmed up. It bounds the replies, which that
+// client reads to their end.
 type keeper struct{ *http.Transport }
+
+// The longest replies. A listed container takes some 2 KiB; decoded, a list of
+// empty ones takes a hundred times its text.
+const (
+	mostReply   = 4 << 20
+	mostHeaders = 256 << 10
+)
+
+// RoundTrip implements http.RoundTripper.
+func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
+	reply, err := k.Transport.RoundTrip(r)
+	if err == nil {
+		reply.Body = &bounded{ReadCloser: reply.Body, left: mostReply}
+	}
+	return reply, err
+}
+
+// bounded is a reply that fails where it gets too long: cut off it would be
+// taken for whole.
+type bounded struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
+	if n > b.left {
+		n, err = b.left, fmt.Errorf("the reply is longer than %d MiB", mostReply>>20)
+	}
+	b.left -= n
+	return n, err
+}
 
 // connect makes a client. Nothing is sent yet.
 func connect(a address) (*connection, error) {
@@ -46,7 +79,9 @@ func connect(a address) (*connection, error) {
 		// A round may take minutes between two operations of a target.
 		IdleConnTimeout:    10 * time.Minute,
 		DisableCompression: true,
-		TLSClientConfig:    a.secure,
+		// Of a reply; the body's bound is keeper's.
+		MaxResponseHeaderBytes: mostHeaders,
+		TLSClientConfig:        a.secure,
 	}}
 	host, dialer := a.host, net.Dialer{Timeout: patience}
 	switch at.Scheme {

@@ -42,6 +42,8 @@ func (c *connection) ensureImage(ctx context.Context, i *image.Image) (loaded bo
 
 // hasImage looks for the image. Another one under its name is an error.
 func (c *connection) hasImage(ctx context.Context, i *image.Image) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	found, err := c.ImageInspect(ctx, i.Ref)
 	switch {
 	case cerrdefs.IsNotFound(err):
@@ -81,6 +83,8 @@ func loadReply(r io.Reader) (said string, err error) {
 
 // dropImage removes the image unless a container uses it.
 func (c *connection) dropImage(ctx context.Context, i *image.Image) error {
+	ctx, cancel := context.WithTimeout(ctx, imagePatience)
+	defer cancel()
 	_, err := c.ImageRemove(ctx, i.Ref, client.ImageRemoveOptions{PruneChildren: true})
 	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) {
 		return nil // gone already, or in use by another run, which removes it

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/target/engine"
 )
 
-// imagePatience is how long loading an image may take.
+// imagePatience is how long loading an image may take, or removing it.
 const imagePatience = time.Minute
 
 // serial numbers the containers of all sessions: those of a run that weighs two
