@@ -274,9 +274,12 @@ func TestWhatAnInterruptedBatchMakesTooLateIsRemovedToo(t *testing.T) {
 		if err := s.Discard(t.Context(), upTo(10)); err != nil {
 			t.Error(err)
 		}
-		if err := s.Close(t.Context()); err != nil {
+		// A command may have been killed before it asked: nobody knows, and
+		// Close says so.
+		if err := s.Close(t.Context()); err != nil && (via == ViaAPI || !strings.Contains(err.Error(), "may yet make")) {
 			t.Error(err)
 		}
+		clear(s.owed) // for the test's own Close
 		t.Logf("%s: removed in %v", via, time.Since(began))
 		if left := append(d.Containers(t), d.Images(t)...); len(left) != 0 {
 			t.Errorf("%s: left: %v", via, left)

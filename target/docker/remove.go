@@ -16,9 +16,13 @@ import (
 	"github.com/tare-bench/tare/probe/image"
 )
 
-// lateness is how long a container is waited for that somebody asked for who
-// did not wait for the answer: the daemon goes on making it.
-const lateness = 3 * time.Second
+// A container that somebody asked for who did not wait for the answer is waited
+// for: the daemon goes on making it, and many of them one after the other.
+const (
+	lateness     = 3 * time.Second
+	lateForEach  = 100 * time.Millisecond
+	mostLateness = 20 * time.Second
+)
 
 // removal is how long the forced removal of a batch's containers may take: a
 // daemon on a busy machine takes some 100 ms for each.
@@ -32,11 +36,13 @@ const (
 // let be.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	wanted := map[string]bool{}
-	late := false
+	late := 0
 	for name, d := range s.owed {
 		if slices.Contains(lanes, d.lane) {
 			wanted[name] = true
-			late = late || d.late && !d.waited
+			if d.late && !d.waited {
+				late++
+			}
 		}
 	}
 	for _, n := range lanes {
@@ -51,8 +57,10 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	return nil
 }
 
-func (s *session) discard(ctx context.Context, wanted map[string]bool, late bool) error {
-	deadline := time.Now().Add(lateness)
+// discard removes what is wanted. With late ones, that many, it waits for those
+// that are not there yet.
+func (s *session) discard(ctx context.Context, wanted map[string]bool, late int) error {
+	deadline := time.Now().Add(min(lateness+time.Duration(late)*lateForEach, mostLateness))
 	for {
 		found, err := s.list(ctx, s.env.RunID)
 		if err != nil {
@@ -68,7 +76,7 @@ func (s *session) discard(ctx context.Context, wanted map[string]bool, late bool
 				delete(wanted, name)
 			}
 		}
-		if late = late && len(wanted) > 0; !late || time.Now().After(deadline) {
+		if len(wanted) == 0 || late == 0 || time.Now().After(deadline) {
 			for name := range wanted { // Close looks for it again
 				s.owed[name].waited = true
 			}
@@ -111,13 +119,35 @@ func (c *connection) remove(ctx context.Context, runID string, found map[string]
 	return nil
 }
 
-// Close implements target.Session.
+// overdue is an error that names the containers which the daemon may yet make.
+func (s *session) overdue() error {
+	var names []string
+	for name, d := range s.owed {
+		if d.late {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	const most = 10
+	list := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("target %s: nobody waited for the daemon's answer, so that it may yet make %s; tare clean removes what comes", s.name, list)
+}
+
+// Close implements target.Session. That a container may come into being after
+// it is an error.
 func (s *session) Close(ctx context.Context) error {
 	lanes := make([]int, len(s.holds))
 	for i := range lanes {
 		lanes[i] = i
 	}
 	err := s.Discard(ctx, lanes)
+	err = errors.Join(err, s.overdue())
 	if s.pool != nil {
 		s.pool.Close()
 		s.pool = nil
@@ -168,6 +198,8 @@ func (t *Target) idleImage(ctx context.Context, i *image.Image, leaving map[stri
 	if has, err := t.hasImage(ctx, i); !has || err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	users, err := t.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", i.Ref)})
 	if err != nil {
 		return false, fmt.Errorf("list the users of %s: %w", i.Ref, t.plain(err))
