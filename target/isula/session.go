@@ -65,7 +65,7 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 		found = append(found, "container "+n)
 	}
 	if len(names) > 0 && !dryRun {
-		if _, err := cli.Clear(ctx, c, names, func(string) bool { return true }, false); err != nil {
+		if _, err := cli.Clear(ctx, c, names, func(string) bool { return true }, 0); err != nil {
 			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
 		}
 	}

@@ -30,7 +30,7 @@ func sweep(ctx context.Context, e swept, name, ref, runID string, dryRun bool) (
 		found = append(found, "container "+n)
 	}
 	if len(names) > 0 && !dryRun {
-		if _, err := cli.Clear(ctx, e, names, func(string) bool { return true }, false); err != nil {
+		if _, err := cli.Clear(ctx, e, names, func(string) bool { return true }, 0); err != nil {
 			return found, fmt.Errorf("target %s: remove what run %s left: %w", name, runID, err)
 		}
 	}

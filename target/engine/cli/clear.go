@@ -8,41 +8,93 @@ import (
 )
 
 const (
-	// clearing is how long what is left may take to go, beside the removals
-	// themselves.
+	// clearing is how long what is left may take to go, beside the first
+	// removal.
 	clearing = 20 * time.Second
-	// fruit is how long an engine may need to finish what its client gave up.
-	fruit = time.Second
+	// listing bounds one question for what is left.
+	listing = 30 * time.Second
+	// step is how often it is looked whether something went, and sight
+	// whether something came.
+	step  = 100 * time.Millisecond
+	sight = time.Second
 )
 
-var errStill = errors.New("they could not be removed")
+var (
+	errStill = errors.New("they could not be removed")
+	errLate  = errors.New("interrupted before it was sure that nothing comes late")
+)
 
-// Clear removes containers by force until the engine lists none of those that
-// are mine. It goes by the list, not by what the removals reported: what an
-// engine was killed over takes more than one, and complains. twice makes it look
-// once more after a while. It returns what is left, with an error.
-func Clear(ctx context.Context, e Engine, names []string, mine func(name string) bool, twice bool) (left []string, err error) {
-	deadline := time.Now().Add(clearing)
+// lateness is how long an engine may need to finish what n clients gave up,
+// which it does side by side only as far as there are CPUs.
+func lateness(n int) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return min(time.Second+time.Duration(n)*50*time.Millisecond, 10*time.Second)
+}
+
+// Clear removes containers by force until the engine has listed none of those
+// that are mine for as long as quiet. It goes by the list, not by what the
+// removals reported: what an engine was killed over takes more than one, and
+// complains. It returns what is left, with an error; nil with an error when that
+// is not known.
+func Clear(ctx context.Context, e Engine, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
+	tried := map[string]bool{}
+	var deadline, since time.Time // for what is left, and of the quiet
 	for {
 		var removed error
 		if len(names) > 0 {
+			// Patience begins when all was tried: what came late is too.
+			if slices.ContainsFunc(names, func(name string) bool { return !tried[name] }) {
+				deadline = time.Time{}
+			}
 			removed = e.Remove(ctx, names)
+			for _, name := range names {
+				tried[name] = true
+			}
+			if deadline.IsZero() {
+				deadline = time.Now().Add(clearing)
+			}
 		}
-		if left, err = e.List(ctx); err != nil {
+		if left, err = listed(ctx, e, mine); err != nil {
 			return nil, errors.Join(removed, err)
 		}
-		left = slices.DeleteFunc(left, func(name string) bool { return !mine(name) })
+		now := time.Now()
 		switch {
-		case len(left) == 0 && !twice:
-			return nil, nil
 		case len(left) == 0:
-			twice = false
-			time.Sleep(fruit)
-		case time.Now().After(deadline) || ctx.Err() != nil:
+			if since.IsZero() {
+				since = now
+			}
+			still := quiet - now.Sub(since)
+			if still <= 0 {
+				return nil, nil
+			}
+			if !pause(ctx, min(still, sight)) {
+				return nil, errors.Join(errLate, ctx.Err())
+			}
+		case ctx.Err() != nil || now.After(deadline) && !slices.ContainsFunc(left, func(name string) bool { return !tried[name] }):
 			return left, errors.Join(errStill, removed, ctx.Err())
 		default:
-			time.Sleep(fruit / 10)
+			since = time.Time{}
+			pause(ctx, step)
 		}
 		names = left
+	}
+}
+
+func listed(ctx context.Context, e Engine, mine func(name string) bool) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listing)
+	defer cancel()
+	names, err := e.List(ctx)
+	return slices.DeleteFunc(names, func(name string) bool { return !mine(name) }), err
+}
+
+// pause tells whether the time went by without an interruption.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }

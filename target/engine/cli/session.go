@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,9 +65,9 @@ type Session struct {
 	pool  *lane.Pool
 	letGo func(func() error) error
 	lanes []container
-	// cutOff tells that an operation failed since the last clean-up, whose
-	// engine may not have noticed.
-	cutOff bool
+	// late are the containers, by name, whose operation was cut off since the
+	// last clean-up: the engine may not have noticed, and go on with it.
+	late map[string]bool
 }
 
 // container is what a lane holds.
@@ -77,7 +78,7 @@ type container struct {
 
 // Open imports the image and starts the lanes.
 func Open(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{o: o, lanes: make([]container, o.Env.Lanes)}
+	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), late: map[string]bool{}}
 	var err error
 	s.letGo, err = engine.Hold(o.Image, func() (bool, error) { return o.Engine.Import(ctx) })
 	if err == nil && o.Line != nil {
@@ -90,7 +91,10 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 }
 
 // Arm implements target.Session.
-func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+func (s *Session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	if err := s.Ready(ctx, op); err != nil {
+		return nil, err
+	}
 	tasks := make([]drive.Task, len(lanes))
 	for i, n := range lanes {
 		name := s.Hold(op, n).Name
@@ -113,6 +117,19 @@ func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 		}
 	}
 	return b, nil
+}
+
+// Ready makes sure that what an operation needs on the engine is still there: it
+// may be that the image went with another run that ended, or was cleaned up
+// after, while this one had no container.
+func (s *Session) Ready(ctx context.Context, op target.Op) error {
+	if op != target.Create && op != target.Run {
+		return nil
+	}
+	if err := engine.Renew(s.o.Image, func() (bool, error) { return s.o.Engine.Import(ctx) }); err != nil {
+		return fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
+	}
+	return nil
 }
 
 // Hold is the container on which an operation on a lane is done: a new one for
@@ -150,31 +167,52 @@ func (s *Session) Discard(ctx context.Context, lanes []int) error {
 	return nil
 }
 
-// clear removes containers of the session; an operation that was cut off may
-// bear fruit later, so that it looks twice then.
+// clear removes containers of the session. Where an operation was cut off it
+// waits for what may come of it.
 func (s *Session) clear(ctx context.Context, names []string, mine func(string) bool) (left []string, err error) {
-	left, err = Clear(ctx, s.o.Engine, names, mine, s.cutOff)
-	if err == nil {
-		s.cutOff = false
-	} else if left != nil {
+	owed := map[string]bool{}
+	for name := range s.late {
+		owed[name] = mine(name)
+	}
+	maps.DeleteFunc(owed, func(_ string, is bool) bool { return !is })
+	left, err = Clear(ctx, s.o.Engine, names, mine, lateness(len(owed)))
+	switch {
+	case err == nil:
+		maps.DeleteFunc(s.late, func(name string, _ bool) bool { return owed[name] })
+	case left != nil:
 		err = fmt.Errorf("%s still has %s: %w", s.o.Called, strings.Join(left, ", "), err)
+	default:
+		err = s.unsure(slices.Concat(names, slices.Collect(maps.Keys(owed))), err)
 	}
 	return left, err
 }
 
+// unsure is the error of not knowing what became of containers.
+func (s *Session) unsure(names []string, err error) error {
+	if len(names) == 0 {
+		return err
+	}
+	slices.Sort(names)
+	return fmt.Errorf("%s may still have %s: %w", s.o.Called, strings.Join(slices.Compact(names), ", "), err)
+}
+
 // Close implements target.Session. It removes every container of the run that
-// the engine knows: also one that came to be after its command was given up.
+// the engine knows: also one that came to be after its command was given up. Its
+// error names those of which it is not known that they are gone.
 func (s *Session) Close(ctx context.Context) error {
 	var errs []error
 	if s.letGo != nil { // or nothing was made
-		names, err := s.o.Engine.List(ctx)
-		for i := range s.lanes {
-			if c := s.lanes[i]; c.name != "" && !slices.Contains(names, c.name) {
-				names = append(names, c.name)
-			}
+		held := slices.Collect(maps.Keys(s.late))
+		for _, c := range s.Held() {
+			held = append(held, c.Name)
 		}
-		if err == nil && (len(names) > 0 || s.cutOff) {
-			_, err = s.clear(ctx, names, func(string) bool { return true })
+		all := func(string) bool { return true }
+		names, err := listed(ctx, s.o.Engine, all)
+		if err != nil {
+			err = s.unsure(held, err)
+		} else if names = append(names, held...); len(names) > 0 {
+			slices.Sort(names)
+			_, err = s.clear(ctx, slices.Compact(names), all)
 		}
 		errs = append(errs, err, s.letGo(func() error { return s.o.Engine.Drop(ctx) }))
 	}

@@ -27,7 +27,9 @@ func (s *Session) Settle(run context.Context, op target.Op, samples []record.Sam
 	for i := range samples {
 		if f := samples[i].Failure; f != nil {
 			// One that ended by itself, with an error, is over.
-			s.cutOff = s.cutOff || f.Kind != record.FailExit || f.Exit > 128
+			if f.Kind != record.FailExit || f.Exit > 128 {
+				s.late[s.lanes[samples[i].Lane].name] = true
+			}
 		} else {
 			c := &s.lanes[samples[i].Lane]
 			done, names, before = append(done, &samples[i]), append(names, c.name), append(before, c.known)
@@ -59,7 +61,7 @@ func (s *Session) doubt(run context.Context, done []*record.Sample) {
 		if f := sample.Failure; f != nil && run.Err() != nil {
 			sample.Failure = &record.Failure{Kind: record.FailInterrupted, Command: f.Command,
 				Detail: "interrupted before it was known whether the operation did what was reported"}
-			s.cutOff = true
+			s.late[s.lanes[sample.Lane].name] = true
 		}
 	}
 }
