@@ -14,12 +14,24 @@ import (
 const maxKept = 1 << 20
 
 // Keep writes a file into the run's folder: what has to be known about the run
-// once it is dead.
+// once it is dead. It is there whole or not at all, also after a power failure.
 func (r *Run) Keep(name string, content []byte) error {
-	if err := os.WriteFile(filepath.Join(r.dataDir(), name), content, 0o600); err != nil {
+	if err := keep(filepath.Join(r.dataDir(), name), content); err != nil {
 		return fmt.Errorf("note what the run makes: %w", err)
 	}
 	return nil
+}
+
+func keep(path string, content []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	return err
 }
 
 // Kept reads such a file. It is nil where the run kept none.

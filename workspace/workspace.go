@@ -161,15 +161,26 @@ func (r *Run) Dirs(name string) (data, state string, err error) {
 	return data, state, nil
 }
 
-// Close removes what the run made and gives the lock back.
-func (r *Run) Close() error {
-	var errs []error
-	if os.Geteuid() == 0 {
-		if hs, err := cgroup.Hierarchies(); err == nil {
-			errs = append(errs, cgroup.Remove(hs, cgroup.Prefix+r.ID))
-		}
+// Leave gives the lock back and keeps the run's folders: something that the run
+// made could not be removed, and tare clean has to know of it. The run counts as
+// dead from then on.
+func (r *Run) Leave() {
+	_ = r.removeGroups() // or clean does
+	r.release()
+}
+
+func (r *Run) removeGroups() error {
+	if os.Geteuid() != 0 {
+		return nil
 	}
-	errs = append(errs, removeMarked(r.dataDir()), removeMarked(r.stateDir()))
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil
+	}
+	return cgroup.Remove(hs, cgroup.Prefix+r.ID)
+}
+
+func (r *Run) release() {
 	if r.lock != nil {
 		_ = r.lock.Truncate(0)
 		r.lock.Close()
@@ -177,6 +188,12 @@ func (r *Run) Close() error {
 	for _, m := range r.marks {
 		_ = m.Close()
 	}
+}
+
+// Close removes what the run made and gives the lock back.
+func (r *Run) Close() error {
+	errs := []error{r.removeGroups(), removeMarked(r.dataDir()), removeMarked(r.stateDir())}
+	r.release()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
 	}

@@ -148,10 +148,12 @@ func (r *run) open(ctx context.Context) error {
 		data, state, err := r.Dirs(info.Name)
 		var s target.Session
 		if err == nil {
-			s, err = t.Open(ctx, target.Env{
+			bounded, cancel := context.WithTimeout(ctx, opening)
+			s, err = t.Open(bounded, target.Env{
 				RunID: r.RunID, Dir: data, StateDir: state, Lanes: slices.Max(r.Plan.Lanes),
 				Timeout: r.Plan.Timeout, Limits: r.Plan.Limits,
 			})
+			cancel()
 		}
 		if err == nil {
 			r.sessions = append(r.sessions, &weighed{Session: s, info: info})
@@ -289,13 +291,22 @@ func (r *run) round(ctx context.Context, phase record.Phase, lanes, number int) 
 	return r.write(n)
 }
 
-// close closes every session, with time of its own: the run may have been told
-// to stop.
+// opening bounds what a target may take to get ready, and closing what it may
+// take to remove everything: one whose engine hangs must not keep the others
+// from theirs.
+const (
+	opening = 3 * time.Minute
+	closing = time.Minute
+)
+
+// close closes every session, each with time of its own: the run may have been
+// told to stop.
 func (r *run) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
 	for _, w := range r.sessions {
-		if err := w.Close(ctx); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		err := w.Close(ctx)
+		cancel()
+		if err != nil {
 			// A record that cannot be written is told by finish.
 			_ = r.finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error", Target: w.info.Name,
 				Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -122,11 +124,47 @@ func settings(l *plan.Lifecycle) find.Settings {
 // made is what a run's folder says of the engines it makes containers on, so
 // that tare clean finds those of a run that was killed.
 type made struct {
-	Name   string        `json:"name"`
-	Engine target.Engine `json:"engine"`
+	Name   string            `json:"name"`
+	Engine target.Engine     `json:"engine"`
+	Env    map[string]string `json:"env,omitempty"` // what the engine was found by
 }
 
 const madeFile = "engines.json"
+
+// foundBy are the beginnings of the names of variables by which engines' own
+// command lines find daemons, storage and configuration. Whoever cleans may have
+// others.
+var foundBy = []string{"DOCKER_", "CONTAINER_", "CONTAINERS_", "STORAGE_", "REGISTRIES_", "XDG_", "CONTAINERD_", "ISULAD_"}
+
+func surroundings() map[string]string {
+	env := map[string]string{}
+	for _, v := range os.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		if slices.ContainsFunc(foundBy, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// within does something in the surroundings of a run that is over.
+func within(env map[string]string, do func()) {
+	was := surroundings()
+	set := func(from, to map[string]string) {
+		for name := range from {
+			_ = os.Unsetenv(name)
+		}
+		for name, value := range to {
+			_ = os.Setenv(name, value)
+		}
+	}
+	set(was, env)
+	defer set(env, was)
+	do()
+}
+
+// sweeping bounds what one engine may take to be cleaned.
+const sweeping = 3 * time.Minute
 
 // keepEngines notes the targets on which a run will make things.
 func keepEngines(run *workspace.Run, targets []target.Target, l *plan.Lifecycle) error {
@@ -134,9 +172,8 @@ func keepEngines(run *workspace.Run, targets []target.Target, l *plan.Lifecycle)
 	for _, t := range targets {
 		if _, ok := t.(target.Sweeper); ok {
 			info := t.Info()
-			// Whoever cleans may have another environment: what it gave is kept.
 			found := target.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"]}
-			all = append(all, made{info.Name, l.Engines.Of(info.Name).Over(found)})
+			all = append(all, made{info.Name, l.Engines.Of(info.Name).Over(found), surroundings()})
 		}
 	}
 	if all == nil {
@@ -162,29 +199,37 @@ func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, e
 	var out []string
 	var errs []error
 	for _, m := range all {
-		found, err := find.Named(ctx, []string{m.Name}, find.Settings{Engine: func(string) target.Engine { return m.Engine }})
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-			continue
-		case found[0].Target == nil:
-			errs = append(errs, fmt.Errorf("run %s may have left containers on %s, which cannot be asked: %w", l.RunID, m.Name, found[0].Why))
-			continue
-		}
-		s, ok := found[0].Target.(target.Sweeper)
-		if !ok {
-			continue
-		}
-		lines, err := s.Sweep(ctx, l.RunID, dryRun)
-		for _, line := range lines {
-			engine, _, _ := strings.Cut(m.Name, "/")
-			if line = engine + ": " + line; !slices.Contains(out, line) {
-				out = append(out, line)
+		within(m.Env, func() {
+			lines, err := sweepOne(ctx, l.RunID, m, dryRun)
+			for _, line := range lines {
+				engine, _, _ := strings.Cut(m.Name, "/")
+				if line = engine + ": " + line; !slices.Contains(out, line) {
+					out = append(out, line)
+				}
 			}
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("run %s on %s: %w", l.RunID, m.Name, err))
-		}
+			errs = append(errs, err)
+		})
 	}
 	return out, errors.Join(errs...)
+}
+
+func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweeping)
+	defer cancel()
+	found, err := find.Named(ctx, []string{m.Name}, find.Settings{Engine: func(string) target.Engine { return m.Engine }})
+	switch {
+	case err != nil:
+		return nil, err
+	case found[0].Target == nil:
+		return nil, fmt.Errorf("run %s may have left containers on %s, which cannot be asked: %w", id, m.Name, found[0].Why)
+	}
+	s, ok := found[0].Target.(target.Sweeper)
+	if !ok {
+		return nil, nil
+	}
+	lines, err := s.Sweep(ctx, id, dryRun)
+	if err != nil {
+		err = fmt.Errorf("run %s on %s: %w", id, m.Name, err)
+	}
+	return lines, err
 }

@@ -194,6 +194,7 @@ func imageOf(t *testing.T, m everything) string {
 
 func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 	needRunc(t)
+	untouched.Alone(t) // what it leaves on the dead daemon is looked for
 	dir := place(t)
 	// One of its own, for it will be killed.
 	d := engines.Docker(t, engines.Runtime("victim", "/usr/sbin/runc"))
@@ -231,6 +232,18 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "docker/runc") || !strings.Contains(out.String(), "given up") {
 		t.Errorf("the report does not tell of it:\n%s", out.String())
+	}
+	// What is on the daemon is not forgotten until it can be asked.
+	for range 2 {
+		code, out, stderr := tare(t, "clean")
+		if code != ExitUsage || !strings.Contains(stderr, "docker/runc") || !strings.Contains(stderr, "cannot be asked") {
+			t.Errorf("exit %d\n%s%s", code, out, stderr)
+		}
+	}
+	for _, root := range []string{"data", "state"} {
+		if err := os.RemoveAll(filepath.Join(dir, root)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 
 	progress := newProgress(s, out.quiet)
 	node := &node.Reader{}
+	settled := lane.Settle()
 	rec, runErr := lifecycle.Run(ctx, lifecycle.Options{
 		Plan: l, Targets: targets, RunID: run.ID, Dirs: run.Dirs,
 		Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
@@ -99,9 +101,10 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		After:    rootChanged(),
 		Progress: progress.show,
 	})
+	settled()
 	progress.done()
 	runErr = errors.Join(runErr, w.Close())
-	closeErr := run.Close()
+	closeErr := closeRun(run, rec)
 
 	code, err := show(s, format, rec, out)
 	if err != nil {
@@ -122,6 +125,16 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		return exit{code}
 	}
 	return nil
+}
+
+// closeRun removes the run's folders, unless something is left on an engine: then
+// tare clean needs them to find it.
+func closeRun(run *workspace.Run, rec *record.Record) error {
+	if rec != nil && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == judge.FoundLeftBehind }) {
+		run.Leave()
+		return nil // the finding says it
+	}
+	return run.Close()
 }
 
 // rootChanged remembers which controllers the root of cgroup v2 hands down, and
