@@ -43,6 +43,9 @@ func (c *commands) making(name string) []string {
 	if c.pull {
 		line = append(line, "--pull", "never")
 	}
+	if c.logs {
+		line = append(line, "--log-driver", jsonFile)
+	}
 	limit := func(flag string, value int64) {
 		if value > 0 {
 			line = append(line, flag, strconv.FormatInt(value, 10))

@@ -71,6 +71,16 @@ func (f fake) answers(t *testing.T, verb, recording string) {
 	}
 }
 
+// is sets how the fake is, by a file: "log-driver" is the daemon's, and
+// "log-driver-told" what info says of it; "without" is what create's help has
+// not.
+func (f fake) is(t *testing.T, what, how string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(f.dir, what), []byte(how), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // recording is one recorded command with its answer.
 type recording struct {
 	stdout, stderr string
@@ -108,6 +118,7 @@ func (f fake) play(name string, oldnew ...string) int {
 // kept is a container of the fake's.
 type kept struct {
 	ID, Name, Runtime, Label string
+	Driver                   string // of its log
 	Status                   string
 	Pid, Exit                int
 }
@@ -138,7 +149,7 @@ const (
 // withValue are the options that take one; --help tells only their names.
 var withValue = map[string]bool{
 	"name": true, "label": true, "net": true, "runtime": true, "pull": true, "memory": true, "pids-limit": true,
-	"cpu-shares": true, "host": true, "filter": true, "format": true, "time": true, "input": true,
+	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "time": true, "input": true,
 }
 
 var short = map[string]string{"H": "host", "d": "detach", "f": "force", "a": "all", "t": "time", "i": "input", "n": "name"}
@@ -170,7 +181,12 @@ func (f fake) run(args []string) int {
 	case "create", "run":
 		if options["help"] != nil {
 			b, _ := os.ReadFile(filepath.Join(f.dir, "testdata", "help-"+verb+".txt"))
-			fmt.Print(string(b))
+			without, _ := os.ReadFile(filepath.Join(f.dir, "without"))
+			for line := range strings.Lines(string(b)) {
+				if len(without) == 0 || !strings.Contains(line, string(without)) {
+					fmt.Print(line)
+				}
+			}
 			return 0
 		}
 		return f.create(verb, options, rest)
@@ -228,6 +244,9 @@ func (f fake) tell(verb string) int {
 		repository, tag, _ := strings.Cut(string(ref), ":")
 		return f.play(verb, "tare.local/app                 1    ", fmt.Sprintf("%-30s %s", repository, tag))
 	}
+	if driver, err := os.ReadFile(filepath.Join(f.dir, "log-driver-told")); verb == "info" && err == nil {
+		return f.play(verb, "Logging Driver: json-file", "Logging Driver: "+string(driver))
+	}
 	return f.play(verb)
 }
 
@@ -261,6 +280,10 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 	if r := options["runtime"]; r != nil {
 		c.Runtime = r[0]
 	}
+	b, _ := os.ReadFile(filepath.Join(f.dir, "log-driver"))
+	if c.Driver = string(b); options["log-driver"] != nil {
+		c.Driver = options["log-driver"][0]
+	}
 	f.save(c)
 	if verb == "create" {
 		return f.play("create", recordedID, c.ID)
@@ -273,7 +296,8 @@ func (f fake) log(c kept) string {
 	return filepath.Join(f.dir, "engines", "runc", c.ID, "console.log")
 }
 
-// start runs the workload and keeps its line as the driver json-file does.
+// start runs the workload and keeps its line as the driver json-file does;
+// another keeps none.
 func (f fake) start(c kept) {
 	cmd := exec.Command(filepath.Join(f.dir, "probe"), c.Name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -282,6 +306,9 @@ func (f fake) start(c kept) {
 		panic(err)
 	}
 	said, _ := bufio.NewReader(out).ReadString('\n')
+	if c.Driver == "syslog" {
+		said = ""
+	}
 	line, _ := json.Marshal(map[string]string{"log": said, "stream": "stdout", "time": "2026-11-21T03:35:23.460000000Z"})
 	if err := errors.Join(os.MkdirAll(filepath.Dir(f.log(c)), 0o755), os.WriteFile(f.log(c), append(line, '\n'), 0o644)); err != nil {
 		panic(err)

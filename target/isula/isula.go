@@ -39,6 +39,7 @@ type Target struct {
 	facts   map[string]string // what `isula info` says
 	network string
 	pull    bool // create knows --pull
+	logs    bool // and --log-driver
 	image   *image.Image
 }
 
@@ -122,8 +123,18 @@ func (t *Target) ask(ctx context.Context) error {
 	// the import has to be there, which Open makes sure of.
 	out, _ = t.isula.Run(ctx, t.verb("create", "--help")...)
 	t.pull = strings.Contains(string(out), "--pull ")
+	t.logs = strings.Contains(string(out), "--log-driver ")
+	if driver := t.facts[loggingDriver]; !t.logs && driver != "" && driver != jsonFile {
+		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+daemonConfig+` and restart isulad`,
+			"containers log by %s, which keeps no output to prove that the workload ran, and this isula create has no --log-driver", driver)
+	}
 	return nil
 }
+
+const (
+	loggingDriver = "Logging Driver"
+	jsonFile      = "json-file"
+)
 
 // verb puts the address where isula wants it.
 func (t *Target) verb(verb string, rest ...string) []string {
@@ -156,7 +167,7 @@ func (t *Target) Info() record.Target {
 		},
 	}
 	for fact, key := range map[string]string{
-		"Storage Driver": "storage driver", "Backing Filesystem": "backing file system", "Logging Driver": "log driver",
+		"Storage Driver": "storage driver", "Backing Filesystem": "backing file system", loggingDriver: "log driver",
 		"Cgroup Driver": "cgroup driver", "Cgroup Version": "cgroup version", "iSulad Root Dir": "storage root",
 	} {
 		if v := t.facts[fact]; v != "" {
@@ -165,6 +176,10 @@ func (t *Target) Info() record.Target {
 	}
 	if kata.Is(t.runtime) {
 		maps.Copy(out.Config, kata.Facts(""))
+	}
+	if t.logs {
+		out.Config["log driver"] = jsonFile
+		out.Notes = append(out.Notes, "log driver json-file is asked for, whichever the daemon's is (isula info says json-file also where it is syslog), because another keeps no output to prove that the workload ran")
 	}
 	if !t.pull {
 		out.Notes = append(out.Notes, "this isula has no --pull: were the image not there, it would try to pull it")

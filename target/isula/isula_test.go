@@ -143,9 +143,7 @@ func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
 				f.answers(t, c.verb, c.answer)
 			}
 			if c.dies {
-				if err := os.WriteFile(filepath.Join(f.dir, "dies"), nil, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				f.is(t, "dies", "")
 			}
 			for _, sample := range do(t, s, c.op, 2) {
 				got := sample.Failure
@@ -208,6 +206,11 @@ func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
 	}{
 		{"no daemon", func(*target.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server"},
 		{"no program", func(e *target.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "there is no"},
+		{"logs that are nowhere", func(*target.Engine) {
+			f.answers(t, "version", "")
+			f.is(t, "log-driver-told", "syslog")
+			f.is(t, "without", "--log-driver")
+		}, "containers log by syslog"},
 		{"not on this machine", func(e *target.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
 	} {
 		changed := e
@@ -246,6 +249,49 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestAnImageThatIsCleanedUpBetweenTwoBatchesIsImportedAgain(t *testing.T) {
+	f, e := newFake(t)
+	s := open(t, e, environment(t, 2))
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []target.Op{target.Run, target.Create} {
+		found, err := tg.(target.Sweeper).Sweep(t.Context(), "dead", false)
+		if left := f.left(t); err != nil || len(found) != 1 || left != nil {
+			t.Fatalf("%q, %v; left %q", found, err, left)
+		}
+		must(t, s, op, 2)
+		if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil || f.left(t) != nil {
+		t.Errorf("left: %q, %v", f.left(t), err)
+	}
+}
+
+func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
+	for _, told := range []string{"json-file", "syslog"} { // it says json-file whatever it does
+		f, e := newFake(t)
+		f.is(t, "log-driver", "syslog")
+		f.is(t, "log-driver-told", told)
+		tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := tg.Info()
+		if info.Config["log driver"] != "json-file" || !slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "log driver") }) {
+			t.Errorf("%+v", info)
+		}
+		s := open(t, e, environment(t, 2))
+		must(t, s, target.Run, 2)
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 	f, e := newFake(t)
 	tg, err := newTarget(t.Context(), "isula/runc", "runc", e)
@@ -255,8 +301,8 @@ func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 	info := tg.Info()
 	sock := "unix://" + filepath.Join(f.dir, "isulad.sock")
 	for op, want := range map[target.Op]string{
-		target.Create: " create -H " + sock + " --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
-		target.Run:    " run -H " + sock + " --detach --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
+		target.Create: " create -H " + sock + " --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --log-driver json-file --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
+		target.Run:    " run -H " + sock + " --detach --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --log-driver json-file --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
 		target.Start:  " start -H " + sock + " ID",
 		target.Stop:   " stop -H " + sock + " ID",
 		target.Remove: " rm -H " + sock + " ID",
