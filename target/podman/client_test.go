@@ -2,19 +2,29 @@ package podman
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/target"
 )
 
 // pretend serves on a unix socket what a broken service might.
 func pretend(t *testing.T, serve http.HandlerFunc) string {
+	t.Helper()
+	socket, _ := pretender(t, serve)
+	return socket
+}
+
+func pretender(t *testing.T, serve http.HandlerFunc) (string, *httptest.Server) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
@@ -26,7 +36,7 @@ func pretend(t *testing.T, serve http.HandlerFunc) string {
 	server.Listener = l
 	server.Start()
 	t.Cleanup(server.Close)
-	return socket
+	return socket, server
 }
 
 func TestWhatIsNoServiceOfPodmansIsRefused(t *testing.T) {
@@ -90,5 +100,54 @@ func TestAnAnswerThatIsNotTheExpectedOneIsAnError(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "POST /v4.3.1/libpod/containers/"+name+"/start") || len(err.Error()) > 2048 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestConnectionsAreWarmedAtTheReleaseNotWhenArmed(t *testing.T) {
+	i, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked struct {
+		sync.Mutex
+		paths []string
+	}
+	socket, server := pretender(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Lock()
+		asked.paths = append(asked.paths, r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
+		asked.Unlock()
+		w.Header().Set("Libpod-Api-Version", "4.3.1")
+		switch {
+		case strings.Contains(r.URL.Path, "/images/"):
+			fmt.Fprintf(w, `{"Id":%q}`, i.ID)
+		case strings.HasSuffix(r.URL.Path, "/create"):
+			w.WriteHeader(http.StatusCreated)
+		case strings.HasSuffix(r.URL.Path, "/json"):
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	c, err := connect(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := (&Service{name: "podman+api", client: c, image: i, network: target.NetworkNone}).Open(t.Context(), environment(t, "warm", 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Arm(t.Context(), target.Create, []int{0, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.CloseClientConnections() // a service that was idle for too long
+	asked.Lock()
+	asked.paths = nil
+	asked.Unlock()
+	if _, _, err := b.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked.Lock()
+	defer asked.Unlock()
+	if want := []string{"_ping", "_ping", "_ping", "create", "create", "create"}; len(asked.paths) < 6 || !slices.Equal(asked.paths[:6], want) {
+		t.Errorf("%q", asked.paths)
 	}
 }

@@ -149,8 +149,11 @@ func (s *Service) remove(ctx context.Context, names []string) error {
 func (r *requests) Import(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if id, err := r.imageID(ctx); err == nil && id == r.image.ID {
+	switch id, err := r.imageID(ctx); {
+	case err == nil && id == r.image.ID:
 		return false, nil
+	case err != nil && !notFound(err):
+		return false, fmt.Errorf("look for the workload's image: %w", err)
 	}
 	load := request(ctx, http.MethodPost, r.client.path("/images/load"), r.image.Archive)
 	load.Header.Set("Content-Type", "application/x-tar")

@@ -37,6 +37,9 @@ type served struct {
 
 // Arm implements target.Session.
 func (s *served) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	if err := s.Ready(ctx, op); err != nil {
+		return nil, err
+	}
 	calls := make([]drive.Call, len(lanes))
 	for i, n := range lanes {
 		c := s.Hold(op, n)
@@ -49,12 +52,17 @@ func (s *served) Arm(ctx context.Context, op target.Op, lanes []int) (target.Bat
 		}
 		calls[i] = call
 	}
-	if err := s.client.warm(ctx, len(lanes)); err != nil {
-		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
-	}
 	b, err := drive.ArmCalls(calls)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
+	}
+	// Not before the release: a service that is idle for a few seconds may
+	// end, and a new one be started by its socket.
+	b.Warm = func(ctx context.Context) error {
+		if err := s.client.warm(ctx, len(lanes)); err != nil {
+			return fmt.Errorf("target %s: %s: %w", s.name, op, err)
+		}
+		return nil
 	}
 	b.Settle = func(ctx context.Context, samples []record.Sample) { s.Settle(ctx, op, samples) }
 	return b, nil
