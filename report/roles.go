@@ -48,7 +48,7 @@ func roles(t *judge.Table) section {
 	s.notes = []string{
 		"the engine's own processes, not its clients' and not the workload; medians over the rounds in which no lane failed and all could be read",
 		"memory is PSS: a page that several processes share is counted once among them, so one of many is lighter than one alone. Before and after: nothing is released; peak: the largest that was read",
-		"CPU: of those there after the batch, from before to after it, ÷ lanes, without what they ran and waited for, such as the OCI runtime; growth: (after − before) ÷ lanes",
+		"CPU: of those there after the batch, from before to after it, ÷ lanes, without what they ran and waited for, such as the OCI runtime, and with what they did for others meanwhile; growth: (after − before) ÷ lanes",
 	}
 	for _, row := range t.Rows {
 		for i := range row.Cells {
