@@ -39,7 +39,7 @@ func (b *bench) calls() error {
 	fmt.Printf("an API call that does nothing (%d times), load average %s\n", 10*b.rounds, load())
 	fmt.Printf("  between its two stamps: median %s, p99 %s; bound: %s\n", micro(w[0]), micro(w[1]), ownBound)
 	fmt.Printf("  from the release to its beginning: median %s, p99 %s; arming, collection and all else, per batch: median %s\n", micro(k[0]), micro(k[1]), micro(o[0]))
-	fmt.Printf("  100 of them: skew, first lane's beginning to the last's: median %s, worst %s; own CPU: median %s\n\n", milli(s[0]), milli(s[1]), milli(stat.Quantiles(cpu, 0.5)[0]))
+	fmt.Printf("  100 of them: skew, of their beginnings: median %s, worst %s; own CPU: median %s\n\n", milli(s[0]), milli(s[1]), milli(stat.Quantiles(cpu, 0.5)[0]))
 	return nil
 }
 

@@ -59,6 +59,7 @@ func (o *opened) close() {
 // same command line: a small script's worth of clean-up between them is not
 // timed on either side.
 func (b *bench) containers() error {
+	defer lane.Settle()() // before the pool is made
 	o, err := b.open(1)
 	if errors.Is(err, errNoRunc) {
 		fmt.Printf("runc run: left out: %v\n\n", err)
@@ -68,7 +69,6 @@ func (b *bench) containers() error {
 		return err
 	}
 	defer o.close()
-	defer lane.Settle()()
 	bundle, err := b.foreignBundle(o)
 	if err != nil {
 		return err

@@ -24,7 +24,16 @@
 // nothing around them: plain HTTP to Docker, containerd's Go client, the bare
 // gRPC stubs of CRI. An operation takes milliseconds and varies by more than
 // tare can add to it; so one that finds nothing to do, stopping what is stopped,
-// is repeated many times: its difference is what tare adds to a call. Then a hundred lanes tell the skew of a release and tare's own CPU.
+// is repeated many times: its difference is
+// what tare adds to a call. Then a hundred lanes tell tare's own CPU and the skew
+// of a release. A call begins where its lane goes on, which is what a record's
+// start says; its bytes leave later, when the client has encoded them and has a
+// CPU. With Docker it is told beside it how far apart the requests are ready:
+// HTTP's client tells when one is encoded, of which the socket's write is the next
+// step; gRPC's does not.
+//
+// The parts of one lane, stopwatch and containers, are done with tare settled on
+// one CPU (lane.Settle, before the lane is made), the batch of a hundred is not.
 //
 // The load average that is printed contains what the measurement itself makes.
 // Figures that were taken while others used the machine say little.
