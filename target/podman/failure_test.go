@@ -255,28 +255,6 @@ func TestWhatAKilledRunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAnImageThatIsCleanedUpBetweenTwoBatchesIsImportedAgain(t *testing.T) {
-	p := engines.Podman(t)
-	for _, via := range []string{ViaCLI, ViaAPI} {
-		s := open(t, at(p), "crun", via, environment(t, "lives"+via, 2))
-		tg, err := New(t.Context(), "podman/crun", "crun", via, at(p))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, op := range []target.Op{target.Run, target.Create} {
-			found, err := tg.(target.Sweeper).Sweep(t.Context(), "dead", false)
-			if left := p.Images(t); err != nil || len(found) != 1 || len(left) != 0 {
-				t.Fatalf("%s: %q, %v; left %q", via, found, err, left)
-			}
-			must(t, s, op, 2)
-			if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
-				t.Error(err)
-			}
-		}
-		closed(t, p, s)
-	}
-}
-
 func TestAPodmanThatCannotBeWeighedSaysWhy(t *testing.T) {
 	p := engines.Podman(t)
 	stale := filepath.Join(t.TempDir(), "stale")
