@@ -119,8 +119,13 @@ func (c *connection) remove(ctx context.Context, runID string, found map[string]
 	return nil
 }
 
-// overdue is an error that names the containers which the daemon may yet make.
+// overdue is an error that names the containers which the daemon may yet make. A
+// docker command that was ended may never have asked for one: what has not come
+// of it by now is not expected.
 func (s *session) overdue() error {
+	if s.command != nil {
+		return nil
+	}
 	var names []string
 	for name, d := range s.owed {
 		if d.late {
