@@ -17,6 +17,9 @@ import (
 	"github.com/tare-bench/tare/target/engine"
 )
 
+// importing is how long the import of an image may take, which is a few MB.
+const importing = time.Minute
+
 // leaseTime is after how long containerd may itself forget what a run left that
 // never came back.
 const leaseTime = 24 * time.Hour
@@ -39,6 +42,8 @@ var imports atomic.Int64
 // snapshotter, and checks both. What was there already is used as it is. The
 // image carries the run's id if this made it; [Image.Release] takes it away.
 func Import(ctx context.Context, c *client.Client, img *image.Image, snapshotter, runID string) (*Image, error) {
+	ctx, cancel := context.WithTimeout(ctx, importing)
+	defer cancel()
 	i := &Image{Ref: img.Ref, client: c, runID: runID}
 	var err error
 	i.lease, err = c.LeasesService().Create(ctx, leases.WithID(fmt.Sprintf("tare-%s-image-%d", runID, imports.Add(1))),
@@ -85,6 +90,8 @@ func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) 
 
 // Leave lets go of the image and leaves it where it is.
 func (i *Image) Leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if err := i.client.LeasesService().Delete(ctx, i.lease); err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("let go of the image %s: %w", i.Ref, err)
 	}
@@ -94,6 +101,8 @@ func (i *Image) Leave(ctx context.Context) error {
 // Release removes the image if it is the run's own, and lets go of what was
 // held. Others who hold it keep what they need.
 func (i *Image) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
 	var errs []error
 	if there, err := i.client.ImageService().Get(ctx, i.Ref); err == nil && there.Labels[engine.RunLabel] == i.runID {
 		errs = append(errs, i.client.ImageService().Delete(ctx, i.Ref))

@@ -50,7 +50,7 @@ type session struct {
 	group      string // cgroup of the target, below which each container has its own
 	logs       string // folder of the containers' outputs
 	containers []*container
-	unsure     bool // a call was given up: what it makes may appear later
+	owed       []string // the containers of calls that were given up, which may appear later
 }
 
 // container is what a lane holds. A lane gets a new one for every container: a
@@ -77,7 +77,9 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	// The label tells at the end that the namespace is a run's, to be removed.
-	err = s.client.NamespaceService().Create(ctx, s.place.namespace, map[string]string{engine.RunLabel: s.env.RunID})
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = s.client.NamespaceService().Create(ask, s.place.namespace, map[string]string{engine.RunLabel: s.env.RunID})
 	if err != nil && !errdefs.IsAlreadyExists(err) {
 		return fmt.Errorf("make the namespace %s: %w", s.place.namespace, err)
 	}
@@ -187,14 +189,17 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 // was given up may have succeeded late, or may yet: then it is looked for until
 // nothing new appears.
 func (s *session) clear(ctx context.Context) error {
-	if !s.unsure {
+	if len(s.owed) == 0 {
 		return nil
 	}
+	late := engine.Late(len(s.owed))
+	ctx, cancel := context.WithTimeout(ctx, removing+2*late)
+	defer cancel()
 	held := map[string]bool{}
 	for _, c := range s.containers {
 		held[c.id] = true
 	}
-	for quiet := time.Now(); time.Since(quiet) < late; {
+	for quiet := time.Now(); time.Since(quiet) < late; time.Sleep(100 * time.Millisecond) {
 		left, err := findOf(ctx, s.client, s.env.RunID)
 		left.keep(held)
 		if len(left.lines()) > 0 {
@@ -202,16 +207,12 @@ func (s *session) clear(ctx context.Context) error {
 			err = errors.Join(err, left.remove(ctx, s.client))
 		}
 		if err != nil {
-			return err
+			return engine.Owed(s.owed, err)
 		}
-		time.Sleep(late / 10)
 	}
-	s.unsure = false
+	s.owed = nil
 	return nil
 }
-
-// late is how long after a call was given up its effect may still appear.
-const late = time.Second
 
 // erase removes what containers left on the machine itself.
 func (s *session) erase(ids []string) error {

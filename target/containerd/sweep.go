@@ -33,6 +33,8 @@ type leftovers struct {
 
 // findOf lists what bears a run's id: containers, snapshots and leases.
 func findOf(ctx context.Context, c *client.Client, runID string) (leftovers, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	left := leftovers{snapshots: map[string][]string{}}
 	var errs []error
 	containers, err := c.ContainerService().List(ctx, fmt.Sprintf("labels.%q==%q", engine.RunLabel, runID))
@@ -74,6 +76,8 @@ func findOf(ctx context.Context, c *client.Client, runID string) (leftovers, err
 // withImages adds the run's images that no container uses, and the namespace if
 // a run made it.
 func (l *leftovers) withImages(ctx context.Context, c *client.Client, runID string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	all, err := c.ImageService().List(ctx)
 	if err != nil {
 		return fmt.Errorf("look for images: %w", err)
@@ -135,8 +139,14 @@ func (l *leftovers) lines() []string {
 // workers is how many containers are removed at a time.
 const workers = 16
 
+// removing is how long the removal of all that a run left may take. With 200
+// containers on two busy CPUs it is half a minute.
+const removing = 2 * time.Minute
+
 // remove removes them all, by force. What is gone already is no error.
 func (l *leftovers) remove(ctx context.Context, c *client.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, removing)
+	defer cancel()
 	errs := each(l.containers, func(id string) error { return removeContainer(ctx, c, id) })
 	for snapshotter, names := range l.snapshots {
 		errs = append(errs, each(names, func(name string) error {
@@ -209,6 +219,8 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 // removeNamespace removes a namespace that a run made, if it is empty. One that
 // is still used stays: its last user takes it away.
 func removeNamespace(ctx context.Context, c *client.Client, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	labels, err := c.NamespaceService().Labels(ctx, namespace)
 	if errdefs.IsNotFound(err) || err == nil && labels[engine.RunLabel] == "" {
 		return nil
