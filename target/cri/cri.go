@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -64,7 +63,11 @@ func New(ctx context.Context, name, engineName, handler string, e target.Engine)
 		if err != nil {
 			return nil, engine.Unavailable(name, "see the engine's log", "%v", err)
 		}
-		t.ownPause = id == ""
+		if t.ownPause = id == ""; t.ownPause {
+			if err := c.mayMakePause(ctx, name, t.facts.pause); err != nil {
+				return nil, err
+			}
+		}
 	} else if engineName == isuladEngine { // the others have a default of their own
 		return nil, engine.Unavailable(name, pauseAdvice[isuladEngine], "isulad has no image to hold pods with: its pod-sandbox-image is empty")
 	}
@@ -176,17 +179,6 @@ func (t *Target) notes() []string {
 		notes = append(notes, "Kata cannot give a VM the host's network; choose the network bridge to weigh it with one")
 	}
 	return notes
-}
-
-// kubelet tells whether one runs on this machine.
-func kubelet() bool {
-	names, _ := filepath.Glob("/proc/[0-9]*/comm")
-	for _, name := range names {
-		if b, err := os.ReadFile(name); err == nil && string(b) == "kubelet\n" {
-			return true
-		}
-	}
-	return false
 }
 
 // failed names the target once, where an error leaves the package.

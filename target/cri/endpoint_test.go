@@ -39,6 +39,10 @@ func (s *server) ImageStatus(context.Context, *api.ImageStatusRequest) (*api.Ima
 	return &api.ImageStatusResponse{}, nil
 }
 
+func (s *server) ListPodSandbox(context.Context, *api.ListPodSandboxRequest) (*api.ListPodSandboxResponse, error) {
+	return &api.ListPodSandboxResponse{}, nil
+}
+
 func ready(info string, handlers ...string) *api.StatusResponse {
 	reply := &api.StatusResponse{
 		Status: &api.RuntimeStatus{Conditions: []*api.RuntimeCondition{

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/kata"
 )
 
@@ -43,7 +44,7 @@ type session struct {
 	group  string    // cgroup of the target, below which pods have theirs
 	logs   string    // folder of the containers' outputs
 	held   []*held   // by lane
-	unsure bool      // a call was given up: what it makes may appear later
+	owed   []string  // what calls that were given up may make later
 	strays []*held   // what was discarded since then
 }
 
@@ -67,12 +68,17 @@ func (s *session) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.image, err = s.ensure(ctx, probe)
+	s.image, err = s.ensure(ctx, probe, nil)
 	return err
 }
 
 // Arm implements target.Session.
-func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+func (s *session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	if op == target.RunPod || op == target.Create || op == target.Run {
+		if err := s.renew(ctx); err != nil {
+			return nil, s.failed(string(op), err)
+		}
+	}
 	calls := make([]drive.Call, len(lanes))
 	for i, n := range lanes {
 		do, err := s.prepare(op, n)
@@ -117,20 +123,20 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 
 // let takes from a lane what it holds.
 func (s *session) let(n int) {
-	if s.unsure {
+	if len(s.owed) > 0 {
 		s.strays = append(s.strays, s.held[n])
 	}
 	s.held[n] = new(held)
 }
 
-// late is how long after a call was given up its effect may still appear.
-const late = time.Second
-
 // clear removes the run's pods that no lane holds, whatever is in them. A call
 // that was given up may have succeeded late, or may yet: then they are looked
 // for until nothing new appears.
 func (s *session) clear(ctx context.Context) error {
-	if s.unsure && s.engineName == crioEngine {
+	late := engine.Late(len(s.owed))
+	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*late)
+	defer cancel()
+	if len(s.owed) > 0 && s.engineName == crioEngine {
 		s.reclaim(ctx)
 	}
 	s.strays = nil
@@ -138,17 +144,17 @@ func (s *session) clear(ctx context.Context) error {
 	for _, h := range s.held {
 		keep[h.pod], logs[s.logFile(h.token)] = true, true
 	}
-	for quiet := time.Now(); ; time.Sleep(late / 10) {
+	for quiet := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		left, err := s.conn.findOf(ctx, s.env.RunID, keep)
 		if len(left.pods)+len(left.containers) > 0 {
 			quiet = time.Now()
 			err = errors.Join(err, left.remove(ctx, s.conn))
 		}
 		if err != nil {
-			return err
+			return engine.Owed(s.owed, err)
 		}
-		if !s.unsure || time.Since(quiet) > late {
-			s.unsure = false
+		if len(s.owed) == 0 || time.Since(quiet) > late {
+			s.owed = nil
 			break
 		}
 	}

@@ -27,7 +27,7 @@ import (
 func (s *session) settle(ctx context.Context, op target.Op, samples []record.Sample) {
 	for i := range samples {
 		if f := samples[i].Failure; f != nil && (f.Kind == record.FailTimeout || f.Kind == record.FailInterrupted) {
-			s.unsure = true
+			s.owed = append(s.owed, s.held[samples[i].Lane].name)
 		}
 	}
 	states, err := s.states(ctx, op)

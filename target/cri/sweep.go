@@ -19,6 +19,7 @@ import (
 type leftovers struct {
 	pods, containers []thing
 	images           []string
+	stays            error // why an image of tare's is not among them
 }
 
 type thing struct{ id, name string }
@@ -26,6 +27,8 @@ type thing struct{ id, name string }
 // findOf lists the pods and containers that bear a run's id, without the pods
 // that are to be kept and what is in them.
 func (c *connection) findOf(ctx context.Context, runID string, keep map[string]bool) (leftovers, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var left leftovers
 	of := map[string]string{engine.RunLabel: runID}
 	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: of}})
@@ -52,6 +55,8 @@ func (c *connection) findOf(ctx context.Context, runID string, keep map[string]b
 // withImages adds tare's images, if nothing of another run is there. CRI does
 // not tell whose an image is.
 func (l *leftovers) withImages(ctx context.Context, c *connection, runID string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	containers, err := c.runtime.ListContainers(ctx, &api.ListContainersRequest{})
 	if err != nil {
 		return plain(ctx, "ListContainers", err)
@@ -86,6 +91,8 @@ func (l *leftovers) withImages(ctx context.Context, c *connection, runID string)
 
 // withPause adds the image that holds pods, if it is tare's and only tare's.
 func (l *leftovers) withPause(ctx context.Context, c *connection, ref string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if ref == "" {
 		return nil
 	}
@@ -101,9 +108,11 @@ func (l *leftovers) withPause(ctx context.Context, c *connection, ref string) er
 	if err != nil {
 		return plain(ctx, "ListPodSandbox", err)
 	}
-	if len(pods.Items) == len(l.pods) {
-		l.images = append(l.images, ref)
+	if n := len(pods.Items) - len(l.pods); n > 0 {
+		l.stays = fmt.Errorf("the image %s, which holds pods, is one that tare made, and stays: %d pods of others may need it; clean again when they are gone, or put the engine's own in its place: crictl --runtime-endpoint unix://%s pull %s", ref, n, c.socket, ref)
+		return nil
 	}
+	l.images = append(l.images, ref)
 	return nil
 }
 
@@ -196,5 +205,5 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 	if err != nil || dryRun {
 		return left.lines(), t.failed("sweep", err)
 	}
-	return left.lines(), t.failed("sweep", left.remove(ctx, c))
+	return left.lines(), t.failed("sweep", left.remove(ctx, c), left.stays)
 }
