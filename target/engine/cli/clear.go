@@ -24,15 +24,6 @@ var (
 	errLate  = errors.New("interrupted before it was sure that nothing comes late")
 )
 
-// lateness is how long an engine may need to finish what n clients gave up,
-// which it does side by side only as far as there are CPUs.
-func lateness(n int) time.Duration {
-	if n == 0 {
-		return 0
-	}
-	return min(time.Second+time.Duration(n)*50*time.Millisecond, 10*time.Second)
-}
-
 // Clear removes containers by force until the engine has listed none of those
 // that are mine for as long as quiet. It goes by the list, not by what the
 // removals reported: what an engine was killed over takes more than one, and

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
+
+	"github.com/tare-bench/tare/target/engine"
 )
 
 // fake is an engine in a bubble of time.
@@ -114,7 +116,7 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.comes["late"] = c.comes
-			left, err := Clear(t.Context(), f, nil, every, lateness(c.outstanding))
+			left, err := Clear(t.Context(), f, nil, every, engine.Late(c.outstanding))
 			took := time.Since(f.began)
 			if err != nil || len(left)+len(f.has) != 0 || took < c.want || took > c.want+2*time.Second {
 				t.Errorf("%d outstanding: after %v: %q, %v", c.outstanding, took, left, err)
@@ -126,7 +128,7 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		quiet := lateness(1000)
+		quiet := engine.Late(1000)
 		for i := range 6 {
 			f.comes[fmt.Sprint(i)] = time.Duration(i+1) * 9 * time.Second
 		}

@@ -175,7 +175,7 @@ func (s *Session) clear(ctx context.Context, names []string, mine func(string) b
 		owed[name] = mine(name)
 	}
 	maps.DeleteFunc(owed, func(_ string, is bool) bool { return !is })
-	left, err = Clear(ctx, s.o.Engine, names, mine, lateness(len(owed)))
+	left, err = Clear(ctx, s.o.Engine, names, mine, engine.Late(len(owed)))
 	switch {
 	case err == nil:
 		maps.DeleteFunc(s.late, func(name string, _ bool) bool { return owed[name] })
