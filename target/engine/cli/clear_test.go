@@ -13,7 +13,6 @@ import (
 
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
-
 	"github.com/tare-bench/tare/target/engine"
 )
 
@@ -110,7 +109,7 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 		{0, time.Hour, 0},
 		{1, time.Hour, 1050 * time.Millisecond},
 		{100, time.Hour, 6 * time.Second},
-		{1000, time.Hour, 10 * time.Second},
+		{1000, time.Hour, 15 * time.Second},
 		{100, 5500 * time.Millisecond, 11500 * time.Millisecond}, // quiet begins anew
 	} {
 		synctest.Test(t, func(t *testing.T) {
