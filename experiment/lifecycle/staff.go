@@ -23,7 +23,7 @@ type staff struct {
 	before map[process.ID]reading
 	slow   map[process.ID]bool // whose memory takes too long to read beside a batch
 	peaks  map[process.ID]int64
-	after  map[process.ID]reading
+	ended  map[process.ID]reading // before, with the CPU time at the end
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -75,24 +75,32 @@ func (s *staff) begin() {
 	s.watch()
 }
 
-// end reads the CPU time as soon as the last lane is done, and then, in peace,
-// the rest.
-func (s *staff) end(ctx context.Context) {
+// end reads the CPU time as soon as the last lane is done.
+func (s *staff) end() {
 	if s == nil {
 		return
 	}
-	ended := maps.Clone(s.before)
-	s.readCPU(ended)
+	s.ended = maps.Clone(s.before)
+	s.readCPU(s.ended)
 	close(s.stop)
 	s.done.Wait()
-	s.after = map[process.ID]reading{}
+}
+
+// finish reads, in peace, what is there now. It comes after the checks: only
+// they tell a target which containers there are, and so which shims are theirs.
+func (s *staff) finish(ctx context.Context) []record.Usage {
+	if s == nil || s.ended == nil {
+		return nil
+	}
+	after := map[process.ID]reading{}
 	for _, p := range s.target.Processes(ctx) {
 		id, r := read(p)
-		if e, there := ended[id]; there && e.err == nil {
+		if e, there := s.ended[id]; there && e.err == nil {
 			r.CPU = e.CPU
 		}
-		s.after[id] = r
+		after[id] = r
 	}
+	return sums(s.before, after, s.peaks)
 }
 
 func (s *staff) readCPU(of map[process.ID]reading) {
@@ -128,14 +136,6 @@ func (s *staff) watch() {
 			}
 		}
 	}()
-}
-
-// usage sums up by role.
-func (s *staff) usage() []record.Usage {
-	if s == nil || s.after == nil {
-		return nil
-	}
-	return sums(s.before, s.after, s.peaks)
 }
 
 var roles = []record.Role{record.RoleDaemon, record.RoleShim, record.RoleMonitor, record.RoleVMM, record.RoleVirtiofs}

@@ -45,8 +45,8 @@ func TestALiveProcessIsMetered(t *testing.T) {
 	for i, sum := 0, 0; i < 200_000_000; i++ {
 		sum += i
 	}
-	s.end(t.Context())
-	got := s.usage()
+	s.end()
+	got := s.finish(t.Context())
 	if len(got) != 1 || got[0].Unread != 0 || got[0].CPU < 10e6 || got[0].PSSPeak < 1<<20 {
 		t.Errorf("%+v", got)
 	}

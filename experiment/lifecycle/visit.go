@@ -127,7 +127,7 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 // release lets the lanes go, and meters the target's own processes meanwhile.
 func (v *visit) release(ctx context.Context, armed target.Batch) (int64, []record.Sample, []record.Usage, error) {
 	staff := newStaff(ctx, v.w.Session)
-	begin, end := staff.begin, func() { staff.end(ctx) }
+	begin, end := staff.begin, staff.end
 	if e, ok := armed.(target.Bracketed); ok {
 		e.Bracket(begin, end)
 		begin, end = func() {}, func() {}
@@ -135,7 +135,7 @@ func (v *visit) release(ctx context.Context, armed target.Batch) (int64, []recor
 	begin()
 	released, samples, err := armed.Release(ctx)
 	end()
-	return released, samples, staff.usage(), err
+	return released, samples, staff.finish(ctx), err
 }
 
 func (v *visit) tell(op target.Op) {

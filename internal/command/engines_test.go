@@ -108,9 +108,12 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 			t.Errorf("%s: pods %v", target.Name, pods)
 		}
 	}
-	daemons := map[string]int64{}
+	daemons, beside := map[string]int64{}, map[string]int{}
 	for _, b := range rec.Batches {
 		for _, u := range b.Roles {
+			if u.Role == record.RoleShim || u.Role == record.RoleMonitor {
+				beside[b.Target+" "+b.Op] = max(beside[b.Target+" "+b.Op], u.After)
+			}
 			if u.Role == record.RoleDaemon {
 				daemons[b.Target] = max(daemons[b.Target], u.PSSPeak)
 			}
@@ -120,6 +123,14 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 		// The daemon's own memory: a few times ten MiB, not a command's two.
 		if mib := daemons[name] >> 20; mib < 8 || mib > 1000 {
 			t.Errorf("%s: its daemon's memory is %d MiB", name, mib)
+		}
+	}
+	// One shim or monitor stands beside each container, and each is seen.
+	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "podman+api/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
+		for _, op := range []string{"start", "run"} {
+			if n := beside[name+" "+op]; n != 4 {
+				t.Errorf("%s %s: %d shims and monitors beside 4 containers", name, op, n)
+			}
 		}
 	}
 	m.nothingLeft(t)
