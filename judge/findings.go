@@ -158,7 +158,7 @@ func failureAdvice(f *record.Failure) string {
 		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low"
 	}
 	if f.Command == "" {
-		return "the kernel or the engine refused it; tare doctor says what this machine allows"
+		return "the kernel or the engine refused it, or the engine does not answer: see its log; tare doctor says what this machine allows"
 	}
 	return "run it by hand, with the runtime's debug flag"
 }
@@ -183,7 +183,7 @@ func fewRounds(t *Table, add func(record.Finding)) {
 			f = where[n][0]
 		}
 		f.Code, f.Level, f.Lanes = foundFewRounds, levelNote, t.Lanes
-		f.Message = fmt.Sprintf("%d rounds give no 95 %% interval", n)
+		f.Message = fmt.Sprintf("%s no 95 %% interval", map[bool]string{true: "1 round gives", false: fmt.Sprintf("%d rounds give", n)}[n == 1])
 		f.Advice = fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))
 		add(f)
 	}

@@ -79,7 +79,11 @@ func (l *Lifecycle) targetsComplaints() []complaint {
 		case path == "" && name != t:
 			all = append(all, complain("targets", "%s names no path after the =: write name=path, such as crun=/usr/bin/crun", quote(t)).at(i))
 		case slices.Contains(names, name):
-			all = append(all, complain("targets", "%s is there twice: give each target a name of its own, such as %s-2=path", name, name).at(i))
+			advice := fmt.Sprintf("give each target a name of its own, such as %s-2=path", name)
+			if strings.Contains(name, "/") { // its name says where it is
+				advice = "leave one of them out"
+			}
+			all = append(all, complain("targets", "%s is there twice: %s", name, advice).at(i))
 		default:
 			names = append(names, name)
 		}

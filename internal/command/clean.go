@@ -12,7 +12,7 @@ import (
 )
 
 func newClean(s Streams) *cobra.Command {
-	var dryRun bool
+	var dryRun, forget bool
 	var format string
 	c := &cobra.Command{
 		Use:   "clean",
@@ -20,7 +20,7 @@ func newClean(s Streams) *cobra.Command {
 		Long: `Find what runs that were killed left behind: containers and their processes,
 bundles, state, cgroups, mounts, and what they made on engines, each by the run's
 id, and remove it. Runs that are under way are left alone. What is on an engine
-that does not answer is kept in mind until it does.`,
+that does not answer is kept in mind until it does, or until --forget.`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,11 +37,17 @@ that does not answer is kept in mind until it does.`,
 				all[i].Leftover = &left[i]
 				var err error
 				all[i].Engines, err = sweep(c.Context(), &left[i], dryRun)
+				all[i].kept = err != nil && !forget
+				if err != nil && forget {
+					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
+					err = nil
+				} else if err != nil {
+					err = fmt.Errorf("%w\nrun %s is kept in mind until then; tare clean --forget gives up what is there", err, left[i].RunID)
+				}
 				// The run's folder says where its containers are: it goes last.
 				if err == nil && !dryRun {
 					err = left[i].Remove()
 				}
-				all[i].kept = err != nil
 				errs = append(errs, err)
 			}
 			if err := printLeftovers(s, format, all, live, dryRun); err != nil {
@@ -51,6 +57,7 @@ that does not answer is kept in mind until it does.`,
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
+	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	return c
 }
@@ -81,10 +88,10 @@ func printLeftovers(s Streams, format string, left []leftover, live []string, dr
 	for _, l := range left {
 		verb := "removed"
 		switch {
+		case l.kept:
+			verb = "cannot be removed yet, since an engine cannot be asked"
 		case dryRun:
 			verb = "would remove"
-		case l.kept:
-			verb = "could not remove everything of"
 		}
 		fmt.Fprintf(s.Out, "run %s: %s\n", l.RunID, verb)
 		for _, line := range l.Engines {

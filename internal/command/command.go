@@ -109,12 +109,14 @@ func New(s Streams) *cobra.Command {
 		Use:   "tare",
 		Short: "Weigh container runtimes: what they cost beyond the workload",
 		Long: `tare weighs container runtimes: what starting and stopping a container costs
-beyond the workload itself, on the host, on the floor that no runtime can beat,
-and on every OCI runtime found here.
+beyond the workload itself: on the host, on the floor that no runtime can beat,
+on OCI runtimes, and behind the engines that run them.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
-the kernel's own calls), runc, crun, youki, runsc, and any OCI runtime as
-NAME=PATH.
+the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
+and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
+podman/crun, podman+api/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER
+for CRI endpoints. An engine's name alone is its default runtime.
 
 Exit status: 0 done; 1 usage or environment; 2 operations failed;
 130 interrupted (what was measured is saved).`,

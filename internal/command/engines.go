@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -54,6 +55,11 @@ func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lif
 			l.Engines = plan.Engines{}
 		}
 		l.Engines[name] = e
+	}
+	switch f.network {
+	case "", target.NetworkNone, target.NetworkBridge, target.NetworkHost:
+	default:
+		return fmt.Errorf("--network: %q is not one of none, bridge, host", f.network)
 	}
 	for _, a := range []struct{ flag, engine, address string }{
 		{"docker-host", "docker", f.dockerHost}, {"podman-host", "podman", f.podmanHost},
@@ -111,7 +117,7 @@ func criEndpoint(ctx context.Context, s string) (name, address string, err error
 	}
 	name, err = find.IdentifyCRI(ctx, s)
 	if err != nil {
-		return "", "", fmt.Errorf("--cri %s: %w", s, err)
+		return "", "", fmt.Errorf("--cri %s: %w; where it may be missing, name it: --cri NAME=%s --missing skip", s, err, s)
 	}
 	return name, s, nil
 }
@@ -119,6 +125,17 @@ func criEndpoint(ctx context.Context, s string) (name, address string, err error
 // settings are those of a plan, for finding its targets.
 func settings(l *plan.Lifecycle) find.Settings {
 	return find.Settings{Engine: l.Engines.Of, Via: l.Via}
+}
+
+// checkEngines refuses settings for engines that there are none of: they would
+// be passed over, and another daemon than the one that was meant be weighed.
+func checkEngines(l *plan.Lifecycle) error {
+	for _, name := range slices.Sorted(maps.Keys(l.Engines)) {
+		if !find.IsEngine(name) {
+			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(find.EngineNames(), ", "))
+		}
+	}
+	return nil
 }
 
 // made is what a run's folder says of the engines it makes containers on, so
@@ -207,10 +224,22 @@ func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, e
 					out = append(out, line)
 				}
 			}
-			errs = append(errs, err)
+			// Two ways to one daemon are silent in the same words.
+			if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return reasonOf(e) == reasonOf(err) }) {
+				errs = append(errs, err)
+			}
 		})
 	}
 	return out, errors.Join(errs...)
+}
+
+// reasonOf is why an engine could not be asked, or the whole error.
+func reasonOf(err error) string {
+	var u *target.Unavailable
+	if errors.As(err, &u) {
+		return u.Reason
+	}
+	return err.Error()
 }
 
 func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, error) {

@@ -251,10 +251,12 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 			t.Errorf("exit %d\n%s%s", code, out, stderr)
 		}
 	}
-	for _, root := range []string{"data", "state"} {
-		if err := os.RemoveAll(filepath.Join(dir, root)); err != nil {
-			t.Error(err)
-		}
+	code, clean, stderr := tare(t, "clean", "--forget")
+	if code != ExitDone || !strings.Contains(stderr, "forgotten") {
+		t.Errorf("exit %d\n%s%s", code, clean, stderr)
+	}
+	if code, clean, _ = tare(t, "clean"); code != ExitDone || !strings.Contains(clean, "nothing was left") {
+		t.Errorf("exit %d\n%s", code, clean)
 	}
 }
 
@@ -267,14 +269,17 @@ func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
 		code int
 		says []string
 	}{
-		"named, it fails":        {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket}, ExitUsage, []string{"docker", "none.sock"}},
-		"it may be missing":      {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket, "--missing", "skip", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc", "target-not-weighed"}},
-		"nothing else is there":  {[]string{"lifecycle", "docker/runc", "--docker-host", socket, "--missing", "skip"}, ExitUsage, []string{"docker"}},
-		"a CRI endpoint":         {[]string{"lifecycle", "host", "--cri", socket}, ExitUsage, []string{"none.sock"}},
-		"an engine nobody knows": {[]string{"lifecycle", "boat/runc"}, ExitUsage, []string{"boat", "docker, podman, containerd"}},
-		"a baseline that is not": {[]string{"lifecycle", "host", "floor", "docker/runc", "--docker-host", socket, "--missing", "skip", "--baseline", "docker/runc", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc"}},
-		"a way nobody knows":     {[]string{"lifecycle", "docker/runc", "--via", "grpc"}, ExitUsage, []string{"grpc", "api or cli"}},
-		"an argument for nobody": {[]string{"lifecycle", "host", "--engine-arg", "--debug"}, ExitUsage, []string{"ENGINE=ARGUMENT"}},
+		"named, it fails":         {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket}, ExitUsage, []string{"docker", "none.sock"}},
+		"it may be missing":       {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket, "--missing", "skip", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc", "target-not-weighed"}},
+		"nothing else is there":   {[]string{"lifecycle", "docker/runc", "--docker-host", socket, "--missing", "skip"}, ExitUsage, []string{"docker"}},
+		"a CRI endpoint":          {[]string{"lifecycle", "host", "--cri", socket}, ExitUsage, []string{"none.sock"}},
+		"an engine nobody knows":  {[]string{"lifecycle", "boat/runc"}, ExitUsage, []string{"boat", "docker, podman, containerd"}},
+		"a baseline that is not":  {[]string{"lifecycle", "host", "floor", "docker/runc", "--docker-host", socket, "--missing", "skip", "--baseline", "docker/runc", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc"}},
+		"a way nobody knows":      {[]string{"lifecycle", "docker/runc", "--via", "grpc"}, ExitUsage, []string{"grpc", "api or cli"}},
+		"an operation nobody has": {[]string{"lifecycle", "host", "--ops", "runp"}, ExitUsage, []string{"none of the targets has runp"}},
+		"a network nobody knows":  {[]string{"lifecycle", "host", "--network", "foo"}, ExitUsage, []string{"--network", "none, bridge, host"}},
+		"one engine twice":        {[]string{"lifecycle", "docker/runc", "docker/runc"}, ExitUsage, []string{"docker/runc is there twice"}},
+		"an argument for nobody":  {[]string{"lifecycle", "host", "--engine-arg", "--debug"}, ExitUsage, []string{"ENGINE=ARGUMENT"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, stderr := tare(t, append(c.args, "--format", "json", "-o", filepath.Join(t.TempDir(), "r.jsonl"))...)
@@ -317,6 +322,18 @@ func TestThePlanOfTheISuladReportRuns(t *testing.T) {
 		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
 	}
 	m.nothingLeft(t)
+}
+
+func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {
+	place(t)
+	text := "version: 1\nmeasure:\n  - lifecycle: {targets: [host], engines: {dokcer: {address: /run/x.sock}}}\n"
+	if err := os.WriteFile("typo.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := tare(t, "run", "typo.yaml")
+	if code != ExitUsage || !strings.Contains(stderr, `"dokcer"`) {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
 }
 
 func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {

@@ -55,8 +55,14 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	if err != nil {
 		return err
 	}
+	if err := checkEngines(&l); err != nil {
+		return err
+	}
 	targets, skipped, err := choose(ctx, s, &l, out.quiet)
 	if err != nil {
+		return err
+	}
+	if err := checkOps(targets, l.Ops); err != nil {
 		return err
 	}
 	if err := checkNames(targets, l.Baseline, "--baseline"); err != nil {
@@ -280,6 +286,19 @@ func tellMissing(s Streams, found []find.Found) {
 		}
 		fmt.Fprintln(s.Err)
 	}
+}
+
+// checkOps refuses operations that none of the targets has.
+func checkOps(targets []target.Target, ops []target.Op) error {
+	for _, t := range targets {
+		info := t.Info()
+		for _, op := range ops {
+			if judge.Absent(&info, op) == "" {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("--ops: none of the targets has %s", joinOps(ops))
 }
 
 func checkNames(targets []target.Target, name, flag string) error {

@@ -150,6 +150,7 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 			f.Command = c.Command
 		}
 	}
+	unconfirmed(ctx, samples)
 	return released, samples, nil
 }
 

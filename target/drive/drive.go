@@ -100,7 +100,21 @@ func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 			describe(samples[i].Failure, t.Order)
 		}
 	}
+	unconfirmed(ctx, samples)
 	return released, samples, nil
+}
+
+// unconfirmed takes back what was said of operations whose checks were cut off:
+// that tare was told to stop contradicts nobody's word.
+func unconfirmed(ctx context.Context, samples []record.Sample) {
+	if ctx.Err() == nil {
+		return
+	}
+	for i := range samples {
+		if f := samples[i].Failure; f != nil && (f.Kind == record.FailState || f.Kind == record.FailWorkload || f.Kind == record.FailError) {
+			f.Kind, f.Detail = record.FailInterrupted, "interrupted before it was confirmed: "+f.Detail
+		}
+	}
 }
 
 // OwnCPU implements target.Metered.

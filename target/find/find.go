@@ -78,6 +78,9 @@ func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 		}
 		for _, n := range expanded {
 			if slices.ContainsFunc(out, func(f Found) bool { return f.Name == n }) {
+				if isEngine {
+					return nil, fmt.Errorf("target %s is named twice: leave one of them out", n)
+				}
 				return nil, fmt.Errorf("target %s is named twice; give one of them another name: %s2=PATH", n, n)
 			}
 			out = append(out, one(ctx, n, path, s))
