@@ -266,7 +266,7 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 			}
 			before, quiet := machine(t)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingIsLeftOfAKilledTest$")
-			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1")
+			cmd.Env = append(os.Environ(), "TARE_ENGINES_TEST_VICTIM=1", "TMPDIR="+t.TempDir()) // its own stay when it is killed
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
