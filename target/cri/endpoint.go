@@ -57,17 +57,6 @@ func engineOf(name string) (known, bool) {
 	return known{}, false
 }
 
-// Known lists the engines whose well-known sockets are there.
-func Known() []string {
-	var out []string
-	for _, k := range servers {
-		if info, err := os.Stat(k.socket); err == nil && info.Mode().Type() == os.ModeSocket {
-			out = append(out, k.name)
-		}
-	}
-	return out
-}
-
 // Identify tells which engine serves CRI at an address, a unix socket's.
 func Identify(ctx context.Context, address string) (name string, err error) {
 	socket := engine.Socket(address)
