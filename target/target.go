@@ -74,14 +74,24 @@ type Env struct {
 	Lanes    int           // the most lanes a batch will have
 	Timeout  time.Duration // of one operation on one lane
 	Limits   Limits        // of every container, whatever the target
+	Workload Workload      // what containers hold beside the probe
 }
 
-// Limits are the resource limits of every container that is weighed.
+// Limits are the resource limits of every container that is weighed. What is 0 is
+// not limited.
 type Limits struct {
 	Memory    int64 `json:"memory" yaml:"memory"`         // bytes
 	Pids      int64 `json:"pids" yaml:"pids"`             // tasks
 	CPUShares int64 `json:"cpu_shares" yaml:"cpu_shares"` // relative weight, 1024 is one part
+	// CPU is how many CPUs' time it may use, by quota; 0: as much as there is.
+	CPU float64 `json:"cpu,omitempty" yaml:"cpu"`
 }
+
+// CPUPeriod is that of the quota, in µs: the kernel's and every engine's default.
+const CPUPeriod = 100_000
+
+// CPUQuota is Limits.CPU in µs per CPUPeriod, 0 for none.
+func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
 
 // DefaultLimits are wide enough to stay out of the way of every runtime, and
 // present so that setting them up is part of what is weighed.

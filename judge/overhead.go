@@ -1,0 +1,113 @@
+package judge
+
+import (
+	"github.com/tare-bench/tare/ledger"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// Overhead is the judgement of an overhead run.
+type Overhead struct {
+	Plan     plan.Overhead    `json:"plan"`
+	Targets  []record.Target  `json:"targets"`
+	Tables   []OverheadTable  `json:"tables"`          // one for each phase and count of sandboxes, in the order of the run
+	Scaling  []Scaling        `json:"scaling"`         // one a target with more than one count of sandboxes
+	Classes  []RuntimeClass   `json:"runtime_classes"` // one a target that has overhead
+	Check    []Check          `json:"check,omitempty"` // of the overhead that the plan asks to check
+	Findings []record.Finding `json:"findings"`
+	Failed   int              `json:"failed"` // phases without figures
+	Total    int              `json:"total"`
+}
+
+// OverheadTable is one phase at one count of sandboxes.
+type OverheadTable struct {
+	Phase     string         `json:"phase"`
+	Sandboxes int            `json:"sandboxes"`
+	Command   string         `json:"command,omitempty"` // of the load
+	Cells     []OverheadCell `json:"cells"`             // in the order of Targets; those without a value are absent
+}
+
+// OverheadCell is one target in one phase.
+type OverheadCell struct {
+	Target  string          `json:"target"`
+	Rounds  int             `json:"rounds"` // with figures
+	Failed  int             `json:"failed"`
+	Failure *record.Failure `json:"failure,omitempty"` // the first
+	// Ledger is that of the median round: the one whose Sum is the median (the
+	// lower middle of an even number), so that its rows add up.
+	Ledger ledger.Ledger `json:"ledger"`
+	// What the rounds spread over: bytes and CPUs, all roles but others.
+	Sum      Interval `json:"sum"`
+	Residual Interval `json:"residual"`
+	CPU      Interval `json:"cpu"` // of all rows but others
+	// Trace is the phase over time in the median round.
+	Trace []Trace `json:"trace,omitempty"`
+	// Told and Found are of calibrating loads: bytes or CPUs per sandbox.
+	Told  float64 `json:"told,omitempty"`
+	Found float64 `json:"found,omitempty"` // per sandbox, less what the idle phase had
+}
+
+// Trace is one series of a phase over time.
+type Trace struct {
+	Name   string    `json:"name"`  // of record's Series constants; CPU and bytes turned into rates
+	Unit   string    `json:"unit"`  // "bytes", "cpus", "bytes/s", "load"
+	Times  []float64 `json:"times"` // s since the phase began
+	Values []float64 `json:"values"`
+	Missed int       `json:"missed"`
+}
+
+// Scaling is what one more sandbox costs, from a line through the idle phases
+// of all rounds and counts.
+type Scaling struct {
+	Target       string `json:"target"`
+	Counts       []int  `json:"counts"`
+	Points       int    `json:"points"`
+	Memory       Slope  `json:"memory"`        // bytes a sandbox: all roles but others, without page cache
+	Cache        Slope  `json:"cache"`         // bytes of page cache a sandbox, as charged
+	DaemonMemory Slope  `json:"daemon_memory"` // bytes
+	DaemonCPU    Slope  `json:"daemon_cpu"`    // CPUs a sandbox, idle
+	// Fit is how many more sandboxes this node's available memory holds, with
+	// the interval of the slope; Known false where the slope is not above 0.
+	Fit      int  `json:"fit"`
+	FitLo    int  `json:"fit_lo"`
+	FitHi    int  `json:"fit_hi"`
+	FitKnown bool `json:"fit_known"`
+}
+
+// Slope is that of a fitted line, with an interval at [Confidence].
+type Slope struct {
+	Value float64 `json:"value"`
+	Lo    float64 `json:"lo"`
+	Hi    float64 `json:"hi"`
+	Known bool    `json:"known"` // the interval exists: at least 3 points at 2 counts
+	Fixed float64 `json:"fixed"` // the line at no sandbox
+}
+
+// RuntimeClass is a recommended overhead.
+type RuntimeClass struct {
+	Target  string   `json:"target"`
+	Handler string   `json:"handler"`
+	Memory  int64    `json:"memory"` // bytes, rounded up as Rule says
+	CPU     int64    `json:"cpu"`    // milli-CPUs
+	Rule    []string `json:"rule"`   // in words, with the figures that entered
+	YAML    string   `json:"yaml"`
+}
+
+// Check is what was found about an existing overhead.
+type Check struct {
+	Target string       `json:"target"`
+	Memory int64        `json:"memory"` // as asked
+	CPU    int64        `json:"cpu"`
+	Enough bool         `json:"enough"`
+	Phases []CheckPhase `json:"phases"`
+}
+
+// CheckPhase is what a phase needed, per sandbox.
+type CheckPhase struct {
+	Phase        string  `json:"phase"`
+	Sandboxes    int     `json:"sandboxes"`
+	Memory       int64   `json:"memory"` // bytes
+	CPU          float64 `json:"cpu"`    // milli-CPUs
+	MemoryEnough bool    `json:"memory_enough"`
+	CPUEnough    bool    `json:"cpu_enough"`
+}

@@ -1,0 +1,134 @@
+// Package ledger closes the books on memory and CPU time: from what was read of
+// a target and of the node at two moments it makes rows by role, by cgroup and by
+// what the engine reports, sets their sum against the node's own change, and
+// states what is left unexplained.
+//
+// It is pure functions over [record.Reading]. The rules:
+//
+//   - A page is counted once. Processes are counted by PSS, so that pages which
+//     several map are shared out among them; what a cgroup is charged for beyond
+//     that is kept apart by kind.
+//   - Page cache gives way under pressure and is closed in books of its own, apart
+//     from memory that does not: anonymous, shared, kernel.
+//   - Where sandboxes have cgroups of their own, the cgroup's charge is the truth
+//     for kernel memory and for shared memory that nobody maps; the processes' view
+//     is the truth for who has it. Where the two disagree the difference is a row.
+//   - What changed in all other processes of the node is no role of the target's,
+//     and is taken off the node's change before the residual is stated.
+//   - CPU time comes from processes' own clocks, threads' for vCPUs, and cgroups';
+//     a row says which.
+package ledger
+
+import "github.com/tare-bench/tare/record"
+
+// Memory is an amount by kind, in bytes. Anon, Shmem, Kernel and Swap do not
+// give way; Cache does.
+type Memory struct {
+	Anon   int64 `json:"anon"`
+	Shmem  int64 `json:"shmem"`
+	Kernel int64 `json:"kernel"`
+	Swap   int64 `json:"swap"`
+	Huge   int64 `json:"huge"`
+	Cache  int64 `json:"cache"` // page cache: of a process the file pages it maps (PSS); of the row cache those charged that nobody of the target maps
+}
+
+// Sum is what does not give way under pressure: Anon + Shmem + Kernel + Huge.
+// Swap is not in the node's memory.
+func (m Memory) Sum() int64 { return m.Anon + m.Shmem + m.Kernel + m.Huge }
+
+// Row is what one role has.
+type Row struct {
+	Role      record.Role `json:"role"`
+	Processes int         `json:"processes"`
+	Memory    Memory      `json:"memory"` // the change from before the sandboxes to the moment of the ledger
+	CPU       float64     `json:"cpu"`    // CPUs used on average between the phase's begin and its end; NaN-free, 0 where unknown
+	CPUKnown  bool        `json:"cpu_known"`
+	Rules     []string    `json:"rules,omitempty"` // the facts that decided, each once
+}
+
+// GroupRow is what one kind of cgroup was charged for, over all sandboxes.
+type GroupRow struct {
+	Charge record.Charge `json:"charge"`
+	Paths  []string      `json:"paths"` // of the groups that are summed, nested ones left out; at most 3 and then "…"
+	Count  int           `json:"count"`
+	Usage  int64         `json:"usage"`  // bytes
+	Memory Memory        `json:"memory"` // the charge by kind
+	Peak   int64         `json:"peak"`
+	Limit  int64         `json:"limit"` // of one of them, 0: none
+	CPU    float64       `json:"cpu"`   // CPUs on average over the phase
+	// Who is charged here: roles with a process or thread in these groups.
+	Roles []record.Role `json:"roles"`
+}
+
+// EngineRow is what the engine itself reports, and the truth beside it.
+type EngineRow struct {
+	Source   string  `json:"source"`
+	Reported int64   `json:"reported"` // bytes, sum over the sandboxes; -1: not reported
+	Truth    int64   `json:"truth"`    // what the sandboxes' own roles have, page cache left out; the daemon's change is not in it
+	CPU      float64 `json:"cpu"`      // CPUs, -1: not reported
+	CPUTruth float64 `json:"cpu_truth"`
+}
+
+// Ledger is a target's books at the end of one phase of one visit.
+type Ledger struct {
+	Rows   []Row       `json:"rows"` // in the order of Roles
+	Groups []GroupRow  `json:"groups"`
+	Engine []EngineRow `json:"engine"`
+
+	Sum         int64      `json:"sum"`         // of all rows but others and cache, Memory.Sum
+	Node        int64      `json:"node"`        // change of record.Host.Used since before the sandboxes
+	Others      int64      `json:"others"`      // of it: the change in all other processes
+	Residual    int64      `json:"residual"`    // Node − Others − Sum
+	ResidualBy  Memory     `json:"residual_by"` // the residual as far as the node's books know it by kind; the rest is in no kind
+	Uncertainty int64      `json:"uncertainty"` // ± bytes; see Uncertainty
+	Cache       CacheBooks `json:"cache"`
+
+	NodeCPU         float64  `json:"node_cpu"` // CPUs busy on average over the phase, all of the node
+	NodeIO          IO       `json:"node_io"`  // bytes per second over the phase
+	Load1           float64  `json:"load1"`
+	Available       int64    `json:"available"` // MemAvailable at the end
+	AvailableChange int64    `json:"available_change"`
+	PSI             Pressure `json:"psi"`
+
+	Problems record.Problems `json:"problems"`
+	Complete bool            `json:"complete"` // false: something of the target could not be read, and the sum is too small
+}
+
+// CacheBooks close the page cache.
+type CacheBooks struct {
+	Node    int64 `json:"node"`    // change of record.Host.Cache
+	Charged int64 `json:"charged"` // to the sandboxes' own groups
+	Mapped  int64 `json:"mapped"`  // PSS of file pages in the target's processes
+}
+
+// IO is bytes per second of all disks.
+type IO struct{ Read, Write float64 }
+
+// Pressure is the share of the phase in which some task waited, 0 to 1.
+type Pressure struct {
+	Known           bool
+	CPU, Memory, IO float64
+}
+
+// Visit is the readings of one round on one target, in the order of time.
+type Visit struct {
+	Before *record.Reading
+	Phases []Phase
+	After  *record.Reading // nil: the run was cut off before it
+}
+
+// Phase is one phase of a visit.
+type Phase struct {
+	Name      string
+	Sandboxes int
+	Begin     *record.Reading
+	End       *record.Reading
+	Series    *record.Series // nil: not there
+}
+
+// Roles is the order of rows.
+var Roles = []record.Role{
+	record.RoleWorkload, record.RolePause, record.RoleShim, record.RoleMonitor, record.RoleRuntime,
+	record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer,
+	record.RoleDaemon, record.RoleKernel, record.RoleCache, record.RoleOthers,
+}

@@ -1,0 +1,236 @@
+package record
+
+// The types of line that a record of "overhead" holds besides those that all
+// records have.
+const (
+	TypeReading Type = "reading"
+	TypeSeries  Type = "series"
+)
+
+// More roles: what stands inside a sandbox, what a sandbox itself is, and what
+// no process has. The roles of a target's own processes are further up.
+const (
+	RoleWorkload Role = "workload" // the container's own processes, where the host sees them
+	RolePause    Role = "pause"    // the process that holds a pod
+	RoleSentry   Role = "sentry"   // gVisor's kernel, and the address spaces of what it runs
+	RoleGofer    Role = "gofer"    // gVisor's file server
+	RoleRuntime  Role = "runtime"  // a runtime's or engine's command that has not ended: runc exec, podman exec
+	RoleVCPU     Role = "vcpu"     // threads of a VMM that run the guest: CPU time only, their memory is the VMM's
+	RoleKernel   Role = "kernel"   // slab, stacks, page tables, sockets
+	RoleCache    Role = "cache"    // page cache: gives way under pressure
+	RoleOthers   Role = "others"   // every other process of the node, tare among them
+)
+
+// Moment says when within a visit a reading was taken.
+type Moment string
+
+// The moments of a visit: before any sandbox of the target is there; then, for
+// every phase, at its begin (what it starts from) and at its end (while its load
+// still stands); and after all sandboxes were removed.
+const (
+	MomentBefore Moment = "before"
+	MomentBegin  Moment = "begin"
+	MomentEnd    Moment = "end"
+	MomentAfter  Moment = "after"
+)
+
+// Reading is everything that was read of a target and of the node at one moment
+// of a visit. A visit is one round on one target.
+type Reading struct {
+	Type      Type        `json:"type"`
+	Time      int64       `json:"time"` // ns, when the node was read; groups and processes follow at once
+	Took      int64       `json:"took"` // ns until all of it was read
+	Round     int         `json:"round"`
+	Order     int         `json:"order"`
+	Target    string      `json:"target"`
+	Phase     string      `json:"phase"`             // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
+	Sandboxes int         `json:"sandboxes"`         // that were there
+	Moment    Moment      `json:"moment"`            //
+	Settled   bool        `json:"settled"`           // false: the node was still changing when it was read
+	Work      *Work       `json:"work,omitempty"`    // what was run inside; at the end of a phase with one
+	Host      Host        `json:"host"`              // the whole node
+	Groups    []Group     `json:"groups"`            // every cgroup that a process or thread of the target is charged to
+	Processes []Process   `json:"processes"`         // of the target: in its sandboxes, beside them, its daemons
+	Engine    []Statistic `json:"engine,omitempty"`  // what the engine itself reports
+	Problems  Problems    `json:"problems"`          // what could not be read
+	Left      []string    `json:"left,omitempty"`    // "after" only: cgroups of the target's sandboxes that are still there
+	Failure   *Failure    `json:"failure,omitempty"` // why the phase gives no figures
+}
+
+// Work is what ran inside the sandboxes in a phase.
+type Work struct {
+	Command string  `json:"command"`           // as it was run in each sandbox, pasteable
+	Hold    int64   `json:"hold,omitempty"`    // bytes that each sandbox was told to hold
+	Spin    float64 `json:"spin,omitempty"`    // CPUs that each sandbox was told to use
+	Begun   int64   `json:"begun"`             // ns, when the first was started
+	Ended   int64   `json:"ended,omitempty"`   // ns, when the last had ended; 0 when the reading was taken while it ran
+	Version string  `json:"version,omitempty"` // of the program, where it is not the probe
+}
+
+// Host is the node's memory and counters at one moment. Memory is in bytes, from
+// /proc/meminfo; Free has the pages on the lists of the CPUs (/proc/zoneinfo)
+// added, which MemFree lacks and which can be hundreds of megabytes.
+type Host struct {
+	Total       int64   `json:"total"`
+	Free        int64   `json:"free"`
+	Listed      int64   `json:"listed"` // the pages on the lists of the CPUs, in Free
+	Available   int64   `json:"available"`
+	Buffers     int64   `json:"buffers"`
+	Cached      int64   `json:"cached"` // with Shmem in it
+	SwapCached  int64   `json:"swap_cached"`
+	Shmem       int64   `json:"shmem"`
+	Anon        int64   `json:"anon"`
+	Slab        int64   `json:"slab"`
+	Stacks      int64   `json:"stacks"`
+	PageTables  int64   `json:"page_tables"` // and SecPageTables
+	Percpu      int64   `json:"percpu"`
+	Huge        int64   `json:"huge"` // hugetlb pages in use or reserved
+	SwapUsed    int64   `json:"swap_used"`
+	Busy        int64   `json:"busy"`    // ns of all CPUs since boot, a hundredth of a second exact
+	Steal       int64   `json:"steal"`   // ns
+	IOWait      int64   `json:"io_wait"` // ns
+	Load1       float64 `json:"load1"`
+	HavePSI     bool    `json:"have_psi"`
+	PSICPU      int64   `json:"psi_cpu"` // ns since boot in which some task waited
+	PSIMemory   int64   `json:"psi_memory"`
+	PSIIO       int64   `json:"psi_io"`
+	ReadBytes   int64   `json:"read_bytes"` // of all whole disks since boot
+	WriteBytes  int64   `json:"write_bytes"`
+	Others      int64   `json:"others"` // anonymous memory of all processes that are not the target's, from their RssAnon
+	OthersCount int     `json:"others_count"`
+}
+
+// Charge tells a group of the sandboxes' own from one they share with others.
+type Charge string
+
+// Where the target's processes are charged.
+const (
+	ChargePod      Charge = "pod"      // the group that was asked for, or one below it
+	ChargeOverhead Charge = "overhead" // another group of the sandbox's own: /kata_overhead/ID
+	ChargeShared   Charge = "shared"   // a group that holds others too: the daemon's service, the root
+)
+
+// Group is one cgroup, the same path in every hierarchy where it is there.
+// Figures are those of the group and all below it. A group whose parent is
+// listed too is Nested, and is left out of sums.
+type Group struct {
+	Path        string       `json:"path"`
+	Charge      Charge       `json:"charge"`
+	Lane        int          `json:"lane"` // of its sandbox; -1 for one that several share
+	Nested      bool         `json:"nested,omitempty"`
+	Controllers []string     `json:"controllers"`         // that were read here: "memory", "cpuacct", "cpu", "blkio", "io", "pids"
+	Memory      *GroupMemory `json:"memory,omitempty"`    // nil: no memory controller here
+	CPU         *int64       `json:"cpu,omitempty"`       // ns used since it was made; nil: not accounted here
+	Throttled   int64        `json:"throttled,omitempty"` // ns
+	ReadBytes   int64        `json:"read_bytes,omitempty"`
+	WriteBytes  int64        `json:"write_bytes,omitempty"`
+	Pids        int64        `json:"pids,omitempty"`
+}
+
+// GroupMemory is what a group is charged for, in bytes.
+type GroupMemory struct {
+	Usage        int64 `json:"usage"` // memory.usage_in_bytes, memory.current
+	Peak         int64 `json:"peak,omitempty"`
+	Limit        int64 `json:"limit,omitempty"` // 0: none
+	Anon         int64 `json:"anon"`            // v1: total_rss, which holds huge pages too
+	File         int64 `json:"file"`            // page cache without shmem
+	Mapped       int64 `json:"mapped"`          // of File and Shmem, what processes map
+	Shmem        int64 `json:"shmem"`           // tmpfs, memfd, shared memory
+	Kernel       int64 `json:"kernel"`          // v1: memory.kmem.usage_in_bytes; v2: kernel, else the sum of its parts
+	Slab         int64 `json:"slab,omitempty"`
+	Stacks       int64 `json:"stacks,omitempty"`
+	PageTables   int64 `json:"page_tables,omitempty"`
+	Percpu       int64 `json:"percpu,omitempty"`
+	Sock         int64 `json:"sock,omitempty"` // v1: memory.kmem.tcp.usage_in_bytes
+	Swap         int64 `json:"swap,omitempty"`
+	InactiveFile int64 `json:"inactive_file"` // what engines subtract from usage
+}
+
+// Process is one process of a target.
+type Process struct {
+	Pid        int          `json:"pid"`
+	Start      uint64       `json:"start"` // clock ticks since boot: tells it from a later one with its pid
+	PPid       int          `json:"ppid"`
+	Name       string       `json:"name"` // as the kernel has it, cut to 15 characters
+	Role       Role         `json:"role"`
+	Rule       string       `json:"rule"` // the fact that decided the role
+	Lane       int          `json:"lane"` // of its sandbox; -1 for a daemon
+	Threads    int          `json:"threads"`
+	Groups     []Membership `json:"groups"`         // the sets of cgroups that its threads are in; the first is the process's own
+	CPU        int64        `json:"cpu"`            // ns since it began, of all its threads
+	VCPU       int64        `json:"vcpu,omitempty"` // ns of them in threads that run a guest
+	RSS        int64        `json:"rss"`
+	Read       bool         `json:"read"` // false: smaps_rollup could not be read, and PSS is unknown
+	PSSAnon    int64        `json:"pss_anon"`
+	PSSFile    int64        `json:"pss_file"`
+	PSSShmem   int64        `json:"pss_shmem"`
+	Swap       int64        `json:"swap,omitempty"`
+	Huge       int64        `json:"huge,omitempty"` // hugetlb pages, private and shared
+	PageTables int64        `json:"page_tables"`    // VmPTE
+}
+
+// Membership is one set of cgroups and the threads that are in it.
+type Membership struct {
+	Paths   map[string]string `json:"paths"`             // controller → path; "" → the v2 hierarchy
+	Threads []int             `json:"threads,omitempty"` // absent: all
+	Names   []string          `json:"names,omitempty"`   // of the threads, in their order
+}
+
+// Statistic is what an engine reports of one sandbox.
+type Statistic struct {
+	Lane   int    `json:"lane"`
+	Source string `json:"source"` // "docker stats", "ctr task metrics", "crictl stats", …
+	Memory int64  `json:"memory"` // bytes; -1: not reported
+	CPU    int64  `json:"cpu"`    // ns since its start; -1: not reported
+}
+
+// Problems count what could not be read and is missing in the figures.
+type Problems struct {
+	Gone      int      `json:"gone,omitempty"`      // cgroups and processes that vanished while they were read
+	Reused    int      `json:"reused,omitempty"`    // pids that another process had by then
+	Denied    int      `json:"denied,omitempty"`    // files that may not be read, such as smaps_rollup
+	Backwards int      `json:"backwards,omitempty"` // counters that went back
+	Broken    int      `json:"broken,omitempty"`    // files of an unknown form
+	Examples  []string `json:"examples,omitempty"`  // the first few of them, in words
+}
+
+// Series is what was sampled within one phase at a fixed cadence.
+type Series struct {
+	Type      Type               `json:"type"`
+	Round     int                `json:"round"`
+	Target    string             `json:"target"`
+	Phase     string             `json:"phase"`
+	Sandboxes int                `json:"sandboxes"`
+	Interval  int64              `json:"interval"` // ns
+	Missed    int                `json:"missed"`   // ticks at which nothing could be read in time
+	OwnCPU    int64              `json:"own_cpu"`  // ns that the sampler used
+	Times     []int64            `json:"times"`    // ns of CLOCK_MONOTONIC, ascending
+	Values    map[string][]int64 `json:"values"`   // by the names below, each as long as Times; -1: not read at that tick
+	Problems  Problems           `json:"problems"`
+}
+
+// The names of series. Memory in bytes, the rest counters.
+const (
+	SeriesPodMemory      = "pod_memory"      // charged to the sandboxes' pod groups
+	SeriesOverheadMemory = "overhead_memory" // charged to their overhead groups
+	SeriesPodCPU         = "pod_cpu"         // ns
+	SeriesOverheadCPU    = "overhead_cpu"    // ns
+	SeriesDaemonCPU      = "daemon_cpu"      // ns
+	SeriesNodeUsed       = "node_used"       // Total − Free − page cache, see Host.Used
+	SeriesNodeAvailable  = "node_available"
+	SeriesNodeCache      = "node_cache"
+	SeriesNodeBusy       = "node_busy" // ns
+	SeriesNodeRead       = "node_read_bytes"
+	SeriesNodeWrite      = "node_write_bytes"
+	SeriesNodeLoad       = "node_load1000" // load1 × 1000
+)
+
+// Used is the node's memory that is in use and is no page cache: anonymous,
+// shared, the kernel's. It is what a node runs out of.
+func (h *Host) Used() int64 { return h.Total - h.Free - h.Cache() }
+
+// Cache is the node's page cache, without shmem and tmpfs.
+func (h *Host) Cache() int64 { return h.Cached + h.Buffers - h.Shmem }
+
+// Kernel is the node's kernel memory as far as it is accounted by kind.
+func (h *Host) Kernel() int64 { return h.Slab + h.Stacks + h.PageTables + h.Percpu }
