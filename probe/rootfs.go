@@ -2,17 +2,58 @@ package probe
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
 
-// Rootfs makes a root file system that holds the probe and the empty folders
-// on which runtimes mount what every container has.
-func Rootfs(dir string) error {
-	for _, d := range []string{"", "dev", "etc", "proc", "sys", "tmp"} {
+// File is a file of the host that is carried into a container.
+type File struct {
+	Path   string      // in the container, absolute and clean
+	Source string      // on the host; what it links to is what is carried
+	Mode   os.FileMode // permission bits
+}
+
+// Folders are those of every root file system: runtimes mount there what every
+// container has, and a workload's own folder.
+var Folders = []string{"data", "dev", "etc", "proc", "run", "sys", "tmp"}
+
+// Rootfs makes a root file system that holds the probe, the given files, and the
+// empty folders on which runtimes mount.
+func Rootfs(dir string, files ...File) error {
+	for _, d := range append([]string{""}, Folders...) {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return fmt.Errorf("make the root file system: %w", err)
 		}
 	}
+	for _, f := range files {
+		if err := f.copy(dir); err != nil {
+			return fmt.Errorf("carry %s into the root file system: %w", f.Source, err)
+		}
+	}
 	return Install(dir)
+}
+
+func (f File) copy(root string) error {
+	to := filepath.Join(root, filepath.Clean("/"+f.Path))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(f.Source)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, f.Mode.Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Chmod(to, f.Mode.Perm()) // whatever the umask
+	}
+	return err
 }

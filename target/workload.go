@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 
+	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -12,17 +13,10 @@ const VolumePath = "/data"
 // Workload is what containers hold beside the probe.
 type Workload struct {
 	// Files are carried into every root file system and image.
-	Files []File
+	Files []probe.File
 	// Volume is a folder of the host, "" for none. The container on lane N
 	// has its folder "N" at VolumePath, writable. Open makes those folders.
 	Volume string
-}
-
-// File is one file that is carried into a container.
-type File struct {
-	Path   string // in the container, absolute and clean
-	Source string // on the host
-	Mode   uint32 // permission bits
 }
 
 // Executor is a session that can run further commands in its containers, as

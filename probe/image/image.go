@@ -14,7 +14,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -38,25 +42,27 @@ const Repository = "localhost/tare-probe"
 // Probe is the image of the workload. Its entry point is the probe; a
 // container's arguments are the token that the probe reports with. It stops on
 // SIGTERM.
-func Probe() (*Image, error) {
-	i, err := build("")
+//
+// Files are carried beside it, in that order: other files, another image.
+func Probe(files ...probe.File) (*Image, error) {
+	i, err := build("", files)
 	if err != nil {
 		return nil, err
 	}
-	return build(Repository + ":" + i.ID[len("sha256:"):][:12])
+	return build(Repository+":"+i.ID[len("sha256:"):][:12], files)
 }
 
 // Pause is the image for the process that holds a pod, under the name by which
 // an engine looks for it. CRI-O starts /pause in it, whatever its entry point.
-func Pause(ref string) (*Image, error) { return build(ref, "pause") }
+func Pause(ref string) (*Image, error) { return build(ref, nil, "pause") }
 
 // created is when all images were made: engines refuse one without a time, and
 // a fixed one keeps the digest.
 var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // build makes an image in which the probe has other names too.
-func build(ref string, names ...string) (*Image, error) {
-	layer, err := layer(names)
+func build(ref string, files []probe.File, names ...string) (*Image, error) {
+	layer, err := layer(files, names)
 	if err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
@@ -81,11 +87,17 @@ func build(ref string, names ...string) (*Image, error) {
 	return a.image, nil
 }
 
-// layer is the one layer: the probe, and the folders on which runtimes mount.
-func layer(names []string) ([]byte, error) {
+// layer is the one layer: the probe, the folders on which runtimes mount, and
+// what is carried.
+func layer(files []probe.File, names []string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	for _, dir := range []string{"dev", "etc", "proc", "run", "sys", "tmp"} {
+	made := map[string]bool{}
+	for _, dir := range folders(files) {
+		if made[dir] {
+			continue
+		}
+		made[dir] = true
 		mode := int64(0o755)
 		if dir == "tmp" {
 			mode = 0o1777
@@ -97,6 +109,15 @@ func layer(names []string) ([]byte, error) {
 	if err := file(w, probe.Name[1:], 0o755, probe.Program()); err != nil {
 		return nil, err
 	}
+	for _, f := range files {
+		content, err := os.ReadFile(f.Source)
+		if err != nil {
+			return nil, err
+		}
+		if err := file(w, strings.TrimPrefix(path.Clean(f.Path), "/"), int64(f.Mode.Perm()), content); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range names {
 		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: probe.Name[1:], Mode: 0o755, ModTime: created}); err != nil {
 			return nil, err
@@ -104,6 +125,19 @@ func layer(names []string) ([]byte, error) {
 	}
 	err := w.Close()
 	return out.Bytes(), err
+}
+
+// folders are those of every image, and those that carried files lie in, each
+// after the one that it is in.
+func folders(files []probe.File) []string {
+	all := slices.Clone(probe.Folders)
+	for _, f := range files {
+		parts := strings.Split(strings.TrimPrefix(path.Clean(f.Path), "/"), "/")
+		for i := 1; i < len(parts); i++ {
+			all = append(all, path.Join(parts[:i]...))
+		}
+	}
+	return all
 }
 
 func file(w *tar.Writer, name string, mode int64, content []byte) error {
