@@ -8,7 +8,7 @@ import (
 
 // has tells whether the target has the operation.
 func (v *visit) has(op target.Op) bool {
-	def, ok := v.w.info.Operations[string(op)]
+	def, ok := v.w.Info.Operations[string(op)]
 	return ok && def.Absent == ""
 }
 

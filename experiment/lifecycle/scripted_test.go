@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/experiment/course"
 	"github.com/tare-bench/tare/experiment/lifecycle"
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/plan"
@@ -82,9 +83,12 @@ func pair(a, b fake.Script) []target.Target {
 // options are those of a run on a made-up machine.
 func options(p plan.Lifecycle, targets []target.Target) lifecycle.Options {
 	return lifecycle.Options{
-		Plan: p, Targets: targets, RunID: "test",
-		Header: record.Header{Environment: record.Environment{CPUs: 8}},
-		Dirs:   func(string) (string, string, error) { return "", "", nil },
+		Plan: p,
+		Options: course.Options{
+			Targets: targets, RunID: "test",
+			Header: record.Header{Environment: record.Environment{CPUs: 8}},
+			Dirs:   func(string) (string, string, error) { return "", "", nil },
+		},
 	}
 }
 

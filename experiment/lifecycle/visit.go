@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/experiment/course"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 )
@@ -19,7 +19,7 @@ const barrenRounds = 2
 // visit is one target's turn in a round.
 type visit struct {
 	*run
-	w         *weighed
+	w         *course.Weighed
 	phase     record.Phase
 	lanes     int
 	round     int
@@ -37,19 +37,19 @@ func (v *visit) do(ctx context.Context) error {
 			return err
 		}
 	}
-	if slices.Contains(v.Plan.Ops, target.Run) && v.has(target.Run) && ctx.Err() == nil && !v.w.gone {
+	if slices.Contains(v.Plan.Ops, target.Run) && v.has(target.Run) && ctx.Err() == nil && !v.w.Gone {
 		if err := v.sequence(ctx, []target.Op{target.Run}); err != nil {
 			return err
 		}
 	}
-	if ctx.Err() != nil || v.w.gone {
+	if ctx.Err() != nil || v.w.Gone {
 		return nil
 	}
 	if v.succeeded || !v.tried { // what has none of the operations does not fail at them
-		v.w.barren = 0
+		v.barren[v.w] = 0
 		return nil
 	}
-	if v.w.barren++; v.w.barren < barrenRounds {
+	if v.barren[v.w]++; v.barren[v.w] < barrenRounds {
 		return nil
 	}
 	return v.giveUp(fmt.Sprintf("nothing succeeded in %d rounds in a row", barrenRounds))
@@ -65,7 +65,7 @@ func (v *visit) sequence(ctx context.Context, ops []target.Op) error {
 	left := all
 	var unsaved error
 	for _, op := range ops {
-		if len(left) == 0 || ctx.Err() != nil || v.w.gone || unsaved != nil {
+		if len(left) == 0 || ctx.Err() != nil || v.w.Gone || unsaved != nil {
 			break
 		}
 		v.tried = true
@@ -83,8 +83,8 @@ func (v *visit) sequence(ctx context.Context, ops []target.Op) error {
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+v.Plan.Timeout)
 	defer cancel()
-	if err := v.w.Discard(clean, all); err != nil && !v.w.gone {
-		return together(unsaved, v.giveUp("what it made could not be removed: "+err.Error()))
+	if err := v.w.Discard(clean, all); err != nil && !v.w.Gone {
+		return course.Together(unsaved, v.giveUp("what it made could not be removed: "+err.Error()))
 	}
 	return unsaved
 }
@@ -94,7 +94,7 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 	v.tell(op)
 	b := record.Batch{
 		Type: record.TypeBatch, Phase: v.phase, Round: v.round, Order: v.order,
-		Target: v.w.info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
+		Target: v.w.Info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
 	}
 	armed, err := v.w.Arm(ctx, op, lanes)
 	if err == nil {
@@ -120,8 +120,8 @@ func (v *visit) batch(ctx context.Context, op target.Op, lanes []int) (*record.B
 			}
 		}
 	}
-	v.rec.Batches = append(v.rec.Batches, b)
-	return &v.rec.Batches[len(v.rec.Batches)-1], v.write(b)
+	v.Record.Batches = append(v.Record.Batches, b)
+	return &v.Record.Batches[len(v.Record.Batches)-1], v.Line(b)
 }
 
 // release lets the lanes go, and meters the target's own processes meanwhile.
@@ -142,7 +142,7 @@ func (v *visit) tell(op target.Op) {
 	if v.Progress == nil {
 		return
 	}
-	p := Progress{Phase: v.phase, Lanes: v.lanes, Round: v.round, Rounds: v.Plan.Rounds, Target: v.w.info.Name, Op: op, Elapsed: time.Since(v.began)}
+	p := Progress{Phase: v.phase, Lanes: v.lanes, Round: v.round, Rounds: v.Plan.Rounds, Target: v.w.Info.Name, Op: op, Elapsed: time.Since(v.Began)}
 	if v.phase == record.PhaseWarmup {
 		p.Rounds = v.Plan.Warmup
 	}
@@ -167,14 +167,10 @@ func (v *visit) left() time.Duration {
 		}
 	}
 	left := time.Duration(float64(v.spent) * float64(work-done) / float64(max(done, 1)))
-	return min(left, max(v.Plan.Budget-time.Since(v.began), 0))
+	return min(left, max(v.Plan.Budget-time.Since(v.Began), 0))
 }
 
 func (v *visit) giveUp(why string) error {
-	v.w.gone = true
-	return v.finding(record.Finding{
-		Code: judge.FoundGivenUp, Level: "error", Target: v.w.info.Name, Lanes: v.lanes,
-		Message: fmt.Sprintf("given up in round %d (%s): %s", v.round+1, v.phase, why),
-		Advice:  "see its failed operations for the cause; other targets went on",
-	})
+	return v.GiveUp(v.w, record.Finding{Lanes: v.lanes,
+		Message: fmt.Sprintf("given up in round %d (%s): %s", v.round+1, v.phase, why)})
 }

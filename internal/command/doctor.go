@@ -25,13 +25,13 @@ change it. Nothing on the machine is changed.`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l := plan.Defaults()
-			if err := flags.apply(c.Context(), c.Flags(), &l, false); err != nil {
+			if err := flags.apply(c.Context(), c.Flags(), selectionOf(&l), false); err != nil {
 				return err
 			}
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities("", doctor.WithFolders(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
-			for _, f := range find.All(c.Context(), settings(&l)) {
+			for _, f := range find.All(c.Context(), selectionOf(&l).settings()) {
 				checks = append(checks, targetCheck(f))
 			}
 			switch format {

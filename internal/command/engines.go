@@ -47,14 +47,14 @@ func (f *engineFlags) add(set *pflag.FlagSet) {
 
 // apply puts the flags that were given into a plan's engines, and with add the
 // CRI endpoints into its targets.
-func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lifecycle, add bool) error {
+func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, c selection, add bool) error {
 	change := func(name string, to func(*target.Engine)) {
-		e := l.Engines[name]
+		e := (*c.engines)[name]
 		to(&e)
-		if l.Engines == nil {
-			l.Engines = plan.Engines{}
+		if *c.engines == nil {
+			*c.engines = plan.Engines{}
 		}
-		l.Engines[name] = e
+		(*c.engines)[name] = e
 	}
 	switch f.network {
 	case "", target.NetworkNone, target.NetworkBridge, target.NetworkHost:
@@ -91,20 +91,20 @@ func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.Lif
 			return err
 		}
 		change("cri+"+name, func(e *target.Engine) { e.Address = address })
-		if add && !slices.ContainsFunc(l.Targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
-			l.Targets = append(l.Targets, "cri+"+name)
+		if add && !slices.ContainsFunc(*c.targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
+			*c.targets = append(*c.targets, "cri+"+name)
 		}
 	}
 	if set.Changed("network") {
 		for _, name := range find.EngineNames() {
 			change(name, func(e *target.Engine) { e.Network = f.network })
 		}
-		for name := range l.Engines {
+		for name := range *c.engines {
 			change(name, func(e *target.Engine) { e.Network = f.network })
 		}
 	}
 	if set.Changed("via") {
-		l.Via = f.via
+		*c.via = f.via
 	}
 	return nil
 }
@@ -122,15 +122,10 @@ func criEndpoint(ctx context.Context, s string) (name, address string, err error
 	return name, s, nil
 }
 
-// settings are those of a plan, for finding its targets.
-func settings(l *plan.Lifecycle) find.Settings {
-	return find.Settings{Engine: l.Engines.Of, Via: l.Via}
-}
-
 // checkEngines refuses settings for engines that there are none of: they would
 // be passed over, and another daemon than the one that was meant be weighed.
-func checkEngines(l *plan.Lifecycle) error {
-	for _, name := range slices.Sorted(maps.Keys(l.Engines)) {
+func checkEngines(engines plan.Engines) error {
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
 		if !find.IsEngine(name) {
 			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(find.EngineNames(), ", "))
 		}
@@ -184,13 +179,13 @@ func within(env map[string]string, do func()) {
 const sweeping = 3 * time.Minute
 
 // keepEngines notes the targets on which a run will make things.
-func keepEngines(run *workspace.Run, targets []target.Target, l *plan.Lifecycle) error {
+func keepEngines(run *workspace.Run, targets []target.Target, engines plan.Engines) error {
 	var all []made
 	for _, t := range targets {
 		if _, ok := t.(target.Sweeper); ok {
 			info := t.Info()
 			found := target.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"]}
-			all = append(all, made{info.Name, l.Engines.Of(info.Name).Over(found), surroundings()})
+			all = append(all, made{info.Name, engines.Of(info.Name).Over(found), surroundings()})
 		}
 	}
 	if all == nil {

@@ -101,7 +101,7 @@ func (f *lifecycleFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.
 	if set.Changed("missing") {
 		l.Missing = plan.Missing(f.missing)
 	}
-	if err := f.engines.apply(ctx, set, l, add); err != nil {
+	if err := f.engines.apply(ctx, set, selectionOf(l), add); err != nil {
 		return err
 	}
 	if err := l.Validate(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/experiment/course"
 	"github.com/tare-bench/tare/experiment/lifecycle"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
@@ -55,10 +56,10 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	if err != nil {
 		return err
 	}
-	if err := checkEngines(&l); err != nil {
+	if err := checkEngines(l.Engines); err != nil {
 		return err
 	}
-	targets, skipped, err := choose(ctx, s, &l, out.quiet)
+	targets, skipped, err := choose(ctx, s, selectionOf(&l), out.quiet)
 	if err != nil {
 		return err
 	}
@@ -75,28 +76,13 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	if err := checkNames(targets, out.subject, "--subject"); err != nil {
 		return err
 	}
-	roots := workspace.DefaultRoots()
-	run, err := workspace.New(roots)
+	o, err := begin(s, "lifecycle", targets, skipped, l.Engines, out)
 	if err != nil {
 		return err
 	}
-	w, path, err := createRecord(out.record, run.ID)
-	if err != nil {
-		return errors.Join(err, run.Close())
-	}
-	hintLeftovers(s, roots)
-	if err := keepEngines(run, targets, &l); err != nil {
-		return errors.Join(err, w.Close(), run.Close())
-	}
-
-	progress := newProgress(s, out.quiet)
 	node := &node.Reader{}
-	settled := lane.Settle()
-	rec, runErr := lifecycle.Run(ctx, lifecycle.Options{
-		Plan: l, Targets: targets, RunID: run.ID, Dirs: run.Dirs,
-		Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
-		Write:  w.Write,
-		Before: skipped,
+	rec, err := lifecycle.Run(ctx, lifecycle.Options{
+		Plan: l, Options: o.options, Progress: o.progress.show,
 		Node: func() record.Node {
 			n, err := node.Read()
 			if err != nil {
@@ -104,27 +90,65 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 			}
 			return n
 		},
-		After:    rootChanged(),
-		Progress: progress.show,
 	})
-	settled()
-	progress.done()
-	runErr = errors.Join(runErr, w.Close())
-	closeErr := closeRun(run, rec)
+	return o.end(ctx, rec, err, func() (int, error) { return show(s, format, rec, out) })
+}
 
-	code, err := show(s, format, rec, out)
+// outing is one run of an experiment: its folders, its record, its progress.
+type outing struct {
+	streams  Streams
+	run      *workspace.Run
+	record   *record.Writer
+	path     string // of the record
+	progress *progress
+	settled  func()
+	options  course.Options
+}
+
+// begin makes what a run needs. What it made is removed by end.
+func begin(s Streams, experiment string, targets []target.Target, skipped []record.Finding, engines plan.Engines, out outputFlags) (*outing, error) {
+	roots := workspace.DefaultRoots()
+	run, err := workspace.New(roots)
+	if err != nil {
+		return nil, err
+	}
+	w, path, err := createRecord(out.record, experiment, run.ID)
+	if err != nil {
+		return nil, errors.Join(err, run.Close())
+	}
+	hintLeftovers(s, roots)
+	if err := keepEngines(run, targets, engines); err != nil {
+		return nil, errors.Join(err, w.Close(), run.Close())
+	}
+	return &outing{
+		streams: s, run: run, record: w, path: path, progress: newProgress(s, out.quiet), settled: lane.Settle(),
+		options: course.Options{
+			Targets: targets, RunID: run.ID, Dirs: run.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
+			Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
+		},
+	}, nil
+}
+
+// end puts everything away, shows the result, and returns what the command ends
+// with.
+func (o *outing) end(ctx context.Context, rec *record.Record, runErr error, show func() (int, error)) error {
+	o.settled()
+	o.progress.done()
+	runErr = errors.Join(runErr, o.record.Close())
+	closeErr := closeRun(o.run, rec)
+	code, err := show()
 	if err != nil {
 		return errors.Join(runErr, closeErr, err)
 	}
-	fmt.Fprintf(s.Err, "record: %s\n", path)
+	fmt.Fprintf(o.streams.Err, "record: %s\n", o.path)
 	if err := errors.Join(runErr, closeErr); err != nil {
 		if ctx.Err() == nil {
 			return fmt.Errorf("%w\nwhat was measured before is shown above", err)
 		}
-		fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
+		fmt.Fprintf(o.streams.Err, "tare: %s\n", cleanLines(err.Error()))
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintf(s.Err, "tare: interrupted; what was measured is shown above and saved\n")
+		fmt.Fprintf(o.streams.Err, "tare: interrupted; what was measured is shown above and saved\n")
 		return exit{ExitInterrupted}
 	}
 	if code != ExitDone {
@@ -189,10 +213,15 @@ func show(s Streams, format report.Format, rec *record.Record, out outputFlags) 
 	if err := report.Lifecycle(s.Out, format, rec, l, report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose}); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
-	if l.Failed > 0 || hasError(l.Findings) {
-		return ExitFailed, nil
+	return codeOf(l.Failed, l.Findings), nil
+}
+
+// codeOf is the exit code that a result calls for.
+func codeOf(failed int, findings []record.Finding) int {
+	if failed > 0 || hasError(findings) {
+		return ExitFailed
 	}
-	return ExitDone, nil
+	return ExitDone
 }
 
 func hasError(findings []record.Finding) bool {
@@ -218,18 +247,36 @@ func checkSubject(l *judge.Lifecycle, subject string) error {
 	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
 }
 
+// selection is the part of a plan that says what is weighed.
+type selection struct {
+	targets *[]string
+	missing plan.Missing
+	via     *[]string
+	engines *plan.Engines
+	named   []*string // other names of targets in it, emptied if theirs is not here
+}
+
+func selectionOf(l *plan.Lifecycle) selection {
+	return selection{&l.Targets, l.Missing, &l.Via, &l.Engines, []*string{&l.Baseline, &l.Subject}}
+}
+
+// settings are those for finding the targets.
+func (c selection) settings() find.Settings {
+	return find.Settings{Engine: c.engines.Of, Via: *c.via}
+}
+
 // choose finds the targets of the plan, or all that can be weighed. Those that
 // the plan names, that are not here and that may be missing are told of in
-// findings, and are no baseline and no subject.
-func choose(ctx context.Context, s Streams, l *plan.Lifecycle, quiet bool) ([]target.Target, []record.Finding, error) {
-	if len(l.Targets) == 0 {
-		found := find.All(ctx, settings(l))
+// findings.
+func choose(ctx context.Context, s Streams, c selection, quiet bool) ([]target.Target, []record.Finding, error) {
+	if len(*c.targets) == 0 {
+		found := find.All(ctx, c.settings())
 		if !quiet {
 			tellMissing(s, found)
 		}
 		return present(found), nil, nil
 	}
-	found, err := find.Named(ctx, l.Targets, settings(l))
+	found, err := find.Named(ctx, *c.targets, c.settings())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,14 +290,13 @@ func choose(ctx context.Context, s Streams, l *plan.Lifecycle, quiet bool) ([]ta
 		errs = append(errs, f.Why)
 		skipped = append(skipped, record.Finding{Code: judge.FoundNotWeighed, Level: "note", Target: f.Name,
 			Message: "not weighed: " + f.Why.Reason, Advice: f.Why.Advice})
-		if l.Baseline == f.Name {
-			l.Baseline = ""
-		}
-		if l.Subject == f.Name {
-			l.Subject = ""
+		for _, name := range c.named {
+			if *name == f.Name {
+				*name = ""
+			}
 		}
 	}
-	if errs != nil && (l.Missing != plan.MissingSkip || len(targets) == 0) {
+	if errs != nil && (c.missing != plan.MissingSkip || len(targets) == 0) {
 		return nil, nil, &notHere{errors.Join(errs...)}
 	}
 	if !quiet {
@@ -317,7 +363,7 @@ func checkNames(targets []target.Target, name, flag string) error {
 
 // createRecord opens the record's file: the given one, or a new one in the
 // user's data folder.
-func createRecord(path, id string) (*record.Writer, string, error) {
+func createRecord(path, experiment, id string) (*record.Writer, string, error) {
 	if path == "" {
 		dir := os.Getenv("XDG_DATA_HOME")
 		if dir == "" {
@@ -331,7 +377,7 @@ func createRecord(path, id string) (*record.Writer, string, error) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, "", fmt.Errorf("make a place for the record: %w; name another with -o FILE", err)
 		}
-		path = filepath.Join(dir, fmt.Sprintf("lifecycle-%s-%s.jsonl", time.Now().UTC().Format("20060102T150405Z"), id))
+		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
 	}
 	w, err := record.Create(path)
 	if err != nil {
