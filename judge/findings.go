@@ -24,32 +24,37 @@ const (
 // Findings that the experiment writes itself, because only it knows. They are
 // taken over from the record.
 const (
-	FoundOpenFailed  = "target-not-opened"
-	FoundGivenUp     = "target-given-up"
-	FoundLeftBehind  = "left-behind"
-	FoundNotPrecise  = "precision-not-reached"
-	FoundRootChanged = "cgroup-root-changed"
-	FoundBudget      = "budget-spent"
-	FoundNotWeighed  = "target-not-weighed"
-	foundFailed      = "failed-operations"
-	foundDrift       = "drift"
-	foundBimodal     = "bimodal"
-	foundFewRounds   = "too-few-rounds"
-	foundSteal       = "steal"
-	foundPressure    = "pressure"
-	foundSkew        = "release-skew"
-	foundOwnCost     = "own-cost"
-	foundCutOff      = "cut-off"
-	foundDamaged     = "damaged-record"
-	foundInterrupted = "interrupted"
-	foundOrdinary    = "ordinary-lanes"
-	levelNote        = "note"
-	levelWarning     = "warning"
-	levelError       = "error"
+	FoundOpenFailed   = "target-not-opened"
+	FoundGivenUp      = "target-given-up"
+	FoundLeftBehind   = "left-behind"
+	FoundNotPrecise   = "precision-not-reached"
+	FoundRootChanged  = "cgroup-root-changed"
+	FoundBudget       = "budget-spent"
+	FoundNotWeighed   = "target-not-weighed"
+	FoundNotReached   = "sandboxes-not-reached"
+	FoundPhaseSkipped = "phase-skipped"
+	FoundNotRetired   = "sandboxes-not-retired"
+	FoundLoadFailed   = "load-failed"
+	foundFailed       = "failed-operations"
+	foundDrift        = "drift"
+	foundBimodal      = "bimodal"
+	foundFewRounds    = "too-few-rounds"
+	foundSteal        = "steal"
+	foundPressure     = "pressure"
+	foundSkew         = "release-skew"
+	foundOwnCost      = "own-cost"
+	foundCutOff       = "cut-off"
+	foundDamaged      = "damaged-record"
+	foundInterrupted  = "interrupted"
+	foundOrdinary     = "ordinary-lanes"
+	levelNote         = "note"
+	levelWarning      = "warning"
+	levelError        = "error"
 )
 
 // FromExperiment are the codes of findings that cannot be made from samples.
-var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed}
+var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed,
+	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding

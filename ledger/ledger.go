@@ -130,5 +130,5 @@ type Phase struct {
 var Roles = []record.Role{
 	record.RoleWorkload, record.RolePause, record.RoleShim, record.RoleMonitor, record.RoleRuntime,
 	record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer,
-	record.RoleDaemon, record.RoleKernel, record.RoleCache, record.RoleOthers,
+	record.RoleDaemon, record.RoleKernel, record.RoleKernelNode, record.RoleCache, record.RoleOthers,
 }

@@ -10,15 +10,16 @@ const (
 // More roles: what stands inside a sandbox, what a sandbox itself is, and what
 // no process has. The roles of a target's own processes are further up.
 const (
-	RoleWorkload Role = "workload" // the container's own processes, where the host sees them
-	RolePause    Role = "pause"    // the process that holds a pod
-	RoleSentry   Role = "sentry"   // gVisor's kernel, and the address spaces of what it runs
-	RoleGofer    Role = "gofer"    // gVisor's file server
-	RoleRuntime  Role = "runtime"  // a runtime's or engine's command that has not ended: runc exec, podman exec
-	RoleVCPU     Role = "vcpu"     // threads of a VMM that run the guest: CPU time only, their memory is the VMM's
-	RoleKernel   Role = "kernel"   // slab, stacks, page tables, sockets
-	RoleCache    Role = "cache"    // page cache: gives way under pressure
-	RoleOthers   Role = "others"   // every other process of the node, tare among them
+	RoleWorkload   Role = "workload"          // the container's own processes, where the host sees them
+	RolePause      Role = "pause"             // the process that holds a pod
+	RoleSentry     Role = "sentry"            // gVisor's kernel, and the address spaces of what it runs
+	RoleGofer      Role = "gofer"             // gVisor's file server
+	RoleRuntime    Role = "runtime"           // a runtime's or engine's command that has not ended: runc exec, podman exec
+	RoleVCPU       Role = "vcpu"              // threads of a VMM that run the guest: CPU time only, their memory is the VMM's
+	RoleKernel     Role = "kernel"            // slab, stacks, page tables, sockets
+	RoleKernelNode Role = "kernel, uncharged" // kernel memory of the node that no cgroup of a sandbox is charged for
+	RoleCache      Role = "cache"             // page cache: gives way under pressure
+	RoleOthers     Role = "others"            // every other process of the node, tare among them
 )
 
 // Moment says when within a visit a reading was taken.
