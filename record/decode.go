@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Line is one line of a record: a *Header, *Target, *Batch, *Node, *Finding or
-// *End. Validate says whether its values can be true.
+// Line is one line of a record: a *Header, *Target, *Batch, *Node, *Reading,
+// *Series, *Finding or *End. Validate says whether its values can be true.
 type Line interface {
 	Validate() error
 }
@@ -65,6 +65,12 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 	case TypeNode:
 		l := new(Node)
 		line, got, into = l, &l.Type, l
+	case TypeReading:
+		l := new(readingLine)
+		line, got, into = &l.Reading, &l.Type, l
+	case TypeSeries:
+		l := new(seriesLine)
+		line, got, into = &l.Series, &l.Type, l
 	case TypeFinding:
 		l := new(Finding)
 		line, got, into = l, &l.Type, l
@@ -83,8 +89,13 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 	if *got != kind {
 		return nil, fmt.Errorf("a line of two types, %s and %s", kind, *got)
 	}
-	if l, ok := into.(*batchLine); ok {
+	switch l := into.(type) {
+	case *batchLine:
 		l.Batch.Samples = l.Samples
+	case *readingLine:
+		l.take()
+	case *seriesLine:
+		l.take()
 	}
 	return line, nil
 }
@@ -100,6 +111,18 @@ type batchLine struct {
 type boundedSamples []Sample
 
 func (s *boundedSamples) UnmarshalJSON(text []byte) error {
+	return eachOf(text, "samples", func(decoder *json.Decoder) error {
+		if len(*s) == MaxLanes {
+			return fmt.Errorf("more than %d samples in one batch", MaxLanes)
+		}
+		*s = append(*s, Sample{})
+		return decoder.Decode(&(*s)[len(*s)-1])
+	})
+}
+
+// eachOf calls take for every element of the list that text is, which has to
+// decode it. A null has none.
+func eachOf(text []byte, name string, take func(*json.Decoder) error) error {
 	if bytes.Equal(text, []byte("null")) {
 		return nil
 	}
@@ -109,14 +132,10 @@ func (s *boundedSamples) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if open != json.Delim('[') {
-		return errors.New("samples is not a list")
+		return fmt.Errorf("%s is not a list", name)
 	}
 	for decoder.More() {
-		if len(*s) == MaxLanes {
-			return fmt.Errorf("more than %d samples in one batch", MaxLanes)
-		}
-		*s = append(*s, Sample{})
-		if err := decoder.Decode(&(*s)[len(*s)-1]); err != nil {
+		if err := take(decoder); err != nil {
 			return err
 		}
 	}

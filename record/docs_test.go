@@ -24,7 +24,7 @@ func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Problems) != 0 || got.End == nil || len(lines(got)) != 6 {
+	if len(got.Problems) != 0 || got.End == nil || len(lines(got)) != 9 {
 		t.Errorf("%d lines, end %v, problems %v", len(lines(got)), got.End, got.Problems)
 	}
 	// A field that the types do not have would be passed over in silence.
@@ -67,7 +67,8 @@ func TestThePageNamesEveryField(t *testing.T) {
 
 var lineTypes = map[Type]reflect.Type{
 	TypeHeader: reflect.TypeFor[Header](), TypeTarget: reflect.TypeFor[Target](), TypeBatch: reflect.TypeFor[Batch](),
-	TypeNode: reflect.TypeFor[Node](), TypeFinding: reflect.TypeFor[Finding](), TypeEnd: reflect.TypeFor[End](),
+	TypeNode: reflect.TypeFor[Node](), TypeReading: reflect.TypeFor[Reading](), TypeSeries: reflect.TypeFor[Series](),
+	TypeFinding: reflect.TypeFor[Finding](), TypeEnd: reflect.TypeFor[End](),
 }
 
 // fieldNames returns the JSON names of a struct and of the structs in it.

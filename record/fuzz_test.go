@@ -15,6 +15,8 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(text[:len(text)-20]))
 	f.Add([]byte(headerLine + batchPrefix + `[{"start":1500,"first":1400},{"lane":1}]}` + "\n"))
 	f.Add([]byte("oops\n{}\n" + headerLine))
+	f.Add([]byte(headerLine + `{"type":"reading","target":"a","moment":"before","host":{"total":9},"groups":[{"path":"/","charge":"pod"}],"processes":[{"pid":1,"role":"shim","groups":[{"paths":{"":"/"},"threads":[1]}]}]}` + "\n"))
+	f.Add([]byte(headerLine + `{"type":"series","target":"a","phase":"idle","interval":1,"times":[1,2],"values":{"pod_memory":[-1,3]}}` + "\n"))
 	var b bytes.Buffer
 	encoder, err := newEncoder(&b)
 	if err != nil {
@@ -57,6 +59,13 @@ func checkLine(t *testing.T, i int, line Line) {
 	}
 	if err := line.Validate(); err != nil {
 		t.Fatalf("line %d was let through: %v", i, err)
+	}
+	if series, ok := line.(*Series); ok {
+		for name, values := range series.Values {
+			if len(values) != len(series.Times) {
+				t.Fatalf("line %d: %d values of %s at %d times", i, len(values), name, len(series.Times))
+			}
+		}
 	}
 	batch, ok := line.(*Batch)
 	if !ok {

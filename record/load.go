@@ -11,6 +11,8 @@ type Record struct {
 	Targets  []Target
 	Batches  []Batch
 	Nodes    []Node
+	Readings []Reading
+	Series   []Series
 	Findings []Finding
 	End      *End // nil: the run was cut off
 
@@ -57,6 +59,10 @@ func collect(r *Reader) (*Record, error) {
 			all.Batches = append(all.Batches, *l)
 		case *Node:
 			all.Nodes = append(all.Nodes, *l)
+		case *Reading:
+			all.Readings = append(all.Readings, *l)
+		case *Series:
+			all.Series = append(all.Series, *l)
 		case *Finding:
 			all.Findings = append(all.Findings, *l)
 		case *End:

@@ -35,8 +35,46 @@ func fullRecord() *Record {
 				}},
 		},
 		Nodes:    []Node{{Type: TypeNode, Time: 5000, Phase: PhaseMeasure, Load1: 0.5, Known: true, Busy: 0.25}},
+		Readings: []Reading{fullReading()},
+		Series:   []Series{fullSeries()},
 		Findings: []Finding{{Type: TypeFinding, Code: "failed-operations", Level: "error", Message: "1 of 3 failed", Advice: "look at it"}},
 		End:      &End{Type: TypeEnd, Status: "done", Why: "rounds", Batches: 2, Failures: 1, Elapsed: 9000},
+	}
+}
+
+// fullReading has every field in use that can be together.
+func fullReading() Reading {
+	cpu := int64(7e9)
+	return Reading{
+		Type: TypeReading, Time: 6000, Took: 700, Round: 1, Order: 2, Target: "containerd/runsc", Phase: "hold 64MiB", Sandboxes: 2,
+		Moment: MomentEnd, Settled: true,
+		Work: &Work{Command: "/probe hold 64MiB", Hold: 64 << 20, Begun: 5000},
+		Host: Host{Total: 1 << 34, Free: 1 << 33, Listed: 1 << 24, Available: 1 << 33, Cached: 1 << 30, Shmem: 1 << 20, Load1: 0.25,
+			Busy: 9e12, HavePSI: true, PSICPU: 5, Others: 1 << 28, OthersCount: 90},
+		Groups: []Group{
+			{Path: "/tare-run-x/c-0", Charge: ChargePod, Controllers: []string{"memory", "cpuacct"}, CPU: &cpu,
+				Memory: &GroupMemory{Usage: 80 << 20, Peak: 90 << 20, Anon: 70 << 20, File: 1 << 20, Kernel: 3 << 20}},
+			{Path: "/system.slice/containerd.service", Charge: ChargeShared, Lane: -1, Controllers: []string{"pids"}, Pids: 31},
+		},
+		Processes: []Process{
+			{Pid: 812, Start: 99000, PPid: 1, Name: "exe", Role: RoleSentry, Rule: "runsc-sandbox among its arguments", Threads: 3,
+				Groups: []Membership{
+					{Paths: map[string]string{"memory": "/tare-run-x/c-0"}, Threads: []int{812, 813}, Names: []string{"exe", "exe"}},
+					{Paths: map[string]string{"": "/"}, Threads: []int{814}},
+				}, CPU: 5e9, RSS: 90 << 20, Read: true, PSSAnon: 70 << 20, PageTables: 300 << 10},
+			{Pid: 700, Start: 1200, PPid: 1, Name: "containerd", Role: RoleDaemon, Rule: "answers the socket", Lane: -1, Threads: 12,
+				Groups: []Membership{{Paths: map[string]string{"memory": "/system.slice/containerd.service"}}}},
+		},
+		Engine:   []Statistic{{Source: "ctr task metrics", Memory: 70 << 20, CPU: -1}},
+		Problems: Problems{Gone: 1, Examples: []string{"/proc/815: gone"}},
+	}
+}
+
+func fullSeries() Series {
+	return Series{
+		Type: TypeSeries, Round: 1, Target: "containerd/runsc", Phase: "hold 64MiB", Sandboxes: 2, Interval: 1e8, Missed: 1, OwnCPU: 4e6,
+		Times:  []int64{5000, 6000, 8000},
+		Values: map[string][]int64{SeriesPodMemory: {1 << 20, -1, 80 << 20}, SeriesNodeBusy: {5, 6, 7}},
 	}
 }
 
@@ -50,6 +88,12 @@ func lines(r *Record) []any {
 		all = append(all, l)
 	}
 	for _, l := range r.Nodes {
+		all = append(all, l)
+	}
+	for _, l := range r.Readings {
+		all = append(all, l)
+	}
+	for _, l := range r.Series {
 		all = append(all, l)
 	}
 	for _, l := range r.Findings {

@@ -72,8 +72,8 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: w}
 }
 
-// Write appends one line: a Header, Target, Batch, Node, Finding or End, or a
-// pointer to one. It fills in the line's type, and the header's schema, itself;
+// Write appends one line: a Header, Target, Batch, Node, Reading, Series,
+// Finding or End, or a pointer to one. It fills in the line's type, and the header's schema, itself;
 // the caller's value is not changed. The header comes first, and once.
 //
 // When the destination fails, all that was written before stays readable, and
@@ -195,6 +195,12 @@ func withType(line any) (any, Type, error) {
 	case Node:
 		l.Type = TypeNode
 		return l, TypeNode, nil
+	case Reading:
+		l.Type = TypeReading
+		return l, TypeReading, nil
+	case Series:
+		l.Type = TypeSeries
+		return l, TypeSeries, nil
 	case Finding:
 		l.Type = TypeFinding
 		return l, TypeFinding, nil
@@ -209,12 +215,16 @@ func withType(line any) (any, Type, error) {
 		return withTypeOf(l)
 	case *Node:
 		return withTypeOf(l)
+	case *Reading:
+		return withTypeOf(l)
+	case *Series:
+		return withTypeOf(l)
 	case *Finding:
 		return withTypeOf(l)
 	case *End:
 		return withTypeOf(l)
 	}
-	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Finding, End", line)
+	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Finding, End", line)
 }
 
 // withTypeOf does the same for a pointer, whose line stays as it is.

@@ -56,7 +56,7 @@ func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
 	var b strings.Builder
 	w := NewWriter(&b)
 	header, finding := &Header{RunID: "a"}, &Finding{Code: "drift"}
-	for _, line := range []any{header, &Target{Name: "runc"}, &Batch{}, &Node{}, finding, &End{}} {
+	for _, line := range []any{header, &Target{Name: "runc"}, &Batch{}, &Node{}, &Reading{}, &Series{}, finding, &End{}} {
 		if err := w.Write(line); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestWriteFillsInTypesWithoutTouchingTheCallersValue(t *testing.T) {
 	if header.Type != "" || header.Schema != 0 || finding.Type != "" {
 		t.Errorf("the caller's values were changed: %+v %+v", header, finding)
 	}
-	for i, want := range []string{`{"type":"header","schema":1,`, `{"type":"target",`, `{"type":"batch",`, `{"type":"node",`, `{"type":"finding",`, `{"type":"end",`} {
+	for i, want := range []string{`{"type":"header","schema":1,`, `{"type":"target",`, `{"type":"batch",`, `{"type":"node",`, `{"type":"reading",`, `{"type":"series",`, `{"type":"finding",`, `{"type":"end",`} {
 		if got := strings.Split(b.String(), "\n")[i]; !strings.HasPrefix(got, want) {
 			t.Errorf("line %d begins %.40s, not %s", i+1, got, want)
 		}
