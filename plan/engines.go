@@ -65,9 +65,9 @@ var engineName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (l *Lifecycle) engineComplaints() []complaint {
+func engineComplaints(engines Engines, ways []string, missing Missing) []complaint {
 	var all []complaint
-	for name, e := range l.Engines {
+	for name, e := range engines {
 		field := "engines." + name
 		if !engineName.MatchString(name) {
 			all = append(all, complain(field, "%s names no engine: write docker, podman, containerd, cri+NAME or isula, or a target's name", quote(name)))
@@ -83,15 +83,15 @@ func (l *Lifecycle) engineComplaints() []complaint {
 			}
 		}
 	}
-	for i, via := range l.Via {
+	for i, via := range ways {
 		if via != "api" && via != "cli" {
 			all = append(all, complain("via", "%s is not a way to drive an engine: write api or cli", quote(via)).at(i))
 		}
 	}
-	switch l.Missing {
+	switch missing {
 	case "", MissingFail, MissingSkip:
 	default:
-		all = append(all, complain("missing", "%s is not known: write fail or skip", quote(string(l.Missing))))
+		all = append(all, complain("missing", "%s is not known: write fail or skip", quote(string(missing))))
 	}
 	return all
 }

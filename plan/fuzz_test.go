@@ -26,6 +26,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Add([]byte(`{"version":1,"measure":[{"lifecycle":{"lanes":[1,50],"budget":"10m","limits":{"memory":536870912}}}]}`))
+	f.Add([]byte(`{"version":1,"measure":[{"overhead":{"phases":["10M","hold 64MiB","spin 0.5cpu"],"sandboxes":[1,5],"hold":"10s","check":{"cpu":"250m","memory":"160Mi"}}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("fuzz.yaml", data)
 		if err != nil {
@@ -33,10 +34,18 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, m := range p.Measure {
-			if m.Lifecycle == nil {
+			var err error
+			switch {
+			case m.Lifecycle != nil:
+				err = m.Lifecycle.Validate()
+			case m.Overhead != nil:
+				if err = m.Overhead.Validate(); err == nil {
+					_, err = m.Overhead.Resolved()
+				}
+			default:
 				t.Fatal("an entry without an experiment")
 			}
-			if err := m.Lifecycle.Validate(); err != nil {
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -61,4 +70,27 @@ func checkMistakes(t *testing.T, err error) {
 			t.Fatalf("%+v", m)
 		}
 	}
+}
+
+// What was read as a phase can be written and read again, and is the same.
+func FuzzParsePhase(f *testing.F) {
+	for _, s := range []string{"idle", "10M", "16T", "hold 64MiB", "hold  7B", "spin 0.5cpu", "spin .5", "spin 1e9", "hold -1", "10MiB", "\x1b[2J"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParsePhase(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParsePhase(p.Name); err != nil || again != p {
+			t.Fatalf("%+v is %+v, %v", p, again, err)
+		}
+		switch {
+		case p.Kind == PhaseIdle && (p.Bytes != 0 || p.CPUs != 0),
+			p.Kind == PhaseFio && (p.Bytes < MinFile || p.Bytes > MaxFile),
+			p.Kind == PhaseHold && (p.Bytes < MinHold || p.Bytes > MaxHold),
+			p.Kind == PhaseSpin && !(p.CPUs >= MinSpin && p.CPUs <= MaxCPU):
+			t.Fatalf("%+v", p)
+		}
+	})
 }

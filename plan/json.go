@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A record and a plan file write a lifecycle in the same words: durations as
+// A record and a plan file write an experiment in the same words: durations as
 // "10m", so that the plan of a record is a plan file.
 
 type plainLifecycle Lifecycle
@@ -27,15 +27,69 @@ func (l Lifecycle) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (l *Lifecycle) UnmarshalJSON(text []byte) error {
-	read := lifecycleJSON{plainLifecycle: new(plainLifecycle)}
+	plain := new(plainLifecycle)
+	read := lifecycleJSON{plainLifecycle: plain}
 	if err := json.Unmarshal(text, &read); err != nil {
 		return err
 	}
-	for _, d := range []struct {
-		field string
-		text  string
-		into  *time.Duration
-	}{{"budget", read.Budget, &read.plainLifecycle.Budget}, {"timeout", read.Timeout, &read.plainLifecycle.Timeout}} {
+	if err := parseDurations([]durationText{
+		{"budget", read.Budget, &plain.Budget}, {"timeout", read.Timeout, &plain.Timeout},
+	}); err != nil {
+		return err
+	}
+	*l = Lifecycle(*plain)
+	return nil
+}
+
+type plainOverhead Overhead
+
+type overheadJSON struct {
+	*plainOverhead
+	Hold     string `json:"hold"`
+	Interval string `json:"interval"`
+	Settle   string `json:"settle"`
+	Budget   string `json:"budget"`
+	Timeout  string `json:"timeout"`
+	Patience string `json:"patience"`
+}
+
+// MarshalJSON writes durations as text.
+func (o Overhead) MarshalJSON() ([]byte, error) {
+	if o.Targets == nil {
+		o.Targets = []string{}
+	}
+	return json.Marshal(overheadJSON{
+		(*plainOverhead)(&o), formatDuration(o.Hold), formatDuration(o.Interval), formatDuration(o.Settle),
+		formatDuration(o.Budget), formatDuration(o.Timeout), formatDuration(o.Patience),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Overhead) UnmarshalJSON(text []byte) error {
+	plain := new(plainOverhead)
+	read := overheadJSON{plainOverhead: plain}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	if err := parseDurations([]durationText{
+		{"hold", read.Hold, &plain.Hold}, {"interval", read.Interval, &plain.Interval}, {"settle", read.Settle, &plain.Settle},
+		{"budget", read.Budget, &plain.Budget}, {"timeout", read.Timeout, &plain.Timeout}, {"patience", read.Patience, &plain.Patience},
+	}); err != nil {
+		return err
+	}
+	*o = Overhead(*plain)
+	return nil
+}
+
+type durationText struct {
+	field string
+	text  string
+	into  *time.Duration
+}
+
+// parseDurations leaves what has no text as it is.
+func parseDurations(all []durationText) error {
+	for _, d := range all {
 		if d.text == "" {
 			continue
 		}
@@ -44,6 +98,5 @@ func (l *Lifecycle) UnmarshalJSON(text []byte) error {
 			return fmt.Errorf("%s: %w", d.field, err)
 		}
 	}
-	*l = Lifecycle(*read.plainLifecycle)
 	return nil
 }

@@ -108,6 +108,7 @@ func (r *reading) measure(node ast.Node) Measure {
 	var m Measure
 	r.fields("an entry of measure", node, []field{
 		{name: "lifecycle", empty: true, read: func(n ast.Node) { m.Lifecycle = r.lifecycle(n) }},
+		{name: "overhead", empty: true, read: func(n ast.Node) { m.Overhead = r.overhead(n) }},
 	})
 	mapping, ok := node.(ast.MapNode)
 	if !ok {
@@ -142,7 +143,7 @@ func (r *reading) lifecycle(node ast.Node) *Lifecycle {
 		{name: "engines", read: func(n ast.Node) { l.Engines = r.engines(at, n) }},
 		{name: "baseline", read: func(n ast.Node) { set(at, "baseline", n, &l.Baseline, r.text) }},
 		{name: "subject", read: func(n ast.Node) { set(at, "subject", n, &l.Subject, r.text) }},
-		{name: "lanes", read: func(n ast.Node) { r.lanes(at, n, &l.Lanes) }},
+		{name: "lanes", read: func(n ast.Node) { r.counts(at, "lanes", n, &l.Lanes) }},
 		{name: "ops", read: func(n ast.Node) { setList(r, at, "ops", n, &l.Ops, r.op) }},
 		{name: "rounds", read: func(n ast.Node) { set(at, "rounds", n, &l.Rounds, r.whole) }},
 		{name: "warmup", read: func(n ast.Node) { set(at, "warmup", n, &l.Warmup, r.whole) }},
@@ -163,23 +164,15 @@ func (r *reading) missing(what string, node ast.Node) (Missing, bool) {
 	return Missing(s), ok
 }
 
-func (r *reading) limits(at places, node ast.Node, into *target.Limits) {
-	r.fields("limits", node, []field{
-		{name: "memory", read: func(n ast.Node) { set(at, "limits.memory", n, &into.Memory, r.memory) }},
-		{name: "pids", read: func(n ast.Node) { set(at, "limits.pids", n, &into.Pids, r.whole64) }},
-		{name: "cpu_shares", read: func(n ast.Node) { set(at, "limits.cpu_shares", n, &into.CPUShares, r.whole64) }},
-	})
-}
-
-// lanes may be one number or a list of them.
-func (r *reading) lanes(at places, node ast.Node, into *[]int) {
+// counts may be one number or a list of them.
+func (r *reading) counts(at places, name string, node ast.Node, into *[]int) {
 	if _, ok := node.(*ast.SequenceNode); ok {
-		setList(r, at, "lanes", node, into, r.whole)
+		setList(r, at, name, node, into, r.whole)
 		return
 	}
-	if n, ok := r.whole("lanes", node); ok {
+	if n, ok := r.whole(name, node); ok {
 		*into = []int{n}
-		at["lanes"] = []place{placeOf(node), placeOf(node)}
+		at[name] = []place{placeOf(node), placeOf(node)}
 	}
 }
 
@@ -202,8 +195,4 @@ func (r *reading) seed(what string, node ast.Node) (uint64, bool) {
 
 func (r *reading) precision(what string, node ast.Node) (float64, bool) {
 	return scalar(r, what, node, ParsePrecision)
-}
-
-func (r *reading) memory(what string, node ast.Node) (int64, bool) {
-	return scalar(r, what, node, ParseMemory)
 }

@@ -71,7 +71,7 @@ measure:
       budget: 1h30m
       timeout: 500ms
       seed: 18446744073709551615
-      limits: {memory: 64MiB, pids: 32, cpu_shares: 512}
+      limits: {memory: 64MiB, pids: 32, cpu_shares: 512, cpu: 0.5}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ measure:
 		Targets: []string{"host", "runc", "mine=/opt/a=b/runc", "docker/crun"}, Baseline: "runc",
 		Lanes: []int{1, 10, 100}, Ops: []target.Op{target.Run, target.Create}, Rounds: 3, Warmup: 0, Precision: 0.05,
 		Budget: 90 * time.Minute, Timeout: 500 * time.Millisecond, Seed: 1<<64 - 1,
-		Limits: target.Limits{Memory: 64 << 20, Pids: 32, CPUShares: 512},
+		Limits: target.Limits{Memory: 64 << 20, Pids: 32, CPUShares: 512, CPU: 0.5},
 	}}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got.Measure[0].Lifecycle, want.Measure[0].Lifecycle)

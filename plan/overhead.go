@@ -13,7 +13,7 @@ type Overhead struct {
 	Missing   Missing       `json:"missing,omitempty" yaml:"missing"`
 	Via       []string      `json:"via,omitempty" yaml:"via"`
 	Engines   Engines       `json:"engines,omitempty" yaml:"engines"`
-	Phases    []string      `json:"phases" yaml:"phases"`       // see ParsePhase; loads run at the smallest count of Sandboxes
+	Phases    []string      `json:"phases" yaml:"phases"`       // see ParsePhase; idle is put first where it is missing, since loads are compared with it; loads run at the smallest count of Sandboxes
 	Sandboxes []int         `json:"sandboxes" yaml:"sandboxes"` // counts, ascending; each is held idle for Hold
 	Rounds    int           `json:"rounds" yaml:"rounds"`
 	Hold      time.Duration `json:"hold" yaml:"hold"`         // how long a phase is watched; a fio load is watched until it ends, and as long after
@@ -27,7 +27,8 @@ type Overhead struct {
 	Check     *PodFixed     `json:"check,omitempty" yaml:"check"`
 }
 
-// PodFixed is a RuntimeClass's overhead.podFixed.
+// PodFixed is a RuntimeClass's overhead.podFixed. A plan writes it in Kubernetes'
+// quantities, {cpu: 250m, memory: 160Mi}.
 type PodFixed struct {
 	CPU    int64 `json:"cpu" yaml:"cpu"`       // milli-CPUs
 	Memory int64 `json:"memory" yaml:"memory"` // bytes
@@ -55,6 +56,7 @@ type Phase struct {
 // DefaultsOfOverhead are the settings of an overhead plan that says nothing.
 func DefaultsOfOverhead() Overhead {
 	return Overhead{
+		Targets: []string{}, Missing: MissingFail,
 		Phases: []string{"idle"}, Sandboxes: []int{1, 5, 20}, Rounds: 3,
 		Hold: 10 * time.Second, Interval: 100 * time.Millisecond, Settle: 3 * time.Second,
 		Budget: 2 * time.Hour, Timeout: time.Minute, Patience: 30 * time.Minute,

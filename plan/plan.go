@@ -26,6 +26,7 @@ type Plan struct {
 // Measure is one experiment of a plan. Exactly one field is set.
 type Measure struct {
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty" yaml:"lifecycle"`
+	Overhead  *Overhead  `json:"overhead,omitempty" yaml:"overhead"`
 }
 
 // Lifecycle asks how long each operation takes on each target.

@@ -23,6 +23,7 @@ type node struct {
 	Const                any              `json:"const"`
 	Pattern              string           `json:"pattern"`
 	Minimum, Maximum     *float64
+	MaxItems             *int
 	Default              any    `json:"default"`
 	Description          string `json:"description"`
 }
@@ -68,6 +69,7 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 		if property.Description == "" && property.resolve(root).Description == "" {
 			t.Errorf("the schema does not explain %s.%s", path, name)
 		}
+		property = property.resolve(root)
 		inner := of.Field(i).Type
 		if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct {
 			property, inner = property.Items, inner.Elem()
@@ -95,12 +97,13 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 // The fields that Parse reads are those of the types: it lists them when it
 // meets another.
 func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
-	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n"))
+	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n- overhead: {zz: 1, limits: {zz: 1}, check: {zz: 1}}\n"))
 	if err == nil {
 		t.Fatal("unknown fields were taken")
 	}
 	lists := regexp.MustCompile(`the fields are (.*)`).FindAllStringSubmatch(err.Error(), -1)
-	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Engine](), reflect.TypeFor[target.Limits]()}
+	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Engine](), reflect.TypeFor[target.Limits](),
+		reflect.TypeFor[Overhead](), reflect.TypeFor[target.Limits](), reflect.TypeFor[PodFixed]()}
 	if len(lists) != len(types) {
 		t.Fatalf("%d lists in\n%v", len(lists), err)
 	}
@@ -118,6 +121,7 @@ func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
 func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 	root := readSchema(t)
 	lifecycle, limits := root.Defs["lifecycle"].Properties, root.Defs["limits"].Properties
+	overhead, free, cpu := root.Defs["overhead"].Properties, root.Defs["freeLimits"].Properties, root.Defs["cpuLimit"]
 	if got := root.Properties["version"].Const; got != float64(Version) {
 		t.Errorf("version is %v", got)
 	}
@@ -138,25 +142,46 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 		"memory":     {limits["memory"].OneOf[0], MinMemory, 0},
 		"pids":       {limits["pids"], 1, 0},
 		"cpu_shares": {limits["cpu_shares"], MinCPUShares, MaxCPUShares},
+		"cpu":        {cpu.OneOf[1], MinCPU, MaxCPU},
+
+		"sandboxes":       {root.Defs["sandboxCount"], 1, MaxSandboxes},
+		"visits":          {overhead["rounds"], 1, MaxRounds},
+		"free memory":     {free["memory"].OneOf[1], MinMemory, 0},
+		"free pids":       {free["pids"], 0, 0},
+		"free cpu_shares": {free["cpu_shares"].OneOf[1], MinCPUShares, MaxCPUShares},
+		"podFixed cpu":    {root.Defs["podFixed"].Properties["cpu"].OneOf[0], 0, MaxCPU},
 	} {
 		if *test.schema.Minimum != test.min || (test.max != 0 && *test.schema.Maximum != test.max) {
 			t.Errorf("%s is %v to %v", name, *test.schema.Minimum, test.schema.Maximum)
 		}
 	}
-	if got := strings.Replace(lifecycle["targets"].Items.Pattern, "(=.+)?", "", 1); got != targetName.String() {
+	if got := *overhead["phases"].MaxItems; got != MaxPhases {
+		t.Errorf("%d phases", got)
+	}
+	if got := strings.Replace(root.Defs["targets"].Items.Pattern, "(=.+)?", "", 1); got != targetName.String() {
 		t.Errorf("targets are %s", got)
 	}
 }
 
-// A default in the schema is what editors show; what counts is Defaults.
+// A default in the schema is what editors show; what counts are the functions.
 func TestTheSchemaStatesTheDefaults(t *testing.T) {
 	root := readSchema(t)
+	lifecycle, overhead := Defaults(), DefaultsOfOverhead()
 	var stated []string
 	for _, at := range []struct {
-		prefix string
-		fields map[string]*node
-	}{{"", root.Defs["lifecycle"].Properties}, {"limits: {", root.Defs["limits"].Properties}} {
+		experiment, prefix string
+		fields             map[string]*node
+		want               Measure
+	}{
+		{"lifecycle", "", root.Defs["lifecycle"].Properties, Measure{Lifecycle: &lifecycle}},
+		{"lifecycle", "limits: {", root.Defs["limits"].Properties, Measure{Lifecycle: &lifecycle}},
+		{"overhead", "", root.Defs["overhead"].Properties, Measure{Overhead: &overhead}},
+		{"overhead", "limits: {", root.Defs["freeLimits"].Properties, Measure{Overhead: &overhead}},
+	} {
 		for name, field := range at.fields {
+			if field.Default == nil {
+				field = field.resolve(root)
+			}
 			if field.Default == nil {
 				continue
 			}
@@ -166,18 +191,17 @@ func TestTheSchemaStatesTheDefaults(t *testing.T) {
 			}
 			text := at.prefix + name + ": " + string(value) + strings.Repeat("}", strings.Count(at.prefix, "{"))
 			stated = append(stated, text)
-			got, err := Parse("a", []byte("version: 1\nmeasure: [lifecycle: {"+text+"}]"))
+			got, err := Parse("a", []byte("version: 1\nmeasure: ["+at.experiment+": {"+text+"}]"))
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 				continue
 			}
-			want := Defaults()
-			if !reflect.DeepEqual(got.Measure[0].Lifecycle, &want) {
-				t.Errorf("%s is not the default: %+v", text, got.Measure[0].Lifecycle)
+			if !reflect.DeepEqual(got.Measure[0], at.want) {
+				t.Errorf("%s: %s is not the default", at.experiment, text)
 			}
 		}
 	}
-	if len(stated) < 8 {
+	if len(stated) < 25 {
 		t.Errorf("only %v", stated)
 	}
 }
@@ -192,7 +216,9 @@ func TestThePatternsOfTheSchemaTakeWhatParseTakes(t *testing.T) {
 		"duration":  {root.Defs["duration"].Pattern, []string{"60s", "10m", "1h30m", "500ms", "1.5h"}, []string{"600", "soon", "-5s", ""}},
 		"memory":    {root.Defs["limits"].Properties["memory"].OneOf[1].Pattern, []string{"512Mi", "512MiB", "512M", "512 MB", "1k", "1000000"}, []string{"1.5Gi", "many", ""}},
 		"precision": {root.Defs["lifecycle"].Properties["precision"].OneOf[1].Pattern, []string{"5%", "0.5 %", "0.05"}, []string{"high", "-5%", ""}},
-		"targets":   {root.Defs["lifecycle"].Properties["targets"].Items.Pattern, []string{"runc", "cri+cri-o/runc", "a=/b c"}, []string{"", "a b", "a=", "/a"}},
+		"phases":    {root.Defs["overhead"].Properties["phases"].Items.Pattern, []string{"idle", "10M", "512K", "hold 64MiB", "hold 64 M", "spin 0.5cpu", "spin .5", "spin 2 cpus"}, []string{"", "Idle", "10MiB", "1.5G", "hold", "hold much", "spin", "spin -1"}},
+		"cpu":       {root.Defs["cpuLimit"].OneOf[2].Pattern, []string{"1", "0.5", "500m"}, []string{"", "1.5m", "-1", "half"}},
+		"targets":   {root.Defs["targets"].Items.Pattern, []string{"runc", "cri+cri-o/runc", "a=/b c"}, []string{"", "a b", "a=", "/a"}},
 	} {
 		pattern, err := regexp.Compile(test.pattern)
 		if err != nil {

@@ -13,17 +13,16 @@ import (
 
 // What a lifecycle may ask for. The JSON Schema states the same.
 const (
-	MaxLanes     = 1000
-	MaxRounds    = 1_000_000
-	MinMemory    = 1 << 20 // no runtime starts a container in less
-	MinCPUShares = 2       // the kernel's own range, v1's cpu.shares
-	MaxCPUShares = 262_144
+	MaxLanes  = 1000
+	MaxRounds = 1_000_000
 )
 
 // Validate says everything that is wrong with the lifecycle.
-func (l *Lifecycle) Validate() error {
+func (l *Lifecycle) Validate() error { return joined(l.complaints()) }
+
+func joined(complaints []complaint) error {
 	var all []error
-	for _, c := range l.complaints() {
+	for _, c := range complaints {
 		all = append(all, c)
 	}
 	return errors.Join(all...)
@@ -57,11 +56,11 @@ func (c complaint) at(index int) complaint {
 func (l *Lifecycle) complaints() []complaint {
 	return slices.Concat(
 		l.targetsComplaints(),
-		l.engineComplaints(),
+		engineComplaints(l.Engines, l.Via, l.Missing),
 		lanesComplaints(l.Lanes),
 		opsComplaints(l.Ops),
 		l.extentComplaints(),
-		limitsComplaints(l.Limits),
+		limitsComplaints(l.Limits, false),
 	)
 }
 
@@ -69,9 +68,22 @@ func (l *Lifecycle) complaints() []complaint {
 var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
 
 func (l *Lifecycle) targetsComplaints() []complaint {
-	var all []complaint
-	var names []string
-	for i, t := range l.Targets {
+	all, names := targetsComplaints(l.Targets)
+	if l.Baseline != "" && len(names) > 0 && !slices.Contains(names, l.Baseline) {
+		all = append(all, complain("baseline", "%s is not one of the targets: the targets are %s", quote(l.Baseline), strings.Join(names, ", ")))
+	}
+	if l.Subject != "" && len(names) > 0 && !slices.Contains(names, l.Subject) {
+		all = append(all, complain("subject", "%s is not one of the targets: the targets are %s", quote(l.Subject), strings.Join(names, ", ")))
+	}
+	if l.Baseline != "" && !targetName.MatchString(l.Baseline) && len(names) == 0 {
+		all = append(all, complain("baseline", "%s is not a target: write a name such as runc", quote(l.Baseline)))
+	}
+	return all
+}
+
+// targetsComplaints returns the names of those that can be used, too.
+func targetsComplaints(targets []string) (all []complaint, names []string) {
+	for i, t := range targets {
 		name, path := SplitTarget(t)
 		switch {
 		case !targetName.MatchString(name):
@@ -88,29 +100,22 @@ func (l *Lifecycle) targetsComplaints() []complaint {
 			names = append(names, name)
 		}
 	}
-	if l.Baseline != "" && len(names) > 0 && !slices.Contains(names, l.Baseline) {
-		all = append(all, complain("baseline", "%s is not one of the targets: the targets are %s", quote(l.Baseline), strings.Join(names, ", ")))
-	}
-	if l.Subject != "" && len(names) > 0 && !slices.Contains(names, l.Subject) {
-		all = append(all, complain("subject", "%s is not one of the targets: the targets are %s", quote(l.Subject), strings.Join(names, ", ")))
-	}
-	if l.Baseline != "" && !targetName.MatchString(l.Baseline) && len(names) == 0 {
-		all = append(all, complain("baseline", "%s is not a target: write a name such as runc", quote(l.Baseline)))
-	}
-	return all
+	return all, names
 }
 
-func lanesComplaints(lanes []int) []complaint {
-	if len(lanes) == 0 {
-		return []complaint{complain("lanes", "the list is empty: write at least one number from 1 to %d", MaxLanes)}
+func lanesComplaints(lanes []int) []complaint { return countsComplaints("lanes", lanes, MaxLanes) }
+
+func countsComplaints(of string, counts []int, most int) []complaint {
+	if len(counts) == 0 {
+		return []complaint{complain(of, "the list is empty: write at least one number from 1 to %d", most)}
 	}
 	var all []complaint
-	for i, n := range lanes {
+	for i, n := range counts {
 		switch {
-		case n < 1 || n > MaxLanes:
-			all = append(all, complain("lanes", "%d is not a number of lanes: from 1 to %d are allowed", n, MaxLanes).at(i))
-		case slices.Contains(lanes[:i], n):
-			all = append(all, complain("lanes", "%d is there twice: each number of lanes is measured once", n).at(i))
+		case n < 1 || n > most:
+			all = append(all, complain(of, "%d is not a number of %s: from 1 to %d are allowed", n, of, most).at(i))
+		case slices.Contains(counts[:i], n):
+			all = append(all, complain(of, "%d is there twice: each number of %s is measured once", n, of).at(i))
 		}
 	}
 	return all
@@ -133,35 +138,30 @@ func opsComplaints(ops []target.Op) []complaint {
 
 // extentComplaints is about how long a run goes on.
 func (l *Lifecycle) extentComplaints() []complaint {
-	var all []complaint
-	if l.Rounds < 1 || l.Rounds > MaxRounds {
-		all = append(all, complain("rounds", "%d is not a number of rounds: from 1 to %d are allowed", l.Rounds, MaxRounds))
-	}
+	all := roundsComplaints(l.Rounds)
 	if l.Warmup < 0 || l.Warmup > MaxRounds {
 		all = append(all, complain("warmup", "%d is not a number of rounds: from 0 to %d are allowed", l.Warmup, MaxRounds))
 	}
 	if l.Precision != 0 && !validPrecision(l.Precision) {
 		all = append(all, complain("precision", "%g is not a precision: it has to be above 0 and below 1, such as 0.05", l.Precision))
 	}
-	if l.Budget <= 0 {
-		all = append(all, complain("budget", "%v leaves no time to measure: write more than 0s, such as 10m", l.Budget))
-	}
-	if l.Timeout < time.Millisecond {
-		all = append(all, complain("timeout", "%v would fail every operation: write 1ms or more, such as 60s", l.Timeout))
-	}
-	return all
+	return append(all, timesComplaints(l.Budget, l.Timeout)...)
 }
 
-func limitsComplaints(limits target.Limits) []complaint {
+func roundsComplaints(rounds int) []complaint {
+	if rounds < 1 || rounds > MaxRounds {
+		return []complaint{complain("rounds", "%d is not a number of rounds: from 1 to %d are allowed", rounds, MaxRounds)}
+	}
+	return nil
+}
+
+func timesComplaints(budget, timeout time.Duration) []complaint {
 	var all []complaint
-	if limits.Memory < MinMemory {
-		all = append(all, complain("limits.memory", "%d bytes start no container: write at least %d, with a unit if it is not bytes, such as 512Mi", limits.Memory, MinMemory))
+	if budget <= 0 {
+		all = append(all, complain("budget", "%v leaves no time to measure: write more than 0s, such as 10m", budget))
 	}
-	if limits.Pids < 1 {
-		all = append(all, complain("limits.pids", "%d is not a number of tasks: write at least 1", limits.Pids))
-	}
-	if limits.CPUShares < MinCPUShares || limits.CPUShares > MaxCPUShares {
-		all = append(all, complain("limits.cpu_shares", "%d is not a weight: from %d to %d are allowed, 1024 is one part", limits.CPUShares, MinCPUShares, MaxCPUShares))
+	if timeout < time.Millisecond {
+		all = append(all, complain("timeout", "%v would fail every operation: write 1ms or more, such as 60s", timeout))
 	}
 	return all
 }

@@ -31,18 +31,22 @@ func validPrecision(p float64) bool {
 
 // ParseLanes reads batch sizes such as "1,10,100".
 func ParseLanes(s string) ([]int, error) {
-	var lanes []int
+	return parseCounts(s, "lanes", "1,10,100", lanesComplaints)
+}
+
+func parseCounts(s, of, example string, complaints func([]int) []complaint) ([]int, error) {
+	var counts []int
 	for word := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			return nil, fmt.Errorf("%s is not a list of lanes: write whole numbers with commas between, such as 1,10,100", quote(s))
+			return nil, fmt.Errorf("%s is not a list of %s: write whole numbers with commas between, such as %s", quote(s), of, example)
 		}
-		lanes = append(lanes, n)
+		counts = append(counts, n)
 	}
-	if found := lanesComplaints(lanes); len(found) > 0 {
+	if found := complaints(counts); len(found) > 0 {
 		return nil, found[0]
 	}
-	return lanes, nil
+	return counts, nil
 }
 
 // memoryUnits are those of Kubernetes quantities, with and without the B. The
