@@ -12,9 +12,10 @@ import (
 // in ticks of USER_HZ, a hundredth of a second on every architecture in use.
 // A share over less than a second is that coarse.
 type CPU struct {
-	Busy  uint64 // user, nice, system, irq, softirq; guests are in user and nice
-	Idle  uint64 // idle and iowait
-	Steal uint64 // a virtual CPU was ready and the hypervisor ran another
+	Busy   uint64 // user, nice, system, irq, softirq; guests are in user and nice
+	Idle   uint64 // idle and iowait
+	IOWait uint64 // of Idle: some task waited for a disk
+	Steal  uint64 // a virtual CPU was ready and the hypervisor ran another
 }
 
 // ReadCPU reads /proc/stat.
@@ -65,5 +66,5 @@ func parseCPU(line string) (CPU, error) {
 		}
 		t[i] = n
 	}
-	return CPU{Busy: t[0] + t[1] + t[2] + t[5] + t[6], Idle: t[3] + t[4], Steal: t[7]}, nil
+	return CPU{Busy: t[0] + t[1] + t[2] + t[5] + t[6], Idle: t[3] + t[4], IOWait: t[4], Steal: t[7]}, nil
 }
