@@ -23,10 +23,11 @@ func (s *session) creation(ctx context.Context, n int) (func(ctx context.Context
 	c := &container{id: engine.NewName(s.env.RunID, n)}
 	s.containers[n] = c
 	id := c.id
-	spec, err := s.spec(ctx, id)
+	spec, process, err := s.spec(ctx, n, id)
 	if err != nil {
 		return nil, err
 	}
+	c.spec = process
 	labels := map[string]string{engine.RunLabel: s.env.RunID}
 	snapshotter := s.client.SnapshotService(s.snapshotter)
 	record := func(ctx context.Context, _ *client.Client, r *containers.Container) error {

@@ -143,7 +143,7 @@ func (t *Target) Info() record.Target {
 	}
 	absent := record.Operation{Absent: "containers of containerd have no pods"}
 	info := record.Target{
-		Name: t.name, Kind: "containerd", Version: t.version, Path: t.place.socket, SpecVersion: specVersion, Clock: engine.Clock(t.runtime.shim + " " + filepath.Base(t.runtime.path)),
+		Name: t.name, Kind: "containerd", Version: t.version, Path: t.place.socket, SpecVersion: specVersion, Clock: t.clock(),
 		Operations: map[string]record.Operation{
 			string(target.Create): op(create, "Tasks.Create has replied: the shim runs, the OCI runtime's create has ended; then: the task is created and its process alive"),
 			string(target.Start):  op(start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
@@ -164,6 +164,10 @@ func (t *Target) Info() record.Target {
 		info.Notes = append(info.Notes, t.runtime.note)
 	}
 	return info
+}
+
+func (t *Target) clock() string {
+	return engine.Clock(t.runtime.shim + " " + filepath.Base(t.runtime.path))
 }
 
 func (t *Target) config() map[string]string {

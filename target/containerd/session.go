@@ -11,6 +11,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/mounts"
@@ -29,6 +30,7 @@ func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, erro
 		Target: t, env: env,
 		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
 		logs:       filepath.Join(env.Dir, "log"),
+		fifos:      filepath.Join(env.StateDir, "fifo"),
 		containers: make([]*container, env.Lanes),
 	}
 	for n := range s.containers {
@@ -49,6 +51,8 @@ type session struct {
 	image      *Image
 	group      string // cgroup of the target, below which each container has its own
 	logs       string // folder of the containers' outputs
+	fifos      string // folder of those of commands in them
+	volume     *Volume
 	containers []*container
 	owed       []string // the containers of calls that were given up, which may appear later
 }
@@ -61,6 +65,7 @@ type container struct {
 	made client.Container
 	task client.Task
 	code uint32 // exit status, after a stop
+	spec *specs.Process
 }
 
 func (s *session) open(ctx context.Context) error {
@@ -70,6 +75,9 @@ func (s *session) open(ctx context.Context) error {
 	}
 	if err := os.MkdirAll(s.logs, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
+	}
+	if s.volume, err = MakeVolume(s.env.Workload.Volume, s.env.Lanes); err != nil {
+		return err
 	}
 	// On v2 the controllers have to be handed down on the way to the
 	// containers' groups; runtimes do that too, but not all of them.
@@ -83,7 +91,7 @@ func (s *session) open(ctx context.Context) error {
 	if err != nil && !errdefs.IsAlreadyExists(err) {
 		return fmt.Errorf("make the namespace %s: %w", s.place.namespace, err)
 	}
-	probe, err := image.Probe()
+	probe, err := image.Probe(s.env.Workload.Files...)
 	if err != nil {
 		return err
 	}
@@ -241,7 +249,7 @@ func (s *session) Close(ctx context.Context) error {
 		}
 		errs = append(errs, removeNamespace(ctx, s.client, s.place.namespace), s.client.Close())
 	}
-	errs = append(errs, cgroup.Remove(s.hs, s.group), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	errs = append(errs, cgroup.Remove(s.hs, s.group), s.volume.Remove(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 	return s.failed("close", errs...)
 }
 

@@ -3,7 +3,6 @@ package containerd
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
@@ -22,13 +21,14 @@ const specVersion = "1.0.2"
 
 // spec is the configuration of a container, ready for its record: what
 // containerd gives to every container, the run's limits, and a cgroup below the
-// run's own, so that it can be found when everything else is lost.
-func (s *session) spec(ctx context.Context, id string) (typeurl.Any, error) {
+// run's own, so that it can be found when everything else is lost. The process
+// is what commands that are run in it go by.
+func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *specs.Process, error) {
 	opts := []oci.SpecOpts{
 		oci.WithProcessArgs(probe.Name, id),
 		oci.WithEnv([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}),
 		oci.WithHostname("tare"),
-		oci.WithCgroup(path.Join("/", s.group, id)),
+		oci.WithCgroup(s.groupOf(id)),
 		limits(s.env.Limits),
 	}
 	if cgroup.ModeOf(s.hs) == cgroup.V2 {
@@ -37,13 +37,17 @@ func (s *session) spec(ctx context.Context, id string) (typeurl.Any, error) {
 	if s.network == target.NetworkHost {
 		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
 	}
+	if dir := s.volume.Of(n); dir != "" {
+		opts = append(opts, oci.WithMounts([]specs.Mount{{Destination: target.VolumePath, Type: "bind", Source: dir, Options: []string{"rbind", "rw"}}}))
+	}
 	ctx = namespaces.WithNamespace(ctx, s.place.namespace)
 	spec, err := oci.GenerateSpec(ctx, s.client, &containers.Container{ID: id}, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("make the spec of %s: %w", id, err)
+		return nil, nil, fmt.Errorf("make the spec of %s: %w", id, err)
 	}
 	spec.Version = specVersion
-	return typeurl.MarshalAny(spec)
+	written, err := typeurl.MarshalAny(spec)
+	return written, spec.Process, err
 }
 
 // limits sets those that are given.
@@ -57,6 +61,9 @@ func limits(l target.Limits) oci.SpecOpts {
 	}
 	if l.CPUShares > 0 {
 		opts = append(opts, oci.WithCPUShares(uint64(l.CPUShares)))
+	}
+	if quota := l.CPUQuota(); quota > 0 {
+		opts = append(opts, oci.WithCPUCFS(quota, target.CPUPeriod))
 	}
 	return oci.Compose(opts...)
 }

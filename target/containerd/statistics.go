@@ -1,0 +1,84 @@
+package containerd
+
+import (
+	"context"
+	"fmt"
+
+	one "github.com/containerd/cgroups/v3/cgroup1/stats"
+	two "github.com/containerd/cgroups/v3/cgroup2/stats"
+	tasks "github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/containerd/typeurl/v2"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Statistics implements target.Reporter, by one Tasks.Metrics: each shim reads
+// its container's cgroup at that moment. Memory is what ctr task metrics shows,
+// memory.usage_in_bytes or memory.current, page cache included.
+func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var out []record.Statistic
+	var filters []string
+	at := map[string]int{}
+	for n, c := range s.containers {
+		if c.id == "" {
+			continue
+		}
+		at[c.id] = len(out)
+		filters = append(filters, fmt.Sprintf("id==%q", c.id))
+		out = append(out, record.Statistic{Lane: n, Source: "ctr task metrics", Memory: -1, CPU: -1})
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	reply, err := s.client.TaskService().Metrics(ctx, &tasks.MetricsRequest{Filters: filters})
+	if err != nil {
+		return nil, s.failed("ask for statistics", fmt.Errorf("Tasks.Metrics: %w", errgrpc.ToNative(err)))
+	}
+	for _, m := range reply.Metrics {
+		if i, ours := at[m.GetID()]; ours && m.GetData() != nil {
+			read(m.Data, &out[i])
+		}
+	}
+	return out, nil
+}
+
+// read takes memory and CPU time out of the statistics of either version of
+// cgroups. Those of another form report nothing.
+func read(data typeurl.Any, into *record.Statistic) {
+	switch {
+	case typeurl.Is(data, (*one.Metrics)(nil)):
+		var m one.Metrics
+		if typeurl.UnmarshalTo(data, &m) != nil {
+			return
+		}
+		if usage := m.GetMemory().GetUsage(); usage != nil {
+			into.Memory = reported(usage.Usage, 1)
+		}
+		if usage := m.GetCPU().GetUsage(); usage != nil {
+			into.CPU = reported(usage.Total, 1)
+		}
+	case typeurl.Is(data, (*two.Metrics)(nil)):
+		var m two.Metrics
+		if typeurl.UnmarshalTo(data, &m) != nil {
+			return
+		}
+		if memory := m.GetMemory(); memory != nil {
+			into.Memory = reported(memory.Usage, 1)
+		}
+		if cpu := m.GetCPU(); cpu != nil {
+			into.CPU = reported(cpu.UsageUsec, 1000)
+		}
+	}
+}
+
+// reported is a figure times a unit, -1 for one that no machine can have.
+func reported(value, unit uint64) int64 {
+	const most = 1<<63 - 1
+	if value > most/unit {
+		return -1
+	}
+	return int64(value * unit)
+}
