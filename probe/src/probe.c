@@ -6,29 +6,16 @@
  *	probe TOKEN		prints "tare-probe/1 TOKEN NANOSECONDS\n"
  *	probe --exit TOKEN	the same, and exits instead of sleeping
  *
- * The line is written with one write(2), so lines of several probes on one
+ * Run beside it by exec, it is a load of a known size (load.h), which SIGTERM
+ * ends as any process:
+ *
+ *	probe hold BYTES SECONDS	holds that much anonymous memory
+ *	probe spin MILLICPUS SECONDS	uses that part of a CPU
+ *
+ * A line is written with one write(2), so lines of several probes on one
  * pipe never mix.
  */
-#include "sys.h"
-
-static char *put(char *p, const char *s)
-{
-	while (*s)
-		*p++ = *s++;
-	return p;
-}
-
-static char *put_number(char *p, u64 v)
-{
-	char digits[20];
-	int n = 0;
-	do
-		digits[n++] = (char)('0' + v % 10);
-	while (v /= 10);
-	while (n)
-		*p++ = digits[--n];
-	return p;
-}
+#include "load.h"
 
 __attribute__((noreturn, used)) void probe(long *stack)
 {
@@ -42,7 +29,9 @@ __attribute__((noreturn, used)) void probe(long *stack)
 
 	long argc = stack[0];
 	char **argv = (char **)(stack + 1);
-	int leave = argc > 2 && argv[1][0] == '-';
+	if (argc > 2 && argv[1][0] != '-')
+		load(argc, argv, term);
+	int leave = argc > 2;
 	const char *token = argc > 1 ? argv[argc - 1] : "-";
 	if (strlen_(token) > 128)
 		sys1(SYS_exit_group, 2);

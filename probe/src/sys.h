@@ -30,7 +30,7 @@ enum {
 	SYS_setns = 308, SYS_wait4 = 61, SYS_execve = 59, SYS_clone = 56,
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 110, SYS_clock_nanosleep = 230,
 	SYS_rt_sigaction = 13, SYS_munmap = 11, SYS_sched_setaffinity = 203, SYS_sched_getaffinity = 204,
-	SYS_pidfd_send_signal = 424, SYS_close_range = 436,
+	SYS_pidfd_send_signal = 424, SYS_close_range = 436, SYS_madvise = 28,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -68,7 +68,7 @@ enum {
 	SYS_setns = 268, SYS_wait4 = 260, SYS_execve = 221, SYS_clone = 220,
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 173, SYS_clock_nanosleep = 115,
 	SYS_rt_sigaction = 134, SYS_munmap = 215, SYS_sched_setaffinity = 122, SYS_sched_getaffinity = 123,
-	SYS_pidfd_send_signal = 424, SYS_close_range = 436,
+	SYS_pidfd_send_signal = 424, SYS_close_range = 436, SYS_madvise = 233,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)

@@ -1,0 +1,109 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxSpin is the most CPUs that one probe uses.
+const MaxSpin = 1.0
+
+// HoldArgs is the command that holds anonymous memory for a time, to be run in a
+// container that has the probe: it writes every page of it, in pages of the
+// smallest size, before the time begins. It exits 2 where it gets no memory.
+func HoldArgs(bytes int64, d time.Duration) []string {
+	return []string{Name, "hold", strconv.FormatInt(bytes, 10), seconds(d)}
+}
+
+// SpinArgs is the command that uses CPUs, of which a thousandth is the smallest
+// part and MaxSpin the most, for a time: it works and sleeps in periods of 10 ms.
+func SpinArgs(cpus float64, d time.Duration) []string {
+	return []string{Name, "spin", strconv.FormatInt(int64(math.Round(cpus*1000)), 10), seconds(d)}
+}
+
+// seconds is a duration as the probe reads it: "12.345000000".
+func seconds(d time.Duration) string {
+	d = max(d, 0)
+	return fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second)
+}
+
+// Held is what a probe says that held memory.
+type Held struct {
+	Bytes  int64
+	Filled time.Duration // it took to write all pages
+	Held   time.Duration // from then on until it was let go
+}
+
+// Spun is what a probe says that used CPUs, on its own clocks.
+type Spun struct {
+	CPU, Wall time.Duration
+}
+
+// ParseHeld reads what HoldArgs printed. Lines that are not the probe's are
+// passed over; both of the probe's own are there, each once, or it is an error.
+func ParseHeld(out string) (Held, error) {
+	filled, err := report(out, "tare-hold/1 ", 2)
+	if err != nil {
+		return Held{}, err
+	}
+	held, err := report(out, "tare-held/1 ", 1)
+	if err != nil {
+		return Held{}, err
+	}
+	if filled[0] == 0 {
+		return Held{}, errors.New("the probe reported that it held nothing")
+	}
+	return Held{Bytes: filled[0], Filled: time.Duration(filled[1]), Held: time.Duration(held[0])}, nil
+}
+
+// ParseSpun reads what SpinArgs printed, as ParseHeld does.
+func ParseSpun(out string) (Spun, error) {
+	v, err := report(out, "tare-spun/1 ", 2)
+	if err != nil {
+		return Spun{}, err
+	}
+	return Spun{CPU: time.Duration(v[0]), Wall: time.Duration(v[1])}, nil
+}
+
+// report finds the one line with a prefix and returns the n numbers after it.
+func report(out, prefix string, n int) ([]int64, error) {
+	var found []int64
+	for line := range strings.Lines(out) {
+		rest, ok := strings.CutPrefix(line, prefix)
+		if !ok {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("the probe's output has more than one line %q", strings.TrimSpace(prefix))
+		}
+		// A container's log may end its lines as a terminal does.
+		rest, whole := strings.CutSuffix(rest, "\n")
+		fields := strings.Split(strings.TrimSuffix(rest, "\r"), " ")
+		if !whole || len(fields) != n {
+			return nil, fmt.Errorf("the probe's line %q is cut off or has more than it should: %.80q", strings.TrimSpace(prefix), line)
+		}
+		for _, f := range fields {
+			v, err := parseNumber(f)
+			if err != nil {
+				return nil, fmt.Errorf("the probe's line %q: %w", strings.TrimSpace(prefix), err)
+			}
+			found = append(found, v)
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("the probe's output has no line %q: it ended early, or its output was lost", strings.TrimSpace(prefix))
+	}
+	return found, nil
+}
+
+// parseNumber takes digits and nothing else, at most 18.
+func parseNumber(s string) (int64, error) {
+	if s == "" || len(s) > 18 || strings.Trim(s, "0123456789") != "" {
+		return 0, fmt.Errorf("%.40q is no number", s)
+	}
+	return strconv.ParseInt(s, 10, 64)
+}

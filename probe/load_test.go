@@ -1,0 +1,185 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// command runs the real program with the arguments of a load.
+func command(t *testing.T, args []string) *exec.Cmd {
+	t.Helper()
+	dir := t.TempDir()
+	if err := Install(dir); err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), filepath.Join(dir, args[0]), args[1:]...)
+}
+
+// The pages of the mapping are counted by the kernel, while they are held.
+func TestExactlyTheMemoryThatWasAskedForIsHeld(t *testing.T) {
+	for _, bytes := range []int64{1, 1 << 20, 64<<20 + 4096} {
+		t.Run(strconv.FormatInt(bytes, 10), func(t *testing.T) {
+			cmd := command(t, HoldArgs(bytes, 300*time.Millisecond))
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			want := (bytes + 4095) / 4096 * 4
+			if got := anonymous(t, cmd.Process.Pid, want); got < want || got > want+64 {
+				t.Errorf("%d KiB of anonymous memory, want %d and a few for the stack", got, want)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			held, err := ParseHeld(out.String())
+			if err != nil || held.Bytes != bytes || held.Filled <= 0 || held.Held < 300*time.Millisecond || held.Held > 5*time.Second {
+				t.Errorf("%q: %+v %v", out.String(), held, err)
+			}
+		})
+	}
+}
+
+// anonymous waits until a process has that much and returns what it has, in KiB.
+func anonymous(t *testing.T, pid int, want int64) (got int64) {
+	t.Helper()
+	pattern := regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB$`)
+	for deadline := time.Now().Add(250 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if m := pattern.FindSubmatch(b); m != nil {
+			if got, _ = strconv.ParseInt(string(m[1]), 10, 64); got >= want {
+				return got
+			}
+		}
+	}
+	return got
+}
+
+// What others on the machine leave of a CPU is not in the probe's hands: it may
+// try again, and a whole one is only asked for what it must not exceed.
+func TestExactlyTheCPUThatWasAskedForIsUsed(t *testing.T) {
+	for _, cpus := range []float64{0.01, 0.25, 0.5} {
+		t.Run(fmt.Sprint(cpus), func(t *testing.T) {
+			var spun Spun
+			var used time.Duration
+			var share float64
+			for range 5 { // until the others leave enough
+				spun, used = spin(t, cpus, 2*time.Second)
+				share = float64(spun.CPU) / float64(spun.Wall)
+				if share >= cpus*0.995 {
+					break
+				}
+			}
+			if share < cpus*0.995 || share > cpus*1.005 {
+				t.Errorf("%v of a CPU: %+v", share, spun)
+			}
+			// The kernel's own account also has the exec and the end.
+			if more := used - spun.CPU; more < 0 || more > 5*time.Millisecond {
+				t.Errorf("the kernel counts %v, the probe %v", used, spun.CPU)
+			}
+		})
+	}
+	t.Run("1", func(t *testing.T) {
+		spun, used := spin(t, 1, 500*time.Millisecond)
+		if spun.CPU > spun.Wall || spun.Wall < 500*time.Millisecond || used < spun.CPU {
+			t.Errorf("%+v, the kernel counts %v", spun, used)
+		}
+	})
+}
+
+func spin(t *testing.T, cpus float64, d time.Duration) (Spun, time.Duration) {
+	t.Helper()
+	cmd := command(t, SpinArgs(cpus, d))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spun, err := ParseSpun(string(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spun, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+func TestALoadEndsOnSIGTERM(t *testing.T) {
+	for _, args := range [][]string{HoldArgs(1<<20, time.Hour), HoldArgs(1<<34, time.Hour), SpinArgs(0.5, time.Hour), SpinArgs(1, time.Hour)} {
+		cmd := command(t, args)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Millisecond)
+		begun := time.Now()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !s.Signaled() || s.Signal() != syscall.SIGTERM || time.Since(begun) > time.Second {
+			t.Errorf("%q: %v after %v", args, cmd.ProcessState, time.Since(begun))
+		}
+	}
+}
+
+func TestALoadThatCannotBeIsRefusedInOneLine(t *testing.T) {
+	for _, args := range [][]string{
+		{"hold", "0", "1"}, {"hold", "-1", "1"}, {"hold", "1M", "1"}, {"hold", "1"}, {"hold", "1", "1", "1"}, {"hold", "", "1"},
+		{"hold", "1", "1."}, {"hold", "1", "."}, {"hold", "1", ".5"}, {"hold", "1", "1.2.3"}, {"hold", "1", "1.0000000000"}, {"hold", "1", "1e3"},
+		{"hold", "1", "1000001"}, {"hold", "99999999999999999999", "1"}, {"hold", "900000000000000000", "1"},
+		{"spin", "0", "1"}, {"spin", "1001", "1"}, {"spin", "0.5", "1"}, {"spin", "500", "-1"}, {"dance", "1", "1"}, {"holds", "1", "1"},
+	} {
+		cmd := command(t, append([]string{Name}, args...))
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 || out.Len() > 0 || strings.Count(errs.String(), "\n") != 1 || !strings.HasPrefix(errs.String(), "tare-probe: ") {
+			t.Errorf("%q: %v, %q, %q", args, err, out.String(), errs.String())
+		}
+	}
+}
+
+func TestALoadsReportIsReadStrictly(t *testing.T) {
+	const hold, held, spun = "tare-hold/1 4096 12\n", "tare-held/1 99\n", "tare-spun/1 5 10\n"
+	for name, out := range map[string]string{
+		"alone":                   hold + held,
+		"among others":            "noise\n" + hold + "tare-probe/1 x 1\n" + held,
+		"a terminal's line's end": "tare-hold/1 4096 12\r\ntare-held/1 99\r\n",
+	} {
+		if h, err := ParseHeld(out); err != nil || h != (Held{Bytes: 4096, Filled: 12, Held: 99}) {
+			t.Errorf("%s: %+v %v", name, h, err)
+		}
+	}
+	if s, err := ParseSpun("x\n" + spun); err != nil || s != (Spun{CPU: 5, Wall: 10}) {
+		t.Errorf("%+v %v", s, err)
+	}
+	for name, out := range map[string]string{
+		"nothing": "", "it never ended": hold, "it never began": held, "twice": hold + hold + held, "cut off": hold + held[:len(held)-1],
+		"too few numbers": "tare-hold/1 4096\n" + held, "too many": "tare-hold/1 4096 12 1\n" + held, "a negative one": "tare-hold/1 4096 -12\n" + held,
+		"one that is too large": "tare-hold/1 9999999999999999999 1\n" + held, "text": "tare-hold/1 x 1\n" + held, "two spaces": "tare-hold/1 4096  12\n" + held,
+		"a sign": "tare-hold/1 +4096 12\n" + held, "no memory": "tare-hold/1 0 12\n" + held,
+	} {
+		if h, err := ParseHeld(out); err == nil {
+			t.Errorf("%s was taken for %+v", name, h)
+		}
+	}
+	for _, out := range []string{"", spun + spun, "tare-spun/1 5\n", "tare-spun/1 5 10", hold} {
+		if s, err := ParseSpun(out); err == nil {
+			t.Errorf("%q was taken for %+v", out, s)
+		}
+	}
+}
+
+func FuzzParseHeld(f *testing.F) {
+	f.Add("tare-hold/1 4096 12\ntare-held/1 99\n")
+	f.Fuzz(func(t *testing.T, out string) {
+		if h, err := ParseHeld(out); err == nil && (h.Bytes <= 0 || h.Filled < 0 || h.Held < 0) {
+			t.Errorf("%q gave %+v", out, h)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+/*
+ * Loads of a known size, to calibrate by.
+ *
+ *	hold BYTES SECONDS	writes every page of BYTES of anonymous memory in
+ *				pages of the smallest size, prints
+ *				"tare-hold/1 BYTES NANOSECONDS" (that took), sleeps,
+ *				prints "tare-held/1 NANOSECONDS" (it slept)
+ *	spin MILLICPUS SECONDS	uses MILLICPUS/1000 CPUs, at most one, in periods of
+ *				10 ms; prints "tare-spun/1 CPU WALL", in ns
+ *
+ * SECONDS may have up to nine digits after a point. Exit 0; 2 with a line on
+ * standard error when there is no such load or no such memory.
+ */
+#ifndef TARE_LOAD_H
+#define TARE_LOAD_H
+
+#include "text.h"
+
+enum {
+	CLOCK_PROCESS_CPUTIME_ID = 2, TIMER_ABSTIME = 1,
+	PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32,
+	MADV_NOHUGEPAGE = 15,
+};
+
+#define PERIOD 10000000ul /* ns */
+#define PIECE 30000ul	  /* ns of work between two looks at the clock */
+#define DEAR 1000000ul	  /* the same where looking is dear */
+#define STEP 5000000ul	  /* ns: no exact clock goes in steps as large */
+#define LONGEST 1000000000000000l /* ns: eleven days */
+
+__attribute__((noreturn)) static void leave_with(int code)
+{
+	for (;;)
+		sys1(SYS_exit_group, code);
+}
+
+__attribute__((noreturn)) static void refuse(const char *why)
+{
+	sys3(SYS_write, 2, why, strlen_(why));
+	leave_with(2);
+}
+
+static void print(const char *line, const char *end)
+{
+	if (sys3(SYS_write, 1, line, end - line) != end - line)
+		leave_with(3);
+}
+
+static void sleep_until(u64 t)
+{
+	struct timespec at = {(i64)(t / 1000000000u), (i64)(t % 1000000000u)};
+	while (sys4(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &at, 0) == -EINTR)
+		;
+}
+
+__attribute__((noreturn)) static void hold(i64 bytes, i64 duration)
+{
+	if (bytes <= 0)
+		refuse("tare-probe: hold BYTES SECONDS: BYTES is a whole number above 0\n");
+	u64 begun = now();
+	long at = sys6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at < 0 && at > -4096)
+		refuse("tare-probe: hold: the kernel refused to map that much memory\n");
+	/* A huge page would hold more than was asked for. Where it is refused,
+	 * the kernel has none. */
+	sys3(SYS_madvise, at, bytes, MADV_NOHUGEPAGE);
+	for (i64 i = 0; i < bytes; i += 4096)
+		*(volatile u8 *)(at + i) = 1;
+	u64 filled = now();
+
+	char line[64];
+	char *p = put_number(put(line, "tare-hold/1 "), (u64)bytes);
+	*p++ = ' ';
+	p = put_number(p, filled - begun);
+	*p++ = '\n';
+	print(line, p);
+	sleep_until(filled + (u64)duration);
+	p = put_number(put(line, "tare-held/1 "), now() - filled);
+	*p++ = '\n';
+	print(line, p);
+	leave_with(0);
+}
+
+static void work(u64 turns)
+{
+	for (volatile u64 i = 0; i < turns; i++)
+		;
+}
+
+static u64 cpu_clock(void)
+{
+	struct timespec t;
+	sys2(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (u64)t.sec * 1000000000u + (u64)t.nsec;
+}
+
+/* CPU time, by the kernel's account of it where that is exact. gVisor's goes in
+ * steps of 10 ms, in which a duty cycle would drown: there it is the time that
+ * the pieces of work took, and one that was interrupted counts as the one before. */
+struct meter {
+	u64 turns;  /* of a piece of work */
+	u64 before; /* on the CPU clock, at the start */
+	u64 least;  /* ns that a piece takes; 0 while the CPU clock is exact */
+	u64 usual;  /* ns that the last one took that was not interrupted */
+	u64 used;   /* ns */
+};
+
+static u64 measure(u64 turns)
+{
+	u64 t = now();
+	work(turns);
+	return now() - t;
+}
+
+static void calibrate(struct meter *m)
+{
+	m->before = cpu_clock();
+	m->turns = 64;
+	while (measure(m->turns) < PIECE)
+		m->turns += m->turns / 4;
+	u64 used = cpu_clock() - m->before;
+	if (used > 0 && used < STEP)
+		return;
+	do {
+		m->turns += m->turns / 4;
+		m->least = m->usual = measure(m->turns);
+		m->used += m->least;
+	} while (m->least < DEAR);
+}
+
+/* One piece of work, begun at t; returns when it was done. */
+static u64 advance(struct meter *m, u64 t)
+{
+	work(m->turns);
+	u64 done = now(), took = done - t;
+	if (!m->least) {
+		m->used = cpu_clock() - m->before;
+		return done;
+	}
+	if (took < m->least)
+		m->least = took;
+	if (took < 2 * m->least)
+		m->usual = took;
+	m->used += m->usual;
+	return done;
+}
+
+/* At every moment the CPU time used so far decides how long to go on: what one
+ * period had too much or, on a crowded machine, too little, the next ones make
+ * good. */
+__attribute__((noreturn)) static void spin(i64 millis, i64 duration)
+{
+	if (millis <= 0 || millis > 1000)
+		refuse("tare-probe: spin MILLICPUS SECONDS: MILLICPUS is a whole number from 1 to 1000\n");
+	u64 begun = now(), end = begun + (u64)duration, share = (u64)millis;
+	struct meter m = {0, 0, 0, 0, 0};
+	calibrate(&m);
+	for (u64 t = now(), period = begun; t < end;) {
+		period += PERIOD;
+		/* What waking up takes can be more than a period's share. */
+		if (period < begun + m.used / share * 1000)
+			period = begun + m.used / share * 1000;
+		if (period > end)
+			period = end;
+		u64 budget = (period - begun) / 1000 * share;
+		while (t < end && m.used < budget)
+			t = advance(&m, t);
+		if (t < period) {
+			sleep_until(period);
+			t = now();
+			if (!m.least)
+				m.used = cpu_clock() - m.before;
+		} else {
+			period = t; /* it was kept from its CPU */
+		}
+	}
+	if (!m.least)
+		m.used = cpu_clock() - m.before;
+	char line[64];
+	char *p = put_number(put(line, "tare-spun/1 "), m.used);
+	*p++ = ' ';
+	p = put_number(p, now() - begun);
+	*p++ = '\n';
+	print(line, p);
+	leave_with(0);
+}
+
+__attribute__((noreturn)) static void load(long argc, char **argv, u64 blocked)
+{
+	u64 dfl[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
+	sys4(SYS_rt_sigaction, SIGTERM, dfl, 0, 8);
+	sys4(SYS_rt_sigaction, SIGINT, dfl, 0, 8);
+	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &blocked, 0, sizeof blocked);
+	i64 duration = argc == 4 ? number(argv[3], 9) : -1;
+	if (duration < 0 || duration > LONGEST)
+		refuse("tare-probe: hold BYTES SECONDS or spin MILLICPUS SECONDS, at most 1000000 seconds\n");
+	if (same(argv[1], "hold"))
+		hold(number(argv[2], 0), duration);
+	if (same(argv[1], "spin"))
+		spin(number(argv[2], 0), duration);
+	refuse("tare-probe: there are two loads: hold and spin\n");
+}
+
+#endif
