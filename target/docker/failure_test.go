@@ -23,7 +23,7 @@ import (
 // stranger makes a container that is none of tare's, of an image of tare's.
 func stranger(t *testing.T, tg *Target, ref, name string) string {
 	t.Helper()
-	o := tg.options(ref, "", name, target.Limits{})
+	o := tg.options(making{ref: ref, id: name})
 	o.Config.Labels = nil
 	made, err := tg.ContainerCreate(t.Context(), o)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestWhatAKilledRunLeftIsSweptAndNothingElse(t *testing.T) {
 	s := open(t, tg, 2) // stands for the killed one: its Close finds nothing any more
 	do(t, s, target.Run, 2)
 	theirs := stranger(t, tg, s.image.Ref, "theirs")
-	other := tg.options(s.image.Ref, "another", engine.Name("another", 0, 1), target.DefaultLimits)
+	other := tg.options(making{ref: s.image.Ref, runID: "another", id: engine.Name("another", 0, 1), limits: target.DefaultLimits})
 	living, err := tg.ContainerCreate(t.Context(), other)
 	if err != nil {
 		t.Fatal(err)

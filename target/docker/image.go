@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/probe/image"
+	"github.com/tare-bench/tare/target/engine"
 )
 
 // ensureImage makes sure that the daemon has the workload's image, and tells
@@ -82,15 +84,32 @@ func loadReply(r io.Reader) (said string, err error) {
 }
 
 // dropImage removes the image unless a container uses it.
-func (c *connection) dropImage(ctx context.Context, i *image.Image) error {
+func (c *connection) dropImage(ctx context.Context, ref string) error {
 	ctx, cancel := context.WithTimeout(ctx, imagePatience)
 	defer cancel()
-	_, err := c.ImageRemove(ctx, i.Ref, client.ImageRemoveOptions{PruneChildren: true})
+	_, err := c.ImageRemove(ctx, ref, client.ImageRemoveOptions{PruneChildren: true})
 	if cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) {
 		return nil // gone already, or in use by another run, which removes it
 	}
 	if err != nil {
-		return fmt.Errorf("remove the image %s: %w", i.Ref, c.plain(err))
+		return fmt.Errorf("remove the image %s: %w", ref, c.plain(err))
 	}
 	return nil
+}
+
+// ownImages names the workload's images that the daemon has, whatever files they
+// carry: a run that was interrupted does not say which it had.
+func (c *connection) ownImages(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := c.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", engine.ImageFilter)})
+	if err != nil {
+		return nil, fmt.Errorf("list the workload's images: %w", c.plain(err))
+	}
+	var refs []string
+	for _, i := range found.Items {
+		refs = append(refs, engine.OwnImages(i.RepoTags, i.Labels)...)
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs), nil
 }

@@ -39,13 +39,14 @@ func (t *Target) operations() map[string]record.Operation {
 	if i, err := image.Probe(); err == nil {
 		ref = i.Ref
 	}
+	m := making{ref: ref, runID: "RUN", id: "ID", limits: target.DefaultLimits}
 	lines := map[target.Op]string{}
 	for _, op := range target.ContainerOps {
 		if t.command != nil {
-			lines[op] = lane.Quote(t.command.args(t.verb(op, ref, "RUN", "ID", target.DefaultLimits)...))
+			lines[op] = lane.Quote(t.command.args(t.verb(op, m)...))
 			continue
 		}
-		lines[op] = t.requests(op, ref, "RUN", "ID", target.DefaultLimits)
+		lines[op] = t.requests(op, m)
 	}
 	reply := "the daemon has replied"
 	if t.command != nil {
@@ -76,13 +77,13 @@ func (t *Target) operations() map[string]record.Operation {
 }
 
 // requests describes the requests of an operation.
-func (t *Target) requests(op target.Op, ref, runID, id string, limits target.Limits) string {
+func (t *Target) requests(op target.Op, m making) string {
 	at := "/v" + t.ClientVersion() + "/containers"
-	start := "POST " + at + "/" + id + "/start"
+	start := "POST " + at + "/" + m.id + "/start"
 	switch op {
 	case target.Create, target.Run:
-		o := t.options(ref, runID, id, limits)
-		line := "POST " + at + "/create?name=" + id + " " + compact(container.CreateRequest{Config: o.Config, HostConfig: o.HostConfig})
+		o := t.options(m)
+		line := "POST " + at + "/create?name=" + m.id + " " + compact(container.CreateRequest{Config: o.Config, HostConfig: o.HostConfig})
 		if op == target.Run {
 			line += "; " + start
 		}
@@ -90,9 +91,9 @@ func (t *Target) requests(op target.Op, ref, runID, id string, limits target.Lim
 	case target.Start:
 		return start
 	case target.Stop:
-		return "POST " + at + "/" + id + "/stop"
+		return "POST " + at + "/" + m.id + "/stop"
 	}
-	return "DELETE " + at + "/" + id
+	return "DELETE " + at + "/" + m.id
 }
 
 // compact is JSON without what is empty.

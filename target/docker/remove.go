@@ -12,8 +12,6 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
-
-	"github.com/tare-bench/tare/probe/image"
 )
 
 // A container that somebody asked for who did not wait for the answer is waited
@@ -158,9 +156,10 @@ func (s *session) Close(ctx context.Context) error {
 		s.pool = nil
 	}
 	if s.loaded {
-		err = errors.Join(err, s.dropImage(ctx, s.image))
+		err = errors.Join(err, s.dropImage(ctx, s.image.Ref))
 		s.loaded = false
 	}
+	err = errors.Join(err, s.volume.Close())
 	s.http.CloseIdleConnections()
 	return err
 }
@@ -177,18 +176,16 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		what = append(what, "container "+name)
 	}
-	i, err := image.Probe()
-	if err != nil {
-		return what, err
-	}
-	idle, err := t.idleImage(ctx, i, found)
-	if idle {
-		what = append(what, "image "+i.Ref)
+	idle, err := t.idleImages(ctx, found)
+	for _, ref := range idle {
+		what = append(what, "image "+ref)
 	}
 	if err == nil && !dryRun {
 		err = t.remove(ctx, runID, found)
-		if err == nil && idle {
-			err = t.dropImage(ctx, i)
+		for _, ref := range idle {
+			if err == nil {
+				err = t.dropImage(ctx, ref)
+			}
 		}
 	}
 	if err != nil {
@@ -197,21 +194,29 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 	return what, nil
 }
 
-// idleImage tells whether the image is there, and used by no other container
-// than those that are about to be removed.
-func (t *Target) idleImage(ctx context.Context, i *image.Image, leaving map[string]container.Summary) (bool, error) {
-	if has, err := t.hasImage(ctx, i); !has || err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	users, err := t.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", i.Ref)})
-	if err != nil {
-		return false, fmt.Errorf("list the users of %s: %w", i.Ref, t.plain(err))
+// idleImages are the workload's images, that of the probe alone and those with
+// files beside it, which no other containers use than those that are about to be
+// removed.
+func (t *Target) idleImages(ctx context.Context, leaving map[string]container.Summary) ([]string, error) {
+	refs, err := t.ownImages(ctx)
+	if err != nil || len(refs) == 0 {
+		return nil, err
 	}
 	goes := map[string]bool{}
 	for _, c := range leaving {
 		goes[c.ID] = true
 	}
-	return !slices.ContainsFunc(users.Items, func(c container.Summary) bool { return !goes[c.ID] }), nil
+	var idle []string
+	for _, ref := range refs {
+		bounded, cancel := context.WithTimeout(ctx, patience)
+		users, err := t.ContainerList(bounded, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", ref)})
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("list the users of %s: %w", ref, t.plain(err))
+		}
+		if !slices.ContainsFunc(users.Items, func(c container.Summary) bool { return !goes[c.ID] }) {
+			idle = append(idle, ref)
+		}
+	}
+	return idle, nil
 }

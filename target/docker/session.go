@@ -42,7 +42,8 @@ type session struct {
 	image  *image.Image
 	loaded bool
 	pool   *lane.Pool // nil with the API
-	holds  []holding  // by lane
+	volume *engine.Volumes
+	holds  []holding // by lane
 	// owed are the containers that were asked for and are not known to be
 	// gone, by name. A name that is not here is never removed.
 	owed map[string]*debt
@@ -65,7 +66,13 @@ type debt struct {
 
 func (s *session) open(ctx context.Context) error {
 	var err error
-	if s.image, err = image.Probe(); err != nil {
+	if s.env.Workload.Volume != "" && !s.local {
+		return fmt.Errorf("a volume on a daemon elsewhere (%s), which does not have this machine's folders: %w", s.afar, target.ErrUnsupported)
+	}
+	if s.image, err = image.Probe(s.env.Workload.Files...); err != nil {
+		return err
+	}
+	if s.volume, err = engine.OpenVolumes(s.env); err != nil {
 		return err
 	}
 	if s.loaded, err = s.ensureImage(ctx, s.image); err != nil {
@@ -77,23 +84,44 @@ func (s *session) open(ctx context.Context) error {
 	return err
 }
 
-// options are what a container is created with.
-func (t *Target) options(ref, runID, id string, limits target.Limits) client.ContainerCreateOptions {
+// making is what a container is made of.
+type making struct {
+	ref, runID, id string
+	limits         target.Limits
+	bind           string // its volume, "" for none
+}
+
+// making is that of the container which a lane holds, or will.
+func (s *session) making(n int) making {
+	return making{s.image.Ref, s.env.RunID, s.holds[n].name, s.env.Limits, s.volume.Bind(n)}
+}
+
+// options are what a container is created with. What is not limited is not
+// mentioned: the daemon has no limits of its own.
+func (t *Target) options(m making) client.ContainerCreateOptions {
 	host := &container.HostConfig{NetworkMode: container.NetworkMode(t.network), Runtime: t.runtime}
-	host.Memory, host.CPUShares = limits.Memory, limits.CPUShares
-	if limits.Pids != 0 {
-		host.PidsLimit = &limits.Pids
+	host.Memory, host.CPUShares = m.limits.Memory, m.limits.CPUShares
+	if m.limits.Pids != 0 {
+		host.PidsLimit = &m.limits.Pids
+	}
+	// As quota and not as NanoCPUs, which the daemon refuses beyond the
+	// machine's number of CPUs.
+	if quota := m.limits.CPUQuota(); quota != 0 {
+		host.CPUPeriod, host.CPUQuota = target.CPUPeriod, quota
+	}
+	if m.bind != "" {
+		host.Binds = []string{m.bind}
 	}
 	return client.ContainerCreateOptions{
-		Name:       id,
-		Config:     &container.Config{Image: ref, Cmd: []string{id}, Labels: map[string]string{engine.RunLabel: runID}},
+		Name:       m.id,
+		Config:     &container.Config{Image: m.ref, Cmd: []string{m.id}, Labels: map[string]string{engine.RunLabel: m.runID}},
 		HostConfig: host,
 	}
 }
 
 // verb is the same as arguments of the docker command, and the other operations
 // too.
-func (t *Target) verb(op target.Op, ref, runID, id string, limits target.Limits) []string {
+func (t *Target) verb(op target.Op, m making) []string {
 	var args []string
 	switch op {
 	case target.Create:
@@ -101,21 +129,28 @@ func (t *Target) verb(op target.Op, ref, runID, id string, limits target.Limits)
 	case target.Run:
 		args = []string{"run", "--detach"}
 	default:
-		return []string{string(op), id}
+		return []string{string(op), m.id}
 	}
-	args = append(args, "--pull", "never", "--name", id, "--label", engine.RunLabel+"="+runID, "--network", t.network)
+	args = append(args, "--pull", "never", "--name", m.id, "--label", engine.RunLabel+"="+m.runID, "--network", t.network)
 	if t.runtime != "" {
 		args = append(args, "--runtime", t.runtime)
 	}
+	quota := m.limits.CPUQuota()
 	for _, l := range []struct {
 		flag  string
 		value int64
-	}{{"--memory", limits.Memory}, {"--pids-limit", limits.Pids}, {"--cpu-shares", limits.CPUShares}} {
+	}{
+		{"--memory", m.limits.Memory}, {"--pids-limit", m.limits.Pids}, {"--cpu-shares", m.limits.CPUShares},
+		{"--cpu-period", target.CPUPeriod * min(quota, 1)}, {"--cpu-quota", quota},
+	} {
 		if l.value != 0 {
 			args = append(args, l.flag, strconv.FormatInt(l.value, 10))
 		}
 	}
-	return append(args, ref, id)
+	if m.bind != "" {
+		args = append(args, "--volume", m.bind)
+	}
+	return append(args, m.ref, m.id)
 }
 
 // Arm implements target.Session.
@@ -163,10 +198,10 @@ func (s *session) arm(ctx context.Context, op target.Op, lanes []int) (target.Ba
 // call is one operation on one lane through the API.
 func (s *session) call(op target.Op, n int) drive.Call {
 	id := s.holds[n].name
-	c := drive.Call{Lane: n, Timeout: s.env.Timeout, Command: s.requests(op, s.image.Ref, s.env.RunID, id, s.env.Limits)}
+	c := drive.Call{Lane: n, Timeout: s.env.Timeout, Command: s.requests(op, s.making(n))}
 	switch op {
 	case target.Create, target.Run:
-		o := s.options(s.image.Ref, s.env.RunID, id, s.env.Limits)
+		o := s.options(s.making(n))
 		c.Do = func(ctx context.Context) error {
 			made, err := s.ContainerCreate(ctx, o)
 			if err == nil && op == target.Run {
@@ -199,7 +234,7 @@ func (s *session) armCommands(op target.Op, lanes []int) (target.Batch, error) {
 	for i, n := range lanes {
 		tasks[i] = drive.Task{Lane: n, Order: lane.Order{
 			Kind: lane.Exec, Timeout: s.env.Timeout,
-			Args: s.command.args(s.verb(op, s.image.Ref, s.env.RunID, s.holds[n].name, s.env.Limits)...),
+			Args: s.command.args(s.verb(op, s.making(n))...),
 		}}
 	}
 	batch, err := drive.Arm(s.pool, tasks)
