@@ -23,6 +23,7 @@ const stopTimeout = 10
 // new one with every pod and every container: a call that was given up may
 // still write into the old one.
 type held struct {
+	lane      int
 	name      string // of the pod; "" where there is none
 	config    *api.PodSandboxConfig
 	pod       string // id
@@ -39,7 +40,12 @@ func (s *session) podConfig(name string) *api.PodSandboxConfig {
 		Labels:       map[string]string{engine.RunLabel: s.env.RunID},
 		// Without this part cri-dockerd gives the pod a network card.
 		Linux: &api.LinuxPodSandboxConfig{
-			CgroupParent: s.cgroupParent(),
+			CgroupParent: s.cgroupParent(name),
+			// As a kubelet has them since 1.22, of a pod without overhead in its
+			// RuntimeClass: runtimes with a VM make it that large. It limits
+			// nothing by itself.
+			Resources: s.resources(),
+			Overhead:  &api.LinuxContainerResources{},
 			SecurityContext: &api.LinuxSandboxSecurityContext{
 				NamespaceOptions: &api.NamespaceOption{Network: s.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
 				Seccomp:          unconfined(),
@@ -54,23 +60,43 @@ func unconfined() *api.SecurityProfile {
 	return &api.SecurityProfile{ProfileType: api.SecurityProfile_Unconfined}
 }
 
-// cgroupParent is where pods have their cgroups. With the cgroupfs driver that
-// is the run's own group, so that nothing of it stays. systemd takes the units
+// cgroupParent is where a pod has its cgroups. With the cgroupfs driver that
+// is a group of its own below the run's, so that nothing of it stays. systemd takes the units
 // of pods away itself, but slices that were made for them would stay: there it
 // is one that it always has. An engine that does not tell keeps its default.
-func (s *session) cgroupParent() string {
+func (s *session) cgroupParent(pod string) string {
 	switch s.facts.cgroups {
 	case "cgroupfs":
-		return "/" + s.group
+		return s.podGroup(pod)
 	case "systemd":
 		return "system.slice"
 	}
 	return ""
 }
 
-// containerConfig is that of a new container.
-func (s *session) containerConfig(token string) *api.ContainerConfig {
+// resources are the run's limits. What is 0 is not limited, for engines too; a
+// period stands with a quota only.
+func (s *session) resources() *api.LinuxContainerResources {
+	r := &api.LinuxContainerResources{MemoryLimitInBytes: s.env.Limits.Memory, CpuShares: s.env.Limits.CPUShares}
+	if quota := s.env.Limits.CPUQuota(); quota > 0 {
+		r.CpuQuota, r.CpuPeriod = quota, target.CPUPeriod
+	}
+	return r
+}
+
+// mounts are a container's volume.
+func (s *session) mounts(n int) []*api.Mount {
+	dir := s.volume.Of(n)
+	if dir == "" {
+		return nil
+	}
+	return []*api.Mount{{ContainerPath: target.VolumePath, HostPath: dir, Propagation: api.MountPropagation_PROPAGATION_PRIVATE}}
+}
+
+// containerConfig is that of a new container on a lane.
+func (s *session) containerConfig(n int, token string) *api.ContainerConfig {
 	return &api.ContainerConfig{
+		Mounts:   s.mounts(n),
 		Metadata: &api.ContainerMetadata{Name: token},
 		// Like a kubelet: by its id, so that no name is looked up.
 		Image:   &api.ImageSpec{Image: s.image.id, UserSpecifiedImage: s.image.ref},
@@ -78,7 +104,7 @@ func (s *session) containerConfig(token string) *api.ContainerConfig {
 		Labels:  map[string]string{engine.RunLabel: s.env.RunID},
 		LogPath: logName(token),
 		Linux: &api.LinuxContainerConfig{
-			Resources: &api.LinuxContainerResources{MemoryLimitInBytes: s.env.Limits.Memory, CpuShares: s.env.Limits.CPUShares},
+			Resources: s.resources(),
 			SecurityContext: &api.LinuxContainerSecurityContext{
 				NamespaceOptions: &api.NamespaceOption{Network: s.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
 				Seccomp:          unconfined(),
@@ -100,16 +126,19 @@ func logName(token string) string { return token + ".log" }
 type call func(ctx context.Context) error
 
 // runPod returns the call that makes a new pod for a lane.
-func (s *session) runPod(n int) call {
-	h := &held{name: engine.NewName(s.env.RunID, n)}
+func (s *session) runPod(n int) (call, error) {
+	h := &held{lane: n, name: engine.NewName(s.env.RunID, n)}
 	s.held[n] = h
+	if err := s.makeGroup(h.name); err != nil {
+		return nil, err
+	}
 	h.config = s.podConfig(h.name)
 	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: s.handler}
 	return func(ctx context.Context) error {
 		reply, err := s.conn.runtime.RunPodSandbox(ctx, request)
 		h.pod = reply.GetPodSandboxId()
 		return plain(ctx, "RunPodSandbox", err)
-	}
+	}, nil
 }
 
 // create returns the call that makes a container in the lane's pod. The pod's
@@ -123,7 +152,7 @@ func (s *session) create(n int) call {
 		h = was // the pod is made by the same operation
 	}
 	h.token = engine.NewName(s.env.RunID, n)
-	request := &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h.token), SandboxConfig: h.config}
+	request := &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(n, h.token), SandboxConfig: h.config}
 	return func(ctx context.Context) error {
 		request.PodSandboxId = h.pod
 		reply, err := s.conn.runtime.CreateContainer(ctx, request)
@@ -154,13 +183,17 @@ func (s *session) prepare(op target.Op, n int) (call, error) {
 	runtime := s.conn.runtime
 	switch op {
 	case target.RunPod:
-		return s.runPod(n), nil
+		return s.runPod(n)
 	case target.Create:
 		return s.create(n), nil
 	case target.Start:
 		return s.start(n), nil
 	case target.Run:
-		steps := []call{s.runPod(n), s.create(n), s.start(n)}
+		pod, err := s.runPod(n)
+		if err != nil {
+			return nil, err
+		}
+		steps := []call{pod, s.create(n), s.start(n)}
 		return func(ctx context.Context) error {
 			for _, step := range steps {
 				if err := step(ctx); err != nil {

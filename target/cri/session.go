@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/containerd"
 	"github.com/tare-bench/tare/target/drive"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/kata"
@@ -43,9 +44,10 @@ type session struct {
 	pause  *imported // nil if the engine has its own way
 	group  string    // cgroup of the target, below which pods have theirs
 	logs   string    // folder of the containers' outputs
-	held   []*held   // by lane
-	owed   []string  // what calls that were given up may make later
-	strays []*held   // what was discarded since then
+	volume *containerd.Volume
+	held   []*held  // by lane
+	owed   []string // what calls that were given up may make later
+	strays []*held  // what was discarded since then
 }
 
 func (s *session) open(ctx context.Context) error {
@@ -57,14 +59,17 @@ func (s *session) open(ctx context.Context) error {
 		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
 	}
 	if s.facts.cgroups == "cgroupfs" {
-		if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+		if err := cgroup.Delegate(s.hs, s.group, delegated...); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
 			return err
 		}
+	}
+	if s.volume, err = containerd.MakeVolume(s.env.Workload.Volume, s.env.Lanes); err != nil {
+		return err
 	}
 	if s.pause, err = s.ensurePause(ctx); err != nil {
 		return err
 	}
-	probe, err := image.Probe()
+	probe, err := image.Probe(s.env.Workload.Files...)
 	if err != nil {
 		return err
 	}
@@ -164,7 +169,7 @@ func (s *session) clear(ctx context.Context) error {
 			os.Remove(l)
 		}
 	}
-	return nil
+	return s.removeGroups()
 }
 
 // reclaim asks CRI-O again for what it was asked for when the calls were given
@@ -187,7 +192,7 @@ func (s *session) reclaim(ctx context.Context) {
 		}
 		if h.pod != "" && h.token != "" && h.container == "" {
 			insist(ctx, func(ctx context.Context) error {
-				_, err := s.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h.token), SandboxConfig: h.config})
+				_, err := s.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h.lane, h.token), SandboxConfig: h.config})
 				return err
 			})
 		}
@@ -225,7 +230,7 @@ func (s *session) Close(ctx context.Context) error {
 		}
 		s.conn.close()
 	}
-	errs = append(errs, cgroup.Remove(s.hs, s.group), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	errs = append(errs, cgroup.Remove(s.hs, s.group), s.volume.Remove(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 	return s.failed("close", errs...)
 }
 

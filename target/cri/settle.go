@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -149,9 +150,10 @@ func (s *session) check(ctx context.Context, op target.Op, sample *record.Sample
 		return s.ended(ctx, h)
 	case target.Remove:
 		os.Remove(s.logFile(h.token))
-		s.held[sample.Lane] = &held{name: h.name, config: h.config, pod: h.pod}
+		s.held[sample.Lane] = &held{lane: h.lane, name: h.name, config: h.config, pod: h.pod}
 	case target.RemovePod:
 		s.held[sample.Lane] = new(held)
+		_ = cgroup.Remove(s.hs, s.podGroup(h.name)) // else with the session
 	}
 	return nil
 }
@@ -178,16 +180,14 @@ func (s *session) alive(ctx context.Context, h *held) *record.Failure {
 	if failure != nil {
 		return failure
 	}
-	var info struct {
-		Pid int `json:"pid"`
-	}
-	if json.Unmarshal([]byte(reply.Info["info"]), &info) != nil || info.Pid == 0 {
+	pid := pidIn(reply.Info)
+	if pid == 0 {
 		return nil
 	}
-	if info.Pid <= 1 || unix.Kill(info.Pid, 0) != nil {
-		return contradicted("its process %d is not there", info.Pid)
+	if unix.Kill(pid, 0) != nil {
+		return contradicted("its process %d is not there", pid)
 	}
-	h.pid = info.Pid
+	h.pid = pid
 	return nil
 }
 
