@@ -1,0 +1,167 @@
+// Package vm is for tests: it boots a small virtual machine whose only cgroup
+// hierarchy is v2, runs commands in it, and brings back what they wrote.
+//
+// The machine is emulated in software, for a test has no right to ask for KVM,
+// and so it is some ten times slower than the machine that it runs on. Its
+// kernel is Debian's for clouds, which scripts/install-vm fetches; its root is
+// busybox and what the test gives it; it has no disk and no network, and it is
+// gone when Run returns.
+package vm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Guest is what a machine is made of and does.
+type Guest struct {
+	// Programs of this machine are put at the same path, with the libraries that
+	// they are linked with.
+	Programs []string
+	// Files are put where the key says; the value is a path of this machine.
+	Files map[string]string
+	// Commands run one after the other, whatever the one before exited with.
+	Commands []Command
+}
+
+// Command is one command line.
+type Command struct {
+	Name  string        // names the results: letters, digits and dashes
+	Args  []string      // as they are, without a shell
+	Limit time.Duration // killed after it; whole seconds
+}
+
+// Outcome is what came of it.
+type Outcome struct {
+	Exits   map[string]int    // of the commands, by their names; 137 where the limit was reached
+	Files   map[string][]byte // what they left in /out, by name; NAME.stdout and NAME.stderr too
+	Console string            // what the kernel and init printed
+	Ran     time.Duration     // from the start of the machine until it was off
+}
+
+const (
+	maxConsole = 1 << 20
+	maxResults = 64 << 20
+	memory     = "1536" // MiB
+)
+
+// Run boots a machine, and returns when it is off and its process is gone. Its
+// error says what is missing and how to get it, or shows the console's end.
+func Run(ctx context.Context, g Guest) (*Outcome, error) {
+	qemu, err := program("qemu-system-x86_64")
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := Kernel()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tare-vm-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the machine: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	initramfs := filepath.Join(dir, "initramfs")
+	if err := g.write(initramfs); err != nil {
+		return nil, fmt.Errorf("make the machine's root: %w", err)
+	}
+	begin := time.Now()
+	console, results, err := boot(ctx, qemu, kernel, initramfs)
+	out := &Outcome{Console: string(console), Ran: time.Since(begin)}
+	if err == nil {
+		err = out.read(results, g.Commands)
+	}
+	if err != nil {
+		return out, fmt.Errorf("the machine, after %v: %w; its console ends with:\n%s", out.Ran.Round(time.Second), err, tail(out.Console, 4000))
+	}
+	return out, nil
+}
+
+// boot returns what came over the two serial ports. The first is the console.
+func boot(ctx context.Context, qemu, kernel, initramfs string) (console, results []byte, err error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	defer read.Close()
+	ctx, kill := context.WithCancelCause(ctx)
+	defer kill(nil)
+	cmd := exec.CommandContext(ctx, qemu,
+		// These two features are what this emulation lacks or is slow with.
+		"-accel", "tcg,thread=multi", "-cpu", "max,-cx16,-la57", "-m", memory, "-smp", "2",
+		"-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot",
+		"-serial", "stdio", "-serial", "file:/proc/self/fd/3",
+		"-kernel", kernel, "-initrd", initramfs,
+		"-append", "console=ttyS0 quiet panic=-1 mitigations=off")
+	screen := &bounded{limit: maxConsole, full: func() { kill(fmt.Errorf("it printed more than %d bytes", maxConsole)) }}
+	data := &bounded{limit: maxResults, full: func() { kill(fmt.Errorf("its results are larger than %d bytes", maxResults)) }}
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = screen, screen, []*os.File{write}
+	cmd.WaitDelay = 5 * time.Second
+	// The machine ends with this process, however that ends. The kernel means
+	// the thread that started it, so that one has to stay.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start %s: %w", qemu, err)
+	}
+	drained := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(data, read)
+		drained <- err
+	}()
+	err = cmd.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	// The process is gone, and with it the other end.
+	if e := <-drained; err == nil && e != nil {
+		err = fmt.Errorf("read its results: %w", e)
+	}
+	return screen.bytes(), data.bytes(), err
+}
+
+// bounded keeps what is written, up to a limit, and then calls full.
+type bounded struct {
+	mu    sync.Mutex
+	b     bytes.Buffer
+	limit int
+	full  func()
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.b.Len()+len(p) > b.limit {
+		b.full()
+		return 0, errors.New("too much")
+	}
+	return b.b.Write(p)
+}
+
+func (b *bounded) bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.b.Bytes())
+}
+
+func tail(s string, n int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) > n {
+		s = "…" + s[len(s)-n:]
+	}
+	return s
+}
