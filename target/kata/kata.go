@@ -18,6 +18,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/tare-bench/tare/meter/census"
 	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -32,29 +33,7 @@ func Is(runtime string) bool {
 
 // Role tells whose cost a process is that stands beside a container, Kata's and
 // others': shims, monitors, VMMs, virtiofsd. ok is false for any other process.
-func Role(f process.Found) (role record.Role, ok bool) {
-	name := f.Name
-	// Some installations start programs through their own dynamic linker.
-	for i := 0; i < len(f.Args) && linker(name); i++ {
-		name = filepath.Base(f.Args[i])
-		if !strings.HasPrefix(name, "-") {
-			break
-		}
-	}
-	switch {
-	case strings.HasPrefix(name, "containerd-shim"), name == "isulad-shim":
-		return record.RoleShim, true
-	case name == "conmon", name == "conmonrs":
-		return record.RoleMonitor, true
-	case strings.HasPrefix(name, "qemu-system-"), name == "qemu-kvm", name == "qemu-lite", name == "cloud-hypervisor", name == "firecracker", name == "stratovirt", name == "jailer":
-		return record.RoleVMM, true
-	case name == "virtiofsd", name == "virtiofsd-rs":
-		return record.RoleVirtiofs, true
-	}
-	return "", false
-}
-
-func linker(name string) bool { return strings.HasPrefix(name, "ld-linux") || name == "ld.so" }
+func Role(f process.Found) (role record.Role, ok bool) { return census.RoleOf(f.Name, f.Args) }
 
 // Beside returns the processes that stand beside containers or pods of the
 // given ids, with their roles.
@@ -62,7 +41,7 @@ func Beside(ids []string) []target.Process {
 	var out []target.Process
 	for _, f := range process.Mentioning(ids, func(name string) bool {
 		_, ok := Role(process.Found{Name: name})
-		return ok || linker(name)
+		return ok || census.Linker(name)
 	}) {
 		if role, ok := Role(f); ok {
 			out = append(out, target.Process{Role: role, Pid: f.Pid})
