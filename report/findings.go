@@ -15,16 +15,18 @@ const longestLevel = 10
 
 var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow}
 
-// found is what to mistrust, and what to do about it.
-func found(l *judge.Lifecycle, o Options) section {
+func found(l *judge.Lifecycle, o Options) section { return findings(l.Findings, o) }
+
+// findings are what to mistrust, and what to do about it.
+func findings(all []record.Finding, o Options) section {
 	s := section{title: "findings", style: term.Bold}
-	if len(l.Findings) == 0 {
+	if len(all) == 0 {
 		s.title = "findings: none"
 		return s
 	}
 	var items []item
-	for i := range l.Findings {
-		f := &l.Findings[i]
+	for i := range all {
+		f := &all[i]
 		message := term.Clean(f.Message)
 		if !o.Verbose {
 			message = short(message, longestMessage)

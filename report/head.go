@@ -11,16 +11,21 @@ import (
 
 // head says what ran where: the environment is part of the result.
 func head(rec *record.Record, l *judge.Lifecycle, o Options) []string {
-	h, env := &rec.Header, &rec.Header.Environment
 	lines := []string{
-		dotted("tare "+known(h.Version), "run "+known(h.RunID), "Linux "+known(env.Kernel), processor(env), cgroups(env.Cgroup),
-			fmt.Sprintf("seed %d", l.Plan.Seed), outcome(rec)),
-		targets(l),
+		ran(rec, l.Plan.Seed),
+		targets(l.Targets, l.Baseline),
 	}
 	if o.Verbose {
-		lines = append(lines, surroundings(h))
+		lines = append(lines, surroundings(&rec.Header))
 	}
 	return lines
+}
+
+// ran is which run it was, of what, on which machine, and how it ended.
+func ran(rec *record.Record, seed uint64) string {
+	h, env := &rec.Header, &rec.Header.Environment
+	return dotted("tare "+known(h.Version), "run "+known(h.RunID), "Linux "+known(env.Kernel), processor(env), cgroups(env.Cgroup),
+		fmt.Sprintf("seed %d", seed), outcome(rec))
 }
 
 // status is the run's own word on its end; a record without an end has none.
@@ -45,14 +50,14 @@ func outcome(rec *record.Record) string {
 	return s
 }
 
-func targets(l *judge.Lifecycle) string {
-	names := make([]string, len(l.Targets))
-	for i, t := range l.Targets {
+func targets(all []record.Target, baseline string) string {
+	names := make([]string, len(all))
+	for i, t := range all {
 		names[i] = t.Name
 		if t.Version != "" {
 			names[i] += " " + t.Version
 		}
-		if t.Name == l.Baseline {
+		if baseline != "" && t.Name == baseline {
 			names[i] += " (baseline)"
 		}
 	}

@@ -141,6 +141,9 @@ func fields(v reflect.Value) object {
 		if !field.IsExported() || options == "omitempty" && empty(v.Field(i)) {
 			continue
 		}
+		if name == "" {
+			name = field.Name
+		}
 		o = append(o, member{name, numbers(v.Field(i))})
 	}
 	return o

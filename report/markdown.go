@@ -15,6 +15,9 @@ import (
 func writeMarkdown(w io.Writer, p *page) error {
 	out := bufio.NewWriter(w)
 	title := "tare lifecycle"
+	if p.command != "" {
+		title = p.command
+	}
 	if p.title != "" {
 		title = p.title
 	}
@@ -24,7 +27,7 @@ func writeMarkdown(w io.Writer, p *page) error {
 	}
 	for i := range p.sections {
 		s := &p.sections[i]
-		if s.table == nil && s.lists == nil && s.notes == nil {
+		if s.table == nil && s.lists == nil && s.block == nil && s.notes == nil {
 			fmt.Fprintf(out, "\n**%s**\n", escaped(s.title))
 			continue
 		}
@@ -38,6 +41,9 @@ func writeMarkdown(w io.Writer, p *page) error {
 		}
 		for _, l := range s.lists {
 			markdownList(out, l)
+		}
+		if s.block != nil {
+			markdownBlock(out, s.block)
 		}
 		for _, note := range s.notes {
 			fmt.Fprintf(out, "\n<sub>%s</sub>\n", escaped(note))
@@ -87,6 +93,21 @@ func markdownList(out *bufio.Writer, l list) {
 		}
 		fmt.Fprintf(out, "%s**%s** %s\n", bullet, escaped(i.key), text)
 	}
+}
+
+// markdownBlock is a fenced block whose fence is longer than any in its text.
+func markdownBlock(out *bufio.Writer, b *block) {
+	fence := "```"
+	for _, line := range b.lines {
+		for strings.Contains(line, fence) {
+			fence += "`"
+		}
+	}
+	fmt.Fprintf(out, "\n%s%s\n", fence, b.language)
+	for _, line := range b.lines {
+		fmt.Fprintf(out, "%s\n", term.Clean(line))
+	}
+	fmt.Fprintf(out, "%s\n", fence)
 }
 
 // code shows a command as it can be copied. One with characters that could end

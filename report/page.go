@@ -11,6 +11,7 @@ import (
 // page is a report before it is drawn as text or Markdown.
 type page struct {
 	title    string // the plan's; "" where it has none
+	command  string // that made the record, which stands for a title in Markdown; "" for lifecycle
 	head     []string
 	sections []section
 }
@@ -20,8 +21,15 @@ type section struct {
 	title string
 	table *spread
 	lists []list
+	block *block
 	notes []string
 	style term.Style // of the title
+}
+
+// block is a text to be copied as it stands.
+type block struct {
+	language string
+	lines    []string
 }
 
 // list is rows of a key and a text, under a heading where there is one.

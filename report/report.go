@@ -54,6 +54,7 @@ type Options struct {
 	Colour  bool   // text only
 	Subject string // the target that the iSulad form compares with every other; "": the plan's, or else every other with the baseline
 	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
+	Explain bool   // of an overhead run: the fact behind every role, and every cgroup's path
 }
 
 // Weighed is a record and its judgement.

@@ -57,6 +57,15 @@ func textSection(w io.Writer, s *section, o Options) error {
 	if err := textLists(w, s.lists, o); err != nil {
 		return err
 	}
+	if s.block != nil {
+		lines := table(o, 0)
+		for _, line := range s.block.lines {
+			lines.AddLine(2*indent, line, term.Plain) // to be pasted, so never broken
+		}
+		if err := lines.Write(w); err != nil {
+			return err
+		}
+	}
 	notes := table(o, indent)
 	for _, note := range s.notes {
 		notes.AddCells(term.Cell{Text: note, Style: term.Dim})

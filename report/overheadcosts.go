@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/plan"
+)
+
+// calibrations are the phases whose use was told to the workload.
+func calibrations(v *judge.Overhead) *section {
+	type told struct {
+		cell *judge.OverheadCell
+		cpu  bool
+	}
+	m := &matrix{lead: []term.Column{{}, {Title: "target"}}}
+	var rows []told
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		above := phaseName(t)
+		for j := range t.Cells {
+			c := &t.Cells[j]
+			if c.Told <= 0 || c.Rounds == 0 {
+				continue
+			}
+			m.rows = append(m.rows, matrixRow{lead: []cell{{head: above, label: phaseName(t)}, targetCell(c)}})
+			rows = append(rows, told{c, isSpin(t.Phase)})
+			above = ""
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	show := func(t *told, v float64) string {
+		if t.cpu {
+			return milli(v) + " m"
+		}
+		return mib(v) + " MiB"
+	}
+	s := &section{title: "told and found", style: term.Bold}
+	m.column("told", each(rows, func(t *told) cell { return plain(show(t, t.cell.Told)) }))
+	m.column("found", each(rows, func(t *told) cell { return plain(show(t, t.cell.Found)) }))
+	m.column("error", each(rows, func(t *told) cell {
+		out := difference(t.cell.Found, t.cell.Told, func(v float64) string { return show(t, v) })
+		if v := t.cell.Found - t.cell.Told; v > 0 && !strings.HasPrefix(out.head, "+") {
+			out.head = "+" + out.head
+		}
+		return out
+	}))
+	s.table = m.spread()
+	s.notes = []string{"what each sandbox was told to hold or to use, and what was found above idle, per sandbox"}
+	return s
+}
+
+// oneMore is what one more sandbox costs, and how many fit.
+func oneMore(v *judge.Overhead) *section {
+	if len(v.Scaling) == 0 {
+		return nil
+	}
+	s := &section{title: "one more sandbox costs", style: term.Bold}
+	m := &matrix{lead: []term.Column{{Title: "target"}, {Title: "counts"}}}
+	for i := range v.Scaling {
+		c := &v.Scaling[i]
+		counts := make([]string, len(c.Counts))
+		for j, n := range c.Counts {
+			counts[j] = strconv.Itoa(n)
+		}
+		m.rows = append(m.rows, matrixRow{lead: []cell{plain(heading(c.Target)), plain(strings.Join(counts, ", "))}})
+	}
+	unknown := false
+	slope := func(of func(*judge.Scaling) *judge.Slope, show func(float64) string) []cell {
+		return each(v.Scaling, func(c *judge.Scaling) cell {
+			l := of(c)
+			if l.Value == 0 && l.Lo == 0 && l.Hi == 0 {
+				return plain(dot)
+			}
+			unknown = unknown || !l.Known
+			return cell{head: show(l.Value), tail: between(l.Lo, l.Hi, l.Known, show)}
+		})
+	}
+	m.column("memory MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Memory }, mib[float64]))
+	m.onlyIf("cache MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Cache }, mib[float64]))
+	m.onlyIf("daemon MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.DaemonMemory }, mib[float64]))
+	m.onlyIf("daemon CPU m", slope(func(c *judge.Scaling) *judge.Slope { return &c.DaemonCPU }, milli))
+	m.column("more fit", each(v.Scaling, func(c *judge.Scaling) cell {
+		if !c.FitKnown {
+			return plain(dot)
+		}
+		out := cell{head: strconv.Itoa(c.Fit)}
+		if c.Memory.Known {
+			out.tail = fmt.Sprintf("%d…%d", c.FitLo, c.FitHi)
+		}
+		return out
+	}))
+	s.table = m.spread()
+	s.notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available"}
+	if unknown {
+		s.notes = append(s.notes, "no interval: it takes at least 3 points at 2 counts")
+	}
+	return s
+}
+
+// isSpin tells whether what a phase told its workload is CPUs, and not bytes.
+func isSpin(phase string) bool {
+	p, err := plan.ParsePhase(phase)
+	return err == nil && p.Kind == plan.PhaseSpin
+}
