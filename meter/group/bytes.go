@@ -34,7 +34,7 @@ func read(fd int, buf []byte) ([]byte, error) {
 	for {
 		n, err := unix.Pread(fd, buf, 0)
 		switch {
-		case err == unix.EINTR: //nolint:errorlint // an errno as the call gives it, at every tick
+		case err == unix.EINTR:
 			continue
 		case err != nil:
 			return nil, err

@@ -10,9 +10,15 @@
 // Documentation/admin-guide/cgroup-v1/memory.rst (5.2, "stat file") and
 // Documentation/admin-guide/cgroup-v2.rst ("Memory Interface Files", "CPU
 // Interface Files", "IO Interface Files"). A file is read in one piece: the
-// kernel makes all of it for a read from its beginning, with the lines
-// consistent among themselves as far as it keeps them so. Different files are
-// read one after the other and do not add up to the byte.
+// kernel makes all of it for a read from its beginning. Different files are read
+// one after the other and do not add up to the byte.
+//
+// Two things in mm/memcontrol.c bound how exact they are. Usage is charged to
+// CPUs in batches of 64 pages, so that it may be above the truth by as much for
+// every CPU. memory.stat is added up every two seconds, and at a reading only when
+// more than 64 pages for every CPU have changed: so much it may be behind until
+// then. On four CPUs that is one MiB, on 128 it is 32. Who wants figures that are
+// right to the page lets the group rest for two seconds before.
 package group
 
 import (

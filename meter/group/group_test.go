@@ -113,12 +113,11 @@ func TestAGroupThatIsNowhereIsGone(t *testing.T) {
 		"21 10 0:21 /../.. /cg/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"}).open(t)
 	for _, path := range []string{"/b", "/a", "/docker/1a", "/docker/1/a/memory.stat", "/../../a/b"} {
 		g, err := s.Group(path)
-		if want := error(ErrGone); path == "/../../a/b" {
+		want := ErrGone
+		if path == "/../../a/b" {
 			want = ErrPath
-			if !errors.Is(err, want) {
-				t.Errorf("%s: %v, %v", path, g, err)
-			}
-		} else if !errors.Is(err, want) {
+		}
+		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v", path, g, err)
 		}
 	}

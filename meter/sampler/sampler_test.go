@@ -1,0 +1,124 @@
+package sampler
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
+	const interval, ticks = 20 * time.Millisecond, 25
+	times := make(chan int64, 1000)
+	s := Start(interval, func(now int64) { times <- now })
+	var all []int64
+	for len(all) < ticks {
+		all = append(all, <-times)
+	}
+	r := s.Stop()
+	if r.Ticks < ticks || r.Ticks > ticks+1 {
+		t.Errorf("%d ticks, want %d", r.Ticks, ticks)
+	}
+	for i, now := range all {
+		// Each is late by as much as the machine makes it wait, which is not
+		// passed on to the next: every missed one is accounted for.
+		n := (now - all[0]) / int64(interval)
+		if n < int64(i) || n > int64(i+r.Missed)+1 {
+			t.Errorf("tick %d is at %d intervals, %d were missed", i, n, r.Missed)
+		}
+		if i > 0 && now <= all[i-1] {
+			t.Errorf("tick %d is before the one before it", i)
+		}
+	}
+	if r.OwnCPU <= 0 || r.OwnCPU > int64(ticks*interval) {
+		t.Errorf("the sampler used %v", time.Duration(r.OwnCPU))
+	}
+	if again := s.Stop(); again != r {
+		t.Errorf("stopped again: %+v, %+v", again, r)
+	}
+}
+
+func TestTicksThatCouldNotBeKeptAreMissedAndNotMadeUpFor(t *testing.T) {
+	const interval = 10 * time.Millisecond
+	var times []int64
+	third := make(chan struct{})
+	s := Start(interval, func(now int64) {
+		times = append(times, now)
+		switch len(times) {
+		case 1:
+			time.Sleep(105 * time.Millisecond) // ten ticks go by
+		case 3:
+			close(third)
+		}
+	})
+	<-third
+	r := s.Stop()
+	if r.Missed < 9 || r.Missed > 30 || r.Ticks < 3 || r.Ticks > 4 {
+		t.Errorf("%+v", r)
+	}
+	// The one after the long one is at once, the next at a multiple of the interval.
+	for i, now := range times[2:] {
+		if n := (now - times[0]) / int64(interval); n < 11 {
+			t.Errorf("tick %d came %d intervals after the first, in a burst", i+2, n)
+		}
+	}
+}
+
+func TestStopDoesNotWaitForTheNextTick(t *testing.T) {
+	first := make(chan struct{})
+	s := Start(time.Hour, func(int64) { close(first) })
+	<-first
+	time.Sleep(20 * time.Millisecond) // it sleeps by now
+	begin := time.Now()
+	if r := s.Stop(); r.Ticks != 1 || r.Missed != 0 {
+		t.Errorf("%+v", r)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestStopWaitsForAReading(t *testing.T) {
+	begun, ended := make(chan struct{}), false
+	s := Start(time.Hour, func(int64) {
+		close(begun)
+		time.Sleep(50 * time.Millisecond)
+		ended = true
+	})
+	<-begun
+	s.Stop()
+	if !ended {
+		t.Error("it ended in the middle of a reading")
+	}
+}
+
+func TestReadingsAreOnOneThread(t *testing.T) {
+	threads := make(chan int, 100)
+	s := Start(time.Millisecond, func(int64) {
+		select {
+		case threads <- unix.Gettid():
+		default:
+		}
+	})
+	first := <-threads
+	for range 20 {
+		if other := <-threads; other != first {
+			t.Errorf("on %d and on %d", first, other)
+		}
+	}
+	s.Stop()
+}
+
+func TestTheSamplersCPUIsCounted(t *testing.T) {
+	const spin = 30 * time.Millisecond
+	done := make(chan struct{})
+	s := Start(time.Hour, func(int64) {
+		for begin := clock(unix.CLOCK_THREAD_CPUTIME_ID); clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin < int64(spin); {
+		}
+		close(done)
+	})
+	<-done
+	if r := s.Stop(); r.OwnCPU < int64(spin) || r.OwnCPU > int64(2*spin) {
+		t.Errorf("%v, want a little over %v", time.Duration(r.OwnCPU), spin)
+	}
+}
