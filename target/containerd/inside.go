@@ -48,14 +48,17 @@ func namespace(pid int) string {
 	return space
 }
 
-// Charged tells whether a process is in a cgroup that bears a container's id,
-// in the forms of all drivers: "ID", "crio-ID", "cri-containerd-ID.scope".
+// Charged tells whether a process is in a cgroup that bears a container's id.
 func Charged(pid int, id string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(b)) {
+	return err == nil && bears(string(b), id)
+}
+
+// bears tells whether one of the paths in a /proc/PID/cgroup ("5:memory:/path")
+// has an element that is a container's, in the forms of all drivers: "ID",
+// "crio-ID", "cri-containerd-ID.scope".
+func bears(groups, id string) bool {
+	for line := range strings.Lines(groups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
 			continue

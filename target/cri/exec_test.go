@@ -89,7 +89,9 @@ func cancelled(t *testing.T, s *session, inside string) {
 	group := s.podGroup(s.held[0].name)
 	before := cgroup.Procs(s.hs, group)
 	for _, end := range []func() (context.Context, context.CancelFunc){
-		func() (context.Context, context.CancelFunc) { return context.WithTimeout(t.Context(), 700*time.Millisecond) },
+		func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), 700*time.Millisecond)
+		},
 		func() (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(700*time.Millisecond, cancel)

@@ -187,6 +187,9 @@ func TestStatisticsAreThoseOfTheGroups(t *testing.T) {
 			t.Logf("%+v; %s bytes, %s ns", got, file(t, s.hs, "memory", group, "memory.usage_in_bytes"), file(t, s.hs, "cpuacct", group, "cpuacct.usage"))
 			memory := workingSet(t, s.hs, group)
 			cpu, _ := strconv.ParseInt(file(t, s.hs, "cpuacct", group, "cpuacct.usage"), 10, 64)
+			if got.Source == ofPods && u.name == crioEngine && got.Memory == -1 && got.CPU == -1 {
+				continue // it looks for a slice of systemd's
+			}
 			if got.Memory < memory*9/10 || got.Memory > memory*11/10+1<<20 || got.CPU <= 0 || got.CPU > cpu || got.CPU < cpu/2 {
 				t.Errorf("%+v, the group's working set is %d bytes, and it used %d ns", got, memory, cpu)
 			}

@@ -24,7 +24,9 @@ const (
 //
 // They may be old: with a stats_collection_period CRI-O answers what it
 // collected up to that many seconds before. With none, its default, and with
-// containerd, cgroups are read for the answer.
+// containerd, cgroups are read for the answer. With the cgroupfs driver CRI-O
+// (1.34, internal/config/cgmgr) takes a pod's group for a slice of systemd's,
+// fails, says so in its log only, and reports nothing of pods.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
