@@ -102,12 +102,17 @@ type CacheBooks struct {
 }
 
 // IO is bytes per second of all disks.
-type IO struct{ Read, Write float64 }
+type IO struct {
+	Read  float64 `json:"read"`
+	Write float64 `json:"write"`
+}
 
 // Pressure is the share of the phase in which some task waited, 0 to 1.
 type Pressure struct {
-	Known           bool
-	CPU, Memory, IO float64
+	Known  bool    `json:"known"`
+	CPU    float64 `json:"cpu"`
+	Memory float64 `json:"memory"`
+	IO     float64 `json:"io"`
 }
 
 // Visit is the readings of one round on one target, in the order of time.

@@ -42,7 +42,15 @@ func overheadPage(rec *record.Record, v *judge.Overhead, o Options) *page {
 	if len(v.Tables) == 0 {
 		p.add(&section{title: "no phase was begun"})
 	}
-	p.add(calibrations(v), oneMore(v), overTime(v, o), classes(v))
+	p.add(calibrations(v), oneMore(v))
+	first := true
+	for i := range v.Tables {
+		if s := overTime(&v.Tables[i], first, o); s != nil {
+			p.add(s)
+			first = false
+		}
+	}
+	p.add(classes(v))
 	for i := range v.Check {
 		p.add(checked(&v.Check[i], i == 0))
 	}

@@ -67,12 +67,12 @@ func charges(t *judge.OverheadTable, first bool) *section {
 }
 
 func rolesText(roles []record.Role) string {
+	if len(roles) == 0 {
+		return dot
+	}
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = heading(string(r))
-	}
-	if names == nil {
-		return dot
 	}
 	return strings.Join(names, " ")
 }
@@ -108,7 +108,7 @@ func engineSays(t *judge.OverheadTable, first bool) *section {
 		if e.Reported < 0 {
 			return plain(dot)
 		}
-		return difference(float64(e.Reported), float64(e.Truth), growth)
+		return difference(float64(e.Reported), float64(e.Truth), 1<<20, growth)
 	}))
 	m.column("CPU m", each(rows, func(e *ledger.EngineRow) cell {
 		if e.CPU < 0 {
@@ -121,7 +121,7 @@ func engineSays(t *judge.OverheadTable, first bool) *section {
 		if e.CPU < 0 {
 			return plain(dot)
 		}
-		return difference(e.CPU, e.CPUTruth, milli)
+		return difference(e.CPU, e.CPUTruth, 0.001, milli)
 	}))
 	s.table = m.spread()
 	if first {

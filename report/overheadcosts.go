@@ -7,7 +7,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/plan"
 )
 
 // calibrations are the phases whose use was told to the workload.
@@ -20,13 +19,17 @@ func calibrations(v *judge.Overhead) *section {
 	var rows []told
 	for i := range v.Tables {
 		t := &v.Tables[i]
-		above := phaseName(t)
+		phase := heading(t.Phase)
+		if t.Sandboxes != 1 {
+			phase += fmt.Sprintf(" × %d", t.Sandboxes)
+		}
+		above := phase
 		for j := range t.Cells {
 			c := &t.Cells[j]
 			if c.Told <= 0 || c.Rounds == 0 {
 				continue
 			}
-			m.rows = append(m.rows, matrixRow{lead: []cell{{head: above, label: phaseName(t)}, targetCell(c)}})
+			m.rows = append(m.rows, matrixRow{lead: []cell{{head: above, label: phase}, targetCell(c)}})
 			rows = append(rows, told{c, isSpin(t.Phase)})
 			above = ""
 		}
@@ -36,19 +39,19 @@ func calibrations(v *judge.Overhead) *section {
 	}
 	show := func(t *told, v float64) string {
 		if t.cpu {
-			return milli(v) + " m"
+			return ratio(1000*v, "%.1f m")
 		}
-		return mib(v) + " MiB"
+		return memory(v)
 	}
 	s := &section{title: "told and found", style: term.Bold}
 	m.column("told", each(rows, func(t *told) cell { return plain(show(t, t.cell.Told)) }))
 	m.column("found", each(rows, func(t *told) cell { return plain(show(t, t.cell.Found)) }))
 	m.column("error", each(rows, func(t *told) cell {
-		out := difference(t.cell.Found, t.cell.Told, func(v float64) string { return show(t, v) })
-		if v := t.cell.Found - t.cell.Told; v > 0 && !strings.HasPrefix(out.head, "+") {
-			out.head = "+" + out.head
+		off := growth
+		if t.cpu {
+			off = func(v float64) string { return ratio(1000*v, "%+.1f m") }
 		}
-		return out
+		return difference(t.cell.Found, t.cell.Told, 0, off)
 	}))
 	s.table = m.spread()
 	s.notes = []string{"what each sandbox was told to hold or to use, and what was found above idle, per sandbox"}
@@ -105,6 +108,6 @@ func oneMore(v *judge.Overhead) *section {
 
 // isSpin tells whether what a phase told its workload is CPUs, and not bytes.
 func isSpin(phase string) bool {
-	p, err := plan.ParsePhase(phase)
-	return err == nil && p.Kind == plan.PhaseSpin
+	word, _, _ := strings.Cut(phase, " ") // "spin 0.5cpu", see plan.Phase
+	return word == "spin"
 }

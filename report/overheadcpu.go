@@ -35,13 +35,17 @@ func cpuByRole(t *judge.OverheadTable, first bool) *section {
 		m.onlyIf(heading(string(role)), show(role))
 	}
 	m.column("sum", figures(t, func(c *judge.OverheadCell) cell {
-		sum := 0.0
+		sum, least := 0.0, ""
 		for _, row := range c.Ledger.Rows {
-			if row.CPUKnown && row.Role != record.RoleOthers {
+			switch {
+			case row.Role == record.RoleOthers:
+			case row.CPUKnown:
 				sum += row.CPU
+			case row.Processes > 0:
+				least = "≥ "
 			}
 		}
-		return cell{head: milli(sum), tail: within(c.CPU), style: term.Bold}
+		return cell{head: least + milli(sum), tail: within(c.CPU), style: term.Bold}
 	}))
 	m.onlyIf("others", show(record.RoleOthers))
 	m.column("node", figures(t, func(c *judge.OverheadCell) cell { return plain(milli(c.Ledger.NodeCPU)) }))

@@ -81,8 +81,8 @@ func (t *csvTable) bytes(statistic, kind, name, quantity string, value int64) {
 	t.row(statistic, kind, name, quantity, "bytes", strconv.FormatInt(value, 10))
 }
 
-func (t *csvTable) cpus(statistic, kind, name, quantity string, value float64) {
-	t.row(statistic, kind, name, quantity, "cpus", fixed(value, 6))
+func (t *csvTable) cpus(kind, name, quantity string, value float64) {
+	t.row(medianRound, kind, name, quantity, "cpus", fixed(value, 6))
 }
 
 func (t *csvTable) count(kind, name, quantity string, value int) {
@@ -109,7 +109,7 @@ func (t *csvTable) cell(table *judge.OverheadTable, c *judge.OverheadCell) {
 		t.bytes(medianRound, "role", name, "memory", r.Memory.Sum())
 		t.kinds("role", name, &r.Memory)
 		if r.CPUKnown {
-			t.cpus(medianRound, "role", name, "cpu", r.CPU)
+			t.cpus("role", name, "cpu", r.CPU)
 		}
 	}
 	for i := range l.Groups {
@@ -122,7 +122,7 @@ func (t *csvTable) cell(table *judge.OverheadTable, c *judge.OverheadCell) {
 		if g.Limit > 0 {
 			t.bytes(medianRound, "group", name, "limit", g.Limit)
 		}
-		t.cpus(medianRound, "group", name, "cpu", g.CPU)
+		t.cpus("group", name, "cpu", g.CPU)
 	}
 	for i := range l.Engine {
 		e := &l.Engine[i]
@@ -131,9 +131,9 @@ func (t *csvTable) cell(table *judge.OverheadTable, c *judge.OverheadCell) {
 		}
 		t.bytes(medianRound, "engine", e.Source, "memory_truth", e.Truth)
 		if e.CPU >= 0 {
-			t.cpus(medianRound, "engine", e.Source, "cpu", e.CPU)
+			t.cpus("engine", e.Source, "cpu", e.CPU)
 		}
-		t.cpus(medianRound, "engine", e.Source, "cpu_truth", e.CPUTruth)
+		t.cpus("engine", e.Source, "cpu_truth", e.CPUTruth)
 	}
 	t.node(l)
 	if c.Told > 0 {
@@ -186,7 +186,7 @@ func (t *csvTable) node(l *ledger.Ledger) {
 	} {
 		t.bytes(medianRound, "node", "", f.quantity, f.bytes)
 	}
-	t.cpus(medianRound, "node", "", "cpu", l.NodeCPU)
+	t.cpus("node", "", "cpu", l.NodeCPU)
 	t.row(medianRound, "node", "", "read", "bytes/s", fixed(l.NodeIO.Read, 0))
 	t.row(medianRound, "node", "", "write", "bytes/s", fixed(l.NodeIO.Write, 0))
 	t.row(medianRound, "node", "", "load1", "1", fixed(l.Load1, 3))

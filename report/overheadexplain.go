@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
@@ -51,8 +52,16 @@ func explainedRow(row *ledger.Row) []item {
 	case row.Processes > 1:
 		count = fmt.Sprintf("%d processes", row.Processes)
 	}
-	items := []item{{key: heading(string(row.Role)), text: dotted(count, kinds(&row.Memory))}}
+	cpu := ""
+	if row.CPUKnown && math.Abs(row.CPU) >= leastCPU {
+		cpu = "CPU " + milli(row.CPU) + " m"
+	}
+	items := []item{{key: heading(string(row.Role)), text: dotted(count, kinds(&row.Memory), cpu)}}
 	for _, rule := range row.Rules {
+		if items[0].text == "" {
+			items[0].text = rule
+			continue
+		}
 		items = append(items, item{text: rule})
 	}
 	return items

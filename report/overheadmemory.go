@@ -139,31 +139,32 @@ func cacheAndNode(t *judge.OverheadTable, first bool) *section {
 	m := byTarget(t)
 	m.column("charged MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Charged) }))
 	m.column("mapped MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Mapped) }))
-	m.column("node's MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Node) }))
+	m.column("node MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Node) }))
 	m.column("available", figures(t, func(c *judge.OverheadCell) cell {
 		return plain(growth(float64(c.Ledger.AvailableChange)))
 	}))
 	m.column("load", figures(t, func(c *judge.OverheadCell) cell { return plain(ratio(c.Ledger.Load1, "%.2f")) }))
-	m.onlyIf("read/s", figures(t, func(c *judge.OverheadCell) cell { return rate(c.Ledger.NodeIO.Read) }))
-	m.onlyIf("written/s", figures(t, func(c *judge.OverheadCell) cell { return rate(c.Ledger.NodeIO.Write) }))
+	m.onlyIf("read", figures(t, func(c *judge.OverheadCell) cell { return rate(c.Ledger.NodeIO.Read) }))
+	m.onlyIf("written", figures(t, func(c *judge.OverheadCell) cell { return rate(c.Ledger.NodeIO.Write) }))
 	for _, p := range []struct {
 		title string
 		of    func(*ledger.Pressure) float64
 	}{
 		{"PSI cpu", func(p *ledger.Pressure) float64 { return p.CPU }},
-		{"memory", func(p *ledger.Pressure) float64 { return p.Memory }},
-		{"io", func(p *ledger.Pressure) float64 { return p.IO }},
+		{"PSI memory", func(p *ledger.Pressure) float64 { return p.Memory }},
+		{"PSI io", func(p *ledger.Pressure) float64 { return p.IO }},
 	} {
 		m.onlyIf(p.title, figures(t, func(c *judge.OverheadCell) cell {
-			if !c.Ledger.PSI.Known {
+			share := p.of(&c.Ledger.PSI)
+			if !c.Ledger.PSI.Known || share < 0.0005 {
 				return plain(dot)
 			}
-			return plain(ratio(100*p.of(&c.Ledger.PSI), "%.1f %%"))
+			return plain(ratio(100*share, "%.1f %%"))
 		}))
 	}
 	s.table = m.spread()
 	if first {
-		s.notes = []string{"charged: to the sandboxes' own cgroups; mapped: PSS of file pages in the target's processes; available: the change of MemAvailable; the rest over the phase"}
+		s.notes = []string{"page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the node's; available: the change of MemAvailable; PSI: the share of the phase in which some task waited"}
 	}
 	return s
 }
@@ -172,5 +173,5 @@ func rate(bytes float64) cell {
 	if bytes == 0 {
 		return plain(dot)
 	}
-	return plain(memory(bytes))
+	return plain(memory(bytes) + "/s")
 }

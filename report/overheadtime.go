@@ -25,28 +25,23 @@ type drawn struct {
 	missed int
 }
 
-// overTime is a sparkline for the memory and the CPU of every phase and target.
-func overTime(v *judge.Overhead, o Options) *section {
-	m := &matrix{lead: []term.Column{{}, {Title: "target"}, {}}}
+// overTime is a sparkline for the memory and the CPU of every target.
+func overTime(t *judge.OverheadTable, first bool, o Options) *section {
+	m := &matrix{lead: []term.Column{{Title: "target"}, {}}}
 	var rows []drawn
-	for i := range v.Tables {
-		t := &v.Tables[i]
-		phase := phaseName(t)
-		for j := range t.Cells {
-			c := &t.Cells[j]
-			target := heading(c.Target)
-			for _, d := range lines(c, o.Verbose) {
-				m.rows = append(m.rows, matrixRow{lead: []cell{
-					{head: phase, label: phaseName(t)}, {head: target, label: heading(c.Target)}, plain(d.name)}})
-				rows = append(rows, d)
-				phase, target = "", ""
-			}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		target := targetCell(c)
+		for _, d := range lines(c, o.Verbose) {
+			m.rows = append(m.rows, matrixRow{lead: []cell{target, plain(d.name)}})
+			rows = append(rows, d)
+			target.head = ""
 		}
 	}
 	if rows == nil {
 		return nil
 	}
-	s := &section{title: "over time", style: term.Bold}
+	s := titled(t, "over time")
 	ranges := each(rows, func(d *drawn) cell {
 		lo, hi := rangeOf(d.values)
 		if math.IsNaN(lo) {
@@ -80,8 +75,10 @@ func overTime(v *judge.Overhead, o Options) *section {
 	m.column("time", took)
 	m.onlyIf("missed", missed)
 	s.table = m.spread()
-	s.notes = []string{"charged to the sandboxes' own cgroups, in the round of the tables; from the least at the bottom to the most at the top, a steady line flat"}
-	if slices.ContainsFunc(rows, func(d drawn) bool { return d.missed > 0 }) {
+	if first {
+		s.notes = []string{"what the sandboxes' own cgroups, pod and overhead, were charged for, in the round of the tables; from the least at the bottom to the most at the top, a steady line flat"}
+	}
+	if first && slices.ContainsFunc(rows, func(d drawn) bool { return d.missed > 0 }) {
 		s.notes = append(s.notes, "missed: ticks at which nothing could be read in time")
 	}
 	return s
@@ -113,7 +110,7 @@ func lines(c *judge.OverheadCell, all bool) (out []drawn) {
 
 func traceOf(c *judge.OverheadCell, name string) *judge.Trace {
 	i := slices.IndexFunc(c.Trace, func(t judge.Trace) bool { return t.Name == name })
-	if i < 0 || len(c.Trace[i].Values) == 0 {
+	if i < 0 || !slices.ContainsFunc(c.Trace[i].Values, finite) {
 		return nil
 	}
 	return &c.Trace[i]
@@ -129,9 +126,6 @@ func lineOf(name string, one, other *judge.Trace) drawn {
 		d.values = slices.Clone(one.Values)
 		for i, v := range other.Values {
 			d.values[i] += v
-		}
-		if most, _ := rangeOf(other.Values); most != 0 || slices.Max(other.Values) != 0 {
-			d.name += " +overhead"
 		}
 	}
 	return d

@@ -38,16 +38,17 @@ func someMiB(bytes int64) cell {
 // signed has a sign on both sides of zero, and none at it.
 func signed(v float64, show func(float64) string) string {
 	text := show(v)
-	if v > 0 && text != "0.0" {
+	if v > 0 && text != "0.0" && text[0] != '+' {
 		return "+" + text
 	}
 	return text
 }
 
-// difference is what is off, and by how much of the truth.
-func difference(found, truth float64, show func(float64) string) cell {
+// difference is what is off, and by how much of the truth where that is at
+// least so much: in percent of next to nothing everything is off.
+func difference(found, truth, least float64, show func(float64) string) cell {
 	c := plain(signed(found-truth, show))
-	if truth > 0 && finite(found) {
+	if truth >= least && finite(found) {
 		c.tail = percent(100 * (found - truth) / truth)
 	}
 	return c
@@ -57,8 +58,10 @@ func percent(v float64) string {
 	switch {
 	case !finite(v):
 		return "?"
-	case math.Abs(v) < 0.05:
+	case math.Abs(v) < 0.005:
 		return "0.0 %"
+	case math.Abs(v) < 0.995:
+		return fmt.Sprintf("%+.2f %%", v)
 	case math.Abs(v) >= 99.95:
 		return fmt.Sprintf("%+.0f %%", v)
 	}

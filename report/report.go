@@ -5,8 +5,9 @@
 // Markdown form are the same sections, drawn twice: what ran where, the medians
 // with their intervals and comparisons, how the lanes of a batch fared, the
 // table in the form of the iSulad performance report, what exactly was timed,
-// and what to mistrust. JSON and CSV are for programs: times in nanoseconds,
-// nothing rounded away that a reader could miss.
+// and what to mistrust; of an overhead run whose memory and CPU it is, which
+// cgroup is charged, and what one more sandbox costs. JSON and CSV are for
+// programs: times in nanoseconds, nothing rounded away that a reader could miss.
 //
 // Everything that stands in a record may have come from others. In text,
 // Markdown and CSV it passes [term.Clean]; JSON keeps it exactly and escapes
