@@ -12,6 +12,7 @@
 //	containers      runc run, timed by tare and by the loop
 //	batch           a hundred lanes of runc run: skew, tare's own CPU
 //	calls           a call of an API that does nothing, through tare's lanes
+//	cgroups         the sampler over 500 cgroups, and bare loops that read them
 //	docker          Docker's API
 //	containerd      containerd's API
 //	cri+containerd  CRI, served by containerd
@@ -103,7 +104,7 @@ type part struct {
 }
 
 func parts() []part {
-	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}}
+	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}}
 	for _, d := range drivenEngines {
 		all = append(all, part{d.name, func(b *bench) error { return b.engine(d) }})
 	}
