@@ -89,6 +89,10 @@ func (r *roster) derive() {
 		if seen[p.Groups] {
 			continue
 		}
+		// conmon's own scope bears the id too, and holds nothing of the container.
+		if role, ok := p.role(); ok && p.Depth() == 0 && (role == record.RoleMonitor || role == record.RoleShim) {
+			continue
+		}
 		seen[p.Groups] = true
 		for _, where := range p.Groups.all {
 			if id, dir, ok := named(where, bearing); ok && !overhead(where) && !r.shared(dir) {

@@ -385,14 +385,20 @@ func (d *discovery) list() []Found {
 func (d *discovery) firsts(e *entry, b *Box) {
 	slices.SortFunc(e.members, func(a, b *Process) int { return cmp.Compare(a.Pid, b.Pid) })
 	in := map[int]bool{}
+	var firsts []*Process
 	for _, p := range e.members {
-		in[p.Pid] = true
-	}
-	for _, p := range e.members {
-		if _, beside := p.role(); in[p.PPid] || p.isInit() || beside && p.Depth() == 0 {
+		gvisor, _ := p.gVisor()
+		if _, beside := p.role(); beside && p.Depth() == 0 || p.isInit() || gvisor == record.RoleGofer {
 			continue
 		}
+		in[p.Pid] = true
+		if !in[p.PPid] {
+			firsts = append(firsts, p)
+		}
+	}
+	for _, p := range firsts {
 		switch {
+		case in[p.PPid]: // its parent has the higher pid
 		case p.isPause():
 			if b.Pause == 0 {
 				b.Pause = p.Pid

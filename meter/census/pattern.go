@@ -136,10 +136,8 @@ func podUID(bare string, kubepods bool) (string, bool) {
 		return "", false
 	}
 	uid = strings.ReplaceAll(uid, "_", "-")
-	for _, c := range uid {
-		if c != '-' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f') {
-			return "", false
-		}
+	if strings.Trim(uid, "-0123456789abcdef") != "" {
+		return "", false
 	}
 	return uid, true
 }
