@@ -20,12 +20,12 @@ import (
 type answering struct {
 	server
 	exec  func(ctx context.Context) (*api.ExecSyncResponse, error)
-	asked *api.ExecSyncRequest
+	asked chan *api.ExecSyncRequest
 	stats []*api.ContainerStats
 }
 
 func (a *answering) ExecSync(ctx context.Context, r *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
-	a.asked = r
+	a.asked <- r
 	return a.exec(ctx)
 }
 
@@ -37,6 +37,7 @@ func (a *answering) ListContainerStats(context.Context, *api.ListContainerStatsR
 // container in the first.
 func (a *answering) session(t *testing.T) *session {
 	t.Helper()
+	a.asked = make(chan *api.ExecSyncRequest, 1)
 	a.server = server{name: "containerd", status: ready("{}", "runc")}
 	address := listen(t, func(s *grpc.Server) {
 		api.RegisterRuntimeServiceServer(s, a)
@@ -77,8 +78,8 @@ func TestAnswersToACommandAreBoundedAndJudged(t *testing.T) {
 			if got.Exit != c.exit || len(got.Output) != c.output || len(got.Stderr) > target.MaxOutput || got.Command != "ExecSync token /probe 'a b'" {
 				t.Errorf("exit %d, %d bytes, %s", got.Exit, len(got.Output), got.Command)
 			}
-			if a.asked.Timeout != 0 || !slices.Equal(a.asked.Cmd, []string{"/probe", "a b"}) {
-				t.Errorf("%v", a.asked)
+			if asked := <-a.asked; asked.Timeout != 0 || !slices.Equal(asked.Cmd, []string{"/probe", "a b"}) {
+				t.Errorf("%v", asked)
 			}
 		})
 	}
@@ -97,8 +98,8 @@ func TestAnEngineThatDoesNotEndACommandIsLeft(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "may still run") || time.Since(began) > 2*giveUp {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
-	if a.asked.Timeout != 3 { // what is left, rounded up, and one
-		t.Errorf("a time-out of %d s", a.asked.Timeout)
+	if asked := <-a.asked; asked.Timeout != 3 { // what is left, rounded up, and one
+		t.Errorf("a time-out of %d s", asked.Timeout)
 	}
 	for n, says := range map[int]string{1: "lane 1 has no container", 7: "lane 7", -1: "lane -1"} {
 		if _, err := s.Exec(t.Context(), n, []string{"/probe"}); err == nil || !strings.Contains(err.Error(), says) {
