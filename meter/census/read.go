@@ -60,14 +60,15 @@ func (r *Reader) head(d folder, name string, limit int) ([]byte, error) {
 		if n == len(r.buffer) {
 			r.buffer = append(r.buffer, make([]byte, len(r.buffer))...)
 		}
-		got, err := retry(func() (int, error) { return unix.Read(fd, r.buffer[n:min(limit, len(r.buffer))]) })
+		room := r.buffer[n:min(limit, len(r.buffer))]
+		got, err := retry(func() (int, error) { return unix.Read(fd, room) })
 		if err != nil {
 			return fail(err)
 		}
-		if got == 0 {
+		n += got
+		if got < len(room) { // these files are written out whole: there is no more
 			break
 		}
-		n += got
 	}
 	return r.buffer[:n], nil
 }
