@@ -65,9 +65,13 @@ func (b *bench) sampled(name string) error {
 		return err
 	}
 	for _, interval := range []time.Duration{time.Second, 100 * time.Millisecond} {
-		if err := b.sampleAt(m, interval); err != nil {
+		if err := b.sampleAt(m, interval, ""); err != nil {
 			return err
 		}
+	}
+	m.system.SkipIdle(time.Second)
+	if err := b.sampleAt(m, 100*time.Millisecond, ", memory.stat of idle groups once a second"); err != nil {
+		return err
 	}
 	fmt.Printf("  memory of the meter: %d KiB resident; readings without a descriptor: %d\n\n", after-before, m.system.Detours())
 	return nil
@@ -216,7 +220,7 @@ func (b *bench) comparePasses(m *groupMeter, files []string) error {
 }
 
 // sampleAt lets the sampler run for ten seconds.
-func (b *bench) sampleAt(m *groupMeter, interval time.Duration) error {
+func (b *bench) sampleAt(m *groupMeter, interval time.Duration, how string) error {
 	const long = 10 * time.Second
 	var failed error
 	begin, process := time.Now(), processCPU()
@@ -238,7 +242,7 @@ func (b *bench) sampleAt(m *groupMeter, interval time.Duration) error {
 	if interval < time.Second {
 		bound = fmt.Sprintf("; bound: %.0f %%", 100*shareBound)
 	}
-	fmt.Printf("  every %s: %d ticks, %d missed, %s of CPU a tick; %.2f %% of a core, %.2f %% with the rest of the process%s\n", interval, r.Ticks, r.Missed,
+	fmt.Printf("  every %s%s: %d ticks, %d missed, %s of CPU a tick; %.2f %% of a core, %.2f %% with the rest of the process%s\n", interval, how, r.Ticks, r.Missed,
 		milli(float64(r.OwnCPU)/float64(r.Ticks)), 100*float64(r.OwnCPU)/took, 100*float64(used)/took, bound)
 	return nil
 }

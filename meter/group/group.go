@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,6 +53,7 @@ type System struct {
 	kept    int
 	most    int
 	detours int64
+	idle    time.Duration
 	disks   node.Disks
 }
 

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -295,6 +296,48 @@ func TestWithoutDescriptorsFilesAreOpenedForEveryReading(t *testing.T) {
 	var sample Sample
 	if err := other.Sample(&sample); !errors.Is(err, ErrGone) || sample.HaveMemory {
 		t.Errorf("%v, %+v", err, sample)
+	}
+}
+
+func TestSkipIdle(t *testing.T) {
+	s := machine1().open(t)
+	g := s.group(t, "/a")
+	set := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(string(s.root)+name, []byte(text), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const stat, usage, cpu = "/cg/memory/a/memory.stat", "/cg/memory/a/memory.usage_in_bytes", "/cg/cpu,cpuacct/a/cpuacct.usage"
+	anon := func(n string) string { return strings.Replace(stat1, "total_rss 40000000", "total_rss "+n, 1) }
+	for _, c := range []struct {
+		claim      string
+		idle       time.Duration
+		file, text string
+		want       int64
+	}{
+		{"at first it is read", time.Hour, "", "", 40000000},
+		{"while nothing moves it is not", time.Hour, stat, anon("1"), 40000000},
+		{"when usage has moved it is", time.Hour, usage, "100000001\n", 1},
+		{"and is not again", time.Hour, stat, anon("2"), 1},
+		{"when CPU time has moved it is", time.Hour, cpu, "7000000002\n", 2},
+		{"when it was long ago it is", time.Nanosecond, stat, anon("3"), 3},
+		{"without leave it always is", 0, stat, anon("4"), 4},
+		{"also when there was leave before", 0, stat, anon("5"), 5},
+	} {
+		if c.file != "" {
+			set(c.file, c.text)
+		}
+		s.SkipIdle(c.idle)
+		var got Sample
+		if err := g.Sample(&got); err != nil || got.Anon != c.want || !got.HaveMemory || !got.HaveCPU || got.File != 30000000 {
+			t.Errorf("%s: %v, %+v", c.claim, err, got)
+		}
+	}
+	s.SkipIdle(time.Hour)
+	var got Sample
+	if n := testing.AllocsPerRun(100, func() { _ = g.Sample(&got) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

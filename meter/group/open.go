@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +16,9 @@ type Group struct {
 	places []place
 	files  [slots]file
 	denied []error // folders that may not be opened
+
+	last Sample // with SkipIdle: when memory.stat was read
+	read time.Time
 }
 
 // place is a group's folder in one hierarchy. Its inode number tells it from a
