@@ -108,9 +108,18 @@ func ModeOf(hs []Hierarchy) Mode {
 // Limit is a file of a group and the value that is written to it.
 type Limit struct{ File, Value string }
 
-// Limits are the files of a hierarchy that hold the given limits. A limit of 0
-// is none.
-func (h Hierarchy) Limits(memory, pids, cpuShares int64) []Limit {
+// Wanted are limits of a group. What is 0 is none.
+type Wanted struct {
+	Memory    int64 // bytes
+	Pids      int64
+	CPUShares int64
+	Quota     int64 // µs of CPU time in each Period
+	Period    int64 // µs
+}
+
+// Limits are the files of a hierarchy that hold the given limits, in the order in
+// which they are to be written.
+func (h Hierarchy) Limits(w Wanted) []Limit {
 	var out []Limit
 	add := func(controller, v1, v2 string, value, value2 int64) {
 		if value <= 0 || !h.Has(controller) {
@@ -122,10 +131,17 @@ func (h Hierarchy) Limits(memory, pids, cpuShares int64) []Limit {
 			out = append(out, Limit{v1, strconv.FormatInt(value, 10)})
 		}
 	}
-	add("memory", "memory.limit_in_bytes", "memory.max", memory, memory)
-	add("pids", "pids.max", "pids.max", pids, pids)
-	add("cpu", "cpu.shares", "cpu.weight", cpuShares, weight(cpuShares))
-	return out
+	add("memory", "memory.limit_in_bytes", "memory.max", w.Memory, w.Memory)
+	add("pids", "pids.max", "pids.max", w.Pids, w.Pids)
+	add("cpu", "cpu.shares", "cpu.weight", w.CPUShares, weight(w.CPUShares))
+	if w.Quota <= 0 || w.Period <= 0 || !h.Has("cpu") {
+		return out
+	}
+	quota, period := strconv.FormatInt(w.Quota, 10), strconv.FormatInt(w.Period, 10)
+	if h.Version == 2 {
+		return append(out, Limit{"cpu.max", quota + " " + period})
+	}
+	return append(out, Limit{"cpu.cfs_period_us", period}, Limit{"cpu.cfs_quota_us", quota})
 }
 
 // weight converts v1 shares (2…262144) to a v2 weight (1…10000), as the OCI

@@ -41,15 +41,18 @@ func TestHierarchiesAreTakenFromMountsOnceEach(t *testing.T) {
 func TestLimitsAreWrittenInTheHierarchysOwnFiles(t *testing.T) {
 	v1 := Hierarchy{Version: 1, Controllers: []string{"memory", "cpu"}}
 	v2 := Hierarchy{Version: 2, Controllers: []string{"memory", "pids", "cpu"}}
-	if got := v1.Limits(1<<20, 7, 1024); !reflect.DeepEqual(got, []Limit{{"memory.limit_in_bytes", "1048576"}, {"cpu.shares", "1024"}}) {
+	wanted := Wanted{Memory: 1 << 20, Pids: 7, CPUShares: 1024, Quota: 150000, Period: 100000}
+	if got := v1.Limits(wanted); !reflect.DeepEqual(got, []Limit{{"memory.limit_in_bytes", "1048576"}, {"cpu.shares", "1024"}, {"cpu.cfs_period_us", "100000"}, {"cpu.cfs_quota_us", "150000"}}) {
 		t.Errorf("v1: %v", got)
 	}
 	// 1024 shares are weight 39: runc's and crun's conversion.
-	if got := v2.Limits(1<<20, 7, 1024); !reflect.DeepEqual(got, []Limit{{"memory.max", "1048576"}, {"pids.max", "7"}, {"cpu.weight", "39"}}) {
+	if got := v2.Limits(wanted); !reflect.DeepEqual(got, []Limit{{"memory.max", "1048576"}, {"pids.max", "7"}, {"cpu.weight", "39"}, {"cpu.max", "150000 100000"}}) {
 		t.Errorf("v2: %v", got)
 	}
-	if got := v2.Limits(0, 0, 0); got != nil {
-		t.Errorf("no limits: %v", got)
+	for _, h := range []Hierarchy{v1, v2} {
+		if got := h.Limits(Wanted{Period: 100000}); got != nil {
+			t.Errorf("no limits: %v", got)
+		}
 	}
 }
 

@@ -16,6 +16,8 @@
  *	"j" PATH          join: cgroup.procs of a v1 hierarchy
  *	"c" PATH          the v2 cgroup to be cloned into (kernel 5.7)
  *	"r" PATH          the root file system
+ *	"b" PATH DIR      a folder of the host, to be mounted on DIR in the root;
+ *	                  DIR has no slash at its beginning
  *	"x" ARG...        the workload's argv: the rest of the list
  */
 #ifndef TARE_FLOOR_H
@@ -50,12 +52,18 @@ static int tagged(const char *arg, char tag)
 	return arg[0] == tag && arg[1] == 0;
 }
 
+/* The next tag of the list. */
+static char **next(char **a)
+{
+	return a + (tagged(*a, 'w') || tagged(*a, 'b') ? 3 : 2);
+}
+
 /* Makes the cgroups and sets their limits; returns the descriptor of the v2
  * cgroup, -1 where there is none, or -errno below that. */
 static long make_cgroups(struct lane *l)
 {
 	long into = -1;
-	for (char **a = l->argv; *a && a[1] && !tagged(*a, 'x'); a += tagged(*a, 'w') ? 3 : 2) {
+	for (char **a = l->argv; *a && a[1] && !tagged(*a, 'x'); a = next(a)) {
 		long r = 0;
 		if (tagged(*a, 'd'))
 			r = sys3(SYS_mkdirat, AT_FDCWD, a[1], 0755);
@@ -74,7 +82,7 @@ static long make_cgroups(struct lane *l)
 
 static long join_cgroups(struct lane *l)
 {
-	for (char **a = l->argv; *a && a[1] && !tagged(*a, 'x'); a += tagged(*a, 'w') ? 3 : 2) {
+	for (char **a = l->argv; *a && a[1] && !tagged(*a, 'x'); a = next(a)) {
 		long r = tagged(*a, 'j') ? write_file(a[1], "0") : 0;
 		if (r < 0)
 			return r;
@@ -84,19 +92,22 @@ static long join_cgroups(struct lane *l)
 
 static char **find(struct lane *l, char tag)
 {
-	for (char **a = l->argv; *a && a[1]; a += tagged(*a, 'w') ? 3 : 2)
+	for (char **a = l->argv; *a && a[1]; a = next(a))
 		if (tagged(*a, tag))
 			return a + 1;
 	return 0;
 }
 
-static long enter_root(const char *root)
+static long enter_root(struct lane *l, const char *root)
 {
 	long r = sys5(SYS_mount, 0, "/", 0, MS_REC | MS_PRIVATE, 0);
 	if (r == 0)
 		r = sys5(SYS_mount, root, root, 0, MS_BIND | MS_REC, 0);
 	if (r == 0)
 		r = sys1(SYS_chdir, root);
+	char **volume = find(l, 'b');
+	if (r == 0 && volume)
+		r = sys5(SYS_mount, volume[0], volume[1], 0, MS_BIND, 0);
 	if (r == 0)
 		r = sys2(SYS_pivot_root, ".", ".");
 	if (r == 0)
@@ -115,7 +126,7 @@ __attribute__((noreturn)) static void inside(struct lane *l, struct slot *s, int
 		fail(s, STAGE_CGROUP, r);
 		die(126);
 	}
-	r = enter_root(root[0]);
+	r = enter_root(l, root[0]);
 	if (r < 0) {
 		fail(s, STAGE_ROOT, r);
 		die(126);

@@ -32,6 +32,9 @@ type Command struct {
 	Enter func() error
 	// Group is the cgroup v2 in which the command begins; nil for tare's own.
 	Group *os.File
+	// End, when set, ends the command in its own way when ctx has ended; what is
+	// still there some seconds later is killed.
+	End func()
 	// Begun is told the command's pid as soon as there is one. May be nil.
 	Begun func(pid int)
 }
@@ -65,7 +68,7 @@ func Run(ctx context.Context, c Command) (target.Executed, error) {
 		if c.Begun != nil {
 			c.Begun(pid)
 		}
-		ended.Exit, err = attend(ctx, pid, false)
+		ended.Exit, err = attend(ctx, pid, false, c.End)
 	}
 	ended.Output, ended.Stderr = std.close()
 	if err != nil {
@@ -138,10 +141,14 @@ func apart(f func() error) error {
 	return <-done
 }
 
+// grace is how long End may take to show.
+const grace = 5 * time.Second
+
 // attend waits for the end of a child, which is killed when ctx ends, and
-// returns its exit code, 128+n for signal n. Nothing of its process group, if
-// it leads one, stays, unless that is what it is to leave behind.
-func attend(ctx context.Context, pid int, leaves bool) (int, error) {
+// returns its exit code, 128+n for signal n. Nothing of its process group stays,
+// unless it is a command that leaves something behind. That group is not tare's:
+// all commands are started in sessions of their own, which nobody else can join.
+func attend(ctx context.Context, pid int, leaves bool, end func()) (int, error) {
 	var lock sync.Mutex
 	reaped := false
 	kill := func(also bool) {
@@ -150,14 +157,25 @@ func attend(ctx context.Context, pid int, leaves bool) (int, error) {
 		if reaped {
 			return // its number may be another's
 		}
-		if group, err := unix.Getpgid(pid); err == nil && group == pid {
-			_ = unix.Kill(-pid, unix.SIGKILL)
+		// A group's number is no other's as long as the child is in it.
+		if group, err := unix.Getpgid(pid); err == nil && !leaves && group > 1 && group != unix.Getpgrp() {
+			_ = unix.Kill(-group, unix.SIGKILL)
 		}
 		if also {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { kill(true) })
+	gone := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		if end != nil {
+			end()
+			select {
+			case <-gone:
+			case <-time.After(grace):
+			}
+		}
+		kill(true)
+	})
 	var err error
 	for {
 		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -165,13 +183,12 @@ func attend(ctx context.Context, pid int, leaves bool) (int, error) {
 			break
 		}
 	}
+	close(gone)
 	called := !stop()
 	if err != nil {
 		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
-	if !leaves {
-		kill(false)
-	}
+	kill(false)
 	lock.Lock()
 	defer lock.Unlock()
 	var status unix.WaitStatus

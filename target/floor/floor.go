@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,13 +22,23 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
 )
 
 // Name is the target's name.
 const Name = "floor"
 
-// The controllers in which every container has a limit.
-var controllers = []string{"memory", "pids", "cpu"}
+// The controllers in which every container has a limit, and, where it is one of
+// its own, the one that counts its CPU time.
+func controllers(hs []cgroup.Hierarchy) []string {
+	names := []string{"memory", "pids", "cpu"}
+	for _, h := range hs {
+		if h.Version == 1 && h.Has("cpuacct") {
+			names = append(names, "cpuacct")
+		}
+	}
+	return names
+}
 
 // Target is the floor.
 type Target struct{ hierarchies []cgroup.Hierarchy }
@@ -44,7 +55,7 @@ func New() (*Target, error) {
 	if cgroup.ModeOf(hs) == cgroup.None {
 		return nil, &target.Unavailable{Name: Name, Reason: "no cgroup hierarchy is mounted", Advice: "mount -t cgroup2 none /sys/fs/cgroup"}
 	}
-	return &Target{hierarchies: cgroup.Using(hs, controllers...)}, nil
+	return &Target{hierarchies: cgroup.Using(hs, controllers(hs)...)}, nil
 }
 
 // Info implements target.Target.
@@ -70,9 +81,12 @@ func (t *Target) Info() record.Target {
 func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error) {
 	group := filepath.Join(cgroup.Prefix+env.RunID, Name)
 	s := &session{env: env, hierarchies: t.hierarchies, group: group, root: filepath.Join(env.Dir, "rootfs"), boxes: make([]box, env.Lanes)}
-	err := cgroup.Delegate(t.hierarchies, group, controllers...)
+	err := cgroup.Delegate(t.hierarchies, group, controllers(t.hierarchies)...)
 	if err == nil {
-		err = probe.Rootfs(s.root)
+		err = probe.Rootfs(s.root, env.Workload.Files...)
+	}
+	if err == nil {
+		s.volumes, err = engine.OpenVolumes(env)
 	}
 	if err == nil {
 		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
@@ -88,6 +102,7 @@ type session struct {
 	hierarchies []cgroup.Hierarchy
 	group       string // of the target, below which each container has its own
 	root        string
+	volumes     *engine.Volumes
 	pool        *lane.Pool
 	boxes       []box
 	made        int
@@ -110,7 +125,7 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 		case target.Create, target.Run:
 			b.name = fmt.Sprintf("%s-floor-%d-%d", s.env.RunID, n, s.made)
 			s.made++
-			o.Kind, o.Args = lane.FloorCreate, s.describe(b.name)
+			o.Kind, o.Args = lane.FloorCreate, s.describe(n, b.name)
 			if op == target.Run {
 				o.Kind, o.Need, o.Token = lane.FloorRun, lane.NeedReady, b.name
 			}
@@ -141,13 +156,14 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 }
 
 // describe is the tagged list that src/floor.h reads.
-func (s *session) describe(name string) []string {
+func (s *session) describe(n int, name string) []string {
 	var list []string
 	l := s.env.Limits
+	wanted := cgroup.Wanted{Memory: l.Memory, Pids: l.Pids, CPUShares: l.CPUShares, Quota: l.CPUQuota(), Period: target.CPUPeriod}
 	for _, h := range s.hierarchies {
 		dir := filepath.Join(h.Mount, s.group, name)
 		list = append(list, "d", dir)
-		for _, limit := range h.Limits(l.Memory, l.Pids, l.CPUShares) {
+		for _, limit := range h.Limits(wanted) {
 			list = append(list, "w", filepath.Join(dir, limit.File), limit.Value)
 		}
 		if h.Version == 2 {
@@ -156,7 +172,11 @@ func (s *session) describe(name string) []string {
 			list = append(list, "j", filepath.Join(dir, "cgroup.procs"))
 		}
 	}
-	return append(list, "r", s.root, "x", probe.Name, name)
+	list = append(list, "r", s.root)
+	if folder := s.volumes.Folder(n); folder != "" {
+		list = append(list, "b", folder, strings.TrimPrefix(target.VolumePath, "/"))
+	}
+	return append(list, "x", probe.Name, name)
 }
 
 // Discard implements target.Session.
@@ -188,5 +208,5 @@ func (s *session) Close(context.Context) error {
 	if err := cgroup.Remove(s.hierarchies, s.group); err != nil {
 		return fmt.Errorf("target floor: %w", err)
 	}
-	return mounts.RemoveTree(s.env.Dir)
+	return errors.Join(s.volumes.Close(), mounts.RemoveTree(s.env.Dir))
 }

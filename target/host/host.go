@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
 )
 
 // Name is the target's name.
@@ -52,21 +54,29 @@ func (Target) Info() record.Target {
 
 // Open implements target.Target.
 func (Target) Open(_ context.Context, env target.Env) (target.Session, error) {
-	if err := probe.Rootfs(env.Dir); err != nil {
-		return nil, fmt.Errorf("target host: %w", err)
+	s := &session{env: env, pids: make([]int, env.Lanes), more: make([][]int, env.Lanes)}
+	err := probe.Rootfs(env.Dir)
+	if err == nil {
+		s.volumes, err = engine.OpenVolumes(env)
 	}
-	pool, err := lane.NewPool(lane.Options{Lanes: env.Lanes})
+	if err == nil {
+		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
+	}
 	if err != nil {
-		return nil, fmt.Errorf("target host: %w", err)
+		return nil, fmt.Errorf("target host: %w", errors.Join(err, s.Close(context.Background())))
 	}
-	return &session{env: env, pool: pool, pids: make([]int, env.Lanes)}, nil
+	return s, nil
 }
 
 type session struct {
-	env  target.Env
-	pool *lane.Pool
-	pids []int // of each lane's workload, 0 where there is none
-	made int
+	env     target.Env
+	pool    *lane.Pool
+	volumes *engine.Volumes
+	pids    []int // of each lane's workload, 0 where there is none
+	made    int
+
+	executing sync.Mutex
+	more      [][]int // the commands that run now, by lane
 }
 
 // Arm implements target.Session.
@@ -125,6 +135,8 @@ func (s *session) all() []int {
 // Close implements target.Session.
 func (s *session) Close(ctx context.Context) error {
 	err := s.Discard(ctx, s.all())
-	s.pool.Close()
-	return errors.Join(err, mounts.RemoveTree(s.env.Dir))
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	return errors.Join(err, s.volumes.Close(), mounts.RemoveTree(s.env.Dir))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -18,29 +19,15 @@ import (
 // process, without a terminal. Like `runc spec` it has no seccomp profile and no
 // LSM label; engines add those.
 func bundle(version, rootfs, cgroupsPath, id string, limits target.Limits, unified bool) *specs.Spec {
-	shares := uint64(limits.CPUShares)
-	nofile := uint64(1024)
 	spec := &specs.Spec{
-		Version: version,
-		Process: &specs.Process{
-			Args:            []string{probe.Name, id},
-			Env:             []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-			Cwd:             "/",
-			NoNewPrivileges: true,
-			Capabilities:    &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
-			Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: nofile, Soft: nofile}},
-		},
+		Version:  version,
+		Process:  process(probe.Name, id),
 		Root:     &specs.Root{Path: rootfs, Readonly: true},
 		Hostname: "tare",
 		Mounts:   standardMounts,
 		Linux: &specs.Linux{
 			CgroupsPath: cgroupsPath,
-			Resources: &specs.LinuxResources{
-				Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}},
-				Memory:  &specs.LinuxMemory{Limit: &limits.Memory},
-				Pids:    &specs.LinuxPids{Limit: &limits.Pids},
-				CPU:     &specs.LinuxCPU{Shares: &shares},
-			},
+			Resources:   resources(limits),
 			Namespaces: []specs.LinuxNamespace{
 				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
 				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
@@ -54,6 +41,49 @@ func bundle(version, rootfs, cgroupsPath, id string, limits target.Limits, unifi
 		spec.Linux.Namespaces = append(spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return spec
+}
+
+// process is one without a terminal: the container's own, or a command in it.
+func process(args ...string) *specs.Process {
+	nofile := uint64(1024)
+	return &specs.Process{
+		Args:            args,
+		Env:             []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Cwd:             "/",
+		NoNewPrivileges: true,
+		Capabilities:    &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
+		Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: nofile, Soft: nofile}},
+	}
+}
+
+// resources are the limits that there are: to runtimes a limit of 0 is one of
+// nothing, or none, or an error.
+func resources(l target.Limits) *specs.LinuxResources {
+	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
+	if l.Memory > 0 {
+		r.Memory = &specs.LinuxMemory{Limit: &l.Memory}
+	}
+	if l.Pids > 0 {
+		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
+	}
+	shares, quota, period := uint64(l.CPUShares), l.CPUQuota(), uint64(target.CPUPeriod)
+	if shares > 0 || quota > 0 {
+		r.CPU = &specs.LinuxCPU{}
+	}
+	if shares > 0 {
+		r.CPU.Shares = &shares
+	}
+	if quota > 0 {
+		r.CPU.Quota, r.CPU.Period = &quota, &period
+	}
+	return r
+}
+
+// mountVolume puts a folder of the host at target.VolumePath.
+func mountVolume(spec *specs.Spec, folder string) {
+	spec.Mounts = append(slices.Clone(spec.Mounts), specs.Mount{
+		Destination: target.VolumePath, Type: "bind", Source: folder, Options: []string{"rbind", "rprivate", "rw"},
+	})
 }
 
 var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}

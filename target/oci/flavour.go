@@ -12,14 +12,15 @@ type flavour struct {
 	refusesHybrid bool     // crun ≤ 1.8: "drop all controllers from cgroupv2"
 	guestClock    bool     // the workload's CLOCK_MONOTONIC is not the host's
 	lagsState     bool     // "stopped" shows some time after the process is gone
+	detaches      bool     // exec --detach leaves the command itself behind, and nothing else
 	install       string
 }
 
 // known runtimes, by the first word of what --version prints.
 var known = []flavour{
-	{name: "runc", install: "apt-get install runc"},
-	{name: "crun", refusesHybrid: true, install: "apt-get install crun"},
-	{name: "youki", install: "cargo install youki --locked --features v1,v2,systemd,seccomp"},
+	{name: "runc", detaches: true, install: "apt-get install runc"},
+	{name: "crun", refusesHybrid: true, detaches: true, install: "apt-get install crun"},
+	{name: "youki", detaches: true, install: "cargo install youki --locked --features v1,v2,systemd,seccomp"},
 	// systrap needs no KVM; the network stack of the sandbox is left out, as
 	// the containers of the others have no network either.
 	{name: "runsc", global: []string{"--platform=systrap", "--network=none"}, guestClock: true, lagsState: true,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/cgroup"
@@ -15,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/target/engine"
 )
 
 // stateChecks is how many lanes of a batch are asked for their state
@@ -44,9 +46,11 @@ type session struct {
 	rootfs     string
 	group      string // cgroup of the target, below which each container has its own
 	mounts     *os.File
+	volumes    *engine.Volumes
 	pool       *lane.Pool
 	containers []container
 	made       int
+	executed   atomic.Int64 // commands, by which their files are named
 }
 
 // container is what a lane holds.
@@ -62,7 +66,11 @@ func (s *session) open() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return fmt.Errorf("make the runtime's state folder: %w", err)
 	}
-	if err := probe.Rootfs(s.rootfs); err != nil {
+	if err := probe.Rootfs(s.rootfs, s.env.Workload.Files...); err != nil {
+		return err
+	}
+	var err error
+	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
 		return err
 	}
 	// On v2 the controllers have to be handed down on the way to the
@@ -71,12 +79,10 @@ func (s *session) open() error {
 		return err
 	}
 	if s.private {
-		var err error
 		if s.mounts, err = cgroup.Without2(s.hs); err != nil {
 			return err
 		}
 	}
-	var err error
 	s.pool, err = lane.NewPool(lane.Options{Lanes: s.env.Lanes, Mounts: s.mounts})
 	return err
 }
@@ -135,7 +141,11 @@ func (s *session) newContainer(c *container, n int) error {
 	c.pid = 0
 	c.dir = filepath.Join(s.env.Dir, "bundles", c.id)
 	group := "/" + filepath.Join(s.group, c.id)
-	return writeBundle(c.dir, bundle(s.spec, s.rootfs, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2))
+	spec := bundle(s.spec, s.rootfs, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2)
+	if folder := s.volumes.Folder(n); folder != "" {
+		mountVolume(spec, folder)
+	}
+	return writeBundle(c.dir, spec)
 }
 
 // confirm looks whether what the runtime reported is so.
@@ -278,5 +288,5 @@ func (s *session) Close(context.Context) error {
 	if s.mounts != nil {
 		s.mounts.Close()
 	}
-	return errors.Join(cgroup.Remove(s.hs, s.group), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	return errors.Join(cgroup.Remove(s.hs, s.group), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 }

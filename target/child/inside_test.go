@@ -1,0 +1,336 @@
+package child_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/carry"
+	"github.com/tare-bench/tare/target/engine/enginetest"
+	"github.com/tare-bench/tare/target/floor"
+	"github.com/tare-bench/tare/target/host"
+	"github.com/tare-bench/tare/target/oci"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// targets are those that need no engine. A runtime that isn't installed is
+// skipped by its name.
+var targets = []struct {
+	name string
+	new  func(ctx context.Context) (target.Target, error)
+}{
+	{"host", func(context.Context) (target.Target, error) { return host.New(), nil }},
+	{"floor", func(context.Context) (target.Target, error) { return floor.New() }},
+	{"runc", func(ctx context.Context) (target.Target, error) { return oci.New(ctx, "runc", "") }},
+	{"crun", func(ctx context.Context) (target.Target, error) { return oci.New(ctx, "crun", "") }},
+	{"youki", func(ctx context.Context) (target.Target, error) {
+		return oci.New(ctx, "youki", beside("youki"))
+	}},
+	{"runsc", func(ctx context.Context) (target.Target, error) { return oci.New(ctx, "runsc", engines.Runsc()) }},
+}
+
+// beside is a program that scripts/install-runtimes put where runsc is, "" for
+// one on PATH.
+func beside(name string) string {
+	path := filepath.Join(filepath.Dir(engines.Runsc()), name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// opened is a session with two workloads that run.
+type opened struct {
+	target.Session
+	exec   target.Executor
+	volume string
+	runID  string
+	kind   string
+	clock  string
+}
+
+// each opens every target with two lanes, the files and a volume, and checks
+// afterwards that nothing is left.
+func each(t *testing.T, files []probe.File, limits target.Limits, test func(t *testing.T, o opened)) {
+	if os.Geteuid() != 0 {
+		t.Skip("containers need root")
+	}
+	for _, c := range targets {
+		t.Run(c.name, func(t *testing.T) {
+			tg, err := c.new(t.Context())
+			if err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			untouched.Check(t, dir, func() []string { return []string{run.ID} })
+			t.Cleanup(func() {
+				if err := run.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			data, state, err := run.Dirs(c.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			volume := filepath.Join(dir, "volume")
+			s, err := tg.Open(t.Context(), target.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 30 * time.Second,
+				Limits: limits, Workload: target.Workload{Files: files, Volume: volume}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())); err != nil {
+					t.Error(err)
+				}
+				if left, _ := os.ReadDir(volume); len(left) > 0 {
+					t.Errorf("left in the volume: %v", left)
+				}
+			})
+			b, err := s.Arm(t.Context(), target.Run, []int{0, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, samples, err := b.Release(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sample := range samples {
+				if sample.Failure != nil {
+					t.Fatalf("%+v", *sample.Failure)
+				}
+			}
+			test(t, opened{s, s.(target.Executor), volume, run.ID, tg.Info().Kind, tg.Info().Clock})
+		})
+	}
+}
+
+func TestLoadsOfAKnownSizeRunInside(t *testing.T) {
+	each(t, nil, target.Limits{}, func(t *testing.T, o opened) {
+		var wait sync.WaitGroup
+		began := time.Now()
+		for n := range 2 {
+			wait.Go(func() {
+				x, err := o.exec.Exec(t.Context(), n, probe.HoldArgs(16<<20, 2*time.Second))
+				if err != nil || x.Exit != 0 {
+					t.Errorf("%+v, %v", x, err)
+					return
+				}
+				held, err := probe.ParseHeld(x.Output)
+				if err != nil || held.Bytes != 16<<20 || held.Held < 2*time.Second {
+					t.Errorf("%+v: %v", held, err)
+				}
+			})
+		}
+		wait.Wait()
+		if d := time.Since(began); d > 3900*time.Millisecond {
+			t.Errorf("two commands of 2 s at once took %v", d)
+		}
+		x, err := o.exec.Exec(t.Context(), 1, probe.SpinArgs(0.2, time.Second))
+		if err != nil || x.Exit != 0 {
+			t.Fatalf("%+v, %v", x, err)
+		}
+		if spun, err := probe.ParseSpun(x.Output); err != nil || spun.CPU > 210*time.Millisecond || spun.Wall < time.Second {
+			t.Errorf("%+v: %v", spun, err)
+		}
+	})
+}
+
+// What is weighed is the load and not what started it: no process but the
+// command itself is in the container's cgroup meanwhile, and it is charged there.
+func TestACommandIsChargedToItsContainerAlone(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, nil, target.Limits{}, func(t *testing.T, o opened) {
+		before := sandboxes(t, o)
+		if o.kind == "host" {
+			return // has no cgroup
+		}
+		was := cgroup.Procs(hs, before[0].Group)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(16<<20, time.Minute))
+		}()
+		var usage int64
+		for deadline := time.Now().Add(20 * time.Second); usage < 16<<20 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			usage = memory(t, hs, before[0].Group)
+		}
+		more := slices.DeleteFunc(cgroup.Procs(hs, before[0].Group), func(pid int) bool { return slices.Contains(was, pid) })
+		if usage < 16<<20 || len(more) == 0 {
+			t.Errorf("%d bytes are charged to %s, with the processes %v", usage, before[0].Group, more)
+		}
+		for _, pid := range more {
+			exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+			// gVisor has a process for each address space, which is its own program.
+			if exe != probe.Name && !strings.Contains(exe, "runsc") && !strings.Contains(exe, "memfd") && !strings.HasSuffix(exe, "/exe") {
+				t.Errorf("%s is in the container's cgroup too", exe)
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+func memory(t *testing.T, hs []cgroup.Hierarchy, group string) (n int64) {
+	t.Helper()
+	for _, h := range hs {
+		if h.Has("memory") {
+			name := map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}[h.Version]
+			b, err := os.ReadFile(filepath.Join(h.Mount, group, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, _ = strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+		}
+	}
+	return n
+}
+
+func sandboxes(t *testing.T, o opened) []target.Sandbox {
+	t.Helper()
+	all, err := o.Session.(target.Sandboxed).Sandboxes(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for n, b := range all {
+		if b.Lane != n || b.Workload <= 1 || (o.kind != "host") != (b.Group != "" && len(b.IDs) == 1 && cgroup.Holds(b.Group, b.Workload)) {
+			t.Errorf("%+v", b)
+		}
+	}
+	return all
+}
+
+func TestFioRunsInsideAsOutside(t *testing.T) {
+	fio, err := carry.Fio(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	each(t, fio.Files, target.Limits{}, func(t *testing.T, o opened) {
+		x, err := o.exec.Exec(t.Context(), 1, []string{fio.Path, "--version"})
+		if err != nil || strings.TrimSpace(x.Output) != fio.Version {
+			t.Errorf("inside %q, outside %q: %v", x.Output, fio.Version, err)
+		}
+		x, err = o.exec.Exec(t.Context(), 1, []string{fio.Path, "--name=tare", "--directory=" + target.VolumePath, "--filename=file", "--size=1M",
+			"--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json"})
+		if err != nil || x.Exit != 0 || !strings.Contains(x.Output, `"total_ios" : 128`) {
+			t.Errorf("%+v, %v", x, err)
+		}
+		if info, err := os.Stat(filepath.Join(o.volume, "1", "file")); err != nil || info.Size() != 1<<20 {
+			t.Errorf("the file on the host: %v, %v", info, err)
+		}
+	})
+}
+
+// The engines' own claims hold for commands of runtimes and of the floor. The
+// host has no /data of its own, so a script cannot name it.
+func TestCommandsAreRunAsEnginesRunThem(t *testing.T) {
+	each(t, enginetest.Shell(t), target.DefaultLimits, func(t *testing.T, o opened) {
+		if o.kind != "host" {
+			enginetest.Executes(t, o.Session, o.volume)
+			return
+		}
+		sh := func(script string, args ...string) target.Executed {
+			x, err := o.exec.Exec(t.Context(), 1, append([]string{"/bin/sh", "-c", script, "sh"}, args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return x
+		}
+		if x := sh("echo out; echo err >&2; exit 7"); x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" {
+			t.Errorf("%+v", x)
+		}
+		if x := sh("kill -9 $$"); x.Exit != 128+9 {
+			t.Errorf("%+v", x)
+		}
+		if x := sh(`echo mine > "$1"; echo "$2 $3"`, "/data/file", "--directory=/data", "a/data"); x.Output != "--directory="+filepath.Join(o.volume, "1")+" a/data\n" {
+			t.Errorf("%+v", x)
+		}
+		if b, err := os.ReadFile(filepath.Join(o.volume, "1", "file")); err != nil || string(b) != "mine\n" {
+			t.Errorf("%q %v", b, err)
+		}
+		for _, n := range []int{-1, 2, 9} {
+			if _, err := o.exec.Exec(t.Context(), n, []string{probe.Name}); err == nil {
+				t.Errorf("lane %d: no error", n)
+			}
+		}
+		if x, err := o.exec.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil {
+			t.Errorf("a program that is not there: %+v", x)
+		}
+	})
+}
+
+func TestACommandThatIsCalledOffLeavesNothing(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, enginetest.Shell(t), target.DefaultLimits, func(t *testing.T, o opened) {
+		// gVisor keeps the address spaces of what has ended for what comes: it is
+		// asked itself.
+		guest := o.clock == "guest"
+		if o.kind != "host" && !guest {
+			defer func(was []int) {
+				for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+					left := slices.DeleteFunc(cgroup.Procs(hs, sandboxes(t, o)[0].Group), func(pid int) bool { return slices.Contains(was, pid) })
+					if len(left) == 0 {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Errorf("still there: %v", left)
+						return
+					}
+				}
+			}(cgroup.Procs(hs, sandboxes(t, o)[0].Group))
+		}
+		script := "echo begun; /probe hold 1000000 60.5 & /probe hold 1000000 60.5"
+		if o.kind == "host" {
+			script = "echo begun; sleep 60.5 & sleep 60.5"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		x, err := o.exec.Exec(ctx, 0, []string{"/bin/sh", "-c", script})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second || !strings.HasPrefix(x.Output, "begun\n") {
+			t.Errorf("after %v: %+v, %v", time.Since(began), x, err)
+		}
+		if guest {
+			ps, err := o.exec.Exec(t.Context(), 0, []string{"/bin/sh", "-c", "for f in /proc/[0-9]*/cmdline; do read -r line < $f; echo $line; done"})
+			if err != nil || !strings.Contains(ps.Output, "probe") || strings.Contains(ps.Output, "60.5") {
+				t.Errorf("still there: %q, %v", ps.Output, err)
+			}
+		}
+		// The host's is seen while it runs and not after.
+		if b := sandboxes(t, o)[0]; len(b.More) != 0 {
+			t.Errorf("%+v", b)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		cancel()
+		if _, err := o.exec.Exec(ctx, 0, probe.HoldArgs(1, time.Second)); !errors.Is(err, context.Canceled) {
+			t.Errorf("called off before it began: %v", err)
+		}
+		// And what runs on is the container.
+		if x, err := o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}); err != nil || x.Exit != 0 {
+			t.Errorf("%+v, %v", x, err)
+		}
+	})
+}

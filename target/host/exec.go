@@ -1,0 +1,93 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/child"
+)
+
+// Exec implements target.Executor: the command is a plain child of tare. The
+// paths that a container would have are the host's own: the probe's, those of
+// the files that are carried, and the volume's.
+func (s *session) Exec(ctx context.Context, n int, args []string) (target.Executed, error) {
+	if n < 0 || n >= len(s.pids) || s.pids[n] == 0 {
+		return target.Executed{}, fmt.Errorf("target host: lane %d holds no workload", n)
+	}
+	pid := 0
+	ended, err := child.Run(ctx, child.Command{
+		Args: s.onHost(n, args), Env: lane.Environment(nil),
+		Begun: func(p int) {
+			pid = p
+			s.note(n, func(list []int) []int { return append(list, p) })
+		},
+	})
+	s.note(n, func(list []int) []int { return slices.DeleteFunc(list, func(p int) bool { return p == pid }) })
+	if err != nil {
+		err = fmt.Errorf("target host: %w", err)
+	}
+	return ended, err
+}
+
+func (s *session) note(n int, change func([]int) []int) {
+	s.executing.Lock()
+	defer s.executing.Unlock()
+	s.more[n] = change(s.more[n])
+}
+
+// onHost is a container's command with the host's paths.
+func (s *session) onHost(n int, args []string) []string {
+	out := slices.Clone(args)
+	out[0] = s.program(args[0])
+	folder := s.volumes.Folder(n)
+	if folder == "" {
+		return out
+	}
+	for i := 1; i < len(out); i++ {
+		out[i] = onVolume(out[i], folder)
+	}
+	return out
+}
+
+func (s *session) program(path string) string {
+	if path == probe.Name {
+		return filepath.Join(s.env.Dir, probe.Name)
+	}
+	for _, f := range s.env.Workload.Files {
+		if filepath.Clean("/"+f.Path) == path {
+			return f.Source
+		}
+	}
+	return path
+}
+
+// volume is an argument that is a path on the volume, or an option whose value
+// is one.
+var volume = regexp.MustCompile(`^(-{0,2}[A-Za-z][A-Za-z0-9_-]*=)?` + regexp.QuoteMeta(target.VolumePath) + `(/.*)?$`)
+
+func onVolume(arg, folder string) string {
+	m := volume.FindStringSubmatch(arg)
+	if m == nil {
+		return arg
+	}
+	return m[1] + folder + m[2]
+}
+
+// Sandboxes implements target.Sandboxed.
+func (s *session) Sandboxes(context.Context) ([]target.Sandbox, error) {
+	s.executing.Lock()
+	defer s.executing.Unlock()
+	var out []target.Sandbox
+	for n, pid := range s.pids {
+		if pid != 0 {
+			out = append(out, target.Sandbox{Lane: n, Workload: pid, More: slices.Clone(s.more[n])})
+		}
+	}
+	return out, nil
+}
