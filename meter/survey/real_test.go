@@ -1,0 +1,89 @@
+package survey_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/meter/survey"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/oci"
+)
+
+func TestWhatAContainerHoldsIsFound(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("run the tests as root: containers need it")
+	}
+	runtime, err := oci.New(t.Context(), "runc", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	env := target.Env{RunID: "surveyt1", Dir: filepath.Join(dir, "runc"), StateDir: filepath.Join(dir, "state"), Lanes: 1, Timeout: time.Minute}
+	s, err := runtime.Open(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	meter, err := survey.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer meter.Close()
+	meter.Settle(t.Context(), 3*time.Second)
+	before := meter.Read(t.Context(), nil, nil, true)
+	b, err := s.Arm(t.Context(), target.Run, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, samples, err := b.Release(t.Context()); err != nil || samples[0].Failure != nil {
+		t.Fatal(err, samples[0].Failure)
+	}
+	const held = 256 << 20
+	done := make(chan error, 1)
+	go func() {
+		e, err := s.(target.Executor).Exec(t.Context(), 0, probe.HoldArgs(held, 5*time.Second))
+		if err == nil && e.Exit != 0 {
+			err = fmt.Errorf("%+v", e)
+		}
+		done <- err
+	}()
+	time.Sleep(2 * time.Second)
+	meter.Settle(t.Context(), 2*time.Second)
+	boxes, err := s.(target.Sandboxed).Sandboxes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := meter.Read(t.Context(), boxes, nil, true)
+	stop := meter.Watch(&x, 50*time.Millisecond)
+	time.Sleep(500 * time.Millisecond)
+	series := stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, p := range x.Processes {
+		t.Logf("%d %s %s (%s) anon %d shmem %d file %d pte %d", p.Pid, p.Name, p.Role, p.Rule, p.PSSAnon, p.PSSShmem, p.PSSFile, p.PageTables)
+		if p.Role == record.RoleWorkload {
+			sum += p.PSSAnon
+		}
+	}
+	for _, g := range x.Groups {
+		t.Logf("%+v %+v", g, g.Memory)
+	}
+	node := x.Host.Used() - before.Host.Used()
+	t.Logf("node %d others %d workload %d; kernel %d; series %d ticks %v", node, x.Host.Others-before.Host.Others, sum, x.Host.Kernel()-before.Host.Kernel(), len(series.Times), series.Values[record.SeriesPodMemory])
+	t.Logf("residual %d took %v problems %+v", node-sum-(x.Host.Others-before.Host.Others)-(x.Host.Kernel()-before.Host.Kernel()), time.Duration(x.Took), x.Problems)
+	if off := sum - held; off < 0 || off > 1<<20 {
+		t.Errorf("the workload has %d bytes, which holds %d", sum, held)
+	}
+}

@@ -1,0 +1,162 @@
+package survey
+
+import (
+	"time"
+
+	"github.com/tare-bench/tare/meter/group"
+	"github.com/tare-bench/tare/meter/node"
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/meter/sampler"
+	"github.com/tare-bench/tare/record"
+)
+
+// Watch implements overhead.Meter.
+func (s *Survey) Watch(of *record.Reading, interval time.Duration) func() record.Series {
+	w := &watch{values: map[string][]int64{}}
+	for _, g := range of.Groups {
+		if g.Nested || g.Charge == record.ChargeShared {
+			continue
+		}
+		opened, err := s.groups.Group(g.Path)
+		if err != nil {
+			problem(&w.problems, err)
+			continue
+		}
+		w.groups = append(w.groups, &watched{group: opened, overhead: g.Charge == record.ChargeOverhead})
+	}
+	for _, p := range of.Processes {
+		if p.Role == record.RoleDaemon {
+			w.daemons = append(w.daemons, process.ID{Pid: p.Pid, Start: p.Start})
+		}
+	}
+	fast, err := node.OpenFast(s.root)
+	if err != nil {
+		broken(&w.problems, err)
+	}
+	w.node = fast
+	sampling := sampler.Start(interval, w.tick)
+	return func() record.Series {
+		stopped := sampling.Stop()
+		for _, g := range w.groups {
+			g.group.Close()
+		}
+		if w.node != nil {
+			w.node.Close()
+		}
+		return record.Series{Type: record.TypeSeries, Interval: interval.Nanoseconds(), Missed: stopped.Missed,
+			OwnCPU: stopped.OwnCPU, Times: w.times, Values: w.values, Problems: w.problems}
+	}
+}
+
+// watch is what is sampled in one phase.
+type watch struct {
+	groups   []*watched
+	daemons  []process.ID
+	node     *node.Fast
+	times    []int64
+	values   map[string][]int64
+	problems record.Problems
+}
+
+type watched struct {
+	group    *group.Group
+	overhead bool
+	gone     bool
+	sample   group.Sample
+}
+
+// mostTicks bounds a series: three hours at the shortest interval.
+const mostTicks = 1_000_000
+
+func (w *watch) tick(at int64) {
+	if len(w.times) == mostTicks {
+		return
+	}
+	w.times = append(w.times, at)
+	pod, overhead := sum{}, sum{}
+	for _, g := range w.groups {
+		to := &pod
+		if g.overhead {
+			to = &overhead
+		}
+		if g.gone {
+			to.broken = true
+			continue
+		}
+		if err := g.group.Sample(&g.sample); err != nil {
+			problem(&w.problems, err)
+			g.gone, to.broken = true, true
+			continue
+		}
+		to.add(&g.sample)
+	}
+	w.put(record.SeriesPodMemory, pod.memory())
+	w.put(record.SeriesPodCPU, pod.time())
+	w.put(record.SeriesOverheadMemory, overhead.memory())
+	w.put(record.SeriesOverheadCPU, overhead.time())
+	w.put(record.SeriesDaemonCPU, w.daemonCPU())
+	w.nodeTick()
+}
+
+// sum adds up groups. One that cannot be read any more leaves a hole, no dip.
+type sum struct {
+	usage, cpu       int64
+	haveUse, haveCPU bool
+	broken           bool
+}
+
+func (s *sum) add(g *group.Sample) {
+	if g.HaveMemory {
+		s.usage, s.haveUse = s.usage+g.Usage, true
+	}
+	if g.HaveCPU {
+		s.cpu, s.haveCPU = s.cpu+g.CPU, true
+	}
+}
+
+func (s *sum) memory() int64 {
+	if s.broken || !s.haveUse {
+		return -1
+	}
+	return s.usage
+}
+
+func (s *sum) time() int64 {
+	if s.broken || !s.haveCPU {
+		return -1
+	}
+	return s.cpu
+}
+
+func (w *watch) daemonCPU() int64 {
+	if len(w.daemons) == 0 {
+		return -1
+	}
+	var total int64
+	for _, id := range w.daemons {
+		ns, err := id.CPU()
+		if err != nil {
+			return -1
+		}
+		total += ns
+	}
+	return total
+}
+
+func (w *watch) put(name string, value int64) { w.values[name] = append(w.values[name], value) }
+
+func (w *watch) nodeTick() {
+	t := node.Tick{Used: -1, Available: -1, Cache: -1, Busy: -1, Read: -1, Write: -1, Load1000: -1}
+	if w.node != nil {
+		if err := w.node.Read(&t); err != nil {
+			broken(&w.problems, err)
+		}
+	}
+	w.put(record.SeriesNodeUsed, t.Used)
+	w.put(record.SeriesNodeAvailable, t.Available)
+	w.put(record.SeriesNodeCache, t.Cache)
+	w.put(record.SeriesNodeBusy, t.Busy)
+	w.put(record.SeriesNodeRead, t.Read)
+	w.put(record.SeriesNodeWrite, t.Write)
+	w.put(record.SeriesNodeLoad, t.Load1000)
+}
