@@ -1,6 +1,7 @@
 package child_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,9 @@ func each(t *testing.T, files []probe.File, limits target.Limits, test func(t *t
 				if err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())); err != nil {
 					t.Error(err)
 				}
+				if z := zombies(); len(z) > 0 {
+					t.Errorf("children that nobody waited for: %v", z)
+				}
 				if left, _ := os.ReadDir(volume); len(left) > 0 {
 					t.Errorf("left in the volume: %v", left)
 				}
@@ -117,6 +121,68 @@ func each(t *testing.T, files []probe.File, limits target.Limits, test func(t *t
 				}
 			}
 			test(t, opened{s, s.(target.Executor), volume, run.ID, tg.Info().Kind, tg.Info().Clock})
+		})
+	}
+}
+
+// zombies are this process's children that have ended.
+func zombies() (out []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		if fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])); len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(os.Getpid()) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// The kernel is asked what it was told.
+func TestLimitsAreSetOrThereAreNone(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		limits target.Limits
+		v1, v2 map[string]string
+	}{
+		{"half a CPU and no more than that", target.Limits{CPU: 0.5},
+			map[string]string{"cpu.cfs_quota_us": "50000", "cpu.cfs_period_us": "100000", "memory.limit_in_bytes": "9223372036854771712", "pids.max": "max", "cpu.shares": "1024"},
+			map[string]string{"cpu.max": "50000 100000", "memory.max": "max", "pids.max": "max", "cpu.weight": "100"}},
+		{"memory and tasks and a weight", target.Limits{Memory: 256 << 20, Pids: 100, CPUShares: 512},
+			map[string]string{"cpu.cfs_quota_us": "-1", "memory.limit_in_bytes": "268435456", "pids.max": "100", "cpu.shares": "512"},
+			map[string]string{"cpu.max": "max 100000", "memory.max": "268435456", "pids.max": "100"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, nil, c.limits, func(t *testing.T, o opened) {
+				group := sandboxes(t, o)[0].Group
+				if o.kind == "host" {
+					return // has no cgroup
+				}
+				seen := 0
+				for _, h := range hs {
+					want := c.v1
+					if h.Version == 2 {
+						want = c.v2
+					}
+					for file, value := range want {
+						b, err := os.ReadFile(filepath.Join(h.Mount, group, file))
+						if errors.Is(err, os.ErrNotExist) {
+							continue // another hierarchy's
+						}
+						seen++
+						if got := strings.TrimSpace(string(b)); err != nil || got != value {
+							t.Errorf("%s is %q, want %q: %v", file, got, value, err)
+						}
+					}
+				}
+				if seen < 4 {
+					t.Errorf("only %d limits were found in %s", seen, group)
+				}
+			})
 		})
 	}
 }

@@ -33,6 +33,15 @@ type Target struct {
 	OpenError error
 	// OnRelease, when set, is called at each release, to interrupt a run.
 	OnRelease func(op target.Op)
+	// OnExec says what comes of a command; without it every one exits with 0 and
+	// says nothing. It may be called for several lanes at once.
+	OnExec func(ctx context.Context, lane int, args []string) (target.Executed, error)
+	// OnSandbox fills in what is said of a lane's sandbox beside its lane and an
+	// id; the error is that of Sandboxes. May be nil.
+	OnSandbox func(s *target.Sandbox) error
+	// OnStatistics is what the engine reports of the lanes that hold something;
+	// without it nothing.
+	OnStatistics func(ctx context.Context, lanes []int) ([]record.Statistic, error)
 }
 
 // Info implements target.Target.
