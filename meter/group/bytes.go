@@ -11,11 +11,6 @@ import (
 // the next call overwrites; nil without an error when the group does not have it.
 func (g *Group) bytes(i slot) ([]byte, error) {
 	f := &g.files[i]
-	if f.state == unopened {
-		if err := g.openLate(i); err != nil {
-			return nil, g.fault(i, err)
-		}
-	}
 	switch f.state {
 	case open:
 		b, err := read(int(f.fd), g.system.buf)
@@ -24,7 +19,10 @@ func (g *Group) bytes(i slot) ([]byte, error) {
 		}
 		return b, nil
 	case detour:
-		return g.detour(i)
+		g.system.detours++
+		return g.once(i)
+	case seldom:
+		return g.once(i)
 	}
 	return nil, nil
 }
@@ -45,17 +43,8 @@ func read(fd int, buf []byte) ([]byte, error) {
 	}
 }
 
-func (g *Group) openLate(i slot) error {
-	folder, err := g.folder(i)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(folder)
-	return g.open(i, folder)
-}
-
-// detour opens, reads and closes.
-func (g *Group) detour(i slot) ([]byte, error) {
+// once opens a file, reads it and closes it.
+func (g *Group) once(i slot) ([]byte, error) {
 	folder, err := g.folder(i)
 	if err != nil {
 		return nil, g.fault(i, err)
@@ -75,7 +64,6 @@ func (g *Group) detour(i slot) ([]byte, error) {
 		if err != nil {
 			return nil, g.fault(i, err)
 		}
-		g.system.detours++
 		return b, nil
 	}
 	if !g.places[g.files[i].place].stands() {

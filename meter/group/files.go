@@ -9,7 +9,7 @@ const (
 	memoryUsage slot = iota
 	memoryStat
 	cpuUsage // of version 2 throttled time too
-	hot      // those before it are read at every tick, and opened at once
+	hot      // those before it are read at every tick, and kept open
 
 	memoryPeak slot = iota - 1
 	memoryLimit

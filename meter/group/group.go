@@ -1,10 +1,13 @@
 // Package group reads what cgroups are charged for, on machines with cgroup v1,
-// v2 or both, from descriptors that are opened once: every file of a group keeps
-// its own, so that a reading is one pread a file and no other group that gets the
-// same path later is ever taken for it.
+// v2 or both.
 //
-// [Group.Sample] is the reading for a sampler's tick, three files without an
-// allocation. [Group.Read] is everything that a record holds of a group.
+// [Group.Sample] is the reading for a sampler's tick: three files on descriptors
+// that are kept, one pread each, without an allocation. [Group.Read] is everything
+// that a record holds of a group, for the edges of phases; the other files that it
+// needs are opened for it and closed, since one that stays open has the kernel
+// keep five KiB for it, which would be in the node's change of memory for every
+// sandbox (seventeen KiB are for a group that is sampled). No group that gets the
+// same path later is ever taken for the one that was opened.
 //
 // What files hold is described by the kernel in
 // Documentation/admin-guide/cgroup-v1/memory.rst (5.2, "stat file") and
@@ -116,9 +119,9 @@ func (s *System) Close() {
 	}
 }
 
-// Detours is how many readings had to open their file and close it again,
-// because the process has no descriptors left to keep. They cost several times
-// as much as others.
+// Detours is how many times a sampler's file had to be opened for one reading,
+// because the process has no descriptors left to keep, or may not read it. It
+// costs several times as much.
 func (s *System) Detours() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -86,7 +86,7 @@ func TestRead(t *testing.T) {
 		g := c.files.open(t).group(t, c.path)
 		got := record.Group{Charge: record.ChargePod, Lane: 3, Nested: true, Pids: 99, Throttled: 99, Memory: &record.GroupMemory{}}
 		c.want.Path, c.want.Charge, c.want.Lane, c.want.Nested = c.path, record.ChargePod, 3, true
-		for range 2 { // the second reads from descriptors that are open
+		for range 2 { // the second as the first
 			if err := g.Read(&got); err != nil {
 				t.Errorf("%s: %v", c.claim, err)
 			}
@@ -247,7 +247,7 @@ func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
 	}
 	defer s.Close()
 	g := s.group(t, "/a")
-	// Regular files live on while they are open; what is opened late is gone.
+	// Regular files live on while they are open, a group's do not.
 	if err := os.Rename(string(root)+"/cg/a", string(root)+"/cg/b"); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestAGroupThatVanishesLeavesNoFigure(t *testing.T) {
 	}
 }
 
-func TestWithoutDescriptorsFilesAreOpenedForEveryReading(t *testing.T) {
+func TestWithoutDescriptorsFilesAreOpenedForEverySample(t *testing.T) {
 	s := machine1().open(t)
 	s.most = 2
 	g, other := s.group(t, "/a"), s.group(t, "/a")
@@ -283,7 +283,7 @@ func TestWithoutDescriptorsFilesAreOpenedForEveryReading(t *testing.T) {
 			t.Errorf("%v, %+v", err, got)
 		}
 	}
-	if s.kept != 2 || s.Detours() != 2*(10+10-2) {
+	if s.kept != 2 || s.Detours() != 2*(3+3-2) {
 		t.Errorf("%d descriptors are kept, %d readings without", s.kept, s.Detours())
 	}
 	g.Close()

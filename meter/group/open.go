@@ -32,10 +32,10 @@ type place struct {
 type state uint8
 
 const (
-	absent   state = iota // the kernel or the hierarchy does not have it
-	unopened              // not needed yet
-	open
-	detour // there is no descriptor to keep: opened for every reading
+	absent state = iota // the kernel or the hierarchy does not have it
+	seldom              // opened for every reading
+	open                // and kept so
+	detour              // as seldom, for want of a descriptor to keep or of the right to read it
 )
 
 // file is one file of a group.
@@ -103,7 +103,7 @@ func (g *Group) enter(t *tree) error {
 		if files, _ := t.in(i); files == nil || g.files[i].state != absent {
 			continue
 		}
-		g.files[i] = file{state: unopened, place: uint8(len(g.places) - 1)}
+		g.files[i] = file{state: seldom, place: uint8(len(g.places) - 1)}
 		if i >= hot {
 			continue
 		}
@@ -118,8 +118,8 @@ func (g *Group) enter(t *tree) error {
 	return nil
 }
 
-// open opens one file of a folder to be kept. A file that may not be read is
-// opened again at every reading, which tells.
+// open opens one file of a folder to be kept. One that may not be read is tried
+// again at every reading, which tells.
 func (g *Group) open(i slot, folder int) error {
 	f, s := &g.files[i], g.system
 	files, _ := g.places[f.place].tree.in(i)

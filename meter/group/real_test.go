@@ -195,7 +195,7 @@ func TestAGroupThatWasRemovedIsGoneThoughItsFilesAreOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for claim, g := range map[string]*Group{"all files are open": read, "some files were not needed yet": fresh} {
+		for claim, g := range map[string]*Group{"it was read": read, "it was sampled only": fresh} {
 			if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil {
 				t.Errorf("%s: %v, %+v", claim, err, got)
 			}
