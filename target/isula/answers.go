@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
 )
 
@@ -103,15 +104,17 @@ func (c *inspected) state() (cli.State, error) {
 	return s, nil
 }
 
-// hasImage looks for an image in what `isula images` prints: a table whose
-// columns are padded with spaces, the repository and the tag first.
-func hasImage(table, repository, tag string) bool {
+// ownImages are the workload's images in what `isula images` prints: a table
+// whose columns are padded with spaces, the repository and the tag first.
+func ownImages(table string) []string {
+	var refs []string
 	for line := range strings.Lines(table) {
-		if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == repository && fields[1] == tag {
-			return true
+		fields := strings.Fields(line)
+		if len(fields) >= 3 && engine.OwnImage(fields[0]+":"+fields[1]) {
+			refs = append(refs, fields[0]+":"+fields[1])
 		}
 	}
-	return false
+	return refs
 }
 
 // parseLog takes the output out of a console.log of the driver json-file, whose

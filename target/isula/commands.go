@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
@@ -19,23 +20,24 @@ import (
 // commands is isula as a session uses it. It implements cli.Engine.
 type commands struct {
 	*Target
-	env target.Env
+	image *image.Image // with the files that the run carries
+	env   target.Env
 }
 
 // Line is the command line of an operation.
-func (c *commands) Line(op target.Op, name string) []string {
+func (c *commands) Line(op target.Op, name, bind string) []string {
 	switch op {
 	case target.Create:
-		return c.line("create", c.making(name)...)
+		return c.line("create", c.making(name, bind)...)
 	case target.Run:
-		return c.line("run", append([]string{"--detach"}, c.making(name)...)...)
+		return c.line("run", append([]string{"--detach"}, c.making(name, bind)...)...)
 	case target.Start, target.Stop, target.Remove:
 		return c.line(string(op), name)
 	}
 	return nil
 }
 
-func (c *commands) making(name string) []string {
+func (c *commands) making(name, bind string) []string {
 	line := []string{"--name", name, "--label", engine.RunLabel + "=" + c.env.RunID, "--net", c.network}
 	if c.runtime != "" {
 		line = append(line, "--runtime", c.runtime)
@@ -54,6 +56,13 @@ func (c *commands) making(name string) []string {
 	limit("--memory", c.env.Limits.Memory)
 	limit("--pids-limit", c.env.Limits.Pids)
 	limit("--cpu-shares", c.env.Limits.CPUShares)
+	if quota := c.env.Limits.CPUQuota(); quota > 0 {
+		limit("--cpu-period", target.CPUPeriod)
+		limit("--cpu-quota", quota)
+	}
+	if bind != "" {
+		line = append(line, "--volume", bind)
+	}
 	return append(line, c.image.Ref, name)
 }
 
@@ -177,21 +186,28 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 }
 
 func (c *commands) hasImage(ctx context.Context) (bool, error) {
-	out, err := c.isula.Run(ctx, c.verb("images")...)
+	has, err := c.images(ctx)
+	return slices.Contains(has, c.image.Ref), err
+}
+
+// images are the workload's, whatever files they carry.
+func (t *Target) images(ctx context.Context) ([]string, error) {
+	out, err := t.isula.Run(ctx, t.verb("images")...)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	at := strings.LastIndexByte(c.image.Ref, ':')
-	return hasImage(string(out), c.image.Ref[:at], c.image.Ref[at+1:]), nil
+	return ownImages(string(out)), nil
 }
 
 // Drop implements cli.Engine.
-func (c *commands) Drop(ctx context.Context) error {
-	_, err := c.isula.Run(ctx, c.verb("rmi", c.image.Ref)...)
+func (c *commands) Drop(ctx context.Context) error { return c.drop(ctx, c.image.Ref) }
+
+func (t *Target) drop(ctx context.Context, ref string) error {
+	_, err := t.isula.Run(ctx, t.verb("rmi", ref)...)
 	if err == nil {
 		return nil
 	}
-	if has, asked := c.hasImage(ctx); asked == nil && !has {
+	if has, asked := t.images(ctx); asked == nil && !slices.Contains(has, ref) {
 		return nil
 	}
 	return fmt.Errorf("remove the workload's image: %w", err)

@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine/cli"
 )
@@ -149,7 +148,7 @@ const (
 // withValue are the options that take one; --help tells only their names.
 var withValue = map[string]bool{
 	"name": true, "label": true, "net": true, "runtime": true, "pull": true, "memory": true, "pids-limit": true,
-	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "time": true, "input": true,
+	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "env": true, "cpu-quota": true, "cpu-period": true, "time": true, "input": true,
 }
 
 var short = map[string]string{"H": "host", "d": "detach", "f": "force", "a": "all", "t": "time", "i": "input", "n": "name"}
@@ -192,6 +191,10 @@ func (f fake) run(args []string) int {
 		return f.create(verb, options, rest)
 	case "ps":
 		return f.list(options)
+	case "exec":
+		return f.exec(options["env"][0], rest)
+	case "stats":
+		return f.stats(options, rest)
 	case "inspect":
 		return f.inspect(rest)
 	}
@@ -251,15 +254,13 @@ func (f fake) tell(verb string) int {
 }
 
 func (f fake) importImage(file string) int {
-	if _, err := os.Stat(file); err != nil {
+	b, err := os.ReadFile(file)
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "File %s is not exist\n", file)
 		return 1
 	}
-	i, err := image.Probe()
-	if err == nil {
-		err = os.WriteFile(filepath.Join(f.dir, "image"), []byte(i.Ref), 0o644)
-	}
-	if err != nil {
+	ref := regexp.MustCompile(`"RepoTags":\["([^"]+)"\]`).FindSubmatch(b)
+	if ref == nil || os.WriteFile(filepath.Join(f.dir, "image"), ref[1], 0o644) != nil {
 		return 99
 	}
 	return f.play("load", "/opt/images/app.tar", file)
@@ -290,6 +291,49 @@ func (f fake) create(verb string, options map[string][]string, rest []string) in
 	}
 	f.start(c)
 	return f.play("run", "d693b315389cafbbf909a17ae1c9c061988516b4e4597ab8049bbdd1b8c5bec1", c.ID)
+}
+
+// exec runs a program of the host's, or the probe. What a daemon says of one that
+// is not there was not recorded: the words are its, the reason is made up.
+func (f fake) exec(env string, rest []string) int {
+	c, ok := f.load(rest[0])
+	if !ok || c.Status != "running" {
+		fmt.Fprintf(os.Stderr, "Error response from daemon: No such container:%s\n", rest[0])
+		return 1
+	}
+	program := rest[1]
+	if program == "/probe" {
+		program = filepath.Join(f.dir, "probe")
+	}
+	cmd := exec.Command(program, rest[2:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{env}, os.Stdout, os.Stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		fmt.Fprintf(os.Stderr, "Error response from daemon: Exec container error;%v\n", err)
+		return 126
+	}
+	if status, is := cmd.ProcessState.Sys().(syscall.WaitStatus); is && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// stats prints the recorded row for every container.
+func (f fake) stats(options map[string][]string, names []string) int {
+	r, err := recorded(filepath.Join(f.dir, "testdata"), "stats")
+	lines := slices.Collect(strings.Lines(r.stdout))
+	if err != nil || len(lines) != 2 || options["no-stream"] == nil {
+		return 99
+	}
+	fmt.Print(lines[0])
+	for _, name := range names {
+		c, ok := f.load(name)
+		if !ok {
+			return 1
+		}
+		fmt.Print(strings.Replace(lines[1], recordedID[:12], c.ID[:12], 1))
+	}
+	return 0
 }
 
 func (f fake) log(c kept) string {

@@ -192,7 +192,7 @@ func (t *Target) operations() map[string]record.Operation {
 	for _, op := range target.PodOps {
 		out[string(op)] = record.Operation{Absent: "containers of isula have no pods; pods are weighed through CRI"}
 	}
-	c := commands{Target: t, env: target.Env{RunID: "RUN", Limits: target.DefaultLimits}}
+	c := commands{Target: t, image: t.image, env: target.Env{RunID: "RUN", Limits: target.DefaultLimits}}
 	const ran = "; then: inspect says running, the process is there and its first line is in the log"
 	for op, then := range map[target.Op]string{
 		target.Create: "; then: inspect says inited",
@@ -202,7 +202,7 @@ func (t *Target) operations() map[string]record.Operation {
 		target.Run:    ran,
 	} {
 		out[string(op)] = record.Operation{
-			Command: lane.Quote(c.Line(op, "ID")), Done: record.StampReturned, Means: "the command has exited with 0" + then,
+			Command: lane.Quote(c.Line(op, "ID", "")), Done: record.StampReturned, Means: "the command has exited with 0" + then,
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
@@ -19,15 +20,20 @@ import (
 
 // Open implements target.Target.
 func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
-	c := &commands{Target: t, env: env}
+	probe, err := image.Probe(env.Workload.Files...)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
+	}
+	c := &commands{Target: t, image: probe, env: env}
 	s, err := cli.Open(ctx, cli.Options{
 		Target: t.name, Called: "iSulad", Program: t.isula, Line: c.Line, Engine: c, Env: env,
-		Image: "isula " + t.address + " " + t.image.Ref, Settled: t.settled,
+		Exec: t.exec, Refused: refused,
+		Image: "isula " + t.address + " " + probe.Ref, Settled: t.settled,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &session{Session: s, socket: engine.Socket(t.address)}, nil
+	return &session{Session: s, target: t, socket: engine.Socket(t.address)}, nil
 }
 
 // settled makes sure that it is the chosen runtime that was weighed.
@@ -40,6 +46,7 @@ func (t *Target) settled(_ target.Op, s cli.State) *record.Failure {
 
 type session struct {
 	*cli.Session
+	target *Target
 	socket string
 }
 
@@ -52,8 +59,8 @@ func (s *session) Processes(context.Context) []target.Process {
 	return append(out, cli.Staff(s.Held())...)
 }
 
-// Sweep implements target.Sweeper. The workload's image goes if no container is
-// left that could use it.
+// Sweep implements target.Sweeper. The workload's images go if no container is
+// left that could use one.
 func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c := &commands{Target: t, env: target.Env{RunID: runID}}
 	names, err := c.List(ctx)
@@ -69,19 +76,24 @@ func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string
 			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
 		}
 	}
-	has, err := c.hasImage(ctx)
-	if err != nil || !has {
+	refs, err := t.images(ctx)
+	if err != nil || len(refs) == 0 {
 		return found, err
 	}
 	all, err := t.list(ctx)
 	if err != nil || slices.ContainsFunc(all, func(n string) bool { return strings.HasPrefix(n, "tare-") && !engine.OfRun(n, runID) }) {
 		return found, err // another run's
 	}
-	found = append(found, "image "+t.image.Ref)
-	if dryRun {
-		return found, nil
+	for _, ref := range refs {
+		found = append(found, "image "+ref)
+		if dryRun {
+			continue
+		}
+		if err := t.drop(ctx, ref); err != nil {
+			return found, fmt.Errorf("target %s: %w", t.name, err)
+		}
 	}
-	return found, c.Drop(ctx)
+	return found, nil
 }
 
 const (

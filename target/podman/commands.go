@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
@@ -21,24 +22,25 @@ import (
 // cli.Engine.
 type commands struct {
 	*Target
-	podman cli.Program // where the session runs it
+	podman cli.Program  // where the session runs it
+	image  *image.Image // with the files that the run carries
 	env    target.Env
 }
 
 // Line is the command line of an operation.
-func (c *commands) Line(op target.Op, name string) []string {
+func (c *commands) Line(op target.Op, name, bind string) []string {
 	switch op {
 	case target.Create:
-		return c.Target.podman.Line(c.making(name, "create")...)
+		return c.Target.podman.Line(c.making(name, bind, "create")...)
 	case target.Run:
-		return c.Target.podman.Line(c.making(name, "run", "--detach")...)
+		return c.Target.podman.Line(c.making(name, bind, "run", "--detach")...)
 	case target.Start, target.Stop, target.Remove:
 		return c.Target.podman.Line(string(op), name)
 	}
 	return nil
 }
 
-func (c *commands) making(name string, verb ...string) []string {
+func (c *commands) making(name, bind string, verb ...string) []string {
 	l := c.env.Limits
 	line := append(verb, "--pull", "never", "--name", name, "--label", engine.RunLabel+"="+c.env.RunID, "--network", c.network)
 	limit := func(flag string, value int64) {
@@ -47,8 +49,15 @@ func (c *commands) making(name string, verb ...string) []string {
 		}
 	}
 	limit("--memory", l.Memory)
-	limit("--pids-limit", l.Pids)
+	line = append(line, "--pids-limit", strconv.FormatInt(pids(l), 10))
 	limit("--cpu-shares", l.CPUShares)
+	if quota := l.CPUQuota(); quota > 0 {
+		limit("--cpu-period", target.CPUPeriod)
+		limit("--cpu-quota", quota)
+	}
+	if bind != "" {
+		line = append(line, "--volume", bind)
+	}
 	for _, r := range c.rlimits {
 		line = append(line, "--ulimit", fmt.Sprintf("%s=%d:%d", r.Type, r.Soft, r.Hard))
 	}
@@ -58,7 +67,18 @@ func (c *commands) making(name string, verb ...string) []string {
 	return append(line, c.image.Ref, name)
 }
 
-func (c *commands) quoted(op target.Op, name string) string { return lane.Quote(c.Line(op, name)) }
+// pids is the limit to ask for. Podman has one of its own, of 2048 tasks unless
+// containers.conf says otherwise, where none is asked for.
+func pids(l target.Limits) int64 {
+	if l.Pids > 0 {
+		return l.Pids
+	}
+	return -1
+}
+
+func (c *commands) quoted(op target.Op, name string) string {
+	return lane.Quote(c.Line(op, name, ""))
+}
 
 // Look implements cli.Engine.
 func (c *commands) Look(ctx context.Context, names []string) (map[string]cli.State, error) {
@@ -190,7 +210,9 @@ func imageID(ctx context.Context, podman cli.Program, ref string) (string, error
 }
 
 // Drop implements cli.Engine.
-func (c *commands) Drop(ctx context.Context) error { return dropImage(ctx, c.podman, c.image.Ref) }
+func (c *commands) Drop(ctx context.Context) error { return c.drop(ctx, c.image.Ref) }
+
+func (c *commands) drop(ctx context.Context, ref string) error { return dropImage(ctx, c.podman, ref) }
 
 func dropImage(ctx context.Context, podman cli.Program, ref string) error {
 	if _, err := podman.Run(ctx, "rmi", ref); err != nil && !unknown(err) {

@@ -20,6 +20,8 @@ type inspected struct {
 		Pid       int    `json:"Pid"`
 		ConmonPid int    `json:"ConmonPid"`
 		ExitCode  int    `json:"ExitCode"`
+		// CgroupPath is read from the process while it runs, since 4.0.
+		CgroupPath string `json:"CgroupPath"`
 	} `json:"State"`
 	HostConfig struct {
 		LogConfig struct {
@@ -50,7 +52,7 @@ const mostPid = 1 << 22
 func (c *inspected) state() (cli.State, error) {
 	s := cli.State{
 		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
-		Runtime: c.OCIRuntime, Monitor: c.State.ConmonPid,
+		Runtime: c.OCIRuntime, Monitor: c.State.ConmonPid, Group: c.State.CgroupPath,
 	}
 	if s.Name == "" || s.ID == "" || s.Said == "" {
 		return s, fmt.Errorf("a container without name, id or status")

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine/cli"
 )
@@ -107,15 +106,17 @@ func TestAServiceThatMayNotRaiseLimitsIsGivenItsOwn(t *testing.T) {
 }
 
 func TestAContainerIsSpecifiedAsTheLimitsSay(t *testing.T) {
-	s := &Service{image: &image.Image{Ref: "localhost/x:1"}, network: "none", runtime: "runc"}
+	s := &Service{network: "none", runtime: "runc"}
 	var got map[string]any
-	if err := json.Unmarshal(s.specify("run", "name", target.Limits{Memory: 1, Pids: 2}), &got); err != nil {
+	if err := json.Unmarshal(s.specify(making{"run", "localhost/x:1", "name", target.Limits{Memory: 1, Pids: 2, CPU: 1.5}, "/v/0"}), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
 		"name": "name", "image": "localhost/x:1", "command": []any{"name"}, "labels": map[string]any{"dev.tare.run": "run"},
 		"oci_runtime": "runc", "netns": map[string]any{"nsmode": "none"},
-		"resource_limits": map[string]any{"memory": map[string]any{"limit": 1.0}, "pids": map[string]any{"limit": 2.0}},
+		"resource_limits": map[string]any{"memory": map[string]any{"limit": 1.0}, "pids": map[string]any{"limit": 2.0},
+			"cpu": map[string]any{"quota": 150000.0, "period": 100000.0}},
+		"mounts": []any{map[string]any{"destination": "/data", "source": "/v/0", "type": "bind", "options": []any{"rbind", "Z"}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)

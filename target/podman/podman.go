@@ -191,7 +191,7 @@ func registered(ctx context.Context, podman cli.Program) []string {
 
 // Info implements target.Target.
 func (t *Target) Info() record.Target {
-	c := commands{Target: t, env: target.Env{RunID: "RUN", Limits: target.DefaultLimits}}
+	c := commands{Target: t, image: t.image, env: target.Env{RunID: "RUN", Limits: target.DefaultLimits}}
 	out := record.Target{
 		Name: t.name, Kind: "podman", Version: t.info.Version.Version, Path: t.podman.Path, Clock: t.info.clock(),
 		Operations: operations(func(op target.Op) string { return c.quoted(op, "ID") }, "the command has exited with 0"),

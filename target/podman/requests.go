@@ -1,8 +1,8 @@
 package podman
 
 import (
+	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
@@ -21,7 +22,8 @@ import (
 // requests is podman's API as a session uses it. It implements cli.Engine.
 type requests struct {
 	*Service
-	env target.Env
+	image *image.Image // with the files that the run carries
+	env   target.Env
 }
 
 // several is how many requests that are not measured are under way at once.
@@ -91,17 +93,10 @@ func (r *requests) Output(ctx context.Context, containers []cli.State) (string, 
 	return text.String(), err
 }
 
-// unframed takes the output out of frames: stream, three bytes, the length (32
-// bits, the largest first), and so much text.
+// unframed takes the output out of frames; of one that is cut off, what is there.
 func unframed(b []byte) string {
 	var text strings.Builder
-	for len(b) >= 8 {
-		n := uint64(binary.BigEndian.Uint32(b[4:8]))
-		b = b[8:]
-		n = min(n, uint64(len(b)))
-		text.Write(b[:n])
-		b = b[n:]
-	}
+	_ = engine.Unframe(bytes.NewReader(b), &text, &text)
 	return text.String()
 }
 
@@ -170,8 +165,8 @@ func (r *requests) Import(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (s *Service) imageID(ctx context.Context) (string, error) {
-	out, err := s.client.call(ctx, http.MethodGet, "/images/"+s.image.Ref+"/json", nil)
+func (r *requests) imageID(ctx context.Context) (string, error) {
+	out, err := r.client.call(ctx, http.MethodGet, "/images/"+r.image.Ref+"/json", nil)
 	if err != nil {
 		return "", err
 	}
@@ -183,10 +178,10 @@ func (s *Service) imageID(ctx context.Context) (string, error) {
 }
 
 // Drop implements cli.Engine.
-func (r *requests) Drop(ctx context.Context) error { return r.dropImage(ctx) }
+func (r *requests) Drop(ctx context.Context) error { return r.drop(ctx, r.image.Ref) }
 
-func (s *Service) dropImage(ctx context.Context) error {
-	_, err := s.client.call(ctx, http.MethodDelete, "/images/"+s.image.Ref, nil)
+func (r *requests) drop(ctx context.Context, ref string) error {
+	_, err := r.client.call(ctx, http.MethodDelete, "/images/"+ref, nil)
 	if err != nil && !notFound(err) {
 		return fmt.Errorf("remove the workload's image: %w", err)
 	}

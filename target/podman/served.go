@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
@@ -15,9 +16,16 @@ import (
 
 // Open implements target.Target.
 func (s *Service) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	if env.Workload.Volume != "" && s.afar != "" {
+		return nil, fmt.Errorf("target %s: a volume on a service elsewhere (%s), which does not have this machine's folders: %w", s.name, s.afar, target.ErrUnsupported)
+	}
+	probe, err := image.Probe(env.Workload.Files...)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", s.name, err)
+	}
 	opened, err := cli.Open(ctx, cli.Options{
-		Target: s.name, Called: "podman", Engine: &requests{Service: s, env: env}, Env: env,
-		Image:   "podman " + s.info.Store.GraphRoot + " " + s.image.Ref,
+		Target: s.name, Called: "podman", Engine: &requests{Service: s, image: probe, env: env}, Env: env,
+		Image:   "podman " + s.info.Store.GraphRoot + " " + probe.Ref,
 		Settled: func(_ target.Op, c cli.State) *record.Failure { return rightRuntime(c, s.wanted()) },
 		Quiet:   quiet,
 		Closed:  s.client.http.CloseIdleConnections,
@@ -25,14 +33,20 @@ func (s *Service) Open(ctx context.Context, env target.Env) (target.Session, err
 	if err != nil {
 		return nil, err
 	}
-	return &served{Session: opened, Service: s, env: env}, nil
+	return &served{Session: opened, Service: s, image: probe, env: env}, nil
 }
 
 // served is a session on the service.
 type served struct {
 	*cli.Session
 	*Service
-	env target.Env
+	image *image.Image // with the files that the run carries
+	env   target.Env
+}
+
+// making is that of a lane's container.
+func (s *served) making(n int, name string) making {
+	return making{s.env.RunID, s.image.Ref, name, s.env.Limits, s.Volume(n)}
 }
 
 // Arm implements target.Session.
@@ -43,11 +57,11 @@ func (s *served) Arm(ctx context.Context, op target.Op, lanes []int) (target.Bat
 	calls := make([]drive.Call, len(lanes))
 	for i, n := range lanes {
 		c := s.Hold(op, n)
-		call := drive.Call{Lane: n, Command: s.calls(op, s.env.RunID, c.Name, s.env.Limits), Timeout: s.env.Timeout}
+		call := drive.Call{Lane: n, Command: s.calls(op, s.making(n, c.Name)), Timeout: s.env.Timeout}
 		if op == target.Stop {
 			call.Watch = c.Pid
 		}
-		if call.Do = s.order(op, c.Name); call.Do == nil || c.Name == "" {
+		if call.Do = s.order(op, s.making(n, c.Name)); call.Do == nil || c.Name == "" {
 			return nil, fmt.Errorf("target %s: %s on lane %d: %w", s.name, op, n, target.ErrUnsupported)
 		}
 		calls[i] = call
@@ -69,7 +83,8 @@ func (s *served) Arm(ctx context.Context, op target.Op, lanes []int) (target.Bat
 }
 
 // order prepares the requests of an operation; what it returns sends them.
-func (s *served) order(op target.Op, name string) func(context.Context) error {
+func (s *served) order(op target.Op, m making) func(context.Context) error {
+	name := m.name
 	one := func(method, endpoint string, body []byte, want int) func(context.Context) error {
 		r := request(context.Background(), method, s.client.path(endpoint), body)
 		return func(ctx context.Context) error {
@@ -78,7 +93,7 @@ func (s *served) order(op target.Op, name string) func(context.Context) error {
 		}
 	}
 	create := func() func(context.Context) error {
-		return one(http.MethodPost, "/containers/create", s.specify(s.env.RunID, name, s.env.Limits), http.StatusCreated)
+		return one(http.MethodPost, "/containers/create", s.specify(m), http.StatusCreated)
 	}
 	start := one(http.MethodPost, "/containers/"+name+"/start", nil, http.StatusNoContent)
 	switch op {
@@ -113,5 +128,16 @@ func (s *served) Processes(context.Context) []target.Process {
 
 // Sweep implements target.Sweeper.
 func (s *Service) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	return sweep(ctx, &requests{Service: s, env: target.Env{RunID: runID}}, s.name, s.image.Ref, runID, dryRun)
+	return sweep(ctx, &requests{Service: s, env: target.Env{RunID: runID}}, s.name, runID, dryRun)
+}
+
+// Sandboxes implements target.Sandboxed. What runs elsewhere has no process here.
+func (s *served) Sandboxes(ctx context.Context) ([]target.Sandbox, error) {
+	all, err := s.Session.Sandboxes(ctx)
+	if s.afar != "" {
+		for i := range all {
+			all[i].Workload, all[i].Group = 0, ""
+		}
+	}
+	return all, err
 }

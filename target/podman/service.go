@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/tare-bench/tare/meter/process"
@@ -31,6 +32,7 @@ type Service struct {
 	driver  string
 	runtime string // to ask for with every container; "" for the service's own
 	rlimits []rlimit
+	afar    string // why the service is taken to be on another machine, "" where it is on this one
 }
 
 const startService = "systemctl start podman.socket, or: podman system service --time 0 unix:///run/podman/podman.sock"
@@ -67,9 +69,32 @@ func newService(ctx context.Context, name, runtime string, e target.Engine) (*Se
 	s.driver = s.info.logDriver()
 	if pid, err := process.Listener(engine.Socket(address)); err == nil {
 		s.rlimits = lowered(pid)
+		s.afar = elsewhere(pid)
+	} else {
+		s.afar = err.Error()
 	}
 	s.image, err = image.Probe()
 	return s, err
+}
+
+// elsewhere says why what listens on the service's socket is not the service on
+// this machine, "" where it is: a socket may also lead through a tunnel or to a
+// virtual machine. systemd listens for a service that it starts when it is asked.
+func elsewhere(pid int) string {
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return fmt.Sprintf("the process %d that listens on the socket cannot be looked at", pid)
+	}
+	exe = filepath.Base(strings.TrimSuffix(exe, " (deleted)")) // by an upgrade
+	if exe != "podman" && exe != "systemd" {
+		return exe + " listens on the socket, which is not podman"
+	}
+	ours, err := os.Readlink("/proc/self/ns/pid")
+	theirs, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil || err2 != nil || ours != theirs {
+		return "the service has a pid namespace of its own"
+	}
+	return ""
 }
 
 // serviceAddress is what e says, else what podman's own clients go by.
@@ -122,10 +147,11 @@ type specification struct {
 	Netns      struct {
 		Mode string `json:"nsmode"`
 	} `json:"netns"`
+	Mounts    []mount `json:"mounts,omitempty"`
 	Resources struct {
-		Memory *limit  `json:"memory,omitempty"`
-		Pids   *limit  `json:"pids,omitempty"`
-		CPU    *shares `json:"cpu,omitempty"`
+		Memory *limit `json:"memory,omitempty"`
+		Pids   *limit `json:"pids,omitempty"`
+		CPU    *cpu   `json:"cpu,omitempty"`
 	} `json:"resource_limits"`
 	Rlimits []rlimit   `json:"r_limits,omitempty"`
 	Log     *logDriver `json:"log_configuration,omitempty"`
@@ -135,8 +161,17 @@ type limit struct {
 	Limit int64 `json:"limit"`
 }
 
-type shares struct {
-	Shares int64 `json:"shares"`
+type cpu struct {
+	Shares int64 `json:"shares,omitempty"`
+	Quota  int64 `json:"quota,omitempty"`
+	Period int64 `json:"period,omitempty"`
+}
+
+type mount struct {
+	Destination string   `json:"destination"`
+	Source      string   `json:"source"`
+	Type        string   `json:"type"`
+	Options     []string `json:"options"`
 }
 
 type rlimit struct {
@@ -149,20 +184,32 @@ type logDriver struct {
 	Driver string `json:"driver"`
 }
 
-func (s *Service) specify(runID, name string, limits target.Limits) []byte {
+// making is what a container is made of.
+type making struct {
+	runID, ref, name string
+	limits           target.Limits
+	volume           string // the folder on the host, "" for none
+}
+
+func (s *Service) specify(m making) []byte {
+	limits := m.limits
 	spec := specification{
-		Name: name, Image: s.image.Ref, Command: []string{name}, Labels: map[string]string{engine.RunLabel: runID},
+		Name: m.name, Image: m.ref, Command: []string{m.name}, Labels: map[string]string{engine.RunLabel: m.runID},
 		OCIRuntime: s.runtime, Rlimits: s.rlimits,
 	}
 	spec.Netns.Mode = s.network
 	if limits.Memory > 0 {
 		spec.Resources.Memory = &limit{limits.Memory}
 	}
-	if limits.Pids > 0 {
-		spec.Resources.Pids = &limit{limits.Pids}
+	// Podman has a limit of its own where none is asked for; 0 is what its
+	// command sends for -1, none.
+	spec.Resources.Pids = &limit{limits.Pids}
+	if quota := limits.CPUQuota(); limits.CPUShares > 0 || quota > 0 {
+		spec.Resources.CPU = &cpu{Shares: limits.CPUShares, Quota: quota, Period: target.CPUPeriod * min(quota, 1)}
 	}
-	if limits.CPUShares > 0 {
-		spec.Resources.CPU = &shares{limits.CPUShares}
+	if m.volume != "" {
+		// As -v FOLDER:/data:Z on the command line.
+		spec.Mounts = []mount{{target.VolumePath, m.volume, "bind", []string{"rbind", "Z"}}}
 	}
 	if s.driver != "" {
 		spec.Log = &logDriver{s.driver}
@@ -175,10 +222,10 @@ func (s *Service) specify(runID, name string, limits target.Limits) []byte {
 }
 
 // calls names the requests of an operation.
-func (s *Service) calls(op target.Op, runID, name string, limits target.Limits) string {
+func (s *Service) calls(op target.Op, m making) string {
 	at := "/v" + s.client.version + "/libpod/containers/"
-	create := "POST " + at + "create " + string(s.specify(runID, name, limits))
-	start := "POST " + at + name + "/start"
+	create := "POST " + at + "create " + string(s.specify(m))
+	start := "POST " + at + m.name + "/start"
 	switch op {
 	case target.Create:
 		return create
@@ -187,18 +234,19 @@ func (s *Service) calls(op target.Op, runID, name string, limits target.Limits) 
 	case target.Start:
 		return start
 	case target.Stop:
-		return "POST " + at + name + "/stop"
+		return "POST " + at + m.name + "/stop"
 	case target.Remove:
-		return "DELETE " + at + name
+		return "DELETE " + at + m.name
 	}
 	return ""
 }
 
 // Info implements target.Target.
 func (s *Service) Info() record.Target {
+	m := making{"RUN", s.image.Ref, "ID", target.DefaultLimits, ""}
 	out := record.Target{
 		Name: s.name, Kind: "podman", Version: s.info.Version.Version, Path: s.client.address, Clock: s.info.clock(),
-		Operations: operations(func(op target.Op) string { return s.calls(op, "RUN", "ID", target.DefaultLimits) }, "the service has replied"),
+		Operations: operations(func(op target.Op) string { return s.calls(op, m) }, "the service has replied"),
 		Config:     s.info.config(), Notes: []string{stopNote},
 	}
 	out.Config["via"] = "API"

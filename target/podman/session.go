@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine/cli"
@@ -15,25 +16,29 @@ import (
 // Open implements target.Target.
 func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
 	podman := t.podman
+	probe, err := image.Probe(env.Workload.Files...)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
+	}
 	if t.private {
 		// One namespace for the whole session: what podman mounts for a
 		// container is there for every later command.
-		var err error
 		if podman.Mounts, err = cgroup.Without2(t.hs); err != nil {
 			return nil, fmt.Errorf("target %s: %w", t.name, err)
 		}
 	}
-	c := &commands{Target: t, podman: podman, env: env}
+	c := &commands{Target: t, podman: podman, image: probe, env: env}
 	s, err := cli.Open(ctx, cli.Options{
 		Target: t.name, Called: "podman", Program: podman, Line: c.Line, Engine: c, Env: env,
-		Image:   "podman " + t.info.Store.GraphRoot + " " + t.image.Ref,
+		Exec: execVerb, Refused: refused,
+		Image:   "podman " + t.info.Store.GraphRoot + " " + probe.Ref,
 		Settled: t.settled, Quiet: quiet,
 		Closed: func() { closeFile(podman.Mounts) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &session{s}, nil
+	return &session{s, c}, nil
 }
 
 func closeFile(f *os.File) {
@@ -69,7 +74,10 @@ func quiet(containers []cli.State) {
 // cleanup is how long all containers of a batch may take for that.
 const cleanup = 10 * time.Second
 
-type session struct{ *cli.Session }
+type session struct {
+	*cli.Session
+	commands *commands
+}
 
 // Processes implements target.Staffed: podman has no daemon, but each container
 // a monitor.
@@ -77,5 +85,5 @@ func (s *session) Processes(context.Context) []target.Process { return cli.Staff
 
 // Sweep implements target.Sweeper.
 func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	return sweep(ctx, &commands{Target: t, podman: t.podman, env: target.Env{RunID: runID}}, t.name, t.image.Ref, runID, dryRun)
+	return sweep(ctx, &commands{Target: t, podman: t.podman, env: target.Env{RunID: runID}}, t.name, runID, dryRun)
 }

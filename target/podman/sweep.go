@@ -2,9 +2,12 @@ package podman
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
@@ -13,14 +16,17 @@ import (
 // swept is what has to be known and done to clean up after a run.
 type swept interface {
 	cli.Engine
-	// users names the containers that use the workload's image; there is
-	// none where has is false.
-	users(ctx context.Context) (names []string, has bool, err error)
+	// images names the workload's images that there are, whatever files they
+	// carry: a run that was interrupted does not say which it had.
+	images(ctx context.Context) ([]string, error)
+	// users names the containers that use an image.
+	users(ctx context.Context, ref string) ([]string, error)
+	drop(ctx context.Context, ref string) error
 }
 
-// sweep finds what a run left, and removes it unless dryRun. The workload's
-// image goes if no container of another run uses it.
-func sweep(ctx context.Context, e swept, name, ref, runID string, dryRun bool) ([]string, error) {
+// sweep finds what a run left, and removes it unless dryRun. An image
+// of the workload goes if no container of another run uses it.
+func sweep(ctx context.Context, e swept, name, runID string, dryRun bool) ([]string, error) {
 	names, err := e.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: look for what run %s left: %w", name, runID, err)
@@ -34,39 +40,73 @@ func sweep(ctx context.Context, e swept, name, ref, runID string, dryRun bool) (
 			return found, fmt.Errorf("target %s: remove what run %s left: %w", name, runID, err)
 		}
 	}
-	users, has, err := e.users(ctx)
+	refs, err := e.images(ctx)
 	if err != nil {
-		return found, fmt.Errorf("target %s: look who uses the workload's image: %w", name, err)
+		return found, fmt.Errorf("target %s: look for the workload's images: %w", name, err)
 	}
-	if !has || slices.ContainsFunc(users, func(n string) bool { return !engine.OfRun(n, runID) }) {
-		return found, nil
-	}
-	found = append(found, "image "+ref)
-	if dryRun {
-		return found, nil
-	}
-	if err := e.Drop(ctx); err != nil {
-		return found, fmt.Errorf("target %s: %w", name, err)
+	for _, ref := range refs {
+		users, err := e.users(ctx, ref)
+		if err != nil {
+			return found, fmt.Errorf("target %s: look who uses the image %s: %w", name, ref, err)
+		}
+		if slices.ContainsFunc(users, func(n string) bool { return !engine.OfRun(n, runID) }) {
+			continue
+		}
+		found = append(found, "image "+ref)
+		if dryRun {
+			continue
+		}
+		if err := e.drop(ctx, ref); err != nil {
+			return found, fmt.Errorf("target %s: %w", name, err)
+		}
 	}
 	return found, nil
 }
 
-func (c *commands) users(ctx context.Context) ([]string, bool, error) {
-	if id, err := imageID(ctx, c.podman, c.image.Ref); unknown(err) || err == nil && id != c.image.ID {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, err
+// parseImages reads what `podman images --format json` prints and
+// /libpod/images/json answers. An image is the workload's by its label, its name
+// and its id, which begins with the name's tag.
+func parseImages(out []byte) ([]string, error) {
+	var all []struct {
+		ID     string            `json:"Id"`
+		Names  []string          `json:"Names"`
+		Labels map[string]string `json:"Labels"`
 	}
-	names, err := list(ctx, c.podman, "--filter", "ancestor="+c.image.Ref)
-	return names, true, err
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("podman lists its images by no JSON list: %w", err)
+	}
+	var refs []string
+	for _, i := range all {
+		for _, ref := range engine.OwnImages(i.Names, i.Labels) {
+			if strings.HasPrefix(strings.TrimPrefix(i.ID, "sha256:"), ref[strings.LastIndexByte(ref, ':')+1:]) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs), nil
 }
 
-func (r *requests) users(ctx context.Context) ([]string, bool, error) {
-	if id, err := r.imageID(ctx); notFound(err) || err == nil && id != r.image.ID {
-		return nil, false, nil
-	} else if err != nil {
-		return nil, false, err
+func (c *commands) images(ctx context.Context) ([]string, error) {
+	out, err := c.podman.Run(ctx, "images", "--filter", "label="+engine.ImageFilter, "--no-trunc", "--format", "json")
+	if err != nil {
+		return nil, err
 	}
-	names, err := r.list(ctx, url.Values{"all": {"true"}, "filters": {`{"ancestor":["` + r.image.Ref + `"]}`}})
-	return names, true, err
+	return parseImages(out)
+}
+
+func (r *requests) images(ctx context.Context) ([]string, error) {
+	out, err := r.client.call(ctx, http.MethodGet, "/images/json", url.Values{"filters": {`{"label":["` + engine.ImageFilter + `"]}`}})
+	if err != nil {
+		return nil, err
+	}
+	return parseImages(out)
+}
+
+func (c *commands) users(ctx context.Context, ref string) ([]string, error) {
+	return list(ctx, c.podman, "--filter", "ancestor="+ref)
+}
+
+func (r *requests) users(ctx context.Context, ref string) ([]string, error) {
+	return r.list(ctx, url.Values{"all": {"true"}, "filters": {`{"ancestor":["` + ref + `"]}`}})
 }

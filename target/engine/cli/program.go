@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,14 +101,29 @@ const (
 // The error is an *Error; what was printed before is returned beside it. ctx
 // ends the command with all it started in its process group.
 func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
+	out, said := bounded{most: mostStdout}, bounded{most: mostStderr}
+	err := p.start(ctx, verb, &out, &said)
+	if err == nil && out.dropped {
+		err = fmt.Errorf("printed more than %d MiB", mostStdout>>20)
+	}
+	if err == nil {
+		return out.kept, nil
+	}
+	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(string(said.kept)), Cause: err}
+	if ctx.Err() != nil {
+		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
+	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		e.Exit = exit.ExitCode()
+	}
+	return out.kept, e
+}
+
+// start runs a command to its end, in the mount namespace.
+func (p Program) start(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
 	if p.Mounts == nil {
-		return p.run(ctx, verb)
+		return p.run(ctx, verb, stdout, stderr)
 	}
-	type result struct {
-		out []byte
-		err error
-	}
-	done := make(chan result)
+	done := make(chan error)
 	go func() {
 		// Never unlocked: the thread is not like the others any more, and
 		// ends with this goroutine. What it starts inherits its mounts.
@@ -117,39 +133,23 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 			err = unix.Setns(int(p.Mounts.Fd()), unix.CLONE_NEWNS)
 		}
 		if err != nil {
-			done <- result{err: fmt.Errorf("enter the private mount namespace: %w", err)}
+			done <- fmt.Errorf("enter the private mount namespace: %w", err)
 			return
 		}
-		out, err := p.run(ctx, verb)
-		done <- result{out, err}
+		done <- p.run(ctx, verb, stdout, stderr)
 	}()
-	r := <-done
-	return r.out, r.err
+	return <-done
 }
 
-func (p Program) run(ctx context.Context, verb []string) ([]byte, error) {
+func (p Program) run(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
 	line := p.Line(verb...)
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Env = lane.Environment(p.Env)
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-	out, said := bounded{most: mostStdout}, bounded{most: mostStderr}
-	cmd.Stdout, cmd.Stderr = &out, &said
-	err := cmd.Run()
-	if err == nil && out.dropped {
-		err = fmt.Errorf("printed more than %d MiB", mostStdout>>20)
-	}
-	if err == nil {
-		return out.kept, nil
-	}
-	e := &Error{Command: lane.Quote(line), Exit: -1, Output: strings.TrimSpace(string(said.kept)), Cause: err}
-	if ctx.Err() != nil {
-		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
-	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		e.Exit = exit.ExitCode()
-	}
-	return out.kept, e
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	return cmd.Run()
 }
 
 // bounded keeps the first bytes and swallows the rest.

@@ -43,11 +43,19 @@ type Options struct {
 	Engine  Engine
 	Program Program // what the lanes run
 	// Line is the command line of an operation, for the container of a name.
-	// nil where the operations are not performed by lanes: such a session
-	// arms by itself, with Hold and Settle.
-	Line  func(op target.Op, name string) []string
-	Env   target.Env
-	Image string // names image and engine among all that tare's sessions use
+	// bind is the lane's volume for -v, "" for none. nil where the operations
+	// are not performed by lanes: such a session arms by itself, with Hold,
+	// Volume and Settle.
+	Line func(op target.Op, name, bind string) []string
+	// Exec is the verb, with its arguments, that runs a command in a container
+	// with a variable, "NAME=value", in its environment; nil where the session
+	// does that by itself.
+	Exec func(name, variable string, args []string) []string
+	// Refused tells from the end of such a verb whether it was the engine that
+	// failed, and not the command in the container.
+	Refused func(exit int, stderr string) bool
+	Env     target.Env
+	Image   string // names image and engine among all that tare's sessions use
 	// Settled is called when an operation was confirmed, with what the engine
 	// knows of its containers now; a failure is added to the sample. May be
 	// nil.
@@ -65,6 +73,8 @@ type Session struct {
 	pool  *lane.Pool
 	letGo func(func() error) error
 	lanes []container
+	// volumes are the lanes' folders, nil for none.
+	volumes *engine.Volumes
 	// late are the containers, by name, whose operation was cut off since the
 	// last clean-up: the engine may not have noticed, and go on with it.
 	late map[string]bool
@@ -80,6 +90,9 @@ type container struct {
 func Open(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), late: map[string]bool{}}
 	var err error
+	if s.volumes, err = engine.OpenVolumes(o.Env); err != nil {
+		return nil, fmt.Errorf("target %s: %w", o.Target, errors.Join(err, s.Close(context.WithoutCancel(ctx))))
+	}
 	s.letGo, err = engine.Hold(o.Image, func() (bool, error) { return o.Engine.Import(ctx) })
 	if err == nil && o.Line != nil {
 		s.pool, err = lane.NewPool(lane.Options{Lanes: o.Env.Lanes, Mounts: o.Program.Mounts, Env: o.Program.Env})
@@ -98,7 +111,7 @@ func (s *Session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Ba
 	tasks := make([]drive.Task, len(lanes))
 	for i, n := range lanes {
 		name := s.Hold(op, n).Name
-		line := s.o.Line(op, name)
+		line := s.o.Line(op, name, s.volumes.Bind(n))
 		if line == nil || name == "" {
 			return nil, fmt.Errorf("target %s: %s on lane %d: %w", s.o.Target, op, n, target.ErrUnsupported)
 		}
@@ -223,12 +236,16 @@ func (s *Session) Close(ctx context.Context) error {
 	if s.o.Closed != nil {
 		s.o.Closed()
 	}
-	errs = append(errs, mounts.RemoveTree(s.o.Env.StateDir), mounts.RemoveTree(s.o.Env.Dir))
+	errs = append(errs, s.volumes.Close(), mounts.RemoveTree(s.o.Env.StateDir), mounts.RemoveTree(s.o.Env.Dir))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("target %s: close: %w", s.o.Target, err)
 	}
 	return nil
 }
+
+// Volume is the folder that the container on a lane finds at target.VolumePath,
+// "" for none.
+func (s *Session) Volume(n int) string { return s.volumes.Folder(n) }
 
 // Held are the containers that the lanes hold, as they were last seen.
 func (s *Session) Held() []State {

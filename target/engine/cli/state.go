@@ -20,6 +20,7 @@ type State struct {
 	Exit    int    // how that ended
 	Runtime string // the runtime that the engine says it uses, "" when it does not say
 	Monitor int    // the process that watches it for the engine, 0 when there is none
+	Group   string // the cgroup that the engine says it is in, "" when it does not say
 	Log     string // the file in which its output is kept, "" when it is not in one
 }
 
