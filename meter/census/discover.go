@@ -33,6 +33,7 @@ func (s *Snapshot) Sandboxes() []Found {
 	d.byArguments()
 	d.byGroups()
 	d.byNamespace()
+	d.byMonitors()
 	return d.list()
 }
 
@@ -45,6 +46,7 @@ type entry struct {
 	engine  string
 	rank    int // how much the engine's name is worth
 	rule    string
+	shims   []string // the ids that its shims were given: that of a pod's sandbox
 	members []*Process
 }
 
@@ -107,6 +109,7 @@ func (d *discovery) merge(a, b *entry) *entry {
 		}
 	}
 	a.members = append(a.members, b.members...)
+	a.shims = append(a.shims, b.shims...)
 	if a.pod == "" {
 		a.pod, a.podDir = b.pod, b.podDir
 	}
@@ -159,6 +162,9 @@ func (d *discovery) byArguments() {
 		e := d.entry(id, "")
 		e.guess(engine, rule, rank)
 		d.of[p.Pid] = e
+		if role, ok := p.role(); ok && role == record.RoleShim {
+			e.shims = append(e.shims, id)
+		}
 	}
 }
 
@@ -204,10 +210,13 @@ func (p *Process) serves() (id, engine, rule string, rank int) {
 		return id, "containerd", "a shim of containerd's", rankProgram
 	case role == record.RoleMonitor:
 		id = flagged(args, "-c", "--cid")
-		if strings.Contains(strings.Join(args, " "), "crio") {
+		switch all := strings.Join(args, " "); {
+		case strings.Contains(all, "crio"):
 			return id, "cri-o", "conmon with folders of CRI-O's", rankArgument
+		case strings.Contains(flagged(args, "--exit-command"), "podman"):
+			return id, "podman", "conmon that calls podman at the end", rankArgument
 		}
-		return id, "podman", "conmon", rankProgram
+		return id, "podman", "conmon", rankNamespace
 	default:
 		return kataID(args), "kata", "a VMM or virtiofsd with folders of Kata's", rankProgram
 	}
@@ -326,6 +335,30 @@ func (d *discovery) byNamespace() {
 	}
 }
 
+// byMonitors joins the containers of a pod of CRI-O's that is in no kubelet's
+// cgroup: its conmons stand in the pod's own cgroup, right above the containers'.
+func (d *discovery) byMonitors() {
+	for _, p := range d.Processes {
+		e := d.of[p.Pid]
+		if e == nil {
+			continue
+		}
+		if e = e.last(); e.engine != "cri-o" || e.podDir != "" && !slices.Contains(p.Groups.all, e.podDir) {
+			continue
+		}
+		for _, dir := range e.dirs {
+			if above := path.Dir(dir); slices.Contains(p.Groups.all, above) {
+				id := e.ids[0]
+				d.byID[id] = e
+				e = d.entry(id, above)
+				e.podDir = above
+				e.members = append(e.members, p)
+				break
+			}
+		}
+	}
+}
+
 // ownOf is the group of the container that a group is in: the uppermost on the
 // way to it that has processes of its own, since a container may make groups
 // below that one.
@@ -399,7 +432,7 @@ func (d *discovery) firsts(e *entry, b *Box) {
 	for _, p := range firsts {
 		switch {
 		case in[p.PPid]: // its parent has the higher pid
-		case p.isPause():
+		case p.isPause() || e.isSandbox(p):
 			if b.Pause == 0 {
 				b.Pause = p.Pid
 			}
@@ -407,6 +440,20 @@ func (d *discovery) firsts(e *entry, b *Box) {
 			b.Workload = p.Pid
 		}
 	}
+}
+
+// isSandbox tells whether a process is in the cgroup of the pod's sandbox
+// itself: of several containers the one whose id the shim was given.
+func (e *entry) isSandbox(p *Process) bool {
+	if len(e.ids) < 2 {
+		return false
+	}
+	for _, where := range p.Groups.all {
+		if _, _, ok := named(where, func(id string) bool { return slices.Contains(e.shims, id) }); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func short(id string) string {

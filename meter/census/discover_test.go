@@ -67,6 +67,23 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 			},
 			found: "pod " + podUIDs + "|cri-o|1|" + systemd + "|0|61",
 		},
+		"a pod of CRI-O's without a kubelet: by the conmons in its group": {
+			procs: []proc{
+				{pid: 60, ppid: 1, args: "conmon -c " + hex, cgroup: v1("/pods/p1")},
+				{pid: 61, ppid: 60, nspid: "61 1", args: "/pause", cgroup: v1("/pods/p1/crio-" + hex)},
+				{pid: 62, ppid: 1, args: "conmon -c " + hex2, cgroup: v1("/pods/p1")},
+				{pid: 63, ppid: 62, nspid: "63 1", args: "/probe", cgroup: v1("/pods/p1/crio-" + hex2)},
+			},
+			found: hex[:12] + "|cri-o|2|/pods/p1|63|61",
+		},
+		"of a pod's containers the one that the shim is named after is its pause": {
+			procs: []proc{
+				{pid: 60, ppid: 1, args: "containerd-shim-runc-v2 -namespace k8s.io -id " + hex2, cgroup: v1("/")},
+				{pid: 61, ppid: 60, nspid: "61 1", args: "/hold", cgroup: v1("/k8s.io/" + hex2)},
+				{pid: 62, ppid: 60, nspid: "62 1", args: "/probe", cgroup: v1("/k8s.io/" + hex)},
+			},
+			found: hex[:12] + "|containerd|2||62|61",
+		},
 		"pods of containerd's CRI without a kubelet: by the shim that both have": {
 			procs: []proc{
 				{pid: 60, ppid: 1, args: "containerd-shim-runc-v2 -namespace k8s.io -id " + hex, cgroup: v1("/")},
