@@ -20,7 +20,7 @@ func HoldArgs(bytes int64, d time.Duration) []string {
 }
 
 // SpinArgs is the command that uses CPUs, of which a thousandth is the smallest
-// part and MaxSpin the most, for a time: it works and sleeps in periods of 10 ms.
+// part and MaxSpin the most, for a time: it works and sleeps in periods of 10 ms, under gVisor of 100 ms.
 func SpinArgs(cpus float64, d time.Duration) []string {
 	return []string{Name, "spin", strconv.FormatInt(int64(math.Round(cpus*1000)), 10), seconds(d)}
 }

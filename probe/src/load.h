@@ -6,7 +6,7 @@
  *				"tare-hold/1 BYTES NANOSECONDS" (that took), sleeps,
  *				prints "tare-held/1 NANOSECONDS" (it slept)
  *	spin MILLICPUS SECONDS	uses MILLICPUS/1000 CPUs, at most one, in periods of
- *				10 ms; prints "tare-spun/1 CPU WALL", in ns
+ *				10 ms (100 under gVisor); prints "tare-spun/1 CPU WALL", in ns
  *
  * SECONDS may have up to nine digits after a point. Exit 0; 2 with a line on
  * standard error when there is no such load or no such memory.
@@ -24,7 +24,9 @@ enum {
 
 #define PERIOD 10000000ul /* ns */
 #define PIECE 30000ul	  /* ns of work between two looks at the clock */
-#define DEAR 1000000ul	  /* the same where looking is dear */
+/* The same where looking at it and sleeping are dear. */
+#define DEAR_PERIOD 100000000ul
+#define DEAR_PIECE 2000000ul
 #define STEP 5000000ul	  /* ns: no exact clock goes in steps as large */
 #define LONGEST 1000000000000000l /* ns: eleven days */
 
@@ -125,21 +127,29 @@ static void calibrate(struct meter *m)
 		m->turns += m->turns / 4;
 		m->least = m->usual = measure(m->turns);
 		m->used += m->least;
-	} while (m->least < DEAR);
+	} while (m->least < DEAR_PIECE);
 }
 
-/* One piece of work, begun at t; returns when it was done. */
-static u64 advance(struct meter *m, u64 t)
+/* One piece of work, begun at t, with that much left to be used; returns when it
+ * was done. */
+static u64 advance(struct meter *m, u64 t, u64 left)
 {
-	work(m->turns);
-	u64 done = now(), took = done - t;
 	if (!m->least) {
+		work(m->turns);
 		m->used = cpu_clock() - m->before;
+		return now();
+	}
+	if (left < m->usual) { /* a part of a piece */
+		work(m->turns * left / m->usual + 1);
+		u64 done = now();
+		m->used += 2 * (done - t) < 3 * left ? done - t : left + 1;
 		return done;
 	}
+	work(m->turns);
+	u64 done = now(), took = done - t;
 	if (took < m->least)
 		m->least = took;
-	if (took < 2 * m->least)
+	if (2 * took < 3 * m->least)
 		m->usual = took;
 	m->used += m->usual;
 	return done;
@@ -155,8 +165,9 @@ __attribute__((noreturn)) static void spin(i64 millis, i64 duration)
 	u64 begun = now(), end = begun + (u64)duration, share = (u64)millis;
 	struct meter m = {0, 0, 0, 0, 0};
 	calibrate(&m);
+	u64 length = m.least ? DEAR_PERIOD : PERIOD;
 	for (u64 t = now(), period = begun; t < end;) {
-		period += PERIOD;
+		period += length;
 		/* What waking up takes can be more than a period's share. */
 		if (period < begun + m.used / share * 1000)
 			period = begun + m.used / share * 1000;
@@ -164,7 +175,7 @@ __attribute__((noreturn)) static void spin(i64 millis, i64 duration)
 			period = end;
 		u64 budget = (period - begun) / 1000 * share;
 		while (t < end && m.used < budget)
-			t = advance(&m, t);
+			t = advance(&m, t, budget - m.used);
 		if (t < period) {
 			sleep_until(period);
 			t = now();
