@@ -51,6 +51,8 @@ func TestACommandRunsInAContainerAsDockerExecDoes(t *testing.T) {
 			enginetest.Executes(t, s, s.env.Workload.Volume)
 			if c.runtime != "runsc" {
 				enginetest.IsEnded(t, s)
+			} else {
+				enginetest.SaysThatItGoesOn(t, s)
 			}
 		})
 	}

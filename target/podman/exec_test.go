@@ -49,6 +49,8 @@ func TestACommandRunsInAContainerAsPodmanExecDoes(t *testing.T) {
 		enginetest.Executes(t, s, volume)
 		if runtime != "runsc" {
 			enginetest.IsEnded(t, s)
+		} else {
+			enginetest.SaysThatItGoesOn(t, s)
 		}
 	})
 }

@@ -78,6 +78,10 @@ func Executes(t *testing.T, s target.Session, volume string) {
 	for n := range 2 {
 		await(ctx, t, filepath.Join(volume, strconv.Itoa(n), "mine"))
 	}
+	// Others look at the containers meanwhile.
+	if told, err := s.(target.Reporter).Statistics(t.Context()); err != nil || len(told) != 2 || len(sandboxes(t, s)) != 2 {
+		t.Errorf("while commands run: %+v, %v", told, err)
+	}
 	for n := range 2 {
 		file := filepath.Join(volume, strconv.Itoa(n), "go")
 		if err := errors.Join(os.WriteFile(file+".new", fmt.Appendln(nil, "go", n), 0o644), os.Rename(file+".new", file)); err != nil {
@@ -118,6 +122,19 @@ func IsEnded(t *testing.T, s target.Session) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("processes %v, before the command %v", procs(t, group), before)
+}
+
+// SaysThatItGoesOn checks that of a command which nobody waits for any more, in a
+// container on lane 0 with a kernel of its own, it is said that it was not ended.
+func SaysThatItGoesOn(t *testing.T, s target.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	x, err := s.(target.Executor).Exec(ctx, 0, []string{"/probe", "stays"})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it may go on in the container") || time.Since(began) > 10*time.Second {
+		t.Errorf("after %v: %+v, %v", time.Since(began), x, err)
+	}
 }
 
 func sandboxes(t *testing.T, s target.Session) []target.Sandbox {
