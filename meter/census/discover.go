@@ -155,8 +155,9 @@ func (d *discovery) byArguments() {
 		if id == "" || len(id) > 255 {
 			continue
 		}
-		// What runs inside a container is part of it, whatever it says.
-		if _, sentry := p.gVisor(); p.Depth() > 0 && !sentry && !d.besideAbove(p) {
+		// What runs inside a container is part of it, whatever it says. Of Kata's
+		// own those in a pid namespace have a shim that is not.
+		if _, sentry := p.gVisor(); p.Depth() > 0 && !sentry {
 			continue
 		}
 		e := d.entry(id, "")
@@ -166,17 +167,6 @@ func (d *discovery) byArguments() {
 			e.shims = append(e.shims, id)
 		}
 	}
-}
-
-// besideAbove tells whether a process was started by one that stands beside
-// containers, as virtiofsd's second is.
-func (d *discovery) besideAbove(p *Process) bool {
-	parent := d.byPid[p.PPid]
-	if parent == nil || parent.Depth() > 0 {
-		return false
-	}
-	_, ok := parent.role()
-	return ok
 }
 
 // serves reads from a process's arguments which container it stands beside, and

@@ -123,6 +123,18 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 			charges: "/=shared@-1 /default/c1=pod@0",
 			rules:   []string{"parent of the container's first process"},
 		},
+		"what a shim starts in another group is another container's": {
+			procs: []proc{
+				{pid: 60, ppid: 1, args: "containerd-shim-runc-v2 -namespace k8s.io -id c1", cgroup: v1("/shims")},
+				{pid: 61, ppid: 60, nspid: "61 1", args: "/probe", cgroup: v1("/default/c1")},
+				{pid: 62, ppid: 60, args: "/in-the-hosts-pid-namespace", cgroup: v1("/default/c2")},
+				{pid: 63, ppid: 60, args: "/usr/bin/helper", cgroup: v1("/shims")},
+			},
+			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/default/c1"},
+			roles:   "60=shim@0 61=workload@0 63=shim@0",
+			charges: "/default/c1=pod@0 /shims=overhead@0",
+			rules:   []string{"started by the shim"},
+		},
 		"a process that left its container's group is still its own": {
 			procs: []proc{
 				{pid: 61, ppid: 1, nspid: "61 1", args: "/probe", cgroup: v1("/g/c1")},
@@ -173,6 +185,18 @@ func TestSandboxesThatShareAGroupAreKeptApartByTheirProcesses(t *testing.T) {
 	var problems record.Problems
 	boxes := []Box{{Lane: 0, IDs: []string{"c1"}, Group: "/g/c1"}, {Lane: 1, IDs: []string{"c2"}, Group: "/g/c1/inner/c2"}}
 	if short, long := roles(s.Members(boxes, nil, &problems)); short != "61=workload@0 62=workload@1" {
+		t.Errorf("%s", long)
+	}
+}
+
+func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
+	_, s := snapshot(t, tree(t,
+		proc{pid: 1, args: "/sbin/init", cgroup: v1("/outer")},
+		proc{pid: 40, ppid: 1, args: "tare", cgroup: v1("/outer/below")},
+		proc{pid: 60, ppid: 40, args: "launcher", cgroup: v1("/elsewhere")},
+		proc{pid: 61, ppid: 60, args: "/probe", cgroup: v1("/outer")}))
+	var problems record.Problems
+	if short, long := roles(s.Members([]Box{{Workload: 61}}, nil, &problems)); short != "61=workload@0" {
 		t.Errorf("%s", long)
 	}
 }
