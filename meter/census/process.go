@@ -30,6 +30,16 @@ const tick = 1e9 / 100
 // The error wraps [process.ErrGone] where the process has ended, or another has
 // its pid. All that could not be read is counted in problems.
 func (r *Reader) Process(m Member, problems *record.Problems) (record.Process, error) {
+	return r.member(m, true, problems)
+}
+
+// Clocks is Process without its memory, which is costly to read: Read is false
+// and no problem.
+func (r *Reader) Clocks(m Member, problems *record.Problems) (record.Process, error) {
+	return r.member(m, false, problems)
+}
+
+func (r *Reader) member(m Member, memory bool, problems *record.Problems) (record.Process, error) {
 	out := record.Process{
 		Pid: m.Pid, Start: m.Start, PPid: m.PPid, Name: m.Comm, Role: m.Role, Rule: m.Rule,
 		Lane: m.Lane, Groups: m.Sets,
@@ -37,7 +47,7 @@ func (r *Reader) Process(m Member, problems *record.Problems) (record.Process, e
 	if m.VCPURule != "" {
 		out.Rule += "; vCPUs: " + m.VCPURule
 	}
-	err := r.fill(&out, m, problems)
+	err := r.fill(&out, m, memory, problems)
 	switch {
 	case err == nil:
 		return out, nil
@@ -58,7 +68,7 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, process.ErrGone)
 }
 
-func (r *Reader) fill(out *record.Process, m Member, problems *record.Problems) error {
+func (r *Reader) fill(out *record.Process, m Member, memory bool, problems *record.Problems) error {
 	d, err := r.open(m.Pid)
 	if err != nil {
 		return err
@@ -79,6 +89,9 @@ func (r *Reader) fill(out *record.Process, m Member, problems *record.Problems) 
 	}
 	if m.Kernel || st.zombie { // without memory
 		out.Read = true
+		return nil
+	}
+	if !memory {
 		return nil
 	}
 	text, err := r.file(d, "status", statusLimit)

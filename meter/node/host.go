@@ -107,4 +107,6 @@ func (p pressure) host(h *record.Host) error {
 // pages of each kind to itself for about a second (mm/vmstat.c). It wants root,
 // and takes nothing from anyone; where it fails the figures are as exact as they
 // are. See vm.stat_refresh in Documentation/admin-guide/sysctl/vm.rst.
-func Refresh() { _ = os.WriteFile("/proc/sys/vm/stat_refresh", []byte("1"), 0) }
+func Refresh() bool {
+	return os.WriteFile("/proc/sys/vm/stat_refresh", []byte("1"), 0) == nil
+}

@@ -99,18 +99,21 @@ func (s *Survey) Read(ctx context.Context, boxes []target.Sandbox, staff []targe
 		broken(&x.Problems, fmt.Errorf("the processes of the node: %w", err))
 		there = &census.Snapshot{}
 	}
-	if memory {
-		node.Refresh()
-	}
+	refreshed := memory && s.root == "" && node.Refresh()
 	x.Time = now()
 	if x.Host, err = node.ReadHost(s.root); err != nil {
 		broken(&x.Problems, fmt.Errorf("the node: %w", err))
 	}
+	x.Host.Refreshed = refreshed
 	members := there.Members(own, daemons(staff), &x.Problems)
 	theirs := map[int]bool{}
 	for _, m := range members {
 		theirs[m.Pid] = true
-		p, err := s.census.Process(m, &x.Problems)
+		read := s.census.Clocks
+		if memory {
+			read = s.census.Process
+		}
+		p, err := read(m, &x.Problems)
 		if err != nil {
 			continue // it is counted
 		}
@@ -167,9 +170,9 @@ func others(there *census.Snapshot, theirs map[int]bool) (bytes int64, count int
 }
 
 func boxesOf(boxes []target.Sandbox) []census.Box {
-	var out []census.Box
-	for _, b := range boxes {
-		out = append(out, census.Box{Lane: b.Lane, IDs: b.IDs, Workload: b.Workload, Pause: b.Pause, More: b.More, Group: b.Group})
+	out := make([]census.Box, len(boxes))
+	for i, b := range boxes {
+		out[i] = census.Box(b)
 	}
 	return out
 }
