@@ -110,7 +110,7 @@ func interpreter(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s is no ELF program that could be carried: %w", path, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	for _, p := range f.Progs {
 		if p.Type != elf.PT_INTERP {
 			continue

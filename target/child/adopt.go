@@ -50,7 +50,11 @@ func RunDetaching(ctx context.Context, d Detaching) (target.Executed, error) {
 		return fail(err)
 	}
 	defer release()
+	before := children()
 	pid, err := d.detach(std)
+	if err != nil {
+		defer bury(before)
+	}
 	if err == nil {
 		if d.Begun != nil {
 			d.Begun(pid)
@@ -97,6 +101,46 @@ func (d *Detaching) detach(std *stdio) (int, error) {
 func zombie(pid int) bool {
 	state, parent := of(pid)
 	return state == 'Z' && parent == os.Getpid()
+}
+
+// bury reaps what a runtime that failed half-way left to tare: children that
+// were not there before and have been dead for a while. Whoever waits for a child
+// of his own has done so by then.
+func bury(before map[int]bool) {
+	dead := map[int]bool{}
+	for pid := range children() {
+		if !before[pid] && zombie(pid) {
+			dead[pid] = true
+		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	time.Sleep(200 * time.Millisecond)
+	for pid := range dead {
+		if zombie(pid) {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// children are tare's own, dead or alive.
+func children() map[int]bool {
+	out := map[int]bool{}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return out
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if _, parent := of(pid); parent == os.Getpid() {
+				out[pid] = true
+			}
+		}
+	}
+	return out
 }
 
 // of reads a process's state and parent, 0 when it is gone. Format: proc(5),

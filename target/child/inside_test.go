@@ -307,40 +307,63 @@ func TestFioRunsInsideAsOutside(t *testing.T) {
 	})
 }
 
-// The engines' own claims hold for commands of runtimes and of the floor. The
-// host has no /data of its own, so a script cannot name it.
-func TestCommandsAreRunAsEnginesRunThem(t *testing.T) {
+func TestACommandsEndAndOutputAreItsOwn(t *testing.T) {
 	each(t, enginetest.Shell(t), target.DefaultLimits, func(t *testing.T, o opened) {
-		if o.kind != "host" {
-			enginetest.Executes(t, o.Session, o.volume)
-			return
-		}
 		sh := func(script string, args ...string) target.Executed {
+			t.Helper()
 			x, err := o.exec.Exec(t.Context(), 1, append([]string{"/bin/sh", "-c", script, "sh"}, args...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			return x
 		}
-		if x := sh("echo out; echo err >&2; exit 7"); x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" {
+		if x := sh("echo out; echo err >&2; exit 7"); x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(x.Command, "exit 7") {
 			t.Errorf("%+v", x)
+		}
+		for _, exit := range []int{1, 2, 125, 126, 127, 255} { // runtimes use them for errors of their own
+			if x := sh("exit " + strconv.Itoa(exit)); x.Exit != exit {
+				t.Errorf("exit %d: %+v", exit, x)
+			}
 		}
 		if x := sh("kill -9 $$"); x.Exit != 128+9 {
 			t.Errorf("%+v", x)
 		}
-		if x := sh(`echo mine > "$1"; echo "$2 $3"`, "/data/file", "--directory=/data", "a/data"); x.Output != "--directory="+filepath.Join(o.volume, "1")+" a/data\n" {
-			t.Errorf("%+v", x)
-		}
-		if b, err := os.ReadFile(filepath.Join(o.volume, "1", "file")); err != nil || string(b) != "mine\n" {
-			t.Errorf("%q %v", b, err)
+		if x := sh("i=0; while [ $i -lt 40000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done"); len(x.Output) != target.MaxOutput || x.Exit != 0 {
+			t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
 		}
 		for _, n := range []int{-1, 2, 9} {
 			if _, err := o.exec.Exec(t.Context(), n, []string{probe.Name}); err == nil {
 				t.Errorf("lane %d: no error", n)
 			}
 		}
-		if x, err := o.exec.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil {
-			t.Errorf("a program that is not there: %+v", x)
+		if x, err := o.exec.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
+			t.Errorf("a program that is not there: %+v, %v", x, err)
+		}
+	})
+}
+
+// The host has no /data of its own: there it is the arguments that are changed.
+func TestEachLaneHasItsOwnFolderOfTheVolume(t *testing.T) {
+	each(t, enginetest.Shell(t), target.DefaultLimits, func(t *testing.T, o opened) {
+		var wait sync.WaitGroup
+		for n := range 2 {
+			wait.Go(func() {
+				x, err := o.exec.Exec(t.Context(), n, []string{"/bin/sh", "-c", `echo "$2" > "$1"; read -r line < "$1"; echo "$line $3 $4"`, "sh",
+					"/data/file", strconv.Itoa(n), "--directory=/data", "a/data"})
+				directory := "/data"
+				if o.kind == "host" {
+					directory = filepath.Join(o.volume, strconv.Itoa(n))
+				}
+				if want := fmt.Sprintf("%d --directory=%s a/data\n", n, directory); err != nil || x.Exit != 0 || x.Output != want {
+					t.Errorf("lane %d: %+v, %v", n, x, err)
+				}
+			})
+		}
+		wait.Wait()
+		for n := range 2 {
+			if b, err := os.ReadFile(filepath.Join(o.volume, strconv.Itoa(n), "file")); err != nil || string(b) != fmt.Sprintln(n) {
+				t.Errorf("lane %d: %q %v", n, b, err)
+			}
 		}
 	})
 }
