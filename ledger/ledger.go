@@ -56,6 +56,9 @@ type GroupRow struct {
 	Peak   int64         `json:"peak"`
 	Limit  int64         `json:"limit"` // of one of them, 0: none
 	CPU    float64       `json:"cpu"`   // CPUs on average over the phase
+	// CPUKnown is false where a group's time was not read at both ends.
+	CPUKnown  bool  `json:"cpu_known"`
+	Throttled int64 `json:"throttled"` // ns in the phase
 	// Who is charged here: roles with a process or thread in these groups.
 	Roles []record.Role `json:"roles"`
 }
@@ -74,6 +77,10 @@ type Ledger struct {
 	Rows   []Row       `json:"rows"` // in the order of Roles
 	Groups []GroupRow  `json:"groups"`
 	Engine []EngineRow `json:"engine"`
+	// Places are where the sandboxes' processes are charged, by role.
+	Places []Place `json:"places,omitempty"`
+	// Reconcile sets what own groups are charged against what processes in them have.
+	Reconcile []Reconcile `json:"reconcile,omitempty"`
 
 	Sum         int64      `json:"sum"`         // of all rows but others and cache, Memory.Sum
 	Node        int64      `json:"node"`        // change of record.Host.Used since before the sandboxes
@@ -83,8 +90,9 @@ type Ledger struct {
 	Uncertainty int64      `json:"uncertainty"` // ± bytes; see Uncertainty
 	Cache       CacheBooks `json:"cache"`
 
-	NodeCPU         float64  `json:"node_cpu"` // CPUs busy on average over the phase, all of the node
-	NodeIO          IO       `json:"node_io"`  // bytes per second over the phase
+	NodeCPU         float64  `json:"node_cpu"`   // CPUs busy on average over the phase, all of the node
+	NodeIO          IO       `json:"node_io"`    // bytes per second over the phase
+	NodeSteal       float64  `json:"node_steal"` // CPUs taken away by the hypervisor on average over the phase
 	Load1           float64  `json:"load1"`
 	Available       int64    `json:"available"` // MemAvailable at the end
 	AvailableChange int64    `json:"available_change"`
@@ -92,6 +100,28 @@ type Ledger struct {
 
 	Problems record.Problems `json:"problems"`
 	Complete bool            `json:"complete"` // false: something of the target could not be read, and the sum is too small
+}
+
+// Place is where memory of one role of the sandboxes is charged: the cgroup that
+// its processes are in now. What a process touched before it was moved there
+// stays charged where it was; [Reconcile] shows that.
+type Place struct {
+	Role      record.Role   `json:"role"`
+	Charge    record.Charge `json:"charge"`
+	Path      string        `json:"path"` // of the first such cgroup
+	Count     int           `json:"count"`
+	Processes int           `json:"processes"`
+	Memory    int64         `json:"memory"` // bytes, Memory.Sum
+}
+
+// Reconcile is a cgroup's charge and the processes' view of one kind of memory,
+// over all groups of one charge.
+type Reconcile struct {
+	Charge     record.Charge `json:"charge"`
+	Kind       string        `json:"kind"`      // "anon", "shmem"
+	Group      int64         `json:"group"`     // bytes that the groups are charged
+	Processes  int64         `json:"processes"` // bytes of PSS of the processes in them
+	Difference int64         `json:"difference"`
 }
 
 // CacheBooks close the page cache.

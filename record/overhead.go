@@ -99,6 +99,7 @@ type Host struct {
 	WriteBytes  int64   `json:"write_bytes"`
 	Others      int64   `json:"others"` // anonymous memory of all processes that are not the target's, from their RssAnon
 	OthersCount int     `json:"others_count"`
+	Refreshed   bool    `json:"refreshed,omitempty"` // the CPUs' own counters were added up (vm.stat_refresh) just before
 }
 
 // Charge tells a group of the sandboxes' own from one they share with others.

@@ -1,0 +1,227 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Close makes the books of one phase: memory as it changed from before the
+// sandboxes to the phase's end, CPU time from the phase's begin to its end. The
+// begin may be nil: then no CPU time is known. The Uncertainty
+// is left 0: [Visit.Close] knows it.
+//
+// An error says that there are no books at all. What a reading lacks makes them
+// incomplete, and is never filled in.
+func Close(before, begin, end *record.Reading) (Ledger, error) {
+	switch {
+	case end == nil:
+		return Ledger{}, errors.New("the phase was not read at its end: there is nothing to close")
+	case end.Failure != nil:
+		return Ledger{}, fmt.Errorf("the phase failed: %s", end.Failure.Detail)
+	case before == nil:
+		return Ledger{}, errors.New("nothing was read before the sandboxes were made: no change is known")
+	case before.Host.Total <= 0 || end.Host.Total <= 0:
+		return Ledger{}, errors.New("the node's memory was not read")
+	case end.Time < before.Time:
+		return Ledger{}, fmt.Errorf("the phase's end (%d ns) was read before its visit began (%d ns)", end.Time, before.Time)
+	}
+	b := &books{before: before, begin: begin, end: end, rows: map[record.Role]*Row{}}
+	b.l.Complete = missing(&before.Problems) == 0 && missing(&end.Problems) == 0
+	b.l.Problems = before.Problems
+	if begin != nil {
+		merge(&b.l.Problems, &begin.Problems)
+	}
+	merge(&b.l.Problems, &end.Problems)
+	b.memory()
+	b.groups()
+	b.kernel()
+	b.shared()
+	b.cache()
+	b.cpu()
+	b.node()
+	b.total()
+	b.engine()
+	return b.l, nil
+}
+
+// books is a ledger in the making.
+type books struct {
+	before, begin, end *record.Reading
+
+	l    Ledger
+	rows map[record.Role]*Row
+	// Of the sandboxes' own groups those that no other of them holds, which
+	// account memory and CPU time; and those that are shared.
+	memoryTops, cpuTops, sharedTops []*record.Group
+	accounted                       int64 // of the kernel's rows, what the node's books know by kind
+	boxKernel, boxUnmapped          int64 // of the sandboxes, without their daemons
+}
+
+// identity tells a process from a later one with its pid.
+type identity struct {
+	pid   int
+	start uint64
+}
+
+func byIdentity(r *record.Reading) map[identity]*record.Process {
+	all := map[identity]*record.Process{}
+	if r != nil {
+		for i := range r.Processes {
+			p := &r.Processes[i]
+			all[identity{p.Pid, p.Start}] = p
+		}
+	}
+	return all
+}
+
+func (b *books) row(role record.Role) *Row {
+	if b.rows[role] == nil {
+		b.rows[role] = &Row{Role: role}
+	}
+	return b.rows[role]
+}
+
+func (r *Row) rule(text string) {
+	if text != "" && !slices.Contains(r.Rules, text) {
+		r.Rules = append(r.Rules, text)
+	}
+}
+
+// memory enters what processes have: each by its PSS, less what it had before.
+// One that was there before and is gone has given its memory back.
+func (b *books) memory() {
+	then, now := byIdentity(b.before), byIdentity(b.end)
+	guests := b.hugeGuests()
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		r := b.row(p.Role)
+		r.Processes++
+		r.rule(p.Rule)
+		old := then[identity{p.Pid, p.Start}]
+		if !p.Read || old != nil && !old.Read {
+			b.l.Complete = false
+			continue
+		}
+		m := has(p)
+		if old != nil {
+			m = m.minus(has(old))
+		}
+		if p.Role == record.RoleVirtiofs && guests[p.Lane] {
+			m.Huge = 0
+			r.rule("its huge pages are the guest's memory, and counted with the VMM")
+		}
+		r.Memory = r.Memory.plus(m)
+	}
+	for i := range b.before.Processes {
+		p := &b.before.Processes[i]
+		if now[identity{p.Pid, p.Start}] != nil {
+			continue
+		}
+		if !p.Read {
+			b.l.Complete = false
+			continue
+		}
+		r := b.row(p.Role)
+		r.Memory = r.Memory.minus(has(p))
+		r.rule("less a process that was there before and is gone")
+	}
+}
+
+// hugeGuests are the lanes whose guest's memory is of huge pages. Of those
+// there is no PSS, and virtiofsd maps the same ones.
+func (b *books) hugeGuests() map[int]bool {
+	lanes := map[int]bool{}
+	for i := range b.end.Processes {
+		if p := &b.end.Processes[i]; p.Huge > 0 && p.Role != record.RoleVirtiofs {
+			lanes[p.Lane] = true
+		}
+	}
+	return lanes
+}
+
+func has(p *record.Process) Memory {
+	return Memory{Anon: p.PSSAnon, Shmem: p.PSSShmem, Swap: p.Swap, Huge: p.Huge, Cache: p.PSSFile}
+}
+
+func (m Memory) plus(n Memory) Memory {
+	return Memory{m.Anon + n.Anon, m.Shmem + n.Shmem, m.Kernel + n.Kernel, m.Swap + n.Swap, m.Huge + n.Huge, m.Cache + n.Cache}
+}
+
+func (m Memory) minus(n Memory) Memory {
+	return Memory{m.Anon - n.Anon, m.Shmem - n.Shmem, m.Kernel - n.Kernel, m.Swap - n.Swap, m.Huge - n.Huge, m.Cache - n.Cache}
+}
+
+func missing(p *record.Problems) int { return p.Gone + p.Reused + p.Denied + p.Broken }
+
+// merge adds up problems; of the examples the first few are kept.
+func merge(into, p *record.Problems) {
+	into.Gone += p.Gone
+	into.Reused += p.Reused
+	into.Denied += p.Denied
+	into.Backwards += p.Backwards
+	into.Broken += p.Broken
+	examples := slices.Clone(into.Examples)
+	for _, e := range p.Examples {
+		if len(examples) < 5 && !slices.Contains(examples, e) {
+			examples = append(examples, e)
+		}
+	}
+	into.Examples = examples
+}
+
+// backwards counts a counter that went back.
+func (b *books) backwards(what string) {
+	merge(&b.l.Problems, &record.Problems{Backwards: 1, Examples: []string{what + " went back within the phase"}})
+}
+
+// total orders the rows, adds them up and sets them against the node's change.
+func (b *books) total() {
+	h, h0 := &b.end.Host, &b.before.Host
+	l := &b.l
+	l.Node, l.Others = h.Used()-h0.Used(), h.Others-h0.Others
+	others := b.row(record.RoleOthers)
+	others.Processes, others.Memory.Anon = h.OthersCount, l.Others
+	others.rule("the change of RssAnon of every process that is not the target's")
+
+	var sum Memory
+	for _, role := range order(b.rows) {
+		r := *b.rows[role]
+		l.Rows = append(l.Rows, r)
+		if role == record.RoleOthers {
+			continue
+		}
+		sum = sum.plus(r.Memory)
+		if role != record.RoleCache {
+			l.Sum += r.Memory.Sum()
+		}
+	}
+	l.Residual = l.Node - l.Others - l.Sum
+	l.ResidualBy = Memory{
+		Anon:   h.Anon - h0.Anon - l.Others - sum.Anon,
+		Shmem:  h.Shmem - h0.Shmem - sum.Shmem,
+		Kernel: h.Kernel() - h0.Kernel() - b.accounted - b.row(record.RoleKernelNode).Memory.Kernel,
+		Swap:   h.SwapUsed - h0.SwapUsed - sum.Swap,
+		Huge:   h.Huge - h0.Huge - sum.Huge,
+		Cache:  l.Cache.Node - l.Cache.Charged,
+	}
+}
+
+// order is that of [Roles], and then by name.
+func order(rows map[record.Role]*Row) []record.Role {
+	var known, more []record.Role
+	for _, role := range Roles {
+		if rows[role] != nil {
+			known = append(known, role)
+		}
+	}
+	for role := range rows {
+		if !slices.Contains(Roles, role) {
+			more = append(more, role)
+		}
+	}
+	slices.Sort(more)
+	return append(known, more...)
+}

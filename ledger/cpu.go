@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// tick is what the clocks in /proc/PID/stat count in: USER_HZ is 100 on every
+// architecture that tare runs on.
+const tick = int64(10 * time.Millisecond)
+
+// took is the length of the phase in ns, 0 where its begin is not there.
+func (b *books) took() int64 {
+	if b.begin == nil {
+		return 0
+	}
+	return max(b.end.Time-b.begin.Time, 0)
+}
+
+// used is a process's CPU time in the phase, ns.
+type used struct {
+	all, vcpu int64
+	known     bool
+}
+
+// cpu enters CPU time. Processes' own clocks are the source, with one
+// exception: what ran inside sandboxes with groups of their own, a workload's
+// commands or gVisor's address spaces, has partly ended by the phase's end and
+// would be lost; so that row is the groups' clock less their other members'.
+func (b *books) cpu() {
+	took := b.took()
+	if took == 0 {
+		return
+	}
+	then := byIdentity(b.begin)
+	spent := make([]used, len(b.end.Processes))
+	ns, unknown := map[record.Role]int64{}, map[record.Role]bool{}
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		spent[i] = b.spent(p, then[identity{p.Pid, p.Start}])
+		u := spent[i]
+		ns[p.Role] += u.all - u.vcpu
+		unknown[p.Role] = unknown[p.Role] || !u.known
+		if p.VCPU > 0 || p.Role == record.RoleVMM {
+			ns[record.RoleVCPU] += u.vcpu
+			unknown[record.RoleVCPU] = unknown[record.RoleVCPU] || !u.known
+			b.row(record.RoleVCPU).rule("the clocks of the threads that run guests")
+		}
+	}
+	for role := range ns {
+		if role != record.RoleVCPU {
+			b.row(role).rule("CPU: its processes' own clocks")
+		}
+	}
+	b.lost(unknown)
+	b.byGroups(spent, ns, unknown)
+	for role, n := range ns {
+		if r := b.row(role); !unknown[role] {
+			r.CPU, r.CPUKnown = float64(n)/float64(took), true
+		}
+	}
+}
+
+// spent is a process's time. One that is new counts whole, if it began in the
+// phase: one that was merely not read at its begin may have used its time before.
+func (b *books) spent(p, old *record.Process) used {
+	u := used{p.CPU, p.VCPU, true}
+	if old != nil {
+		u = used{p.CPU - old.CPU, p.VCPU - old.VCPU, true}
+		if u.all < 0 || u.vcpu < 0 {
+			b.backwards(fmt.Sprintf("the CPU time of %s (%d)", p.Name, p.Pid))
+			return used{}
+		}
+	} else if p.Start < uint64(max(b.begin.Time, 0)/tick) { // CLOCK_BOOTTIME is never behind CLOCK_MONOTONIC
+		return used{}
+	}
+	if u.vcpu > u.all {
+		// Threads' clocks may be finer than their process's, by a tick each.
+		if u.vcpu-u.all > 2*tick*int64(max(p.Threads, 1)) {
+			return used{}
+		}
+		u.all = u.vcpu
+	}
+	return u
+}
+
+// lost says of which roles processes ended in the phase.
+func (b *books) lost(unknown map[record.Role]bool) {
+	now := byIdentity(b.end)
+	ended := map[record.Role]int{}
+	for i := range b.begin.Processes {
+		if p := &b.begin.Processes[i]; now[identity{p.Pid, p.Start}] == nil {
+			ended[p.Role]++
+		}
+	}
+	for role, n := range ended {
+		r := b.row(role)
+		r.rule(fmt.Sprintf("%d that ended in the phase are not in its processes' clocks", n))
+		if role == record.RoleVMM || role == record.RoleDaemon {
+			unknown[role] = true // the one that counts: what is left says nothing
+		}
+	}
+}
+
+// byGroups takes the time of what runs inside sandboxes from their groups, where
+// all of it is in groups that were read at both ends.
+func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[record.Role]bool) {
+	role := b.owner(-1)
+	if role != record.RoleWorkload && role != record.RoleSentry {
+		return
+	}
+	inside, others, members := 0, int64(0), int64(0)
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		main, guest := b.chargedTo(p)
+		if p.Role == role {
+			if !main {
+				return // some are elsewhere: two clocks would be mixed
+			}
+			inside++
+			continue
+		}
+		u := spent[i]
+		if !main && !guest {
+			continue
+		}
+		if !u.known {
+			return
+		}
+		members++
+		if main {
+			others += u.all - u.vcpu
+		}
+		if guest {
+			others += u.vcpu
+		}
+	}
+	if inside == 0 {
+		return
+	}
+	total, known := b.groupTime(b.cpuTops)
+	if !known {
+		return
+	}
+	rest := total - others
+	if rest < 0 {
+		if rest < -2*tick*(members+1) {
+			unknown[role] = true
+			b.row(role).rule("CPU: unknown, the other members of its cgroups used more than the cgroups")
+			return
+		}
+		rest = 0
+	}
+	ns[role], unknown[role] = rest, false
+	r := b.row(role)
+	for i, rule := range r.Rules {
+		if rule == "CPU: its processes' own clocks" {
+			r.Rules[i] = "CPU: the clocks of the sandboxes' cgroups less those of their other members"
+		}
+	}
+}
+
+// chargedTo says whether a process's time, and that of its threads that run a
+// guest, is charged to the sandboxes' own groups.
+func (b *books) chargedTo(p *record.Process) (main, guest bool) {
+	for i := range p.Groups {
+		at, ok := cpuPath(&p.Groups[i])
+		in := ok && holder(b.cpuTops, at) != nil
+		if i == 0 {
+			main, guest = in, in
+		} else {
+			guest = in
+		}
+	}
+	return main, guest
+}
+
+// node enters what the whole node did in the phase.
+func (b *books) node() {
+	l, h := &b.l, &b.end.Host
+	l.Load1, l.Available, l.AvailableChange = h.Load1, h.Available, h.Available-b.before.Host.Available
+	took := b.took()
+	if took == 0 {
+		return
+	}
+	g := &b.begin.Host
+	rate := func(what string, from, to int64) float64 {
+		if to < from {
+			b.backwards(what)
+			return 0
+		}
+		return float64(to-from) / float64(took)
+	}
+	l.NodeCPU = rate("the node's CPU time", g.Busy, h.Busy)
+	l.NodeSteal = rate("the node's stolen time", g.Steal, h.Steal)
+	l.NodeIO = IO{Read: 1e9 * rate("the disks' bytes read", g.ReadBytes, h.ReadBytes), Write: 1e9 * rate("the disks' bytes written", g.WriteBytes, h.WriteBytes)}
+	if g.HavePSI && h.HavePSI {
+		share := func(what string, from, to int64) float64 { return min(rate(what, from, to), 1) }
+		l.PSI = Pressure{true, share("cpu pressure", g.PSICPU, h.PSICPU), share("memory pressure", g.PSIMemory, h.PSIMemory), share("io pressure", g.PSIIO, h.PSIIO)}
+	}
+}

@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Own says whether a role is of the sandboxes themselves: of processes or
+// threads that are there for one sandbox and go with it.
+func Own(role record.Role) bool {
+	switch role {
+	case record.RoleDaemon, record.RoleKernel, record.RoleKernelNode, record.RoleCache, record.RoleOthers:
+		return false
+	}
+	return true
+}
+
+// engine sets what the engine reports beside the truth. A source that does not
+// report every sandbox reports no sum.
+func (b *books) engine() {
+	truth := b.boxKernel + b.boxUnmapped
+	then, guests := byIdentity(b.before), b.hugeGuests()
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		if p.Lane < 0 || !Own(p.Role) || !p.Read {
+			continue
+		}
+		truth += has(p).Sum()
+		if p.Role == record.RoleVirtiofs && guests[p.Lane] {
+			truth -= p.Huge
+		}
+		if old := then[identity{p.Pid, p.Start}]; old != nil {
+			truth -= has(old).Sum()
+		}
+	}
+	var cpu float64
+	for _, r := range b.rows {
+		if Own(r.Role) {
+			cpu += r.CPU
+		}
+	}
+	var sources []string
+	for _, s := range b.end.Engine {
+		if !slices.Contains(sources, s.Source) {
+			sources = append(sources, s.Source)
+		}
+	}
+	for _, source := range sources {
+		r := EngineRow{Source: source, Truth: truth, CPU: -1, CPUTruth: cpu}
+		lanes := map[int]bool{}
+		for _, s := range b.end.Engine {
+			if s.Source == source && s.Memory >= 0 && !lanes[s.Lane] {
+				lanes[s.Lane] = true
+				r.Reported += s.Memory
+			}
+		}
+		if len(lanes) == 0 || len(lanes) < b.end.Sandboxes {
+			r.Reported = -1
+		}
+		r.CPU = b.engineCPU(source)
+		b.l.Engine = append(b.l.Engine, r)
+	}
+}
+
+// engineCPU is what the engine says the sandboxes used in the phase, −1 where it
+// was not asked at both ends.
+func (b *books) engineCPU(source string) float64 {
+	if b.took() == 0 {
+		return -1
+	}
+	at := func(r *record.Reading) map[int]int64 {
+		out := map[int]int64{}
+		for _, s := range r.Engine {
+			if s.Source == source && s.CPU >= 0 {
+				out[s.Lane] = s.CPU
+			}
+		}
+		return out
+	}
+	from, to := at(b.begin), at(b.end)
+	var ns int64
+	for lane, n := range to {
+		old, ok := from[lane]
+		if !ok || n < old {
+			return -1
+		}
+		ns += n - old
+	}
+	if len(to) == 0 || len(to) < b.end.Sandboxes {
+		return -1
+	}
+	return float64(ns) / float64(b.took())
+}

@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// groups finds the groups that are summed, and makes a row for each charge.
+func (b *books) groups() {
+	own := func(g *record.Group) bool { return g.Charge != record.ChargeShared }
+	b.memoryTops = tops(b.end, func(g *record.Group) bool { return own(g) && g.Memory != nil })
+	b.cpuTops = tops(b.end, func(g *record.Group) bool { return own(g) && g.CPU != nil })
+	b.sharedTops = tops(b.end, func(g *record.Group) bool { return !own(g) })
+	all := tops(b.end, own)
+	b.unaccounted(all)
+	for _, charge := range []record.Charge{record.ChargePod, record.ChargeOverhead, record.ChargeShared} {
+		of := func(groups []*record.Group) []*record.Group {
+			return slices.DeleteFunc(slices.Clone(groups), func(g *record.Group) bool { return g.Charge != charge })
+		}
+		if charge == record.ChargeShared {
+			b.groupRow(charge, b.sharedTops, b.sharedTops, b.sharedTops)
+			continue
+		}
+		b.groupRow(charge, of(all), of(b.memoryTops), of(b.cpuTops))
+		b.reconcile(charge, of(b.memoryTops))
+	}
+	b.places()
+}
+
+// unaccounted finds members whose memory is charged to a group of their own
+// that could not be read: what only the group knows is missing then.
+func (b *books) unaccounted(own []*record.Group) {
+	for i := range b.end.Processes {
+		path, ok := memoryPath(&b.end.Processes[i])
+		if ok && holder(own, path) != nil && holder(b.memoryTops, path) == nil {
+			b.l.Complete = false
+		}
+	}
+}
+
+// tops are the groups of a reading that are wanted and that no other such group
+// holds, so that nothing is summed twice.
+func tops(r *record.Reading, wanted func(*record.Group) bool) []*record.Group {
+	var all []*record.Group
+	for i := range r.Groups {
+		if g := &r.Groups[i]; wanted(g) {
+			all = append(all, g)
+		}
+	}
+	// The slice that is filtered must not be the one that is looked up in.
+	return slices.DeleteFunc(slices.Clone(all), func(g *record.Group) bool {
+		return slices.ContainsFunc(all, func(o *record.Group) bool { return o.Path != g.Path && holds(o.Path, g.Path) })
+	})
+}
+
+// holds says whether the group at path is the other or below it.
+func holds(group, path string) bool {
+	return group == path || group == "/" || strings.HasPrefix(path, group+"/")
+}
+
+func holder(groups []*record.Group, path string) *record.Group {
+	for _, g := range groups {
+		if holds(g.Path, path) {
+			return g
+		}
+	}
+	return nil
+}
+
+// memoryPath is where a process's memory is charged: on v1 the group of the
+// memory controller, on v2 the one there is.
+func memoryPath(p *record.Process) (string, bool) {
+	if len(p.Groups) == 0 {
+		return "", false
+	}
+	return path(&p.Groups[0], "memory")
+}
+
+// path is that of the first controller that is mounted, or else v2's.
+func path(m *record.Membership, controllers ...string) (string, bool) {
+	for _, c := range append(controllers, "") {
+		if at, ok := m.Paths[c]; ok {
+			return at, true
+		}
+	}
+	return "", false
+}
+
+func cpuPath(m *record.Membership) (string, bool) { return path(m, "cpuacct", "cpu") }
+
+func groupAt(r *record.Reading, at string) *record.Group {
+	if r != nil {
+		for i := range r.Groups {
+			if r.Groups[i].Path == at {
+				return &r.Groups[i]
+			}
+		}
+	}
+	return nil
+}
+
+// earlier is the memory that a group was charged before the sandboxes; a group
+// of theirs was not there.
+func (b *books) earlier(g *record.Group) record.GroupMemory {
+	if old := groupAt(b.before, g.Path); old != nil && old.Memory != nil {
+		return *old.Memory
+	}
+	return record.GroupMemory{}
+}
+
+// charged is what a group is charged more than before.
+func (b *books) charged(g *record.Group) (m Memory, usage int64) {
+	if g.Memory == nil {
+		return Memory{}, 0
+	}
+	now, old := g.Memory, b.earlier(g)
+	return Memory{Anon: now.Anon - old.Anon, Shmem: now.Shmem - old.Shmem,
+		Kernel: now.Kernel + now.Sock - old.Kernel - old.Sock, Swap: now.Swap - old.Swap, Cache: now.File - old.File}, now.Usage - old.Usage
+}
+
+func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group) {
+	if len(all) == 0 {
+		return
+	}
+	r := GroupRow{Charge: charge, Count: len(all), Roles: b.rolesIn(all, charge)}
+	for i, g := range all {
+		if i == 3 {
+			r.Paths = append(r.Paths, "…")
+			break
+		}
+		r.Paths = append(r.Paths, g.Path)
+	}
+	limited := true
+	for _, g := range memory {
+		if g.Memory == nil {
+			continue
+		}
+		m, usage := b.charged(g)
+		r.Memory, r.Usage, r.Peak = r.Memory.plus(m), r.Usage+usage, r.Peak+g.Memory.Peak
+		switch {
+		case g.Memory.Limit == 0:
+			limited = false
+		case r.Limit == 0 || g.Memory.Limit < r.Limit:
+			r.Limit = g.Memory.Limit
+		}
+	}
+	if !limited {
+		r.Limit = 0
+	}
+	ns, known := b.groupTime(cpu)
+	if took := b.took(); known && took > 0 {
+		r.CPU, r.CPUKnown = float64(ns)/float64(took), true
+	}
+	for _, g := range all {
+		if old := groupAt(b.begin, g.Path); old != nil && g.Throttled > old.Throttled {
+			r.Throttled += g.Throttled - old.Throttled
+		}
+	}
+	b.l.Groups = append(b.l.Groups, r)
+}
+
+// groupTime is the CPU time of groups in the phase, ns. It is known when every
+// one was read at both ends and none went back.
+func (b *books) groupTime(groups []*record.Group) (ns int64, known bool) {
+	for _, g := range groups {
+		old := groupAt(b.begin, g.Path)
+		if old == nil || old.CPU == nil || g.CPU == nil {
+			return 0, false
+		}
+		if *g.CPU < *old.CPU {
+			b.backwards("the CPU time of " + g.Path)
+			return 0, false
+		}
+		ns += *g.CPU - *old.CPU
+	}
+	return ns, len(groups) > 0
+}
+
+// rolesIn are those with a process or a thread in the groups. One in a group of
+// the sandbox's own is not in the shared group around it.
+func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.Role {
+	found := map[record.Role]*Row{}
+	inside := func(at string, ok bool) bool {
+		return ok && holder(groups, at) != nil &&
+			(charge != record.ChargeShared || holder(b.memoryTops, at) == nil && holder(b.cpuTops, at) == nil)
+	}
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		for j := range p.Groups {
+			m := &p.Groups[j]
+			memory, hasMemory := path(m, "memory")
+			cpu, hasCPU := cpuPath(m)
+			if !inside(memory, hasMemory) && !inside(cpu, hasCPU) {
+				continue
+			}
+			if j > 0 && p.VCPU > 0 {
+				found[record.RoleVCPU] = nil
+			} else {
+				found[p.Role] = nil
+			}
+		}
+	}
+	var roles []record.Role
+	for role := range found {
+		found[role] = &Row{}
+	}
+	for _, role := range order(found) {
+		roles = append(roles, role)
+	}
+	return roles
+}
+
+// reconcile compares the charge of own groups with what processes in them have.
+func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
+	if len(groups) == 0 {
+		return
+	}
+	var group, mapped Memory
+	for _, g := range groups {
+		m, _ := b.charged(g)
+		group = group.plus(m)
+	}
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		if at, ok := memoryPath(p); ok && p.Read && holder(groups, at) != nil {
+			mapped = mapped.plus(has(p))
+		}
+	}
+	b.l.Reconcile = append(b.l.Reconcile,
+		Reconcile{charge, "anon", group.Anon, mapped.Anon, group.Anon - mapped.Anon},
+		Reconcile{charge, "shmem", group.Shmem, mapped.Shmem, group.Shmem - mapped.Shmem})
+}
+
+// places says which groups the sandboxes' processes are charged to, by role.
+func (b *books) places() {
+	own := tops(b.end, func(g *record.Group) bool { return g.Charge != record.ChargeShared })
+	at := map[string]bool{}
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		where, ok := memoryPath(p)
+		if p.Lane < 0 || !ok {
+			continue
+		}
+		charge := record.ChargeShared
+		if g := holder(own, where); g != nil {
+			charge, where = g.Charge, g.Path
+		}
+		j := b.place(p.Role, charge, where)
+		b.l.Places[j].Processes++
+		if p.Read {
+			b.l.Places[j].Memory += has(p).Sum()
+		}
+		if key := string(p.Role) + " " + string(charge) + " " + where; !at[key] {
+			at[key] = true
+			b.l.Places[j].Count++
+		}
+	}
+}
+
+func (b *books) place(role record.Role, charge record.Charge, where string) int {
+	for i, p := range b.l.Places {
+		if p.Role == role && p.Charge == charge {
+			return i
+		}
+	}
+	b.l.Places = append(b.l.Places, Place{Role: role, Charge: charge, Path: where})
+	return len(b.l.Places) - 1
+}

@@ -1,0 +1,130 @@
+package ledger
+
+import "github.com/tare-bench/tare/record"
+
+// Visits puts the lines of a record together, in the order in which the visits
+// began. Lines that are there twice count once; of a record that was cut off,
+// the last visit lacks what was not written any more.
+func Visits(readings []record.Reading, series []record.Series) []*Visit {
+	type key struct {
+		round  int
+		target string
+	}
+	type line struct {
+		key
+		phase     string
+		sandboxes int
+		moment    record.Moment
+		time      int64
+	}
+	var all []*Visit
+	current := map[key]*Visit{}
+	seen := map[line]bool{}
+	for i := range readings {
+		r := &readings[i]
+		k := key{r.Round, r.Target}
+		l := line{k, r.Phase, r.Sandboxes, r.Moment, r.Time}
+		if seen[l] {
+			continue
+		}
+		seen[l] = true
+		v := current[k]
+		if v == nil || r.Moment == record.MomentBefore {
+			v = new(Visit)
+			current[k] = v
+			all = append(all, v)
+		}
+		switch r.Moment {
+		case record.MomentBefore:
+			v.Before = r
+		case record.MomentAfter:
+			v.After = r
+		case record.MomentBegin:
+			v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, Begin: r})
+		case record.MomentEnd:
+			v.end(r)
+		}
+	}
+	for i := range series {
+		s := &series[i]
+		for _, v := range all {
+			if v.is(s.Round, s.Target) {
+				v.series(s)
+			}
+		}
+	}
+	return all
+}
+
+// end puts the end of a phase to its begin.
+func (v *Visit) end(r *record.Reading) {
+	if n := len(v.Phases) - 1; n >= 0 {
+		if p := &v.Phases[n]; p.Name == r.Phase && p.Sandboxes == r.Sandboxes && p.End == nil {
+			p.End = r
+			return
+		}
+	}
+	v.Phases = append(v.Phases, Phase{Name: r.Phase, Sandboxes: r.Sandboxes, End: r})
+}
+
+// series puts what was sampled to the phase in whose time it lies.
+func (v *Visit) series(s *record.Series) {
+	for i := range v.Phases {
+		p := &v.Phases[i]
+		if p.Name != s.Phase || p.Sandboxes != s.Sandboxes || p.Series != nil {
+			continue
+		}
+		if len(s.Times) > 0 && (p.Begin != nil && s.Times[len(s.Times)-1] < p.Begin.Time || p.End != nil && s.Times[0] > p.End.Time+p.End.Took) {
+			continue
+		}
+		p.Series = s
+		return
+	}
+}
+
+func (v *Visit) is(round int, target string) bool {
+	r := v.any()
+	return r != nil && r.Round == round && r.Target == target
+}
+
+func (v *Visit) any() *record.Reading {
+	if v.Before != nil {
+		return v.Before
+	}
+	for i := range v.Phases {
+		if r := v.Phases[i].End; r != nil {
+			return r
+		}
+		if r := v.Phases[i].Begin; r != nil {
+			return r
+		}
+	}
+	return v.After
+}
+
+// Round is the visit's, and Target what was visited.
+func (v *Visit) Round() int {
+	if r := v.any(); r != nil {
+		return r.Round
+	}
+	return 0
+}
+
+// Target is the name of what was visited, "" of a visit without a reading.
+func (v *Visit) Target() string {
+	if r := v.any(); r != nil {
+		return r.Target
+	}
+	return ""
+}
+
+// Close makes the books of the visit's i-th phase, see [Close], with their
+// uncertainty on a node of so many CPUs.
+func (v *Visit) Close(i, cpus int) (Ledger, error) {
+	p := &v.Phases[i]
+	l, err := Close(v.Before, p.Begin, p.End)
+	if err == nil {
+		l.Uncertainty = v.Uncertainty(i, cpus)
+	}
+	return l, err
+}
