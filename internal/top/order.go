@@ -1,0 +1,106 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Sort is what sandboxes are in the order of.
+type Sort string
+
+// The orders. All but that of names begin with the largest, and what is not
+// known comes last in each.
+const (
+	SortMemory   Sort = "memory"
+	SortCPU      Sort = "cpu"
+	SortOverhead Sort = "overhead" // outside the pod's group, and beside
+	SortCache    Sort = "cache"
+	SortIO       Sort = "io"
+	SortName     Sort = "name"
+)
+
+// Sorts are all of them.
+var Sorts = []Sort{SortMemory, SortCPU, SortOverhead, SortCache, SortIO, SortName}
+
+// ParseSort reads the value of a flag.
+func ParseSort(text string) (Sort, error) {
+	if s := Sort(text); slices.Contains(Sorts, s) {
+		return s, nil
+	}
+	names := make([]string, len(Sorts))
+	for i, s := range Sorts {
+		names[i] = string(s)
+	}
+	return "", fmt.Errorf("%q is not an order: %s", text, strings.Join(names, ", "))
+}
+
+// Selection is which sandboxes are shown, and how.
+type Selection struct {
+	Sort    Sort // SortMemory where it is ""
+	Reverse bool
+	Filter  string // in a name, an id, a path of a cgroup or a process's name, whatever the case
+	Engine  string // "docker", "kata", "docker/kata"
+	Rows    int    // at most; 0: all
+}
+
+// of returns the sandboxes that are selected, in order.
+func (l *Selection) of(all []Sandbox) []Sandbox {
+	out := make([]Sandbox, 0, len(all))
+	filter, engine := strings.ToLower(l.Filter), strings.ToLower(l.Engine)
+	for i := range all {
+		s := &all[i]
+		if engine != "" && engine != s.Engine && engine != s.Isolation && engine != s.engine() {
+			continue
+		}
+		if strings.Contains(s.text, filter) {
+			out = append(out, *s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Sandbox) int { return cmp.Or(l.compare(&a, &b), strings.Compare(a.key, b.key)) })
+	if l.Rows > 0 && len(out) > l.Rows {
+		out = out[:l.Rows]
+	}
+	return out
+}
+
+func (l *Selection) compare(a, b *Sandbox) int {
+	byName := strings.Compare(a.Name, b.Name)
+	if l.Sort == SortName {
+		if l.Reverse {
+			return -byName
+		}
+		return byName
+	}
+	x, y := l.value(a), l.value(b)
+	c := cmp.Compare(y.V, x.V)
+	switch {
+	case x.OK != y.OK && x.OK:
+		return -1
+	case x.OK != y.OK:
+		return 1
+	case !x.OK:
+		c = 0
+	}
+	if l.Reverse {
+		c = -c
+	}
+	return cmp.Or(c, byName)
+}
+
+func (l *Selection) value(s *Sandbox) Maybe[float64] {
+	switch l.Sort {
+	case SortCPU:
+		return s.CPU
+	case SortIO:
+		return s.io()
+	case SortOverhead:
+		return float(s.overhead())
+	case SortCache:
+		return float(s.Cache)
+	}
+	return float(s.Memory)
+}
+
+func float(m Maybe[int64]) Maybe[float64] { return Maybe[float64]{float64(m.V), m.OK} }
