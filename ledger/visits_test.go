@@ -95,7 +95,9 @@ func TestUncertainty(t *testing.T) {
 	}
 	unread := visit(0)
 	unread.Before.Host.Refreshed, unread.Phases[0].End.Host.Refreshed = false, false
-	unread.Before.Host.Total, unread.Phases[0].End.Host.Total = 16<<30, 16<<30
+	for _, r := range []*record.Reading{unread.Before, unread.Phases[0].End, unread.After} {
+		r.Host.Total, r.Host.Free = 16<<30, 15<<30
+	}
 	others := visit(8 * mib)
 	others.After.Host.Others = 8 * mib
 	cut := visit(8 * mib)
