@@ -107,6 +107,8 @@ func zombie(pid int) bool {
 // were not there before and have been dead for a while. Whoever waits for a child
 // of his own has done so by then.
 func bury(before map[int]bool) {
+	const while = 200 * time.Millisecond
+	time.Sleep(while) // it may be on its way out
 	dead := map[int]bool{}
 	for pid := range children() {
 		if !before[pid] && zombie(pid) {
@@ -116,7 +118,7 @@ func bury(before map[int]bool) {
 	if len(dead) == 0 {
 		return
 	}
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(while)
 	for pid := range dead {
 		if zombie(pid) {
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -64,7 +65,12 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (target
 			return 0, err
 		}
 		group := filepath.Join(s.group, c.id)
-		if !cgroup.Holds(group, pid) && !zombie(pid) {
+		// Of a process that is ending the kernel says, on cgroup v1, that it is
+		// in the root; a moment later it is a zombie.
+		for deadline := time.Now().Add(time.Second); !cgroup.Holds(group, pid) && !zombie(pid); time.Sleep(time.Millisecond) {
+			if time.Now().Before(deadline) {
+				continue
+			}
 			return 0, fmt.Errorf("process %d of the runtime's pid file is not in the container's cgroup /%s", pid, group)
 		}
 		return pid, nil
