@@ -33,6 +33,7 @@ func Of(root machine.Root) (*Survey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the machine's cgroups: %w", err)
 	}
+	groups.SkipIdle(time.Second) // a tick needs no more of one in which nothing happens
 	return &Survey{root: root, census: census.Reader{Root: root}, groups: groups}, nil
 }
 
