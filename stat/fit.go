@@ -1,0 +1,173 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Fit is a straight line through points. Slope is in units of y for one of x.
+type Fit struct {
+	N      int // points that entered
+	Rounds int // rounds that gave a slope of their own; 0 of Line
+
+	Slope     float64
+	SlopeLo   float64 // interval of the slope, when Known
+	SlopeHi   float64
+	Intercept float64 // the line at x = 0
+	Known     bool
+
+	// Robust is the slope by Theil and Sen, of which up to 29 % of the points
+	// may be wild. Disagree says that it lies outside of the interval and is
+	// more than a twentieth off: the points lie on no line, or some are wild.
+	Robust   float64
+	Disagree bool
+
+	Warnings []string
+}
+
+// Point is a value at a place.
+type Point struct{ X, Y float64 }
+
+// Line fits a line by least squares. The interval of the slope is Student's,
+// with N − 2 degrees of freedom (Draper and Smith, Applied Regression Analysis,
+// 3rd ed. 1998, section 1.4): it believes the points' errors to be independent
+// and equally wide. It is Known from 3 points at 2 places on. Without 2 places
+// there is no line, and all figures are NaN.
+func Line(x, y []float64, confidence float64) Fit {
+	var points []Point
+	for i := range min(len(x), len(y)) {
+		points = append(points, Point{x[i], y[i]})
+	}
+	f := through(points, confidence)
+	if len(x) != len(y) {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("%d places and %d values: the rest was left out", len(x), len(y)))
+	}
+	return f
+}
+
+func through(all []Point, confidence float64) Fit {
+	var points []Point
+	for _, p := range all {
+		if finite(p.X) && finite(p.Y) {
+			points = append(points, p)
+		}
+	}
+	nan := math.NaN()
+	f := Fit{N: len(points), Slope: nan, SlopeLo: nan, SlopeHi: nan, Intercept: nan, Robust: nan}
+	if left := len(all) - f.N; left > 0 {
+		f.Warnings = append(f.Warnings, leftOut(left, len(all)))
+	}
+	n := float64(f.N)
+	var mx, my, sxx, sxy float64
+	for _, p := range points {
+		mx, my = mx+p.X/n, my+p.Y/n
+	}
+	for _, p := range points {
+		sxx, sxy = sxx+(p.X-mx)*(p.X-mx), sxy+(p.X-mx)*(p.Y-my)
+	}
+	if !(sxx > 0) {
+		f.Warnings = append(f.Warnings, "a line needs values at two places")
+		return f
+	}
+	f.Slope = sxy / sxx
+	f.Intercept = my - f.Slope*mx
+	f.Robust = theilSen(points)
+	if t := studentT(confidence, f.N-2); finite(t) {
+		rest := 0.0
+		for _, p := range points {
+			d := p.Y - my - f.Slope*(p.X-mx)
+			rest += d * d
+		}
+		half := t * math.Sqrt(rest/(n-2)/sxx)
+		f.SlopeLo, f.SlopeHi, f.Known = f.Slope-half, f.Slope+half, true
+	}
+	return f.compared()
+}
+
+// LineOfRounds fits a line to values that were taken round by round.
+//
+// The values of one round share its start: what the machine had in use before,
+// what a daemon's heap looked like. So they are not independent, and twenty
+// points of three rounds are not twenty observations. Where at least 3 rounds
+// have values at 2 places, each gives a slope by least squares, and these slopes
+// are the sample: from [MinRounds] rounds on their median with its interval
+// ([Summarize]), which assumes nothing of their distribution; below that their
+// mean with Student's interval of a mean, which needs to believe them normal,
+// there being no other interval of so few. With fewer rounds it is [Line]
+// through all points.
+func LineOfRounds(rounds [][]Point, confidence float64) Fit {
+	var all []Point
+	var slopes []float64
+	for _, points := range rounds {
+		all = append(all, points...)
+		if f := through(points, confidence); finite(f.Slope) {
+			slopes = append(slopes, f.Slope)
+		}
+	}
+	f := through(all, confidence)
+	f.Rounds = len(slopes)
+	if f.Rounds < 3 {
+		if f.Rounds > 1 {
+			f.Warnings = append(f.Warnings, "two rounds tell little of how rounds differ: the interval takes all points for independent")
+		}
+		return f
+	}
+	var within []float64
+	for _, points := range rounds {
+		within = append(within, slopesOf(points)...)
+	}
+	f.Robust = middleOf(within)
+	if f.Rounds >= MinRounds(confidence) {
+		s := Summarize(slopes, confidence)
+		f.Slope, f.SlopeLo, f.SlopeHi, f.Known = s.Median, s.Lo, s.Hi, s.Known
+	} else {
+		n := float64(f.Rounds)
+		mean, rest := 0.0, 0.0
+		for _, s := range slopes {
+			mean += s / n
+		}
+		for _, s := range slopes {
+			rest += (s - mean) * (s - mean)
+		}
+		half := studentT(confidence, f.Rounds-1) * math.Sqrt(rest/(n-1)/n)
+		f.Slope, f.SlopeLo, f.SlopeHi, f.Known = mean, mean-half, mean+half, finite(half)
+	}
+	var at []float64
+	for _, p := range all {
+		if finite(p.X) && finite(p.Y) {
+			at = append(at, p.Y-f.Slope*p.X)
+		}
+	}
+	f.Intercept = middleOf(at)
+	return f.compared()
+}
+
+// compared sets the two slopes against each other.
+func (f Fit) compared() Fit {
+	outside := f.Robust < f.SlopeLo || f.Robust > f.SlopeHi
+	f.Disagree = f.Known && outside && math.Abs(f.Robust-f.Slope) > worthSaying*math.Abs(f.Slope)
+	return f
+}
+
+// theilSen is the median of the slopes between all pairs of points at different
+// places (Sen, Estimates of the Regression Coefficient Based on Kendall's Tau,
+// JASA 63 (1968) 1379–1389).
+func theilSen(points []Point) float64 { return middleOf(slopesOf(points)) }
+
+func slopesOf(points []Point) []float64 {
+	var slopes []float64
+	for i, p := range points {
+		for _, q := range points[:i] {
+			if s := (p.Y - q.Y) / (p.X - q.X); finite(s) {
+				slopes = append(slopes, s)
+			}
+		}
+	}
+	return slopes
+}
+
+func middleOf(values []float64) float64 {
+	slices.Sort(values)
+	return median(values)
+}
