@@ -30,7 +30,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 	}
 	defer c.Close()
 	if !o.Once && !o.JSON && term.IsTerminal(out) {
-		return nil
+		return live(ctx, c, out, o)
 	}
 	if _, err := c.Tick(ctx); err != nil {
 		return err
