@@ -13,6 +13,7 @@
 //	batch           a hundred lanes of runc run: skew, tare's own CPU
 //	calls           a call of an API that does nothing, through tare's lanes
 //	cgroups         the sampler over 500 cgroups, and bare loops that read them
+//	top             tare top on a terminal, with 500 containers
 //	docker          Docker's API
 //	containerd      containerd's API
 //	cri+containerd  CRI, served by containerd
@@ -104,7 +105,7 @@ type part struct {
 }
 
 func parts() []part {
-	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}}
+	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}}
 	for _, d := range drivenEngines {
 		all = append(all, part{d.name, func(b *bench) error { return b.engine(d) }})
 	}
