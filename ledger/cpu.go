@@ -56,6 +56,7 @@ func (b *books) cpu() {
 	}
 	b.lost(unknown)
 	b.byGroups(spent, ns, unknown)
+	b.ended(ns, unknown)
 	for role, n := range ns {
 		if r := b.row(role); !unknown[role] {
 			r.CPU, r.CPUKnown = float64(n)/float64(took), true
@@ -160,6 +161,24 @@ func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[rec
 			r.Rules[i] = "CPU: the clocks of the sandboxes' cgroups less those of their other members"
 		}
 	}
+}
+
+// ended adds what the phase's commands used that are gone by its end, where no
+// cgroup of the sandboxes' own has it: what the kernel told when they were waited
+// for, and else nothing is known.
+func (b *books) ended(ns map[record.Role]int64, unknown map[record.Role]bool) {
+	w := b.end.Work
+	if w == nil || w.Ended == 0 || len(b.cpuTops) > 0 {
+		return
+	}
+	r := b.row(record.RoleWorkload)
+	if w.CPU == 0 {
+		unknown[record.RoleWorkload] = true
+		r.rule("CPU: unknown, the commands have ended and no cgroup of their own has it")
+		return
+	}
+	ns[record.RoleWorkload] += w.CPU
+	r.rule("CPU: and what the kernel told of commands when they had ended")
 }
 
 // chargedTo says whether a process's time, and that of its threads that run a

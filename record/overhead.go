@@ -66,6 +66,7 @@ type Work struct {
 	Begun   int64   `json:"begun"`             // ns, when the first was started
 	Ended   int64   `json:"ended,omitempty"`   // ns, when the last had ended; 0 when the reading was taken while it ran
 	Version string  `json:"version,omitempty"` // of the program, where it is not the probe
+	CPU     int64   `json:"cpu,omitempty"`     // ns that commands which have ended used, where no cgroup tells: on the host
 }
 
 // Host is the node's memory and counters at one moment. Memory is in bytes, from

@@ -81,7 +81,7 @@ func (w *Work) validate() error {
 	case w.Ended != 0 && w.Ended < w.Begun:
 		return fmt.Errorf("ended %d is before begun %d", w.Ended, w.Begun)
 	}
-	if err := notNegative(amount{"begun", w.Begun}); err != nil {
+	if err := notNegative(amount{"begun", w.Begun}, amount{"cpu", w.CPU}); err != nil {
 		return err
 	}
 	return bytesOf(amount{"hold", w.Hold})

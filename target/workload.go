@@ -37,6 +37,7 @@ type Executed struct {
 	Exit    int    // its exit code, 128+n for signal n
 	Output  string // standard output, cut to MaxOutput
 	Stderr  string // standard error, likewise; where they cannot be told apart all is in Output
+	CPU     int64  // ns that it used, where nothing but its own process can tell: on the host; else 0
 }
 
 // MaxOutput is how much of a command's output is kept.

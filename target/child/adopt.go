@@ -59,7 +59,7 @@ func RunDetaching(ctx context.Context, d Detaching) (target.Executed, error) {
 		if d.Begun != nil {
 			d.Begun(pid)
 		}
-		ended.Exit, err = attend(ctx, pid, false, d.End)
+		ended.Exit, _, err = attend(ctx, pid, false, d.End)
 	}
 	ended.Output, ended.Stderr = std.close()
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *Detaching) detach(std *stdio) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	exit, err := attend(ctx, pid, true, nil)
+	exit, _, err := attend(ctx, pid, true, nil)
 	if err != nil {
 		return 0, err
 	}

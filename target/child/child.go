@@ -37,6 +37,9 @@ type Command struct {
 	End func()
 	// Begun is told the command's pid as soon as there is one. May be nil.
 	Begun func(pid int)
+	// Used is told the CPU time (ns) of the command and of the children that it
+	// waited for, once it has ended. May be nil.
+	Used func(cpu int64)
 }
 
 func (c *Command) String() string {
@@ -68,7 +71,11 @@ func Run(ctx context.Context, c Command) (target.Executed, error) {
 		if c.Begun != nil {
 			c.Begun(pid)
 		}
-		ended.Exit, err = attend(ctx, pid, false, c.End)
+		var used int64
+		ended.Exit, used, err = attend(ctx, pid, false, c.End)
+		if c.Used != nil {
+			c.Used(used)
+		}
 	}
 	ended.Output, ended.Stderr = std.close()
 	if err != nil {
@@ -145,10 +152,10 @@ func apart(f func() error) error {
 const grace = 5 * time.Second
 
 // attend waits for the end of a child, which is killed when ctx ends, and
-// returns its exit code, 128+n for signal n. Nothing of its process group stays,
+// returns its exit code, 128+n for signal n, and its CPU time (ns). Nothing of its process group stays,
 // unless it is a command that leaves something behind. That group is not tare's:
 // all commands are started in sessions of their own, which nobody else can join.
-func attend(ctx context.Context, pid int, leaves bool, end func()) (int, error) {
+func attend(ctx context.Context, pid int, leaves bool, end func()) (code int, cpu int64, err error) {
 	var lock sync.Mutex
 	reaped := false
 	kill := func(also bool) {
@@ -176,7 +183,6 @@ func attend(ctx context.Context, pid int, leaves bool, end func()) (int, error) 
 		}
 		kill(true)
 	})
-	var err error
 	for {
 		err = unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -186,28 +192,30 @@ func attend(ctx context.Context, pid int, leaves bool, end func()) (int, error) 
 	close(gone)
 	called := !stop()
 	if err != nil {
-		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
+		return 0, 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
 	kill(false)
 	lock.Lock()
 	defer lock.Unlock()
 	var status unix.WaitStatus
+	var used unix.Rusage
 	for {
-		_, err = unix.Wait4(pid, &status, 0, nil)
+		_, err = unix.Wait4(pid, &status, 0, &used)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
 	reaped = true
 	if err != nil {
-		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
+		return 0, 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
-	exit := status.ExitStatus()
+	cpu = used.Utime.Nano() + used.Stime.Nano()
+	code = status.ExitStatus()
 	if status.Signaled() {
-		exit = 128 + int(status.Signal())
+		code = 128 + int(status.Signal())
 	}
 	if called {
-		return exit, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
+		return code, cpu, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
 	}
-	return exit, nil
+	return code, cpu, nil
 }

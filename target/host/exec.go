@@ -20,14 +20,16 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (target.Execut
 	if n < 0 || n >= len(s.pids) || s.pids[n] == 0 {
 		return target.Executed{}, fmt.Errorf("target host: lane %d holds no workload", n)
 	}
-	pid := 0
+	pid, used := 0, int64(0)
 	ended, err := child.Run(ctx, child.Command{
 		Args: s.onHost(n, args), Env: lane.Environment(nil),
 		Begun: func(p int) {
 			pid = p
 			s.note(n, func(list []int) []int { return append(list, p) })
 		},
+		Used: func(cpu int64) { used = cpu },
 	})
+	ended.CPU = used
 	s.note(n, func(list []int) []int { return slices.DeleteFunc(list, func(p int) bool { return p == pid }) })
 	if err != nil {
 		err = fmt.Errorf("target host: %w", err)
