@@ -16,7 +16,7 @@ type Overhead struct {
 	Phases    []string      `json:"phases" yaml:"phases"`       // see ParsePhase; idle is put first where it is missing, since loads are compared with it; loads run at the smallest count of Sandboxes
 	Sandboxes []int         `json:"sandboxes" yaml:"sandboxes"` // counts, ascending; each is held idle for Hold
 	Rounds    int           `json:"rounds" yaml:"rounds"`
-	Hold      time.Duration `json:"hold" yaml:"hold"`         // how long a phase is watched; a fio load is watched until it ends, and as long after
+	Hold      time.Duration `json:"hold" yaml:"hold"`         // how long a phase is watched; a fio load is watched until it ends
 	Interval  time.Duration `json:"interval" yaml:"interval"` // between samples
 	Settle    time.Duration `json:"settle" yaml:"settle"`     // at most, until the node stops changing before a reading
 	Budget    time.Duration `json:"budget" yaml:"budget"`

@@ -17,6 +17,7 @@ type progress struct {
 	over  bool // write over the last line
 	quiet bool
 	last  time.Time
+	what  string // that was told last
 	wrote bool
 }
 
@@ -29,16 +30,8 @@ func newProgress(s Streams, quiet bool) *progress {
 	return &progress{w: s.Err, over: term.IsTerminal(s.Err), quiet: quiet, last: time.Now()}
 }
 
+// show tells where a lifecycle is.
 func (p *progress) show(at lifecycle.Progress) {
-	every := remind
-	if p.over {
-		every = redraw
-	}
-	if p.quiet || time.Since(p.last) < every {
-		return
-	}
-	p.last = time.Now()
-	p.wrote = true
 	phase := "round"
 	if at.Phase == record.PhaseWarmup {
 		phase = "warm-up"
@@ -47,9 +40,25 @@ func (p *progress) show(at lifecycle.Progress) {
 	if at.Round >= at.Rounds {
 		number = fmt.Sprintf("%d, for the precision", at.Round+1)
 	}
-	line := fmt.Sprintf("%s %s, %d at once: %s %s, %s so far", phase, number, at.Lanes, at.Target, at.Op, seconds(at.Elapsed))
-	if at.Left > 0 {
-		line += ", about " + seconds(at.Left) + " left"
+	p.line(fmt.Sprintf("%s %s, %d at once: %s %s", phase, number, at.Lanes, at.Target, at.Op), at.Elapsed, at.Left)
+}
+
+// line tells what is done, for how long the run has been going, and how long it
+// will go on; 0 is not known.
+func (p *progress) line(what string, elapsed, left time.Duration) {
+	every := remind
+	if p.over {
+		every = redraw
+	}
+	// What is new is told at once where it takes the place of the old.
+	if again := what == p.what || !p.over; p.quiet || again && time.Since(p.last) < every {
+		return
+	}
+	p.last, p.what = time.Now(), what
+	p.wrote = true
+	line := fmt.Sprintf("%s, %s so far", term.Clean(what), seconds(elapsed))
+	if left > 0 {
+		line += ", about " + seconds(left) + " left"
 	}
 	if !p.over {
 		fmt.Fprintln(p.w, line)

@@ -45,7 +45,14 @@ them. With tare come:
 					return fmt.Errorf("--against: %w", err)
 				}
 			}
-			all, err := weighedIn(args)
+			records, err := load(args)
+			if err != nil {
+				return err
+			}
+			if rec, err := onlyOverhead(args, records); rec != nil || err != nil {
+				return showStored(s, format, rec, err, out)
+			}
+			all, err := judged(args, records)
 			if err != nil {
 				return err
 			}
@@ -59,16 +66,50 @@ them. With tare come:
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
 
-// weighedIn loads the records and judges them.
-func weighedIn(paths []string) (all []report.Weighed, err error) {
+func load(paths []string) (all []*record.Record, err error) {
 	for _, path := range paths {
 		rec, err := record.Load(path)
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, rec)
+	}
+	return all, nil
+}
+
+// onlyOverhead is the record of an overhead run, which is reported alone: its
+// books have nothing that could stand beside a lifecycle's times. nil for others.
+func onlyOverhead(paths []string, records []*record.Record) (*record.Record, error) {
+	for i, rec := range records {
+		if rec.Header.Experiment != "overhead" {
+			continue
+		}
+		if len(records) > 1 {
+			return nil, fmt.Errorf("%s is a record of overhead, which is reported alone; give it without the others", paths[i])
+		}
+		return rec, nil
+	}
+	return nil, nil
+}
+
+// showStored prints the report of a stored record of overhead.
+func showStored(s Streams, format report.Format, rec *record.Record, err error, out outputFlags) error {
+	if err != nil {
+		return err
+	}
+	code, err := showOverhead(s, format, rec, out)
+	if err == nil && code != ExitDone {
+		err = exit{code}
+	}
+	return err
+}
+
+// judged judges records of lifecycles.
+func judged(paths []string, records []*record.Record) (all []report.Weighed, err error) {
+	for i, rec := range records {
 		l, err := judge.Of(rec)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", paths[i], err)
 		}
 		all = append(all, report.Weighed{Record: rec, Lifecycle: l})
 	}

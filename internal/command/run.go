@@ -1,12 +1,14 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/plan"
 )
@@ -27,7 +29,7 @@ the file is reported with file, line and column before anything is done.`,
 				return err
 			}
 			for i := range p.Measure {
-				if err := flags.apply(c.Context(), c.Flags(), p.Measure[i].Lifecycle, false); err != nil {
+				if err := flags.override(c.Context(), c.Flags(), &p.Measure[i]); err != nil {
 					return err
 				}
 			}
@@ -37,7 +39,7 @@ the file is reported with file, line and column before anything is done.`,
 				if out.record != "" && len(p.Measure) > 1 {
 					each.record = numbered(out.record, i+1)
 				}
-				err := weigh(c.Context(), s, *m.Lifecycle, each)
+				err := perform(c.Context(), s, m, each)
 				var code exit
 				var missing *notHere
 				switch {
@@ -56,6 +58,24 @@ the file is reported with file, line and column before anything is done.`,
 	flags.add(c.Flags())
 	out.add(c.Flags())
 	return c
+}
+
+// override puts the flags that were given into a measure of a plan. Of those
+// for a lifecycle, an overhead takes what it has too.
+func (f *lifecycleFlags) override(ctx context.Context, set *pflag.FlagSet, m *plan.Measure) error {
+	if m.Overhead == nil {
+		return f.apply(ctx, set, m.Lifecycle, false)
+	}
+	same := overheadFlags{rounds: f.rounds, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
+	return same.apply(ctx, set, m.Overhead, false)
+}
+
+// perform does one measure of a plan.
+func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) error {
+	if m.Overhead != nil {
+		return weighOverhead(ctx, s, *m.Overhead, out)
+	}
+	return weigh(ctx, s, *m.Lifecycle, out)
 }
 
 // numbered puts a number before a record's extension.

@@ -36,18 +36,30 @@ type outputFlags struct {
 	subject string
 	quiet   bool
 	verbose bool
+	explain bool
 }
 
 func (f *outputFlags) add(set *pflag.FlagSet) {
-	set.StringVarP(&f.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
-	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+	f.addRecord(set)
 	f.addFormat(set)
 }
 
+func (f *outputFlags) addRecord(set *pflag.FlagSet) {
+	set.StringVarP(&f.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+}
+
+// addFormat adds the flags of reports of every experiment.
 func (f *outputFlags) addFormat(set *pflag.FlagSet) {
-	set.StringVar(&f.format, "format", "text", "text, json, md or csv")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "show every stamp (returned, state, first instruction), CPU time, memory and the reason of each verdict")
+	f.addForm(set)
 	set.StringVar(&f.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
+}
+
+// addForm adds those without the ones of the iSulad form.
+func (f *outputFlags) addForm(set *pflag.FlagSet) {
+	set.StringVar(&f.format, "format", "text", "text, json, md or csv")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything: every stamp, CPU time, memory and the reason of each verdict; every cgroup's path")
+	set.BoolVar(&f.explain, "explain", false, "of overhead: show by which fact every role was decided, and how charges and processes agree")
 }
 
 // weigh performs a lifecycle, prints its report and says where the record is.

@@ -1,0 +1,296 @@
+package overhead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// phase does one phase on the sandboxes that are there, and records it.
+func (v *visit) phase(ctx context.Context, p plan.Phase) error {
+	v.tell(v.w.Info.Name, p.Name, v.made)
+	if p.Kind == plan.PhaseIdle {
+		return v.idle(ctx, p)
+	}
+	if _, ok := v.w.Session.(target.Executor); !ok {
+		return v.skip(p, "this target cannot run a command in its sandboxes", "weigh it idle")
+	}
+	if p.Kind == plan.PhaseFio {
+		return v.fio(ctx, p)
+	}
+	return v.calibrate(ctx, p)
+}
+
+// skip says why a phase is left out, once a run.
+func (v *visit) skip(p plan.Phase, why, advice string) error {
+	if v.round > 0 {
+		return nil
+	}
+	return v.Finding(record.Finding{Code: judge.FoundPhaseSkipped, Level: "warning", Target: v.w.Info.Name,
+		Message: fmt.Sprintf("phase %s was left out: %s", p.Name, why), Advice: advice})
+}
+
+// idle watches sandboxes that do nothing.
+func (v *visit) idle(ctx context.Context, p plan.Phase) error {
+	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		return err
+	}
+	sleep(ctx, v.Options.Plan.Hold)
+	return v.close(ctx, p, begin, stop, nil, nil)
+}
+
+// open reads what a phase starts from, and begins to watch.
+func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.Reading, func() record.Series, error) {
+	engine, problem := v.statistics(ctx) // first: asking costs the daemon CPU time
+	begin := v.read(ctx, p.Name, record.MomentBegin, false, settled)
+	begin.Engine = engine
+	note(&begin.Problems, problem)
+	if err := v.reading(begin); err != nil {
+		return nil, nil, err
+	}
+	return &begin, v.Options.Meter.Watch(&begin, v.Options.Plan.Interval), nil
+}
+
+// close reads what a phase has come to, and records it with what was sampled.
+// A phase that was interrupted is not recorded: it was not watched long enough.
+func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, stop func() record.Series, work *record.Work, standing func() *record.Failure) error {
+	s := stop()
+	if ctx.Err() != nil {
+		return nil
+	}
+	end := v.read(ctx, p.Name, record.MomentEnd, true, begin.Settled)
+	var problem error
+	end.Engine, problem = v.statistics(ctx)
+	note(&end.Problems, problem)
+	end.Work = work
+	if standing != nil {
+		end.Failure = standing()
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	v.learn(&end)
+	s.Round, s.Target, s.Phase, s.Sandboxes = v.round, v.w.Info.Name, p.Name, v.made
+	return errors.Join(v.series(s), v.reading(end))
+}
+
+// statistics are what the engine itself reports; none for a target that has no
+// engine.
+func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
+	r, ok := v.w.Session.(target.Reporter)
+	if !ok {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	defer cancel()
+	s, err := r.Statistics(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the engine's own statistics: %w", err)
+	}
+	return s, nil
+}
+
+// note counts what could not be read.
+func note(p *record.Problems, err error) {
+	if err != nil {
+		p.Broken++
+		p.Examples = append(p.Examples, err.Error())
+	}
+}
+
+// The times around a calibrating load: ramp is what filling or starting takes at
+// most, margin what reading takes while the load still has to stand.
+const (
+	ramp       = time.Second
+	fillPerSec = 256 << 20 // bytes; an emulated CPU fills no faster
+	margin     = 2 * time.Second
+)
+
+// calibrate watches a load of known size, and makes sure that it stood for all
+// of the time.
+func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
+	lead := ramp
+	if p.Kind == plan.PhaseHold {
+		lead += time.Duration(float64(p.Bytes) / fillPerSec * float64(time.Second))
+	}
+	d := lead + v.Options.Plan.Settle + v.Options.Plan.Hold + margin
+	work := &record.Work{}
+	args := probe.HoldArgs(p.Bytes, d)
+	work.Hold = p.Bytes
+	if p.Kind == plan.PhaseSpin {
+		args = probe.SpinArgs(p.CPUs, d)
+		work.Hold, work.Spin = 0, p.CPUs
+	}
+	load := v.start(ctx, args, d+v.Options.Plan.Timeout)
+	work.Begun, work.Command = load.begun, lane.Quote(args)
+	defer load.wait()
+	sleep(ctx, lead)
+	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		load.cancel()
+		return err
+	}
+	sleep(ctx, v.Options.Plan.Hold)
+	err = v.close(ctx, p, begin, stop, work, func() *record.Failure {
+		if n := load.ended.count(); n > 0 {
+			f := load.failure(false)
+			if f == nil {
+				f = &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", n, len(load.results))}
+			}
+			return f
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		load.cancel()
+	}
+	load.wait()
+	if f := load.failure(true); f != nil && ctx.Err() == nil && err == nil {
+		return v.Finding(record.Finding{Code: judge.FoundLoadFailed, Level: "warning", Target: v.w.Info.Name,
+			Message: fmt.Sprintf("the load of phase %s stood while it was measured, and then: %s", p.Name, f.Detail),
+			Advice:  "run it by hand in a container", Tried: f.Command})
+	}
+	return err
+}
+
+// fio watches fio until it ends in every sandbox.
+func (v *visit) fio(ctx context.Context, p plan.Phase) error {
+	if v.Options.Free != nil {
+		free, err := v.Options.Free()
+		if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
+			return v.skip(p, fmt.Sprintf("%d files of %d MiB do not fit in 90 %% of the %d MiB that are free on the disk", v.made, p.Bytes>>20, free>>20),
+				"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
+		}
+	}
+	args := fioArgs(v.Options.FioPath, p)
+	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		return err
+	}
+	load := v.start(ctx, args, v.Options.Plan.Patience)
+	load.wait()
+	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: lane.Now(), Version: v.Options.FioVersion}
+	for _, r := range load.results {
+		work.CPU += r.CPU
+	}
+	return v.close(ctx, p, begin, stop, work, func() *record.Failure { return load.failure(true) })
+}
+
+// fioArgs is the command of the published report, on a file of the sandbox's own.
+func fioArgs(path string, p plan.Phase) []string {
+	return []string{path, "--filename=" + target.VolumePath + "/" + fioFile, "--direct=1", "--iodepth=1", "--thread",
+		"--rw=randwrite", "--ioengine=psync", "--bs=512k", "--size=" + p.Name, "--numjobs=8", "--group_reporting", "--name=randwrite"}
+}
+
+// fioFile is what fio writes, in the sandbox's own folder.
+const fioFile = "randwrite"
+
+// load is a command that runs in every sandbox.
+type load struct {
+	begun   int64
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	ended   tally
+	results []result
+}
+
+type result struct {
+	target.Executed
+	err error
+}
+
+// tally counts across goroutines.
+type tally struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (t *tally) add() {
+	t.mu.Lock()
+	t.n++
+	t.mu.Unlock()
+}
+
+func (t *tally) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
+// start runs a command in every sandbox at once.
+func (v *visit) start(ctx context.Context, args []string, patience time.Duration) *load {
+	l := &load{begun: lane.Now(), results: make([]result, v.made)}
+	executor := v.w.Session.(target.Executor)
+	var bounded context.Context
+	bounded, l.cancel = context.WithTimeout(ctx, patience)
+	for n := range v.made {
+		l.done.Go(func() {
+			e, err := executor.Exec(bounded, n, args)
+			l.results[n] = result{e, err}
+			l.ended.add()
+		})
+	}
+	return l
+}
+
+func (l *load) wait() {
+	l.done.Wait()
+	l.cancel()
+}
+
+// failure is the first of the loads' that came to nothing. Unless all have
+// ended, those that have not are left alone.
+func (l *load) failure(all bool) *record.Failure {
+	if !all && l.ended.count() < len(l.results) {
+		return nil
+	}
+	for _, r := range l.results {
+		switch {
+		case r.err != nil:
+			kind := record.FailError
+			if errors.Is(r.err, context.DeadlineExceeded) {
+				kind = record.FailTimeout
+			}
+			return &record.Failure{Kind: kind, Detail: r.err.Error(), Command: r.Command, Output: output(r.Executed)}
+		case r.Exit != 0:
+			return &record.Failure{Kind: record.FailExit, Exit: r.Exit, Detail: fmt.Sprintf("exit status %d", r.Exit), Command: r.Command, Output: output(r.Executed)}
+		}
+	}
+	return nil
+}
+
+// output is what a command said, cut to the size that records keep.
+func output(e target.Executed) string {
+	text := e.Stderr
+	if text == "" {
+		text = e.Output
+	}
+	const most = 2048
+	if len(text) > most {
+		text = text[:most/2] + " … " + text[len(text)-most/2:]
+	}
+	return text
+}
+
+// sleep waits, or not as long when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
