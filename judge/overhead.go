@@ -67,7 +67,7 @@ type Scaling struct {
 	DaemonMemory Slope  `json:"daemon_memory"` // bytes
 	DaemonCPU    Slope  `json:"daemon_cpu"`    // CPUs a sandbox, idle
 	// Fit is how many more sandboxes this node's available memory holds, with
-	// the interval of the slope; Known false where the slope is not above 0.
+	// the interval of the slope; Known false where that is not wholly above 0.
 	Fit      int  `json:"fit"`
 	FitLo    int  `json:"fit_lo"`
 	FitHi    int  `json:"fit_hi"`
@@ -79,8 +79,9 @@ type Slope struct {
 	Value float64 `json:"value"`
 	Lo    float64 `json:"lo"`
 	Hi    float64 `json:"hi"`
-	Known bool    `json:"known"` // the interval exists: at least 3 points at 2 counts
-	Fixed float64 `json:"fixed"` // the line at no sandbox
+	Known bool    `json:"known"`          // the interval exists: at least 3 points at 2 counts
+	Fixed float64 `json:"fixed"`          // the line at no sandbox
+	Bent  bool    `json:"bent,omitempty"` // a robust slope lies outside of the interval: the points lie on no line
 }
 
 // RuntimeClass is a recommended overhead.

@@ -1,0 +1,97 @@
+package judge
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/ledger"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/stat"
+)
+
+// scaling fits the idle phases of all rounds over the counts.
+func (j *overheadJudge) scaling() {
+	for i := range j.Targets {
+		if s, ok := j.scalingOf(j.Targets[i].Name); ok {
+			j.Scaling = append(j.Scaling, s)
+		}
+	}
+}
+
+func (j *overheadJudge) scalingOf(target string) (Scaling, bool) {
+	s := Scaling{Target: target}
+	byVisit := map[*ledger.Visit][]*closedPhase{}
+	for _, p := range j.phases {
+		if p.visit.Target() != target || p.failure != nil || !p.ledger.Complete || kindOf(p.phase.Name) != plan.PhaseIdle {
+			continue
+		}
+		byVisit[p.visit] = append(byVisit[p.visit], p)
+		s.Points++
+		if !slices.Contains(s.Counts, p.phase.Sandboxes) {
+			s.Counts = append(s.Counts, p.phase.Sandboxes)
+		}
+	}
+	slices.Sort(s.Counts)
+	if len(s.Counts) < 2 {
+		return s, false
+	}
+	fit := func(of func(l *ledger.Ledger) (float64, bool)) stat.Fit {
+		var rounds [][]stat.Point
+		for _, v := range j.visits { // in the order of time
+			var points []stat.Point
+			for _, p := range byVisit[v] {
+				if y, ok := of(&p.ledger); ok {
+					points = append(points, stat.Point{X: float64(p.phase.Sandboxes), Y: y})
+				}
+			}
+			if points != nil {
+				rounds = append(rounds, points)
+			}
+		}
+		return stat.LineOfRounds(rounds, Confidence)
+	}
+	memory := fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Sum), true })
+	s.Memory = slope(memory)
+	s.Memory.Bent = memory.Disagree
+	s.Cache = slope(fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Cache.Charged), true }))
+	s.DaemonMemory = slope(fit(func(l *ledger.Ledger) (float64, bool) {
+		return float64(rowOf(l, record.RoleDaemon).Memory.Sum()), true
+	}))
+	s.DaemonCPU = slope(fit(func(l *ledger.Ledger) (float64, bool) {
+		r := rowOf(l, record.RoleDaemon)
+		return r.CPU, r.CPUKnown || r.Processes == 0
+	}))
+	var free []float64
+	for v := range byVisit {
+		free = append(free, float64(v.Before.Host.Available))
+	}
+	s.room(median(free))
+	return s, true
+}
+
+func slope(f stat.Fit) Slope {
+	if math.IsNaN(f.Slope) {
+		return Slope{}
+	}
+	s := Slope{Value: f.Slope, Fixed: f.Intercept, Known: f.Known}
+	if f.Known {
+		s.Lo, s.Hi = f.SlopeLo, f.SlopeHi
+	}
+	return s
+}
+
+// room is how many sandboxes the memory that was available before them holds,
+// the line's fixed part taken off. Where the slope's interval reaches down to 0
+// the number has no upper bound, and is not known.
+func (s *Scaling) room(available float64) {
+	m := s.Memory
+	if !m.Known || m.Lo <= 0 {
+		return
+	}
+	left := max(available-max(m.Fixed, 0), 0)
+	if left/m.Lo > math.MaxInt32 {
+		return
+	}
+	s.Fit, s.FitLo, s.FitHi, s.FitKnown = int(left/m.Value), int(left/m.Hi), int(left/m.Lo), true
+}
