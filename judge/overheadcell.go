@@ -143,8 +143,8 @@ func (j *overheadJudge) idleBefore(p *closedPhase) *closedPhase {
 	return nil
 }
 
-// traced are the series in the order in which they are shown, with their units
-// and what a value is divided by. Those with a rate are counters.
+// traced are the series in the order in which they are shown, with their units.
+// A value is divided by "by"; a counter's rate is per so many ns.
 var traced = []struct {
 	name, unit string
 	by         float64
@@ -153,7 +153,7 @@ var traced = []struct {
 	{record.SeriesPodMemory, "bytes", 1, false}, {record.SeriesOverheadMemory, "bytes", 1, false},
 	{record.SeriesPodCPU, "cpus", 1, true}, {record.SeriesOverheadCPU, "cpus", 1, true}, {record.SeriesDaemonCPU, "cpus", 1, true},
 	{record.SeriesNodeUsed, "bytes", 1, false}, {record.SeriesNodeAvailable, "bytes", 1, false}, {record.SeriesNodeCache, "bytes", 1, false},
-	{record.SeriesNodeBusy, "cpus", 1, true}, {record.SeriesNodeRead, "bytes/s", 1e-9, true}, {record.SeriesNodeWrite, "bytes/s", 1e-9, true},
+	{record.SeriesNodeBusy, "cpus", 1, true}, {record.SeriesNodeRead, "bytes/s", 1e9, true}, {record.SeriesNodeWrite, "bytes/s", 1e9, true},
 	{record.SeriesNodeLoad, "load", 1000, false},
 }
 
@@ -182,7 +182,7 @@ func traces(p *ledger.Phase) []Trace {
 			if k.rate {
 				ok = last >= 0 && values[i] >= values[last] && s.Times[i] > s.Times[last]
 				if ok {
-					v = float64(values[i]-values[last]) / float64(s.Times[i]-s.Times[last]) / k.by
+					v = float64(values[i]-values[last]) / (float64(s.Times[i]-s.Times[last]) / k.by)
 				}
 				last = i
 			}

@@ -196,20 +196,13 @@ func (b *books) rolesIn(groups []*record.Group, charge record.Charge) []record.R
 				continue
 			}
 			if j > 0 && p.VCPU > 0 {
-				found[record.RoleVCPU] = nil
+				found[record.RoleVCPU] = new(Row)
 			} else {
-				found[p.Role] = nil
+				found[p.Role] = new(Row)
 			}
 		}
 	}
-	var roles []record.Role
-	for role := range found {
-		found[role] = &Row{}
-	}
-	for _, role := range order(found) {
-		roles = append(roles, role)
-	}
-	return roles
+	return order(found)
 }
 
 // reconcile compares the charge of own groups with what processes in them have.

@@ -1,0 +1,530 @@
+package judge_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+const (
+	mi  = int64(1) << 20
+	sec = int64(1e9)
+)
+
+// box is what one sandbox of a made-up target has at a phase's end.
+type box struct {
+	vm       bool  // has a VMM, and no workload on the host
+	sentry   bool  // has gVisor's
+	memory   int64 // of its workload, VMM or sentry
+	shim     int64
+	kernel   int64
+	cpu      float64 // CPUs of the workload, the VMM's vCPUs or the sentry
+	shimCPU  float64
+	overhead bool  // all but the vCPUs are in a group of the sandbox's own beside the pod's
+	usage    int64 // of the group that is charged; 0: the sum
+	extra    int64 // of the node, in nobody's books
+	limit    int64
+	cache    int64
+}
+
+// oversight makes records of overhead by hand.
+type oversight struct {
+	plan    plan.Overhead
+	kinds   []string // of the targets, named by names
+	names   []string
+	box     func(target, phase string, n, round int) box
+	reading func(r *record.Reading)
+	series  func(s *record.Series)
+	change  func(rec *record.Record)
+}
+
+func oversee(change func(*oversight)) *record.Record {
+	o := oversight{plan: plan.DefaultsOfOverhead(), kinds: []string{"containerd"}, names: []string{"containerd/runc"}}
+	o.plan.Sandboxes = []int{1}
+	o.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: mi} }
+	if change != nil {
+		change(&o)
+	}
+	return o.record()
+}
+
+func (o *oversight) record() *record.Record {
+	text, err := json.Marshal(o.plan)
+	if err != nil {
+		panic(err)
+	}
+	rec := &record.Record{Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, Experiment: "overhead", Plan: text, Environment: record.Environment{CPUs: 4}}}
+	for i, kind := range o.kinds {
+		rec.Targets = append(rec.Targets, record.Target{Type: record.TypeTarget, Name: o.names[i], Kind: kind})
+	}
+	now := 1000 * sec
+	for round := range o.plan.Rounds {
+		for order, name := range o.names {
+			var cpu, shimCPU int64
+			add := func(moment record.Moment, phase string, n int, b box) {
+				r := record.Reading{Type: record.TypeReading, Time: now, Round: round, Order: order, Target: name, Phase: phase, Sandboxes: n, Moment: moment, Settled: true}
+				r.Host = record.Host{Total: 16 << 30, Free: 12 << 30, Available: 10 << 30, Busy: now / 10, Refreshed: true}
+				for lane := range n {
+					o.sandbox(&r, lane, b, cpu, shimCPU)
+				}
+				r.Host.Free -= int64(n) * (b.memory + b.shim + b.kernel + b.extra)
+				r.Host.Slab = int64(n) * b.kernel
+				if o.reading != nil {
+					o.reading(&r)
+				}
+				if err := r.Validate(); err != nil {
+					panic(err)
+				}
+				rec.Readings = append(rec.Readings, r)
+				now += sec
+			}
+			add(record.MomentBefore, "", 0, box{})
+			for i, n := range o.plan.Sandboxes {
+				for _, phase := range plan.WithIdle(o.plan.Phases) {
+					if i > 0 && phase != "idle" {
+						continue
+					}
+					b := o.box(name, phase, n, round)
+					add(record.MomentBegin, phase, n, b)
+					s := record.Series{Type: record.TypeSeries, Round: round, Target: name, Phase: phase, Sandboxes: n, Interval: sec, Times: []int64{now, now + sec, now + 2*sec},
+						Values: map[string][]int64{record.SeriesPodCPU: {0, sec / 2, -1}, record.SeriesNodeUsed: {5, 6, 7}, record.SeriesNodeWrite: {0, 100, 400}, record.SeriesNodeLoad: {1500, 1500, 1500}}}
+					if o.series != nil {
+						o.series(&s)
+					}
+					rec.Series = append(rec.Series, s)
+					now += 9 * sec
+					cpu, shimCPU = cpu+int64(b.cpu*10e9), shimCPU+int64(b.shimCPU*10e9)
+					add(record.MomentEnd, phase, n, b)
+				}
+			}
+			add(record.MomentAfter, "", 0, box{})
+		}
+	}
+	rec.End = &record.End{Type: record.TypeEnd, Status: "done", Why: "rounds"}
+	if o.change != nil {
+		o.change(rec)
+	}
+	return rec
+}
+
+// sandbox enters one sandbox into a reading. Its shim is in the daemon's group,
+// or with the VMM.
+func (o *oversight) sandbox(r *record.Reading, lane int, b box, cpu, shimCPU int64) {
+	pod := fmt.Sprintf("/pod/%d", lane)
+	own := pod
+	if b.overhead {
+		own = fmt.Sprintf("/kata_overhead/%d", lane)
+	}
+	in := func(path string) []record.Membership {
+		return []record.Membership{{Paths: map[string]string{"memory": path, "cpuacct": path}}}
+	}
+	main := record.Process{Pid: 1000 + 2*lane, Start: 5, Name: "main", Role: record.RoleWorkload, Rule: "made up", Lane: lane, Threads: 1, Groups: in(pod), CPU: cpu, Read: true, PSSAnon: b.memory}
+	shim := record.Process{Pid: 1001 + 2*lane, Start: 5, Name: "shim", Role: record.RoleShim, Rule: "made up", Lane: lane, Groups: in("/system/containerd"), CPU: shimCPU, Read: true, PSSAnon: b.shim}
+	switch {
+	case b.vm:
+		main.Role, main.VCPU, main.Groups = record.RoleVMM, cpu, in(own)
+		main.Groups = append(main.Groups, record.Membership{Paths: map[string]string{"memory": pod, "cpuacct": pod}, Threads: []int{7}, Names: []string{"CPU 0/KVM"}})
+		shim.Groups = in(own)
+	case b.sentry:
+		main.Role = record.RoleSentry
+	}
+	usage := b.memory + b.kernel + b.cache
+	if b.vm {
+		usage += b.shim
+	}
+	if b.usage > 0 {
+		usage = b.usage
+	}
+	podTime, ownTime := cpu, shimCPU
+	m := &record.GroupMemory{Usage: usage, Anon: b.memory, File: b.cache, Kernel: b.kernel, Limit: b.limit}
+	if b.overhead {
+		r.Groups = append(r.Groups, record.Group{Path: pod, Charge: record.ChargePod, Lane: lane, Controllers: []string{"memory"}, Memory: &record.GroupMemory{}, CPU: &podTime},
+			record.Group{Path: own, Charge: record.ChargeOverhead, Lane: lane, Controllers: []string{"memory"}, Memory: m, CPU: &ownTime})
+	} else {
+		if b.vm {
+			podTime += shimCPU
+		}
+		r.Groups = append(r.Groups, record.Group{Path: pod, Charge: record.ChargePod, Lane: lane, Controllers: []string{"memory"}, Memory: m, CPU: &podTime})
+	}
+	r.Processes = append(r.Processes, main, shim)
+}
+
+func weighed(t *testing.T, rec *record.Record) *judge.Overhead {
+	t.Helper()
+	o, err := judge.OverheadOf(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(o); err != nil { // a NaN or an infinity
+		t.Fatal(err)
+	}
+	return o
+}
+
+func codesOf(o *judge.Overhead) []string {
+	var out []string
+	for _, f := range o.Findings {
+		out = append(out, f.Code)
+	}
+	return out
+}
+
+func found(o *judge.Overhead, code string) *record.Finding {
+	for i := range o.Findings {
+		if o.Findings[i].Code == code {
+			return &o.Findings[i]
+		}
+	}
+	return nil
+}
+
+// seed is Kata as the field report 000 found it: memory of the whole sandbox by
+// phase, in MiB, with a limit of 1 GiB on the container.
+func seed(only bool) func(*oversight) {
+	return func(o *oversight) {
+		o.kinds, o.names = []string{"containerd", "containerd"}, []string{"containerd/kata", "containerd/runc"}
+		o.plan.Phases, o.plan.Rounds = []string{"idle", "10M", "1G", "10G"}, 3
+		o.plan.Limits = target.Limits{Memory: 1 << 30, CPU: 1}
+		o.plan.Check = &plan.PodFixed{CPU: 250, Memory: 160 * mi}
+		held := map[string]float64{"idle": 110.7, "10M": 138.7, "1G": 1126, "10G": 1946}
+		if only {
+			held = map[string]float64{"idle": 110.2, "10M": 134, "1G": 1126, "10G": 1127}
+		}
+		pods := map[string]float64{"idle": 0.7, "10M": 1.1, "1G": 8.7, "10G": 8.8}
+		o.box = func(name, phase string, _, _ int) box {
+			if name == "containerd/runc" {
+				return box{memory: int64(pods[phase] * float64(mi)), shim: 5 * mi}
+			}
+			return box{vm: true, overhead: !only, memory: int64((held[phase] - 20) * float64(mi)), shim: 18 * mi, kernel: 2 * mi, cpu: 0.4, shimCPU: 0.03}
+		}
+	}
+}
+
+func TestTheFieldReportsKata(t *testing.T) {
+	o := weighed(t, oversee(seed(false)))
+	if got := fmt.Sprintf("%d %s %s %s %s", len(o.Tables), o.Tables[0].Phase, o.Tables[1].Phase, o.Tables[2].Phase, o.Tables[3].Phase); got != "4 idle 10M 1G 10G" {
+		t.Errorf("tables %s", got)
+	}
+	f := found(o, "overhead-unlimited")
+	if f == nil || f.Target != "containerd/kata" || f.Op != "10G" || !strings.Contains(f.Message, "/kata_overhead/0") || !strings.Contains(f.Message, "110.7 MiB idle to 1.90 GiB") {
+		t.Errorf("%+v", f)
+	}
+	if f := found(o, "charged-outside-pod"); f == nil || f.Level != "warning" || !strings.Contains(f.Message, "vmm 1.88 GiB in /kata_overhead/0") || !strings.Contains(f.Message, "1.90 GiB, without a limit") {
+		t.Errorf("%+v", f)
+	}
+	if len(o.Classes) != 2 || o.Classes[0].Handler != "kata" {
+		t.Fatalf("%+v", o.Classes)
+	}
+	// Of 1.9 GiB in the guest at 10G 1 GiB at most is the container's own.
+	c := o.Classes[0]
+	if want := int64(math.Ceil(float64(1946-1024)*1.1/4)) * 4 * mi; c.Memory != want || c.CPU != 30 {
+		t.Errorf("memory %d, want %d; cpu %dm", c.Memory>>20, want>>20, c.CPU)
+	}
+	if !slices.ContainsFunc(c.Rule, func(s string) bool { return strings.Contains(s, "podFixed does not contain") }) {
+		t.Errorf("%q", c.Rule)
+	}
+	if k := o.Check[0]; k.Enough || !k.Phases[0].MemoryEnough || !k.Phases[1].MemoryEnough || k.Phases[3].MemoryEnough || !k.Phases[3].CPUEnough {
+		t.Errorf("%+v", k)
+	}
+	if k := o.Check[1]; !k.Enough {
+		t.Errorf("%+v", k)
+	}
+	if f := found(o, "check-not-enough"); f == nil || !strings.Contains(f.Message, "phase 10G with 1 sandbox needs memory 922.0 MiB") {
+		t.Errorf("%+v", f)
+	}
+
+	// With everything in the pod's group, nothing is outside and all phases fit.
+	o = weighed(t, oversee(seed(true)))
+	for _, f := range o.Findings {
+		if f.Target == "containerd/kata" && (f.Code == "overhead-unlimited" || f.Code == "charged-outside-pod" || f.Code == "check-not-enough") {
+			t.Errorf("%+v", f)
+		}
+	}
+	if k := o.Check[0]; !k.Enough {
+		t.Errorf("%+v", k)
+	}
+}
+
+func TestAClassIsWhatKubernetesTakes(t *testing.T) {
+	o := weighed(t, oversee(func(w *oversight) {
+		w.kinds, w.names = []string{"host", "floor", "containerd"}, []string{"host", "floor", "cri+containerd/Kata_qemu"}
+		w.box = func(string, string, int, int) box {
+			return box{vm: true, memory: 120 * mi, shim: 20 * mi, cpu: 0.1, shimCPU: 0.2412}
+		}
+	}))
+	want := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: \"kata-qemu\"\nhandler: \"kata-qemu\"\noverhead:\n  podFixed:\n    memory: \"156Mi\"\n    cpu: \"250m\"\n"
+	if len(o.Classes) != 1 || o.Classes[0].YAML != want {
+		t.Errorf("%+v", o.Classes)
+	}
+}
+
+func TestCalibration(t *testing.T) {
+	tests := []struct {
+		name string
+		box  box // while loaded; idle it has 2 MiB
+		off  string
+	}{
+		{"a workload that holds what it was told", box{memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"one that holds too little", box{memory: 63 * mi, shim: 9 * mi, cpu: 0.5}, "61.0 MiB were found"},
+		{"a guest that holds it", box{vm: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"a sentry", box{sentry: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases = []string{"idle", "hold 64MiB", "spin 0.5cpu"}
+				w.plan.Sandboxes = []int{2, 4}
+				w.box = func(_, phase string, _, _ int) box {
+					b := tt.box
+					if phase == "idle" {
+						b.memory, b.cpu = 2*mi, 0
+					}
+					return b
+				}
+				w.reading = func(r *record.Reading) {
+					switch {
+					case r.Moment != record.MomentEnd:
+					case r.Phase == "hold 64MiB":
+						r.Work = &record.Work{Command: "/probe hold", Hold: 64 * mi}
+					case r.Phase == "spin 0.5cpu":
+						r.Work = &record.Work{Command: "/probe spin", Spin: 0.5}
+					}
+				}
+			}))
+			if hold := o.Tables[1].Cells[0]; hold.Told != float64(64*mi) || hold.Found != float64(tt.box.memory-2*mi) {
+				t.Errorf("told %g, found %g", hold.Told, hold.Found)
+			}
+			if spin := o.Tables[2].Cells[0]; spin.Told != 0.5 || math.Abs(spin.Found-tt.box.cpu) > 1e-9 {
+				t.Errorf("told %g, found %g", spin.Told, spin.Found)
+			}
+			if idle := o.Tables[0].Cells[0]; idle.Told != 0 {
+				t.Errorf("idle was told %g", idle.Told)
+			}
+			switch f := found(o, "calibration-off"); {
+			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
+				t.Errorf("%+v", f)
+			}
+			if o.Tables[1].Command != "/probe hold" || o.Tables[3].Phase != "idle" || o.Tables[3].Sandboxes != 4 || len(o.Tables) != 4 {
+				t.Errorf("%+v", o.Tables)
+			}
+		})
+	}
+}
+
+func TestScaling(t *testing.T) {
+	base := func(w *oversight) {
+		w.plan.Sandboxes, w.plan.Rounds = []int{1, 5, 20}, 3
+		w.box = func(_, _ string, _, round int) box {
+			return box{memory: 2 * mi, shim: int64(4+round) * mi, kernel: mi}
+		}
+		w.reading = func(r *record.Reading) {
+			d := record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Groups: []record.Membership{{Paths: map[string]string{"memory": "/system/containerd"}}},
+				Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*mi/4}
+			if r.Moment == record.MomentEnd {
+				d.CPU = int64(r.Sandboxes) * sec / 10
+			}
+			r.Processes = append(r.Processes, d)
+			r.Host.Free -= int64(r.Sandboxes) * mi / 4
+		}
+	}
+	s := weighed(t, oversee(base)).Scaling
+	if len(s) != 1 || s[0].Points != 9 || !slices.Equal(s[0].Counts, []int{1, 5, 20}) {
+		t.Fatalf("%+v", s)
+	}
+	if m := s[0].Memory; !m.Known || math.Abs(m.Value-8.25*float64(mi)) > 1 || m.Lo >= m.Value || m.Hi <= m.Value || math.Abs(m.Fixed) > 1e6 {
+		t.Errorf("%+v", m)
+	}
+	if m := s[0].DaemonMemory; math.Abs(m.Value-float64(mi/4)) > 1 {
+		t.Errorf("%+v", m)
+	}
+	if c := s[0].DaemonCPU; math.Abs(c.Value-0.01) > 1e-9 {
+		t.Errorf("%+v", c)
+	}
+	if !s[0].FitKnown || s[0].Fit != 1241 || s[0].FitLo >= s[0].Fit || s[0].FitHi <= s[0].Fit {
+		t.Errorf("%+v", s[0])
+	}
+	t.Run("one count has no slope", func(t *testing.T) {
+		if s := weighed(t, oversee(nil)).Scaling; len(s) != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	t.Run("a slope that may be 0 holds no number", func(t *testing.T) {
+		s := weighed(t, oversee(func(w *oversight) {
+			base(w)
+			w.reading = nil
+			w.box = func(_, _ string, n, round int) box { return box{memory: int64(round*round) * mi / int64(n)} }
+		})).Scaling
+		if len(s) != 1 || s[0].FitKnown {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestOverheadFindings(t *testing.T) {
+	end := func(change func(r *record.Reading)) func(*oversight) {
+		return func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentEnd {
+					change(r)
+				}
+			}
+		}
+	}
+	quiet := []string{"charged-outside-pod"} // a shim of 5 MiB in containerd's group
+	tests := []struct {
+		name    string
+		change  func(*oversight)
+		want    []string
+		message string
+	}{
+		{"a quiet node has its shims outside of the pod, and nothing else", nil, nil, "shim 5.0 MiB in /system/containerd"},
+		{"cgroups that were left are told", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentAfter {
+					r.Left = []string{"/kata_overhead/0"}
+				}
+			}
+		}, []string{"cgroup-leaked"}, "3 cgroups were still there"},
+		{"memory in no book is a large residual", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi} }
+		}, []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
+		{"a little of it is not", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi} }
+		}, nil, ""},
+		{"2 % of a large change are not", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi} }
+		}, nil, ""},
+		{"an engine that sees little is blind", end(func(r *record.Reading) {
+			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 2 * mi, CPU: -1}}
+		}), []string{"engine-blind"}, "docker stats reports 2.0 MiB where the sandboxes have 8.0 MiB (25 %)"},
+		{"one that sees half is not, and one that says nothing is not", end(func(r *record.Reading) {
+			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 4 * mi, CPU: -1}, {Lane: 0, Source: "cri", Memory: -1, CPU: -1}}
+		}), nil, ""},
+		{"what could not be read is told", end(func(r *record.Reading) {
+			r.Problems.Denied, r.Problems.Examples = 1, []string{"/proc/1/smaps_rollup"}
+		}), []string{"incomplete"}, "3 of 3 phases: 3 not permitted; such as /proc/1/smaps_rollup"},
+		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 12 ticks"},
+		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
+		{"a node under pressure is told", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5
+			}
+		}, []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median 20.0 %"},
+		{"as is steal", func(w *oversight) { w.reading = func(r *record.Reading) { r.Host.Steal = r.Time / 10 } }, []string{"node-pressure"}, "steal"},
+		{"page cache that outweighs all else is told", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi} }
+		}, []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
+		{"throttling is told", end(func(r *record.Reading) { r.Groups[0].Throttled = sec }), []string{"throttled"}, "10.0 % of the phase"},
+		{"a phase that failed is told and counted", end(func(r *record.Reading) {
+			if r.Round == 1 {
+				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1", Command: "fio"}
+			}
+		}), []string{"failed-operations"}, "phase idle failed in 1 of 3 rounds; the first: it exited 1"},
+		{"one that was interrupted is not", end(func(r *record.Reading) {
+			if r.Round == 1 {
+				r.Failure = &record.Failure{Kind: record.FailInterrupted}
+			}
+		}), nil, ""},
+		{"a record without an end is told", func(w *oversight) { w.change = func(rec *record.Record) { rec.End = nil } }, []string{"cut-off"}, ""},
+		{"what the experiment found is taken over, and nothing else", func(w *oversight) {
+			w.change = func(rec *record.Record) {
+				rec.Findings = []record.Finding{{Code: judge.FoundNotReached}, {Code: judge.FoundPhaseSkipped}, {Code: "engine-blind"}}
+			}
+		}, []string{"sandboxes-not-reached", "phase-skipped"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(tt.change))
+			got, want := codesOf(o), slices.Concat(tt.want, quiet)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%v, want %v\n%+v", got, want, o.Findings)
+			}
+			code := "charged-outside-pod"
+			if tt.want != nil {
+				code = tt.want[0]
+			}
+			if f := found(o, code); f != nil && !strings.Contains(f.Message, tt.message) {
+				t.Errorf("message %q lacks %q", f.Message, tt.message)
+			}
+			for _, f := range o.Findings {
+				if f.Level != "" && f.Advice == "" {
+					t.Errorf("no advice: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestACellIsItsMedianRound(t *testing.T) {
+	sizes := []int64{30, 10, 20, 40}
+	rec := oversee(func(w *oversight) {
+		w.plan.Rounds = 4
+		w.box = func(_, _ string, _, round int) box { return box{memory: sizes[round] * mi} }
+	})
+	c := weighed(t, rec).Tables[0].Cells[0]
+	if c.Rounds != 4 || c.Ledger.Sum != 20*mi || c.Sum.Median != float64(25*mi) || c.Sum.Known {
+		t.Errorf("%+v", c)
+	}
+	for i := range rec.Readings {
+		if r := &rec.Readings[i]; r.Round == 2 && r.Moment == record.MomentEnd {
+			r.Processes[0].Read = false
+		}
+	}
+	if c := weighed(t, rec).Tables[0].Cells[0]; c.Rounds != 3 || c.Ledger.Sum != 30*mi {
+		t.Errorf("a round that is incomplete counts: %+v", c)
+	}
+}
+
+func TestTracesAreRates(t *testing.T) {
+	c := weighed(t, oversee(nil)).Tables[0].Cells[0]
+	got := map[string]judge.Trace{}
+	for _, x := range c.Trace {
+		got[x.Name] = x
+	}
+	for name, want := range map[string]judge.Trace{
+		record.SeriesPodCPU:    {Unit: "cpus", Times: []float64{2}, Values: []float64{0.5}},
+		record.SeriesNodeUsed:  {Unit: "bytes", Times: []float64{1, 2, 3}, Values: []float64{5, 6, 7}},
+		record.SeriesNodeWrite: {Unit: "bytes/s", Times: []float64{2, 3}, Values: []float64{100, 300}},
+		record.SeriesNodeLoad:  {Unit: "load", Times: []float64{1, 2, 3}, Values: []float64{1.5, 1.5, 1.5}},
+	} {
+		if x := got[name]; x.Unit != want.Unit || !slices.Equal(x.Times, want.Times) || !slices.Equal(x.Values, want.Values) {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("%d traces", len(got))
+	}
+}
+
+func TestAnyCutOfARecordIsJudged(t *testing.T) {
+	whole := oversee(seed(false))
+	for n := range len(whole.Readings) + 1 {
+		rec := *whole
+		rec.Readings, rec.Series, rec.End = whole.Readings[:n], whole.Series[:n/3], nil
+		o := weighed(t, &rec)
+		if o.Failed != 0 {
+			t.Fatalf("%d readings: %d failed", n, o.Failed)
+		}
+	}
+	rec := *whole
+	rec.Readings = whole.Readings[1:] // its first visit has no beginning
+	if o := weighed(t, &rec); o.Failed != 4 {
+		t.Errorf("%d failed", o.Failed)
+	}
+	rec = *whole
+	rec.Header.Experiment = "lifecycle"
+	if _, err := judge.OverheadOf(&rec); err == nil {
+		t.Error("a lifecycle record is judged for overhead")
+	}
+}
