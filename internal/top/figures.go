@@ -20,6 +20,9 @@ func (c *Collector) view(v *View) {
 		v.Sandboxes = append(v.Sandboxes, s)
 	}
 	v.Count, v.Sum = len(v.Sandboxes), all.figures()
+	if v.Count == 0 {
+		v.Sum = nothing()
+	}
 	for _, p := range []*record.Problems{&c.survey.problems, &c.survey.members, &c.lost} {
 		v.Problems.Gone += p.Gone
 		v.Problems.Reused += p.Reused
@@ -279,4 +282,10 @@ func (t *totals) figures() Figures {
 		f.BesidePSS = t.besidePSS.maybe()
 	}
 	return f
+}
+
+// nothing is the sum of no sandboxes.
+func nothing() Figures {
+	n, r := known(int64(0)), known(0.0)
+	return Figures{CPU: r, CPUOutside: r, CPUBeside: r, Memory: n, MemoryOutside: n, Cache: n, CacheOutside: n, BesideRSS: n, BesidePSS: n, Read: r, Write: r}
 }

@@ -25,9 +25,9 @@ type column struct {
 var columns = []column{
 	{"ENGINE", 10, 5, "", func(s *Sandbox) string { return s.engine() }},
 	{"CPU%", 6, 0, SortCPU, func(s *Sandbox) string { return percent(s.CPU) }},
-	{"MEMORY", 6, 0, SortMemory, func(s *Sandbox) string { return size(s.Memory) }},
-	{"OUTSIDE", 7, 1, SortOverhead, func(s *Sandbox) string { return size(s.MemoryOutside) }},
-	{"BESIDE", 6, 2, SortOverhead, func(s *Sandbox) string { return size(s.beside()) }},
+	{"MEMORY", 7, 0, SortMemory, func(s *Sandbox) string { return size(s.Memory) }},
+	{"OUTSIDE", 8, 1, SortOverhead, func(s *Sandbox) string { return size(s.MemoryOutside) }},
+	{"BESIDE", 7, 2, SortOverhead, func(s *Sandbox) string { return size(s.beside()) }},
 	{"CACHE", 6, 3, SortCache, func(s *Sandbox) string { return size(s.Cache) }},
 	{"IO/s", 6, 4, SortIO, func(s *Sandbox) string { return rate(s.io()) }},
 	{"PROCS", 5, 6, "", func(s *Sandbox) string { return strconv.Itoa(s.Processes) }},
@@ -73,8 +73,24 @@ func layOut(width int, list []Sandbox) layout {
 			}
 		}
 		if l.name >= shortName || rank == 1 {
-			l.name = max(1, min(l.name, want))
+			l.widen(want, list)
 			return l
+		}
+	}
+}
+
+// widen shares out what is left: names first, then what engines need.
+func (l *layout) widen(want int, list []Sandbox) {
+	left := max(0, l.name-want)
+	l.name = max(1, l.name-left)
+	for i := range l.columns {
+		if c := &l.columns[i]; c.title == "ENGINE" {
+			for j := range list {
+				if more := len(list[j].engine()) - c.width; more > 0 && left > 0 {
+					more = min(more, left)
+					c.width, left = c.width+more, left-more
+				}
+			}
 		}
 	}
 }
@@ -229,13 +245,13 @@ func (v *View) troubles(width int) []string {
 		}
 	}
 	add(p.Denied, "denied (run as root to see all)")
-	add(p.Gone, "gone while read")
 	add(p.Reused, "pids given away")
 	add(p.Backwards, "counters went back")
 	add(p.Broken, "of an unknown form")
-	if len(parts) == 0 {
+	if len(parts) == 0 { // that processes end is nothing to worry about
 		return nil
 	}
+	add(p.Gone, "gone while read")
 	return []string{cut("not read: "+strings.Join(parts, ", "), width)}
 }
 

@@ -1,0 +1,305 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
+	for _, v2 := range []bool{false, true} {
+		t.Run(fmt.Sprintf("v2 %t", v2), func(t *testing.T) {
+			f, group := docker(t, v2)
+			c := f.open(Config{})
+			if s := only(t, f.pass(c, 0)); s.CPU.OK || s.Read.OK || !s.Memory.OK {
+				t.Errorf("the first look knows rates, or no memory: %+v", s.Figures)
+			}
+			f.group(group, charge{anon: 64 << 20, file: 32 << 20, limit: 256 << 20, cpu: 15e8, io: 3 << 20})
+			f.process(60, 1, 60, "/usr/bin/containerd-shim-runc-v2 -namespace moby -id "+hexID, "/system.slice/containerd.service", 2560, 125)
+			v := f.pass(c, 2*time.Second)
+			s := only(t, v)
+			if s.Name != hexID[:12] || s.engine() != "docker" || s.Processes != 2 {
+				t.Errorf("%s of %s with %d processes", s.Name, s.engine(), s.Processes)
+			}
+			if !near(s.CPU, 0.375) || !near(s.CPUBeside, 0.125) || !near(s.CPUOutside, 0) {
+				t.Errorf("CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 of it beside", s.CPU, s.CPUBeside, s.CPUOutside)
+			}
+			if s.Memory.V != 64<<20 || s.Cache.V != 32<<20 || s.MemoryOutside != known(int64(0)) || s.BesideRSS.V != 2560*pageSize || s.BesidePSS.OK {
+				t.Errorf("%+v", s.Figures)
+			}
+			if !near(s.Write, 1<<20) || s.Limit.V != 256<<20 || !near(s.Full, 0.25) {
+				t.Errorf("write %+v, limit %+v, full %+v", s.Write, s.Limit, s.Full)
+			}
+			if !near(v.Sum.CPU, 0.375) || v.Count != 1 || v.Interval != 2 {
+				t.Errorf("sum %+v of %d over %g s", v.Sum, v.Count, v.Interval)
+			}
+		})
+	}
+}
+
+// kata is the tree of a live sandbox on cgroup v1, whose VMM is in the overhead
+// group and its vCPU's thread in the pod's.
+func kata(t *testing.T) *fixture {
+	f := newFixture(t, false)
+	if err := os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../../meter/census/testdata/kata/proc")); err != nil {
+		t.Fatal(err)
+	}
+	every := func(path string) string {
+		var b strings.Builder
+		for i, c := range []string{"name=systemd", "pids", "blkio", "freezer", "devices", "memory", "cpuset", "cpuacct", "cpu"} {
+			fmt.Fprintf(&b, "%d:%s:%s\n", 9-i, c, path)
+		}
+		return b.String() + "0::/\n"
+	}
+	for pid, comms := range map[int][]string{
+		26365: {"containerd-shim"}, 26376: {"ld-linux-x86-64"}, 26379: {"ld-linux-x86-64"}, 26387: {"ld-linux-x86-64"},
+		26377: {"qemu-system-x86", "call_rcu", "CPU 0/TCG"},
+	} {
+		f.write(fmt.Sprintf("/proc/%d/statm", pid), "9000 256 0 0 0 0 0\n") // it was not recorded
+		for i, comm := range comms {
+			group, tid := every("/kata_overhead/kk"), pid
+			if comm == "CPU 0/TCG" {
+				group = every("/default/kk")
+			}
+			if i > 0 {
+				tid = pid*10 + i
+			}
+			task := fmt.Sprintf("/proc/%d/task/%d/", pid, tid)
+			f.write(task+"cgroup", group)
+			f.write(task+"comm", comm+"\n")
+			f.write(task+"schedstat", "1000000000 0 1\n")
+		}
+	}
+	f.group("/kata_overhead/kk", charge{anon: 375 << 20, file: 10 << 20, cpu: 1e9})
+	f.group("/default/kk", charge{anon: 1 << 20, limit: 512 << 20, cpu: 1e9})
+	return f
+}
+
+func TestKatasOverheadIsOutsideThePodsGroup(t *testing.T) {
+	f := kata(t)
+	c := f.open(Config{Full: true})
+	f.pass(c, 0)
+	f.group("/kata_overhead/kk", charge{anon: 375 << 20, file: 10 << 20, cpu: 12e8})
+	f.group("/default/kk", charge{anon: 1 << 20, limit: 512 << 20, cpu: 19e8})
+	f.write("/proc/26377/task/263772/schedstat", "1900000000 0 1\n")
+	s := only(t, f.pass(c, time.Second))
+	if s.Isolation != "kata" || s.Name != "kk" {
+		t.Errorf("%q of %q", s.Name, s.engine())
+	}
+	if s.Memory.V != 376<<20 || s.MemoryOutside.V != 375<<20 || s.Cache.V != 10<<20 || s.CacheOutside.V != 10<<20 {
+		t.Errorf("%+v", s.Figures)
+	}
+	if s.BesideRSS != known(int64(0)) || !near(s.CPU, 1.1) || !near(s.CPUOutside, 0.2) {
+		t.Errorf("%+v: what is in the overhead group is not beside", s.Figures)
+	}
+	if s.Limit.V != 512<<20 || s.Full.V > 0.01 {
+		t.Errorf("limit %+v, full %+v", s.Limit, s.Full)
+	}
+	found := map[record.Role]Role{}
+	for _, r := range s.Roles {
+		found[r.Role] = r
+	}
+	for role, n := range map[record.Role]int{record.RoleShim: 1, record.RoleVMM: 2, record.RoleVirtiofs: 2, record.RoleVCPU: 1} {
+		if len(found[role].Processes) != n {
+			t.Errorf("%d of %s, want %d", len(found[role].Processes), role, n)
+		}
+	}
+	vcpu := found[record.RoleVCPU]
+	if !near(vcpu.CPU, 0.9) || vcpu.RSS.OK || len(vcpu.Processes) != 1 {
+		t.Fatalf("%+v", vcpu)
+	}
+	p := vcpu.Processes[0]
+	if len(p.Threads) != 1 || p.Threads[0] != 263772 || len(p.Groups) != 1 || p.Groups[0].Paths["memory"] != "/default/kk" || p.Rule == "" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestRatesAreNeverWrong(t *testing.T) {
+	shim := "/usr/bin/containerd-shim-runc-v2 -namespace moby -id " + hexID
+	service := "/system.slice/containerd.service"
+	for name, c := range map[string]struct {
+		change func(f *fixture, group string)
+		after  func(t *testing.T, v *View)
+	}{
+		"a group's counter that went back is unknown for one interval": {
+			func(f *fixture, group string) { f.group(group, charge{anon: 1 << 20, cpu: 5e8}) },
+			func(t *testing.T, v *View) {
+				if s := only(t, v); s.CPU.OK || v.Problems.Backwards != 2 { // CPU and I/O
+					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
+				}
+			},
+		},
+		"a process's counter that went back makes the whole unknown": {
+			func(f *fixture, _ string) { f.process(60, 1, 60, shim, service, 2560, 1) },
+			func(t *testing.T, v *View) {
+				if s := only(t, v); s.CPU.OK || s.CPUBeside.OK || v.Problems.Backwards != 1 {
+					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
+				}
+			},
+		},
+		"a pid that was given away makes the whole unknown": {
+			func(f *fixture, _ string) {
+				f.remove("/proc/60")
+				f.process(60, 1, 6000, shim, service, 2560, 900)
+			},
+			func(t *testing.T, v *View) {
+				if s := only(t, v); s.CPU.OK || v.Problems.Reused == 0 {
+					t.Errorf("CPU %+v, %+v", s.CPU, v.Problems)
+				}
+			},
+		},
+		"a sandbox that has ended is counted and left out": {
+			func(f *fixture, group string) {
+				for _, pid := range []string{"60", "61"} {
+					f.remove("/proc/" + pid)
+				}
+				for _, c := range []string{"memory", "cpuacct", "blkio"} {
+					f.remove("/sys/fs/cgroup/" + c + group)
+				}
+			},
+			func(t *testing.T, v *View) {
+				if v.Count != 0 || len(v.Sandboxes) != 0 || v.Sum.CPU != known(0.0) {
+					t.Errorf("%d: %+v", v.Count, v.Sum)
+				}
+			},
+		},
+		"no time between two looks gives no rate": {
+			func(f *fixture, group string) {
+				f.clock = f.clock.Add(-10 * time.Second)
+				f.group(group, charge{anon: 1 << 20, cpu: 2e9, io: 2 << 20})
+			},
+			func(t *testing.T, v *View) {
+				if s := only(t, v); s.CPU.OK {
+					t.Errorf("CPU %+v", s.CPU)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, group := docker(t, false)
+			col := f.open(Config{})
+			f.pass(col, 0)
+			if s := only(t, f.pass(col, 10*time.Second)); !near(s.CPU, 0) {
+				t.Fatalf("CPU %+v, want 0", s.CPU)
+			}
+			c.change(f, group)
+			v := f.pass(col, 10*time.Second) // a survey is due
+			c.after(t, v)
+			if s := v.Sandboxes; len(s) == 1 {
+				if later := only(t, f.pass(col, 10*time.Second)); !near(later.CPU, 0) {
+					t.Errorf("an interval later CPU is %+v, want 0", later.CPU)
+				}
+			}
+		})
+	}
+}
+
+func TestASandboxThatComesIsFoundWhenProcessesDo(t *testing.T) {
+	f, _ := docker(t, false)
+	c := f.open(Config{})
+	f.pass(c, 0)
+	f.process(71, 1, 71, "sleep 5", "/docker/"+hexID2, 100, 0)
+	f.group("/docker/"+hexID2, charge{anon: 1 << 20})
+	if v := f.pass(c, time.Second); v.Count != 1 {
+		t.Errorf("%d sandboxes within the least time between surveys", v.Count)
+	}
+	if v := f.pass(c, soon); v.Count != 2 {
+		t.Errorf("%d sandboxes once the number of processes has changed, want 2", v.Count)
+	}
+}
+
+func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
+	make3 := func() []Sandbox {
+		return []Sandbox{
+			{Name: "a", Engine: "docker", key: "a", text: "a\ndocker", Figures: Figures{Memory: known(int64(1)), CPU: known(3.0), BesideRSS: known(int64(9))}},
+			{Name: "b", Engine: "kubernetes", Isolation: "kata", key: "b", text: "b\nqemu", Figures: Figures{Memory: known(int64(3)), CPU: known(1.0), MemoryOutside: known(int64(20)), Cache: known(int64(2))}},
+			{Name: "c", Engine: "docker", Isolation: "gvisor", key: "c", text: "c\nrunsc", Figures: Figures{CPU: known(2.0), Read: known(1.0), Write: known(1.0)}},
+		}
+	}
+	for want, sel := range map[string]Selection{
+		"b a c":  {},
+		"a b c":  {Sort: SortMemory, Reverse: true},
+		"a c b":  {Sort: SortCPU},
+		"c b a":  {Sort: SortName, Reverse: true},
+		"b a":    {Sort: SortOverhead, Rows: 2},
+		"a c":    {Engine: "docker", Sort: SortName},
+		"b":      {Engine: "Kubernetes/kata"},
+		"c a":    {Engine: "docker", Sort: SortIO},
+		"":       {Filter: "nobody"},
+		"b ":     {Filter: "QEMU"},
+		"b a c ": {Sort: SortCache},
+	} {
+		var got []string
+		for _, s := range sel.of(make3()) {
+			got = append(got, s.Name)
+		}
+		if strings.Join(got, " ") != strings.TrimSpace(want) {
+			t.Errorf("%+v: %v, want %s", sel, got, want)
+		}
+	}
+	if _, err := ParseSort("size"); err == nil || !strings.Contains(err.Error(), "overhead") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestHostileNamesReachNoTerminal(t *testing.T) {
+	f, _ := docker(t, false)
+	evil := "/docker/\x1b]0;owned\a\u202e" + hexID2[:12] + "\u009b31m"
+	f.process(71, 1, 71, "x\x1b[2Jy", evil, 100, 0)
+	f.group(evil, charge{anon: 1 << 20})
+	c := f.open(Config{Full: true})
+	f.pass(c, 0)
+	v := f.pass(c, time.Second)
+	if v.Count != 2 {
+		t.Fatalf("%d sandboxes, want 2: %+v", v.Count, v)
+	}
+	s := newScreen(&Options{Interval: time.Second}, false)
+	for _, b := range v.Sandboxes {
+		s.expanded[b.key] = true
+	}
+	s.show(v)
+	var json strings.Builder
+	if err := v.WriteJSON(&json, &Selection{}, true); err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{
+		"text": v.Text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
+	} {
+		if !strings.Contains(text, "owned") {
+			t.Errorf("%s: the path is not there, so that nothing is tried:\n%s", what, text)
+		}
+		for _, r := range text {
+			if r != '\n' && (r < 0x20 || r >= 0x7f && r < 0xa0 || r == 0x202e) {
+				t.Errorf("%s has %U:\n%s", what, r, text)
+				break
+			}
+		}
+	}
+}
+
+func TestJSONKeepsWhatWasWritten(t *testing.T) {
+	name := "a\x1b\u009b\u202e\U000e0041 容器 \"<&>"
+	v := View{Sandboxes: []Sandbox{{Name: name, key: name}}}
+	var b strings.Builder
+	if err := v.WriteJSON(&b, &Selection{}, false); err != nil {
+		t.Fatal(err)
+	}
+	var back struct {
+		Sandboxes []struct {
+			Name string
+			CPU  *float64
+		}
+	}
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back.Sandboxes) != 1 || back.Sandboxes[0].Name != name || back.Sandboxes[0].CPU != nil {
+		t.Errorf("%v: %+v, want %q: %s", err, back, name, b.String())
+	}
+	if strings.Count(b.String(), "\n") != 1 || !strings.HasSuffix(b.String(), "\n") {
+		t.Errorf("not one line: %q", b.String())
+	}
+}

@@ -1,0 +1,229 @@
+package top
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s(go test -update writes it)", path, got, want)
+	}
+}
+
+// sample is a view of three sandboxes and a node.
+func sample() *View {
+	mib := func(n int64) Maybe[int64] { return known(n << 20) }
+	v := &View{
+		Schema: SchemaVersion, Time: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), Interval: 1, Count: 3,
+		Node: Node{CPUs: 8, Total: mib(32 << 10), Used: mib(5 << 10), Available: mib(26 << 10), Cache: mib(900), CPU: known(2.5), Steal: known(0.0),
+			Load1: known(1.25), PSICPU: known(0.02), PSIMemory: known(0.0), PSIIO: known(0.5), Read: known(0.0), Write: known(1e6)},
+		Own: Own{CPU: known(0.004), Memory: mib(20)},
+		Sandboxes: []Sandbox{
+			{Name: "pod 0c1e6f1c-3c2c-4a53-a7ec-2f3f0a1d5f11", Pod: "0c1e6f1c-3c2c-4a53-a7ec-2f3f0a1d5f11", Engine: "kubernetes", Isolation: "kata", Rule: "Kata's shim", IDs: []string{"kk"}, key: "kk",
+				Figures: Figures{CPU: known(1.1), CPUOutside: known(0.2), CPUBeside: known(0.0), Memory: mib(376), MemoryOutside: mib(375), Cache: mib(10), CacheOutside: mib(10),
+					BesideRSS: mib(0), BesidePSS: mib(0), Read: known(0.0), Write: known(4e6), Processes: 5},
+				Limit: mib(512), Full: known(0.002),
+				Groups: []Group{{Path: "/default/kk", Charge: record.ChargePod, CPU: known(0.9), Memory: mib(1), Cache: mib(0)}, {Path: "/kata_overhead/kk", Charge: record.ChargeOverhead, CPU: known(0.2), Memory: mib(375), Cache: mib(10)}},
+				Roles: []Role{
+					{Role: record.RoleVMM, CPU: known(0.15), RSS: mib(350), PSS: mib(340), Processes: []Process{{Pid: 26377, Start: 1, PPid: 26365, Name: "qemu-system-x86", Rule: "argument names the container", CPU: known(0.15), RSS: mib(350), PSS: mib(340),
+						Groups: []record.Membership{{Paths: map[string]string{"memory": "/kata_overhead/kk", "cpu": "/kata_overhead/kk"}, Threads: []int{26377}}}}}},
+					{Role: record.RoleVCPU, CPU: known(0.9), Processes: []Process{{Pid: 26377, Start: 1, PPid: 26365, Name: "qemu-system-x86", Rule: "threads by their names", Threads: []int{26380}, CPU: known(0.9),
+						Groups: []record.Membership{{Paths: map[string]string{"memory": "/default/kk"}, Threads: []int{26380}, Names: []string{"CPU 0/KVM"}}}}}},
+				}},
+			{Name: hexID[:12], Engine: "docker", Rule: "a shim in containerd's namespace moby", IDs: []string{hexID}, key: hexID,
+				Figures: Figures{CPU: Maybe[float64]{}, Memory: mib(64), MemoryOutside: mib(0), Cache: mib(2048), CacheOutside: mib(0), BesideRSS: mib(11), BesidePSS: mib(9), Processes: 2}},
+			{Name: "größe-容器", Engine: "oci", Isolation: "gvisor", Rule: "runsc's sentry", IDs: []string{}, key: "x",
+				Figures: Figures{CPU: known(0.0), CPUOutside: known(0.0), CPUBeside: known(0.0), Memory: mib(30), MemoryOutside: mib(0), Cache: mib(0), CacheOutside: mib(0), BesideRSS: mib(0), Read: known(10.0), Write: known(0.0), Processes: 12}},
+		},
+		Sum:      Figures{CPU: known(1.1), Memory: mib(470), MemoryOutside: mib(375), Cache: mib(2058), BesideRSS: mib(11), BesidePSS: mib(9), Read: known(10.0), Write: known(4e6), Processes: 19},
+		Problems: record.Problems{Denied: 2, Gone: 1},
+	}
+	for i := range v.Sandboxes {
+		s := &v.Sandboxes[i]
+		s.text = strings.ToLower(s.Name + "\n" + s.engine())
+		if s.Groups == nil {
+			s.Groups = []Group{}
+		}
+	}
+	return v
+}
+
+func TestTheScreenFitsEveryWidth(t *testing.T) {
+	for width, name := range map[int]string{60: "screen-60.txt", 80: "screen-80.txt", 120: "screen-120.txt"} {
+		s := newScreen(&Options{Interval: time.Second}, false)
+		s.show(sample())
+		s.press(keyEnter)
+		lines := s.frame(width, 24)
+		for _, line := range lines {
+			if w := term.Width(line); w > width {
+				t.Errorf("%d columns of %d: %q", w, width, line)
+			}
+		}
+		if len(lines) != 24 {
+			t.Errorf("%d lines of 24", len(lines))
+		}
+		golden(t, name, strings.Join(lines, "\n")+"\n")
+	}
+	for width := 1; width < 210; width += 7 {
+		for height := 1; height < 40; height += 3 {
+			s := newScreen(&Options{Interval: time.Second}, false)
+			s.show(sample())
+			s.press(keyEnter)
+			for _, help := range []bool{false, true} {
+				s.help = help
+				lines := s.frame(width, height)
+				if len(lines) > height {
+					t.Fatalf("%d×%d: %d lines", width, height, len(lines))
+				}
+				for _, line := range lines {
+					if term.Width(line) > max(width, narrowest) {
+						t.Fatalf("%d×%d: %q is wider", width, height, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
+	v := sample()
+	golden(t, "once.txt", v.Text(&Selection{Sort: SortName}, 120, false))
+	var b strings.Builder
+	if err := v.WriteJSON(&b, &Selection{}, true); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "once.json", b.String())
+	none := &View{}
+	if got := none.Text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
+		t.Errorf("%s", got)
+	}
+	if got := v.Text(&Selection{Engine: "podman"}, 80, false); !strings.Contains(got, "No sandbox is as it was asked for") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
+	for _, colour := range []bool{true, false} {
+		s := newScreen(&Options{Interval: time.Second}, colour)
+		s.show(sample())
+		if got := strings.Contains(strings.Join(s.frame(100, 24), ""), "\x1b["); got != colour {
+			t.Errorf("colour %t: %t", colour, got)
+		}
+	}
+}
+
+// send presses keys as a terminal sends them.
+func (s *screen) send(text string) (quit bool) {
+	var d decoder
+	for _, k := range append(d.feed([]byte(text)), d.flush()...) {
+		quit = s.press(k) || quit
+	}
+	return quit
+}
+
+func TestKeysDoWhatTheHelpSays(t *testing.T) {
+	names := func(s *screen) (out string) {
+		for i, b := range s.shown {
+			mark := ""
+			if i == s.at {
+				mark = ">"
+			}
+			out += mark + b.key[:1] + " "
+		}
+		return strings.TrimSpace(out)
+	}
+	for _, c := range []struct {
+		claim, keys, want string
+		quit              bool
+	}{
+		{"the largest is first", "", ">k 0 x", false},
+		{"an arrow goes down", "\x1b[B", "k >0 x", false},
+		{"not beyond the last", "jjjjj", "k 0 >x", false},
+		{"nor above the first", "\x1b[5~k", ">k 0 x", false},
+		{"End and Home", "\x1b[F\x1b[Hj", "k >0 x", false},
+		{"c sorts by CPU, what is unknown last", "c", ">k x 0", false},
+		{"c twice turns it round", "cc", ">x k 0", false},
+		{"p sorts by page cache", "p", ">0 k x", false},
+		{"n sorts by name", "n", ">0 x k", false},
+		{"r turns it round and keeps the mark", "r", "x 0 >k", false},
+		{"a filter counts while it is typed", "/kata", ">k", false},
+		{"letters of a filter are no commands", "/q\x7f", ">k 0 x", false},
+		{"Escape clears the filter", "/kata\r\x1b", ">k 0 x", false},
+		{"Escape quits without one", "\x1b", ">k 0 x", true},
+		{"q quits", "q", ">k 0 x", true},
+		{"Ctrl-C quits, also in a filter", "/oci\x03", ">x", true},
+		{"a key that means nothing is passed over", "\x1b[99~\x01Z", ">k 0 x", false},
+	} {
+		s := newScreen(&Options{Interval: time.Second}, false)
+		s.show(sample())
+		quit := s.send(c.keys)
+		if got := names(s); got != c.want || quit != c.quit {
+			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", c.claim, c.keys, got, quit, c.want, c.quit)
+		}
+	}
+	s := newScreen(&Options{Interval: time.Second}, false)
+	s.show(sample())
+	if s.send("e++ "); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
+		t.Errorf("%+v %s %t", s.expanded, s.interval, s.paused)
+	}
+	if s.send("\x1b[D------------------------"); s.expanded["kk"] || s.interval != fastest {
+		t.Errorf("%+v %s", s.expanded, s.interval)
+	}
+	if s.send("h"); !strings.Contains(strings.Join(s.frame(80, 30), "\n"), "any key goes back") {
+		t.Error("no help")
+	}
+}
+
+func TestKeysThatComeInPiecesAreOne(t *testing.T) {
+	var d decoder
+	var got []key
+	for _, b := range []byte("\x1b[5~ü\x1bOA") {
+		got = append(got, d.feed([]byte{b})...)
+	}
+	if len(got) != 3 || got[0] != keyPageUp || got[1] != 'ü' || got[2] != keyUp || d.pending() {
+		t.Errorf("%v", got)
+	}
+	if got := d.feed([]byte("\x1b[" + strings.Repeat("1", 100))); len(got) != 0 || d.pending() {
+		t.Errorf("an endless sequence is kept: %v", got)
+	}
+}
+
+func TestFiguresAreShort(t *testing.T) {
+	for v, want := range map[int64]string{0: "0", 712: "712", 1023: "1023", 1024: "1.0K", 10035: "9.8K", 371 << 20: "371.0M", 1000 << 20: "1000M", 1023 << 20: "1023M", 1 << 30: "1.0G", 1 << 62: "4.0E"} {
+		if got := size(known(v)); got != want || len(got) > 6 {
+			t.Errorf("%d: %s, want %s", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{0: "0.0", 0.123: "12.3", 9.999: "999.9", 64: "6400"} {
+		if got := percent(known(v)); got != want {
+			t.Errorf("%g: %s, want %s", v, got, want)
+		}
+	}
+	if size(Maybe[int64]{}) != "?" || percent(Maybe[float64]{}) != "?" {
+		t.Error("what is not known is a figure")
+	}
+}
