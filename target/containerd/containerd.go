@@ -40,6 +40,7 @@ type Target struct {
 	snapshotter string
 	version     string
 	hs          []cgroup.Hierarchy
+	kata        map[string]string // where the shim is Kata's
 }
 
 // New returns the runtime of that name behind the containerd of e; via is
@@ -78,6 +79,10 @@ func New(ctx context.Context, name, runtime, via string, e target.Engine) (targe
 	}
 	if t.hs, err = cgroup.Hierarchies(); err != nil {
 		return nil, engine.Unavailable(name, "", "%v", err)
+	}
+	if kata.Is(t.runtime.shim) {
+		// tare gives a shim other than runc's no options, so nobody names a file.
+		t.kata = KataFacts(t.place.socket, t.runtime.program, "")
 	}
 	return t, nil
 }
@@ -177,9 +182,7 @@ func (t *Target) config() map[string]string {
 		"runtime": t.runtime.shim, "shim path": t.runtime.program, "runtime path": t.runtime.path, "runtime version": t.runtime.version,
 		"cgroup driver": "cgroupfs", "cgroup version": string(cgroup.ModeOf(t.hs)),
 	}
-	if kata.Is(t.runtime.shim) {
-		maps.Copy(config, kata.Facts(""))
-	}
+	maps.Copy(config, t.kata)
 	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
 	return config
 }

@@ -97,11 +97,8 @@ func (d *Daemon) search() search {
 	if !d.shares("mnt") {
 		s.root = d.File("root")
 	}
-	for v := range strings.SplitSeq(string(b), "\x00") {
-		if path, ok := strings.CutPrefix(v, "PATH="); ok {
-			s.path = path
-			break
-		}
+	if path, ok := variable(string(b), "PATH"); ok {
+		s.path = path
 	}
 	return s
 }

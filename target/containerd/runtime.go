@@ -38,7 +38,7 @@ func resolve(ctx context.Context, name, called string, in search) (runtime, erro
 	switch {
 	case strings.HasPrefix(called, "io.containerd."):
 		r.shim = called
-	case shimmed[called] != "" && in.look(shimProgram(shimmed[called])) != "":
+	case shimmed[called] != "" && in.look(ShimProgram(shimmed[called])) != "":
 		r.shim = shimmed[called]
 	case called == "kata":
 		return r, unavailable("install Kata Containers and link containerd-shim-kata-v2 into a folder of that path",
@@ -46,7 +46,7 @@ func resolve(ctx context.Context, name, called string, in search) (runtime, erro
 	default:
 		r.shim = runtimeV2
 	}
-	shim := shimProgram(r.shim)
+	shim := ShimProgram(r.shim)
 	if r.program = in.look(shim); r.program == "" {
 		return r, unavailable("install it, or start containerd with a PATH that has it", "there is no %s on containerd's path (%s)", shim, in.path)
 	}
@@ -57,9 +57,9 @@ func resolve(ctx context.Context, name, called string, in search) (runtime, erro
 	return r.withBinary(ctx, name, called, in)
 }
 
-// shimProgram is the program of a shim, which containerd finds by the last two
+// ShimProgram is the program of a shim, which containerd finds by the last two
 // words of its name.
-func shimProgram(shim string) string {
+func ShimProgram(shim string) string {
 	words := strings.Split(shim, ".")
 	return "containerd-shim-" + strings.Join(words[max(0, len(words)-2):], "-")
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/containerd"
 	"github.com/tare-bench/tare/target/engine"
-	"github.com/tare-bench/tare/target/kata"
 )
 
 // Target is one runtime handler of one engine.
@@ -32,8 +31,9 @@ type Target struct {
 	network    string // target.NetworkHost or target.NetworkBridge
 	version    *api.VersionResponse
 	facts      facts
-	runtime    string // version of the handler's program, where that could be asked
-	ownPause   bool   // the engine has no pause image
+	runtime    string            // version of the handler's program, where that could be asked
+	kata       map[string]string // what is known of Kata, where the handler is Kata's
+	ownPause   bool              // the engine has no pause image
 	hs         []cgroup.Hierarchy
 }
 
@@ -75,6 +75,7 @@ func New(ctx context.Context, name, engineName, handler string, e target.Engine)
 		return nil, engine.Unavailable(name, "", "%v", err)
 	}
 	t.runtime = containerd.RuntimeVersion(ctx, c.socket, t.program().path)
+	t.kata = t.kataFacts()
 	return t, nil
 }
 
@@ -151,9 +152,7 @@ func (t *Target) config() map[string]string {
 	if t.ownPause {
 		config["pause image"] += " (made by tare, since the engine has none)"
 	}
-	if kata.Is(t.handler) || kata.Is(p.kind) || kata.Is(p.path) {
-		maps.Copy(config, kata.Facts(""))
-	}
+	maps.Copy(config, t.kata)
 	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
 	return config
 }
@@ -166,7 +165,7 @@ func (t *Target) notes() []string {
 	if t.engineName == crioEngine {
 		notes = append(notes, "StopContainer looks every 100 ms whether the process is gone: its time is a multiple of that; \"exited\" is the process's own end")
 	}
-	if t.facts.podless && !kata.Is(t.handler) {
+	if t.facts.podless && t.kata == nil {
 		notes = append(notes, "its drop_infra_ctr leaves out the process that holds a pod where none is needed, as here: such a pod costs less than one with a process")
 	}
 	if kubelet() {
@@ -175,7 +174,7 @@ func (t *Target) notes() []string {
 	if t.clock() == "guest" {
 		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
 	}
-	if kata.Is(t.handler) && t.network == target.NetworkHost {
+	if t.kata != nil && t.network == target.NetworkHost {
 		notes = append(notes, "Kata cannot give a VM the host's network; choose the network bridge to weigh it with one")
 	}
 	return notes

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,8 +24,9 @@ type crioConfig struct {
 			Cgroups  string `toml:"cgroup_manager"`
 			DropPod  *bool  `toml:"drop_infra_ctr"`
 			Runtimes map[string]struct {
-				Path string `toml:"runtime_path"`
-				Type string `toml:"runtime_type"`
+				Path   string `toml:"runtime_path"`
+				Type   string `toml:"runtime_type"`
+				Config string `toml:"runtime_config_path"` // for "vm" only; versions without it name none
 			} `toml:"runtimes"`
 		} `toml:"runtime"`
 		Image struct {
@@ -48,7 +50,7 @@ func (f *facts) fromCRIO(ctx context.Context, socket string) error {
 	f.storage = storage{driver: c.Driver, root: c.Root, runroot: c.RunRoot, options: c.Options}
 	f.podless = c.Runtime.DropPod != nil && *c.Runtime.DropPod
 	for name, r := range c.Runtime.Runtimes {
-		f.handlers[name] = handler{kind: r.Type, path: r.Path}
+		f.handlers[name] = handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, name), config: r.Config, told: r.Type == "vm"}
 	}
 	// /info has what is in use, where the configuration leaves the choice.
 	var info struct {

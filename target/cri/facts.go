@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,8 +36,11 @@ type facts struct {
 
 // handler is a runtime handler.
 type handler struct {
-	kind string // "io.containerd.runc.v2", "oci", "vm"
-	path string
+	kind   string // "io.containerd.runc.v2", "oci", "vm"
+	path   string
+	shim   string // the shim that the engine starts, a path or a name on its PATH; "" unknown
+	config string // the configuration file that the engine names to it; "" for none
+	told   bool   // the engine tells whether it names one
 }
 
 // storage is where CRI-O keeps images.
@@ -100,9 +104,9 @@ type containerdConfig struct {
 		Snapshotter string `json:"snapshotter"`
 		Default     string `json:"defaultRuntimeName"`
 		Runtimes    map[string]struct {
-			Type    string         `json:"runtimeType"`
-			Path    string         `json:"runtimePath"`
-			Options map[string]any `json:"options"`
+			Type    string  `json:"runtimeType"`
+			Path    string  `json:"runtimePath"`
+			Options options `json:"options"`
 		} `json:"runtimes"`
 	} `json:"containerd"`
 	Pause string `json:"sandboxImage"`
@@ -116,12 +120,13 @@ func (f *facts) fromContainerd(text string) {
 	}
 	f.standard, f.snapshotter, f.pause = config.Containerd.Default, config.Containerd.Snapshotter, config.Pause
 	for name, r := range config.Containerd.Runtimes {
-		h := handler{kind: r.Type, path: r.Path}
-		if binary, _ := r.Options["BinaryName"].(string); binary != "" {
+		h := handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, containerd.ShimProgram(r.Type))}
+		h.config, h.told = r.Options.configPath(r.Type)
+		if binary, _ := r.Options.values["BinaryName"].(string); binary != "" {
 			h.path = binary
 		}
 		f.handlers[name] = h
-		if systemd, known := r.Options["SystemdCgroup"].(bool); known && f.cgroups == "" && (name == f.standard || f.standard == "") {
+		if systemd, known := r.Options.values["SystemdCgroup"].(bool); known && f.cgroups == "" && (name == f.standard || f.standard == "") {
 			f.cgroups = map[bool]string{true: "systemd", false: "cgroupfs"}[systemd]
 		}
 	}

@@ -62,8 +62,9 @@ var places = []string{
 
 // Facts are what a record says of Kata: "hypervisor", "sandbox_cgroup_only" and
 // "kata config", the file that was read. An empty path stands for the file that
-// the shim itself would take: KATA_CONF_FILE's, else the first of its usual
-// ones. What cannot be read is said under "kata config".
+// a command of tare's own surroundings would take: KATA_CONF_FILE's, else the
+// first of the usual ones; of what an engine starts, see Shim. What cannot be
+// read is said under "kata config".
 func Facts(path string) map[string]string {
 	if path == "" {
 		path = os.Getenv("KATA_CONF_FILE")
@@ -129,12 +130,16 @@ func read(path string) (map[string]string, error) {
 }
 
 func decode(file string, into *config) error {
-	f, err := os.Open(file)
+	const most = 1 << 20
+	f, err := open(file)
 	if err != nil {
 		return fmt.Errorf("read Kata's configuration: %w", err)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
 	if err == nil {
 		err = toml.Unmarshal(text, into)
 	}

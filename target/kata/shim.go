@@ -1,0 +1,132 @@
+package kata
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Shim is what is known of the shim that an engine starts.
+type Shim struct {
+	Config  string // the configuration file that the engine names to it; "" for none
+	Environ string // KATA_CONF_FILE of the engine, which the shim inherits
+	Program string // path of the shim; "" if it was not found
+}
+
+// Facts are those of the file that this shim reads. Both runtimes take what the
+// engine names, the environment's, or their default; the Go runtime in this
+// order (loadRuntimeConfig of its containerd-shim-v2), runtime-rs with the first
+// two swapped (load_config of its runtimes crate). Where the file cannot be
+// known, "kata config" says why and is the only fact.
+func (s Shim) Facts() map[string]string {
+	if s.Config != "" && s.Environ != "" && s.Config != s.Environ {
+		return Unread(fmt.Sprintf("the engine names %s, and its KATA_CONF_FILE %s: Kata's Go runtime takes the first, runtime-rs the second", s.Config, s.Environ))
+	}
+	path := s.Config
+	if path == "" {
+		real, err := plain(s.Program)
+		if err != nil {
+			return Unread("not told by the engine; " + err.Error())
+		}
+		if path = s.Environ; path == "" {
+			if path, err = standard(real); err != nil {
+				return Unread("not told by the engine; " + err.Error())
+			}
+		}
+	}
+	if !filepath.IsAbs(path) {
+		return Unread(fmt.Sprintf("the engine names %q, which is no absolute path", path))
+	}
+	return Facts(path)
+}
+
+// Unread are the facts when it is not known what Kata reads, with the reason.
+func Unread(why string) map[string]string { return map[string]string{"kata config": why} }
+
+// plain returns the real path of a shim that has no configuration of its own. A
+// shim for one hypervisor, containerd-shim-kata-qemu-v2, is often a script that
+// sets KATA_CONF_FILE and calls the plain one; it is not executed, nor read
+// beyond the four bytes by which an ELF file is known.
+func plain(program string) (string, error) {
+	const name = "containerd-shim-kata-v2"
+	if program == "" {
+		return "", fmt.Errorf("its shim was not found")
+	}
+	real, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return "", fmt.Errorf("look at its shim: %w", err)
+	}
+	f, err := open(real)
+	if err != nil {
+		return "", fmt.Errorf("look at its shim: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	magic := make([]byte, 4)
+	if _, err := io.ReadFull(f, magic); err != nil || !bytes.Equal(magic, []byte("\x7fELF")) || filepath.Base(real) != name {
+		return "", fmt.Errorf("%s is not %s itself and may name a file of its own", program, name)
+	}
+	return real, nil
+}
+
+// standard is the file that a plain shim reads when nobody names one.
+func standard(shim string) (string, error) {
+	among, known := candidates(shim)
+	return choose(shim, among, known)
+}
+
+// candidates are the files that a plain shim looks for, in its order, which is
+// compiled into it: runtime-rs has all of its places, the Go runtime that in
+// /etc and that below its own prefix. known is false where the shim's path does
+// not tell which of the two it is, and all files are candidates.
+func candidates(shim string) (paths []string, known bool) {
+	rust := strings.Contains(shim, "/runtime-rs/")
+	if !rust && !strings.HasPrefix(shim, "/opt/kata/bin/") {
+		return places, false
+	}
+	for _, p := range places {
+		if rust == strings.Contains(p, "/runtime-rs/") && (rust || !strings.HasPrefix(p, "/usr/")) {
+			paths = append(paths, p)
+		}
+	}
+	return paths, true
+}
+
+// choose is the one of the candidates that is there; of several, the first,
+// where the shim is known.
+func choose(shim string, among []string, known bool) (string, error) {
+	var there []string
+	for _, p := range among {
+		if _, err := os.Stat(p); err == nil {
+			there = append(there, p)
+		}
+	}
+	switch {
+	case len(there) == 0:
+		return "", fmt.Errorf("looked for %s", strings.Join(among, ", "))
+	case len(there) > 1 && !known:
+		return "", fmt.Errorf("which of these %s takes is compiled into it: %s", shim, strings.Join(there, ", "))
+	}
+	return there[0], nil
+}
+
+// open opens a regular file, and hangs on nothing else.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

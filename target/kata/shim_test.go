@@ -1,0 +1,122 @@
+package kata
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const elf = "\x7fELF\x02\x01\x01"
+
+// file writes one below a folder of the test and returns its path.
+func file(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
+	dir := t.TempDir()
+	no := file(t, dir, "no.toml", "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n")
+	yes := file(t, dir, "yes.toml", "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n")
+	shim := file(t, dir, "containerd-shim-kata-v2", elf)
+	linked := filepath.Join(dir, "containerd-shim-kata-clh-v2")
+	if err := os.Symlink(shim, linked); err != nil {
+		t.Fatal(err)
+	}
+	wrapper := file(t, dir, "containerd-shim-kata-qemu-v2", "#!/bin/sh\nKATA_CONF_FILE="+yes+" exec "+shim+" \"$@\"\n")
+	another := file(t, dir, "containerd-shim-kata-fc-v2", elf)
+	scripts := t.TempDir()
+	script := file(t, scripts, "containerd-shim-kata-v2", "#!/bin/sh\n")
+
+	for name, c := range map[string]struct {
+		shim Shim
+		read string // "" for none
+		only string
+		says string
+	}{
+		"the engine's":                                        {shim: Shim{Config: yes, Program: shim}, read: yes, only: "true"},
+		"another handler's":                                   {shim: Shim{Config: no, Program: shim}, read: no, only: "false"},
+		"the engine's, whatever the shim":                     {shim: Shim{Config: no, Program: wrapper}, read: no, only: "false"},
+		"the engine's, of a shim that was not found":          {shim: Shim{Config: yes}, read: yes, only: "true"},
+		"that of the engine's environment":                    {shim: Shim{Environ: yes, Program: shim}, read: yes, only: "true"},
+		"that of the environment, by a link to the plain one": {shim: Shim{Environ: no, Program: linked}, read: no, only: "false"},
+		"the same twice":                                      {shim: Shim{Config: yes, Environ: yes, Program: shim}, read: yes, only: "true"},
+		"two that differ":                                     {shim: Shim{Config: yes, Environ: no, Program: shim}, says: "Go runtime takes the first"},
+		"a wrapper may have its own":                          {shim: Shim{Environ: no, Program: wrapper}, says: "may name a file of its own"},
+		"a program of another name, too":                      {shim: Shim{Environ: no, Program: another}, says: "may name a file of its own"},
+		"a script of the plain one's name":                    {shim: Shim{Environ: no, Program: script}, says: "may name a file of its own"},
+		"a shim that is not there":                            {shim: Shim{Environ: no, Program: "/no/such/shim"}, says: "no such file"},
+		"a shim that was not found":                           {shim: Shim{Environ: no}, says: "its shim was not found"},
+		"a relative path":                                     {shim: Shim{Config: "x.toml", Program: shim}, says: "no absolute path"},
+		"a file that is not there":                            {shim: Shim{Config: dir + "/none", Program: shim}, says: "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.shim.Facts()
+			if c.read != "" && (got["kata config"] != c.read || got["sandbox_cgroup_only"] != c.only || got["hypervisor"] == "") {
+				t.Errorf("%v", got)
+			}
+			if c.read == "" && (len(got) != 1 || !strings.Contains(got["kata config"], c.says)) {
+				t.Errorf("%v, not: %s", got, c.says)
+			}
+		})
+	}
+}
+
+func TestTheDefaultIsTheShimsOwn(t *testing.T) {
+	for shim, want := range map[string][]string{
+		"/opt/kata/bin/containerd-shim-kata-v2":            {places[0], places[2]},
+		"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2": {places[3], places[4], places[5]},
+	} {
+		if got, known := candidates(shim); !known || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", shim, got, known)
+		}
+	}
+	if got, known := candidates("/usr/bin/containerd-shim-kata-v2"); known || !slices.Equal(got, places) {
+		t.Errorf("of a shim of either runtime: %q, %v", got, known)
+	}
+
+	dir := t.TempDir()
+	a, b := file(t, dir, "a", ""), file(t, dir, "b", "")
+	for name, c := range map[string]struct {
+		among []string
+		known bool
+		want  string
+		says  string
+	}{
+		"the first of a known shim's":  {among: []string{dir + "/none", b, a}, known: true, want: b},
+		"the only one of an unknown's": {among: []string{a, dir + "/none"}, want: a},
+		"none of two of an unknown's":  {among: []string{a, b}, says: "compiled into it: " + a + ", " + b},
+		"none that is not there":       {among: []string{dir + "/none"}, known: true, says: "looked for " + dir + "/none"},
+	} {
+		got, err := choose("shim", c.among, c.known)
+		if got != c.want || (c.says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		fifo:        "no regular file",
+		"/dev/zero": "no regular file",
+		dir:         "no regular file",
+		file(t, dir, "long.toml", strings.Repeat("# long\n", 1<<18)): "more than 1048576 bytes",
+	} {
+		if got := Facts(path); len(got) != 1 || !strings.Contains(got["kata config"], says) {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
