@@ -71,15 +71,13 @@ func rowOf(l *ledger.Ledger, role record.Role) ledger.Row {
 }
 
 // guestRole is the role whose memory holds that of the workload, as the host
-// sees it: the VMM, the shim where the VMM is inside it, gVisor's sentry; "" where
+// sees it: the VMM, the shim where the VMM is inside it; "" where
 // the workload's processes are the host's.
 func guestRole(l *ledger.Ledger) record.Role {
 	has := func(role record.Role) bool {
 		return slices.ContainsFunc(l.Rows, func(r ledger.Row) bool { return r.Role == role })
 	}
 	switch {
-	case has(record.RoleSentry):
-		return record.RoleSentry
 	case has(record.RoleVMM):
 		return record.RoleVMM
 	case has(record.RoleVCPU):
@@ -97,6 +95,21 @@ func loadRoles(l *ledger.Ledger) []record.Role {
 		roles = append(roles, record.RoleShim)
 	}
 	return roles
+}
+
+// loadCPU are the roles in which a load's CPU time shows: the workload's own
+// processes and the threads that run guests. gVisor without address spaces of
+// its own, on KVM, runs the workload in the sentry.
+func loadCPU(l *ledger.Ledger) []record.Role {
+	switch {
+	case guestRole(l) != "" && rowOf(l, record.RoleVCPU).CPUKnown:
+		return []record.Role{record.RoleVCPU}
+	case guestRole(l) != "":
+		return []record.Role{guestRole(l)}
+	case rowOf(l, record.RoleWorkload).Processes == 0:
+		return []record.Role{record.RoleSentry}
+	}
+	return []record.Role{record.RoleWorkload}
 }
 
 // calibrate sets what was found beside what the load was told, the median over
@@ -119,6 +132,9 @@ func (j *overheadJudge) calibrate(c *OverheadCell, rounds []*closedPhase) {
 			for _, role := range loadRoles(l.Ledger) {
 				r := rowOf(l.Ledger, role)
 				memory += l.sign * float64(r.Memory.Anon+r.Memory.Shmem+r.Memory.Huge)
+			}
+			for _, role := range loadCPU(l.Ledger) {
+				r := rowOf(l.Ledger, role)
 				cpu += l.sign * r.CPU
 				known = known && (r.CPUKnown || r.Processes == 0)
 			}

@@ -141,7 +141,8 @@ func (j *overheadJudge) own(t *OverheadTable, c, idle *OverheadCell, guest float
 }
 
 // addCPU adds the CPU of the roles that stand beside a workload. gVisor's sentry
-// runs it too: what a spinning load was told is the workload's.
+// runs it too where that has no processes of its own: what a spinning load was told
+// is the workload's.
 func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind plan.PhaseKind) {
 	switch r.Role {
 	case record.RoleShim, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer, record.RoleMonitor:
@@ -153,7 +154,7 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind p
 		return
 	}
 	milli := 1000 * r.CPU / sandboxes
-	if r.Role == record.RoleSentry && kind == plan.PhaseSpin {
+	if r.Role == record.RoleSentry && kind == plan.PhaseSpin && rowOf(&c.Ledger, record.RoleWorkload).Processes == 0 {
 		milli = max(milli-1000*c.Told, 0)
 	}
 	if milli > 0 {

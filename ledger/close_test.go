@@ -203,8 +203,8 @@ func TestBooksOfAContainer(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		}},
-		{"or the sentry's, where there is one", func(_, _, e *record.Reading) { e.Processes[1].Role = record.RoleSentry }, func(t *testing.T, l *ledger.Ledger) {
-			if r := row(t, l, record.RoleSentry); r.Memory.Shmem != mib {
+		{"also beside a sentry, which keeps it", func(_, _, e *record.Reading) { e.Processes[1].Role = record.RoleSentry }, func(t *testing.T, l *ledger.Ledger) {
+			if r := row(t, l, record.RoleWorkload); r.Memory.Shmem != mib {
 				t.Errorf("%+v", r)
 			}
 		}},

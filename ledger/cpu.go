@@ -109,7 +109,7 @@ func (b *books) lost(unknown map[record.Role]bool) {
 // all of it is in groups that were read at both ends.
 func (b *books) byGroups(spent []used, ns map[record.Role]int64, unknown map[record.Role]bool) {
 	role := b.owner(-1)
-	if role != record.RoleWorkload && role != record.RoleSentry {
+	if role != record.RoleWorkload {
 		return
 	}
 	inside, others, members := 0, int64(0), int64(0)

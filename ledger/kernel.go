@@ -130,15 +130,16 @@ func (b *books) shared() {
 }
 
 // owner is the role for whose sake a sandbox's groups are charged what no
-// process is seen to use: gVisor's sentry, the VMM (or the shim that it lives
-// in), or else the workload. Lane −1 asks of all sandboxes.
+// process is seen to use: the VMM (or the shim that it lives in), in whose memory
+// the guest's is, or else the workload. gVisor keeps the workload's memory in a
+// file that it hardly maps. Lane −1 asks of all sandboxes.
 func (b *books) owner(lane int) record.Role {
 	owner := record.RoleWorkload
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		switch {
 		case p.Lane < 0 || lane >= 0 && p.Lane != lane:
-		case p.Role == record.RoleSentry || p.Role == record.RoleVMM:
+		case p.Role == record.RoleVMM:
 			return p.Role
 		case p.Role == record.RoleShim && p.VCPU > 0:
 			owner = record.RoleShim

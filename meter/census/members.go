@@ -81,6 +81,9 @@ const (
 	ruleInGroup  = "in the pod's cgroup"
 	ruleFirst    = "the container's first process"
 	ruleDescends = "descends from the container's first process"
+	// gVisor's systrap and ptrace run each of the workload's processes in one of
+	// the sentry's, which has nothing but its address space.
+	ruleStub = "an address space in which the sentry runs the workload"
 )
 
 // deepest is how far parents are followed; it ends where a broken /proc makes
@@ -124,7 +127,7 @@ func (c *crew) inside(p *Process, box, depth int) *Member {
 		up := c.inside(parent, box, depth+1)
 		switch up.Role {
 		case record.RoleSentry:
-			return c.add(p, box, up.Role, "started by the sentry")
+			return c.add(p, box, record.RoleWorkload, ruleStub)
 		case record.RoleGofer:
 			return c.add(p, box, up.Role, "started by the gofer")
 		case record.RoleVMM:
@@ -136,6 +139,9 @@ func (c *crew) inside(p *Process, box, depth int) *Member {
 				return c.add(p, box, up.Role, "started by the shim")
 			}
 		case record.RoleWorkload:
+			if up.Rule == ruleStub {
+				return c.add(p, box, record.RoleWorkload, ruleStub)
+			}
 			if c.first[up.Pid] == box && up.Pid == b.Workload || up.Rule == ruleDescends {
 				return c.add(p, box, record.RoleWorkload, ruleDescends)
 			}
@@ -276,7 +282,7 @@ func (c *crew) started(by *Member, p *Process) (record.Role, string, bool) {
 	case record.RoleVirtiofs:
 		return by.Role, "started by virtiofsd", true
 	case record.RoleSentry:
-		return by.Role, "started by the sentry", true
+		return record.RoleWorkload, ruleStub, true
 	case record.RoleGofer:
 		return by.Role, "started by the gofer", true
 	case record.RoleWorkload, record.RolePause:

@@ -81,9 +81,9 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 70, ppid: 1, comm: "exe", nspid: "70 1", exe: "/usr/bin/runsc", args: "runsc-sandbox --root=/s boot --bundle=/b c2", cgroup: v1("/tare-run-a/c2")},
 			},
 			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/tare-run-a/c1"},
-			roles:   "60=gofer@0 61=sentry@0 62=sentry@0 63=sentry@0 64=runtime@0",
+			roles:   "60=gofer@0 61=sentry@0 62=workload@0 63=workload@0 64=runtime@0",
 			charges: "/=shared@-1 /tare-run-a/c1=pod@0",
-			rules:   []string{"started by the sentry"},
+			rules:   []string{"an address space in which the sentry runs the workload"},
 		},
 		"runc's init is the runtime's until it becomes the container's": {
 			procs:   []proc{{pid: 61, ppid: 1, nspid: "61 1", comm: "runc:[2:INIT]", args: "runc init", cgroup: v1("/g/c1")}},
