@@ -51,8 +51,8 @@ type survey struct {
 }
 
 // How often the sandboxes are looked for: sooner when the number of processes
-// has changed or something has gone, and never so often that it takes more than a
-// fiftieth of a CPU.
+// has changed or something has gone, and never so often that it takes more than an
+// eightieth of a CPU.
 const (
 	soon    = 2 * time.Second
 	late    = 5 * time.Second
