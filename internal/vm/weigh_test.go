@@ -39,6 +39,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2(t *testing.T) {
 			{"endless", []string{"sleep", "1000"}, time.Second},
 			{"doctor", []string{"tare", "doctor", "--format", "json"}, time.Minute},
 			{"lifecycle", []string{"tare", "lifecycle", "runc", "crun", "-n", "3", "--rounds", "3", "-o", "/out/lifecycle.jsonl.zst"}, 4 * time.Minute},
+			{"overhead", overheadArgs, 4 * time.Minute},
 			{"left", []string{"sh", "-c", `find /sys/fs/cgroup -mindepth 1 -name 'tare-*'
 				find /run/tare /var/lib/tare -mindepth 1 -maxdepth 1 -type d
 				while read -r what where rest; do case $where in *tare*) echo "$where"; esac; done </proc/mounts
@@ -49,7 +50,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("the machine ran for %v", out.Ran.Round(time.Second))
-	for name, want := range map[string]int{"groups": 0, "words": 0, "fails": 3, "endless": 137, "doctor": 0, "lifecycle": 0, "left": 0} {
+	for name, want := range map[string]int{"groups": 0, "words": 0, "fails": 3, "endless": 137, "doctor": 0, "lifecycle": 0, "overhead": 0, "left": 0} {
 		if out.Exits[name] != want {
 			t.Errorf("%s, want %d", out.Output(name), want)
 		}
@@ -57,6 +58,7 @@ func TestTareWeighsWhereThereIsOnlyCgroupV2(t *testing.T) {
 	t.Run("the machine has the groups, the words and the ends of commands", func(t *testing.T) { theMachine(t, out) })
 	t.Run("doctor says so", func(t *testing.T) { doctored(t, out) })
 	t.Run("lifecycle weighs runc and crun", func(t *testing.T) { lived(t, out) })
+	t.Run("overhead closes the books of runc and crun", func(t *testing.T) { closed(t, out) })
 	t.Run("nothing is left", func(t *testing.T) {
 		if got := string(out.Files["left.stdout"]); got != "/sys/fs/cgroup/guest/cgroup.procs\n" {
 			t.Errorf("left behind, before the guest's own group:\n%s", got)
