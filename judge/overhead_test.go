@@ -276,6 +276,7 @@ func TestCalibration(t *testing.T) {
 		{"one that holds too little", box{memory: 63 * mi, shim: 9 * mi, cpu: 0.5}, "61.0 MiB were found"},
 		{"a guest that holds it", box{vm: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
 		{"a sentry", box{sentry: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
+		{"a sentry that needs more to run it", box{sentry: true, memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
 		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
 	}
 	for _, tt := range tests {
@@ -412,6 +413,20 @@ func TestOverheadFindings(t *testing.T) {
 		{"what could not be read is told", end(func(r *record.Reading) {
 			r.Problems.Denied, r.Problems.Examples = 1, []string{"/proc/1/smaps_rollup"}
 		}), []string{"incomplete"}, "3 of 3 phases: 3 not permitted; such as /proc/1/smaps_rollup"},
+		{"what ended while it was read is a note", end(func(r *record.Reading) { r.Problems.Gone = 2 }), []string{"vanished-while-read"}, "6 processes or cgroups ended"},
+		{"the host has no pod to be outside of", func(w *oversight) {
+			w.kinds = append(w.kinds, "host")
+			w.names = append(w.names, "host")
+		}, nil, ""},
+		{"the exec that brings a load in is not charged outside for long", func(w *oversight) {
+			w.plan.Phases = []string{"idle", "hold 64MiB"}
+			w.reading = func(r *record.Reading) {
+				if r.Phase == "hold 64MiB" {
+					r.Processes = append(r.Processes, record.Process{Pid: 77, Start: 7, Role: record.RoleRuntime, Rule: "made up", Groups: []record.Membership{{Paths: map[string]string{"memory": "/user"}}}, Read: true, PSSAnon: 30 * mi})
+					r.Host.Free -= 30 * mi
+				}
+			}
+		}, nil, "5.0 MiB a sandbox"},
 		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 12 ticks"},
 		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
 		{"a node under pressure is told", func(w *oversight) {

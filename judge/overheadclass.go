@@ -85,7 +85,7 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 	default:
 		c.Rule = append(c.Rule, "cpu: none was seen beside the workload's")
 	}
-	if out := outside(&charged.Ledger); len(out) > 0 {
+	if out := outside(&charged.Ledger, false); len(out) > 0 {
 		c.Rule = append(c.Rule, "podFixed does not contain what is charged outside of the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
 	}
 	c.YAML = yamlOf(&c)
@@ -164,11 +164,12 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind p
 }
 
 // outside names the roles of the sandboxes with more than outsideBound charged
-// outside of the pod's group, and where.
-func outside(l *ledger.Ledger) []string {
+// outside of the pod's group, and where. A runtime's exec is there as long as
+// the load that it brought in, and counts in idle phases only.
+func outside(l *ledger.Ledger, idle bool) []string {
 	var out []string
 	for _, p := range l.Places {
-		if p.Charge != record.ChargePod && p.Memory > outsideBound {
+		if (idle || p.Role != record.RoleRuntime) && p.Charge != record.ChargePod && p.Memory > outsideBound {
 			where := p.Path
 			if p.Count > 1 {
 				where = fmt.Sprintf("%s and %d more", p.Path, p.Count-1)

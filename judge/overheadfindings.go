@@ -19,6 +19,7 @@ const (
 	foundResidual    = "residual-large"
 	foundBlind       = "engine-blind"
 	foundIncomplete  = "incomplete"
+	foundVanished    = "vanished-while-read"
 	foundMissed      = "missed-ticks"
 	foundUnsettled   = "node-unsettled"
 	foundNode        = "node-pressure"
@@ -66,7 +67,9 @@ func (j *overheadJudge) findings() []record.Finding {
 		j.incomplete(t, add)
 		j.left(t, add)
 		j.sampling(t, add)
-		j.chargedOutside(t, add)
+		if j.Targets[i].Kind != "host" { // which has no pod
+			j.chargedOutside(t, add)
+		}
 		j.unlimited(t, add)
 		j.blind(t, add)
 		j.cells(t, add)
@@ -113,7 +116,7 @@ func (j *overheadJudge) closed(target, phase string, n int) int {
 }
 
 func (j *overheadJudge) incomplete(target string, add adder) {
-	rounds, all := 0, 0
+	rounds, all, ended := 0, 0, 0
 	var sum record.Problems
 	for _, p := range j.phases {
 		if p.failure != nil || p.visit.Target() != target {
@@ -121,6 +124,7 @@ func (j *overheadJudge) incomplete(target string, add adder) {
 		}
 		all++
 		q := &p.ledger.Problems
+		ended += q.Gone + q.Reused
 		if p.ledger.Complete && q.Backwards == 0 {
 			continue
 		}
@@ -133,6 +137,11 @@ func (j *overheadJudge) incomplete(target string, add adder) {
 		}
 	}
 	if rounds == 0 {
+		if ended > 0 {
+			add(record.Finding{Code: foundVanished, Level: levelNote, Target: target,
+				Message: fmt.Sprintf("%d processes or cgroups ended while the node was read, in %d phases", ended, all),
+				Advice:  "their memory may be in the residual; stop what starts many short processes here"})
+		}
 		return
 	}
 	var kinds []string
@@ -230,14 +239,14 @@ func (j *overheadJudge) chargedOutside(target string, add adder) {
 		if t.Sandboxes == 0 {
 			return
 		}
-		if sum := float64(outsideSum(&c.Ledger)) / float64(t.Sandboxes); sum > most {
+		if sum := float64(outsideSum(&c.Ledger, kindOf(t.Phase) == plan.PhaseIdle)) / float64(t.Sandboxes); sum > most {
 			worst, where, most = c, t, sum
 		}
 	})
 	if worst == nil || most*float64(where.Sandboxes) <= outsideBound {
 		return
 	}
-	what := outside(&worst.Ledger)
+	what := outside(&worst.Ledger, kindOf(where.Phase) == plan.PhaseIdle)
 	level := levelNote
 	for _, g := range worst.Ledger.Groups {
 		if g.Charge == record.ChargeOverhead && g.Usage > outsideBound {
@@ -262,9 +271,12 @@ func (j *overheadJudge) chargedOutside(target string, add adder) {
 
 // outsideSum is the larger of both views for overhead groups, and the processes'
 // for shared ones.
-func outsideSum(l *ledger.Ledger) int64 {
+func outsideSum(l *ledger.Ledger, idle bool) int64 {
 	var over, shared, charged int64
 	for _, p := range l.Places {
+		if !idle && p.Role == record.RoleRuntime {
+			continue
+		}
 		switch p.Charge {
 		case record.ChargeOverhead:
 			over += p.Memory
@@ -378,8 +390,11 @@ func (j *overheadJudge) cells(target string, add adder) {
 		if off := math.Abs(c.Found - c.Told); c.Told > 0 {
 			if kindOf(t.Phase) == plan.PhaseSpin {
 				if share := off / c.Told; share > spinShare {
-					put(share/spinShare, t, foundCalibration, levelWarning, fmt.Sprintf("the load was told to use %.3g CPUs, and %.4g were found (%+.1f %%)", c.Told, c.Found, 100*(c.Found/c.Told-1)),
-						"the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?")
+					level, advice := levelWarning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
+					if guestRole(l) != "" && c.Found > c.Told {
+						level, advice = levelNote, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
+					}
+					put(share/spinShare, t, foundCalibration, level, fmt.Sprintf("the load was told to use %.3g CPUs, and %.4g were found (%+.1f %%)", c.Told, c.Found, 100*(c.Found/c.Told-1)), advice)
 				}
 			} else if allowed := holdBound + holdShare*c.Told; off > allowed {
 				put(off/allowed, t, foundCalibration, levelWarning, fmt.Sprintf("the load was told to hold %s, and %s were found", bytesText(c.Told), bytesText(c.Found)),

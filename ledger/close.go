@@ -29,7 +29,7 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 		return Ledger{}, fmt.Errorf("the phase's end (%d ns) was read before its visit began (%d ns)", end.Time, before.Time)
 	}
 	b := &books{before: before, begin: begin, end: end, rows: map[record.Role]*Row{}}
-	b.l.Complete = missing(&before.Problems) == 0 && missing(&end.Problems) == 0
+	b.l.Complete = unread(&before.Problems) == 0 && unread(&end.Problems) == 0 && b.everyLane()
 	b.l.Problems = before.Problems
 	if begin != nil {
 		merge(&b.l.Problems, &begin.Problems)
@@ -154,7 +154,31 @@ func (m Memory) minus(n Memory) Memory {
 	return Memory{m.Anon - n.Anon, m.Shmem - n.Shmem, m.Kernel - n.Kernel, m.Swap - n.Swap, m.Huge - n.Huge, m.Cache - n.Cache}
 }
 
-func missing(p *record.Problems) int { return p.Gone + p.Reused + p.Denied + p.Broken }
+// unread is how much was there and could not be read. What had ended by the time
+// it was to be read is not missing: on any node processes end all the time.
+func unread(p *record.Problems) int { return p.Denied + p.Broken }
+
+// everyLane is false where a sandbox has neither a process nor a group, or where
+// a daemon may have been replaced by another while it was read before.
+func (b *books) everyLane() bool {
+	lanes := map[int]bool{}
+	then := byIdentity(b.before)
+	vanished := b.before.Problems.Gone+b.before.Problems.Reused > 0
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		if p.Lane >= 0 {
+			lanes[p.Lane] = true
+		} else if vanished && then[identity{p.Pid, p.Start}] == nil {
+			return false
+		}
+	}
+	for i := range b.end.Groups {
+		if g := &b.end.Groups[i]; g.Lane >= 0 {
+			lanes[g.Lane] = true
+		}
+	}
+	return len(lanes) >= b.end.Sandboxes
+}
 
 // merge adds up problems; of the examples the first few are kept.
 func merge(into, p *record.Problems) {
@@ -185,6 +209,7 @@ func (b *books) total() {
 	others := b.row(record.RoleOthers)
 	others.Processes, others.Memory.Anon = h.OthersCount, l.Others
 	others.rule("the change of RssAnon of every process that is not the target's")
+	b.othersCPU(others)
 
 	var sum Memory
 	for _, role := range order(b.rows) {

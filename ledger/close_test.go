@@ -328,6 +328,18 @@ func TestBooksOfAContainer(t *testing.T) {
 		}},
 		{"a process without PSS makes the books incomplete", func(_, _, e *record.Reading) { e.Processes[2].Read = false }, incomplete},
 		{"so does a daemon that could not be read before", func(b, _, _ *record.Reading) { b.Processes[0].Read = false }, incomplete},
+		{"a sandbox without a trace makes them incomplete too", func(_, _, e *record.Reading) { e.Sandboxes = 2 }, incomplete},
+		{"and a new daemon where one vanished", func(b, _, e *record.Reading) { b.Problems.Gone, b.Processes = 1, nil }, incomplete},
+		{"processes that ended while they were read do not, and are counted", func(_, _, e *record.Reading) { e.Problems.Gone, e.Problems.Reused = 2, 1 }, func(t *testing.T, l *ledger.Ledger) {
+			if !l.Complete || l.Problems.Gone != 2 || l.Problems.Reused != 1 {
+				t.Errorf("%+v", l.Problems)
+			}
+		}},
+		{"others use what the target does not", func(_, _, e *record.Reading) { e.Host.Busy = 8 * sec }, func(t *testing.T, l *ledger.Ledger) {
+			if r := row(t, l, record.RoleOthers); !r.CPUKnown || math.Abs(r.CPU-0.25) > 1e-9 {
+				t.Errorf("%+v", r)
+			}
+		}},
 		{"and whatever could not be read", func(_, _, e *record.Reading) { e.Problems.Denied = 1 }, incomplete},
 		{"and a group with members whose memory was not read", func(_, _, e *record.Reading) { e.Groups[0].Memory = nil }, incomplete},
 		{"hugetlb pages that virtiofsd maps are the guest's", func(_, _, e *record.Reading) {

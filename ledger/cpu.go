@@ -196,6 +196,23 @@ func (b *books) chargedTo(p *record.Process) (main, guest bool) {
 	return main, guest
 }
 
+// othersCPU is what the node was busy with beyond the target's rows, where all of
+// those are known. It is as coarse as the node's clock, a tick for each CPU.
+func (b *books) othersCPU(others *Row) {
+	if b.took() == 0 || b.end.Host.Busy < b.begin.Host.Busy {
+		return
+	}
+	rest := b.l.NodeCPU
+	for _, r := range b.rows {
+		if r.Processes > 0 && !r.CPUKnown && r != others {
+			return
+		}
+		rest -= r.CPU
+	}
+	others.CPU, others.CPUKnown = max(rest, 0), true
+	others.rule("CPU: what the node was busy with beyond the target's")
+}
+
 // node enters what the whole node did in the phase.
 func (b *books) node() {
 	l, h := &b.l, &b.end.Host
