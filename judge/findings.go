@@ -35,6 +35,7 @@ const (
 	FoundPhaseSkipped = "phase-skipped"
 	FoundNotRetired   = "sandboxes-not-retired"
 	FoundLoadFailed   = "load-failed"
+	FoundEngineSilent = "engine-silent"
 	foundFailed       = "failed-operations"
 	foundDrift        = "drift"
 	foundBimodal      = "bimodal"
@@ -54,7 +55,7 @@ const (
 
 // FromExperiment are the codes of findings that cannot be made from samples.
 var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed,
-	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed}
+	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding

@@ -64,6 +64,7 @@ type Scaling struct {
 	Points       int    `json:"points"`
 	Memory       Slope  `json:"memory"`        // bytes a sandbox: all roles but others, without page cache
 	Cache        Slope  `json:"cache"`         // bytes of page cache a sandbox, as charged
+	Uncharged    Slope  `json:"uncharged"`     // bytes of kernel memory a sandbox that no cgroup of it is charged for
 	DaemonMemory Slope  `json:"daemon_memory"` // bytes
 	DaemonCPU    Slope  `json:"daemon_cpu"`    // CPUs a sandbox, idle
 	// Fit is how many more sandboxes this node's available memory holds, with

@@ -100,7 +100,7 @@ func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
 	out := needs{cpuKnown: true}
 	guest, kind := guestRole(l), kindOf(t.Phase)
 	for _, r := range l.Rows {
-		if r.Role == record.RoleWorkload || r.Role == record.RoleCache || r.Role == record.RoleOthers {
+		if r.Role == record.RoleWorkload || r.Role == record.RoleCache || r.Role == record.RoleOthers || r.Role == record.RoleKernelNode {
 			continue
 		}
 		amount := max(float64(r.Memory.Sum())/n, 0)

@@ -55,6 +55,7 @@ func (j *overheadJudge) scalingOf(target string) (Scaling, bool) {
 	s.Memory = slope(memory)
 	s.Memory.Bent = memory.Disagree
 	s.Cache = slope(fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Cache.Charged), true }))
+	s.Uncharged = slope(fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Uncharged), true }))
 	s.DaemonMemory = slope(fit(func(l *ledger.Ledger) (float64, bool) {
 		return float64(rowOf(l, record.RoleDaemon).Memory.Sum()), true
 	}))

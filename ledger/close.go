@@ -219,15 +219,19 @@ func (b *books) total() {
 			continue
 		}
 		sum = sum.plus(r.Memory)
-		if role != record.RoleCache {
+		switch role {
+		case record.RoleCache:
+		case record.RoleKernelNode:
+			l.Uncharged = r.Memory.Kernel
+		default:
 			l.Sum += r.Memory.Sum()
 		}
 	}
-	l.Residual = l.Node - l.Others - l.Sum
+	l.Residual = l.Node - l.Others - l.Uncharged - l.Sum
 	l.ResidualBy = Memory{
 		Anon:   h.Anon - h0.Anon - l.Others - sum.Anon,
 		Shmem:  h.Shmem - h0.Shmem - sum.Shmem,
-		Kernel: h.Kernel() - h0.Kernel() - b.accounted - b.row(record.RoleKernelNode).Memory.Kernel,
+		Kernel: h.Kernel() - h0.Kernel() - b.accounted - l.Uncharged,
 		Swap:   h.SwapUsed - h0.SwapUsed - sum.Swap,
 		Huge:   h.Huge - h0.Huge - sum.Huge,
 		Cache:  l.Cache.Node - l.Cache.Charged,

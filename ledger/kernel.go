@@ -19,14 +19,14 @@ const ThreadStack = 16 << 10
 // the change of their page tables and of 16 KiB a thread.
 //
 // The second is what the node's slab, stacks, page tables and per-CPU memory
-// grew by beyond that: network namespaces, mounts, cgroups' own structures.
-// Making sandboxes is what made it grow on an otherwise quiet node, so it is a
-// cost of theirs and in the sum, though no cgroup is charged for it; leaving it
-// out would call it unexplained while its kind is known. On a busy node others'
-// kernel memory is in it too, and it can be below 0: its sign is kept, and the
-// uncertainty says how far the node wavers by itself. With it in the sum, the
-// residual is what no book of the node explains: memory of neither processes nor
-// shared memory nor slab, stacks, page tables and per-CPU areas.
+// grew by beyond that: network namespaces, mounts, cgroups' own structures, and
+// whatever the rest of the node made the kernel keep or let go meanwhile. Its kind
+// is known, so it is no residual. Whose it is, is not: on a quiet node the
+// sandboxes made it grow, on a busy one it can be many times what they took, of
+// either sign. So it is a figure of its own, in no sum; a slope over counts tells
+// what of it a sandbox adds. The residual is then what no book of the node
+// explains: memory of neither processes nor shared memory nor slab, stacks, page
+// tables and per-CPU areas.
 func (b *books) kernel() {
 	r := b.row(record.RoleKernel)
 	for _, g := range b.memoryTops {

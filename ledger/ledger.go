@@ -82,10 +82,11 @@ type Ledger struct {
 	// Reconcile sets what own groups are charged against what processes in them have.
 	Reconcile []Reconcile `json:"reconcile,omitempty"`
 
-	Sum         int64      `json:"sum"`         // of all rows but others and cache, Memory.Sum
+	Sum         int64      `json:"sum"`         // of all rows but others, cache and uncharged kernel memory, Memory.Sum
+	Uncharged   int64      `json:"uncharged"`   // change of the node's kernel memory that nobody here is charged for
 	Node        int64      `json:"node"`        // change of record.Host.Used since before the sandboxes
 	Others      int64      `json:"others"`      // of it: the change in all other processes
-	Residual    int64      `json:"residual"`    // Node − Others − Sum
+	Residual    int64      `json:"residual"`    // Node − Others − Uncharged − Sum
 	ResidualBy  Memory     `json:"residual_by"` // the residual as far as the node's books know it by kind; the rest is in no kind
 	Uncertainty int64      `json:"uncertainty"` // ± bytes; see Uncertainty
 	Cache       CacheBooks `json:"cache"`

@@ -86,7 +86,8 @@ type Host struct {
 	Stacks      int64   `json:"stacks"`
 	PageTables  int64   `json:"page_tables"` // and SecPageTables
 	Percpu      int64   `json:"percpu"`
-	Huge        int64   `json:"huge"` // hugetlb pages in use or reserved
+	Huge        int64   `json:"huge"`                // hugetlb pages in use
+	HugeFree    int64   `json:"huge_free,omitempty"` // hugetlb pages that are kept and that nobody uses; Free lacks them
 	SwapUsed    int64   `json:"swap_used"`
 	Busy        int64   `json:"busy"`    // ns of all CPUs since boot, a hundredth of a second exact
 	Steal       int64   `json:"steal"`   // ns
@@ -230,7 +231,7 @@ const (
 
 // Used is the node's memory that is in use and is no page cache: anonymous,
 // shared, the kernel's. It is what a node runs out of.
-func (h *Host) Used() int64 { return h.Total - h.Free - h.Cache() }
+func (h *Host) Used() int64 { return h.Total - h.Free - h.HugeFree - h.Cache() }
 
 // Cache is the node's page cache, without shmem and tmpfs.
 func (h *Host) Cache() int64 { return h.Cached + h.Buffers - h.Shmem }

@@ -91,7 +91,7 @@ func (h *Host) validate() error {
 	if err := bytesOf(amount{"total", h.Total}, amount{"free", h.Free}, amount{"listed", h.Listed},
 		amount{"available", h.Available}, amount{"buffers", h.Buffers}, amount{"cached", h.Cached},
 		amount{"swap_cached", h.SwapCached}, amount{"shmem", h.Shmem}, amount{"anon", h.Anon}, amount{"slab", h.Slab},
-		amount{"stacks", h.Stacks}, amount{"page_tables", h.PageTables}, amount{"percpu", h.Percpu}, amount{"huge", h.Huge},
+		amount{"stacks", h.Stacks}, amount{"page_tables", h.PageTables}, amount{"percpu", h.Percpu}, amount{"huge", h.Huge}, amount{"huge_free", h.HugeFree},
 		amount{"swap_used", h.SwapUsed}, amount{"others", h.Others}); err != nil {
 		return err
 	}

@@ -15,10 +15,11 @@ const longestLevel = 10
 
 var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow}
 
-func found(l *judge.Lifecycle, o Options) section { return findings(l.Findings, o) }
+func found(l *judge.Lifecycle, o Options) section { return findings(l.Findings, lanesOf, o) }
 
-// findings are what to mistrust, and what to do about it.
-func findings(all []record.Finding, o Options) section {
+// findings are what to mistrust, and what to do about it. count says in words what
+// their Lanes are.
+func findings(all []record.Finding, count func(int) string, o Options) section {
 	s := section{title: "findings", style: term.Bold}
 	if len(all) == 0 {
 		s.title = "findings: none"
@@ -31,7 +32,7 @@ func findings(all []record.Finding, o Options) section {
 		if !o.Verbose {
 			message = short(message, longestMessage)
 		}
-		if where := place(f); where != "" {
+		if where := place(f, count); where != "" {
 			message = where + ": " + message
 		}
 		items = append(items, item{key: short(known(term.Clean(f.Level)), longestLevel), text: message, style: levelStyle[f.Level]})
@@ -47,7 +48,7 @@ func findings(all []record.Finding, o Options) section {
 }
 
 // place is where a finding belongs: "runc create, 100 lanes".
-func place(f *record.Finding) string {
+func place(f *record.Finding, count func(int) string) string {
 	out := heading(f.Target)
 	if f.Op != "" {
 		if out != "" {
@@ -59,7 +60,7 @@ func place(f *record.Finding) string {
 		if out != "" {
 			out += ", "
 		}
-		out += lanesOf(f.Lanes)
+		out += count(f.Lanes)
 	}
 	return out
 }

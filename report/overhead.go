@@ -58,7 +58,7 @@ func overheadPage(rec *record.Record, v *judge.Overhead, o Options) *page {
 	if v.Failed > 0 {
 		failed.style = term.Red
 	}
-	found := findings(v.Findings, o)
+	found := findings(v.Findings, sandboxesOf, o)
 	p.add(&failed, needed(v.Targets), &found)
 	return p
 }

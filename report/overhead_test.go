@@ -68,8 +68,8 @@ func booked(target string, residual float64, rows []ledger.Row, groups ...ledger
 			cpu += r.CPU
 		}
 	}
-	l.Others, l.Residual, l.Uncertainty = mebi(1.5), mebi(residual), mebi(1.2)
-	l.Node = l.Sum + l.Others + l.Residual
+	l.Others, l.Uncharged, l.Residual, l.Uncertainty = mebi(1.5), mebi(0.3), mebi(residual), mebi(1.2)
+	l.Node = l.Sum + l.Others + l.Uncharged + l.Residual
 	l.ResidualBy = ledger.Memory{Kernel: mebi(residual / 2)}
 	l.Cache = ledger.CacheBooks{Node: mebi(9), Charged: mebi(6.5), Mapped: mebi(4.25)}
 	l.NodeCPU, l.NodeIO, l.Load1 = cpu+0.021, ledger.IO{Write: 40960}, 0.31
@@ -425,7 +425,7 @@ func TestOnlyRolesThatSomeTargetHasAreColumns(t *testing.T) {
 	_, table, _ := strings.Cut(out, "idle, 1 sandbox: memory by role")
 	heading, _, _ := strings.Cut(strings.SplitN(table, "\n", 2)[1], "\n")
 	got := strings.Fields(heading)
-	want := []string{"target", "workload", "pause", "shim", "vmm", "virtiofs", "sentry", "gofer", "daemon", "kernel", "sum", "node", "others", "residual"}
+	want := []string{"target", "workload", "pause", "shim", "vmm", "virtiofs", "sentry", "gofer", "daemon", "kernel", "sum", "residual"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

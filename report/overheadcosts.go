@@ -86,6 +86,7 @@ func oneMore(v *judge.Overhead) *section {
 	}
 	m.column("memory MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Memory }, mib[float64]))
 	m.onlyIf("cache MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Cache }, mib[float64]))
+	m.onlyIf("uncharged MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Uncharged }, mib[float64]))
 	m.onlyIf("daemon MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.DaemonMemory }, mib[float64]))
 	m.onlyIf("daemon CPU m", slope(func(c *judge.Scaling) *judge.Slope { return &c.DaemonCPU }, milli))
 	m.column("more fit", each(v.Scaling, func(c *judge.Scaling) cell {

@@ -45,7 +45,7 @@ func rolesIn(t *judge.OverheadTable) []record.Role {
 		}
 	}
 	return slices.DeleteFunc(all, func(r record.Role) bool {
-		return r == record.RoleCache || r == record.RoleOthers || !slices.Contains(present, r)
+		return r == record.RoleCache || r == record.RoleOthers || r == record.RoleKernelNode || !slices.Contains(present, r)
 	})
 }
 
@@ -79,8 +79,6 @@ func memoryByRole(v *judge.Overhead, t *judge.OverheadTable, first bool) *sectio
 		}
 		return out
 	}))
-	m.column("node", figures(t, func(c *judge.OverheadCell) cell { return plain(mib(c.Ledger.Node)) }))
-	m.column("others", figures(t, func(c *judge.OverheadCell) cell { return plain(mib(c.Ledger.Others)) }))
 	m.column("residual", figures(t, func(c *judge.OverheadCell) cell {
 		out := cell{head: mib(c.Ledger.Residual), tail: "±" + mib(c.Ledger.Uncertainty)}
 		if c.Ledger.Residual > c.Ledger.Uncertainty || -c.Ledger.Residual > c.Ledger.Uncertainty {
@@ -92,7 +90,7 @@ func memoryByRole(v *judge.Overhead, t *judge.OverheadTable, first bool) *sectio
 	if first {
 		s.notes = []string{
 			"the change since before the sandboxes, of all of them together, in the round whose sum is the median; PSS, so no page is counted twice; page cache is apart",
-			"node: the change of the node's memory in use; others: of it, that of all other processes; residual: node − others − sum, ± what cannot be told apart",
+			"residual: what the node's memory in use changed by and nothing explains: node − sum − others − uncharged of the next table, ± what cannot be told apart",
 		}
 		if slices.ContainsFunc(t.Cells, func(c judge.OverheadCell) bool { return c.Sum.Known }) {
 			s.notes = append(s.notes, "sum ± the larger half of the rounds' 95 % interval")
@@ -135,11 +133,14 @@ func failures(v *judge.Overhead, t *judge.OverheadTable) (out []string) {
 
 // cacheAndNode closes the page cache's own books, and is how the node fared.
 func cacheAndNode(t *judge.OverheadTable, first bool) *section {
-	s := titled(t, "page cache, and the node")
+	s := titled(t, "the node, and page cache, MiB")
 	m := byTarget(t)
-	m.column("charged MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Charged) }))
-	m.column("mapped MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Mapped) }))
-	m.column("node MiB", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Node) }))
+	m.column("node", figures(t, func(c *judge.OverheadCell) cell { return plain(mib(c.Ledger.Node)) }))
+	m.column("others", figures(t, func(c *judge.OverheadCell) cell { return plain(mib(c.Ledger.Others)) }))
+	m.column("uncharged", figures(t, func(c *judge.OverheadCell) cell { return plain(mib(c.Ledger.Uncharged)) }))
+	m.column("cache charged", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Charged) }))
+	m.column("mapped", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Mapped) }))
+	m.column("of node", figures(t, func(c *judge.OverheadCell) cell { return someMiB(c.Ledger.Cache.Node) }))
 	m.column("available", figures(t, func(c *judge.OverheadCell) cell {
 		return plain(growth(float64(c.Ledger.AvailableChange)))
 	}))
@@ -164,7 +165,7 @@ func cacheAndNode(t *judge.OverheadTable, first bool) *section {
 	}
 	s.table = m.spread()
 	if first {
-		s.notes = []string{"page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the node's; available: the change of MemAvailable; PSI: the share of the phase in which some task waited"}
+		s.notes = []string{"node: the change of the node's memory in use; of it others: all other processes, uncharged: kernel memory that nobody of the target is charged for; page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the change of the node's; available: the change of MemAvailable; PSI: the share of the phase in which some task waited"}
 	}
 	return s
 }

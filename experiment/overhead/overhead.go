@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	if err != nil {
 		return c.Record, err
 	}
-	r := &run{Course: c, Options: o, phases: phases}
+	r := &run{Course: c, Options: o, phases: phases, silent: map[string]bool{}}
 	most := slices.Max(o.Plan.Sandboxes)
 	err = c.OpenAll(ctx, target.Env{Lanes: most, Timeout: o.Plan.Timeout, Limits: o.Plan.Limits, Workload: o.Workload})
 	why := ""
@@ -103,7 +103,8 @@ type run struct {
 	Options Options
 	phases  []plan.Phase
 	round   int
-	work    work // done and planned, for the estimate
+	work    work            // done and planned, for the estimate
+	silent  map[string]bool // targets whose engines give no statistics
 }
 
 // work counts visits.

@@ -52,10 +52,12 @@ func (v *visit) idle(ctx context.Context, p plan.Phase) error {
 
 // open reads what a phase starts from, and begins to watch.
 func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.Reading, func() record.Series, error) {
-	engine, problem := v.statistics(ctx) // first: asking costs the daemon CPU time
+	engine, err := v.statistics(ctx) // first: asking costs the daemon CPU time
+	if err != nil {
+		return nil, nil, err
+	}
 	begin := v.read(ctx, p.Name, record.MomentBegin, false, settled)
 	begin.Engine = engine
-	note(&begin.Problems, problem)
 	if err := v.reading(begin); err != nil {
 		return nil, nil, err
 	}
@@ -70,9 +72,10 @@ func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, 
 		return nil
 	}
 	end := v.read(ctx, p.Name, record.MomentEnd, true, begin.Settled)
-	var problem error
-	end.Engine, problem = v.statistics(ctx)
-	note(&end.Problems, problem)
+	var err error
+	if end.Engine, err = v.statistics(ctx); err != nil {
+		return err
+	}
 	end.Work = work
 	if standing != nil {
 		end.Failure = standing()
@@ -86,27 +89,21 @@ func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, 
 }
 
 // statistics are what the engine itself reports; none for a target that has no
-// engine.
+// engine, and none where it does not answer, which is told once.
 func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 	r, ok := v.w.Session.(target.Reporter)
 	if !ok {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	asking, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
 	defer cancel()
-	s, err := r.Statistics(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the engine's own statistics: %w", err)
+	s, err := r.Statistics(asking)
+	if err == nil || ctx.Err() != nil || v.silent[v.w.Info.Name] {
+		return s, nil
 	}
-	return s, nil
-}
-
-// note counts what could not be read.
-func note(p *record.Problems, err error) {
-	if err != nil {
-		p.Broken++
-		p.Examples = append(p.Examples, err.Error())
-	}
+	v.silent[v.w.Info.Name] = true
+	return nil, v.Finding(record.Finding{Code: judge.FoundEngineSilent, Level: "warning", Target: v.w.Info.Name,
+		Message: "the engine does not give its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
 }
 
 // The times around a calibrating load: ramp is what filling or starting takes at

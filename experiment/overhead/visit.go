@@ -226,7 +226,10 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 	}
 	x := v.Options.Meter.Read(ctx, boxes, staff, memory)
 	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.round, v.order, v.w.Info.Name, phase, v.made, moment, settled
-	note(&x.Problems, problem)
+	if problem != nil {
+		x.Problems.Broken++
+		x.Problems.Examples = append(x.Problems.Examples, problem.Error())
+	}
 	if len(boxes) != v.made && problem == nil {
 		x.Problems.Gone += v.made - len(boxes)
 		x.Problems.Examples = append(x.Problems.Examples, fmt.Sprintf("the target knows of %d of %d sandboxes", len(boxes), v.made))

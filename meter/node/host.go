@@ -66,8 +66,8 @@ func hostMemory(root machine.Root, h *record.Host) error {
 	m.host(h)
 	h.Listed = pages * int64(os.Getpagesize())
 	h.Free += h.Listed
-	if used, ok := hugetlb(root); ok {
-		h.Huge = used
+	if used, free, ok := hugetlb(root); ok {
+		h.Huge, h.HugeFree = used, free
 	}
 	return nil
 }

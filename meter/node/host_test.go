@@ -126,7 +126,7 @@ func TestReadHost(t *testing.T) {
 		h := record.Host{
 			Total: 1000000 << 10, Free: 400000<<10 + listed, Listed: listed, Available: 700000 << 10,
 			Buffers: 1000 << 10, Cached: 300000 << 10, SwapCached: 10 << 10, Shmem: 50000 << 10, Anon: 100000 << 10,
-			Slab: 40000 << 10, Stacks: 2000 << 10, PageTables: 3100 << 10, Percpu: 500 << 10, Huge: 4 << 20, SwapUsed: 500 << 10,
+			Slab: 40000 << 10, Stacks: 2000 << 10, PageTables: 3100 << 10, Percpu: 500 << 10, Huge: 4 << 20, HugeFree: 10 << 20, SwapUsed: 500 << 10,
 			Busy: 1630000000, Steal: 80000000, IOWait: 500000000, Load1: 1.25,
 			HavePSI: true, PSICPU: 11000, PSIMemory: 12000, PSIIO: 13000,
 			ReadBytes: (100 + 1 + 3) * 512, WriteBytes: (200 + 2 + 4) * 512,
@@ -150,7 +150,7 @@ func TestReadHost(t *testing.T) {
 		{"huge pages of several sizes", []string{
 			"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "7\n", "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "5\n",
 			"/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "4\n", "/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "1\n"},
-			want(func(h *record.Host) { h.Huge = 3<<30 + 4<<20 })},
+			want(func(h *record.Host) { h.Huge, h.HugeFree = 3<<30+4<<20, 1<<30+10<<20 })},
 		{"a machine of no disks", []string{"/proc/diskstats", ""}, want(func(h *record.Host) { h.ReadBytes, h.WriteBytes = 0, 0 })},
 	} {
 		got, err := ReadHost(node1().make(t, c.changes...))
@@ -314,7 +314,8 @@ func FuzzMemory(f *testing.F) {
 	f.Add([]byte(info), []byte(zones), []byte(diskstats))
 	f.Fuzz(func(t *testing.T, a, b, c []byte) {
 		var m meminfo
-		if err := m.parse(a); err == nil && (m.total <= 0 || m.free < 0 || m.huge() < 0) {
+		err := m.parse(a)
+		if used, free := m.huge(); err == nil && (m.total <= 0 || m.free < 0 || used < 0 || free < 0) {
 			t.Errorf("%q: %+v", a, m)
 		}
 		if n, err := listed(b); err == nil && n < 0 {

@@ -93,13 +93,13 @@ func (m *meminfo) host(h *record.Host) {
 	h.SwapCached, h.Shmem, h.Anon, h.Slab, h.Stacks = m.swapCached, m.shmem, m.anon, m.slab, m.stacks
 	h.PageTables, h.Percpu = m.tables+m.sectables, m.percpu
 	h.SwapUsed = max(m.swapTotal-m.swapFree, 0)
-	h.Huge = m.huge()
+	h.Huge, h.HugeFree = m.huge()
 }
 
-// huge are the hugetlb pages of the usual size that are in use.
-func (m *meminfo) huge() int64 {
-	if m.hugeSize > 0 && m.hugeTotal-m.hugeFree > mostKiB/m.hugeSize*1024 {
-		return 0
+// huge are the hugetlb pages of the usual size that are in use, and the others.
+func (m *meminfo) huge() (used, free int64) {
+	if m.hugeSize > 0 && m.hugeTotal > mostKiB/m.hugeSize*1024 {
+		return 0, 0
 	}
-	return max(m.hugeTotal-m.hugeFree, 0) * m.hugeSize
+	return max(m.hugeTotal-m.hugeFree, 0) * m.hugeSize, min(m.hugeFree, m.hugeTotal) * m.hugeSize
 }
