@@ -108,9 +108,10 @@ func New(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "Weigh container runtimes: what they cost beyond the workload",
-		Long: `tare weighs container runtimes: what starting and stopping a container costs
-beyond the workload itself: on the host, on the floor that no runtime can beat,
-on OCI runtimes, and behind the engines that run them.
+		Long: `tare weighs container runtimes: what they cost beyond the workload itself, on the
+host, on the floor that no runtime can beat, on OCI runtimes, and behind the
+engines that run them. lifecycle times what starting and stopping takes, overhead
+closes the books on memory and CPU, and top shows what is there.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
@@ -120,7 +121,7 @@ for CRI endpoints. An engine's name alone is its default runtime.
 
 Exit status: 0 done; 1 usage or environment; 2 operations failed;
 130 interrupted (what was measured is saved).`,
-		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6",
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare top",
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/target/carry"
 	"github.com/tare-bench/tare/target/find"
 	"github.com/tare-bench/tare/workspace"
 )
@@ -34,6 +36,7 @@ change it. Nothing on the machine is changed.`,
 			for _, f := range find.All(c.Context(), selectionOf(&l).settings()) {
 				checks = append(checks, targetCheck(f))
 			}
+			checks = append(checks, fioCheck(c.Context()))
 			switch format {
 			case "text":
 				return doctor.Render(s.Out, checks)
@@ -45,6 +48,18 @@ change it. Nothing on the machine is changed.`,
 	}
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	flags.add(c.Flags())
+	return c
+}
+
+// fioCheck tells of the program that writes inside sandboxes.
+func fioCheck(ctx context.Context) doctor.Check {
+	c := doctor.Check{Area: doctor.AreaLoad, Name: "fio", Status: doctor.OK, Why: "writes inside sandboxes in phases of tare overhead such as 1G; carried into them with its libraries"}
+	fio, err := carry.Fio(ctx)
+	if err != nil {
+		c.Status, c.Why, c.Fix = doctor.Limited, "without it tare overhead has no phases that write: "+err.Error(), "apt-get install fio"
+		return c
+	}
+	c.Version = fio.Version
 	return c
 }
 

@@ -26,7 +26,7 @@ const (
 
 // Check is one thing that was looked at. Its JSON form is stable.
 type Check struct {
-	Area    string `json:"area"` // "privilege", "kernel", "machine", "runtime"
+	Area    string `json:"area"` // "privilege", "kernel", "machine", "runtime", "engine", "load"
 	Name    string `json:"name"`
 	Version string `json:"version"` // or the kind, size or state that was found
 	Status  Status `json:"status"`
@@ -42,6 +42,7 @@ const (
 	AreaMachine   = "machine"
 	AreaRuntime   = "runtime"
 	AreaEngine    = "engine"
+	AreaLoad      = "load"
 )
 
 // Folder is a place that tare writes to.
