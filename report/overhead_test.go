@@ -61,6 +61,7 @@ func booked(target string, residual float64, rows []ledger.Row, groups ...ledger
 	c := judge.OverheadCell{Target: target, Rounds: 3}
 	l := &c.Ledger
 	l.Rows, l.Groups, l.Complete = rows, groups, true
+	l.Places = placesOf(rows, groups)
 	cpu := 0.0
 	for _, r := range rows {
 		if r.Role != record.RoleOthers {
@@ -79,6 +80,18 @@ func booked(target string, residual float64, rows []ledger.Row, groups ...ledger
 	c.Residual = judge.Interval{N: 3, Median: float64(l.Residual)}
 	c.CPU = judge.Interval{N: 3, Median: cpu}
 	return c
+}
+
+// placesOf puts the processes of each role into the last path of their groups.
+func placesOf(rows []ledger.Row, groups []ledger.GroupRow) (out []ledger.Place) {
+	for _, g := range groups {
+		for _, r := range rows {
+			if r.Processes > 0 && r.Role != record.RoleDaemon && slices.Contains(g.Roles, r.Role) {
+				out = append(out, ledger.Place{Role: r.Role, Charge: g.Charge, Path: g.Paths[len(g.Paths)-1], Count: g.Count, Processes: r.Processes, Memory: r.Memory.Anon})
+			}
+		}
+	}
+	return out
 }
 
 func group(charge record.Charge, count int, usage, limit, milli float64, path string, roles ...record.Role) ledger.GroupRow {
@@ -139,6 +152,7 @@ func four() *weighed {
 				}, group(record.ChargePod, k, 2.1*n+told, 2048, load, "/docker/9f2b4c0d7e518a6673b1c2d3e4f5061728394a5b6c7d8e9f", record.RoleWorkload),
 					group(record.ChargeShared, 2, 184, 0, 2, "/system.slice/docker.service", record.RoleDaemon, record.RoleShim)),
 					grows(2.1*n, told), nil, writes)
+				c.Ledger.Groups[1].Paths = []string{"/", "/system.slice/docker.service"}
 				c.Ledger.Engine = []ledger.EngineRow{{Source: "docker stats", Reported: mebi(1.1*n + told), Truth: mebi(5.4*n + told), CPU: load / 1000, CPUTruth: (load + 0.2) / 1000}}
 				return c
 			}(),
@@ -457,6 +471,25 @@ func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
 		return
 	}
 	t.Error("no row of Kata, idle")
+}
+
+func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
+	w := four()
+	out := w.report(t, Markdown, Options{})
+	_, table, _ := strings.Cut(out, "### idle, 1 sandbox: where it is charged")
+	table, _, _ = strings.Cut(table, "\n### ")
+	for _, want := range []string{
+		"| docker/runc | pod | 1 | 0.3 | 2.1 | 2.2 | 2048 | 0.0 | workload |",
+		"| docker/runc | shared | 2 | 3.9 | · | · | · | · | shim | /system.slice/docker.service |",
+		"| containerd/kata | overhead | 1 | 365 | 371 | 390 | none | 0.0 | vmm virtiofs shim |",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no line %q in:%s", want, table)
+		}
+	}
+	if strings.Contains(table, "184") || strings.Contains(table, "| / |") || strings.Contains(table, "daemon shim") {
+		t.Errorf("figures of all the node are shown:%s", table)
+	}
 }
 
 func TestFailedPhasesAreCountedAndSaid(t *testing.T) {

@@ -13,32 +13,88 @@ import (
 // --explain has all of it.
 const shownPath = 32
 
+// charge is a line of the table of charges: a kind of the sandboxes' own cgroups,
+// or a group of others that a role of theirs is charged to. Of that the figures are
+// of all who are in it, the whole node's where it is the root, and say nothing.
+type charge struct {
+	name   cell
+	charge record.Charge
+	count  int
+	group  *ledger.GroupRow // nil: a group of others
+	own    int64            // bytes that processes of the sandboxes have there
+	ownOK  bool
+	who    []record.Role
+	path   string
+}
+
+// chargesOf are a target's lines: its own groups, then where else its roles are.
+func chargesOf(c *judge.OverheadCell) (out []charge) {
+	l := &c.Ledger
+	for i := range l.Groups {
+		g := &l.Groups[i]
+		if g.Charge == record.ChargeShared {
+			continue
+		}
+		line := charge{charge: g.Charge, count: g.Count, group: g, who: g.Roles}
+		for _, p := range l.Places {
+			if p.Charge == g.Charge {
+				line.own, line.ownOK = line.own+p.Memory, true
+			}
+		}
+		if len(g.Paths) > 0 {
+			line.path = g.Paths[0]
+		}
+		out = append(out, line)
+	}
+	for _, p := range l.Places {
+		if p.Charge == record.ChargeShared {
+			out = append(out, charge{charge: p.Charge, count: p.Count, own: p.Memory, ownOK: true, who: []record.Role{p.Role}, path: p.Path})
+		}
+	}
+	for i := range out {
+		out[i].name = targetCell(c)
+		if i > 0 {
+			out[i].name.head = ""
+		}
+	}
+	return out
+}
+
 // charges is which cgroup pays for what.
 func charges(t *judge.OverheadTable, first bool) *section {
 	s := titled(t, "where it is charged")
 	m := &matrix{lead: []term.Column{{Title: "target"}, {Title: "charge"}}}
-	var rows []ledger.GroupRow
-	unlimited := false
+	var rows []charge
 	for i := range t.Cells {
-		c := &t.Cells[i]
-		for j := range c.Ledger.Groups {
-			g := &c.Ledger.Groups[j]
-			name := targetCell(c)
-			if j > 0 {
-				name.head = ""
-			}
-			unlimited = unlimited || g.Charge == record.ChargeOverhead && g.Limit == 0
-			m.rows = append(m.rows, matrixRow{lead: []cell{name, plain(heading(string(g.Charge)))}})
-			rows = append(rows, *g)
-		}
+		rows = append(rows, chargesOf(&t.Cells[i])...)
 	}
 	if rows == nil {
 		return nil
 	}
-	m.column("groups", each(rows, func(g *ledger.GroupRow) cell { return plain(count(float64(g.Count))) }))
-	m.column("usage MiB", each(rows, func(g *ledger.GroupRow) cell { return plain(mib(g.Usage)) }))
-	m.column("peak", each(rows, func(g *ledger.GroupRow) cell { return someMiB(g.Peak) }))
-	m.column("limit", each(rows, func(g *ledger.GroupRow) cell {
+	unlimited := false
+	for i := range rows {
+		r := &rows[i]
+		unlimited = unlimited || r.charge == record.ChargeOverhead && r.group.Limit == 0
+		m.rows = append(m.rows, matrixRow{lead: []cell{r.name, plain(heading(string(r.charge)))}})
+	}
+	own := func(show func(*ledger.GroupRow) cell) []cell {
+		return each(rows, func(r *charge) cell {
+			if r.group == nil {
+				return plain(dot)
+			}
+			return show(r.group)
+		})
+	}
+	m.column("groups", each(rows, func(r *charge) cell { return plain(count(float64(r.count))) }))
+	m.column("sandboxes' MiB", each(rows, func(r *charge) cell {
+		if !r.ownOK {
+			return plain(dot)
+		}
+		return plain(mib(r.own))
+	}))
+	m.column("usage MiB", own(func(g *ledger.GroupRow) cell { return plain(mib(g.Usage)) }))
+	m.column("peak", own(func(g *ledger.GroupRow) cell { return someMiB(g.Peak) }))
+	m.column("limit", own(func(g *ledger.GroupRow) cell {
 		if g.Limit > 0 {
 			return plain(mib(g.Limit))
 		}
@@ -48,17 +104,20 @@ func charges(t *judge.OverheadTable, first bool) *section {
 		}
 		return out
 	}))
-	m.column("CPU m", each(rows, func(g *ledger.GroupRow) cell { return plain(milli(g.CPU)) }))
-	m.text("who", each(rows, func(g *ledger.GroupRow) cell { return plain(rolesText(g.Roles)) }))
-	m.text("path", each(rows, func(g *ledger.GroupRow) cell {
-		if len(g.Paths) == 0 {
+	m.column("CPU m", own(func(g *ledger.GroupRow) cell { return plain(milli(g.CPU)) }))
+	m.text("who", each(rows, func(r *charge) cell { return plain(rolesText(r.who)) }))
+	m.text("path", each(rows, func(r *charge) cell {
+		if r.path == "" {
 			return plain(dot)
 		}
-		return plain(middle(term.Clean(g.Paths[0]), shownPath))
+		return plain(middle(term.Clean(r.path), shownPath))
 	}))
 	s.table = m.spread()
 	if first {
-		s.notes = []string{"pod: the group that was asked for, and below; overhead: another of the sandbox's own; shared: holds others too, all of whom are in its usage. Usage has page cache in it; limit: of one group; path: of the first"}
+		s.notes = []string{
+			"pod: the group that was asked for, and below; overhead: another of the sandbox's own; shared: one that holds others too, by role: where its memory is charged",
+			"sandboxes' MiB: what their processes there have (PSS), page cache left out, the engine's daemon not in it; usage is the group's own figure, page cache in it, and of a shared group others', so not shown; limit: of one group; path: of the first",
+		}
 	}
 	if unlimited {
 		s.notes = append(s.notes, "an overhead group without a limit can grow until the node has no memory left")
