@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	if err != nil {
 		return c.Record, err
 	}
-	r := &run{Course: c, Options: o, phases: phases, silent: map[string]bool{}}
+	r := &run{Course: c, Options: o, phases: phases, silent: map[string]bool{}, takes: map[string]int64{}}
 	most := slices.Max(o.Plan.Sandboxes)
 	err = c.OpenAll(ctx, target.Env{Lanes: most, Timeout: o.Plan.Timeout, Limits: o.Plan.Limits, Workload: o.Workload})
 	why := ""
@@ -103,8 +103,9 @@ type run struct {
 	Options Options
 	phases  []plan.Phase
 	round   int
-	work    work            // done and planned, for the estimate
-	silent  map[string]bool // targets whose engines give no statistics
+	work    work             // done and planned, for the estimate
+	silent  map[string]bool  // targets whose engines give no statistics
+	takes   map[string]int64 // the most memory that a sandbox of a target was seen to take, bytes
 }
 
 // work counts visits.

@@ -23,6 +23,7 @@ type scripted struct {
 	log   *journal
 	fails func(op target.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (target.Executed, error)
+	there map[int]bool // lanes that hold a sandbox
 }
 
 type journal struct {
@@ -45,13 +46,11 @@ func (t *scripted) Info() record.Target {
 }
 
 func (t *scripted) Open(context.Context, target.Env) (target.Session, error) {
-	return &session{scripted: t, there: map[int]bool{}}, nil
+	t.there = map[int]bool{}
+	return &session{t}, nil
 }
 
-type session struct {
-	*scripted
-	there map[int]bool
-}
+type session struct{ *scripted }
 
 type batch struct {
 	s     *session
@@ -71,7 +70,7 @@ func (b *batch) Release(context.Context) (int64, []record.Sample, error) {
 		if b.s.fails != nil {
 			sample.Failure = b.s.fails(b.op, n)
 		}
-		if sample.Failure == nil {
+		if sample.Failure == nil && (b.op == target.Run || b.op == target.Remove) {
 			b.s.there[n] = b.op == target.Run
 		}
 		out = append(out, sample)
@@ -80,7 +79,7 @@ func (b *batch) Release(context.Context) (int64, []record.Sample, error) {
 }
 
 func (s *session) Discard(_ context.Context, lanes []int) error {
-	s.log.add("%s discard %d", s.name, len(lanes))
+	s.log.add("%s discard %d %v", s.name, len(lanes), lanes)
 	for _, n := range lanes {
 		s.there[n] = false
 	}
@@ -117,13 +116,16 @@ func (s *session) Exec(ctx context.Context, lane int, args []string) (target.Exe
 }
 
 // meter reads a made-up node on which every sandbox takes 100 MiB of 1000.
-type meter struct{ log *journal }
+type meter struct {
+	log   *journal
+	there func() int // sandboxes on the node, whether or not anybody asks for them
+}
 
 func (m meter) Settle(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil }
 
 func (m meter) Read(_ context.Context, boxes []target.Sandbox, _ []target.Process, memory bool) record.Reading {
 	m.log.add("read %d memory %v", len(boxes), memory)
-	used := int64(len(boxes)) * 100 << 20
+	used := int64(m.there()) * 100 << 20
 	return record.Reading{Time: 1, Host: record.Host{Total: 1000 << 20, Free: 1000<<20 - used, Available: 1000<<20 - used}}
 }
 
@@ -145,7 +147,17 @@ func options(p func(*plan.Overhead), targets ...*scripted) (overhead.Options, *j
 	if p != nil {
 		p(&o)
 	}
-	all := overhead.Options{Plan: o, Meter: meter{log}, Options: course.Options{
+	there := func() (n int) {
+		for _, t := range targets {
+			for _, is := range t.there {
+				if is {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	all := overhead.Options{Plan: o, Meter: meter{log, there}, Options: course.Options{
 		RunID: "test", Dirs: func(string) (string, string, error) { return "", "", nil },
 	}}
 	for _, t := range targets {
@@ -193,9 +205,9 @@ func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	}
 	events := strings.Join(log.events, "\n")
 	for _, part := range []string{
-		"a run 1\na stop 1\na rm 1\na discard 1\n", // the warm-up
-		"read 0 memory true\na run 1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\na run 2\n",
-		"a stop 3\na rm 3\na discard 3\nread 0 memory true\na close",
+		"a run 1\nread 0 memory false\na stop 1\na rm 1\na discard 1 [0]\n", // the warm-up
+		"read 0 memory true\nread 0 memory false\na run 1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run 2\n",
+		"a stop 3\na rm 3\na discard 3 [0 1 2]\nread 0 memory true\na close",
 	} {
 		if !strings.Contains(events, part) {
 			t.Errorf("not in this order: %q\nin\n%s", part, events)
@@ -258,6 +270,55 @@ func TestANodeIsNotFilledBeyondItsMemory(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
+	stubborn := &scripted{name: "a", fails: func(op target.Op, lane int) *record.Failure {
+		if op == target.Stop && lane == 2 {
+			return &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
+		}
+		return nil
+	}}
+	o, log := options(func(p *plan.Overhead) { p.Sandboxes = []int{5} }, stubborn)
+	rec := run(t.Context(), t, o)
+	events := strings.Join(log.events, "\n")
+	if !strings.Contains(events, "a stop 5\na rm 4\na discard 5 [0 1 2 3 4]\nread 0") || strings.Contains(events, " left ") {
+		t.Errorf("events\n%s", events)
+	}
+	if !slices.Contains(codes(rec), "sandboxes-not-retired") {
+		t.Errorf("findings %v", codes(rec))
+	}
+}
+
+func TestNoCountIsStartedForWhichThereIsNoMemory(t *testing.T) {
+	o, _ := options(func(p *plan.Overhead) { p.Sandboxes = []int{9} }, &scripted{name: "a"})
+	rec := run(t.Context(), t, o)
+	if got := moments(rec); slices.Contains(got, "begin idle 9") || !slices.Contains(codes(rec), "sandboxes-not-reached") {
+		t.Errorf("read %v, findings %v", got, codes(rec))
+	}
+}
+
+func TestNothingIsHeldForWhichThereIsNoMemory(t *testing.T) {
+	o, log := options(func(p *plan.Overhead) { p.Sandboxes, p.Phases = []int{2}, []string{"idle", "hold 400MiB"} }, &scripted{name: "a"})
+	rec := run(t.Context(), t, o)
+	if strings.Contains(strings.Join(log.events, "\n"), "exec") || !slices.Contains(codes(rec), "phase-skipped") {
+		t.Errorf("findings %v, events %v", codes(rec), log.events)
+	}
+}
+
+func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
+	hangs := func(ctx context.Context, _ int, _ []string) (target.Executed, error) {
+		<-ctx.Done()
+		return target.Executed{Command: "runc exec a"}, ctx.Err()
+	}
+	o, _ := options(func(p *plan.Overhead) {
+		p.Phases, p.Sandboxes, p.Timeout = []string{"idle", "spin 0.5cpu"}, []int{1}, 100*time.Millisecond
+	}, &scripted{name: "a", exec: hangs})
+	for _, x := range run(t.Context(), t, o).Readings {
+		if x.Phase == "spin 0.5cpu" && x.Moment == record.MomentEnd && (x.Failure == nil || x.Failure.Kind != record.FailTimeout) {
+			t.Errorf("failure %+v", x.Failure)
+		}
+	}
+}
+
 func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
 	short := func(context.Context, int, []string) (target.Executed, error) {
 		return target.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
@@ -293,7 +354,7 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	}
 	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: hangs})
 	rec := run(ctx, t, o)
-	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "a close" || !slices.Contains(log.events, "a discard 1") {
+	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "a close" || !slices.Contains(log.events, "a discard 1 [0]") {
 		t.Errorf("status %s, events %v", rec.End.Status, log.events)
 	}
 	if slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }) {

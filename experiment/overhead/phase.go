@@ -35,7 +35,11 @@ func (v *visit) skip(p plan.Phase, why, advice string) error {
 	if v.round > 0 {
 		return nil
 	}
-	return v.Finding(record.Finding{Code: judge.FoundPhaseSkipped, Level: "warning", Target: v.w.Info.Name,
+	level := "error" // it was asked for
+	if v.Options.Plan.Missing == plan.MissingSkip {
+		level = "warning"
+	}
+	return v.Finding(record.Finding{Code: judge.FoundPhaseSkipped, Level: level, Target: v.w.Info.Name,
 		Message: fmt.Sprintf("phase %s was left out: %s", p.Name, why), Advice: advice})
 }
 
@@ -47,7 +51,7 @@ func (v *visit) idle(ctx context.Context, p plan.Phase) error {
 		return err
 	}
 	sleep(ctx, v.Options.Plan.Hold)
-	return v.close(ctx, p, begin, stop, nil, nil)
+	return v.store(v.close(ctx, p, begin, stop, nil))
 }
 
 // open reads what a phase starts from, and begins to watch.
@@ -64,28 +68,30 @@ func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.R
 	return &begin, v.Options.Meter.Watch(&begin, v.Options.Plan.Interval), nil
 }
 
-// close reads what a phase has come to, and records it with what was sampled.
-// A phase that was interrupted is not recorded: it was not watched long enough.
-func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, stop func() record.Series, work *record.Work, standing func() *record.Failure) error {
+// close reads what a phase has come to. One that was interrupted has no end: it
+// was not watched long enough.
+func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, stop func() record.Series, work *record.Work) (*record.Reading, *record.Series, error) {
 	s := stop()
 	if ctx.Err() != nil {
-		return nil
+		return nil, nil, nil
 	}
 	end := v.read(ctx, p.Name, record.MomentEnd, true, begin.Settled)
 	var err error
-	if end.Engine, err = v.statistics(ctx); err != nil {
-		return err
+	if end.Engine, err = v.statistics(ctx); err != nil || ctx.Err() != nil {
+		return nil, nil, err
 	}
 	end.Work = work
-	if standing != nil {
-		end.Failure = standing()
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
 	v.learn(&end)
 	s.Round, s.Target, s.Phase, s.Sandboxes = v.round, v.w.Info.Name, p.Name, v.made
-	return errors.Join(v.series(s), v.reading(end))
+	return &end, &s, nil
+}
+
+// store records the end of a phase, with what was sampled in it.
+func (v *visit) store(end *record.Reading, s *record.Series, err error) error {
+	if err != nil || end == nil {
+		return err
+	}
+	return errors.Join(v.series(*s), v.reading(*end))
 }
 
 // statistics are what the engine itself reports; none for a target that has no
@@ -114,9 +120,14 @@ const (
 	margin     = 2 * time.Second
 )
 
-// calibrate watches a load of known size, and makes sure that it stood for all
-// of the time.
+// calibrate watches a load of known size. It is recorded once the load has ended
+// and said that it did what it was told: one that ended early, or never began,
+// gives no figures.
 func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
+	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > mostOfRoom*float64(free) {
+		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
+			"hold less, or use a node with more memory")
+	}
 	lead := ramp
 	if p.Kind == plan.PhaseHold {
 		lead += time.Duration(float64(p.Bytes) / fillPerSec * float64(time.Second))
@@ -139,27 +150,45 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 		load.cancel()
 		return err
 	}
+	begun := lane.Now()
 	sleep(ctx, v.Options.Plan.Hold)
-	err = v.close(ctx, p, begin, stop, work, func() *record.Failure {
-		if n := load.ended.count(); n > 0 {
-			f := load.failure(false)
-			if f == nil {
-				f = &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", n, len(load.results))}
-			}
-			return f
-		}
-		return nil
-	})
+	end, s, err := v.close(ctx, p, begin, stop, work)
+	ended := load.ended.count()
 	if ctx.Err() != nil {
 		load.cancel()
 	}
 	load.wait()
-	if f := load.failure(true); f != nil && ctx.Err() == nil && err == nil {
-		return v.Finding(record.Finding{Code: judge.FoundLoadFailed, Level: "warning", Target: v.w.Info.Name,
-			Message: fmt.Sprintf("the load of phase %s stood while it was measured, and then: %s", p.Name, f.Detail),
-			Advice:  "run it by hand in a container", Tried: f.Command})
+	if end != nil {
+		end.Failure = load.failure()
+		if end.Failure == nil {
+			end.Failure = stood(load, p, ended, begun)
+		}
 	}
-	return err
+	return v.store(end, s, err)
+}
+
+// stood says whether loads of known size stood for all of the time in which they
+// were watched, by what they say themselves.
+func stood(l *load, p plan.Phase, ended int, begun int64) *record.Failure {
+	if ended > 0 {
+		return &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", ended, len(l.results))}
+	}
+	for _, r := range l.results {
+		var err error
+		if p.Kind == plan.PhaseSpin {
+			_, err = probe.ParseSpun(r.Output)
+		} else {
+			var held probe.Held
+			held, err = probe.ParseHeld(r.Output)
+			if filling := time.Duration(begun - l.begun); err == nil && held.Filled > filling {
+				err = fmt.Errorf("filling took %v, and it was watched from %v on; give it more time with --settle", held.Filled, filling)
+			}
+		}
+		if err != nil {
+			return &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + err.Error(), Command: r.Command, Output: output(r.Executed)}
+		}
+	}
+	return nil
 }
 
 // fio watches fio until it ends in every sandbox.
@@ -183,7 +212,11 @@ func (v *visit) fio(ctx context.Context, p plan.Phase) error {
 	for _, r := range load.results {
 		work.CPU += r.CPU
 	}
-	return v.close(ctx, p, begin, stop, work, func() *record.Failure { return load.failure(true) })
+	end, s, err := v.close(ctx, p, begin, stop, work)
+	if end != nil {
+		end.Failure = load.failure()
+	}
+	return v.store(end, s, err)
 }
 
 // fioArgs is the command of the published report, on a file of the sandbox's own.
@@ -248,12 +281,8 @@ func (l *load) wait() {
 	l.cancel()
 }
 
-// failure is the first of the loads' that came to nothing. Unless all have
-// ended, those that have not are left alone.
-func (l *load) failure(all bool) *record.Failure {
-	if !all && l.ended.count() < len(l.results) {
-		return nil
-	}
+// failure is the first of the loads' that came to nothing. All have ended.
+func (l *load) failure() *record.Failure {
 	for _, r := range l.results {
 		switch {
 		case r.err != nil:

@@ -20,21 +20,26 @@ import (
 // visit is one target's turn in a round.
 type visit struct {
 	*run
-	w          *course.Weighed
-	order      int
-	made       int             // sandboxes that are there
-	last       *record.Reading // the fullest: its groups are looked for at the end
-	first      *record.Reading // before
-	perSandbox int64           // memory that one was seen to take, once it is known
+	w     *course.Weighed
+	order int
+	made  int             // sandboxes that are there
+	last  *record.Reading // the fullest: its groups are looked for at the end
+	first *record.Reading // before
 }
 
 // cleaning bounds the removal of what a visit made.
 const cleaning = 2 * time.Minute
 
-// warmUp makes and removes one sandbox.
+// warmUp makes and removes one sandbox, and learns how much memory it takes.
 func (v *visit) warmUp(ctx context.Context) error {
 	v.tell(v.w.Info.Name, "warming up", 1)
+	before := v.host(ctx)
 	err := v.grow(ctx, 1)
+	if err == nil && ctx.Err() == nil {
+		v.Options.Meter.Settle(ctx, time.Second)
+		with := v.host(ctx)
+		v.takes[v.w.Info.Name] = max(with.Used()-before.Used(), 0)
+	}
 	return v.settleScore(ctx, errors.Join(err, v.shrink(ctx)))
 }
 
@@ -78,7 +83,7 @@ func (v *visit) phasesOf(ctx context.Context) error {
 		return err
 	}
 	for i, count := range v.Options.Plan.Sandboxes {
-		if err := v.roomFor(count); err != nil {
+		if err := v.roomFor(ctx, count); err != nil {
 			return err
 		}
 		v.tell(v.w.Info.Name, "starting sandboxes", count)
@@ -169,6 +174,7 @@ func (v *visit) forget(lanes []int) {
 
 // retire goes through the operations that end a life.
 func (v *visit) retire(ctx context.Context, lanes []int) error {
+	lanes = slices.Clone(lanes) // whoever fails is still to be discarded
 	for _, op := range []target.Op{target.Stop, target.Remove, target.StopPod, target.RemovePod} {
 		def, ok := v.w.Info.Operations[string(op)]
 		if !ok || def.Absent != "" || len(lanes) == 0 {
@@ -191,7 +197,7 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 		}
 		if failed != nil {
 			if err := v.Finding(record.Finding{Code: judge.FoundNotRetired, Level: "warning", Target: v.w.Info.Name, Op: string(op),
-				Message: fmt.Sprintf("%d sandboxes could not be ended by %s: %s; they were removed by force", len(samples)-len(lanes), op, failed.Detail),
+				Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", len(samples)-len(lanes), len(samples), op, failed.Detail),
 				Advice:  "tare lifecycle " + v.w.Info.Name + " times the operation and shows why it fails", Tried: failed.Command}); err != nil {
 				return err
 			}
@@ -237,16 +243,27 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 	return x
 }
 
+// host is the node as it is now.
+func (v *visit) host(ctx context.Context) record.Host {
+	x := v.Options.Meter.Read(ctx, nil, nil, false)
+	return x.Host
+}
+
+// mostOfRoom is how much of what is available may be taken: a node that is in use
+// must not be pushed over.
+const mostOfRoom = 0.8
+
 // roomFor refuses a count that the node's memory does not hold, going by what
-// the sandboxes so far took: a node that is in use must not be pushed over.
-func (v *visit) roomFor(count int) error {
-	need := v.perSandbox * int64(count-v.made)
-	if v.last == nil || need <= v.last.Host.Available*8/10 {
+// sandboxes were seen to take.
+func (v *visit) roomFor(ctx context.Context, count int) error {
+	each := v.takes[v.w.Info.Name]
+	need, available := each*int64(count-v.made), v.host(ctx).Available
+	if float64(need) <= mostOfRoom*float64(available) {
 		return nil
 	}
 	err := v.Finding(record.Finding{Code: judge.FoundNotReached, Level: "warning", Target: v.w.Info.Name,
 		Message: fmt.Sprintf("%d sandboxes were not started: %d more of %d MiB each would take more than 80 %% of the %d MiB that are available",
-			count, count-v.made, v.perSandbox>>20, v.last.Host.Available>>20),
+			count, count-v.made, each>>20, available>>20),
 		Advice: "use smaller --sandboxes, or a node with more memory"})
 	if err != nil {
 		return err
@@ -260,6 +277,7 @@ func (v *visit) learn(x *record.Reading) {
 		v.last = x
 	}
 	if x.Sandboxes > 0 {
-		v.perSandbox = max(x.Host.Used()-v.first.Host.Used(), 0) / int64(x.Sandboxes)
+		each := max(x.Host.Used()-v.first.Host.Used(), 0) / int64(x.Sandboxes)
+		v.takes[v.w.Info.Name] = max(each, v.takes[v.w.Info.Name])
 	}
 }

@@ -121,7 +121,7 @@ for CRI endpoints. An engine's name alone is its default runtime.
 
 Exit status: 0 done; 1 usage or environment; 2 operations failed;
 130 interrupted (what was measured is saved).`,
-		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare top",
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare top --once",
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -145,9 +145,9 @@ Without TARGET, everything that can be weighed here is. Targets are those of
 tare lifecycle. fio is carried into the containers from this machine, so that
 all sides run the same version; it has to be installed for phases such as 1G.`,
 		Example: `  tare overhead runc crun
-  tare overhead containerd/runc containerd/kata --phases idle,10M,1G --limit cpu=1,memory=1Gi
+  tare overhead runc containerd/runc --phases idle,10M,100M --limit cpu=1,memory=1Gi
   tare overhead runc --sandboxes 1 --phases 'hold 256MiB,spin 0.5cpu' --explain
-  tare overhead containerd/kata --check 250m,160Mi`,
+  tare overhead docker/runc --sandboxes 1 --check 250m,160Mi`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o := plan.DefaultsOfOverhead()
 			o.Targets = args

@@ -158,17 +158,17 @@ const grace = 5 * time.Second
 func attend(ctx context.Context, pid int, leaves bool, end func()) (code int, cpu int64, err error) {
 	var lock sync.Mutex
 	reaped := false
-	kill := func(also bool) {
+	kill := func(all bool) {
 		lock.Lock()
 		defer lock.Unlock()
 		if reaped {
 			return // its number may be another's
 		}
 		// A group's number is no other's as long as the child is in it.
-		if group, err := unix.Getpgid(pid); err == nil && !leaves && group > 1 && group != unix.Getpgrp() {
+		if group, err := unix.Getpgid(pid); err == nil && (all || !leaves) && group > 1 && group != unix.Getpgrp() {
 			_ = unix.Kill(-group, unix.SIGKILL)
 		}
-		if also {
+		if all {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
