@@ -63,22 +63,26 @@ func (b *books) engine() {
 	}
 }
 
-// engineCPU is what the engine says the sandboxes used in the phase, −1 where it
-// was not asked at both ends.
+// engineCPU is what the engine says the sandboxes used between its two answers,
+// which lie around the phase; −1 where it was not asked at both ends.
 func (b *books) engineCPU(source string) float64 {
 	if b.took() == 0 {
 		return -1
 	}
-	at := func(r *record.Reading) map[int]int64 {
-		out := map[int]int64{}
+	at := func(r *record.Reading) (out map[int]int64, time int64) {
+		out, time = map[int]int64{}, r.Time
 		for _, s := range r.Engine {
 			if s.Source == source && s.CPU >= 0 {
 				out[s.Lane] = s.CPU
+				if s.Time > 0 {
+					time = s.Time
+				}
 			}
 		}
-		return out
+		return out, time
 	}
-	from, to := at(b.begin), at(b.end)
+	from, begun := at(b.begin)
+	to, ended := at(b.end)
 	var ns int64
 	for lane, n := range to {
 		old, ok := from[lane]
@@ -87,8 +91,8 @@ func (b *books) engineCPU(source string) float64 {
 		}
 		ns += n - old
 	}
-	if len(to) == 0 || len(to) < b.end.Sandboxes {
+	if len(to) == 0 || len(to) < b.end.Sandboxes || ended <= begun {
 		return -1
 	}
-	return float64(ns) / float64(b.took())
+	return float64(ns) / float64(ended-begun)
 }

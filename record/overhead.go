@@ -183,9 +183,10 @@ type Membership struct {
 // Statistic is what an engine reports of one sandbox.
 type Statistic struct {
 	Lane   int    `json:"lane"`
-	Source string `json:"source"` // "docker stats", "ctr task metrics", "crictl stats", …
-	Memory int64  `json:"memory"` // bytes; -1: not reported
-	CPU    int64  `json:"cpu"`    // ns since its start; -1: not reported
+	Time   int64  `json:"time,omitempty"` // ns, when the answer was there
+	Source string `json:"source"`         // "docker stats", "ctr task metrics", "crictl stats", …
+	Memory int64  `json:"memory"`         // bytes; -1: not reported
+	CPU    int64  `json:"cpu"`            // ns since its start; -1: not reported
 }
 
 // Problems count what could not be read and is missing in the figures.

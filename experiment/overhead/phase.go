@@ -104,6 +104,9 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 	asking, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
 	defer cancel()
 	s, err := r.Statistics(asking)
+	for i := range s {
+		s[i].Time = lane.Now()
+	}
 	if err == nil || ctx.Err() != nil || v.silent[v.w.Info.Name] {
 		return s, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 
 	"github.com/tare-bench/tare/meter/machine"
 	"github.com/tare-bench/tare/record"
@@ -105,8 +106,15 @@ func (p pressure) host(h *record.Host) error {
 // Refresh has the kernel add up what its CPUs have counted on their own, so that
 // the figures that are read next are exact: every CPU keeps changes of up to 125
 // pages of each kind to itself for about a second (mm/vmstat.c). It wants root,
-// and takes nothing from anyone; where it fails the figures are as exact as they
-// are. See vm.stat_refresh in Documentation/admin-guide/sysctl/vm.rst.
+// and interrupts every CPU once; so it is not done where some are kept free of
+// interruptions (isolcpus, nohz_full), on which it could even wait for ever. Where
+// it is not done, or fails, the figures are as exact as they are. See
+// vm.stat_refresh in Documentation/admin-guide/sysctl/vm.rst.
 func Refresh() bool {
+	for _, kept := range []string{"isolated", "nohz_full"} {
+		if cpus, err := machine.Root("").FirstLine("/sys/devices/system/cpu/"+kept, 4096); err == nil && strings.Trim(cpus, " \n()nul") != "" {
+			return false
+		}
+	}
 	return os.WriteFile("/proc/sys/vm/stat_refresh", []byte("1"), 0) == nil
 }

@@ -48,7 +48,6 @@ func (s *Survey) Settle(ctx context.Context, most time.Duration) bool {
 	deadline := time.Now().Add(most)
 	var seen []int64
 	for {
-		node.Refresh()
 		if h, err := node.ReadHost(s.root); err == nil {
 			seen = append(seen, h.Used())
 		}
@@ -100,31 +99,47 @@ func (s *Survey) Read(ctx context.Context, boxes []target.Sandbox, staff []targe
 		broken(&x.Problems, fmt.Errorf("the processes of the node: %w", err))
 		there = &census.Snapshot{}
 	}
+	members := there.Members(own, daemons(staff), &x.Problems)
 	refreshed := memory && s.root == "" && node.Refresh()
 	x.Time = now()
 	if x.Host, err = node.ReadHost(s.root); err != nil {
 		broken(&x.Problems, fmt.Errorf("the node: %w", err))
 	}
 	x.Host.Refreshed = refreshed
-	members := there.Members(own, daemons(staff), &x.Problems)
+	// All clocks within a few milliseconds of the node's, before memory, whose
+	// reading takes a hundredth of a second for each GiB.
 	theirs := map[int]bool{}
+	var read []census.Member
 	for _, m := range members {
 		theirs[m.Pid] = true
-		read := s.census.Clocks
-		if memory {
-			read = s.census.Process
-		}
-		p, err := read(m, &x.Problems)
+		p, err := s.census.Clocks(m, &x.Problems)
 		if err != nil {
 			continue // it is counted
 		}
-		x.Processes = append(x.Processes, p)
+		x.Processes, read = append(x.Processes, p), append(read, m)
+	}
+	x.Groups = s.readGroups(there.Charges(x.Processes, own), &x.Problems)
+	if memory {
+		x.Processes = s.memories(x.Processes, read, &x.Problems)
 	}
 	x.Host.Others, x.Host.OthersCount = others(there, theirs)
 	add(&x.Problems, there.Problems)
-	x.Groups = s.readGroups(there.Charges(x.Processes, own), &x.Problems)
 	x.Took = now() - began
 	return x
+}
+
+// memories reads the processes in full, and keeps their clocks.
+func (s *Survey) memories(clocks []record.Process, members []census.Member, problems *record.Problems) []record.Process {
+	out := clocks[:0]
+	for i, c := range clocks {
+		p, err := s.census.Process(members[i], problems)
+		if err != nil {
+			continue // it is counted
+		}
+		p.CPU, p.VCPU = c.CPU, c.VCPU
+		out = append(out, p)
+	}
+	return out
 }
 
 func (s *Survey) readGroups(charges []census.GroupCharge, problems *record.Problems) []record.Group {

@@ -12,7 +12,7 @@ import (
 
 // Watch implements overhead.Meter.
 func (s *Survey) Watch(of *record.Reading, interval time.Duration) func() record.Series {
-	w := &watch{values: map[string][]int64{}}
+	w := &watch{values: map[string][]int64{}, pace: 1}
 	for _, g := range of.Groups {
 		if g.Nested || g.Charge == record.ChargeShared {
 			continue
@@ -43,7 +43,7 @@ func (s *Survey) Watch(of *record.Reading, interval time.Duration) func() record
 		if w.node != nil {
 			w.node.Close()
 		}
-		return record.Series{Type: record.TypeSeries, Interval: interval.Nanoseconds(), Missed: stopped.Missed,
+		return record.Series{Type: record.TypeSeries, Interval: interval.Nanoseconds() * int64(w.pace), Missed: stopped.Missed,
 			OwnCPU: stopped.OwnCPU, Times: w.times, Values: w.values, Problems: w.problems}
 	}
 }
@@ -53,6 +53,8 @@ type watch struct {
 	groups   []*watched
 	daemons  []process.ID
 	node     *node.Fast
+	pace     int // one tick of so many is kept
+	skipped  int
 	times    []int64
 	values   map[string][]int64
 	problems record.Problems
@@ -65,12 +67,17 @@ type watched struct {
 	sample   group.Sample
 }
 
-// mostTicks bounds a series: three hours at the shortest interval.
-const mostTicks = 1_000_000
+// mostTicks bounds a series, which is one line of a record. A phase that lasts
+// longer is kept at half the pace: every second tick is dropped, those before too.
+const mostTicks = 20_000
 
 func (w *watch) tick(at int64) {
-	if len(w.times) == mostTicks {
+	if w.skipped++; w.skipped < w.pace {
 		return
+	}
+	w.skipped = 0
+	if len(w.times) == mostTicks {
+		w.thin()
 	}
 	w.times = append(w.times, at)
 	pod, overhead := sum{}, sum{}
@@ -96,6 +103,22 @@ func (w *watch) tick(at int64) {
 	w.put(record.SeriesOverheadCPU, overhead.time())
 	w.put(record.SeriesDaemonCPU, w.daemonCPU())
 	w.nodeTick()
+}
+
+// thin drops every second tick.
+func (w *watch) thin() {
+	w.times = halved(w.times)
+	for name, values := range w.values {
+		w.values[name] = halved(values)
+	}
+	w.pace *= 2
+}
+
+func halved(v []int64) []int64 {
+	for i := range len(v) / 2 {
+		v[i] = v[2*i]
+	}
+	return v[:len(v)/2]
 }
 
 // sum adds up groups. One that cannot be read any more leaves a hole, no dip.
