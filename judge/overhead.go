@@ -108,8 +108,9 @@ type Check struct {
 type CheckPhase struct {
 	Phase        string  `json:"phase"`
 	Sandboxes    int     `json:"sandboxes"`
-	Memory       int64   `json:"memory"` // bytes
-	CPU          float64 `json:"cpu"`    // milli-CPUs
+	Measured     bool    `json:"measured"` // false: left out, failed in all rounds, or not read whole; nothing is enough then
+	Memory       int64   `json:"memory"`   // bytes
+	CPU          float64 `json:"cpu"`      // milli-CPUs
 	MemoryEnough bool    `json:"memory_enough"`
 	CPUEnough    bool    `json:"cpu_enough"`
 }

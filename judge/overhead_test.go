@@ -543,3 +543,57 @@ func TestAnyCutOfARecordIsJudged(t *testing.T) {
 		t.Error("a lifecycle record is judged for overhead")
 	}
 }
+
+func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
+	at := func(phase string, change func(r *record.Reading)) func(*record.Reading) {
+		return func(r *record.Reading) {
+			if r.Phase == phase && r.Moment == record.MomentEnd {
+				change(r)
+			}
+		}
+	}
+	tests := []struct {
+		name    string
+		reading func(*record.Reading)
+		change  func(*record.Record)
+		missing string
+	}{
+		{"phases that were all measured are enough", nil, nil, ""},
+		{"a phase that was left out is not", nil, func(rec *record.Record) {
+			rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Phase == "1G" })
+		}, "phase 1G with 1 sandbox was not measured"},
+		{"a phase that failed in all rounds is not", at("1G", func(r *record.Reading) {
+			r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+		}), nil, "phase 1G with 1 sandbox was not measured"},
+		{"one that failed in some rounds is judged by the others", at("1G", func(r *record.Reading) {
+			if r.Round == 0 {
+				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+			}
+		}), nil, ""},
+		{"a phase that was not read whole is not", at("idle", func(r *record.Reading) { r.Problems.Denied = 1 }), nil, "phase idle with 1 sandbox was not measured"},
+		{"a count that was not reached is not", nil, func(rec *record.Record) {
+			rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Sandboxes == 5 })
+		}, "phase idle with 5 sandboxes was not measured"},
+		{"a target without any figure is not", nil, func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }, "phase 1G with 1 sandbox was not measured"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases, w.plan.Sandboxes = []string{"idle", "1G"}, []int{1, 5}
+				w.plan.Check = &plan.PodFixed{CPU: 250, Memory: 160 * mi}
+				w.reading, w.change = tt.reading, tt.change
+			}))
+			if len(o.Check) != 1 || len(o.Check[0].Phases) != 3 || o.Check[0].Enough != (tt.missing == "") {
+				t.Fatalf("%+v", o.Check)
+			}
+			for _, p := range o.Check[0].Phases {
+				if !p.Measured && (p.MemoryEnough || p.CPUEnough) {
+					t.Errorf("%+v", p)
+				}
+			}
+			if f := found(o, "check-not-enough"); (f == nil) != (tt.missing == "") || f != nil && !strings.Contains(f.Message, tt.missing) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}

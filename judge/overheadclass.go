@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/ledger"
@@ -210,7 +211,8 @@ func yamlOf(c *RuntimeClass) string {
 }
 
 // check says of an existing overhead whether it is enough, phase by phase and
-// without a margin. What could not be read whole proves nothing to be enough.
+// without a margin. A phase that was left out, that failed or that could not be
+// read whole proves nothing to be enough.
 func (j *overheadJudge) check() {
 	asked := j.Plan.Check
 	if asked == nil {
@@ -222,26 +224,26 @@ func (j *overheadJudge) check() {
 			continue
 		}
 		c := Check{Target: t.Name, Memory: asked.Memory, CPU: asked.CPU, Enough: true}
-		for k := range j.Tables {
-			table := &j.Tables[k]
-			cell := j.at(t.Name, step{table.Phase, table.Sandboxes})
-			if cell == nil || table.Sandboxes == 0 {
+		for _, s := range j.steps() {
+			table, cell := j.table(s), j.at(t.Name, s)
+			if s.n == 0 || cell == nil && !slices.Contains(j.planned(), s) {
 				continue
 			}
-			if !cell.Ledger.Complete { // too small to be a proof of anything
+			p := CheckPhase{Phase: s.name, Sandboxes: s.n}
+			if cell == nil || !cell.Ledger.Complete { // too small to be a proof of anything
 				c.Enough = false
+				c.Phases = append(c.Phases, p)
 				continue
 			}
 			n := j.needs(table, cell)
-			p := CheckPhase{Phase: table.Phase, Sandboxes: table.Sandboxes, Memory: int64(math.Ceil(n.memory)), CPU: n.cpu}
+			p.Measured, p.Memory, p.CPU = true, int64(math.Ceil(n.memory)), n.cpu
 			p.MemoryEnough = p.Memory <= c.Memory
 			p.CPUEnough = n.cpuKnown && math.Round(p.CPU) <= float64(c.CPU) // Kubernetes counts in whole thousandths
 			c.Enough = c.Enough && p.MemoryEnough && p.CPUEnough
 			c.Phases = append(c.Phases, p)
 		}
-		if len(c.Phases) > 0 {
-			j.Check = append(j.Check, c)
-		}
+		c.Enough = c.Enough && len(c.Phases) > 0
+		j.Check = append(j.Check, c)
 	}
 }
 

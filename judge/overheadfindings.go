@@ -478,7 +478,13 @@ func notEnough(c *Check, add adder) {
 		return
 	}
 	var broke []string
+	advice := "use the recommended RuntimeClass"
 	for _, p := range c.Phases {
+		if !p.Measured {
+			broke = append(broke, fmt.Sprintf("phase %s with %s was not measured", p.Phase, sandboxes(p.Sandboxes)))
+			advice = "repeat what was not measured, the other findings tell why; only then is a recommended RuntimeClass whole"
+			continue
+		}
 		var short []string
 		if !p.MemoryEnough {
 			short = append(short, "memory "+bytesText(float64(p.Memory)))
@@ -491,9 +497,9 @@ func notEnough(c *Check, add adder) {
 		}
 	}
 	if broke == nil {
-		broke = []string{"some phases could not be read whole"}
+		broke = []string{"no phase was measured"}
 	}
 	add(record.Finding{Code: foundNotEnough, Level: levelError, Target: c.Target,
 		Message: fmt.Sprintf("an overhead of %dm and %s is not enough: %s", c.CPU, bytesText(float64(c.Memory)), strings.Join(broke, "; ")),
-		Advice:  "use the recommended RuntimeClass"})
+		Advice:  advice})
 }

@@ -81,9 +81,9 @@ type step struct {
 	n    int
 }
 
-// steps are in the order of the run: at the smallest count all phases, then
-// idle at each. What a record holds beside them comes last.
-func (j *overheadJudge) steps() []step {
+// planned are the steps that the plan asks of every target, in the order of the
+// run: at the smallest count all phases, then idle at each.
+func (j *overheadJudge) planned() []step {
 	var out []step
 	for i, n := range j.Plan.Sandboxes {
 		for _, name := range plan.WithIdle(j.Plan.Phases) {
@@ -92,6 +92,12 @@ func (j *overheadJudge) steps() []step {
 			}
 		}
 	}
+	return out
+}
+
+// steps are those that were planned, and then what a record holds beside them.
+func (j *overheadJudge) steps() []step {
+	out := j.planned()
 	for _, c := range j.phases {
 		if s := (step{c.phase.Name, c.phase.Sandboxes}); !slices.Contains(out, s) {
 			out = append(out, s)
@@ -127,6 +133,16 @@ func (j *overheadJudge) tables() {
 			j.Tables = append(j.Tables, t)
 		}
 	}
+}
+
+// table is that of a step; nil where nothing came of it.
+func (o *Overhead) table(s step) *OverheadTable {
+	for i := range o.Tables {
+		if t := &o.Tables[i]; t.Phase == s.name && t.Sandboxes == s.n {
+			return t
+		}
+	}
+	return nil
 }
 
 // at is the cell of a target in a phase at a count; nil where it has no figures.
