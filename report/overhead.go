@@ -31,6 +31,7 @@ const dot = "·"
 
 func overheadPage(rec *record.Record, v *judge.Overhead, o Options) *page {
 	p := &page{command: "tare overhead", title: short(term.Clean(v.Plan.Title), longestTitle), head: overheadHead(rec, v, o)}
+	p.add(inShort(v))
 	for i := range v.Tables {
 		t := &v.Tables[i]
 		first := i == 0

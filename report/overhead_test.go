@@ -222,9 +222,9 @@ func four() *weighed {
 	w.v.Plan.Check = &plan.PodFixed{CPU: 250, Memory: 160 << 20}
 	w.v.Check = []judge.Check{
 		{Target: runsc, Memory: 160 << 20, CPU: 250, Enough: true, Phases: []judge.CheckPhase{
-			{Phase: "idle", Sandboxes: 1, Memory: mebi(38.5), CPU: 2.4, MemoryEnough: true, CPUEnough: true}, {Phase: "1G", Sandboxes: 1, Memory: mebi(39.4), CPU: 3.9, MemoryEnough: true, CPUEnough: true}}},
+			{Measured: true, Phase: "idle", Sandboxes: 1, Memory: mebi(38.5), CPU: 2.4, MemoryEnough: true, CPUEnough: true}, {Measured: true, Phase: "1G", Sandboxes: 1, Memory: mebi(39.4), CPU: 3.9, MemoryEnough: true, CPUEnough: true}}},
 		{Target: kata, Memory: 160 << 20, CPU: 250, Phases: []judge.CheckPhase{
-			{Phase: "idle", Sandboxes: 1, Memory: mebi(375), CPU: 5, CPUEnough: true}, {Phase: "1G", Sandboxes: 1, Memory: mebi(376), CPU: 289, MemoryEnough: false}}},
+			{Measured: true, Phase: "idle", Sandboxes: 1, Memory: mebi(375), CPU: 5, CPUEnough: true}, {Measured: true, Phase: "1G", Sandboxes: 1, Memory: mebi(376), CPU: 289, MemoryEnough: false}}},
 	}
 	w.v.Total = 48
 	w.v.Findings = []record.Finding{{
@@ -471,6 +471,62 @@ func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
 		return
 	}
 	t.Error("no row of Kata, idle")
+}
+
+func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
+	w := four()
+	w.v.Tables = w.v.Tables[1:] // 5 sandboxes are the fewest
+	out := w.report(t, Markdown, Options{})
+	_, table, ok := strings.Cut(out, "### in short\n")
+	if !ok {
+		t.Fatal("there is none")
+	}
+	table, _, _ = strings.Cut(table, "\n### ")
+	for _, want := range []string{
+		"| target | one idle MiB | outside pod | CPU m | one more MiB | engine says | podFixed |",
+		"| runc | 1.2 | 0.8 | 0.0 | 1.2 ±0.0 | · | · |",
+		"| containerd/runsc | 39.3 | 10.1 | 3.3 | 40.2 ±1.6 | · | 48Mi 10m |",
+		"| containerd/kata | 376 | 376 | 5.9 | 376 ±15.0 | 12.0 | 416Mi 250m |",
+		"with 5 sandboxes",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in:\n%s", want, table)
+		}
+	}
+	if !strings.HasPrefix(out[strings.Index(out, "### "):], "### in short") {
+		t.Error("something stands before it")
+	}
+}
+
+func TestInShortSaysWhereAFigureIsTooSmall(t *testing.T) {
+	out := broken().report(t, Markdown, Options{})
+	_, table, _ := strings.Cut(out, "### in short\n")
+	table, _, _ = strings.Cut(table, "\n### ")
+	for _, want := range []string{"| ≥ 1.2 |", "| ≥ 0.0 |", "| containerd/runsc | · | · | · | · |", "too small"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in:\n%s", want, table)
+		}
+	}
+}
+
+func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
+	w := four()
+	w.v.Check = w.v.Check[:1]
+	w.v.Check[0].Enough = false
+	w.v.Check[0].Phases[1] = judge.CheckPhase{Phase: "1G", Sandboxes: 1}
+	out := w.report(t, Markdown, Options{})
+	for _, want := range []string{"for containerd/runsc: not proven, not measured: 1G, 1 sandbox", "| 1G, 1 sandbox | not measured | not measured |"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	w.v.Check[0].Phases[0].MemoryEnough = false
+	if out := w.report(t, Markdown, Options{}); !strings.Contains(out, "not enough, first in idle, 1 sandbox") {
+		t.Error("what was found wanting does not come before what was not measured")
+	}
+	if out := w.report(t, CSV, Options{}); strings.Contains(out, "containerd/runsc,1G,1,worst") {
+		t.Error("a figure of what was not measured")
+	}
 }
 
 func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {

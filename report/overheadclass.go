@@ -41,7 +41,10 @@ func classes(v *judge.Overhead) *section {
 // checked is whether an overhead that is in use is enough.
 func checked(c *judge.Check, first bool) *section {
 	s := &section{title: fmt.Sprintf("check of cpu %dm, memory %s for %s: ", c.CPU, size(float64(c.Memory)), heading(c.Target)), style: term.Green}
-	broken := slices.IndexFunc(c.Phases, func(p judge.CheckPhase) bool { return !p.MemoryEnough || !p.CPUEnough })
+	broken := slices.IndexFunc(c.Phases, func(p judge.CheckPhase) bool { return p.Measured && (!p.MemoryEnough || !p.CPUEnough) })
+	if broken < 0 {
+		broken = slices.IndexFunc(c.Phases, func(p judge.CheckPhase) bool { return !p.Measured })
+	}
 	switch {
 	case c.Enough:
 		s.title += "enough"
@@ -49,7 +52,11 @@ func checked(c *judge.Check, first bool) *section {
 		s.title, s.style = s.title+"not enough", term.Red
 	default:
 		p := &c.Phases[broken]
-		s.title, s.style = s.title+fmt.Sprintf("not enough, first in %s, %s", heading(p.Phase), sandboxesOf(p.Sandboxes)), term.Red
+		why := "not enough, first in"
+		if !p.Measured {
+			why = "not proven, not measured:"
+		}
+		s.title, s.style = s.title+fmt.Sprintf("%s %s, %s", why, heading(p.Phase), sandboxesOf(p.Sandboxes)), term.Red
 	}
 	if len(c.Phases) == 0 {
 		return s
@@ -59,14 +66,17 @@ func checked(c *judge.Check, first bool) *section {
 		p := &c.Phases[i]
 		m.rows = append(m.rows, matrixRow{lead: []cell{plain(heading(p.Phase) + ", " + sandboxesOf(p.Sandboxes))}})
 	}
-	verdict := func(text string, enough bool) cell {
+	verdict := func(p *judge.CheckPhase, text string, enough bool) cell {
+		if !p.Measured {
+			return cell{head: "not measured", style: term.Red}
+		}
 		if !enough {
 			return cell{head: text, tail: "✗", style: term.Red}
 		}
 		return cell{head: text, tail: "✓"}
 	}
-	m.column("memory MiB", each(c.Phases, func(p *judge.CheckPhase) cell { return verdict(mib(p.Memory), p.MemoryEnough) }))
-	m.column("CPU m", each(c.Phases, func(p *judge.CheckPhase) cell { return verdict(tenths(p.CPU), p.CPUEnough) }))
+	m.column("memory MiB", each(c.Phases, func(p *judge.CheckPhase) cell { return verdict(p, mib(p.Memory), p.MemoryEnough) }))
+	m.column("CPU m", each(c.Phases, func(p *judge.CheckPhase) cell { return verdict(p, tenths(p.CPU), p.CPUEnough) }))
 	s.table = m.spread()
 	if first {
 		s.notes = []string{"what each sandbox needed beside its workload"}

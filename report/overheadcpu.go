@@ -35,15 +35,10 @@ func cpuByRole(t *judge.OverheadTable, first bool) *section {
 		m.onlyIf(heading(string(role)), show(role))
 	}
 	m.column("sum", figures(t, func(c *judge.OverheadCell) cell {
-		sum, least := 0.0, ""
-		for _, row := range c.Ledger.Rows {
-			switch {
-			case row.Role == record.RoleOthers:
-			case row.CPUKnown:
-				sum += row.CPU
-			case row.Processes > 0:
-				least = "≥ "
-			}
+		sum, some := cpuOf(&c.Ledger)
+		least := ""
+		if some {
+			least = "≥ "
 		}
 		return cell{head: least + milli(sum), tail: within(c.CPU), style: term.Bold}
 	}))

@@ -234,6 +234,9 @@ func (t *csvTable) check(c *judge.Check) {
 	t.row("told", "check", "", "cpu", "cpus", fixed(float64(c.CPU)/1000, 3))
 	for i := range c.Phases {
 		p := &c.Phases[i]
+		if !p.Measured {
+			continue
+		}
 		t.at.phase, t.at.sandboxes = p.Phase, p.Sandboxes
 		t.bytes("worst", "check", "", "memory", p.Memory)
 		t.row("worst", "check", "", "cpu", "cpus", fixed(p.CPU/1000, 6))
