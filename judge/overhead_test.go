@@ -126,7 +126,7 @@ func (o *oversight) sandbox(r *record.Reading, lane int, b box, cpu, shimCPU int
 	in := func(path string) []record.Membership {
 		return []record.Membership{{Paths: map[string]string{"memory": path, "cpuacct": path}}}
 	}
-	main := record.Process{Pid: 1000 + 2*lane, Start: 5, Name: "main", Role: record.RoleWorkload, Rule: "made up", Lane: lane, Threads: 1, Groups: in(pod), CPU: cpu, Read: true, PSSAnon: b.memory}
+	main := record.Process{Pid: 1000 + 2*lane, Start: 5, Name: "main", Role: record.RoleWorkload, Rule: "made up", Lane: lane, Groups: in(pod), CPU: cpu, Read: true, PSSAnon: b.memory}
 	shim := record.Process{Pid: 1001 + 2*lane, Start: 5, Name: "shim", Role: record.RoleShim, Rule: "made up", Lane: lane, Groups: in("/system/containerd"), CPU: shimCPU, Read: true, PSSAnon: b.shim}
 	switch {
 	case b.vm:

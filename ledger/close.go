@@ -227,6 +227,10 @@ func (b *books) total() {
 			l.Sum += r.Memory.Sum()
 		}
 	}
+	l.OthersNode = l.Others
+	if h.Anon > 0 && h0.Anon > 0 { // there is no node without any
+		l.OthersNode = h.Anon - h0.Anon - sum.Anon
+	}
 	l.Residual = l.Node - l.Others - l.Uncharged - l.Sum
 	l.ResidualBy = Memory{
 		Anon:   h.Anon - h0.Anon - l.Others - sum.Anon,

@@ -151,6 +151,40 @@ func TestTimeOfAGuestIsTheVCPUsAndThePodGroups(t *testing.T) {
 	}
 }
 
+func TestAGuestsThreadsHaveARowWhereTheyWereTold(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(p *record.Process)
+		vcpu   bool
+		vmm    float64
+	}{
+		{"threads that used time", func(p *record.Process) { p.Groups = p.Groups[:1] }, true, 0},
+		{"threads in a group apart that used none yet", func(p *record.Process) { p.VCPU = 0 }, true, 0.5},
+		{"none was told: all is the VMM's", func(p *record.Process) { p.VCPU, p.Groups = 0, p.Groups[:1] }, false, 0.5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b, g, e := kata()
+			for _, r := range []*record.Reading{g, e} {
+				tt.change(&r.Processes[2])
+				worker := process(26390, 0, record.RoleVMM, "/kata_overhead/kk", 0, 0, 0) // kvm-nx-lpage-recovery
+				r.Processes = append(r.Processes, worker)
+			}
+			l := closed(t, b, g, e)
+			if has := slices.ContainsFunc(l.Rows, func(r ledger.Row) bool { return r.Role == record.RoleVCPU }); has != tt.vcpu {
+				t.Errorf("a row of vCPUs: %v", has)
+			}
+			r := row(t, &l, record.RoleVMM)
+			if !r.CPUKnown || math.Abs(r.CPU-tt.vmm) > 1e-9 || r.GuestCPU == tt.vcpu {
+				t.Errorf("%+v", r)
+			}
+			if said := slices.ContainsFunc(r.Rules, func(s string) bool { return strings.Contains(s, "guest's own work") }); said == tt.vcpu {
+				t.Errorf("%q", r.Rules)
+			}
+		})
+	}
+}
+
 // A container of runc: a workload in a group of its own, a shim in the daemon's.
 func runc() (before, begin, end *record.Reading) {
 	daemon := process(100, -1, record.RoleDaemon, "/sys/d", 50*mib, 0, 9*mib)
@@ -245,6 +279,19 @@ func TestBooksOfAContainer(t *testing.T) {
 		}, func(t *testing.T, l *ledger.Ledger) {
 			if k := row(t, l, record.RoleKernel).Memory.Kernel; k != mib+100*kib+10*ledger.ThreadStack+2*ledger.ThreadStack {
 				t.Errorf("%d", k)
+			}
+		}},
+		{"under cgroup.memory=nokmem what members need is taken, and that is said", func(_, _, e *record.Reading) {
+			e.Groups[0].Memory.Kernel = 0
+			e.Processes[1].Threads, e.Processes[1].PageTables = 4, 200*kib
+			e.Processes[2].Threads = 0
+		}, func(t *testing.T, l *ledger.Ledger) {
+			r := row(t, l, record.RoleKernel)
+			if r.Memory.Kernel != 200*kib+4*ledger.ThreadStack || !slices.ContainsFunc(r.Rules, func(s string) bool { return strings.Contains(s, "nokmem") }) {
+				t.Errorf("%+v", r)
+			}
+			if slices.ContainsFunc(r.Rules, func(s string) bool { return strings.Contains(s, "are charged for") }) {
+				t.Errorf("%q", r.Rules)
 			}
 		}},
 		{"sockets are charged and are in no book of the node", func(_, _, e *record.Reading) {

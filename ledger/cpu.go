@@ -43,7 +43,7 @@ func (b *books) cpu() {
 		u := spent[i]
 		ns[p.Role] += u.all - u.vcpu
 		unknown[p.Role] = unknown[p.Role] || !u.known
-		if p.VCPU > 0 || p.Role == record.RoleVMM {
+		if vcpusOf(p) {
 			ns[record.RoleVCPU] += u.vcpu
 			unknown[record.RoleVCPU] = unknown[record.RoleVCPU] || !u.known
 			b.row(record.RoleVCPU).rule("the clocks of the threads that run guests")
@@ -54,12 +54,38 @@ func (b *books) cpu() {
 			b.row(role).rule("CPU: its processes' own clocks")
 		}
 	}
+	b.guestsInside()
 	b.lost(unknown)
 	b.byGroups(spent, ns, unknown)
 	b.ended(ns, unknown)
 	for role, n := range ns {
 		if r := b.row(role); !unknown[role] {
 			r.CPU, r.CPUKnown = float64(n)/float64(took), true
+		}
+	}
+}
+
+// vcpusOf says whether the threads of a process that run a guest were told: they
+// used time, or a VMM's are in a cgroup apart from it.
+func vcpusOf(p *record.Process) bool {
+	return p.VCPU > 0 || p.Role == record.RoleVMM && len(p.Groups) > 1
+}
+
+// guestsInside marks the VMMs' row where a sandbox has a VMM and no thread of it
+// is known to run the guest: then the guest's own work is in the VMM's time. The
+// kernel's workers for a VMM have its role and no vCPU, so a sandbox is asked.
+func (b *books) guestsInside() {
+	vmm, told := map[int]bool{}, map[int]bool{}
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		vmm[p.Lane] = vmm[p.Lane] || p.Role == record.RoleVMM
+		told[p.Lane] = told[p.Lane] || vcpusOf(p)
+	}
+	for lane := range vmm {
+		if vmm[lane] && !told[lane] {
+			r := b.row(record.RoleVMM)
+			r.GuestCPU = true
+			r.rule("CPU: the guest's own work is in it, for its vCPU threads could not be told apart")
 		}
 	}
 }

@@ -16,7 +16,8 @@ const ThreadStack = 16 << 10
 // The first is what somebody is charged for, by name: the kernel memory of the
 // sandboxes' own groups (v1: kmem and kmem.tcp; v2: kernel and sock), and of
 // members that live in groups with others, whose charge cannot be told apart,
-// the change of their page tables and of 16 KiB a thread.
+// the change of their page tables and of 16 KiB a thread; likewise of members of
+// own groups that account no kernel memory.
 //
 // The second is what the node's slab, stacks, page tables and per-CPU memory
 // grew by beyond that: network namespaces, mounts, cgroups' own structures, and
@@ -36,9 +37,7 @@ func (b *books) kernel() {
 		b.boxKernel += m.Kernel
 		b.accounted += known(g.Memory) - known(&old)
 	}
-	if n := len(b.memoryTops); n > 0 {
-		r.rule(fmt.Sprintf("what %d cgroups of the sandboxes' own are charged for", n))
-	}
+	blind := map[*record.Group]bool{}
 	then, now := byIdentity(b.before), byIdentity(b.end)
 	members := 0
 	add := func(p *record.Process, sign int64) {
@@ -51,8 +50,14 @@ func (b *books) kernel() {
 	}
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
-		if at, ok := memoryPath(p); ok && holder(b.memoryTops, at) != nil {
-			continue
+		if at, ok := memoryPath(p); ok {
+			if g := holder(b.memoryTops, at); g != nil && !countsNone(g.Memory) {
+				continue
+			} else if g != nil {
+				blind[g] = true
+				add(p, 1)
+				continue
+			}
 		}
 		members++
 		add(p, 1)
@@ -65,12 +70,25 @@ func (b *books) kernel() {
 			add(p, -1)
 		}
 	}
+	if n := len(b.memoryTops) - len(blind); n > 0 {
+		r.rule(fmt.Sprintf("what %d cgroups of the sandboxes' own are charged for", n))
+	}
+	if n := len(blind); n > 0 {
+		r.rule(fmt.Sprintf("page tables and %d KiB of stack a thread of what is in %d cgroups of the sandboxes' own that account no kernel memory (cgroup.memory=nokmem)", ThreadStack>>10, n))
+	}
 	if members > 0 {
 		r.rule(fmt.Sprintf("page tables and %d KiB of stack a thread of %d processes whose cgroup holds others too", ThreadStack>>10, members))
 	}
 	n := b.row(record.RoleKernelNode)
 	n.Memory.Kernel = b.end.Host.Kernel() - b.before.Host.Kernel() - b.accounted
 	n.rule("the node's change of slab, stacks, page tables and per-CPU memory, less what is charged by name")
+}
+
+// countsNone is true of a group that accounts no kernel memory, as none does on a
+// node that was started with cgroup.memory=nokmem: a process has page tables and
+// stacks, so one that holds any is charged for some.
+func countsNone(m *record.GroupMemory) bool {
+	return m.Kernel == 0 && m.Slab == 0 && m.Stacks == 0 && m.PageTables == 0 && m.Percpu == 0
 }
 
 // known is what of a group's kernel memory the node's books hold too: v2 tells

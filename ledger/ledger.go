@@ -43,7 +43,8 @@ type Row struct {
 	Memory    Memory      `json:"memory"` // the change from before the sandboxes to the moment of the ledger
 	CPU       float64     `json:"cpu"`    // CPUs used on average between the phase's begin and its end; NaN-free, 0 where unknown
 	CPUKnown  bool        `json:"cpu_known"`
-	Rules     []string    `json:"rules,omitempty"` // the facts that decided, each once
+	GuestCPU  bool        `json:"guest_cpu,omitempty"` // CPU holds the guest's own work: its vCPU threads could not be told apart
+	Rules     []string    `json:"rules,omitempty"`     // the facts that decided, each once
 }
 
 // GroupRow is what one kind of cgroup was charged for, over all sandboxes.
@@ -82,13 +83,14 @@ type Ledger struct {
 	// Reconcile sets what own groups are charged against what processes in them have.
 	Reconcile []Reconcile `json:"reconcile,omitempty"`
 
-	Sum         int64      `json:"sum"`         // of all rows but others, cache and uncharged kernel memory, Memory.Sum
-	Uncharged   int64      `json:"uncharged"`   // change of the node's kernel memory that nobody here is charged for
-	Node        int64      `json:"node"`        // change of record.Host.Used since before the sandboxes
-	Others      int64      `json:"others"`      // of it: the change in all other processes
-	Residual    int64      `json:"residual"`    // Node − Others − Uncharged − Sum
-	ResidualBy  Memory     `json:"residual_by"` // the residual as far as the node's books know it by kind; the rest is in no kind
-	Uncertainty int64      `json:"uncertainty"` // ± bytes; see Uncertainty
+	Sum         int64      `json:"sum"`            // of all rows but others, cache and uncharged kernel memory, Memory.Sum
+	Uncharged   int64      `json:"uncharged"`      // change of the node's kernel memory that nobody here is charged for
+	Node        int64      `json:"node"`           // change of record.Host.Used since before the sandboxes
+	Others      int64      `json:"others"`         // of it: the change in all other processes
+	OthersNode  int64      `json:"others_by_node"` // the same as the node has it: its change of anonymous memory less the target's; Others where that was not read
+	Residual    int64      `json:"residual"`       // Node − Others − Uncharged − Sum
+	ResidualBy  Memory     `json:"residual_by"`    // the residual as far as the node's books know it by kind; the rest is in no kind
+	Uncertainty int64      `json:"uncertainty"`    // ± bytes; see Uncertainty
 	Cache       CacheBooks `json:"cache"`
 
 	NodeCPU         float64  `json:"node_cpu"`   // CPUs busy on average over the phase, all of the node
@@ -101,6 +103,20 @@ type Ledger struct {
 
 	Problems record.Problems `json:"problems"`
 	Complete bool            `json:"complete"` // false: something of the target could not be read, and the sum is too small
+}
+
+// OthersBound is how far both figures of what others took may differ, in bytes,
+// before the difference makes the residual uncertain.
+const OthersBound = 1 << 20
+
+// OthersUnclear is how far the two figures of what others took differ, 0 within
+// [OthersBound]. RssAnon counts a page that a fork shares with its parent once
+// for each of them, the node counts it once.
+func (l *Ledger) OthersUnclear() int64 {
+	if d := l.Others - l.OthersNode; max(d, -d) > OthersBound {
+		return max(d, -d)
+	}
+	return 0
 }
 
 // Place is where memory of one role of the sandboxes is charged: the cgroup that

@@ -119,12 +119,13 @@ func (v *Visit) Target() string {
 }
 
 // Close makes the books of the visit's i-th phase, see [Close], with their
-// uncertainty on a node of so many CPUs.
+// uncertainty on a node of so many CPUs: that of the node, and by how much it is
+// unclear what others took.
 func (v *Visit) Close(i, cpus int) (Ledger, error) {
 	p := &v.Phases[i]
 	l, err := Close(v.Before, p.Begin, p.End)
 	if err == nil {
-		l.Uncertainty = v.Uncertainty(i, cpus)
+		l.Uncertainty = v.Uncertainty(i, cpus) + l.OthersUnclear()
 	}
 	return l, err
 }

@@ -123,3 +123,30 @@ func TestUncertainty(t *testing.T) {
 		}
 	}
 }
+
+func TestOthersThatAreCountedTwiceAreUncertain(t *testing.T) {
+	tests := []struct {
+		name         string
+		before, end  int64 // the node's anonymous memory
+		others, anon int64 // of other processes by RssAnon, of the target
+		node, more   int64
+	}{
+		{"both figures agree", 100 * mib, 108 * mib, 3 * mib, 5 * mib, 3 * mib, 0},
+		{"a MiB may be off", 100 * mib, 108 * mib, 4 * mib, 5 * mib, 3 * mib, 0},
+		{"pages that forks share count once for each", 100 * mib, 108 * mib, 33 * mib, 5 * mib, 3 * mib, 30 * mib},
+		{"memory that no process is seen to have", 100 * mib, 128 * mib, 3 * mib, 5 * mib, 23 * mib, 20 * mib},
+		{"a node whose anonymous memory was not read tells nothing", 0, 0, 33 * mib, 5 * mib, 33 * mib, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			v := &ledger.Visit{Before: at(sec, record.MomentBefore, node(1<<30)), Phases: []ledger.Phase{{Name: "idle", Sandboxes: 1, End: at(20*sec, record.MomentEnd, node(1<<30))}}}
+			e := v.Phases[0].End
+			v.Before.Host.Anon, e.Host.Anon, e.Host.Others = tt.before, tt.end, tt.others
+			e.Processes = []record.Process{process(7, 0, record.RoleWorkload, "/c", tt.anon, 0, 0)}
+			l, err := v.Close(0, 2)
+			if err != nil || l.Others != tt.others || l.OthersNode != tt.node || l.Uncertainty != tt.more {
+				t.Errorf("%v: others %d, by the node %d, ± %d", err, l.Others, l.OthersNode, l.Uncertainty)
+			}
+		})
+	}
+}
