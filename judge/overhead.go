@@ -113,4 +113,5 @@ type CheckPhase struct {
 	CPU          float64 `json:"cpu"`      // milli-CPUs
 	MemoryEnough bool    `json:"memory_enough"`
 	CPUEnough    bool    `json:"cpu_enough"`
+	CPUUnknown   bool    `json:"cpu_unknown,omitempty"` // too short a phase, which counts as enough; else the sandbox's CPU could not be told from its guest's, or was not read
 }

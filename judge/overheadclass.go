@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/ledger"
 	"github.com/tare-bench/tare/plan"
@@ -18,12 +19,20 @@ const (
 	classCPU    = 10      // milli-CPUs
 )
 
+// A phase that is shorter, or has fewer ticks, says nothing of CPU.
+const (
+	briefPhase = time.Second
+	fewTicks   = 10
+)
+
 // needs is what a phase needs of a pod's overhead, per sandbox.
 type needs struct {
 	memory   float64 // bytes
 	own      float64 // of the guest's memory, the workload's own
 	cpu      float64 // milli-CPUs
 	cpuKnown bool
+	brief    bool     // too short for its CPU to be taken
+	guest    float64  // milli-CPUs of a VMM with the guest's own work in them, not in cpu
 	parts    []string // by role, in words
 	cpuParts []string
 }
@@ -51,6 +60,7 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 	var in, inCPU string
 	var charged *OverheadCell
 	seen := false
+	var brief, guests []string
 	for i := range j.Tables {
 		table := &j.Tables[i]
 		cell := j.at(t.Name, step{table.Phase, table.Sandboxes})
@@ -62,8 +72,14 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 		if !seen || n.memory > most.memory {
 			most, in, charged = n, where, cell
 		}
-		if n.cpuKnown && n.cpu > mostCPU.cpu {
+		switch {
+		case n.brief:
+			brief = append(brief, where)
+		case n.cpuKnown && n.cpu > mostCPU.cpu:
 			mostCPU, inCPU = n, where
+		}
+		if n.guest > 0 && !n.brief {
+			guests = append(guests, where)
 		}
 		seen = true
 	}
@@ -75,7 +91,7 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out",
+	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
 		bytesText(most.memory), in, strings.Join(most.parts, " + ")))
 	if most.own > 0 {
 		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", bytesText(most.own)))
@@ -83,8 +99,19 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 	switch {
 	case c.CPU > 0:
 		c.Rule = append(c.Rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", mostCPU.cpu, inCPU, strings.Join(mostCPU.cpuParts, " + ")))
-	default:
+	case brief == nil && guests == nil:
 		c.Rule = append(c.Rule, "cpu: none was seen beside the workload's")
+	default:
+		c.Rule = append(c.Rule, "cpu: none was seen in the phases and roles that could tell, and none is recommended")
+	}
+	if guests != nil {
+		c.Rule = append(c.Rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be told apart, and the guest's own work is in it")
+	}
+	if brief != nil {
+		c.Rule = append(c.Rule, fmt.Sprintf("cpu: not taken from %s, which lasted under %v or had fewer than %d ticks", strings.Join(brief, ", "), briefPhase, fewTicks))
+	}
+	if missing := j.missing(t.Name); missing != nil {
+		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" gave no figures and are not in it")
 	}
 	if out := outside(&charged.Ledger, false); len(out) > 0 {
 		c.Rule = append(c.Rule, "podFixed does not contain what is charged outside of the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
@@ -93,15 +120,42 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 	return c, true
 }
 
-// needs weighs a phase. Negative rows, noise or memory that a daemon gave back,
+// missing are the planned phases of a target without figures that count.
+func (j *overheadJudge) missing(target string) []string {
+	var out []string
+	for _, s := range j.planned() {
+		if c := j.at(target, s); s.n > 0 && (c == nil || !c.Ledger.Complete) {
+			out = append(out, fmt.Sprintf("%s with %s", s.name, sandboxes(s.n)))
+		}
+	}
+	return out
+}
+
+// brief says of a phase that the CPU time in it is that of its begin and end more
+// than of its load: any of its rounds with figures was too short.
+func (j *overheadJudge) brief(target string, t *OverheadTable) bool {
+	for _, p := range j.phases {
+		if p.failure != nil || p.visit.Target() != target || p.phase.Name != t.Phase || p.phase.Sandboxes != t.Sandboxes {
+			continue
+		}
+		if b, s := p.phase.Begin, p.phase.Series; b == nil || s == nil || len(s.Times) < fewTicks || p.phase.End.Time-b.Time < int64(briefPhase) {
+			return true
+		}
+	}
+	return false
+}
+
+// needs weighs a phase. What a daemon took is neither in the pod's cgroup nor
+// freed with the pod: it is the system's, and no pod's overhead. Negative rows, noise or memory that a daemon gave back,
 // do not make a sandbox cheaper.
 func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
 	n, l := float64(t.Sandboxes), &c.Ledger
 	idle := j.idleOf(c.Target, t.Sandboxes)
-	out := needs{cpuKnown: true}
+	out := needs{cpuKnown: true, brief: j.brief(c.Target, t)}
 	guest, kind := guestRole(l), kindOf(t.Phase)
 	for _, r := range l.Rows {
-		if r.Role == record.RoleWorkload || r.Role == record.RoleCache || r.Role == record.RoleOthers || r.Role == record.RoleKernelNode {
+		switch r.Role {
+		case record.RoleWorkload, record.RoleCache, record.RoleOthers, record.RoleKernelNode, record.RoleDaemon:
 			continue
 		}
 		amount := max(float64(r.Memory.Sum())/n, 0)
@@ -155,6 +209,10 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind p
 		return
 	}
 	milli := 1000 * r.CPU / sandboxes
+	if r.GuestCPU {
+		n.guest += max(milli, 0)
+		return
+	}
 	if r.Role == record.RoleSentry && kind == plan.PhaseSpin && rowOf(&c.Ledger, record.RoleWorkload).Processes == 0 {
 		milli = max(milli-1000*c.Told, 0)
 	}
@@ -212,7 +270,8 @@ func yamlOf(c *RuntimeClass) string {
 
 // check says of an existing overhead whether it is enough, phase by phase and
 // without a margin. A phase that was left out, that failed or that could not be
-// read whole proves nothing to be enough.
+// read whole proves nothing to be enough. The CPU of a phase that was too short
+// is not judged, but that of one phase at least must be.
 func (j *overheadJudge) check() {
 	asked := j.Plan.Check
 	if asked == nil {
@@ -224,6 +283,7 @@ func (j *overheadJudge) check() {
 			continue
 		}
 		c := Check{Target: t.Name, Memory: asked.Memory, CPU: asked.CPU, Enough: true}
+		judged := false // its CPU, in any phase
 		for _, s := range j.steps() {
 			table, cell := j.table(s), j.at(t.Name, s)
 			if s.n == 0 || cell == nil && !slices.Contains(j.planned(), s) {
@@ -238,11 +298,19 @@ func (j *overheadJudge) check() {
 			n := j.needs(table, cell)
 			p.Measured, p.Memory, p.CPU = true, int64(math.Ceil(n.memory)), n.cpu
 			p.MemoryEnough = p.Memory <= c.Memory
-			p.CPUEnough = n.cpuKnown && math.Round(p.CPU) <= float64(c.CPU) // Kubernetes counts in whole thousandths
+			if p.CPUUnknown = n.brief || !n.cpuKnown; !p.CPUUnknown {
+				judged = true
+			}
+			// Kubernetes counts in whole thousandths. Of a VMM with the guest's work
+			// in it only the sum is known, which must then be enough as well.
+			p.CPUEnough = n.brief || n.cpuKnown && math.Round(n.cpu+n.guest) <= float64(c.CPU)
+			if n.guest > 0 && !p.CPUEnough && math.Round(n.cpu) <= float64(c.CPU) {
+				p.CPUUnknown = true
+			}
 			c.Enough = c.Enough && p.MemoryEnough && p.CPUEnough
 			c.Phases = append(c.Phases, p)
 		}
-		c.Enough = c.Enough && len(c.Phases) > 0
+		c.Enough = c.Enough && judged
 		j.Check = append(j.Check, c)
 	}
 }

@@ -489,7 +489,10 @@ func notEnough(c *Check, add adder) {
 		if !p.MemoryEnough {
 			short = append(short, "memory "+bytesText(float64(p.Memory)))
 		}
-		if !p.CPUEnough {
+		switch {
+		case !p.CPUEnough && p.CPUUnknown:
+			short = append(short, "an amount of cpu that is not known")
+		case !p.CPUEnough:
 			short = append(short, fmt.Sprintf("cpu %.0fm", p.CPU))
 		}
 		if short != nil {
@@ -497,7 +500,7 @@ func notEnough(c *Check, add adder) {
 		}
 	}
 	if broke == nil {
-		broke = []string{"no phase was measured"}
+		broke = []string{"no phase was long enough to measure its cpu"}
 	}
 	add(record.Finding{Code: foundNotEnough, Level: levelError, Target: c.Target,
 		Message: fmt.Sprintf("an overhead of %dm and %s is not enough: %s", c.CPU, bytesText(float64(c.Memory)), strings.Join(broke, "; ")),
