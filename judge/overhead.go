@@ -67,12 +67,17 @@ type Scaling struct {
 	Uncharged    Slope  `json:"uncharged"`     // bytes of kernel memory a sandbox that no cgroup of it is charged for
 	DaemonMemory Slope  `json:"daemon_memory"` // bytes
 	DaemonCPU    Slope  `json:"daemon_cpu"`    // CPUs a sandbox, idle
-	// Fit is how many more sandboxes this node's available memory holds, with
-	// the interval of the slope; Known false where that is not wholly above 0.
+	Total        Slope  `json:"total"`         // bytes a sandbox: Memory and Uncharged as one line
+	// Fit is how many more sandboxes this node's available memory holds, with the
+	// interval of Total's slope, or of Memory's where Total's is not wholly above
+	// 0; Known false where neither's is, or with fewer than 3 rounds.
 	Fit      int  `json:"fit"`
 	FitLo    int  `json:"fit_lo"`
 	FitHi    int  `json:"fit_hi"`
 	FitKnown bool `json:"fit_known"`
+	// FitChargedOnly says that Fit is Memory's: kernel memory that no cgroup is
+	// charged for wavers too much to be in it, and fewer may fit.
+	FitChargedOnly bool `json:"fit_charged_only,omitempty"`
 }
 
 // Slope is that of a fitted line, with an interval at [Confidence].
@@ -83,6 +88,8 @@ type Slope struct {
 	Known bool    `json:"known"`          // the interval exists: at least 3 points at 2 counts
 	Fixed float64 `json:"fixed"`          // the line at no sandbox
 	Bent  bool    `json:"bent,omitempty"` // a robust slope lies outside of the interval: the points lie on no line
+	// Warnings say what the interval does not: values left out, or so few rounds.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // RuntimeClass is a recommended overhead.

@@ -704,3 +704,46 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 		})
 	}
 }
+
+func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
+	tests := []struct {
+		name        string
+		rounds      int
+		uncharged   func(n, round int) int64 // of the node's slab, beyond what is charged
+		fit         int
+		known, only bool
+	}{
+		{"what is charged", 3, func(int, int) int64 { return 0 }, 1274, true, false},
+		{"and what no cgroup is charged for", 3, func(n, _ int) int64 { return int64(n) * 2 * mi }, 1020, true, false},
+		{"unless that may be anything", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1274, true, true},
+		{"two rounds tell no room", 2, func(int, int) int64 { return 0 }, 0, false, false},
+		{"nor does one", 1, func(int, int) int64 { return 0 }, 0, false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := weighed(t, oversee(func(w *oversight) {
+				w.plan.Sandboxes, w.plan.Rounds = []int{1, 5, 20}, tt.rounds
+				w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: mi} }
+				w.reading = func(r *record.Reading) {
+					r.Host.Available = 8 * 1274 * mi
+					if r.Moment == record.MomentBefore || r.Moment == record.MomentAfter {
+						r.Host.Slab = 4 << 30
+						return
+					}
+					more := tt.uncharged(r.Sandboxes, r.Round)
+					r.Host.Slab += 4<<30 + more
+					r.Host.Free -= more
+				}
+			})).Scaling
+			if len(s) != 1 {
+				t.Fatalf("%+v", s)
+			}
+			if tt.known && (s[0].Fit < tt.fit-2 || s[0].Fit > tt.fit) || s[0].FitKnown != tt.known || s[0].FitChargedOnly != tt.only {
+				t.Errorf("%+v", s[0])
+			}
+			if warned := len(s[0].Memory.Warnings) > 0; warned != (tt.rounds == 2) {
+				t.Errorf("%q", s[0].Memory.Warnings)
+			}
+		})
+	}
+}

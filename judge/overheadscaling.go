@@ -56,6 +56,8 @@ func (j *overheadJudge) scalingOf(target string) (Scaling, bool) {
 	s.Memory.Bent = memory.Disagree
 	s.Cache = slope(fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Cache.Charged), true }))
 	s.Uncharged = slope(fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Uncharged), true }))
+	total := fit(func(l *ledger.Ledger) (float64, bool) { return float64(l.Sum + l.Uncharged), true })
+	s.Total = slope(total)
 	s.DaemonMemory = slope(fit(func(l *ledger.Ledger) (float64, bool) {
 		return float64(rowOf(l, record.RoleDaemon).Memory.Sum()), true
 	}))
@@ -67,32 +69,40 @@ func (j *overheadJudge) scalingOf(target string) (Scaling, bool) {
 	for v := range byVisit {
 		free = append(free, float64(v.Before.Host.Available))
 	}
-	s.room(median(free))
+	if total.Rounds >= roomRounds {
+		s.room(median(free))
+	}
 	return s, true
 }
 
 func slope(f stat.Fit) Slope {
 	if math.IsNaN(f.Slope) {
-		return Slope{}
+		return Slope{Warnings: f.Warnings}
 	}
-	s := Slope{Value: f.Slope, Fixed: f.Intercept, Known: f.Known}
+	s := Slope{Value: f.Slope, Fixed: f.Intercept, Known: f.Known, Warnings: f.Warnings}
 	if f.Known {
 		s.Lo, s.Hi = f.SlopeLo, f.SlopeHi
 	}
 	return s
 }
 
+// roomRounds is from how many rounds on room is told: below, the interval takes
+// values that share a round's start for independent, and is far too narrow.
+const roomRounds = 3
+
 // room is how many sandboxes the memory that was available before them holds,
-// the line's fixed part taken off. Where the slope's interval reaches down to 0
-// the number has no upper bound, and is not known.
+// the line's fixed part taken off. All of what a sandbox adds counts, also kernel
+// memory that no cgroup is charged for; where that wavers so much that its slope
+// may be 0, only what is charged by name. Where that slope's interval reaches
+// down to 0 too the number has no upper bound, and is not known.
 func (s *Scaling) room(available float64) {
-	m := s.Memory
-	if !m.Known || m.Lo <= 0 {
+	for _, m := range []*Slope{&s.Total, &s.Memory} {
+		left := max(available-max(m.Fixed, 0), 0)
+		if !m.Known || m.Lo <= 0 || left/m.Lo > math.MaxInt32 {
+			continue
+		}
+		s.Fit, s.FitLo, s.FitHi, s.FitKnown = int(left/m.Value), int(left/m.Hi), int(left/m.Lo), true
+		s.FitChargedOnly = m == &s.Memory
 		return
 	}
-	left := max(available-max(m.Fixed, 0), 0)
-	if left/m.Lo > math.MaxInt32 {
-		return
-	}
-	s.Fit, s.FitLo, s.FitHi, s.FitKnown = int(left/m.Value), int(left/m.Hi), int(left/m.Lo), true
 }
