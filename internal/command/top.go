@@ -31,7 +31,8 @@ is asked, and no run of tare need be under way.
 Live: q ends; m c o p i n sort by memory, CPU, overhead, page cache, I/O, name;
 r turns the order round; / filters; Enter shows a sandbox's roles and cgroups;
 space holds the view; + and - change the interval; h helps.
-Where the output is no terminal, a block is printed every interval.
+Where the output is no terminal, or TERM is dumb or unset, a block is printed
+every interval.
 
 CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 		Example: "  tare top\n  tare top --sort overhead --engine kata\n  tare top --once --format json",
@@ -40,6 +41,9 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 			var err error
 			if o.Sort, err = top.ParseSort(order); err != nil {
 				return fmt.Errorf("--sort: %w", err)
+			}
+			if o.Engine, err = top.ParseEngine(o.Engine); err != nil {
+				return fmt.Errorf("--engine: %w", err)
 			}
 			if o.Interval < shortestLook || o.Interval > longestLook {
 				return fmt.Errorf("--interval: %s is not between %s and %s", o.Interval, shortestLook, longestLook)
@@ -66,7 +70,7 @@ CPU is in percent of one CPU; K, M and G are powers of 1024; "?" is not known.`,
 	f.StringVar(&order, "sort", string(top.SortMemory), "memory, cpu, overhead, cache, io or name")
 	f.BoolVar(&o.Reverse, "reverse", false, "turn the order round")
 	f.StringVar(&o.Filter, "filter", "", "only sandboxes with this text in a name, an id, a cgroup's path or a process's name")
-	f.StringVar(&o.Engine, "engine", "", "only those of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm")
+	f.StringVar(&o.Engine, "engine", "", "only those of this engine or isolation: docker, podman, containerd, cri-o, isula, kubernetes, oci, kata, gvisor, vm; or both, as docker/kata")
 	f.BoolVar(&o.Once, "once", false, "look twice, an interval apart, print, and end")
 	f.StringVar(&format, "format", "text", "text or json")
 	f.IntVarP(&o.Rows, "rows", "n", 0, "show this many sandboxes at most, 0: all")

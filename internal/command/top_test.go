@@ -14,6 +14,7 @@ func TestTopRefusesWhatItCannotDo(t *testing.T) {
 	}{
 		{"an interval that is no time", []string{"--interval", "1ms"}, "--interval: 1ms is not between"},
 		{"an order that there is not", []string{"--sort", "size"}, `--sort: "size" is not an order`},
+		{"an engine that there is not", []string{"--engine", "dokcer"}, `--engine: "dokcer" is no engine and no isolation: docker, podman`},
 		{"a format that there is not", []string{"--format", "xml"}, `--format: "xml" is not a format`},
 		{"a negative number of rows", []string{"-n", "-1"}, "-n:"},
 	} {

@@ -118,7 +118,7 @@ func (c *Collector) Tick(ctx context.Context) (*View, error) {
 			return nil, fmt.Errorf("find the sandboxes: %w", err)
 		}
 	}
-	v := &View{Schema: SchemaVersion, Time: c.now()}
+	v := &View{Schema: SchemaVersion, Time: c.now(), unprivileged: os.Geteuid() != 0}
 	if !c.last.IsZero() {
 		v.Interval = v.Time.Sub(c.last).Seconds()
 	}

@@ -54,6 +54,14 @@ func percent(m Maybe[float64]) string {
 	return strconv.FormatFloat(m.V*100, 'f', 0, 64)
 }
 
+// cpus writes CPUs as "1.03".
+func cpus(m Maybe[float64]) string {
+	if !m.OK {
+		return unknown
+	}
+	return strconv.FormatFloat(m.V, 'f', 2, 64)
+}
+
 // cut makes a text clean and at most as wide as that; "…" stands for the rest.
 func cut(text string, width int) string {
 	text = term.Clean(text)

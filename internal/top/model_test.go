@@ -248,6 +248,20 @@ func TestOnlyWhatIsSelectedIsShownInOrder(t *testing.T) {
 	}
 }
 
+func TestAnEngineIsOneThatThereIs(t *testing.T) {
+	for text, want := range map[string]string{"": "", "docker": "docker", "CRI-O": "cri-o", "kata": "kata", "kubernetes/kata": "kubernetes/kata"} {
+		if got, err := ParseEngine(text); got != want || err != nil {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"dokcer", "kata/docker", "docker/", "/", "/kata", "docker/kata/vm", " docker"} {
+		_, err := ParseEngine(text)
+		if err == nil || !strings.Contains(err.Error(), "docker, podman, containerd, cri-o, isula, kubernetes, oci; kata, gvisor, vm") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestHostileNamesReachNoTerminal(t *testing.T) {
 	f, _ := docker(t, false)
 	evil := "/docker/\x1b]0;owned\a\u202e" + hexID2[:12] + "\u009b31m"

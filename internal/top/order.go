@@ -36,6 +36,27 @@ func ParseSort(text string) (Sort, error) {
 	return "", fmt.Errorf("%q is not an order: %s", text, strings.Join(names, ", "))
 }
 
+// The engines and isolations that sandboxes are told by.
+var (
+	Engines    = []string{"docker", "podman", "containerd", "cri-o", "isula", "kubernetes", "oci"}
+	Isolations = []string{"kata", "gvisor", "vm"}
+)
+
+// ParseEngine reads the value of a flag: an engine, an isolation, or both as
+// ENGINE/ISOLATION, whatever the case; "" is any.
+func ParseEngine(text string) (string, error) {
+	name := strings.ToLower(text)
+	engine, isolation, both := strings.Cut(name, "/")
+	switch {
+	case name == "", !both && (slices.Contains(Engines, name) || slices.Contains(Isolations, name)):
+		return name, nil
+	case both && slices.Contains(Engines, engine) && slices.Contains(Isolations, isolation):
+		return name, nil
+	}
+	return "", fmt.Errorf("%q is no engine and no isolation: %s; %s; or both, as docker/kata",
+		text, strings.Join(Engines, ", "), strings.Join(Isolations, ", "))
+}
+
 // Selection is which sandboxes are shown, and how.
 type Selection struct {
 	Sort    Sort // SortMemory where it is ""

@@ -34,8 +34,18 @@ func TestMain(m *testing.M) {
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
 		go func() { <-signals; cancel() }()
-		if os.Getenv("TARE_TEST_AS_TOP") == "panic" {
+		switch os.Getenv("TARE_TEST_AS_TOP") {
+		case "panic":
 			paniced()
+		case "second": // as a second signal does, while the view hangs
+			go func() {
+				second := make(chan os.Signal, 1)
+				signal.Notify(second, unix.SIGUSR1)
+				<-second
+				Restore()
+				Restore()
+				os.Exit(5)
+			}()
 		}
 		if err := Run(ctx, os.Stdout, Options{Interval: 200 * time.Millisecond}); err != nil {
 			fmt.Fprintln(os.Stderr, "ended:", err)
@@ -177,7 +187,7 @@ type seat struct {
 	before  unix.Termios
 }
 
-func sit(t *testing.T, how string) *seat {
+func sit(t *testing.T, how string, env ...string) *seat {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -203,6 +213,7 @@ func sit(t *testing.T, how string) *seat {
 	s.before = s.mode()
 	s.cmd = exec.Command("/proc/self/exe")
 	s.cmd.Env = append(os.Environ(), "TARE_TEST_AS_TOP="+how, "TERM=xterm")
+	s.cmd.Env = append(s.cmd.Env, env...)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = s.program, s.program, io.Discard
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.cmd.Start(); err != nil {
@@ -246,18 +257,19 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 		end  func(s *seat) error
 		code []int
 	}{
-		"q":       {"1", func(s *seat) error { _, err := s.person.WriteString("q"); return err }, []int{0}},
-		"Ctrl-C":  {"1", func(s *seat) error { _, err := s.person.WriteString("\x03"); return err }, []int{0}},
-		"Escape":  {"1", func(s *seat) error { _, err := s.person.WriteString("\x1b"); return err }, []int{0}},
-		"SIGTERM": {"1", func(s *seat) error { return s.cmd.Process.Signal(unix.SIGTERM) }, []int{3}},
-		"SIGINT":  {"1", func(s *seat) error { return s.cmd.Process.Signal(unix.SIGINT) }, []int{3}},
-		"a panic": {"panic", func(*seat) error { return nil }, []int{2}},
+		"q":                      {"1", func(s *seat) error { _, err := s.person.WriteString("q"); return err }, []int{0}},
+		"Ctrl-C":                 {"1", func(s *seat) error { _, err := s.person.WriteString("\x03"); return err }, []int{0}},
+		"Escape":                 {"1", func(s *seat) error { _, err := s.person.WriteString("\x1b"); return err }, []int{0}},
+		"SIGTERM":                {"1", func(s *seat) error { return s.cmd.Process.Signal(unix.SIGTERM) }, []int{3}},
+		"SIGINT":                 {"1", func(s *seat) error { return s.cmd.Process.Signal(unix.SIGINT) }, []int{3}},
+		"a restore from outside": {"second", func(s *seat) error { return s.cmd.Process.Signal(unix.SIGUSR1) }, []int{5}},
+		"a panic":                {"panic", func(*seat) error { return nil }, []int{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sit(t, c.how)
 			seen := s.until(enter)
 			if c.how != "panic" {
-				seen += s.until("q quit")
+				seen += s.until("h help")
 				if raw := s.mode(); raw.Lflag&(unix.ECHO|unix.ICANON|unix.ISIG) != 0 {
 					t.Errorf("not raw: %x", raw.Lflag)
 				}
@@ -279,13 +291,53 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 	}
 }
 
+func TestWhereThereIsNoTerminalRestoreDoesNothing(t *testing.T) {
+	Restore()
+	Restore()
+}
+
+func TestATerminalThatTakesNothingDoesNotHoldUpTheEnd(t *testing.T) {
+	taken.Store(&terminal{out: stuck{t.Context().Done()}, fd: -1, in: -1})
+	defer taken.Store(nil)
+	begin := time.Now()
+	Restore()
+	if d := time.Since(begin); d < longestRestore || d > 10*longestRestore {
+		t.Errorf("it took %s", d)
+	}
+}
+
+// stuck takes no output.
+type stuck struct{ end <-chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) { <-s.end; return 0, os.ErrClosed }
+
+func TestATerminalWithoutACursorGetsPlainBlocks(t *testing.T) {
+	for _, kind := range []string{"TERM=dumb", "TERM="} {
+		s := sit(t, "1", kind)
+		seen := s.until("tare top itself") + s.until("\nnode   memory")
+		if strings.Contains(seen, "\x1b") {
+			t.Errorf("%s: an escape character: %q", kind, seen)
+		}
+		if s.mode() != s.before {
+			t.Errorf("%s: the mode is changed", kind)
+		}
+		if err := s.cmd.Process.Signal(unix.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.cmd.Wait()
+		if code := s.cmd.ProcessState.ExitCode(); code != 3 {
+			t.Errorf("%s: exit %d", kind, code)
+		}
+	}
+}
+
 func TestAScreenThatChangesItsSizeIsDrawnAnew(t *testing.T) {
 	s := sit(t, "1")
-	s.until("q quit")
+	s.until("h help")
 	if err := unix.IoctlSetWinsize(int(s.person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 60, Row: 8}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("Enter roles …")
+	s.until("r reverse  / filter\x1b[0m")
 	if _, err := s.person.WriteString("h"); err != nil {
 		t.Fatal(err)
 	}

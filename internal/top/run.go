@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"github.com/tare-bench/tare/internal/term"
@@ -21,7 +22,7 @@ type Options struct {
 const plainWidth = 120
 
 // Run shows the machine on out: live where that is a terminal, else in blocks
-// until ctx ends; with Once two samples an interval apart, of which the second is
+// until ctx ends, as on a terminal without a cursor to move; with Once two samples an interval apart, of which the second is
 // printed. It returns nil where a person ended it, ctx's error where that did.
 func Run(ctx context.Context, out io.Writer, o Options) error {
 	c, err := Open(Config{Full: o.Once, PSS: o.PSS})
@@ -29,7 +30,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer c.Close()
-	if !o.Once && !o.JSON && term.IsTerminal(out) {
+	if !o.Once && !o.JSON && term.IsTerminal(out) && addressable(os.Getenv("TERM")) {
 		return live(ctx, c, out, o)
 	}
 	if _, err := c.Tick(ctx); err != nil {
@@ -52,6 +53,10 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 		}
 	}
 }
+
+// addressable tells whether a terminal of this type ($TERM) obeys cursor codes, see
+// terminfo(5): of one without a type nothing is known.
+func addressable(kind string) bool { return kind != "" && kind != "dumb" }
 
 func (o *Options) print(out io.Writer, v *View, blocks int) error {
 	if o.JSON {

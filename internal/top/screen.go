@@ -166,8 +166,6 @@ func (s *screen) typed(k key) {
 	s.arrange()
 }
 
-const keysLine = "q quit  m c o p i n sort  r reverse  / filter  Enter roles  space hold  + - interval  h help"
-
 var helpLines = []string{
 	"SANDBOX   a container, or a pod with its containers",
 	"CPU%      of one CPU: of its own cgroups, and of processes beside",
@@ -186,8 +184,6 @@ var helpLines = []string{
 	"arrows j k PgUp PgDn Home End   move",
 	"Enter e right left   show and hide roles and cgroups",
 	"space            hold the view; + - longer and shorter interval",
-	"",
-	"any key goes back",
 }
 
 // frame is what the screen shows, a line each, at most height of them. All that
@@ -197,10 +193,11 @@ func (s *screen) frame(width, height int) []string {
 	var lines []string
 	add := func(style term.Style, text string) { lines = append(lines, style.Paint(cut(text, width), s.colour)) }
 	if s.help {
-		for _, text := range helpLines {
+		l := layOut(width, s.shown)
+		for _, text := range helpText(width, height, l.left()) {
 			add(term.Plain, text)
 		}
-		return lines[:min(len(lines), height)]
+		return lines
 	}
 	if s.view == nil {
 		add(term.Plain, "looking …")
@@ -212,8 +209,8 @@ func (s *screen) frame(width, height int) []string {
 	for _, text := range s.view.troubles(width) {
 		add(term.Yellow, text)
 	}
-	add(term.Dim, s.state())
 	l := layOut(width, s.shown)
+	add(term.Dim, s.state(l.left()))
 	add(term.Bold, l.heading(&s.sel))
 	room := max(1, height-len(lines)-1)
 	lines = append(lines, s.list(&l, room)...)
@@ -224,12 +221,12 @@ func (s *screen) frame(width, height int) []string {
 		lines = append(lines, "")
 	}
 	lines = lines[:max(0, min(len(lines), height-1))]
-	add(term.Dim, keysLine)
+	add(term.Dim, footer(width))
 	return lines
 }
 
-// state says what the keys have set.
-func (s *screen) state() string {
+// state says what the keys have set, and which columns a wider terminal shows.
+func (s *screen) state(left []string) string {
 	order := s.sel.Sort
 	if order == "" {
 		order = SortMemory
@@ -252,6 +249,9 @@ func (s *screen) state() string {
 	}
 	if left := s.view.Count - len(s.shown); left > 0 {
 		parts = append(parts, fmt.Sprintf("%d not shown", left))
+	}
+	if len(left) > 0 {
+		parts = append(parts, "wider: "+strings.Join(left, " "))
 	}
 	return strings.Join(parts, "   ")
 }

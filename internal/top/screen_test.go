@@ -86,6 +86,9 @@ func TestTheScreenFitsEveryWidth(t *testing.T) {
 		if len(lines) != 24 {
 			t.Errorf("%d lines of 24", len(lines))
 		}
+		if !strings.HasPrefix(lines[23], "h help  q quit") || strings.Contains(lines[23], "…") {
+			t.Errorf("the last line at %d: %q", width, lines[23])
+		}
 		golden(t, name, strings.Join(lines, "\n")+"\n")
 	}
 	for width := 1; width < 210; width += 7 {
@@ -109,6 +112,54 @@ func TestTheScreenFitsEveryWidth(t *testing.T) {
 	}
 }
 
+func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
+	for width, want := range map[int]string{80: "wider: LIMIT FULL%", 60: "wider: ENGINE PROCS LIMIT FULL%", 120: ""} {
+		s := newScreen(&Options{Interval: time.Second}, false)
+		s.show(sample())
+		text := strings.Join(s.frame(width, 24), "\n")
+		if n := strings.Count(text, "wider: "); n > 1 || (n == 1) != (want != "") || !strings.Contains(text, want) {
+			t.Errorf("at %d no %q in:\n%s", width, want, text)
+		}
+	}
+}
+
+func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
+	want := strings.Fields(strings.Join(helpLines, " "))
+	for _, width := range []int{30, 40, 60, 80, 120} {
+		s := newScreen(&Options{Interval: time.Second}, false)
+		s.show(sample())
+		s.help = true
+		lines := s.frame(width, 100)
+		got := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
+		if !strings.HasPrefix(got, strings.Join(want, " ")) || strings.Contains(got, "… ") {
+			t.Errorf("at %d:\n%s", width, strings.Join(lines, "\n"))
+		}
+		for _, line := range lines {
+			if term.Width(line) > width {
+				t.Errorf("at %d: %q", width, line)
+			}
+		}
+		if short := s.frame(width, 5); len(short) != 5 || short[4] != goesBack {
+			t.Errorf("at %d×5 it does not say how to leave: %q", width, short)
+		}
+	}
+	s := newScreen(&Options{Interval: time.Second}, false)
+	s.help = true
+	golden(t, "help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
+}
+
+func TestTheNodesCPUIsInCPUs(t *testing.T) {
+	v := sample()
+	v.Node.CPU, v.Node.CPUs = known(1.034), 2
+	if text := v.Text(&Selection{}, 120, false); !strings.Contains(text, "CPU 1.03 of 2 CPUs") {
+		t.Errorf("%s", text)
+	}
+	v.Node.CPU = Maybe[float64]{}
+	if text := v.Text(&Selection{}, 120, false); !strings.Contains(text, "CPU ? of 2 CPUs") {
+		t.Errorf("%s", text)
+	}
+}
+
 func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	v := sample()
 	golden(t, "once.txt", v.Text(&Selection{Sort: SortName}, 120, false))
@@ -119,6 +170,10 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 	golden(t, "once.json", b.String())
 	none := &View{}
 	if got := none.Text(&Selection{}, 80, false); !strings.Contains(got, "There are no containers or pods here.") {
+		t.Errorf("%s", got)
+	}
+	none.unprivileged = true
+	if got := none.Text(&Selection{}, 80, false); !strings.Contains(got, "without root some may not be") {
 		t.Errorf("%s", got)
 	}
 	if got := v.Text(&Selection{Engine: "podman"}, 80, false); !strings.Contains(got, "No sandbox is as it was asked for") {

@@ -48,6 +48,7 @@ func openTerminal(out io.Writer) (*terminal, error) {
 		return nil, fmt.Errorf("read the terminal's mode: %w", err)
 	}
 	t.saved = *saved
+	taken.Store(t)
 	if err := t.raw(); err != nil {
 		t.close()
 		return nil, err
@@ -72,6 +73,7 @@ func (t *terminal) raw() error {
 // away, so that the shell does not get it.
 func (t *terminal) close() {
 	t.once.Do(func() {
+		defer taken.CompareAndSwap(t, nil)
 		_, _ = io.WriteString(t.out, leave)
 		_ = unix.IoctlSetTermios(t.fd, unix.TCSETSF, &t.saved)
 		unix.Close(t.in)

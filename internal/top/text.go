@@ -95,6 +95,16 @@ func (l *layout) widen(want int, list []Sandbox) {
 	}
 }
 
+// left are the titles of the columns that there is no room for.
+func (l *layout) left() (titles []string) {
+	for _, c := range columns {
+		if !slices.ContainsFunc(l.columns, func(o column) bool { return o.title == c.title }) {
+			titles = append(titles, c.title)
+		}
+	}
+	return titles
+}
+
 func (l *layout) row(name string, cells func(*column) string) string {
 	var b strings.Builder
 	b.WriteString(pad(name, l.name, false))
@@ -210,7 +220,7 @@ func (v *View) head(width int) []string {
 	n := &v.Node
 	node := []string{"node"}
 	node = append(node, fmt.Sprintf("memory %s used, %s available of %s", size(n.Used), size(n.Available), size(n.Total)))
-	node = append(node, fmt.Sprintf("CPU %s%% of %s", percent(n.CPU), count(n.CPUs, "CPU", "CPUs")))
+	node = append(node, fmt.Sprintf("CPU %s of %s", cpus(n.CPU), count(n.CPUs, "CPU", "CPUs")))
 	if n.Load1.OK {
 		node = append(node, fmt.Sprintf("load %.2f", n.Load1.V))
 	}
@@ -258,6 +268,8 @@ func (v *View) troubles(width int) []string {
 // nothing is said where there is nothing to show.
 func (v *View) nothing(shown []Sandbox) string {
 	switch {
+	case v.Count == 0 && v.unprivileged:
+		return "No containers or pods are to be seen here; without root some may not be."
 	case v.Count == 0:
 		return "There are no containers or pods here."
 	case len(shown) == 0:

@@ -19,6 +19,8 @@ type View struct {
 	Sum       Figures         `json:"sum"`   // of all of them
 	Sandboxes []Sandbox       `json:"sandboxes"`
 	Problems  record.Problems `json:"problems"`
+
+	unprivileged bool // not read as root
 }
 
 // SchemaVersion is of the JSON object: names are added, never changed, within one.
