@@ -445,6 +445,40 @@ func TestOverheadFindings(t *testing.T) {
 			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi} }
 		}, []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
 		{"throttling is told", end(func(r *record.Reading) { r.Groups[0].Throttled = sec }), []string{"throttled"}, "10.0 % of the phase"},
+		{"what others took by two counts is told", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Host.Anon = 4 << 30
+				if r.Moment == record.MomentEnd {
+					r.Host.Anon += 10 * mi
+					r.Host.Others = 23 * mi
+					r.Host.Free -= 3 * mi
+				}
+			}
+		}, []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
+		{"two counts that agree are not", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Host.Anon = 4 << 30
+				if r.Moment == record.MomentEnd {
+					r.Host.Anon += 10 * mi
+					r.Host.Others = 3 * mi
+					r.Host.Free -= 3 * mi
+				}
+			}
+		}, nil, ""},
+		{"kernel memory that is counted beyond the node's is told", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 9 * mi} }
+			w.reading = func(r *record.Reading) { r.Host.Free, r.Host.Slab = r.Host.Free+r.Host.Slab, 1<<30 }
+		}, []string{"kernel-overcounted"}, "9.0 MiB of kernel memory are counted by name, 9.0 MiB more than the node's grew by (allowed: 4.0 MiB"},
+		{"a little beyond it is not", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 3 * mi} }
+			w.reading = func(r *record.Reading) { r.Host.Free, r.Host.Slab = r.Host.Free+r.Host.Slab, 1<<30 }
+		}, nil, ""},
+		{"nor is it on a node in motion", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 9 * mi} }
+			w.reading = func(r *record.Reading) {
+				r.Host.Free, r.Host.Slab, r.Settled = r.Host.Free+r.Host.Slab, 1<<30, r.Moment != record.MomentEnd
+			}
+		}, []string{"node-unsettled"}, ""},
 		{"a phase that failed is told and counted", end(func(r *record.Reading) {
 			if r.Round == 1 {
 				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1", Command: "fio"}
@@ -743,6 +777,79 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 			}
 			if warned := len(s[0].Memory.Warnings) > 0; warned != (tt.rounds == 2) {
 				t.Errorf("%q", s[0].Memory.Warnings)
+			}
+		})
+	}
+}
+
+func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
+	tests := []struct {
+		name   string
+		peaks  map[record.Moment]int64 // MiB, in the phase 10M
+		series []int64
+		to     string
+	}{
+		{"what it has back to idle's at the end is told by its peak", map[record.Moment]int64{record.MomentBegin: 120, record.MomentEnd: 900}, nil, "110.0 MiB idle to 900.0 MiB"},
+		{"a peak from before the phase is not the phase's", map[record.Moment]int64{record.MomentBegin: 900, record.MomentEnd: 900}, nil, ""},
+		{"without a peak by its series", nil, []int64{110, 700, 110}, "110.0 MiB idle to 700.0 MiB"},
+		{"a group that stays as it is did not grow", nil, []int64{110, 120, 110}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases = []string{"idle", "10M"}
+				w.box = func(string, string, int, int) box {
+					return box{vm: true, overhead: true, memory: 100 * mi, shim: 10 * mi}
+				}
+				w.reading = func(r *record.Reading) {
+					for i := range r.Groups {
+						if g := &r.Groups[i]; g.Charge == record.ChargeOverhead && r.Phase == "10M" {
+							g.Memory.Peak = tt.peaks[r.Moment] * mi
+						}
+					}
+				}
+				w.series = func(s *record.Series) {
+					if s.Phase == "10M" && tt.series != nil {
+						values := slices.Repeat([]int64{-1}, len(s.Times))
+						for i, n := range tt.series {
+							values[i] = n * mi
+						}
+						s.Values[record.SeriesOverheadMemory] = values
+					}
+				}
+			}))
+			if f := found(o, "overhead-unlimited"); (f == nil) != (tt.to == "") || f != nil && !strings.Contains(f.Message, tt.to) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+func TestALoadAboveItsLimitIsExplained(t *testing.T) {
+	tests := []struct {
+		name  string
+		exit  int
+		limit int64
+		want  string
+	}{
+		{"killed above its limit", 137, 32 * mi, "the limit of 32.0 MiB is below what the load holds, 64.0 MiB"},
+		{"killed at it, for the program needs some too", 137, 64 * mi, "the limit of 64.0 MiB is below what the load holds, 64.0 MiB and its own program"},
+		{"killed below it has another cause", 137, 128 * mi, "run it by hand"},
+		{"killed without one too", 137, 0, "run it by hand"},
+		{"another exit is not the limit's doing", 1, 32 * mi, "run it by hand"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases, w.plan.Limits = []string{"idle", "hold 64MiB"}, target.Limits{Memory: tt.limit}
+				w.reading = func(r *record.Reading) {
+					if r.Phase == "hold 64MiB" && r.Moment == record.MomentEnd {
+						r.Failure = &record.Failure{Kind: record.FailExit, Exit: tt.exit, Detail: "exit status", Command: "/probe hold"}
+					}
+				}
+			}))
+			if f := found(o, "failed-operations"); f == nil || !strings.Contains(f.Advice, tt.want) {
+				t.Errorf("%+v", f)
 			}
 		})
 	}

@@ -28,6 +28,8 @@ const (
 	foundNotEnough   = "check-not-enough"
 	foundThrottled   = "throttled"
 	foundBent        = "scaling-not-linear"
+	foundOthers      = "others-unclear"
+	foundOvercounted = "kernel-overcounted"
 )
 
 // The bounds above which something is worth a finding.
@@ -44,6 +46,7 @@ const (
 	spinShare      = 0.02     // of a spun amount
 	throttledShare = 0.01     // of the phase and sandbox
 	cacheBound     = 64 << 20 // bytes of page cache, and more than the sum
+	kernelBound    = 4 << 20  // bytes of kernel memory charged beyond the node's, and the uncertainty
 )
 
 // adder takes findings.
@@ -73,6 +76,7 @@ func (j *overheadJudge) findings() []record.Finding {
 		j.unlimited(t, add)
 		j.blind(t, add)
 		j.cells(t, add)
+		j.overcounted(t, add)
 	}
 	j.nodePressure(add)
 	for i := range j.Check {
@@ -99,9 +103,22 @@ func (j *overheadJudge) failed(add adder) {
 			if out := strings.TrimSpace(c.Failure.Output); out != "" {
 				message += ": " + out
 			}
-			add(record.Finding{Code: foundFailed, Level: levelError, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: failureAdvice(c.Failure), Tried: c.Failure.Command})
+			add(record.Finding{Code: foundFailed, Level: levelError, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: j.advice(t.Phase, c.Failure), Tried: c.Failure.Command})
 		}
 	}
+}
+
+// killed is the exit code of a command that got SIGKILL.
+const killed = 128 + 9
+
+// advice is that of a failure, but where the container's own limit explains it: a
+// load that was killed though it did no more than it was told.
+func (j *overheadJudge) advice(phase string, f *record.Failure) string {
+	p, err := plan.ParsePhase(phase)
+	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == plan.PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
+		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", bytesText(float64(limit)), bytesText(float64(p.Bytes)))
+	}
+	return failureAdvice(f)
 }
 
 // closed is how many rounds of a phase have books.
@@ -303,7 +320,8 @@ func (o *Overhead) each(target string, visit func(t *OverheadTable, c *OverheadC
 	}
 }
 
-// unlimited finds an overhead group without a limit that grows under load.
+// unlimited finds an overhead group without a limit that grows under load: by the
+// most that it had in the phase, for many loads have ended when it is read.
 func (j *overheadJudge) unlimited(target string, add adder) {
 	var at *OverheadTable
 	var from, to int64
@@ -317,8 +335,14 @@ func (j *overheadJudge) unlimited(target string, add adder) {
 		if now == nil || then == nil || now.Limit > 0 {
 			return
 		}
-		if grown := now.Usage - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) && grown > to-from {
-			at, from, to, paths = t, then.Usage, now.Usage, now.Paths
+		most := max(now.Usage, now.Highest)
+		for _, x := range c.Trace {
+			if x.Name == record.SeriesOverheadMemory {
+				most = max(most, int64(slices.Max(x.Values))) // traces are never empty
+			}
+		}
+		if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) && grown > to-from {
+			at, from, to, paths = t, then.Usage, most, now.Paths
 		}
 	})
 	if at == nil {
@@ -401,6 +425,11 @@ func (j *overheadJudge) cells(target string, add adder) {
 					"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
 			}
 		}
+		if off := l.OthersUnclear(); off > 0 {
+			put(float64(off), t, foundOthers, levelNote,
+				fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", bytesText(float64(l.Others)), bytesText(float64(l.OthersNode))),
+				"RssAnon counts pages that forks share once for each of them: stop what forks on this node, and repeat")
+		}
 		if cache := l.Cache.Charged; cache > cacheBound && cache > l.Sum {
 			put(float64(cache), t, foundCacheHeavy, levelNote, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", bytesText(float64(cache)), bytesText(float64(l.Sum))),
 				"memory.usage and what engines make of it mostly show cache here: judge by the roles")
@@ -414,11 +443,35 @@ func (j *overheadJudge) cells(target string, add adder) {
 			}
 		}
 	})
-	for _, code := range []string{foundResidual, foundCalibration, foundCacheHeavy, foundThrottled} {
+	for _, code := range []string{foundResidual, foundCalibration, foundCacheHeavy, foundThrottled, foundOthers} {
 		if f, ok := found[code]; ok {
 			add(f.Finding)
 		}
 	}
+}
+
+// overcounted tells where more kernel memory was charged by name than the node's
+// books grew by, at its worst. On a node that was still changing this is no
+// wonder, and nothing is told.
+func (j *overheadJudge) overcounted(target string, add adder) {
+	var worst *closedPhase
+	for _, p := range j.phases {
+		if p.failure != nil || p.visit.Target() != target || !p.visit.Before.Settled || !p.phase.End.Settled {
+			continue
+		}
+		if l := &p.ledger; l.Uncharged < -(kernelBound+l.Uncertainty) && (worst == nil || l.Uncharged < worst.ledger.Uncharged) {
+			worst = p
+		}
+	}
+	if worst == nil {
+		return
+	}
+	l := &worst.ledger
+	charged := rowOf(l, record.RoleKernel).Memory.Kernel
+	add(record.Finding{Code: foundOvercounted, Level: levelWarning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
+		Message: fmt.Sprintf("%s of kernel memory are counted by name, %s more than the node's grew by (allowed: %s with its uncertainty of %s)",
+			bytesText(float64(charged)), bytesText(float64(-l.Uncharged)), bytesText(float64(kernelBound+l.Uncertainty)), bytesText(float64(l.Uncertainty))),
+		Advice: "either it is counted twice, or something else gave kernel memory back: repeat on a quiet node, and read the kernel row as an upper bound"})
 }
 
 // length is how long a phase took, ns, on average over the rounds.

@@ -138,6 +138,10 @@ func (b *books) groupRow(charge record.Charge, all, memory, cpu []*record.Group)
 			continue
 		}
 		m, usage := b.charged(g)
+		r.Highest += usage
+		if old := groupAt(b.begin, g.Path); old != nil && old.Memory != nil && g.Memory.Peak > old.Memory.Peak {
+			r.Highest += max(g.Memory.Peak-g.Memory.Usage, 0)
+		}
 		r.Memory, r.Usage, r.Peak = r.Memory.plus(m), r.Usage+usage, r.Peak+g.Memory.Peak
 		switch {
 		case g.Memory.Limit == 0:

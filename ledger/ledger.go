@@ -55,8 +55,11 @@ type GroupRow struct {
 	Usage  int64         `json:"usage"`  // bytes
 	Memory Memory        `json:"memory"` // the charge by kind
 	Peak   int64         `json:"peak"`
-	Limit  int64         `json:"limit"` // of one of them, 0: none
-	CPU    float64       `json:"cpu"`   // CPUs on average over the phase
+	// Highest is the most that was charged in the phase as far as the groups tell:
+	// each one's peak where it rose in the phase, else its usage at the end.
+	Highest int64   `json:"highest,omitempty"`
+	Limit   int64   `json:"limit"` // of one of them, 0: none
+	CPU     float64 `json:"cpu"`   // CPUs on average over the phase
 	// CPUKnown is false where a group's time was not read at both ends.
 	CPUKnown  bool  `json:"cpu_known"`
 	Throttled int64 `json:"throttled"` // ns in the phase
