@@ -691,8 +691,9 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 				}
 				for i := range rec.Series {
 					if s := &rec.Series[i]; s.Phase == "1G" {
+						first := s.Times[0] - sec // the phase's begin
 						for k := range s.Times {
-							s.Times[k] = s.Times[0] + int64(k)
+							s.Times[k] = first + int64(k)
 						}
 					}
 				}
