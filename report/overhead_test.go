@@ -509,6 +509,31 @@ func TestInShortSaysWhereAFigureIsTooSmall(t *testing.T) {
 	}
 }
 
+func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
+	w := four()
+	if out := w.report(t, Markdown, Options{}); strings.Contains(out, "charged memory only") || strings.Contains(out, "| counting |") {
+		t.Error("said of what counts all")
+	}
+	w.v.Scaling[1].FitChargedOnly = true
+	w.v.Scaling[3].Total = judge.Slope{Value: float64(mebi(380)), Lo: float64(mebi(370)), Hi: float64(mebi(390)), Known: true}
+	w.v.Scaling[3].Memory.Warnings, w.v.Scaling[3].Cache.Warnings = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
+	out := w.report(t, Markdown, Options{})
+	for _, want := range []string{
+		"| 3723 3590…3856 | charged memory only |", "| 76 73…79 | · |", "fewer may fit", "| 380 370…390 |", "total: memory and uncharged as one line",
+		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`,
+	} {
+		if !strings.Contains(out, want) {
+			_, part, _ := strings.Cut(out, "### one more")
+			t.Errorf("no %q in:\n%.2000s", want, part)
+		}
+	}
+	for line := range strings.Lines(w.report(t, Text, Options{Width: 80})) {
+		if n := term.Width(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
 func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 	w := four()
 	w.v.Check = w.v.Check[:1]

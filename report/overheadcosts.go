@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,6 +88,7 @@ func oneMore(v *judge.Overhead) *section {
 	m.column("memory MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Memory }, mib[float64]))
 	m.onlyIf("cache MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Cache }, mib[float64]))
 	m.onlyIf("uncharged MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Uncharged }, mib[float64]))
+	m.onlyIf("total MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.Total }, mib[float64]))
 	m.onlyIf("daemon MiB", slope(func(c *judge.Scaling) *judge.Slope { return &c.DaemonMemory }, mib[float64]))
 	m.onlyIf("daemon CPU m", slope(func(c *judge.Scaling) *judge.Slope { return &c.DaemonCPU }, milli))
 	m.column("more fit", each(v.Scaling, func(c *judge.Scaling) cell {
@@ -94,17 +96,63 @@ func oneMore(v *judge.Overhead) *section {
 			return plain(dot)
 		}
 		out := cell{head: strconv.Itoa(c.Fit)}
-		if c.Memory.Known {
+		if c.Memory.Known || c.Total.Known {
 			out.tail = fmt.Sprintf("%d…%d", c.FitLo, c.FitHi)
 		}
 		return out
 	}))
+	chargedOnly := each(v.Scaling, func(c *judge.Scaling) cell {
+		if !c.FitKnown || !c.FitChargedOnly {
+			return plain(dot)
+		}
+		return plain("charged memory only")
+	})
+	before := len(m.columns)
+	m.onlyIf("counting", chargedOnly)
+	for i := before; i < len(m.columns); i++ {
+		m.columns[i].Right = false
+	}
 	s.table = m.spread()
 	s.notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available"}
 	if unknown {
 		s.notes = append(s.notes, "no interval: it takes at least 3 points at 2 counts")
 	}
+	if slices.ContainsFunc(v.Scaling, func(c judge.Scaling) bool { return c.FitKnown && c.FitChargedOnly }) {
+		s.notes = append(s.notes, "charged memory only: kernel memory that no cgroup is charged for is not in it, and fewer may fit")
+	}
+	if slices.ContainsFunc(v.Scaling, func(c judge.Scaling) bool { return c.Total.Value != 0 }) {
+		s.notes = append(s.notes, "total: memory and uncharged as one line")
+	}
+	s.notes = append(s.notes, warnings(v.Scaling)...)
 	return s
+}
+
+// warnings are what the intervals of slopes do not say, a note a target and
+// warning, with the slopes that it is of.
+func warnings(scaling []judge.Scaling) (notes []string) {
+	for i := range scaling {
+		c := &scaling[i]
+		of := map[string][]string{}
+		var order []string
+		for _, one := range []struct {
+			name  string
+			slope *judge.Slope
+		}{
+			{"memory", &c.Memory}, {"cache", &c.Cache}, {"uncharged", &c.Uncharged}, {"total", &c.Total},
+			{"daemon memory", &c.DaemonMemory}, {"daemon CPU", &c.DaemonCPU},
+		} {
+			for _, text := range one.slope.Warnings {
+				if of[text] == nil {
+					order = append(order, text)
+				}
+				of[text] = append(of[text], one.name)
+			}
+		}
+		for _, text := range order {
+			notes = append(notes, heading(c.Target)+", "+strings.Join(of[text], ", ")+": "+short(term.Clean(text), longestMessage))
+		}
+	}
+	return notes
 }
 
 // isSpin tells whether what a phase told its workload is CPUs, and not bytes.

@@ -211,6 +211,7 @@ func (t *csvTable) scaling(s *judge.Scaling) {
 	}{
 		{"memory", "bytes", 0, &s.Memory}, {"cache", "bytes", 0, &s.Cache},
 		{"daemon_memory", "bytes", 0, &s.DaemonMemory}, {"daemon_cpu", "cpus", 6, &s.DaemonCPU},
+		{"uncharged", "bytes", 0, &s.Uncharged}, {"total", "bytes", 0, &s.Total},
 	} {
 		t.row("slope", "scaling", f.name, "per_sandbox", f.unit, fixed(f.slope.Value, f.decimals))
 		if f.slope.Known {

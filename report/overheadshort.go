@@ -8,7 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/ledger"
-	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -100,6 +99,9 @@ func inShort(v *judge.Overhead) *section {
 	return s
 }
 
+// idlePhase is how the phase without a load is called, see plan.Phase.
+const idlePhase = "idle"
+
 // fewestIdle is the idle phase with the fewest sandboxes that has figures; nil:
 // there is none.
 func fewestIdle(tables []judge.OverheadTable) *judge.OverheadTable {
@@ -107,7 +109,7 @@ func fewestIdle(tables []judge.OverheadTable) *judge.OverheadTable {
 	for i := range tables {
 		t := &tables[i]
 		some := slices.ContainsFunc(t.Cells, func(c judge.OverheadCell) bool { return c.Rounds > 0 })
-		if t.Phase == string(plan.PhaseIdle) && some && (found == nil || t.Sandboxes < found.Sandboxes) {
+		if t.Phase == idlePhase && some && (found == nil || t.Sandboxes < found.Sandboxes) {
 			found = t
 		}
 	}

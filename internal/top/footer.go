@@ -8,7 +8,7 @@ import (
 
 // footerKeys are the keys that the last line names, the most needed first: what a
 // width has no room for is in the help.
-var footerKeys = []string{"h help", "q quit", "mcopin sort", "r reverse", "/ filter", "Enter roles", "space hold", "+- rate"}
+var footerKeys = []string{"h help", "q quit", "mcopin sort", "r reverse", "/ filter", "e roles", "space hold", "+- rate"}
 
 // footer is the last line.
 func footer(width int) string {

@@ -337,7 +337,7 @@ func TestAScreenThatChangesItsSizeIsDrawnAnew(t *testing.T) {
 	if err := unix.IoctlSetWinsize(int(s.person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: 60, Row: 8}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("r reverse  / filter\x1b[0m")
+	s.until("r reverse  / filter  e roles\x1b[0m")
 	if _, err := s.person.WriteString("h"); err != nil {
 		t.Fatal(err)
 	}
