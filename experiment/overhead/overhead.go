@@ -61,9 +61,9 @@ type Meter interface {
 	// Watch samples the groups and daemons of a reading, and the node, until
 	// stop is called.
 	Watch(of *record.Reading, interval time.Duration) (stop func() record.Series)
-	// Left are those of a reading's groups of the sandboxes' own that are still
-	// there.
-	Left(of *record.Reading) []string
+	// Left are the groups of the sandboxes' own that are still there: those of a
+	// reading, and any that bears one of the ids.
+	Left(of *record.Reading, ids []string) []string
 }
 
 // Run performs the plan and returns the record of it, which is as far as the

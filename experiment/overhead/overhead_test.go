@@ -137,7 +137,7 @@ func (m meter) Watch(*record.Reading, time.Duration) func() record.Series {
 	}
 }
 
-func (m meter) Left(*record.Reading) []string { return nil }
+func (m meter) Left(*record.Reading, []string) []string { return nil }
 
 func options(p func(*plan.Overhead), targets ...*scripted) (overhead.Options, *journal) {
 	log := &journal{}

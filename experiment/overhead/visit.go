@@ -25,6 +25,7 @@ type visit struct {
 	made  int             // sandboxes that are there
 	last  *record.Reading // the fullest: its groups are looked for at the end
 	first *record.Reading // before
+	ids   []string        // of the sandboxes that were there
 }
 
 // cleaning bounds the removal of what a visit made.
@@ -211,7 +212,7 @@ func (v *visit) after(ctx context.Context) error {
 	v.tell(v.w.Info.Name, "reading the node after", 0)
 	after := v.read(ctx, "", record.MomentAfter, true, v.Options.Meter.Settle(ctx, v.Options.Plan.Settle))
 	if v.last != nil {
-		after.Left = v.Options.Meter.Left(v.last)
+		after.Left = v.Options.Meter.Left(v.last, v.ids)
 	}
 	return v.reading(after)
 }
@@ -224,6 +225,13 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 		var err error
 		if boxes, err = s.Sandboxes(ctx); err != nil {
 			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
+		}
+	}
+	for _, b := range boxes {
+		for _, id := range b.IDs {
+			if !slices.Contains(v.ids, id) {
+				v.ids = append(v.ids, id)
+			}
 		}
 	}
 	var staff []target.Process

@@ -1,6 +1,7 @@
 package census
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -161,6 +162,13 @@ func overhead(where string) bool {
 		}
 	}
 	return false
+}
+
+// Names tells whether a cgroup's path names one of the ids, in any of the forms in
+// which engines and runtimes do.
+func Names(where string, ids []string) bool {
+	_, _, ok := named(where, func(id string) bool { return slices.Contains(ids, id) })
+	return ok
 }
 
 // named finds the outermost element of a path that names one of the ids: alone,

@@ -120,6 +120,12 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	if !vcpu.CPUKnown || vcpu.CPU != 0.5 {
 		t.Errorf("vCPU %+v", vcpu)
 	}
+	if left := meter.Left(&record.Reading{}, []string{"kk"}); !slices.Equal(left, []string{"/default/kk", "/kata_overhead/kk"}) {
+		t.Errorf("left %q", left)
+	}
+	if left := meter.Left(&record.Reading{}, []string{"k"}); left != nil {
+		t.Errorf("left %q", left)
+	}
 	if len(l.Engine) != 1 || l.Engine[0].Reported != 2<<20 || l.Engine[0].Truth != l.Sum {
 		t.Errorf("engine %+v, sum %d", l.Engine, l.Sum)
 	}

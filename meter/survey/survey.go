@@ -159,21 +159,6 @@ func (s *Survey) readGroups(charges []census.GroupCharge, problems *record.Probl
 	return out
 }
 
-// Left implements overhead.Meter.
-func (s *Survey) Left(of *record.Reading) []string {
-	var out []string
-	for _, g := range of.Groups {
-		if g.Charge == record.ChargeShared || g.Lane < 0 {
-			continue
-		}
-		if there, err := s.groups.Group(g.Path); err == nil {
-			there.Close()
-			out = append(out, g.Path)
-		}
-	}
-	return out
-}
-
 // others is the anonymous memory of all processes that are not the target's.
 func others(there *census.Snapshot, theirs map[int]bool) (bytes int64, count int) {
 	for _, p := range there.Processes {
