@@ -96,7 +96,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 			continue
 		}
 		if args[1] == "overhead" { // as it is it watches every phase for ten seconds, three times
-			args = append(args, "--rounds", "1", "--hold", "300ms", "--settle", "300ms")
+			args = append(args, "--rounds", "1", "--sandboxes", "1", "--hold", "300ms", "--settle", "300ms")
 		}
 		if code, out, stderr := tare(t, args[1:]...); code != 0 || out == "" {
 			t.Errorf("%s: exit %d\n%s\n%s", line, code, out, stderr)
