@@ -63,6 +63,7 @@ type Work struct {
 	Command string  `json:"command"`           // as it was run in each sandbox, pasteable
 	Hold    int64   `json:"hold,omitempty"`    // bytes that each sandbox was told to hold
 	Spin    float64 `json:"spin,omitempty"`    // CPUs that each sandbox was told to use
+	Spun    float64 `json:"spun,omitempty"`    // CPUs that each says it used on average, from its begin to its end: less than Spin where others took them
 	Begun   int64   `json:"begun"`             // ns, when the first was started
 	Ended   int64   `json:"ended,omitempty"`   // ns, when the last had ended; 0 when the reading was taken while it ran
 	Version string  `json:"version,omitempty"` // of the program, where it is not the probe

@@ -78,6 +78,8 @@ func (w *Work) validate() error {
 		return nil
 	case w.Spin < 0 || w.Spin > maxSpin:
 		return fmt.Errorf("spin is %g and has to be from 0 to %d CPUs", w.Spin, maxSpin)
+	case w.Spun < 0 || w.Spun > maxSpin:
+		return fmt.Errorf("spun is %g and has to be from 0 to %d CPUs", w.Spun, maxSpin)
 	case w.Ended != 0 && w.Ended < w.Begun:
 		return fmt.Errorf("ended %d is before begun %d", w.Ended, w.Begun)
 	}

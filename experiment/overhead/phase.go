@@ -164,7 +164,7 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 	if end != nil {
 		end.Failure = load.failure()
 		if end.Failure == nil {
-			end.Failure = stood(load, p, ended, begun)
+			end.Failure = stood(load, p, ended, begun, work)
 		}
 	}
 	return v.store(end, s, err)
@@ -172,14 +172,17 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 
 // stood says whether loads of known size stood for all of the time in which they
 // were watched, by what they say themselves.
-func stood(l *load, p plan.Phase, ended int, begun int64) *record.Failure {
+func stood(l *load, p plan.Phase, ended int, begun int64, work *record.Work) *record.Failure {
 	if ended > 0 {
 		return &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", ended, len(l.results))}
 	}
 	for _, r := range l.results {
 		var err error
 		if p.Kind == plan.PhaseSpin {
-			_, err = probe.ParseSpun(r.Output)
+			var spun probe.Spun
+			if spun, err = probe.ParseSpun(r.Output); err == nil && spun.Wall > 0 {
+				work.Spun += spun.CPU.Seconds() / spun.Wall.Seconds() / float64(len(l.results))
+			}
 		} else {
 			var held probe.Held
 			held, err = probe.ParseHeld(r.Output)

@@ -92,6 +92,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 	if err != nil {
 		return err
 	}
+	o.settled = lane.Settle() // last: what the machine has is not what tare is left with
 	node := &node.Reader{}
 	rec, err := lifecycle.Run(ctx, lifecycle.Options{
 		Plan: l, Options: o.options, Progress: o.progress.show,
@@ -133,7 +134,7 @@ func begin(s Streams, experiment string, targets []target.Target, skipped []reco
 		return nil, errors.Join(err, w.Close(), run.Close())
 	}
 	return &outing{
-		streams: s, run: run, record: w, path: path, progress: newProgress(s, out.quiet), settled: lane.Settle(),
+		streams: s, run: run, record: w, path: path, progress: newProgress(s, out.quiet), settled: func() {},
 		options: course.Options{
 			Targets: targets, RunID: run.ID, Dirs: run.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
 			Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
