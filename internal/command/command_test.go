@@ -97,7 +97,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 			continue
 		}
 		if args[1] == "overhead" { // as it is it watches every phase for ten seconds, three times
-			args = append(args, "--rounds", "1", "--sandboxes", "1", "--hold", "300ms", "--settle", "300ms")
+			args = append(args, "--rounds", "1", "--sandboxes", "1", "--hold", "1200ms", "--settle", "300ms")
 		}
 		if args[1] == "top" && !slices.Contains(args, "--once") { // it would show what is there for ever
 			args = append(args, "--once")

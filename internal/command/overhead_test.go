@@ -12,7 +12,7 @@ import (
 func TestOverheadsRecordIsReportedInEveryFormat(t *testing.T) {
 	needRunc(t)
 	place(t)
-	code, out, stderr := tare(t, "overhead", "host", "floor", "runc", "--phases", "idle,1M", "--sandboxes", "1,2,3", "--rounds", "2", "--hold", "300ms", "--settle", "300ms", "--interval", "20ms", "--check", "250m,160Mi", "-o", "r.jsonl")
+	code, out, stderr := tare(t, "overhead", "host", "floor", "runc", "--phases", "idle,1M", "--sandboxes", "1,2,3", "--rounds", "2", "--hold", "1100ms", "--settle", "300ms", "--interval", "20ms", "--check", "250m,160Mi", "-o", "r.jsonl")
 	if code != ExitDone {
 		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
 	}

@@ -111,7 +111,20 @@ func runc(t *testing.T) (id, group string) {
 	t.Cleanup(func() { command("delete", "--force", id) })
 	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.HoldArgs(held, time.Minute)[1:]...)...)
 	command(append([]string{"exec", "--detach", id, "/" + probe.Name}, probe.SpinArgs(0.3, time.Minute)[1:]...)...)
-	return id, "/" + cgroup.Prefix + run + "/" + id
+	group = "/" + cgroup.Prefix + run + "/" + id
+	// A detached exec returns while its process is still the runtime's own.
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		own := false
+		for _, pid := range cgroup.Procs(hs, group) {
+			comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			own = own || err == nil && strings.HasPrefix(string(comm), "runc")
+		}
+		if !own {
+			return id, group
+		}
+	}
+	t.Fatal("the containers' commands did not begin in ten seconds")
+	return "", ""
 }
 
 func TestOnceFindsARealContainer(t *testing.T) {
