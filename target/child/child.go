@@ -172,8 +172,9 @@ func attend(ctx context.Context, pid int, leaves bool, end func()) (code int, cp
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	gone := make(chan struct{})
+	gone, told := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
 		if end != nil {
 			end()
 			select {
@@ -191,6 +192,9 @@ func attend(ctx context.Context, pid int, leaves bool, end func()) (code int, cp
 	}
 	close(gone)
 	called := !stop()
+	if called {
+		<-told // what end uses is the caller's again once this has returned
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
