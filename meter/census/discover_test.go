@@ -171,9 +171,9 @@ func TestPathsOfCgroupsTellTheContainer(t *testing.T) {
 	for path, want := range map[string]string{
 		"/docker/" + hex: hex + " docker",
 		"/docker/abc":    "",
-		"/process_api/0123456789abcdef0123456789abcdef": "",
-		"/system.slice/docker.service":                  "",
-		"/":                                             "",
+		"/supervisor/0123456789abcdef0123456789abcdef": "",
+		"/system.slice/docker.service":                 "",
+		"/":                                            "",
 		"/machine.slice/libpod-" + hex + ".scope/container":       hex + " podman",
 		"/kubepods/besteffort/pod" + podUIDs + "/" + hex:          hex + " kubernetes",
 		"/podcast/pod" + podUIDs:                                  "",
