@@ -49,7 +49,7 @@ func TestWhatAProbeHoldsAndUsesIsFoundInEngines(t *testing.T) {
 // attempts is how often a figure that is off is weighed again. The machine of a
 // test is shared: others can spoil one run, and take the CPU that a probe was
 // told to use. No luck makes a wrong figure right to a hundredth.
-const attempts = 3
+const attempts = 5
 
 // calibrate weighs loads of known size on targets, and checks every figure.
 func calibrate(t *testing.T, targets []string, phases string, flags ...string) {
