@@ -32,9 +32,9 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 	b.l.Complete = unread(&before.Problems) == 0 && unread(&end.Problems) == 0 && b.everyLane()
 	b.l.Problems = before.Problems
 	if begin != nil {
-		merge(&b.l.Problems, &begin.Problems)
+		b.l.Problems.Add(&begin.Problems)
 	}
-	merge(&b.l.Problems, &end.Problems)
+	b.l.Problems.Add(&end.Problems)
 	b.memory()
 	b.groups()
 	b.kernel()
@@ -180,25 +180,10 @@ func (b *books) everyLane() bool {
 	return len(lanes) >= b.end.Sandboxes
 }
 
-// merge adds up problems; of the examples the first few are kept.
-func merge(into, p *record.Problems) {
-	into.Gone += p.Gone
-	into.Reused += p.Reused
-	into.Denied += p.Denied
-	into.Backwards += p.Backwards
-	into.Broken += p.Broken
-	examples := slices.Clone(into.Examples)
-	for _, e := range p.Examples {
-		if len(examples) < 5 && !slices.Contains(examples, e) {
-			examples = append(examples, e)
-		}
-	}
-	into.Examples = examples
-}
-
 // backwards counts a counter that went back.
 func (b *books) backwards(what string) {
-	merge(&b.l.Problems, &record.Problems{Backwards: 1, Examples: []string{what + " went back within the phase"}})
+	b.l.Problems.Backwards++
+	b.l.Problems.Note(what + " went back within the phase")
 }
 
 // total orders the rows, adds them up and sets them against the node's change.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tare-bench/tare/judge"
@@ -156,7 +157,7 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 	begun := lane.Now()
 	sleep(ctx, v.Options.Plan.Hold)
 	end, s, err := v.close(ctx, p, begin, stop, work)
-	ended := load.ended.count()
+	ended := int(load.ended.Load())
 	if ctx.Err() != nil {
 		load.cancel()
 	}
@@ -239,31 +240,13 @@ type load struct {
 	begun   int64
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
-	ended   tally
+	ended   atomic.Int32
 	results []result
 }
 
 type result struct {
 	target.Executed
 	err error
-}
-
-// tally counts across goroutines.
-type tally struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (t *tally) add() {
-	t.mu.Lock()
-	t.n++
-	t.mu.Unlock()
-}
-
-func (t *tally) count() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.n
 }
 
 // start runs a command in every sandbox at once.
@@ -276,7 +259,7 @@ func (v *visit) start(ctx context.Context, args []string, patience time.Duration
 		l.done.Go(func() {
 			e, err := executor.Exec(bounded, n, args)
 			l.results[n] = result{e, err}
-			l.ended.add()
+			l.ended.Add(1)
 		})
 	}
 	return l

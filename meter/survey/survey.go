@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/meter/census"
 	"github.com/tare-bench/tare/meter/group"
 	"github.com/tare-bench/tare/meter/machine"
@@ -91,7 +92,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // Read implements overhead.Meter.
 func (s *Survey) Read(ctx context.Context, boxes []target.Sandbox, staff []target.Process, memory bool) record.Reading {
-	began := now()
+	began := lane.Now()
 	x := record.Reading{Type: record.TypeReading}
 	own := boxesOf(boxes)
 	there, err := s.census.Snapshot(ctx)
@@ -101,7 +102,7 @@ func (s *Survey) Read(ctx context.Context, boxes []target.Sandbox, staff []targe
 	}
 	members := there.Members(own, daemons(staff), &x.Problems)
 	refreshed := memory && s.root == "" && node.Refresh()
-	x.Time = now()
+	x.Time = lane.Now()
 	if x.Host, err = node.ReadHost(s.root); err != nil {
 		broken(&x.Problems, fmt.Errorf("the node: %w", err))
 	}
@@ -123,8 +124,8 @@ func (s *Survey) Read(ctx context.Context, boxes []target.Sandbox, staff []targe
 		x.Processes = s.memories(x.Processes, read, &x.Problems)
 	}
 	x.Host.Others, x.Host.OthersCount = others(there, theirs)
-	add(&x.Problems, there.Problems)
-	x.Took = now() - began
+	x.Problems.Add(&there.Problems)
+	x.Took = lane.Now() - began
 	return x
 }
 
