@@ -95,9 +95,13 @@ func report(out, prefix string, n int) ([]int64, error) {
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("the probe's output has no line %q: it ended early, or its output was lost", strings.TrimSpace(prefix))
+		return nil, missing(prefix)
 	}
 	return found, nil
+}
+
+func missing(prefix string) error {
+	return fmt.Errorf("the probe's output has no line %q: it ended early, or its output was lost", strings.TrimSpace(prefix))
 }
 
 // parseNumber takes digits and nothing else, at most 18.

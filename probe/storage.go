@@ -1,0 +1,219 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// FillArgs is the command that writes files of that many bytes each, to be run
+// in a container that has the probe: data that cannot be compressed, by buffered
+// writes of 1 MiB, synced, and let go of by the page cache. A file that is there
+// is written anew; a folder that is missing is made, not those above it. A block
+// device is one of the files like any other; nothing is made below /dev. A file
+// that did not fit is left empty.
+func FillArgs(bytes int64, files ...string) []string {
+	return append([]string{Name, "fill", strconv.FormatInt(bytes, 10)}, files...)
+}
+
+// EvictArgs is the command that syncs files and has the page cache of the kernel
+// it runs on let go of them. What a cache below that kernel holds stays.
+func EvictArgs(files ...string) []string {
+	return append([]string{Name, "evict"}, files...)
+}
+
+// FileSystemArgs is the command that asks statfs(2) about paths.
+func FileSystemArgs(paths ...string) []string {
+	return append([]string{Name, "fs"}, paths...)
+}
+
+// DirectArgs is the command that reads the first 4 KiB of a file past the page
+// cache, by O_DIRECT.
+func DirectArgs(file string) []string {
+	return []string{Name, "direct", file}
+}
+
+// Filled is what a probe says that wrote files.
+type Filled struct {
+	Files int
+	Bytes int64 // of each of them
+	Took  time.Duration
+}
+
+// FileSystem is what statfs(2) said of a path.
+type FileSystem struct {
+	Path  string
+	Type  uint64        // the file system's magic number, as in linux/magic.h
+	Size  int64         // bytes
+	Free  int64         // bytes, for whoever asked
+	Errno syscall.Errno // why there is nothing else, 0 where there is
+}
+
+// Direct is what became of a direct read.
+type Direct struct {
+	Taken bool
+	Errno syscall.Errno // with which it was refused, while the file can be read without O_DIRECT
+}
+
+// FileError is what stopped the probe at a file. It is a syscall.Errno to
+// errors.Is and errors.As: ENOSPC, EROFS.
+type FileError struct {
+	Verb  string // "fill", "evict", "direct"
+	Path  string
+	Errno syscall.Errno
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("the probe's %s of %q: %v", e.Verb, e.Path, e.Errno)
+}
+
+// Unwrap returns the errno.
+func (e *FileError) Unwrap() error { return e.Errno }
+
+// ParseFilled reads what FillArgs printed, as ParseHeld does. Where a file
+// stopped it, the error is a *FileError.
+func ParseFilled(out string) (Filled, error) {
+	v, err := outcome(out, "fill", 3)
+	if err != nil {
+		return Filled{}, err
+	}
+	if v[0] == 0 || v[1] == 0 {
+		return Filled{}, errors.New("the probe reported that it wrote nothing")
+	}
+	return Filled{Files: int(v[0]), Bytes: v[1], Took: time.Duration(v[2])}, nil
+}
+
+// ParseEvicted reads what EvictArgs printed: how many files it was. Where one
+// stopped it, the error is a *FileError.
+func ParseEvicted(out string) (files int, err error) {
+	v, err := outcome(out, "evict", 1)
+	if err != nil {
+		return 0, err
+	}
+	return int(v[0]), nil
+}
+
+// ParseDirect reads what DirectArgs printed. Where the file cannot be read
+// either way, the error is a *FileError.
+func ParseDirect(out string) (Direct, error) {
+	v, err := outcome(out, "direct", 1)
+	if err != nil {
+		return Direct{}, err
+	}
+	if v[0] > maxErrno {
+		return Direct{}, fmt.Errorf("the probe's line of a direct read has the error number %d, and there is none", v[0])
+	}
+	return Direct{Taken: v[0] == 0, Errno: syscall.Errno(v[0])}, nil
+}
+
+// ParseFileSystems reads what FileSystemArgs printed: one for each path, in
+// their order. That a path cannot be asked about is no error.
+func ParseFileSystems(out string) ([]FileSystem, error) {
+	var list []FileSystem
+	for line := range strings.Lines(out) {
+		rest, ok := strings.CutPrefix(line, "tare-fs/1 ")
+		if !ok {
+			continue
+		}
+		fs, err := parseFileSystem(rest)
+		if err != nil {
+			return nil, fmt.Errorf("the probe's line %.80q: %w", line, err)
+		}
+		list = append(list, fs)
+	}
+	if list == nil {
+		return nil, missing("tare-fs/1 ")
+	}
+	return list, nil
+}
+
+func parseFileSystem(rest string) (FileSystem, error) {
+	if e, ok, err := parseFileError("fs", rest); ok {
+		if err != nil {
+			return FileSystem{}, err
+		}
+		return FileSystem{Path: e.Path, Errno: e.Errno}, nil
+	}
+	fields := strings.SplitN(rest, " ", 4)
+	if len(fields) != 4 {
+		return FileSystem{}, errors.New("it has less than it should")
+	}
+	fs := FileSystem{}
+	var err error
+	if fs.Type, err = parseHex(fields[0]); err != nil {
+		return FileSystem{}, err
+	}
+	if fs.Size, err = parseNumber(fields[1]); err != nil {
+		return FileSystem{}, err
+	}
+	if fs.Free, err = parseNumber(fields[2]); err != nil {
+		return FileSystem{}, err
+	}
+	fs.Path, err = parsePath(fields[3])
+	return fs, err
+}
+
+// outcome returns the n numbers of a command's one line, or the error that its
+// line tells of.
+func outcome(out, verb string, n int) ([]int64, error) {
+	prefix := "tare-" + verb + "/1 "
+	for line := range strings.Lines(out) {
+		rest, ok := strings.CutPrefix(line, prefix)
+		if !ok {
+			continue
+		}
+		if e, ok, err := parseFileError(verb, rest); ok && err != nil {
+			return nil, fmt.Errorf("the probe's line %.80q: %w", line, err)
+		} else if ok {
+			return nil, e
+		}
+	}
+	return report(out, prefix, n)
+}
+
+// maxErrno is the largest that the kernel returns (linux/err.h).
+const maxErrno = 4095
+
+// parseFileError reads "error ERRNO PATH\n"; ok says that it is one.
+func parseFileError(verb, rest string) (e *FileError, ok bool, err error) {
+	rest, ok = strings.CutPrefix(rest, "error ")
+	if !ok {
+		return nil, false, nil
+	}
+	number, path, _ := strings.Cut(rest, " ")
+	errno, err := parseNumber(number)
+	if err == nil && (errno == 0 || errno > maxErrno) {
+		err = fmt.Errorf("there is no error number %d", errno)
+	}
+	if err != nil {
+		return nil, true, err
+	}
+	if path, err = parsePath(path); err != nil {
+		return nil, true, err
+	}
+	return &FileError{Verb: verb, Path: path, Errno: syscall.Errno(errno)}, true, nil
+}
+
+// parsePath takes the rest of a line, which has to be complete.
+func parsePath(rest string) (string, error) {
+	path, whole := strings.CutSuffix(rest, "\n")
+	path = strings.TrimSuffix(path, "\r")
+	if !whole || path == "" {
+		return "", errors.New("it is cut off")
+	}
+	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", fmt.Errorf("%.80q is no path that the probe takes", path)
+	}
+	return path, nil
+}
+
+// parseHex takes the kernel's own digits and nothing else, at most 16.
+func parseHex(s string) (uint64, error) {
+	if s == "" || len(s) > 16 || strings.Trim(s, "0123456789abcdef") != "" {
+		return 0, fmt.Errorf("%.40q is no hexadecimal number", s)
+	}
+	return strconv.ParseUint(s, 16, 64)
+}
