@@ -8,7 +8,7 @@ import (
 )
 
 // Line is one line of a record: a *Header, *Target, *Batch, *Node, *Reading,
-// *Series, *Finding or *End. Validate says whether its values can be true.
+// *Series, *Cell, *Place, *Ceiling, *Finding or *End. Validate says whether its values can be true.
 type Line interface {
 	Validate() error
 }
@@ -71,6 +71,15 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 	case TypeSeries:
 		l := new(seriesLine)
 		line, got, into = &l.Series, &l.Type, l
+	case TypeCell:
+		l := new(cellLine)
+		line, got, into = &l.Cell, &l.Type, l
+	case TypePlace:
+		l := new(placeLine)
+		line, got, into = &l.Place, &l.Type, l
+	case TypeCeiling:
+		l := new(Ceiling)
+		line, got, into = l, &l.Type, l
 	case TypeFinding:
 		l := new(Finding)
 		line, got, into = l, &l.Type, l
@@ -95,6 +104,10 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 	case *readingLine:
 		l.take()
 	case *seriesLine:
+		l.take()
+	case *cellLine:
+		l.take()
+	case *placeLine:
 		l.take()
 	}
 	return line, nil

@@ -13,6 +13,9 @@ type Record struct {
 	Nodes    []Node
 	Readings []Reading
 	Series   []Series
+	Cells    []Cell
+	Places   []Place
+	Ceilings []Ceiling
 	Findings []Finding
 	End      *End // nil: the run was cut off
 
@@ -63,6 +66,12 @@ func collect(r *Reader) (*Record, error) {
 			all.Readings = append(all.Readings, *l)
 		case *Series:
 			all.Series = append(all.Series, *l)
+		case *Cell:
+			all.Cells = append(all.Cells, *l)
+		case *Place:
+			all.Places = append(all.Places, *l)
+		case *Ceiling:
+			all.Ceilings = append(all.Ceilings, *l)
 		case *Finding:
 			all.Findings = append(all.Findings, *l)
 		case *End:

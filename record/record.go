@@ -2,11 +2,11 @@
 //
 // A record is append-only JSON Lines, plain or zstd-compressed: one header
 // (schema version, plan, environment, targets), then every batch, or every
-// reading and series, as it happened, node readings and findings between them,
-// and an end mark. Nothing
-// is written twice and nothing is rewritten, so what a crash cut off still
-// reads: a record without an end mark is a record of what was measured up to
-// then. Reports are made from records and from nothing else.
+// reading and series, or every cell, as it happened, node readings and findings
+// between them, and an end mark. Nothing is written twice and nothing is
+// rewritten, so what a crash cut off still reads: a record without an end mark
+// is a record of what was measured up to then. Reports are made from records and
+// from nothing else.
 //
 // Every line is one JSON object whose "type" names what it is. Readers skip
 // types and fields they do not know, so that a record written today opens in
@@ -43,7 +43,7 @@ type Header struct {
 	Type        Type            `json:"type"`
 	Schema      int             `json:"schema"`
 	RunID       string          `json:"run_id"`
-	Experiment  string          `json:"experiment"` // "lifecycle", "overhead"
+	Experiment  string          `json:"experiment"` // "lifecycle", "overhead", "storage"
 	Started     time.Time       `json:"started"`    // wall clock, for people only
 	Command     []string        `json:"command"`    // tare's own command line
 	Version     string          `json:"tare_version"`

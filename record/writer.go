@@ -72,9 +72,10 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: w}
 }
 
-// Write appends one line: a Header, Target, Batch, Node, Reading, Series,
-// Finding or End, or a pointer to one. It fills in the line's type, and the header's schema, itself;
-// the caller's value is not changed. The header comes first, and once.
+// Write appends one line: a Header, Target, Batch, Node, Reading, Series, Cell,
+// Place, Ceiling, Finding or End, or a pointer to one. It fills in the line's
+// type, and the header's schema, itself; the caller's value is not changed. The
+// header comes first, and once.
 //
 // When the destination fails, all that was written before stays readable, and
 // this and every later call returns the same first error.
@@ -201,6 +202,15 @@ func withType(line any) (any, Type, error) {
 	case Series:
 		l.Type = TypeSeries
 		return l, TypeSeries, nil
+	case Cell:
+		l.Type = TypeCell
+		return l, TypeCell, nil
+	case Place:
+		l.Type = TypePlace
+		return l, TypePlace, nil
+	case Ceiling:
+		l.Type = TypeCeiling
+		return l, TypeCeiling, nil
 	case Finding:
 		l.Type = TypeFinding
 		return l, TypeFinding, nil
@@ -219,12 +229,18 @@ func withType(line any) (any, Type, error) {
 		return withTypeOf(l)
 	case *Series:
 		return withTypeOf(l)
+	case *Cell:
+		return withTypeOf(l)
+	case *Place:
+		return withTypeOf(l)
+	case *Ceiling:
+		return withTypeOf(l)
 	case *Finding:
 		return withTypeOf(l)
 	case *End:
 		return withTypeOf(l)
 	}
-	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Finding, End", line)
+	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Cell, Place, Ceiling, Finding, End", line)
 }
 
 // withTypeOf does the same for a pointer, whose line stays as it is.

@@ -1,0 +1,198 @@
+package record
+
+// The types of line that a record of "storage" holds besides those that all
+// records have.
+const (
+	TypeCell    Type = "cell"
+	TypePlace   Type = "place"
+	TypeCeiling Type = "ceiling"
+)
+
+// The kinds of volume: where the files of a job lie.
+const (
+	VolumeRootfs = "rootfs" // the container's own root file system
+	VolumeBind   = "bind"   // a folder of the host
+	VolumeTmpfs  = "tmpfs"  // memory
+	VolumeNFS    = "nfs"    // a folder on a server
+	VolumeDevice = "device" // a block device, without a file system
+)
+
+// Whether a job asks to go past the page cache.
+const (
+	CacheDirect   = "direct"   // O_DIRECT
+	CacheBuffered = "buffered" // without it
+)
+
+// Cell is one run of one job on one target: what the tool said of it, and what
+// was seen at the device and on the node meanwhile. One that was imported from a
+// tool's output has nothing but the claim.
+type Cell struct {
+	Type    Type     `json:"type"`
+	Round   int      `json:"round"` // from 0
+	Order   int      `json:"order"` // this target's place in the round's random order
+	Target  string   `json:"target"`
+	Volume  string   `json:"volume"`            // see the Volume constants; "" where it is not known, in imported ones
+	Cache   string   `json:"cache"`             // CacheDirect, CacheBuffered; "" where it is not known
+	Job     string   `json:"job"`               // its name in the plan: "randread 512k"
+	Tool    string   `json:"tool"`              // "fio", "dd", "sysbench"
+	Version string   `json:"version,omitempty"` // of the tool that ran: "fio-3.33"
+	Command string   `json:"command,omitempty"` // as it was run in the sandbox, pasteable
+	Layout  *Layout  `json:"layout,omitempty"`  // of the files, before; nil where the job makes its own
+	Dropped string   `json:"dropped,omitempty"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
+	Quiet   bool     `json:"quiet,omitempty"`   // the device had come to rest before the job
+	Begun   int64    `json:"begun,omitempty"`   // ns of CLOCK_MONOTONIC, about to be run
+	Ended   int64    `json:"ended,omitempty"`   // ns, its end was known
+	SetUp   int64    `json:"set_up,omitempty"`  // ns that tare spent on the cell besides the job and its layout: sandbox, caches, readings
+	Claim   *Claim   `json:"claim,omitempty"`   // what the tool says
+	Seen    *Seen    `json:"seen,omitempty"`    // what was seen from outside
+	Source  string   `json:"source,omitempty"`  // of an imported one: "notes.txt:120"
+	Failure *Failure `json:"failure,omitempty"` // why it gives no figures
+}
+
+// Layout is what was written before a job.
+type Layout struct {
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"` // of all of them
+	Took  int64 `json:"took"`  // ns
+}
+
+// Claim is what a tool says it did.
+type Claim struct {
+	Read    Flow    `json:"read"`
+	Write   Flow    `json:"write"`
+	Seconds float64 `json:"seconds"` // the run's length as the tool has it; 0: it does not say
+}
+
+// Flow is one direction of a claim. What a tool does not say is 0.
+type Flow struct {
+	Bytes     int64   `json:"bytes"`
+	IOs       int64   `json:"ios"`
+	Bandwidth float64 `json:"bandwidth"` // bytes/s, as the tool has it: not computed from the others unless it says none
+	IOPS      float64 `json:"iops"`      // 1/s, likewise
+	Latency   Latency `json:"latency"`
+}
+
+// Latency is a distribution of the time of one I/O, in ns.
+type Latency struct {
+	Mean int64 `json:"mean,omitempty"`
+	P50  int64 `json:"p50,omitempty"`
+	P95  int64 `json:"p95,omitempty"`
+	P99  int64 `json:"p99,omitempty"`
+	P999 int64 `json:"p999,omitempty"`
+	Max  int64 `json:"max,omitempty"`
+}
+
+// Seen is what happened on the node between a reading just before a job and one
+// just after it. Bytes are those of the time between the readings, which is
+// slightly longer than the job.
+type Seen struct {
+	Took int64 `json:"took"` // ns between the readings
+	// Device is the block device that the volume lies on and what it did; "" where
+	// that is not one: then the whole disks of the node tell.
+	Device DeviceUse `json:"device"`
+	Disks  DeviceUse `json:"disks"` // all whole disks of the node together
+	// Flushed is what the disks wrote when what was still dirty was synced right
+	// after the job, in bytes; -1 where that was not done.
+	Flushed int64 `json:"flushed"`
+	// Group is what the sandbox's own cgroups were charged, where they are
+	// accounted. Writing back what was buffered may be charged elsewhere.
+	Group *GroupUse `json:"group,omitempty"`
+	// Outside is what the target's processes outside of the guest (VMM, virtiofsd,
+	// sentry, gofer) read and wrote by system calls, whatever answered them; nil
+	// where the target has none, or they could not be read.
+	Outside   *Transfer  `json:"outside,omitempty"`
+	Cached    int64      `json:"cached"`     // change of the node's page cache, bytes
+	Throttled int64      `json:"throttled"`  // ns that the sandbox's groups were kept from the CPU by their quota
+	HavePSI   bool       `json:"have_psi"`   //
+	PSICPU    float64    `json:"psi_cpu"`    // share of the time in which some task waited
+	PSIMemory float64    `json:"psi_memory"` //
+	PSIIO     float64    `json:"psi_io"`     //
+	Busy      float64    `json:"busy"`       // CPUs of the node that were busy
+	Steal     float64    `json:"steal"`      // CPUs' time stolen, per time
+	CPU       []RoleTime `json:"cpu"`        // what the target's roles used
+	OwnCPU    int64      `json:"own_cpu"`    // ns that tare itself used
+	Problems  Problems   `json:"problems"`   // what could not be read
+}
+
+// DeviceUse is what a block device did, from /proc/diskstats.
+type DeviceUse struct {
+	Name       string `json:"name,omitempty"` // "vda"; of several "vda+vdb"
+	ReadBytes  int64  `json:"read_bytes"`
+	WriteBytes int64  `json:"write_bytes"`
+	ReadIOs    int64  `json:"read_ios"`
+	WriteIOs   int64  `json:"write_ios"`
+	Busy       int64  `json:"busy"` // ns in which it had work
+}
+
+// GroupUse is what cgroups were charged for I/O, in bytes.
+type GroupUse struct {
+	ReadBytes  int64 `json:"read_bytes"`
+	WriteBytes int64 `json:"write_bytes"`
+}
+
+// Transfer is what processes moved by system calls, in bytes.
+type Transfer struct {
+	Read  int64 `json:"read"`
+	Write int64 `json:"write"`
+}
+
+// RoleTime is the CPU time of one role.
+type RoleTime struct {
+	Role Role  `json:"role"`
+	NS   int64 `json:"ns"`
+}
+
+// Place is what a volume is on a target: file systems and their sizes, as the
+// workload sees them.
+type Place struct {
+	Type   Type   `json:"type"`
+	Target string `json:"target"`
+	Volume string `json:"volume"`
+	// Mounts are those of "/", "/dev/shm" and the volume.
+	Mounts []FileSystem `json:"mounts"`
+	// HostType is the file system on the host that holds the volume, "" where it
+	// is not known; and Device the block device that it lies on.
+	HostType string `json:"host_type,omitempty"`
+	Device   string `json:"device,omitempty"`
+	// Direct says what the file system does with O_DIRECT: DirectTaken,
+	// DirectRefused, or "" where it was not tried.
+	Direct string `json:"direct,omitempty"`
+	// Absent says why the volume cannot be had on this target; then there is
+	// nothing else.
+	Absent string `json:"absent,omitempty"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// What a file system does with O_DIRECT. That it is taken does not say that the
+// device is reached: tmpfs takes it, and so may what lies below a sandbox.
+const (
+	DirectTaken   = "taken"
+	DirectRefused = "refused"
+)
+
+// FileSystem is what statfs(2) says of a path.
+type FileSystem struct {
+	Path    string `json:"path"`
+	Type    string `json:"type,omitempty"` // "ext4", "overlay", "tmpfs", "0x1021994" where it is none that is known
+	Size    int64  `json:"size"`           // bytes
+	Free    int64  `json:"free"`           // bytes, for whoever asked
+	Problem string `json:"problem,omitempty"`
+}
+
+// Ceiling is what a device gave on the host, directly and with many requests at
+// once: the most that could be expected of it.
+type Ceiling struct {
+	Type   Type   `json:"type"`
+	Volume string `json:"volume"`
+	Device string `json:"device"`
+	When   string `json:"when"` // "before" or "after" the rounds
+	// Bandwidths are of 1 MiB requests, in bytes/s; IOPS of 4 KiB requests at
+	// random. 0: not measured.
+	Read      float64  `json:"read"`
+	Write     float64  `json:"write"`
+	ReadIOPS  float64  `json:"read_iops"`
+	WriteIOPS float64  `json:"write_iops"`
+	Seconds   float64  `json:"seconds"` // of each of the four
+	Command   string   `json:"command"` // of the first, pasteable
+	Failure   *Failure `json:"failure,omitempty"`
+}
