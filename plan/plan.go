@@ -27,6 +27,7 @@ type Plan struct {
 type Measure struct {
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty" yaml:"lifecycle"`
 	Overhead  *Overhead  `json:"overhead,omitempty" yaml:"overhead"`
+	Storage   *Storage   `json:"storage,omitempty" yaml:"storage"`
 }
 
 // Lifecycle asks how long each operation takes on each target.
