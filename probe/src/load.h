@@ -14,11 +14,10 @@
 #ifndef TARE_LOAD_H
 #define TARE_LOAD_H
 
-#include "text.h"
+#include "say.h"
 
 enum {
 	CLOCK_PROCESS_CPUTIME_ID = 2, TIMER_ABSTIME = 1,
-	PROT_READ = 1, PROT_WRITE = 2, MAP_PRIVATE = 2, MAP_ANONYMOUS = 32,
 	MADV_NOHUGEPAGE = 15,
 };
 
@@ -29,24 +28,6 @@ enum {
 #define DEAR_PIECE 2000000ul
 #define STEP 5000000ul	  /* ns: no exact clock goes in steps as large */
 #define LONGEST 1000000000000000l /* ns: eleven days */
-
-__attribute__((noreturn)) static void leave_with(int code)
-{
-	for (;;)
-		sys1(SYS_exit_group, code);
-}
-
-__attribute__((noreturn)) static void refuse(const char *why)
-{
-	sys3(SYS_write, 2, why, strlen_(why));
-	leave_with(2);
-}
-
-static void print(const char *line, const char *end)
-{
-	if (sys3(SYS_write, 1, line, end - line) != end - line)
-		leave_with(3);
-}
 
 static void sleep_until(u64 t)
 {
@@ -60,8 +41,8 @@ __attribute__((noreturn)) static void hold(i64 bytes, i64 duration)
 	if (bytes <= 0)
 		refuse("tare-probe: hold BYTES SECONDS: BYTES is a whole number above 0\n");
 	u64 begun = now();
-	long at = sys6(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (at < 0 && at > -4096)
+	long at = map(bytes);
+	if (at < 0)
 		refuse("tare-probe: hold: the kernel refused to map that much memory\n");
 	/* A huge page would hold more than was asked for. Where it is refused,
 	 * the kernel has none. */
@@ -196,20 +177,14 @@ __attribute__((noreturn)) static void spin(i64 millis, i64 duration)
 	leave_with(0);
 }
 
-__attribute__((noreturn)) static void load(long argc, char **argv, u64 blocked)
+__attribute__((noreturn)) static void load(long argc, char **argv)
 {
-	u64 dfl[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
-	sys4(SYS_rt_sigaction, SIGTERM, dfl, 0, 8);
-	sys4(SYS_rt_sigaction, SIGINT, dfl, 0, 8);
-	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &blocked, 0, sizeof blocked);
 	i64 duration = argc == 4 ? number(argv[3], 9) : -1;
 	if (duration < 0 || duration > LONGEST)
 		refuse("tare-probe: hold BYTES SECONDS or spin MILLICPUS SECONDS, at most 1000000 seconds\n");
 	if (same(argv[1], "hold"))
 		hold(number(argv[2], 0), duration);
-	if (same(argv[1], "spin"))
-		spin(number(argv[2], 0), duration);
-	refuse("tare-probe: there are two loads: hold and spin\n");
+	spin(number(argv[2], 0), duration);
 }
 
 #endif

@@ -6,16 +6,40 @@
  *	probe TOKEN		prints "tare-probe/1 TOKEN NANOSECONDS\n"
  *	probe --exit TOKEN	the same, and exits instead of sleeping
  *
- * Run beside it by exec, it is a load of a known size (load.h), which SIGTERM
- * ends as any process:
+ * Run beside it by exec, it is a load of a known size (load.h), or tare's hand in
+ * the files of a sandbox (storage.h); SIGTERM ends it as any process:
  *
  *	probe hold BYTES SECONDS	holds that much anonymous memory
  *	probe spin MILLICPUS SECONDS	uses that part of a CPU
+ *	probe fill BYTES FILE...	writes files of that size
+ *	probe evict FILE...		has the page cache let go of them
+ *	probe fs PATH...		says what statfs(2) says of them
+ *	probe direct FILE		tries O_DIRECT
  *
  * A line is written with one write(2), so lines of several probes on one
  * pipe never mix.
  */
 #include "load.h"
+#include "storage.h"
+
+__attribute__((noreturn)) static void command(long argc, char **argv, u64 blocked)
+{
+	u64 dfl[4] = {0}; /* SIG_DFL, no flags, no restorer, empty mask */
+	sys4(SYS_rt_sigaction, SIGTERM, dfl, 0, 8);
+	sys4(SYS_rt_sigaction, SIGINT, dfl, 0, 8);
+	sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &blocked, 0, sizeof blocked);
+	if (same(argv[1], "hold") || same(argv[1], "spin"))
+		load(argc, argv);
+	if (same(argv[1], "fill"))
+		fill(argv + 2);
+	if (same(argv[1], "evict"))
+		evict(argv + 2);
+	if (same(argv[1], "fs"))
+		file_systems(argv + 2);
+	if (same(argv[1], "direct"))
+		direct(argv + 2);
+	refuse("tare-probe: the commands are hold, spin, fill, evict, fs and direct\n");
+}
 
 __attribute__((noreturn, used)) void probe(long *stack)
 {
@@ -30,7 +54,7 @@ __attribute__((noreturn, used)) void probe(long *stack)
 	long argc = stack[0];
 	char **argv = (char **)(stack + 1);
 	if (argc > 2 && argv[1][0] != '-')
-		load(argc, argv, term);
+		command(argc, argv, term);
 	int leave = argc > 2;
 	const char *token = argc > 1 ? argv[argc - 1] : "-";
 	if (strlen_(token) > 128)

@@ -25,6 +25,16 @@ static char *put_number(char *p, u64 v)
 	return p;
 }
 
+static char *put_hex(char *p, u64 v)
+{
+	int shift = 60;
+	while (shift && !(v >> shift))
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		*p++ = "0123456789abcdef"[v >> shift & 15];
+	return p;
+}
+
 static int same(const char *a, const char *b)
 {
 	while (*a && *a == *b)

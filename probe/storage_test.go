@@ -1,0 +1,345 @@
+package probe
+
+import (
+	"bytes"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// run runs the real program to its end.
+func run(t *testing.T, args []string) (out, errs string, exit int) {
+	t.Helper()
+	cmd := command(t, args)
+	var o, e strings.Builder
+	cmd.Stdout, cmd.Stderr = &o, &e
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+func fill(t *testing.T, bytes int64, files ...string) {
+	t.Helper()
+	out, errs, exit := run(t, FillArgs(bytes, files...))
+	f, err := ParseFilled(out)
+	if err != nil || exit != 0 || errs != "" || f.Files != len(files) || f.Bytes != bytes || f.Took <= 0 {
+		t.Fatalf("%q %q %d: %+v %v", out, errs, exit, f, err)
+	}
+}
+
+func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
+	for _, size := range []int64{1, 4096, 1<<20 - 1, 1 << 20, 2<<20 + 7} {
+		t.Run(strconv.FormatInt(size, 10), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			files := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+			fill(t, size, files...)
+			fill(t, size, files...) // over what is there
+			for _, f := range files {
+				if info, err := os.Stat(f); err != nil || info.Size() != size {
+					t.Errorf("%v %v", info, err)
+				}
+			}
+		})
+	}
+}
+
+func TestALargerFileIsCutToWhatIsLaidOut(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	fill(t, 8192, file)
+	fill(t, 100, file)
+	if info, err := os.Stat(file); err != nil || info.Size() != 100 {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
+// Neither by itself nor with another file or an earlier run's.
+func TestWhatIsLaidOutCannotBeCompressed(t *testing.T) {
+	dir := t.TempDir()
+	var all bytes.Buffer
+	for run := range 2 {
+		files := []string{filepath.Join(dir, fmt.Sprint("a", run)), filepath.Join(dir, fmt.Sprint("b", run))}
+		fill(t, 2<<20, files...)
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(b)
+		}
+	}
+	seen := map[string]int{}
+	for i := 0; i < all.Len(); i += 512 {
+		seen[string(all.Bytes()[i:i+512])]++
+	}
+	if len(seen) != all.Len()/512 {
+		t.Errorf("of %d sectors %d differ", all.Len()/512, len(seen))
+	}
+	var packed bytes.Buffer
+	w, _ := flate.NewWriter(&packed, flate.BestSpeed)
+	if _, err := io.Copy(w, bytes.NewReader(all.Bytes())); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	if packed.Len() < all.Len() {
+		t.Errorf("%d bytes are packed into %d", all.Len(), packed.Len())
+	}
+}
+
+// resident counts the pages of a file in the page cache.
+func resident(t *testing.T, path string) (n int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, _ := f.Stat()
+	m, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(m) }()
+	vec := make([]byte, (len(m)+os.Getpagesize()-1)/os.Getpagesize())
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), uintptr(unsafe.Pointer(&vec[0]))); errno != 0 {
+		t.Fatal(errno)
+	}
+	for _, v := range vec {
+		n += int(v & 1)
+	}
+	return n
+}
+
+func TestThePageCacheLetsGoOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil || fs.Type == unix.TMPFS_MAGIC {
+		t.Skip("what is in tmpfs is nowhere but in the page cache: set TMPDIR to a disk", err)
+	}
+	file := filepath.Join(dir, "a")
+	fill(t, 4<<20, file)
+	if n := resident(t, file); n != 0 {
+		t.Errorf("after it was laid out %d pages are cached", n)
+	}
+	if err := os.WriteFile(file, make([]byte, 4<<20), 0o600); err != nil { // dirty pages
+		t.Fatal(err)
+	}
+	if n := resident(t, file); n < 1024 {
+		t.Fatalf("after a write only %d pages are cached", n)
+	}
+	out, errs, exit := run(t, EvictArgs(file, file))
+	if n, err := ParseEvicted(out); n != 2 || err != nil || exit != 0 || errs != "" {
+		t.Errorf("%q %q %d: %d %v", out, errs, exit, n, err)
+	}
+	if n := resident(t, file); n != 0 {
+		t.Errorf("after it was evicted %d pages are cached", n)
+	}
+}
+
+func TestWhatStopsTheProbeAtAFileIsToldByItsErrno(t *testing.T) {
+	dir := t.TempDir()
+	deep, absent := filepath.Join(dir, "a", "b", "c"), filepath.Join(dir, "a b\\ü")
+	file := filepath.Join(dir, "file")
+	fill(t, 1, file)
+	for name, c := range map[string]struct {
+		args  []string
+		parse func(string) error
+		want  FileError
+	}{
+		"a full device":                     {FillArgs(4096, file, "/dev/full"), filled, FileError{"fill", "/dev/full", syscall.ENOSPC}},
+		"two folders that are not there":    {FillArgs(1, deep), filled, FileError{"fill", deep, syscall.ENOENT}},
+		"a device that is not there":        {FillArgs(1, "/dev/tare-absent"), filled, FileError{"fill", "/dev/tare-absent", syscall.ENOENT}},
+		"a folder":                          {FillArgs(1, dir), filled, FileError{"fill", dir, syscall.EISDIR}},
+		"a file in a file":                  {FillArgs(1, file+"/x"), filled, FileError{"fill", file + "/x", syscall.ENOTDIR}},
+		"evicting what is not there":        {EvictArgs(file, absent), evicted, FileError{"evict", absent, syscall.ENOENT}},
+		"evicting what is no file":          {EvictArgs("/dev/null"), nil, FileError{}},
+		"reading directly what isn't there": {DirectArgs(absent), directed, FileError{"direct", absent, syscall.ENOENT}},
+		"reading a folder directly":         {DirectArgs(dir), directed, FileError{"direct", dir, syscall.EISDIR}},
+	} {
+		out, errs, exit := run(t, c.args)
+		if c.parse == nil {
+			if exit != 0 {
+				t.Errorf("%s: %d %q %q", name, exit, out, errs)
+			}
+			continue
+		}
+		var fe *FileError
+		err := c.parse(out)
+		if exit != 1 || !errors.As(err, &fe) || *fe != c.want || !errors.Is(err, c.want.Errno) {
+			t.Errorf("%s: %d %q: %v", name, exit, out, err)
+		}
+		if want := fmt.Sprintf("tare-probe: %s: %s: errno %d\n", c.want.Verb, c.want.Path, c.want.Errno); errs != want {
+			t.Errorf("%s: %q, want %q", name, errs, want)
+		}
+	}
+	if _, err := os.Stat("/dev/tare-absent"); err == nil {
+		t.Error("a file was made in the place of a device")
+	}
+}
+
+func filled(out string) error   { _, err := ParseFilled(out); return err }
+func evicted(out string) error  { _, err := ParseEvicted(out); return err }
+func directed(out string) error { _, err := ParseDirect(out); return err }
+
+// mounted is a small tmpfs.
+func mounted(t *testing.T, options string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tare-probe-test", dir, "tmpfs", unix.MS_NODEV, "mode=700,"+options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestAFileThatDoesNotFitGivesItsRoomBack(t *testing.T) {
+	dir := mounted(t, "size=4m")
+	file := filepath.Join(dir, "a")
+	out, _, exit := run(t, FillArgs(5<<20, file))
+	if _, err := ParseFilled(out); !errors.Is(err, syscall.ENOSPC) || exit != 1 {
+		t.Errorf("%q %d: %v", out, exit, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() != 0 {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
+func TestNothingIsLaidOutWhereNothingCanBeWritten(t *testing.T) {
+	dir := mounted(t, "size=4m")
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"a", "new/a"} {
+		out, _, exit := run(t, FillArgs(1, filepath.Join(dir, file)))
+		if _, err := ParseFilled(out); !errors.Is(err, syscall.EROFS) || exit != 1 {
+			t.Errorf("%q %d: %v", out, exit, err)
+		}
+	}
+}
+
+func TestAFileSystemIsWhatStatfsSays(t *testing.T) {
+	dir := mounted(t, "size=64m")
+	out, errs, exit := run(t, FileSystemArgs(dir, "/proc", dir+"/a b", "/"))
+	list, err := ParseFileSystems(out)
+	if err != nil || exit != 0 || errs != "" || len(list) != 4 {
+		t.Fatalf("%q %q %d: %+v %v", out, errs, exit, list, err)
+	}
+	if want := (FileSystem{Path: dir, Type: unix.TMPFS_MAGIC, Size: 64 << 20, Free: 64 << 20}); list[0] != want {
+		t.Errorf("%+v, want %+v", list[0], want)
+	}
+	if want := (FileSystem{Path: "/proc", Type: unix.PROC_SUPER_MAGIC}); list[1] != want {
+		t.Errorf("%+v, want %+v", list[1], want)
+	}
+	if want := (FileSystem{Path: dir + "/a b", Errno: syscall.ENOENT}); list[2] != want {
+		t.Errorf("%+v, want %+v", list[2], want)
+	}
+	var root unix.Statfs_t
+	if err := unix.Statfs("/", &root); err != nil {
+		t.Fatal(err)
+	}
+	if got := list[3]; got.Type != uint64(root.Type) || got.Size != int64(root.Blocks)*root.Frsize || got.Free > got.Size {
+		t.Errorf("%+v, the kernel says %+v", got, root)
+	}
+}
+
+func TestADirectReadIsTakenOrRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	for _, size := range []int64{1, 4096, 8192} { // shorter than the read, as long, longer
+		fill(t, size, file)
+		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+		if err == nil {
+			unix.Close(fd)
+		}
+		want := Direct{Taken: err == nil}
+		if err != nil {
+			want.Errno = err.(syscall.Errno)
+		}
+		out, _, exit := run(t, DirectArgs(file))
+		if got, err := ParseDirect(out); err != nil || got != want || exit != 0 {
+			t.Errorf("%d: %q %d: %+v %v, want %+v", size, out, exit, got, err, want)
+		}
+	}
+	out, _, exit := run(t, DirectArgs("/proc/version"))
+	if got, err := ParseDirect(out); err != nil || got != (Direct{Errno: syscall.EINVAL}) || exit != 0 {
+		t.Errorf("%q %d: %+v %v", out, exit, got, err)
+	}
+}
+
+func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
+	long := "/" + strings.Repeat("x", 1024)
+	for _, args := range [][]string{
+		{"fill", "1"}, {"fill", "0", "a"}, {"fill", "-1", "a"}, {"fill", "1k", "a"}, {"fill", "", "a"}, {"fill", "1.5", "a"},
+		{"fill", "9999999999999999999", "a"}, {"fill", "1", ""}, {"fill", "1", "a\nb"}, {"fill", "1", "a\x7f"}, {"fill", "1", long}, {"fill", "1", "a", ""},
+		{"evict", ""}, {"evict", long}, {"fs", ""}, {"fs", "/", "a\rb"}, {"direct", ""}, {"direct", "a", "b"}, {"fil", "1", "a"},
+	} {
+		out, errs, exit := run(t, append([]string{Name}, args...))
+		if exit != 2 || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "tare-probe: ") {
+			t.Errorf("%.80q: %d, %q, %q", args, exit, out, errs)
+		}
+	}
+}
+
+func TestAReportOfFilesIsReadStrictly(t *testing.T) {
+	if f, err := ParseFilled("noise\ntare-fill/1 2 4096 99\r\n"); err != nil || f != (Filled{Files: 2, Bytes: 4096, Took: 99}) {
+		t.Errorf("%+v %v", f, err)
+	}
+	for _, out := range []string{
+		"", "tare-fill/1 2 4096", "tare-fill/1 2 4096 9", "tare-fill/1 0 4096 9\n", "tare-fill/1 2 0 9\n", "tare-fill/1 2 -1 9\n",
+		"tare-fill/1 2 4096 9\ntare-fill/1 2 4096 9\n", "tare-fill/1 error 28\n", "tare-fill/1 error 28 \n", "tare-fill/1 error 0 /a\n",
+		"tare-fill/1 error 4096 /a\n", "tare-fill/1 error x /a\n", "tare-fill/1 error 28 /a", "tare-fill/1 error 28 /\x1b[2J\n", "tare-evict/1 1\n",
+	} {
+		var fe *FileError
+		if f, err := ParseFilled(out); err == nil || errors.As(err, &fe) {
+			t.Errorf("%q was taken for %+v, %v", out, f, err)
+		}
+	}
+	for _, out := range []string{"", "tare-fs/1 \n", "tare-fs/1 ef53 1 1\n", "tare-fs/1 EF53 1 1 /\n", "tare-fs/1 0xef53 1 1 /\n", "tare-fs/1 12345678901234567 1 1 /\n",
+		"tare-fs/1 ef53 1 1 /", "tare-fs/1 ef53 1 1 \n", "tare-fs/1 ef53 -1 1 /\n", "tare-fs/1 ef53 1 9999999999999999999 /\n", "tare-fs/1 error 2\n", "tare-fs/1 ef53 1 1 /\ntare-fs/1 x\n"} {
+		if l, err := ParseFileSystems(out); err == nil {
+			t.Errorf("%q was taken for %+v", out, l)
+		}
+	}
+	for _, out := range []string{"", "tare-direct/1 \n", "tare-direct/1 4096\n", "tare-direct/1 0", "tare-direct/1 0 0\n"} {
+		if d, err := ParseDirect(out); err == nil {
+			t.Errorf("%q was taken for %+v", out, d)
+		}
+	}
+}
+
+func FuzzParseFileSystems(f *testing.F) {
+	f.Add("tare-fs/1 ef53 4096 99 /data\ntare-fs/1 error 2 /x\n")
+	f.Add("tare-fill/1 error 28 /a b\ntare-fill/1 2 3 4\n")
+	f.Fuzz(func(t *testing.T, out string) {
+		list, err := ParseFileSystems(out)
+		if err == nil && len(list) == 0 {
+			t.Errorf("%q gave nothing", out)
+		}
+		for _, fs := range list {
+			if fs.Path == "" || fs.Size < 0 || fs.Free < 0 || (fs.Errno != 0 && fs.Size != 0) {
+				t.Errorf("%q gave %+v", out, fs)
+			}
+		}
+		if got, err := ParseFilled(out); err == nil && (got.Files <= 0 || got.Bytes <= 0 || got.Took < 0) {
+			t.Errorf("%q gave %+v", out, got)
+		}
+	})
+}
