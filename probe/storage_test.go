@@ -270,9 +270,7 @@ func TestADirectReadIsTakenOrRefused(t *testing.T) {
 			unix.Close(fd)
 		}
 		want := Direct{Taken: err == nil}
-		if err != nil {
-			want.Errno = err.(syscall.Errno)
-		}
+		errors.As(err, &want.Errno)
 		out, _, exit := run(t, DirectArgs(file))
 		if got, err := ParseDirect(out); err != nil || got != want || exit != 0 {
 			t.Errorf("%d: %q %d: %+v %v, want %+v", size, out, exit, got, err, want)
