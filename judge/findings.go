@@ -36,6 +36,8 @@ const (
 	FoundNotRetired   = "sandboxes-not-retired"
 	FoundLoadFailed   = "load-failed"
 	FoundEngineSilent = "engine-silent"
+	FoundNotDropped   = "caches-not-dropped"
+	FoundVolumeAbsent = "volume-absent"
 	foundFailed       = "failed-operations"
 	foundDrift        = "drift"
 	foundBimodal      = "bimodal"
@@ -55,7 +57,7 @@ const (
 
 // FromExperiment are the codes of findings that cannot be made from samples.
 var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed,
-	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent}
+	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent, FoundNotDropped, FoundVolumeAbsent}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding
