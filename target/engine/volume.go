@@ -22,8 +22,11 @@ type Volumes struct {
 // OpenVolumes makes the folders "0" to lanes-1 below env.Workload.Volume,
 // writable for everybody: which user a container's root is on the host is the
 // engine's to say. Sessions may share a volume. One that is there is used, and
-// not removed by Close.
+// not removed by Close. A workload that contradicts itself is refused.
 func OpenVolumes(env target.Env) (*Volumes, error) {
+	if err := CheckVolume(env.Workload); err != nil {
+		return nil, err
+	}
 	dir := env.Workload.Volume
 	if dir == "" {
 		return nil, nil

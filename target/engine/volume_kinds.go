@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/target"
+)
+
+// CheckVolume refuses a workload that wants two things at target.VolumePath.
+func CheckVolume(w target.Workload) error {
+	if w.Tmpfs < 0 || w.Tmpfs > 0 && w.Volume != "" {
+		return fmt.Errorf("a tmpfs of %d bytes and the volume %q: at %s there is one of them", w.Tmpfs, w.Volume, target.VolumePath)
+	}
+	return nil
+}
+
+// OnRoot tells whether a workload's files lie in its container's own root file
+// system. One that carries no programs writes none.
+func OnRoot(w target.Workload) bool {
+	return len(w.Files) > 0 && w.Volume == "" && w.Tmpfs == 0 && w.Device == ""
+}
+
+// TmpfsOptions are those of a workload's tmpfs. The size and the mode are said,
+// since they are the kernel's and the image's choice else.
+func TmpfsOptions(w target.Workload) []string {
+	return []string{"nosuid", "nodev", "mode=1777", "size=" + strconv.FormatInt(w.Tmpfs, 10)}
+}
+
+// Device is a block device of the host.
+type Device struct {
+	Node         string // its path, no link; "" for no device
+	Major, Minor uint32
+}
+
+// FindDevice looks for a workload's device. Links to it ("/dev/disk/by-id/…")
+// are followed: runtimes take none, and engines cut a path at its colons.
+func FindDevice(w target.Workload) (Device, error) {
+	if w.Device == "" {
+		return Device{}, nil
+	}
+	if !filepath.IsAbs(w.Device) {
+		return Device{}, fmt.Errorf("the device %q: its path has to be absolute", w.Device)
+	}
+	node, err := filepath.EvalSymlinks(w.Device)
+	if err != nil {
+		return Device{}, fmt.Errorf("the device %q: %w", w.Device, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(node, &st); err != nil {
+		return Device{}, fmt.Errorf("the device %q: %w", w.Device, &os.PathError{Op: "stat", Path: node, Err: err})
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return Device{}, fmt.Errorf("the device %q is no block device: lsblk -p lists those that are", w.Device)
+	}
+	if strings.ContainsAny(node, ":,") {
+		return Device{}, fmt.Errorf("the device %q: its path %q has a colon or a comma, at which tools and engines cut it", w.Device, node)
+	}
+	return Device{Node: node, Major: unix.Major(st.Rdev), Minor: unix.Minor(st.Rdev)}, nil
+}
