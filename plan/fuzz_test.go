@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -27,6 +28,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(`{"version":1,"measure":[{"lifecycle":{"lanes":[1,50],"budget":"10m","limits":{"memory":536870912}}}]}`))
 	f.Add([]byte(`{"version":1,"measure":[{"overhead":{"phases":["10M","hold 64MiB","spin 0.5cpu"],"sandboxes":[1,5],"hold":"10s","check":{"cpu":"250m","memory":"160Mi"}}}]}`))
+	f.Add([]byte(`{"version":1,"measure":[{"storage":{"volumes":["rootfs","nfs=[fd00::1]:/a","device=/dev/vdb"],"i_know_this_destroys":["/dev/vdb"],"cache":["direct","buffered"],"scale":"1%","jobs":["randread 4k",{"name":"n","rw":"randrw","bs":"4k","file_size":"10M","files":7,"runtime":"1s","time_based":true,"volumes":["bind"]},{"name":"o","options":[{"name":"global","options":[{"name":"bs","value":"8k"},{"name":"group_reporting"}]},{"name":"a","options":[{"name":"size","value":"1g"},{"name":"runtime","value":60}]}]},{"tool":"dd","rw":"read","bs":4096,"count":5}],"root":"/r","programs":{"fio":"/bin/fio"}}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("fuzz.yaml", data)
 		if err != nil {
@@ -41,6 +43,10 @@ func FuzzParse(f *testing.F) {
 			case m.Overhead != nil:
 				if err = m.Overhead.Validate(); err == nil {
 					_, err = m.Overhead.Resolved()
+				}
+			case m.Storage != nil:
+				if err = m.Storage.Validate(); err == nil {
+					err = checkResolved(m.Storage)
 				}
 			default:
 				t.Fatal("an entry without an experiment")
@@ -58,6 +64,34 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%+v is %+v after JSON: %v", p, again, err)
 		}
 	})
+}
+
+// checkResolved holds every job against what Resolved says of it: it is as right
+// as the one it comes from, and resolving it once more changes nothing.
+func checkResolved(s *Storage) error {
+	volumes, jobs, err := s.Resolved()
+	if err != nil {
+		return err
+	}
+	if len(volumes) != len(s.Volumes) || len(jobs) != len(s.Jobs) {
+		return fmt.Errorf("%d volumes and %d jobs of %+v", len(volumes), len(jobs), s)
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if err := j.Validate(); err != nil {
+			return fmt.Errorf("%+v is %+v: %w", s.Jobs[i], j, err)
+		}
+		if len(j.Options) > 0 {
+			continue
+		}
+		if again, err := j.resolved(1); err != nil || !reflect.DeepEqual(again, *j) {
+			return fmt.Errorf("%+v is %+v when it is resolved again: %w", j, again, err)
+		}
+		if j.Size%j.BS != 0 || j.FileSize%j.BS != 0 || j.FileSize < j.BS || j.Size != j.FileSize*int64(j.Files) {
+			return fmt.Errorf("the sizes of %+v", j)
+		}
+	}
+	return nil
 }
 
 func checkMistakes(t *testing.T, err error) {

@@ -109,6 +109,7 @@ func (r *reading) measure(node ast.Node) Measure {
 	r.fields("an entry of measure", node, []field{
 		{name: "lifecycle", empty: true, read: func(n ast.Node) { m.Lifecycle = r.lifecycle(n) }},
 		{name: "overhead", empty: true, read: func(n ast.Node) { m.Overhead = r.overhead(n) }},
+		{name: "storage", empty: true, read: func(n ast.Node) { m.Storage = r.storage(n) }},
 	})
 	mapping, ok := node.(ast.MapNode)
 	if !ok {

@@ -1,20 +1,32 @@
 package plan
 
-import "github.com/goccy/go-yaml/ast"
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml/ast"
+)
 
 // places are where each field's value stands: the value itself, and behind it
-// the items of a list.
+// the items of a list. What a list's mappings hold is under [partKey].
 type places map[string][]place
 
 func (p places) of(c complaint, otherwise place) place {
 	at := p[c.field]
+	part := p[partKey(c.field, c.index, c.part)]
 	switch {
+	case len(part) > 0:
+		return part[0]
 	case c.index >= 0 && c.index+1 < len(at):
 		return at[c.index+1]
 	case len(at) > 0:
 		return at[0]
 	}
 	return otherwise
+}
+
+// partKey names a field of a mapping in a list: "jobs.0.bs".
+func partKey(field string, index int, part string) string {
+	return fmt.Sprintf("%s.%d.%s", field, index, part)
 }
 
 // set keeps the default where a value cannot be read, so that one mistake is

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -23,7 +24,7 @@ type node struct {
 	Const                any              `json:"const"`
 	Pattern              string           `json:"pattern"`
 	Minimum, Maximum     *float64
-	MaxItems             *int
+	MaxItems, MaxLength  *int
 	Default              any    `json:"default"`
 	Description          string `json:"description"`
 }
@@ -37,7 +38,13 @@ func readSchema(t *testing.T) *node {
 	return root
 }
 
+// resolve follows a reference, also that of what may be a name instead.
 func (n *node) resolve(root *node) *node {
+	for _, one := range n.OneOf {
+		if of := root.Defs[strings.TrimPrefix(one.Ref, "#/$defs/")]; of != nil && of.Properties != nil {
+			return of
+		}
+	}
 	if name, ok := strings.CutPrefix(n.Ref, "#/$defs/"); ok {
 		return root.Defs[name]
 	}
@@ -97,13 +104,15 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 // The fields that Parse reads are those of the types: it lists them when it
 // meets another.
 func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
-	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n- overhead: {zz: 1, limits: {zz: 1}, check: {zz: 1}}\n"))
+	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n- overhead: {zz: 1, limits: {zz: 1}, check: {zz: 1}}\n"+
+		"- storage: {zz: 1, jobs: [{zz: 1, options: [{zz: 1, options: [{zz: 1}]}]}], limits: {zz: 1}}\n"))
 	if err == nil {
 		t.Fatal("unknown fields were taken")
 	}
 	lists := regexp.MustCompile(`the fields are (.*)`).FindAllStringSubmatch(err.Error(), -1)
 	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Engine](), reflect.TypeFor[target.Limits](),
-		reflect.TypeFor[Overhead](), reflect.TypeFor[target.Limits](), reflect.TypeFor[PodFixed]()}
+		reflect.TypeFor[Overhead](), reflect.TypeFor[target.Limits](), reflect.TypeFor[PodFixed](),
+		reflect.TypeFor[Storage](), reflect.TypeFor[Job](), reflect.TypeFor[Section](), reflect.TypeFor[Option](), reflect.TypeFor[target.Limits]()}
 	if len(lists) != len(types) {
 		t.Fatalf("%d lists in\n%v", len(lists), err)
 	}
@@ -121,6 +130,7 @@ func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
 func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 	root := readSchema(t)
 	lifecycle, limits := root.Defs["lifecycle"].Properties, root.Defs["limits"].Properties
+	storage, job := root.Defs["storage"].Properties, root.Defs["job"].Properties
 	overhead, free, cpu := root.Defs["overhead"].Properties, root.Defs["freeLimits"].Properties, root.Defs["cpuLimit"]
 	if got := root.Properties["version"].Const; got != float64(Version) {
 		t.Errorf("version is %v", got)
@@ -150,6 +160,16 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 		"free pids":       {free["pids"], 0, 0},
 		"free cpu_shares": {free["cpu_shares"].OneOf[1], MinCPUShares, MaxCPUShares},
 		"podFixed cpu":    {root.Defs["podFixed"].Properties["cpu"].OneOf[0], 0, MaxCPU},
+
+		"storage's rounds": {storage["rounds"], 1, MaxRounds},
+		"scale":            {storage["scale"].OneOf[1], MinScale, MaxScale},
+		"size":             {root.Defs["size"].OneOf[0], 1, MaxFile},
+		"count":            {job["count"], 0, MaxFile},
+		"files":            {job["files"], 0, MaxJobFiles},
+		"num_jobs":         {job["num_jobs"], 0, MaxNumJobs},
+		"io_depth":         {job["io_depth"], 0, MaxIODepth},
+		"requests":         {job["requests"], 0, MaxRequests},
+		"fsync":            {job["fsync"], 0, MaxFsync},
 	} {
 		if *test.schema.Minimum != test.min || (test.max != 0 && *test.schema.Maximum != test.max) {
 			t.Errorf("%s is %v to %v", name, *test.schema.Minimum, test.schema.Maximum)
@@ -157,6 +177,28 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 	}
 	if got := *overhead["phases"].MaxItems; got != MaxPhases {
 		t.Errorf("%d phases", got)
+	}
+	for name, test := range map[string]struct {
+		got  *int
+		want int
+	}{
+		"volumes": {storage["volumes"].MaxItems, MaxVolumes}, "jobs": {storage["jobs"].MaxItems, MaxJobs},
+		"devices": {storage["i_know_this_destroys"].MaxItems, MaxVolumes}, "sections": {job["options"].MaxItems, MaxSections},
+		"a job's name": {job["name"].MaxLength, MaxJobName}, "a section's name": {root.Defs["section"].Properties["name"].MaxLength, MaxJobName},
+	} {
+		if test.got == nil || *test.got != test.want {
+			t.Errorf("%s: %v", name, test.got)
+		}
+	}
+	engines := slices.Sorted(maps.Keys(ioEngines))
+	if got := slices.Sorted(slices.Values(job["engine"].Enum)); !slices.Equal(got, engines) {
+		t.Errorf("engines %v", got)
+	}
+	if got := job["volumes"].Items.Enum; !slices.Equal(got, volumeKinds) {
+		t.Errorf("kinds of volume %v", got)
+	}
+	if got := root.Defs["option"].Properties["name"].Pattern; got != optionName.String() {
+		t.Errorf("names of options are %s", got)
 	}
 	if got := strings.Replace(root.Defs["targets"].Items.Pattern, "(=.+)?", "", 1); got != targetName.String() {
 		t.Errorf("targets are %s", got)
@@ -166,7 +208,7 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 // A default in the schema is what editors show; what counts are the functions.
 func TestTheSchemaStatesTheDefaults(t *testing.T) {
 	root := readSchema(t)
-	lifecycle, overhead := Defaults(), DefaultsOfOverhead()
+	lifecycle, overhead, storage := Defaults(), DefaultsOfOverhead(), DefaultsOfStorage()
 	var stated []string
 	for _, at := range []struct {
 		experiment, prefix string
@@ -177,6 +219,8 @@ func TestTheSchemaStatesTheDefaults(t *testing.T) {
 		{"lifecycle", "limits: {", root.Defs["limits"].Properties, Measure{Lifecycle: &lifecycle}},
 		{"overhead", "", root.Defs["overhead"].Properties, Measure{Overhead: &overhead}},
 		{"overhead", "limits: {", root.Defs["freeLimits"].Properties, Measure{Overhead: &overhead}},
+		{"storage", "", root.Defs["storage"].Properties, Measure{Storage: &storage}},
+		{"storage", "limits: {", root.Defs["freeLimits"].Properties, Measure{Storage: &storage}},
 	} {
 		for name, field := range at.fields {
 			if field.Default == nil {
@@ -201,7 +245,7 @@ func TestTheSchemaStatesTheDefaults(t *testing.T) {
 			}
 		}
 	}
-	if len(stated) < 25 {
+	if len(stated) < 40 {
 		t.Errorf("only %v", stated)
 	}
 }
@@ -218,6 +262,10 @@ func TestThePatternsOfTheSchemaTakeWhatParseTakes(t *testing.T) {
 		"precision": {root.Defs["lifecycle"].Properties["precision"].OneOf[1].Pattern, []string{"5%", "0.5 %", "0.05"}, []string{"high", "-5%", ""}},
 		"phases":    {root.Defs["overhead"].Properties["phases"].Items.Pattern, []string{"idle", "10M", "512K", "hold 64MiB", "hold 64 M", "spin 0.5cpu", "spin .5", "spin 2 cpus"}, []string{"", "Idle", "10MiB", "1.5G", "hold", "hold much", "spin", "spin -1"}},
 		"cpu":       {root.Defs["cpuLimit"].OneOf[2].Pattern, []string{"1", "0.5", "500m"}, []string{"", "1.5m", "-1", "half"}},
+		"volumes":   {root.Defs["storage"].Properties["volumes"].Items.Pattern, []string{"rootfs", "nfs=server:/", "nfs=[fd00::1]:/a/b", "device=/dev/disk/by-id/a"}, []string{"", "nfs", "device=/a", "rootfs=/a", "nfs=a:b"}},
+		"jobs":      {root.Defs["storage"].Properties["jobs"].Items.OneOf[0].Pattern, []string{"randread", " rndrw 4k ", "write 1048576"}, []string{"", "randrw", "read 4KiB", "trim"}},
+		"scale":     {root.Defs["storage"].Properties["scale"].OneOf[2].Pattern, []string{"0.01", "1%", ".5 %"}, []string{"", "-1", "half", "1e-2"}},
+		"size":      {root.Defs["size"].OneOf[1].Pattern, []string{"4k", "1G", "512"}, []string{"", "4KiB", "1.5G", "-1"}},
 		"targets":   {root.Defs["targets"].Items.Pattern, []string{"runc", "cri+cri-o/runc", "a=/b c"}, []string{"", "a b", "a=", "/a"}},
 	} {
 		pattern, err := regexp.Compile(test.pattern)

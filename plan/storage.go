@@ -56,10 +56,10 @@ const (
 // Job is what a tool does. Sizes are bytes. What is 0 is the tool's own default,
 // or does not apply to it.
 type Job struct {
-	Name      string        `json:"name" yaml:"name"` // "randread 512k"; unique in a measure
-	Tool      string        `json:"tool" yaml:"tool"` // ToolFio by default
-	RW        string        `json:"rw" yaml:"rw"`     // read, write, randread, randwrite, randrw (sysbench's rndrw); dd: write or read
-	BS        int64         `json:"bs" yaml:"bs"`
+	Name      string        `json:"name" yaml:"name"`       // "randread 512k"; unique in a measure
+	Tool      string        `json:"tool" yaml:"tool"`       // ToolFio by default
+	RW        string        `json:"rw,omitempty" yaml:"rw"` // read, write, randread, randwrite, randrw (sysbench's rndrw); dd: write or read
+	BS        int64         `json:"bs,omitempty" yaml:"bs"`
 	Size      int64         `json:"size,omitempty" yaml:"size"`             // of the one file, or of all Files together
 	FileSize  int64         `json:"file_size,omitempty" yaml:"file_size"`   // of each of Files, instead of Size
 	Count     int64         `json:"count,omitempty" yaml:"count"`           // dd's, instead of Size

@@ -2,12 +2,24 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// What DefaultJobs are where nothing else is said: those of the published
+// report, see plans/kata-io.yaml.
+const (
+	defaultBlock   = 512 << 10
+	defaultFile    = 1 << 30
+	defaultNumJobs = 8
 )
 
 // jobNames are the jobs that have a name of their own, and what each does. The
-// last is sysbench's name for it.
+// last has sysbench's name for it.
 var jobNames = []struct{ name, rw string }{
-	{"randread", "randread"}, {"read", "read"}, {"randwrite", "randwrite"}, {"write", "write"}, {"rndrw", "randrw"},
+	{"randread", RWRandRead}, {"read", RWRead}, {"randwrite", RWRandWrite}, {"write", RWWrite}, {"rndrw", RWRandRW},
 }
 
 // DefaultJobs are the jobs of those names (randread, read, randwrite, write,
@@ -33,13 +45,97 @@ func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs in
 	return all
 }
 
-// FormatSize writes bytes as fio does, in the largest unit that divides them:
-// "512k", "1G", "1000".
-func FormatSize(bytes int64) string {
-	units := "kMGTP"
-	n, unit := bytes, ""
-	for len(units) > 0 && n != 0 && n%1024 == 0 {
-		n, unit, units = n/1024, units[:1], units[1:]
+// ParseJobs reads names of jobs such as "randread,write" and returns
+// [DefaultJobs] of them, if the tool can do them all.
+func ParseJobs(names string, bs []int64, tool string, size int64, numJobs int) ([]Job, error) {
+	var words []string
+	for word := range strings.SplitSeq(names, ",") {
+		word = strings.TrimSpace(word)
+		if !isJobName(word) {
+			return nil, unknownJob(word)
+		}
+		words = append(words, word)
 	}
-	return fmt.Sprint(n) + unit
+	jobs := DefaultJobs(words, bs, tool, size, numJobs)
+	if found := jobsComplaints(jobs); len(found) > 0 {
+		return nil, found[0]
+	}
+	return jobs, nil
+}
+
+// parseJob reads a job that is given by its name, with or without a block size:
+// "randread" or "randread 4k".
+func parseJob(s string) (Job, error) {
+	name, size, sized := strings.Cut(strings.Join(strings.Fields(s), " "), " ")
+	if !isJobName(name) {
+		return Job{}, unknownJob(s)
+	}
+	bs := int64(defaultBlock)
+	if sized {
+		var err error
+		if bs, err = ParseSize(size); err != nil {
+			return Job{}, err
+		}
+	}
+	return DefaultJobs([]string{name}, []int64{bs}, ToolFio, defaultFile, defaultNumJobs)[0], nil
+}
+
+func isJobName(s string) bool {
+	for _, known := range jobNames {
+		if known.name == s {
+			return true
+		}
+	}
+	return false
+}
+
+func unknownJob(s string) error {
+	return fmt.Errorf("%s is not a job: write randread, read, randwrite, write or rndrw, or all of its fields", quote(s))
+}
+
+// nameOf is what a job without a name is called.
+func nameOf(j *Job) string {
+	words := []string{j.RW}
+	if j.Tool != ToolFio {
+		words = []string{j.Tool, j.RW}
+	}
+	if j.BS > 0 {
+		words = append(words, FormatSize(j.BS))
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+// Takes says whether the job is run with that cache on volumes of that kind.
+func (j *Job) Takes(kind, cache string) bool {
+	return (len(j.Volumes) == 0 || slices.Contains(j.Volumes, kind)) && (len(j.Caches) == 0 || slices.Contains(j.Caches, cache))
+}
+
+// reads and writes say in which directions a job goes.
+func (j *Job) writes() bool { return j.RW == RWWrite || j.RW == RWRandWrite || j.RW == RWRandRW }
+
+var caches = []string{record.CacheDirect, record.CacheBuffered}
+
+// ParseCaches reads "direct,buffered" or one of them.
+func ParseCaches(s string) ([]string, error) {
+	var all []string
+	for word := range strings.SplitSeq(s, ",") {
+		all = append(all, strings.TrimSpace(word))
+	}
+	if found := cachesComplaints("cache", all); len(found) > 0 {
+		return nil, found[0]
+	}
+	return all, nil
+}
+
+func cachesComplaints(field string, list []string) []complaint {
+	var all []complaint
+	for i, cache := range list {
+		switch {
+		case !slices.Contains(caches, cache):
+			all = append(all, complain(field, "%s is not known: write direct, buffered or both", quote(cache)).at(i))
+		case slices.Contains(list[:i], cache):
+			all = append(all, complain(field, "%s is there twice: each is measured once", cache).at(i))
+		}
+	}
+	return all
 }

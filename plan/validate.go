@@ -35,21 +35,28 @@ func SplitTarget(s string) (name, path string) {
 }
 
 // complaint is a value that cannot be used. Its index is the place in the
-// field's list, or -1, so that a plan file's line and column can be found.
+// field's list, or -1, and its part a field of what stands there, so that a plan
+// file's line and column can be found.
 type complaint struct {
 	field   string
 	index   int
+	part    string
 	message string
 }
 
 func (c complaint) Error() string { return c.field + ": " + c.message }
 
 func complain(field, format string, arguments ...any) complaint {
-	return complaint{field, -1, fmt.Sprintf(format, arguments...)}
+	return complaint{field: field, index: -1, message: fmt.Sprintf(format, arguments...)}
 }
 
 func (c complaint) at(index int) complaint {
 	c.index = index
+	return c
+}
+
+func (c complaint) of(part string) complaint {
+	c.part = part
 	return c
 }
 
