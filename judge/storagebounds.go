@@ -1,0 +1,209 @@
+package judge
+
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// What an imported cell must be to bound others.
+const (
+	longRun  = 30.0     // s: longer than what memory holds lasts
+	largeRun = 32 << 30 // bytes, likewise
+	largeSet = 4 << 30  // bytes of files that are jumped about in, beyond what controllers hold
+)
+
+// memorySpeed is how many requests a second no device answers one after the
+// other: 5 µs for each are below what the fastest take, with the kernel's own path.
+const memorySpeed = 200_000
+
+// bound is the most that a device gives in one direction.
+type bound struct {
+	direction int
+	iops      bool    // of random requests, of bs or more; else bandwidth
+	value     float64 // 1/s, bytes/s
+	bs        int64
+	inFlight  float64 // requests at a time; 0: as many as the device takes
+	from      string  // in words
+}
+
+// beside is a figure beside the bound that applies to it.
+type beside struct {
+	bound
+	figure float64
+	limit  float64 // value, for as many requests at a time as the cell has
+}
+
+func (b *beside) factor() float64 { return b.figure / b.limit }
+
+func (b *beside) text() string {
+	verb := [directions]string{"read", "written"}[b.direction]
+	if b.iops {
+		return fmt.Sprintf("%.0f IOPS %s are %.2g × the %.0f of %s", b.figure, verb, b.factor(), b.limit, b.from)
+	}
+	return fmt.Sprintf("%s %s are %.2g × the %s of %s", rateText(b.figure), verb, b.factor(), rateText(b.limit), b.from)
+}
+
+// measured are the bounds that were measured on the host.
+func (j *storageJudge) measured(volume string) []bound {
+	var out []bound
+	for _, c := range j.Ceilings {
+		if c.Volume != volume {
+			continue
+		}
+		from := "the volume's ceiling on the host"
+		out = append(out,
+			bound{direction: reading, value: c.Read, from: from}, bound{direction: writing, value: c.Write, from: from},
+			bound{direction: reading, iops: true, value: c.ReadIOPS, from: from}, bound{direction: writing, iops: true, value: c.WriteIOPS, from: from})
+	}
+	return out
+}
+
+// estimateBounds finds what else can stand for the ceiling of each volume.
+// Direct I/O of the host counts, for as long or as much as no memory holds;
+// where the host has none, that of targets that share its kernel.
+func (j *storageJudge) estimateBounds() {
+	j.bounds = map[string][]bound{}
+	ranks := map[string]int{}
+	sets := map[string]bool{} // volumes with random cells over large files
+	type candidate struct {
+		*weighedCell
+		rank int
+	}
+	var all []candidate
+	for _, t := range j.weighed {
+		for _, c := range t.cells {
+			rank := standing(c.info)
+			if rank == 0 || !c.steady() {
+				continue
+			}
+			all = append(all, candidate{c, rank})
+			ranks[t.Volume] = max(ranks[t.Volume], rank)
+		}
+	}
+	for _, c := range all {
+		if v := c.table.Volume; c.rank == ranks[v] && c.table.random() && c.table.set() >= largeSet {
+			sets[v] = true
+		}
+	}
+	for _, c := range all {
+		v := c.table.Volume
+		if c.rank == ranks[v] && !(c.table.random() && sets[v] && c.table.set() < largeSet) {
+			j.bounds[v] = append(j.bounds[v], c.bounds()...)
+		}
+	}
+}
+
+// standing is how near a target is to the device: 2 for the host, 1 for what
+// shares its kernel, 0 for the rest.
+func standing(t *record.Target) int {
+	switch {
+	case hasGuest(t):
+		return 0
+	case t.Name == storageBase:
+		return 2
+	}
+	return 1
+}
+
+// set is the size of the job's files together, 0 where it is not known.
+func (t *weighedTable) set() int64 {
+	if t.job.FileSize > 0 {
+		return t.job.FileSize * int64(max(t.job.Files, 1))
+	}
+	return t.job.Size
+}
+
+// steady says whether a cell's rates can be those of a device: one direction,
+// long or large, and direct. Buffered writes are too where every byte is
+// written once, by dd and sysbench, not where a file is written over and over.
+func (w *weighedCell) steady() bool {
+	e := &w.facts
+	if w.Rounds == 0 || (e.bandwidth[reading] > 0) == (e.bandwidth[writing] > 0) || e.seconds < longRun && e.claimed.sum()/float64(e.rounds) < largeRun {
+		return false
+	}
+	if _, memory := w.inMemory(); memory || w.impossible(e) != "" {
+		return false
+	}
+	t := w.table
+	once := (t.Tool == plan.ToolDD || t.Tool == plan.ToolSysbench) && !t.random() && e.bandwidth[writing] > 0
+	return t.Cache == record.CacheDirect || once
+}
+
+// bounds are what a steady cell shows.
+func (w *weighedCell) bounds() []bound {
+	e, t := &w.facts, w.table
+	d := reading
+	if e.bandwidth[writing] > 0 {
+		d = writing
+	}
+	from := fmt.Sprintf("%s's %s, which ran %s", w.Target, t.Job, secondsText(e.seconds))
+	if t.random() {
+		return []bound{{direction: d, iops: true, value: e.iops[d], bs: t.BS, inFlight: t.inFlight(), from: from}}
+	}
+	return []bound{{direction: d, value: e.bandwidth[d], from: from}}
+}
+
+// nearest is the figure of the cell that goes farthest beyond its bound, or
+// comes nearest to it; nil where nothing bounds it. Of several bounds of one
+// figure the loosest counts. Bandwidth says something of all blocks, IOPS of
+// random ones: requests that follow each other can be joined.
+func (w *weighedCell) nearest(e *evidence) *beside {
+	bounds := w.judge.measured(w.table.Volume)
+	if len(bounds) == 0 {
+		bounds = w.judge.bounds[w.table.Volume]
+	}
+	var out *beside
+	for d := range directions {
+		for _, iops := range []bool{false, true} {
+			figure := e.bandwidth[d]
+			if iops {
+				figure = e.iops[d]
+			}
+			b := w.loosest(bounds, d, iops)
+			if b == nil || figure <= 0 {
+				continue
+			}
+			b.figure = figure
+			if finite(b.factor()) && (out == nil || b.factor() > out.factor()) {
+				out = b
+			}
+		}
+	}
+	return out
+}
+
+func (w *weighedCell) loosest(bounds []bound, d int, iops bool) *beside {
+	t := w.table
+	var out *beside
+	for _, b := range bounds {
+		if b.direction != d || b.iops != iops || !(b.value > 0) || iops && (!t.random() || t.BS < b.bs) {
+			continue
+		}
+		limit := b.value
+		if iops && b.inFlight > 0 {
+			// More at a time are answered at most that many times as fast.
+			if t.inFlight() == 0 {
+				continue
+			}
+			limit *= max(t.inFlight()/b.inFlight, 1)
+		}
+		if out == nil || limit > out.limit {
+			out = &beside{bound: b, limit: limit}
+		}
+	}
+	return out
+}
+
+// impossible says why no device gives the cell's figures, "" where one may.
+func (w *weighedCell) impossible(e *evidence) string {
+	n := w.table.inFlight()
+	if n == 0 || !w.table.random() {
+		return ""
+	}
+	if total := e.iops.sum(); total > memorySpeed*n {
+		return fmt.Sprintf("%.0f random IOPS with %.0f at a time are %.2g µs for each: no device answers in under %d", total, n, 1e6*n/total, int(1e6/memorySpeed))
+	}
+	return ""
+}

@@ -1,0 +1,227 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Findings of a storage run, besides those that other runs have too.
+const (
+	foundHostCache    = "host-cache"
+	foundGuestCache   = "guest-cache"
+	foundNotDirect    = "not-direct"
+	foundTooShort     = "too-short"
+	foundNoisy        = "noisy"
+	foundVersions     = "tool-versions-differ"
+	foundDisagree     = "rounds-disagree"
+	foundShared       = "device-shared"
+	foundAbove        = "above-ceiling"
+	foundCeilingDrift = "ceiling-drift"
+	foundNoCeiling    = "ceiling-not-measured"
+	foundFlushed      = "flushed-after"
+	foundRestless     = "device-not-at-rest"
+)
+
+// The bounds above which something is worth a finding.
+const (
+	ceilingDrift = 0.20     // between before and after
+	flushedShare = 0.10     // of the written bytes, and
+	flushedBytes = 16 << 20 // for each round
+	mostNamed    = 5        // cells in one finding
+)
+
+// disbelieved says of each verdict what its cells are not, and what to do.
+var disbelieved = []struct {
+	verdict            Verdict
+	code, what, advice string
+}{
+	{VerdictHostCache, foundHostCache, "show memory of the host, or of the device itself, not the device",
+		"for the device ask for --cache direct, with more bytes than the machine has memory; for buffered I/O as applications have it they are right, but say so"},
+	{VerdictGuestCache, foundGuestCache, "show memory inside the sandbox, not the device",
+		"ask for --cache direct, with more bytes than the sandbox has memory; never compare them with targets that reach the device"},
+	{VerdictNotDirect, foundNotDirect, "were to be direct, and memory answered: O_DIRECT ended above the device",
+		"use a volume that takes O_DIRECT down to a device, --volume bind or device=…; what the sandbox does with O_DIRECT is in the runtime's configuration (cache mode of virtiofs, 9p or the disk image)"},
+	{VerdictTooShort, foundTooShort, "are of runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
+	{VerdictThrottled, foundThrottled, "are of sandboxes that their CPU limit held back", "raise --limit cpu: the figures are the limit's, not the storage's"},
+	{VerdictNoisy, foundNoisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
+}
+
+func (j *storageJudge) findings() []record.Finding {
+	var out []record.Finding
+	add := func(f record.Finding) {
+		f.Type = record.TypeFinding
+		out = append(out, f)
+	}
+	for _, f := range j.rec.Findings {
+		if slices.Contains(FromExperiment, f.Code) {
+			add(f)
+		}
+	}
+	wholeness(j.rec, add)
+	j.failed(add)
+	j.disbelieved(add)
+	j.disagreeing(add)
+	j.aboveCeiling(add)
+	j.versions(add)
+	j.surroundings(add)
+	j.ceilings(add)
+	j.unread(add)
+	j.fewRounds(add)
+	return out
+}
+
+// where names a table in a sentence.
+func (t *weighedTable) where() string {
+	words := t.Job
+	if t.Volume != "" {
+		words += " on " + t.Volume
+	}
+	if t.Cache != "" {
+		words += ", " + t.Cache
+	}
+	return words
+}
+
+// each calls f for every cell with figures.
+func (j *storageJudge) each(f func(w *weighedCell)) {
+	for _, t := range j.weighed {
+		for _, c := range t.cells {
+			if c.Rounds > 0 {
+				f(c)
+			}
+		}
+	}
+}
+
+// listed are cells that a finding names, the first few of them.
+type listed struct {
+	cells []*weighedCell
+	facts []string // one for each
+}
+
+func (l *listed) add(w *weighedCell, fact string) {
+	l.cells, l.facts = append(l.cells, w), append(l.facts, fact)
+}
+
+func (l *listed) text() string {
+	var named []string
+	for i, w := range l.cells {
+		if i == mostNamed {
+			named = append(named, fmt.Sprintf("and %d more", len(l.cells)-i))
+			break
+		}
+		name := w.Target + " " + w.table.where()
+		if l.facts[i] != "" {
+			name += " (" + l.facts[i] + ")"
+		}
+		named = append(named, name)
+	}
+	return strings.Join(named, "; ")
+}
+
+// put adds a finding about the cells, if there are any.
+func (l *listed) put(add adder, code, level, what, advice string) {
+	if len(l.cells) == 0 {
+		return
+	}
+	f := record.Finding{Code: code, Level: level, Message: what + ": " + l.text(), Advice: advice}
+	if len(l.cells) == 1 {
+		f.Target, f.Op = l.cells[0].Target, l.cells[0].table.Job
+	}
+	add(f)
+}
+
+// failed sums up cells without figures.
+func (j *storageJudge) failed(add adder) {
+	for _, t := range j.weighed {
+		for _, c := range t.cells {
+			if c.Failed == 0 {
+				continue
+			}
+			message := fmt.Sprintf("%s failed in %d of %d rounds; the first: %s", t.where(), c.Failed, c.Failed+c.Rounds, c.Failure.Detail)
+			if out := strings.TrimSpace(c.Failure.Output); out != "" {
+				message += ": " + out
+			}
+			add(record.Finding{Code: foundFailed, Level: levelError, Target: c.Target, Op: t.Job, Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
+		}
+	}
+}
+
+// storageAdvice is that of a failure. What tools say of a volume is more than
+// how they exited.
+func storageAdvice(f *record.Failure) string {
+	said := strings.ToLower(f.Detail + " " + f.Output)
+	for _, x := range []struct{ words, advice string }{
+		{"no space left", "the volume is too small: lower --size or --scale, or free some of it"},
+		{"read-only file system", "the volume is read-only: mount it writable, or leave the writing jobs out"},
+		{"invalid argument", "if the volume does not take O_DIRECT, ask for --cache buffered there; run the command by hand to see"},
+	} {
+		if strings.Contains(said, x.words) {
+			return x.advice
+		}
+	}
+	if f.Kind == record.FailTimeout {
+		return "the volume may hang: look at dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
+	}
+	return failureAdvice(f)
+}
+
+// disbelieved names the cells whose figures are not the device's, once for each
+// verdict.
+func (j *storageJudge) disbelieved(add adder) {
+	total := 0
+	j.each(func(*weighedCell) { total++ })
+	for _, d := range disbelieved {
+		var l listed
+		level := levelNote // memory is what a tmpfs is: no surprise
+		j.each(func(w *weighedCell) {
+			if w.Verdict != d.verdict {
+				return
+			}
+			l.add(w, w.Because[0])
+			if _, memory := w.inMemory(); !memory {
+				level = levelWarning
+			}
+		})
+		l.put(add, d.code, level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
+	}
+}
+
+// disagreeing names cells whose rounds, each judged alone, are not of one kind.
+func (j *storageJudge) disagreeing(add adder) {
+	var l listed
+	j.each(func(w *weighedCell) {
+		var kinds []Verdict
+		counts := map[Verdict]int{}
+		for _, v := range w.alone {
+			if counts[v]++; counts[v] == 1 {
+				kinds = append(kinds, v)
+			}
+		}
+		if len(kinds) < 2 {
+			return
+		}
+		var parts []string
+		for _, v := range kinds {
+			parts = append(parts, fmt.Sprintf("%s: %d", v, counts[v]))
+		}
+		l.add(w, strings.Join(parts, ", "))
+	})
+	l.put(add, foundDisagree, levelWarning, "rounds of one cell are of different kinds", "the median may be of neither: add rounds, and see in the record what was different in them")
+}
+
+// aboveCeiling names cells that outran what the device gave on the host though
+// the device saw all of it.
+func (j *storageJudge) aboveCeiling(add adder) {
+	var l listed
+	j.each(func(w *weighedCell) {
+		if b := w.nearest(&w.facts); w.Verdict == VerdictDevice && w.ReachedKnown && b != nil && b.factor() > beyondFactor {
+			l.add(w, b.text())
+		}
+	})
+	l.put(add, foundAbove, levelWarning, "the device saw every byte, and yet was faster than its ceiling",
+		"it has a cache of its own, or is a virtual disk whose host has one, or it may run faster for a while: use --size beyond that, or raise --ceiling")
+}
