@@ -26,6 +26,9 @@ func (r *reading) engines(at places, node ast.Node) Engines {
 		at["engines."+name] = []place{where}
 		all[name] = r.engine(name, entries.Value())
 	}
+	if len(all) == 0 {
+		return nil // a record leaves it out
+	}
 	return all
 }
 

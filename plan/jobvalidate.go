@@ -123,7 +123,7 @@ func (j *Job) rangeComplaints() []complaint {
 		}
 	}
 	if j.Runtime != 0 && (j.Runtime < MinRuntime || j.Runtime > MaxRuntime) {
-		all = append(all, complain("runtime", "%v is no time to measure in: from %v to %v are allowed, and 0s for as long as it takes", j.Runtime, MinRuntime, MaxRuntime))
+		all = append(all, complain("runtime", "%v is no time to measure in: from %v to %v are allowed, and 0s for as long as it takes", j.Runtime, MinRuntime, formatDuration(MaxRuntime)))
 	}
 	if j.TimeBased && j.Runtime == 0 {
 		all = append(all, complain("time_based", "the job would never end: write a runtime, such as 60s"))
@@ -141,7 +141,11 @@ func (j *Job) fioComplaints() []complaint {
 		all = append(all, complain("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
 	}
 	if !j.writes() && (j.Fsync > 0 || j.EndFsync) {
-		all = append(all, complain(map[bool]string{true: "fsync", false: "end_fsync"}[j.Fsync > 0], "a job that does not write has nothing to sync: leave it out"))
+		field := "end_fsync"
+		if j.Fsync > 0 {
+			field = "fsync"
+		}
+		all = append(all, complain(field, "a job that does not write has nothing to sync: leave it out"))
 	}
 	return all
 }
@@ -226,7 +230,7 @@ func (j *Job) sizeComplaints() []complaint {
 	total = max(total, j.FileSize*files, j.Count*j.BS)
 	switch {
 	case total == 0:
-		return []complaint{complain(field, "how large the file is is missing: write a size, such as 1G")}
+		return []complaint{complain(field, "it says nowhere how large the file is: write a size, such as 1G")}
 	case total/files < j.BS:
 		return []complaint{complain(field, "%d bytes in %d files are less than a block of %s each", total, files, FormatSize(j.BS))}
 	}

@@ -140,7 +140,7 @@ func (r *reading) lifecycle(node ast.Node) *Lifecycle {
 		{name: "title", read: func(n ast.Node) { set(at, "title", n, &l.Title, r.text) }},
 		{name: "targets", read: func(n ast.Node) { setList(r, at, "targets", n, &l.Targets, r.text) }},
 		{name: "missing", read: func(n ast.Node) { set(at, "missing", n, &l.Missing, r.missing) }},
-		{name: "via", read: func(n ast.Node) { setList(r, at, "via", n, &l.Via, r.text) }},
+		{name: "via", read: func(n ast.Node) { setSome(r, at, "via", n, &l.Via) }},
 		{name: "engines", read: func(n ast.Node) { l.Engines = r.engines(at, n) }},
 		{name: "baseline", read: func(n ast.Node) { set(at, "baseline", n, &l.Baseline, r.text) }},
 		{name: "subject", read: func(n ast.Node) { set(at, "subject", n, &l.Subject, r.text) }},

@@ -16,7 +16,7 @@ func (r *reading) overhead(node ast.Node) *Overhead {
 		{name: "title", read: func(n ast.Node) { set(at, "title", n, &o.Title, r.text) }},
 		{name: "targets", read: func(n ast.Node) { setList(r, at, "targets", n, &o.Targets, r.text) }},
 		{name: "missing", read: func(n ast.Node) { set(at, "missing", n, &o.Missing, r.missing) }},
-		{name: "via", read: func(n ast.Node) { setList(r, at, "via", n, &o.Via, r.text) }},
+		{name: "via", read: func(n ast.Node) { setSome(r, at, "via", n, &o.Via) }},
 		{name: "engines", read: func(n ast.Node) { o.Engines = r.engines(at, n) }},
 		{name: "phases", read: func(n ast.Node) { setList(r, at, "phases", n, &o.Phases, r.phase) }},
 		{name: "sandboxes", read: func(n ast.Node) { r.counts(at, "sandboxes", n, &o.Sandboxes) }},

@@ -50,3 +50,10 @@ func setList[T any](r *reading, at places, name string, node ast.Node, into *[]T
 		*into, at[name] = values, where
 	}
 }
+
+// setSome reads a list of texts that a record leaves out when it is empty.
+func setSome(r *reading, at places, name string, node ast.Node, into *[]string) {
+	if setList(r, at, name, node, into, r.text); len(*into) == 0 {
+		*into = nil
+	}
+}

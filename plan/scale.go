@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,9 +21,8 @@ func (j *Job) resolved(scale float64) (Job, error) {
 	r.Files, r.NumJobs = max(r.Files, 1), max(r.NumJobs, 1)
 	files := int64(r.Files)
 	total := max(j.Size, j.FileSize*files, j.Count*j.BS)
-	// Every thread has a block, and so has every file.
 	blocks := max(scaled(total, scale)/files/j.BS, 1)
-	if r.Tool != ToolDD {
+	if scale != 1 { // every thread still has a block
 		blocks = max(blocks, (int64(r.NumJobs)+files-1)/files)
 	}
 	r.FileSize = blocks * j.BS
@@ -93,7 +93,7 @@ func scaledOption(o Option, scale float64, block func() (int64, error)) (string,
 		}
 		size = max(scaled(size, scale)/bs*bs, bs)
 		if size > MaxFile {
-			return "", fmt.Errorf("it is above 16T")
+			return "", errors.New("it is above 16T")
 		}
 		return FormatSize(size), nil
 	case "number_ios":
@@ -155,7 +155,7 @@ func parseFioTime(s string) (time.Duration, error) {
 	unit, known := fioTimes[strings.ToLower(s[len(number):])]
 	n, err := decimal(number)
 	if err != nil || !known || n < 1 || n > int64(MaxRuntime/unit) {
-		return 0, fmt.Errorf("it is no time such as 60 or 60s, up to %v", MaxRuntime)
+		return 0, fmt.Errorf("it is no time such as 60 or 60s, up to %s", formatDuration(MaxRuntime))
 	}
 	return time.Duration(n) * unit, nil
 }

@@ -31,9 +31,6 @@ func (r *reading) storage(node ast.Node) *Storage {
 		{name: "root", read: func(n ast.Node) { set(at, "root", n, &s.Root, r.text) }},
 		{name: "programs", read: func(n ast.Node) { s.Programs, at["programs"] = r.texts("programs", n), []place{placeOf(n)} }},
 	})
-	if len(s.Engines) == 0 {
-		s.Engines = nil
-	}
 	if len(s.Programs) == 0 {
 		s.Programs = nil
 	}
@@ -41,13 +38,6 @@ func (r *reading) storage(node ast.Node) *Storage {
 		r.report(at.of(c, placeOf(node)), "%s", c.Error())
 	}
 	return &s
-}
-
-// setSome reads a list of texts that a record leaves out when it is empty.
-func setSome(r *reading, at places, name string, node ast.Node, into *[]string) {
-	if setList(r, at, name, node, into, r.text); len(*into) == 0 {
-		*into = nil
-	}
 }
 
 func (r *reading) drop(what string, node ast.Node) (Drop, bool) {

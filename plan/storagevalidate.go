@@ -153,13 +153,13 @@ func (s *Storage) scaleComplaints() []complaint {
 func (s *Storage) extentComplaints() []complaint {
 	var all []complaint
 	if s.RuntimeLimit < MinRuntimeLimit || s.RuntimeLimit > MaxRuntime {
-		all = append(all, complain("runtime_limit", "%v is no time to measure in: from %v to %v are allowed, such as 60s", s.RuntimeLimit, MinRuntimeLimit, MaxRuntime))
+		all = append(all, complain("runtime_limit", "%v is no time to measure in: from %v to %v are allowed, such as 60s", s.RuntimeLimit, MinRuntimeLimit, formatDuration(MaxRuntime)))
 	}
 	if s.Ceiling != 0 && (s.Ceiling < MinCeiling || s.Ceiling > MaxCeiling) {
-		all = append(all, complain("ceiling", "%v is no time to measure a device in: from %v to %v are allowed, such as 2s, and 0s for no measurement", s.Ceiling, MinCeiling, MaxCeiling))
+		all = append(all, complain("ceiling", "%v is no time to measure a device in: from %v to %v are allowed, such as 2s, and 0s for no measurement", s.Ceiling, MinCeiling, formatDuration(MaxCeiling)))
 	}
 	if s.Settle < 0 || s.Settle > MaxSettle {
-		all = append(all, complain("settle", "%v is not from 0s to %v: write 0s not to wait, or more, such as 3s", s.Settle, MaxSettle))
+		all = append(all, complain("settle", "%v is not from 0s to %v: write 0s not to wait, or more, such as 3s", s.Settle, formatDuration(MaxSettle)))
 	}
 	if s.Drop != DropNode && s.Drop != DropFiles {
 		all = append(all, complain("drop", "%s is not known: write node or files", quote(string(s.Drop))))
