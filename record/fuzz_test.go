@@ -17,6 +17,8 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("oops\n{}\n" + headerLine))
 	f.Add([]byte(headerLine + `{"type":"reading","target":"a","moment":"before","host":{"total":9},"groups":[{"path":"/","charge":"pod"}],"processes":[{"pid":1,"role":"shim","groups":[{"paths":{"":"/"},"threads":[1]}]}]}` + "\n"))
 	f.Add([]byte(headerLine + `{"type":"series","target":"a","phase":"idle","interval":1,"times":[1,2],"values":{"pod_memory":[-1,3]}}` + "\n"))
+	f.Add([]byte(headerLine + `{"type":"cell","target":"a","job":"j","tool":"dd","source":"n:1","claim":{"write":{"bandwidth":1e8}}}` + "\n" + `{"type":"cell","target":"a","volume":"nfs=s:/a","cache":"buffered","job":"j","tool":"fio","seen":{"cpu":[{"role":"shim","ns":1}],"flushed":-1},"failure":{"kind":"exit"}}` + "\n"))
+	f.Add([]byte(headerLine + `{"type":"place","target":"a","volume":"tmpfs","mounts":[{"path":"/"}]}` + "\n" + `{"type":"ceiling","volume":"bind","when":"after","read":1}` + "\n"))
 	var b bytes.Buffer
 	encoder, err := newEncoder(&b)
 	if err != nil {
@@ -66,6 +68,9 @@ func checkLine(t *testing.T, i int, line Line) {
 				t.Fatalf("line %d: %d values of %s at %d times", i, len(values), name, len(series.Times))
 			}
 		}
+	}
+	if cell, ok := line.(*Cell); ok && cell.Failure == nil && cell.Claim == nil {
+		t.Fatalf("line %d: neither figures nor a failure", i)
 	}
 	batch, ok := line.(*Batch)
 	if !ok {

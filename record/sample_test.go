@@ -37,6 +37,9 @@ func fullRecord() *Record {
 		Nodes:    []Node{{Type: TypeNode, Time: 5000, Phase: PhaseMeasure, Load1: 0.5, Known: true, Busy: 0.25}},
 		Readings: []Reading{fullReading()},
 		Series:   []Series{fullSeries()},
+		Cells:    []Cell{fullCell(), importedCell()},
+		Places:   []Place{fullPlace()},
+		Ceilings: []Ceiling{fullCeiling()},
 		Findings: []Finding{{Type: TypeFinding, Code: "failed-operations", Level: "error", Message: "1 of 3 failed", Advice: "look at it"}},
 		End:      &End{Type: TypeEnd, Status: "done", Why: "rounds", Batches: 2, Failures: 1, Elapsed: 9000},
 	}
@@ -78,6 +81,38 @@ func fullSeries() Series {
 	}
 }
 
+// fullCell has every field in use that can be together.
+func fullCell() Cell {
+	return Cell{
+		Type: TypeCell, Round: 1, Order: 2, Target: "containerd/kata", Volume: VolumeRootfs, Cache: CacheDirect, Job: "randread 512k",
+		Tool: "fio", Version: "fio-3.33", Command: "fio --rw=randread", Layout: &Layout{Files: 1, Bytes: 1 << 30, Took: 4000},
+		Dropped: "node", Quiet: true, Begun: 5000, Ended: 9000, SetUp: 700,
+		Claim: &Claim{Read: Flow{Bytes: 8 << 30, IOs: 16384, Bandwidth: 4.5e9, IOPS: 8600.5, Latency: Latency{Mean: 900, P50: 880, P95: 1400, P99: 2100, P999: 5300, Max: 5200}}, Seconds: 1.905},
+		Seen: &Seen{
+			Took: 4100, Device: DeviceUse{Name: "vda", ReadBytes: 1 << 30, ReadIOs: 2048, Busy: 1200}, Disks: DeviceUse{Name: "vda+vdb", ReadBytes: 1 << 30, WriteBytes: 4096, ReadIOs: 2048, WriteIOs: 1},
+			Flushed: -1, Group: &GroupUse{ReadBytes: 1 << 30}, Outside: &Transfer{Read: 8 << 30, Write: 5}, Cached: -4096, Throttled: 6,
+			HavePSI: true, PSICPU: 0.5, PSIIO: 1.02, Busy: 3.5, Steal: 0.25, CPU: []RoleTime{{RoleVMM, 300}, {RoleVirtiofs, 2900}}, OwnCPU: 12,
+			Problems: Problems{Gone: 1, Examples: []string{"/proc/815: gone"}},
+		},
+	}
+}
+
+// importedCell is as little as a line of notes says.
+func importedCell() Cell {
+	return Cell{Type: TypeCell, Target: "kata", Job: "write 4k", Tool: "dd", Source: "notes.txt:41", Claim: &Claim{Write: Flow{Bandwidth: 128e6}}}
+}
+
+func fullPlace() Place {
+	return Place{
+		Type: TypePlace, Target: "containerd/kata", Volume: VolumeRootfs, HostType: "overlay", Device: "vda", Direct: DirectTaken,
+		Mounts: []FileSystem{{Path: "/", Type: "virtiofs", Size: 1 << 40, Free: 1 << 39}, {Path: "/dev/shm", Problem: "gone"}},
+	}
+}
+
+func fullCeiling() Ceiling {
+	return Ceiling{Type: TypeCeiling, Volume: VolumeRootfs, Device: "vda", When: "before", Read: 1.4e8, Write: 1.3e8, ReadIOPS: 312, WriteIOPS: 290.5, Seconds: 2, Command: "fio --rw=read"}
+}
+
 // lines returns the record's lines in the order a run writes them.
 func lines(r *Record) []any {
 	all := []any{r.Header}
@@ -94,6 +129,15 @@ func lines(r *Record) []any {
 		all = append(all, l)
 	}
 	for _, l := range r.Series {
+		all = append(all, l)
+	}
+	for _, l := range r.Cells {
+		all = append(all, l)
+	}
+	for _, l := range r.Places {
+		all = append(all, l)
+	}
+	for _, l := range r.Ceilings {
 		all = append(all, l)
 	}
 	for _, l := range r.Findings {
