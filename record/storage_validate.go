@@ -161,9 +161,9 @@ func (s *Seen) validateNode() error {
 	case s.Cached < -maxPSS || s.Cached > maxPSS:
 		return fmt.Errorf("cached is %d: memory does not change by more than %d", s.Cached, int64(maxPSS))
 	case s.Throttled < 0 || s.Throttled > maxCPU:
-		return fmt.Errorf("throttled is %d and has to be from 0 to %d", s.Throttled, int64(maxCPU))
+		return fmt.Errorf("throttled is %d and has to be from 0 to %d", s.Throttled, maxCPU)
 	case s.OwnCPU < 0 || s.OwnCPU > maxCPU:
-		return fmt.Errorf("own_cpu is %d and has to be from 0 to %d", s.OwnCPU, int64(maxCPU))
+		return fmt.Errorf("own_cpu is %d and has to be from 0 to %d", s.OwnCPU, maxCPU)
 	}
 	return figures(figure{"psi_cpu", s.PSICPU, maxPressure}, figure{"psi_memory", s.PSIMemory, maxPressure},
 		figure{"psi_io", s.PSIIO, maxPressure}, figure{"busy", s.Busy, maxSpin}, figure{"steal", s.Steal, maxSpin})
@@ -180,7 +180,7 @@ func (s *Seen) validateCPU() error {
 		case slices.ContainsFunc(s.CPU[:i], func(before RoleTime) bool { return before.Role == t.Role }):
 			return fmt.Errorf("role %.40s is there twice", t.Role)
 		case t.NS < 0 || t.NS > maxCPU:
-			return fmt.Errorf("role %.40s: ns is %d and has to be from 0 to %d", t.Role, t.NS, int64(maxCPU))
+			return fmt.Errorf("role %.40s: ns is %d and has to be from 0 to %d", t.Role, t.NS, maxCPU)
 		}
 		if err := notLonger("a role", string(t.Role), maxRoleName); err != nil {
 			return err
