@@ -140,6 +140,9 @@ func (j *Job) fioComplaints() []complaint {
 	case !deep && j.IODepth > 1:
 		all = append(all, complain("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
 	}
+	if threads := max(j.NumJobs, 1); j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
+		all = append(all, complain("files", "each of %d threads has files of its own, which are %d: at most %d are allowed", threads, j.Files*threads, MaxJobFiles))
+	}
 	if !j.writes() && (j.Fsync > 0 || j.EndFsync) {
 		field := "end_fsync"
 		if j.Fsync > 0 {

@@ -48,6 +48,7 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 		"io_depth: 65537 cannot be":               fio(func(j *Job) { j.Engine, j.IODepth = "libaio", 65_537 }),
 		"engine: \"exec\" is not an engine":       fio(func(j *Job) { j.Engine = "exec" }),
 		"end_fsync: a job that does not write":    fio(func(j *Job) { j.RW, j.EndFsync = RWRead, true }),
+		"files: each of 8 threads has files":      fio(func(j *Job) { j.Files, j.NumJobs, j.Size = 20_000, 8, 1<<30 }),
 		"volumes: bind is there twice":            fio(func(j *Job) { j.Volumes = []string{"bind", "bind"} }),
 		"rw: dd goes from the first":              {Name: "a", Tool: ToolDD, RW: RWRandRW, BS: 4096, Size: 1 << 20},
 		"runtime: dd has no such setting":         {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, Runtime: 1e9},
