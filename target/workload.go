@@ -7,8 +7,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// VolumePath is where a container finds its own folder of [Workload.Volume].
+// VolumePath is where a container finds its own folder of [Workload.Volume], or
+// the tmpfs; without both it is a folder of its own root file system, which a
+// workload that carries Files can write to.
 const VolumePath = "/data"
+
+// DevicePath is where a container finds [Workload.Device].
+const DevicePath = "/dev/tare"
 
 // Workload is what containers hold beside the probe.
 type Workload struct {
@@ -17,6 +22,13 @@ type Workload struct {
 	// Volume is a folder of the host, "" for none. The container on lane N
 	// has its folder "N" at VolumePath, writable. Open makes those folders.
 	Volume string
+	// Tmpfs is the size in bytes of a tmpfs at VolumePath, instead of a Volume;
+	// 0 for none. It is the container's own where its engine has such mounts.
+	Tmpfs int64
+	// Device is the path of a block device of the host, "" for none. Containers
+	// may read and write it at DevicePath. A target whose sandboxes cannot have
+	// it says so by an error of Open that wraps ErrUnsupported.
+	Device string
 }
 
 // Executor is a session that can run further commands in its containers, as

@@ -31,6 +31,9 @@ type Target struct {
 	Clock *int64
 	// OpenError is returned by Open.
 	OpenError error
+	// OnOpen, when set, is told what the run gives, and decides by its error
+	// whether the target can be opened with that.
+	OnOpen func(env target.Env) error
 	// OnRelease, when set, is called at each release, to interrupt a run.
 	OnRelease func(op target.Op)
 	// OnExec says what comes of a command; without it every one exits with 0 and
@@ -78,6 +81,11 @@ func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error)
 	t.log("open %s", t.Name)
 	if t.OpenError != nil {
 		return nil, t.OpenError
+	}
+	if t.OnOpen != nil {
+		if err := t.OnOpen(env); err != nil {
+			return nil, err
+		}
 	}
 	if t.Clock == nil {
 		t.Clock = new(int64)

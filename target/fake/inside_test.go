@@ -72,3 +72,19 @@ func TestAScriptDecidesWhatIsInside(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+func TestAScriptDecidesWhichVolumesThereAre(t *testing.T) {
+	no := errors.New("no")
+	tg := &Target{Name: "x", OnOpen: func(env target.Env) error {
+		if env.Workload.Device != "" {
+			return no
+		}
+		return nil
+	}}
+	if s, err := tg.Open(t.Context(), target.Env{Workload: target.Workload{Tmpfs: 1}}); err != nil || s == nil {
+		t.Errorf("%v, %v", s, err)
+	}
+	if s, err := tg.Open(t.Context(), target.Env{Workload: target.Workload{Device: "/dev/x"}}); !errors.Is(err, no) || s != nil {
+		t.Errorf("%v, %v", s, err)
+	}
+}

@@ -80,13 +80,10 @@ func (t *Target) Info() record.Target {
 // Open implements target.Target.
 func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error) {
 	group := filepath.Join(cgroup.Prefix+env.RunID, Name)
-	s := &session{env: env, hierarchies: t.hierarchies, group: group, root: filepath.Join(env.Dir, "rootfs"), boxes: make([]box, env.Lanes)}
+	s := &session{env: env, hierarchies: t.hierarchies, group: group, boxes: make([]box, env.Lanes)}
 	err := cgroup.Delegate(t.hierarchies, group, controllers(t.hierarchies)...)
 	if err == nil {
-		err = probe.Rootfs(s.root, env.Workload.Files...)
-	}
-	if err == nil {
-		s.volumes, err = engine.OpenVolumes(env)
+		err = s.openStorage()
 	}
 	if err == nil {
 		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
@@ -101,7 +98,6 @@ type session struct {
 	env         target.Env
 	hierarchies []cgroup.Hierarchy
 	group       string // of the target, below which each container has its own
-	root        string
 	volumes     *engine.Volumes
 	pool        *lane.Pool
 	boxes       []box
@@ -130,6 +126,7 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 				o.Kind, o.Need, o.Token = lane.FloorRun, lane.NeedReady, b.name
 			}
 			task.Seen = func(r *lane.Result) { b.pid = r.Pid }
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure { return s.mountTmpfs(b) }
 		case target.Start:
 			o.Kind, o.Need, o.Token = lane.FloorStart, lane.NeedReady, b.name
 		case target.Stop:
@@ -145,6 +142,9 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 			}
 			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
 				b.name = ""
+				if err := s.clear(n); err != nil {
+					return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+				}
 				return nil
 			}
 		default:
@@ -172,7 +172,7 @@ func (s *session) describe(n int, name string) []string {
 			list = append(list, "j", filepath.Join(dir, "cgroup.procs"))
 		}
 	}
-	list = append(list, "r", s.root)
+	list = append(list, "r", s.root(n))
 	if folder := s.volumes.Folder(n); folder != "" {
 		list = append(list, "b", folder, strings.TrimPrefix(target.VolumePath, "/"))
 	}
@@ -190,7 +190,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 			b.pid = 0
 		}
 		if b.name != "" {
-			errs = append(errs, cgroup.Remove(s.hierarchies, filepath.Join(s.group, b.name)))
+			errs = append(errs, cgroup.Remove(s.hierarchies, filepath.Join(s.group, b.name)), s.clear(n))
 			b.name = ""
 		}
 	}

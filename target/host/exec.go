@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/probe"
@@ -47,12 +48,8 @@ func (s *session) note(n int, change func([]int) []int) {
 func (s *session) onHost(n int, args []string) []string {
 	out := slices.Clone(args)
 	out[0] = s.program(args[0])
-	folder := s.volumes.Folder(n)
-	if folder == "" {
-		return out
-	}
 	for i := 1; i < len(out); i++ {
-		out[i] = onVolume(out[i], folder)
+		out[i] = inPlace(out[i], func(path string) string { return s.path(n, path) })
 	}
 	return out
 }
@@ -69,16 +66,34 @@ func (s *session) program(path string) string {
 	return path
 }
 
-// volume is an argument that is a path on the volume, or an option whose value
-// is one.
-var volume = regexp.MustCompile(`^(-{0,2}[A-Za-z][A-Za-z0-9_-]*=)?` + regexp.QuoteMeta(target.VolumePath) + `(/.*)?$`)
+// assigned is an argument that begins with a path, or an option whose value does:
+// "/data/file", "--filename=/data/file", "of=/dev/tare".
+var assigned = regexp.MustCompile(`^(-{0,2}[A-Za-z][A-Za-z0-9_-]*=)?(/.*)$`)
 
-func onVolume(arg, folder string) string {
-	m := volume.FindStringSubmatch(arg)
+// inPlace puts paths of the host in the place of a container's: of the one that an
+// argument is, or of the several that fio has for one ("/data/a:/data/b").
+func inPlace(arg string, host func(path string) string) string {
+	m := assigned.FindStringSubmatch(arg)
 	if m == nil {
 		return arg
 	}
-	return m[1] + folder + m[2]
+	list := strings.Split(m[2], ":")
+	for i := range list {
+		list[i] = host(list[i])
+	}
+	return m[1] + strings.Join(list, ":")
+}
+
+// path is the host's path of what a container has at one.
+func (s *session) path(n int, path string) string {
+	below, onVolume := strings.CutPrefix(path, target.VolumePath)
+	switch {
+	case onVolume && (below == "" || below[0] == '/'):
+		return s.folder(n) + below
+	case path == target.DevicePath && s.device.Node != "":
+		return s.device.Node
+	}
+	return path
 }
 
 // Sandboxes implements target.Sandboxed.

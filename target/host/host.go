@@ -57,7 +57,7 @@ func (Target) Open(_ context.Context, env target.Env) (target.Session, error) {
 	s := &session{env: env, pids: make([]int, env.Lanes), more: make([][]int, env.Lanes)}
 	err := probe.Rootfs(env.Dir)
 	if err == nil {
-		s.volumes, err = engine.OpenVolumes(env)
+		err = s.openStorage()
 	}
 	if err == nil {
 		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
@@ -72,6 +72,7 @@ type session struct {
 	env     target.Env
 	pool    *lane.Pool
 	volumes *engine.Volumes
+	device  engine.Device
 	pids    []int // of each lane's workload, 0 where there is none
 	made    int
 
@@ -97,7 +98,13 @@ func (s *session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batc
 			task.Order = lane.Order{Kind: lane.Kill, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout}
 			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
 				s.pids[n] = 0
-				return drive.EndedAsTold(r)
+				if f := drive.EndedAsTold(r); f != nil {
+					return f
+				}
+				if err := s.clear(n); err != nil {
+					return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+				}
+				return nil
 			}
 		default:
 			return nil, fmt.Errorf("target host: %s: %w: a plain process has nothing to create or remove", op, target.ErrUnsupported)
@@ -117,7 +124,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 		// The workload is the lane's child: only the lane can end and reap it
 		// without mistaking another process for it.
 		_, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Signal: unix.SIGKILL, Watch: s.pids[n], Need: lane.NeedExit, Timeout: s.env.Timeout})
-		errs = append(errs, err)
+		errs = append(errs, err, s.clear(n))
 		s.pids[n] = 0
 	}
 	return errors.Join(errs...)

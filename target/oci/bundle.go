@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -77,13 +76,6 @@ func resources(l target.Limits) *specs.LinuxResources {
 		r.CPU.Quota, r.CPU.Period = &quota, &period
 	}
 	return r
-}
-
-// mountVolume puts a folder of the host at target.VolumePath.
-func mountVolume(spec *specs.Spec, folder string) {
-	spec.Mounts = append(slices.Clone(spec.Mounts), specs.Mount{
-		Destination: target.VolumePath, Type: "bind", Source: folder, Options: []string{"rbind", "rprivate", "rw"},
-	})
 }
 
 var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}

@@ -56,7 +56,7 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (target
 			command.Args = s.args(s.state, "exec", "--process", file, "--internal-pid-file", pidFile, c.id)
 			command.End = func() { s.killInside(c, pidFile) }
 		}
-		return s.stay(ctx, command, args[0])
+		return s.stay(ctx, command, filepath.Join(c.root, filepath.Clean("/"+args[0])), args[0])
 	}
 	command.Args = s.args(s.state, "exec", "--detach", "--process", file, "--pid-file", pidFile, c.id)
 	return child.RunDetaching(ctx, child.Detaching{Command: command, Timeout: s.env.Timeout, Started: func(zombie func(int) bool) (int, error) {
@@ -78,10 +78,9 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (target
 }
 
 // stay runs a command with the runtime in the foreground, whose exit code is the
-// command's.
-func (s *session) stay(ctx context.Context, command child.Command, program string) (target.Executed, error) {
+// command's. path is the program's on the host.
+func (s *session) stay(ctx context.Context, command child.Command, path, program string) (target.Executed, error) {
 	// Asked before, since a runtime's own failure is an exit code as well.
-	path := filepath.Join(s.rootfs, filepath.Clean("/"+program))
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return target.Executed{}, fmt.Errorf("%s: there is no program %s in the container's root file system", command.Show, program)
 	}

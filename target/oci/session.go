@@ -12,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
@@ -29,7 +28,6 @@ func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error)
 	s := &session{
 		Target: t, env: env,
 		state:      filepath.Join(env.StateDir, "state"),
-		rootfs:     filepath.Join(env.Dir, "rootfs"),
 		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
 		containers: make([]container, env.Lanes),
 	}
@@ -43,10 +41,10 @@ type session struct {
 	*Target
 	env        target.Env
 	state      string // the runtime's --root
-	rootfs     string
 	group      string // cgroup of the target, below which each container has its own
 	mounts     *os.File
 	volumes    *engine.Volumes
+	device     engine.Device
 	pool       *lane.Pool
 	containers []container
 	made       int
@@ -55,9 +53,10 @@ type session struct {
 
 // container is what a lane holds.
 type container struct {
-	id  string // "" where there is none
-	dir string // bundle and pid file
-	pid int
+	id   string // "" where there is none
+	dir  string // bundle and pid file
+	root string // its root file system
+	pid  int
 }
 
 func (c *container) pidFile() string { return filepath.Join(c.dir, "pid") }
@@ -66,11 +65,8 @@ func (s *session) open() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return fmt.Errorf("make the runtime's state folder: %w", err)
 	}
-	if err := probe.Rootfs(s.rootfs, s.env.Workload.Files...); err != nil {
-		return err
-	}
-	var err error
-	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
+	err := s.openStorage()
+	if err != nil {
 		return err
 	}
 	// On v2 the controllers have to be handed down on the way to the
@@ -141,10 +137,9 @@ func (s *session) newContainer(c *container, n int) error {
 	c.pid = 0
 	c.dir = filepath.Join(s.env.Dir, "bundles", c.id)
 	group := "/" + filepath.Join(s.group, c.id)
-	spec := bundle(s.spec, s.rootfs, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2)
-	if folder := s.volumes.Folder(n); folder != "" {
-		mountVolume(spec, folder)
-	}
+	c.root = s.root(n)
+	spec := bundle(s.spec, c.root, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2)
+	s.store(spec, n)
 	return writeBundle(c.dir, spec)
 }
 
@@ -204,7 +199,7 @@ func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure 
 			return &record.Failure{Kind: record.FailState, Detail: "reported success, but state still knows the container", Output: r.Stdout}
 		}
 	}
-	err := mounts.RemoveTree(c.dir)
+	err := errors.Join(mounts.RemoveTree(c.dir), s.clear(n))
 	c.id = ""
 	if err != nil {
 		return &record.Failure{Kind: record.FailError, Detail: err.Error()}
@@ -274,7 +269,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	for _, n := range left {
 		// Whatever the runtime made of that: no process and no cgroup stays.
 		c := &s.containers[n]
-		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), mounts.RemoveTree(c.dir))
+		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), mounts.RemoveTree(c.dir), s.clear(n))
 		c.id, c.pid = "", 0
 	}
 	return errors.Join(errs...)
