@@ -246,6 +246,21 @@ func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
 	}
 }
 
+func TestATableWithoutABaseDoesNotRenameThatOfTheOthers(t *testing.T) {
+	s := storages()
+	s.v.Tables[0].Base = ""
+	for i := range s.v.Tables[0].Cells {
+		s.v.Tables[0].Cells[i].Ratio = judge.Estimate{}
+	}
+	out := s.report(t, Markdown, Options{})
+	if table := sectionOf(t, out, "in short"); !strings.Contains(table, "| runc × host |  | (\\~ 1.01×) ±4 % |") {
+		t.Errorf("got:\n%s", table)
+	}
+	if table := sectionOf(t, out, "randread 512k, rootfs, direct"); strings.Contains(table, "| × ") {
+		t.Errorf("a column of nothing:\n%s", table)
+	}
+}
+
 func TestWhatHasNoFigureIsADashWithItsReason(t *testing.T) {
 	for _, format := range []Format{Text, Markdown} {
 		out := brokenStorage().report(t, format, Options{})

@@ -18,13 +18,7 @@ func storageInShort(v *judge.Storage) *section {
 	}
 	varied := variedOf(v)
 	s := &section{title: varied.title("in short"), style: term.Bold}
-	base, common := v.Tables[0].Base, true
-	for i := range v.Tables {
-		common = common && v.Tables[i].Base == base
-	}
-	if base == "" || !common {
-		base = "base"
-	}
+	base := baseOf(v)
 	s.table = &spread{pivot: -1, build: func(of []int) *grid { return shortOf(v, &varied, base, of) }}
 	for i := range v.Tables {
 		s.table.order = append(s.table.order, i)
@@ -34,6 +28,21 @@ func storageInShort(v *judge.Storage) *section {
 	}
 	s.notes = shortNotes(v, base)
 	return s
+}
+
+// baseOf is the target that all figures are compared with, or a word for it where
+// it is not the same in all tables. A table without one compares nothing.
+func baseOf(v *judge.Storage) (base string) {
+	for i := range v.Tables {
+		switch one := v.Tables[i].Base; {
+		case one == "" || one == base:
+		case base == "":
+			base = one
+		default:
+			return "base"
+		}
+	}
+	return known(base)
 }
 
 func shortOf(v *judge.Storage, varied *varied, base string, of []int) *grid {
