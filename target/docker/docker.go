@@ -197,6 +197,13 @@ func (t *Target) oci() string {
 	return t.runtime
 }
 
+// callings are all by which the runtime may be known: its name, its program, its
+// shim's type and its own words.
+func (t *Target) callings() []string {
+	r := t.info.Runtimes[t.oci()]
+	return []string{t.oci(), r.Path, r.Type, t.program}
+}
+
 // locate finds out whether the daemon is on this machine: a socket here may
 // also lead to a virtual machine or through a tunnel.
 func (t *Target) locate() {

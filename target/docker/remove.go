@@ -159,7 +159,7 @@ func (s *session) Close(ctx context.Context) error {
 		err = errors.Join(err, s.dropImage(ctx, s.image.Ref))
 		s.loaded = false
 	}
-	err = errors.Join(err, s.volume.Close())
+	err = errors.Join(err, s.places.Close())
 	s.http.CloseIdleConnections()
 	return err
 }

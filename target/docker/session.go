@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/drive"
 	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/engine/cli"
 )
 
 // imagePatience is how long loading an image may take, or removing it.
@@ -42,7 +44,7 @@ type session struct {
 	image  *image.Image
 	loaded bool
 	pool   *lane.Pool // nil with the API
-	volume *engine.Volumes
+	places *cli.Places
 	holds  []holding // by lane
 	// owed are the containers that were asked for and are not known to be
 	// gone, by name. A name that is not here is never removed.
@@ -66,13 +68,13 @@ type debt struct {
 
 func (s *session) open(ctx context.Context) error {
 	var err error
-	if s.env.Workload.Volume != "" && !s.local {
-		return fmt.Errorf("a volume on a daemon elsewhere (%s), which does not have this machine's folders: %w", s.afar, target.ErrUnsupported)
+	if err := errors.Join(cli.Elsewhere(s.env.Workload, "daemon", s.afar), cli.Passes(s.env.Workload, s.callings()...)); err != nil {
+		return err
 	}
 	if s.image, err = image.Probe(s.env.Workload.Files...); err != nil {
 		return err
 	}
-	if s.volume, err = engine.OpenVolumes(s.env); err != nil {
+	if s.places, err = cli.OpenPlaces(s.env); err != nil {
 		return err
 	}
 	if s.loaded, err = s.ensureImage(ctx, s.image); err != nil {
@@ -88,12 +90,12 @@ func (s *session) open(ctx context.Context) error {
 type making struct {
 	ref, runID, id string
 	limits         target.Limits
-	bind           string // its volume, "" for none
+	place          cli.Place
 }
 
 // making is that of the container which a lane holds, or will.
 func (s *session) making(n int) making {
-	return making{s.image.Ref, s.env.RunID, s.holds[n].name, s.env.Limits, s.volume.Bind(n)}
+	return making{s.image.Ref, s.env.RunID, s.holds[n].name, s.env.Limits, s.places.On(n)}
 }
 
 // options are what a container is created with. What is not limited is not
@@ -109,8 +111,14 @@ func (t *Target) options(m making) client.ContainerCreateOptions {
 	if quota := m.limits.CPUQuota(); quota != 0 {
 		host.CPUPeriod, host.CPUQuota = target.CPUPeriod, quota
 	}
-	if m.bind != "" {
-		host.Binds = []string{m.bind}
+	if m.place.Bind != "" {
+		host.Binds = []string{m.place.Bind}
+	}
+	if m.place.Tmpfs != nil {
+		host.Tmpfs = map[string]string{target.VolumePath: strings.Join(m.place.Tmpfs, ",")}
+	}
+	if m.place.Device != "" {
+		host.Devices = []container.DeviceMapping{{PathOnHost: m.place.Device, PathInContainer: target.DevicePath, CgroupPermissions: cli.DeviceAccess}}
 	}
 	return client.ContainerCreateOptions{
 		Name:       m.id,
@@ -147,9 +155,7 @@ func (t *Target) verb(op target.Op, m making) []string {
 			args = append(args, l.flag, strconv.FormatInt(l.value, 10))
 		}
 	}
-	if m.bind != "" {
-		args = append(args, "--volume", m.bind)
-	}
+	args = append(args, m.place.Flags(m.place.Tmpfs...)...)
 	return append(args, m.ref, m.id)
 }
 

@@ -25,19 +25,19 @@ type commands struct {
 }
 
 // Line is the command line of an operation.
-func (c *commands) Line(op target.Op, name, bind string) []string {
+func (c *commands) Line(op target.Op, name string, place cli.Place) []string {
 	switch op {
 	case target.Create:
-		return c.line("create", c.making(name, bind)...)
+		return c.line("create", c.making(name, place)...)
 	case target.Run:
-		return c.line("run", append([]string{"--detach"}, c.making(name, bind)...)...)
+		return c.line("run", append([]string{"--detach"}, c.making(name, place)...)...)
 	case target.Start, target.Stop, target.Remove:
 		return c.line(string(op), name)
 	}
 	return nil
 }
 
-func (c *commands) making(name, bind string) []string {
+func (c *commands) making(name string, place cli.Place) []string {
 	line := []string{"--name", name, "--label", engine.RunLabel + "=" + c.env.RunID, "--net", c.network}
 	if c.runtime != "" {
 		line = append(line, "--runtime", c.runtime)
@@ -60,9 +60,7 @@ func (c *commands) making(name, bind string) []string {
 		limit("--cpu-period", target.CPUPeriod)
 		limit("--cpu-quota", quota)
 	}
-	if bind != "" {
-		line = append(line, "--volume", bind)
-	}
+	line = append(line, place.Flags()...)
 	return append(line, c.image.Ref, name)
 }
 

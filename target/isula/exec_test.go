@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine/cli"
+	"github.com/tare-bench/tare/target/engine/cli/placetest"
 )
 
 func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
@@ -133,7 +136,7 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	env.Workload = target.Workload{Files: []probe.File{{Path: "/etc/carried", Source: carried, Mode: 0o644}}, Volume: filepath.Join(t.TempDir(), "volume")}
 	s := open(t, e, env)
 	must(t, s, target.Run, 1)
-	line := " " + strings.Join((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(target.Create, "name", env.Workload.Volume+"/0:/data:Z"), " ") + " "
+	line := " " + strings.Join((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(target.Create, "name", cli.Place{Bind: env.Workload.Volume + "/0:/data:Z"}), " ") + " "
 	for _, want := range []string{" --cpu-period 100000 --cpu-quota 50000 ", " --volume " + env.Workload.Volume + "/0:/data:Z "} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
@@ -157,5 +160,53 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	}
 	if left := f.left(t); left != nil {
 		t.Errorf("left: %q", left)
+	}
+}
+
+func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
+	_, e := newFake(t)
+	link, node := placetest.Loop(t, 1<<20)
+	for flags, w := range map[string]target.Workload{
+		" --tmpfs /data ":                       {Tmpfs: 1 << 20},
+		" --device " + node + ":/dev/tare:rwm ": {Device: link},
+	} {
+		env := environment(t, 1)
+		env.Workload = w
+		s := open(t, e, env)
+		line := lane.Quote((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(target.Run, "name", s.(*session).Place(0)))
+		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
+			t.Errorf("%q is not in %s", flags, line)
+		}
+		must(t, s, target.Run, 1) // the fake refuses options that isula's help does not have
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAPlaceThatIsulaCannotGiveIsUnsupported(t *testing.T) {
+	for name, c := range map[string]struct {
+		without, runtime string
+		w                target.Workload
+		want             string
+	}{
+		"a tmpfs, without --tmpfs":      {without: "--tmpfs ", w: target.Workload{Tmpfs: 1}, want: "has no --tmpfs"},
+		"a tmpfs beyond half of memory": {w: target.Workload{Tmpfs: 1 << 60}, want: "it may grow to half of the memory"},
+		"a device, without --device":    {without: "--device ", w: target.Workload{Device: "/dev/x"}, want: "has no --device"},
+		"a device for gVisor":           {runtime: "runsc", w: target.Workload{Device: "/dev/x"}, want: "gVisor"},
+	} {
+		f, e := newFake(t)
+		if c.without != "" {
+			f.is(t, "without", c.without)
+		}
+		tg, err := New(t.Context(), "isula/x", c.runtime, "", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := environment(t, 1)
+		env.Workload = c.w
+		if _, err := tg.Open(t.Context(), env); !errors.Is(err, target.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

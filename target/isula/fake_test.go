@@ -148,7 +148,7 @@ const (
 // withValue are the options that take one; --help tells only their names.
 var withValue = map[string]bool{
 	"name": true, "label": true, "net": true, "runtime": true, "pull": true, "memory": true, "pids-limit": true,
-	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "env": true, "cpu-quota": true, "cpu-period": true, "time": true, "input": true,
+	"cpu-shares": true, "log-driver": true, "host": true, "filter": true, "format": true, "volume": true, "env": true, "cpu-quota": true, "tmpfs": true, "device": true, "cpu-period": true, "time": true, "input": true,
 }
 
 var short = map[string]string{"H": "host", "d": "detach", "f": "force", "a": "all", "t": "time", "i": "input", "n": "name"}

@@ -40,6 +40,8 @@ type Target struct {
 	network string
 	pull    bool // create knows --pull
 	logs    bool // and --log-driver
+	tmpfs   bool // and --tmpfs
+	devices bool // and --device
 	image   *image.Image
 }
 
@@ -124,6 +126,8 @@ func (t *Target) ask(ctx context.Context) error {
 	out, _ = t.isula.Run(ctx, t.verb("create", "--help")...)
 	t.pull = strings.Contains(string(out), "--pull ")
 	t.logs = strings.Contains(string(out), "--log-driver ")
+	t.tmpfs = strings.Contains(string(out), "--tmpfs ")
+	t.devices = strings.Contains(string(out), "--device ")
 	if driver := t.facts[loggingDriver]; !t.logs && driver != "" && driver != jsonFile {
 		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+daemonConfig+` and restart isulad`,
 			"containers log by %s, which keeps no output to prove that the workload ran, and this isula create has no --log-driver", driver)
@@ -202,7 +206,7 @@ func (t *Target) operations() map[string]record.Operation {
 		target.Run:    ran,
 	} {
 		out[string(op)] = record.Operation{
-			Command: lane.Quote(c.Line(op, "ID", "")), Done: record.StampReturned, Means: "the command has exited with 0" + then,
+			Command: lane.Quote(c.Line(op, "ID", cli.Place{})), Done: record.StampReturned, Means: "the command has exited with 0" + then,
 		}
 	}
 	return out

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
@@ -20,6 +22,9 @@ import (
 
 // Open implements target.Target.
 func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	if err := t.takes(env.Workload); err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
+	}
 	probe, err := image.Probe(env.Workload.Files...)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
@@ -34,6 +39,28 @@ func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, erro
 		return nil, err
 	}
 	return &session{Session: s, target: t, socket: engine.Socket(t.address)}, nil
+}
+
+// takes is the error of a workload that isula cannot have. Its --tmpfs takes a
+// path and no options (what follows a colon would be part of the path): the mount
+// may grow to half of the memory, the kernel's default, whatever was asked for.
+func (t *Target) takes(w target.Workload) error {
+	if w.Tmpfs > 0 && !t.tmpfs {
+		return fmt.Errorf("a tmpfs: this isula create has no --tmpfs: %w", target.ErrUnsupported)
+	}
+	if w.Device != "" && !t.devices {
+		return fmt.Errorf("a device: this isula create has no --device: %w", target.ErrUnsupported)
+	}
+	if w.Tmpfs > 0 {
+		var machine unix.Sysinfo_t
+		if err := unix.Sysinfo(&machine); err != nil {
+			return fmt.Errorf("ask how much memory there is: %w", err)
+		}
+		if half := machine.Totalram / 2 * uint64(machine.Unit); uint64(w.Tmpfs) > half {
+			return fmt.Errorf("a tmpfs of %d bytes: isula gives one no size, so that it may grow to half of the memory, %d bytes: %w", w.Tmpfs, half, target.ErrUnsupported)
+		}
+	}
+	return cli.Passes(w, t.runtime)
 }
 
 // settled makes sure that it is the chosen runtime that was weighed.

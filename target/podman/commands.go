@@ -28,19 +28,19 @@ type commands struct {
 }
 
 // Line is the command line of an operation.
-func (c *commands) Line(op target.Op, name, bind string) []string {
+func (c *commands) Line(op target.Op, name string, place cli.Place) []string {
 	switch op {
 	case target.Create:
-		return c.Target.podman.Line(c.making(name, bind, "create")...)
+		return c.Target.podman.Line(c.making(name, place, "create")...)
 	case target.Run:
-		return c.Target.podman.Line(c.making(name, bind, "run", "--detach")...)
+		return c.Target.podman.Line(c.making(name, place, "run", "--detach")...)
 	case target.Start, target.Stop, target.Remove:
 		return c.Target.podman.Line(string(op), name)
 	}
 	return nil
 }
 
-func (c *commands) making(name, bind string, verb ...string) []string {
+func (c *commands) making(name string, place cli.Place, verb ...string) []string {
 	l := c.env.Limits
 	line := append(verb, "--pull", "never", "--name", name, "--label", engine.RunLabel+"="+c.env.RunID, "--network", c.network)
 	limit := func(flag string, value int64) {
@@ -55,9 +55,7 @@ func (c *commands) making(name, bind string, verb ...string) []string {
 		limit("--cpu-period", target.CPUPeriod)
 		limit("--cpu-quota", quota)
 	}
-	if bind != "" {
-		line = append(line, "--volume", bind)
-	}
+	line = append(line, place.Flags(tmpfs(place)...)...)
 	for _, r := range c.rlimits {
 		line = append(line, "--ulimit", fmt.Sprintf("%s=%d:%d", r.Type, r.Soft, r.Hard))
 	}
@@ -76,8 +74,12 @@ func pids(l target.Limits) int64 {
 	return -1
 }
 
+// tmpfs are the options of a place's tmpfs. Into one podman copies what the image
+// has at its path, unless it is told not to.
+func tmpfs(place cli.Place) []string { return append(slices.Clone(place.Tmpfs), "notmpcopyup") }
+
 func (c *commands) quoted(op target.Op, name string) string {
-	return lane.Quote(c.Line(op, name, ""))
+	return lane.Quote(c.Line(op, name, cli.Place{}))
 }
 
 // Look implements cli.Engine.

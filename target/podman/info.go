@@ -95,6 +95,11 @@ func (i info) runtimeBanner() string {
 
 func (i info) isCrun() bool { return strings.HasPrefix(i.runtimeBanner(), "crun ") }
 
+// callings are all by which the runtime may be known.
+func (i info) callings() []string {
+	return []string{i.Host.OCIRuntime.Name, i.Host.OCIRuntime.Path, i.runtimeBanner()}
+}
+
 // clock goes by the runtime's name and its own words: gVisor may be called
 // anything.
 func (i info) clock() string {

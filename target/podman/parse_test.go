@@ -108,7 +108,7 @@ func TestAServiceThatMayNotRaiseLimitsIsGivenItsOwn(t *testing.T) {
 func TestAContainerIsSpecifiedAsTheLimitsSay(t *testing.T) {
 	s := &Service{network: "none", runtime: "runc"}
 	var got map[string]any
-	if err := json.Unmarshal(s.specify(making{"run", "localhost/x:1", "name", target.Limits{Memory: 1, Pids: 2, CPU: 1.5}, "/v/0"}), &got); err != nil {
+	if err := json.Unmarshal(s.specify(making{"run", "localhost/x:1", "name", target.Limits{Memory: 1, Pids: 2, CPU: 1.5}, cli.Place{Folder: "/v/0"}}), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{

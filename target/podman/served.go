@@ -2,6 +2,7 @@ package podman
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -16,8 +17,9 @@ import (
 
 // Open implements target.Target.
 func (s *Service) Open(ctx context.Context, env target.Env) (target.Session, error) {
-	if env.Workload.Volume != "" && s.afar != "" {
-		return nil, fmt.Errorf("target %s: a volume on a service elsewhere (%s), which does not have this machine's folders: %w", s.name, s.afar, target.ErrUnsupported)
+	err := errors.Join(cli.Elsewhere(env.Workload, "service", s.afar), cli.Passes(env.Workload, s.callings()...))
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", s.name, err)
 	}
 	probe, err := image.Probe(env.Workload.Files...)
 	if err != nil {
@@ -46,7 +48,7 @@ type served struct {
 
 // making is that of a lane's container.
 func (s *served) making(n int, name string) making {
-	return making{s.env.RunID, s.image.Ref, name, s.env.Limits, s.Volume(n)}
+	return making{s.env.RunID, s.image.Ref, name, s.env.Limits, s.Place(n)}
 }
 
 // Arm implements target.Session.

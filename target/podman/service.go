@@ -19,6 +19,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/target/engine/cli"
 	"github.com/tare-bench/tare/target/kata"
 )
 
@@ -136,6 +137,14 @@ func (s *Service) choose(runtime string) error {
 // wanted is the runtime that a container must have, as podman names it.
 func (s *Service) wanted() string { return cmp.Or(s.runtime, s.info.Host.OCIRuntime.Name) }
 
+// callings are all by which that runtime may be known.
+func (s *Service) callings() []string {
+	if s.runtime != "" {
+		return []string{s.runtime}
+	}
+	return s.info.callings()
+}
+
 // specification is a container as the API takes it: what is used of podman's
 // SpecGenerator.
 type specification struct {
@@ -147,7 +156,8 @@ type specification struct {
 	Netns      struct {
 		Mode string `json:"nsmode"`
 	} `json:"netns"`
-	Mounts    []mount `json:"mounts,omitempty"`
+	Mounts    []mount  `json:"mounts,omitempty"`
+	Devices   []device `json:"devices,omitempty"`
 	Resources struct {
 		Memory *limit `json:"memory,omitempty"`
 		Pids   *limit `json:"pids,omitempty"`
@@ -174,6 +184,12 @@ type mount struct {
 	Options     []string `json:"options"`
 }
 
+// device is one as the command line has it, SOURCE:DESTINATION:PERMISSIONS: the
+// service takes it apart.
+type device struct {
+	Path string `json:"path"`
+}
+
 type rlimit struct {
 	Type string `json:"type"` // without RLIMIT_
 	Hard uint64 `json:"hard"`
@@ -188,7 +204,7 @@ type logDriver struct {
 type making struct {
 	runID, ref, name string
 	limits           target.Limits
-	volume           string // the folder on the host, "" for none
+	place            cli.Place
 }
 
 func (s *Service) specify(m making) []byte {
@@ -207,9 +223,15 @@ func (s *Service) specify(m making) []byte {
 	if quota := limits.CPUQuota(); limits.CPUShares > 0 || quota > 0 {
 		spec.Resources.CPU = &cpu{Shares: limits.CPUShares, Quota: quota, Period: target.CPUPeriod * min(quota, 1)}
 	}
-	if m.volume != "" {
+	if m.place.Folder != "" {
 		// As -v FOLDER:/data:Z on the command line.
-		spec.Mounts = []mount{{target.VolumePath, m.volume, "bind", []string{"rbind", "Z"}}}
+		spec.Mounts = append(spec.Mounts, mount{target.VolumePath, m.place.Folder, "bind", []string{"rbind", "Z"}})
+	}
+	if m.place.Tmpfs != nil {
+		spec.Mounts = append(spec.Mounts, mount{target.VolumePath, "tmpfs", "tmpfs", tmpfs(m.place)})
+	}
+	if m.place.Device != "" {
+		spec.Devices = []device{{m.place.Device + ":" + target.DevicePath + ":" + cli.DeviceAccess}}
 	}
 	if s.driver != "" {
 		spec.Log = &logDriver{s.driver}
@@ -243,7 +265,7 @@ func (s *Service) calls(op target.Op, m making) string {
 
 // Info implements target.Target.
 func (s *Service) Info() record.Target {
-	m := making{"RUN", s.image.Ref, "ID", target.DefaultLimits, ""}
+	m := making{"RUN", s.image.Ref, "ID", target.DefaultLimits, cli.Place{}}
 	out := record.Target{
 		Name: s.name, Kind: "podman", Version: s.info.Version.Version, Path: s.client.address, Clock: s.info.clock(),
 		Operations: operations(func(op target.Op) string { return s.calls(op, m) }, "the service has replied"),

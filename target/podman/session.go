@@ -15,6 +15,9 @@ import (
 
 // Open implements target.Target.
 func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	if err := cli.Passes(env.Workload, t.info.callings()...); err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, err)
+	}
 	podman := t.podman
 	probe, err := image.Probe(env.Workload.Files...)
 	if err != nil {

@@ -43,10 +43,9 @@ type Options struct {
 	Engine  Engine
 	Program Program // what the lanes run
 	// Line is the command line of an operation, for the container of a name.
-	// bind is the lane's volume for -v, "" for none. nil where the operations
-	// are not performed by lanes: such a session arms by itself, with Hold,
-	// Volume and Settle.
-	Line func(op target.Op, name, bind string) []string
+	// nil where the operations are not performed by lanes: such a session arms
+	// by itself, with Hold, Place and Settle.
+	Line func(op target.Op, name string, place Place) []string
 	// Exec is the verb, with its arguments, that runs a command in a container
 	// with a variable, "NAME=value", in its environment; nil where the session
 	// does that by itself.
@@ -69,12 +68,11 @@ type Options struct {
 
 // Session is an engine that is open for a run.
 type Session struct {
-	o     Options
-	pool  *lane.Pool
-	letGo func(func() error) error
-	lanes []container
-	// volumes are the lanes' folders, nil for none.
-	volumes *engine.Volumes
+	o      Options
+	pool   *lane.Pool
+	letGo  func(func() error) error
+	lanes  []container
+	places *Places
 	// late are the containers, by name, whose operation was cut off since the
 	// last clean-up: the engine may not have noticed, and go on with it.
 	late map[string]bool
@@ -90,7 +88,7 @@ type container struct {
 func Open(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), late: map[string]bool{}}
 	var err error
-	if s.volumes, err = engine.OpenVolumes(o.Env); err != nil {
+	if s.places, err = OpenPlaces(o.Env); err != nil {
 		return nil, fmt.Errorf("target %s: %w", o.Target, errors.Join(err, s.Close(context.WithoutCancel(ctx))))
 	}
 	s.letGo, err = engine.Hold(o.Image, func() (bool, error) { return o.Engine.Import(ctx) })
@@ -111,7 +109,7 @@ func (s *Session) Arm(ctx context.Context, op target.Op, lanes []int) (target.Ba
 	tasks := make([]drive.Task, len(lanes))
 	for i, n := range lanes {
 		name := s.Hold(op, n).Name
-		line := s.o.Line(op, name, s.volumes.Bind(n))
+		line := s.o.Line(op, name, s.places.On(n))
 		if line == nil || name == "" {
 			return nil, fmt.Errorf("target %s: %s on lane %d: %w", s.o.Target, op, n, target.ErrUnsupported)
 		}
@@ -236,16 +234,15 @@ func (s *Session) Close(ctx context.Context) error {
 	if s.o.Closed != nil {
 		s.o.Closed()
 	}
-	errs = append(errs, s.volumes.Close(), mounts.RemoveTree(s.o.Env.StateDir), mounts.RemoveTree(s.o.Env.Dir))
+	errs = append(errs, s.places.Close(), mounts.RemoveTree(s.o.Env.StateDir), mounts.RemoveTree(s.o.Env.Dir))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("target %s: close: %w", s.o.Target, err)
 	}
 	return nil
 }
 
-// Volume is the folder that the container on a lane finds at target.VolumePath,
-// "" for none.
-func (s *Session) Volume(n int) string { return s.volumes.Folder(n) }
+// Place is where the container on a lane has its files.
+func (s *Session) Place(n int) Place { return s.places.On(n) }
 
 // Held are the containers that the lanes hold, as they were last seen.
 func (s *Session) Held() []State {

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/target"
+)
+
+func TestAPlaceIsWhatTheWorkloadAsksFor(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volume")
+	for name, c := range map[string]struct {
+		w    target.Workload
+		want string
+	}{
+		"nothing":  {want: ""},
+		"a volume": {w: target.Workload{Volume: dir}, want: "--volume " + dir + "/1:/data:Z"},
+		"a tmpfs":  {w: target.Workload{Tmpfs: 4096}, want: "--tmpfs /data:nosuid,nodev,mode=1777,size=4096,exec"},
+	} {
+		p, err := OpenPlaces(target.Env{Lanes: 2, Workload: c.w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := p.On(1)
+		if got := strings.Join(place.Flags(place.Tmpfs...), " "); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if p := (*Places)(nil); p.On(0).Flags() != nil || p.Close() != nil {
+		t.Error("no places are not the root file system's")
+	}
+}
+
+func TestADeviceIsGivenByItsOwnNode(t *testing.T) {
+	dir := t.TempDir()
+	link, node := filepath.Join(dir, "pci-0:1"), filepath.Join(dir, "node")
+	if out, err := exec.Command("mknod", node, "b", "7", "200").CombinedOutput(); err != nil {
+		t.Fatalf("mknod takes root: %v: %s", err, out)
+	}
+	if err := os.Symlink("node", link); err != nil {
+		t.Fatal(err)
+	}
+	p, err := OpenPlaces(target.Env{Lanes: 1, Workload: target.Workload{Device: link}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.On(0).Flags(); !slices.Equal(got, []string{"--device", node + ":/dev/tare:rwm"}) {
+		t.Errorf("%q", got)
+	}
+	if p, err := OpenPlaces(target.Env{Workload: target.Workload{Device: "/dev/null"}}); err == nil {
+		t.Errorf("a character device is taken: %+v", p)
+	}
+}
+
+func TestWhatASandboxCannotHaveIsUnsupported(t *testing.T) {
+	device, volume := target.Workload{Device: "/dev/x"}, target.Workload{Volume: "/v"}
+	for name, c := range map[string]struct {
+		err  error
+		want string // "" for no error
+	}{
+		"a device for runc":                   {err: Passes(device, "runc", "/usr/sbin/runc", "", "runc version 1.1.5")},
+		"a device for Kata":                   {err: Passes(device, "kata", "io.containerd.kata.v2")},
+		"a device for gVisor":                 {Passes(device, "gv", "/opt/bin/runsc"), "gVisor (/opt/bin/runsc)"},
+		"a device for gVisor's shim":          {Passes(device, "gv", "", "io.containerd.runsc.v1"), "gVisor"},
+		"a device for gVisor by its words":    {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
+		"a device for one in gVisor's folder": {err: Passes(device, "/opt/gvisor/crun")},
+		"no device for gVisor":                {err: Passes(volume, "runsc")},
+		"a volume here":                       {err: Elsewhere(volume, "daemon", "")},
+		"a volume elsewhere":                  {Elsewhere(volume, "daemon", "by ssh"), "a volume on a daemon elsewhere (by ssh)"},
+		"a device elsewhere":                  {Elsewhere(device, "service", "by ssh"), "a device on a service elsewhere (by ssh)"},
+		"a tmpfs elsewhere":                   {err: Elsewhere(target.Workload{Tmpfs: 1}, "daemon", "by ssh")},
+	} {
+		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, target.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+}
