@@ -89,8 +89,9 @@ func (j *storageJudge) estimateBounds() {
 	}
 	for _, c := range all {
 		v := c.table.Volume
-		if c.rank == ranks[v] && !(c.table.random() && sets[v] && c.table.set() < largeSet) {
-			j.bounds[v] = append(j.bounds[v], c.bounds()...)
+		cached := sets[v] && c.table.random() && c.table.set() < largeSet
+		if c.rank == ranks[v] && !cached {
+			j.bounds[v] = append(j.bounds[v], c.bound())
 		}
 	}
 }
@@ -131,8 +132,8 @@ func (w *weighedCell) steady() bool {
 	return t.Cache == record.CacheDirect || once
 }
 
-// bounds are what a steady cell shows.
-func (w *weighedCell) bounds() []bound {
+// bound is what a steady cell shows.
+func (w *weighedCell) bound() bound {
 	e, t := &w.facts, w.table
 	d := reading
 	if e.bandwidth[writing] > 0 {
@@ -140,9 +141,9 @@ func (w *weighedCell) bounds() []bound {
 	}
 	from := fmt.Sprintf("%s's %s, which ran %s", w.Target, t.Job, secondsText(e.seconds))
 	if t.random() {
-		return []bound{{direction: d, iops: true, value: e.iops[d], bs: t.BS, inFlight: t.inFlight(), from: from}}
+		return bound{direction: d, iops: true, value: e.iops[d], bs: t.BS, inFlight: t.inFlight(), from: from}
 	}
-	return []bound{{direction: d, value: e.bandwidth[d], from: from}}
+	return bound{direction: d, value: e.bandwidth[d], from: from}
 }
 
 // nearest is the figure of the cell that goes farthest beyond its bound, or

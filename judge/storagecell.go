@@ -144,8 +144,8 @@ func secondsOf(c *record.Cell) float64 {
 		return c.Claim.Seconds
 	}
 	for _, f := range flows(c.Claim) { // all of what was moved, at the tool's own rate
-		if f.Bytes > 0 && f.Bandwidth > 0 {
-			return float64(f.Bytes) / f.Bandwidth
+		if s := float64(f.Bytes) / f.Bandwidth; s > 0 && finite(s) {
+			return s
 		}
 	}
 	if c.Seen != nil {

@@ -47,12 +47,17 @@ func (w *weighedCell) gather(trials []*record.Cell) evidence {
 		trials = seen
 	}
 	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0}
-	n := float64(len(trials))
 	for _, c := range trials {
-		e.claim(c, float64(w.table.BS), n)
+		e.claim(c, float64(w.table.BS))
 		if c.Seen != nil {
 			e.see(c, float64(max(w.judge.rec.Header.Environment.CPUs, 1)))
 		}
+	}
+	n := float64(max(len(trials), 1))
+	e.seconds /= n
+	for d := range directions {
+		e.bandwidth[d] /= n
+		e.iops[d] /= n
 	}
 	if e.tookNS > 0 {
 		e.stolen, e.throttled = e.stolen/e.tookNS, e.throttled/e.tookNS
@@ -62,9 +67,9 @@ func (w *weighedCell) gather(trials []*record.Cell) evidence {
 	return e
 }
 
-func (e *evidence) claim(c *record.Cell, bs, rounds float64) {
+func (e *evidence) claim(c *record.Cell, bs float64) {
 	length := secondsOf(c)
-	e.seconds += length / rounds
+	e.seconds += length
 	ios := 0.0
 	for d, f := range flows(c.Claim) {
 		bandwidth, iops := ratesOf(f, length)
@@ -74,8 +79,8 @@ func (e *evidence) claim(c *record.Cell, bs, rounds float64) {
 		if iops == 0 && bs > 0 {
 			iops = bandwidth / bs
 		}
-		e.bandwidth[d] += bandwidth / rounds
-		e.iops[d] += iops / rounds
+		e.bandwidth[d] += bandwidth
+		e.iops[d] += iops
 		e.claimed[d] += float64(f.Bytes)
 		switch {
 		case f.IOs > 0:

@@ -77,13 +77,13 @@ func onceCells(rec *record.Record) *record.Record {
 	seen, next := map[place]bool{}, map[key]int{}
 	for _, c := range rec.Cells {
 		k := key{c.Target, c.Volume, c.Cache, c.Job, c.Tool}
-		if p := (place{k, c.Round, c.Source}); seen[p] {
+		p := place{k, c.Round, c.Source}
+		if seen[p] {
 			out.ProblemCount++
 			out.Problems = append(out.Problems[:len(out.Problems):len(out.Problems)], record.Problem{Reason: "a cell of " + c.Target + " " + c.Job + " is there twice"})
 			continue
-		} else {
-			seen[p] = true
 		}
+		seen[p] = true
 		if c.Source != "" {
 			c.Round = next[k]
 			next[k]++

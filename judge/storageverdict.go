@@ -112,8 +112,12 @@ func (w *weighedCell) whose(e *evidence, d int, missing float64) (hosts, guests 
 
 // sawText says how much of what was claimed the device saw.
 func (e *evidence) sawText(d int, part float64) string {
-	return fmt.Sprintf("%s saw %.0f %% of the %s that the tool %s (%s)", e.deviceName(), 100*part, bytesText(e.claimed[d]),
-		[directions]string{"read", "wrote"}[d], bytesText(e.device[d]))
+	in := ""
+	if e.rounds > 1 {
+		in = fmt.Sprintf(" in %d rounds", e.rounds)
+	}
+	return fmt.Sprintf("%s saw %.0f %% of the %s that the tool %s%s (%s)", e.deviceName(), 100*part, bytesText(e.claimed[d]),
+		[directions]string{"read", "wrote"}[d], in, bytesText(e.device[d]))
 }
 
 // tooShort says why a run is, "" where it is long enough.
@@ -140,7 +144,7 @@ func (w *weighedCell) noise(e *evidence, whole bool) []string {
 	var because []string
 	if whole {
 		p := estimate(w.primary)
-		if half := max(p.Hi-p.Value, p.Value-p.Lo); p.Bounded && half > waveringBound*p.Value {
+		if half := max(p.Hi-p.Value, p.Value-p.Lo); p.Bounded && p.Value > 0 && half > waveringBound*p.Value {
 			because = append(because, fmt.Sprintf("the interval of its %s is %+.0f %% to %+.0f %% of the median; the bound is ±%.0f %%",
 				w.figure(), 100*(p.Lo/p.Value-1), 100*(p.Hi/p.Value-1), 100*waveringBound))
 		}
