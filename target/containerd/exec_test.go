@@ -94,8 +94,8 @@ func commandsRun(t *testing.T, d *engines.ContainerdDaemon, runtime string, insi
 		t.Errorf("FIFOs are left: %v", left)
 	}
 	shut(t, d, s)
-	if _, err := os.Stat(env.Workload.Volume); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the volume is left: %v", err)
+	if left, err := os.ReadDir(env.Workload.Volume); len(left) > 0 || err != nil {
+		t.Errorf("the lanes' folders are left: %v, %v", left, err)
 	}
 }
 
@@ -117,7 +117,7 @@ func volumes(t *testing.T, s *session, env target.Env, inside string) {
 		})
 	}
 	both.Wait()
-	if info, err := os.Stat(s.volume.Of(1)); err != nil || info.Mode().Perm() != 0o777 {
+	if info, err := os.Stat(s.volumes.Folder(1)); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("%v, %v", info, err)
 	}
 }

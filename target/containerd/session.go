@@ -52,7 +52,8 @@ type session struct {
 	group      string // cgroup of the target, below which each container has its own
 	logs       string // folder of the containers' outputs
 	fifos      string // folder of those of commands in them
-	volume     *Volume
+	volumes    *engine.Volumes
+	device     string // with its links followed
 	containers []*container
 	owed       []string // the containers of calls that were given up, which may appear later
 }
@@ -76,7 +77,10 @@ func (s *session) open(ctx context.Context) error {
 	if err := os.MkdirAll(s.logs, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
 	}
-	if s.volume, err = MakeVolume(s.env.Workload.Volume, s.env.Lanes); err != nil {
+	if s.device, err = Device(s.env.Workload, s.runtime.shim+" "+filepath.Base(s.runtime.path)); err != nil {
+		return err
+	}
+	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
 		return err
 	}
 	// On v2 the controllers have to be handed down on the way to the
@@ -249,7 +253,7 @@ func (s *session) Close(ctx context.Context) error {
 		}
 		errs = append(errs, removeNamespace(ctx, s.client, s.place.namespace), s.client.Close())
 	}
-	errs = append(errs, cgroup.Remove(s.hs, s.group), s.volume.Remove(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	errs = append(errs, cgroup.Remove(s.hs, s.group), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 	return s.failed("close", errs...)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
 )
 
 // specVersion is the newest version of the runtime spec whose features are
@@ -37,8 +38,9 @@ func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *spe
 	if s.network == target.NetworkHost {
 		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
 	}
-	if dir := s.volume.Of(n); dir != "" {
-		opts = append(opts, oci.WithMounts([]specs.Mount{{Destination: target.VolumePath, Type: "bind", Source: dir, Options: []string{"rbind", "rw"}}}))
+	opts = append(opts, oci.WithMounts(s.mounts(n)))
+	if s.device != "" {
+		opts = append(opts, oci.WithDevices(s.device, target.DevicePath, "rw"))
 	}
 	ctx = namespaces.WithNamespace(ctx, s.place.namespace)
 	spec, err := oci.GenerateSpec(ctx, s.client, &containers.Container{ID: id}, opts...)
@@ -48,6 +50,22 @@ func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *spe
 	spec.Version = specVersion
 	written, err := typeurl.MarshalAny(spec)
 	return written, spec.Process, err
+}
+
+// mounts are what is at target.VolumePath on a lane. Without any, that is for
+// the workload to make in its snapshot, which is writable. Kata and gVisor make
+// a tmpfs inside the guest, of the guest's memory.
+func (s *session) mounts(n int) []specs.Mount {
+	m := specs.Mount{Destination: target.VolumePath}
+	switch dir := s.volumes.Folder(n); {
+	case dir != "":
+		m.Type, m.Source, m.Options = "bind", dir, []string{"rbind", "rw"}
+	case s.env.Workload.Tmpfs > 0:
+		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", engine.TmpfsOptions(s.env.Workload)
+	default:
+		return nil
+	}
+	return []specs.Mount{m}
 }
 
 // limits sets those that are given.

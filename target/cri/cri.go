@@ -108,9 +108,12 @@ func (t *Target) program() handler {
 	return h
 }
 
-func (t *Target) clock() string {
+func (t *Target) clock() string { return engine.Clock(t.runtimeNames()) }
+
+// runtimeNames is all that is known by name of the handler's program.
+func (t *Target) runtimeNames() string {
 	p := t.program()
-	return engine.Clock(t.handler + " " + p.kind + " " + filepath.Base(p.path))
+	return t.handler + " " + p.kind + " " + filepath.Base(p.path)
 }
 
 // Info implements target.Target.

@@ -37,8 +37,8 @@ func onContainerd(t *testing.T, v engines.ContainerdVersion, opts ...engines.Opt
 	}
 }
 
-func onCRIO(t *testing.T, opts ...engines.Option) engineUnderTest {
-	d := engines.CRIO(t, opts...)
+func onCRIO(t *testing.T) engineUnderTest {
+	d := engines.CRIO(t)
 	return engineUnderTest{
 		name: "cri-o", e: target.Engine{Address: "unix://" + d.Socket, Command: d.Skopeo}, version: d.Version, pid: d.Pid, pause: d.PauseImage,
 		left: func(t *testing.T) []string {

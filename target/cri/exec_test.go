@@ -57,8 +57,8 @@ func TestCommandsRunInContainers(t *testing.T) {
 		volumes(t, s, env, inside.Path)
 		cancelled(t, s, inside.Path)
 		shut(t, u, s)
-		if _, err := os.Stat(env.Workload.Volume); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the volume is left: %v", err)
+		if left, err := os.ReadDir(env.Workload.Volume); len(left) > 0 || err != nil {
+			t.Errorf("the lanes' folders are left: %v, %v", left, err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -84,25 +85,42 @@ func (s *session) resources() *api.LinuxContainerResources {
 	return r
 }
 
-// mounts are a container's volume.
-func (s *session) mounts(n int) []*api.Mount {
-	dir := s.volume.Of(n)
-	if dir == "" {
+// mounts are a container's volume, or its pod's tmpfs. Without any, what is at
+// target.VolumePath is for the workload to make in its root file system, which is
+// writable.
+func (s *session) mounts(h *held) []*api.Mount {
+	m := &api.Mount{ContainerPath: target.VolumePath, Propagation: api.MountPropagation_PROPAGATION_PRIVATE}
+	switch dir, tmpfs := s.volumes.Folder(h.lane), s.tmpfses.folder(h.name); {
+	case dir != "":
+		m.HostPath = dir
+	case tmpfs != "":
+		m.HostPath, m.SelinuxRelabel = tmpfs, true // as a kubelet asks for an emptyDir, and not for a path of the host
+	default:
 		return nil
 	}
-	return []*api.Mount{{ContainerPath: target.VolumePath, HostPath: dir, Propagation: api.MountPropagation_PROPAGATION_PRIVATE}}
+	return []*api.Mount{m}
 }
 
-// containerConfig is that of a new container on a lane.
-func (s *session) containerConfig(n int, token string) *api.ContainerConfig {
+// devices are a container's block device. What a kubelet gives a container as a
+// volume with the mode Block is this.
+func (s *session) devices() []*api.Device {
+	if s.device == "" {
+		return nil
+	}
+	return []*api.Device{{ContainerPath: target.DevicePath, HostPath: s.device, Permissions: "rw"}}
+}
+
+// containerConfig is that of a new container in what a lane holds.
+func (s *session) containerConfig(h *held) *api.ContainerConfig {
 	return &api.ContainerConfig{
-		Mounts:   s.mounts(n),
-		Metadata: &api.ContainerMetadata{Name: token},
+		Mounts:   s.mounts(h),
+		Devices:  s.devices(),
+		Metadata: &api.ContainerMetadata{Name: h.token},
 		// Like a kubelet: by its id, so that no name is looked up.
 		Image:   &api.ImageSpec{Image: s.image.id, UserSpecifiedImage: s.image.ref},
-		Args:    []string{token},
+		Args:    []string{h.token},
 		Labels:  map[string]string{engine.RunLabel: s.env.RunID},
-		LogPath: logName(token),
+		LogPath: logName(h.token),
 		Linux: &api.LinuxContainerConfig{
 			Resources: s.resources(),
 			SecurityContext: &api.LinuxContainerSecurityContext{
@@ -129,7 +147,7 @@ type call func(ctx context.Context) error
 func (s *session) runPod(n int) (call, error) {
 	h := &held{lane: n, name: engine.NewName(s.env.RunID, n)}
 	s.held[n] = h
-	if err := s.makeGroup(h.name); err != nil {
+	if err := errors.Join(s.makeGroup(h.name), s.tmpfses.mount(h.name)); err != nil {
 		return nil, err
 	}
 	h.config = s.podConfig(h.name)
@@ -152,7 +170,7 @@ func (s *session) create(n int) call {
 		h = was // the pod is made by the same operation
 	}
 	h.token = engine.NewName(s.env.RunID, n)
-	request := &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(n, h.token), SandboxConfig: h.config}
+	request := &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h), SandboxConfig: h.config}
 	return func(ctx context.Context) error {
 		request.PodSandboxId = h.pod
 		reply, err := s.conn.runtime.CreateContainer(ctx, request)

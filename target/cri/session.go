@@ -38,16 +38,18 @@ func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, erro
 
 type session struct {
 	*Target
-	env    target.Env
-	conn   *connection
-	image  *imported
-	pause  *imported // nil if the engine has its own way
-	group  string    // cgroup of the target, below which pods have theirs
-	logs   string    // folder of the containers' outputs
-	volume *containerd.Volume
-	held   []*held  // by lane
-	owed   []string // what calls that were given up may make later
-	strays []*held  // what was discarded since then
+	env     target.Env
+	conn    *connection
+	image   *imported
+	pause   *imported // nil if the engine has its own way
+	group   string    // cgroup of the target, below which pods have theirs
+	logs    string    // folder of the containers' outputs
+	volumes *engine.Volumes
+	tmpfses *tmpfses
+	device  string   // with its links followed
+	held    []*held  // by lane
+	owed    []string // what calls that were given up may make later
+	strays  []*held  // what was discarded since then
 }
 
 func (s *session) open(ctx context.Context) error {
@@ -63,7 +65,7 @@ func (s *session) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.volume, err = containerd.MakeVolume(s.env.Workload.Volume, s.env.Lanes); err != nil {
+	if err := s.openStorage(); err != nil {
 		return err
 	}
 	if s.pause, err = s.ensurePause(ctx); err != nil {
@@ -74,6 +76,18 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	s.image, err = s.ensure(ctx, probe, nil)
+	return err
+}
+
+// openStorage makes ready what containers have of the host's.
+func (s *session) openStorage() (err error) {
+	if s.device, err = containerd.Device(s.env.Workload, s.runtimeNames()); err != nil {
+		return err
+	}
+	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
+		return err
+	}
+	s.tmpfses, err = openTmpfses(s.env, s.socket)
 	return err
 }
 
@@ -145,9 +159,9 @@ func (s *session) clear(ctx context.Context) error {
 		s.reclaim(ctx)
 	}
 	s.strays = nil
-	keep, logs := map[string]bool{}, map[string]bool{}
+	keep, logs, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, h := range s.held {
-		keep[h.pod], logs[s.logFile(h.token)] = true, true
+		keep[h.pod], logs[s.logFile(h.token)], names[h.name] = true, true, true
 	}
 	for quiet := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		left, err := s.conn.findOf(ctx, s.env.RunID, keep)
@@ -169,7 +183,7 @@ func (s *session) clear(ctx context.Context) error {
 			os.Remove(l)
 		}
 	}
-	return s.removeGroups()
+	return errors.Join(s.tmpfses.unmountBut(names), s.removeGroups())
 }
 
 // reclaim asks CRI-O again for what it was asked for when the calls were given
@@ -192,7 +206,7 @@ func (s *session) reclaim(ctx context.Context) {
 		}
 		if h.pod != "" && h.token != "" && h.container == "" {
 			insist(ctx, func(ctx context.Context) error {
-				_, err := s.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h.lane, h.token), SandboxConfig: h.config})
+				_, err := s.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h), SandboxConfig: h.config})
 				return err
 			})
 		}
@@ -230,7 +244,7 @@ func (s *session) Close(ctx context.Context) error {
 		}
 		s.conn.close()
 	}
-	errs = append(errs, cgroup.Remove(s.hs, s.group), s.volume.Remove(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+	errs = append(errs, cgroup.Remove(s.hs, s.group), s.tmpfses.close(), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
 	return s.failed("close", errs...)
 }
 

@@ -153,7 +153,8 @@ func (s *session) check(ctx context.Context, op target.Op, sample *record.Sample
 		s.held[sample.Lane] = &held{lane: h.lane, name: h.name, config: h.config, pod: h.pod}
 	case target.RemovePod:
 		s.held[sample.Lane] = new(held)
-		_ = cgroup.Remove(s.hs, s.podGroup(h.name)) // else with the session
+		_ = s.tmpfses.unmount(h.name) // else with the session, as is the group
+		_ = cgroup.Remove(s.hs, s.podGroup(h.name))
 	}
 	return nil
 }

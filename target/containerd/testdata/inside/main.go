@@ -2,6 +2,7 @@
 //
 //	write FILE TEXT    writes a file
 //	cat FILE           prints it
+//	fs PATH            prints its file system's magic number and size in bytes
 //	say TEXT TEXT      prints one to standard output, one to standard error
 //	flood N            prints N bytes
 //	exit N             exits with N
@@ -33,6 +34,10 @@ func main() {
 		b, err := os.ReadFile(args[1])
 		check(err)
 		os.Stdout.Write(b)
+	case "fs":
+		var st syscall.Statfs_t
+		check(syscall.Statfs(args[1], &st))
+		fmt.Printf("%#x %d", st.Type, int64(st.Blocks)*st.Bsize)
 	case "say":
 		fmt.Fprint(os.Stdout, args[1])
 		fmt.Fprint(os.Stderr, args[2])
