@@ -15,10 +15,12 @@
  *	probe evict FILE...		has the page cache let go of them
  *	probe fs PATH...		says what statfs(2) says of them
  *	probe direct FILE		tries O_DIRECT
+ *	probe in FOLDER PROGRAM ARG...	becomes a program in that folder (in.h)
  *
  * A line is written with one write(2), so lines of several probes on one
  * pipe never mix.
  */
+#include "in.h"
 #include "load.h"
 #include "storage.h"
 
@@ -38,7 +40,9 @@ __attribute__((noreturn)) static void command(long argc, char **argv, u64 blocke
 		file_systems(argv + 2);
 	if (same(argv[1], "direct"))
 		direct(argv + 2);
-	refuse("tare-probe: the commands are hold, spin, fill, evict, fs and direct\n");
+	if (same(argv[1], "in"))
+		in(argc - 2, argv + 2);
+	refuse("tare-probe: the commands are hold, spin, fill, evict, fs, direct and in\n");
 }
 
 __attribute__((noreturn, used)) void probe(long *stack)
