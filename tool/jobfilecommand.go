@@ -1,0 +1,215 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/plan"
+)
+
+// aliases are fio's other names of options that are looked at here.
+var aliases = map[string]string{
+	"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime", "io_limit": "io_size",
+}
+
+// fileJob is a job of a job file with all that it has from global sections.
+type fileJob struct {
+	name    string
+	options map[string]string // by the first of its names; "1" for one without a value
+}
+
+func (j fileJob) value(name string) string { return j.options[name] }
+
+// jobsOf are the jobs, as fio has them: each with the options of all global
+// sections before it, and its own.
+func jobsOf(sections []plan.Section) []fileJob {
+	common := map[string]string{}
+	var jobs []fileJob
+	for _, s := range sections {
+		into := common
+		if s.Name != global {
+			into = make(map[string]string, len(common)+len(s.Options))
+			for name, value := range common {
+				into[name] = value
+			}
+			jobs = append(jobs, fileJob{name: s.Name, options: into})
+		}
+		for _, o := range s.Options {
+			name, value := o.Name, o.Value
+			if other, ok := aliases[name]; ok {
+				name = other
+			}
+			if value == "" {
+				value = "1"
+			}
+			into[name] = value
+		}
+	}
+	return jobs
+}
+
+// jobFileCommand gives fio the sections as options, and at the end of each job what
+// tare sets: the last one counts.
+func jobFileCommand(j plan.Job, at Place) ([]string, error) {
+	return jobFileArgs(j, at, func(job fileJob) ([]string, error) {
+		ours := append([]string{option("direct", digit(at.Direct))}, fioReporting...)
+		own, err := job.runtime()
+		if err != nil {
+			return nil, err
+		}
+		switch limit := shorter(own, at.Limit); {
+		case limit > 0:
+			ours = append(ours, option("runtime", fioTime(limit)))
+		case job.on("time_based"):
+			return nil, fmt.Errorf("section %q would never end: it has time_based, and no runtime", job.name)
+		}
+		return ours, nil
+	})
+}
+
+// FioLayout is the command that lays out the files of a job with a job file's
+// options, of which fio itself knows names and sizes; false where there is
+// nothing to lay out. Files that are only written are laid out as well.
+func FioLayout(j plan.Job, at Place) ([]string, bool) {
+	if len(j.Options) == 0 || at.Device != "" || at.check() != nil {
+		return nil, false
+	}
+	args, err := jobFileArgs(j, at, func(fileJob) ([]string, error) {
+		return []string{"--direct=0", "--overwrite=1", "--create_only=1"}, nil
+	})
+	return args, err == nil
+}
+
+func jobFileArgs(j plan.Job, at Place, ours func(fileJob) ([]string, error)) ([]string, error) {
+	if err := checkSections(j.Options); err != nil {
+		return nil, fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	jobs := jobsOf(j.Options)
+	args := []string{at.Program, "--output-format=json"}
+	for _, s := range j.Options {
+		args = append(args, option("name", s.Name))
+		for _, o := range s.Options {
+			if slices.Contains(ourOptions, o.Name) || at.Device != "" && o.Name == "filename" {
+				continue
+			}
+			if o.Value == "" {
+				args = append(args, "--"+o.Name)
+			} else {
+				args = append(args, option(o.Name, o.Value))
+			}
+		}
+		if s.Name == global {
+			continue
+		}
+		job := jobs[0]
+		jobs = jobs[1:]
+		where, err := job.where(at)
+		if err != nil {
+			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, s.Name, err)
+		}
+		set, err := ours(job)
+		if err != nil {
+			return nil, fmt.Errorf("job %q: %w", j.Name, err)
+		}
+		args = append(append(args, where), set...)
+	}
+	return args, nil
+}
+
+// where puts the files of a job into the folder, or all of it on the device.
+func (j fileJob) where(at Place) (string, error) {
+	if at.Device == "" {
+		return option("directory", at.Dir), nil
+	}
+	if j.value("size") == "" {
+		return "", errors.New("it has no size: on a device it would take all of it")
+	}
+	if n := j.value("nrfiles"); n != "" && n != "1" || j.value("filesize") != "" {
+		return "", errors.New("it has several files or a size of each: a device is one")
+	}
+	return option("filename", at.Device), nil
+}
+
+func (j fileJob) on(name string) bool { return j.value(name) != "" && j.value(name) != "0" }
+
+// runtime is 0 for none.
+func (j fileJob) runtime() (time.Duration, error) {
+	if j.value("runtime") == "" {
+		return 0, nil
+	}
+	return parseFioTime(j.value("runtime"))
+}
+
+// parseFioTime reads a time, which is in seconds without a unit.
+func parseFioTime(s string) (time.Duration, error) {
+	units := map[string]time.Duration{"": time.Second, "s": time.Second, "ms": time.Millisecond, "us": time.Microsecond,
+		"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
+	digits := strings.TrimRight(s, "smuhd")
+	unit, known := units[s[len(digits):]]
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || !known || n > uint64(plan.MaxRuntime/unit) {
+		return 0, fmt.Errorf("%.40q is no time such as 60 or 1500ms, up to %v", s, plan.MaxRuntime)
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// jobFileFiles are the files that fio makes of the sections, in so far as their
+// names and sizes follow from plain options; those of others are not there.
+func jobFileFiles(j plan.Job, at Place) ([]File, error) {
+	if err := checkSections(j.Options); err != nil {
+		return nil, fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	largest := map[string]int64{}
+	var paths []string
+	for _, job := range jobsOf(j.Options) {
+		files, err := job.files(at)
+		if err != nil {
+			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, job.name, err)
+		}
+		for _, f := range files {
+			if _, there := largest[f.Path]; !there {
+				paths = append(paths, f.Path)
+			}
+			largest[f.Path] = max(largest[f.Path], f.Size)
+		}
+		if len(paths) > plan.MaxJobFiles {
+			return nil, fmt.Errorf("job %q has more than %d files", j.Name, plan.MaxJobFiles)
+		}
+	}
+	all := make([]File, len(paths))
+	for i, p := range paths {
+		all[i] = File{Path: p, Size: largest[p]}
+	}
+	return all, nil
+}
+
+func (j fileJob) files(at Place) ([]File, error) {
+	threads, count := max(numberOrNone(j.value("numjobs")), 1), max(numberOrNone(j.value("nrfiles")), 1)
+	names := strings.Split(j.value("filename"), ":")
+	if j.value("filename") != "" {
+		count = len(names)
+	}
+	size := sizeOrNone(j.value("filesize"))
+	if size == 0 {
+		size = sizeOrNone(j.value("size")) / int64(count)
+	}
+	offset := sizeOrNone(j.value("offset"))
+	switch {
+	case size == 0 || j.value("offset") != "" && offset == 0 || j.value("offset_increment") != "":
+		return nil, nil
+	case at.Device != "":
+		return []File{{Path: at.Device, Size: offset + size}}, nil
+	case j.value("filename") == "":
+		return numbered(at.Dir, j.name, threads, count, offset+size)
+	}
+	var all []File
+	for _, name := range names {
+		all = append(all, File{Path: path.Join(at.Dir, name), Size: offset + size})
+	}
+	return all, nil
+}
