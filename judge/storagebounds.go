@@ -40,9 +40,16 @@ func (b *beside) factor() float64 { return b.figure / b.limit }
 func (b *beside) text() string {
 	verb := [directions]string{"read", "written"}[b.direction]
 	if b.iops {
-		return fmt.Sprintf("%.0f IOPS %s are %.2g × the %.0f of %s", b.figure, verb, b.factor(), b.limit, b.from)
+		return fmt.Sprintf("%.0f IOPS %s are %s the %.0f of %s", b.figure, verb, timesText(b.factor()), b.limit, b.from)
 	}
-	return fmt.Sprintf("%s %s are %.2g × the %s of %s", rateText(b.figure), verb, b.factor(), rateText(b.limit), b.from)
+	return fmt.Sprintf("%s %s are %s the %s of %s", rateText(b.figure), verb, timesText(b.factor()), rateText(b.limit), b.from)
+}
+
+func timesText(factor float64) string {
+	if factor >= 10 {
+		return fmt.Sprintf("%.0f ×", factor)
+	}
+	return fmt.Sprintf("%.2g ×", factor)
 }
 
 // measured are the bounds that were measured on the host.
@@ -94,6 +101,19 @@ func (j *storageJudge) estimateBounds() {
 			j.bounds[v] = append(j.bounds[v], c.bound())
 		}
 	}
+}
+
+// boundsOf are those that were measured, or else estimated, of a volume. Notes
+// that do not say where something lay are taken to speak of the machine's own
+// storage, which a root file system and a folder of the host are on as well.
+func (j *storageJudge) boundsOf(volume string) []bound {
+	if measured := j.measured(volume); len(measured) > 0 {
+		return measured
+	}
+	if own := j.bounds[volume]; len(own) > 0 || volume != record.VolumeRootfs && volume != record.VolumeBind {
+		return own
+	}
+	return j.bounds[""]
 }
 
 // standing is how near a target is to the device: 2 for the host, 1 for what
@@ -151,10 +171,7 @@ func (w *weighedCell) bound() bound {
 // figure the loosest counts. Bandwidth says something of all blocks, IOPS of
 // random ones: requests that follow each other can be joined.
 func (w *weighedCell) nearest(e *evidence) *beside {
-	bounds := w.judge.measured(w.table.Volume)
-	if len(bounds) == 0 {
-		bounds = w.judge.bounds[w.table.Volume]
-	}
+	bounds := w.judge.boundsOf(w.table.Volume)
 	var out *beside
 	for d := range directions {
 		for _, iops := range []bool{false, true} {

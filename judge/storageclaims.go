@@ -23,10 +23,10 @@ func (w *weighedCell) ofClaims(e *evidence) (Verdict, []string) {
 	case len(because) == 0:
 		return "", nil
 	case reference != nil && !plausible:
-		because = append(because, "the same holds for "+reference.Target)
+		because = append(because, reference.Target+"'s in the same job cannot be the device's either")
 	}
 	if w.table.Cache == record.CacheDirect {
-		because = append(because, "through direct I/O, which then had no effect")
+		because = append(because, "through direct I/O: it had no effect, or the device has a memory of its own")
 	}
 	// What answers faster than the host's own memory did is nearer.
 	if guest && (ahead || reference == nil || plausible) {
@@ -84,7 +84,7 @@ func (w *weighedCell) ahead(e *evidence, reference *weighedCell) (text string, o
 	if !(theirs > 0) || mine <= beyondFactor*theirs {
 		return "", false
 	}
-	return fmt.Sprintf("%s inside are %.2g × the %s of %s in the same job", print(mine), mine/theirs, print(theirs), reference.Target), true
+	return fmt.Sprintf("%s inside are %s the %s of %s in the same job", print(mine), timesText(mine/theirs), print(theirs), reference.Target), true
 }
 
 // unopposed says what was looked at where nothing was seen at the device.

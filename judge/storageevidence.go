@@ -48,7 +48,7 @@ func (w *weighedCell) gather(trials []*record.Cell) evidence {
 	}
 	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0}
 	for _, c := range trials {
-		e.claim(c, float64(w.table.BS))
+		e.claim(c, w.table)
 		if c.Seen != nil {
 			e.see(c, float64(max(w.judge.rec.Header.Environment.CPUs, 1)))
 		}
@@ -67,8 +67,11 @@ func (w *weighedCell) gather(trials []*record.Cell) evidence {
 	return e
 }
 
-func (e *evidence) claim(c *record.Cell, bs float64) {
-	length := secondsOf(c)
+func (e *evidence) claim(c *record.Cell, t *weighedTable) {
+	length, bs := secondsOf(c), float64(t.BS)
+	if length == 0 && t.job.TimeBased {
+		length = t.job.Runtime.Seconds() // a table of a report gives the job, and nothing but IOPS
+	}
 	e.seconds += length
 	ios := 0.0
 	for d, f := range flows(c.Claim) {

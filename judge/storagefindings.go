@@ -181,11 +181,14 @@ func (j *storageJudge) disbelieved(add adder) {
 			if w.Verdict != d.verdict {
 				return
 			}
-			l.add(w, w.Because[0])
+			l.add(w, "")
 			if _, memory := w.inMemory(); !memory {
 				level = levelWarning
 			}
 		})
+		if len(l.cells) > 0 {
+			l.facts[0] = l.cells[0].Because[0] // each cell has its own beside it
+		}
 		l.put(add, d.code, level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
 	}
 }
