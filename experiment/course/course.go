@@ -117,24 +117,14 @@ func (c *Course) OpenAll(ctx context.Context, env target.Env) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		info := t.Info()
-		var s target.Session
-		var err error
-		if env.Dir, env.StateDir, err = c.Dirs(info.Name); err == nil {
-			env.RunID = c.RunID
-			bounded, cancel := context.WithTimeout(ctx, opening)
-			s, err = t.Open(bounded, env)
-			cancel()
-		}
+		err := c.OpenOne(ctx, t, env)
 		if err == nil {
-			c.Open = append(c.Open, &Weighed{Session: s, Info: info})
 			continue
 		}
 		if ctx.Err() != nil {
 			return nil // that is why it did not open
 		}
-		if err := c.Finding(record.Finding{Code: judge.FoundOpenFailed, Level: "error", Target: info.Name,
-			Message: err.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"}); err != nil {
+		if err := c.NotOpened(t, err); err != nil {
 			return err
 		}
 	}
@@ -144,9 +134,43 @@ func (c *Course) OpenAll(ctx context.Context, env target.Env) error {
 	return nil
 }
 
-// Close closes every session, each with time of its own: the run may have been
-// told to stop.
+// OpenOne prepares one target, in an environment that is complete but for its
+// folders.
+func (c *Course) OpenOne(ctx context.Context, t target.Target, env target.Env) error {
+	info := t.Info()
+	var err error
+	if env.Dir, env.StateDir, err = c.Dirs(info.Name); err != nil {
+		return err
+	}
+	env.RunID = c.RunID
+	bounded, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	s, err := t.Open(bounded, env)
+	if err == nil {
+		c.Open = append(c.Open, &Weighed{Session: s, Info: info})
+	}
+	return err
+}
+
+// NotOpened records that a target could not be opened.
+func (c *Course) NotOpened(t target.Target, err error) error {
+	return c.Finding(record.Finding{Code: judge.FoundOpenFailed, Level: "error", Target: t.Info().Name,
+		Message: err.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"})
+}
+
+// Close closes every session, and looks at the machine then.
 func (c *Course) Close() {
+	c.CloseOpen()
+	if c.After != nil {
+		for _, f := range c.After() {
+			_ = c.Finding(f) // a record that cannot be written is told by Finish
+		}
+	}
+}
+
+// CloseOpen closes every session, each with time of its own: the run may have
+// been told to stop.
+func (c *Course) CloseOpen() {
 	for _, w := range c.Open {
 		ctx, cancel := context.WithTimeout(context.Background(), closing)
 		err := w.Close(ctx)
@@ -157,11 +181,7 @@ func (c *Course) Close() {
 				Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
 		}
 	}
-	if c.After != nil {
-		for _, f := range c.After() {
-			_ = c.Finding(f)
-		}
-	}
+	c.Open = nil
 }
 
 // Finish has the whole judged, writes the findings and the end mark. The error

@@ -14,6 +14,7 @@
 //	calls           a call of an API that does nothing, through tare's lanes
 //	cgroups         the sampler over 500 cgroups, and bare loops that read them
 //	top             tare top on a terminal, with 500 containers
+//	storage         a job of fio, run by tare storage and by hand
 //	docker          Docker's API
 //	containerd      containerd's API
 //	cri+containerd  CRI, served by containerd
@@ -105,7 +106,7 @@ type part struct {
 }
 
 func parts() []part {
-	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}}
+	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage}}
 	for _, d := range drivenEngines {
 		all = append(all, part{d.name, func(b *bench) error { return b.engine(d) }})
 	}

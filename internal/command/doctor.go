@@ -9,7 +9,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/plan"
-	"github.com/tare-bench/tare/target/carry"
 	"github.com/tare-bench/tare/target/find"
 	"github.com/tare-bench/tare/workspace"
 )
@@ -36,7 +35,7 @@ change it. Nothing on the machine is changed.`,
 			for _, f := range find.All(c.Context(), selectionOf(&l).settings()) {
 				checks = append(checks, targetCheck(f))
 			}
-			checks = append(checks, fioCheck(c.Context()))
+			checks = append(checks, toolChecks(c.Context())...)
 			switch format {
 			case "text":
 				return doctor.Render(s.Out, checks)
@@ -51,16 +50,25 @@ change it. Nothing on the machine is changed.`,
 	return c
 }
 
-// fioCheck tells of the program that writes inside sandboxes.
-func fioCheck(ctx context.Context) doctor.Check {
-	c := doctor.Check{Area: doctor.AreaLoad, Name: "fio", Status: doctor.OK, Why: "writes inside sandboxes in phases of tare overhead such as 1G; carried into them with its libraries"}
-	fio, err := carry.Fio(ctx)
-	if err != nil {
-		c.Status, c.Why, c.Fix = doctor.Limited, "without it tare overhead has no phases that write: "+err.Error(), "apt-get install fio"
-		return c
+// toolChecks tell of the programs that load sandboxes.
+func toolChecks(ctx context.Context) []doctor.Check {
+	var all []doctor.Check
+	for _, t := range []struct{ name, why, without, pkg string }{
+		{plan.ToolFio, "the load of tare overhead's phases such as 1G, and of tare storage; carried into sandboxes with its libraries",
+			"without it tare overhead has no phases that write, and tare storage only dd and sysbench, and no ceiling of a device", "fio"},
+		{plan.ToolSysbench, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of sysbench", "sysbench"},
+		{plan.ToolDD, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of dd", "coreutils"},
+	} {
+		c := doctor.Check{Area: doctor.AreaLoad, Name: t.name, Status: doctor.OK, Why: t.why}
+		program, err := findTool(ctx, t.name)
+		if err != nil {
+			c.Status, c.Why, c.Fix = doctor.Limited, t.without+": "+err.Error(), "apt-get install "+t.pkg
+		} else {
+			c.Version = program.Version
+		}
+		all = append(all, c)
 	}
-	c.Version = fio.Version
-	return c
+	return all
 }
 
 // targetCheck tells of one target what doctor tells of a facility.

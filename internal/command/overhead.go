@@ -195,7 +195,7 @@ func weighOverhead(ctx context.Context, s Streams, p plan.Overhead, out outputFl
 	options.Plan, options.Options = p, o.options
 	options.Progress = func(at overhead.Progress) { o.progress.line(overheadProgress(at)) }
 	var rec *record.Record
-	if options.Workload.Volume, err = volume(o, phases); err == nil {
+	if options.Workload.Volume, err = loadFolder(o, phases); err == nil {
 		options.Free = func() (int64, error) { return freeBelow(options.Workload.Volume) }
 		rec, err = overhead.Run(ctx, options)
 	}
@@ -220,9 +220,9 @@ func carryFio(ctx context.Context, phases []plan.Phase, o *overhead.Options) err
 	return nil
 }
 
-// volume makes the folder below which every sandbox has one of its own to write
+// loadFolder makes the folder below which every sandbox has one of its own to write
 // to, if a phase writes.
-func volume(o *outing, phases []plan.Phase) (string, error) {
+func loadFolder(o *outing, phases []plan.Phase) (string, error) {
 	if !slices.ContainsFunc(phases, func(p plan.Phase) bool { return p.Kind == plan.PhaseFio }) {
 		return "", nil
 	}

@@ -52,6 +52,9 @@ them. With tare come:
 			if rec, err := onlyOverhead(args, records); rec != nil || err != nil {
 				return showStored(s, format, rec, err, out)
 			}
+			if some, err := ofStorage(args, records); some || err != nil {
+				return showStorages(s, format, records, err, out)
+			}
 			all, err := judged(args, records)
 			if err != nil {
 				return err
@@ -102,6 +105,49 @@ func showStored(s Streams, format report.Format, rec *record.Record, err error, 
 		err = exit{code}
 	}
 	return err
+}
+
+// ofStorage tells whether records are of storage. Those cannot stand among
+// others.
+func ofStorage(paths []string, records []*record.Record) (bool, error) {
+	count, other := 0, ""
+	for i, rec := range records {
+		if rec.Header.Experiment == "storage" {
+			count++
+		} else {
+			other = paths[i]
+		}
+	}
+	if count > 0 && other != "" {
+		return false, fmt.Errorf("%s is no record of storage as the others are; give it alone", other)
+	}
+	return count > 0, nil
+}
+
+// showStorages prints the reports of stored records of storage, one after the
+// other.
+func showStorages(s Streams, format report.Format, records []*record.Record, err error, out outputFlags) error {
+	if err != nil {
+		return err
+	}
+	if format == report.JSON && len(records) > 1 {
+		return errors.New("--format json: give one record of storage at a time")
+	}
+	worst := ExitDone
+	for i, rec := range records {
+		if i > 0 {
+			fmt.Fprintln(s.Out)
+		}
+		code, err := showStorage(s, format, rec, out)
+		if err != nil {
+			return err
+		}
+		worst = max(worst, code)
+	}
+	if worst != ExitDone {
+		return exit{worst}
+	}
+	return nil
 }
 
 // judged judges records of lifecycles.

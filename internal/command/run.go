@@ -14,7 +14,7 @@ import (
 )
 
 func newRun(s Streams) *cobra.Command {
-	var flags lifecycleFlags
+	var flags runFlags
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "run PLAN",
@@ -60,20 +60,39 @@ the file is reported with file, line and column before anything is done.`,
 	return c
 }
 
-// override puts the flags that were given into a measure of a plan. Of those
-// for a lifecycle, an overhead takes what it has too.
-func (f *lifecycleFlags) override(ctx context.Context, set *pflag.FlagSet, m *plan.Measure) error {
-	if m.Overhead == nil {
-		return f.apply(ctx, set, m.Lifecycle, false)
+// runFlags override a plan: those of a lifecycle, of which every other measure
+// takes what it has too, and those that only storage has.
+type runFlags struct {
+	lifecycleFlags
+	storage storageFlags
+}
+
+func (f *runFlags) add(set *pflag.FlagSet) {
+	f.lifecycleFlags.add(set)
+	f.storage.addScale(set)
+}
+
+// override puts the flags that were given into a measure of a plan.
+func (f *runFlags) override(ctx context.Context, set *pflag.FlagSet, m *plan.Measure) error {
+	switch {
+	case m.Overhead != nil:
+		same := overheadFlags{rounds: f.rounds, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
+		return same.apply(ctx, set, m.Overhead, false)
+	case m.Storage != nil:
+		same := f.storage
+		same.rounds, same.budget, same.timeout, same.seed, same.missing, same.engines = f.rounds, f.budget, f.timeout, f.seed, f.missing, f.engines
+		return same.apply(ctx, set, m.Storage, false)
 	}
-	same := overheadFlags{rounds: f.rounds, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
-	return same.apply(ctx, set, m.Overhead, false)
+	return f.apply(ctx, set, m.Lifecycle, false)
 }
 
 // perform does one measure of a plan.
 func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) error {
-	if m.Overhead != nil {
+	switch {
+	case m.Overhead != nil:
 		return weighOverhead(ctx, s, *m.Overhead, out)
+	case m.Storage != nil:
+		return weighStorage(ctx, s, *m.Storage, out)
 	}
 	return weigh(ctx, s, *m.Lifecycle, out)
 }

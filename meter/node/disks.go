@@ -62,6 +62,10 @@ func (d Disks) Number(number string) (whole, known bool) {
 	return whole, known
 }
 
+// Whole tells whether the device of a name, as in /proc/diskstats, is a whole
+// disk.
+func (d Disks) Whole(name string) bool { return d.names[name] }
+
 // sectorSize is that of /proc/diskstats, whatever the disk's own is
 // (Documentation/admin-guide/iostats.rst).
 const sectorSize = 512

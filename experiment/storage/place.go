@@ -1,0 +1,98 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/tool"
+)
+
+// shm is where POSIX shared memory is, whose size runtimes choose.
+const shm = "/dev/shm"
+
+// look finds what the volume is on a target, the first time.
+func (v *visit) look(ctx context.Context, at tool.Place) error {
+	if v.placed[v.w.Info.Name] {
+		return nil
+	}
+	paths := []string{"/", shm}
+	if at.Device == "" && v.volume.Kind != record.VolumeRootfs {
+		paths = append(paths, target.VolumePath)
+	}
+	list, err := v.fileSystems(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	p := record.Place{Target: v.w.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.volume.Device}
+	for _, fs := range list {
+		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}
+		if fs.Errno != 0 {
+			m.Problem = fs.Errno.Error()
+		} else {
+			m.Type = magic(fs.Type)
+		}
+		p.Mounts = append(p.Mounts, m)
+	}
+	v.found = &p
+	return nil
+}
+
+// fileSystems asks the probe inside about paths.
+func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileSystem, error) {
+	e, err := v.exec(ctx, probe.FileSystemArgs(paths...))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var list []probe.FileSystem
+	if err == nil {
+		list, err = probe.ParseFileSystems(e.Output)
+	}
+	if err != nil {
+		return nil, fail(record.FailError, &e, "the sandbox does not say what its file systems are: %v", err)
+	}
+	return list, nil
+}
+
+// tryDirect completes what look found with what the file system does with
+// O_DIRECT.
+func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
+	if v.found == nil || len(files) == 0 {
+		return nil
+	}
+	e, err := v.exec(ctx, probe.DirectArgs(files[0].Path))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var d probe.Direct
+	if err == nil {
+		d, err = probe.ParseDirect(e.Output)
+	}
+	switch {
+	case err != nil: // not known
+	case d.Taken:
+		v.found.Direct = record.DirectTaken
+	case d.Errno == syscall.EINVAL:
+		v.found.Direct = record.DirectRefused
+	}
+	return nil
+}
+
+// magic names a file system by statfs(2)'s type, from linux/magic.h and the file
+// systems' own headers.
+func magic(n uint64) string {
+	if name, ok := names[n]; ok {
+		return name
+	}
+	return fmt.Sprintf("0x%x", n)
+}
+
+var names = map[uint64]string{
+	0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x794c7630: "overlay", 0x01021994: "tmpfs", 0x858458f6: "ramfs",
+	0x6969: "nfs", 0x01021997: "9p", 0x65735546: "fuse", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs", 0x73717368: "squashfs",
+	0xe0f5e1e2: "erofs", 0xff534d42: "cifs", 0xfe534d42: "smb2", 0x00c36400: "ceph", 0x61756673: "aufs",
+	0x0bd00bd0: "lustre", 0xca451a4e: "bcachefs", 0x4d44: "vfat",
+}

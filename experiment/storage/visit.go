@@ -1,0 +1,293 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/experiment/course"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/ledger"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/tool"
+)
+
+// visit is one job on one target.
+type visit struct {
+	*stage
+	w     *course.Weighed
+	pair  pair
+	order int
+
+	cell  record.Cell
+	found *record.Place // what the volume is on the target, where that is not recorded yet
+	busy  int64         // ns that the layout and the job took
+}
+
+// lane0 is the one lane that a storage run has.
+var lane0 = []int{0}
+
+// removing bounds the removal of a sandbox, beside the plan's own time-out.
+const removing = 2 * time.Minute
+
+// failure ends a visit: the cell has no figures, and the run goes on.
+type failure struct{ record.Failure }
+
+func (f *failure) Error() string { return f.Detail }
+
+func fail(kind string, e *target.Executed, format string, args ...any) *failure {
+	f := &failure{record.Failure{Kind: kind, Detail: fmt.Sprintf(format, args...)}}
+	if e != nil {
+		f.Command, f.Exit, f.Output = e.Command, e.Exit, said(*e)
+	}
+	return f
+}
+
+// do goes through a visit. Whatever happens, no sandbox is left. The error is
+// for what ends the run.
+func (v *visit) do(ctx context.Context) error {
+	began := lane.Now()
+	v.cell = record.Cell{Round: v.round, Order: v.order, Target: v.w.Info.Name, Volume: v.volume.Name,
+		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool, Version: v.Options.Versions[v.pair.job.Tool]}
+	err := v.sandbox(ctx)
+	if err == nil {
+		err = v.job(ctx)
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removing)
+	defer cancel()
+	cut := v.w.Discard(clean, lane0)
+	if ctx.Err() != nil {
+		return nil // it was not measured to its end; Close removes what is left
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		v.cell.Failure, err = &f.Failure, nil
+	}
+	if err != nil {
+		return err
+	}
+	if v.found != nil {
+		v.placed[v.w.Info.Name] = true
+		if err := v.place(*v.found); err != nil {
+			return err
+		}
+	}
+	v.cell.SetUp = max(lane.Now()-began-v.busy, 0)
+	if err := v.run.cell(v.cell); err != nil {
+		return err
+	}
+	if cut != nil {
+		return v.GiveUp(v.w, record.Finding{Message: fmt.Sprintf("given up on %s in round %d: what it made could not be removed: %v", v.volume.Name, v.round+1, cut)})
+	}
+	return nil
+}
+
+// sandbox starts one.
+func (v *visit) sandbox(ctx context.Context) error {
+	v.step("starting a sandbox")
+	batch, err := v.w.Arm(ctx, target.Run, lane0)
+	var samples []record.Sample
+	if err == nil {
+		_, samples, err = batch.Release(ctx)
+	}
+	if err != nil {
+		return fail(record.FailError, nil, "the sandbox did not start: %v", err)
+	}
+	for _, s := range samples {
+		if s.Failure != nil {
+			f := *s.Failure
+			f.Detail = "the sandbox did not start: " + f.Detail
+			return &failure{f}
+		}
+	}
+	return nil
+}
+
+// job makes everything ready and runs the tool.
+func (v *visit) job(ctx context.Context) error {
+	at := v.at(v.pair, v.volume.Kind, v.w.Info.Kind)
+	files, err := tool.Files(v.pair.job, at)
+	if err != nil {
+		return fail(record.FailError, nil, "%v", err)
+	}
+	args, err := tool.Command(v.pair.job, at)
+	if err != nil {
+		return fail(record.FailError, nil, "%v", err)
+	}
+	if err := v.look(ctx, at); err != nil {
+		return err
+	}
+	if err := v.room(ctx, at); err != nil {
+		return err
+	}
+	if err := v.layOut(ctx, at, files); err != nil {
+		return err
+	}
+	if err := v.tryDirect(ctx, files); err != nil {
+		return err
+	}
+	if err := v.drop(ctx, files); err != nil {
+		return err
+	}
+	v.cell.Quiet = v.Options.Meter.Rest(ctx, v.device(), v.Options.Plan.Settle)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return v.measure(ctx, args)
+}
+
+// device is the block device to look at, "" for all whole disks.
+func (v *visit) device() string { return v.volume.Device }
+
+// grace is what a tool gets beyond its limit, to end on its own and to say what
+// it did.
+const grace = 20 * time.Second
+
+// measure runs the tool between two readings.
+func (v *visit) measure(ctx context.Context, args []string) error {
+	v.step("running")
+	executor := v.w.Session.(target.Executor)
+	boxes, err := v.boxes(ctx)
+	if err != nil {
+		return err
+	}
+	begin := v.Options.Meter.Begin(ctx, boxes, v.staff(ctx))
+	bounded, cancel := context.WithTimeout(ctx, v.patience())
+	v.cell.Begun = lane.Now()
+	e, runErr := executor.Exec(bounded, 0, args)
+	v.cell.Ended = lane.Now()
+	cancel()
+	end := v.Options.Meter.End(ctx, boxes, v.staff(ctx))
+	v.busy += v.cell.Ended - v.cell.Begun
+	v.cell.Command = lane.Quote(args)
+	seen := v.Options.Meter.Seen(begin, end, v.device())
+	end.Reading.Work = &record.Work{Command: v.cell.Command, Begun: v.cell.Begun, Ended: v.cell.Ended, CPU: e.CPU}
+	seen.CPU = append(seen.CPU, ledger.CPU(&begin.Reading, &end.Reading)...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := v.ended(e, runErr); err != nil {
+		return err
+	}
+	if seen.Flushed = -1; v.cell.Claim.Write.Bytes > 0 || v.cell.Claim.Write.IOs > 0 {
+		seen.Flushed = v.Options.Meter.Flush(v.device())
+	}
+	v.cell.Seen = &seen
+	return nil
+}
+
+// patience is how long a tool is waited for. One that cannot stop by itself is
+// stopped at the limit.
+func (v *visit) patience() time.Duration {
+	if stops(v.pair.job.Tool) {
+		return v.Options.Plan.RuntimeLimit + max(v.pair.job.Runtime-v.Options.Plan.RuntimeLimit, 0) + grace
+	}
+	return v.Options.Plan.RuntimeLimit
+}
+
+// ended takes what the tool said.
+func (v *visit) ended(e target.Executed, err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.job.Tool):
+		return fail(record.FailTimeout, &e, "%s was not done within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.Options.Plan.RuntimeLimit)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(record.FailTimeout, &e, "%s had not ended %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.Options.Plan.RuntimeLimit)
+	case err != nil:
+		return fail(record.FailError, &e, "%v", err)
+	case e.Exit != 0:
+		return fail(record.FailExit, &e, "exit status %d", e.Exit)
+	}
+	claim, version, err := tool.Parse(v.pair.job, e)
+	if err != nil {
+		return fail(record.FailWorkload, &e, "what %s printed could not be read: %v", v.pair.job.Tool, err)
+	}
+	v.cell.Claim = &claim
+	if version != "" {
+		v.cell.Version = version
+	}
+	return nil
+}
+
+func stops(name string) bool { return name != "dd" }
+
+func (v *visit) boxes(ctx context.Context) ([]target.Sandbox, error) {
+	s, ok := v.w.Session.(target.Sandboxed)
+	if !ok {
+		return nil, nil
+	}
+	boxes, err := s.Sandboxes(ctx)
+	if err != nil {
+		return nil, fail(record.FailState, nil, "the target does not say what its sandbox is: %v", err)
+	}
+	return boxes, nil
+}
+
+func (v *visit) staff(ctx context.Context) []target.Process {
+	if s, ok := v.w.Session.(target.Staffed); ok {
+		return s.Processes(ctx)
+	}
+	return nil
+}
+
+// drop empties the caches that the layout filled: of the files in the sandbox's
+// own kernel, and of the whole node.
+func (v *visit) drop(ctx context.Context, files []tool.File) error {
+	v.step("dropping caches")
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	evicted := false
+	if len(paths) > 0 && v.volume.Kind != record.VolumeTmpfs {
+		e, err := v.exec(ctx, probe.EvictArgs(paths...))
+		if err == nil && e.Exit == 0 {
+			_, err = probe.ParseEvicted(e.Output)
+			evicted = err == nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if evicted {
+			v.cell.Dropped = "files"
+		}
+	}
+	if v.Options.Plan.Drop == "files" {
+		return nil
+	}
+	err := v.Options.Meter.Drop()
+	if err == nil {
+		v.cell.Dropped = "node"
+		return nil
+	}
+	return v.once(record.Finding{Code: judge.FoundNotDropped, Level: "warning",
+		Message: fmt.Sprintf("the node's page cache was not dropped before the jobs, only that of their files: %v", err),
+		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
+}
+
+// exec runs one of the probe's commands in the sandbox.
+func (v *visit) exec(ctx context.Context, args []string) (target.Executed, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	defer cancel()
+	return v.w.Session.(target.Executor).Exec(ctx, 0, args)
+}
+
+func (v *visit) step(what string) {
+	v.tell(Progress{Round: v.round, Target: v.w.Info.Name, Volume: v.volume.Name, Job: v.pair.job.Name, Cache: v.pair.cache, Step: what})
+}
+
+// said is what a command printed, cut to the size that records keep.
+func said(e target.Executed) string {
+	text := e.Stderr
+	if text == "" {
+		text = e.Output
+	}
+	const most = 2048
+	if len(text) > most {
+		text = text[:most/2] + " … " + text[len(text)-most/2:]
+	}
+	return text
+}

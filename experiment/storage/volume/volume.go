@@ -1,0 +1,116 @@
+// Package volume makes the places ready where the files of storage jobs lie: a
+// folder on a disk, an NFS mount, a size for a tmpfs, a block device that may be
+// overwritten. What it makes is in the run's own folder and bears the run's id.
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/meter/disk"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// Volume is a place that is ready.
+type Volume struct {
+	plan.Volume
+	// Workload is the part that gives the volume to containers.
+	Workload target.Workload
+	// Device is the block device below it, by the name in /proc/diskstats; ""
+	// where there is none, or where each target has its own.
+	Device string
+	// HostType is the file system on the host, "" where there is none or where
+	// each target has its own.
+	HostType string
+	// Own is a folder on the volume for the host's own measurements, which are
+	// not any target's; "" where there is none.
+	Own string
+
+	letGo []func() error
+}
+
+// Asked says what is asked for.
+type Asked struct {
+	RunID    string
+	Dir      string // the run's own folder for this volume
+	Bytes    int64  // that the largest job needs
+	Destroys []string
+}
+
+// errNotHere says that the machine cannot have the volume, with what to do.
+type errNotHere struct {
+	error
+	advice string
+}
+
+func (e *errNotHere) Unwrap() error { return e.error }
+
+// Advice is what would change that a volume cannot be had, "" where err is no
+// such error.
+func Advice(err error) string {
+	var e *errNotHere
+	if errors.As(err, &e) {
+		return e.advice
+	}
+	return ""
+}
+
+func notHere(advice, format string, args ...any) error {
+	return &errNotHere{fmt.Errorf(format, args...), advice}
+}
+
+// Prepare makes a volume ready, in the time that ctx leaves. The error says why
+// it cannot be had; nothing is left then.
+func Prepare(ctx context.Context, v plan.Volume, a Asked) (*Volume, error) {
+	out := &Volume{Volume: v}
+	var err error
+	switch v.Kind {
+	case record.VolumeRootfs: // each container's own
+		out.Own = filepath.Join(a.Dir, "own")
+		err = os.MkdirAll(out.Own, 0o700)
+	case record.VolumeBind:
+		err = out.folder(a.Dir)
+	case record.VolumeTmpfs:
+		err = out.tmpfs(a.Bytes)
+	case record.VolumeNFS:
+		err = out.nfs(ctx, a)
+	case record.VolumeDevice:
+		err = out.device(a)
+	default:
+		err = fmt.Errorf("unknown volume %q", v.Kind)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("volume %s: %w", v.Name, err), out.Close())
+	}
+	return out, nil
+}
+
+// folder takes a folder on a file system that is there.
+func (v *Volume) folder(dir string) error {
+	v.Workload.Volume = filepath.Join(dir, "lanes")
+	v.Own = filepath.Join(dir, "own")
+	v.letGo = append(v.letGo, func() error { return mounts.RemoveTree(v.Workload.Volume) }, func() error { return mounts.RemoveTree(v.Own) })
+	if err := errors.Join(os.MkdirAll(v.Workload.Volume, 0o755), os.MkdirAll(v.Own, 0o700)); err != nil {
+		return err
+	}
+	var err error
+	v.Device, v.HostType, err = disk.Under(v.Own)
+	return err
+}
+
+// Close removes what was made.
+func (v *Volume) Close() error {
+	var errs []error
+	for _, f := range slices.Backward(v.letGo) {
+		errs = append(errs, f())
+	}
+	v.letGo = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/experiment/course"
+	"github.com/tare-bench/tare/experiment/storage"
+	"github.com/tare-bench/tare/experiment/storage/volume"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/disk"
+	"github.com/tare-bench/tare/meter/survey"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/carry"
+	"github.com/tare-bench/tare/target/child"
+	"github.com/tare-bench/tare/target/host"
+	"github.com/tare-bench/tare/tool"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// What is asked of tare storage.
+const (
+	storagePairs    = 10
+	storageSize     = 256 << 20
+	storageOwnBound = 0.01                    // of a core while a job runs
+	storageSetUp    = 1500 * time.Millisecond // of a cell, without layout and job
+)
+
+// storage sets fio's own figure as tare's host gets it beside that of plain fio
+// on a file of the same size and disk, after the same caches were dropped; twice,
+// so that it can be seen how far two equal runs differ here.
+func (b *bench) storage() error {
+	fio, err := carry.Fio(b.ctx)
+	if err != nil {
+		return err
+	}
+	run, err := workspace.New(workspace.DefaultRoots())
+	if err != nil {
+		return err
+	}
+	s := &storageBench{bench: b, run: run, fio: fio}
+	fmt.Println("storage: a job of fio by tare, on the host, beside plain fio of the same job")
+	for _, rw := range []string{"randread", "write"} {
+		if err = s.job(rw); err != nil {
+			break
+		}
+	}
+	fmt.Println()
+	return errors.Join(err, run.Close())
+}
+
+type storageBench struct {
+	*bench
+	run   *workspace.Run
+	fio   *carry.Program
+	cells []record.Cell
+}
+
+// job compares the time that a MiB takes.
+func (s *storageBench) job(rw string) error {
+	j := plan.DefaultJobs([]string{rw}, []int64{512 << 10}, plan.ToolFio, storageSize, 1)[0]
+	plain := func(ctx context.Context) (float64, error) { return s.plain(ctx, j) }
+	sides := []side{{"plain fio", plain}, {"plain fio again (A/A)", plain}, {"fio by tare storage", func(ctx context.Context) (float64, error) { return s.byTare(ctx, j) }}}
+	s.cells = nil
+	values, err := interleave(s.ctx, storagePairs, sides)
+	if err != nil {
+		return err
+	}
+	fmt.Printf(" %s 512k, direct, %d MiB; time for a MiB as fio tells it\n", rw, storageSize>>20)
+	show(sides, values)
+	var setUp, own []float64
+	for _, c := range s.cells {
+		setUp = append(setUp, float64(c.SetUp))
+		own = append(own, float64(c.Seen.OwnCPU)/float64(c.Ended-c.Begun))
+	}
+	fmt.Printf("  set-up of a cell, without layout and job: median %s (bound %s)\n", milli(stat.Summarize(setUp, 0.95).Median), storageSetUp)
+	fmt.Printf("  tare's own CPU while a job runs: median %.2f %% of a core (bound %.0f %%)\n", 100*stat.Summarize(own, 0.95).Median, 100*storageOwnBound)
+	return nil
+}
+
+// plain runs fio as one would by hand.
+func (s *storageBench) plain(ctx context.Context, j plan.Job) (float64, error) {
+	dir := filepath.Join(s.dir, "plain")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	at := tool.Place{Program: s.fio.Path, Dir: dir, Direct: true, Limit: time.Minute}
+	files, err := tool.Files(resolved(j), at)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		if _, err := s.onHost(ctx, probe.FillArgs(f.Size, f.Path)); err != nil {
+			return 0, err
+		}
+	}
+	if err := disk.DropCaches(); err != nil {
+		return 0, err
+	}
+	if _, err := rest(ctx, dir); err != nil {
+		return 0, err
+	}
+	args, err := tool.Command(resolved(j), at)
+	if err != nil {
+		return 0, err
+	}
+	e, err := s.onHost(ctx, args)
+	if err != nil {
+		return 0, err
+	}
+	claim, _, err := tool.Parse(j, e)
+	if err != nil {
+		return 0, err
+	}
+	return perMiB(claim), nil
+}
+
+func rest(ctx context.Context, dir string) (bool, error) {
+	device, _, err := disk.Under(dir)
+	if err != nil {
+		return false, err
+	}
+	return disk.Rest(ctx, "", []string{device}, 3*time.Second), nil
+}
+
+// resolved is a job as a plan would have it run.
+func resolved(j plan.Job) plan.Job {
+	p := plan.DefaultsOfStorage()
+	p.Jobs = []plan.Job{j}
+	if _, jobs, err := p.Resolved(); err == nil {
+		return jobs[0]
+	}
+	return j
+}
+
+// perMiB is in ns.
+func perMiB(c record.Claim) float64 { return 1e9 * (1 << 20) / (c.Read.Bandwidth + c.Write.Bandwidth) }
+
+// onHost runs a command, which has to succeed.
+func (s *storageBench) onHost(ctx context.Context, args []string) (target.Executed, error) {
+	args = slices.Clone(args)
+	if args[0] == probe.Name {
+		if err := probe.Install(s.dir); err != nil {
+			return target.Executed{}, err
+		}
+		args[0] = s.dir + probe.Name
+	}
+	e, err := child.Run(ctx, child.Command{Args: args, Env: lane.Environment(nil)})
+	if err == nil && e.Exit != 0 {
+		err = fmt.Errorf("%s: exit status %d: %s", e.Command, e.Exit, e.Stderr)
+	}
+	return e, err
+}
+
+// byTare is one round of a plan with one job.
+func (s *storageBench) byTare(ctx context.Context, j plan.Job) (float64, error) {
+	meter, err := survey.New()
+	if err != nil {
+		return 0, err
+	}
+	defer meter.Close()
+	p := plan.DefaultsOfStorage()
+	p.Jobs, p.Rounds, p.Ceiling, p.Volumes = []plan.Job{j}, 1, 0, []string{"bind"}
+	rec, err := storage.Run(ctx, storage.Options{
+		Options: course.Options{Targets: []target.Target{host.New()}, RunID: s.run.ID, Dirs: s.run.Dirs},
+		Plan:    p, Meter: meter, Programs: map[string]string{plan.ToolFio: s.fio.Path}, OnHost: map[string]string{plan.ToolFio: s.fio.Path}, Run: s.onHost,
+		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+			dir, _, err := s.run.Dirs("-volume")
+			if err != nil {
+				return nil, err
+			}
+			return volume.Prepare(ctx, v, volume.Asked{RunID: s.run.ID, Dir: dir, Bytes: bytes})
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(rec.Cells) != 1 || rec.Cells[0].Claim == nil {
+		return 0, fmt.Errorf("tare storage gave no figures: %+v", rec.Findings)
+	}
+	s.cells = append(s.cells, rec.Cells[0])
+	return perMiB(*rec.Cells[0].Claim), nil
+}

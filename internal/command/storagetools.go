@@ -1,0 +1,69 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/experiment/storage"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/target/carry"
+)
+
+// carryTools finds the tools that the jobs need. fio is taken for the device's
+// ceiling, too, where it is there.
+func carryTools(ctx context.Context, p *plan.Storage, o *storage.Options) error {
+	o.Programs, o.Versions, o.OnHost = map[string]string{}, map[string]string{}, map[string]string{}
+	if p.Root != "" {
+		files, err := carry.Root(p.Root)
+		if err != nil {
+			return fmt.Errorf("--root: %w", err)
+		}
+		o.Files = files
+	}
+	for _, name := range toolsOf(p) {
+		program, err := findTool(ctx, name)
+		if err != nil {
+			return &notHere{err}
+		}
+		o.OnHost[name] = program.Path
+		if inside := p.Programs[name]; inside != "" {
+			if !carry.Holds(o.Files, inside) {
+				return fmt.Errorf("--program: there is no %s in %s", inside, p.Root)
+			}
+			o.Programs[name] = inside
+			continue
+		}
+		if o.Files, err = carry.Together(o.Files, program.Files); err != nil {
+			return fmt.Errorf("carry %s into the root file system of %s: %w; name the one that is in it by --program %s=PATH", name, p.Root, err, name)
+		}
+		o.Programs[name] = program.Path
+		if name == plan.ToolDD { // the others say it when they run
+			o.Versions[name] = program.Version
+		}
+	}
+	if _, there := o.OnHost[plan.ToolFio]; !there && p.Ceiling > 0 {
+		if fio, err := carry.Fio(ctx); err == nil {
+			o.OnHost[plan.ToolFio] = fio.Path
+		}
+	}
+	return nil
+}
+
+// findTool finds one of the programs that load storage.
+func findTool(ctx context.Context, name string) (*carry.Program, error) {
+	if name == plan.ToolFio {
+		return carry.Fio(ctx)
+	}
+	return carry.Find(ctx, name)
+}
+
+func toolsOf(p *plan.Storage) []string {
+	var names []string
+	for _, j := range p.Jobs {
+		if name := j.Tool; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
