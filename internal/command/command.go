@@ -136,6 +136,6 @@ Exit status: 0 done; 1 usage or environment; 2 operations failed;
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newRun(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
 	return root
 }

@@ -72,6 +72,9 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(plan), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(keptNotes), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var lines []string
 	var collect func(c *cobra.Command)
 	collect = func(c *cobra.Command) {
@@ -123,7 +126,7 @@ func words(line string) []string {
 }
 
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"lifecycle", "--help"}, {"overhead", "--help"}, {"top", "--help"}, {"run", "--help"}, {"report", "--help"}, {"doctor", "--help"}, {"clean", "--help"}, {"version"}, {"--version"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}} {
+	for _, args := range [][]string{{"--help"}, {"lifecycle", "--help"}, {"overhead", "--help"}, {"top", "--help"}, {"run", "--help"}, {"import", "--help"}, {"report", "--help"}, {"doctor", "--help"}, {"clean", "--help"}, {"version"}, {"--version"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}} {
 		if code, out, stderr := tare(t, args...); code != 0 || len(out) < 10 || stderr != "" {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
 		}
