@@ -29,6 +29,9 @@ var prompts = regexp.MustCompile(`^(\[[\w.-]{1,64}@[^\]]{1,120}\][#$%]|[\w.-]{1,
 // cutPrompt takes a prompt off a line. who is the prompt where it names a
 // machine.
 func cutPrompt(text string) (rest, who string, ok bool) {
+	if !strings.ContainsAny(text, "#$%+❯") { // most lines, at no cost
+		return text, "", false
+	}
 	m := prompts.FindStringSubmatch(text)
 	if m == nil {
 		return text, "", false
@@ -41,6 +44,9 @@ var between = strings.NewReplacer("；", " ", "：", " ", "，", " ", "。", " "
 
 // parseCommand finds a tool's command in a line.
 func parseCommand(text string) (command, bool) {
+	if !strings.Contains(text, plan.ToolFio) && !strings.Contains(text, plan.ToolDD) && !strings.Contains(text, plan.ToolSysbench) {
+		return command{}, false
+	}
 	rest, _, prompted := cutPrompt(text)
 	plain := between.Replace(rest)
 	for _, tool := range []string{plan.ToolFio, plan.ToolDD, plan.ToolSysbench} {
@@ -221,6 +227,9 @@ func sysbenchOptions(words []string) (command, bool) {
 // runtimeOf is the runtime of a command that starts a container: "kata" of
 // "ctr run --runtime io.containerd.kata.v2 …", runc where it names none.
 func runtimeOf(text string) (runtime string, ok bool) {
+	if !strings.Contains(text, "run") {
+		return "", false
+	}
 	rest, _, _ := cutPrompt(text)
 	words := split(rest)
 	if len(words) > 0 && words[0] == "sudo" {

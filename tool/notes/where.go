@@ -3,6 +3,7 @@ package notes
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
@@ -201,3 +202,6 @@ func cacheOf(c command) string {
 	}
 	return record.CacheBuffered
 }
+
+// short says whether a line can be the introduction of a command.
+func short(text string) bool { return utf8.RuneCountInString(text) <= 60 }
