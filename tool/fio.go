@@ -136,7 +136,7 @@ func (at Place) check() error {
 		if p == "" && (at.Device != "" || at.Dir != "") {
 			continue
 		}
-		if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, `:\,`) || !printable(p) {
+		if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, `:\`) || !printable(p) {
 			return fmt.Errorf("the path %.200q of the files has to be absolute and plain, without a colon", p)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // FioOptions are those of fio's own JSON that say what was run. What it does not
-// say, or says differently for several jobs, is "" or 0. fio before 2.14 says
-// none of them.
+// say, or says differently for several jobs, is "" or 0. Early versions of fio 2
+// say none of them.
 type FioOptions struct {
 	Name             string // of the first job
 	RW               string
@@ -81,8 +81,8 @@ func parseFio(e target.Executed) (record.Claim, string, error) {
 	return c, version, err
 }
 
-// fioOutput is what is taken of the JSON. fio before 2.14 has no options; before
-// 3.0 it has no bw_bytes and no times in ns, but clat and lat in µs.
+// fioOutput is what is taken of the JSON. Early versions of fio 2 have no
+// options, and none of fio 2 bw_bytes or times in ns, but clat and lat in µs.
 type fioOutput struct {
 	Version string            `json:"fio version"`
 	Global  map[string]string `json:"global options"`

@@ -40,21 +40,18 @@ func jobsOf(sections []plan.Section) []fileJob {
 			jobs = append(jobs, fileJob{name: s.Name, options: into})
 		}
 		for _, o := range s.Options {
-			name, value := o.Name, o.Value
+			name := o.Name
 			if other, ok := aliases[name]; ok {
 				name = other
 			}
-			if value == "" {
-				value = "1"
-			}
-			into[name] = value
+			into[name] = given(o)
 		}
 	}
 	return jobs
 }
 
 // jobFileCommand gives fio the sections as options, and at the end of each job what
-// tare sets: the last one counts.
+// tare sets: of most options the last one counts.
 func jobFileCommand(j plan.Job, at Place) ([]string, error) {
 	return jobFileArgs(j, at, func(job fileJob) ([]string, error) {
 		ours := append([]string{option("direct", digit(at.Direct))}, fioReporting...)
@@ -93,14 +90,14 @@ func jobFileArgs(j plan.Job, at Place, ours func(fileJob) ([]string, error)) ([]
 	args := []string{at.Program, "--output-format=json"}
 	for _, s := range j.Options {
 		args = append(args, option("name", s.Name))
+		if at.Device == "" {
+			// First of all: fio puts a file into the folder that it knows of when
+			// it reads the file's name.
+			args = append(args, option("directory", at.Dir))
+		}
 		for _, o := range s.Options {
-			if slices.Contains(ourOptions, o.Name) || at.Device != "" && o.Name == "filename" {
-				continue
-			}
-			if o.Value == "" {
-				args = append(args, "--"+o.Name)
-			} else {
-				args = append(args, option(o.Name, o.Value))
+			if !slices.Contains(ourOptions, o.Name) && (at.Device == "" || o.Name != "filename") {
+				args = append(args, option(o.Name, given(o)))
 			}
 		}
 		if s.Name == global {
@@ -108,31 +105,38 @@ func jobFileArgs(j plan.Job, at Place, ours func(fileJob) ([]string, error)) ([]
 		}
 		job := jobs[0]
 		jobs = jobs[1:]
-		where, err := job.where(at)
-		if err != nil {
-			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, s.Name, err)
+		if at.Device != "" {
+			if err := job.checkOnDevice(); err != nil {
+				return nil, fmt.Errorf("job %q: section %q: %w", j.Name, s.Name, err)
+			}
+			args = append(args, option("filename", at.Device))
 		}
 		set, err := ours(job)
 		if err != nil {
 			return nil, fmt.Errorf("job %q: %w", j.Name, err)
 		}
-		args = append(append(args, where), set...)
+		args = append(args, set...)
 	}
 	return args, nil
 }
 
-// where puts the files of a job into the folder, or all of it on the device.
-func (j fileJob) where(at Place) (string, error) {
-	if at.Device == "" {
-		return option("directory", at.Dir), nil
+// given is an option's value: one without switches it on.
+func given(o plan.Option) string {
+	if o.Value == "" {
+		return "1"
 	}
+	return o.Value
+}
+
+// checkOnDevice wants a job to say how much of a device it takes.
+func (j fileJob) checkOnDevice() error {
 	if j.value("size") == "" {
-		return "", errors.New("it has no size: on a device it would take all of it")
+		return errors.New("it has no size: on a device it would take all of it")
 	}
 	if n := j.value("nrfiles"); n != "" && n != "1" || j.value("filesize") != "" {
-		return "", errors.New("it has several files or a size of each: a device is one")
+		return errors.New("it has several files or a size of each: a device is one")
 	}
-	return option("filename", at.Device), nil
+	return nil
 }
 
 func (j fileJob) on(name string) bool { return j.value(name) != "" && j.value(name) != "0" }

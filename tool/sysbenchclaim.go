@@ -113,27 +113,31 @@ func (s *sysbenchText) rated() (record.Claim, error) {
 }
 
 // interval is what the rates were divided by, 0 where it cannot be told. Events
-// are reads and writes; syncs in between are events as well, those at the end are
-// not.
+// are reads, writes and the syncs in between; those at the end, of every file by
+// every thread, are counted as syncs and are no events.
 func (s *sysbenchText) interval() float64 {
-	best := 0.0
-	for _, all := range []float64{s.readRate + s.writeRate, s.readRate + s.writeRate + s.otherRate} {
-		if all == 0 {
-			continue
-		}
-		took := float64(s.events) / all
-		if s.agree(took, s.seconds) && (best == 0 || math.Abs(took-s.seconds) < math.Abs(best-s.seconds)) {
-			best = took
-		}
+	o := &s.options
+	events, rate := float64(s.events), s.readRate+s.writeRate+s.otherRate
+	switch {
+	case s.said["sync each"] && s.said["sync between"]:
+		return 0 // the events of those in between do nothing
+	case s.said["sync each"]:
+		rate -= s.otherRate
+	case s.said["sync end"] && s.writeRate > 0 && (o.Threads == 0 || o.Files == 0):
+		return 0
+	case s.said["sync end"] && s.writeRate > 0:
+		events += float64(o.Threads) * float64(o.Files)
 	}
-	return best
+	if took := events / rate; rate > 0 && s.agree(took, s.seconds) {
+		return took
+	}
+	return 0
 }
 
 // giveLatency gives it to the direction whose it is.
 func (s *sysbenchText) giveLatency(c *record.Claim) {
-	requests := c.Read.IOs + c.Write.IOs
 	switch {
-	case s.said["events"] && requests != s.events: // some were syncs
+	case s.said["sync between"]: // which are events, too
 	case c.Read.IOPS > 0 && c.Write.IOPS == 0:
 		c.Read.Latency = s.latency
 	case c.Write.IOPS > 0 && c.Read.IOPS == 0:

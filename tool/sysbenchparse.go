@@ -29,6 +29,12 @@ var sysbenchDoing = map[string]string{
 	"random read": "rndrd", "random write": "rndwr", "random r/w": "rndrw",
 }
 
+// sysbenchSyncs say when it syncs, besides after so many writes.
+var sysbenchSyncs = map[string]string{
+	"Calling fsync() at the end of test, Enabled.": "sync end",
+	"Calling fsync() after each write operation.":  "sync each",
+}
+
 // What sysbench prints. 0.4 and 0.5 call KiB, MiB and GiB Kb, Mb and Gb; they are
 // bytes, and powers of 1024, in all versions.
 var (
@@ -114,6 +120,10 @@ func (s *sysbenchText) take(line string) error {
 	if s.takeHead(line) {
 		return nil
 	}
+	if kind := sysbenchSyncs[line]; kind != "" {
+		s.said[kind] = true
+		return nil
+	}
 	for _, one := range []struct {
 		kind  string
 		form  *regexp.Regexp
@@ -181,6 +191,8 @@ func (s *sysbenchText) takeHead(line string) bool {
 		o.BlockSize = rounded(m[1])
 	} else if m := sbRequests.FindStringSubmatch(line); m != nil {
 		o.Requests, _ = strconv.ParseInt(m[1], 10, 64)
+	} else if strings.HasPrefix(line, "Periodic FSYNC enabled") {
+		s.said["sync between"] = true
 	} else if m := sbDoing.FindStringSubmatch(line); m != nil {
 		o.Mode = sysbenchDoing[m[1]]
 	} else {

@@ -1,0 +1,276 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// golden reads the output of a real tool.
+func golden(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
+	for _, name := range []string{"fio-3.33-randrw.json", "fio-3.33-write.json+"} {
+		t.Run(name, func(t *testing.T) {
+			text := golden(t, name)
+			c, _, version, err := ParseFioJSON(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if version != "fio-3.33" {
+				t.Errorf("version %q", version)
+			}
+			// Read again without the parser's own types: numbers as they are written.
+			var raw struct{ Jobs []map[string]any }
+			d := json.NewDecoder(strings.NewReader(text))
+			d.UseNumber()
+			if err := d.Decode(&raw); err != nil {
+				t.Fatal(err)
+			}
+			longest := 0.0
+			for _, side := range []struct {
+				name string
+				got  record.Flow
+			}{{"read", c.Read}, {"write", c.Write}} {
+				said := raw.Jobs[0][side.name].(map[string]any)
+				for field, got := range map[string]string{
+					"io_bytes": fmt.Sprint(side.got.Bytes), "total_ios": fmt.Sprint(side.got.IOs),
+					"bw_bytes": fmt.Sprintf("%.0f", side.got.Bandwidth), "iops": fmt.Sprintf("%.6f", side.got.IOPS),
+				} {
+					if want := said[field].(json.Number).String(); got != want {
+						t.Errorf("%s %s is %s, fio says %s", side.name, field, got, want)
+					}
+				}
+				ms, _ := said["runtime"].(json.Number).Float64()
+				longest = max(longest, ms/1000)
+			}
+			if c.Seconds != longest {
+				t.Errorf("%g s, want those of the longest direction, %g", c.Seconds, longest)
+			}
+		})
+	}
+}
+
+func TestLatenciesAreThoseWithThePercentiles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		want func(record.Claim) record.Latency
+		is   record.Latency
+	}{
+		"of whole requests where they have them": {"fio-3.33-randrw.json", func(c record.Claim) record.Latency { return c.Read.Latency }, latencyIn(t, "fio-3.33-randrw.json", "read", "lat_ns")},
+		"of completions by default":              {"fio-3.33-write.json+", func(c record.Claim) record.Latency { return c.Write.Latency }, latencyIn(t, "fio-3.33-write.json+", "write", "clat_ns")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, _, err := ParseFioJSON(golden(t, tc.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tc.want(c); got != tc.is || got.P999 < got.P99 || got.P99 < got.P95 || got.P95 < got.P50 || got.P50 == 0 || got.Max == 0 {
+				t.Errorf("%+v, fio says %+v", got, tc.is)
+			}
+		})
+	}
+}
+
+func latencyIn(t *testing.T, file, side, kind string) record.Latency {
+	t.Helper()
+	var raw struct {
+		Jobs []map[string]json.RawMessage `json:"jobs"`
+	}
+	var all map[string]json.RawMessage
+	var l struct {
+		Max        int64            `json:"max"`
+		Mean       float64          `json:"mean"`
+		Percentile map[string]int64 `json:"percentile"`
+	}
+	for _, err := range []error{
+		json.NewDecoder(strings.NewReader(golden(t, file))).Decode(&raw), json.Unmarshal(raw.Jobs[0][side], &all), json.Unmarshal(all[kind], &l),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return record.Latency{Mean: int64(math.Round(l.Mean)), Max: l.Max, P50: l.Percentile["50.000000"], P95: l.Percentile["95.000000"],
+		P99: l.Percentile["99.000000"], P999: l.Percentile["99.900000"]}
+}
+
+// What fio itself says of such a group, "io=… run=…": all bytes by the longest run.
+func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
+	text := golden(t, "fio-3.33-three-jobs.json")
+	var raw struct {
+		Jobs []struct {
+			Read struct {
+				Bytes   int64 `json:"io_bytes"`
+				IOs     int64 `json:"total_ios"`
+				Runtime int64 `json:"runtime"`
+				Lat     struct {
+					Max  int64   `json:"max"`
+					Mean float64 `json:"mean"`
+				} `json:"clat_ns"`
+			} `json:"read"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		t.Fatal(err)
+	}
+	var bytes, ios, longest, most int64
+	var mean float64
+	for _, j := range raw.Jobs {
+		bytes, ios, longest, most = bytes+j.Read.Bytes, ios+j.Read.IOs, max(longest, j.Read.Runtime), max(most, j.Read.Lat.Max)
+		mean += j.Read.Lat.Mean * float64(j.Read.IOs)
+	}
+	want := record.Claim{Seconds: float64(longest) / 1000, Read: record.Flow{
+		Bytes: bytes, IOs: ios, Bandwidth: float64(bytes * 1000 / longest), IOPS: float64(ios) * 1000 / float64(longest),
+		Latency: record.Latency{Mean: int64(math.Round(mean / float64(ios))), Max: most},
+	}}
+	c, o, _, err := ParseFioJSON(text)
+	if err != nil || c != want {
+		t.Errorf("%+v %v\nwant %+v", c, err, want)
+	}
+	if o.Jobs != 3 || len(raw.Jobs) != 3 {
+		t.Errorf("%d jobs, want 3", o.Jobs)
+	}
+}
+
+func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
+	for file, want := range map[string]FioOptions{
+		"fio-3.33-randrw.json":     {Name: "randrw", RW: "randrw", BS: 16 << 10, Size: 16 << 20, NumJobs: 2, IODepth: 1, Direct: true, Engine: "psync", Jobs: 1},
+		"fio-3.33-three-jobs.json": {Name: "threads", RW: "randread", BS: 4 << 10, Size: 8 << 20, NumJobs: 3, IODepth: 8, Direct: true, Engine: "libaio", Jobs: 3},
+		"fio-3.33-write.json+":     {Name: "plus", RW: "write", BS: 512 << 10, Size: 16 << 20, Jobs: 1},
+	} {
+		if _, got, _, err := ParseFioJSON(golden(t, file)); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", file, got, err, want)
+		}
+	}
+}
+
+// In the form and the units of fio 2.2.10: KiB, KiB/s and µs, without options. The
+// figures are those of the published report's host, the latencies made up.
+const fio2 = `{
+  "fio version" : "fio-2.2.10",
+  "jobs" : [ { "jobname" : "mytest", "groupid" : 0, "error" : 0,
+    "read" : { "io_bytes" : 8388608, "bw" : 860901, "iops" : 1681.44, "runtime" : 9744, "total_ios" : 16384,
+      "clat" : { "min" : 10, "max" : 91234, "mean" : 4755.12, "stddev" : 1.0, "percentile" : { "50.000000" : 4640, "99.900000" : 50000, "0.00" : 0 } },
+      "lat" : { "min" : 10, "max" : 91240, "mean" : 4756.00, "stddev" : 1.0 } },
+    "write" : { "io_bytes" : 0, "bw" : 0, "iops" : 0.00, "runtime" : 0, "total_ios" : 0 } } ] }`
+
+func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
+	c, o, version, err := ParseFioJSON("fio: this is a warning\n" + fio2 + "\nand this is after it\n")
+	want := record.Claim{Seconds: 9.744, Read: record.Flow{Bytes: 8 << 30, IOs: 16384, Bandwidth: 860901 * 1024, IOPS: 1681.44,
+		Latency: record.Latency{Mean: 4755120, P50: 4640000, P999: 50000000, Max: 91234000}}}
+	if err != nil || c != want || version != "fio-2.2.10" {
+		t.Errorf("%+v %q %v\nwant %+v", c, version, err, want)
+	}
+	if (o != FioOptions{Name: "mytest", Jobs: 1}) {
+		t.Errorf("options %+v from JSON without any", o)
+	}
+}
+
+func TestWhatCannotBeBelievedIsRefused(t *testing.T) {
+	good := golden(t, "fio-3.33-randrw.json")
+	change := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("the golden file has no %q", old)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	var first struct {
+		Jobs []struct {
+			Read map[string]json.RawMessage `json:"read"`
+		} `json:"jobs"`
+	}
+	if err := json.Unmarshal([]byte(good), &first); err != nil {
+		t.Fatal(err)
+	}
+	field := func(name string) string { return fmt.Sprintf("%q : %s", name, first.Jobs[0].Read[name]) }
+	for name, tc := range map[string]struct{ text, says string }{
+		"nothing":                 {"", "no JSON object"},
+		"words":                   {"fio: command not found\n", "no JSON object"},
+		"a cut":                   {good[:len(good)/2], "cut off"},
+		"two results":             {good + "\n" + good, "more than one result"},
+		"no jobs":                 {`{"fio version":"fio-3.33"}`, "no jobs"},
+		"another program's":       {`{"version":1,"jobs":[{}]}`, "not one of fio's"},
+		"a failed job":            {golden(t, "fio-3.33-failed.json"), "error 22"},
+		"two groups":              {golden(t, "fio-3.33-two-groups.json"), "group of its own"},
+		"reads and writes as one": {golden(t, "fio-3.33-mixed.json"), "unified_rw_reporting"},
+		"negative bytes":          {change(field("io_bytes"), `"io_bytes" : -1`), "cannot be"},
+		"too many bytes":          {change(field("io_bytes"), `"io_bytes" : 9223372036854775807`), "cannot be"},
+		"more than 64 bits":       {change(field("io_bytes"), `"io_bytes" : 18446744073709551616`), "no JSON of fio's"},
+		"another bandwidth":       {change(field("bw_bytes"), `"bw_bytes" : 6500000000`), "contradicts itself"},
+		"other IOPS":              {change(field("iops"), `"iops" : 9e6`), "contradicts itself"},
+		"negative IOPS":           {change(field("iops"), `"iops" : -5.0`), "cannot be"},
+		"a number out of range":   {change(field("iops"), `"iops" : 1e999`), "no JSON of fio's"},
+		"a word for a number":     {change(field("iops"), `"iops" : nan`), "no JSON of fio's"},
+		"a negative run time":     {change(field("runtime"), `"runtime" : -7`), "cannot be"},
+		"no run time":             {change(field("runtime"), `"runtime" : 0`), "less than a millisecond"},
+		"no directions":           {`{"fio version":"fio-3.33","jobs":[{"jobname":"x"}]}`, "does not say"},
+		"nothing moved":           {`{"fio version":"fio-3.33","jobs":[{"read":{},"write":{}}]}`, "neither read nor wrote"},
+		"too long":                {strings.Repeat(" ", maxText+1), "at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c, _, _, err := ParseFioJSON(tc.text); err == nil || !strings.Contains(err.Error(), tc.says) || len(err.Error()) > 600 {
+				t.Errorf("%+v, error %.700v; want %q", c, err, tc.says)
+			}
+		})
+	}
+}
+
+func FuzzParseFioJSON(f *testing.F) {
+	for _, name := range []string{"fio-3.33-randrw.json", "fio-3.33-three-jobs.json", "fio-3.33-failed.json", "fio-3.33-mixed.json"} {
+		f.Add(golden(f, name))
+	}
+	f.Add(fio2)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, o, version, err := ParseFioJSON(text)
+		if err != nil {
+			bounded(t, err)
+			return
+		}
+		plausible(t, c)
+		if len(o.Name)+len(o.RW)+len(o.Engine) > 600 || o.BS < 0 || o.Size < 0 || o.NumJobs < 0 || len(version) > 100 {
+			t.Errorf("%+v %q", o, version)
+		}
+	})
+}
+
+// bounded says whether an error may be shown: it is short, whatever the input.
+func bounded(t *testing.T, err error) {
+	t.Helper()
+	if len(err.Error()) > 1500 {
+		t.Errorf("an error of %d bytes: %.200v", len(err.Error()), err)
+	}
+}
+
+// plausible holds of every claim that is made of any input.
+func plausible(t *testing.T, c record.Claim) {
+	t.Helper()
+	if !within(c.Seconds, maxRuntime/1000) {
+		t.Errorf("%g s", c.Seconds)
+	}
+	for _, f := range []record.Flow{c.Read, c.Write} {
+		if f.Bytes < 0 || f.Bytes > maxBytes || f.IOs < 0 || f.IOs > maxIOs || !within(f.Bandwidth, maxBandwidth*1.01) || !within(f.IOPS, maxIOPS*1.01) {
+			t.Errorf("%+v", f)
+		}
+		for _, l := range []int64{f.Latency.Mean, f.Latency.P50, f.Latency.P95, f.Latency.P99, f.Latency.P999, f.Latency.Max} {
+			if l < 0 || float64(l) > maxLatency {
+				t.Errorf("a latency of %d", l)
+			}
+		}
+	}
+	if c.Read.Bandwidth == 0 && c.Write.Bandwidth == 0 {
+		t.Error("a claim of nothing")
+	}
+}
