@@ -184,6 +184,7 @@ func jobName(name string) string {
 	if len(clean) > 60 {
 		clean = clean[:60]
 	}
+	clean = strings.TrimRight(clean, ".")
 	if clean == "" || strings.HasPrefix(strings.ToLower(clean), "global") {
 		clean = "job-" + clean
 	}

@@ -100,8 +100,8 @@ func checkSection(name string) error {
 		return fmt.Errorf("a name has from 1 to %d characters", plan.MaxJobName)
 	case strings.HasPrefix(strings.ToLower(name), global):
 		return errors.New("fio takes every name that begins with \"global\" for its global section: use another one")
-	case strings.Trim(name, nameLetters) != "" || strings.ContainsRune(".- ", rune(name[0])) || strings.Contains(name, ".."):
-		return errors.New("files are named by it: use letters, digits, blanks, and . _ + = - not as the first")
+	case strings.Trim(name, nameLetters) != "" || strings.ContainsRune(".- ", rune(name[0])) || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
+		return errors.New("files are named by it: use letters, digits, blanks and _ + = and, between those, . and -")
 	}
 	return nil
 }

@@ -130,6 +130,7 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		"DIRECT=1":                           "not among those",
 		"[next":                              "it has no ]",
 		"[../x]":                             "files are named by it",
+		"[ends with.]":                       "files are named by it",
 		"[globally]":                         "global section",
 		"[]":                                 "a name has",
 		"[" + strings.Repeat("x", 200) + "]": "a name has",
