@@ -95,7 +95,7 @@ func (w *weighedCell) sum() {
 			total.Latency = l
 		}
 		both.add(c.Round, &total, total.Bandwidth, total.IOPS)
-		w.cpu(c, length, float64(total.Bytes), workload, runtime)
+		w.cpu(c, max(length, float64(c.Ended-c.Begun)/1e9), float64(total.Bytes), workload, runtime)
 		if use, ok := deviceOf(c); ok {
 			seen[reading], seen[writing] = append(seen[reading], float64(use.ReadBytes)), append(seen[writing], float64(use.WriteBytes))
 		}

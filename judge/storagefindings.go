@@ -49,6 +49,9 @@ var disbelieved = []struct {
 	{VerdictNoisy, foundNoisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
 }
 
+// importedFindings begin the codes of what was found while notes were read.
+const importedFindings = "import-"
+
 func (j *storageJudge) findings() []record.Finding {
 	var out []record.Finding
 	add := func(f record.Finding) {
@@ -56,7 +59,7 @@ func (j *storageJudge) findings() []record.Finding {
 		out = append(out, f)
 	}
 	for _, f := range j.rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) {
+		if slices.Contains(FromExperiment, f.Code) || strings.HasPrefix(f.Code, importedFindings) {
 			add(f)
 		}
 	}

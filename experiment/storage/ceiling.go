@@ -34,7 +34,7 @@ func (s *stage) ceiling(ctx context.Context, when string) error {
 		return nil
 	}
 	s.tell(Progress{Round: s.round, Target: "host", Volume: s.volume.Name, Job: "ceiling", Cache: record.CacheDirect, Step: "measuring the device " + when + " the rounds"})
-	c := record.Ceiling{Type: record.TypeCeiling, Volume: s.volume.Name, Device: s.volume.Device, When: when, Seconds: took.Seconds()}
+	c := record.Ceiling{Type: record.TypeCeiling, Volume: s.volume.Name, Device: s.volume.OwnDevice, When: when, Seconds: took.Seconds()}
 	if err := s.measureCeiling(ctx, &c, took); err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,9 @@ func verb(args []string) string {
 	if args[0] == "/probe" {
 		return args[1]
 	}
+	if slices.Contains(args, "--version") {
+		return "warm"
+	}
 	return filepath.Base(args[0])
 }
 
@@ -88,6 +92,8 @@ func (s *stand) usual(args []string) target.Executed {
 		return target.Executed{Output: fmt.Sprintf("tare-evict/1 %d\n", len(args)-2)}
 	case "direct":
 		return target.Executed{Output: "tare-direct/1 0\n"}
+	case "warm":
+		return target.Executed{Output: "dd 9.1\n"}
 	case "dd":
 		return target.Executed{Stderr: "10+0 records in\n10+0 records out\n40960 bytes (41 kB, 40 KiB) copied, 2 s, 20.5 kB/s\n", CPU: 5}
 	}

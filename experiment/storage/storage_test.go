@@ -21,8 +21,8 @@ func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
 	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
 	s.plan.Rounds = 2
 	rec := s.run()
-	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, rest, begin, a dd, end"
-	later := "a run, a fs, a fill, a evict, drop, rest, begin, a dd, end"
+	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, a warm, rest, begin, a dd, end"
+	later := "a run, a fs, a fill, a evict, drop, a warm, rest, begin, a dd, end"
 	if got, want := s.log(), "prepare rootfs, "+first+", "+later; got != want {
 		t.Errorf("it went\n%s\nand should\n%s", got, want)
 	}

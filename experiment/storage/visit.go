@@ -133,6 +133,9 @@ func (v *visit) job(ctx context.Context) error {
 	if err := v.drop(ctx, files); err != nil {
 		return err
 	}
+	if err := v.warm(ctx, at.Program); err != nil {
+		return err
+	}
 	v.cell.Quiet = v.Options.Meter.Rest(ctx, v.device(), v.Options.Plan.Settle)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -268,7 +271,17 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
 }
 
-// exec runs one of the probe's commands in the sandbox.
+// warm has the tool, its libraries and the runtime's own programs in memory
+// again: fio's libraries alone are tens of megabytes, and would be taken for what
+// the job reads. What it is asked is only its version.
+func (v *visit) warm(ctx context.Context, program string) error {
+	if _, err := v.exec(ctx, []string{program, "--version"}); err != nil && ctx.Err() == nil {
+		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
+	}
+	return ctx.Err()
+}
+
+// exec runs a command that is not measured in the sandbox.
 func (v *visit) exec(ctx context.Context, args []string) (target.Executed, error) {
 	ctx, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
 	defer cancel()

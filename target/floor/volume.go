@@ -38,10 +38,32 @@ func (s *session) openStorage() error {
 			break
 		}
 	}
+	if len(w.Files) > 0 {
+		if err := s.makeCommonNodes(); err != nil {
+			return err
+		}
+	}
 	if device.Node == "" {
 		return nil
 	}
 	return makeNode(s.root(0), device)
+}
+
+// makeCommonNodes makes the devices that programs expect: without /dev/null a
+// program that throws its output away writes it to a file of that name.
+func (s *session) makeCommonNodes() error {
+	for n := range s.env.Lanes {
+		for name, minor := range map[string]uint32{"null": 3, "zero": 5} { // Documentation/admin-guide/devices.txt
+			path := filepath.Join(s.root(n), "dev", name)
+			if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil && !errors.Is(err, os.ErrExist) {
+				return fmt.Errorf("make %s: %w", path, err)
+			}
+			if err := os.Chmod(path, 0o666); err != nil { // whatever the umask
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // root is a lane's root file system.

@@ -23,7 +23,7 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (target.Execut
 	}
 	pid, used := 0, int64(0)
 	ended, err := child.Run(ctx, child.Command{
-		Args: s.onHost(n, args), Env: lane.Environment(nil),
+		Args: s.onHost(n, args), Env: lane.Environment([]string{"LC_ALL=C"}), // what tools print is read, here as in containers, which know no other language
 		Begun: func(p int) {
 			pid = p
 			s.note(n, func(list []int) []int { return append(list, p) })

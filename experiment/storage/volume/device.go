@@ -42,7 +42,7 @@ func (v *Volume) device(a Asked) error {
 	if size < a.Bytes {
 		return notHere("use a smaller --size or --scale, or a larger device", "%s has %d MiB, and the jobs need %d MiB", path, size>>20, a.Bytes>>20)
 	}
-	v.Workload.Device, v.Device = path, name
+	v.Workload.Device, v.Device, v.OwnDevice = path, name, name
 	return nil
 }
 

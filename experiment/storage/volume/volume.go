@@ -30,8 +30,10 @@ type Volume struct {
 	// each target has its own.
 	HostType string
 	// Own is a folder on the volume for the host's own measurements, which are
-	// not any target's; "" where there is none.
-	Own string
+	// not any target's; "" where there is none. OwnDevice is the block device that
+	// it lies on; of rootfs that of tare's own folders, which may be another than
+	// an engine's.
+	Own, OwnDevice string
 
 	letGo []func() error
 }
@@ -74,7 +76,9 @@ func Prepare(ctx context.Context, v plan.Volume, a Asked) (*Volume, error) {
 	switch v.Kind {
 	case record.VolumeRootfs: // each container's own
 		out.Own = filepath.Join(a.Dir, "own")
-		err = os.MkdirAll(out.Own, 0o700)
+		if err = os.MkdirAll(out.Own, 0o700); err == nil {
+			out.OwnDevice, _, err = disk.Under(out.Own)
+		}
 	case record.VolumeBind:
 		err = out.folder(a.Dir)
 	case record.VolumeTmpfs:
@@ -102,6 +106,7 @@ func (v *Volume) folder(dir string) error {
 	}
 	var err error
 	v.Device, v.HostType, err = disk.Under(v.Own)
+	v.OwnDevice = v.Device
 	return err
 }
 

@@ -1,0 +1,167 @@
+package proof
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/record"
+)
+
+// Whose figures a cell's are is known beforehand on every kind of target: on the
+// host, the floor, and bare runtimes, where gVisor takes O_DIRECT and keeps it to
+// itself.
+func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
+	runsc := engines.Runsc()
+	if runsc == "" {
+		t.Fatal("there is no runsc: run make engines")
+	}
+	tellCaches(t, []string{"host", "floor", "runc", "crun", "runsc=" + runsc})
+}
+
+// And in the containers of engines.
+func TestACacheIsToldFromADiskInEngines(t *testing.T) {
+	docker, podman, containerd := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1)
+	bin := t.TempDir()
+	if err := os.Symlink(podman.Command, filepath.Join(bin, "podman")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	tellCaches(t, []string{"docker/runc", "podman/crun", "containerd/runc", "cri+containerd/runc"},
+		"--docker-host", docker.Host, "--containerd-address", containerd.Address, "--cri", "containerd=unix://"+containerd.Address)
+}
+
+// tellCaches runs jobs of every direction on every volume, past the page cache
+// and through it, several threads on one file: so three quarters of what is read
+// through a cache has been read already.
+func tellCaches(t *testing.T, targets []string, flags ...string) {
+	rec, j := weighStorage(t, append(flags, "--volume", "rootfs,bind,tmpfs", "--cache", "direct,buffered", "--jobs", "read,write",
+		"--size", "16M", "--numjobs", "4", "--rounds", "1", "--ceiling", "0"), targets)
+	cells := 0
+	for _, table := range j.Tables {
+		for i := range table.Cells {
+			c := &table.Cells[i]
+			cells++
+			if c.Rounds != 1 {
+				t.Errorf("%s, %s on %s, %s: no figures: %+v", c.Target, table.Job, table.Volume, table.Cache, c.Failure)
+				continue
+			}
+			if want := verdicts(c.Target, table.Volume, table.Cache); !slices.Contains(want, c.Verdict) {
+				t.Errorf("%s, %s on %s, %s: %q because %s; want one of %q", c.Target, table.Job, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "), want)
+			}
+			if bytes := int64(c.Total.Bytes); bytes != 4*16*mib {
+				t.Errorf("%s, %s on %s, %s: %d bytes were moved", c.Target, table.Job, table.Volume, table.Cache, bytes)
+			}
+		}
+	}
+	if want := len(targets) * 3 * 2 * 2; cells != want {
+		t.Errorf("%d cells, want %d", cells, want)
+	}
+	for _, target := range targets {
+		name, _, _ := strings.Cut(target, "=")
+		if !slices.ContainsFunc(rec.Places, func(p record.Place) bool { return p.Target == name && len(p.Mounts) > 1 }) {
+			t.Errorf("%s: its file systems are not known", name)
+		}
+	}
+}
+
+// verdicts are those that can be right.
+func verdicts(target, volume, cache string) []judge.Verdict {
+	sandboxed := strings.HasSuffix(target, "runsc")
+	switch {
+	case cache == record.CacheDirect && (volume == record.VolumeTmpfs || sandboxed):
+		return []judge.Verdict{judge.VerdictNotDirect}
+	case cache == record.CacheDirect: // too short to be more, on a shared machine
+		return []judge.Verdict{judge.VerdictDevice, judge.VerdictTooShort, judge.VerdictNoisy}
+	case sandboxed:
+		return []judge.Verdict{judge.VerdictGuestCache, judge.VerdictHostCache}
+	}
+	return []judge.Verdict{judge.VerdictHostCache}
+}
+
+// What goes to the disk for long enough is the device's.
+func TestADirectReadOfAFileIsTheDevices(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	text := `version: 1
+measure:
+  - storage:
+      targets: [host, runc]
+      volumes: [rootfs, bind]
+      cache: [direct]
+      jobs: [{name: read, rw: read, bs: 512k, size: 16M, time_based: true, runtime: 1500ms}]
+      rounds: 1
+      ceiling: 200ms
+`
+	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for attempt := 1; ; attempt++ {
+		rec, j := runStorage(t, "run", plan)
+		wrong := ""
+		for _, table := range j.Tables {
+			for i := range table.Cells {
+				c := &table.Cells[i]
+				if c.Verdict != judge.VerdictDevice {
+					wrong += c.Target + " on " + table.Volume + ", " + table.Cache + ": " + string(c.Verdict) + ": " + strings.Join(c.Because, "; ") + "\n"
+				}
+			}
+		}
+		if len(rec.Ceilings) != 4 {
+			t.Errorf("%d ceilings", len(rec.Ceilings))
+		}
+		if wrong == "" {
+			return
+		}
+		if attempt == attempts { // others use the disk of a shared machine
+			t.Fatal(wrong)
+		}
+		t.Logf("attempt %d: %s", attempt, wrong)
+	}
+}
+
+// The report's plan, each of its tables, scaled down.
+func TestThePlanOfTheReportOnIORunsWhole(t *testing.T) {
+	runStorage(t, "run", "../../plans/kata-io.yaml", "--scale", "0.001", "--rounds", "1", "--volume", "rootfs")
+}
+
+func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *judge.Storage) {
+	t.Helper()
+	return runStorage(t, append(append([]string{"storage"}, flags...), targets...)...)
+}
+
+// runStorage runs a command that writes one record of storage.
+func runStorage(t *testing.T, args ...string) (*record.Record, *judge.Storage) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("run the tests as root: containers need it")
+	}
+	dir := t.TempDir()
+	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
+		t.Setenv(name, filepath.Join(dir, folder))
+	}
+	stored := filepath.Join(dir, "r.jsonl")
+	var out, errs bytes.Buffer
+	code := command.Execute(t.Context(), append(args, "-q", "-o", stored), command.Streams{Out: &out, Err: &errs})
+	t.Logf("%s", &out)
+	if code != command.ExitDone {
+		t.Fatalf("exit %d\n%s", code, &errs)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "data", "*", "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	rec, err := record.Load(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := judge.StorageOf(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec, j
+}
