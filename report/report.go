@@ -6,7 +6,8 @@
 // with their intervals and comparisons, how the lanes of a batch fared, the
 // table in the form of the iSulad performance report, what exactly was timed,
 // and what to mistrust; of an overhead run whose memory and CPU it is, which
-// cgroup is charged, and what one more sandbox costs. JSON and CSV are for
+// cgroup is charged, and what one more sandbox costs; of a storage run what I/O
+// each volume gives and which figures are a disk's. JSON and CSV are for
 // programs: times in nanoseconds, nothing rounded away that a reader could miss.
 //
 // Everything that stands in a record may have come from others. In text,
