@@ -131,7 +131,7 @@ func (s *stand) run() *record.Record {
 			dir := filepath.Join(s.dir, name)
 			return dir, dir, os.MkdirAll(dir, 0o700)
 		}},
-		Plan: s.plan, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd"}, Versions: map[string]string{plan.ToolDD: "dd 9.1"}, OnHost: map[string]string{},
+		Plan: s.plan, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd"}, OnHost: map[string]string{},
 		Run: func(_ context.Context, args []string) (target.Executed, error) {
 			s.note("host %s", verb(args))
 			return s.usual(args), nil

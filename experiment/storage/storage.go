@@ -35,7 +35,6 @@ type Options struct {
 	Files    []probe.File      // carried into every sandbox: the tools
 	Programs map[string]string // the path inside of each tool
 	OnHost   map[string]string // the path on the host of each tool
-	Versions map[string]string // of the tools that do not say theirs when they run
 	// Prepare makes a volume ready that holds so many bytes.
 	Prepare func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error)
 	// Run runs a command on the host, without a target. args[0] may be the

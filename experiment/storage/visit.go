@@ -52,7 +52,7 @@ func fail(kind string, e *target.Executed, format string, args ...any) *failure 
 func (v *visit) do(ctx context.Context) error {
 	began := lane.Now()
 	v.cell = record.Cell{Round: v.round, Order: v.order, Target: v.w.Info.Name, Volume: v.volume.Name,
-		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool, Version: v.Options.Versions[v.pair.job.Tool]}
+		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool}
 	err := v.sandbox(ctx)
 	if err == nil {
 		err = v.job(ctx)
@@ -273,12 +273,18 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 
 // warm has the tool, its libraries and the runtime's own programs in memory
 // again: fio's libraries alone are tens of megabytes, and would be taken for what
-// the job reads. What it is asked is only its version.
+// the job reads. It is asked for its version, which not every tool says when it
+// runs.
 func (v *visit) warm(ctx context.Context, program string) error {
-	if _, err := v.exec(ctx, []string{program, "--version"}); err != nil && ctx.Err() == nil {
+	e, err := v.exec(ctx, []string{program, "--version"})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
 		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
 	}
-	return ctx.Err()
+	v.cell.Version = tool.Version(e)
+	return nil
 }
 
 // exec runs a command that is not measured in the sandbox.

@@ -59,7 +59,7 @@ func (f *storageFlags) add(set *pflag.FlagSet) {
 	d := plan.DefaultsOfStorage()
 	f.addScale(set)
 	set.StringVar(&f.cache, "cache", strings.Join(d.Cache, ","), "direct (O_DIRECT), buffered, or both")
-	set.StringVar(&f.jobs, "jobs", "randread,read,randwrite,write", "jobs: randread, read, randwrite, write, rndrw")
+	set.StringVar(&f.jobs, "jobs", "randread,read,randwrite,write", "jobs: randread, read, randwrite, write, rndrw; plan for those of the published report")
 	set.StringVar(&f.jobFile, "jobfile", "", "a job file of fio's, instead of --jobs")
 	set.StringVar(&f.size, "size", "1G", "of a job's files, all together")
 	set.StringVar(&f.bs, "bs", "512k", "block sizes: 512k,4k makes each job one of either (default with dd 4k, with sysbench 16k)")
@@ -173,7 +173,7 @@ func (f *storageFlags) applyJobs(set *pflag.FlagSet, s *plan.Storage) error {
 		return nil
 	}
 	names, sizes := f.jobs, f.bs
-	if !set.Changed("jobs") {
+	if !set.Changed("jobs") || f.jobs == "plan" {
 		names = defaultJobs[f.tool]
 	}
 	if !set.Changed("bs") {

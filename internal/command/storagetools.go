@@ -13,7 +13,7 @@ import (
 // carryTools finds the tools that the jobs need. fio is taken for the device's
 // ceiling, too, where it is there.
 func carryTools(ctx context.Context, p *plan.Storage, o *storage.Options) error {
-	o.Programs, o.Versions, o.OnHost = map[string]string{}, map[string]string{}, map[string]string{}
+	o.Programs, o.OnHost = map[string]string{}, map[string]string{}
 	if p.Root != "" {
 		files, err := carry.Root(p.Root)
 		if err != nil {
@@ -38,9 +38,6 @@ func carryTools(ctx context.Context, p *plan.Storage, o *storage.Options) error 
 			return fmt.Errorf("carry %s into the root file system of %s: %w; name the one that is in it by --program %s=PATH", name, p.Root, err, name)
 		}
 		o.Programs[name] = program.Path
-		if name == plan.ToolDD { // the others say it when they run
-			o.Versions[name] = program.Version
-		}
 	}
 	if _, there := o.OnHost[plan.ToolFio]; !there && p.Ceiling > 0 {
 		if fio, err := carry.Fio(ctx); err == nil {
