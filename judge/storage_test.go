@@ -115,6 +115,8 @@ func TestVerdicts(t *testing.T) {
 		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Throttled = 505 * ms } }, "runc", device, ""},
 		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},
 		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Steal = 0.2 } }, "runc", device, ""},
+		{"waiting for memory for a tenth of the time is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.HavePSI, c.Seen.PSIMemory = true, 0.1 } }, "runc", device, ""},
+		{"longer is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.HavePSI, c.Seen.PSIMemory = true, 0.12 } }, "runc", noisy, "waited for memory for 12.0 %"},
 		{"more is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Steal = 0.21 } }, "runc", noisy, "took 5.2 % of all CPUs' time"},
 		{"others may use half as much", func(s *storing) { s.cell = reads(claimed + claimed/2 + 16*mib) }, "runc", device, ""},
 		{"but not more", func(s *storing) { s.cell = reads(claimed + claimed/2 + 17*mib) }, "runc", noisy, "others used it meanwhile"},

@@ -27,6 +27,7 @@ type evidence struct {
 	seen       bool // from outside
 	tookNS     float64
 	stolen     float64 // share of all CPUs' time
+	starved    float64 // share of the time in which some task waited for memory
 	throttled  float64 // share of the time
 	cached     float64
 	device     both
@@ -60,9 +61,9 @@ func (w *weighedCell) gather(trials []*record.Cell) evidence {
 		e.iops[d] /= n
 	}
 	if e.tookNS > 0 {
-		e.stolen, e.throttled = e.stolen/e.tookNS, e.throttled/e.tookNS
+		e.stolen, e.starved, e.throttled = e.stolen/e.tookNS, e.starved/e.tookNS, e.throttled/e.tookNS
 	} else {
-		e.stolen, e.throttled = 0, 0
+		e.stolen, e.starved, e.throttled = 0, 0, 0
 	}
 	return e
 }
@@ -103,6 +104,7 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	took := float64(s.Took)
 	e.tookNS += took
 	e.stolen += s.Steal / cpus * took
+	e.starved += s.PSIMemory * took
 	e.throttled += float64(s.Throttled)
 	e.cached += float64(s.Cached)
 	if use, ok := deviceOf(c); ok {

@@ -166,6 +166,9 @@ func storageAdvice(f *record.Failure) string {
 			return x.advice
 		}
 	}
+	if f.Kind == record.FailWorkload {
+		return "run the command by hand: a tool that prints no figures, or another version's, cannot be weighed (--program, --root)"
+	}
 	if f.Kind == record.FailTimeout {
 		return "the volume may hang: look at dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
 	}

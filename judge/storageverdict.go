@@ -15,6 +15,7 @@ const (
 	fewIOs         = 100      // of a run
 	throttledBound = 0.05     // of the time
 	stolenBound    = 0.05     // of all CPUs' time
+	starvedBound   = 0.1      // of the time
 	waveringBound  = 0.25     // of the primary figure, to the farther end of its interval
 	sharedFactor   = 1.5      // times the claimed bytes at the device, and
 	sharedBytes    = 16 << 20 // bytes for each round
@@ -148,6 +149,9 @@ func (w *weighedCell) noise(e *evidence, whole bool) []string {
 			because = append(because, fmt.Sprintf("the interval of its %s is %+.0f %% to %+.0f %% of the median; the bound is ±%.0f %%",
 				w.figure(), 100*(p.Lo/p.Value-1), 100*(p.Hi/p.Value-1), 100*waveringBound))
 		}
+	}
+	if e.starved > starvedBound {
+		because = append(because, fmt.Sprintf("some task waited for memory for %.1f %% of the time; the bound is %.0f %%", 100*e.starved, 100*starvedBound))
 	}
 	if e.stolen > stolenBound {
 		because = append(because, fmt.Sprintf("the hypervisor took %.1f %% of all CPUs' time away; the bound is %.0f %%", 100*e.stolen, 100*stolenBound))
