@@ -20,8 +20,8 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 		return nil
 	}
 	paths := []string{"/", shm}
-	if at.Device == "" && v.volume.Kind != record.VolumeRootfs {
-		paths = append(paths, target.VolumePath)
+	if path := v.mountPoint(); at.Device == "" && path != "/" {
+		paths = append(paths, path)
 	}
 	list, err := v.fileSystems(ctx, paths...)
 	if err != nil {
@@ -41,7 +41,17 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	return nil
 }
 
-// fileSystems asks the probe inside about paths.
+// mountPoint is a path on the file system that the volume is, in the sandbox. The
+// host has no root file system of a sandbox's own: its files lie in a folder of the
+// run, which may be on another disk than /.
+func (v *visit) mountPoint() string {
+	if v.volume.Kind == record.VolumeRootfs && v.w.Info.Kind != "host" {
+		return "/"
+	}
+	return target.VolumePath
+}
+
+// fileSystems asks the probe inside about paths, and returns one for each.
 func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileSystem, error) {
 	e, err := v.exec(ctx, probe.FileSystemArgs(paths...))
 	if ctx.Err() != nil {
@@ -51,19 +61,34 @@ func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileS
 	if err == nil {
 		list, err = probe.ParseFileSystems(e.Output)
 	}
+	if err == nil && len(list) != len(paths) {
+		err = fmt.Errorf("the probe told of %d paths instead of %d", len(list), len(paths))
+	}
 	if err != nil {
 		return nil, fail(record.FailError, &e, "the sandbox does not say what its file systems are: %v", err)
+	}
+	for i := range list {
+		list[i].Path = paths[i] // the host has another one for the same
 	}
 	return list, nil
 }
 
+// directBlock is what is read to try O_DIRECT, in bytes.
+const directBlock = 4096
+
 // tryDirect completes what look found with what the file system does with
 // O_DIRECT.
 func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
-	if v.found == nil || len(files) == 0 {
+	if v.found == nil {
 		return nil
 	}
-	e, err := v.exec(ctx, probe.DirectArgs(files[0].Path))
+	file := target.VolumePath + "/tare-direct"
+	if len(files) > 0 {
+		file = files[0].Path
+	} else if e, err := v.exec(ctx, probe.FillArgs(directBlock, file)); err != nil || e.Exit != 0 {
+		return ctx.Err() // the job will tell what is wrong
+	}
+	e, err := v.exec(ctx, probe.DirectArgs(file))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

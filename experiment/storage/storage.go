@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	}
 	r := &run{Course: c, Options: o, volumes: volumes, jobs: jobs, told: map[string]bool{}}
 	for _, v := range volumes {
-		r.work.all += len(r.pairs(v)) * o.Plan.Rounds * len(o.Options.Targets)
+		r.work.all += len(r.pairs(v)) * o.Plan.Rounds * len(o.Targets)
 	}
 	why, err := r.all(ctx)
 	c.Close()
