@@ -54,6 +54,11 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 	size := max(min(ceilingFile, s.largest()), largeBlock)
 	bounded, cancel := context.WithTimeout(ctx, s.Options.Plan.Timeout)
 	defer cancel()
+	if s.volume.Workload.Device == "" {
+		if f := s.roomOnHost(bounded, size); f != nil {
+			return f
+		}
+	}
 	e, err := s.Options.Run(bounded, probe.FillArgs(size, file))
 	if err == nil {
 		_, err = probe.ParseFilled(e.Output)
@@ -80,6 +85,23 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 			return f
 		}
 		m.take(claim)
+	}
+	return nil
+}
+
+// roomOnHost refuses a file of the host's own that would fill the volume, as
+// [visit.room] does for those of jobs.
+func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
+	e, err := s.Options.Run(ctx, probe.FileSystemArgs(s.volume.Own))
+	var list []probe.FileSystem
+	if err == nil {
+		list, err = probe.ParseFileSystems(e.Output)
+	}
+	switch {
+	case err != nil:
+		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure
+	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > mostOfDisk*float64(list[0].Free):
+		return &fail(record.FailError, nil, "a file of %d MiB does not fit in 90 %% of the %d MiB that are free on the volume", size>>20, list[0].Free>>20).Failure
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) er
 		return nil
 	}
 	if v.lasts() {
-		v.stage.laid = nil
+		v.laid = nil
 		if err := v.sweep(); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) er
 		}
 	}
 	if v.lasts() {
-		v.stage.laid = slices.Clone(files)
+		v.laid = slices.Clone(files)
 	}
 	if len(files) > 0 {
 		v.cell.Layout = layoutOf(files, lane.Now()-began)
@@ -151,7 +151,7 @@ func (s *stage) sweep() error {
 // knows the names.
 func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
 	if v.lasts() {
-		v.stage.laid = nil
+		v.laid = nil
 		if err := v.sweep(); err != nil {
 			return err
 		}
@@ -188,11 +188,7 @@ func (v *visit) room(ctx context.Context, at tool.Place) error {
 	if at.Device != "" || need == 0 || v.lasts() && v.laid != nil && need <= total(v.laid) {
 		return nil
 	}
-	path := target.VolumePath
-	if v.volume.Kind == record.VolumeRootfs {
-		path = "/"
-	}
-	free, err := v.free(ctx, path)
+	free, err := v.free(ctx, v.mountPoint())
 	if err != nil || free < 0 {
 		return err // a file system that does not say; writing will
 	}

@@ -64,7 +64,7 @@ func (s *stage) open(ctx context.Context) error {
 		if errors.Is(err, target.ErrUnsupported) {
 			err = s.absent(s.volume.Volume, t.Info().Name, err)
 		} else {
-			err = s.NotOpened(t, err)
+			err = s.NotOpened(t, fmt.Errorf("on %s: %w", s.volume.Name, err))
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,142 @@
+package thread
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// onFirst calls f in a goroutine that the process's first thread runs.
+func onFirst(t *testing.T, f func()) {
+	t.Helper()
+	release := make(chan struct{})
+	defer close(release)
+	for range 1000 {
+		found := make(chan bool)
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			first := unix.Gettid() == os.Getpid()
+			if first {
+				runtime.UnlockOSThread()
+				f()
+				runtime.LockOSThread()
+			}
+			found <- first
+			if !first {
+				<-release // so that the next one gets another thread
+			}
+		}()
+		if <-found {
+			return
+		}
+	}
+	t.Fatal("of a thousand threads none was the first: it has something else to do")
+}
+
+func TestTheFirstThreadIsNeverTaken(t *testing.T) {
+	// With one thread at a time a new goroutine goes where the one that waits
+	// for it was: on the first.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	onFirst(t, func() {
+		for range 100 {
+			err := Apart(func() error {
+				if unix.Gettid() == os.Getpid() {
+					return errors.New("it is the first thread")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestTheThreadEndsWithItsWork(t *testing.T) {
+	var tid int
+	want := errors.New("what came of it")
+	if err := Apart(func() error { tid = unix.Gettid(); return want }); !errors.Is(err, want) {
+		t.Errorf("got %v", err)
+	}
+	task := filepath.Join("/proc/self/task", strconv.Itoa(tid))
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(task); errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("thread %d is still there", tid)
+		}
+	}
+}
+
+// elsewhere is a process with a mount namespace of its own.
+func elsewhere(t *testing.T) (pid int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making a mount namespace needs root")
+	}
+	sleep := exec.Command("sleep", "60")
+	sleep.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleep.Process.Kill(), sleep.Wait() })
+	return sleep.Process.Pid
+}
+
+func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
+	pid := elsewhere(t)
+	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer space.Close()
+	there, _ := os.Readlink(space.Name())
+	before, _ := os.Readlink("/proc/self/ns/mnt")
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			err := InMounts(int(space.Fd()), func() error {
+				time.Sleep(time.Millisecond)
+				here, err := os.Readlink("/proc/thread-self/ns/mnt")
+				if here != there {
+					err = errors.Join(err, fmt.Errorf("in %s, not %s", here, there))
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if after, _ := os.Readlink("/proc/self/ns/mnt"); after != before || before == there {
+		t.Errorf("the process is in %s, not in %s", after, before)
+	}
+}
+
+func TestWhatIsNoNamespaceIsNotEntered(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	err = InMounts(int(null.Fd()), func() error {
+		t.Error("it was called all the same")
+		return nil
+	})
+	if !errors.Is(err, unix.EINVAL) {
+		t.Errorf("got %v", err)
+	}
+}
