@@ -298,6 +298,9 @@ func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlag
 	if err := checkEngines(p.Engines); err != nil {
 		return err
 	}
+	if err := checkDevices(&p); err != nil {
+		return err
+	}
 	options := storage.Options{Plan: p}
 	if err := carryTools(ctx, &p, &options); err != nil {
 		return err
@@ -324,6 +327,28 @@ func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlag
 		}
 		return showStorage(s, format, rec, out)
 	})
+}
+
+// checkDevices refuses a device that cannot be written over before anything runs,
+// for it is most likely not the one that was meant. It is looked at once more
+// when its turn comes.
+func checkDevices(p *plan.Storage) error {
+	if p.Missing == plan.MissingSkip {
+		return nil
+	}
+	volumes, _, err := p.Resolved()
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes {
+		if v.Kind != record.VolumeDevice {
+			continue
+		}
+		if err := volume.Free(v.Source); err != nil {
+			return &notHere{fmt.Errorf("--volume %s: %w\n%s", v.Name, err, volume.Advice(err))}
+		}
+	}
+	return nil
 }
 
 // storage makes what the run needs on this machine, and performs it.

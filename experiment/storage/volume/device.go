@@ -21,29 +21,47 @@ func (v *Volume) device(a Asked) error {
 	if !slices.Contains(a.Destroys, path) {
 		return notHere("--i-know-this-destroys "+path, "a job writes over everything on %s: that has to be allowed by name", path)
 	}
-	name, err := disk.NameOf(path)
+	name, size, err := free(path)
 	if err != nil {
-		return notHere("give the path of a block device, such as device=/dev/sdb", "%w", err)
-	}
-	if users := usersOf(path, name); len(users) > 0 {
-		return notHere("give a device that nobody uses", "%s is in use, and is left alone: %s", path, strings.Join(users, ", "))
-	}
-	// O_EXCL on a block device fails while the kernel has it claimed: mounted,
-	// in a RAID, a swap, a device mapper's (open(2)).
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return notHere("give a device that nobody uses and that can be written", "open %s for tare alone: %w", path, os.NewSyscallError("open", err))
-	}
-	defer unix.Close(fd)
-	size, err := unix.Seek(fd, 0, unix.SEEK_END)
-	if err != nil {
-		return fmt.Errorf("ask for the size of %s: %w", path, os.NewSyscallError("lseek", err))
+		return err
 	}
 	if size < a.Bytes {
 		return notHere("use a smaller --size or --scale, or a larger device", "%s has %d MiB, and the jobs need %d MiB", path, size>>20, a.Bytes>>20)
 	}
 	v.Workload.Device, v.Device, v.OwnDevice = path, name, name
 	return nil
+}
+
+// Free says why the block device at a path cannot be written over, nil if
+// nothing stands against it now. Nothing is written.
+func Free(path string) error {
+	_, _, err := free(path)
+	return err
+}
+
+// free is the name of a device that nobody uses, and its size in bytes.
+func free(path string) (name string, size int64, err error) {
+	if name, err = disk.NameOf(path); err != nil {
+		return "", 0, notHere("give the path of a block device, such as device=/dev/sdb", "%w", err)
+	}
+	if users := usersOf(path, name); len(users) > 0 {
+		return "", 0, notHere("give a device that nobody uses", "%s is in use, and is left alone: %s", path, strings.Join(users, ", "))
+	}
+	// O_EXCL on a block device fails while the kernel has it claimed: mounted,
+	// in a RAID, a swap, a device mapper's (open(2)).
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", 0, notHere("give a device that nobody uses and that can be written", "open %s for tare alone: %w", path, os.NewSyscallError("open", err))
+	}
+	defer unix.Close(fd)
+	// A device that is read-only can be opened for writing all the same.
+	if fixed, err := unix.IoctlGetInt(fd, unix.BLKROGET); err == nil && fixed != 0 {
+		return "", 0, notHere("give a device that nobody uses and that can be written", "%s is read-only", path)
+	}
+	if size, err = unix.Seek(fd, 0, unix.SEEK_END); err != nil {
+		return "", 0, fmt.Errorf("ask for the size of %s: %w", path, os.NewSyscallError("lseek", err))
+	}
+	return name, size, nil
 }
 
 // usersOf lists who uses a device or a part of it.
