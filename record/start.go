@@ -21,23 +21,23 @@ type Start struct {
 	First  int64  `json:"first,omitempty"`
 	// Ended is when the call had returned or the command had exited; of logs when
 	// the last container of the start was up. 0: the start has no end.
-	Ended      int64        `json:"ended,omitempty"`
-	Command    string       `json:"command,omitempty"`    // what was timed, pasteable
-	Name       string       `json:"name,omitempty"`       // of the pod or container, as the logs have it
-	Sandbox    string       `json:"sandbox,omitempty"`    // the id of the pod, or of the container where there is none
-	Containers []string     `json:"containers,omitempty"` // ids, in the order of their appearance
-	Processes  []Process    `json:"processes,omitempty"`  // of a live one, in the order of Born
-	Busy       []BusyAt     `json:"busy,omitempty"`       // of a live one, in order of time
-	Spans      []Span       `json:"spans,omitempty"`      // of logs and notes, in the order of Began
-	Gaps       []Gap        `json:"gaps,omitempty"`       // of logs: the longest between two events next to each other, the longest first
-	Guests     []GuestClock `json:"guests,omitempty"`     // of logs: the clocks of guests, aligned
-	Missing    []Missing    `json:"missing,omitempty"`    // evidence that is not there
-	Claims     []StartClaim `json:"claims,omitempty"`     // of notes: figures that somebody computed from the others
-	Events     int64        `json:"events,omitempty"`     // lines of logs, or events of the kernel, that it was made of
-	Lost       int64        `json:"lost,omitempty"`       // events that the kernel could not hand over
-	Tracing    int64        `json:"tracing,omitempty"`    // ns of CPU time that watching took
-	Source     string       `json:"source,omitempty"`     // of logs and notes: "kata.log:25"
-	Failure    *Failure     `json:"failure,omitempty"`
+	Ended      int64          `json:"ended,omitempty"`
+	Command    string         `json:"command,omitempty"`    // what was timed, pasteable
+	Name       string         `json:"name,omitempty"`       // of the pod or container, as the logs have it
+	Sandbox    string         `json:"sandbox,omitempty"`    // the id of the pod, or of the container where there is none
+	Containers []string       `json:"containers,omitempty"` // ids, in the order of their appearance
+	Processes  []StartProcess `json:"processes,omitempty"`  // of a live one, in the order of Born
+	Busy       []BusyAt       `json:"busy,omitempty"`       // of a live one, in order of time
+	Spans      []Span         `json:"spans,omitempty"`      // of logs and notes, in the order of Began
+	Gaps       []Gap          `json:"gaps,omitempty"`       // of logs: the longest between two events next to each other, the longest first
+	Guests     []GuestClock   `json:"guests,omitempty"`     // of logs: the clocks of guests, aligned
+	Missing    []Missing      `json:"missing,omitempty"`    // evidence that is not there
+	Claims     []StartClaim   `json:"claims,omitempty"`     // of notes: figures that somebody computed from the others
+	Events     int64          `json:"events,omitempty"`     // lines of logs, or events of the kernel, that it was made of
+	Lost       int64          `json:"lost,omitempty"`       // events that the kernel could not hand over
+	Tracing    int64          `json:"tracing,omitempty"`    // ns of CPU time that watching took
+	Source     string         `json:"source,omitempty"`     // of logs and notes: "kata.log:25"
+	Failure    *Failure       `json:"failure,omitempty"`
 }
 
 // How a start was seen.
