@@ -17,7 +17,7 @@ import (
 // Leftover is what one interrupted run left behind.
 type Leftover struct {
 	RunID     string   `json:"run_id"`
-	Processes []int    `json:"processes,omitempty"` // in its cgroups, or started with one of its folders
+	Processes []int    `json:"processes,omitempty"` // in its cgroups, or started with or from one of its folders
 	Mounts    []string `json:"mounts,omitempty"`
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
@@ -119,9 +119,10 @@ func (l *Leftover) inside(path string) bool {
 }
 
 // commands finds processes that were started with one of the run's folders as
-// an argument: runtimes, their monitors and sandboxes. A folder's name in the
-// middle of an argument is not enough, so an editor or a grep for the id is
-// not taken for one.
+// an argument: runtimes, their monitors and sandboxes; and those of a program that
+// lies there: workloads on the host, which are in no cgroup of the run. A folder's
+// name in the middle of an argument is not enough, so an editor or a grep for the
+// id is not taken for one.
 func (l *Leftover) commands() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -145,8 +146,11 @@ func (l *Leftover) commands() []int {
 }
 
 // names reports whether a command line is that of a runtime with one of the
-// run's folders.
+// run's folders, or of a program in one.
 func (l *Leftover) names(cmdline []byte) bool {
+	if program, _, _ := strings.Cut(string(cmdline), "\x00"); l.inside(program) {
+		return true
+	}
 	for arg := range strings.SplitSeq(string(cmdline), "\x00") {
 		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
 			arg = value
