@@ -110,6 +110,7 @@ func (r *reading) measure(node ast.Node) Measure {
 		{name: "lifecycle", empty: true, read: func(n ast.Node) { m.Lifecycle = r.lifecycle(n) }},
 		{name: "overhead", empty: true, read: func(n ast.Node) { m.Overhead = r.overhead(n) }},
 		{name: "storage", empty: true, read: func(n ast.Node) { m.Storage = r.storage(n) }},
+		{name: "startup", empty: true, read: func(n ast.Node) { m.Startup = r.startup(n) }},
 	})
 	mapping, ok := node.(ast.MapNode)
 	if !ok {

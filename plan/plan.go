@@ -28,6 +28,7 @@ type Measure struct {
 	Lifecycle *Lifecycle `json:"lifecycle,omitempty" yaml:"lifecycle"`
 	Overhead  *Overhead  `json:"overhead,omitempty" yaml:"overhead"`
 	Storage   *Storage   `json:"storage,omitempty" yaml:"storage"`
+	Startup   *Startup   `json:"startup,omitempty" yaml:"startup"`
 }
 
 // Lifecycle asks how long each operation takes on each target.

@@ -105,14 +105,15 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 // meets another.
 func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
 	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n- overhead: {zz: 1, limits: {zz: 1}, check: {zz: 1}}\n"+
-		"- storage: {zz: 1, jobs: [{zz: 1, options: [{zz: 1, options: [{zz: 1}]}]}], limits: {zz: 1}}\n"))
+		"- storage: {zz: 1, jobs: [{zz: 1, options: [{zz: 1, options: [{zz: 1}]}]}], limits: {zz: 1}}\n- startup: {zz: 1, commands: [{zz: 1}], limits: {zz: 1}}\n"))
 	if err == nil {
 		t.Fatal("unknown fields were taken")
 	}
 	lists := regexp.MustCompile(`the fields are (.*)`).FindAllStringSubmatch(err.Error(), -1)
 	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Engine](), reflect.TypeFor[target.Limits](),
 		reflect.TypeFor[Overhead](), reflect.TypeFor[target.Limits](), reflect.TypeFor[PodFixed](),
-		reflect.TypeFor[Storage](), reflect.TypeFor[Job](), reflect.TypeFor[Section](), reflect.TypeFor[Option](), reflect.TypeFor[target.Limits]()}
+		reflect.TypeFor[Storage](), reflect.TypeFor[Job](), reflect.TypeFor[Section](), reflect.TypeFor[Option](), reflect.TypeFor[target.Limits](),
+		reflect.TypeFor[Startup](), reflect.TypeFor[StartCommand](), reflect.TypeFor[target.Limits]()}
 	if len(lists) != len(types) {
 		t.Fatalf("%d lists in\n%v", len(lists), err)
 	}
@@ -161,6 +162,8 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 		"free cpu_shares": {free["cpu_shares"].OneOf[1], MinCPUShares, MaxCPUShares},
 		"podFixed cpu":    {root.Defs["podFixed"].Properties["cpu"].OneOf[0], 0, MaxCPU},
 
+		"starts":           {root.Defs["startup"].Properties["rounds"], 1, MaxRounds},
+		"starts before":    {root.Defs["startup"].Properties["warmup"], 0, MaxRounds},
 		"storage's rounds": {storage["rounds"], 1, MaxRounds},
 		"scale":            {storage["scale"].OneOf[1], MinScale, MaxScale},
 		"size":             {root.Defs["size"].OneOf[0], 1, MaxFile},
@@ -183,6 +186,7 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 		want int
 	}{
 		"volumes": {storage["volumes"].MaxItems, MaxVolumes}, "jobs": {storage["jobs"].MaxItems, MaxJobs},
+		"commands": {root.Defs["startup"].Properties["commands"].MaxItems, MaxCommands}, "a command's name": {root.Defs["startCommand"].Properties["name"].MaxLength, MaxCommandName},
 		"devices": {storage["i_know_this_destroys"].MaxItems, MaxVolumes}, "sections": {job["options"].MaxItems, MaxSections},
 		"a job's name": {job["name"].MaxLength, MaxJobName}, "a section's name": {root.Defs["section"].Properties["name"].MaxLength, MaxJobName},
 	} {

@@ -8,7 +8,8 @@ import (
 )
 
 // Line is one line of a record: a *Header, *Target, *Batch, *Node, *Reading,
-// *Series, *Cell, *Place, *Ceiling, *Finding or *End. Validate says whether its values can be true.
+// *Series, *Cell, *Place, *Ceiling, *Start, *Logs, *Finding or *End. Validate says
+// whether its values can be true.
 type Line interface {
 	Validate() error
 }
@@ -77,6 +78,12 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 	case TypePlace:
 		l := new(placeLine)
 		line, got, into = &l.Place, &l.Type, l
+	case TypeStart:
+		l := new(startLine)
+		line, got, into = &l.Start, &l.Type, l
+	case TypeLogs:
+		l := new(Logs)
+		line, got, into = l, &l.Type, l
 	case TypeCeiling:
 		l := new(Ceiling)
 		line, got, into = l, &l.Type, l
@@ -109,6 +116,10 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 		l.take()
 	case *placeLine:
 		l.take()
+	case *startLine:
+		if err := l.take(); err != nil {
+			return nil, err
+		}
 	}
 	return line, nil
 }

@@ -16,6 +16,8 @@ type Record struct {
 	Cells    []Cell
 	Places   []Place
 	Ceilings []Ceiling
+	Starts   []Start
+	Logs     *Logs // what the starts were read from
 	Findings []Finding
 	End      *End // nil: the run was cut off
 
@@ -72,6 +74,10 @@ func collect(r *Reader) (*Record, error) {
 			all.Places = append(all.Places, *l)
 		case *Ceiling:
 			all.Ceilings = append(all.Ceilings, *l)
+		case *Start:
+			all.Starts = append(all.Starts, *l)
+		case *Logs:
+			all.Logs = l
 		case *Finding:
 			all.Findings = append(all.Findings, *l)
 		case *End:

@@ -140,6 +140,12 @@ func lines(r *Record) []any {
 	for _, l := range r.Ceilings {
 		all = append(all, l)
 	}
+	for _, l := range r.Starts {
+		all = append(all, l)
+	}
+	if r.Logs != nil {
+		all = append(all, *r.Logs)
+	}
 	for _, l := range r.Findings {
 		all = append(all, l)
 	}

@@ -73,7 +73,7 @@ func NewWriter(w io.Writer) *Writer {
 }
 
 // Write appends one line: a Header, Target, Batch, Node, Reading, Series, Cell,
-// Place, Ceiling, Finding or End, or a pointer to one. It fills in the line's
+// Place, Ceiling, Start, Logs, Finding or End, or a pointer to one. It fills in the line's
 // type, and the header's schema, itself; the caller's value is not changed. The
 // header comes first, and once.
 //
@@ -211,6 +211,12 @@ func withType(line any) (any, Type, error) {
 	case Ceiling:
 		l.Type = TypeCeiling
 		return l, TypeCeiling, nil
+	case Start:
+		l.Type = TypeStart
+		return l, TypeStart, nil
+	case Logs:
+		l.Type = TypeLogs
+		return l, TypeLogs, nil
 	case Finding:
 		l.Type = TypeFinding
 		return l, TypeFinding, nil
@@ -235,12 +241,16 @@ func withType(line any) (any, Type, error) {
 		return withTypeOf(l)
 	case *Ceiling:
 		return withTypeOf(l)
+	case *Start:
+		return withTypeOf(l)
+	case *Logs:
+		return withTypeOf(l)
 	case *Finding:
 		return withTypeOf(l)
 	case *End:
 		return withTypeOf(l)
 	}
-	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Cell, Place, Ceiling, Finding, End", line)
+	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Cell, Place, Ceiling, Start, Logs, Finding, End", line)
 }
 
 // withTypeOf does the same for a pointer, whose line stays as it is.
