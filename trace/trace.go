@@ -47,6 +47,3 @@ func Rows(s *record.Start) []Row { return nil }
 // a live one those between two events of its processes, of logs those that were
 // recorded, all named by [Recognise].
 func Gaps(s *record.Start, engine string, n int) []record.Gap { return nil }
-
-// Recognise says which known timer a gap looks like, nil where none does.
-func Recognise(g *record.Gap) *record.Wait { return nil }
