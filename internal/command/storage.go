@@ -301,6 +301,9 @@ func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlag
 	if err := checkDevices(&p); err != nil {
 		return err
 	}
+	if err := checkJobs(&p); err != nil {
+		return err
+	}
 	options := storage.Options{Plan: p}
 	if err := carryTools(ctx, &p, &options); err != nil {
 		return err
@@ -327,6 +330,25 @@ func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlag
 		}
 		return showStorage(s, format, rec, out)
 	})
+}
+
+// checkJobs refuses jobs that no tool can be told to do, wherever they come from:
+// a plan may hold the options of a job file.
+func checkJobs(p *plan.Storage) error {
+	_, jobs, err := p.Resolved()
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		at := tool.Place{Program: "/" + j.Tool, Dir: target.VolumePath, Limit: p.RuntimeLimit}
+		if _, err := tool.Files(j, at); err != nil {
+			return fmt.Errorf("--jobs: %w", err)
+		}
+		if _, err := tool.Command(j, at); err != nil {
+			return fmt.Errorf("--jobs: %w", err)
+		}
+	}
+	return nil
 }
 
 // checkDevices refuses a device that cannot be written over before anything runs,

@@ -173,10 +173,10 @@ func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
 		code, cells      int
 		level            string
 	}{
-		"the others go on and the run has failed":    {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
-		"it may be missing":                          {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
-		"nothing else is there":                      {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
-		"nothing else is there and it was required":  {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
+		"the others go on and the run has failed":   {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
+		"it may be missing":                         {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
+		"nothing else is there":                     {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
+		"nothing else is there and it was required": {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)
