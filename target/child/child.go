@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/target"
 )
@@ -122,30 +123,13 @@ func (c *Command) start(std *stdio, bound bool) (pid int, err error) {
 	if c.Enter == nil {
 		return pid, begin()
 	}
-	err = apart(func() error {
+	err = thread.Apart(func() error {
 		if err := c.Enter(); err != nil {
 			return err
 		}
 		return begin()
 	})
 	return pid, err
-}
-
-// apart calls f on a thread that ends with it.
-func apart(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() {
-			// The process's first thread never ends, and what it is the whole
-			// process seems to be: it is kept here while another is used.
-			done <- apart(f)
-			runtime.UnlockOSThread()
-			return
-		}
-		done <- f() // never unlocked: the thread ends
-	}()
-	return <-done
 }
 
 // grace is how long End may take to show.

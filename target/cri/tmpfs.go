@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/target"
 )
@@ -135,28 +135,4 @@ func (t *tmpfses) close() error {
 }
 
 // inside does something in the engine's mount namespace.
-func (t *tmpfses) inside(do func() error) error {
-	done := make(chan error)
-	go func() {
-		// Never unlocked: the thread is not like the others any more, and ends
-		// with this goroutine.
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The first thread never ends, and /proc/self is its: while it is
-			// taken, the work is done on another one.
-			err := t.inside(do)
-			runtime.UnlockOSThread()
-			done <- err
-			return
-		}
-		err := unix.Unshare(unix.CLONE_FS) // setns asks for it
-		if err == nil {
-			err = unix.Setns(int(t.space.Fd()), unix.CLONE_NEWNS)
-		}
-		if err == nil {
-			err = do()
-		}
-		done <- err
-	}()
-	return <-done
-}
+func (t *tmpfses) inside(do func() error) error { return thread.InMounts(int(t.space.Fd()), do) }

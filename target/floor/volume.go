@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -114,31 +114,7 @@ func (s *session) inNamespaces(b *box, do func() error) error {
 		return fmt.Errorf("pidfd_open(%d): %w", b.pid, err)
 	}
 	defer func() { _ = unix.Close(pidfd) }()
-	return apart(func() error {
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return fmt.Errorf("unshare(CLONE_FS): %w", err)
-		}
-		if err := unix.Setns(pidfd, unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("setns: %w", err)
-		}
-		return do()
-	})
-}
-
-// apart calls f on a thread that ends with it. The process's first thread never
-// ends, and where it is the whole process seems to be: it is kept here meanwhile.
-func apart(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() {
-			done <- apart(f)
-			runtime.UnlockOSThread()
-			return
-		}
-		done <- f() // never unlocked
-	}()
-	return <-done
+	return thread.InMounts(pidfd, do)
 }
 
 // clear takes away what a container left on its root file system, so that the

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/child"
@@ -112,15 +111,7 @@ func (s *session) enter() func() error {
 	if s.mounts == nil {
 		return nil
 	}
-	return func() error {
-		if err := unix.Unshare(unix.CLONE_FS); err != nil {
-			return fmt.Errorf("unshare(CLONE_FS): %w", err)
-		}
-		if err := unix.Setns(int(s.mounts.Fd()), unix.CLONE_NEWNS); err != nil {
-			return fmt.Errorf("setns: %w", err)
-		}
-		return nil
-	}
+	return func() error { return thread.EnterMounts(int(s.mounts.Fd())) }
 }
 
 // Sandboxes implements target.Sandboxed. Of gVisor the first process is the

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/thread"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/target"
 )
@@ -123,22 +123,7 @@ func (p Program) start(ctx context.Context, verb []string, stdout, stderr io.Wri
 	if p.Mounts == nil {
 		return p.run(ctx, verb, stdout, stderr)
 	}
-	done := make(chan error)
-	go func() {
-		// Never unlocked: the thread is not like the others any more, and
-		// ends with this goroutine. What it starts inherits its mounts.
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_FS)
-		if err == nil {
-			err = unix.Setns(int(p.Mounts.Fd()), unix.CLONE_NEWNS)
-		}
-		if err != nil {
-			done <- fmt.Errorf("enter the private mount namespace: %w", err)
-			return
-		}
-		done <- p.run(ctx, verb, stdout, stderr)
-	}()
-	return <-done
+	return thread.InMounts(int(p.Mounts.Fd()), func() error { return p.run(ctx, verb, stdout, stderr) })
 }
 
 func (p Program) run(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
