@@ -162,10 +162,15 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 func TestWhatAKilledStorageRunLeftIsFoundAndRemoved(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t)
-	for _, volume := range []string{"bind", "tmpfs"} {
-		t.Run(volume, func(t *testing.T) {
+	for name, c := range map[string]struct{ target, volume string }{
+		"a folder of the host in a container": {"runc", "bind"},
+		"memory in a container":               {"runc", "tmpfs"},
+		"a folder on the host":                {"host", "bind"},
+		"memory on the host":                  {"host", "tmpfs"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			dir := place(t)
-			twoJobs(t, "runc", volume, noCeiling, lasting)
+			twoJobs(t, c.target, c.volume, noCeiling, lasting)
 			cmd, _, _ := started(t, dir, "run", "two.yaml", "-q", "-o", "r.jsonl")
 			await(t, "a running tool", func() bool { return len(running("--name="+held+"\x00")) > 0 })
 			if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
