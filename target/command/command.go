@@ -1,0 +1,218 @@
+// Package command weighs any command that starts something: its start is the
+// time from the call to its exit.
+//
+// It is somebody's own command, not tare's. What it leaves behind, such as a
+// container that it started in the background, is left as it is.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+)
+
+// Target is a command.
+type Target struct {
+	name string
+	path string
+	args []string
+}
+
+// New returns a command as a target; args[0] is looked for in PATH.
+func New(name string, args []string) (*Target, error) {
+	if len(args) == 0 || args[0] == "" {
+		return nil, errors.New("no command: write it and its arguments, such as docker run --rm busybox true")
+	}
+	path, err := exec.LookPath(args[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the command %s cannot be run: %w", lane.Quote(args[:1]), err)
+	}
+	if name == "" {
+		name = filepath.Base(args[0])
+	}
+	return &Target{name, path, args}, nil
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	return record.Target{
+		Name: t.name, Kind: "command", Clock: "host", Path: t.path,
+		Operations: map[string]record.Operation{string(target.Run): {
+			Command: lane.Quote(t.args), Done: record.StampReturned, Means: "the command has exited with 0",
+		}},
+	}
+}
+
+// Open implements target.Target. Commands are run one at a time.
+func (t *Target) Open(_ context.Context, env target.Env) (target.Session, error) {
+	return &Session{target: t, timeout: env.Timeout}, nil
+}
+
+// Session runs the command.
+type Session struct {
+	target  *Target
+	timeout time.Duration
+	said    []byte
+}
+
+// Discard implements target.Session: there is nothing of tare's.
+func (s *Session) Discard(context.Context, []int) error { return nil }
+
+// Close implements target.Session.
+func (s *Session) Close(context.Context) error { return nil }
+
+// Arm implements target.Session.
+func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	if op != target.Run || len(lanes) != 1 {
+		return nil, fmt.Errorf("target %s: %s on %d lanes: %w: a command is run, one at a time", s.target.name, op, len(lanes), target.ErrUnsupported)
+	}
+	return &start{s}, nil
+}
+
+var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Containers are the ids of containers that the last run printed, each on a line
+// of its own, as docker run -d does.
+func (s *Session) Containers() (ids []string) {
+	for line := range strings.Lines(string(s.said)) {
+		if id := strings.TrimSpace(line); containerID.MatchString(id) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// start is one run that waits to be released.
+type start struct{ *Session }
+
+// Release implements target.Batch.
+func (s *start) Release(ctx context.Context) (int64, []record.Sample, error) {
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	sample, err := s.run(bounded)
+	if err != nil {
+		sample.Failure = &record.Failure{Kind: record.FailExec, Detail: err.Error()}
+	}
+	if ctx.Err() != nil {
+		sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
+	} else if bounded.Err() != nil {
+		sample.Failure = &record.Failure{Kind: record.FailTimeout, Detail: fmt.Sprintf("not done within %v; it was killed with its process group", s.timeout)}
+	}
+	if f := sample.Failure; f != nil {
+		f.Command, f.Output = lane.Quote(s.target.args), strings.TrimSpace(string(s.said))
+	}
+	return sample.Start, []record.Sample{sample}, nil
+}
+
+func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return sample, err
+	}
+	defer null.Close()
+	out, in, err := os.Pipe()
+	if err != nil {
+		return sample, err
+	}
+	defer out.Close()
+	read := make(chan []byte, 1)
+	go func() { read <- first(out) }()
+	// The clock is read and the command forked on one thread, with nothing in
+	// between.
+	runtime.LockOSThread()
+	sample.Start = lane.Now()
+	p, err := os.StartProcess(s.target.path, s.target.args, &os.ProcAttr{
+		Files: []*os.File{null, in, in}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	sample.Spawned = lane.Now()
+	runtime.UnlockOSThread()
+	in.Close()
+	if err == nil {
+		var state *os.ProcessState
+		state, err = wait(ctx, p)
+		sample.Returned = lane.Now()
+		judge(&sample, state)
+	}
+	// What it left running may have the pipe open for ever.
+	_ = out.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	s.said = <-read
+	return sample, err
+}
+
+// wait waits for the command's end. When ctx ends it is told to end, with its
+// process group, and killed five seconds later.
+func wait(ctx context.Context, p *os.Process) (*os.ProcessState, error) {
+	ended := make(chan struct{})
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		// The group's number is nobody else's while its first process is not
+		// waited for; Wait below may have been quicker by a moment, and then
+		// the group is either gone or still the command's.
+		_ = unix.Kill(-p.Pid, unix.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = unix.Kill(-p.Pid, unix.SIGKILL)
+		}
+	}()
+	state, err := p.Wait()
+	close(ended)
+	<-told
+	return state, err
+}
+
+func judge(sample *record.Sample, state *os.ProcessState) {
+	if state == nil {
+		return
+	}
+	sample.UserCPU, sample.SysCPU = state.UserTime().Nanoseconds(), state.SystemTime().Nanoseconds()
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		sample.MaxRSS = usage.Maxrss << 10
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok || state.Success():
+	case status.Signaled():
+		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: 128 + int(status.Signal()), Detail: fmt.Sprintf("killed by signal %d", int(status.Signal()))}
+	default:
+		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
+	}
+}
+
+// mostSaid is how much of a command's output is kept.
+const mostSaid = 8 << 10
+
+// first returns the first bytes of an output, and reads the rest away, so that
+// nobody waits for room.
+func first(out *os.File) []byte {
+	kept, err := io.ReadAll(io.LimitReader(out, mostSaid))
+	if err == nil {
+		_, _ = io.Copy(io.Discard, out)
+	}
+	return kept
+}
