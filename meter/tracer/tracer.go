@@ -7,6 +7,16 @@
 // better one. Whose a process is, is not decided here.
 package tracer
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
 // Kind is what happened.
 type Kind uint8
 
@@ -47,4 +57,149 @@ type Options struct {
 	Instance string
 	// Only are the methods that may be used, see record's Method constants; empty: all.
 	Only []string
+}
+
+// ErrUnsupported is wrapped by errors about what this machine does not have,
+// whoever asks and whatever for.
+var ErrUnsupported = errors.New("not supported here")
+
+// source is one way to be told. Its events go to a queue.
+type source interface {
+	// drain returns when all that had happened before the call is in the queue,
+	// or after the limit with an error.
+	drain(limit time.Duration) error
+	track(pids []int) error
+	busy() int64
+	lost() int64
+	cpu() time.Duration
+	close() error
+}
+
+// ways are all sources, the best first.
+var ways = []struct {
+	method string
+	open   func(Options, *queue) (source, error)
+}{
+	{record.MethodBPF, func(_ Options, q *queue) (source, error) { return openBPF(q) }},
+}
+
+// Tracer is told of every process from Open to Close. Its methods may be called
+// at the same time.
+type Tracer struct {
+	method  string
+	without []string
+	queue   *queue
+	source  source
+
+	taking sync.Mutex // one at a time
+	once   sync.Once
+	closed error
+}
+
+// Open begins. It wants root, or CAP_BPF and CAP_PERFMON for BPF. Where no method
+// works the error says why each does not, and wraps [ErrUnsupported] if none
+// would for anybody.
+func Open(o Options) (*Tracer, error) {
+	var without []string
+	var errs []error
+	hopeless := true
+	for _, way := range ways {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, way.method) {
+			continue
+		}
+		q := &queue{}
+		s, err := way.open(o, q)
+		if err == nil {
+			return &Tracer{method: way.method, without: without, queue: q, source: s}, nil
+		}
+		err = fmt.Errorf("%s: %w", way.method, err)
+		errs = append(errs, err)
+		without = append(without, line(err))
+		hopeless = hopeless && errors.Is(err, ErrUnsupported)
+	}
+	if len(errs) == 0 {
+		return nil, fmt.Errorf("trace processes: there is no method %q", o.Only)
+	}
+	err := errors.Join(errs...)
+	if !hopeless {
+		return nil, fmt.Errorf("trace processes: %w", opaque{err})
+	}
+	return nil, fmt.Errorf("trace processes: %w", err)
+}
+
+// opaque hides what one of several errors wraps.
+type opaque struct{ error }
+
+// Method is how the tracer is told: record.MethodBPF and its like.
+func (t *Tracer) Method() string { return t.method }
+
+// Without says why better methods are not used, each in one line.
+func (t *Tracer) Without() []string { return t.without }
+
+// Track says whose CPU time counts into [Event.Busy]: that of these processes,
+// and of all descendants that they have from now on. Others that did count no
+// longer do; what they have used stays in.
+func (t *Tracer) Track(pids ...int) error {
+	for _, pid := range pids {
+		if pid <= 0 || pid > maxPid {
+			return fmt.Errorf("track process %d: there is no such pid", pid)
+		}
+	}
+	return t.source.track(pids)
+}
+
+// Busy is what tracked processes have used until now since Open, in ns of CPU
+// time; -1 where the method does not know it.
+func (t *Tracer) Busy() int64 { return t.source.busy() }
+
+// patience is how long Take waits at most.
+const patience = 200 * time.Millisecond
+
+// Take hands over all that happened up to a point of CLOCK_MONOTONIC (ns) and
+// was not taken before, in order of time. It waits for that point, and until
+// what happened before it has arrived, but not longer than 200 ms. What arrives
+// later still is in the next one.
+func (t *Tracer) Take(until int64) ([]Event, error) {
+	t.taking.Lock()
+	defer t.taking.Unlock()
+	if wait := time.Duration(until - now()); wait > 0 {
+		time.Sleep(min(wait, patience/2))
+	}
+	err := t.source.drain(patience / 2)
+	return t.queue.take(until), err
+}
+
+// Lost is how many events since Open the kernel could not hand over, or this
+// package could not read or keep.
+func (t *Tracer) Lost() int64 { return t.source.lost() + t.queue.lost() }
+
+// CPU is the CPU time that watching has taken since Open: of the thread that
+// reads, and of BPF programs from their first to their last look at the clock.
+// Not in it is what Open, Take and Close take of their callers, and what the
+// kernel's own events take of whom they are about.
+func (t *Tracer) CPU() time.Duration { return t.source.cpu() }
+
+// Close ends it, and removes all that it has put into the kernel.
+func (t *Tracer) Close() error {
+	t.once.Do(func() { t.closed = t.source.close() })
+	return t.closed
+}
+
+// Method is whether one of the methods works here.
+type Method struct {
+	Name string // record.MethodBPF and its like
+	Err  error  // why not; nil: it does
+}
+
+// Check tries every method, the best first, and leaves nothing behind.
+func Check() []Method {
+	var out []Method
+	for _, way := range ways {
+		t, err := Open(Options{Instance: "tare-check", Only: []string{way.method}})
+		if err == nil {
+			err = t.Close()
+		}
+		out = append(out, Method{Name: way.method, Err: err})
+	}
+	return out
 }

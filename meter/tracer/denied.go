@@ -1,0 +1,96 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// initialNamespace is PROC_PID_INIT_INO of linux/proc_ns.h: the inode of the pid
+// namespace that the kernel began with.
+const initialNamespace = 0xEFFFFFFC
+
+// initialPids refuses another pid namespace than the first: the kernel tells of
+// pids as that one has them.
+func initialPids() error {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &st); err != nil {
+		return fmt.Errorf("which pid namespace this is: %w", err)
+	}
+	if st.Ino != initialNamespace {
+		return errors.New("tare runs in a pid namespace of its own, and the kernel tells of the host's pids: run it on the host, or in a container with the host's (--pid=host)")
+	}
+	return nil
+}
+
+// denied says why the kernel may have refused BPF.
+func denied(err error) error {
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		return fmt.Errorf("%w (%w)", err, ErrUnsupported)
+	}
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	if b, _ := os.ReadFile("/sys/kernel/security/lockdown"); strings.Contains(string(b), "[confidentiality]") {
+		return fmt.Errorf("%w: the kernel is locked down (confidentiality) and lets no program read its memory", err)
+	}
+	if missing := lacking(); missing != "" {
+		return fmt.Errorf("%w: tare has no %s; run it as root", err, missing)
+	}
+	return err
+}
+
+// Numbers of linux/capability.h.
+const (
+	capSysAdmin = 21
+	capPerfmon  = 38
+	capBPF      = 39
+)
+
+// lacking names the capabilities that BPF wants and this process has not.
+func lacking() string {
+	b, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		rest, ok := strings.CutPrefix(line, "CapEff:")
+		if !ok {
+			continue
+		}
+		have, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
+		if err != nil || have&(1<<capSysAdmin) != 0 {
+			return ""
+		}
+		var names []string
+		if have&(1<<capBPF) == 0 {
+			names = append(names, "CAP_BPF")
+		}
+		if have&(1<<capPerfmon) == 0 {
+			names = append(names, "CAP_PERFMON")
+		}
+		return strings.Join(names, " and no ")
+	}
+	return ""
+}
+
+// unlockMemory lifts the limit of locked memory until restore is called.
+func unlockMemory() (restore func(), err error) {
+	var before unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}, &before); err != nil {
+		return nil, err
+	}
+	return func() { _ = unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &before, nil) }, nil
+}
+
+// line makes one line of an error: the first of what the kernel's verifier says
+// would be the start of a long log.
+func line(err error) string {
+	s, _, _ := strings.Cut(err.Error(), "\n")
+	return s
+}

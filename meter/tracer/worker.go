@@ -1,0 +1,58 @@
+package tracer
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// worker is a goroutine with a thread of its own, so that the kernel knows what
+// it uses.
+type worker struct {
+	tid  int
+	done chan struct{} // closed when it has ended
+	last atomic.Int64  // what it has used, once it has ended
+}
+
+func work(f func()) *worker {
+	w := &worker{done: make(chan struct{})}
+	began := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		w.tid = unix.Gettid()
+		before := threadTime(w.tid)
+		w.last.Store(-before) // the thread may have done something else before
+		close(began)
+		defer func() {
+			w.last.Add(threadTime(w.tid))
+			close(w.done)
+		}()
+		f()
+	}()
+	<-began
+	return w
+}
+
+// cpu is the CPU time that it has used.
+func (w *worker) cpu() time.Duration {
+	select {
+	case <-w.done:
+		return time.Duration(w.last.Load())
+	default:
+		return time.Duration(w.last.Load() + threadTime(w.tid))
+	}
+}
+
+// threadTime reads the CPU-time clock (ns) of a thread of this process: the
+// number is made as CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel's
+// posix-timers.h say.
+func threadTime(tid int) int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(int32(^tid)<<3|4|2, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
