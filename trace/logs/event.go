@@ -1,8 +1,14 @@
 // Package logs reads the logs that engines, runtimes and agents write, whatever
 // their form, as one stream of events in order of time.
 //
-// It holds no more than a line of each file. A line that is cut, too long or of no
-// known form costs that line and is counted.
+// Every line is looked at by itself: which form it has is told from its first
+// bytes, so that a file may mix forms, and a text in which somebody quotes log
+// lines is read as well. It holds no more than a block of each file. A line that
+// is cut, too long or of no known form costs that line and is counted.
+//
+// Times without a year or a zone (glog's, classic syslog's) take them from the
+// other lines of the sources, see [Read]; where no line has any, the current year
+// and UTC are assumed.
 package logs
 
 // Form is who wrote a line, as far as its form tells.
@@ -18,10 +24,27 @@ const (
 	KataRS          // runtime-rs: JSON, or the journal's fields
 	Containerd      // logfmt or JSON
 	CRIO
-	Docker // dockerd: logfmt or JSON
-	Runsc  // glog lines and the boot timing
-	Journal
+	Docker  // dockerd: logfmt or JSON
+	Runsc   // glog lines and the boot timing
+	Journal // plain text in the journal or in a syslog
+	forms
 )
+
+var formNames = [forms]string{
+	"unknown", "kata", "kata-proxy", "kata-agent", "console", "kata-rs",
+	"containerd", "cri-o", "docker", "runsc", "journal",
+}
+
+// String returns the form's name as reports have it.
+func (f Form) String() string {
+	if f >= forms {
+		return formNames[Unknown]
+	}
+	return formNames[f]
+}
+
+// MaxMessage is how many bytes of a text an event holds.
+const MaxMessage = 4 << 10
 
 // Event is one line. Its texts are valid until the next event is asked for.
 type Event struct {
@@ -29,13 +52,19 @@ type Event struct {
 	// Time is ns since 1970 on the clock of who wrote the line. Guest says that
 	// it is a guest's, and Arrived when the host's program that carried the line
 	// wrote it down; 0 otherwise.
-	Time      int64
-	Arrived   int64
-	Guest     bool
-	Level     []byte
-	Message   []byte // unescaped, cut to 4 KiB
-	Program   []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …
-	Source    []byte // source=: "virtcontainers", "agent", …
+	Time    int64
+	Arrived int64
+	Guest   bool
+	// Uptime is how long the guest's kernel had been up, ns, where a console's
+	// line says so ("[    3.065807] …"); its Time is 0 then. 0 where it does not.
+	Uptime int64
+	// Took is how long runsc's boot timing says that a milestone took since the
+	// one before it in its timeline, ns; 0 where it does not say.
+	Took      int64
+	Level     []byte // trace, debug, info, warning, error, fatal; others as they are written
+	Message   []byte // unescaped, cut to MaxMessage
+	Program   []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the syslog's or journal's identifier
+	Source    []byte // source=: "virtcontainers", "agent", …; glog's "file.go:12"
 	Subsystem []byte
 	Sandbox   []byte // sandbox=, podsandboxid=, sandboxID=
 	Container []byte // container=, containerID=, containerd's id= where it is a container's
@@ -47,17 +76,20 @@ type Event struct {
 	Cut       bool   // the line ended in the middle: some of the fields may be missing
 }
 
-// Stats count what was read.
+// Stats count what was read. Every line is counted in Lines and in one of Read,
+// Empty and Unreadable.
 type Stats struct {
 	Bytes      int64
 	Lines      int64
+	Read       int64 // lines that gave an event, or that belong to one which several lines make up
+	Empty      int64 // lines with nothing but blanks
 	Events     int64
-	Forms      map[Form]int64
-	Cut        int64 // ended in the middle; what could be read of them counts as an event
-	Long       int64 // longer than MaxLine: skipped
-	Unreadable int64 // of no known form: skipped
-	Suppressed int64 // messages that the journal says it dropped
-	Backward   int64 // lines that are older than the one before them in their file
-	First      int64 // the number of the first unreadable line, and its file
+	Forms      map[Form]int64 // events
+	Cut        int64          // ended in the middle; what could be read of them counts as an event
+	Long       int64          // longer than MaxLine: read as if they had been cut there
+	Unreadable int64          // of no known form: skipped
+	Suppressed int64          // messages that the journal says it dropped
+	Backward   int64          // lines that are older than the one before them in their file
+	First      int64          // the number of the first unreadable line, and its file
 	FirstFile  int
 }

@@ -1,0 +1,222 @@
+package logs
+
+import "bytes"
+
+// calendar is what is known of the year and the zone of times that have neither.
+type calendar struct {
+	anchor int64 // a time with a year, ns since 1970; 0 none is known
+	zone   int64 // how far east of UTC the clock is that they are written by, ns
+	zoned  bool
+}
+
+// learn keeps what a time with a year and a zone tells about those without, and
+// for the other files if they have none.
+func (s *source) learn(ns, zone int64) {
+	s.own.anchor = ns
+	if s.shared.anchor == 0 {
+		s.shared.anchor = ns
+	}
+	if zone != 0 && !s.shared.zoned {
+		s.shared.zone, s.shared.zoned = zone, true
+	}
+}
+
+// foresee looks in the first block of a source for a time with a year and for what
+// tells the zone, because the lines in front may have neither.
+func (s *source) foresee() {
+	b := s.buf[:s.to]
+	if i := bytes.Index(b, []byte(" (unix nanos: ")); i >= 0 {
+		s.learnTimer(lineAround(b, i))
+	} else if i := bytes.Index(b, []byte(" boot: time ")); i >= 0 {
+		s.learnTimer(lineAround(b, i))
+	}
+	for at := 0; at < len(b); {
+		i := findRecord(b[at:])
+		if i < 0 {
+			break
+		}
+		at += i
+		line := lineAround(b, at)
+		if ns, zone, ok := stampIn(b[at+len(timeKey):]); ok {
+			s.learn(ns, zone)
+			s.learnZone(line, ns)
+			break
+		}
+		at += len(timeKey)
+	}
+	for _, key := range []string{`"ts":"`, `"time":"`} {
+		if i := bytes.Index(b, []byte(key)); i >= 0 {
+			if ns, zone, ok := stampIn(b[i+len(key):]); ok {
+				s.learn(ns, zone)
+			}
+		}
+	}
+	if i := bytes.Index(b, []byte("__REALTIME_TIMESTAMP")); i >= 0 {
+		digits := bytes.TrimLeft(b[i+len("__REALTIME_TIMESTAMP"):], "\" :=")
+		if us, ok := number(digits); ok && us < maxMicros {
+			s.learn(us*1000, 0)
+		}
+	}
+}
+
+// lineAround returns the line of a block that a place in it lies in.
+func lineAround(b []byte, at int) []byte {
+	from := bytes.LastIndexByte(b[:at], '\n') + 1
+	if i := bytes.IndexByte(b[at:], '\n'); i >= 0 {
+		return b[from : at+i]
+	}
+	return b[from:]
+}
+
+// stampIn reads a time with whatever follows it.
+func stampIn(b []byte) (ns, zone int64, ok bool) {
+	if len(b) > 0 && b[0] == '"' {
+		b = b[1:]
+	}
+	end := bytes.IndexAny(b[:min(len(b), 40)], "\" \n")
+	if end < 0 {
+		return 0, 0, false
+	}
+	return parseStamp(b[:end])
+}
+
+// learnZone takes the zone from a line that has its time twice: without a zone in
+// the syslog's prefix, and in its record.
+func (s *source) learnZone(line []byte, ns int64) {
+	_, at := priority(line)
+	t, n := stampOf(line[at:])
+	if n > 0 && t.month > 0 {
+		s.setZone(t.tod, ns)
+	}
+}
+
+// learnTimer takes the year and the zone from runsc's "Timer for runsc boot: …
+// reached midpoint … at 02:27:17.291776717 (unix nanos: 1795228037291776717)" and
+// "Timer for runsc boot: time 1795228037285925060 02:27:17.285925060 …".
+func (s *source) learnTimer(b []byte) {
+	if i := bytes.Index(b, []byte(" (unix nanos: ")); i >= 0 {
+		at := bytes.LastIndexByte(b[:i], ' ')
+		tod, n := timeOfDay(b[at+1 : i])
+		if ns, ok := number(b[i+len(" (unix nanos: "):]); ok && n > 0 {
+			s.own.anchor = ns
+			s.setZone(tod, ns)
+		}
+		return
+	}
+	if i := bytes.Index(b, []byte(": time ")); i >= 0 {
+		nanos, rest, _ := bytes.Cut(b[i+len(": time "):], blank)
+		tod, n := timeOfDay(rest)
+		if ns, ok := number(nanos); ok && n > 0 {
+			s.own.anchor = ns
+			s.setZone(tod, ns)
+		}
+	}
+}
+
+// setZone takes the zone from a time of day and the moment that it stands for:
+// zones are quarters of an hour, from -12:00 to +14:00.
+func (s *source) setZone(tod, ns int64) {
+	const quarter = 15 * minute
+	zone := tod - ns%day
+	if zone > 14*hour {
+		zone -= day
+	}
+	if zone < -12*hour {
+		zone += day
+	}
+	if zone > 0 {
+		zone += quarter / 2
+	} else {
+		zone -= quarter / 2
+	}
+	s.own.zone, s.own.zoned = zone/quarter*quarter, true
+}
+
+// when returns the moment of a prefix: in the year that brings it closest to the
+// last line, or to any that is known. One to the second that the last line lies in
+// is the last line's: a syslog that cuts its times to seconds keeps their order.
+func (s *source) when(t stamp) int64 {
+	ns := t.ns
+	if !t.exact {
+		if t.month < 1 || t.month > 12 || t.dom < 1 || t.dom > 31 {
+			return s.last
+		}
+		ns = s.closest(t)
+	}
+	if t.coarse && s.last-ns >= 0 && s.last-ns < second {
+		return s.last
+	}
+	return ns
+}
+
+func (s *source) closest(t stamp) int64 {
+	near := s.last
+	for _, other := range []int64{s.own.anchor, s.shared.anchor} {
+		if near == 0 {
+			near = other
+		}
+	}
+	if near == 0 {
+		near = now().UnixNano()
+	}
+	zone := s.zone()
+	year := yearOf(near + zone)
+	best, found := int64(0), false
+	for y := year - 1; y <= year+1; y++ {
+		if y < 1971 || y > 2260 || t.dom > daysIn(y, t.month) {
+			continue
+		}
+		ns := daysSince1970(y, t.month, t.dom)*day + t.tod - zone
+		if !found || distance(ns, near) < distance(best, near) {
+			best, found = ns, true
+		}
+	}
+	if !found {
+		return s.last
+	}
+	return best
+}
+
+// sameDay returns the moment closest to the last line that has this time of day.
+func (s *source) sameDay(tod int64) int64 {
+	near := s.last
+	if near == 0 {
+		near = s.own.anchor
+	}
+	if near == 0 {
+		near = s.shared.anchor
+	}
+	if near == 0 {
+		near = now().UnixNano()
+	}
+	zone := s.zone()
+	local := near + zone
+	ns := local - local%day + tod - zone
+	switch {
+	case ns-near > day/2:
+		return ns - day
+	case near-ns > day/2:
+		return ns + day
+	}
+	return ns
+}
+
+func (s *source) zone() int64 {
+	if s.own.zoned {
+		return s.own.zone
+	}
+	return s.shared.zone
+}
+
+// yearOf returns the year of a moment in UTC, 365.2425 days each: it is at most a
+// day off, and the years beside it are tried as well.
+func yearOf(ns int64) int64 {
+	return 1970 + ns/day*10000/3652425
+}
+
+func distance(a, b int64) int64 {
+	if a < b {
+		return b - a
+	}
+	return a - b
+}

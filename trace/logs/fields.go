@@ -1,0 +1,125 @@
+package logs
+
+// text is a piece of a line. Its bytes are as they stand there; escaped says that
+// they have to be unescaped first. No bytes (nil) are no text; an empty one is.
+type text struct {
+	b       []byte
+	escaped bool
+}
+
+// fields are what is looked for in a record, whatever its form. Where a key is
+// there twice the first counts.
+type fields struct {
+	time, ts            text // ts is what Rust's slog calls it
+	level, msg          text
+	name, source        text
+	subsystem, module   text
+	sandbox             text
+	container           text
+	id, err, pid        text
+	console             text
+	arrived, sent, kept text // the journal's: __REALTIME_TIMESTAMP, _SOURCE_…, and _PID
+	ident, file         text // the journal's: SYSLOG_IDENTIFIER, CODE_FILE
+	sandboxRank         uint8
+	bytes               bool // msg is a list of numbers
+	journal             bool
+	cut                 bool
+}
+
+func (t *text) set(b []byte, escaped bool) {
+	if t.b == nil {
+		t.b, t.escaped = b, escaped
+	}
+}
+
+// put keeps the value of a key that is looked for. Of a value that is cut only a
+// text counts: half an id would be another's.
+func (f *fields) put(key, value []byte, escaped bool) {
+	if f.cut && string(key) != "msg" && string(key) != "error" && string(key) != "vmconsole" {
+		return
+	}
+	switch string(key) {
+	case "time":
+		f.time.set(value, escaped)
+	case "ts":
+		f.ts.set(value, escaped)
+	case "level":
+		f.level.set(value, escaped)
+	case "msg":
+		f.msg.set(value, escaped)
+	case "name":
+		f.name.set(value, escaped)
+	case "source":
+		f.source.set(value, escaped)
+	case "subsystem":
+		f.subsystem.set(value, escaped)
+	case "module":
+		f.module.set(value, escaped)
+	case "sandbox":
+		f.box(value, escaped, 3)
+	case "podsandboxid":
+		f.box(value, escaped, 2)
+	case "sandboxID", "sandbox_id", "sandbox-id":
+		f.box(value, escaped, 1)
+	case "container", "containerID", "container_id", "container-id":
+		f.container.set(value, escaped)
+	case "id":
+		f.id.set(value, escaped)
+	case "error":
+		f.err.set(value, escaped)
+	case "pid":
+		f.pid.set(value, escaped)
+	case "vmconsole":
+		f.console.set(value, escaped)
+	}
+}
+
+// box keeps the sandbox of the key that says it best.
+func (f *fields) box(value []byte, escaped bool, rank uint8) {
+	if rank > f.sandboxRank {
+		f.sandbox, f.sandboxRank = text{value, escaped}, rank
+	}
+}
+
+// putJournal is put for the journal's own fields, and for those that runtime-rs
+// sends there (slog-journald writes its keys in capitals). It says whether the key
+// is one of them.
+func (f *fields) putJournal(key, value []byte, escaped bool) bool {
+	if f.cut && string(key) != "MESSAGE" {
+		return true
+	}
+	switch string(key) {
+	case "MESSAGE":
+		f.msg.set(value, escaped)
+	case "PRIORITY":
+		f.level.set(value, escaped)
+	case "__REALTIME_TIMESTAMP":
+		f.arrived.set(value, escaped)
+	case "_SOURCE_REALTIME_TIMESTAMP":
+		f.sent.set(value, escaped)
+	case "_PID":
+		f.kept.set(value, escaped)
+	case "SYSLOG_IDENTIFIER":
+		f.ident.set(value, escaped)
+	case "CODE_FILE":
+		f.file.set(value, escaped)
+	case "NAME":
+		f.name.set(value, escaped)
+	case "SOURCE":
+		f.source.set(value, escaped)
+	case "SUBSYSTEM":
+		f.subsystem.set(value, escaped)
+	case "SANDBOX", "SANDBOX_ID":
+		f.box(value, escaped, 3)
+	case "CONTAINER", "CONTAINER_ID":
+		f.container.set(value, escaped)
+	case "ERROR":
+		f.err.set(value, escaped)
+	case "PID":
+		f.pid.set(value, escaped)
+	default:
+		return false
+	}
+	f.journal = true
+	return true
+}

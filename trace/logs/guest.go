@@ -1,0 +1,75 @@
+package logs
+
+import "bytes"
+
+// guestText makes the events of what a guest wrote and a program of the host
+// carried: the agent's records, or a console's lines.
+func (s *source) guestText(b []byte, c carrier, cut bool) {
+	for {
+		line, rest, more := bytes.Cut(b, newline)
+		more = more && len(bytes.TrimSpace(rest)) > 0
+		s.guestLine(bytes.Trim(line, " \t\r"), c, cut && !more)
+		if !more {
+			return
+		}
+		b = rest
+	}
+}
+
+var newline = []byte("\n")
+
+func (s *source) guestLine(b []byte, c carrier, cut bool) {
+	before := len(s.events)
+	if len(b) > 0 && b[0] == '{' {
+		var f fields
+		if _, ok := f.object(b); ok && !f.journal {
+			f.cut = f.cut || cut
+			s.record(&f, &c)
+		}
+	} else if i := findRecord(b); i >= 0 {
+		s.records(b[i:], c, cut)
+	}
+	if len(s.events) > before {
+		return
+	}
+	e := s.event(Console)
+	e.Guest, e.Arrived, e.Sandbox, e.Cut = true, c.time, c.sandbox, cut
+	if uptime, n := kernelStamp(b); n > 0 {
+		e.Uptime, e.Program = uptime, kernelName
+		b = b[n:]
+	}
+	e.Message = b[:min(len(b), MaxMessage)]
+}
+
+var kernelName = []byte("kernel")
+
+// kernelStamp reads the kernel's "[    3.065807] " and says how long it is; 0 where
+// it is none.
+func kernelStamp(b []byte) (ns int64, n int) {
+	if len(b) == 0 || b[0] != '[' {
+		return 0, 0
+	}
+	for n = 1; n < len(b) && b[n] == ' '; n++ {
+	}
+	whole, ok := number(b[n:])
+	if !ok || whole > 1<<31 {
+		return 0, 0
+	}
+	for n < len(b) && isDigit(b[n]) {
+		n++
+	}
+	if n == len(b) || b[n] != '.' {
+		return 0, 0
+	}
+	unit, fraction := second/10, int64(0)
+	for n++; n < len(b) && isDigit(b[n]); n++ {
+		fraction += int64(b[n]-'0') * unit
+		unit /= 10
+	}
+	if n == len(b) || b[n] != ']' {
+		return 0, 0
+	}
+	for n++; n < len(b) && b[n] == ' '; n++ {
+	}
+	return whole*second + fraction, n
+}

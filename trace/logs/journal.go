@@ -1,0 +1,165 @@
+package logs
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// journalEntry makes the events of an entry of the journal: those of the records
+// in its message, that of runtime-rs, which sends its keys as the entry's fields,
+// or one of its text. One without a time is none.
+func (s *source) journalEntry(f *fields) {
+	us, ok := number(f.sent.b)
+	if !ok {
+		us, ok = number(f.arrived.b)
+	}
+	if !ok || us >= maxMicros {
+		return
+	}
+	c := carrier{ident: s.text(f.ident, 64), time: us * 1000}
+	if pid, ok := number(f.kept.b); ok && pid < 1<<31 {
+		c.pid = int(pid)
+	}
+	message := s.message(f)
+	s.learn(c.time, 0)
+	if bytes.HasPrefix(c.ident, kataIdent) && (f.name.b != nil || f.subsystem.b != nil || f.source.b != nil || f.file.b != nil) {
+		s.native(f, &c, message)
+		return
+	}
+	severity, ok := number(f.level.b)
+	if !ok || severity > 7 {
+		severity = -1
+	}
+	s.plain(message, &c, severity, f.cut)
+}
+
+// maxMicros is 2261 in the µs since 1970 that the journal counts; what lies behind
+// it is no time.
+const maxMicros = 9_180_000_000_000_000
+
+var kataIdent = []byte("kata")
+
+// message returns the text of an entry, whose bytes the journal lists one by one
+// where they are not UTF-8.
+func (s *source) message(f *fields) []byte {
+	if !f.bytes {
+		return s.text(f.msg, MaxLine)
+	}
+	from := len(s.arena)
+	s.arena = appendBytes(s.arena, f.msg.b)
+	return s.arena[from:len(s.arena):len(s.arena)]
+}
+
+// native makes the event of runtime-rs, whose records are the journal's fields.
+func (s *source) native(f *fields, c *carrier, message []byte) {
+	form := KataRS
+	if string(f.name.b) == "kata-agent" || string(f.source.b) == "agent" {
+		form = KataAgent
+	}
+	e := s.event(form)
+	e.Time, e.Cut = c.time, f.cut
+	f.msg = text{}
+	s.describe(e, f, c)
+	e.Message = message[:min(len(message), MaxMessage)]
+}
+
+// isEntry says whether an entry of `journalctl -o export` begins here.
+func isEntry(b []byte) bool {
+	return len(b) > 9 && b[0] == '_' && b[1] == '_' &&
+		(bytes.HasPrefix(b, []byte("__CURSOR=")) || bytes.HasPrefix(b, []byte("__REALTIME_TIMESTAMP=")))
+}
+
+// isField says whether a line is a field of an entry: KEY=… or, before binary data,
+// KEY alone.
+func isField(b []byte) bool {
+	for i, c := range b {
+		if c == '=' {
+			return i > 0
+		}
+		if c != '_' && c-'A' >= 26 && !isDigit(c) || i == 64 {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// maxBinary is the longest value that systemd-journald takes (DATA_SIZE_MAX).
+const maxBinary = 768 << 20
+
+// export takes a line of `journalctl -o export`: a field of an entry, or the empty
+// line that ends it. What is kept of the entry lies in the arena.
+func (s *source) export(b []byte) bool {
+	if len(b) == 0 {
+		if s.inside {
+			s.endEntry()
+		}
+		return true
+	}
+	if !isField(b) {
+		return false
+	}
+	if !s.inside {
+		s.inside, s.entry, s.began = true, fields{}, s.number
+		s.arena = s.arena[:0]
+	}
+	key, value, inline := bytes.Cut(b, []byte("="))
+	if !wanted(key) {
+		if !inline {
+			s.binary(nil)
+		}
+		return true
+	}
+	from := len(s.arena)
+	s.arena = append(s.arena, key...)
+	middle := len(s.arena)
+	if inline {
+		s.arena = append(s.arena, value...)
+	} else {
+		s.binary(&s.arena)
+	}
+	s.entry.putJournal(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)], false)
+	return true
+}
+
+// wanted says whether an entry's field is one that is looked for, before it is
+// copied.
+func wanted(key []byte) bool {
+	var f fields
+	return f.putJournal(key, key, false)
+}
+
+// binary reads a value that has its length in front, eight bytes with the lowest
+// first, and the end of the line behind it.
+func (s *source) binary(to *[]byte) {
+	var room [8]byte
+	head := s.raw(room[:0], 8)
+	if len(head) < 8 {
+		return
+	}
+	n := binary.LittleEndian.Uint64(head)
+	if n > maxBinary {
+		return
+	}
+	var none []byte
+	if to == nil {
+		to = &none
+	}
+	*to = s.raw(*to, int64(n))
+	s.raw(room[:0], 1)
+}
+
+// endEntry makes the events of the entry that was read.
+func (s *source) endEntry() {
+	s.inside = false
+	s.journalEntry(&s.entry)
+	for i := range s.events {
+		s.events[i].Line = s.began
+		s.glog = false
+	}
+}
+
+// finish ends an entry that the end of the file ended.
+func (s *source) finish() bool {
+	s.endEntry()
+	return len(s.events) > 0 && s.deliver()
+}

@@ -1,0 +1,188 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Source is a file to read, or a pipe.
+type Source struct {
+	Name   string // of the file, in errors; it may also say whose log it is
+	Reader io.Reader
+	// Journal says that it is `journalctl -o json` or `-o export`. Both are
+	// recognised without it where an entry begins with its cursor.
+	Journal bool
+}
+
+// Read reads all sources as one stream in order of time and gives every event out.
+// It holds a block of each source, whatever their size.
+//
+// Each source is taken to be in order: the line of which the time is the lowest
+// comes next, a line without a time has that of the line before it in its source,
+// and one that goes back in time comes at once. Several events of one line come one
+// after the other. The year and the zone of times that have neither are taken from
+// the source's other lines, then from the other sources', from what their first
+// blocks hold.
+//
+// It ends with ctx's error, with each's, or with that of a source that cannot be
+// read; what was counted until then is returned with it.
+func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats, error) {
+	r := reader{each: each, stats: Stats{Forms: map[Form]int64{}}}
+	for i := range sources {
+		r.open(ctx, i, &sources[i], len(sources))
+	}
+	err := r.run(ctx)
+	for _, s := range r.all {
+		r.stats.Bytes += s.bytes
+	}
+	for form, n := range r.counts {
+		if n > 0 {
+			r.stats.Forms[Form(form)] = n
+		}
+	}
+	return r.stats, err
+}
+
+// reader merges sources.
+type reader struct {
+	each   func(*Event) error
+	all    []*source
+	heads  []*source // a heap by the time of their line, then by their place
+	shared calendar
+	stats  Stats
+	counts [forms]int64
+}
+
+// open reads the first block of a source and looks in it for what its lines need.
+func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
+	size := block
+	if among > 16 {
+		size = 2 * MaxLine
+	}
+	s := &source{
+		lines:   lines{r: stoppable{ctx, from.Reader}, buf: make([]byte, size)},
+		file:    i,
+		name:    from.Name,
+		journal: from.Journal,
+		stats:   &r.stats,
+		counts:  &r.counts,
+		shared:  &r.shared,
+	}
+	s.fill()
+	s.engine = engineOf(s.buf[:s.to], from.Name)
+	s.foresee()
+	r.all = append(r.all, s)
+}
+
+// run gives out the events of the line with the lowest time until there is none.
+func (r *reader) run(ctx context.Context) error {
+	for _, s := range r.all {
+		if s.advance() {
+			r.heads = append(r.heads, s)
+		} else if err := s.failed(); err != nil {
+			return err
+		}
+	}
+	for i := len(r.heads)/2 - 1; i >= 0; i-- {
+		r.sink(i)
+	}
+	for n := 0; len(r.heads) > 0; n++ {
+		if n%64 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s := r.heads[0]
+		for i := range s.events {
+			if err := r.each(&s.events[i]); err != nil {
+				return err
+			}
+		}
+		if !s.advance() {
+			if err := s.failed(); err != nil {
+				return err
+			}
+			last := len(r.heads) - 1
+			r.heads[0] = r.heads[last]
+			r.heads = r.heads[:last]
+		}
+		r.sink(0)
+	}
+	return ctx.Err()
+}
+
+// sink puts a head in its place in the heap.
+func (r *reader) sink(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(r.heads); child++ {
+			if r.heads[child].before(r.heads[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		r.heads[i], r.heads[least] = r.heads[least], r.heads[i]
+		i = least
+	}
+}
+
+func (s *source) before(t *source) bool {
+	return s.key < t.key || s.key == t.key && s.file < t.file
+}
+
+// failed returns why a source ended, nil at its end.
+func (s *source) failed() error {
+	if s.err == nil || errors.Is(s.err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("reading %s: %w", s.name, s.err)
+}
+
+// stoppable is a reader that ends with its context: a source of which no line is
+// known gives out no event that could.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r stoppable) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
+}
+
+// engineOf says whose a line of logfmt is that does not say so itself: what only
+// one of them writes at its start tells, or the file's name, else it is containerd.
+func engineOf(b []byte, name string) Form {
+	for _, sign := range signs {
+		if bytes.Contains(b, []byte(sign.text)) {
+			return sign.form
+		}
+	}
+	name = strings.ToLower(name)
+	switch {
+	case strings.Contains(name, "crio"), strings.Contains(name, "cri-o"):
+		return CRIO
+	case strings.Contains(name, "docker"):
+		return Docker
+	}
+	return Containerd
+}
+
+var signs = []struct {
+	text string
+	form Form
+}{
+	{"Starting CRI-O, version", CRIO},
+	{"name=/runtime.v1", CRIO},
+	{"module=libcontainerd", Docker},
+	{"Daemon has completed initialization", Docker},
+	{"msg=\"API listen on ", Docker},
+	{"msg=\"Calling GET /", Docker},
+	{"msg=\"Calling POST /", Docker},
+}
