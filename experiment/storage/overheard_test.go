@@ -86,7 +86,7 @@ func weigh(t *testing.T, name string, jobs []plan.Job, volumes ...string) []hear
 			t.Fatalf("%s: no figures: %+v", h.name, c.Failure)
 		}
 		of := targets[slices.IndexFunc(targets, func(o *overheard) bool { return o.Info().Name == c.Target })]
-		i := slices.IndexFunc(of.calls, func(x call) bool { return x.line == c.Command })
+		i := slices.IndexFunc(of.calls, func(x call) bool { return x.line == c.Command || x.said.Command == c.Command })
 		if i < 0 {
 			t.Fatalf("%s: %s was never run", h.name, c.Command)
 		}

@@ -33,6 +33,8 @@ type stand struct {
 	drop error
 	free int64
 	stop context.CancelFunc
+	// looked is the device that was looked at last.
+	looked string
 }
 
 // now is the virtual time of a job: the second that dd says it took.
@@ -113,12 +115,13 @@ func (s *stand) End(context.Context, []target.Sandbox, []target.Process) *survey
 }
 
 func (s *stand) Seen(_, _ *survey.Edge, device string) record.Seen {
+	s.looked = device
 	return record.Seen{Took: 2e9, Disks: record.DeviceUse{Name: "sda", WriteBytes: 40960, WriteIOs: 10}, CPU: []record.RoleTime{}}
 }
 
 func (s *stand) Rest(context.Context, string, time.Duration) bool { s.note("rest"); return true }
 func (s *stand) Drop() error                                      { s.note("drop"); return s.drop }
-func (s *stand) Flush(string) int64                               { s.note("flush"); return 0 }
+func (s *stand) Flush(*survey.Edge, string) int64                 { s.note("flush"); return 0 }
 
 // run performs the plan.
 func (s *stand) run() *record.Record {

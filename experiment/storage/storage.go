@@ -64,9 +64,9 @@ type Meter interface {
 	Rest(ctx context.Context, device string, most time.Duration) bool
 	// Drop drops all page cache of the node.
 	Drop() error
-	// Flush writes back what is dirty, and tells how many bytes a device wrote
-	// for it; -1 where that is not known.
-	Flush(device string) int64
+	// Flush writes back what is dirty, and tells how many bytes a device has
+	// written since the edge after a job; -1 where that is not known.
+	Flush(end *survey.Edge, device string) int64
 }
 
 // Run performs the plan and returns the record of it, which is as far as the

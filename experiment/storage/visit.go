@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/experiment/course"
@@ -121,6 +123,9 @@ func (v *visit) job(ctx context.Context) error {
 	if err := v.look(ctx, at); err != nil {
 		return err
 	}
+	if v.found != nil {
+		v.found.Device = v.device()
+	}
 	if err := v.room(ctx, at); err != nil {
 		return err
 	}
@@ -143,8 +148,17 @@ func (v *visit) job(ctx context.Context) error {
 	return v.measure(ctx, args)
 }
 
+// ownRoots are the kinds of target whose containers have their root file systems
+// in the run's own folders. Engines have them where they like.
+var ownRoots = []string{"host", "floor", "oci"}
+
 // device is the block device to look at, "" for all whole disks.
-func (v *visit) device() string { return v.volume.Device }
+func (v *visit) device() string {
+	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.w.Info.Kind) {
+		return v.volume.OwnDevice
+	}
+	return v.volume.Device
+}
 
 // grace is what a tool gets beyond its limit, to end on its own and to say what
 // it did.
@@ -166,7 +180,8 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	cancel()
 	end := v.Options.Meter.End(ctx, boxes, v.staff(ctx))
 	v.busy += v.cell.Ended - v.cell.Begun
-	v.cell.Command = lane.Quote(args)
+	e.Command = plainly(e.Command)
+	v.cell.Command = v.ran(args, e)
 	seen := v.Options.Meter.Seen(begin, end, v.device())
 	end.Reading.Work = &record.Work{Command: v.cell.Command, Begun: v.cell.Begun, Ended: v.cell.Ended, CPU: e.CPU}
 	seen.CPU = append(seen.CPU, ledger.CPU(&begin.Reading, &end.Reading)...)
@@ -177,10 +192,27 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 		return err
 	}
 	if seen.Flushed = -1; v.cell.Claim.Write.Bytes > 0 || v.cell.Claim.Write.IOs > 0 {
-		seen.Flushed = v.Options.Meter.Flush(v.device())
+		seen.Flushed = v.Options.Meter.Flush(end, v.device())
 	}
 	v.cell.Seen = &seen
 	return nil
+}
+
+// ran is the command as the tool saw it. The host's own has other paths than that
+// of a container.
+func (v *visit) ran(args []string, e target.Executed) string {
+	if v.w.Info.Kind == "host" && e.Command != "" {
+		return e.Command
+	}
+	return plainly(lane.Quote(args))
+}
+
+// plainly is a command without the second slash before a path, see [run.at].
+func plainly(command string) string {
+	if rest, twice := strings.CutPrefix(command, "//"); twice {
+		return "/" + rest
+	}
+	return command
 }
 
 // patience is how long a tool is waited for. One that cannot stop by itself is
@@ -271,6 +303,13 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
 }
 
+// How shells, and runtimes after them, exit where a program cannot be executed or
+// is not there.
+const (
+	cannotRun = 126
+	notFound  = 127
+)
+
 // warm has the tool, its libraries and the runtime's own programs in memory
 // again: fio's libraries alone are tens of megabytes, and would be taken for what
 // the job reads. It is asked for its version, which not every tool says when it
@@ -282,6 +321,10 @@ func (v *visit) warm(ctx context.Context, program string) error {
 	}
 	if err != nil {
 		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
+	}
+	if e.Exit == cannotRun || e.Exit == notFound {
+		e.Command = plainly(e.Command)
+		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
 	}
 	v.cell.Version = tool.Version(e)
 	return nil

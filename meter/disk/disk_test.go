@@ -136,6 +136,20 @@ func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
 	}
 }
 
+func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
+	folder := t.TempDir()
+	for _, device := range []string{"one/devices/vdb", "two/devices/vdc", "two/devices/cciss!c0d0", "two/allocation"} {
+		if err := os.MkdirAll(filepath.Join(folder, device), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"vdb": false, "vdc": true, "cciss/c0d0": true, "vda": false} {
+		if got := among(folder, name); got != want {
+			t.Errorf("%s is one of several: %v", name, got)
+		}
+	}
+}
+
 func TestALoopDeviceHasAName(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a loop device needs root")

@@ -43,14 +43,33 @@ func deviceOf(m *mountinfo.Info, depth int) string {
 	if name := Name(m.Major, m.Minor); name != "" {
 		return name
 	}
-	// Btrfs and others with several devices give their files numbers that are no
-	// device's; the mount's source is one of them.
+	// Btrfs and others that can have several devices give their files numbers that
+	// are no device's; the mount's source is one of them.
 	if strings.HasPrefix(m.Source, "/dev/") {
-		if name, err := NameOf(m.Source); err == nil {
+		if name, err := NameOf(m.Source); err == nil && !(m.FSType == "btrfs" && among(btrfsFolder, name)) {
 			return name
 		}
 	}
 	return ""
+}
+
+// btrfsFolder has a folder for each mounted btrfs with links to its devices in
+// "devices" (Documentation/ABI/testing/sysfs-fs-btrfs), by the kernel's names.
+const btrfsFolder = "/sys/fs/btrfs"
+
+// among says whether a device is one of several of a btrfs: then none of them
+// tells of the whole.
+func among(folder, name string) bool {
+	links, err := filepath.Glob(filepath.Join(folder, "*", "devices", strings.ReplaceAll(name, "/", "!")))
+	if err != nil {
+		return false
+	}
+	for _, link := range links {
+		if all, err := os.ReadDir(filepath.Dir(link)); err == nil && len(all) > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // mountOf finds the mount of a path by the id that the kernel gives it (since

@@ -206,15 +206,20 @@ func (s *Survey) Rest(ctx context.Context, device string, most time.Duration) bo
 func (s *Survey) Drop() error { return disk.DropCaches() }
 
 // Flush writes back what is dirty on the whole node, and tells how many bytes a
-// block device, "" for all whole disks, wrote meanwhile; -1 where it does not
-// say.
-func (s *Survey) Flush(device string) int64 {
-	begin := &Edge{}
-	begin.disks(s)
+// block device, "" for all whole disks, has written since the disks were read at
+// an edge, so that nothing is lost between that and the flush; -1 where it does
+// not say.
+func (s *Survey) Flush(since *Edge, device string) int64 {
+	if since == nil || since.err != nil {
+		return -1
+	}
 	unix.Sync()
-	end := &Edge{}
-	end.disks(s)
-	seen := s.Seen(begin, end, device)
+	now := &Edge{}
+	now.disks(s)
+	if now.err != nil {
+		return -1
+	}
+	seen := s.Seen(since, now, device)
 	use := seen.Disks
 	if device != "" {
 		use = seen.Device
