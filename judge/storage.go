@@ -26,7 +26,7 @@ type StorageTable struct {
 	BS      int64         `json:"bs,omitempty"`
 	Volume  string        `json:"volume"`
 	Cache   string        `json:"cache"`
-	Command string        `json:"command,omitempty"` // of the first cell that has one
+	Command string        `json:"command,omitempty"` // of the first cell that has one; each has its own
 	Base    string        `json:"base,omitempty"`    // the target whose figures are 1: host, where it is there
 	Cells   []StorageCell `json:"cells"`             // in the order of Targets; those without a value are absent
 }
@@ -38,9 +38,10 @@ type StorageCell struct {
 	Target   string          `json:"target"`
 	Rounds   int             `json:"rounds"` // with figures
 	Failed   int             `json:"failed"`
-	Failure  *record.Failure `json:"failure,omitempty"` // the first
-	Absent   string          `json:"absent,omitempty"`  // why the volume cannot be had on this target
-	Versions []string        `json:"versions,omitempty"`
+	Failure  *record.Failure `json:"failure,omitempty"`  // the first
+	Absent   string          `json:"absent,omitempty"`   // why the volume cannot be had on this target
+	Versions []string        `json:"versions,omitempty"` // of the tool, that of failed rounds too
+	Command  string          `json:"command,omitempty"`  // of the first round that has one, as this target ran it
 	Read     StorageFlow     `json:"read"`
 	Write    StorageFlow     `json:"write"`
 	Total    StorageFlow     `json:"total"` // both directions: bandwidth and IOPS added up; latency is that of the one there is, none of a mixture

@@ -132,6 +132,10 @@ func TestVerdicts(t *testing.T) {
 			s.rounds = 5
 			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
 		}, "runc", device, ""},
+		{"unless its rounds are more than twice apart", func(s *storing) {
+			s.rounds = 2
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 41*float64(c.Round%2) }
+		}, "runc", noisy, "of its 2 rounds is 42 × apart"},
 		{"beyond the ceiling it stays the device's if that saw it", func(s *storing) {
 			s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
 		}, "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling"},

@@ -45,7 +45,7 @@ func (j *storageJudge) versions(add adder) {
 
 // surroundings are about what was seen of the node and of the device.
 func (j *storageJudge) surroundings(add adder) {
-	var shared, flushed, kept, restless listed
+	var shared, flushed, held, kept, restless listed
 	j.each(func(w *weighedCell) {
 		e := &w.facts
 		if !e.seen {
@@ -54,11 +54,13 @@ func (j *storageJudge) surroundings(add adder) {
 		if bytes, _ := e.shared(); bytes > 0 {
 			shared.add(w, bytesText(bytes)+" beside the job's own")
 		}
-		if written := e.claimed[writing]; e.haveFlush && e.flushed > flushedShare*written && e.flushed > flushedBytes*float64(e.rounds) && written > 0 {
-			flushed.add(w, fmt.Sprintf("%s of %s", bytesText(e.flushed), bytesText(written)))
+		if late, ok := e.late(); ok && w.table.Cache == record.CacheDirect {
+			held.add(w, late)
+		} else if ok {
+			flushed.add(w, late)
 		}
 		_, memory := w.inMemory()
-		if n := w.count(func(c *record.Cell) bool { return c.Dropped == "" }); n > 0 && !memory {
+		if n := w.count(func(c *record.Cell) bool { return c.Dropped == "" && c.Layout != nil }); n > 0 && !memory {
 			kept.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
 		}
 		if n := w.count(func(c *record.Cell) bool { return !c.Quiet }); n > 0 && e.haveDevice {
@@ -68,10 +70,27 @@ func (j *storageJudge) surroundings(add adder) {
 	shared.put(add, foundShared, levelWarning, "others used the device meanwhile", "stop them, or give the volume a device of its own; tare top and iostat show who it is")
 	flushed.put(add, foundFlushed, levelNote, "writes were not on the device yet when the tool said that they were done",
 		"what the tool says is the speed of memory until it is full: ask for --cache direct, or for end_fsync in the job")
+	held.put(add, foundFlushed, levelNote, "direct writes were not on the device yet when the tool said that they were done",
+		"what lies between kept them back, as the verdict says: ask for end_fsync in the job, or use a volume that takes O_DIRECT down to a device")
 	if !slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == FoundNotDropped }) {
 		kept.put(add, FoundNotDropped, levelWarning, "caches were not dropped before", "run tare as root; what was in memory from before may have answered")
 	}
 	restless.put(add, foundRestless, levelNote, "the device had not come to rest before", "something else uses it, or it still writes what was laid out: raise --settle")
+}
+
+// late is how much of what a job wrote the flush after it brought to the device,
+// in words; not ok where that is little. What the device had seen before was not
+// written then, and what is beyond the job's own bytes were others' dirty pages.
+func (e *evidence) late() (text string, ok bool) {
+	written := e.claimed[writing]
+	bytes := min(e.flushed, written)
+	if e.haveDevice {
+		bytes = min(bytes, max(written-e.device[writing], 0))
+	}
+	if !e.haveFlush || bytes <= flushedShare*written || bytes <= flushedBytes*float64(e.rounds) {
+		return "", false
+	}
+	return fmt.Sprintf("%s of %s", bytesText(bytes), bytesText(written)), true
 }
 
 // count is how many rounds something is true of.

@@ -25,6 +25,7 @@ type bound struct {
 	value     float64 // 1/s, bytes/s
 	bs        int64
 	inFlight  float64 // requests at a time; 0: as many as the device takes
+	device    string  // that gave it; "" where that is not known
 	from      string  // in words
 }
 
@@ -59,10 +60,40 @@ func (j *storageJudge) measured(volume string) []bound {
 		if c.Volume != volume {
 			continue
 		}
-		from := "the volume's ceiling on the host"
-		out = append(out,
-			bound{direction: reading, value: c.Read, from: from}, bound{direction: writing, value: c.Write, from: from},
-			bound{direction: reading, iops: true, value: c.ReadIOPS, from: from}, bound{direction: writing, iops: true, value: c.WriteIOPS, from: from})
+		b := bound{from: "the volume's ceiling on the host", device: c.Device}
+		for _, m := range []struct {
+			direction int
+			iops      bool
+			value     float64
+		}{{reading, false, c.Read}, {writing, false, c.Write}, {reading, true, c.ReadIOPS}, {writing, true, c.WriteIOPS}} {
+			b.direction, b.iops, b.value = m.direction, m.iops, m.value
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// on is the device that the cell's volume lies on; ok is false where no place was
+// recorded, as in what was imported. An engine's root file system may lie on
+// another device than the run's own folders, and then is on none that is known.
+func (w *weighedCell) on() (device string, ok bool) {
+	if w.place == nil {
+		return "", false
+	}
+	return w.place.Device, true
+}
+
+// ofSameDevice leaves those bounds that are of the cell's own device.
+func (w *weighedCell) ofSameDevice(bounds []bound) []bound {
+	device, known := w.on()
+	if !known {
+		return bounds
+	}
+	var out []bound
+	for _, b := range bounds {
+		if b.device == device {
+			out = append(out, b)
+		}
 	}
 	return out
 }
@@ -160,10 +191,11 @@ func (w *weighedCell) bound() bound {
 		d = writing
 	}
 	from := fmt.Sprintf("%s's %s, which ran %s", w.Target, t.Job, secondsText(e.seconds))
+	device, _ := w.on()
 	if t.random() {
-		return bound{direction: d, iops: true, value: e.iops[d], bs: t.BS, inFlight: t.inFlight(), from: from}
+		return bound{direction: d, iops: true, value: e.iops[d], bs: t.BS, inFlight: t.inFlight(), from: from, device: device}
 	}
-	return bound{direction: d, value: e.bandwidth[d], from: from}
+	return bound{direction: d, value: e.bandwidth[d], from: from, device: device}
 }
 
 // nearest is the figure of the cell that goes farthest beyond its bound, or
@@ -171,7 +203,7 @@ func (w *weighedCell) bound() bound {
 // figure the loosest counts. Bandwidth says something of all blocks, IOPS of
 // random ones: requests that follow each other can be joined.
 func (w *weighedCell) nearest(e *evidence) *beside {
-	bounds := w.judge.boundsOf(w.table.Volume)
+	bounds := w.ofSameDevice(w.judge.boundsOf(w.table.Volume))
 	var out *beside
 	for d := range directions {
 		for _, iops := range []bool{false, true} {

@@ -40,6 +40,12 @@ type weighedCell struct {
 
 // take adds a round, false where it has no figures.
 func (w *weighedCell) take(c *record.Cell) bool {
+	if c.Version != "" && !slices.Contains(w.Versions, c.Version) {
+		w.Versions = append(w.Versions, c.Version)
+	}
+	if w.Command == "" {
+		w.Command = c.Command
+	}
 	failure := c.Failure
 	if failure == nil && c.Claim == nil {
 		failure = &record.Failure{Kind: record.FailState, Detail: "the record holds neither figures nor a reason why there are none"}
@@ -52,9 +58,6 @@ func (w *weighedCell) take(c *record.Cell) bool {
 		return false
 	}
 	w.trials = append(w.trials, c)
-	if c.Version != "" && !slices.Contains(w.Versions, c.Version) {
-		w.Versions = append(w.Versions, c.Version)
-	}
 	return true
 }
 

@@ -18,6 +18,7 @@ func (b both) sum() float64 { return b[reading] + b[writing] }
 type evidence struct {
 	rounds    int
 	claimed   both
+	asked     both // I/Os of the tool
 	ios       float64
 	haveIOs   bool
 	seconds   float64 // of a round, mean; 0: not known
@@ -32,6 +33,7 @@ type evidence struct {
 	cached     float64
 	device     both
 	haveDevice bool
+	requests   both    // that the device answered; 0 where they were not counted
 	name       string  // of the device
 	own        float64 // what the sandbox's cgroups were charged for
 	haveOwn    bool
@@ -86,14 +88,17 @@ func (e *evidence) claim(c *record.Cell, t *weighedTable) {
 		e.bandwidth[d] += bandwidth
 		e.iops[d] += iops
 		e.claimed[d] += float64(f.Bytes)
+		made := 0.0
 		switch {
 		case f.IOs > 0:
-			ios += float64(f.IOs)
+			made = float64(f.IOs)
 		case f.Bytes > 0 && bs > 0:
-			ios += float64(f.Bytes) / bs
+			made = float64(f.Bytes) / bs
 		default:
-			ios += iops * length
+			made = iops * length
 		}
+		e.asked[d] += made
+		ios += made
 	}
 	e.ios += ios
 	e.haveIOs = e.haveIOs && ios > 0
@@ -110,6 +115,8 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	if use, ok := deviceOf(c); ok {
 		e.device[reading] += float64(use.ReadBytes)
 		e.device[writing] += float64(use.WriteBytes)
+		e.requests[reading] += float64(use.ReadIOs)
+		e.requests[writing] += float64(use.WriteIOs)
 		e.name = use.Name
 	} else {
 		e.haveDevice = false

@@ -158,7 +158,9 @@ func (j *storageJudge) failed(add adder) {
 func storageAdvice(f *record.Failure) string {
 	said := strings.ToLower(f.Detail + " " + f.Output)
 	for _, x := range []struct{ words, advice string }{
-		{"no space left", "the volume is too small: lower --size or --scale, or free some of it"},
+		{"do not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
+		{"does not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
+		{"no space", "the volume is too small: lower --size or --scale, or free some of it"},
 		{"read-only file system", "the volume is read-only: mount it writable, or leave the writing jobs out"},
 		{"invalid argument", "if the volume does not take O_DIRECT, ask for --cache buffered there; run the command by hand to see"},
 	} {

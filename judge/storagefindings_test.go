@@ -68,19 +68,35 @@ func TestFindingsOfStorage(t *testing.T) {
 		}, []string{"device-shared", "noisy"}, "58.6"},
 		{"what was flushed after is told", func(s *storing) {
 			writing(s)
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(91), percents(11) }
-		}, []string{"flushed-after"}, "of 58.59 GiB"},
+			s.cache = "buffered"
+			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(80), percents(11) }
+		}, []string{"flushed-after", "host-cache"}, "(6.45 GiB of 58.59 GiB)"},
 		{"a tenth is not", func(s *storing) {
 			writing(s)
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(91), percents(10) }
+			s.cache = "buffered"
+			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(80), percents(10) }
+		}, []string{"host-cache"}, ""},
+		{"others' dirty pages are not the job's", func(s *storing) {
+			writing(s)
+			s.cache = "buffered"
+			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(80), percents(300) }
+		}, []string{"flushed-after", "host-cache"}, "(11.72 GiB of 58.59 GiB)"},
+		{"nor were they late where the device saw all", func(s *storing) {
+			writing(s)
+			s.cell = func(c *record.Cell) { c.Seen.Flushed = percents(300) }
 		}, nil, ""},
+		{"direct writes that were late are told as such", func(s *storing) {
+			writing(s)
+			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = 0, percents(100) }
+		}, []string{"flushed-after", "not-direct"}, "direct writes were not on the device yet"},
 		{"nor is what was not looked at", func(s *storing) {
 			writing(s)
 			s.cell = func(c *record.Cell) { c.Seen.Flushed = -1 }
 		}, nil, ""},
-		{"caches that stayed are told", func(s *storing) { s.cell = func(c *record.Cell) { c.Dropped = "" } }, []string{"caches-not-dropped"}, "6 of 6 rounds"},
+		{"caches that stayed are told", func(s *storing) { s.cell = func(c *record.Cell) { c.Dropped, c.Layout = "", &record.Layout{Files: 1} } }, []string{"caches-not-dropped"}, "6 of 6 rounds"},
+		{"where the job made its own files there was nothing to drop", func(s *storing) { writing(s); s.cell = func(c *record.Cell) { c.Dropped = "" } }, nil, ""},
 		{"but once if the run said so", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Dropped = "" }
+			s.cell = func(c *record.Cell) { c.Dropped, c.Layout = "", &record.Layout{Files: 1} }
 			s.findings = []record.Finding{{Code: judge.FoundNotDropped, Message: "by the run"}, {Code: "noisy", Message: "made anew"}}
 		}, []string{"caches-not-dropped"}, "by the run"},
 		{"a device that was not at rest is told", func(s *storing) {
@@ -124,6 +140,7 @@ func TestAdviceOnAFailureFollowsWhatTheToolSaid(t *testing.T) {
 	seen := map[string]string{}
 	for _, f := range []record.Failure{
 		{Kind: record.FailExit, Output: "No space left on device", Command: "fio"}, {Kind: record.FailExit, Output: "Read-only file system", Command: "fio"},
+		{Kind: record.FailError, Detail: "the files of 12 MiB do not fit in 90 % of the 1 MiB that are free on the volume"},
 		{Kind: record.FailExit, Output: "Invalid argument", Command: "fio"}, {Kind: record.FailTimeout, Command: "fio"}, {Kind: record.FailExit, Command: "fio"},
 	} {
 		s := storageJudged(t, store(func(s *storing) {

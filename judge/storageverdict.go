@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/record"
@@ -17,6 +18,7 @@ const (
 	stolenBound    = 0.05     // of all CPUs' time
 	starvedBound   = 0.1      // of the time
 	waveringBound  = 0.25     // of the primary figure, to the farther end of its interval
+	spreadFactor   = 2.0      // between the slowest and the fastest round, where there are too few for an interval
 	sharedFactor   = 1.5      // times the claimed bytes at the device, and
 	sharedBytes    = 16 << 20 // bytes for each round
 	beyondFactor   = 1.5      // times a ceiling, or the host's own figure
@@ -48,6 +50,11 @@ func (w *weighedCell) judged(e *evidence, whole bool) (Verdict, []string) {
 	if d, part, ok := e.reached(); ok {
 		if part < 1-missedBound {
 			return w.ofCache(e, d, part)
+		}
+		if w.table.Cache == record.CacheDirect {
+			if because := w.joined(e); because != "" {
+				return VerdictNotDirect, []string{because, e.sawText(d, part)}
+			}
 		}
 	} else if v, because := w.ofClaims(e); v != "" {
 		return v, because
@@ -84,6 +91,9 @@ func (w *weighedCell) ofCache(e *evidence, d int, part float64) (Verdict, []stri
 		}
 		return VerdictNotDirect, append(because, facts...)
 	}
+	if own := w.table.ownThreads(); own != "" && d == reading {
+		because = append(because, own)
+	}
 	if hasGuest(w.info) && guests > hosts {
 		return VerdictGuestCache, append(because, facts...)
 	}
@@ -101,8 +111,9 @@ func (w *weighedCell) whose(e *evidence, d int, missing float64) (hosts, guests 
 		facts = append(facts, fmt.Sprintf("its processes outside of the sandbox %s %s by system calls", verb, bytesText(e.outside[d])))
 	}
 	if d == writing && e.haveFlush {
-		hosts = max(hosts, e.flushed)
-		facts = append(facts, fmt.Sprintf("%s more went to the disks when what was dirty was flushed after the job", bytesText(e.flushed)))
+		flushed := min(e.flushed, missing) // the rest is others'
+		hosts = max(hosts, flushed)
+		facts = append(facts, fmt.Sprintf("%s more went to the disks when what was dirty was flushed after the job", bytesText(flushed)))
 	}
 	if e.cached >= growthPart*missing {
 		facts = append(facts, "the node's page cache grew by "+bytesText(e.cached))
@@ -148,6 +159,11 @@ func (w *weighedCell) noise(e *evidence, whole bool) []string {
 		if half := max(p.Hi-p.Value, p.Value-p.Lo); p.Bounded && p.Value > 0 && half > waveringBound*p.Value {
 			because = append(because, fmt.Sprintf("the interval of its %s is %+.0f %% to %+.0f %% of the median; the bound is ±%.0f %%",
 				w.figure(), 100*(p.Lo/p.Value-1), 100*(p.Hi/p.Value-1), 100*waveringBound))
+		}
+		if values := ordered(w.primary); !p.Bounded && len(values) > 1 {
+			if low, high := slices.Min(values), slices.Max(values); high > spreadFactor*low {
+				because = append(because, fmt.Sprintf("the %s of its %d rounds is %s apart; the bound is %g ×", w.figure(), len(values), timesText(high/low), spreadFactor))
+			}
 		}
 	}
 	if e.starved > starvedBound {
