@@ -1,0 +1,128 @@
+package kin
+
+import (
+	"slices"
+	"strings"
+)
+
+// ociCall is a command of an OCI runtime.
+type ociCall struct {
+	verb  string
+	id    string
+	typed bool // it has flags that runtimes have, and hardly anybody else
+	plain bool // it is nothing but a verb, an id and perhaps a signal
+}
+
+// The verbs of OCI runtimes, see the runtime's command line interface and runc(8),
+// crun(1), youki and runsc. Of some the container is the first word after the
+// flags, of others the last, of some there is none.
+var (
+	idLast  = []string{"create", "start", "state", "delete", "run", "pause", "resume", "events", "restore", "wait"}
+	idFirst = []string{"kill", "exec", "ps", "update", "checkpoint"}
+	idNone  = []string{"features", "list", "spec"}
+)
+
+// Flags with a value of their own that follows in the next argument, unless it is
+// joined by "=".
+var (
+	globalValues = []string{"--root", "--log", "--log-format", "--log-level", "--criu", "--cgroup-manager",
+		"--kata-config", "--debug-log", "--debug-log-format", "-l", "-r"}
+	verbValues = []string{"--bundle", "-b", "--console-socket", "--pid-file", "--preserve-fds", "--config", "--user-log",
+		"--process", "-p", "--cwd", "--env", "-e", "--user", "-u", "--additional-gids", "-g", "--process-label",
+		"--apparmor", "--cap", "-c", "--cgroup", "--format", "--interval", "--resources", "-r", "--memory", "--cpu-quota",
+		"--cpu-period", "--cpu-share", "--pids-limit", "--image-path", "--work-path", "--internal-pid-file", "--exec-fd"}
+	typical = []string{"--root", "--log", "--log-format", "--systemd-cgroup", "--bundle", "-b", "--pid-file", "--console-socket"}
+)
+
+// parseCall reads the arguments after a program's name as those of an OCI runtime:
+// global flags, a verb, its flags, a container's id. cut says that arguments are
+// missing at the end, where the id stands.
+func parseCall(args []string, cut bool) (ociCall, bool) {
+	var c ociCall
+	rest, ok := c.findVerb(args)
+	if !ok {
+		return c, false
+	}
+	var words []string
+	flags := false
+	for i := 0; i < len(rest); i++ {
+		arg := rest[i]
+		switch {
+		case arg == "--":
+			words = append(words, rest[i+1:]...)
+			i = len(rest)
+		case strings.HasPrefix(arg, "-") && arg != "-":
+			flags = true
+			c.seen(arg)
+			if slices.Contains(verbValues, arg) {
+				i++
+			}
+		default:
+			words = append(words, arg)
+		}
+	}
+	switch {
+	case len(words) == 0:
+	case slices.Contains(idFirst, c.verb):
+		c.id = container(words[0])
+	case !cut && slices.Contains(idLast, c.verb):
+		c.id = container(words[len(words)-1])
+	}
+	c.plain = !flags && !c.typed && c.id != "" && (len(words) == 1 || len(words) == 2 && c.verb == "kill")
+	return c, true
+}
+
+// findVerb skips global flags. An unknown one may have a value that follows, so
+// one word after it that is no verb is let pass.
+func (c *ociCall) findVerb(args []string) ([]string, bool) {
+	pass := false
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case strings.HasPrefix(arg, "-"):
+			c.seen(arg)
+			if slices.Contains(globalValues, arg) {
+				i++
+				continue
+			}
+			pass = !strings.Contains(arg, "=")
+		case slices.Contains(idLast, arg), slices.Contains(idFirst, arg), slices.Contains(idNone, arg):
+			c.verb = arg
+			return args[i+1:], true
+		case pass:
+			pass = false
+		default:
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+func (c *ociCall) seen(flag string) {
+	name, _, _ := strings.Cut(flag, "=")
+	c.typed = c.typed || slices.Contains(typical, name)
+}
+
+// runtimes are names of OCI runtimes, and parts of names of what stands in for
+// one: fake-runc, runc.real.
+var runtimes = []string{"runc", "crun", "youki", "runsc", "railcar", "sysbox"}
+
+// isRuntime tells by its name whether a program is an OCI runtime or a stand-in.
+func isRuntime(name string) bool {
+	if strings.HasPrefix(name, "containerd-shim") {
+		return false
+	}
+	if strings.HasPrefix(name, "kata-runtime") || strings.HasPrefix(name, "nvidia-container-runtime") {
+		return true
+	}
+	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' }) {
+		if slices.Contains(runtimes, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// engines have verbs that read like a runtime's: docker start ID.
+var engines = []string{"docker", "podman", "podman-remote", "nerdctl", "ctr", "crictl", "isula", "buildah", "kubectl", "dockerd", "containerd",
+	"crio", "isulad", "docker-compose", "lima", "finch", "tare"}
