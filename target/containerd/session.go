@@ -53,7 +53,7 @@ type session struct {
 	logs       string // folder of the containers' outputs
 	fifos      string // folder of those of commands in them
 	volumes    *engine.Volumes
-	device     string // with its links followed
+	device     engine.Device
 	containers []*container
 	owed       []string // the containers of calls that were given up, which may appear later
 }
@@ -77,7 +77,7 @@ func (s *session) open(ctx context.Context) error {
 	if err := os.MkdirAll(s.logs, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
 	}
-	if s.device, err = Device(s.env.Workload, s.runtime.shim+" "+filepath.Base(s.runtime.path)); err != nil {
+	if s.device, err = engine.FindDevice(s.env.Workload, s.runtime.shim, s.runtime.path); err != nil {
 		return err
 	}
 	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {

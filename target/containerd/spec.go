@@ -39,8 +39,8 @@ func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *spe
 		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
 	}
 	opts = append(opts, oci.WithMounts(s.mounts(n)))
-	if s.device != "" {
-		opts = append(opts, oci.WithDevices(s.device, target.DevicePath, "rw"))
+	if s.device.Node != "" {
+		opts = append(opts, oci.WithDevices(s.device.Node, target.DevicePath, "rw"))
 	}
 	ctx = namespaces.WithNamespace(ctx, s.place.namespace)
 	spec, err := oci.GenerateSpec(ctx, s.client, &containers.Container{ID: id}, opts...)

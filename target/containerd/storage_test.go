@@ -175,7 +175,7 @@ func TestGVisorHasNoBlockDevices(t *testing.T) {
 	env = environment(t, newID(), 1)
 	env.Workload = target.Workload{Files: []probe.File{inside}}
 	s := openWith(t, d, engines.Runsc(), env)
-	s.device = device
+	s.device.Node = device
 	succeed(t, s, target.Run, 1)
 	if why := fails(t, s, 0, inside.Path, "cat", target.DevicePath); !strings.Contains(why, "no such device or address") {
 		t.Errorf("%s", why)

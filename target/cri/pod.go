@@ -104,10 +104,10 @@ func (s *session) mounts(h *held) []*api.Mount {
 // devices are a container's block device. What a kubelet gives a container as a
 // volume with the mode Block is this.
 func (s *session) devices() []*api.Device {
-	if s.device == "" {
+	if s.device.Node == "" {
 		return nil
 	}
-	return []*api.Device{{ContainerPath: target.DevicePath, HostPath: s.device, Permissions: "rw"}}
+	return []*api.Device{{ContainerPath: target.DevicePath, HostPath: s.device.Node, Permissions: "rw"}}
 }
 
 // containerConfig is that of a new container in what a lane holds.

@@ -16,7 +16,6 @@ import (
 	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/containerd"
 	"github.com/tare-bench/tare/target/drive"
 	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/kata"
@@ -46,7 +45,7 @@ type session struct {
 	logs    string    // folder of the containers' outputs
 	volumes *engine.Volumes
 	tmpfses *tmpfses
-	device  string   // with its links followed
+	device  engine.Device
 	held    []*held  // by lane
 	owed    []string // what calls that were given up may make later
 	strays  []*held  // what was discarded since then
@@ -81,7 +80,8 @@ func (s *session) open(ctx context.Context) error {
 
 // openStorage makes ready what containers have of the host's.
 func (s *session) openStorage() (err error) {
-	if s.device, err = containerd.Device(s.env.Workload, s.runtimeNames()); err != nil {
+	p := s.program()
+	if s.device, err = engine.FindDevice(s.env.Workload, s.handler, p.kind, p.path); err != nil {
 		return err
 	}
 	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {

@@ -7,8 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,47 +86,6 @@ func TestATmpfsHasTheTypeAndTheSizeAskedForAndIsThePodsOwn(t *testing.T) {
 		shut(t, u, s)
 		mounted(t, u, env.RunID, 0)
 	})
-}
-
-// The first thread of a process never ends. One that had gone elsewhere would be
-// what /proc/self shows, for ever.
-func TestWorkInAnotherMountNamespaceLeavesTheProcessWhereItIs(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("entering a mount namespace needs root")
-	}
-	sleep := exec.Command("sleep", "60")
-	sleep.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = sleep.Process.Kill(), sleep.Wait() }()
-	space, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", sleep.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer space.Close()
-	there, _ := os.Readlink(space.Name())
-	before, _ := os.Readlink("/proc/self/ns/mnt")
-	var all sync.WaitGroup
-	for range 64 {
-		all.Go(func() {
-			err := (&tmpfses{space: space}).inside(func() error {
-				time.Sleep(time.Millisecond)
-				here, err := os.Readlink("/proc/thread-self/ns/mnt")
-				if here != there {
-					err = errors.Join(err, fmt.Errorf("in %s, not %s", here, there))
-				}
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if after, _ := os.Readlink("/proc/self/ns/mnt"); after != before || before == there {
-		t.Errorf("the process is in %s, not in %s", after, before)
-	}
 }
 
 // What a run that was killed has made is removed by whoever cleans: first the
@@ -279,8 +236,8 @@ func TestGVisorHasNoBlockDevices(t *testing.T) {
 				Target: &Target{handler: "x", facts: facts{handlers: map[string]handler{"x": {kind: runtime}}}},
 				env:    target.Env{Dir: t.TempDir(), Workload: target.Workload{Device: device}},
 			}
-			if err := s.openStorage(); errors.Is(err, target.ErrUnsupported) != unsupported || unsupported != (s.device == "") {
-				t.Errorf("%q, %v", s.device, err)
+			if err := s.openStorage(); errors.Is(err, target.ErrUnsupported) != unsupported || unsupported != (s.device.Node == "") {
+				t.Errorf("%+v, %v", s.device, err)
 			}
 			s.env.Workload.Device = file
 			if err := s.openStorage(); err == nil || errors.Is(err, target.ErrUnsupported) || !strings.Contains(fmt.Sprint(err), file) {

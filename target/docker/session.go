@@ -68,7 +68,7 @@ type debt struct {
 
 func (s *session) open(ctx context.Context) error {
 	var err error
-	if err := errors.Join(cli.Elsewhere(s.env.Workload, "daemon", s.afar), cli.Passes(s.env.Workload, s.callings()...)); err != nil {
+	if err := errors.Join(cli.Elsewhere(s.env.Workload, "daemon", s.afar), engine.Passes(s.env.Workload, s.callings()...)); err != nil {
 		return err
 	}
 	if s.image, err = image.Probe(s.env.Workload.Files...); err != nil {

@@ -52,7 +52,11 @@ func Unavailable(name, advice, format string, arguments ...any) error {
 // GuestClock tells whether a runtime's workload has a CLOCK_MONOTONIC of its
 // own, by the runtime's name: gVisor and Kata.
 func GuestClock(runtime string) bool {
-	return strings.Contains(runtime, "runsc") || strings.Contains(runtime, "gvisor") || strings.Contains(runtime, "kata")
+	return isGVisor(runtime) || strings.Contains(runtime, "kata")
+}
+
+func isGVisor(runtime string) bool {
+	return strings.Contains(runtime, "runsc") || strings.Contains(runtime, "gvisor")
 }
 
 // Clock is record.Target.Clock of a runtime.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,9 +39,10 @@ type Device struct {
 	Major, Minor uint32
 }
 
-// FindDevice looks for a workload's device. Links to it ("/dev/disk/by-id/…")
-// are followed: runtimes take none, and engines cut a path at its colons.
-func FindDevice(w target.Workload) (Device, error) {
+// FindDevice looks for a workload's device, and whether it [Passes] to a runtime.
+// Links to it ("/dev/disk/by-id/…") are followed: runtimes take none, and engines
+// cut a path at its colons.
+func FindDevice(w target.Workload, runtimes ...string) (Device, error) {
 	if w.Device == "" {
 		return Device{}, nil
 	}
@@ -61,5 +63,24 @@ func FindDevice(w target.Workload) (Device, error) {
 	if strings.ContainsAny(node, ":,") {
 		return Device{}, fmt.Errorf("the device %q: its path %q has a colon or a comma, at which tools and engines cut it", w.Device, node)
 	}
+	if err := Passes(w, runtimes...); err != nil {
+		return Device{}, err
+	}
 	return Device{Node: node, Major: unix.Major(st.Rdev), Minor: unix.Minor(st.Rdev)}, nil
+}
+
+// Passes is the error of a workload with a device on a runtime whose containers
+// cannot open it. runtimes are all by which that runtime may be known: names,
+// paths, its shim, its own words.
+//
+// runc, crun and youki make the device's node and open the devices cgroup to it;
+// Kata plugs it into its VM. gVisor's kernel has drivers of its own for the few
+// devices that it knows: of any other it makes the node, which opens with ENXIO.
+func Passes(w target.Workload, runtimes ...string) error {
+	i := slices.IndexFunc(runtimes, func(name string) bool { return isGVisor(filepath.Base(name)) })
+	if w.Device == "" || i < 0 {
+		return nil
+	}
+	return fmt.Errorf("the device %s in a sandbox of gVisor (%s): %w: its kernel has no drivers of block devices: the node would be there, and opening it fail with ENXIO; choose another runtime, or a volume",
+		w.Device, runtimes[i], target.ErrUnsupported)
 }

@@ -83,3 +83,24 @@ func TestALinkLeadsToItsDevice(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+func TestADevicePassesToRuntimesWhoseContainersOpenIt(t *testing.T) {
+	device := target.Workload{Device: "/dev/x"}
+	for name, c := range map[string]struct {
+		err  error
+		want string // "" for no error
+	}{
+		"runc":                         {err: Passes(device, "runc", "/usr/sbin/runc", "", "runc version 1.1.5")},
+		"Kata":                         {err: Passes(device, "kata", "io.containerd.kata.v2")},
+		"gVisor":                       {Passes(device, "gv", "/opt/bin/runsc"), "gVisor (/opt/bin/runsc)"},
+		"gVisor's shim":                {Passes(device, "gv", "", "io.containerd.runsc.v1"), "gVisor"},
+		"gVisor by its words":          {Passes(device, "x", "/x", "runsc version release-20260101.0"), "gVisor"},
+		"another one in its folder":    {err: Passes(device, "/opt/gvisor/crun")},
+		"gVisor, which is given none":  {err: Passes(target.Workload{Volume: "/v"}, "runsc")},
+		"nothing is known of the name": {err: Passes(device)},
+	} {
+		if (c.err == nil) != (c.want == "") || c.err != nil && (!errors.Is(c.err, target.ErrUnsupported) || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+}

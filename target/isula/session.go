@@ -60,7 +60,7 @@ func (t *Target) takes(w target.Workload) error {
 			return fmt.Errorf("a tmpfs of %d bytes: isula gives one no size, so that it may grow to half of the memory, %d bytes: %w", w.Tmpfs, half, target.ErrUnsupported)
 		}
 	}
-	return cli.Passes(w, t.runtime)
+	return engine.Passes(w, t.runtime)
 }
 
 // settled makes sure that it is the chosen runtime that was weighed.

@@ -13,7 +13,6 @@ type flavour struct {
 	guestClock    bool     // the workload's CLOCK_MONOTONIC is not the host's
 	lagsState     bool     // "stopped" shows some time after the process is gone
 	detaches      bool     // exec --detach leaves the command itself behind, and nothing else
-	noDevices     string   // why its containers can have no block device of the host, "" where they can
 	install       string
 }
 
@@ -25,8 +24,7 @@ var known = []flavour{
 	// systrap needs no KVM; the network stack of the sandbox is left out, as
 	// the containers of the others have no network either.
 	{name: "runsc", global: []string{"--platform=systrap", "--network=none"}, guestClock: true, lagsState: true,
-		noDevices: "gVisor's kernel has no drivers of block devices: the node would be there, and opening it fail with ENXIO",
-		install:   "CGO_ENABLED=0 go install gvisor.dev/gvisor/runsc@latest"},
+		install: "CGO_ENABLED=0 go install gvisor.dev/gvisor/runsc@latest"},
 }
 
 // identify tells by its own words which runtime a program is, and its version.

@@ -2,7 +2,6 @@ package oci
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,11 +25,8 @@ func (s *session) openStorage() error {
 	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
 		return err
 	}
-	if s.device, err = engine.FindDevice(w); err != nil {
+	if s.device, err = engine.FindDevice(w, s.flavour.name); err != nil {
 		return err
-	}
-	if s.device.Node != "" && s.flavour.noDevices != "" {
-		return fmt.Errorf("the device %s: %w: %s", w.Device, target.ErrUnsupported, s.flavour.noDevices)
 	}
 	for n := range s.env.Lanes {
 		if err := probe.Rootfs(s.root(n), w.Files...); err != nil {

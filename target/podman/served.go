@@ -17,7 +17,7 @@ import (
 
 // Open implements target.Target.
 func (s *Service) Open(ctx context.Context, env target.Env) (target.Session, error) {
-	err := errors.Join(cli.Elsewhere(env.Workload, "service", s.afar), cli.Passes(env.Workload, s.callings()...))
+	err := errors.Join(cli.Elsewhere(env.Workload, "service", s.afar), engine.Passes(env.Workload, s.callings()...))
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", s.name, err)
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/tare-bench/tare/probe/image"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/engine"
 	"github.com/tare-bench/tare/target/engine/cli"
 )
 
 // Open implements target.Target.
 func (t *Target) Open(ctx context.Context, env target.Env) (target.Session, error) {
-	if err := cli.Passes(env.Workload, t.info.callings()...); err != nil {
+	if err := engine.Passes(env.Workload, t.info.callings()...); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	podman := t.podman

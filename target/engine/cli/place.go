@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/target"
@@ -97,19 +95,4 @@ func Elsewhere(w target.Workload, called, why string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Passes is the error of a workload with a device on a runtime, of these names
-// and paths, whose containers cannot open it. gVisor's sentry has drivers of its
-// own for the few devices that it knows: of any other it makes the node, which
-// opens with ENXIO.
-func Passes(w target.Workload, runtimes ...string) error {
-	sentry := func(name string) bool {
-		name = filepath.Base(name)
-		return strings.Contains(name, "runsc") || strings.Contains(name, "gvisor")
-	}
-	if i := slices.IndexFunc(runtimes, sentry); w.Device != "" && i >= 0 {
-		return fmt.Errorf("a device in a sandbox of gVisor (%s), which opens no block device of the host: %w", runtimes[i], target.ErrUnsupported)
-	}
-	return nil
 }
