@@ -1,0 +1,264 @@
+package tracer
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// partVariable makes of this test's binary a process that does what its value
+// says.
+const partVariable = "TARE_TEST_TRACER"
+
+var parts = map[string]func(args []string){
+	"exit":  func(args []string) { os.Exit(number(args[0])) },
+	"burn":  func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
+	"hang":  func([]string) { fmt.Println("hangs"); time.Sleep(time.Minute) },
+	"again": func(args []string) { execute(args) },
+	"other": func(args []string) { onAnother(func() { execute(args) }) },
+	"leaderless": func(args []string) {
+		onAnother(func() {
+			time.Sleep(100 * time.Millisecond) // the first thread is gone by then
+			os.Exit(number(args[0]))
+		})
+	},
+	"threads": func(args []string) {
+		n := number(args[0])
+		done := make(chan bool)
+		for range n {
+			go func() {
+				runtime.LockOSThread() // and never unlocked: a thread for each
+				burn(time.Duration(number(args[1])) * time.Millisecond)
+				done <- true
+			}()
+		}
+		for range n {
+			<-done
+		}
+	},
+	"burners": func(args []string) { // is killed while its threads burn
+		for range number(args[0]) {
+			go burn(time.Minute)
+		}
+		burn(time.Duration(number(args[1])) * time.Millisecond)
+		os.Exit(7)
+	},
+	"tree": func(args []string) {
+		// Not by os/exec, which forks once more to try what the kernel can.
+		_ = os.Setenv(partVariable, "exit")
+		for i := range number(args[0]) {
+			pid, err := syscall.ForkExec("/proc/self/exe", []string{"exit", strconv.Itoa(i)}, &syscall.ProcAttr{Env: os.Environ()})
+			if err == nil {
+				_, err = syscall.Wait4(pid, nil, 0, nil)
+			}
+			if err != nil {
+				panic(err)
+			}
+		}
+	},
+	"wait": func(args []string) { // for a line, then burns, also in a child
+		fmt.Println("waits")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		burn(time.Duration(number(args[0])) * time.Millisecond)
+		if err := part("burn", args[0]).Run(); err != nil {
+			panic(err)
+		}
+	},
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(partVariable); name != "" {
+		parts[name](os.Args[1:])
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// burn uses that much CPU time on its thread.
+func burn(d time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var begin, at unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
+	for at = begin; at.Nano()-begin.Nano() < int64(d); {
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &at)
+	}
+}
+
+func execute(args []string) {
+	_ = os.Setenv(partVariable, args[0])
+	panic(syscall.Exec("/proc/self/exe", args, os.Environ()))
+}
+
+// onAnother calls f on a thread that is not the first, and ends the first.
+func onAnother(f func()) {
+	called := make(chan bool)
+	for {
+		go func() {
+			runtime.LockOSThread()
+			if unix.Gettid() != os.Getpid() {
+				close(called)
+				f()
+			}
+			<-called
+			_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+		}()
+		select {
+		case <-called:
+		case <-time.After(10 * time.Millisecond):
+			continue
+		}
+		break
+	}
+	// Where the test's main goroutine is on the first thread, that one ends here.
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+	}
+	select {}
+}
+
+// part is a command that is this test's binary in a role.
+func part(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = append([]string{name}, args...)
+	cmd.Env = append(os.Environ(), partVariable+"="+name)
+	return cmd
+}
+
+// way is one way to trace, as the tests try it.
+type way struct {
+	name string
+	open func(t testing.TB) *Tracer
+}
+
+func (w way) String() string { return w.name }
+
+// all are the ways that this machine has. What it lacks is said.
+func all(t testing.TB) []way {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("tracing wants root")
+	}
+	out := []way{{"bpf", only(record.MethodBPF)}, {"bpf, as before Linux 6.15", oldBPF}}
+	for _, m := range Check() {
+		switch {
+		case m.Name == record.MethodBPF && m.Err != nil:
+			t.Skipf("no BPF: %v", m.Err)
+		case m.Name == record.MethodBPF:
+		case m.Err != nil:
+			t.Logf("not tried: %v", m.Err)
+		default:
+			out = append(out, way{m.Name, only(m.Name)})
+		}
+	}
+	return out
+}
+
+func only(method string) func(testing.TB) *Tracer {
+	return func(t testing.TB) *Tracer {
+		t.Helper()
+		tr, err := Open(Options{Instance: fmt.Sprintf("tare-test%d", os.Getpid()), Only: []string{method}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := tr.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return tr
+	}
+}
+
+// oldBPF goes without what only newer kernels tell.
+func oldBPF(t testing.TB) *Tracer {
+	t.Helper()
+	k, err := describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.groupDead = false
+	q := &queue{}
+	b, err := loadBPF(q, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &Tracer{method: record.MethodBPF, queue: q, source: b}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tr
+}
+
+// take takes all until now.
+func take(t testing.TB, tr *Tracer) []Event {
+	t.Helper()
+	events, err := tr.Take(now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// of keeps those of a process and of its descendants.
+func of(pid int, events []Event) []Event {
+	family := map[int]bool{pid: true}
+	var out []Event
+	for _, e := range events {
+		if e.Kind == Fork && family[e.Parent] {
+			family[e.Pid] = true
+		}
+		if family[e.Pid] {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// story is what happened, in few words.
+func story(events []Event) string {
+	var words []string
+	for _, e := range events {
+		switch e.Kind {
+		case Fork:
+			words = append(words, "fork")
+		case Exec:
+			words = append(words, strings.Join(e.Args, " "))
+		case Exit:
+			words = append(words, fmt.Sprintf("exit=%d", e.Status))
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func inOrder(events []Event) bool {
+	return slices.IsSortedFunc(events, func(a, b Event) int { return int(a.Time - b.Time) })
+}
+
+// usage is the CPU time that wait4 has of a command, in ns.
+func usage(cmd *exec.Cmd) int64 {
+	r := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return r.Utime.Nano() + r.Stime.Nano()
+}
