@@ -24,8 +24,7 @@ func Against(w io.Writer, format Format, all []Weighed, p *published.Report, o O
 	case CSV:
 		return b.writeCSV(w)
 	}
-	_, err := ParseFormat(string(format))
-	return err
+	return format.Of("published figures")
 }
 
 // noVerdict stands with every such report.

@@ -133,6 +133,8 @@ func numbers(v reflect.Value) any {
 	return v.Interface()
 }
 
+// fields are the members of a struct. What it has embedded is its own, as in
+// encoding/json; a name without a tag is written small, as all others are.
 func fields(v reflect.Value) object {
 	o := object{}
 	for i := range v.NumField() {
@@ -141,8 +143,12 @@ func fields(v reflect.Value) object {
 		if !field.IsExported() || options == "omitempty" && empty(v.Field(i)) {
 			continue
 		}
+		if name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct {
+			o = append(o, fields(v.Field(i))...)
+			continue
+		}
 		if name == "" {
-			name = field.Name
+			name = strings.ToLower(field.Name)
 		}
 		o = append(o, member{name, numbers(v.Field(i))})
 	}

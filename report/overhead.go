@@ -21,8 +21,7 @@ func Overhead(w io.Writer, format Format, rec *record.Record, v *judge.Overhead,
 	case Text, Markdown:
 		return writePage(w, format, overheadPage(rec, v, o), o)
 	}
-	_, err := ParseFormat(string(format))
-	return err
+	return format.Of("overhead")
 }
 
 // dot stands in a table of an overhead run where a target has nothing: most

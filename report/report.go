@@ -7,8 +7,10 @@
 // table in the form of the iSulad performance report, what exactly was timed,
 // and what to mistrust; of an overhead run whose memory and CPU it is, which
 // cgroup is charged, and what one more sandbox costs; of a storage run what I/O
-// each volume gives and which figures are a disk's. JSON and CSV are for
-// programs: times in nanoseconds, nothing rounded away that a reader could miss.
+// each volume gives and which figures are a disk's; of starts where their time
+// went, one of them drawn. JSON and CSV are for programs: times in nanoseconds,
+// nothing rounded away that a reader could miss. Starts can be had as traces, too,
+// for the viewers that there are.
 //
 // Everything that stands in a record may have come from others. In text,
 // Markdown and CSV it passes [term.Clean]; JSON keeps it exactly and escapes
@@ -34,20 +36,44 @@ const (
 	JSON     Format = "json"
 	Markdown Format = "md" // as GitHub draws it
 	CSV      Format = "csv"
+	Chrome   Format = "chrome" // the drawn starts as trace events, which Perfetto opens; of startup only
+	OTLP     Format = "otlp"   // the drawn starts as spans of OpenTelemetry; of startup only
 )
 
-var formats = []Format{Text, JSON, Markdown, CSV}
+// formats are those that every report has, traces those of starts.
+var (
+	formats = []Format{Text, JSON, Markdown, CSV}
+	traces  = []Format{Chrome, OTLP}
+)
 
-// ParseFormat returns the format of that name.
+// ParseFormat returns the format of that name. Not every experiment has each, see
+// [Format.Of].
 func ParseFormat(s string) (Format, error) {
-	if f := Format(s); slices.Contains(formats, f) {
+	f := Format(s)
+	if slices.Contains(formats, f) || slices.Contains(traces, f) {
 		return f, nil
 	}
-	names := make([]string, len(formats))
-	for i, f := range formats {
+	return "", fmt.Errorf("unknown format %q: the formats are %s, and of startup %s", s, named(formats), named(traces))
+}
+
+// Of says why there is no report of an experiment in this format, nil where there
+// is one: only a start can be drawn as a trace.
+func (f Format) Of(experiment string) error {
+	if _, err := ParseFormat(string(f)); err != nil {
+		return err
+	}
+	if experiment != "startup" && slices.Contains(traces, f) {
+		return fmt.Errorf("format %q is of startup only: the formats of %s are %s", f, experiment, named(formats))
+	}
+	return nil
+}
+
+func named(all []Format) string {
+	names := make([]string, len(all))
+	for i, f := range all {
 		names[i] = string(f)
 	}
-	return "", fmt.Errorf("unknown format %q: the formats are %s", s, strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // Options say how a report is drawn.
@@ -86,8 +112,7 @@ func Lifecycles(w io.Writer, format Format, all []Weighed, o Options) error {
 		return writeCSV(w, all)
 	case Text, Markdown:
 	default:
-		_, err := ParseFormat(string(format))
-		return err
+		return format.Of("lifecycle")
 	}
 	for i, one := range all {
 		if i > 0 {

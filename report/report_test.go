@@ -9,12 +9,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 )
@@ -404,9 +406,12 @@ func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 }
 
 func TestParseFormatNamesTheFormats(t *testing.T) {
-	for _, f := range formats {
+	for _, f := range slices.Concat(formats, traces) {
 		if got, err := ParseFormat(string(f)); err != nil || got != f {
 			t.Errorf("%s: got %s, %v", f, got, err)
+		}
+		if err := f.Of("startup"); err != nil {
+			t.Errorf("%s: %v", f, err)
 		}
 	}
 	if _, err := ParseFormat("html"); err == nil || !strings.Contains(err.Error(), "text, json, md, csv") {
@@ -414,6 +419,29 @@ func TestParseFormatNamesTheFormats(t *testing.T) {
 	}
 	if err := Lifecycle(&bytes.Buffer{}, "html", &record.Record{}, &judge.Lifecycle{}, Options{}); err == nil {
 		t.Error("an unknown format is written")
+	}
+}
+
+func TestATraceOfWhatIsNoStartIsRefused(t *testing.T) {
+	var out bytes.Buffer
+	for experiment, write := range map[string]func(Format) error{
+		"lifecycle":         func(f Format) error { return Lifecycle(&out, f, &record.Record{}, &judge.Lifecycle{}, Options{}) },
+		"overhead":          func(f Format) error { return Overhead(&out, f, &record.Record{}, &judge.Overhead{}, Options{}) },
+		"storage":           func(f Format) error { return Storage(&out, f, &record.Record{}, &judge.Storage{}, Options{}) },
+		"published figures": func(f Format) error { return Against(&out, f, nil, &published.Report{}, Options{}) },
+	} {
+		for _, f := range traces {
+			want := "the formats of " + experiment + " are text, json, md, csv"
+			if err := write(f); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s as %s: got %v", experiment, f, err)
+			}
+			if err := f.Of(experiment); err == nil {
+				t.Errorf("%s as %s: it can be known before, and is not", experiment, f)
+			}
+		}
+	}
+	if out.Len() > 0 {
+		t.Errorf("written all the same: %q", out.String())
 	}
 }
 

@@ -22,8 +22,7 @@ func Storage(w io.Writer, format Format, rec *record.Record, v *judge.Storage, o
 	case Text, Markdown:
 		return writePage(w, format, storagePage(rec, v, o), o)
 	}
-	_, err := ParseFormat(string(format))
-	return err
+	return format.Of("storage")
 }
 
 func storagePage(rec *record.Record, v *judge.Storage, o Options) *page {
