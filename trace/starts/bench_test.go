@@ -1,0 +1,92 @@
+package starts
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/trace/logs"
+)
+
+// repeated is a text again and again, up to a size.
+type repeated struct {
+	text []byte
+	at   int
+	left int64
+}
+
+func (r *repeated) Read(b []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, r.text[r.at:])
+	r.at = (r.at + n) % len(r.text)
+	r.left -= int64(n)
+	return n, nil
+}
+
+// BenchmarkStarts reads real logs again and again. MB/s is of reading and putting
+// together; compare it with that of package logs, which only reads.
+func BenchmarkStarts(b *testing.B) {
+	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log", "cri-o-1.34-info.log", "containerd-2.4-info.log", "runsc-boot.txt"} {
+		text, err := os.ReadFile("../logs/testdata/" + name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		const size = 32 << 20
+		for _, way := range []string{"read", "read and put together"} {
+			b.Run(name+"/"+way, func(b *testing.B) {
+				b.SetBytes(size)
+				b.ReportAllocs()
+				var events, given int64
+				for range b.N {
+					s := New(Options{Names: []string{name}}, func(*record.Start) error { given++; return nil })
+					each := s.Add
+					if way == "read" {
+						each = func(*logs.Event) error { return nil }
+					}
+					stats, err := logs.Read(context.Background(), []logs.Source{{Name: name, Reader: &repeated{text: text, left: size}}}, each)
+					if err != nil {
+						b.Fatal(err)
+					}
+					events += stats.Events
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+				b.ReportMetric(float64(given)/float64(b.N), "starts/op")
+			})
+		}
+	}
+}
+
+// BenchmarkAdd takes the events of a real log without reading them.
+func BenchmarkAdd(b *testing.B) {
+	text, err := os.ReadFile("../logs/testdata/cripod.containerd.log")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var events []logs.Event
+	if _, err := logs.Read(context.Background(), []logs.Source{{Reader: bytes.NewReader(text)}}, func(e *logs.Event) error {
+		events = append(events, cloned(e))
+		return nil
+	}); err != nil {
+		b.Fatal(err)
+	}
+	s := New(Options{Names: []string{"a"}}, func(*record.Start) error { return nil })
+	b.ReportAllocs()
+	for i := range b.N {
+		if err := s.Add(&events[i%len(events)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func cloned(e *logs.Event) logs.Event {
+	c := *e
+	for _, p := range []*[]byte{&c.Level, &c.Message, &c.Program, &c.Source, &c.Subsystem, &c.Sandbox, &c.Container, &c.Request, &c.Error} {
+		*p = bytes.Clone(*p)
+	}
+	return c
+}

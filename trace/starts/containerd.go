@@ -1,0 +1,340 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/trace/logs"
+)
+
+// containerd takes a line of containerd's or of dockerd's own. What shims write
+// into the same log has a form of its own.
+func (b *Builder) containerd(e *logs.Event, at int64) {
+	msg := e.Message
+	id, verb, rest := quoted(msg)
+	switch {
+	case verb == "":
+	case verb == "RunPodSandbox for ":
+		b.runPod(e, at, rest)
+		return
+	case id == nil:
+	case verb == "CreateContainer within sandbox ":
+		if s := b.known(id); s != nil || b.isNew(id) {
+			b.createContainer(b.sandboxOf(id, false), e, at, rest)
+		}
+		return
+	case verb == "StartContainer for ":
+		if s := b.known(id); s != nil {
+			b.startContainer(s, e, at, id, rest)
+		} else {
+			b.unplaced++
+		}
+		return
+	default: // it is used, stopped or removed
+		if s := b.known(id); s != nil {
+			b.over(s)
+		}
+		return
+	}
+	m := mark{over: string(msg) == "shim disconnected"}
+	s, named := b.named(e, false)
+	if s == nil && !named {
+		if s, named = b.shim(msg); named {
+			m.point = shimStarted
+		} else {
+			s = b.unnamed(e)
+		}
+	}
+	switch {
+	case s == nil:
+		if !named {
+			b.unplaced++
+		}
+	case b.settles(s, at):
+		b.containerd(e, at)
+	case named && m.over:
+		b.over(s)
+	default:
+		if named {
+			s.whose |= engineOf(e)
+		}
+		b.pod(s, e, at)
+		s.said(b, e, at, host, m, named, engineName(e))
+		s.reached(b, m, at, s.id, placeOf(e))
+		b.network(s, e, at)
+	}
+}
+
+// shim finds the sandbox of "connecting to shim 6ee9f2…".
+func (b *Builder) shim(msg []byte) (*sandbox, bool) {
+	id, ok := bytes.CutPrefix(msg, []byte("connecting to shim "))
+	if !ok || !isID(id) {
+		return nil, false
+	}
+	if s := b.known(id); s != nil {
+		return s, true
+	}
+	return b.sandboxOf(id, true), true
+}
+
+func engineOf(e *logs.Event) whose {
+	if e.Form == logs.Docker {
+		return ofDocker
+	}
+	return ofContainerd
+}
+
+func engineName(e *logs.Event) []byte {
+	if e.Form == logs.Docker {
+		return []byte("docker")
+	}
+	return []byte("containerd")
+}
+
+// verbs are how messages of containerd's CRI service begin that name what they
+// are about in quotes.
+var verbs = []string{
+	"RunPodSandbox for ", "CreateContainer within sandbox ", "StartContainer for ",
+	"StopContainer for ", "StopPodSandbox for ", "RemoveContainer for ", "RemovePodSandbox for ", "Exec for ", "ExecSync for ",
+	"TaskExit event container_id:", "received exit event container_id:", "received container exit event container_id:",
+	"received sandbox exit event container_id:", "received sandbox container exit event container_id:", "TaskExit event in podsandbox handler container_id:",
+	"TaskExit event &TaskExit{ContainerID:",
+}
+
+// quoted splits such a message into its verb, the id that it names, and the rest.
+// The id is nil where there is none, as with a pod that has none yet.
+func quoted(msg []byte) (id []byte, verb string, rest []byte) {
+	if len(msg) < 9 || !bytes.Contains(verbInitials, msg[:1]) {
+		return nil, "", nil
+	}
+	for _, v := range verbs {
+		if !bytes.HasPrefix(msg, []byte(v)) {
+			continue
+		}
+		rest = msg[len(v):]
+		end := byte('"')
+		if v[len(v)-2] == 'D' {
+			end = ',' // "&TaskExit{ContainerID:…,ID:…"
+		} else if len(rest) > 0 && rest[0] == '"' {
+			rest = rest[1:]
+		} else {
+			return nil, v, rest
+		}
+		i := bytes.IndexByte(rest, end)
+		if i < 0 || !isID(rest[:i]) {
+			return nil, v, nil
+		}
+		return rest[:i], v, rest[i+1:]
+	}
+	return nil, "", nil
+}
+
+var verbInitials = []byte("RCSETr")
+
+// isNew says whether nothing is known of an id.
+func (b *Builder) isNew(id []byte) bool {
+	_, ok := b.done.m[string(id)]
+	return !ok
+}
+
+// runPod takes a call of RunPodSandbox, or its return, which are of the same pod
+// if they name it alike. rest is the pod's metadata and what follows it.
+func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
+	const returns, failed = " returns sandbox id ", " failed"
+	if i := bytes.LastIndex(rest, []byte(returns)); i >= 0 {
+		id := bytes.Trim(rest[i+len(returns):], `"`)
+		if isID(id) {
+			b.podReturned(b.joined(podKey(rest[:i]), id), e, at)
+		}
+		return
+	}
+	if i := bytes.LastIndex(rest, []byte(failed)); i >= 0 && isError(e) {
+		b.podFailed(podKey(rest[:i]), e, at)
+		return
+	}
+	key := podKey(rest)
+	b.pods.put(key, &call{name: "RunPodSandbox", kind: record.KindEngine, at: at, text: b.words.keep(cut(e.Message)), place: placeOf(e), pod: podName(rest)})
+}
+
+// joined is the sandbox of an id, with the call that led to it.
+func (b *Builder) joined(key string, id []byte) *sandbox {
+	c, asked := b.pods.take(key)
+	if s, ok := b.open[string(id)]; ok && asked && s.has(podCalled) {
+		b.finish(s)
+	}
+	s := b.sandboxOf(id, asked)
+	if s != nil && asked {
+		s.whose |= ofContainerd
+		s.asked(b, c)
+	}
+	return s
+}
+
+func (b *Builder) podReturned(s *sandbox, e *logs.Event, at int64) {
+	if s == nil {
+		return
+	}
+	m := mark{point: podReturned}
+	s.whose |= ofContainerd
+	s.said(b, e, at, host, m, true, engineName(e))
+	s.end(b, "RunPodSandbox", "", at, "")
+	s.reached(b, m, at, "", placeOf(e))
+}
+
+// podFailed ends a start that came to nothing. Its sandbox may never have had an
+// id that was told.
+func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
+	var s *sandbox
+	if c, ok := b.pods.take(key); ok {
+		s = b.sandboxOf([]byte("pod "+key), true) // no id has a blank
+		s.whose |= ofContainerd
+		s.asked(b, c)
+	} else {
+		for x := b.newest; x != nil && s == nil; x = x.older {
+			for _, c := range x.calls {
+				if c.name == "RunPodSandbox" && c.text != "" && podKey([]byte(c.text[len("RunPodSandbox for "):])) == key {
+					s = x
+				}
+			}
+		}
+	}
+	if s == nil {
+		b.unplaced++
+		return
+	}
+	s.said(b, e, at, host, mark{}, true, engineName(e))
+	text := e.Error
+	if len(text) == 0 {
+		text = e.Message
+	}
+	s.failure = &record.Failure{Kind: record.FailError, Detail: "RunPodSandbox: " + string(cut(text))}
+	b.finish(s)
+}
+
+// pod joins a call of RunPodSandbox as soon as the id that it led to is told:
+// "generated id for sandbox name "p1_default_u1_1"".
+func (b *Builder) pod(s *sandbox, e *logs.Event, at int64) {
+	const begin = `generated id for sandbox name "`
+	if !bytes.HasPrefix(e.Message, []byte(begin)) {
+		return
+	}
+	key := bytes.TrimSuffix(e.Message[len(begin):], []byte(`"`))
+	if c, ok := b.pods.take(string(key)); ok {
+		s.whose |= ofContainerd
+		s.asked(b, c)
+	}
+}
+
+// podKey is a pod's name as containerd makes it of its metadata, which it writes
+// as Go does, "&PodSandboxMetadata{Name:p1,Uid:u1,Namespace:default,Attempt:1,}",
+// or as protobuf does, `name:"p1"  uid:"u1"  namespace:"default"  attempt:1`.
+func podKey(meta []byte) string {
+	attempt := metaOf(meta, "Attempt")
+	if len(attempt) == 0 {
+		attempt = []byte("0")
+	}
+	key := bytes.Join([][]byte{metaOf(meta, "Name"), metaOf(meta, "Namespace"), metaOf(meta, "Uid"), attempt}, []byte("_"))
+	return string(key[:min(len(key), maxID)])
+}
+
+func podName(meta []byte) string {
+	name := metaOf(meta, "Name")
+	if space := metaOf(meta, "Namespace"); len(space) > 0 {
+		name = append(append(bytes.Clone(space), '/'), name...)
+	}
+	return string(name[:min(len(name), maxText)])
+}
+
+// metaOf is one field of such metadata.
+func metaOf(meta []byte, field string) []byte {
+	for _, begin := range []string{"{" + field + ":", "," + field + ":"} {
+		if v := after(meta, begin, ','); v != nil {
+			return v
+		}
+	}
+	lower := bytes.ToLower([]byte(field))
+	if v := after(meta, string(lower)+`:"`, '"'); v != nil && bytes.Contains(append([]byte(" "), meta...), append([]byte(" "), lower...)) {
+		return v
+	}
+	if string(lower) == "attempt" {
+		if i := bytes.Index(meta, []byte("attempt:")); i >= 0 {
+			v := meta[i+len("attempt:"):]
+			n := 0
+			for n < len(v) && v[n] >= '0' && v[n] <= '9' {
+				n++
+			}
+			return v[:n]
+		}
+	}
+	return nil
+}
+
+// createContainer takes a call of CreateContainer, or its return, which are the
+// same if they name the container alike.
+func (b *Builder) createContainer(s *sandbox, e *logs.Event, at int64, rest []byte) {
+	if s == nil {
+		return
+	}
+	s.whose |= ofContainerd
+	const returns = " returns container id "
+	name := string(cut(metaOf(rest, "Name")))
+	if i := bytes.LastIndex(rest, []byte(returns)); i >= 0 {
+		id := bytes.Trim(rest[i+len(returns):], `"`)
+		if !isID(id) {
+			return
+		}
+		b.containers.put(string(id), s.id)
+		m := mark{point: createReturned}
+		s.said(b, e, at, host, m, true, engineName(e))
+		s.end(b, "CreateContainer", name, at, b.words.keep(id))
+		s.isOf(createCalled, b.words.keep(id))
+		s.reached(b, m, at, b.words.keep(id), placeOf(e))
+		return
+	}
+	if isError(e) {
+		s.said(b, e, at, host, mark{}, true, engineName(e))
+		return
+	}
+	m := mark{point: createCalled}
+	s.said(b, e, at, host, m, true, engineName(e))
+	s.begin(call{name: "CreateContainer", kind: record.KindEngine, container: name, at: at, place: placeOf(e)})
+	if len(s.points) < maxPoints { // which container it is will be known when it returns
+		s.points = append(s.points, moment{point: createCalled, at: at, place: placeOf(e)})
+	}
+	s.marked = true
+	b.isUnderWay(s, true)
+}
+
+// startContainer takes a call of StartContainer, or its return.
+func (b *Builder) startContainer(s *sandbox, e *logs.Event, at int64, id, rest []byte) {
+	container := b.words.keep(id)
+	s.whose |= ofContainerd
+	if bytes.Contains(rest, []byte("returns successfully")) {
+		m := mark{point: startReturned}
+		s.said(b, e, at, host, m, true, engineName(e))
+		s.end(b, "StartContainer", container, at, "")
+		s.reached(b, m, at, container, placeOf(e))
+		return
+	}
+	if isError(e) {
+		s.said(b, e, at, host, mark{}, true, engineName(e))
+		return
+	}
+	m := mark{point: startCalled}
+	s.said(b, e, at, host, m, true, engineName(e))
+	s.begin(call{name: "StartContainer", kind: record.KindEngine, container: container, at: at, place: placeOf(e)})
+	s.reached(b, m, at, container, placeOf(e))
+}
+
+// network follows the setting up of a pod's network.
+func (b *Builder) network(s *sandbox, e *logs.Event, at int64) {
+	switch {
+	case bytes.Equal(e.Message, []byte("begin cni setup")):
+		s.begin(call{name: setUp, kind: record.KindCNI, at: at, place: placeOf(e)})
+	case bytes.HasPrefix(e.Message, []byte("cni result")):
+		s.end(b, setUp, "", at, "")
+	}
+}
+
+// setUp is the span of all of a pod's network plugins.
+const setUp = "CNI set-up"

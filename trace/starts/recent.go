@@ -1,0 +1,96 @@
+package starts
+
+// recent is a map that holds no more than its most recent keys.
+type recent[K comparable, V any] struct {
+	m    map[K]V
+	ring []K
+	next int
+	most int
+}
+
+func newRecent[K comparable, V any](most int) recent[K, V] {
+	return recent[K, V]{m: map[K]V{}, most: most}
+}
+
+// put keeps v, in place of the oldest key's value if there are too many.
+func (r *recent[K, V]) put(k K, v V) {
+	if _, ok := r.m[k]; ok {
+		r.m[k] = v
+		return
+	}
+	if len(r.ring) < r.most {
+		r.ring = append(r.ring, k)
+	} else {
+		delete(r.m, r.ring[r.next])
+		r.ring[r.next] = k
+		r.next = (r.next + 1) % r.most
+	}
+	r.m[k] = v
+}
+
+// take returns what is kept and forgets it.
+func (r *recent[K, V]) take(k K) (V, bool) {
+	v, ok := r.m[k]
+	delete(r.m, k)
+	return v, ok
+}
+
+// maxWords is how many texts are kept once for all, and maxText how long one
+// may be, in bytes.
+const (
+	maxWords = 4096
+	maxText  = 200
+	maxID    = 256
+)
+
+// words keep texts that appear again and again once.
+type words struct{ m map[string]string }
+
+// keep returns b as a string of at most maxText bytes, without one for every time.
+func (w *words) keep(b []byte) string {
+	b = cut(b)
+	if s, ok := w.m[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(w.m) < maxWords {
+		if w.m == nil {
+			w.m = map[string]string{}
+		}
+		w.m[s] = s
+	}
+	return s
+}
+
+// cut leaves at most maxText bytes, and no part of a character at the end.
+func cut(b []byte) []byte {
+	if len(b) <= maxText {
+		return b
+	}
+	n := maxText
+	for n > maxText-4 && b[n]&0xC0 == 0x80 {
+		n--
+	}
+	return b[:n]
+}
+
+// isID says whether a text can be the id of a sandbox or container: the letters
+// that engines allow in names, and no more than maxID of them.
+func isID(b []byte) bool {
+	if len(b) == 0 || len(b) > maxID {
+		return false
+	}
+	for _, c := range b {
+		if !idByte[c] {
+			return false
+		}
+	}
+	return true
+}
+
+var idByte = func() (ok [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:@+") {
+		ok[c] = true
+	}
+	return ok
+}()

@@ -1,0 +1,125 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/trace/logs"
+)
+
+// runtime takes a line of Kata's, of whatever form, or of a form that is not known.
+func (b *Builder) runtime(e *logs.Event, at int64) {
+	if e.Form == logs.KataProxy && string(e.Source) == "agent" {
+		return // it carries the agent's line, which comes by itself
+	}
+	m := markOf(e)
+	container := e.Container
+	if e.Form == logs.KataRS && m.call != "" && len(container) == 0 {
+		container = after(e.Message, `container_id: "`, '"')
+	}
+	s, named := b.named(e, m.opens())
+	if s == nil && !named {
+		s = b.unnamed(e)
+	}
+	if s == nil {
+		if !named {
+			b.unplaced++
+		}
+		return
+	}
+	if b.settles(s, at) {
+		b.runtime(e, at)
+		return
+	}
+	if len(container) == 0 || !isID(container) {
+		container = []byte(s.id)
+	}
+	if s.isAgain(m, string(container), at) {
+		id := s.id
+		b.finish(s)
+		s = b.sandboxOf([]byte(id), true)
+	}
+	if named {
+		b.speaks(e.Pid, s)
+	}
+	s.whose |= ofKata
+	if m.over {
+		b.over(s)
+		return
+	}
+	if string(e.Message) == "sending request" && s.has(agentAnswers) {
+		m.point = none
+	}
+	s.said(b, e, at, laneOf(e.Program, e.Form == logs.KataProxy), m, named, inOf(e))
+	if m.call != "" {
+		b.called(s, m, container, e, at)
+	}
+	s.reached(b, m, at, b.nameOf(m, container), placeOf(e))
+	s.clock.caused(m, container, at)
+}
+
+// nameOf is the container that a milestone is of, "" for the sandbox's own.
+func (b *Builder) nameOf(m mark, container []byte) string {
+	if !m.point.ofContainer() {
+		return ""
+	}
+	return b.words.keep(container)
+}
+
+// called begins or ends a call of the runtime.
+func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at int64) {
+	id := b.words.keep(container)
+	if m.ends {
+		s.end(b, "kata "+m.call, id, at, "")
+		return
+	}
+	s.begin(call{name: "kata " + m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
+}
+
+// isAgain says whether a line begins another start of the same sandbox.
+func (s *sandbox) isAgain(m mark, container string, at int64) bool {
+	if !m.opens() {
+		return false
+	}
+	for i := range s.points {
+		have := &s.points[i]
+		if have.point != m.point {
+			continue
+		}
+		if m.point.renews() {
+			return at-have.at > breath || at < have.at-jitter
+		}
+		if container == s.id && (have.container == s.id || have.weak) && (!have.weak || at-have.at > jitter || at < have.at-jitter) {
+			return true
+		}
+	}
+	return false
+}
+
+// inOf is whose a runtime's line is: its subsystem, source or program.
+func inOf(e *logs.Event) []byte {
+	switch {
+	case len(e.Subsystem) > 0:
+		return e.Subsystem
+	case len(e.Source) > 0 && !bytes.Equal(e.Source, e.Sandbox):
+		return e.Source
+	case len(e.Program) > 0:
+		return e.Program
+	case e.Form == logs.KataProxy:
+		return []byte("proxy")
+	}
+	return []byte("kata")
+}
+
+// after returns what stands between a text and a byte, nil if there is no such.
+func after(b []byte, text string, end byte) []byte {
+	i := bytes.Index(b, []byte(text))
+	if i < 0 {
+		return nil
+	}
+	b = b[i+len(text):]
+	if j := bytes.IndexByte(b, end); j >= 0 {
+		return b[:j]
+	}
+	return nil
+}
