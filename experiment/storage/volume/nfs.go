@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/target/child"
@@ -37,7 +36,7 @@ func (v *Volume) nfs(ctx context.Context, a Asked) error {
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}
-	v.letGo = append(v.letGo, func() error { return mounts.RemoveTree(at) })
+	v.letGo = append(v.letGo, removing(at, removeTree))
 	ctx, cancel := context.WithTimeout(ctx, mounting)
 	defer cancel()
 	ended, err := child.Run(ctx, child.Command{
@@ -53,23 +52,34 @@ func (v *Volume) nfs(ctx context.Context, a Asked) error {
 			"%s: exit status %d: %s", ended.Command, ended.Exit, term.Clean(strings.TrimSpace(ended.Stderr)))
 	}
 	mine := filepath.Join(at, "tare-"+a.RunID)
-	v.letGo = append(v.letGo, func() error { return within(closing, func() error { return os.RemoveAll(mine) }) })
-	return within(mounting, func() error { return v.folder(mine) })
+	v.letGo = append(v.letGo, removing(mine, os.RemoveAll))
+	f, err := within(mounting, func() (folder, error) { return makeFolder(mine) })
+	if err != nil {
+		return fmt.Errorf("make a folder on the NFS server: %w", err)
+	}
+	v.take(f)
+	return nil
 }
 
-// closing bounds the removal of files on a server.
-const closing = 30 * time.Second
-
 // within runs something that a silent server may hold up for good, and does not
-// wait for it longer than a time.
-func within(most time.Duration, do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
+// wait for it longer than a time. What comes of it later is dropped, so do must
+// change nothing but what it returns.
+func within[T any](most time.Duration, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := do()
+		done <- outcome{value, err}
+	}()
 	select {
-	case err := <-done:
-		return err
+	case o := <-done:
+		return o.value, o.err
 	case <-time.After(most):
-		return fmt.Errorf("the NFS server did not answer within %v", most)
+		var none T
+		return none, fmt.Errorf("no answer within %v", most)
 	}
 }
 

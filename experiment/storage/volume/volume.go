@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/meter/disk"
@@ -34,7 +35,10 @@ type Volume struct {
 	// it lies on; of rootfs that of tare's own folders, which may be another than
 	// an engine's.
 	Own, OwnDevice string
+	// Size is that of a device, in bytes; 0 of other volumes.
+	Size int64
 
+	claim *claimed // of a device
 	letGo []func() error
 }
 
@@ -80,7 +84,10 @@ func Prepare(ctx context.Context, v plan.Volume, a Asked) (*Volume, error) {
 			out.OwnDevice, _, err = disk.Under(out.Own)
 		}
 	case record.VolumeBind:
-		err = out.folder(a.Dir)
+		var f folder
+		if f, err = makeFolder(a.Dir); err == nil {
+			out.take(f)
+		}
 	case record.VolumeTmpfs:
 		err = out.tmpfs(a.Bytes)
 	case record.VolumeNFS:
@@ -96,18 +103,43 @@ func Prepare(ctx context.Context, v plan.Volume, a Asked) (*Volume, error) {
 	return out, nil
 }
 
-// folder takes a folder on a file system that is there.
-func (v *Volume) folder(dir string) error {
-	v.Workload.Volume = filepath.Join(dir, "lanes")
-	v.Own = filepath.Join(dir, "own")
-	v.letGo = append(v.letGo, func() error { return mounts.RemoveTree(v.Workload.Volume) }, func() error { return mounts.RemoveTree(v.Own) })
-	if err := errors.Join(os.MkdirAll(v.Workload.Volume, 0o755), os.MkdirAll(v.Own, 0o700)); err != nil {
-		return err
+// folder is a folder on a file system that is there.
+type folder struct{ lanes, own, device, fsType string }
+
+// makeFolder makes one. What is there is removed again if it fails.
+func makeFolder(dir string) (folder, error) {
+	f := folder{lanes: filepath.Join(dir, "lanes"), own: filepath.Join(dir, "own")}
+	err := errors.Join(os.MkdirAll(f.lanes, 0o755), os.MkdirAll(f.own, 0o700))
+	if err == nil {
+		f.device, f.fsType, err = disk.Under(f.own)
 	}
-	var err error
-	v.Device, v.HostType, err = disk.Under(v.Own)
-	v.OwnDevice = v.Device
-	return err
+	if err != nil {
+		return folder{}, errors.Join(err, os.RemoveAll(f.lanes), os.RemoveAll(f.own))
+	}
+	return f, nil
+}
+
+func (v *Volume) take(f folder) {
+	v.Workload.Volume, v.Own = f.lanes, f.own
+	v.Device, v.OwnDevice, v.HostType = f.device, f.device, f.fsType
+	v.letGo = append(v.letGo, removing(f.lanes, removeTree), removing(f.own, removeTree))
+}
+
+// closing bounds the removal of one folder, which may be on a server that has
+// fallen silent. Local files are removed far faster.
+var closing = 2 * time.Minute
+
+// removeTree is replaced by tests.
+var removeTree = mounts.RemoveTree
+
+// removing is the removal of a folder.
+func removing(dir string, remove func(string) error) func() error {
+	return func() error {
+		if _, err := within(closing, func() (struct{}, error) { return struct{}{}, remove(dir) }); err != nil {
+			return fmt.Errorf("remove %s: %w", dir, err)
+		}
+		return nil
+	}
 }
 
 // Close removes what was made.

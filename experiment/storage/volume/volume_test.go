@@ -54,40 +54,17 @@ func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
 	}
 }
 
-// loop makes a block device of a file.
-func loop(t *testing.T, size int64) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a loop device needs root")
-	}
-	file := filepath.Join(t.TempDir(), "image")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, size); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("losetup", "--find", "--show", file).Output()
-	if err != nil {
-		t.Fatalf("losetup: %v", err)
-	}
-	path := strings.TrimSpace(string(out))
-	t.Cleanup(func() {
-		if err := exec.Command("losetup", "--detach", path).Run(); err != nil {
-			t.Errorf("losetup --detach %s: %v", path, err)
-		}
-	})
-	return path
-}
-
 func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	path := loop(t, 16<<20)
 	take := func(asked Asked) (*Volume, error) {
 		return Prepare(context.Background(), plan.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
 	}
 	v, err := take(Asked{Destroys: []string{path}, Bytes: 1 << 20})
-	if err != nil || v.Workload.Device != path || "/dev/"+v.Device != path {
+	if err != nil || v.Workload.Device != path || "/dev/"+v.Device != path || v.Size != 16<<20 {
 		t.Fatalf("got %+v, %v", v, err)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
 	}
 	refused := func(why string, asked Asked) {
 		t.Helper()
@@ -110,8 +87,11 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	if err := unix.Unmount(at, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := take(Asked{Destroys: []string{path}}); err != nil {
-		t.Errorf("once it is unmounted: %v", err)
+	if v, err = take(Asked{Destroys: []string{path}}); err != nil {
+		t.Fatalf("once it is unmounted: %v", err)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -191,6 +171,30 @@ func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
 	}
 	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
 		t.Errorf("still mounted: %v, %v", points, err)
+	}
+}
+
+func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
+	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, saved := make(chan struct{}), closing
+	closing = 50 * time.Millisecond
+	defer func() { closing = saved; close(answers) }()
+	v.letGo = append(v.letGo, removing("/on/a/server", func(string) error { <-answers; return nil }))
+	if err := v.Close(); err == nil || !strings.Contains(err.Error(), "remove /on/a/server: no answer within 50ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A server that answers too late must not change a volume that others have by then.
+func TestWhatComesTooLateIsDropped(t *testing.T) {
+	answers := make(chan struct{})
+	defer close(answers)
+	f, err := within(50*time.Millisecond, func() (folder, error) { <-answers; return folder{own: "late"}, nil })
+	if err == nil || f != (folder{}) {
+		t.Errorf("got %+v, %v", f, err)
 	}
 }
 
