@@ -9,8 +9,11 @@ import (
 )
 
 // identity is what two results have to share to be of one job. What fio was
-// told to call it makes no other job.
+// told to call it makes no other job; that one stands in a table does, whose
+// columns are matched to commands by their headings: it is no round of what a tool
+// printed itself.
 type identity struct {
+	table                 bool
 	tool, rw, engine      string
 	bs                    int64
 	size, fileSize, count int64
@@ -23,10 +26,10 @@ type identity struct {
 func identityOf(r Result) identity {
 	j := r.Job
 	if r.prepare {
-		return identity{tool: j.Tool, rw: j.RW, size: j.Size, prepare: true}
+		return identity{table: r.table, tool: j.Tool, rw: j.RW, size: j.Size, prepare: true}
 	}
 	i := identity{
-		tool: j.Tool, rw: j.RW, engine: j.Engine, bs: j.BS, size: j.Size, fileSize: j.FileSize, count: j.Count,
+		table: r.table, tool: j.Tool, rw: j.RW, engine: j.Engine, bs: j.BS, size: j.Size, fileSize: j.FileSize, count: j.Count,
 		files: j.Files, threads: j.NumJobs, depth: j.IODepth, requests: j.Requests, runtime: j.Runtime, prepare: r.prepare,
 	}
 	if j.RW == "" { // a direction is all that lone figures tell
@@ -50,7 +53,7 @@ func (i identity) sized() bool { return i.size+i.fileSize+i.count > 0 }
 
 // fits says whether all that i knows is so in other.
 func (i identity) fits(other identity) bool {
-	return i.tool == other.tool && i.rw == other.rw && i.bs == other.bs && i.prepare == other.prepare &&
+	return i.table == other.table && i.tool == other.tool && i.rw == other.rw && i.bs == other.bs && i.prepare == other.prepare &&
 		(i.engine == "" || i.engine == other.engine) && (i.files == 0 || i.files == other.files) &&
 		(i.threads == 0 || i.threads == other.threads) && (i.depth == 0 || i.depth == other.depth)
 }
@@ -129,8 +132,12 @@ func trimmed(rw string) string {
 }
 
 // name adds to names that are not the only ones what tells them apart: the size,
-// the threads, the engine, and last a number.
+// the threads, the engine, that it is a table's, and last a number.
 func (js *jobs) name() {
+	tables := make([]bool, len(js.all))
+	for i, at := range js.which {
+		tables[at] = i.table
+	}
 	for _, detail := range []func(plan.Job) string{
 		sizeName,
 		func(j plan.Job) string { return prefixed("×", int64(j.NumJobs)) },
@@ -142,6 +149,12 @@ func (js *jobs) name() {
 			if more := detail(js.all[i]); times[js.all[i].Name] > 1 && more != "" {
 				js.all[i].Name += " " + more
 			}
+		}
+	}
+	times := js.times()
+	for i := range js.all {
+		if tables[i] && times[js.all[i].Name] > 1 {
+			js.all[i].Name += " (table)"
 		}
 	}
 	taken := map[string]bool{}

@@ -32,6 +32,8 @@ const (
 	FoundTable     = "import-table"       // results that were read from a table
 	FoundTwice     = "import-twice"       // a table's figures whose output is in the text, too
 	FoundUnnamed   = "import-unnamed"     // results of no label
+	FoundName      = "import-name"        // lines that were taken for the name of a target
+	FoundDoubt     = "import-doubt"       // lines that may be one and were not
 	FoundDirection = "import-direction"   // of a dd without its command
 	FoundUnknown   = "import-environment" // what an imported record cannot say
 )

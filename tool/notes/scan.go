@@ -30,6 +30,7 @@ type scanner struct {
 	recordsAt       int
 	table           *table
 	counted         []string // the columns of the last table of IOPS
+	held, doubt     *held    // lines that may name a target
 	told            told
 }
 
@@ -42,6 +43,8 @@ type told struct {
 	tables    int
 	unnamed   int
 	direction int
+	names     []string // "120: my-vm", lines that were taken for a name
+	doubts    []string // and those that were not
 }
 
 func newScanner(name string, o Options) *scanner {
@@ -50,6 +53,9 @@ func newScanner(name string, o Options) *scanner {
 
 // line reads the next line of the text.
 func (s *scanner) line(l line) {
+	if l.text != "" && s.json == nil && s.continued == "" {
+		s.hold(l)
+	}
 	if s.jsonLine(l) {
 		return
 	}
@@ -95,6 +101,7 @@ func (s *scanner) context(l line) bool {
 	_, who, prompted := cutPrompt(l.text)
 	if heading.MatchString(l.text) && !isCommand && !starts {
 		s.flush()
+		s.settled()
 		s.where.section()
 		s.where.heading(l.text)
 		return true
@@ -110,6 +117,7 @@ func (s *scanner) context(l line) bool {
 	}
 	if target, ok := labelLine(l.text); ok {
 		s.flush()
+		s.settled()
 		s.fio.told = false
 		s.where.setLabel(target)
 		return true
@@ -183,6 +191,7 @@ func (s *scanner) add(r Result) {
 		return
 	}
 	if !r.table { // whose rows are of several
+		s.doubted(r.Line)
 		r.Target = first(s.say.Target, s.where.target())
 	}
 	if r.Target == "" {
@@ -249,6 +258,12 @@ func (s *scanner) findings(twice int) {
 	find(twice, FoundTwice, "note", fmt.Sprintf("%s of tables left out: the text has the output they were taken from", plural(twice, "figure", "figures")), "none needed")
 	find(t.unnamed, FoundUnnamed, "note", fmt.Sprintf("%s without a label; they were called %q after the file", plural(t.unnamed, "result is", "results are"), nameless(s.name)),
 		"say whose they are: tare import LABEL="+s.name)
+	find(len(t.names), FoundName, "warning", fmt.Sprintf("%s taken for the name of a target, since a command or a result comes right after: %s%s",
+		plural(len(t.names), "line was", "lines were"), strings.Join(t.names[:min(len(t.names), maxUnread)], "; "), more(len(t.names)-maxUnread)),
+		"give each target a text of its own, as tare import LABEL=FILE, if one of them is none")
+	find(len(t.doubts), FoundDoubt, "warning", fmt.Sprintf("%s a target, and was not taken for one: the results after it count to the target before: %s%s",
+		plural(len(t.doubts), "line may name", "lines may name"), strings.Join(t.doubts[:min(len(t.doubts), maxUnread)], "; "), more(len(t.doubts)-maxUnread)),
+		"if it does, write a name such as my-vm: alone on the line right before the command or the result, or give its text as LABEL=FILE")
 	find(t.direction, FoundDirection, "note", fmt.Sprintf("%s of dd without its command, taken for writing", plural(t.direction, "result is", "results are")), "put the command before the result if it was reading")
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -153,6 +154,9 @@ func (s *scanner) cell(number int, target string, col column, text string, iops 
 		s.add(r)
 	}
 	if m := cellPair.FindStringSubmatch(text); m != nil {
+		if col.job.Tool == plan.ToolDD { // which counts no IOPS: the heading is of another command
+			col = column{job: plan.Job{Tool: "unknown", RW: col.job.RW}, volume: col.volume}
+		}
 		count, ok := quantity(m[1], m[2], 1000)
 		rate, fits := quantity(m[3], m[4], nearer(m[3], m[4], count*float64(col.job.BS)))
 		return ok && fits && s.flow(col, record.Flow{IOPS: count, Bandwidth: rate}, m[3]+m[4]+"B", keep)
