@@ -38,26 +38,28 @@ const (
 	FoundEngineSilent = "engine-silent"
 	FoundNotDropped   = "caches-not-dropped"
 	FoundVolumeAbsent = "volume-absent"
-	foundFailed       = "failed-operations"
-	foundDrift        = "drift"
-	foundBimodal      = "bimodal"
-	foundFewRounds    = "too-few-rounds"
-	foundSteal        = "steal"
-	foundPressure     = "pressure"
-	foundSkew         = "release-skew"
-	foundOwnCost      = "own-cost"
-	foundCutOff       = "cut-off"
-	foundDamaged      = "damaged-record"
-	foundInterrupted  = "interrupted"
-	foundOrdinary     = "ordinary-lanes"
-	levelNote         = "note"
-	levelWarning      = "warning"
-	levelError        = "error"
+	// FoundWatchedOtherwise: starts are not watched in the best way that tare knows.
+	FoundWatchedOtherwise = "watched-otherwise"
+	foundFailed           = "failed-operations"
+	foundDrift            = "drift"
+	foundBimodal          = "bimodal"
+	foundFewRounds        = "too-few-rounds"
+	foundSteal            = "steal"
+	foundPressure         = "pressure"
+	foundSkew             = "release-skew"
+	foundOwnCost          = "own-cost"
+	foundCutOff           = "cut-off"
+	foundDamaged          = "damaged-record"
+	foundInterrupted      = "interrupted"
+	foundOrdinary         = "ordinary-lanes"
+	levelNote             = "note"
+	levelWarning          = "warning"
+	levelError            = "error"
 )
 
 // FromExperiment are the codes of findings that cannot be made from samples.
 var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed,
-	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent, FoundNotDropped, FoundVolumeAbsent}
+	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent, FoundNotDropped, FoundVolumeAbsent, FoundWatchedOtherwise}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding

@@ -215,6 +215,17 @@ func Children(pid int) []Found {
 	return out
 }
 
+// Named returns the processes whose program has that name.
+func Named(program string) []Found {
+	var out []Found
+	for _, p := range pids() {
+		if f, ok := found(p); ok && f.Name == program {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // Mentioning returns the processes that have one of the ids in an argument:
 // alone, or as a part of it between characters that cannot be in an id
 // ("…/ID/config" and "name=ID" are, "sandbox-ID" is not).

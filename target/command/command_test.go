@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/target"
 )
 
-func run(t *testing.T, ctx context.Context, timeout time.Duration, args ...string) (*Session, record.Sample) {
+func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...string) (*Session, record.Sample) {
 	t.Helper()
 	target1, err := New("", args)
 	if err != nil {
@@ -36,8 +36,8 @@ func run(t *testing.T, ctx context.Context, timeout time.Duration, args ...strin
 }
 
 func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
-	_, s := run(t, t.Context(), time.Minute, "sleep", "0.2")
-	if s.Failure != nil || !(s.Start < s.Spawned && s.Spawned < s.Returned) {
+	_, s := run(t.Context(), t, time.Minute, "sleep", "0.2")
+	if s.Failure != nil || s.Start >= s.Spawned || s.Spawned >= s.Returned {
 		t.Fatalf("%+v", s)
 	}
 	if took := time.Duration(s.Returned - s.Start); took < 200*time.Millisecond || took > 5*time.Second {
@@ -56,7 +56,7 @@ func TestACommandThatFailsSaysWhy(t *testing.T) {
 		{"its time-out", "trap '' TERM; echo begun; sleep 60 & wait; wait", record.FailTimeout, 0, "begun"},
 	} {
 		t.Run(test.claim, func(t *testing.T) {
-			_, s := run(t, t.Context(), time.Second, "sh", "-c", test.script)
+			_, s := run(t.Context(), t, time.Second, "sh", "-c", test.script)
 			f := s.Failure
 			if f == nil || f.Kind != test.kind || f.Exit != test.exit || !strings.Contains(f.Output, test.output) || !strings.HasPrefix(f.Command, "sh -c ") {
 				t.Errorf("got %+v", f)
@@ -69,7 +69,7 @@ func TestACommandEndsWithTheRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	_, s := run(t, ctx, time.Minute, "sleep", "60")
+	_, s := run(ctx, t, time.Minute, "sleep", "60")
 	if s.Failure == nil || s.Failure.Kind != record.FailInterrupted || time.Since(began) > 10*time.Second {
 		t.Errorf("%+v after %v", s.Failure, time.Since(began))
 	}
@@ -78,7 +78,7 @@ func TestACommandEndsWithTheRun(t *testing.T) {
 func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "alive")
 	began := time.Now()
-	_, s := run(t, t.Context(), time.Minute, "sh", "-c", "(sleep 1; : > "+marker+") & echo done")
+	_, s := run(t.Context(), t, time.Minute, "sh", "-c", "(sleep 1; : > "+marker+") & echo done")
 	if s.Failure != nil || time.Duration(s.Returned-s.Start) > 900*time.Millisecond || time.Since(began) > 900*time.Millisecond {
 		t.Fatalf("%+v after %v", s, time.Since(began))
 	}
@@ -92,14 +92,14 @@ func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
 
 func TestTheContainersThatACommandPrintsAreKnown(t *testing.T) {
 	id := strings.Repeat("0a", 32)
-	s, _ := run(t, t.Context(), time.Minute, "printf", `%s\nnot %s\n%s\n`, id, id, id)
+	s, _ := run(t.Context(), t, time.Minute, "printf", `%s\nnot %s\n%s\n`, id, id, id)
 	if got := s.Containers(); len(got) != 1 || got[0] != id {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestACommandThatSaysTooMuchIsReadToItsEnd(t *testing.T) {
-	s, sample := run(t, t.Context(), time.Minute, "sh", "-c", "head -c 10000000 /dev/zero")
+	s, sample := run(t.Context(), t, time.Minute, "sh", "-c", "head -c 10000000 /dev/zero")
 	if sample.Failure != nil || len(s.said) != mostSaid {
 		t.Errorf("%+v, kept %d", sample.Failure, len(s.said))
 	}

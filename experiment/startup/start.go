@@ -1,0 +1,185 @@
+package startup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/experiment/course"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/tracer"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/trace/kin"
+)
+
+// start does one start and removes what it started. It returns nil where the run
+// was told to stop meanwhile.
+func (r *run) start(ctx context.Context, t turn) (*record.Start, error) {
+	info := &t.w.Info
+	s := &record.Start{Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(target.Run)].Command}
+	if err := r.watched(t.watched); err != nil {
+		return nil, fmt.Errorf("watch the processes of starts: %w", err)
+	}
+	armed, err := t.w.Arm(ctx, target.Run, []int{0})
+	if err == nil {
+		err = r.release(ctx, t, armed, s)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		s.Began = max(s.Began, lane.Now())
+		s.Failure = &record.Failure{Kind: record.FailError, Detail: err.Error()}
+	}
+	return s, r.discard(ctx, t.w, s)
+}
+
+// release performs the start between two moments of the watch.
+func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record.Start) error {
+	roots := r.roots(ctx, t.w)
+	var callers []int
+	before := observed{}
+	if r.watch != nil {
+		callers = r.options.Callers()
+		var err error
+		if before, err = r.observe(roots, callers); err != nil {
+			return err
+		}
+	}
+	released, samples, err := armed.Release(ctx)
+	if err != nil || len(samples) != 1 {
+		return fmt.Errorf("start %s: %d samples: %w", t.w.Info.Name, len(samples), err)
+	}
+	x := &samples[0]
+	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
+	if s.Began == 0 {
+		s.Began = released
+	}
+	if s.Ended != 0 {
+		s.Ended = max(s.Ended, s.Began)
+	}
+	if r.watch == nil {
+		return nil
+	}
+	now := lane.Now()
+	events, err := r.watch.Take(now)
+	if err != nil {
+		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
+	}
+	s.Method, s.Lost, s.Tracing = r.watch.Method(), r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
+	asked := kin.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.w)}
+	if s.Ended == 0 { // it failed: what there was until now
+		asked.Ended = now
+	}
+	asked.Client = clientOf(events, callers, s.Began, asked.Ended)
+	r.gather(s, events, asked)
+	return nil
+}
+
+// clientOf is the command that the start is: the first process that one of
+// tare's own forked within it. 0 for calls of an API, for which nothing is.
+func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
+	for i := range events {
+		e := &events[i]
+		if e.Kind == tracer.Fork && e.Time >= began && e.Time <= ended && slices.Contains(callers, e.Parent) {
+			return e.Pid
+		}
+	}
+	return 0
+}
+
+// gather puts what was seen into the start. What the workload says itself of its
+// first instruction stands before what an exec tells.
+func (r *run) gather(s *record.Start, events []tracer.Event, asked kin.Asked) {
+	k := kin.Gather(events, asked)
+	s.Processes, s.Busy, s.Missing, s.Events = k.Processes, k.Busy, k.Missing, k.Events
+	s.Sandbox, s.Containers = k.Sandbox, k.Containers
+	if s.First == 0 && k.First >= s.Began {
+		s.First = k.First
+	}
+	if s.Lost > 0 {
+		s.Missing = append(s.Missing, record.Missing{What: "lost", Count: s.Lost, Detail: "events that the kernel could not hand over: processes may be missing"})
+	}
+}
+
+// observed is how far the watch was before a start.
+type observed struct {
+	lost int64
+	cpu  time.Duration
+}
+
+// observe begins to follow the processes that were there before, and throws away
+// what happened until now.
+func (r *run) observe(roots []kin.Root, callers []int) (observed, error) {
+	pids := slices.Clone(callers)
+	for _, p := range roots {
+		pids = append(pids, p.Pid)
+	}
+	if err := r.watch.Track(pids...); err != nil {
+		return observed{}, fmt.Errorf("follow the processes of the engine: %w", err)
+	}
+	if _, err := r.watch.Take(lane.Now()); err != nil {
+		return observed{}, fmt.Errorf("watch the machine: %w", err)
+	}
+	return observed{r.watch.Lost(), r.watch.CPU()}, nil
+}
+
+// roots are the processes that serve the start and were there before it.
+func (r *run) roots(ctx context.Context, w *course.Weighed) []kin.Root {
+	var all []kin.Root
+	if s, ok := w.Session.(target.Staffed); ok {
+		for _, p := range s.Processes(ctx) {
+			all = append(all, kin.Root{Pid: p.Pid, Kind: kindOf(p.Role)})
+		}
+	}
+	if w.Info.Kind == "command" && r.options.Daemons != nil {
+		return r.options.Daemons() // it may ask any of them
+	}
+	return all
+}
+
+func kindOf(role record.Role) string {
+	switch role {
+	case record.RoleShim:
+		return record.KindShim
+	case record.RoleMonitor:
+		return record.KindMonitor
+	case record.RoleVMM:
+		return record.KindVMM
+	}
+	return record.KindDaemon
+}
+
+// containers are the ids that the target knows of what was started.
+func (r *run) containers(ctx context.Context, w *course.Weighed) (ids []string) {
+	switch s := w.Session.(type) {
+	case interface{ Containers() []string }:
+		return s.Containers()
+	case target.Sandboxed:
+		boxes, err := s.Sandboxes(ctx)
+		if err != nil {
+			return nil // they are found among the arguments of calls, too
+		}
+		for _, b := range boxes {
+			for _, id := range b.IDs {
+				if id != "" && !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// discard removes what was started. A target whose start cannot be removed is
+// given up.
+func (r *run) discard(ctx context.Context, w *course.Weighed, s *record.Start) error {
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.options.Plan.Timeout)
+	defer cancel()
+	if err := w.Discard(clean, []int{0}); err != nil {
+		return r.GiveUp(w, record.Finding{Message: fmt.Sprintf("given up in round %d: what it started could not be removed: %v", s.Round+1, err)})
+	}
+	return nil
+}

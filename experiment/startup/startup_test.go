@@ -1,0 +1,262 @@
+package startup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/experiment/course"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/meter/tracer"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/fake"
+)
+
+const ms = int64(time.Millisecond)
+
+// own is the process of tare's that starts the scripts' commands.
+const own = 10
+
+// scene is a run of scripted targets, each of whose starts takes 100 ms and is
+// a runtime's create of 60 ms that begins 10 ms after the call.
+type scene struct {
+	clock   int64
+	watches int   // that were opened
+	open    int   // that were not closed
+	tracked []int // by the last Track
+	lost    int64
+	cpu     time.Duration
+	file    bytes.Buffer
+	plan    plan.Startup
+	targets []target.Target
+	script  fake.Script
+	without []string
+	takeErr error
+}
+
+func play(names ...string) *scene {
+	p := plan.DefaultsOfStartup()
+	p.Seed = 1
+	s := &scene{clock: 1000 * ms, plan: p}
+	s.script = func(target.Op, int, int) (int64, *record.Failure) { return 100 * ms, nil }
+	for _, name := range names {
+		s.targets = append(s.targets, &fake.Target{Name: name, Clock: &s.clock,
+			Script: func(op target.Op, lane, n int) (int64, *record.Failure) { return s.script(op, lane, n) }})
+	}
+	return s
+}
+
+func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
+	t.Helper()
+	w := record.NewWriter(&s.file)
+	rec, err := Run(ctx, Options{
+		Plan:    s.plan,
+		Options: course.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+		Callers: func() []int { return []int{own} },
+		Watch:   func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil },
+	})
+	if s.open != 0 {
+		t.Errorf("%d watches are still open", s.open)
+	}
+	return rec, err
+}
+
+type scripted struct {
+	*scene
+	taken bool // what was there before the start
+}
+
+func (w *scripted) Method() string       { return record.MethodTracefs }
+func (w *scripted) Without() []string    { return w.without }
+func (w *scripted) Busy() int64          { return 0 }
+func (w *scripted) Lost() int64          { return w.lost }
+func (w *scripted) CPU() time.Duration   { return w.cpu }
+func (w *scripted) Close() error         { w.open--; return nil }
+func (w *scripted) Track(p ...int) error { w.tracked, w.taken = p, false; return nil }
+
+// Take gives what happened in the start whose end is now on the scripts' clock.
+func (w *scripted) Take(int64) ([]tracer.Event, error) {
+	if w.takeErr != nil {
+		return nil, w.takeErr
+	}
+	if !w.taken {
+		w.taken = true
+		return nil, nil
+	}
+	w.lost, w.cpu = w.lost+1, w.cpu+2*time.Millisecond
+	began := w.clock - 100*ms
+	return []tracer.Event{
+		{Kind: tracer.Fork, Time: began - 500*ms, Pid: 3, Parent: own}, // long before
+		{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
+		{Kind: tracer.Exec, Time: began + 2*ms, Pid: 20, Parent: own, File: "/bin/engine", Args: []string{"engine", "run"}, CPU: 0, Busy: 0},
+		{Kind: tracer.Fork, Time: began + 10*ms, Pid: 21, Parent: 20, Busy: 5 * ms},
+		{Kind: tracer.Exec, Time: began + 10*ms, Pid: 21, Parent: 20, File: "/usr/bin/runc", Args: []string{"runc", "create", "--bundle", "/b", "c1"}, Busy: 5 * ms},
+		{Kind: tracer.Exit, Time: began + 70*ms, Pid: 21, Parent: 20, CPU: 20 * ms, Busy: 25 * ms},
+		{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own, CPU: 8 * ms, Busy: 30 * ms},
+		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // somebody else's
+		{Kind: tracer.Exit, Time: began + 4*ms, Pid: 900, Parent: 800},
+	}, nil
+}
+
+func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
+	s := play("a", "b")
+	s.plan.Rounds, s.plan.Warmup = 4, 1
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Starts) != 8 || rec.End == nil || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Fatalf("%d starts, end %+v", len(rec.Starts), rec.End)
+	}
+	orders := map[string]bool{}
+	for i, x := range rec.Starts {
+		orders[x.Target] = orders[x.Target] || x.Order == 0
+		switch {
+		case x.Round != i/2 || x.Method != record.MethodTracefs || x.Failure != nil || x.Ended-x.Began != 100*ms:
+			t.Errorf("start %d: %+v", i, x)
+		case x.Lost != 1 || x.Tracing != 2*ms:
+			t.Errorf("start %d: lost %d, watching took %d", i, x.Lost, x.Tracing)
+		}
+		var names []string
+		for _, p := range x.Processes {
+			names = append(names, p.Name)
+		}
+		if !slices.Contains(names, "runc create") || !slices.Equal(x.Containers, []string{"c1"}) || len(names) != 2 {
+			t.Errorf("start %d: %v of %v", i, names, x.Containers)
+		}
+	}
+	if !orders["a"] || !orders["b"] {
+		t.Error("one target always went first")
+	}
+	if !slices.Equal(s.tracked, []int{own}) {
+		t.Errorf("followed were %v", s.tracked)
+	}
+	stored, err := record.Read(&s.file)
+	if err != nil || len(stored.Problems) > 0 || len(stored.Starts) != 8 {
+		t.Errorf("%v: stored %d, problems %v", err, len(stored.Starts), stored.Problems)
+	}
+}
+
+func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Untraced, s.plan.Warmup = 6, true, 0
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := 0
+	for _, x := range rec.Starts {
+		if x.Method == record.MethodNone {
+			plain++
+			if len(x.Processes) > 0 || x.Events != 0 || x.Ended-x.Began != 100*ms {
+				t.Errorf("%+v", x)
+			}
+		}
+	}
+	if plain != 6 || len(rec.Starts) != 12 || s.watches < 2 {
+		t.Errorf("%d of %d were not watched, %d watches", plain, len(rec.Starts), s.watches)
+	}
+	j, err := judge.StartupOf(rec)
+	if err != nil || !j.Targets[0].Watching.Known || j.Targets[0].Watching.Value != 1 || j.Targets[0].Different || j.Targets[0].Starts != 6 {
+		t.Errorf("%v: %+v", err, j.Targets[0])
+	}
+}
+
+func TestAStartThatFailedGivesNoTimes(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Warmup = 3, 0
+	s.script = func(_ target.Op, _, n int) (int64, *record.Failure) {
+		if n == 1 {
+			return 0, &record.Failure{Kind: record.FailExit, Exit: 125, Detail: "exit status 125"}
+		}
+		return 100 * ms, nil
+	}
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := judge.StartupOf(rec)
+	if err != nil || len(rec.Starts) != 3 || rec.Starts[1].Failure == nil || j.Failed != 1 || j.Targets[0].Starts != 2 || rec.End.Failures != 1 {
+		t.Errorf("%v: %+v, end %+v", err, rec.Starts, rec.End)
+	}
+}
+
+func TestALesserWayOfWatchingIsToldOnce(t *testing.T) {
+	s := play("a")
+	s.without = []string{"bpf: no permission"}
+	s.plan.Untraced = true // opens it again and again
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, f := range rec.Findings {
+		if f.Code == judge.FoundWatchedOtherwise && strings.Contains(f.Message, "no permission") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %+v", told, rec.Findings)
+	}
+}
+
+func TestWhatCannotBeWatchedIsNotStarted(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup = 0
+	refused := errors.New("no way to watch")
+	started := false
+	s.script = func(target.Op, int, int) (int64, *record.Failure) { started = true; return 1, nil }
+	w := record.NewWriter(&s.file)
+	_, err := Run(t.Context(), Options{
+		Plan: s.plan, Options: course.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+		Callers: func() []int { return nil }, Watch: func() (Watch, error) { return nil, refused },
+	})
+	if !errors.Is(err, refused) || started {
+		t.Errorf("%v, started %v", err, started)
+	}
+}
+
+func TestAWatchThatBreaksFailsTheStartAndNotTheRun(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup, s.plan.Rounds = 0, 2
+	s.takeErr = errors.New("the ring is broken")
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 2 || rec.Starts[0].Failure == nil || !strings.Contains(rec.Starts[0].Failure.Detail, "the ring is broken") {
+		t.Errorf("%v: %+v", err, rec.Starts)
+	}
+}
+
+func TestARunThatIsInterruptedKeepsWhatItSaw(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup, s.plan.Rounds = 0, 100
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.script = func(_ target.Op, _, n int) (int64, *record.Failure) {
+		if n == 3 {
+			cancel()
+		}
+		return 100 * ms, nil
+	}
+	rec, err := s.run(ctx, t)
+	if err != nil || rec.End == nil || rec.End.Status != "interrupted" || len(rec.Starts) < 3 || len(rec.Starts) > 4 {
+		t.Errorf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
+	}
+}
+
+func TestNoRoundIsBegunAfterTheBudget(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup, s.plan.Rounds, s.plan.Budget = 0, 50, time.Nanosecond
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 0 || rec.End.Why != "budget spent" {
+		t.Fatalf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
+	}
+	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == judge.FoundBudget && f.Level == "error" }) {
+		t.Errorf("findings %+v", rec.Findings)
+	}
+}

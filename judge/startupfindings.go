@@ -1,0 +1,180 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// The codes of findings about starts.
+const (
+	foundWait      = "suspicious-wait"
+	foundNoEnd     = "start-without-end"
+	foundMissing   = "missing-evidence"
+	foundClaim     = "claim-does-not-follow"
+	foundOtherWay  = "started-another-way"
+	foundWatching  = "watching-shows"
+	foundSomeKept  = "random-choice"
+	foundOverwhelm = "too-many-targets"
+)
+
+// worth is how much of a start a known wait has to be to be told.
+const worth = 0.02
+
+func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
+	var out []record.Finding
+	add := func(f record.Finding) {
+		f.Type = record.TypeFinding
+		out = append(out, f)
+	}
+	for _, f := range rec.Findings {
+		if slices.Contains(FromExperiment, f.Code) {
+			add(f)
+		}
+	}
+	wholeness(rec, add)
+	for _, t := range j.targets {
+		t.failures(add)
+		t.waits(add)
+		t.claims(add)
+		t.evidence(add)
+		t.cautions(add)
+	}
+	if len(j.targets) == mostTargets {
+		add(record.Finding{Code: foundOverwhelm, Level: levelWarning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", mostTargets),
+			Advice: "read fewer logs at once"})
+	}
+	logFindings(s.Logs, add)
+	return out
+}
+
+func (t *startupJudge) failures(add func(record.Finding)) {
+	if t.Failed == 0 {
+		return
+	}
+	message := fmt.Sprintf("%d of %d starts failed; the first: %s: %s", t.Failed, t.Failed+t.Starts+t.NoEnd, t.Failure.Kind, t.Failure.Detail)
+	if t.Failure.Output != "" {
+		message += ": " + lastLine(t.Failure.Output)
+	}
+	advice := "they are in no figure; see the record for what came back"
+	if t.Failure.Command != "" {
+		advice = "they are in no figure; try it by hand: " + t.Failure.Command
+	}
+	add(record.Finding{Code: foundFailed, Level: levelError, Target: t.Target, Message: message, Advice: advice})
+}
+
+// lastLine is where programs say why they gave up.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// waits tells of gaps that look like a timer.
+func (t *startupJudge) waits(add func(record.Finding)) {
+	for i := range t.Gaps {
+		g := &t.Gaps[i]
+		if g.Wait == nil || t.Wall.Known && g.Took.Value < worth*t.Wall.Value {
+			continue
+		}
+		message := fmt.Sprintf("%s in %s, between %q and %q, in %d of %d starts: looks like %s. %s", seconds(g.Took.Value), g.In, g.After, g.Before,
+			g.Seen, len(t.kept), g.Wait.Timer, g.Wait.Why)
+		if g.Source != "" {
+			message += " (" + g.Source + ")"
+		}
+		add(record.Finding{Code: foundWait, Level: levelWarning, Target: t.Target, Message: message,
+			Advice: "look for who sets this timer between those two events; what it waits for may be ready long before"})
+	}
+}
+
+// seconds writes ns as people do.
+func seconds(ns float64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.3f s", d.Seconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.3g ms", ns/1e6)
+	}
+	return fmt.Sprintf("%.3g µs", ns/1e3)
+}
+
+func (t *startupJudge) claims(add func(record.Finding)) {
+	follows := map[string]string{
+		claimSum:     "its own parts add up to %s",
+		claimCredits: "the wall time less the runtime's calls is %s",
+		claimWall:    "the wall time that was measured is %s",
+	}
+	for _, c := range t.Claims {
+		if !c.Wrong {
+			continue
+		}
+		name := c.Name
+		if name == claimWall {
+			name = "the wall time in the credits"
+		}
+		message := fmt.Sprintf("%s is said to be %s, but "+follows[c.Name], name, seconds(float64(c.Value)), seconds(float64(c.Follows)))
+		if c.Source != "" {
+			message += " (" + c.Source + ")"
+		}
+		add(record.Finding{Code: foundClaim, Level: levelWarning, Target: t.Target, Message: message, Advice: "use the figure that follows from the others"})
+	}
+}
+
+// evidence is what is missing.
+func (t *startupJudge) evidence(add func(record.Finding)) {
+	if t.NoEnd > 0 {
+		add(record.Finding{Code: foundNoEnd, Level: levelWarning, Target: t.Target,
+			Message: fmt.Sprintf("%d of %d starts have no end: they are in no total, their gaps are", t.NoEnd, t.NoEnd+t.Starts),
+			Advice:  "the logs end too early, a part of them is missing, or the start never ended"})
+	}
+	for _, what := range slices.Sorted(maps.Keys(t.missing)) {
+		if what == "no end" {
+			continue
+		}
+		message := fmt.Sprintf("evidence is missing (%s): %d", what, t.missing[what])
+		if where := t.where[what]; where != "" {
+			message += "; " + where
+		}
+		add(record.Finding{Code: foundMissing, Level: levelWarning, Target: t.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
+	}
+}
+
+// cautions are about how the figures were made.
+func (t *startupJudge) cautions(add func(record.Finding)) {
+	if t.watched > mostKept {
+		add(record.Finding{Code: foundSomeKept, Level: levelNote, Target: t.Target,
+			Message: fmt.Sprintf("figures are those of a random choice of %d of %d starts", mostKept, t.watched), Advice: "read fewer logs at once for all of them"})
+	}
+	if n := t.Starts; t.Same > 0 && t.Same < min(n, mostKept) {
+		add(record.Finding{Code: foundOtherWay, Level: levelNote, Target: t.Target,
+			Message: fmt.Sprintf("%d of %d starts went through other calls, or in another order, than the table shows", min(n, mostKept)-t.Same, min(n, mostKept)),
+			Advice:  "phases and totals are of all of them"})
+	}
+	if t.Different && t.Watching.Value > 1 {
+		add(record.Finding{Code: foundWatching, Level: levelWarning, Target: t.Target,
+			Message: fmt.Sprintf("watching shows: starts take %.1f %% longer with it (%s)", 100*(t.Watching.Value-1), t.Why), Advice: "take totals from rounds without it (--untraced), and where they go from those with it"})
+	}
+}
+
+// logFindings are about the logs as a whole.
+func logFindings(l *record.Logs, add func(record.Finding)) {
+	if l == nil {
+		return
+	}
+	if l.Suppressed > 0 {
+		add(record.Finding{Code: foundMissing, Level: levelWarning, Message: fmt.Sprintf("the journal says that it dropped %d messages", l.Suppressed),
+			Advice: "raise RateLimitBurst in journald.conf, or log to a file, and start again"})
+	}
+	if l.Cut > 0 {
+		add(record.Finding{Code: foundMissing, Level: levelNote, Message: fmt.Sprintf("%d of %d lines end in the middle: what stood behind is lost", l.Cut, l.Lines),
+			Advice: "syslog daemons cut long lines; take the journal (journalctl -o cat) or raise their limit"})
+	}
+	if l.Dropped > 0 {
+		add(record.Finding{Code: foundMissing, Level: levelWarning, Message: fmt.Sprintf("%d starts were open at once beyond what is kept: they were given out early", l.Dropped),
+			Advice: "read fewer logs at once"})
+	}
+}
