@@ -18,12 +18,16 @@ import (
 
 // What a ceiling is measured with: many requests at once, past the page cache,
 // on a file of its own. The larger of two measurements of a device, before and
-// after the rounds, is the most that a job can be expected to get from it.
+// after the rounds, is the most that a job can be expected to get from it. The
+// file is as large as the jobs', within bounds: of a smaller one than the least,
+// requests at once fall on the same blocks, and a device answers from its own
+// memory.
 const (
-	ceilingFile  = 256 << 20 // bytes
-	ceilingDepth = 32        // requests in flight
-	largeBlock   = 1 << 20   // for bandwidth
-	smallBlock   = 4 << 10   // for IOPS
+	ceilingFile  = 256 << 20 // bytes, at most
+	leastCeiling = 64 << 20
+	ceilingDepth = 32      // requests in flight
+	largeBlock   = 1 << 20 // for bandwidth
+	smallBlock   = 4 << 10 // for IOPS
 )
 
 // ceiling measures what the volume's device gives on the host. A failure is
@@ -51,13 +55,11 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		file = filepath.Join(s.volume.Own, "ceiling")
 		defer os.Remove(file)
 	}
-	size := max(min(ceilingFile, s.largest()), largeBlock)
+	size := min(ceilingFile, max(s.largest(), leastCeiling))
 	bounded, cancel := context.WithTimeout(ctx, s.Options.Plan.Timeout)
 	defer cancel()
-	if s.volume.Workload.Device == "" {
-		if f := s.roomOnHost(bounded, size); f != nil {
-			return f
-		}
+	if f := s.roomForCeiling(bounded, size); f != nil {
+		return f
 	}
 	e, err := s.Options.Run(bounded, probe.FillArgs(size, file))
 	if err == nil {
@@ -89,6 +91,21 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 	return nil
 }
 
+// roomForCeiling refuses a file that the volume does not hold, and a device that
+// has come into use.
+func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure {
+	if err := s.volume.Check(); err != nil {
+		return &fail(record.FailState, nil, "nothing was written: %v", err).Failure
+	}
+	if s.volume.Workload.Device == "" {
+		return s.roomOnHost(ctx, size)
+	}
+	if s.volume.Size < size {
+		return &fail(record.FailError, nil, "%s to measure it with do not fit in the %s of the device", mib(size), mib(s.volume.Size)).Failure
+	}
+	return nil
+}
+
 // roomOnHost refuses a file of the host's own that would fill the volume, as
 // [visit.room] does for those of jobs.
 func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
@@ -101,7 +118,7 @@ func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 	case err != nil:
 		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure
 	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > mostOfDisk*float64(list[0].Free):
-		return &fail(record.FailError, nil, "a file of %d MiB does not fit in 90 %% of the %d MiB that are free on the volume", size>>20, list[0].Free>>20).Failure
+		return &fail(record.FailError, nil, "a file of %s does not fit in 90 %% of the %s that are free on the volume", mib(size), mib(list[0].Free)).Failure
 	}
 	return nil
 }
@@ -130,8 +147,7 @@ func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration
 	return claim, nil
 }
 
-// largest is the most that a job needs: neither does a run scaled down write more
-// for the ceiling than for itself, nor is more of a device written over.
+// largest is the most that a job needs.
 func (s *stage) largest() int64 {
 	most := int64(0)
 	for _, p := range s.pairs {

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,11 @@ func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) er
 	v.step("laying out files")
 	began := lane.Now()
 	defer func() { v.busy += lane.Now() - began }()
-	if v.pair.job.Options != nil {
+	if err := v.volume.Check(); err != nil {
+		return fail(record.FailState, nil, "nothing was written: %v", err)
+	}
+	// On a device a job file's jobs have one file as well, whose size is known.
+	if v.pair.job.Options != nil && at.Device == "" {
 		return v.layOutByFio(ctx, at)
 	}
 	if v.lasts() && slices.Equal(files, v.laid) {
@@ -195,10 +200,24 @@ func (v *visit) room(ctx context.Context, at tool.Place) error {
 	if v.lasts() {
 		free += total(v.laid) // is removed first
 	}
-	if float64(need) > mostOfDisk*float64(free) && v.volume.Kind != record.VolumeTmpfs || need > free {
-		return fail(record.FailError, nil, "the files of %d MiB do not fit in 90 %% of the %d MiB that are free on the volume: use a smaller --size or --scale, or a larger disk", need>>20, free>>20)
+	if v.volume.Kind == record.VolumeTmpfs { // all of it is the job's
+		if need > free {
+			return fail(record.FailError, nil, "the files of %s do not fit in the %s that are free on the tmpfs: use a smaller --size or --scale", mib(need), mib(free))
+		}
+		return nil
+	}
+	if float64(need) > mostOfDisk*float64(free) {
+		return fail(record.FailError, nil, "the files of %s do not fit in 90 %% of the %s that are free on the volume: use a smaller --size or --scale, or a larger disk", mib(need), mib(free))
 	}
 	return nil
+}
+
+// mib is exact enough for two sizes that differ by little not to look alike.
+func mib(bytes int64) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.2f MiB", float64(bytes)/(1<<20))
 }
 
 func total(files []tool.File) int64 {

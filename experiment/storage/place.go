@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"syscall"
 
 	"github.com/tare-bench/tare/probe"
@@ -14,7 +17,7 @@ import (
 // shm is where POSIX shared memory is, whose size runtimes choose.
 const shm = "/dev/shm"
 
-// look finds what the volume is on a target, the first time.
+// look finds what the volume is on a target, until that is recorded.
 func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if v.placed[v.w.Info.Name] {
 		return nil
@@ -27,7 +30,7 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if err != nil {
 		return err
 	}
-	p := record.Place{Target: v.w.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.volume.Device}
+	p := record.Place{Target: v.w.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.device()}
 	for _, fs := range list {
 		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}
 		if fs.Errno != 0 {
@@ -37,8 +40,19 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 		}
 		p.Mounts = append(p.Mounts, m)
 	}
-	v.found = &p
+	v.looked[v.w.Info.Name] = &p
 	return nil
+}
+
+// restOfPlaces records what was found of targets none of whose jobs came as far
+// as to try O_DIRECT.
+func (s *stage) restOfPlaces() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
+		errs = append(errs, s.place(*s.looked[name]))
+	}
+	clear(s.looked)
+	return errors.Join(errs...)
 }
 
 // mountPoint is a path on the file system that the volume is, in the sandbox. The
@@ -77,13 +91,19 @@ func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileS
 const directBlock = 4096
 
 // tryDirect completes what look found with what the file system does with
-// O_DIRECT.
+// O_DIRECT. Only then is it recorded: a job that failed before leaves it to the
+// next one.
 func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
-	if v.found == nil {
+	name := v.w.Info.Name
+	if v.looked[name] == nil {
 		return nil
 	}
+	v.found = v.looked[name]
+	delete(v.looked, name)
 	file := target.VolumePath + "/tare-direct"
-	if len(files) > 0 {
+	if v.volume.Workload.Device != "" {
+		file = target.DevicePath // which has something to read, whatever the job lays out
+	} else if len(files) > 0 {
 		file = files[0].Path
 	} else if e, err := v.exec(ctx, probe.FillArgs(directBlock, file)); err != nil || e.Exit != 0 {
 		return ctx.Err() // the job will tell what is wrong

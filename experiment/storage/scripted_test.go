@@ -35,6 +35,9 @@ type stand struct {
 	stop context.CancelFunc
 	// looked is the device that was looked at last.
 	looked string
+	// onHost are the tools that the host has, and ran what was run there.
+	onHost map[string]string
+	ran    []string
 }
 
 // now is the virtual time of a job: the second that dd says it took.
@@ -96,6 +99,8 @@ func (s *stand) usual(args []string) target.Executed {
 		return target.Executed{Output: "tare-direct/1 0\n"}
 	case "warm":
 		return target.Executed{Output: "dd 9.1\n"}
+	case "fio":
+		return target.Executed{Exit: 1}
 	case "dd":
 		return target.Executed{Stderr: "10+0 records in\n10+0 records out\n40960 bytes (41 kB, 40 KiB) copied, 2 s, 20.5 kB/s\n", CPU: 5}
 	}
@@ -134,9 +139,10 @@ func (s *stand) run() *record.Record {
 			dir := filepath.Join(s.dir, name)
 			return dir, dir, os.MkdirAll(dir, 0o700)
 		}},
-		Plan: s.plan, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd"}, OnHost: map[string]string{},
+		Plan: s.plan, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd", plan.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
 		Run: func(_ context.Context, args []string) (target.Executed, error) {
 			s.note("host %s", verb(args))
+			s.ran = append(s.ran, strings.Join(args, " "))
 			return s.usual(args), nil
 		},
 		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
@@ -144,7 +150,7 @@ func (s *stand) run() *record.Record {
 			if v.Kind == record.VolumeNFS {
 				return nil, errors.New("this kernel has no NFS client")
 			}
-			return volume.Prepare(ctx, v, volume.Asked{RunID: "run1", Dir: filepath.Join(s.dir, "v-"+v.Kind), Bytes: bytes})
+			return volume.Prepare(ctx, v, volume.Asked{RunID: "run1", Dir: filepath.Join(s.dir, "v-"+v.Kind), Bytes: bytes, Destroys: s.plan.Destroys})
 		},
 	})
 	if err != nil {

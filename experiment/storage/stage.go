@@ -23,8 +23,9 @@ type stage struct {
 	volume *volume.Volume
 	pairs  []pair
 	round  int
-	placed map[string]bool // targets whose places are recorded
-	laid   []tool.File     // that are on a volume which outlives sandboxes, by their paths in them
+	placed map[string]bool          // targets whose places are recorded
+	looked map[string]*record.Place // what was found of the others
+	laid   []tool.File              // that are on a volume which outlives sandboxes, by their paths in them
 }
 
 // lasts says whether files on the volume are the same for every sandbox.
@@ -75,6 +76,12 @@ func (s *stage) open(ctx context.Context) error {
 
 // rounds goes through the rounds. spent says that the budget is.
 func (s *stage) rounds(ctx context.Context) (spent bool, err error) {
+	s.looked = map[string]*record.Place{}
+	spent, err = s.visits(ctx)
+	return spent, errors.Join(err, s.restOfPlaces())
+}
+
+func (s *stage) visits(ctx context.Context) (spent bool, err error) {
 	for s.round = range s.Options.Plan.Rounds {
 		for i, p := range s.pairs {
 			for place, w := range s.order(i) {
