@@ -1,6 +1,12 @@
 package logs
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
+
+// now is asked for the year only where no line has one.
+var now = time.Now
 
 // calendar is what is known of the year and the zone of times that have neither.
 type calendar struct {

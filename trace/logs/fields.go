@@ -18,8 +18,9 @@ type fields struct {
 	container           text
 	id, err, pid        text
 	console             text
-	arrived, sent, kept text // the journal's: __REALTIME_TIMESTAMP, _SOURCE_…, and _PID
-	ident, file         text // the journal's: SYSLOG_IDENTIFIER, CODE_FILE
+	arrived, sent, kept text   // the journal's: __REALTIME_TIMESTAMP, _SOURCE_…, and _PID
+	ident, file         text   // the journal's: SYSLOG_IDENTIFIER, CODE_FILE
+	tail                []byte // the key of a value without quotes that ends the line
 	sandboxRank         uint8
 	bytes               bool // msg is a list of numbers
 	journal             bool
@@ -72,6 +73,28 @@ func (f *fields) put(key, value []byte, escaped bool) {
 	case "vmconsole":
 		f.console.set(value, escaped)
 	}
+}
+
+// dropTail forgets the value that ends a line of Kata's without a source: its keys
+// are in order and source comes behind these, so that the line was cut in the
+// middle of the value or behind it.
+func (f *fields) dropTail() {
+	if f.source.b != nil {
+		return
+	}
+	switch string(f.tail) {
+	case "name":
+		f.name = text{}
+	case "pid":
+		f.pid = text{}
+	case "container":
+		f.container = text{}
+	case "sandbox":
+		f.sandbox = text{}
+	default:
+		return
+	}
+	f.cut = true
 }
 
 // box keeps the sandbox of the key that says it best.

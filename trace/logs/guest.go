@@ -4,17 +4,23 @@ import "bytes"
 
 // guestText makes the events of what a guest wrote and a program of the host
 // carried: the agent's records, or a console's lines.
+//
+// A proxy carries one or a few lines at once; what follows the first maxCarried
+// counts as one line.
 func (s *source) guestText(b []byte, c carrier, cut bool) {
-	for {
-		line, rest, more := bytes.Cut(b, newline)
-		more = more && len(bytes.TrimSpace(rest)) > 0
-		s.guestLine(bytes.Trim(line, " \t\r"), c, cut && !more)
-		if !more {
+	for range maxCarried {
+		line, rest, _ := bytes.Cut(b, newline)
+		rest = bytes.TrimLeft(rest, " \t\r\n")
+		s.guestLine(bytes.Trim(line, " \t\r"), c, cut && len(rest) == 0)
+		if len(rest) == 0 {
 			return
 		}
 		b = rest
 	}
+	s.guestLine(b, c, cut)
 }
+
+const maxCarried = 64
 
 var newline = []byte("\n")
 

@@ -154,7 +154,7 @@ func (s *source) endEntry() {
 	s.journalEntry(&s.entry)
 	for i := range s.events {
 		s.events[i].Line = s.began
-		s.glog = false
+		s.glog = 0
 	}
 }
 

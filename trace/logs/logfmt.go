@@ -30,6 +30,9 @@ func (f *fields) logfmt(b []byte) (rest []byte) {
 		value, escaped, n := f.value(b[i:])
 		i += n
 		f.put(key, value, escaped)
+		if i == len(b) && !escaped {
+			f.tail = key
+		}
 	}
 	return nil
 }
@@ -68,7 +71,7 @@ func findRecord(b []byte) int {
 			return -1
 		}
 		at += i
-		if (at == 0 || b[at-1] == ' ' || b[at-1] == '\t') && isDate(b[at+len(timeKey):]) {
+		if (at == 0 || b[at-1] == ' ' || b[at-1] == '\t' || b[at-1] == '\n') && isDate(b[at+len(timeKey):]) {
 			return at
 		}
 		at += len(timeKey)

@@ -36,6 +36,9 @@ func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats
 		r.open(ctx, i, &sources[i], len(sources))
 	}
 	err := r.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	for _, s := range r.all {
 		r.stats.Bytes += s.bytes
 	}
@@ -170,6 +173,8 @@ func engineOf(b []byte, name string) Form {
 		return CRIO
 	case strings.Contains(name, "docker"):
 		return Docker
+	case strings.Contains(name, "runsc"), strings.Contains(name, "gvisor"):
+		return Runsc
 	}
 	return Containerd
 }

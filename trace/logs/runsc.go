@@ -39,7 +39,6 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 		s.learnTimer(rest)
 	}
 	e.Time = s.when(stamp{month: digits2(b, 1), dom: digits2(b, 3), tod: tod})
-	s.glog = true
 }
 
 var timerText = []byte("Timer for ")

@@ -72,7 +72,7 @@ func escape(dst, src []byte) ([]byte, int) {
 		}
 	case '0', '1', '2', '3':
 		if len(src) > 3 && src[2]-'0' < 8 && src[3]-'0' < 8 {
-			return append(dst, (c-'0')<<6|(src[2]-'0')<<3|src[3]-'0'), 4
+			return append(dst, (c-'0')<<6|(src[2]-'0')<<3|(src[3]-'0')), 4
 		}
 	}
 	return append(dst, '\\', src[1]), 2

@@ -1,0 +1,115 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode/utf8"
+)
+
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"one.kata.log", "one.containerd.log", "cri-o-1.34-info.log", "runsc-boot.txt", "published.txt"} {
+		lines := strings.SplitAfter(testdata(f, name), "\n")
+		for i := 0; i+3 < len(lines); i += len(lines)/20 + 1 {
+			f.Add([]byte(strings.Join(lines[i:i+3], "")), false)
+		}
+	}
+	f.Add([]byte(`{"MESSAGE":[104,101],"__REALTIME_TIMESTAMP":"1795229127500000"}`), false)
+	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n"+binaryField("MESSAGE", "a\nb")+"\n"), true)
+	f.Add([]byte(`<27>1 2026-11-21T02:45:27Z host kata 7 - [a b="c"] hello`), false)
+	f.Add([]byte("Sat 2026-11-21 02:46:31 UTC host kata[7]: hello"), false)
+	f.Add([]byte("[   12.345678] host kata[7]: hello"), false)
+	f.Fuzz(func(t *testing.T, text []byte, journal bool) {
+		read := func(sources ...Source) (Stats, []string) {
+			var messages []string
+			events := int64(0)
+			stats, err := Read(context.Background(), sources, func(e *Event) error {
+				events++
+				if e.Line < 1 || e.Line > int64(len(text))+1 || e.Form == Unknown || e.Time < 0 || e.Guest != (e.Form == KataAgent || e.Form == Console) {
+					t.Fatalf("%+v", e)
+				}
+				if len(e.Message) > MaxMessage+utf8.UTFMax {
+					t.Fatalf("a message of %d bytes", len(e.Message))
+				}
+				messages = append(messages, string(e.Message))
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stats.Events != events {
+				t.Fatalf("%d events counted, %d given out", stats.Events, events)
+			}
+			checkSums(t, stats)
+			return stats, messages
+		}
+		one, all := read(Source{Reader: bytes.NewReader(text), Journal: journal})
+		if one.Bytes != int64(len(text)) {
+			t.Fatalf("%d bytes of %d", one.Bytes, len(text))
+		}
+		halves, same := read(Source{Reader: iotest.HalfReader(bytes.NewReader(text)), Journal: journal})
+		if halves.Lines != one.Lines || halves.Bytes != one.Bytes || len(all) != len(same) && halves.Suppressed == one.Suppressed && halves.Events != one.Events {
+			t.Fatalf("%+v\n%+v", one, halves)
+		}
+		two, _ := read(Source{Reader: bytes.NewReader(text), Journal: journal}, Source{Reader: bytes.NewReader(text), Journal: journal})
+		if two.Events != 2*one.Events || two.Lines != 2*one.Lines || two.Cut != 2*one.Cut {
+			t.Fatalf("%+v\n%+v", one, two)
+		}
+	})
+}
+
+// strictTime is what of RFC 3339 is taken: Go takes more, such as an hour of one
+// digit, a comma, a zone of 24 hours or 60 minutes, and more than nine digits of fraction, which are dropped here too.
+var strictTime = regexp.MustCompile(`^(19[7-9]\d|20\d\d|21\d\d|22[0-5]\d|2260)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+func FuzzTime(f *testing.F) {
+	for _, s := range []string{
+		"2026-11-21T02:45:27Z", "2018-08-10T16:38:11.48405896+08:00", "1970-01-01T00:00:00+00:01", "2000-02-29T23:59:59.999999999-12:30",
+		"2026-02-29T00:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21T02:45:27.Z", "2026-11-21T02:45:60Z", "2026-11-21T02:45:27+0100",
+		"2100-02-29T00:00:00Z", "2026-11-21T02:45:27.1234567891Z", "2026-11-21T02:45:27+24:00",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ns, ok := ParseTime([]byte(s))
+		want, err := time.Parse(time.RFC3339Nano, s)
+		if err != nil {
+			if short, e := time.Parse("2006-01-02T15:04:05.999999999Z0700", s); e == nil {
+				want, err = short, nil
+			}
+		}
+		if ok && (err != nil || want.UnixNano() != ns) {
+			t.Fatalf("%q is %d here, %v (%v) in Go", s, ns, want, err)
+		}
+		if !ok && err == nil && strictTime.MatchString(s) && want.UnixNano() >= 0 {
+			t.Fatalf("%q is refused, and %v in Go", s, want)
+		}
+	})
+}
+
+func FuzzUnescape(f *testing.F) {
+	for _, s := range []string{`a\"b\\c\n`, `\u00e9\U0001f600\x41\101`, `\`, `\x4`, `\ud83d\ude00`, `\ud83d\u0041`, `é\a\b\f\r\t\v`, `\'\/\q`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := unescape(nil, []byte(s), len(s)+utf8.UTFMax)
+		if len(got) > len(s) {
+			t.Fatalf("%q grew to %q", s, got)
+		}
+		want, err := strconv.Unquote(`"` + s + `"`)
+		// Go replaces what is no UTF-8; here it stays as it is written.
+		if err == nil && utf8.ValidString(s) && string(got) != want {
+			t.Fatalf("%q is %q here, %q in Go", s, got, want)
+		}
+		for limit := range min(len(s), 40) {
+			if cut := unescape(nil, []byte(s), limit); len(cut) > limit+utf8.UTFMax || !bytes.HasPrefix(got, cut) {
+				t.Fatalf("%q to %d bytes: %q", s, limit, cut)
+			}
+		}
+	})
+}

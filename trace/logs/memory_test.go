@@ -1,0 +1,121 @@
+package logs
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// peak reads a source and returns how much the heap had grown at most, looking at
+// it every so many events and at the end.
+func peak(t *testing.T, sources ...Source) (grown int64, stats Stats) {
+	t.Helper()
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	before := int64(m.HeapAlloc)
+	look := func() {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		grown = max(grown, int64(m.HeapAlloc)-before)
+	}
+	n := 0
+	stats, err := Read(context.Background(), sources, func(*Event) error {
+		if n++; n%20_000 == 1 {
+			look()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look()
+	checkSums(t, stats)
+	return grown, stats
+}
+
+func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
+	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log", "runsc-boot.txt", "published.txt"} {
+		text := []byte(testdata(t, name) + "\n")
+		small, _ := peak(t, Source{Reader: repeat(text, 8<<20)})
+		large, stats := peak(t, Source{Reader: repeat(text, 64<<20)})
+		if stats.Bytes != 64<<20 {
+			t.Errorf("%d bytes", stats.Bytes)
+		}
+		// A collection may come before or after a buffer grew: 64 KiB of slack.
+		if large > small+64<<10 || large > 1<<20 {
+			t.Errorf("%s: the heap grew by %d bytes for 8 MiB and by %d for 64 MiB", name, small, large)
+		}
+	}
+}
+
+func TestALineCostsNoAllocation(t *testing.T) {
+	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log", "cri-o-1.34-info.log", "runsc-boot.txt", "published.txt"} {
+		text := []byte(testdata(t, name) + "\n")
+		allocations := func(size int64) float64 {
+			return testing.AllocsPerRun(3, func() {
+				_, err := Read(context.Background(), []Source{{Reader: repeat(text, size)}}, func(*Event) error { return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		if few, many := allocations(2<<20), allocations(16<<20); many > few {
+			t.Errorf("%s: %v allocations for 2 MiB, %v for 16 MiB", name, few, many)
+		}
+	}
+}
+
+// Rubbish of a size that would show if it was kept.
+func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
+	const size = 256 << 20
+	noise := make([]byte, 1<<20)
+	random := rand.NewChaCha8([32]byte{1})
+	_, _ = random.Read(noise)
+	tests := []struct {
+		name  string
+		of    string
+		lines func(Stats) bool
+	}{
+		{"NULs", strings.Repeat("\x00", 4096), func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Unreadable == 1 }},
+		{"binary", string(noise), func(s Stats) bool { return s.Lines > 1_000_000 && s.Events == 0 }},
+		{"one endless line of a log", `level=info msg="time=\"x\" `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == 0 }},
+		{"one endless record", `time="2026-11-21T02:45:27Z" level=info msg=a `, func(s Stats) bool { return s.Lines == 1 && s.Long == 1 && s.Events == MaxLine/45 }},
+		{"blank lines", "\n", func(s Stats) bool { return s.Lines == size && s.Empty == size }},
+		{"blanks", "  \t", func(s Stats) bool { return s.Lines == 1 && s.Empty == 1 }},
+		{"braces", "{", func(s Stats) bool { return s.Unreadable == 1 }},
+		{"quotes", `{"\"`, func(s Stats) bool { return s.Unreadable == 1 }},
+		{"backslashes", `time="\\\`, func(s Stats) bool { return s.Unreadable == 1 }},
+		{"prose", "Almost no operation in between, time= is money.\n", func(s Stats) bool { return s.Unreadable == s.Lines }},
+		{"lines that runsc's could go on", "I1121 02:27:17.292309 1 a] b\n" + strings.Repeat("rubbish\n", 20_000), func(s Stats) bool {
+			return s.Unreadable > s.Lines/3
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			of := test.of
+			if len(of) < 4096 {
+				of = strings.Repeat(of, 4096)
+			}
+			grown, stats := peak(t, Source{Name: "rubbish", Reader: repeat([]byte(of), size)})
+			if stats.Bytes != size || !test.lines(stats) {
+				t.Errorf("%+v", stats)
+			}
+			if grown > 3<<20 {
+				t.Errorf("the heap grew by %d bytes", grown)
+			}
+		})
+	}
+}
+
+func TestALengthInTheJournalIsNotBelieved(t *testing.T) {
+	const size = 200 << 20
+	text := "__REALTIME_TIMESTAMP=1795229127500000\nMESSAGE\n\x00\x00\x00\x20\x00\x00\x00\x00"
+	grown, stats := peak(t, Source{Reader: io.MultiReader(strings.NewReader(text), repeat(make([]byte, 4096), size))})
+	if stats.Events != 1 || grown > 1<<20 {
+		t.Errorf("the heap grew by %d bytes: %+v", grown, stats)
+	}
+}

@@ -1,0 +1,425 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// row is what a test says of an event; texts are copied.
+type row struct {
+	Form               Form
+	Time, Arrived      string // RFC 3339 in UTC; "" for none
+	Uptime, Took       time.Duration
+	Level, Message     string
+	Program, Source    string
+	Subsystem          string
+	Sandbox, Container string
+	Request, Error     string
+	Pid                int
+	Line               int64
+	Cut                bool
+}
+
+func stampText(ns int64) string {
+	if ns == 0 {
+		return ""
+	}
+	return time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
+}
+
+func rowOf(e *Event) row {
+	return row{
+		Form: e.Form, Time: stampText(e.Time), Arrived: stampText(e.Arrived),
+		Uptime: time.Duration(e.Uptime), Took: time.Duration(e.Took),
+		Level: string(e.Level), Message: string(e.Message),
+		Program: string(e.Program), Source: string(e.Source), Subsystem: string(e.Subsystem),
+		Sandbox: string(e.Sandbox), Container: string(e.Container),
+		Request: string(e.Request), Error: string(e.Error),
+		Pid: e.Pid, Line: e.Line, Cut: e.Cut,
+	}
+}
+
+// rows reads a text as one file.
+func rows(t *testing.T, name, text string) ([]row, Stats) {
+	t.Helper()
+	var all []row
+	stats, err := Read(context.Background(), []Source{{Name: name, Reader: strings.NewReader(text)}}, func(e *Event) error {
+		all = append(all, rowOf(e))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, stats)
+	return all, stats
+}
+
+func checkSums(t *testing.T, s Stats) {
+	t.Helper()
+	if s.Lines != s.Read+s.Empty+s.Unreadable {
+		t.Errorf("%d lines are not %d read, %d empty and %d unreadable", s.Lines, s.Read, s.Empty, s.Unreadable)
+	}
+	sum := int64(0)
+	for _, n := range s.Forms {
+		sum += n
+	}
+	if sum != s.Events {
+		t.Errorf("%d events, but %d by form", s.Events, sum)
+	}
+	if s.Unreadable > 0 != (s.First > 0) {
+		t.Errorf("%d unreadable lines, the first is %d", s.Unreadable, s.First)
+	}
+}
+
+func testdata(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func in2026(t *testing.T) {
+	t.Helper()
+	now = func() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) }
+	t.Cleanup(func() { now = time.Now })
+}
+
+func TestEveryFixtureIsReadToTheLine(t *testing.T) {
+	in2026(t) // runsc's lines have no year, and one of the files tells none
+	tests := []struct {
+		file  string
+		lines int64
+		empty int64
+		bad   int64
+		cut   int64
+		back  int64
+		forms map[Form]int64
+	}{
+		{"one.kata.log", 246, 0, 0, 6, 2, map[Form]int64{Kata: 132, KataAgent: 101, Console: 10, Journal: 3}},
+		{"cripod.kata.log", 486, 0, 0, 9, 3, map[Form]int64{Kata: 244, KataAgent: 229, Console: 10, Journal: 3}},
+		{"one.containerd.log", 267, 0, 0, 0, 2, map[Form]int64{Kata: 134, KataAgent: 103, Console: 8, Containerd: 22}},
+		{"cripod.containerd.log", 561, 0, 0, 0, 7, map[Form]int64{Kata: 246, KataAgent: 233, Console: 6, Containerd: 76}},
+		{"containerd-2.4-info.log", 198, 0, 0, 0, 0, map[Form]int64{Containerd: 198}},
+		{"cri-o-1.34-info.log", 103, 0, 0, 0, 0, map[Form]int64{CRIO: 103}},
+		{"runsc-boot.txt", 1943, 2, 0, 0, 1, map[Form]int64{Runsc: 882}},
+		{"runsc-create.txt", 246, 0, 0, 0, 0, map[Form]int64{Runsc: 246}},
+		{"published.txt", 152, 61, 63, 0, 3, map[Form]int64{Kata: 8, KataProxy: 22, KataAgent: 9}},
+	}
+	for _, test := range tests {
+		t.Run(test.file, func(t *testing.T) {
+			text := testdata(t, test.file)
+			_, s := rows(t, test.file, text)
+			if s.Bytes != int64(len(text)) || s.Lines != test.lines || s.Empty != test.empty || s.Unreadable != test.bad ||
+				s.Cut != test.cut || s.Backward != test.back || s.Long != 0 || s.Suppressed != 0 {
+				t.Errorf("%+v", s)
+			}
+			if !maps.Equal(s.Forms, test.forms) {
+				t.Errorf("%v, want %v", s.Forms, test.forms)
+			}
+		})
+	}
+}
+
+// The shim writes to syslog and to containerd: what syslog did not cut is the same.
+func TestTheSameEventsReadTheSameFromBothLogs(t *testing.T) {
+	for _, run := range []string{"one", "cripod"} {
+		fromSyslog, _ := rows(t, "", testdata(t, run+".kata.log"))
+		fromContainerd, _ := rows(t, "", testdata(t, run+".containerd.log"))
+		seen := map[row]int{}
+		for _, e := range fromContainerd {
+			e.Line = 0
+			seen[e]++
+		}
+		missing := 0
+		for _, e := range fromSyslog {
+			if e.Cut || e.Form == Journal {
+				continue
+			}
+			e.Line = 0
+			// Lines without name= and pid= have them from the syslog's prefix.
+			if e.Program == "kata" {
+				e.Program, e.Pid = "", 0
+			} else if seen[e] == 0 {
+				e.Pid = 0
+			}
+			if seen[e] == 0 {
+				missing++
+				t.Errorf("%s: only in syslog: %+v", run, e)
+			}
+			seen[e]--
+		}
+	}
+}
+
+func find(t *testing.T, all []row, form Form, message string) row {
+	t.Helper()
+	for _, e := range all {
+		if e.Form == form && strings.HasPrefix(e.Message, message) {
+			return e
+		}
+	}
+	t.Fatalf("no event of %s says %q", form, message)
+	return row{}
+}
+
+func TestEventsOfRealLogs(t *testing.T) {
+	const pod = "956bf030d0a09b7325968cdc8812421ec082b1f0cf52a50fee4d320994f34e80"
+	kata, _ := rows(t, "", testdata(t, "cripod.kata.log"))
+	crio, _ := rows(t, "", testdata(t, "cri-o-1.34-info.log"))
+	boot, _ := rows(t, "", testdata(t, "runsc-boot.txt"))
+	published, _ := rows(t, "", testdata(t, "published.txt"))
+	containerd, _ := rows(t, "", testdata(t, "one.containerd.log"))
+	tests := []struct {
+		name string
+		of   []row
+		want row
+	}{
+		{"a shim's line has its sandbox", kata, row{
+			Form: Kata, Time: "2026-11-21T02:46:31.919853222Z", Level: "info", Message: "Starting VM", Program: "containerd-shim-v2",
+			Source: "virtcontainers", Subsystem: "sandbox", Sandbox: pod, Pid: 30905,
+		}},
+		{"a line that syslog cut has what stands in front", kata, row{
+			Form: Kata, Time: "2026-11-21T02:46:31.924806007Z", Level: "info", Message: "launching /opt/kata/qemu-tcg with: [-name sandbox-" + pod,
+			Program: "kata", Pid: 30905, Cut: true,
+		}},
+		{"a guest's kernel tells how long it has been up", kata, row{
+			Form: Console, Arrived: "2026-11-21T02:46:38.295858065Z", Uptime: 3191866 * time.Microsecond,
+			Message: "virtiofs virtio3: virtio_fs_setup_dax: No cache capability", Program: "kernel", Sandbox: pod,
+		}},
+		{"an agent's line has the guest's clock and the host's", kata, row{
+			Form: KataAgent, Time: "2026-11-21T02:46:38.733041599Z", Arrived: "2026-11-21T02:46:38.909513646Z", Level: "info",
+			Message: `baremount source="proc", dest="/proc"`, Program: "kata-agent", Source: "agent", Subsystem: "baremount", Sandbox: pod, Pid: 1,
+		}},
+		{"another program's line in the same syslog is plain text", kata, row{
+			Form: Journal, Time: "2026-11-21T02:46:31.925127636Z", Message: "Failure when trying", Program: "ld-linux-x86-64.so.2", Pid: 30915,
+		}},
+		{"CRI-O's id is a request's", crio, row{
+			Form: CRIO, Time: "2026-11-21T02:55:34.530508865Z", Level: "info", Message: "Started container", Program: "/runtime.v1.RuntimeService/StartContainer",
+			Request: "becaa54a-4dbe-4b6c-b9ff-09b91c695df0", Container: "a03834c983b79e0835fcaafc8b0129b850fff67ffd45ddf1059f9cb63704c825",
+			Sandbox: "f667548134d1cb82a7742d8ecd440034fdae10e9c5ce6ca7899fd9e0621e5303",
+		}},
+		{"containerd's id is a container's", containerd, row{
+			Form: Containerd, Time: "2026-11-21T02:45:36.419217382Z", Level: "info", Message: "shim disconnected", Container: "k28634",
+		}},
+		{"a plugin's id is no container's", containerd, row{
+			Form: Containerd, Time: "2026-11-21T02:45:27.916637464Z", Level: "debug", Message: "registering ttrpc service",
+		}},
+		{"runsc's milestones have the time they took", boot, row{
+			Form: Runsc, Time: "2026-11-21T02:27:17.415491Z", Took: 28179 * time.Microsecond, Level: "info", Message: "seccomp program compiled", Program: "boot timing",
+		}},
+		{"runsc's glog has its year from the timer", boot, row{
+			Form: Runsc, Time: "2026-11-21T02:27:17.292309Z", Level: "info", Message: "**************** gVisor", Source: "cli.go:275", Pid: 1,
+		}},
+		{"two records on one line are two events", published, row{
+			Form: Kata, Time: "2018-08-03T13:40:10.96781241Z", Level: "debug", Message: "sending request", Program: "grpc.CheckRequest",
+			Source: "virtcontainers", Subsystem: "kata_agent", Container: "1b8b7c310182e52c1c115e787a5c5d06ec6fe9a2cd90de0b3fe8a763ca66404f", Pid: 27749,
+		}},
+		{"a proxy's line carries the agent's, 26 s behind", published, row{
+			Form: KataAgent, Time: "2018-08-10T08:37:45.398086636Z", Arrived: "2018-08-10T08:38:11.484921855Z", Level: "info",
+			Message: "agent grpc server listens", Program: "kata-agent", Source: "agent",
+			Sandbox: "f82471d252fb9b397167046ee1273484bcbbfc69c59a99a46f0be383e6b624b8", Pid: 1,
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := find(t, test.of, test.want.Form, test.want.Message)
+			got.Line, got.Message = 0, test.want.Message
+			if got != test.want {
+				t.Errorf("%+v\nwant %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSourcesAreMergedByTime(t *testing.T) {
+	var times []int64
+	var files [3]int
+	sources := []Source{
+		{Name: "kata", Reader: strings.NewReader(testdata(t, "one.kata.log"))},
+		{Name: "containerd", Reader: iotest.OneByteReader(strings.NewReader(testdata(t, "one.containerd.log")))},
+		{Name: "empty", Reader: strings.NewReader("")},
+	}
+	stats, err := Read(context.Background(), sources, func(e *Event) error {
+		files[e.File]++
+		times = append(times, max(e.Arrived, e.Time*b2i(e.Arrived == 0)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, stats)
+	back := int64(0)
+	for i := 1; i < len(times); i++ {
+		if times[i] < times[i-1] {
+			back++
+		}
+	}
+	if files != [3]int{246, 267, 0} || back > stats.Backward {
+		t.Errorf("%v events, %d go back where %d lines do", files, back, stats.Backward)
+	}
+}
+
+func b2i(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestALineWithoutATimeStaysBehindTheOneBeforeIt(t *testing.T) {
+	text := func(second, name string) string {
+		return `time="2026-11-21T02:45:0` + second + `Z" level=info msg=` + name + "\n"
+	}
+	first := text("1", "a") + "what is this\n" + text("4", "d")
+	other := text("2", "b") + text("3", "c") + text("4", "e")
+	var order []byte
+	_, err := Read(context.Background(), []Source{
+		{Reader: strings.NewReader(first)}, {Reader: strings.NewReader(other)},
+	}, func(e *Event) error {
+		order = append(order, e.Message...)
+		return nil
+	})
+	if err != nil || string(order) != "abcde" {
+		t.Errorf("%s, %v", order, err)
+	}
+}
+
+func TestReadEndsWithTheErrorOfWhoStoppedIt(t *testing.T) {
+	full := errors.New("the disk is full")
+	text := testdata(t, "one.kata.log")
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	endless := Source{Name: "zeros", Reader: zeros{}}
+	short, stop := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer stop()
+	tests := []struct {
+		name    string
+		ctx     context.Context
+		sources []Source
+		each    func(*Event) error
+		want    error
+	}{
+		{"the caller of events", context.Background(), []Source{{Reader: strings.NewReader(text)}}, func(*Event) error { return full }, full},
+		{"the context, before the first line", canceled, []Source{{Reader: strings.NewReader(text)}}, nil, context.Canceled},
+		{"the context, while no line is known", short, []Source{endless}, nil, context.DeadlineExceeded},
+		{"a reader", context.Background(), []Source{{Name: "a.log", Reader: io.MultiReader(strings.NewReader(text), iotest.ErrReader(full))}}, nil, full},
+		{"a reader that gives nothing", context.Background(), []Source{{Reader: nothing{}}}, nil, io.ErrNoProgress},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			each := test.each
+			if each == nil {
+				each = func(*Event) error { return nil }
+			}
+			if _, err := Read(test.ctx, test.sources, each); !errors.Is(err, test.want) {
+				t.Errorf("%v, want %v", err, test.want)
+			}
+		})
+	}
+	n := 0
+	_, err := Read(context.Background(), []Source{{Name: "a.log", Reader: io.MultiReader(strings.NewReader(text), iotest.ErrReader(full))}}, func(*Event) error {
+		n++
+		return nil
+	})
+	if n != 246 || err == nil || !strings.Contains(err.Error(), "a.log") {
+		t.Errorf("%d events before %v", n, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+type nothing struct{}
+
+func (nothing) Read([]byte) (int, error) { return 0, nil }
+
+func TestBlocksEndAnywhereInALine(t *testing.T) {
+	text := testdata(t, "cripod.kata.log")
+	want, wantStats := rows(t, "", text)
+	for _, size := range []int{1, 7, 333, 4096, 100_000} {
+		var got []row
+		stats, err := Read(context.Background(), []Source{{Reader: &chunks{[]byte(text), size}}}, func(e *Event) error {
+			got = append(got, rowOf(e))
+			return nil
+		})
+		if err != nil || stats.Bytes != wantStats.Bytes || stats.Lines != wantStats.Lines || len(got) != len(want) {
+			t.Fatalf("in pieces of %d: %+v, %v", size, stats, err)
+		}
+		for i := range got {
+			// What the first block does not hold can not tell the zone of plain lines.
+			if got[i] != want[i] && got[i].Form != Journal {
+				t.Fatalf("in pieces of %d: %+v\nwant %+v", size, got[i], want[i])
+			}
+		}
+	}
+}
+
+type chunks struct {
+	left []byte
+	size int
+}
+
+func (c *chunks) Read(b []byte) (int, error) {
+	if len(c.left) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, c.left[:min(c.size, len(c.left))])
+	c.left = c.left[n:]
+	return n, nil
+}
+
+func TestLongLinesAreReadAsCut(t *testing.T) {
+	const line = `time="2026-11-21T02:45:01Z" level=info msg="starting cri plugin" config="`
+	for _, size := range []int{MaxLine - 1, MaxLine, MaxLine + 1, block - 1, block, block + 1, 3*block + 5} {
+		text := line + strings.Repeat("x", size-len(line)-1) + "\"\n" + strings.Replace(line, "starting", "next", 1) + "\"\n"
+		all, s := rows(t, "", text)
+		long := size > MaxLine
+		if len(all) != 2 || all[0].Cut != long || s.Long != b2i(long) || s.Cut != b2i(long) || s.Bytes != int64(len(text)) ||
+			all[0].Message != "starting cri plugin" || all[1].Message != "next cri plugin" {
+			t.Errorf("%d bytes: %+v %+v", size, all, s)
+		}
+	}
+}
+
+func TestMessagesAreCutTo4KiB(t *testing.T) {
+	for _, filling := range []string{"x", `\n`, `\"`, `é`} {
+		text := `time="2026-11-21T02:45:01Z" level=info msg="` + strings.Repeat(filling, 5000) + `"`
+		all, _ := rows(t, "", text)
+		if len(all) != 1 || len(all[0].Message) > MaxMessage+4 || len(all[0].Message) < MaxMessage || all[0].Cut {
+			t.Errorf("%q: %d bytes", filling, len(all[0].Message))
+		}
+	}
+}
+
+func TestCopiesOfTextsAreNotNeededBeforeTheNextEvent(t *testing.T) {
+	// Both events of a line with two are whole while either is looked at.
+	text := strings.Repeat(testdata(t, "published.txt"), 3)
+	_, err := Read(context.Background(), []Source{{Reader: strings.NewReader(text)}}, func(e *Event) error {
+		for _, b := range [][]byte{e.Level, e.Message, e.Program, e.Source, e.Subsystem, e.Sandbox, e.Container} {
+			if bytes.IndexByte(b, 0) >= 0 {
+				t.Errorf("%q", b)
+			}
+		}
+		if e.Form == KataAgent && string(e.Program) != "kata-agent" {
+			t.Errorf("%+v", rowOf(e))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
