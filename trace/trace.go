@@ -4,7 +4,9 @@
 //
 // Everything here is a pure function of a [record.Start]. Package trace/kin makes
 // such a start from what the kernel told of processes, trace/logs and
-// trace/starts from logs, trace/notes from figures in a text.
+// trace/starts from logs, trace/notes from figures in a text. A start whose
+// clock makes no sense, such as a process that ended before it was born, has
+// its times brought into order; one without an end has no parts.
 package trace
 
 import "github.com/tare-bench/tare/record"
@@ -22,7 +24,7 @@ type Part struct {
 
 // Row is one line of a waterfall.
 type Row struct {
-	Part
+	Part       // CPU is the process's own
 	Depth int  // in the tree of parents
 	Open  bool // it was still there at the end
 	Exit  *int
@@ -30,20 +32,45 @@ type Row struct {
 }
 
 // Calls returns the start's time as calls of the OCI runtime and what lies
-// between them. Calls that overlap are one part, named by the one that began
-// first, up to the beginning of the next.
-func Calls(s *record.Start, engine string) []Part { return nil }
+// between them, which is the engine's. While several calls are there at once the
+// time is that of the one that began last, so that none is counted twice.
+func Calls(s *record.Start, engine string) []Part {
+	if len(s.Processes) == 0 {
+		return partition(s, calling(spans(s)), engine)
+	}
+	return partition(s, calling(waitedFor(s)), engine)
+}
+
+// calling leaves the runtime's calls, and what notes name as the engine's.
+func calling(all []stretch) []stretch {
+	var calls []stretch
+	for _, c := range all {
+		if c.kind == record.KindCall || c.kind == record.KindEngine {
+			c.rank = 0
+			if c.kind == record.KindCall {
+				c.rank = 1
+			}
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
 
 // Parts returns the start's time by whatever was at work and most to the point
-// at each moment: a network plugin within the engine's time, the runtime's init
-// within a call. engine names what is none of them.
-func Parts(s *record.Start, engine string) []Part { return nil }
-
-// Rows returns the start's processes or spans as the lines of a waterfall, parents
-// before their children.
-func Rows(s *record.Start) []Row { return nil }
-
-// Gaps returns at most n intervals in which a start waited, the longest first: of
-// a live one those between two events of its processes, of logs those that were
-// recorded, all named by [Recognise].
-func Gaps(s *record.Start, engine string, n int) []record.Gap { return nil }
+// at each moment. engine names what is none of them.
+//
+// Of a live start that is what somebody waits for: a network plugin; within the
+// call that makes a container the runtime's init, from its birth on; a call; the
+// workload from its first instruction to its end, where it ended within the start;
+// a helper that ended within it. Whatever lives on, such as daemons, shims,
+// monitors, VMMs and their file servers, never makes anybody wait by being there;
+// nor does an init that waits for the start of its container. What remains is the
+// engine's. While several of one kind are there it is the one that began last.
+//
+// Of logs and notes it is the innermost span.
+func Parts(s *record.Start, engine string) []Part {
+	if len(s.Processes) == 0 {
+		return partition(s, spans(s), engine)
+	}
+	return partition(s, waitedFor(s), engine)
+}

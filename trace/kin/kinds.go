@@ -241,7 +241,8 @@ func (t *tree) ociCall(i, up int) bool {
 		return false
 	}
 	c, ok := parseCall(n.rest, n.cut)
-	if !ok || !isRuntime(n.program) && !(c.typed && (c.id != "" || n.cut)) && !(c.plain && t.engine(up)) {
+	flags := c.typed && (c.id != "" || n.cut)
+	if known := isRuntime(n.program) || flags || c.plain && t.engine(up); !ok || !known {
 		return false
 	}
 	n.kind, n.verb, n.id, n.call = record.KindCall, c.verb, c.id, true

@@ -1,0 +1,120 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// relatives are the processes of a start as a tree. Pids are used again, so a
+// parent is who had the pid when its child was born.
+type relatives struct {
+	start  *record.Start
+	parent []int // index into the start's processes, -1 none
+	order  []int // by birth, parents before children
+	last   int64 // the end of those that have none
+}
+
+func family(s *record.Start) *relatives {
+	f := &relatives{start: s, parent: make([]int, len(s.Processes)), order: make([]int, len(s.Processes)), last: max(s.Ended, s.Began)}
+	by := map[int][]int{} // pid → processes, by birth
+	for i := range f.order {
+		f.order[i] = i
+		if s.Ended == 0 {
+			f.last = max(f.last, s.Processes[i].Born, s.Processes[i].Ended)
+		}
+	}
+	slices.SortStableFunc(f.order, func(a, b int) int { return cmp.Compare(s.Processes[a].Born, s.Processes[b].Born) })
+	// Only who was seen before can be a parent, so that there are no circles.
+	for _, i := range f.order {
+		p := &s.Processes[i]
+		f.parent[i] = -1
+		had := by[p.Parent]
+		for j := len(had) - 1; j >= 0 && j >= len(had)-64; j-- {
+			if q := had[j]; s.Processes[q].Ended == 0 || f.end(q) >= p.Born {
+				f.parent[i] = q
+				break
+			}
+		}
+		// What executed another program has the parent that it had before, who may
+		// be gone by now.
+		if was := by[p.Pid]; len(was) > 0 {
+			if q := was[len(was)-1]; s.Processes[q].Ended == p.Born && s.Processes[q].Parent == p.Parent {
+				f.parent[i] = f.parent[q]
+			}
+		}
+		by[p.Pid] = append(by[p.Pid], i)
+	}
+	return f
+}
+
+func (f *relatives) born(i int) int64 { return f.start.Processes[i].Born }
+
+// ended tells whether a process ended within the start.
+func (f *relatives) ended(i int) bool {
+	p := &f.start.Processes[i]
+	return p.Ended != 0 && (f.start.Ended == 0 || p.Ended <= f.start.Ended)
+}
+
+// end is when a process ended, not before it was born; the end of all where it
+// did not.
+func (f *relatives) end(i int) int64 {
+	p := &f.start.Processes[i]
+	if p.Ended == 0 {
+		return max(p.Born, f.last)
+	}
+	return max(p.Born, p.Ended)
+}
+
+// maker is the call that made the container that an init is in, -1 where it was
+// not seen.
+func (f *relatives) maker(i int) int {
+	for up := f.parent[i]; up >= 0; up = f.parent[up] {
+		if f.start.Processes[up].Kind == record.KindCall {
+			return up
+		}
+	}
+	return -1
+}
+
+// workload is the container's program and when it ended, -1 where it did not
+// within the start, so that nobody waited for its end. It may have executed other
+// programs one after the other.
+func (f *relatives) workload() (int, int64) {
+	s := f.start
+	if s.First == 0 {
+		return -1, 0
+	}
+	first := -1
+	for _, i := range f.order { // of a pod's, the last that was there by then
+		if p := &s.Processes[i]; p.Kind == record.KindWorkload && p.Exec != 0 && p.Exec <= s.First {
+			first = i
+		}
+	}
+	if first < 0 {
+		return -1, 0
+	}
+	end := int64(0)
+	for _, i := range f.order {
+		p := &s.Processes[i]
+		if p.Kind != record.KindWorkload || p.Pid != s.Processes[first].Pid || p.Born < s.Processes[first].Born || p.Born > end && end != 0 {
+			continue
+		}
+		if !f.ended(i) {
+			return -1, 0
+		}
+		end = f.end(i)
+	}
+	return first, end
+}
+
+// below tells whether i descends from up.
+func (f *relatives) below(i, up int) bool {
+	for i = f.parent[i]; i >= 0; i = f.parent[i] {
+		if i == up {
+			return true
+		}
+	}
+	return false
+}

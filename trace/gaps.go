@@ -1,0 +1,158 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// shortest is the least time between two events that is called a gap.
+const shortest = int64(time.Millisecond)
+
+// Gaps returns at most n intervals in which a start waited, the longest first: of
+// a live one those of 1 ms and more between two events of its processes, of logs
+// those that were recorded, all named by [Recognise].
+//
+// In says whose a live gap is: as in [Parts], but an init counts as its call's
+// child, and with the youngest child that was there all the time: "runc create
+// (sleep)". What a workload's own children do is not looked at.
+func Gaps(s *record.Start, engine string, n int) []record.Gap {
+	if n <= 0 {
+		return nil
+	}
+	var gaps []record.Gap
+	switch s.Method {
+	case record.MethodLogs:
+		gaps = slices.Clone(s.Gaps)
+	case record.MethodNotes, record.MethodNone: // without events there is nothing between them
+	default:
+		if s.Ended > s.Began {
+			gaps = quiet(s)
+		}
+	}
+	slices.SortStableFunc(gaps, func(a, b record.Gap) int { return cmp.Compare(b.Ended-b.Began, a.Ended-a.Began) })
+	gaps = gaps[:min(n, len(gaps))]
+	if len(s.Processes) > 0 {
+		blame(s, gaps, engine)
+	}
+	for i := range gaps {
+		if gaps[i].In == "" {
+			gaps[i].In = engine
+		}
+		gaps[i].Wait = Recognise(&gaps[i])
+	}
+	return gaps
+}
+
+// moment is an event of a start in words.
+type moment struct {
+	at   int64
+	rank int // of several at one time the highest is named
+	what string
+}
+
+// quiet are the intervals between the events of a live start.
+func quiet(s *record.Start) []record.Gap {
+	events := moments(s)
+	cpu := usage(s.Busy)
+	var gaps []record.Gap
+	for i := 0; i+1 < len(events); i++ {
+		a, b := events[i], events[i+1]
+		if b.at-a.at >= shortest {
+			gaps = append(gaps, record.Gap{Began: a.at, Ended: b.at, After: a.what, Before: b.what, CPU: cpu.between(a.at, b.at)})
+		}
+	}
+	return gaps
+}
+
+// moments are the events of a live start in order, one for each time.
+func moments(s *record.Start) []moment {
+	f := family(s)
+	all := []moment{{s.Began, 9, "the call was made"}, {s.Ended, 9, "it returned"}}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		if up := f.parent[i]; p.Kind == record.KindWorkload && up >= 0 && s.Processes[up].Kind == p.Kind {
+			continue
+		}
+		all = append(all, moment{p.Born, 1, p.Name + " forked"})
+		if p.Exec != 0 {
+			all = append(all, moment{p.Exec, 3, p.Name + " executed"})
+		}
+		if p.Ended != 0 {
+			all = append(all, moment{f.end(i), 2, p.Name + " ended"})
+		}
+	}
+	all = slices.DeleteFunc(all, func(m moment) bool { return m.at < s.Began || m.at > s.Ended })
+	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Or(cmp.Compare(a.at, b.at), b.rank-a.rank) })
+	return slices.CompactFunc(all, func(a, b moment) bool { return a.at == b.at })
+}
+
+// blame says of each gap whose it is.
+func blame(s *record.Start, gaps []record.Gap, engine string) {
+	f := family(s)
+	waits := waitedFor(s)
+	for i := range gaps {
+		g := &gaps[i]
+		var owner *stretch
+		for j := range waits {
+			c := &waits[j]
+			if c.rank == rankInit || c.began > g.Began || c.ended < g.Ended {
+				continue
+			}
+			if owner == nil || c.before(owner) {
+				owner = c
+			}
+		}
+		at := -1
+		g.In = engine
+		if owner != nil {
+			at, g.In = owner.process, owner.name
+			if owner.rank == rankWorkload {
+				g.In = "workload " + owner.name
+				continue
+			}
+		}
+		if child := f.sleeper(g, at); child != "" {
+			g.In += " (" + child + ")"
+		}
+	}
+}
+
+// sleeper is the youngest process below another that was there during a gap and
+// ended later within the start, or with at -1 below the engine.
+func (f *relatives) sleeper(g *record.Gap, at int) string {
+	name := ""
+	for _, i := range f.order { // by birth, so the last one is the youngest
+		p := &f.start.Processes[i]
+		there := p.Born <= g.Began && f.end(i) >= g.Ended
+		if !there {
+			continue
+		}
+		switch p.Kind {
+		case record.KindOther:
+			if p.Exec == 0 || !f.ended(i) {
+				continue
+			}
+		case record.KindInit:
+			if at < 0 || f.maker(i) != at {
+				continue
+			}
+		case record.KindHelper:
+			if at < 0 || p.Exec == 0 || !f.ended(i) {
+				continue
+			}
+		case record.KindClient:
+			if at >= 0 || p.Exec == 0 || !f.ended(i) || f.parent[i] < 0 {
+				continue
+			}
+		default:
+			continue
+		}
+		if at < 0 || f.below(i, at) {
+			name = p.Name
+		}
+	}
+	return name
+}

@@ -1,0 +1,174 @@
+package trace
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// stretch is time that one process or span may claim.
+type stretch struct {
+	name, kind, container string
+	began, ended          int64
+	rank                  int // who has a higher one has the time of both
+	process               int // index into the start's processes; -1 of spans
+}
+
+// before tells who of two has the time of both: the higher rank, then who began
+// later, then who ends earlier, and so lies within the other.
+func (a *stretch) before(b *stretch) bool {
+	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.began, a.began), cmp.Compare(a.ended, b.ended)) < 0
+}
+
+// living are the stretches of a moment, who has it first. It is a heap.
+type living []*stretch
+
+func (l living) Len() int           { return len(l) }
+func (l living) Less(i, j int) bool { return l[i].before(l[j]) }
+func (l living) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *living) Push(x any)        { *l = append(*l, x.(*stretch)) }
+func (l *living) Pop() any {
+	last := len(*l) - 1
+	x := (*l)[last]
+	*l = (*l)[:last]
+	return x
+}
+
+// partition divides a start's time among stretches; what none of them has is the
+// engine's.
+func partition(s *record.Start, all []stretch, engine string) []Part {
+	if s.Ended <= s.Began {
+		return nil
+	}
+	if engine == "" {
+		engine = "engine"
+	}
+	all = within(s, all)
+	edges := []int64{s.Began, s.Ended}
+	for _, c := range all {
+		edges = append(edges, c.began, c.ended)
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	cpu := usage(s.Busy)
+	var parts []Part
+	var last *stretch
+	var now living
+	next := 0
+	for i := 0; i+1 < len(edges); i++ {
+		from, to := edges[i], edges[i+1]
+		for ; next < len(all) && all[next].began <= from; next++ {
+			heap.Push(&now, &all[next])
+		}
+		for len(now) > 0 && now[0].ended <= from {
+			heap.Pop(&now)
+		}
+		var owner *stretch
+		if len(now) > 0 {
+			owner = now[0]
+		}
+		p := Part{Name: engine, Kind: record.KindEngine, Began: from, Ended: to}
+		if owner != nil {
+			p.Name, p.Kind, p.Container = owner.name, owner.kind, owner.container
+		}
+		if n := len(parts); n > 0 && (owner == last || p.continues(&parts[n-1])) {
+			parts[n-1].Ended = to
+		} else {
+			parts = append(parts, p)
+		}
+		last = owner
+	}
+	for i := range parts {
+		parts[i].CPU = cpu.between(parts[i].Began, parts[i].Ended)
+	}
+	return parts
+}
+
+// continues tells whether a part is for people one with the part before it: the
+// engine's time, and the stages of a runtime's init.
+func (p *Part) continues(last *Part) bool {
+	return (p.Kind == record.KindEngine || p.Kind == record.KindInit) && p.Kind == last.Kind && p.Name == last.Name && p.Container == last.Container
+}
+
+// within cuts stretches to the start's time, leaves out those without any, and
+// puts them in order of their beginning.
+func within(s *record.Start, all []stretch) []stretch {
+	var in []stretch
+	for _, c := range all {
+		c.began, c.ended = max(c.began, s.Began), min(c.ended, s.Ended)
+		if c.began < c.ended {
+			in = append(in, c)
+		}
+	}
+	slices.SortStableFunc(in, func(a, b stretch) int { return cmp.Compare(a.began, b.began) })
+	return in
+}
+
+// spans are the stretches of logs and notes.
+func spans(s *record.Start) []stretch {
+	all := make([]stretch, 0, len(s.Spans))
+	for _, p := range s.Spans {
+		c := stretch{name: p.Name, kind: p.Kind, container: p.Container, began: p.Began, ended: p.Ended, rank: 1, process: -1}
+		if p.Kind == record.KindEngine {
+			c.rank = 0
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// The ranks of what is waited for in a live start. A call that runs the whole
+// container leaves the time of the workload to it.
+const (
+	rankHelper = iota + 1
+	rankRun
+	rankWorkload
+	rankCall
+	rankInit
+	rankCNI
+)
+
+// lasting are helpers that stay as long as the container, or daemonise.
+var lasting = []string{
+	"docker-proxy", "slirp4netns", "pasta", "pasta.avx2", "passt", "rootlessport", "rootlesskit", "fuse-overlayfs", "dnsmasq",
+	"aardvark-dns", "kata-proxy", "kata-shim", "vhost-device-vsock", "docker-init",
+}
+
+// waitedFor are the stretches of a live start in which somebody waits for a
+// process.
+func waitedFor(s *record.Start) []stretch {
+	f := family(s)
+	var all []stretch
+	add := func(i, rank int, from, to int64) {
+		p := &s.Processes[i]
+		all = append(all, stretch{name: p.Name, kind: p.Kind, container: p.Container, began: from, ended: to, rank: rank, process: i})
+	}
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		born, end := f.born(i), f.end(i)
+		switch p.Kind {
+		case record.KindCNI:
+			add(i, rankCNI, born, end)
+		case record.KindInit:
+			if c := f.maker(i); c >= 0 {
+				add(i, rankInit, max(born, f.born(c)), min(end, f.end(c)))
+			}
+		case record.KindCall:
+			rank := rankCall
+			if p.Verb == "run" || p.Verb == "exec" {
+				rank = rankRun
+			}
+			add(i, rank, born, end)
+		case record.KindHelper:
+			if f.ended(i) && p.Exec != 0 && !slices.Contains(lasting, p.Program) {
+				add(i, rankHelper, born, end)
+			}
+		}
+	}
+	if i, to := f.workload(); i >= 0 {
+		add(i, rankWorkload, max(s.First, f.born(i)), to)
+	}
+	return all
+}
