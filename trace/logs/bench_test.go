@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -31,19 +32,44 @@ func (r *repeated) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// journaled is a log as `journalctl -o json` would give it out, escaped once more.
+func journaled(text []byte) []byte {
+	var b []byte
+	for line := range bytes.Lines(text) {
+		b = append(b, `{"__CURSOR":"s=a","_SOURCE_REALTIME_TIMESTAMP":"1795229127500000","_PID":"7","SYSLOG_IDENTIFIER":"kata","_TRANSPORT":"syslog","MESSAGE":`...)
+		b = strconv.AppendQuote(b, string(line))
+		b = append(b, `,"__REALTIME_TIMESTAMP":"1795229127500001","PRIORITY":"6","_COMM":"containerd-shim"}`+"\n"...)
+	}
+	return b
+}
+
+// agents is the JSON of the agent that a log of Kata's carries.
+func agents(text []byte) []byte {
+	var b []byte
+	for line := range bytes.Lines(text) {
+		if i := bytes.Index(line, []byte(`vmconsole="{`)); i >= 0 {
+			b = append(unescape(b, bytes.TrimSuffix(line[i+len(`vmconsole="`):], []byte("\"\n")), MaxLine), '\n')
+		}
+	}
+	return b
+}
+
 // BenchmarkRead reads 32 MiB of each form, as one source, and as two to merge.
 func BenchmarkRead(b *testing.B) {
 	const size = 32 << 20
 	for _, bench := range []struct {
 		name  string
 		files []string
+		as    func([]byte) []byte
 	}{
-		{"kata", []string{"cripod.kata.log"}},
-		{"containerd", []string{"cripod.containerd.log"}},
-		{"cri-o", []string{"cri-o-1.34-info.log"}},
-		{"runsc", []string{"runsc-boot.txt"}},
-		{"published", []string{"published.txt"}},
-		{"two", []string{"cripod.kata.log", "cripod.containerd.log"}},
+		{"kata", []string{"cripod.kata.log"}, nil},
+		{"containerd", []string{"cripod.containerd.log"}, nil},
+		{"cri-o", []string{"cri-o-1.34-info.log"}, nil},
+		{"runsc", []string{"runsc-boot.txt"}, nil},
+		{"published", []string{"published.txt"}, nil},
+		{"agent's JSON", []string{"cripod.containerd.log"}, agents},
+		{"journal's JSON", []string{"cripod.containerd.log"}, journaled},
+		{"two", []string{"cripod.kata.log", "cripod.containerd.log"}, nil},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			var texts [][]byte
@@ -51,6 +77,9 @@ func BenchmarkRead(b *testing.B) {
 				text, err := os.ReadFile("testdata/" + name)
 				if err != nil {
 					b.Fatal(err)
+				}
+				if bench.as != nil {
+					text = bench.as(text)
 				}
 				texts = append(texts, bytes.TrimRight(text, "\n"))
 				texts[len(texts)-1] = append(texts[len(texts)-1], '\n')

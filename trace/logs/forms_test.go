@@ -119,6 +119,20 @@ func TestForms(t *testing.T) {
 			},
 		},
 		{
+			"a proxy's line and the JSON of the agent in Rust", "",
+			`time="2018-08-10T16:38:11.4+08:00" level=info msg="{\"msg\":\"announce\",\"level\":\"INFO\",\"ts\":\"2018-08-10T08:37:45.3Z\",\"source\":\"agent\",\"pid\":\"1\",\"name\":\"kata-agent\"}\n" name=kata-proxy pid=4823 sandbox=f8 source=agent`,
+			[]row{
+				{
+					Form: KataProxy, Time: "2018-08-10T08:38:11.4Z", Level: "info", Program: "kata-proxy", Source: "agent", Sandbox: "f8", Pid: 4823,
+					Message: `{"msg":"announce","level":"INFO","ts":"2018-08-10T08:37:45.3Z","source":"agent","pid":"1","name":"kata-agent"}` + "\n",
+				},
+				{
+					Form: KataAgent, Time: "2018-08-10T08:37:45.3Z", Arrived: "2018-08-10T08:38:11.4Z", Level: "info",
+					Message: "announce", Program: "kata-agent", Source: "agent", Sandbox: "f8", Pid: 1,
+				},
+			},
+		},
+		{
 			"a proxy's own line", "", `time="2018-08-10T16:38:11.4+08:00" level=info msg="proxy accepts" name=kata-proxy pid=4823 sandbox=f8 source=proxy`,
 			[]row{{Form: KataProxy, Time: "2018-08-10T08:38:11.4Z", Level: "info", Message: "proxy accepts", Program: "kata-proxy", Source: "proxy", Sandbox: "f8", Pid: 4823}},
 		},

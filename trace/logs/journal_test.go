@@ -58,6 +58,10 @@ func TestTheJournal(t *testing.T) {
 		{"what rsyslog dropped", "Nov 21 02:45:27 host rsyslogd[1]: imjournal: 20 messages lost due to rate-limiting", []row{
 			{Form: Journal, Time: "2026-11-21T02:45:27Z", Message: "imjournal: 20 messages lost due to rate-limiting", Program: "rsyslogd", Pid: 1},
 		}, 20},
+		{"what journald dropped, by journalctl -o cat", inJournal + "\nSuppressed 9 messages from kata.service", []row{
+			shim, {Form: Journal, Time: "2026-11-21T02:45:27.4Z", Message: "Suppressed 9 messages from kata.service"},
+		}, 9},
+		{"journalctl -o json-seq", "\x1e" + `{"__REALTIME_TIMESTAMP":"1795229127500000","PRIORITY":"4","SYSLOG_IDENTIFIER":"kata","_PID":"7","MESSAGE":"hello"}`, []row{text}, 0},
 		{
 			"an export", "__CURSOR=s=1\n__REALTIME_TIMESTAMP=1795229127600000\n_SOURCE_REALTIME_TIMESTAMP=1795229127500000\n_PID=7\nSYSLOG_IDENTIFIER=kata\nMESSAGE=" + inJournal + "\n\n" +
 				"__CURSOR=s=2\n__REALTIME_TIMESTAMP=1795229127500000\nSYSLOG_IDENTIFIER=kata\n_PID=7\nPRIORITY=4\nMESSAGE=hello\n\n",

@@ -56,10 +56,16 @@ func (s *source) record(f *fields, c *carrier) {
 	e := s.event(form)
 	e.Time, e.Cut = ns, f.cut
 	s.describe(e, f, c)
-	if form == KataProxy && !c.guest && bytes.Contains(f.msg.b, timeKey) {
+	if form == KataProxy && !c.guest && carries(f.msg.b) {
 		inner := carrier{time: ns, sandbox: e.Sandbox, guest: true}
 		s.guestText(s.text(f.msg, MaxLine), inner, f.cut)
 	}
+}
+
+// carries says whether a proxy's message is the agent's record: logfmt, or the JSON
+// of the agent in Rust.
+func carries(message []byte) bool {
+	return bytes.Contains(message, timeKey) || bytes.HasPrefix(message, []byte("{\\\""))
 }
 
 // event appends an empty event.
@@ -93,8 +99,9 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 			e.Container = s.text(f.id, MaxMessage)
 		}
 	case KataRS:
-		// The shim's logger has the sandbox's id as its source.
-		if f.sandbox.b == nil && string(e.Program) == "kata-runtime" {
+		// The shim's logger has the sandbox's id as its source, other programs
+		// their name.
+		if f.sandbox.b == nil && string(e.Source) != "runtime-rs" && !bytes.HasPrefix(e.Source, kataName) {
 			e.Sandbox = e.Source
 		}
 	case KataAgent:

@@ -112,7 +112,7 @@ func (s *source) line(b []byte, long bool) bool {
 	if s.inside || isEntry(b) || s.journal && isField(b) {
 		return s.export(b)
 	}
-	b = bytes.TrimLeft(b, " \t")
+	b = bytes.TrimLeft(b, " \t\x1e") // the last is journalctl -o json-seq's
 	if len(b) < 2 {
 		return false
 	}
@@ -144,6 +144,8 @@ func (s *source) anywhere(b []byte, long bool) {
 	switch {
 	case i < 0 && isStamped(b):
 		s.syslog(b, long)
+	case i < 0 && suppressed(b) > 0: // journalctl -o cat
+		s.plain(b, &carrier{time: s.last}, -1, long)
 	case i < 0:
 	case i > 0 && isStamped(b):
 		c := carrier{}

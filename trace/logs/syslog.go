@@ -238,7 +238,11 @@ func (s *source) plain(message []byte, c *carrier, severity int64, cut bool) {
 			s.glogLine(line, *c, cut && rest == nil)
 		}
 	}
-	if len(s.events) > before || c.time == 0 {
+	if len(s.events) > before {
+		return
+	}
+	s.stats.Suppressed += suppressed(message)
+	if c.time == 0 {
 		return
 	}
 	e := s.event(Journal)
@@ -247,7 +251,6 @@ func (s *source) plain(message []byte, c *carrier, severity int64, cut bool) {
 	if severity >= 0 {
 		e.Level = severities[severity]
 	}
-	s.stats.Suppressed += suppressed(message)
 }
 
 // severities are syslog's, from emergency to debug.
@@ -258,6 +261,9 @@ var runscName = []byte("runsc")
 // suppressed returns how many messages a line of the journal's daemon, or of
 // rsyslog's journal input, says are missing.
 func suppressed(b []byte) int64 {
+	if len(b) > 512 {
+		return 0
+	}
 	if rest, ok := bytes.CutPrefix(b, []byte("Suppressed ")); ok && bytes.Contains(rest, []byte(" messages from ")) {
 		n, _ := number(rest)
 		return n
