@@ -68,8 +68,9 @@ const (
 	slotSize   = 64 // a cache line
 )
 
-// maxThreads is how many threads of a process are added up at most. More is not
-// known, see [Event.CPU].
+// maxThreads is how many threads of a process are added up at most when it ends:
+// those that are ending at the same time, and the first, which stays until then.
+// Of more the CPU time is not known. Who executes a program is alone.
 const maxThreads = 512
 
 // program is the instructions of one program while they are written. R6 is the
@@ -234,12 +235,12 @@ func (p *program) busy() {
 // threads that are gone, and that of each that is there. The scheduler brings a
 // running thread's sum up to date at every tick; what it has used since is told
 // from the scheduler's clock. It uses R6 and R9.
-func (p *program) used() {
+func (p *program) used(threads int) {
 	p.word(asm.R1, asm.R8, p.signal.sumRuntime)
 	p.add(asm.StoreMem(asm.RFP, onSum, asm.R1, asm.DWord))
 	p.word(asm.R9, asm.R8, p.signal.threadHead)
 	whole := p.label()
-	p.loop(asm.R6, maxThreads, func(string) {
+	p.loop(asm.R6, threads+1, func(string) {
 		p.add(
 			asm.Mov.Reg(asm.R1, asm.R8),
 			asm.Add.Imm(asm.R1, p.signal.threadHead),

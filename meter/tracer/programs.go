@@ -214,7 +214,7 @@ func onExit(k *kernel, m *maps) asm.Instructions {
 	p.half(asm.R1, asm.R9, k.task.exitCode)
 	p.place(known)
 	p.put(atStatus, asm.Word, asm.R1)
-	p.used()
+	p.used(maxThreads)
 	p.finish(Exit)
 	return p.ins
 }
@@ -236,7 +236,7 @@ func onExec(k *kernel, m *maps) asm.Instructions {
 	p.read(onEnvStart, 8, asm.R9, k.mm.envStart)
 	p.read(onEnvEnd, 8, asm.R9, k.mm.envEnd)
 	p.of()
-	p.used()
+	p.used(1)
 	p.busy()
 	p.putImm(atKind, asm.Word, int32(Exec))
 	p.putImm(atStatus, asm.Word, 0)
