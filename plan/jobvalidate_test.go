@@ -98,6 +98,10 @@ func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
 			t.Errorf("%q: got %v", destroys, err)
 		}
 	}
+	s.Destroys = []string{"vde", "/dev/vdb", "/dev/vdb"}
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), `"vde" is not a device`) || !strings.Contains(err.Error(), "/dev/vdb is there twice") {
+		t.Errorf("got %v", err)
+	}
 	s.Destroys = []string{"/dev/vdc", "/dev/vdb"}
 	if err := s.Validate(); err != nil {
 		t.Error(err)

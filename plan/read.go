@@ -22,9 +22,10 @@ func (r *reading) report(at place, format string, arguments ...any) {
 
 // field is a key of a mapping and what is done with its value.
 type field struct {
-	name  string
-	empty bool // may be without a value
-	read  func(ast.Node)
+	name   string
+	empty  bool // may be without a value
+	hidden bool // is refused, with more to say than that it is not known
+	read   func(ast.Node)
 }
 
 // fields reads a mapping and returns the keys that were there.
@@ -160,9 +161,11 @@ func describe(node ast.Node) string {
 }
 
 func names(fields []field) string {
-	all := make([]string, len(fields))
-	for i, f := range fields {
-		all[i] = f.name
+	var all []string
+	for _, f := range fields {
+		if !f.hidden {
+			all = append(all, f.name)
+		}
 	}
 	return strings.Join(all, ", ")
 }

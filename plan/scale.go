@@ -80,10 +80,7 @@ func (j *Job) scaledOptions(scale float64) (Job, error) {
 func scaledOption(o Option, scale float64, block func() (int64, error)) (string, error) {
 	switch strings.ToLower(o.Name) {
 	case "size", "io_size", "io_limit", "filesize":
-		if strings.HasSuffix(o.Value, "%") {
-			return o.Value, nil // of what is scaled itself
-		}
-		size, err := ParseSize(o.Value)
+		size, err := ParseFioSize(o.Value)
 		if err != nil {
 			return "", err
 		}
@@ -103,9 +100,12 @@ func scaledOption(o Option, scale float64, block func() (int64, error)) (string,
 		}
 		return strconv.FormatInt(max(scaled(n, scale), 1), 10), nil
 	case "runtime", "timeout":
-		d, err := parseFioTime(o.Value)
+		d, err := ParseFioTime(o.Value)
 		if err != nil {
 			return "", err
+		}
+		if d == 0 {
+			return o.Value, nil // none
 		}
 		d = max(time.Duration(scaled(int64(d), scale)), MinRuntime)
 		return strconv.FormatInt(d.Milliseconds(), 10) + "ms", nil
@@ -129,7 +129,7 @@ func blockOf(sections []Section, at int) (int64, error) {
 					if word == "" {
 						continue
 					}
-					bs, err := ParseSize(word)
+					bs, err := ParseFioSize(word)
 					if err != nil {
 						return 0, err
 					}
@@ -142,20 +142,4 @@ func blockOf(sections []Section, at int) (int64, error) {
 		}
 	}
 	return block, nil
-}
-
-// fioTimes are the units of fio's times, which are seconds without one.
-var fioTimes = map[string]time.Duration{
-	"": time.Second, "s": time.Second, "ms": time.Millisecond, "us": time.Microsecond,
-	"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
-}
-
-func parseFioTime(s string) (time.Duration, error) {
-	number := strings.TrimRight(strings.ToLower(s), "smuhd")
-	unit, known := fioTimes[strings.ToLower(s[len(number):])]
-	n, err := decimal(number)
-	if err != nil || !known || n < 1 || n > int64(MaxRuntime/unit) {
-		return 0, fmt.Errorf("it is no time such as 60 or 60s, up to %s", formatDuration(MaxRuntime))
-	}
-	return time.Duration(n) * unit, nil
 }

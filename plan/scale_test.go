@@ -83,11 +83,11 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 		}
 		return j
 	}
-	before := file("[global]", "bs=64k", "size=1g", "runtime=60", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=10M", "size=50%", "number_ios=1000", "runtime=2m", "numjobs=8")
+	before := file("[global]", "bs=64k", "size=1g", "runtime=60", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=10M", "size=1MiB", "number_ios=1000", "runtime=2m", "numjobs=8")
 	s := DefaultsOfStorage()
 	s.Jobs, s.Scale = []Job{before}, 0.01
 	_, jobs, err := s.Resolved()
-	want := file("[global]", "bs=64k", "size=10432k", "runtime=600ms", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=96k", "size=50%", "number_ios=10", "runtime=1200ms", "numjobs=8")
+	want := file("[global]", "bs=64k", "size=10432k", "runtime=600ms", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=96k", "size=8k", "number_ios=10", "runtime=1200ms", "numjobs=8")
 	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
 		t.Errorf("got %+v, %v", jobs, err)
 	}
@@ -95,7 +95,7 @@ func TestAJobFileIsScaledLineByLine(t *testing.T) {
 		t.Error("the plan's own job was changed")
 	}
 	for line, why := range map[string]string{
-		"size=1g-2g": "is not a size", "runtime=1:30": "it is no time", "runtime=0": "it is no time", "number_ios=many": "it is no number", "io_size=4KiB": "is not a size",
+		"size=1g-2g": "is not one size", "size=50%": "a percentage", "runtime=1:30": "is no time", "number_ios=many": "it is no number", "io_size=4x": "is not one size",
 	} {
 		s.Jobs = []Job{file("[a]", line)}
 		s.Scale = 0.5

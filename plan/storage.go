@@ -28,11 +28,12 @@ type Storage struct {
 	Timeout      time.Duration `json:"timeout" yaml:"timeout"` // of everything else that is done on a target, one by one
 	Seed         uint64        `json:"seed" yaml:"seed"`
 	Limits       target.Limits `json:"limits" yaml:"limits"` // of every container; none by default
-	// Destroys are the devices whose content may be overwritten.
-	Destroys []string `json:"i_know_this_destroys,omitempty" yaml:"i_know_this_destroys"`
-	// Root is a folder or a tar archive with a root file system that containers
-	// have beside the probe, and Programs the paths in it of tools that are run
-	// there instead of the host's: {fio: /usr/local/bin/fio}.
+	// Destroys are the devices whose content may be overwritten. Records have
+	// them; of plan files they are no field: the command line gives them.
+	Destroys []string `json:"i_know_this_destroys,omitempty" yaml:"-"`
+	// Root is a folder with a root file system that containers have beside the
+	// probe, and Programs the paths in it of tools that are run there instead of
+	// the host's: {fio: /usr/local/bin/fio}.
 	Root     string            `json:"root,omitempty" yaml:"root"`
 	Programs map[string]string `json:"programs,omitempty" yaml:"programs"`
 }

@@ -54,8 +54,7 @@ measure:
       timeout: 500ms
       seed: 5
       limits: {memory: 1Gi, cpu: 500m}
-      i_know_this_destroys: [/dev/vdb]
-      root: some/root.tar
+      root: some/root
       programs: {fio: /bin/fio}
 `))
 	if err != nil {
@@ -76,7 +75,7 @@ measure:
 			}},
 		},
 		Scale: 0.01, Rounds: 7, RuntimeLimit: 90 * time.Second, Drop: DropFiles, Budget: time.Hour, Timeout: 500 * time.Millisecond, Seed: 5,
-		Limits: target.Limits{Memory: 1 << 30, CPU: 0.5}, Destroys: []string{"/dev/vdb"}, Root: "some/root.tar", Programs: map[string]string{"fio": "/bin/fio"},
+		Limits: target.Limits{Memory: 1 << 30, CPU: 0.5}, Root: "some/root", Programs: map[string]string{"fio": "/bin/fio"},
 	}
 	if !reflect.DeepEqual(got.Measure[0], Measure{Storage: want}) {
 		t.Errorf("got  %+v\nwant %+v", got.Measure[0].Storage, want)
@@ -101,8 +100,39 @@ measure:
 	}
 }
 
+// Whoever passes a plan on must not be able to have a device overwritten by it.
+func TestOnlyTheCommandLineGivesADeviceAway(t *testing.T) {
+	const text = "version: 1\nmeasure:\n- storage:\n    volumes: [device=/dev/vdb]\n"
+	p, err := Parse("a", []byte(text))
+	if err != nil {
+		t.Fatalf("a plan with a device cannot be read: %v", err)
+	}
+	s := p.Measure[0].Storage
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/vdb") {
+		t.Errorf("nobody gave the device away, and the plan is as it should be: %v", err)
+	}
+	for _, value := range []string{"[/dev/vdb]", "[]", "", "/dev/vdb"} {
+		_, err := Parse("a", []byte(text+"    i_know_this_destroys: "+value+"\n"))
+		if err == nil || !strings.HasPrefix(err.Error(), "a:5:") || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/NAME") {
+			t.Errorf("%q: got %v", value, err)
+		}
+	}
+	s.Destroys = []string{"/dev/vdb"}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+	stored, err := json.Marshal(p)
+	if err != nil || !strings.Contains(string(stored), `"i_know_this_destroys":["/dev/vdb"]`) {
+		t.Errorf("a record keeps %s, %v", stored, err)
+	}
+	read := new(Plan)
+	if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, p) {
+		t.Errorf("of a record: %+v, %v", read, err)
+	}
+}
+
 func TestAStorageThatSaysNothingIsTheDefault(t *testing.T) {
-	for _, text := range []string{"storage:", "storage: {}", "storage: {via: [], engines: {}, programs: {}, i_know_this_destroys: []}"} {
+	for _, text := range []string{"storage:", "storage: {}", "storage: {via: [], engines: {}, programs: {}}"} {
 		got, err := Parse("a", []byte("version: 1\nmeasure:\n- "+text+"\n"))
 		if err != nil {
 			t.Fatal(err)

@@ -27,17 +27,23 @@ func (r *reading) storage(node ast.Node) *Storage {
 		{name: "timeout", read: func(n ast.Node) { set(at, "timeout", n, &s.Timeout, r.duration) }},
 		{name: "seed", read: func(n ast.Node) { set(at, "seed", n, &s.Seed, r.seed) }},
 		{name: "limits", read: func(n ast.Node) { r.limits(at, n, &s.Limits) }},
-		{name: "i_know_this_destroys", read: func(n ast.Node) { setSome(r, at, "i_know_this_destroys", n, &s.Destroys) }},
+		{name: "i_know_this_destroys", empty: true, hidden: true, read: r.noConsent},
 		{name: "root", read: func(n ast.Node) { set(at, "root", n, &s.Root, r.text) }},
 		{name: "programs", read: func(n ast.Node) { s.Programs, at["programs"] = r.texts("programs", n), []place{placeOf(n)} }},
 	})
 	if len(s.Programs) == 0 {
 		s.Programs = nil
 	}
-	for _, c := range s.complaints() {
+	for _, c := range s.plainComplaints() {
 		r.report(at.of(c, placeOf(node)), "%s", c.Error())
 	}
 	return &s
+}
+
+// noConsent refuses what only whoever starts a run can say: a plan is passed on,
+// and what is called /dev/vdb on one machine is another disk on the next.
+func (r *reading) noConsent(node ast.Node) {
+	r.report(placeOf(node), "i_know_this_destroys: a plan cannot give a device away: take the line out, and name the device when it is run, --i-know-this-destroys /dev/NAME")
 }
 
 func (r *reading) drop(what string, node ast.Node) (Drop, bool) {

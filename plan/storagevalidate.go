@@ -29,13 +29,18 @@ const (
 func (s *Storage) Validate() error { return joined(s.complaints()) }
 
 func (s *Storage) complaints() []complaint {
+	return slices.Concat(s.plainComplaints(), s.destroysComplaints())
+}
+
+// plainComplaints are those about a plan that nobody runs yet: its devices are
+// given away on the command line only.
+func (s *Storage) plainComplaints() []complaint {
 	targets, _ := targetsComplaints(s.Targets)
 	volumes, wrong := parseVolumes(s.Volumes)
 	return slices.Concat(
 		targets,
 		engineComplaints(s.Engines, s.Via, s.Missing),
 		wrong,
-		s.destroysComplaints(),
 		s.cacheComplaints(),
 		jobsComplaints(s.Jobs),
 		s.fitComplaints(volumes),
@@ -71,8 +76,8 @@ func (s *Storage) destroysComplaints() []complaint {
 	for i, name := range s.Volumes {
 		v, err := ParseVolume(name)
 		if err == nil && v.Kind == record.VolumeDevice && !slices.Contains(s.Destroys, v.Source) {
-			all = append(all, complain("volumes", "all that is on %s would be destroyed: if that is meant, name it once more by the same path, i_know_this_destroys: [%s] in a plan or --i-know-this-destroys %s",
-				v.Source, v.Source, v.Source).at(i))
+			all = append(all, complain("volumes", "all that is on %s would be destroyed: if that is meant, name it once more on the command line by the same path, --i-know-this-destroys %s",
+				v.Source, v.Source).at(i))
 		}
 	}
 	return all
@@ -173,7 +178,7 @@ func (s *Storage) rootComplaints() []complaint {
 		all = append(all, complain("root", "%s is not a path", quote(s.Root)))
 	}
 	if len(s.Programs) > 0 && s.Root == "" {
-		all = append(all, complain("programs", "they are paths in a root file system, and there is none: write root, the path of a folder or a tar archive"))
+		all = append(all, complain("programs", "they are paths in a root file system, and there is none: write root, the path of a folder"))
 	}
 	for _, tool := range slices.Sorted(maps.Keys(s.Programs)) {
 		program := s.Programs[tool]

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/tare-bench/tare/plan"
 )
@@ -65,10 +64,10 @@ func (out *fioOutput) has(name string) bool {
 	return true
 }
 
-// sizeOrNone reads one of fio's sizes in powers of 1024; 0 for any other form,
-// such as different blocks for reads and writes, or a part of a device.
+// sizeOrNone reads one of fio's sizes; 0 for any other form, such as different
+// blocks for reads and writes, or a part of a device.
 func sizeOrNone(s string) int64 {
-	n, err := plan.ParseSize(strings.TrimRight(s, "bB"))
+	n, err := plan.ParseFioSize(s)
 	if err != nil {
 		return 0
 	}

@@ -71,6 +71,44 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 	}
 }
 
+// What a job writes has to be known before, or it fills the disk.
+func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
+	files := func(lines string, at Place) ([]File, error) {
+		sections, err := ParseJobFile("[a]\nrw=write\n" + lines)
+		if err != nil {
+			t.Fatalf("%q: %v", lines, err)
+		}
+		return Files(plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}, at)
+	}
+	for lines, want := range map[string][]File{
+		"size=400MiB\n":            {{"/data/a.0.0", 400e6}},
+		"size=400MB\n":             {{"/data/a.0.0", 400 << 20}},
+		"size=1m\noffset=2MB\n":    {{"/data/a.0.0", 3 << 20}},
+		"size=1m\nnrfiles=2\n":     {{"/data/a.0.0", 512 << 10}, {"/data/a.0.1", 512 << 10}},
+		"filesize=1m\nnumjobs=2\n": {{"/data/a.0.0", 1 << 20}, {"/data/a.1.0", 1 << 20}},
+		"filename=x\nsize=1m\nnumjobs=4\noffset_increment=1g\noffset=1k\n": {{"/data/x", 3<<30 + 1<<20 + 1<<10}},
+	} {
+		if got, err := files(lines, Place{Program: "/f", Dir: "/data"}); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q has the files %v, %v; want %v", lines, got, err, want)
+		}
+	}
+	device := Place{Program: "/f", Dir: "/data", Device: "/dev/tare"}
+	if got, err := files("size=1m\nnumjobs=3\noffset_increment=2m\n", device); err != nil || !reflect.DeepEqual(got, []File{{"/dev/tare", 5 << 20}}) {
+		t.Errorf("on a device: %v, %v", got, err)
+	}
+	for lines, why := range map[string]string{
+		"":                     "write size=1G",
+		"size=0\n":             "write size=1G",
+		"io_size=1g\n":         "write size=1G",
+		"size=16T\noffset=1\n": "beyond 16T",
+		"size=1m\nnumjobs=9\noffset_increment=8T\n": "beyond 16T",
+	} {
+		if got, err := files(lines, device); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), `section "a"`) {
+			t.Errorf("%q has the files %v, %v; want %q", lines, got, err, why)
+		}
+	}
+}
+
 func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
 	run := func(text string) ([]string, error) {
 		sections, err := ParseJobFile(text)
@@ -126,6 +164,15 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		"mem=mmap:/tmp/x":                    "not among those",
 		"buffer_pattern='/etc/shadow'":       "not among those",
 		"runtime=forever":                    "no time such as",
+		"size=80%":                           "a percentage",
+		"size=1g-2g":                         "not one size",
+		"filesize=1m-2m":                     "not one size",
+		"io_size=1.5g":                       "not one size",
+		"offset=50%":                         "a percentage",
+		"offset_increment=1z":                "not one size",
+		"size":                               "not one size",
+		"numjobs=0x4":                        "no number from 1",
+		"nrfiles=many":                       "no number from 1",
 		"random_distribution=zoned:60/..":    "without /",
 		"DIRECT=1":                           "not among those",
 		"[next":                              "it has no ]",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -146,24 +145,10 @@ func (j fileJob) runtime() (time.Duration, error) {
 	if j.value("runtime") == "" {
 		return 0, nil
 	}
-	return parseFioTime(j.value("runtime"))
+	return plan.ParseFioTime(j.value("runtime"))
 }
 
-// parseFioTime reads a time, which is in seconds without a unit.
-func parseFioTime(s string) (time.Duration, error) {
-	units := map[string]time.Duration{"": time.Second, "s": time.Second, "ms": time.Millisecond, "us": time.Microsecond,
-		"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
-	digits := strings.TrimRight(s, "smuhd")
-	unit, known := units[s[len(digits):]]
-	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || !known || n > uint64(plan.MaxRuntime/unit) {
-		return 0, fmt.Errorf("%.40q is no time such as 60 or 1500ms, up to %v", s, plan.MaxRuntime)
-	}
-	return time.Duration(n) * unit, nil
-}
-
-// jobFileFiles are the files that fio makes of the sections, in so far as their
-// names and sizes follow from plain options; those of others are not there.
+// jobFileFiles are the files that fio makes of the sections.
 func jobFileFiles(j plan.Job, at Place) ([]File, error) {
 	if err := checkSections(j.Options); err != nil {
 		return nil, fmt.Errorf("job %q: %w", j.Name, err)
@@ -198,22 +183,50 @@ func (j fileJob) files(at Place) ([]File, error) {
 	if j.value("filename") != "" {
 		count = len(names)
 	}
-	size := sizeOrNone(j.value("filesize"))
-	if size == 0 {
-		size = sizeOrNone(j.value("size")) / int64(count)
-	}
-	offset := sizeOrNone(j.value("offset"))
+	size, err := j.extent(int64(threads), int64(count))
 	switch {
-	case size == 0 || j.value("offset") != "" && offset == 0 || j.value("offset_increment") != "":
-		return nil, nil
+	case err != nil:
+		return nil, err
 	case at.Device != "":
-		return []File{{Path: at.Device, Size: offset + size}}, nil
+		return []File{{Path: at.Device, Size: size}}, nil
 	case j.value("filename") == "":
-		return numbered(at.Dir, j.name, threads, count, offset+size)
+		return numbered(at.Dir, j.name, threads, count, size)
 	}
 	var all []File
 	for _, name := range names {
-		all = append(all, File{Path: path.Join(at.Dir, name), Size: offset + size})
+		all = append(all, File{Path: path.Join(at.Dir, name), Size: size})
 	}
 	return all, nil
+}
+
+// extent is how far into each of its files a job goes, at most: each thread
+// begins offset_increment after the one before.
+func (j fileJob) extent(threads, files int64) (int64, error) {
+	var n struct{ size, each, offset, step int64 }
+	for _, o := range []struct {
+		name string
+		to   *int64
+	}{{"size", &n.size}, {"filesize", &n.each}, {"offset", &n.offset}, {"offset_increment", &n.step}} {
+		value := j.value(o.name)
+		if value == "" {
+			continue
+		}
+		var err error
+		if *o.to, err = plan.ParseFioSize(value); err != nil {
+			return 0, fmt.Errorf("%s=%.100q cannot be used: %w", o.name, value, err)
+		}
+	}
+	if n.each == 0 {
+		n.each = n.size / files
+	}
+	if n.each == 0 {
+		return 0, errors.New("it has no size: how much room it takes cannot be told before; write size=1G or filesize=1G")
+	}
+	if n.step > plan.MaxFile/threads {
+		return 0, fmt.Errorf("offset_increment=%.100q for %d threads leads beyond 16T", j.value("offset_increment"), threads)
+	}
+	if n.each += n.offset + n.step*(threads-1); n.each > plan.MaxFile {
+		return 0, errors.New("it goes beyond 16T of a file")
+	}
+	return n.each, nil
 }

@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/plan"
@@ -108,8 +109,16 @@ func checkValue(o plan.Option) error {
 			}
 		}
 	case "runtime", "timeout":
-		if _, err := parseFioTime(o.Value); err != nil {
+		if _, err := plan.ParseFioTime(o.Value); err != nil {
 			return err
+		}
+	case "size", "io_size", "io_limit", "filesize", "offset", "offset_increment", "offset_align":
+		if _, err := plan.ParseFioSize(o.Value); err != nil {
+			return err
+		}
+	case "numjobs", "nrfiles":
+		if n, err := strconv.Atoi(o.Value); err != nil || n < 1 || n > plan.MaxJobFiles {
+			return fmt.Errorf("it is no number from 1 to %d", plan.MaxJobFiles)
 		}
 	}
 	return nil
