@@ -15,7 +15,7 @@ import (
 func carryTools(ctx context.Context, p *plan.Storage, o *storage.Options) error {
 	o.Programs, o.OnHost = map[string]string{}, map[string]string{}
 	if p.Root != "" {
-		files, err := carry.Root(p.Root)
+		files, err := carry.Root(ctx, p.Root)
 		if err != nil {
 			return fmt.Errorf("--root: %w", err)
 		}
