@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,22 +10,25 @@ import (
 	"strings"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/probe"
 )
 
-// mostFiles and mostBytes bound a root file system that is carried: it is copied
-// for every container that has no image.
+// What a root file system that is carried may have: it is copied for every
+// container that has no image. Links to folders count again each time that they
+// are followed.
 const (
-	mostFiles = 50_000
-	mostBytes = 4 << 30
+	mostFiles   = 50_000
+	mostFolders = 20_000
+	mostBytes   = 4 << 30
 )
 
 // Root lists the files of a root file system in a folder. Links are followed
 // within it, as they would be by whoever has it as its root: a link becomes
 // another copy of what it leads to. Devices, sockets and pipes are left out, and
-// what leads nowhere.
-func Root(dir string) ([]probe.File, error) {
+// what leads nowhere or back to a folder that it is in.
+func Root(ctx context.Context, dir string) ([]probe.File, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -39,8 +43,8 @@ func Root(dir string) ([]probe.File, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is no folder: unpack an archive first, with tar -xf FILE -C FOLDER", dir)
 	}
-	r := &root{dir: dir}
-	if err := r.walk("/", 0); err != nil {
+	r := &root{dir: dir, within: map[place]bool{}}
+	if err := r.walk(ctx, "/"); err != nil {
 		return nil, err
 	}
 	if len(r.files) == 0 {
@@ -53,33 +57,50 @@ type root struct {
 	dir   string
 	files []probe.File
 	bytes int64
+	// folders is how many were walked, and within those that lead to where the
+	// walk is: a link to one of them would be followed for ever.
+	folders int
+	within  map[place]bool
 }
 
-// deepest bounds links to folders that lead around in a circle.
-const deepest = 40
+// place is a folder, wherever links to it are.
+type place struct{ device, inode uint64 }
 
 // walk takes the folder at a path inside.
-func (r *root) walk(at string, depth int) error {
-	if depth > deepest {
-		return nil
-	}
+func (r *root) walk(ctx context.Context, at string) error {
 	real, err := securejoin.SecureJoin(r.dir, at)
 	if err != nil {
 		return err
 	}
+	var st unix.Stat_t
+	if err := unix.Stat(real, &st); err != nil {
+		return fmt.Errorf("look at %s: %w", real, os.NewSyscallError("stat", err))
+	}
+	here := place{st.Dev, st.Ino}
+	if r.within[here] {
+		return nil
+	}
+	if r.folders++; r.folders > mostFolders {
+		return fmt.Errorf("%s has more than %d folders, with those that links lead to", r.dir, mostFolders)
+	}
+	r.within[here] = true
+	defer delete(r.within, here)
 	entries, err := os.ReadDir(real)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if err := r.entry(filepath.Join(at, e.Name()), depth); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := r.entry(ctx, filepath.Join(at, e.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *root) entry(at string, depth int) error {
+func (r *root) entry(ctx context.Context, at string) error {
 	switch at { // a container has its own
 	case "/proc", "/sys", "/dev":
 		return nil
@@ -95,7 +116,7 @@ func (r *root) entry(at string, depth int) error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return r.walk(at, depth+1)
+		return r.walk(ctx, at)
 	case !info.Mode().IsRegular():
 		return nil
 	}
