@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func FuzzRead(f *testing.F) {
 			events := int64(0)
 			stats, err := Read(context.Background(), sources, func(e *Event) error {
 				events++
-				if e.Line < 1 || e.Line > int64(len(text))+1 || e.Form == Unknown || e.Time < 0 || e.Guest != (e.Form == KataAgent || e.Form == Console) {
+				if e.Line < 1 || e.Line > int64(len(text))+1 || e.Form == Unknown || e.Time < 0 || (e.Time == 0) != (e.Form == Console) || e.Guest != (e.Form == KataAgent || e.Form == Console) {
 					t.Fatalf("%+v", e)
 				}
 				if len(e.Message) > MaxMessage+utf8.UTFMax {
@@ -53,8 +54,12 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("%d bytes of %d", one.Bytes, len(text))
 		}
 		halves, same := read(Source{Reader: iotest.HalfReader(bytes.NewReader(text)), Journal: journal})
-		if halves.Lines != one.Lines || halves.Bytes != one.Bytes || len(all) != len(same) && halves.Suppressed == one.Suppressed && halves.Events != one.Events {
+		if halves.Lines != one.Lines || halves.Bytes != one.Bytes {
 			t.Fatalf("%+v\n%+v", one, halves)
+		}
+		// The first block tells the year, and a leap day is in some only.
+		if halves.Events != one.Events && !leap.Match(text) || halves.Events == one.Events && !slices.Equal(all, same) {
+			t.Fatalf("%q\n%q", all, same)
 		}
 		two, _ := read(Source{Reader: bytes.NewReader(text), Journal: journal}, Source{Reader: bytes.NewReader(text), Journal: journal})
 		if two.Events != 2*one.Events || two.Lines != 2*one.Lines || two.Cut != 2*one.Cut {
@@ -62,6 +67,8 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+var leap = regexp.MustCompile(`Feb 29|0229|02-29`)
 
 // strictTime is what of RFC 3339 is taken: Go takes more, such as an hour of one
 // digit, a comma, a zone of 24 hours or 60 minutes, and more than nine digits of fraction, which are dropped here too.

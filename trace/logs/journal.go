@@ -13,7 +13,7 @@ func (s *source) journalEntry(f *fields) {
 	if !ok {
 		us, ok = number(f.arrived.b)
 	}
-	if !ok || us >= maxMicros {
+	if !ok || us == 0 || us >= maxMicros {
 		return
 	}
 	c := carrier{ident: s.text(f.ident, 64), time: us * 1000}

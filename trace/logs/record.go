@@ -38,7 +38,7 @@ func (s *source) record(f *fields, c *carrier) {
 		stamp = f.ts.b
 	}
 	ns, zone, ok := parseStamp(stamp)
-	if !ok || f.level.b == nil && f.msg.b == nil {
+	if !ok || ns == 0 || f.level.b == nil && f.msg.b == nil {
 		return
 	}
 	form := s.form(f, c)

@@ -17,28 +17,27 @@ func isGlog(b []byte) bool {
 // glogLine makes the event of runsc's "I1121 02:27:17.292309       1 cli.go:275] …":
 // level, month and day, time of day, process, where in its source, text.
 func (s *source) glogLine(b []byte, c carrier, long bool) {
+	tod, n := timeOfDay(b[6:])
+	rest := bytes.TrimLeft(b[6+n:], " ")
+	at, message, complete := bytes.Cut(rest, []byte("] "))
+	if !s.own.zoned && bytes.HasPrefix(message, timerText) {
+		s.learnTimer(message)
+	}
+	when := s.when(stamp{month: digits2(b, 1), dom: digits2(b, 3), tod: tod})
+	if n == 0 || when == 0 {
+		return
+	}
 	e := s.event(Runsc)
-	e.Cut = long
-	e.Level = level(b[:1])
-	e.Program, e.Pid = c.ident, c.pid
-	rest := b[6:]
-	tod, n := timeOfDay(rest)
-	rest = bytes.TrimLeft(rest[n:], " ")
+	e.Time, e.Level, e.Program, e.Pid, e.Cut = when, level(b[:1]), c.ident, c.pid, long || !complete
 	if pid, ok := number(rest); ok && pid < 1<<31 {
 		e.Pid = int(pid)
 	}
-	if i := bytes.IndexByte(rest, ']'); i >= 0 {
-		at := rest[:i]
+	if complete {
 		e.Source = at[bytes.LastIndexByte(at, ' ')+1:]
-		rest = bytes.TrimPrefix(rest[i+1:], blank)
 	} else {
-		e.Cut = true
+		message = rest
 	}
-	e.Message = rest[:min(len(rest), MaxMessage)]
-	if !s.own.zoned && bytes.HasPrefix(rest, timerText) {
-		s.learnTimer(rest)
-	}
-	e.Time = s.when(stamp{month: digits2(b, 1), dom: digits2(b, 3), tod: tod})
+	e.Message = message[:min(len(message), MaxMessage)]
 }
 
 var timerText = []byte("Timer for ")
