@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/experiment/course"
 	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/meter/tracer"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
@@ -48,7 +49,22 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 			return err
 		}
 	}
+	var edges [2]record.BusyAt
+	look := func(i int) func() {
+		return func() {
+			if r.watch != nil {
+				edges[i] = record.BusyAt{At: lane.Now(), CPU: r.watch.Busy()}
+			}
+		}
+	}
+	begin, end := look(0), look(1)
+	if e, ok := armed.(target.Bracketed); ok {
+		e.Bracket(begin, end)
+		begin, end = func() {}, func() {}
+	}
+	begin()
 	released, samples, err := armed.Release(ctx)
+	end()
 	if err != nil || len(samples) != 1 {
 		return fmt.Errorf("start %s: %d samples: %w", t.w.Info.Name, len(samples), err)
 	}
@@ -75,7 +91,24 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 	}
 	asked.Client = clientOf(events, callers, s.Began, asked.Ended)
 	r.gather(s, events, asked)
+	s.Busy = between(edges, s.Busy)
 	return nil
+}
+
+// between puts what had been used just before the call and just after its return
+// around what was used at the events in between.
+func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
+	if edges[0].CPU < 0 || edges[1].CPU < edges[0].CPU {
+		return all // not known
+	}
+	base := edges[0].CPU
+	out := []record.BusyAt{{At: edges[0].At}}
+	for _, b := range all {
+		if b.At > edges[0].At && b.At < edges[1].At && b.CPU-base >= out[len(out)-1].CPU && b.CPU <= edges[1].CPU {
+			out = append(out, record.BusyAt{At: b.At, CPU: b.CPU - base})
+		}
+	}
+	return append(out, record.BusyAt{At: edges[1].At, CPU: edges[1].CPU - base})
 }
 
 // clientOf is the command that the start is: the first process that one of
@@ -131,7 +164,7 @@ func (r *run) roots(ctx context.Context, w *course.Weighed) []kin.Root {
 	var all []kin.Root
 	if s, ok := w.Session.(target.Staffed); ok {
 		for _, p := range s.Processes(ctx) {
-			all = append(all, kin.Root{Pid: p.Pid, Kind: kindOf(p.Role)})
+			all = append(all, kin.Root{Pid: p.Pid, Kind: kindOf(p.Role), Name: process.Name(p.Pid)})
 		}
 	}
 	if w.Info.Kind == "command" && r.options.Daemons != nil {

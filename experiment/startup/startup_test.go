@@ -260,3 +260,25 @@ func TestNoRoundIsBegunAfterTheBudget(t *testing.T) {
 		t.Errorf("findings %+v", rec.Findings)
 	}
 }
+
+func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
+	at := func(t, cpu int64) record.BusyAt { return record.BusyAt{At: t, CPU: cpu} }
+	for _, test := range []struct {
+		claim string
+		edges [2]record.BusyAt
+		seen  []record.BusyAt
+		want  []record.BusyAt
+	}{
+		{"what was used before the first event counts", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70)},
+			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
+		{"events outside the call do not", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(90, 45), at(150, 70), at(210, 95)},
+			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
+		{"nothing is ever given back", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70), at(160, 60)},
+			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
+		{"what is not known stays unknown", [2]record.BusyAt{at(100, -1), at(200, -1)}, nil, nil},
+	} {
+		if got := between(test.edges, test.seen); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v", test.claim, got)
+		}
+	}
+}

@@ -215,6 +215,12 @@ func Children(pid int) []Found {
 	return out
 }
 
+// Name is the base name of a process's program, "" where it is not known.
+func Name(pid int) string {
+	f, _ := found(pid)
+	return f.Name
+}
+
 // Named returns the processes whose program has that name.
 func Named(program string) []Found {
 	var out []Found
