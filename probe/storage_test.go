@@ -57,6 +57,33 @@ func TestFilesAreLaidOutToTheByteInAFolderThatIsMade(t *testing.T) {
 	}
 }
 
+// The root of a container in a user namespace of its own is nobody in particular.
+func TestFilesThatAreLaidOutAreForEveryoneToWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a")
+	before := unix.Umask(0o077)
+	defer unix.Umask(before)
+	fill(t, 4096, file)
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o666 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+func TestALinkIsNotFollowedToBeLaidOut(t *testing.T) {
+	dir := t.TempDir()
+	other, link := filepath.Join(dir, "other"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(other, []byte("theirs"), 0o600), os.Symlink(other, link)); err != nil {
+		t.Fatal(err)
+	}
+	out, _, exit := run(t, FillArgs(4096, link))
+	var at *FileError
+	if _, err := ParseFilled(out); exit != 1 || !errors.As(err, &at) || at.Errno != unix.ELOOP {
+		t.Errorf("%q %d", out, exit)
+	}
+	if got, err := os.ReadFile(other); err != nil || string(got) != "theirs" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
 func TestALargerFileIsCutToWhatIsLaidOut(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a")
 	fill(t, 8192, file)

@@ -3,7 +3,9 @@
  *
  *	fill BYTES FILE...	writes BYTES to each file: random data, in writes of
  *				1 MiB, then fsync and POSIX_FADV_DONTNEED. Makes the
- *				file and its folder where they are missing; nothing
+ *				file and its folder where they are missing, the file
+ *				for everyone to write: on a folder that containers
+ *				share, the root of one is not that of another. Nothing
  *				below /dev, where a missing device must not become a
  *				file in memory. Prints "tare-fill/1 FILES BYTES
  *				NANOSECONDS"
@@ -26,9 +28,9 @@
 enum {
 	O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_TRUNC = 01000, O_CLOEXEC = 02000000,
 #if defined(__x86_64__)
-	O_DIRECT = 040000,
+	O_DIRECT = 040000, O_NOFOLLOW = 0400000,
 #else
-	O_DIRECT = 0200000,
+	O_DIRECT = 0200000, O_NOFOLLOW = 0100000,
 #endif
 	EIO = 5, EINVAL = 22, EROFS = 30,
 	POSIX_FADV_DONTNEED = 4,
@@ -108,7 +110,10 @@ static long open_to_fill(const char *path)
 	if (below(path, "/dev/") && !below(path, "/dev/shm/"))
 		return sys4(SYS_openat, AT_FDCWD, path, flags, 0);
 	long made = make_folder(path);
-	long fd = sys4(SYS_openat, AT_FDCWD, path, flags | O_CREAT, 0644);
+	/* Others can write to a shared folder, and are not to lead us elsewhere. */
+	long fd = sys4(SYS_openat, AT_FDCWD, path, flags | O_CREAT | O_NOFOLLOW, 0666);
+	if (fd >= 0) /* whatever the umask; some file systems have no modes */
+		sys2(SYS_fchmod, fd, 0666);
 	return fd == -ENOENT && made < 0 ? made : fd;
 }
 

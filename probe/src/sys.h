@@ -31,7 +31,7 @@ enum {
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 110, SYS_clock_nanosleep = 230,
 	SYS_rt_sigaction = 13, SYS_munmap = 11, SYS_sched_setaffinity = 203, SYS_sched_getaffinity = 204,
 	SYS_pidfd_send_signal = 424, SYS_close_range = 436, SYS_madvise = 28,
-	SYS_fsync = 74, SYS_ftruncate = 77, SYS_statfs = 137, SYS_fadvise64 = 221,
+	SYS_fsync = 74, SYS_ftruncate = 77, SYS_fchmod = 91, SYS_statfs = 137, SYS_fadvise64 = 221,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
@@ -70,7 +70,7 @@ enum {
 	SYS_pidfd_open = 434, SYS_clone3 = 435, SYS_getppid = 173, SYS_clock_nanosleep = 115,
 	SYS_rt_sigaction = 134, SYS_munmap = 215, SYS_sched_setaffinity = 122, SYS_sched_getaffinity = 123,
 	SYS_pidfd_send_signal = 424, SYS_close_range = 436, SYS_madvise = 233,
-	SYS_fsync = 82, SYS_ftruncate = 46, SYS_statfs = 43, SYS_fadvise64 = 223,
+	SYS_fsync = 82, SYS_ftruncate = 46, SYS_fchmod = 52, SYS_statfs = 43, SYS_fadvise64 = 223,
 };
 
 static inline long sys6(long n, long a, long b, long c, long d, long e, long f)
