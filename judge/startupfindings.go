@@ -85,7 +85,11 @@ func (t *startupJudge) waits(add func(record.Finding)) {
 		if g.Source != "" {
 			message += " (" + g.Source + ")"
 		}
-		add(record.Finding{Code: foundWait, Level: levelWarning, Target: t.Target, Message: message,
+		level := levelWarning
+		if 2*g.Seen < len(t.kept) {
+			level = levelNote // chance can be as long as a timer once
+		}
+		add(record.Finding{Code: foundWait, Level: level, Target: t.Target, Message: message,
 			Advice: "look for who sets this timer between those two events; what it waits for may be ready long before"})
 	}
 }
