@@ -20,7 +20,7 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	case id == nil:
 	case verb == "CreateContainer within sandbox ":
 		if s := b.known(id); s != nil || b.isNew(id) {
-			b.createContainer(b.sandboxOf(id, false), e, at, rest)
+			b.createContainer(b.sandboxOf(id, false, at), e, at, rest)
 		}
 		return
 	case verb == "StartContainer for ":
@@ -37,9 +37,9 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 		return
 	}
 	m := mark{over: string(msg) == "shim disconnected"}
-	s, named := b.named(e, false)
+	s, named := b.named(e, false, at)
 	if s == nil && !named {
-		if s, named = b.shim(msg); named {
+		if s, named = b.shim(msg, at); named {
 			m.point = shimStarted
 		} else {
 			s = b.unnamed(e)
@@ -58,7 +58,7 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 		if named {
 			s.whose |= engineOf(e)
 		}
-		b.pod(s, e, at)
+		b.pod(s, e)
 		s.said(b, e, at, host, m, named, engineName(e))
 		s.reached(b, m, at, s.id, placeOf(e))
 		b.network(s, e, at)
@@ -66,7 +66,7 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 }
 
 // shim finds the sandbox of "connecting to shim 6ee9f2…".
-func (b *Builder) shim(msg []byte) (*sandbox, bool) {
+func (b *Builder) shim(msg []byte, at int64) (*sandbox, bool) {
 	id, ok := bytes.CutPrefix(msg, []byte("connecting to shim "))
 	if !ok || !isID(id) {
 		return nil, false
@@ -74,7 +74,7 @@ func (b *Builder) shim(msg []byte) (*sandbox, bool) {
 	if s := b.known(id); s != nil {
 		return s, true
 	}
-	return b.sandboxOf(id, true), true
+	return b.sandboxOf(id, true, at), true
 }
 
 func engineOf(e *logs.Event) whose {
@@ -144,7 +144,7 @@ func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
 	if i := bytes.LastIndex(rest, []byte(returns)); i >= 0 {
 		id := bytes.Trim(rest[i+len(returns):], `"`)
 		if isID(id) {
-			b.podReturned(b.joined(podKey(rest[:i]), id), e, at)
+			b.podReturned(b.joined(podKey(rest[:i]), id, at), e, at)
 		}
 		return
 	}
@@ -157,12 +157,12 @@ func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
 }
 
 // joined is the sandbox of an id, with the call that led to it.
-func (b *Builder) joined(key string, id []byte) *sandbox {
+func (b *Builder) joined(key string, id []byte, at int64) *sandbox {
 	c, asked := b.pods.take(key)
 	if s, ok := b.open[string(id)]; ok && asked && s.has(podCalled) {
 		b.finish(s)
 	}
-	s := b.sandboxOf(id, asked)
+	s := b.sandboxOf(id, asked, at)
 	if s != nil && asked {
 		s.whose |= ofContainerd
 		s.asked(b, c)
@@ -181,12 +181,15 @@ func (b *Builder) podReturned(s *sandbox, e *logs.Event, at int64) {
 	s.reached(b, m, at, "", placeOf(e))
 }
 
+// idless begins what stands for an id where none was told. No id has a blank.
+const idless = "pod "
+
 // podFailed ends a start that came to nothing. Its sandbox may never have had an
 // id that was told.
 func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 	var s *sandbox
 	if c, ok := b.pods.take(key); ok {
-		s = b.sandboxOf([]byte("pod "+key), true) // no id has a blank
+		s = b.sandboxOf([]byte(idless+key), true, at)
 		s.whose |= ofContainerd
 		s.asked(b, c)
 	} else {
@@ -213,7 +216,7 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 
 // pod joins a call of RunPodSandbox as soon as the id that it led to is told:
 // "generated id for sandbox name "p1_default_u1_1"".
-func (b *Builder) pod(s *sandbox, e *logs.Event, at int64) {
+func (b *Builder) pod(s *sandbox, e *logs.Event) {
 	const begin = `generated id for sandbox name "`
 	if !bytes.HasPrefix(e.Message, []byte(begin)) {
 		return

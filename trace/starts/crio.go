@@ -84,7 +84,7 @@ func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
 		b.crioLine(r, e, at)
 		return
 	}
-	s := b.crioJoin(r, id)
+	s := b.crioJoin(r, id, at)
 	if s == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
 }
 
 // crioJoin is the sandbox of an id, with the request that led to it.
-func (b *Builder) crioJoin(r *request, id []byte) *sandbox {
+func (b *Builder) crioJoin(r *request, id []byte, at int64) *sandbox {
 	if r.sandbox == "" {
 		delete(b.pods.m, "cri-o "+r.pod)
 		if s, ok := b.open[string(id)]; ok && s.has(podCalled) {
@@ -112,7 +112,7 @@ func (b *Builder) crioJoin(r *request, id []byte) *sandbox {
 		}
 		r.sandbox = string(id)
 	}
-	s := b.sandboxOf(id, !r.given)
+	s := b.sandboxOf(id, !r.given, at)
 	if s != nil {
 		s.whose |= ofCRIO
 		if !r.given {
@@ -237,7 +237,7 @@ func (b *Builder) crioOther(e *logs.Event, at int64) {
 	}
 	s, named := b.crioPod(e, at)
 	if s == nil && !named {
-		if s, named = b.named(e, false); s == nil && !named {
+		if s, named = b.named(e, false, at); s == nil && !named {
 			s = b.unnamed(e)
 		}
 	}
@@ -273,7 +273,7 @@ func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
 			b.finish(old)
 		}
 	}
-	s = b.sandboxOf(id, asked)
+	s = b.sandboxOf(id, asked, at)
 	if s == nil {
 		return nil, true
 	}

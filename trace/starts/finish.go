@@ -2,6 +2,7 @@ package starts
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/trace"
@@ -22,6 +23,9 @@ func (b *Builder) start(s *sandbox) *record.Start {
 		Events: events, Source: b.source(s.at), Failure: s.failure, Guests: s.clock.guests(s.id),
 	}
 	b.given++
+	if strings.HasPrefix(s.id, idless) {
+		out.Sandbox = ""
+	}
 	if out.Failure != nil {
 		out.Ended = 0
 	}

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/trace/logs"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // read puts together the starts of some logs.
 func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
@@ -70,11 +73,8 @@ func printed(s *record.Start) string {
 	for _, x := range s.Spans {
 		fmt.Fprintf(&w, "  %-6s %10s %10s  %s (%.6s) %s\n", x.Kind, ms(x.Began), ms(x.Ended), x.Name, x.Container, x.Source)
 	}
-	for i, g := range s.Gaps {
-		if i == 12 {
-			break
-		}
-		fmt.Fprintf(&w, "  gap %9.3f at %10s %s: %.60q → %.60q, others %d, %s\n", float64(g.Ended-g.Began)/1e6, ms(g.Began), g.In, g.After, g.Before, g.Others, g.Source)
+	for _, g := range s.Gaps {
+		fmt.Fprintf(&w, "  gap %9.3f at %10s %s: %.100q → %.100q, others %d, %s\n", float64(g.Ended-g.Began)/1e6, ms(g.Began), g.In, g.After, g.Before, g.Others, g.Source)
 	}
 	for _, g := range s.Guests {
 		fmt.Fprintf(&w, "  guest %+.6f s, -%d ns, %d pairs\n", float64(g.Offset)/1e9, g.Uncertainty, g.Pairs)
@@ -88,15 +88,46 @@ func printed(s *record.Start) string {
 	return w.String()
 }
 
-func TestPrint(t *testing.T) {
-	for _, f := range strings.Split(os.Getenv("F"), ";") {
-		if f == "" {
-			continue
-		}
-		got, b := readFiles(t, strings.Fields(f)...)
-		fmt.Println("=====", f, b.Unplaced(), b.Dropped())
-		for i := range got {
-			fmt.Print(printed(&got[i]))
-		}
+// TestRealLogs holds what is made of real logs against what people have checked
+// line by line.
+func TestRealLogs(t *testing.T) {
+	for golden, files := range map[string][]string{
+		"kata-pod-of-the-runtime": {"cripod.kata.log"},
+		"kata-pod-of-containerd":  {"cripod.containerd.log"},
+		"kata-pod-of-both":        {"cripod.kata.log", "cripod.containerd.log"},
+		"kata-one-of-the-runtime": {"one.kata.log"},
+		"kata-one-of-containerd":  {"one.containerd.log"},
+		"containerd-pods":         {"containerd-2.4-info.log"},
+		"cri-o-pods":              {"cri-o-1.34-info.log"},
+		"runsc-create":            {"runsc-create.txt"},
+		"runsc-boot":              {"runsc-boot.txt"},
+		"runsc-create-and-boot":   {"runsc-create.txt", "runsc-boot.txt"},
+		"published-report":        {"published.txt"},
+	} {
+		t.Run(golden, func(t *testing.T) {
+			paths := make([]string, len(files))
+			for i, f := range files {
+				paths[i] = "../logs/testdata/" + f
+			}
+			starts, b := readFiles(t, paths...)
+			var got strings.Builder
+			for i := range starts {
+				got.WriteString(printed(&starts[i]))
+			}
+			fmt.Fprintf(&got, "%d lines of no start, %d starts dropped\n", b.Unplaced(), b.Dropped())
+			path := "testdata/" + golden + ".txt"
+			if *update {
+				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+			}
+		})
 	}
 }

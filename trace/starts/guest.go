@@ -48,7 +48,7 @@ var agentCalls = []struct{ name, begin, end string }{
 
 // guest takes a line out of a guest.
 func (b *Builder) guest(e *logs.Event, at int64) {
-	s, named := b.named(e, false)
+	s, named := b.named(e, false, at)
 	if s == nil && !named {
 		s = b.unnamed(e)
 	}

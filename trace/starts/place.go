@@ -6,14 +6,15 @@ import (
 )
 
 // sandboxOf finds the sandbox of an id, and makes one if there is none. It
-// returns nil for one whose start has been, unless the line begins another.
-func (b *Builder) sandboxOf(id []byte, opens bool) *sandbox {
+// returns nil for one whose start has been, unless the line begins another, or is
+// older: then the log begins again.
+func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 	if s, ok := b.open[string(id)]; ok {
 		b.touch(s)
 		return s
 	}
-	if _, ok := b.done.m[string(id)]; ok {
-		if !opens {
+	if last, ok := b.done.m[string(id)]; ok {
+		if !opens && at >= last-jitter {
 			return nil
 		}
 		delete(b.done.m, string(id))
@@ -52,7 +53,7 @@ func (b *Builder) known(id []byte) *sandbox {
 
 // named finds the sandbox that a line names. ok says that it names one, which may
 // be past its start.
-func (b *Builder) named(e *logs.Event, opens bool) (s *sandbox, ok bool) {
+func (b *Builder) named(e *logs.Event, opens bool, at int64) (s *sandbox, ok bool) {
 	switch {
 	case isID(e.Sandbox):
 		if isID(e.Container) && string(e.Container) != string(e.Sandbox) {
@@ -60,16 +61,16 @@ func (b *Builder) named(e *logs.Event, opens bool) (s *sandbox, ok bool) {
 				b.containers.put(string(e.Container), string(e.Sandbox))
 			}
 		}
-		return b.sandboxOf(e.Sandbox, opens), true
+		return b.sandboxOf(e.Sandbox, opens, at), true
 	case isID(e.Container):
 		if home, ok := b.containers.m[string(e.Container)]; ok {
 			if s, ok := b.open[home]; ok {
 				b.touch(s)
 				return s, true
 			}
-			return b.sandboxOf([]byte(home), opens), true
+			return b.sandboxOf([]byte(home), opens, at), true
 		}
-		return b.sandboxOf(e.Container, opens), true
+		return b.sandboxOf(e.Container, opens, at), true
 	}
 	return nil, false
 }
@@ -166,7 +167,7 @@ func (b *Builder) finish(s *sandbox) {
 	delete(b.open, s.id)
 	b.only = nil
 	if s.marked {
-		b.done.put(s.id, struct{}{})
+		b.done.put(s.id, s.last)
 	}
 	if s.marked && s.edges >= 2 {
 		if b.err == nil {
@@ -191,6 +192,16 @@ func (b *Builder) settles(s *sandbox, at int64) bool {
 		return true
 	}
 	return false
+}
+
+// repeats gives out a start after which the log begins again, and says whether it
+// did.
+func (b *Builder) repeats(s *sandbox, at int64) bool {
+	if at >= s.last-jitter {
+		return false
+	}
+	b.finish(s)
+	return true
 }
 
 // over ends a start: its sandbox is being used or taken down.

@@ -63,7 +63,7 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		return
 	}
 	if string(e.Program) == tableProgram {
-		b.timing(s, c, e, at)
+		b.timing(s, e, at)
 		return
 	}
 	m := runscMark(c, msg)
@@ -105,7 +105,7 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 		if s != nil && (verb == "boot" && s.has(sentryRuns) || verb != "boot" && s.has(called)) {
 			b.finish(s)
 		}
-		s = b.sandboxOf(id, true)
+		s = b.sandboxOf(id, true, at)
 	case "start":
 	case "kill", "delete", "exec", "pause", "checkpoint":
 		if s != nil {
@@ -148,7 +148,7 @@ func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 	if e.File < len(b.o.Names) {
 		name = b.o.Names[e.File]
 	}
-	s := b.sandboxOf([]byte(name), true)
+	s := b.sandboxOf([]byte(name), true, at)
 	c.id, c.verb = s.id, "boot"
 	s.whose |= ofRunsc
 	if s.began == 0 {
@@ -215,7 +215,7 @@ func (c *command) timeline(name string) *timeline {
 
 // timing takes a row of the table that runsc prints of its boot. It has what the
 // lines before it told, and the steps that came before there was a log.
-func (b *Builder) timing(s *sandbox, c *command, e *logs.Event, at int64) {
+func (b *Builder) timing(s *sandbox, e *logs.Event, at int64) {
 	s.count(e, at)
 	s.edges++
 	step := string(cut(e.Message))

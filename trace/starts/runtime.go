@@ -17,7 +17,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form == logs.KataRS && m.call != "" && len(container) == 0 {
 		container = after(e.Message, `container_id: "`, '"')
 	}
-	s, named := b.named(e, m.opens())
+	s, named := b.named(e, m.opens() && (m.point.renews() || b.isSandbox(e, container)), at)
 	if s == nil && !named {
 		s = b.unnamed(e)
 	}
@@ -27,7 +27,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		}
 		return
 	}
-	if b.settles(s, at) {
+	if b.settles(s, at) || b.repeats(s, at) {
 		b.runtime(e, at)
 		return
 	}
@@ -37,7 +37,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if s.isAgain(m, string(container), at) {
 		id := s.id
 		b.finish(s)
-		s = b.sandboxOf([]byte(id), true)
+		s = b.sandboxOf([]byte(id), true, at)
 	}
 	if named {
 		b.speaks(e.Pid, s)
@@ -56,6 +56,19 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	}
 	s.reached(b, m, at, b.nameOf(m, container), placeOf(e))
 	s.clock.caused(m, container, at)
+}
+
+// isSandbox says whether a line is of a sandbox itself, and not of another
+// container in it.
+func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
+	if len(container) == 0 {
+		return true
+	}
+	if isID(e.Sandbox) {
+		return bytes.Equal(container, e.Sandbox)
+	}
+	home, ok := b.containers.m[string(container)]
+	return !ok || home == string(container)
 }
 
 // nameOf is the container that a milestone is of, "" for the sandbox's own.

@@ -343,7 +343,7 @@ func (s *sandbox) engine() string {
 // reset makes a sandbox ready for another id and keeps its memory.
 func (s *sandbox) reset() {
 	fresh := sandbox{
-		points: s.points[:0], calls: s.calls[:0], kept: s.kept[:0], tail: s.tail[:0], keptAt: s.keptAt[:0], tailAt: s.tailAt[:0],
+		points: s.points[:0], calls: s.calls[:0], spans: s.spans[:0], containers: s.containers[:0], kept: s.kept[:0], tail: s.tail[:0], keptAt: s.keptAt[:0], tailAt: s.tailAt[:0],
 	}
 	for i := range s.lanes {
 		l, was := &fresh.lanes[i], &s.lanes[i]

@@ -61,7 +61,7 @@ type Builder struct {
 	// last seen.
 	newest, oldest *sandbox
 	spare          []*sandbox
-	done           recent[string, struct{}] // ids whose start has been given out
+	done           recent[string, int64]    // when the start of an id was last spoken of that has been given out
 	containers     recent[string, string]   // id of the sandbox by id of the container
 	pids           recent[int, string]      // id of the sandbox that a process spoke for last
 	pods           recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
@@ -107,7 +107,7 @@ func New(o Options, out func(*record.Start) error) *Builder {
 	}
 	return &Builder{
 		o: o, out: out, open: map[string]*sandbox{}, twice: &twice{},
-		done: newRecent[string, struct{}](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[int, string](maxPids),
+		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[int, string](maxPids),
 		pods: newRecent[string, *call](maxPending), making: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending),
 		commands: make([]command, max(len(o.Names), 1)),
