@@ -67,8 +67,8 @@ func (f *relatives) end(i int) int64 {
 	return max(p.Born, p.Ended)
 }
 
-// maker is the call that made the container that an init is in, -1 where it was
-// not seen.
+// maker is the nearest call above a process, which for an init is the one that
+// made its container; -1 where there is none.
 func (f *relatives) maker(i int) int {
 	for up := f.parent[i]; up >= 0; up = f.parent[up] {
 		if f.start.Processes[up].Kind == record.KindCall {

@@ -15,9 +15,9 @@ const shortest = int64(time.Millisecond)
 // a live one those of 1 ms and more between two events of its processes, of logs
 // those that were recorded, all named by [Recognise].
 //
-// In says whose a live gap is: as in [Parts], but an init counts as its call's
-// child, and with the youngest child that was there all the time: "runc create
-// (sleep)". What a workload's own children do is not looked at.
+// In says whose a live gap is: as in [Parts], but what a call started counts as
+// its child, and with the youngest child that was there all the time: "runc
+// create (sleep)". What a workload's own children do is not looked at.
 func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	if n <= 0 {
 		return nil
@@ -98,7 +98,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 		var owner *stretch
 		for j := range waits {
 			c := &waits[j]
-			if c.rank == rankInit || c.began > g.Began || c.ended < g.Ended {
+			if c.rank == rankInit || c.rank == rankWithin || c.began > g.Began || c.ended < g.Ended {
 				continue
 			}
 			if owner == nil || c.before(owner) {
@@ -114,7 +114,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 				continue
 			}
 		}
-		if child := f.sleeper(g, at); child != "" {
+		if child := f.sleeper(g, at); child != "" && child != g.In {
 			g.In += " (" + child + ")"
 		}
 	}

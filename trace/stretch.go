@@ -127,6 +127,7 @@ const (
 	rankWorkload
 	rankCall
 	rankInit
+	rankWithin // a helper below a call: who called it waits
 	rankCNI
 )
 
@@ -162,9 +163,14 @@ func waitedFor(s *record.Start) []stretch {
 			}
 			add(i, rank, born, end)
 		case record.KindHelper:
-			if f.ended(i) && p.Exec != 0 && !slices.Contains(lasting, p.Program) {
-				add(i, rankHelper, born, end)
+			if !f.ended(i) || p.Exec == 0 || slices.Contains(lasting, p.Program) {
+				continue
 			}
+			rank := rankHelper
+			if p.Verb == "" && f.maker(i) >= 0 { // a call within a wrapper's has a verb
+				rank = rankWithin
+			}
+			add(i, rank, born, end)
 		}
 	}
 	if i, to := f.workload(); i >= 0 {

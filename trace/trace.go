@@ -59,10 +59,11 @@ func calling(all []stretch) []stretch {
 // Parts returns the start's time by whatever was at work and most to the point
 // at each moment. engine names what is none of them.
 //
-// Of a live start that is what somebody waits for: a network plugin; within the
-// call that makes a container the runtime's init, from its birth on; a call; the
-// workload from its first instruction to its end, where it ended within the start;
-// a helper that ended within it. Whatever lives on, such as daemons, shims,
+// Of a live start that is what somebody waits for, in this order: a network
+// plugin; a helper that a call called, such as docker's hook that sets up the
+// network; within the call that makes a container the runtime's init, from its
+// birth on; a call; the workload from its first instruction to its end, where it
+// ended within the start; any other helper that ended within it. Whatever lives on, such as daemons, shims,
 // monitors, VMMs and their file servers, never makes anybody wait by being there;
 // nor does an init that waits for the start of its container. What remains is the
 // engine's. While several of one kind are there it is the one that began last.

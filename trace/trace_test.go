@@ -71,7 +71,7 @@ func TestTheTimeOfAStartIsDividedByWhatIsWaitedFor(t *testing.T) {
 		parts, calls string
 	}{
 		"all kinds of process": {dockerRun(),
-			"docker 0-20, shim start 20-40, docker 40-50, runc create 50-60, runc init 60-100, docker 100-110, bridge 110-112, host-local 112-115, bridge 115-120, docker 120-140, runc start 140-160, sh 160-300, docker 300-310, runc delete 310-330, docker 330-400",
+			"docker 0-20, shim start 20-40, docker 40-50, runc create 50-60, runc init 60-75, newuidmap 75-80, runc init 80-100, docker 100-110, bridge 110-112, host-local 112-115, bridge 115-120, docker 120-140, runc start 140-160, sh 160-300, docker 300-310, runc delete 310-330, docker 330-400",
 			"docker 0-50, runc create 50-100, docker 100-140, runc start 140-160, docker 160-310, runc delete 310-330, docker 330-400"},
 		"a run in the foreground leaves the workload's time to it": {run,
 			"runc run 0-10, runc init 10-30, runc run 30-31, true 31-80, runc run 80-100", "runc run 0-100"},

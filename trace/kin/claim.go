@@ -29,8 +29,8 @@ func (t *tree) claim() *claims {
 			c.mine[id] = true
 		}
 	}
-	if len(c.mine) == 0 {
-		t.guess(c)
+	if len(c.mine) == 0 && !t.guess(c, func(i int) bool { return t.under[i] >= 0 }) {
+		t.guess(c, func(int) bool { return true })
 	}
 	t.spread(c)
 	t.decide(c, client)
@@ -66,10 +66,11 @@ func (t *tree) made(n *node) string {
 	return ""
 }
 
-// guess takes all containers that were made in the window, or of those the ones
-// that the client's arguments name. What hangs together, as the containers of a
-// pod below its shim, is one.
-func (t *tree) guess(c *claims) {
+// guess takes all containers that were made in the window by some nodes, those
+// below the roots at best, or of them the ones that the client's arguments name.
+// What hangs together, as the containers of a pod below its shim, is one. It
+// tells whether there were any.
+func (t *tree) guess(c *claims, by func(i int) bool) bool {
 	group := map[string]string{}
 	find := func(id string) string {
 		for group[id] != id {
@@ -82,7 +83,7 @@ func (t *tree) guess(c *claims) {
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		id := t.made(n)
-		if id == "" {
+		if id == "" || !by(i) {
 			continue
 		}
 		if _, known := group[id]; !known {
@@ -116,6 +117,7 @@ func (t *tree) guess(c *claims) {
 	if len(groups) > 1 {
 		c.missing = append(c.missing, record.Missing{What: "ambiguous", Count: int64(len(groups)), Detail: several(groups)})
 	}
+	return len(ids) > 0
 }
 
 // asksFor tells whether the client's arguments name a container, by its id, by at
@@ -168,7 +170,7 @@ const (
 // decide says of every node whether it belongs.
 func (t *tree) decide(c *claims, client []bool) {
 	state := make([]int, len(t.nodes))
-	rival := false // another container was made meanwhile
+	rival := false // below the roots another container was made meanwhile
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		switch {
@@ -179,7 +181,7 @@ func (t *tree) decide(c *claims, client []bool) {
 			state[i] = mine
 		case n.id != "":
 			state[i] = foreign
-			rival = rival || t.made(n) != ""
+			rival = rival || t.under[i] >= 0 && t.made(n) != ""
 		default:
 			state[i] = t.handed(state, i)
 		}

@@ -243,6 +243,27 @@ func TestTwoStartsByOneDaemonAreToldApart(t *testing.T) {
 	})
 }
 
+func TestTheContainersOfOtherEnginesAreNobodysBusiness(t *testing.T) {
+	a, b := &script{}, &script{}
+	a.run(7, 50, "docker run -d busybox top")
+	docker(a, 200, idA, "top")
+	b.run(7, 60, "podman run busybox true")
+	b.run(60, 61, "/usr/bin/conmon -c "+idB+" -u "+idB)
+	b.run(61, 62, "/usr/bin/crun create --bundle /b "+idB)
+	b.exit(62, 61, 60)
+	events := interleave(a, b)
+	k := Gather(events, Asked{Began: 1e9, Ended: events[len(events)-1].Time, Client: 50, Roots: daemons})
+	expect(t, k, append([]string{"daemon dockerd", "daemon containerd", "client docker"}, dockerLines(idA, "top")...)...)
+	if len(k.Missing) != 0 {
+		t.Error(k.Missing)
+	}
+	// Whose daemons are not known has only the ids to go by.
+	k = Gather(events, Asked{Began: 1e9, Ended: events[len(events)-1].Time, Client: 50})
+	if len(k.Containers) != 2 || len(k.Missing) != 1 || k.Missing[0].What != "ambiguous" {
+		t.Errorf("%v, missing %v", k.Containers, k.Missing)
+	}
+}
+
 func TestAStartByPodmanIsFollowedThroughItsMonitor(t *testing.T) {
 	s := &script{now: 1e9}
 	began := s.now

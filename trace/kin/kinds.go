@@ -106,12 +106,14 @@ func (t *tree) isInit(n *node, i int) bool {
 	if isRuntime(n.program) {
 		return true
 	}
-	for up := t.executor(i); up >= 0; up = t.executor(up) {
-		if t.nodes[up].call {
-			return true
+	up := t.executor(i)
+	for range near {
+		if up < 0 || t.nodes[up].call {
+			break
 		}
+		up = t.executor(up)
 	}
-	return false
+	return up >= 0 && t.nodes[up].call
 }
 
 // turns tells whether the runtime's init, was, became the container's program by
@@ -127,7 +129,10 @@ func (t *tree) turns(was, i int) bool {
 		return false
 	}
 	call := t.up(was)
-	for call >= 0 && t.nodes[call].kind == record.KindInit {
+	for range near {
+		if call < 0 || t.nodes[call].kind != record.KindInit {
+			break
+		}
 		if t.nodes[call].did {
 			return true
 		}
@@ -249,10 +254,16 @@ func (t *tree) ociCall(i, up int) bool {
 	n.name = n.program + " " + c.verb
 	// A wrapper that does not give its process to the runtime has it as a child:
 	// that is one call, and the wrapper's.
-	for a := t.up(i); a >= 0; a = t.up(a) {
+	a := t.up(i)
+	for range near {
+		if a < 0 {
+			break
+		}
 		if x := &t.nodes[a]; x.kind == record.KindCall && x.verb == n.verb && x.id == n.id {
 			n.kind, n.id = record.KindHelper, ""
+			break
 		}
+		a = t.up(a)
 	}
 	return true
 }
@@ -280,7 +291,7 @@ var helpers = []string{
 	"newuidmap", "newgidmap", "nft", "ipset", "ebtables", "arptables", "conntrack", "pinns", "slirp4netns", "pasta", "pasta.avx2", "passt",
 	"fuse-overlayfs", "mount", "umount", "fusermount", "fusermount3", "docker-proxy", "docker-init", "modprobe", "aardvark-dns", "dnsmasq",
 	"rootlessport", "rootlesskit", "apparmor_parser", "unpigz", "pigz", "criu", "losetup", "blkid", "dmsetup", "kata-proxy", "kata-shim",
-	"vhost-device-vsock", "libnetwork-setkey", "docker-untar", "docker-applyLayer", "docker-mountfrom", "storage-untar", "storage-applyLayer",
+	"vhost-device-vsock", "libnetwork-setkey", "set-ipv6", "set-default-vlan", "setup-resolver", "netns-create", "docker-untar", "docker-applyLayer", "docker-mountfrom", "storage-untar", "storage-applyLayer",
 }
 
 func helper(name string) bool {

@@ -187,16 +187,22 @@ func (t *tree) rep(i int) int {
 // up is the node that i's process was forked by, -1 at the top.
 func (t *tree) up(i int) int { return t.rep(t.nodes[t.rep(i)].parent) }
 
+// near is how far up a process is looked for that made i what it is: a runtime
+// and its init are no further apart than a wrapper and a few stages.
+const near = 64
+
 // executor is who executed i: the same process's earlier program, or the nearest
 // above it that has executed one.
 func (t *tree) executor(i int) int {
 	if was := t.rep(t.nodes[i].before); was >= 0 && t.nodes[was].did {
 		return was
 	}
-	for up := t.up(i); up >= 0; up = t.up(up) {
-		if t.nodes[up].did || t.nodes[up].root {
+	up := t.up(i)
+	for range near {
+		if up < 0 || t.nodes[up].did || t.nodes[up].root {
 			return up
 		}
+		up = t.up(up)
 	}
 	return -1
 }
