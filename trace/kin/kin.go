@@ -30,9 +30,11 @@ type Asked struct {
 	Ended  int64 // 0: the call has not ended
 	Client int   // pid of the command that was started; 0 of a call of an API, which the caller itself makes
 	Roots  []Root
-	// Containers are the ids that the start is known to have made. Others that
-	// hang together with them are found; without any, and without a client that
-	// names one, all that were made in the window are taken.
+	// Containers are the ids that the start is known to have made, a pod's too.
+	// Others that hang together with them are found. Without any they are those
+	// that the client's own children called runtimes for, else those that were made
+	// below the roots in the window, else by anybody; of several the ones that the
+	// client's arguments name, and where they name none all, which Missing says.
 	Containers []string
 }
 
