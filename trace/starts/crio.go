@@ -155,6 +155,9 @@ func (b *Builder) crioCreate(r *request, e *logs.Event, at int64) {
 func (b *Builder) crioStart(r *request, e *logs.Event, at int64) {
 	id := crioID(e)
 	if id == nil {
+		id = []byte(r.container) // "Response: &StartContainerResponse{}"
+	}
+	if len(id) == 0 {
 		b.crioLine(r, e, at)
 		return
 	}

@@ -139,9 +139,13 @@ func (b *Builder) Add(e *logs.Event) error {
 		b.unplaced++
 		return nil
 	}
-	if seen, heals := b.twice.seen(e, at); seen {
-		if s := b.open[string(e.Sandbox)]; heals && s != nil && s.cuts > 0 {
+	if seen, heals, timed := b.twice.seen(e, at); seen {
+		s := b.open[string(e.Sandbox)]
+		if heals && s != nil && s.cuts > 0 {
 			s.cuts--
+		}
+		if timed && s != nil {
+			s.clock.arrived(e, at)
 		}
 		return nil
 	}

@@ -34,9 +34,9 @@ type heard struct {
 	ids      int
 }
 
-// seen says whether a line was there before, and whether it is whole where that one
-// was cut.
-func (t *twice) seen(e *logs.Event, at int64) (seen, heals bool) {
+// seen says whether a line was there before. heals says that it is whole where that
+// one was cut, and timed that it has a guest's time, which that one lacked.
+func (t *twice) seen(e *logs.Event, at int64) (seen, heals, timed bool) {
 	switch {
 	case at > t.newest:
 		t.newest = at
@@ -47,13 +47,14 @@ func (t *twice) seen(e *logs.Event, at int64) (seen, heals bool) {
 	h := &t.slots[uint64(at)*0x9E3779B97F4A7C15>>55]
 	if h.at == at && h.epoch == t.epoch && (h.time == e.Time || e.Guest && (h.cut || e.Cut)) && (h.file != e.File || at%1000 != 0) && h.same(e) {
 		h.at = 0 // it answers for one only
-		return true, h.cut && !e.Cut
+		heals = h.cut && !e.Cut
+		return true, heals, heals && e.Guest && e.Time > 0 && h.time <= 0
 	}
 	h.at, h.time, h.epoch, h.file, h.pid, h.cut, h.size = at, e.Time, t.epoch, e.File, e.Pid, e.Cut, len(e.Message)
 	h.n = copy(h.head[:], e.Message)
 	h.programs = copy(h.program[:], e.Program)
 	h.ids = copy(h.sandbox[:], e.Sandbox)
-	return false, false
+	return false, false, false
 }
 
 func (h *heard) same(e *logs.Event) bool {
