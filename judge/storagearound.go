@@ -177,7 +177,18 @@ func (j *storageJudge) fewRounds(add adder) {
 	if !any || j.Imported {
 		return
 	}
+	give := "give"
+	if most == 1 {
+		give = "gives"
+	}
 	add(record.Finding{Code: foundFewRounds, Level: levelNote,
-		Message: fmt.Sprintf("up to %d rounds of a cell give no 95 %% interval, and no difference can be shown", most),
+		Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
 		Advice:  fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))})
+}
+
+func upTo(rounds int) string {
+	if rounds == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("up to %d rounds", rounds)
 }

@@ -28,6 +28,7 @@ func TestFindingsOfStorage(t *testing.T) {
 	}{
 		{"a quiet machine whose device sees all yields none", nil, nil, ""},
 		{"five rounds are too few", func(s *storing) { s.rounds = 5 }, []string{"too-few-rounds"}, "up to 5 rounds"},
+		{"one is", func(s *storing) { s.rounds = 1 }, []string{"too-few-rounds"}, "note: 1 round of a cell gives no"},
 		{"cells of one kind are one finding", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes = 0 } },
 			[]string{"not-direct"}, "2 of 3 cells were to be direct, and memory answered: O_DIRECT ended above the device: runc read on bind, direct (vda saw 0 %"},
 		{"of many cells a few are named", func(s *storing) {

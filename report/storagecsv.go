@@ -84,7 +84,7 @@ func storageRow(t *judge.StorageTable, c *judge.StorageCell, direction string, f
 		if c.Failure != nil {
 			rest[7] = harmless(c.Failure.Detail)
 		}
-		rest[8] = harmless(t.Command)
+		rest[8] = harmless(c.Command)
 	}
 	return append(row, rest...)
 }

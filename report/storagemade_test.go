@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/judge"
@@ -69,6 +70,14 @@ func measured(target string, verdict judge.Verdict, f judge.StorageFlow, because
 
 // compared fills in each cell's ratio to the first, and what the plan ran.
 func compared(t judge.StorageTable) judge.StorageTable {
+	for i := range t.Cells {
+		if c := &t.Cells[i]; c.Rounds > 0 {
+			c.Command = t.Command
+			if c.Target == "host" {
+				c.Command = strings.ReplaceAll(t.Command, "/data", "/srv/tare/host/0")
+			}
+		}
+	}
 	if len(t.Cells) == 0 {
 		return t
 	}
@@ -182,6 +191,11 @@ func storages() *stored {
 		}
 		s.v.Places = append(s.v.Places, placed(name, "rootfs", inside, "ext4", 98<<30, shm),
 			placed(name, "bind", map[bool]string{true: "9p", false: "ext4"}[name == "runsc"], "ext4", 98<<30, shm), placed(name, "tmpfs", "tmpfs", "", 8<<30, shm))
+	}
+	for i := range s.v.Places {
+		if p := &s.v.Places[i]; p.Target == "runsc" {
+			p.Mounts[0].Size, p.Mounts[0].Free = 1e18, 1e18 // as gVisor has it
+		}
 	}
 	for _, volume := range []string{"rootfs", "bind"} {
 		s.v.Ceilings = append(s.v.Ceilings, record.Ceiling{Type: record.TypeCeiling, Volume: volume, Device: "vda", When: "before",
@@ -324,7 +338,7 @@ func vileStorage() *stored {
 		t.Cells[0].Target = hostileName
 		for j := range t.Cells {
 			c := &t.Cells[j]
-			c.Verdict, c.Because, c.Why, c.Versions = hostileName, []string{hostileVersion, hostileName}, hostileVersion, []string{hostileVersion}
+			c.Verdict, c.Because, c.Why, c.Versions, c.Command = hostileName, []string{hostileVersion, hostileName}, hostileVersion, []string{hostileVersion}, hostileName
 		}
 		t.Cells[1].Failed, t.Cells[1].Failure = 1, failure
 		t.Cells[2] = judge.StorageCell{Target: t.Cells[2].Target, Failed: 3, Failure: failure}

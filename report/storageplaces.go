@@ -86,7 +86,7 @@ func placeText(p *record.Place) string {
 		parts = append(parts, "O_DIRECT "+heading(p.Direct))
 	}
 	if m != nil && m.Size > 0 {
-		parts = append(parts, size(float64(m.Size)))
+		parts = append(parts, roomOf(m.Size))
 	}
 	if parts == nil {
 		return "nothing is known of it"
@@ -138,8 +138,8 @@ func sizes(v *judge.Storage) *section {
 				return plain(of(f))
 			}))
 		}
-		column(path, func(f *record.FileSystem) string { return size(float64(f.Size)) })
-		column("available", func(f *record.FileSystem) string { return size(float64(f.Free)) })
+		column(path, func(f *record.FileSystem) string { return roomOf(f.Size) })
+		column("available", func(f *record.FileSystem) string { return roomOf(f.Free) })
 		column("type", func(f *record.FileSystem) string { return heading(known(f.Type)) })
 		m.columns[len(m.columns)-1].Right = false
 		for _, name := range names {
@@ -150,6 +150,18 @@ func sizes(v *judge.Storage) *section {
 	}
 	s.table = m.spread()
 	return s
+}
+
+// endless is more than file systems have, in bytes: gVisor gives its own as 10^18,
+// NFS servers and others that have no bound give as much or more.
+const endless = 1 << 58
+
+// roomOf is a size of a file system.
+func roomOf(bytes int64) string {
+	if bytes >= endless {
+		return "no limit"
+	}
+	return size(float64(bytes))
 }
 
 // fileSystem is what the first of a target's places says of a path.

@@ -41,10 +41,7 @@ func jobTable(v *judge.Storage, t *judge.StorageTable, first bool, o Options) *s
 	rows := flowRows(t)
 	s := &section{title: jobName(t) + ": " + dotted(heading(t.Tool), roundsWithFigures(t)), style: term.Bold}
 	s.table = jobMatrix(t, rows, o).spread()
-	var items []item
-	if t.Command != "" {
-		items = append(items, item{key: "command", text: t.Command, code: true})
-	}
+	items := commands(t)
 	if items = append(items, reasons(v, t)...); items != nil {
 		s.lists = []list{{items: items}}
 	}
@@ -52,6 +49,32 @@ func jobTable(v *judge.Storage, t *judge.StorageTable, first bool, o Options) *s
 		s.notes = jobNotes(v)
 	}
 	return s
+}
+
+// commands are what was run: the one of most targets, and others with the targets
+// that ran those. The host's has the host's paths.
+func commands(t *judge.StorageTable) (items []item) {
+	var all []string
+	of := map[string][]string{}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if c.Command == "" {
+			continue
+		}
+		if of[c.Command] == nil {
+			all = append(all, c.Command)
+		}
+		of[c.Command] = append(of[c.Command], heading(c.Target))
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return len(of[b]) - len(of[a]) })
+	for i, command := range all {
+		key := "command"
+		if i > 0 {
+			key = "on " + strings.Join(of[command], ", ")
+		}
+		items = append(items, item{key: key, text: command, code: true})
+	}
+	return items
 }
 
 // roundsWithFigures are those of the table's cells: "3 rounds", "2–3 rounds".
