@@ -115,8 +115,11 @@ func (j *Job) writes() bool { return j.RW == RWWrite || j.RW == RWRandWrite || j
 
 var caches = []string{record.CacheDirect, record.CacheBuffered}
 
-// ParseCaches reads "direct,buffered" or one of them.
+// ParseCaches reads "direct,buffered", one of them, or "both".
 func ParseCaches(s string) ([]string, error) {
+	if strings.TrimSpace(s) == "both" {
+		return slices.Clone(caches), nil
+	}
 	var all []string
 	for word := range strings.SplitSeq(s, ",") {
 		all = append(all, strings.TrimSpace(word))

@@ -75,6 +75,9 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte(keptNotes), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "my.fio"), []byte("[a]\nrw=read\nsize=1m\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var lines []string
 	var collect func(c *cobra.Command)
 	collect = func(c *cobra.Command) {

@@ -39,8 +39,11 @@ Markdown tables whose cells are rates or IOPS. FILE "-" is standard input.
 
 Commands in the text say what the results after them are of. Whose they are says
 LABEL or --target, else a line such as "kata:" or the command that started the
-container, else the file's name. Rows of tables keep their own names. What looked
-like a result and could not be read is told with its line.
+container, else the file's name. Any other name alone on a line, "my-vm:" or
+"VM 1:", begins a target as well if a command or a result comes right after; which
+lines were taken so, or may have been meant so, is told. Rows of tables keep their
+own names, and are jobs of their own beside what a tool printed. What looked like a
+result and could not be read is told with its line.
 
 A record that was imported holds what the tools said and nothing of the machine:
 nothing was seen from outside, and nothing is known of the environment.`,
@@ -61,7 +64,7 @@ nothing was seen from outside, and nothing is known of the environment.`,
 	c.Flags().StringVar(&flags.volume, "volume", "", "where the files of all results were: rootfs, bind, tmpfs, nfs or device")
 	c.Flags().StringVar(&flags.cache, "cache", "", "how all results were made: direct or buffered")
 	c.Flags().StringVarP(&out.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
-	out.addForm(c.Flags())
+	out.addStorageForm(c.Flags())
 	return c
 }
 
@@ -152,7 +155,9 @@ func readNotes(stdin io.Reader, arg string, flags importFlags) (*notes.Notes, er
 func nothingFound(args []string, findings []record.Finding) error {
 	why := ""
 	for _, f := range findings {
-		why += "\n" + f.Message
+		if f.Code == notes.FoundUnread { // the others are about results, of which there is none
+			why += "\n" + f.Message
+		}
 	}
 	return fmt.Errorf("import: no result of fio, dd or sysbench in %s%s\ngive the output of the tools themselves, as text or JSON", strings.Join(args, ", "), why)
 }

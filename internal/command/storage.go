@@ -63,11 +63,11 @@ func (f *storageFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.jobFile, "jobfile", "", "a job file of fio's, instead of --jobs")
 	set.StringVar(&f.size, "size", "1G", "of a job's files, all together")
 	set.StringVar(&f.bs, "bs", "512k", "block sizes: 512k,4k makes each job one of either (default with dd 4k, with sysbench 16k)")
-	set.IntVar(&f.numJobs, "numjobs", 8, "threads, each doing the whole job; dd has one")
+	set.IntVar(&f.numJobs, "numjobs", 8, "threads, each doing the whole job on the same file; dd has one")
 	set.StringVar(&f.tool, "tool", plan.ToolFio, "fio, dd or sysbench")
 	set.StringVar(&f.limit, "limit", "", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: none)")
 	set.IntVar(&f.rounds, "rounds", d.Rounds, "rounds, each running every job once on every target")
-	set.DurationVar(&f.runtime, "runtime-limit", d.RuntimeLimit, "stop a job after this time; dd cannot stop, and has failed then")
+	set.DurationVar(&f.runtime, "runtime-limit", d.RuntimeLimit, "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")")
 	set.DurationVar(&f.ceiling, "ceiling", d.Ceiling, "how long each of four measurements of the device on the host takes, before and after; 0 for none")
 	set.DurationVar(&f.settle, "settle", d.Settle, "at most, until the device is at rest before a job")
 	set.StringVar(&f.drop, "drop", string(d.Drop), "caches before a job: node drops all page cache of the node, which its other programs notice; files only that of the job's files")
@@ -93,17 +93,20 @@ func (f *storageFlags) apply(ctx context.Context, set *pflag.FlagSet, s *plan.St
 	var err error
 	if set.Changed("volume") {
 		if s.Volumes, err = plan.ParseVolumes(f.volumes); err != nil {
-			return fmt.Errorf("--volume: %w", err)
+			return fmt.Errorf("--volume: %s", bare(err))
 		}
 	}
 	if set.Changed("cache") {
 		if s.Cache, err = plan.ParseCaches(f.cache); err != nil {
-			return fmt.Errorf("--cache: %w", err)
+			return fmt.Errorf("--cache: %s", bare(err))
 		}
 	}
 	if set.Changed("scale") {
 		if s.Scale, err = plan.ParseScale(f.scale); err != nil {
-			return fmt.Errorf("--scale: %w", err)
+			return fmt.Errorf("--scale: %s", bare(err))
+		}
+		if s.Scale == 0 {
+			return errors.New("--scale: 0 leaves nothing to do: write one such as 0.01, or leave it out")
 		}
 	}
 	if err := f.applyJobs(set, s); err != nil {
@@ -111,7 +114,10 @@ func (f *storageFlags) apply(ctx context.Context, set *pflag.FlagSet, s *plan.St
 	}
 	if set.Changed("limit") {
 		if s.Limits, err = plan.ParseLimit(f.limit); err != nil {
-			return fmt.Errorf("--limit: %w", err)
+			return fmt.Errorf("--limit: %s", bare(err))
+		}
+		if none := noLimit(f.limit, s.Limits); none != "" {
+			return fmt.Errorf("--limit: %s is none: leave it out, or write more", none)
 		}
 	}
 	if err := f.applyPrograms(set, s); err != nil {
@@ -121,10 +127,7 @@ func (f *storageFlags) apply(ctx context.Context, set *pflag.FlagSet, s *plan.St
 	if err := f.engines.apply(ctx, set, storageSelection(s), add); err != nil {
 		return err
 	}
-	if err := s.Validate(); err != nil {
-		return fmt.Errorf("--%w", err)
-	}
-	return nil
+	return flagged(s.Validate())
 }
 
 // applyPlain takes what needs no parsing.
@@ -172,6 +175,14 @@ func (f *storageFlags) applyJobs(set *pflag.FlagSet, s *plan.Storage) error {
 	if !asked {
 		return nil
 	}
+	switch {
+	case defaultJobs[f.tool] == "":
+		return fmt.Errorf("--tool: unknown tool %q: the tools are fio, dd and sysbench", f.tool)
+	case set.Changed("numjobs") && f.numJobs < 1:
+		return fmt.Errorf("--numjobs: %d threads do nothing: write 1 or more", f.numJobs)
+	case set.Changed("numjobs") && f.numJobs > 1 && f.tool == plan.ToolDD:
+		return fmt.Errorf("--numjobs: dd has one thread, and not %d: leave it out, or use --tool fio", f.numJobs)
+	}
 	names, sizes := f.jobs, f.bs
 	if !set.Changed("jobs") || f.jobs == "plan" {
 		names = defaultJobs[f.tool]
@@ -179,22 +190,27 @@ func (f *storageFlags) applyJobs(set *pflag.FlagSet, s *plan.Storage) error {
 	if !set.Changed("bs") {
 		sizes = defaultBlocks[f.tool]
 	}
-	if names == "" {
-		return fmt.Errorf("--tool: unknown tool %q: the tools are fio, dd and sysbench", f.tool)
-	}
 	size, err := plan.ParseSize(f.size)
 	if err != nil {
-		return fmt.Errorf("--size: %w", err)
+		return fmt.Errorf("--size: %s", bare(err))
 	}
 	bs, err := plan.ParseBlockSizes(sizes)
 	if err != nil {
-		return fmt.Errorf("--bs: %w", err)
+		return fmt.Errorf("--bs: %s", bare(err))
 	}
 	if s.Jobs, err = plan.ParseJobs(names, bs, f.tool, size, f.numJobs); err != nil {
-		return fmt.Errorf("--jobs: %w", err)
+		return fmt.Errorf("--jobs: %s", bare(err))
+	}
+	if f.tool == plan.ToolSysbench && !set.Changed("runtime-limit") {
+		for i := range s.Jobs { // which have no requests, and so no end of their own
+			s.Jobs[i].Runtime = sysbenchRuns
+		}
 	}
 	return nil
 }
+
+// sysbenchRuns is how long its jobs run that nothing else ends.
+const sysbenchRuns = 10 * time.Second
 
 // What the tools do when nothing else is said: the jobs and blocks of the
 // published report.
@@ -284,8 +300,14 @@ never one that is in use.`,
 	}
 	flags.add(c.Flags())
 	out.addRecord(c.Flags())
-	out.addForm(c.Flags())
+	out.addStorageForm(c.Flags())
 	return c
+}
+
+// addStorageForm adds the flags of reports of storage.
+func (f *outputFlags) addStorageForm(set *pflag.FlagSet) {
+	set.StringVar(&f.format, "format", "text", "text, json, md or csv")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything: why each verdict was given, every interval, what was laid out, and where imported figures stood")
 }
 
 // weighStorage performs a storage plan, prints its report and says where the

@@ -37,12 +37,14 @@ func (s *scanner) ddLine(l line) bool {
 	way := c.job.RW
 	if !ok {
 		way = "write"
-		s.told.direction++
 	}
 	claim, _, err := tool.ParseDD(text, way)
 	if err != nil {
 		s.unread(l.number, "dd: "+err.Error())
 		return true
+	}
+	if !ok {
+		s.told.direction++
 	}
 	r := Result{Line: at, Job: plan.Job{Tool: plan.ToolDD, RW: way}, Claim: claim}
 	if m := ddPrinted.FindStringSubmatch(l.text); m != nil {

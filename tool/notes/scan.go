@@ -194,9 +194,9 @@ func (s *scanner) add(r Result) {
 		s.doubted(r.Line)
 		r.Target = first(s.say.Target, s.where.target())
 	}
-	if r.Target == "" {
+	unnamed := r.Target == ""
+	if unnamed {
 		r.Target = nameless(s.name)
-		s.told.unnamed++
 	}
 	r.Cache = first(s.say.Cache, first(r.Cache, first(s.where.remark.cache, r.said)))
 	r.Volume = first(s.say.Volume, first(r.Volume, s.where.remark.volume))
@@ -213,6 +213,9 @@ func (s *scanner) add(r Result) {
 			s.unread(r.Line, err.Error())
 			return
 		}
+	}
+	if unnamed {
+		s.told.unnamed++
 	}
 	s.notes.Results = append(s.notes.Results, r)
 }
