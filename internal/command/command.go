@@ -24,7 +24,7 @@ import (
 const (
 	ExitDone        = 0
 	ExitUsage       = 1 // usage or environment
-	ExitFailed      = 2 // operations failed
+	ExitFailed      = 2 // operations, phases or jobs failed, or a check did
 	ExitInterrupted = 130
 )
 
@@ -113,7 +113,9 @@ func New(s Streams) *cobra.Command {
 		Long: `tare weighs container runtimes: what they cost beyond the workload itself, on the
 host, on the floor that no runtime can beat, on OCI runtimes, and behind the
 engines that run them. lifecycle times what starting and stopping takes, overhead
-closes the books on memory and CPU, and top shows what is there.
+closes the books on memory and CPU, storage weighs what I/O loses and tells a
+cache from a disk, import makes a record of what fio, dd and sysbench printed
+earlier, and top shows what is there.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
@@ -121,9 +123,9 @@ and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
 podman/crun, podman+api/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER
 for CRI endpoints. An engine's name alone is its default runtime.
 
-Exit status: 0 done; 1 usage or environment; 2 operations failed;
-130 interrupted (what was measured is saved).`,
-		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare top --once",
+Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
+or a --check that is not enough; 130 interrupted (what was measured is saved).`,
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare top --once",
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

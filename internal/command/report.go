@@ -53,6 +53,9 @@ them. With tare come:
 				return showStored(s, format, rec, err, out)
 			}
 			if some, err := ofStorage(args, records); some || err != nil {
+				if err == nil {
+					err = plainOnly(against, out)
+				}
 				return showStorages(s, format, records, err, out)
 			}
 			all, err := judged(args, records)
@@ -122,6 +125,17 @@ func ofStorage(paths []string, records []*record.Record) (bool, error) {
 		return false, fmt.Errorf("%s is no record of storage as the others are; give it alone", other)
 	}
 	return count > 0, nil
+}
+
+// plainOnly refuses what a report of storage has no use for.
+func plainOnly(against string, out outputFlags) error {
+	switch {
+	case against != "":
+		return errors.New("--against: published figures are of lifecycles, and none stand beside a record of storage; leave it out")
+	case out.subject != "":
+		return errors.New("--subject: it is of the iSulad form; a report of storage compares every target with host; leave it out")
+	}
+	return nil
 }
 
 // showStorages prints the reports of stored records of storage, one after the
