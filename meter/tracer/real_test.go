@@ -51,15 +51,15 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 					_ = cmd.Run()
 					end := now()
 					events := of(cmd.Process.Pid, take(t, tr))
-					if got := story(events); got != tt.want {
+					if got := story(events); got != tt.want && (w.exact || !alike(got, tt.want)) {
 						t.Errorf("got  %q\nwant %q", got, tt.want)
 					}
 					check(t, events, begin, end)
 					for _, e := range events {
-						if cut := len(tt.want) > 4096 && e.Kind == Exec; e.Cut != cut {
+						if cut := len(tt.want) > 4096 && e.Kind == Exec; e.Cut != cut && w.exact {
 							t.Errorf("cut: %v of %+v", e.Cut, e)
 						}
-						if e.Kind == Exec && e.File != "/proc/self/exe" {
+						if e.Kind == Exec && e.File != "/proc/self/exe" && w.name != record.MethodConnector {
 							t.Errorf("it was called %q", e.File)
 						}
 						if e.Pid == cmd.Process.Pid && e.Parent != os.Getpid() {
@@ -110,7 +110,7 @@ func TestASignalIsInTheStatus(t *testing.T) {
 				_ = cmd.Process.Signal(signal)
 				_ = cmd.Wait()
 				want := fmt.Sprintf("fork; hang; exit=%d", 128+int(signal))
-				if got := story(of(cmd.Process.Pid, take(t, tr))); got != want {
+				if got := story(of(cmd.Process.Pid, take(t, tr))); got != want && (w.exact || !alike(got, want)) {
 					t.Errorf("%q, want %q", got, want)
 				}
 			}
@@ -132,7 +132,7 @@ func TestCPUTimeIsThatOfWait4(t *testing.T) {
 				_ = cmd.Run()
 				events := of(cmd.Process.Pid, take(t, tr))
 				last := events[len(events)-1]
-				if last.CPU == -1 && w.name != record.MethodBPF {
+				if last.CPU == -1 && !w.exact {
 					continue
 				}
 				want := usage(cmd)
@@ -221,7 +221,7 @@ func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			tr := w.open(t)
 			for _, before := range []int{0, 100, 9000} {
-				cmd := part("exit", "0")
+				cmd := part("burn", "20")
 				cmd.Env = append(cmd.Env, "PASSWORD="+strings.Repeat("secret", before/6), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c0ffee", "CNI_IFNAME=eth0", "CNI_ARGS=K8S_POD_NAME=secret", "CNI_PATH=/opt/cni/bin")
 				if err := cmd.Run(); err != nil {
 					t.Fatal(err)
@@ -241,6 +241,8 @@ func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
 		})
 	}
 }
+
+var bpfs = []way{{"bpf", true, only(record.MethodBPF)}, {"bpf, as before Linux 6.15", true, oldBPF}}
 
 // waiting starts a process that burns when it is told to, and then a child that
 // burns as much.
@@ -266,7 +268,7 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("tracing wants root")
 	}
-	for _, w := range []way{{"bpf", only(record.MethodBPF)}, {"bpf, as before Linux 6.15", oldBPF}} {
+	for _, w := range bpfs {
 		t.Run(w.name, func(t *testing.T) {
 			tr := w.open(t)
 			tracked, in := waiting(t, 60)

@@ -81,6 +81,8 @@ var ways = []struct {
 	open   func(Options, *queue) (source, error)
 }{
 	{record.MethodBPF, func(_ Options, q *queue) (source, error) { return openBPF(q) }},
+	{record.MethodTracefs, openTracefs},
+	{record.MethodConnector, openConnector},
 }
 
 // Tracer is told of every process from Open to Close. Its methods may be called
