@@ -49,13 +49,14 @@ func (b *bench) storage() error {
 	}
 	s := &storageBench{bench: b, run: run, fio: fio}
 	fmt.Println("storage: a job of fio by tare, on the host, beside plain fio of the same job")
+	var errs []error
 	for _, rw := range []string{"randread", "write"} {
-		if err = s.job(rw); err != nil {
-			break
+		if err := s.job(rw); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", rw, err))
 		}
 	}
 	fmt.Println()
-	return errors.Join(err, run.Close())
+	return errors.Join(append(errs, run.Close())...)
 }
 
 type storageBench struct {
@@ -77,13 +78,42 @@ func (s *storageBench) job(rw string) error {
 	}
 	fmt.Printf(" %s 512k, direct, %d MiB; time for a MiB as fio tells it\n", rw, storageSize>>20)
 	show(sides, values)
-	var setUp, own []float64
-	for _, c := range s.cells {
-		setUp = append(setUp, float64(c.SetUp))
-		own = append(own, float64(c.Seen.OwnCPU)/float64(c.Ended-c.Begun))
+	setUp, own := costs(s.cells)
+	fmt.Printf("  set-up of a cell, without layout and job: median %s (bound %s)\n", milli(setUp), storageSetUp)
+	fmt.Printf("  tare's own CPU while a job runs: median %.2f %% of a core (bound %.0f %%)\n", 100*own, 100*storageOwnBound)
+	return errors.Join(slower(values[0], values[1], values[2]), beyond(setUp, own))
+}
+
+// costs are the medians of what a cell costs: ns of set-up, and tare's own part
+// of a core while the job runs.
+func costs(cells []record.Cell) (setUp, own float64) {
+	var setUps, owns []float64
+	for _, c := range cells {
+		setUps = append(setUps, float64(c.SetUp))
+		owns = append(owns, float64(c.Seen.OwnCPU)/float64(c.Ended-c.Begun))
 	}
-	fmt.Printf("  set-up of a cell, without layout and job: median %s (bound %s)\n", milli(stat.Summarize(setUp, 0.95).Median), storageSetUp)
-	fmt.Printf("  tare's own CPU while a job runs: median %.2f %% of a core (bound %.0f %%)\n", 100*stat.Summarize(own, 0.95).Median, 100*storageOwnBound)
+	return stat.Summarize(setUps, 0.95).Median, stat.Summarize(owns, 0.95).Median
+}
+
+// beyond says which bounds are not kept.
+func beyond(setUp, own float64) error {
+	var errs []error
+	if setUp > float64(storageSetUp) {
+		errs = append(errs, fmt.Errorf("the set-up of a cell takes %s: the bound is %s", milli(setUp), storageSetUp))
+	}
+	if own > storageOwnBound {
+		errs = append(errs, fmt.Errorf("tare uses %.2f %% of a core while a job runs: the bound is %.0f %%", 100*own, 100*storageOwnBound))
+	}
+	return errors.Join(errs...)
+}
+
+// slower says that a job takes longer by tare, if that is more than what two
+// equal runs may differ by here: the outer end of the A/A pair's interval.
+func slower(plain, again, tare stat.Rounds) error {
+	same, c := stat.Compare(plain, again), stat.Compare(plain, tare)
+	if nothing := max(-same.PairedLo, same.PairedHi, 0); c.Different && c.Delta > nothing {
+		return fmt.Errorf("fio takes %.1f %% longer by tare (p=%.3f), and two equal runs differ by %.1f %% at most", 100*c.Delta, c.P, 100*nothing)
+	}
 	return nil
 }
 
