@@ -36,6 +36,9 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 		}
 		return
 	}
+	if b.pulled(e, at) {
+		return
+	}
 	m := mark{over: string(msg) == "shim disconnected"}
 	s, named := b.named(e, false, at)
 	if s == nil && !named {

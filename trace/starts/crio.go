@@ -50,6 +50,8 @@ func (b *Builder) crio(e *logs.Event, at int64) {
 		b.crioCreate(b.request(e, at, "CreateContainer"), e, at)
 	case "StartContainer":
 		b.crioStart(b.request(e, at, "StartContainer"), e, at)
+	case pullName:
+		b.crioPull(b.request(e, at, pullName), e, at)
 	case "StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox", "Exec", "ExecSync", "Attach":
 		if s := b.known(crioID(e)); s != nil {
 			b.over(s)
@@ -97,6 +99,17 @@ func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
 		s.end(b, "RunPodSandbox", "", at, "")
 	}
 	s.reached(b, m, at, "", placeOf(e))
+}
+
+// crioPull takes a line of PullImage: "Pulling image: busybox", "Pulled image:
+// busybox@sha256:…".
+func (b *Builder) crioPull(r *request, e *logs.Event, at int64) {
+	if bytes.HasPrefix(e.Message, []byte("Pulled image: ")) && !r.over {
+		r.over = true
+		b.pull(&r.call, e, at, crioName)
+		return
+	}
+	b.crioLine(r, e, at)
 }
 
 // crioJoin is the sandbox of an id, with the request that led to it.

@@ -62,6 +62,35 @@ func TestFormsThatNoFixtureHas(t *testing.T) {
 			},
 			[]string{"RunPodSandbox", "CreateContainer", "StartContainer"}, pod1,
 		},
+		"an image that is pulled meanwhile": {
+			engineLine(0, `RunPodSandbox for name:"a"  uid:"u"  namespace:"n"`, "") +
+				engineLine(100, `RunPodSandbox for name:"a"  uid:"u"  namespace:"n" returns sandbox id "aaaa"`, "") +
+				engineLine(110, `PullImage "busybox:latest"`, "") + engineLine(400, `Pulled image "busybox:latest" with image id "sha256:1"`, "") +
+				engineLine(800, `PullImage "busybox:latest" returns image reference "sha256:1"`, "") +
+				engineLine(810, `CreateContainer within sandbox "aaaa" for container name:"c"`, "") +
+				engineLine(820, `CreateContainer within sandbox "aaaa" for name:"c" returns container id "ac"`, "") +
+				engineLine(830, `StartContainer for "ac"`, "") + engineLine(1000, `StartContainer for "ac" returns successfully`, ""),
+			"containerd",
+			[]string{
+				"RunPodSandbox called → RunPodSandbox returned", "RunPodSandbox returned → CreateContainer called",
+				"CreateContainer called → CreateContainer returned", "CreateContainer returned → StartContainer called", "StartContainer called → StartContainer returned",
+			},
+			[]string{"RunPodSandbox", "PullImage", "CreateContainer", "StartContainer"}, "aaaa",
+		},
+		"an image that CRI-O pulls": {
+			crioLine(0, "info", "Running pod sandbox: n/p/POD", "r1", "RunPodSandbox") +
+				crioLine(500, "info", "Ran pod sandbox "+pod1+" with infra container: n/p/POD", "r1", "RunPodSandbox") +
+				crioLine(510, "info", "Pulling image: busybox", "r9", "PullImage") + crioLine(600, "info", "Pulled image: busybox@sha256:1", "r9", "PullImage") +
+				crioLine(610, "info", "Creating container: n/p/c", "r2", "CreateContainer") + crioLine(700, "info", "Created container "+con1+": n/p/c", "r2", "CreateContainer") +
+				crioLine(710, "info", "Starting container: "+con1, "r3", "StartContainer") +
+				strings.Replace(crioLine(1000, "info", "Started container", "r3", "StartContainer"), "\n", " PID=7 containerID="+con1+" sandboxID="+pod1+"\n", 1),
+			"cri-o",
+			[]string{
+				"RunPodSandbox called → RunPodSandbox returned", "RunPodSandbox returned → CreateContainer called", "CreateContainer called → CreateContainer returned",
+				"CreateContainer returned → StartContainer called", "StartContainer called → StartContainer returned",
+			},
+			[]string{"RunPodSandbox", "PullImage", "CreateContainer", "StartContainer"}, pod1,
+		},
 		"Kata below CRI-O": {
 			crioLine(0, "info", "Running pod sandbox: n/p/POD", "r1", "RunPodSandbox") +
 				line(100, "Create() start", "sandbox="+pod1+" container="+pod1) + line(800, "Create() end", "sandbox="+pod1+" container="+pod1) +

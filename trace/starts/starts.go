@@ -65,7 +65,7 @@ type Builder struct {
 	containers     recent[string, string]   // id of the sandbox by id of the container
 	pids           recent[int, string]      // id of the sandbox that a process spoke for last
 	pods           recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
-	making         recent[string, *call]    // calls of CreateContainer by sandbox and name
+	pulls          recent[string, *call]    // of images, by name
 	requests       recent[string, *request] // CRI-O's
 	orphans        recent[string, []step]   // of containers whose sandbox is not known yet
 	adding         adding
@@ -108,7 +108,7 @@ func New(o Options, out func(*record.Start) error) *Builder {
 	return &Builder{
 		o: o, out: out, open: map[string]*sandbox{}, twice: &twice{},
 		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[int, string](maxPids),
-		pods: newRecent[string, *call](maxPending), making: newRecent[string, *call](maxPending),
+		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending),
 		commands: make([]command, max(len(o.Names), 1)),
 	}
