@@ -15,6 +15,9 @@
 //	cgroups         the sampler over 500 cgroups, and bare loops that read them
 //	top             tare top on a terminal, with 500 containers
 //	storage         a job of fio, run by tare storage and by hand
+//	watch           processes that do nothing, while all processes are watched
+//	starts          starts of runc and docker, watched and not
+//	logs            speed and memory of reading logs
 //	docker          Docker's API
 //	containerd      containerd's API
 //	cri+containerd  CRI, served by containerd
@@ -106,7 +109,7 @@ type part struct {
 }
 
 func parts() []part {
-	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage}}
+	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage}, {"watch", (*bench).traceCost}, {"starts", (*bench).starts}, {"logs", (*bench).logs}}
 	for _, d := range drivenEngines {
 		all = append(all, part{d.name, func(b *bench) error { return b.engine(d) }})
 	}

@@ -35,6 +35,7 @@ change it. Nothing on the machine is changed.`,
 			for _, f := range find.All(c.Context(), selectionOf(&l).settings()) {
 				checks = append(checks, targetCheck(f))
 			}
+			checks = append(checks, watchCheck())
 			checks = append(checks, toolChecks(c.Context())...)
 			switch format {
 			case "text":

@@ -52,6 +52,9 @@ them. With tare come:
 			if rec, err := onlyOverhead(args, records); rec != nil || err != nil {
 				return showStored(s, format, rec, err, out)
 			}
+			if some, err := ofStarts(args, records); some || err != nil {
+				return showStarts(s, format, records[0], err, out)
+			}
 			if some, err := ofStorage(args, records); some || err != nil {
 				if err == nil {
 					err = plainOnly(against, out)

@@ -82,6 +82,9 @@ func (f *runFlags) override(ctx context.Context, set *pflag.FlagSet, m *plan.Mea
 		same := f.storage
 		same.rounds, same.budget, same.timeout, same.seed, same.missing, same.engines = f.rounds, f.budget, f.timeout, f.seed, f.missing, f.engines
 		return same.apply(ctx, set, m.Storage, false)
+	case m.Startup != nil:
+		same := startupFlags{rounds: f.rounds, warmup: f.warmup, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
+		return same.apply(ctx, set, m.Startup, false)
 	}
 	return f.apply(ctx, set, m.Lifecycle, false)
 }
@@ -93,6 +96,8 @@ func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) er
 		return weighOverhead(ctx, s, *m.Overhead, out)
 	case m.Storage != nil:
 		return weighStorage(ctx, s, *m.Storage, out)
+	case m.Startup != nil:
+		return watchStarts(ctx, s, *m.Startup, out)
 	}
 	return weigh(ctx, s, *m.Lifecycle, out)
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/experiment/course"
+	"github.com/tare-bench/tare/experiment/startup"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/meter/tracer"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/target/docker"
+	"github.com/tare-bench/tare/target/oci"
+	"github.com/tare-bench/tare/workspace"
+)
+
+// What is asked of watching starts.
+const (
+	watchPairs = 30
+	watchBound = 0.02 // CPU time of watching over that of the start
+)
+
+// starts sets watched starts beside those that are not watched, of which there
+// are two in every round: how far those differ is what this machine makes of
+// nothing.
+func (b *bench) starts() error {
+	fmt.Println("starts: watched and not, of the same rounds")
+	runc, err := oci.New(b.ctx, ociRuntime, "")
+	if err != nil {
+		return err
+	}
+	err = b.watching(runc)
+	refused := &refusal{}
+	at := target.Engine{Address: engines.Docker(refused).Host}
+	if refused.why != "" {
+		fmt.Printf("  docker/runc: left out: %s\n", refused.why)
+		return err
+	}
+	behind, broken := docker.New(b.ctx, "docker/runc", ociRuntime, docker.ViaAPI, at)
+	if broken == nil {
+		broken = b.watching(behind)
+	}
+	fmt.Println()
+	return errors.Join(err, broken)
+}
+
+// watching runs the plan twice over in every round: rounds without watching have
+// a second half of their own.
+func (b *bench) watching(t target.Target) error {
+	run, err := workspace.New(workspace.DefaultRoots())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := run.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	}()
+	p := plan.DefaultsOfStartup()
+	p.Rounds, p.Untraced, p.Warmup = watchPairs, true, 2
+	defer lane.Settle()()
+	rec, err := startup.Run(b.ctx, startup.Options{
+		Plan: p, Options: course.Options{Targets: []target.Target{t}, RunID: run.ID, Dirs: run.Dirs},
+		Callers: func() []int {
+			own := []int{os.Getpid()}
+			for _, f := range process.Children(os.Getpid()) {
+				own = append(own, f.Pid)
+			}
+			return own
+		},
+		Watch: func() (startup.Watch, error) { return tracer.Open(tracer.Options{Instance: "tare-" + run.ID}) },
+	})
+	if err != nil {
+		return err
+	}
+	j, err := judge.StartupOf(rec)
+	if err != nil {
+		return err
+	}
+	d := j.Targets[0]
+	if d.Failed > 0 || !d.Watching.Known {
+		return fmt.Errorf("%s: %d starts failed: %+v", d.Target, d.Failed, d.Failure)
+	}
+	verdict := "no difference shown"
+	if d.Different {
+		verdict = "different"
+	}
+	fmt.Printf("  %-12s wall %s watched; watched/not %.3f [%.3f, %.3f]  %s\n", d.Target, milli(d.Wall.Value), d.Watching.Value, d.Watching.Lo, d.Watching.Hi, verdict)
+	fmt.Printf("  %-12s not watched, odd rounds beside even ones (A/A): %s\n", "", halves(rec))
+	fmt.Printf("  %-12s CPU of a start %s, of watching it %.2f %% of that (bound %.0f %%)\n", "", milli(d.CPU.Value), 100*d.WatchingCPU.Value, 100*watchBound)
+	var errs []error
+	if d.WatchingCPU.Value > watchBound {
+		errs = append(errs, fmt.Errorf("%s: watching takes %.2f %% of a start's CPU time", d.Target, 100*d.WatchingCPU.Value))
+	}
+	if d.Different {
+		errs = append(errs, fmt.Errorf("%s: watching shows: %s", d.Target, d.Why))
+	}
+	return errors.Join(errs...)
+}
+
+// halves compares starts that were not watched with each other.
+func halves(rec *record.Record) string {
+	var sides [2]stat.Rounds
+	sides[0], sides[1] = stat.Rounds{}, stat.Rounds{}
+	for _, s := range rec.Starts {
+		if s.Method == record.MethodNone && s.Failure == nil {
+			sides[s.Round%2][s.Round/2] = float64(s.Ended - s.Began)
+		}
+	}
+	c := stat.Compare(sides[0], sides[1])
+	return fmt.Sprintf("%+.1f %% [%+.1f, %+.1f]", 100*c.PairedDelta, 100*c.PairedLo, 100*c.PairedHi)
+}
+
+// traceCost is what being watched costs a process that does nothing.
+func (b *bench) traceCost() error {
+	fmt.Println("watch: processes that do nothing, one after the other")
+	var w *tracer.Tracer
+	once := func(watched bool) func(context.Context) (float64, error) {
+		return func(context.Context) (float64, error) {
+			var err error
+			if watched {
+				if w, err = tracer.Open(tracer.Options{Instance: "tare-bench"}); err != nil {
+					return 0, err
+				}
+				defer w.Close()
+			}
+			begin := time.Now()
+			for range 200 {
+				p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+				if err != nil {
+					return 0, err
+				}
+				if _, err := p.Wait(); err != nil {
+					return 0, err
+				}
+			}
+			return float64(time.Since(begin)) / 200, nil
+		}
+	}
+	sides := []side{{"fork, exec and exit of true", once(false)}, {"the same again (A/A)", once(false)}, {"watched", once(true)}}
+	values, err := interleave(b.ctx, watchPairs, sides)
+	if err != nil {
+		return err
+	}
+	show(sides, values)
+	if slices.Contains(tracerMethods(), record.MethodBPF) {
+		fmt.Println("  watched by bpf")
+	}
+	fmt.Println()
+	return nil
+}
+
+func tracerMethods() (names []string) {
+	for _, m := range tracer.Check() {
+		if m.Err == nil {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
