@@ -319,13 +319,16 @@ func TestWhatFailedSaysWhy(t *testing.T) {
 }
 
 func TestShortProcessesAreFoldedOnlyWhereThereAreTooMany(t *testing.T) {
-	few := pictureOf(watched().v.Targets[0].Drawn)
+	few := pictureOf(watched().v.Targets[0].Drawn, Options{})
 	if few.folded != 0 {
 		t.Errorf("%d of few are folded", few.folded)
 	}
-	p := pictureOf(crowded().v.Targets[0].Drawn)
+	p := pictureOf(crowded().v.Targets[0].Drawn, Options{})
 	if len(p.bars) > mostBars+mostWaits+mostLong+1 || p.folded != 202-len(p.bars)+1 { // 1: the first instruction's own row
 		t.Errorf("%d bars, %d folded", len(p.bars), p.folded)
+	}
+	if all := pictureOf(crowded().v.Targets[0].Drawn, Options{Verbose: true}); all.folded != 0 || len(all.bars) != 203 {
+		t.Errorf("verbose: %d bars, %d folded", len(all.bars), all.folded)
 	}
 	var names []string
 	for _, b := range p.bars {
@@ -407,12 +410,12 @@ func TestACutNameKeepsBothEnds(t *testing.T) {
 }
 
 func TestAWaitStandsBeforeWhatBeginsAfterIt(t *testing.T) {
-	p := pictureOf(watched().v.Targets[1].Drawn)
+	p := pictureOf(watched().v.Targets[1].Drawn, Options{})
 	at := slices.IndexFunc(p.bars, func(b bar) bool { return b.kind == barWait })
 	if at < 0 || p.bars[at].name != "· waited: 500 ms timer" || p.bars[at+1].name != "crictl create" || p.bars[at].from != ms(103) {
 		t.Errorf("got %+v", p.bars)
 	}
-	docker := pictureOf(watched().v.Targets[0].Drawn).bars
+	docker := pictureOf(watched().v.Targets[0].Drawn, Options{}).bars
 	at = slices.IndexFunc(docker, func(b bar) bool { return b.kind == barWait })
 	if last := docker[len(docker)-1]; docker[at+1].name != "runc start" || docker[at].depth != docker[at+1].depth || last.kind != barWait || last.depth != 0 {
 		t.Errorf("got %+v", docker)
@@ -425,7 +428,7 @@ func TestAWaitStandsBeforeWhatBeginsAfterIt(t *testing.T) {
 func TestAStartWithoutAnEndIsDrawnAsFarAsItIsKnown(t *testing.T) {
 	s := fromLogs()
 	s.v.Targets[0].Drawn.Start.Ended = 0
-	if p := pictureOf(s.v.Targets[0].Drawn); p == nil || p.length != ms(9412) {
+	if p := pictureOf(s.v.Targets[0].Drawn, Options{}); p == nil || p.length != ms(9412) {
 		t.Errorf("got %+v", p)
 	}
 	if out := s.report(t, Text, Options{Width: 120}); !strings.Contains(out, "start 1 of 2, which has no end: nginx (cripod.kata.log:1)") {

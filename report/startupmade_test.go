@@ -61,7 +61,7 @@ func startOf(target string, round int, wall, first float64, all []lived) *judge.
 			r.Open, r.Ended = true, s.Ended
 		}
 		if l.first > 0 {
-			r.First = monotonic + ms(l.first)
+			r.First = monotonic + ms(l.first-0.3) // its exec
 		}
 		s.Processes, d.Rows = append(s.Processes, p), append(d.Rows, r)
 	}

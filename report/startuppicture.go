@@ -47,12 +47,12 @@ const (
 )
 
 // drawnStart is the start that stands for the others.
-func drawnStart(v *judge.Startup, t *judge.StartupTarget) *section {
+func drawnStart(v *judge.Startup, t *judge.StartupTarget, o Options) *section {
 	if t.Drawn == nil || t.Drawn.Start == nil {
 		return nil
 	}
 	s := ofTarget(t, whichStart(v, t))
-	s.picture = pictureOf(t.Drawn)
+	s.picture = pictureOf(t.Drawn, o)
 	if s.picture == nil {
 		s.notes = []string{"nothing of it can be drawn"}
 		return s
@@ -67,7 +67,7 @@ func drawnStart(v *judge.Startup, t *judge.StartupTarget) *section {
 // whichStart says which of the starts it is.
 func whichStart(v *judge.Startup, t *judge.StartupTarget) string {
 	d := t.Drawn.Start
-	what, of := "start", t.Starts+t.NoEnd+t.Failed
+	what, of := "start", v.Total // as its round counts: over all targets
 	if v.Live {
 		what, of = "round", max(v.Plan.Rounds, d.Round+1)
 	}
@@ -84,7 +84,7 @@ func whichStart(v *judge.Startup, t *judge.StartupTarget) string {
 // whose names a start of logs or notes.
 func whose(d *record.Start) string {
 	out := ""
-	if name := cmp.Or(d.Name, d.Sandbox); name != "" && (d.Method == record.MethodLogs || d.Method == record.MethodNotes) {
+	if name := cmp.Or(d.Name, d.Sandbox); name != "" && name != d.Target && (d.Method == record.MethodLogs || d.Method == record.MethodNotes) {
 		out += ": " + cut(name, longestName)
 	}
 	if d.Source != "" {
@@ -94,7 +94,7 @@ func whose(d *record.Start) string {
 }
 
 // pictureOf lays a start out, nil where there is no time in it.
-func pictureOf(d *judge.StartupDrawn) *picture {
+func pictureOf(d *judge.StartupDrawn, o Options) *picture {
 	s := d.Start
 	p := &picture{length: since(s.Began, endOf(d)), first: -1}
 	if p.length <= 0 {
@@ -103,15 +103,13 @@ func pictureOf(d *judge.StartupDrawn) *picture {
 	if s.First > s.Began {
 		p.first = p.within(s, s.First)
 	}
-	marked := false
-	for _, i := range p.shown(d.Rows, s) {
+	workload := p.workload(d)
+	for _, i := range p.shown(d.Rows, s, workload, o) {
 		b := p.bar(s, &d.Rows[i])
-		if p.first >= 0 && !marked && d.Rows[i].First == s.First {
-			b.marked, marked = true, true
-		}
+		b.marked = i == workload
 		p.bars = append(p.bars, b)
 	}
-	if p.first >= 0 && !marked {
+	if p.first >= 0 && workload < 0 {
 		p.place(bar{name: "first instruction", kind: barFirst, from: p.first, to: p.first, cpu: -1, marked: true})
 	}
 	for _, g := range p.waits(d) {
@@ -136,6 +134,19 @@ func endOf(d *judge.StartupDrawn) int64 {
 	return end
 }
 
+// workload is the row in which the workload's first instruction lies, -1 if there is
+// none. Of several it is the one that began last.
+func (p *picture) workload(d *judge.StartupDrawn) int {
+	found := -1
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		if p.first >= 0 && r.Kind == record.KindWorkload && r.Began <= d.Start.First && d.Start.First <= r.Ended && (found < 0 || r.Began > d.Rows[found].Began) {
+			found = i
+		}
+	}
+	return found
+}
+
 // within is a moment on the axis.
 func (p *picture) within(s *record.Start, at int64) int64 {
 	return min(max(since(s.Began, at), 0), p.length)
@@ -158,12 +169,12 @@ const deepest = 8
 // shown are the rows that are drawn, in their order. Where they are too many, the
 // short ones are left out, but for calls of the runtime and for what failed, and
 // then the shortest until few enough are left.
-func (p *picture) shown(rows []trace.Row, s *record.Start) []int {
+func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o Options) []int {
 	all := make([]int, len(rows))
 	for i := range rows {
 		all[i] = i
 	}
-	if len(rows) <= mostBars {
+	if len(rows) <= mostBars || o.Verbose {
 		return all
 	}
 	took := func(i int) int64 {
@@ -172,7 +183,7 @@ func (p *picture) shown(rows []trace.Row, s *record.Start) []int {
 	}
 	weight := func(i int) int {
 		switch r := &rows[i]; {
-		case r.Exit != nil && *r.Exit != 0, s.First != 0 && r.First == s.First:
+		case r.Exit != nil && *r.Exit != 0, i == workload:
 			return 2
 		case r.Kind == record.KindCall:
 			return 1
@@ -223,9 +234,9 @@ func waitName(g *record.Gap) string {
 	case g.Wait != nil:
 		return "· waited: " + g.Wait.Timer
 	case g.In != "":
-		return "· waited in " + g.In
+		return "· gap in " + g.In
 	}
-	return "· waited"
+	return "· gap"
 }
 
 // place puts a bar before the one that begins next after its end, as deep as that

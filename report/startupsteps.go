@@ -14,6 +14,7 @@ import (
 const (
 	mostStepsShown = 40
 	mostGapsShown  = 10
+	longestStep    = 40 // columns; of a phase both milestones are to be read
 )
 
 // inOrder is a start as a published report on Kata's boot has it: the runtime's
@@ -46,7 +47,7 @@ func sums(t *judge.StartupTarget) []item {
 			break
 		}
 		step := &t.Table[i]
-		parts = append(parts, short(term.Clean(known(step.Name)), longestName)+" "+tookCell(step.Took).head)
+		parts = append(parts, cut(known(step.Name), longestStep)+" "+tookCell(step.Took).head)
 	}
 	items := []item{{key: "in order", text: strings.Join(parts, " → ")}}
 	if sum, ok := fromFirstCall(t.Table); ok {
@@ -116,7 +117,7 @@ func stepTable(steps []judge.StartupStep, o Options) *spread {
 	steps = stepsShown(steps, o)
 	m := &matrix{lead: []term.Column{{Title: "step"}, {Title: "kind"}}}
 	for i := range steps {
-		name := short(term.Clean(known(steps[i].Name)), longestName)
+		name := cut(known(steps[i].Name), longestStep)
 		m.rows = append(m.rows, matrixRow{lead: []cell{{head: name, label: name}, plain(heading(steps[i].Kind))}})
 	}
 	m.column("median", each(steps, func(s *judge.StartupStep) cell { return boundedCell(s.Took) }))

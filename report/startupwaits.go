@@ -43,6 +43,9 @@ func gapItems(t *judge.StartupTarget, g *judge.StartupGap) []item {
 	others := ""
 	if g.Others > 0 {
 		others = fmt.Sprintf("%d lines of others meanwhile", g.Others)
+		if g.Others == 1 {
+			others = "1 line of others meanwhile"
+		}
 	}
 	items := []item{
 		{key: took, text: dotted(where, seenIn(t, g), cpu, others, cut(g.Source, longestEvent))},
