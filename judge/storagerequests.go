@@ -32,7 +32,7 @@ func (t *weighedTable) most() float64 {
 			own[name] = value
 		}
 		for _, o := range s.Options {
-			own[o.Name] = o.Value
+			own[strings.ToLower(o.Name)] = o.Value
 		}
 		if s.Name == "global" {
 			common = own

@@ -78,7 +78,7 @@ func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
 			s.job.NumJobs, s.cache = threads, "buffered"
 			s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes = percents(13) }
 		})), "runc")
-		if got := strings.Contains(strings.Join(c.Because, "; "), "8 threads go through the same file"); got != want || c.Verdict != host {
+		if got := strings.Contains(c.Because[0], "8 threads go through the same file"); got != want || c.Verdict != host {
 			t.Errorf("%d threads: %q because %q", threads, c.Verdict, c.Because)
 		}
 	}

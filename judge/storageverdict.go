@@ -92,7 +92,7 @@ func (w *weighedCell) ofCache(e *evidence, d int, part float64) (Verdict, []stri
 		return VerdictNotDirect, append(because, facts...)
 	}
 	if own := w.table.ownThreads(); own != "" && d == reading {
-		because = append(because, own)
+		because[0] += "; " + own // the first is what every report shows
 	}
 	if hasGuest(w.info) && guests > hosts {
 		return VerdictGuestCache, append(because, facts...)
