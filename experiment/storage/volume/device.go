@@ -119,8 +119,11 @@ func (c *claimed) identify(fd int) error {
 // that is read-only can be opened for writing all the same.
 func (c *claimed) measure() error {
 	var st unix.Stat_t
-	if err := unix.Fstat(c.fd, &st); err != nil || st.Rdev != c.rdev {
-		return fmt.Errorf("%s became another device while it was opened (%v)", c.path, err)
+	if err := unix.Fstat(c.fd, &st); err != nil {
+		return fmt.Errorf("look at %s: %w", c.path, os.NewSyscallError("fstat", err))
+	}
+	if st.Rdev != c.rdev {
+		return notHere("see which device is which: lsblk -o NAME,MAJ:MIN,SERIAL", "%s became another device while it was opened", c.path)
 	}
 	if fixed, err := unix.IoctlGetInt(c.fd, unix.BLKROGET); err == nil && fixed != 0 {
 		return notHere("give a device that nobody uses and that can be written", "%s is read-only", c.path)

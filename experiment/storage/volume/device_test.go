@@ -17,8 +17,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// loop makes a block device of a file.
-func loop(t *testing.T, size int64) string {
+// loop makes a block device of 16 MiB.
+func loop(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a loop device needs root")
@@ -27,7 +27,7 @@ func loop(t *testing.T, size int64) string {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(file, size); err != nil {
+	if err := os.Truncate(file, 16<<20); err != nil {
 		t.Fatal(err)
 	}
 	return loopOn(t, file)
@@ -94,7 +94,7 @@ func wantUsed(t *testing.T, err error, whys ...string) {
 // The kernel does not count a loop device as a user of what it lies on: O_EXCL
 // succeeds, and there is no holder.
 func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	behind := loopOn(t, path)
 	at := mounted(t, behind)
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
@@ -106,20 +106,20 @@ func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
 }
 
 func TestALoopDeviceOnADeviceInUseIsNotTaken(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	at := mounted(t, path)
 	wantUsed(t, Free(loopOn(t, path)), "mounted on "+at)
 }
 
 func TestALoopDeviceOnAPartOfADeviceIsSeen(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	part := partitioned(t, path)
 	behind := loopOn(t, part)
 	wantUsed(t, Free(path), "below the loop device "+behind)
 }
 
 func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	part := partitioned(t, path)
 	name := strings.TrimPrefix(path, "/dev/")
 	if parts := partsOf(name); !slices.Equal(parts, []string{name, name + "p1"}) {
@@ -162,7 +162,7 @@ func partitioned(t *testing.T, path string) string {
 }
 
 func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	held, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
 }
 
 func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
@@ -201,7 +201,7 @@ func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
 }
 
 func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	v := taken(t, path)
 	if err := v.Check(); err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
 }
 
 func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
-	one, other := loop(t, 16<<20), loop(t, 16<<20)
+	one, other := loop(t), loop(t)
 	link := filepath.Join(t.TempDir(), "by-id")
 	if err := os.Symlink(one, link); err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
 }
 
 func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {
-	one, other := loop(t, 16<<20), loop(t, 16<<20)
+	one, other := loop(t), loop(t)
 	node := filepath.Join(t.TempDir(), "node")
 	lead := func(of string) {
 		t.Helper()

@@ -55,7 +55,7 @@ func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
 }
 
 func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
-	path := loop(t, 16<<20)
+	path := loop(t)
 	take := func(asked Asked) (*Volume, error) {
 		return Prepare(context.Background(), plan.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
 	}
