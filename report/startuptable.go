@@ -30,7 +30,7 @@ func startsTable(v *judge.Startup) *section {
 	} {
 		m.column(c.title, each(v.Targets, c.show))
 	}
-	m.text("longest wait", each(v.Targets, longestWait))
+	m.text("longest gap", each(v.Targets, longestGap))
 	s.table = m.spread()
 	var items []item
 	for i := range v.Targets {
@@ -67,8 +67,8 @@ func startsLead(t *judge.StartupTarget) []cell {
 	return lead
 }
 
-// longestWait is the first of the ranked gaps, with the timer that it looks like.
-func longestWait(t *judge.StartupTarget) cell {
+// longestGap is the first of the ranked gaps, with the timer that it looks like.
+func longestGap(t *judge.StartupTarget) cell {
 	if len(t.Gaps) == 0 {
 		return plain(none)
 	}
