@@ -45,6 +45,8 @@ type StartupTarget struct {
 	// Gaps are the waits of all its starts, by what they lie between, the one with
 	// the largest median first.
 	Gaps []StartupGap `json:"gaps"`
+	// Guests are the clocks of the VMs, of logs.
+	Guests []record.GuestClock `json:"guests,omitempty"`
 	// Drawn is the start whose wall time is closest to the median.
 	Drawn *StartupDrawn `json:"drawn,omitempty"`
 	// Watching is wall time watched over wall time not watched, of the same rounds.

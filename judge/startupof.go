@@ -42,6 +42,7 @@ const (
 	mostWhole   = 64   // of those the ones that are kept whole, one of which is drawn
 	mostGaps    = 24   // gaps of a start that are looked at
 	mostSteps   = 256  // of a start's way
+	mostGuests  = 64   // whose clocks are told
 )
 
 // NewStartups begins a judgement.
@@ -130,7 +131,7 @@ func engineOf(name string) string {
 
 // Add takes a start into the judgement. It keeps s.
 func (j *Startups) Add(s *record.Start) {
-	t := j.of(nameOf(s))
+	t := j.of(NameOf(s))
 	j.Total++
 	if s.Method == record.MethodNone {
 		if s.Failure == nil && s.Ended > s.Began {
@@ -163,12 +164,13 @@ func (j *Startups) Add(s *record.Start) {
 	default:
 		t.Starts++
 	}
+	t.Guests = append(t.Guests, s.Guests[:min(len(s.Guests), mostGuests-len(t.Guests))]...)
 	t.keep(j.random, s)
 }
 
-// nameOf is what a start is told apart by: its target, and of notes its title,
+// NameOf is what a start is told apart by: its target, and of notes its title,
 // since each of theirs is a measurement of its own.
-func nameOf(s *record.Start) string {
+func NameOf(s *record.Start) string {
 	if s.Method == record.MethodNotes && s.Name != "" {
 		return s.Name
 	}

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 
 	"github.com/tare-bench/tare/record"
@@ -115,6 +116,17 @@ func (t *startupJudge) step(name stepFigure, all []*startFigures, at func(*start
 	return s
 }
 
+// masked is a line without what differs from start to start: ids and what is
+// quoted.
+func masked(line string) string {
+	return quoted.ReplaceAllString(ids.ReplaceAllString(line, "ID"), `"…"`)
+}
+
+var (
+	ids    = regexp.MustCompile(`[0-9a-f]{12,}`)
+	quoted = regexp.MustCompile(`"[^"]*"`)
+)
+
 // gaps puts the waits of all starts together that lie between the same two
 // events.
 func (t *startupJudge) gaps() []StartupGap {
@@ -127,7 +139,7 @@ func (t *startupJudge) gaps() []StartupGap {
 	sums := map[key]*sum{}
 	for i, f := range t.kept {
 		for _, g := range f.gaps {
-			k := key{g.In, g.After, g.Before}
+			k := key{g.In, masked(g.After), masked(g.Before)}
 			s := sums[k]
 			if s == nil {
 				s = &sum{StartupGap: StartupGap{Gap: g, Round: f.round}, first: len(sums), took: stat.Rounds{}}

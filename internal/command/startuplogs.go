@@ -45,6 +45,9 @@ func (f *logFlags) given() bool { return len(f.files) > 0 || f.journal }
 // mostNotes is how long a file can be to be read as notes, too.
 const mostNotes = 4 << 20
 
+// mostNames is how many targets have their starts numbered.
+const mostNames = 1000
+
 // read puts starts together from logs and notes, keeps them in a record, and
 // reports them. Memory does not grow with what is read.
 func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p plan.Startup, out outputFlags) (err error) {
@@ -260,10 +263,13 @@ func (r *reading) gather(ctx context.Context, s Streams, p plan.Startup, out out
 	if err := w.Write(rec.Header); err != nil {
 		return nil, nil, path, err
 	}
-	number := 0
+	number, rounds := 0, map[string]int{}
 	give := func(x *record.Start) error {
-		x.Round = number
 		number++
+		if name := judge.NameOf(x); len(rounds) < mostNames || rounds[name] > 0 {
+			x.Round = rounds[name]
+			rounds[name]++
+		}
 		judged.Add(x)
 		return w.Write(x)
 	}
