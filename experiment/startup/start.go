@@ -90,9 +90,38 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 		asked.Ended = now
 	}
 	asked.Client = clientOf(events, callers, s.Began, asked.Ended)
-	r.gather(s, events, asked)
+	if err := r.settle(s, events, asked); err != nil {
+		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
+	}
 	s.Busy = between(edges, s.Busy)
 	return nil
+}
+
+// How long a workload is waited for that was not executed when the call had
+// returned, and how often.
+const (
+	late     = 10 * time.Millisecond
+	mostLate = 10
+)
+
+// settle gathers what was seen. A call may return a moment before the workload
+// that it started is executed, which is then looked for.
+func (r *run) settle(s *record.Start, events []tracer.Event, asked kin.Asked) error {
+	r.gather(s, events, asked)
+	for i := 0; i < mostLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
+		more, err := r.watch.Take(lane.Now() + int64(late))
+		if err != nil {
+			return err
+		}
+		events = append(events, more...)
+		r.gather(s, events, asked)
+	}
+	return nil
+}
+
+// aboutToRun tells whether a container was there whose workload was not.
+func aboutToRun(s *record.Start) bool {
+	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool { return p.Kind == record.KindInit && p.Ended == 0 })
 }
 
 // between puts what had been used just before the call and just after its return

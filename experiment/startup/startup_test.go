@@ -38,6 +38,7 @@ type scene struct {
 	script  fake.Script
 	without []string
 	takeErr error
+	late    bool // the workload is executed after the call has returned
 }
 
 func play(names ...string) *scene {
@@ -70,6 +71,8 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 type scripted struct {
 	*scene
 	taken bool // what was there before the start
+	began int64
+	more  int // takes after the first
 }
 
 func (w *scripted) Method() string       { return record.MethodTracefs }
@@ -86,11 +89,24 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 		return nil, w.takeErr
 	}
 	if !w.taken {
-		w.taken = true
+		w.taken, w.began = true, 0
 		return nil, nil
+	}
+	if w.began != 0 { // what came after the return
+		return w.after(), nil
 	}
 	w.lost, w.cpu = w.lost+1, w.cpu+2*time.Millisecond
 	began := w.clock - 100*ms
+	w.began, w.more = began, 0
+	if w.late {
+		return []tracer.Event{
+			{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
+			{Kind: tracer.Exec, Time: began + 2*ms, Pid: 20, Parent: own, File: "/usr/bin/runc", Args: []string{"runc", "run", "-d", "--bundle", "/b", "c1"}},
+			{Kind: tracer.Fork, Time: began + 10*ms, Pid: 21, Parent: 20},
+			{Kind: tracer.Exec, Time: began + 11*ms, Pid: 21, Parent: 20, File: "/proc/self/exe", Args: []string{"runc", "init"}},
+			{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own},
+		}, nil
+	}
 	return []tracer.Event{
 		{Kind: tracer.Fork, Time: began - 500*ms, Pid: 3, Parent: own}, // long before
 		{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
@@ -102,6 +118,30 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // somebody else's
 		{Kind: tracer.Exit, Time: began + 4*ms, Pid: 900, Parent: 800},
 	}, nil
+}
+
+// after is what happens after a start has returned: the workload is executed the
+// third time that somebody looks.
+func (w *scripted) after() []tracer.Event {
+	if w.more++; !w.late || w.more != 3 {
+		return nil
+	}
+	return []tracer.Event{{Kind: tracer.Exec, Time: w.began + 104*ms, Pid: 21, Parent: 1, File: "/app", Args: []string{"/app"}}}
+}
+
+func TestAWorkloadThatIsExecutedAMomentAfterTheReturnIsSeen(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Warmup, s.late = 2, 0, true
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 2 {
+		t.Fatalf("%v: %d starts", err, len(rec.Starts))
+	}
+	for _, x := range rec.Starts {
+		last := x.Processes[len(x.Processes)-1]
+		if x.First-x.Began != 104*ms || x.Ended-x.Began != 100*ms || last.Kind != record.KindWorkload || last.Name != "app" {
+			t.Errorf("first after %d, ended after %d, last %+v", x.First-x.Began, x.Ended-x.Began, last)
+		}
+	}
 }
 
 func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
