@@ -79,8 +79,11 @@ func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) 
 			d.Env = []string{"PATH=" + filepath.Dir(containerd) + ":" + searchPath}
 		}
 		s.Daemons = []daemon{d}
-		files := network(s.Dir)
-		files["config.toml"] = containerdConfig(v, c, at("cni"), runtimes)
+		files, plugins, err := o.network(s.Dir)
+		if err != nil {
+			return err
+		}
+		files["config.toml"] = containerdConfig(v, c, plugins, at("cni"), runtimes)
 		return write(s.Dir, files)
 	})
 	if err != nil {
@@ -93,7 +96,7 @@ func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) 
 	return c, nil
 }
 
-func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, cni string, runtimes []ociRuntime) string {
+func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, plugins, cni string, runtimes []ociRuntime) string {
 	var b strings.Builder
 	cri := `plugins."io.containerd.grpc.v1.cri"`
 	if v == V2 {
@@ -105,9 +108,9 @@ func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, cni string, runt
 	fmt.Fprintf(&b, "[%s]\n  restrict_oom_score_adj = %v\n", cri, !mayLowerOOMScore())
 	if v == V1 {
 		fmt.Fprintf(&b, "  sandbox_image = %q\n", c.PauseImage)
-		fmt.Fprintf(&b, "[%s.cni]\n  bin_dir = %q\n  conf_dir = %q\n", cri, cniPlugins, cni)
+		fmt.Fprintf(&b, "[%s.cni]\n  bin_dir = %q\n  conf_dir = %q\n", cri, plugins, cni)
 	} else {
-		fmt.Fprintf(&b, "[%s.cni]\n  bin_dirs = [%q]\n  conf_dir = %q\n", cri, cniPlugins, cni)
+		fmt.Fprintf(&b, "[%s.cni]\n  bin_dirs = [%q]\n  conf_dir = %q\n", cri, plugins, cni)
 		fmt.Fprintf(&b, "[plugins.\"io.containerd.cri.v1.images\".pinned_images]\n  sandbox = %q\n", c.PauseImage)
 	}
 	fmt.Fprintf(&b, "[%s.containerd]\n  default_runtime_name = \"runc\"\n", cri)

@@ -59,6 +59,10 @@ func startCRIO(o options) (*CRIODaemon, error) {
 		if err != nil {
 			return err
 		}
+		files, plugins, err := o.network(s.Dir)
+		if err != nil {
+			return err
+		}
 		var b strings.Builder
 		fmt.Fprintf(&b, `[crio]
 root = %q
@@ -101,8 +105,7 @@ plugin_dirs = [%q]
 enable_metrics = false
 [crio.nri]
 enable_nri = false
-`, c.PauseImage, at("cni"), cniPlugins)
-		files := network(s.Dir)
+`, c.PauseImage, at("cni"), plugins)
 		files["crio.conf"] = b.String()
 		files["ns/.keep"], files["exits/.keep"], files["attach/.keep"] = "", "", ""
 		s.Files = containersFiles()

@@ -60,16 +60,27 @@ var _ TB = testing.TB(nil)
 // Option changes what an engine is started with.
 type Option func(*options)
 
-type options struct{ runtimes []ociRuntime }
+type options struct {
+	runtimes []ociRuntime
+	plugins  []plugin
+}
 
 type ociRuntime struct {
 	name, path string
 	args       []string
 }
 
+type plugin struct{ name, path string }
+
 // Runtime registers one more OCI runtime with an engine, beside its own.
 func Runtime(name, path string, args ...string) Option {
 	return func(o *options) { o.runtimes = append(o.runtimes, ociRuntime{name, path, args}) }
+}
+
+// Plugin adds a network plugin to the network of containerd's and CRI-O's pods,
+// after the bridge. It is handed nothing but what every plugin is.
+func Plugin(name, path string) Option {
+	return func(o *options) { o.plugins = append(o.plugins, plugin{name, path}) }
 }
 
 func collect(opts []Option) options {
@@ -80,7 +91,7 @@ func collect(opts []Option) options {
 	return o
 }
 
-func (o options) key() string { return fmt.Sprint(o.runtimes) }
+func (o options) key() string { return fmt.Sprint(o.runtimes, o.plugins) }
 
 // Main runs a package's tests, stops the engines that they started, and exits.
 func Main(m *testing.M) {

@@ -54,19 +54,3 @@ func wrapped(dir string, runtimes []ociRuntime, oldSpec, oom bool) ([]ociRuntime
 	}
 	return out, write(dir, files)
 }
-
-// network is a bridge in the engine's own network namespace, for pods that are
-// not told to do without.
-func network(dir string) map[string]string {
-	return map[string]string{"cni/10-tare.conflist": fmt.Sprintf(`{
-  "cniVersion": "0.4.0",
-  "name": "tare",
-  "plugins": [{
-    "type": "bridge",
-    "bridge": "tare0",
-    "isGateway": true,
-    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.85.0.0/16"}]], "dataDir": %q}
-  }]
-}
-`, filepath.Join(dir, "ipam"))}
-}
