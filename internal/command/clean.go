@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/meter/tracer"
 	"github.com/tare-bench/tare/workspace"
 )
 
@@ -46,7 +47,7 @@ that does not answer is kept in mind until it does, or until --forget.`,
 				}
 				// The run's folder says where its containers are: it goes last.
 				if err == nil && !dryRun {
-					err = left[i].Remove()
+					err = errors.Join(tracer.Sweep("tare-"+left[i].RunID), left[i].Remove())
 				}
 				errs = append(errs, err)
 			}
