@@ -46,7 +46,7 @@ func deviceOf(m *mountinfo.Info, depth int) string {
 	// Btrfs and others that can have several devices give their files numbers that
 	// are no device's; the mount's source is one of them.
 	if strings.HasPrefix(m.Source, "/dev/") {
-		if name, err := NameOf(m.Source); err == nil && !(m.FSType == "btrfs" && among(btrfsFolder, name)) {
+		if name, err := NameOf(m.Source); err == nil && (m.FSType != "btrfs" || !among(btrfsFolder, name)) {
 			return name
 		}
 	}
