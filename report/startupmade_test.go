@@ -207,7 +207,7 @@ func fromLogs() *begun {
 	dial := record.Gap{Began: began + ms(200), Ended: began + ms(1202), After: "New client", Before: "sending request", In: "kata_agent", CPU: -1,
 		Wait: &record.Wait{Timer: "gRPC dial, first back-off (1 s)", Nominal: ms(1000), Why: `1.002 s from "New client" to "sending request"; nominal 1 s, ±20 %, gRPC's connection-backoff.md; CPU time is not known`}}
 	d.Gaps = []record.Gap{gap, dial}
-	s.v.Targets = []judge.StartupTarget{{
+	s.v.Targets = []judge.StartupTarget{{Guests: st.Guests,
 		Target: "kata", Engine: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Starts: 1, NoEnd: 1, Same: 1, Wall: around(9412e6, 0), Calls: around(692e6, 0), Credits: around(8720e6, 0),
 		Phases: []judge.StartupStep{step("engine", record.KindEngine, 210, 0, -1, 9412), step("agent answers", record.KindPhase, 7420, 0, -1, 9412), step("container created", record.KindCall, 540, 0, -1, 9412)},
 		Gaps:   []judge.StartupGap{{Gap: gap, Took: around(7411e6, 0), Seen: 1}, {Gap: dial, Took: around(1002e6, 0), Seen: 1}}, Drawn: d,
@@ -315,7 +315,8 @@ func vileStarts() *begun {
 		d := t.Drawn
 		d.Start.Name, d.Start.Sandbox, d.Start.Source, d.Start.Command, d.Start.Target = hostileVersion, hostileName, hostileName, hostileVersion, hostileName
 		d.Start.Missing = []record.Missing{{What: hostileVersion, Count: 3, Detail: hostileName}}
-		d.Start.Guests = []record.GuestClock{{Name: hostileVersion, Offset: -1 << 63, Uncertainty: 1<<63 - 1}}
+		t.Guests = []record.GuestClock{{Name: hostileVersion, Offset: -1 << 63, Uncertainty: 1<<63 - 1}}
+		d.Start.Guests = t.Guests
 		for j := range d.Rows {
 			r := &d.Rows[j]
 			r.Name, r.Container = []string{hostileTask, hostileName, hostileVersion, "gantt", "title x", "2018-08-03", ""}[j%7], hostileVersion

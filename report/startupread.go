@@ -108,17 +108,14 @@ func formsOf(l *record.Logs) string {
 	return strings.Join(parts, ", ")
 }
 
-// guests says how far the clocks of guests are off, in the starts that are drawn.
+// guests says how far the clocks of guests are off.
 func guests(v *judge.Startup) *section {
 	var items []item
 	for i := range v.Targets {
-		d := v.Targets[i].Drawn
-		if d == nil || d.Start == nil {
-			continue
-		}
-		for j, g := range d.Start.Guests {
+		clocks := v.Targets[i].Guests
+		for j, g := range clocks {
 			if j == mostListed {
-				items = append(items, item{text: fmt.Sprintf("and %d more", len(d.Start.Guests)-j)})
+				items = append(items, item{text: fmt.Sprintf("and %d more", len(clocks)-j)})
 				break
 			}
 			items = append(items, item{key: "guest of " + cut(known(g.Name), longestName), text: clockOf(&g)})
