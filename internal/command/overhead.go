@@ -166,7 +166,7 @@ all sides run the same version; it has to be installed for phases such as 1G.`,
 // weighOverhead performs an overhead plan, prints its report and says where the
 // record is.
 func weighOverhead(ctx context.Context, s Streams, p plan.Overhead, out outputFlags) error {
-	format, err := report.ParseFormat(out.format)
+	format, err := formatOf(out.format, "overhead")
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (f *outputFlags) addForm(set *pflag.FlagSet) {
 
 // weigh performs a lifecycle, prints its report and says where the record is.
 func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) error {
-	format, err := report.ParseFormat(out.format)
+	format, err := formatOf(out.format, "lifecycle")
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,19 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 		},
 	})
 	return o.end(ctx, rec, err, func() (int, error) { return show(s, format, rec, out) })
+}
+
+// formatOf is a format in which the report of an experiment can be made: it would
+// be a pity to find out after the run that there is none.
+func formatOf(name, experiment string) (report.Format, error) {
+	format, err := report.ParseFormat(name)
+	if err == nil {
+		err = format.Of(experiment)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--format: %w", err)
+	}
+	return format, nil
 }
 
 // outing is one run of an experiment: its folders, its record, its progress.
