@@ -104,8 +104,8 @@ func fioFiles(j plan.Job, at Place) ([]File, error) {
 
 // numbered are files as fio names them.
 func numbered(dir, name string, threads, files int, size int64) ([]File, error) {
-	if threads < 1 || files < 1 || files > plan.MaxJobFiles || threads > plan.MaxJobFiles/files {
-		return nil, fmt.Errorf("%d threads with %d files each are too many files: at most %d are allowed", threads, files, plan.MaxJobFiles)
+	if err := tooMany(threads, files); err != nil {
+		return nil, err
 	}
 	all := make([]File, 0, threads*files)
 	for t := range threads {
@@ -114,6 +114,14 @@ func numbered(dir, name string, threads, files int, size int64) ([]File, error) 
 		}
 	}
 	return all, nil
+}
+
+// tooMany refuses more files than anybody lays out.
+func tooMany(threads, files int) error {
+	if threads < 1 || files < 1 || files > plan.MaxJobFiles || threads > plan.MaxJobFiles/files {
+		return fmt.Errorf("%d threads with %d files each are too many files: at most %d are allowed", threads, files, plan.MaxJobFiles)
+	}
+	return nil
 }
 
 // fileSize is that of each file, in whole blocks: no tool reads or writes a part of

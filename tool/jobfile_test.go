@@ -97,10 +97,11 @@ func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
 		t.Errorf("on a device: %v, %v", got, err)
 	}
 	for lines, why := range map[string]string{
-		"":                     "write size=1G",
-		"size=0\n":             "write size=1G",
-		"io_size=1g\n":         "write size=1G",
-		"size=16T\noffset=1\n": "beyond 16T",
+		"":                          "write size=1G",
+		"size=0\n":                  "write size=1G",
+		"size=1m\nnumjobs=100001\n": "too many files",
+		"io_size=1g\n":              "write size=1G",
+		"size=16T\noffset=1\n":      "beyond 16T",
 		"size=1m\nnumjobs=9\noffset_increment=8T\n": "beyond 16T",
 	} {
 		if got, err := files(lines, device); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), `section "a"`) {
@@ -171,8 +172,8 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		"offset=50%":                         "a percentage",
 		"offset_increment=1z":                "not one size",
 		"size":                               "not one size",
-		"numjobs=0x4":                        "no number from 1",
-		"nrfiles=many":                       "no number from 1",
+		"numjobs=0x4":                        "a whole number",
+		"nrfiles=many":                       "a whole number",
 		"random_distribution=zoned:60/..":    "without /",
 		"DIRECT=1":                           "not among those",
 		"[next":                              "it has no ]",

@@ -183,6 +183,9 @@ func (j fileJob) files(at Place) ([]File, error) {
 	if j.value("filename") != "" {
 		count = len(names)
 	}
+	if err := tooMany(threads, count); err != nil {
+		return nil, err
+	}
 	size, err := j.extent(int64(threads), int64(count))
 	switch {
 	case err != nil:

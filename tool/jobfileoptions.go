@@ -3,7 +3,6 @@ package tool
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/plan"
@@ -117,8 +116,8 @@ func checkValue(o plan.Option) error {
 			return err
 		}
 	case "numjobs", "nrfiles":
-		if n, err := strconv.Atoi(o.Value); err != nil || n < 1 || n > plan.MaxJobFiles {
-			return fmt.Errorf("it is no number from 1 to %d", plan.MaxJobFiles)
+		if numberOrNone(o.Value) == 0 {
+			return fmt.Errorf("write a whole number above 0")
 		}
 	}
 	return nil
