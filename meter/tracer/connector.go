@@ -24,7 +24,8 @@ const (
 
 // connector is netlink's process connector (CONFIG_PROC_EVENTS). Like tracefs it
 // has no arguments; these are read from /proc. It tells of threads, and does not
-// say which is a process's last.
+// say which is a process's last. An exit is told after the parent could know of
+// it, so a Take up to when a wait returned may lack it.
 type connector struct {
 	listener
 	fd     int
@@ -195,7 +196,7 @@ func procEvent(b []byte) (m procMessage, err error) {
 	m.what, m.cpu = native.Uint32(b), native.Uint32(b[4:])
 	body := b[procHeader:]
 	word := func(i int) int { return int(native.Uint32(body[4*i:])) }
-	m.raw.Event = Event{Time: int64(native.Uint64(b[8:])), CPU: -1, Busy: -1}
+	m.raw.Event, m.raw.known = Event{Time: int64(native.Uint64(b[8:])), CPU: -1, Busy: -1}, true
 	switch m.what {
 	case procNone:
 		m.errno = unix.Errno(word(0))

@@ -244,7 +244,7 @@ func TestAMessageOfTheConnectorIsTakenApart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.Time, tt.want.Busy = 500, -1
+			tt.want.Time, tt.want.Busy, tt.want.known = 500, -1, true
 			var got []procMessage
 			if err := messages(slices.Concat(tt.b, tt.b), func(m procMessage) { got = append(got, m) }); err != nil || len(got) != 2 {
 				t.Fatalf("%+v, %v", got, err)

@@ -14,7 +14,8 @@ const cloneThread = 0x10000
 // of threads.
 type raw struct {
 	Event
-	by     int  // the thread that it happened on
+	by     int  // the thread that it happened on, or its process
+	known  bool // by is the process
 	thread bool // of Fork: a thread was born
 	dead   bool // of Exit: it was the last; where the kernel says so
 	told   bool // the kernel says so
@@ -145,7 +146,10 @@ func (t *threads) event(r raw) (Event, bool) {
 	e := r.Event
 	switch r.Kind {
 	case Fork:
-		by := t.process(r.by)
+		by := r.by
+		if !r.known {
+			by = t.process(by)
+		}
 		if r.thread {
 			t.join(r.Pid, by)
 			return e, false
@@ -164,7 +168,9 @@ func (t *threads) event(r raw) (Event, bool) {
 		}
 		t.of[r.Pid], t.alive[r.Pid] = r.Pid, 1
 	case Exit:
-		e.Pid = t.process(r.Pid)
+		if e.Pid = r.by; !r.known {
+			e.Pid = t.process(r.Pid)
+		}
 		if tid := r.Pid; t.of[tid] == e.Pid {
 			delete(t.of, tid)
 			t.alive[e.Pid]--

@@ -41,7 +41,11 @@ type Event struct {
 	Cut    bool     // Args are not complete
 	CPU    int64    // of Exec and Exit: ns of CPU time that the process has used so far; -1 not known
 	Status int      // of Exit: exit code, 128+n for signal n; -1 not known
-	Busy   int64    // ns of CPU time that the tracked processes have used since Open; -1 not known
+	// Busy is the CPU time (ns) that the tracked processes have used since Open, of
+	// whatever runs at that moment too; -1 not known. It is by the clock: what
+	// interrupts and the hypervisor take of a process is in it. A process that is
+	// born or tracked counts from its next switch at the latest.
+	Busy int64
 }
 
 // CNI is what a plugin's environment says. See the CNI specification, section 2.
@@ -160,14 +164,14 @@ const patience = 200 * time.Millisecond
 // Take hands over all that happened up to a point of CLOCK_MONOTONIC (ns) and
 // was not taken before, in order of time. It waits for that point, and until
 // what happened before it has arrived, but not longer than 200 ms. What arrives
-// later still is in the next one.
+// later still is in the next one. An error says that it could not be waited for;
+// what is there is handed over with it.
 func (t *Tracer) Take(until int64) ([]Event, error) {
 	t.taking.Lock()
 	defer t.taking.Unlock()
-	if wait := time.Duration(until - now()); wait > 0 {
-		time.Sleep(min(wait, patience/2))
-	}
-	err := t.source.drain(patience / 2)
+	wait := max(min(time.Duration(until-now()), patience/2), 0)
+	time.Sleep(wait)
+	err := t.source.drain(patience - wait)
 	return t.queue.take(until), err
 }
 
@@ -176,9 +180,11 @@ func (t *Tracer) Take(until int64) ([]Event, error) {
 func (t *Tracer) Lost() int64 { return t.source.lost() + t.queue.lost() }
 
 // CPU is the CPU time that watching has taken since Open: of the thread that
-// reads, and of BPF programs from their first to their last look at the clock.
-// Not in it is what Open, Take and Close take of their callers, and what the
-// kernel's own events take of whom they are about.
+// reads, and of BPF programs from their first to their last look at the clock, on
+// all CPUs and whoever they interrupt. Not in it is what Open, Take and Close take
+// of their callers; the kernel's way into a program and out of it, some tens of ns
+// each time (its own statistics, which time that too and themselves, say twice as
+// much); and what the kernel's own trace events take.
 func (t *Tracer) CPU() time.Duration { return t.source.cpu() }
 
 // Close ends it, and removes all that it has put into the kernel.
