@@ -50,7 +50,7 @@ nothing was seen from outside, and nothing is known of the environment.`,
 		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			format, err := report.ParseFormat(out.format)
+			format, err := formatOf(out.format, "storage")
 			if err != nil {
 				return err
 			}

@@ -184,7 +184,7 @@ func lastElement(path string) string {
 // watchStarts performs a startup plan, prints its report and says where the
 // record is.
 func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags) error {
-	format, err := report.ParseFormat(out.format)
+	format, err := formatOf(out.format, "startup")
 	if err != nil {
 		return err
 	}

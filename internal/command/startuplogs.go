@@ -21,7 +21,6 @@ import (
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/report"
 	"github.com/tare-bench/tare/trace/logs"
 	"github.com/tare-bench/tare/trace/notes"
 	"github.com/tare-bench/tare/trace/starts"
@@ -59,7 +58,7 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p pl
 			return fmt.Errorf("--%s is about starts that are made; with --log and --journal none is", name)
 		}
 	}
-	format, err := report.ParseFormat(out.format)
+	format, err := formatOf(out.format, "startup")
 	if err != nil {
 		return err
 	}

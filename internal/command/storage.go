@@ -313,7 +313,7 @@ func (f *outputFlags) addStorageForm(set *pflag.FlagSet) {
 // weighStorage performs a storage plan, prints its report and says where the
 // record is.
 func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlags) error {
-	format, err := report.ParseFormat(out.format)
+	format, err := formatOf(out.format, "storage")
 	if err != nil {
 		return err
 	}
