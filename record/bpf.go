@@ -1,0 +1,136 @@
+package record
+
+// The types of line that a record of "bpf" holds besides those that all records
+// have.
+const (
+	TypeProgram Type = "program"
+	TypePoint   Type = "point"
+)
+
+// Program is one loaded BPF program, as it was seen first.
+type Program struct {
+	Type     Type         `json:"type"`
+	ID       uint32       `json:"id"`
+	Kind     string       `json:"kind"`              // the kernel's own name of its type: "cgroup_sock_addr", "sock_ops"
+	Name     string       `json:"name"`              // up to 15 bytes, as the kernel keeps it
+	Full     string       `json:"full,omitempty"`    // the function's whole name, from the program's BTF
+	Tag      string       `json:"tag,omitempty"`     // of its instructions, 16 hex digits
+	Owner    string       `json:"owner,omitempty"`   // whose it is, as far as it is recognised: "tare", "kmesh", "cilium", "systemd"
+	Attached []string     `json:"attached"`          // where it is attached: "cgroup connect4 /mnt/kmesh_cgroup2"
+	Holders  []string     `json:"holders,omitempty"` // processes that hold a descriptor of it: "812 kmesh-daemon"
+	Pins     []string     `json:"pins,omitempty"`
+	Memory   int64        `json:"memory"` // bytes, of the program itself; -1: not known
+	Maps     []ProgramMap `json:"maps"`
+}
+
+// ProgramMap is a map that a program uses.
+type ProgramMap struct {
+	ID      uint32 `json:"id"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Entries int64  `json:"entries"` // the most that it can hold
+	Memory  int64  `json:"memory"`  // bytes, as the kernel's fdinfo has it; -1: not known
+	Shared  int    `json:"shared"`  // programs that use it
+	Inner   int    `json:"inner,omitempty"`
+}
+
+// Point is one phase of one point of a measurement: what the load did, and what
+// programs and processes used meanwhile.
+type Point struct {
+	Type     Type   `json:"type"`
+	Round    int    `json:"round"`    // from 0
+	Order    int    `json:"order"`    // the point's place in the round's random order
+	Case     string `json:"case"`     // CaseLoad, CaseQuota, CaseMemory
+	Datapath string `json:"datapath"` // "reference", or what the programs were chosen by: "kmesh", "name cgroup_*"
+	Phase    string `json:"phase"`    // PhaseIdle, PhaseLoad, PhaseCool
+	Asked    Asked  `json:"asked"`
+	Begun    int64  `json:"begun"` // ns of CLOCK_MONOTONIC
+	Ended    int64  `json:"ended"`
+	// Sent is what the client says of its load; nil where there was none.
+	Sent *Sent `json:"sent,omitempty"`
+	// CPU times are ns between Begun and Ended; -1: not known.
+	ClientCPU int64 `json:"client_cpu"`
+	ServerCPU int64 `json:"server_cpu"`
+	NodeCPU   int64 `json:"node_cpu"` // of all CPUs that was not idle
+	CPUs      int   `json:"cpus"`     // of the node
+	// Runs are those of each program that was chosen; empty where statistics were
+	// off.
+	Runs   []ProgramRun `json:"runs"`
+	Group  *GroupCPU    `json:"group,omitempty"` // of the workload's cgroup, where it has a limit
+	Memory []ProgramMem `json:"memory,omitempty"`
+	// Own is the CPU time of tare itself, without the load's client and server.
+	Own      int64    `json:"own"`
+	Problems []string `json:"problems,omitempty"` // programs that came or went, one line each
+	Failure  *Failure `json:"failure,omitempty"`
+}
+
+// The cases and phases of a point.
+const (
+	CaseLoad   = "load"
+	CaseQuota  = "quota"
+	CaseMemory = "memory"
+
+	PhaseIdle = "idle" // before the load
+	PhaseLoad = "load"
+	PhaseCool = "cool-down"
+)
+
+// Asked is what a point asks for.
+type Asked struct {
+	URL         string  `json:"url,omitempty"`
+	Connections int     `json:"connections"`
+	QPS         float64 `json:"qps,omitempty"` // 0: as many as it can
+	KeepAlive   bool    `json:"keep_alive,omitempty"`
+	Seconds     float64 `json:"seconds"`
+	Statistics  bool    `json:"statistics"` // the kernel's statistics of BPF programs are on
+	CPUs        float64 `json:"cpu_limit,omitempty"`
+	Instances   int     `json:"instances,omitempty"` // clients that share the limit
+	Heavy       int64   `json:"heavy,omitempty"`     // rounds of the loop in the reference datapath's programs
+	Services    int     `json:"services,omitempty"`
+}
+
+// Sent is what a load's client says. Times are ns.
+type Sent struct {
+	Requests int64   `json:"requests"`
+	Errors   int64   `json:"errors"` // of those: no answer, or one that is no 2xx
+	QPS      float64 `json:"qps"`    // achieved
+	// OpenLoop says that requests were due at fixed times and that their latency is
+	// counted from then: a server that stalls is seen in full.
+	OpenLoop bool  `json:"open_loop,omitempty"`
+	Mean     int64 `json:"mean"`
+	P50      int64 `json:"p50"`
+	P90      int64 `json:"p90"`
+	P99      int64 `json:"p99"`
+	P999     int64 `json:"p999"`
+	Max      int64 `json:"max"`
+	Sockets  int64 `json:"sockets"` // connections that were made
+}
+
+// ProgramRun is what a program did in a phase.
+type ProgramRun struct {
+	ID     uint32 `json:"id"`
+	Name   string `json:"name"`
+	Count  int64  `json:"count"`
+	Time   int64  `json:"time"` // ns, of all CPUs
+	Misses int64  `json:"misses,omitempty"`
+}
+
+// GroupCPU is what the workload's cgroup was charged in a phase, ns.
+type GroupCPU struct {
+	Version   int     `json:"version"`   // of cgroup
+	Limit     float64 `json:"limit"`     // CPUs
+	Usage     int64   `json:"usage"`     // cpuacct.usage or cpu.stat usage_usec
+	Ticks     int64   `json:"ticks"`     // user and system time by the tick (cpuacct.stat, or /proc/PID/stat of its processes); -1
+	Periods   int64   `json:"periods"`   // of the quota
+	Throttled int64   `json:"throttled"` // of those, in which it was held back
+	Held      int64   `json:"held"`      // ns that it was held back
+}
+
+// ProgramMem is what programs and maps occupy.
+type ProgramMem struct {
+	ID     uint32 `json:"id"`
+	Map    bool   `json:"map,omitempty"` // of a map; else of a program
+	Name   string `json:"name"`
+	Memory int64  `json:"memory"`         // bytes
+	Used   int64  `json:"used,omitempty"` // entries in it, where they can be counted
+}
