@@ -17,7 +17,17 @@ type command struct {
 	rest   []string // the arguments after it
 	cut    bool     // rest is not complete
 	script bool     // an interpreter runs it
+	gone   bool     // there was nobody any more to ask for arguments
 	cni    tracer.CNI
+}
+
+// initial tells whether a runtime executed itself as the init of a container:
+// "runc init", or a copy of itself whose arguments nobody could read.
+func (c *command) initial() bool {
+	if c.gone {
+		return c.base == "" && strings.HasPrefix(c.path, "/proc/self/")
+	}
+	return len(c.rest) == 1 && c.rest[0] == "init"
 }
 
 // interpreters run the file that is their first argument.
@@ -28,7 +38,7 @@ var interpreters = []string{"sh", "ash", "dash", "bash", "ksh", "mksh", "zsh", "
 // it. A program that was started through its dynamic linker, and a script that
 // was started through its interpreter, are looked for behind those.
 func read(e *tracer.Event) command {
-	c := command{path: e.File, cut: e.Cut, cni: e.CNI}
+	c := command{path: e.File, cut: e.Cut, gone: e.Cut && len(e.Args) == 0, cni: e.CNI}
 	if len(e.Args) > 0 && e.Args[0] != "" {
 		c.path, c.rest = e.Args[0], e.Args[1:]
 	}

@@ -79,13 +79,23 @@ func (t *tree) kin(c *claims) Kin {
 	for _, i := range kept {
 		place[i] = true
 	}
-	orphans := int64(0)
+	orphans, mute := int64(0), int64(0)
+	var first string // of the mute ones
 	for _, i := range kept {
 		n := &t.nodes[i]
 		k.Processes = append(k.Processes, t.process(i, place))
 		if n.unborn && n.before < 0 && !n.root && n.pid != t.asked.Client {
 			orphans++
 		}
+		if n.gone {
+			if mute++; first == "" {
+				first = n.name
+			}
+		}
+	}
+	if mute > 0 {
+		k.Missing = append(k.Missing, record.Missing{What: "unreadable", Count: mute,
+			Detail: "processes that had ended before their arguments could be read, so that calls may not be known as such, the first of them " + first})
 	}
 	if orphans > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: "lost", Count: orphans,

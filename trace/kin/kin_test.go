@@ -483,3 +483,27 @@ func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
+
+// Where arguments are read after the fact, a short-lived process has none left.
+func TestAnInitWhoseArgumentsWereGoneIsNoWorkload(t *testing.T) {
+	var s script
+	gone := func(pid int, file string) {
+		s.tell(tracer.Event{Kind: tracer.Exec, Pid: pid, File: file, Comm: "exe", Cut: true})
+	}
+	s.fork(10, 50)
+	s.exec(50, "/usr/sbin/runc run --detach --bundle /b c1")
+	s.fork(50, 51)
+	gone(51, "/proc/self/exe")
+	s.fork(51, 52)
+	s.exit(51)
+	s.fork(50, 53)
+	gone(53, "/proc/100/exe") // a hook of docker's
+	s.exit(53)
+	s.exec(52, "/app")
+	s.exit(50)
+	k := Gather(s.events, Asked{Began: 0, Ended: s.now, Client: 50})
+	expect(t, k, "call runc run of c1", "init runc init of c1 < runc run", "init runc init of c1 < runc init", "other runc of c1 < runc run", "workload app of c1")
+	if len(k.Missing) != 1 || k.Missing[0].What != "unreadable" || k.Missing[0].Count != 2 || !strings.HasSuffix(k.Missing[0].Detail, "runc init") {
+		t.Errorf("%+v", k.Missing)
+	}
+}

@@ -100,10 +100,10 @@ func (t *tree) kindOf(i, was, up int) {
 // isInit tells whether a runtime executes itself inside the container: "runc
 // init", below a call of the runtime.
 func (t *tree) isInit(n *node, i int) bool {
-	if len(n.rest) != 1 || n.rest[0] != "init" {
+	if !n.initial() {
 		return false
 	}
-	if isRuntime(n.program) {
+	if isRuntime(n.program) && !n.gone {
 		return true
 	}
 	up := t.executor(i)

@@ -166,7 +166,7 @@ func (t *tree) took(i int) {
 		return
 	}
 	p := &t.nodes[n.parent]
-	if len(n.rest) == 1 && n.rest[0] == "init" {
+	if n.initial() {
 		p.inits = true
 		return
 	}
