@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,11 @@ func (l *listener) listen(q *queue, fds []int, fill func() error) error {
 }
 
 func (l *listener) read() {
+	// What is not read at once is gone: a short-lived process takes its arguments
+	// along. The thread ends with this goroutine, and its priority with it. Without
+	// CAP_SYS_NICE it is as urgent as everybody.
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 	wake := int(l.wake.Fd())
 	var polled []unix.PollFd
 	for _, fd := range append(slices.Clone(l.fds), wake) {
