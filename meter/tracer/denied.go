@@ -40,7 +40,7 @@ func denied(err error) error {
 		return fmt.Errorf("%w: the kernel is locked down (confidentiality) and lets no program read its memory", err)
 	}
 	if missing := lacking(); missing != "" {
-		return fmt.Errorf("%w: tare has no %s; run it as root", err, missing)
+		return fmt.Errorf("%w: tare has no %s; run it as root", unix.EPERM, missing)
 	}
 	return err
 }

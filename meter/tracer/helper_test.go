@@ -22,8 +22,13 @@ import (
 const partVariable = "TARE_TEST_TRACER"
 
 var parts = map[string]func(args []string){
-	"exit":  func(args []string) { os.Exit(number(args[0])) },
-	"burn":  func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
+	"exit": func(args []string) { os.Exit(number(args[0])) },
+	"burn": func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
+	"open": func([]string) {
+		for _, m := range Check() {
+			fmt.Println(m.Name, m.Err)
+		}
+	},
 	"hang":  func([]string) { fmt.Println("hangs"); time.Sleep(time.Minute) },
 	"again": func(args []string) { execute(args) },
 	"other": func(args []string) { onAnother(func() { execute(args) }); select {} },
@@ -207,7 +212,11 @@ func take(t testing.TB, tr *Tracer) []Event {
 	if tr.Method() == record.MethodConnector {
 		time.Sleep(10 * time.Millisecond) // it tells of an exit after the parent knows
 	}
-	until := now()
+	return takeUntil(t, tr, now())
+}
+
+func takeUntil(t testing.TB, tr *Tracer, until int64) []Event {
+	t.Helper()
 	events, err := tr.Take(until)
 	for n := 0; err != nil && n < 20; n++ {
 		var more []Event
