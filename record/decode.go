@@ -8,7 +8,7 @@ import (
 )
 
 // Line is one line of a record: a *Header, *Target, *Batch, *Node, *Reading,
-// *Series, *Cell, *Place, *Ceiling, *Start, *Logs, *Finding or *End. Validate says
+// *Series, *Cell, *Place, *Ceiling, *Start, *Logs, *Program, *Point, *Finding or *End. Validate says
 // whether its values can be true.
 type Line interface {
 	Validate() error
@@ -83,6 +83,12 @@ func unmarshalLine(text []byte, kind Type) (Line, error) {
 		line, got, into = &l.Start, &l.Type, l
 	case TypeLogs:
 		l := new(Logs)
+		line, got, into = l, &l.Type, l
+	case TypeProgram:
+		l := new(Program)
+		line, got, into = l, &l.Type, l
+	case TypePoint:
+		l := new(Point)
 		line, got, into = l, &l.Type, l
 	case TypeCeiling:
 		l := new(Ceiling)

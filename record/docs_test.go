@@ -24,7 +24,7 @@ func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Problems) != 0 || got.End == nil || len(lines(got)) != 20 {
+	if len(got.Problems) != 0 || got.End == nil || len(lines(got)) != 23 {
 		t.Errorf("%d lines, end %v, problems %v", len(lines(got)), got.End, got.Problems)
 	}
 	// A field that the types do not have would be passed over in silence.
@@ -70,6 +70,7 @@ var lineTypes = map[Type]reflect.Type{
 	TypeNode: reflect.TypeFor[Node](), TypeReading: reflect.TypeFor[Reading](), TypeSeries: reflect.TypeFor[Series](),
 	TypeCell: reflect.TypeFor[Cell](), TypePlace: reflect.TypeFor[Place](), TypeCeiling: reflect.TypeFor[Ceiling](),
 	TypeStart: reflect.TypeFor[Start](), TypeLogs: reflect.TypeFor[Logs](),
+	TypeProgram: reflect.TypeFor[Program](), TypePoint: reflect.TypeFor[Point](),
 	TypeFinding: reflect.TypeFor[Finding](), TypeEnd: reflect.TypeFor[End](),
 }
 

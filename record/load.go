@@ -18,6 +18,8 @@ type Record struct {
 	Ceilings []Ceiling
 	Starts   []Start
 	Logs     *Logs // what the starts were read from
+	Programs []Program
+	Points   []Point
 	Findings []Finding
 	End      *End // nil: the run was cut off
 
@@ -78,6 +80,10 @@ func collect(r *Reader) (*Record, error) {
 			all.Starts = append(all.Starts, *l)
 		case *Logs:
 			all.Logs = l
+		case *Program:
+			all.Programs = append(all.Programs, *l)
+		case *Point:
+			all.Points = append(all.Points, *l)
 		case *Finding:
 			all.Findings = append(all.Findings, *l)
 		case *End:

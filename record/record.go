@@ -43,7 +43,7 @@ type Header struct {
 	Type        Type            `json:"type"`
 	Schema      int             `json:"schema"`
 	RunID       string          `json:"run_id"`
-	Experiment  string          `json:"experiment"` // "lifecycle", "overhead", "storage", "startup"
+	Experiment  string          `json:"experiment"` // "lifecycle", "overhead", "storage", "startup", "bpf"
 	Started     time.Time       `json:"started"`    // wall clock, for people only
 	Command     []string        `json:"command"`    // tare's own command line
 	Version     string          `json:"tare_version"`

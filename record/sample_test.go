@@ -146,6 +146,12 @@ func lines(r *Record) []any {
 	if r.Logs != nil {
 		all = append(all, *r.Logs)
 	}
+	for _, l := range r.Programs {
+		all = append(all, l)
+	}
+	for _, l := range r.Points {
+		all = append(all, l)
+	}
 	for _, l := range r.Findings {
 		all = append(all, l)
 	}

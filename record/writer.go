@@ -73,7 +73,7 @@ func NewWriter(w io.Writer) *Writer {
 }
 
 // Write appends one line: a Header, Target, Batch, Node, Reading, Series, Cell,
-// Place, Ceiling, Start, Logs, Finding or End, or a pointer to one. It fills in the line's
+// Place, Ceiling, Start, Logs, Program, Point, Finding or End, or a pointer to one. It fills in the line's
 // type, and the header's schema, itself; the caller's value is not changed. The
 // header comes first, and once.
 //
@@ -217,6 +217,12 @@ func withType(line any) (any, Type, error) {
 	case Logs:
 		l.Type = TypeLogs
 		return l, TypeLogs, nil
+	case Program:
+		l.Type = TypeProgram
+		return l, TypeProgram, nil
+	case Point:
+		l.Type = TypePoint
+		return l, TypePoint, nil
 	case Finding:
 		l.Type = TypeFinding
 		return l, TypeFinding, nil
@@ -245,12 +251,16 @@ func withType(line any) (any, Type, error) {
 		return withTypeOf(l)
 	case *Logs:
 		return withTypeOf(l)
+	case *Program:
+		return withTypeOf(l)
+	case *Point:
+		return withTypeOf(l)
 	case *Finding:
 		return withTypeOf(l)
 	case *End:
 		return withTypeOf(l)
 	}
-	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Cell, Place, Ceiling, Start, Logs, Finding, End", line)
+	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Cell, Place, Ceiling, Start, Logs, Program, Point, Finding, End", line)
 }
 
 // withTypeOf does the same for a pointer, whose line stays as it is.
