@@ -9,7 +9,7 @@ type BPF struct {
 	Case string `json:"case" yaml:"case"`
 	// Datapath is "reference", tare's own programs; "" for what is loaded already,
 	// of which the fields below choose.
-	Datapath string   `json:"datapath,omitempty" yaml:"datapath"`
+	Datapath string   `json:"datapath" yaml:"datapath"`
 	Kmesh    bool     `json:"kmesh,omitempty" yaml:"kmesh"`
 	Names    []string `json:"names,omitempty" yaml:"names"` // globs
 	Pins     []string `json:"pins,omitempty" yaml:"pins"`

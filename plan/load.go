@@ -111,6 +111,7 @@ func (r *reading) measure(node ast.Node) Measure {
 		{name: "overhead", empty: true, read: func(n ast.Node) { m.Overhead = r.overhead(n) }},
 		{name: "storage", empty: true, read: func(n ast.Node) { m.Storage = r.storage(n) }},
 		{name: "startup", empty: true, read: func(n ast.Node) { m.Startup = r.startup(n) }},
+		{name: "bpf", empty: true, read: func(n ast.Node) { m.BPF = r.bpf(n) }},
 	})
 	mapping, ok := node.(ast.MapNode)
 	if !ok {

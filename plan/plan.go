@@ -29,6 +29,7 @@ type Measure struct {
 	Overhead  *Overhead  `json:"overhead,omitempty" yaml:"overhead"`
 	Storage   *Storage   `json:"storage,omitempty" yaml:"storage"`
 	Startup   *Startup   `json:"startup,omitempty" yaml:"startup"`
+	BPF       *BPF       `json:"bpf,omitempty" yaml:"bpf"`
 }
 
 // Lifecycle asks how long each operation takes on each target.

@@ -108,7 +108,7 @@ func compareFields(t *testing.T, root *node, path string, schema *node, of refle
 // meets another.
 func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
 	_, err := Parse("a", []byte("zz: 1\nversion: 1\nmeasure:\n- zz: 1\n- lifecycle: {zz: 1, engines: {docker: {zz: 1}}, limits: {zz: 1}}\n- overhead: {zz: 1, limits: {zz: 1}, check: {zz: 1}}\n"+
-		"- storage: {zz: 1, jobs: [{zz: 1, options: [{zz: 1, options: [{zz: 1}]}]}], limits: {zz: 1}}\n- startup: {zz: 1, commands: [{zz: 1}], limits: {zz: 1}}\n"))
+		"- storage: {zz: 1, jobs: [{zz: 1, options: [{zz: 1, options: [{zz: 1}]}]}], limits: {zz: 1}}\n- startup: {zz: 1, commands: [{zz: 1}], limits: {zz: 1}}\n- bpf: {zz: 1}\n"))
 	if err == nil {
 		t.Fatal("unknown fields were taken")
 	}
@@ -116,7 +116,8 @@ func TestParseReadsEveryFieldAndNoOther(t *testing.T) {
 	types := []reflect.Type{reflect.TypeFor[Plan](), reflect.TypeFor[Measure](), reflect.TypeFor[Lifecycle](), reflect.TypeFor[target.Engine](), reflect.TypeFor[target.Limits](),
 		reflect.TypeFor[Overhead](), reflect.TypeFor[target.Limits](), reflect.TypeFor[PodFixed](),
 		reflect.TypeFor[Storage](), reflect.TypeFor[Job](), reflect.TypeFor[Section](), reflect.TypeFor[Option](), reflect.TypeFor[target.Limits](),
-		reflect.TypeFor[Startup](), reflect.TypeFor[StartCommand](), reflect.TypeFor[target.Limits]()}
+		reflect.TypeFor[Startup](), reflect.TypeFor[StartCommand](), reflect.TypeFor[target.Limits](),
+		reflect.TypeFor[BPF]()}
 	if len(lists) != len(types) {
 		t.Fatalf("%d lists in\n%v", len(lists), err)
 	}
@@ -167,6 +168,12 @@ func TestTheSchemaStatesTheSameRanges(t *testing.T) {
 		"free cpu_shares": {free["cpu_shares"].OneOf[1], MinCPUShares, MaxCPUShares},
 		"podFixed cpu":    {root.Defs["podFixed"].Properties["cpu"].OneOf[0], 0, MaxCPU},
 
+		"connections":      {root.Defs["connectionCount"], 1, MaxConnections},
+		"services":         {root.Defs["serviceCount"], 1, MaxServices},
+		"clients":          {root.Defs["bpf"].Properties["instances"], 1, MaxInstances},
+		"rate":             {root.Defs["bpf"].Properties["qps"], 0, MaxQPS},
+		"weights":          {root.Defs["bpf"].Properties["heavy"].Items, 0, MaxHeavy},
+		"client CPUs":      {root.Defs["bpf"].Properties["cpus"], 0, MaxCPU},
 		"starts":           {root.Defs["startup"].Properties["rounds"], 1, MaxRounds},
 		"starts before":    {root.Defs["startup"].Properties["warmup"], 0, MaxRounds},
 		"storage's rounds": {storage["rounds"], 1, MaxRounds},
