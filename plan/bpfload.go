@@ -19,9 +19,9 @@ func (r *reading) bpf(node ast.Node) *BPF {
 		{name: "case", read: func(n ast.Node) { set(at, "case", n, &b.Case, r.text) }},
 		{name: "datapath", read: func(n ast.Node) { set(at, "datapath", n, &b.Datapath, r.text) }},
 		{name: "kmesh", read: func(n ast.Node) { set(at, "kmesh", n, &b.Kmesh, r.boolean) }},
-		{name: "names", read: func(n ast.Node) { setList(r, at, "names", n, &b.Names, r.text) }},
-		{name: "pins", read: func(n ast.Node) { setList(r, at, "pins", n, &b.Pins, r.text) }},
-		{name: "cgroups", read: func(n ast.Node) { setList(r, at, "cgroups", n, &b.Cgroups, r.text) }},
+		{name: "names", read: func(n ast.Node) { setSome(r, at, "names", n, &b.Names) }},
+		{name: "pins", read: func(n ast.Node) { setSome(r, at, "pins", n, &b.Pins) }},
+		{name: "cgroups", read: func(n ast.Node) { setSome(r, at, "cgroups", n, &b.Cgroups) }},
 		{name: "owners", read: func(n ast.Node) { setList(r, at, "owners", n, &b.Owners, r.whole) }},
 		{name: "url", read: func(n ast.Node) { set(at, "url", n, &b.URL, r.text) }},
 		{name: "connections", read: func(n ast.Node) { r.counts(at, "connections", n, &b.Connections) }},
@@ -38,6 +38,9 @@ func (r *reading) bpf(node ast.Node) *BPF {
 		{name: "timeout", read: func(n ast.Node) { set(at, "timeout", n, &b.Timeout, r.duration) }},
 		{name: "seed", read: func(n ast.Node) { set(at, "seed", n, &b.Seed, r.seed) }},
 	})
+	if len(b.Owners) == 0 {
+		b.Owners = nil
+	}
 	for _, c := range b.complaints() {
 		r.report(at.of(c, placeOf(node)), "%s", c.Error())
 	}

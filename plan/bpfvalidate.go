@@ -34,7 +34,7 @@ const DatapathReference = "reference"
 // nothing: the load of the published report, on tare's own programs.
 func DefaultsOfBPF() BPF {
 	return BPF{
-		Case: record.CaseLoad, Datapath: DatapathReference, Names: []string{}, Pins: []string{}, Cgroups: []string{}, Owners: []int{},
+		Case: record.CaseLoad, Datapath: DatapathReference,
 		Connections: []int{100, 500, 1000, 3000}, Duration: 30 * time.Second, Idle: 2 * time.Second, Rounds: 2,
 		Instances: 1, Heavy: []int64{0}, Services: []int{1}, Budget: 2 * time.Hour, Timeout: time.Minute,
 	}
