@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -15,7 +16,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestMain(m *testing.M) { engines.Main(m) }
+// tareEnv makes of this test's binary the tare command.
+const tareEnv = "TARE_PROOF_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(tareEnv) != "" {
+		os.Exit(command.Execute(context.Background(), os.Args[1:], command.Streams{Out: os.Stdout, Err: os.Stderr}))
+	}
+	engines.Main(m)
+}
 
 const mib = 1 << 20
 

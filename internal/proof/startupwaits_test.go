@@ -1,0 +1,170 @@
+package proof
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/trace"
+)
+
+// longest is the longest gap of the only start of a record.
+func longest(t *testing.T, rec *record.Record, j *judge.Startup) (*record.Start, record.Gap) {
+	t.Helper()
+	s := &rec.Starts[0]
+	if len(rec.Starts) != 1 || s.Failure != nil {
+		t.Fatalf("%d starts: %+v", len(rec.Starts), s.Failure)
+	}
+	checkSums(t, s, engineOf(t, j, s.Target))
+	gaps := trace.Gaps(s, engineOf(t, j, s.Target), 3)
+	for _, g := range gaps {
+		t.Logf("%v in %s, from %q to %q, CPU %v: %+v", time.Duration(g.Ended-g.Began), g.In, g.After, g.Before, time.Duration(g.CPU), g.Wait)
+	}
+	if len(gaps) == 0 {
+		t.Fatal("no gaps")
+	}
+	// What the judgement ranks first is the same one.
+	if first := j.Targets[0].Gaps[0]; first.Began != gaps[0].Began || first.In != gaps[0].In {
+		t.Errorf("judged is %+v", first)
+	}
+	return s, gaps[0]
+}
+
+// checkWait holds a gap against the sleep that it is.
+func checkWait(t *testing.T, g record.Gap, slept time.Duration, timer string) {
+	t.Helper()
+	if took := time.Duration(g.Ended - g.Began); took < slept*95/100 || took > slept*3/2 {
+		t.Errorf("it took %v", took)
+	}
+	if g.CPU < 0 || time.Duration(g.CPU) > slept/20 {
+		t.Errorf("its CPU time is %v", time.Duration(g.CPU))
+	}
+	if timer != "" && (g.Wait == nil || g.Wait.Timer != timer) {
+		t.Errorf("it is taken for %+v, not for a %s", g.Wait, timer)
+	}
+}
+
+// named: what a sleep is blamed on depends on nobody else, but a machine that is
+// busy can make it longer than a timer may be.
+func named(t *testing.T, slept time.Duration, timer string, start func() (*record.Start, record.Gap), whose func(*record.Start, record.Gap)) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		s, g := start()
+		whose(s, g)
+		busy := g.Ended-g.Began > int64(slept)*103/100 || g.CPU > int64(slept)/20
+		if !busy || attempt == attempts {
+			checkWait(t, g, slept, timer)
+			return
+		}
+		t.Logf("attempt %d: the machine is busy", attempt)
+	}
+}
+
+func TestARuntimeThatSleepsIsBlamedForIt(t *testing.T) {
+	s := play(t)
+	named(t, time.Second, "1 s timer", func() (*record.Start, record.Gap) {
+		rec, j := watch(t, append([]string{"--rounds", "1", "--warmup", "0"}, s.on("docker/slow-runc")...)...)
+		return longest(t, rec, j)
+	}, func(_ *record.Start, g record.Gap) {
+		if g.In != "slow-runc create (sleep)" {
+			t.Errorf("blamed is %q", g.In)
+		}
+	})
+}
+
+func TestANetworkPluginThatSleepsIsBlamedForIt(t *testing.T) {
+	dir := t.TempDir()
+	plugin := filepath.Join(dir, "slow-tuning")
+	// An ADD only: a pod is removed at full speed.
+	script(t, plugin, "#!/bin/sh\nif [ \"$CNI_COMMAND\" = ADD ]; then sleep 0.3; fi\nexec /usr/lib/cni/tuning\n")
+	containerd := engines.Containerd(t, engines.V1, engines.Plugin("slow-tuning", plugin))
+	named(t, 300*time.Millisecond, "", func() (*record.Start, record.Gap) {
+		rec, j := watch(t, "--rounds", "1", "--network", "bridge", "--cri", "containerd=unix://"+containerd.Address, "cri+containerd/runc")
+		return longest(t, rec, j)
+	}, func(s *record.Start, g record.Gap) {
+		if g.In != "slow-tuning (sleep)" {
+			t.Errorf("blamed is %q", g.In)
+		}
+		for _, p := range s.Processes {
+			if p.Name == "slow-tuning" && (p.Kind != record.KindCNI || p.Verb != "ADD" || p.Container != s.Sandbox) {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+	if left := containerd.Sandboxes(t); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+func TestAnEngineThatSleepsIsBlamedAndNotTheRuntime(t *testing.T) {
+	dir := t.TempDir()
+	engine := filepath.Join(dir, "engine")
+	script(t, engine, `#!/bin/sh
+set -e
+trap 'runc --root %[1]s/state delete -f proof-engine' EXIT
+runc --root %[1]s/state create --bundle %[1]s proof-engine
+sleep 0.5
+runc --root %[1]s/state start proof-engine
+`, dir)
+	bundle(t, dir)
+	ungrouped(t, "proof-engine")
+	named(t, 500*time.Millisecond, "500 ms timer", func() (*record.Start, record.Gap) {
+		rec, j := watch(t, "--rounds", "1", "--", engine)
+		return longest(t, rec, j)
+	}, func(s *record.Start, g record.Gap) {
+		if !strings.HasPrefix(g.In, "engine") || !strings.Contains(g.In, "sleep") || strings.Contains(g.In, "runc") {
+			t.Errorf("blamed is %q", g.In)
+		}
+		var verbs []string
+		for _, p := range s.Processes {
+			if p.Kind != record.KindCall {
+				continue
+			}
+			verbs = append(verbs, p.Verb)
+			if p.Verb == "create" && p.Ended > g.Began || p.Verb == "start" && p.Born < g.Ended {
+				t.Errorf("%s is from %d to %d, the gap from %d to %d", p.Name, p.Born, p.Ended, g.Began, g.Ended)
+			}
+		}
+		if got := strings.Join(verbs, " "); got != "create start delete" {
+			t.Errorf("calls %q", got)
+		}
+	})
+}
+
+// bundle is one with the probe, as runc spec has it.
+func bundle(t *testing.T, dir string) {
+	t.Helper()
+	if err := probe.Rootfs(filepath.Join(dir, "rootfs")); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("runc", "spec")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("runc spec: %v\n%s", err, out)
+	}
+	path := filepath.Join(dir, "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	process := spec["process"].(map[string]any)
+	process["terminal"], process["args"] = false, []string{probe.Name, "--exit", "x"}
+	if text, err = json.Marshal(spec); err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
