@@ -1,0 +1,263 @@
+package datapath
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// partVariable makes of this test's binary a process that does what its value says.
+const partVariable = "TARE_TEST_DATAPATH"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(partVariable) {
+	case "client":
+		client(os.Stdin)
+	case "listener":
+		listener()
+	case "attach":
+		attachAndHang(os.Args[1])
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// client connects as each line says, "tcp|udp ADDRESS TIMES", and answers with how
+// often it was let in. It goes out from loopback, so that what is no service's
+// never leaves the machine.
+func client(in io.Reader) {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		times, _ := strconv.Atoi(words[2])
+		reached := 0
+		for range times {
+			if knock(words[0], words[1]) {
+				reached++
+			}
+		}
+		fmt.Println(reached)
+	}
+}
+
+func knock(network, address string) bool {
+	d := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	if network == "udp" {
+		d.LocalAddr = &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
+	}
+	c, err := d.Dial(network, address)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	if network == "udp" {
+		return true
+	}
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	_, err = io.ReadFull(c, make([]byte, 1))
+	return err == nil
+}
+
+// listener says where it listens and closes what comes, until it is told to end.
+func listener() {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+	fmt.Println(l.Addr())
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+		}
+	}()
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+}
+
+func attachAndHang(path string) {
+	d, err := Attach(Options{Cgroup: path, Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9"), Sockops: true})
+	if err != nil {
+		fmt.Println("failed:", err)
+		os.Exit(1)
+	}
+	fmt.Println(d.IDs()[0], d.IDs()[1])
+	time.Sleep(time.Minute)
+	_ = d.Close()
+}
+
+// part starts this test's binary as a part, within a cgroup unless that is "".
+func part(t *testing.T, group, name string, args ...string) (*exec.Cmd, io.Writer, *bufio.Reader) {
+	t.Helper()
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), partVariable+"="+name)
+	c.Stderr = os.Stderr
+	if group != "" {
+		f, err := os.Open(group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd())}
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return c, in, bufio.NewReader(out)
+}
+
+// clientIn starts a client and returns how to have it connect.
+func clientIn(t *testing.T, group string) func(network string, to netip.AddrPort, times int) (reached int) {
+	t.Helper()
+	_, in, out := part(t, group, "client")
+	return func(network string, to netip.AddrPort, times int) int {
+		t.Helper()
+		fmt.Fprintln(in, network, to, times)
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the client: %v", err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+}
+
+// backend listens on loopback and gives every connection one byte.
+type backend struct {
+	at  netip.AddrPort
+	got atomic.Int64
+}
+
+func newBackend(t *testing.T) *backend {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	b := &backend{at: l.Addr().(*net.TCPAddr).AddrPort()}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b.got.Add(1)
+			_, _ = c.Write([]byte{'x'})
+			c.Close()
+		}
+	}()
+	return b
+}
+
+// needsRoot skips where programs cannot be loaded for want of rights.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("attaching programs needs root")
+	}
+}
+
+// group is a folder of cgroup v2 of tare's own, for this test.
+func group(t *testing.T) string {
+	t.Helper()
+	needsRoot(t)
+	name := strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name())
+	path, remove, err := Place(fmt.Sprintf("%.40s-%d-%d", name, os.Getpid(), groups.Add(1)))
+	if errors.Is(err, ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+var groups atomic.Int64
+
+// attached is a datapath for this test. What o lacks is filled in.
+func attached(t *testing.T, o Options) *Datapath {
+	t.Helper()
+	if o.Cgroup == "" {
+		o.Cgroup = group(t)
+	}
+	if !o.Backend.IsValid() {
+		o.Backend = netip.MustParseAddrPort("127.0.0.1:9")
+	}
+	o.Services = max(o.Services, 1)
+	d, err := Attach(o)
+	if errors.Is(err, ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// counting has the kernel count runs for as long as the test lasts.
+func counting(t *testing.T) {
+	t.Helper()
+	off, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { off.Close() })
+}
+
+// runs is what the kernel has counted of a program.
+func runs(t *testing.T, id uint32) (count int64, spent time.Duration) {
+	t.Helper()
+	p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s, err := p.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int64(s.RunCount), s.Runtime
+}

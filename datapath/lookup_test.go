@@ -1,0 +1,105 @@
+package datapath
+
+import (
+	"net/netip"
+	"testing"
+)
+
+func TestAServiceLeadsToTheBackendFromWithinTheCgroupOnly(t *testing.T) {
+	g := group(t)
+	b := newBackend(t)
+	d := attached(t, Options{Cgroup: g, Services: 1000, Backend: b.at})
+	in, out := clientIn(t, g), clientIn(t, "")
+	for _, c := range []struct {
+		name string
+		from func(string, netip.AddrPort, int) int
+		to   netip.AddrPort
+		want int
+	}{
+		{"the first, from within", in, d.Service(0), 3},
+		{"one behind the first 256, from within", in, d.Service(700), 3},
+		{"the last, from within", in, d.Service(999), 3},
+		{"one too many, from within", in, d.Service(1000), 0},
+		{"a service's address with another port, from within", in, netip.AddrPortFrom(d.Service(0).Addr(), 81), 0},
+		{"what is no service, from within", in, b.at, 3},
+		{"the first, from outside", out, d.Service(0), 0},
+		{"what is no service, from outside", out, b.at, 3},
+	} {
+		before := b.got.Load()
+		if got := c.from("tcp", c.to, 3); got != c.want || b.got.Load()-before != int64(c.want) {
+			t.Errorf("%s: %d of 3 got through, the backend saw %d; want %d", c.name, got, b.got.Load()-before, c.want)
+		}
+	}
+}
+
+func TestServicesComeAndGoWhileAttached(t *testing.T) {
+	g := group(t)
+	b := newBackend(t)
+	d := attached(t, Options{Cgroup: g, Services: 1, Most: 100, Backend: b.at})
+	connect := clientIn(t, g)
+	for _, n := range []int{100, 1, 0, 50} {
+		if err := d.SetServices(n); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{0, 1, 49, 50, 99} {
+			want := 0
+			if i < n {
+				want = 1
+			}
+			if got := connect("tcp", d.Service(i), 1); got != want {
+				t.Errorf("of %d services, number %d: %d got through, want %d", n, i, got, want)
+			}
+		}
+	}
+	for _, n := range []int{-1, 101} {
+		if err := d.SetServices(n); err == nil {
+			t.Errorf("%d services of at most 100 were taken", n)
+		}
+	}
+}
+
+func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
+	g1, g2 := group(t), group(t)
+	b1, b2 := newBackend(t), newBackend(t)
+	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at, Name: "tare_1", Sockops: true})
+	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at, Name: "tare_2", Sockops: true})
+	counting(t)
+	if got := clientIn(t, g1)("tcp", d1.Service(0), 5); got != 5 || b1.got.Load() != 5 || b2.got.Load() != 0 {
+		t.Errorf("the first's client: %d of 5, to %d and %d", got, b1.got.Load(), b2.got.Load())
+	}
+	if got := clientIn(t, g2)("tcp", d2.Service(0), 7); got != 7 || b1.got.Load() != 5 || b2.got.Load() != 7 {
+		t.Errorf("the second's client: %d of 7, to %d and %d", got, b1.got.Load(), b2.got.Load())
+	}
+	for d, want := range map[*Datapath]int64{d1: 5, d2: 7} {
+		n, _ := runs(t, d.IDs()[1])
+		if active, _, err := d.Connections(); err != nil || n != want || active != want {
+			t.Errorf("%s: %d runs, %d connections (%v); want %d", d.name, n, active, err, want)
+		}
+	}
+	if err := d1.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := clientIn(t, g2)("tcp", d2.Service(0), 1); got != 1 {
+		t.Error("the end of one datapath took the other's services")
+	}
+}
+
+func TestAddressesOfServicesAreApartAndForBenchmarks(t *testing.T) {
+	within := netip.MustParsePrefix("198.18.0.0/15")
+	seen := map[netip.AddrPort]bool{}
+	for i := range MaxServices {
+		a := service(i)
+		if !within.Contains(a.Addr()) || seen[a] || a.Port() == 0 {
+			t.Fatalf("service %d is at %v", i, a)
+		}
+		seen[a] = true
+	}
+	if first, last := service(0), service(MaxServices-1); first.String() != "198.18.0.1:80" || last.String() != "198.19.255.254:80" {
+		t.Errorf("from %v to %v", first, last)
+	}
+	for _, i := range []int{-1, MaxServices} {
+		if service(i).IsValid() {
+			t.Errorf("service %d is at %v, want nowhere", i, service(i))
+		}
+	}
+}

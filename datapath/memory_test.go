@@ -1,0 +1,71 @@
+package datapath
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
+	d := attached(t, Options{Services: 1, Most: 1000, Grow: true})
+	first := occupied(t, d)
+	last := first
+	for _, n := range []int{100, 1000} {
+		if err := d.SetServices(n); err != nil {
+			t.Fatal(err)
+		}
+		now := occupied(t, d)
+		t.Logf("%d services: %d bytes", n, now)
+		if most := last + int64(n)*256; now < last+int64(n-100)*serviceSize*2 || now <= last || now > most {
+			t.Errorf("%d services take %d bytes, less services %d", n, now, last)
+		}
+		last = now
+	}
+	if err := d.SetServices(1); err != nil {
+		t.Fatal(err)
+	}
+	if now := occupied(t, d); now != first {
+		t.Errorf("one service takes %d bytes, and %d after there were more", first, now)
+	}
+}
+
+func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
+	small := occupied(t, attached(t, Options{Services: 1}))
+	d := attached(t, Options{Services: 1, Most: 1000})
+	first := occupied(t, d)
+	if first < small+999*2*serviceSize {
+		t.Errorf("a map for 1000 services takes %d bytes, one for 1 takes %d", first, small)
+	}
+	if err := d.SetServices(1000); err != nil {
+		t.Fatal(err)
+	}
+	if now := occupied(t, d); now != first {
+		t.Errorf("a map for 1000 services takes %d bytes with 1000, %d with 1", now, first)
+	}
+}
+
+// occupied is what the kernel says of the map of services. Since Linux 6.4 it is
+// what the entries take; before, what they would at most.
+func occupied(t *testing.T, d *Datapath) int64 {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", d.services.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "memlock:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("the kernel says nothing of the map's memory")
+	return 0
+}

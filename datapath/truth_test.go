@@ -1,0 +1,214 @@
+package datapath
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+)
+
+func TestRunsAreExactlyTheConnectionsMade(t *testing.T) {
+	g := group(t)
+	b := newBackend(t)
+	d := attached(t, Options{Cgroup: g, Backend: b.at, Sockops: true})
+	connect := clientIn(t, g)
+	connect("tcp", d.Service(0), 2) // nobody counts runs yet; connections are counted always
+	counting(t)
+	for _, times := range []int{1, 100, 300} {
+		count, _ := runs(t, d.IDs()[1])
+		events, _ := runs(t, d.IDs()[0])
+		active, _, err := d.Connections()
+		if err != nil {
+			t.Fatal(err)
+		}
+		called := total(t, d)
+		if got := connect("tcp", d.Service(0), times); got != times {
+			t.Fatalf("%d of %d got through", got, times)
+		}
+		countAfter, _ := runs(t, d.IDs()[1])
+		eventsAfter, _ := runs(t, d.IDs()[0])
+		activeAfter, passive, err := d.Connections()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if countAfter-count != int64(times) || activeAfter-active != int64(times) {
+			t.Errorf("%d connections: %d runs of connect4, %d established", times, countAfter-count, activeAfter-active)
+		}
+		if ran, calls := eventsAfter-events, total(t, d)-called; ran != calls || ran < int64(times) {
+			t.Errorf("%d connections: %d runs of sockops, but it has counted %d", times, ran, calls)
+		}
+		if passive != 0 {
+			t.Errorf("%d connections have come to listeners in the cgroup, where there is none", passive)
+		}
+	}
+}
+
+func total(t *testing.T, d *Datapath) (n int64) {
+	t.Helper()
+	sums, err := d.sums()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range sums {
+		n += one
+	}
+	return n
+}
+
+func TestConnectionsOfAListenerInTheCgroupAreCounted(t *testing.T) {
+	g := group(t)
+	d := attached(t, Options{Cgroup: g, Sockops: true})
+	_, in, out := part(t, g, "listener")
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		c, err := net.Dial("tcp", line[:len(line)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	if _, err := in.Write([]byte("end\n")); err != nil {
+		t.Fatal(err)
+	}
+	if active, passive, err := d.Connections(); err != nil || active != 0 || passive != 20 {
+		t.Errorf("20 connections from outside: %d active, %d passive (%v)", active, passive, err)
+	}
+}
+
+func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		loop   loop
+		rounds []int64
+	}{
+		{"bpf_loop", helperLoop{}, []int64{0, 1, 2, 1000, maxLoop - 1, maxLoop, maxLoop + 1, 10_000_000, MaxHeavy}},
+		{"walked", walkedLoop{}, []int64{0, walkedBlock, 100 * walkedBlock, maxWalked - walkedBlock, maxWalked}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := with(t, group(t), c.loop)
+			for _, rounds := range c.rounds {
+				if err := d.SetHeavy(rounds); err != nil {
+					t.Fatal(err)
+				}
+				got, _, err := d.runTwin(1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := worked(uint64(rounds), rounds); got != want {
+					t.Errorf("%d rounds work out %#x, want %#x", rounds, got, want)
+				}
+			}
+			if err := d.SetHeavy(c.loop.most() + 1); err == nil {
+				t.Error("one round too many was taken")
+			}
+			if err := d.SetHeavy(-1); err == nil {
+				t.Error("less than no rounds were taken")
+			}
+		})
+	}
+}
+
+// worked is the loop in Go.
+func worked(state uint64, rounds int64) uint32 {
+	for range rounds {
+		state ^= state << 13
+		state ^= state >> 7
+		state ^= state << 17
+	}
+	return uint32(state)
+}
+
+// with is a datapath with one kind of loop, whatever the kernel could do.
+func with(t *testing.T, path string, l loop) *Datapath {
+	t.Helper()
+	g, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	d, err := attach(Options{Name: "tare", Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9"), Sockops: true}, g, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func TestAKernelWithoutBpfLoopSaysHowFarItGoes(t *testing.T) {
+	err := with(t, group(t), walkedLoop{}).SetHeavy(maxWalked + 1)
+	if !errors.Is(err, ErrUnsupported) {
+		t.Errorf("got %v, want ErrUnsupported", err)
+	}
+}
+
+// Statistics and the kernel's own test run have to tell the same time of the same
+// loop. Both are taken in turns; a run in which the machine did something else is
+// left out by the medians.
+func TestTimePerRunIsThatOfATestRun(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		loop        loop
+		turns, each int
+	}{
+		{"bpf_loop", helperLoop{}, 31, 20},
+		{"walked", walkedLoop{}, 5, 200}, // the verifier takes half a second for it each time
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := group(t)
+			d := with(t, g, c.loop)
+			// A datagram socket's connect runs the program as well, and nothing else.
+			connect := clientIn(t, g)
+			counting(t)
+			var light, before float64
+			for _, rounds := range []int64{0, 20_000, 60_000} {
+				if err := d.SetHeavy(rounds); err != nil {
+					t.Fatal(err)
+				}
+				counted, tested := inTurns(t, d, connect, c.turns, c.each)
+				t.Logf("%d rounds: %.0f ns by statistics, %.0f ns by test runs", rounds, counted, tested)
+				if rounds == 0 {
+					light = counted
+					continue
+				}
+				// The lookup of the service is not in the test run.
+				if ratio := (counted - light) / tested; ratio < 0.9 || ratio > 1.1 {
+					t.Errorf("%d rounds: %.0f ns by statistics without the %.0f of no round, %.0f ns by test runs: %.3f", rounds, counted, light, tested, ratio)
+				}
+				if counted < 2*before || counted < 20_000 {
+					t.Errorf("%d rounds take %.0f ns, less rounds %.0f", rounds, counted, before)
+				}
+				before = counted
+			}
+		})
+	}
+}
+
+func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int) int, turns, each int) (counted, tested float64) {
+	t.Helper()
+	var a, b []float64
+	for range turns {
+		count, spent := runs(t, d.IDs()[1])
+		connect("udp", d.Service(0), each)
+		countAfter, spentAfter := runs(t, d.IDs()[1])
+		if countAfter-count != int64(each) {
+			t.Fatalf("%d connects, %d runs", each, countAfter-count)
+		}
+		a = append(a, float64(spentAfter-spent)/float64(each))
+		one, err := d.TestRun(each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, one)
+	}
+	return median(a), median(b)
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
