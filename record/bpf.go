@@ -28,10 +28,12 @@ type ProgramMap struct {
 	ID      uint32 `json:"id"`
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
-	Entries int64  `json:"entries"` // the most that it can hold
-	Memory  int64  `json:"memory"`  // bytes, as the kernel's fdinfo has it; -1: not known
-	Shared  int    `json:"shared"`  // programs that use it
-	Inner   int    `json:"inner,omitempty"`
+	Entries int64  `json:"entries"`         // the most that it can hold
+	Memory  int64  `json:"memory"`          // bytes, as the kernel's fdinfo has it; -1: not known
+	Shared  int    `json:"shared"`          // programs that use it
+	Inner   int    `json:"inner,omitempty"` // maps in it, of a map of maps
+	// InnerMemory is that of the maps in it, bytes; each is counted at one map only.
+	InnerMemory int64 `json:"inner_memory,omitempty"`
 }
 
 // Point is one phase of one point of a measurement: what the load did, and what
