@@ -1,16 +1,43 @@
 // Package load makes HTTP load and answers it: fortio's clients and echo server,
 // each in a process of its own, so that their CPU time can be told apart and their
 // cgroups chosen.
+//
+// The processes are tare itself, executed again with a hidden argument (Main). Each
+// is started, put into its cgroups, and only then told what to do, in one line of
+// JSON on its standard input; it answers in lines of JSON on its standard output.
+// It ends when that input does, and is killed with the thread that started it, so
+// that none outlives tare.
+//
+// What sends and receives is fortio's own HTTP client and echo handler. When to
+// send, and how what came back is counted, is not fortio's: its runner counts a
+// latency from when a request was sent, not from when it was due, leaves out those
+// requests that were due while a server stood still, sends one more on each
+// connection before it counts, and keeps latencies in 80 bins, 10 to 20 s being
+// one of them.
 package load
 
 import "github.com/tare-bench/tare/record"
 
-// Result is what a client says.
+// Result is what a client says. Its latencies are those of requests that were
+// answered; a failure is no time.
 type Result struct {
 	record.Sent
-	// Histogram are upper bounds (ns) and counts, so that clients can be added up.
+	// Histogram are upper bounds (ns) and counts, so that clients can be added up:
+	// bins no wider than 1/128 of their value, ascending, without empty ones. Each
+	// quantile is the upper bound of the bin in which it lies.
 	Histogram []Bin `json:"histogram"`
 	CPU       int64 `json:"cpu"` // ns that the client used for the load itself
+	// Elapsed is from the beginning to the last answer, or to the end of the time
+	// asked for, whichever was later, ns.
+	Elapsed int64 `json:"elapsed"`
+	// Unsent are requests of an open loop that were due and not sent before the
+	// time-out after the end: there were never enough free connections.
+	Unsent int64 `json:"unsent,omitempty"`
+	// Lag is by how much the client itself was late to send what was due, 99th
+	// percentile in ns, of an open loop; it is part of the latencies.
+	Lag int64 `json:"lag,omitempty"`
+	// Failures are the errors by their reason, in words: "status 503".
+	Failures map[string]int64 `json:"failures,omitempty"`
 }
 
 // Bin is one of a histogram.
