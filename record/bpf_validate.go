@@ -45,7 +45,7 @@ func (p *Program) Validate() error {
 		}
 	}
 	for _, m := range p.Maps {
-		if err := cmp.Or(memoryOf(m.Memory), notNegative(amount{"entries", m.Entries}, amount{"shared", int64(m.Shared)}, amount{"inner", int64(m.Inner)}),
+		if err := cmp.Or(memoryOf(m.Memory), notNegative(amount{"entries", m.Entries}, amount{"shared", int64(m.Shared)}, amount{"inner", int64(m.Inner)}, amount{"inner_memory", m.InnerMemory}),
 			allNotLonger(text{"kind", m.Kind, maxLabel}, text{"name", m.Name, maxLabel})); err != nil {
 			return fmt.Errorf("map %d: %w", m.ID, err)
 		}

@@ -111,7 +111,7 @@ func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 		}
 		var at unix.Statfs_t
 		err = unix.Fstatfs(fd, &at)
-		if err == nil && int64(at.Type) == unix.CGROUP2_SUPER_MAGIC {
+		if err == nil && at.Type == unix.CGROUP2_SUPER_MAGIC {
 			for _, kind := range cgroupAttach {
 				for _, id := range m.query(uint32(fd), kind) {
 					ids[id] = true
@@ -122,7 +122,7 @@ func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
 		}
-		if int64(at.Type) != unix.CGROUP2_SUPER_MAGIC {
+		if at.Type != unix.CGROUP2_SUPER_MAGIC {
 			return nil, fmt.Errorf("%s is no folder of cgroup2, which is what programs are attached to; it is mounted at %s", path, cgroup2Words())
 		}
 	}

@@ -51,7 +51,6 @@ type aMap struct {
 	record.ProgramMap
 	kind      uint32
 	key, size uint32 // bytes of a key and a value
-	inside    int64  // bytes of the inner maps that are counted here
 }
 
 // Open asks whether programs can be listed here. The error matches [ErrUnsupported]

@@ -77,7 +77,7 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 		if err := unix.Statfs(path, &at); err != nil {
 			return nil, fmt.Errorf("ask for the file system of %s: %w", path, err)
 		}
-		if int64(at.Type) != unix.BPF_FS_MAGIC {
+		if at.Type != unix.BPF_FS_MAGIC {
 			return nil, fmt.Errorf("%s is no pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, bpffsWords())
 		}
 		if st.IsDir() {

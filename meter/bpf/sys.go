@@ -27,7 +27,7 @@ type programInfo struct {
 	UID, MapCount        uint32
 	Maps                 unsafe.Pointer // of MapCount uint32
 	Name                 [16]byte
-	Ifindex, flags       uint32
+	Ifindex, _           uint32
 	NetnsDev, NetnsIno   uint64
 	JitedSyms, JitedLens uint32
 	Syms, Lens           uint64
@@ -53,10 +53,10 @@ type mapInfo struct {
 	KeySize, ValueSize    uint32
 	MaxEntries, Flags     uint32
 	Name                  [16]byte
-	Ifindex, vmlinuxValue uint32
+	Ifindex, _            uint32
 	NetnsDev, NetnsIno    uint64
 	BTF, BTFKey, BTFValue uint32
-	vmlinux               uint32
+	_                     uint32
 	Extra                 uint64
 	Hash                  uint64
 	HashSize              uint32
@@ -85,33 +85,33 @@ type infoAttr struct {
 	info     unsafe.Pointer
 }
 
-type idAttr struct{ id, next, flags uint32 }
+type idAttr struct{ id, next, _ uint32 }
 
 type elementAttr struct {
 	fd, _      uint32
 	key, value unsafe.Pointer // value is the next key where that is asked
-	flags      uint64
+	_          uint64         // flags
 }
 
 type pathAttr struct {
-	path      unsafe.Pointer
-	fd, flags uint32
+	path unsafe.Pointer
+	_, _ uint32 // a descriptor, flags
 }
 
 type queryAttr struct {
-	target, attach, query, flags uint32
-	ids                          unsafe.Pointer
-	count, _                     uint32
-	attachFlags                  uint64
-	links, linkFlags             uint64
-	revision                     uint64
+	target, attach, _, _ uint32 // flags of the query, and of what is attached
+	ids                  unsafe.Pointer
+	count, _             uint32
+	_                    uint64 // flags of each
+	_, _                 uint64 // links, and their flags
+	_                    uint64 // revision
 }
 
 type taskAttr struct {
 	pid, fd, flags, size uint32
 	text                 unsafe.Pointer
 	program, kind        uint32
-	offset, address      uint64
+	_, _                 uint64 // of a probe: offset and address
 }
 
 // call is bpf(2). None of the commands that are used here sleeps for long, so the
