@@ -248,8 +248,8 @@ func explained(tried string, err error) error {
 	switch {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
 		return fmt.Errorf("%s: %w: %w", tried, ErrUnsupported, err)
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%s: %w; it needs CAP_BPF and CAP_NET_ADMIN (before Linux 5.11 also a limit of locked memory that is high enough, ulimit -l)", tried, err)
+	case errors.Is(err, unix.EPERM): // not EACCES: so the verifier refuses
+		return fmt.Errorf("%s: %w; it needs CAP_BPF and CAP_NET_ADMIN, which root has (before Linux 5.11 also locked memory, ulimit -l)", tried, unix.EPERM)
 	}
 	return fmt.Errorf("%s: %w", tried, err)
 }

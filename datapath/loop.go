@@ -167,7 +167,7 @@ func (d *Datapath) TestRun(repeat int) (nsPerRun float64, err error) {
 
 // runTwin returns the lower half of what the loop's last run has worked out.
 func (d *Datapath) runTwin(repeat int) (result uint32, each time.Duration, err error) {
-	p, err := load(d.name+suffixTwin, ebpf.SocketFilter, ebpf.AttachNone, d.twin())
+	p, err := d.loadTwin()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -177,6 +177,10 @@ func (d *Datapath) runTwin(repeat int) (result uint32, each time.Duration, err e
 		return 0, 0, explained("test-run the loop", err)
 	}
 	return result, each, nil
+}
+
+func (d *Datapath) loadTwin() (*ebpf.Program, error) {
+	return load(d.name+suffixTwin, ebpf.SocketFilter, ebpf.AttachNone, d.twin())
 }
 
 func (d *Datapath) twin() asm.Instructions {

@@ -89,7 +89,8 @@ func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
 		// goroutine.
 		runtime.LockOSThread()
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		if err := unix.Capset(&header, &[2]unix.CapUserData{}[0]); err != nil {
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
 			done <- err
 			return
 		}
