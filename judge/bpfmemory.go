@@ -1,0 +1,84 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// growth is what programs and maps occupy with so many services, in the order of
+// the plan.
+func (j *bpfJudge) growth() []BPFMemory {
+	of := map[int]*memoryFigures{}
+	var order []int
+	for _, asked := range j.asked {
+		for _, m := range j.measured[asked] {
+			if of[asked.Services] == nil {
+				of[asked.Services] = &memoryFigures{}
+				order = append(order, asked.Services)
+			}
+			of[asked.Services].add(m)
+		}
+	}
+	services := j.b.Plan.Services
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(place(services, a), place(services, b)), cmp.Compare(a, b))
+	})
+	var rows []BPFMemory
+	for _, n := range order {
+		if f := of[n]; f.each != nil {
+			rows = append(rows, BPFMemory{Services: n, Programs: largest(f.programs), Maps: largest(f.maps), Each: f.each, UnderLoad: largest(f.loaded)})
+		}
+	}
+	return rows
+}
+
+// memoryFigures are sums of bytes, of each round.
+type memoryFigures struct {
+	programs, maps, loaded []int64
+	each                   []record.ProgramMem // of the first round
+}
+
+func (f *memoryFigures) add(m *bpfMeasured) {
+	if p := m.idle; p != nil && p.Failure == nil && len(p.Memory) > 0 {
+		programs, maps := occupied(p.Memory)
+		f.programs, f.maps = append(f.programs, programs), append(f.maps, maps)
+		if f.each == nil {
+			f.each = p.Memory
+		}
+	}
+	if p := m.load; p != nil && p.Failure == nil && len(p.Memory) > 0 {
+		programs, maps := occupied(p.Memory)
+		f.loaded = append(f.loaded, plus(programs, maps))
+	}
+}
+
+// occupied adds up programs and maps, each once.
+func occupied(all []record.ProgramMem) (programs, maps int64) {
+	type key struct {
+		of bool
+		id uint32
+	}
+	seen := map[key]bool{}
+	for _, m := range all {
+		k := key{m.Map, m.ID}
+		switch {
+		case seen[k]:
+		case m.Map:
+			maps = plus(maps, m.Memory)
+		default:
+			programs = plus(programs, m.Memory)
+		}
+		seen[k] = true
+	}
+	return programs, maps
+}
+
+// largest is the most of the rounds; -1 where it is not known of one, or of none.
+func largest(all []int64) int64 {
+	if len(all) == 0 || slices.Contains(all, -1) {
+		return -1
+	}
+	return slices.Max(all)
+}

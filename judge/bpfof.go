@@ -1,0 +1,216 @@
+package judge
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// BPFOf judges a record of what BPF programs cost, finished or not.
+func BPFOf(rec *record.Record) (*BPF, error) {
+	if rec.Header.Experiment != "bpf" {
+		return nil, fmt.Errorf("this is a record of %q, not of BPF programs", rec.Header.Experiment)
+	}
+	j := &bpfJudge{rec: rec, b: &BPF{CPUs: rec.Header.Environment.CPUs}}
+	if err := json.Unmarshal(rec.Header.Plan, &j.b.Plan); err != nil {
+		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	}
+	j.group()
+	j.programs()
+	j.rows()
+	switch j.b.Plan.Case {
+	case record.CaseQuota:
+		j.b.Quota = j.quota()
+	case record.CaseMemory:
+		j.b.Growth = j.growth()
+	}
+	j.b.Findings = j.findings()
+	return j.b, nil
+}
+
+// bpfJudge weighs one record.
+type bpfJudge struct {
+	rec      *record.Record // with every phase of a point once
+	b        *BPF
+	asked    []record.Asked // what is told apart, in the order of the plan
+	measured map[record.Asked][]*bpfMeasured
+}
+
+// bpfMeasured is one point of one round: its phases, of which those that were not
+// reached are nil.
+type bpfMeasured struct {
+	round      int
+	statistics bool
+	idle       *record.Point
+	load       *record.Point
+	cool       *record.Point
+}
+
+// apart is what points are told apart by: not whether statistics were on, which
+// pairs them, nor the address and the seconds, which may be a phase's own.
+func apart(a record.Asked) record.Asked {
+	a.Statistics, a.URL, a.Seconds = false, "", 0
+	return a
+}
+
+// group puts the phases of a point together. A phase that is there twice counts
+// once, see [once].
+func (j *bpfJudge) group() {
+	rec := *j.rec
+	j.rec, j.measured = &rec, map[record.Asked][]*bpfMeasured{}
+	for i := range rec.Points {
+		p := &rec.Points[i]
+		j.b.CPUs = max(j.b.CPUs, p.CPUs)
+		at := j.measuredOf(p)
+		phase := map[string]**record.Point{record.PhaseIdle: &at.idle, record.PhaseLoad: &at.load, record.PhaseCool: &at.cool}[p.Phase]
+		switch {
+		case phase == nil:
+		case *phase != nil:
+			rec.ProblemCount++
+			rec.Problems = append(slices.Clip(rec.Problems), record.Problem{Reason: fmt.Sprintf("the %s phase of a point of round %d is there twice", p.Phase, p.Round+1)})
+		default:
+			*phase = p
+		}
+	}
+	plan := &j.b.Plan
+	slices.SortStableFunc(j.asked, func(a, b record.Asked) int {
+		return cmp.Or(
+			cmp.Compare(place(plan.Connections, a.Connections), place(plan.Connections, b.Connections)), cmp.Compare(a.Connections, b.Connections),
+			cmp.Compare(place(plan.Heavy, a.Heavy), place(plan.Heavy, b.Heavy)), cmp.Compare(a.Heavy, b.Heavy),
+			cmp.Compare(place(plan.Services, a.Services), place(plan.Services, b.Services)), cmp.Compare(a.Services, b.Services),
+			cmp.Compare(b.CPUs, a.CPUs)) // the control without a limit last
+	})
+	for _, a := range j.asked {
+		slices.SortStableFunc(j.measured[a], func(a, b *bpfMeasured) int { return cmp.Compare(a.round, b.round) })
+		for _, m := range j.measured[a] {
+			if m.interrupted() {
+				continue // no fault of the point
+			}
+			j.b.Total++
+			if m.failure() != nil {
+				j.b.Failed++
+			}
+		}
+	}
+}
+
+// place is where a value stands in the plan, behind all others where it does not.
+func place[T comparable](all []T, v T) int {
+	if i := slices.Index(all, v); i >= 0 {
+		return i
+	}
+	return math.MaxInt
+}
+
+func (j *bpfJudge) measuredOf(p *record.Point) *bpfMeasured {
+	key := apart(p.Asked)
+	all, known := j.measured[key]
+	if !known {
+		j.asked = append(j.asked, key)
+	}
+	for _, m := range all {
+		if m.round == p.Round && m.statistics == p.Asked.Statistics {
+			return m
+		}
+	}
+	m := &bpfMeasured{round: p.Round, statistics: p.Asked.Statistics}
+	j.measured[key] = append(all, m)
+	return m
+}
+
+func (m *bpfMeasured) phases() []*record.Point {
+	return slices.DeleteFunc([]*record.Point{m.idle, m.load, m.cool}, func(p *record.Point) bool { return p == nil })
+}
+
+// failure is why the point gives no figures. After the load nothing can take them
+// away.
+func (m *bpfMeasured) failure() *record.Failure {
+	for _, p := range []*record.Point{m.idle, m.load} {
+		if p != nil && p.Failure != nil && p.Failure.Kind != record.FailInterrupted {
+			return p.Failure
+		}
+	}
+	return nil
+}
+
+func (m *bpfMeasured) interrupted() bool {
+	return m.failure() == nil && slices.ContainsFunc(m.phases(), func(p *record.Point) bool { return p.Failure != nil && p != m.cool })
+}
+
+// loaded is the point's load, nil where it gives no figures.
+func (m *bpfMeasured) loaded() *record.Point {
+	if m.load == nil || m.load.Failure != nil || m.idle != nil && m.idle.Failure != nil || m.load.Ended <= m.load.Begun {
+		return nil
+	}
+	return m.load
+}
+
+// programs are those of the record, each once: a data path that is loaded anew at
+// each point has other ids every time, of which those of one point are taken, and
+// of others what is called otherwise.
+func (j *bpfJudge) programs() {
+	var most []record.ProgramRun
+	for i := range j.rec.Points {
+		if runs := j.rec.Points[i].Runs; len(runs) > len(most) {
+			most = runs
+		}
+	}
+	together := map[uint32]bool{}
+	for _, r := range most {
+		together[r.ID] = true
+	}
+	type name struct{ kind, name string }
+	kept, names := map[uint32]bool{}, map[name]bool{}
+	for _, p := range j.rec.Programs {
+		if together[p.ID] {
+			names[name{p.Kind, p.Name}] = true
+		}
+	}
+	for _, p := range j.rec.Programs {
+		if kept[p.ID] || !together[p.ID] && most != nil && names[name{p.Kind, p.Name}] {
+			continue
+		}
+		kept[p.ID] = true
+		if most != nil {
+			names[name{p.Kind, p.Name}] = true
+		}
+		j.b.Programs = append(j.b.Programs, p)
+	}
+	j.memory()
+}
+
+// memory is that of all programs and of each map once.
+func (j *bpfJudge) memory() {
+	users, bytes := map[uint32]int{}, map[uint32]int64{}
+	j.b.Memory = 0
+	for i := range j.b.Programs {
+		p := &j.b.Programs[i]
+		j.b.Memory = plus(j.b.Memory, p.Memory)
+		for _, m := range p.Maps {
+			if users[m.ID] == 0 {
+				j.b.Memory = plus(j.b.Memory, m.Memory)
+			}
+			users[m.ID]++
+			bytes[m.ID] = m.Memory
+			if users[m.ID] == 2 || users[m.ID] == 1 && m.Shared > 1 {
+				j.b.Shared++
+				users[m.ID] = max(users[m.ID], 2)
+			}
+		}
+	}
+	if len(j.b.Programs) == 0 {
+		j.b.Memory = -1
+	}
+}
+
+// plus adds amounts up, of which one that is not known (-1) makes the sum so.
+func plus(sum, v int64) int64 {
+	if sum < 0 || v < 0 || sum > math.MaxInt64-v {
+		return -1
+	}
+	return sum + v
+}
