@@ -33,14 +33,14 @@ type StartupTarget struct {
 	Wall    Estimate        `json:"wall"`    // from the call to its return
 	First   Estimate        `json:"first"`   // to the workload's first instruction
 	Calls   Estimate        `json:"calls"`   // of it in the OCI runtime's calls
-	Credits Estimate        `json:"credits"` // the engine's: Wall less Calls
+	Credits Estimate        `json:"credits"` // the engine's: in each start its wall time less calls, and less the workload's time where the call waits for its end
 	CPU     Estimate        `json:"cpu"`     // used by all processes of the start, the daemon included
 	// Table is the start as calls and what lies between them, in order: of those
 	// starts that went the way that most went, which Same counts.
 	Table []StartupStep `json:"table"`
 	Same  int           `json:"same"`
-	// Phases are the start's time by what was at work, in the order of their
-	// first appearance; their sum is Wall.
+	// Phases are the start's time by what was at work, in the order of their first
+	// appearance. In each start they add up to its wall time; their medians need not.
 	Phases []StartupStep `json:"phases"`
 	// Gaps are the waits of all its starts, by what they lie between, the one with
 	// the largest median first.
@@ -82,6 +82,10 @@ type StartupDrawn struct {
 	Rows  []trace.Row   `json:"rows"`
 	Parts []trace.Part  `json:"parts"`
 	Gaps  []record.Gap  `json:"gaps"`
+	// Calls and Workload are ns of it in the runtime's calls, and in the workload
+	// that the call waited for.
+	Calls    int64 `json:"calls"`
+	Workload int64 `json:"workload,omitempty"`
 }
 
 // StartupClaim is a figure of notes, and what the others give for it.

@@ -86,7 +86,7 @@ func (t *startupJudge) waits(add func(record.Finding)) {
 			message += " (" + g.Source + ")"
 		}
 		level := levelWarning
-		if 2*g.Seen < len(t.kept) {
+		if 2*g.Seen < len(t.kept) || t.Clock == record.ClockMonotonic && len(t.kept) == 1 {
 			level = levelNote // chance can be as long as a timer once
 		}
 		add(record.Finding{Code: foundWait, Level: level, Target: t.Target, Message: message,

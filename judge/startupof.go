@@ -78,7 +78,8 @@ type startupJudge struct {
 // startFigures are what is kept of a start.
 type startFigures struct {
 	round                    int
-	wall, first, calls, cost float64 // NaN-free: negative where it is not known
+	wall, first, calls, cost float64 // negative where it is not known
+	credits                  float64
 	cpu                      float64
 	way                      string // names of its steps
 	steps, phases            []stepFigure
@@ -223,12 +224,8 @@ func (t *startupJudge) figures(s *record.Start) *startFigures {
 		f.first = float64(s.First - s.Began)
 	}
 	calls := trace.Calls(s, t.Engine)
-	f.calls = 0
-	for _, p := range calls {
-		if p.Kind == record.KindCall {
-			f.calls += float64(p.Ended - p.Began)
-		}
-	}
+	inCalls, inWorkload := taken(calls)
+	f.calls, f.credits = float64(inCalls), f.wall-float64(inCalls+inWorkload)
 	f.steps, f.phases = stepsOf(calls), together(trace.Parts(s, t.Engine))
 	names := make([]string, len(f.steps))
 	for i, step := range f.steps {
@@ -245,6 +242,19 @@ func (t *startupJudge) figures(s *record.Start) *startFigures {
 		t.with[s.Round] = f.wall
 	}
 	return f
+}
+
+// taken is the time of a start's parts that is no engine's.
+func taken(parts []trace.Part) (calls, workload int64) {
+	for _, p := range parts {
+		switch p.Kind {
+		case record.KindCall:
+			calls += p.Ended - p.Began
+		case record.KindWorkload:
+			workload += p.Ended - p.Began
+		}
+	}
+	return calls, workload
 }
 
 func stepsOf(parts []trace.Part) []stepFigure {

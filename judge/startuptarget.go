@@ -35,7 +35,7 @@ func (t *startupJudge) sum() {
 	t.WatchingCPU = over(with, func(f *startFigures) float64 { return f.cost })
 	if slices.ContainsFunc(with, func(f *startFigures) bool { return f.calls > 0 }) {
 		t.Calls = over(with, func(f *startFigures) float64 { return f.calls })
-		t.Credits = over(with, func(f *startFigures) float64 { return f.wall - f.calls })
+		t.Credits = over(with, func(f *startFigures) float64 { return f.credits })
 	}
 	t.Table, t.Same = t.table(with)
 	t.Phases = t.phases(with)
@@ -185,6 +185,7 @@ func (t *startupJudge) draw() {
 		return
 	}
 	t.Drawn = &StartupDrawn{Start: best, Rows: trace.Rows(best), Parts: trace.Parts(best, t.Engine), Gaps: trace.Gaps(best, t.Engine, mostGaps)}
+	t.Drawn.Calls, t.Drawn.Workload = taken(trace.Calls(best, t.Engine))
 	t.Claims = claimsOf(best)
 }
 

@@ -300,7 +300,7 @@ func createFile(path string, how creation) (*os.File, error) {
 	if how.overwrite {
 		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	file, err := os.OpenFile(path, flags, 0o644)
+	file, err := os.OpenFile(path, flags, 0o600) // command lines are in it
 	if err == nil {
 		return file, nil
 	}

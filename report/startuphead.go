@@ -16,7 +16,7 @@ func startupHead(rec *record.Record, v *judge.Startup, o Options) []string {
 	if !v.Live {
 		return []string{
 			dotted("tare "+known(rec.Header.Version), "run "+known(rec.Header.RunID), outcome(rec)),
-			dotted("not watched: "+strings.Join(methods(v), ", "), clocks(v)),
+			dotted(unwatched(v), clocks(v)),
 		}
 	}
 	lines := []string{
@@ -28,6 +28,14 @@ func startupHead(rec *record.Record, v *judge.Startup, o Options) []string {
 		lines = append(lines, surroundings(&rec.Header))
 	}
 	return lines
+}
+
+// unwatched says where starts come from that were not watched.
+func unwatched(v *judge.Startup) string {
+	if how := methods(v); len(how) > 0 {
+		return "not watched: " + strings.Join(how, ", ")
+	}
+	return "no start was recorded"
 }
 
 var methodWords = map[string]string{

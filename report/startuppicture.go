@@ -67,11 +67,11 @@ func drawnStart(v *judge.Startup, t *judge.StartupTarget, o Options) *section {
 // whichStart says which of the starts it is.
 func whichStart(v *judge.Startup, t *judge.StartupTarget) string {
 	d := t.Drawn.Start
-	what, of := "start", v.Total // as its round counts: over all targets
+	what := "start"
 	if v.Live {
-		what, of = "round", max(v.Plan.Rounds, d.Round+1)
+		what = "round"
 	}
-	text := fmt.Sprintf("%s %d of %d", what, d.Round+1, max(of, d.Round+1))
+	text := fmt.Sprintf("%s %d of %d", what, d.Round+1, max(t.Starts+t.NoEnd+t.Failed, d.Round+1))
 	if d.Ended == 0 {
 		return text + ", which has no end" + whose(d)
 	}

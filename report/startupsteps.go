@@ -51,16 +51,43 @@ func sums(t *judge.StartupTarget) []item {
 	}
 	items := []item{{key: "in order", text: strings.Join(parts, " → ")}}
 	if sum, ok := fromFirstCall(t.Table); ok {
-		items = append(items, item{key: "sum", text: duration(sum) + ", from the first call to the end of the last"})
+		items = append(items, item{key: "sum", text: duration(sum) + ", from the first call to the end of the last" + ofMedians(t)})
 	}
 	if t.Wall.Known {
 		items = append(items, item{key: "wall", text: boundedCell(t.Wall).joined(0)})
 	}
 	if t.Credits.Known && t.Wall.Known && t.Calls.Known {
-		items = append(items, item{key: "credits to " + heading(known(t.Engine)), text: fmt.Sprintf("wall %s − calls %s = %s",
-			duration(t.Wall.Value), duration(t.Calls.Value), boundedCell(t.Credits).joined(0))})
+		items = append(items, item{key: "credits to " + heading(known(t.Engine)), text: credits(t)})
 	}
 	return items
+}
+
+// credits is what is left to the engine. Medians do not subtract, so that the sum is
+// shown of the start that is drawn.
+func credits(t *judge.StartupTarget) string {
+	d := t.Drawn
+	if d == nil || d.Start == nil || d.Start.Ended == 0 {
+		return boundedCell(t.Credits).joined(0)
+	}
+	wall := float64(since(d.Start.Began, d.Start.Ended))
+	text := fmt.Sprintf("wall %s − calls %s", duration(wall), duration(float64(d.Calls)))
+	left := wall - float64(d.Calls)
+	if d.Workload > 0 {
+		text += " − workload " + duration(float64(d.Workload))
+		left -= float64(d.Workload)
+	}
+	text += " = " + duration(left)
+	if t.Starts > 1 {
+		return "median " + boundedCell(t.Credits).joined(0) + "; of the one that is drawn " + text
+	}
+	return text
+}
+
+func ofMedians(t *judge.StartupTarget) string {
+	if t.Starts > 1 {
+		return ", a sum of medians"
+	}
+	return ""
 }
 
 // fromFirstCall adds up the medians of what lies between the beginning of the first

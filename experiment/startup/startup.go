@@ -189,7 +189,7 @@ func (r *run) watched(wanted bool) error {
 	}
 	r.told = true
 	return r.Finding(record.Finding{Code: judge.FoundWatchedOtherwise, Level: "note",
-		Message: fmt.Sprintf("starts are watched by %s, since there is nothing better: %s", w.Method(), strings.Join(without, "; ")),
+		Message: fmt.Sprintf("starts are watched by %s, since there is nothing better: %s; arguments, exit codes and CPU time may be missing, and calls be named less well", w.Method(), strings.Join(without, "; ")),
 		Advice:  "tare doctor says what would change it"})
 }
 
