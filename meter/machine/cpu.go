@@ -98,6 +98,15 @@ func (r Root) CPUs() (int, error) {
 	return n, nil
 }
 
+// Online returns how many CPUs the machine has switched on.
+func (r Root) Online() (int, error) {
+	online, err := parseCPUList(r.word(cpuDir + "/online"))
+	if err != nil {
+		return 0, fmt.Errorf("parse %s/online: %w", cpuDir, err)
+	}
+	return len(online), nil
+}
+
 // mostCPUs bounds a list; Linux can be built for 8192 CPUs.
 const mostCPUs = 1 << 16
 

@@ -1,0 +1,303 @@
+package bpf
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/datapath"
+	"github.com/tare-bench/tare/experiment/course"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/load"
+	"github.com/tare-bench/tare/meter/bpf"
+	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// scene is a machine whose every load is 1000 requests, each of which runs program
+// 1 once for 500 ns, and program 2 twice for 100 ns.
+type scene struct {
+	plan       plan.BPF
+	statistics int // descriptors that keep them on
+	counters   map[uint32]*bpf.Counters
+	gone       uint32 // a program that goes with the first load
+	came       bool   // a program comes with the first load
+	heavy      int64
+	services   int
+	asked      []load.ClientOptions
+	open       int // things that were made and not removed
+	loads      int
+	failStart  error
+	file       bytes.Buffer
+	onRun      func()
+}
+
+func (s *scene) made() { s.open++ }
+func (s *scene) end() error {
+	s.open--
+	return nil
+}
+
+func newScene() *scene {
+	p := plan.DefaultsOfBPF()
+	p.Seed, p.Duration, p.Idle, p.Connections, p.Rounds = 1, 100*time.Millisecond, time.Millisecond, []int{10, 20}, 2
+	return &scene{plan: p, counters: map[uint32]*bpf.Counters{1: {ID: 1}, 2: {ID: 2}}}
+}
+
+func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
+	t.Helper()
+	w := record.NewWriter(&s.file)
+	busy := int64(0)
+	rec, err := Run(ctx, Options{
+		Plan: s.plan, Options: course.Options{RunID: "r", Write: w.Write}, Meter: s,
+		Place:  func() (string, func() error, error) { s.made(); return "/place", s.end, nil },
+		Attach: func(o datapath.Options) (Datapath, error) { s.made(); s.services = o.Services; return path{s}, nil },
+		Serve:  func(context.Context) (Server, error) { s.made(); return server{s}, nil },
+		Start: func(_ context.Context, o load.ClientOptions) (Clients, error) {
+			if s.failStart != nil {
+				return nil, s.failStart
+			}
+			s.made()
+			s.asked = append(s.asked, o)
+			return clients{s}, nil
+		},
+		Limit: func(place string, cpus float64, n int) (Groups, error) { s.made(); return groups{s, n}, nil },
+		Node:  func() (int64, int, error) { busy += 1e6; return busy, 8, nil },
+		Own:   func() int64 { return 0 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.open != 0 || s.statistics != 0 {
+		t.Errorf("%d things are left, %d descriptors of statistics", s.open, s.statistics)
+	}
+	stored, err := record.Read(&s.file)
+	if err != nil || len(stored.Problems) > 0 || len(stored.Points) != len(rec.Points) || len(stored.Programs) != len(rec.Programs) {
+		t.Errorf("%v: stored %d of %d points; %v", err, len(stored.Points), len(rec.Points), stored.Problems)
+	}
+	return rec
+}
+
+func (s *scene) Statistics() (func() error, bool, error) {
+	s.statistics++
+	return func() error { s.statistics--; return nil }, false, nil
+}
+
+func (s *scene) List(f bpf.Filter) (*bpf.Listing, error) {
+	l := &bpf.Listing{}
+	ids := []uint32{1, 2}
+	if s.came && s.loads > 0 {
+		ids = append(ids, 3)
+		if s.counters[3] == nil {
+			s.counters[3] = &bpf.Counters{ID: 3}
+		}
+	}
+	if s.loads > 0 {
+		ids = slices.DeleteFunc(ids, func(id uint32) bool { return id == s.gone })
+	}
+	for _, id := range ids {
+		l.Programs = append(l.Programs, record.Program{ID: id, Kind: "cgroup_sock_addr", Name: string(rune('a' + id)), Attached: []string{}, Maps: []record.ProgramMap{{ID: 9, Kind: "hash", Name: "m", Memory: 100}}})
+	}
+	return l, nil
+}
+
+func (s *scene) Describe(*bpf.Listing) error { return nil }
+
+func (s *scene) Counters(ids []uint32, into []bpf.Counters) ([]bpf.Counters, error) {
+	for _, id := range ids {
+		if id == s.gone && s.loads > 0 {
+			continue
+		}
+		into = append(into, *s.counters[id])
+	}
+	return into, nil
+}
+
+type path struct{ *scene }
+
+func (p path) Service(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 80)
+}
+func (p path) IDs() []uint32           { return []uint32{1, 2} }
+func (p path) SetHeavy(n int64) error  { p.heavy = n; return nil }
+func (p path) SetServices(n int) error { p.services = n; return nil }
+func (p path) Close() error            { return p.end() }
+
+type server struct{ *scene }
+
+func (s server) Addr() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:1234") }
+func (s server) URL() string          { return "http://127.0.0.1:1234/" }
+func (s server) CPU() int64           { return int64(s.loads) * 5e6 }
+func (s server) Close() error         { return s.end() }
+
+type clients struct{ *scene }
+
+func (c clients) Run(context.Context) (load.Result, error) {
+	c.loads++
+	if c.onRun != nil {
+		c.onRun()
+	}
+	if c.statistics > 0 {
+		c.counters[1].Count, c.counters[1].Time = c.counters[1].Count+1000, c.counters[1].Time+500_000
+		c.counters[2].Count, c.counters[2].Time = c.counters[2].Count+2000, c.counters[2].Time+200_000
+	}
+	return load.Result{Sent: record.Sent{Requests: 1000, QPS: 10_000, Mean: 5, P50: 5, P90: 6, P99: 7, P999: 8, Max: 9, Sockets: 1000}, CPU: 7e6}, nil
+}
+func (c clients) Close() error { return c.end() }
+
+type groups struct {
+	*scene
+	n int
+}
+
+func (g groups) Folders() [][]string { return make([][]string, g.n) }
+func (g groups) Close() error        { return g.end() }
+func (g groups) Read() (record.GroupCPU, error) {
+	return record.GroupCPU{Version: 1, Limit: 1, Usage: int64(g.loads) * 9e6, Ticks: int64(g.loads) * 1e7, Periods: int64(g.loads) * 10, Throttled: int64(g.loads) * 4, Held: 5}, nil
+}
+
+func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *testing.T) {
+	s := newScene()
+	rec := s.run(t.Context(), t)
+	count := map[string]int{}
+	for _, p := range rec.Points {
+		if p.Failure != nil {
+			t.Fatalf("%+v", p.Failure)
+		}
+		key := p.Phase
+		if !p.Asked.Statistics {
+			key += " without"
+		}
+		count[key]++
+		switch {
+		case key == "load":
+			if len(p.Runs) != 2 || p.Runs[0].Count != 1000 || p.Runs[0].Time != 500_000 || p.Runs[1].Count != 2000 || p.ClientCPU != 7e6 || p.ServerCPU != 5e6 || p.Sent.Requests != 1000 || p.CPUs != 8 {
+				t.Errorf("%+v", p)
+			}
+		case key == "load without":
+			if len(p.Runs) != 0 || p.Sent == nil {
+				t.Errorf("%+v", p)
+			}
+		case p.Sent != nil || len(p.Runs) != 2 || p.Runs[0].Count != 0:
+			t.Errorf("%+v", p)
+		}
+		if p.Datapath != "reference" || p.Case != record.CaseLoad {
+			t.Errorf("%+v", p)
+		}
+	}
+	if want := 4; count["idle"] != want || count["load"] != want || count["load without"] != want || count["cool-down"] != want {
+		t.Errorf("%v", count)
+	}
+	if len(rec.Programs) != 2 || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Errorf("%d programs, end %+v", len(rec.Programs), rec.End)
+	}
+	if s.asked[0].URL != "http://198.18.0.1:80/" || s.asked[0].Instances != 1 {
+		t.Errorf("asked %+v", s.asked[0])
+	}
+	j, err := judge.BPFOf(rec)
+	if err != nil || len(j.Rows) != 2 || j.Rows[0].Rounds != 2 || j.Memory != 100 {
+		t.Errorf("%v: %+v", err, j)
+	}
+}
+
+func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
+	s := newScene()
+	s.plan = plan.DefaultsOfQuota()
+	s.plan.Seed, s.plan.Duration, s.plan.Idle, s.plan.Rounds, s.plan.Instances = 1, 100*time.Millisecond, time.Millisecond, 1, 4
+	rec := s.run(t.Context(), t)
+	controls, limited := 0, 0
+	for _, p := range rec.Points {
+		switch {
+		case p.Phase != record.PhaseLoad:
+		case p.Asked.CPUs == 0:
+			controls++
+			if p.Asked.Heavy != slices.Max(s.plan.Heavy) || p.Group != nil {
+				t.Errorf("%+v", p.Asked)
+			}
+		default:
+			limited++
+			if p.Group == nil || p.Group.Usage != 9e6 || p.Group.Ticks != 1e7 || p.Group.Throttled != 4 {
+				t.Errorf("%+v", p.Group)
+			}
+		}
+	}
+	if controls != 2 || limited != 2*len(s.plan.Heavy) { // with and without statistics
+		t.Errorf("%d controls, %d limited", controls, limited)
+	}
+	if got := s.asked[0]; len(got.Groups) != 4 || got.Instances != 4 {
+		t.Errorf("asked %+v", got)
+	}
+}
+
+func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
+	s := newScene()
+	s.plan.Datapath, s.plan.Names, s.plan.URL, s.plan.Rounds = "", []string{"a*"}, "http://10.0.0.1/", 1
+	s.gone, s.came = 2, true
+	rec := s.run(t.Context(), t)
+	text := ""
+	for _, p := range rec.Points {
+		text += strings.Join(p.Problems, "\n")
+		if p.Datapath != "name a*" {
+			t.Errorf("chosen by %s", p.Datapath)
+		}
+	}
+	if !strings.Contains(text, "program 2 c went") || !strings.Contains(text, "program 3 d came") || len(rec.Programs) != 3 {
+		t.Errorf("%d programs; %s", len(rec.Programs), text)
+	}
+	if s.asked[0].URL != "http://10.0.0.1/" {
+		t.Errorf("asked %+v", s.asked[0])
+	}
+}
+
+func TestALoadThatFailsCostsItsPointAndLeavesNothing(t *testing.T) {
+	s := newScene()
+	s.failStart = errors.New("nobody answers")
+	rec := s.run(t.Context(), t)
+	failed := 0
+	for _, p := range rec.Points {
+		if p.Failure != nil {
+			failed++
+			if !strings.Contains(p.Failure.Detail, "nobody answers") {
+				t.Errorf("%+v", p.Failure)
+			}
+		}
+	}
+	if failed == 0 || rec.End.Failures == 0 {
+		t.Errorf("%d failed, end %+v", failed, rec.End)
+	}
+}
+
+func TestARunThatIsInterruptedLeavesNothing(t *testing.T) {
+	s := newScene()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.onRun = cancel
+	rec := s.run(ctx, t)
+	if rec.End.Status != "interrupted" || len(rec.Points) > 3 {
+		t.Errorf("%d points, end %+v", len(rec.Points), rec.End)
+	}
+}
+
+func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
+	s := newScene()
+	s.plan = plan.DefaultsOfMemory()
+	s.plan.Seed, s.plan.Duration, s.plan.Idle = 1, 100*time.Millisecond, time.Millisecond
+	rec := s.run(t.Context(), t)
+	seen := map[int]bool{}
+	for _, p := range rec.Points {
+		if p.Phase == record.PhaseIdle {
+			seen[p.Asked.Services] = true
+			if len(p.Memory) != 3 { // two programs, one map that both use
+				t.Errorf("%+v", p.Memory)
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("services %v", seen)
+	}
+}
