@@ -49,6 +49,7 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 			return err
 		}
 	}
+	time.Sleep(quiet)
 	var edges [2]record.BusyAt
 	look := func(i int) func() {
 		return func() {
@@ -123,6 +124,13 @@ func (r *run) settle(s *record.Start, events []tracer.Event, asked kin.Asked) er
 func aboutToRun(s *record.Start) bool {
 	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool { return p.Kind == record.KindInit && p.Ended == 0 })
 }
+
+// quiet is how long nothing is done before a start, watched or not. To look for
+// processes, to put a watch in place and to remove the last container leaves work
+// to the kernel, such as grace periods of RCU, for which runtimes wait when they
+// change mounts: starts that came at once were a fifth shorter or longer by what
+// had been done before them.
+const quiet = 100 * time.Millisecond
 
 // between puts what had been used just before the call and just after its return
 // around what was used at the events in between.
