@@ -160,6 +160,7 @@ func storageAdvice(f *record.Failure) string {
 	for _, x := range []struct{ words, advice string }{
 		{"do not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
 		{"does not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
+		{"nothing was written: ", "the device came into use: see by whom (the message names it), and run again once it is free"},
 		{"no space", "the volume is too small: lower --size or --scale, or free some of it"},
 		{"read-only file system", "the volume is read-only: mount it writable, or leave the writing jobs out"},
 		{"invalid argument", "if the volume does not take O_DIRECT, ask for --cache buffered there; run the command by hand to see"},

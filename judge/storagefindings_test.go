@@ -142,6 +142,7 @@ func TestAdviceOnAFailureFollowsWhatTheToolSaid(t *testing.T) {
 	for _, f := range []record.Failure{
 		{Kind: record.FailExit, Output: "No space left on device", Command: "fio"}, {Kind: record.FailExit, Output: "Read-only file system", Command: "fio"},
 		{Kind: record.FailError, Detail: "the files of 12 MiB do not fit in 90 % of the 1 MiB that are free on the volume"},
+		{Kind: record.FailState, Detail: "nothing was written: /dev/sdb is in use, and is left alone: below the loop device /dev/loop0"},
 		{Kind: record.FailExit, Output: "Invalid argument", Command: "fio"}, {Kind: record.FailTimeout, Command: "fio"}, {Kind: record.FailExit, Command: "fio"},
 	} {
 		s := storageJudged(t, store(func(s *storing) {

@@ -47,24 +47,34 @@ func loopOn(t *testing.T, file string) string {
 }
 
 func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
-	s, path := deviceStand(t, "a")
-	s.plan.Rounds = 3
-	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
-	jobs := 0
-	s.exec = func(_ context.Context, _ string, args []string) (target.Executed, error, bool) {
-		if verb(args) == "dd" {
-			if jobs++; jobs == 2 {
-				loopOn(t, path)
+	for name, c := range map[string]struct {
+		verb  string // the command that runs when it does,
+		round int    // from 1
+		jobs  int    // that are run in all
+	}{
+		"during a job, before the next one's files are laid out": {"dd", 2, 2},
+		"between the layout and the job":                         {"evict", 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := deviceStand(t, "a")
+			s.plan.Rounds = 3
+			s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+			ran := map[string]int{}
+			s.exec = func(_ context.Context, _ string, args []string) (target.Executed, error, bool) {
+				v := verb(args)
+				if ran[v]++; v == c.verb && ran[v] == c.round {
+					loopOn(t, path)
+				}
+				return target.Executed{}, nil, false
 			}
-		}
-		return target.Executed{}, nil, false
-	}
-	rec := s.run()
-	if len(rec.Cells) != 3 || rec.Cells[1].Claim == nil || jobs != 2 {
-		t.Fatalf("%d jobs were run, %d cells: %+v", jobs, len(rec.Cells), rec.Cells)
-	}
-	if f := rec.Cells[2].Failure; f == nil || f.Kind != record.FailState || !strings.Contains(f.Detail, "nothing was written: "+path+" is in use") {
-		t.Errorf("got %+v", f)
+			rec := s.run()
+			if len(rec.Cells) != 3 || rec.Cells[1].Claim == nil || ran["dd"] != c.jobs {
+				t.Fatalf("%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
+			}
+			if f := rec.Cells[2].Failure; f == nil || f.Kind != record.FailState || !strings.Contains(f.Detail, "nothing was written: "+path+" is in use") {
+				t.Errorf("got %+v", f)
+			}
+		})
 	}
 }
 

@@ -123,9 +123,6 @@ func (v *visit) job(ctx context.Context) error {
 	if err := v.look(ctx, at); err != nil {
 		return err
 	}
-	if v.found != nil {
-		v.found.Device = v.device()
-	}
 	if err := v.room(ctx, at); err != nil {
 		return err
 	}
@@ -171,6 +168,9 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	boxes, err := v.boxes(ctx)
 	if err != nil {
 		return err
+	}
+	if err := v.volume.Check(); err != nil { // once more: laying out and coming to rest take minutes
+		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
 	begin := v.Options.Meter.Begin(ctx, boxes, v.staff(ctx))
 	bounded, cancel := context.WithTimeout(ctx, v.patience())
