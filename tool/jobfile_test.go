@@ -97,11 +97,16 @@ func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
 		t.Errorf("on a device: %v, %v", got, err)
 	}
 	for lines, why := range map[string]string{
-		"":                          "write size=1G",
-		"size=0\n":                  "write size=1G",
-		"size=1m\nnumjobs=100001\n": "too many files",
-		"io_size=1g\n":              "write size=1G",
-		"size=16T\noffset=1\n":      "beyond 16T",
+		"":                                      "write size=1G",
+		"size=0\n":                              "write size=1G",
+		"size=1m\nnumjobs=100001\n":             "too many files",
+		"size=1m\nnrfiles=1000000000\n":         "1000000000 files each are too many files",
+		"size=1m\nnumjobs=1000\nnrfiles=1000\n": "too many files",
+		"nrfiles=1000000000\n":                  "too many files", // before its size is asked for
+		"size=1m\nfilename=x\nnrfiles=1000000000\n": "too many files",
+		"size=1k\nnrfiles=5000\n":                   "no byte for each of 5000 files",
+		"io_size=1g\n":                              "write size=1G",
+		"size=16T\noffset=1\n":                      "beyond 16T",
 		"size=1m\nnumjobs=9\noffset_increment=8T\n": "beyond 16T",
 	} {
 		if got, err := files(lines, device); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), `section "a"`) {
@@ -174,6 +179,7 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 		"size":                               "not one size",
 		"numjobs=0x4":                        "a whole number",
 		"nrfiles=many":                       "a whole number",
+		"nrfiles=2000000000":                 "a whole number from 1 to 100000",
 		"random_distribution=zoned:60/..":    "without /",
 		"DIRECT=1":                           "not among those",
 		"[next":                              "it has no ]",

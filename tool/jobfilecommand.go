@@ -179,12 +179,12 @@ func jobFileFiles(j plan.Job, at Place) ([]File, error) {
 
 func (j fileJob) files(at Place) ([]File, error) {
 	threads, count := max(numberOrNone(j.value("numjobs")), 1), max(numberOrNone(j.value("nrfiles")), 1)
-	names := strings.Split(j.value("filename"), ":")
-	if j.value("filename") != "" {
-		count = len(names)
-	}
 	if err := tooMany(threads, count); err != nil {
 		return nil, err
+	}
+	names := strings.Split(j.value("filename"), ":")
+	if j.value("filename") != "" {
+		count = len(names) // at most as many as a line has bytes
 	}
 	size, err := j.extent(int64(threads), int64(count))
 	switch {
@@ -221,6 +221,9 @@ func (j fileJob) extent(threads, files int64) (int64, error) {
 	}
 	if n.each == 0 {
 		n.each = n.size / files
+	}
+	if n.each == 0 && n.size > 0 {
+		return 0, fmt.Errorf("size=%.100q leaves no byte for each of %d files: write more, or filesize=1M", j.value("size"), files)
 	}
 	if n.each == 0 {
 		return 0, errors.New("it has no size: how much room it takes cannot be told before; write size=1G or filesize=1G")

@@ -117,7 +117,7 @@ func checkValue(o plan.Option) error {
 		}
 	case "numjobs", "nrfiles":
 		if numberOrNone(o.Value) == 0 {
-			return fmt.Errorf("write a whole number above 0")
+			return fmt.Errorf("write a whole number from 1 to %d", plan.MaxJobFiles)
 		}
 	}
 	return nil
