@@ -36,7 +36,7 @@ type Cell struct {
 	Job     string   `json:"job"`               // its name in the plan: "randread 512k"
 	Tool    string   `json:"tool"`              // "fio", "dd", "sysbench"
 	Version string   `json:"version,omitempty"` // of the tool that ran: "fio-3.33"
-	Command string   `json:"command,omitempty"` // as it was run in the sandbox, pasteable
+	Command string   `json:"command,omitempty"` // as it was run in the sandbox, with its paths; on "host" with the host's; pasteable
 	Layout  *Layout  `json:"layout,omitempty"`  // of the files, before; nil where the job makes its own
 	Dropped string   `json:"dropped,omitempty"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
 	Quiet   bool     `json:"quiet,omitempty"`   // the device had come to rest before the job
