@@ -125,7 +125,7 @@ for CRI endpoints. An engine's name alone is its default runtime.
 
 Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
 or a --check that is not enough; 130 interrupted (what was measured is saved).`,
-		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare top --once",
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare top --once",
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -138,6 +138,6 @@ or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newBPF(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
 	return root
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +68,14 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	needRunc(t)
 	untouched.Alone(t) // tare clean is among them
 	m := withEngines(t)
+	logs := map[string][]byte{}
+	for _, name := range []string{"kata.log", "containerd.log"} { // read before the test goes elsewhere
+		text, err := os.ReadFile("../../trace/logs/testdata/cripod." + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs[name] = text
+	}
 	dir := place(t)
 	plan := "version: 1\nname: example\nmeasure:\n  - lifecycle:\n      targets: [host, floor]\n"
 	if err := os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(plan), 0o644); err != nil {
@@ -77,6 +86,11 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(dir, "my.fio"), []byte("[a]\nrw=read\nsize=1m\n"), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"kata.log", "containerd.log"} {
+		if err := os.WriteFile(filepath.Join(dir, name), logs[name], 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var lines []string
 	var collect func(c *cobra.Command)
@@ -108,9 +122,11 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		if args[1] == "top" && !slices.Contains(args, "--once") { // it would show what is there for ever
 			args = append(args, "--once")
 		}
+		began := time.Now()
 		if code, out, stderr := tare(t, args[1:]...); code != 0 || out == "" {
 			t.Errorf("%s: exit %d\n%s\n%s", line, code, out, stderr)
 		}
+		t.Logf("%.1f s: %s", time.Since(began).Seconds(), line)
 	}
 	m.nothingLeft(t)
 }
@@ -129,7 +145,7 @@ func words(line string) []string {
 }
 
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"lifecycle", "--help"}, {"overhead", "--help"}, {"top", "--help"}, {"run", "--help"}, {"import", "--help"}, {"report", "--help"}, {"doctor", "--help"}, {"clean", "--help"}, {"version"}, {"--version"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}} {
+	for _, args := range [][]string{{"--help"}, {"lifecycle", "--help"}, {"overhead", "--help"}, {"storage", "--help"}, {"startup", "--help"}, {"top", "--help"}, {"run", "--help"}, {"import", "--help"}, {"report", "--help"}, {"doctor", "--help"}, {"clean", "--help"}, {"version"}, {"--version"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}} {
 		if code, out, stderr := tare(t, args...); code != 0 || len(out) < 10 || stderr != "" {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
 		}

@@ -140,8 +140,8 @@ The record holds every raw sample; tare report makes any report of it again.`,
   tare lifecycle runc crun -n 1,10 --rounds 6 --ops create,start,stop,rm
   tare lifecycle runc mine=/usr/sbin/runc --ops run --precision 20% --budget 20s
   tare lifecycle floor crun --baseline floor --format md --quiet
-  tare lifecycle runc docker/runc podman/runc containerd/runc --missing skip
-  tare lifecycle runc docker --via api,cli --ops run -n 1,20 --missing skip
+  tare lifecycle runc docker/runc podman/runc containerd/runc --rounds 3 --missing skip
+  tare lifecycle runc docker --via api,cli --ops run -n 1,10 --rounds 3 --missing skip
   tare lifecycle runc cri+containerd --ops runp,stopp,rmp,run --missing skip`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return find.Names(), cobra.ShellCompDirectiveDefault

@@ -84,7 +84,7 @@ func (f *storageFlags) add(set *pflag.FlagSet) {
 func (f *storageFlags) addScale(set *pflag.FlagSet) {
 	d := plan.DefaultsOfStorage()
 	set.StringVar(&f.volumes, "volume", strings.Join(d.Volumes, ","), "where the files lie: rootfs, bind, tmpfs, nfs=server:/path, device=/dev/NAME")
-	set.StringVar(&f.scale, "scale", "1", "multiply all sizes, counts and times of storage jobs: 0.01 for a short trial")
+	set.StringVar(&f.scale, "scale", "1", "multiply all sizes, counts and times of storage jobs, and the times of loads on BPF programs: 0.01 for a short trial")
 	set.StringArrayVar(&f.destroys, "i-know-this-destroys", nil, "a device of --volume whose content may be overwritten, by its path")
 }
 
@@ -285,10 +285,10 @@ Without TARGET, everything that can be weighed here is. Targets are those of
 tare lifecycle. Files are laid out in folders of tare's own, and removed. A
 device is overwritten only if it is named by --i-know-this-destroys too, and
 never one that is in use.`,
-		Example: `  tare storage host runc --size 8M --jobs randread,write --rounds 1 --ceiling 100ms
-  tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 512k,4k --size 4M --rounds 1 --ceiling 0
-  tare storage host runc --tool dd --size 4M --rounds 1 --ceiling 0
-  tare storage runc --jobfile my.fio --rounds 1 --ceiling 0`,
+		Example: `  tare storage host runc --volume bind --size 8M --jobs randread,write --rounds 1 --ceiling 100ms
+  tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 4k --size 4M --rounds 1 --ceiling 0 --drop files
+  tare storage host runc --volume rootfs --tool dd --jobs write --size 4M --rounds 1 --ceiling 0 --settle 1s
+  tare storage runc --volume bind --jobfile my.fio --rounds 1 --ceiling 0`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p := plan.DefaultsOfStorage()
 			p.Targets = args
