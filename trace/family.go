@@ -78,35 +78,46 @@ func (f *relatives) maker(i int) int {
 	return -1
 }
 
-// workload is the container's program and when it ended, -1 where it did not
-// within the start, so that nobody waited for its end. It may have executed other
-// programs one after the other.
-func (f *relatives) workload() (int, int64) {
+// worked is the time of a container's program.
+type worked struct {
+	process  int // index into the start's processes
+	from, to int64
+}
+
+// workloads are the containers' programs that ended within the start, each from
+// its first instruction on; what lives on makes nobody wait. A program may have
+// executed others one after the other, which is one. Nothing is known before the
+// start's own first instruction.
+func (f *relatives) workloads() (all []worked) {
 	s := f.start
 	if s.First == 0 {
-		return -1, 0
+		return nil
 	}
-	first := -1
-	for _, i := range f.order { // of a pod's, the last that was there by then
-		if p := &s.Processes[i]; p.Kind == record.KindWorkload && p.Exec != 0 && p.Exec <= s.First {
-			first = i
-		}
-	}
-	if first < 0 {
-		return -1, 0
-	}
-	end := int64(0)
+	last := map[int]int{} // pid → place in all of who has it
 	for _, i := range f.order {
 		p := &s.Processes[i]
-		if p.Kind != record.KindWorkload || p.Pid != s.Processes[first].Pid || p.Born < s.Processes[first].Born || p.Born > end && end != 0 {
+		if p.Kind != record.KindWorkload || p.Exec == 0 {
 			continue
 		}
-		if !f.ended(i) {
-			return -1, 0
+		if at, ok := last[p.Pid]; ok && all[at].to == p.Born { // it executed another
+			all[at].to = f.until(i)
+			continue
 		}
-		end = f.end(i)
+		if up := f.parent[i]; up >= 0 && s.Processes[up].Kind == record.KindWorkload {
+			continue // a workload's own child
+		}
+		last[p.Pid] = len(all)
+		all = append(all, worked{i, max(s.First, p.Exec), f.until(i)})
 	}
-	return first, end
+	return slices.DeleteFunc(all, func(w worked) bool { return w.to == 0 })
+}
+
+// until is when a process ended within the start, 0 where it did not.
+func (f *relatives) until(i int) int64 {
+	if !f.ended(i) {
+		return 0
+	}
+	return f.end(i)
 }
 
 // below tells whether i descends from up.

@@ -13,7 +13,8 @@ const shortest = int64(time.Millisecond)
 
 // Gaps returns at most n intervals in which a start waited, the longest first: of
 // a live one those of 1 ms and more between two events of its processes, of logs
-// those that were recorded, all named by [Recognise].
+// those that were recorded, named by [Recognise]. What a workload waits for is no
+// part of its start, so its gaps have no name.
 //
 // In says whose a live gap is: as in [Parts], but what a call started counts as
 // its child, and with the youngest child that was there all the time: "runc
@@ -34,14 +35,18 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	}
 	slices.SortStableFunc(gaps, func(a, b record.Gap) int { return cmp.Compare(b.Ended-b.Began, a.Ended-a.Began) })
 	gaps = gaps[:min(n, len(gaps))]
+	var working []bool
 	if len(s.Processes) > 0 {
-		blame(s, gaps, engine)
+		working = blame(s, gaps, engine)
 	}
 	for i := range gaps {
-		if gaps[i].In == "" {
-			gaps[i].In = engine
+		g := &gaps[i]
+		if g.In == "" {
+			g.In = engine
 		}
-		gaps[i].Wait = Recognise(&gaps[i])
+		if g.Wait = nil; working == nil || !working[i] {
+			g.Wait = Recognise(g)
+		}
 	}
 	return gaps
 }
@@ -71,6 +76,9 @@ func quiet(s *record.Start) []record.Gap {
 func moments(s *record.Start) []moment {
 	f := family(s)
 	all := []moment{{s.Began, 9, "the call was made"}, {s.Ended, 9, "it returned"}}
+	if s.First != 0 { // as the workload says itself, a little after its exec
+		all = append(all, moment{s.First, 0, "the first instruction"})
+	}
 	for i := range s.Processes {
 		p := &s.Processes[i]
 		if up := f.parent[i]; p.Kind == record.KindWorkload && up >= 0 && s.Processes[up].Kind == p.Kind {
@@ -89,8 +97,9 @@ func moments(s *record.Start) []moment {
 	return slices.CompactFunc(all, func(a, b moment) bool { return a.at == b.at })
 }
 
-// blame says of each gap whose it is.
-func blame(s *record.Start, gaps []record.Gap, engine string) {
+// blame says of each gap whose it is, and of which it is the workload.
+func blame(s *record.Start, gaps []record.Gap, engine string) (working []bool) {
+	working = make([]bool, len(gaps))
 	f := family(s)
 	waits := waitedFor(s)
 	for i := range gaps {
@@ -110,7 +119,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 		if owner != nil {
 			at, g.In = owner.process, owner.name
 			if owner.rank == rankWorkload {
-				g.In = "workload " + owner.name
+				g.In, working[i] = "workload "+owner.name, true
 				continue
 			}
 		}
@@ -118,6 +127,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 			g.In += " (" + child + ")"
 		}
 	}
+	return working
 }
 
 // sleeper is the youngest process below another that was there during a gap and

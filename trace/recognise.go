@@ -27,8 +27,8 @@ type timer struct {
 //
 // A timer is named only where the processes of the start used less than 5 % of
 // the gap as CPU time, or where that is not known, which Why says. What the events
-// at both ends speak of goes before plain numbers: of a second after "New client"
-// that is gRPC's back-off, else it is a timer of 1 s.
+// at both ends speak of goes before plain numbers: a second from "New client" to
+// "sending request" is gRPC's back-off, else it is a timer of 1 s.
 func Recognise(g *record.Gap) *record.Wait {
 	took := g.Ended - g.Began
 	if g.Ended <= g.Began || took <= 0 || g.CPU >= 0 && float64(g.CPU) >= idle*float64(took) {
@@ -44,13 +44,14 @@ func Recognise(g *record.Gap) *record.Wait {
 
 // candidates are the timers that a gap may be, the most to the point first.
 func candidates(g *record.Gap) []timer {
-	text := strings.ToLower(bounded(g.After, 4096) + "\n" + bounded(g.Before, 4096))
+	after, before := strings.ToLower(bounded(g.After, 4096)), strings.ToLower(bounded(g.Before, 4096))
+	text := after + "\n" + before
 	var out []timer
 	if speaks(text, "crng", "reseed", "entropy", "getrandom", "random:", "urandom") {
 		out = append(out, entropy)
 	}
-	if speaks(text, "grpc", "ttrpc", "dial", "dail", "connect", "new client", "opens stream", "backoff", "back-off") {
-		out = append(out, dialled(text, g.Others)...)
+	if dials(after, before) {
+		out = append(out, dialled(after, before, g.Others)...)
 	}
 	if speaks(text, "dns", "resolv", "lookup", "nameserver") {
 		out = append(out, resolver...)
@@ -94,14 +95,33 @@ const (
 
 var ordinals = [...]string{"first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"}
 
+// failing is what a dial that failed speaks of.
+var failing = []string{"retry", "failed", "refused", "error", "attempt", "unavailable", "backoff", "back-off"}
+
+// dials tells whether somebody dialled, or could be dialled, when a gap began, and
+// whether it ended with an answer, or with another attempt after one that failed.
+// Who is connected already waits for something else.
+func dials(after, before string) bool {
+	dialling := speaks(after, "dial", "dail", "new client", "connecting", "connect to", "connection to", "connection refused", "connect failed",
+		"failed to connect", "listen", "accepts", "serves", "serving", "backoff", "back-off") && !answers(after)
+	again := speaks(after, failing...) && speaks(before, "dial", "dail", "connecting", "connect to")
+	return dialling && (answers(before) || again)
+}
+
+// answers tells whether an event says that the other side is there.
+func answers(text string) bool {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "disconnected", ""), "not connected", "")
+	return speaks(text, "connected", "connection established", "opens stream", "sending request", "agent started", "agent answers")
+}
+
 // dialled are gRPC's back-offs. With their jitter they leave hardly a length
 // out. So the later ones are named only where nobody wrote anything meanwhile,
 // as the other side does when it is not up yet; and from the fifth on only where
 // the events speak of an attempt that failed.
-func dialled(text string, others int64) []timer {
+func dialled(after, before string, others int64) []timer {
 	many := 1
 	switch {
-	case speaks(text, "retry", "failed", "refused", "error", "attempt", "unavailable", "backoff", "back-off"):
+	case speaks(after, failing...), speaks(before, failing...):
 		many = len(ordinals)
 	case others == 0:
 		many = 4
@@ -119,7 +139,7 @@ func dialled(text string, others int64) []timer {
 	}
 	// Where the server had come up in the middle of the back-off, the gap is what
 	// was left of it.
-	if speaks(text, "serves", "listen", "accepts", "serving") && speaks(text, "opens stream", "connected", "sending request") {
+	if speaks(after, "serves", "listen", "accepts", "serving") {
 		out = append(out, timer{
 			name: "gRPC dial, rest of the first back-off (1 s)", nominal: backoffFirst,
 			least: 300 * int64(time.Millisecond), most: 8 * backoffFirst / 10,

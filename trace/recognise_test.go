@@ -33,8 +33,8 @@ func TestAWaitIsNamedByWhatItsEventsSpeakOf(t *testing.T) {
 		"so is what ends with the generator's readiness": {
 			gap(2*time.Second, -1, "mounted", "random: crng init done"), "entropy: random numbers were waited for"},
 
-		"the least jitter of the first":  {gap(800*time.Millisecond, 0, "dialing", "x"), "gRPC dial, first back-off (1 s)"},
-		"the most jitter of the first":   {gap(1200*time.Millisecond, 0, "dialing", "x"), "gRPC dial, first back-off (1 s)"},
+		"the least jitter of the first":  {gap(800*time.Millisecond, 0, "dialing", "connected"), "gRPC dial, first back-off (1 s)"},
+		"the most jitter of the first":   {gap(1200*time.Millisecond, 0, "dialing", "connected"), "gRPC dial, first back-off (1 s)"},
 		"the second":                     {gap(1600*time.Millisecond, 0, "connecting", "connected"), "gRPC dial, second back-off (1.6 s)"},
 		"the third":                      {gap(2560*time.Millisecond, 0, "connecting", "connected"), "gRPC dial, third back-off (2.56 s)"},
 		"the sixth, where attempts fail": {gap(10500*time.Millisecond, 0, "connection refused", "connected"), "gRPC dial, sixth back-off (10.5 s)"},
@@ -42,6 +42,20 @@ func TestAWaitIsNamedByWhatItsEventsSpeakOf(t *testing.T) {
 		"no later one where a guest wrote": {
 			&record.Gap{Began: 0, Ended: 16e8, CPU: -1, Others: 40, After: "New client", Before: "Agent started in the sandbox"}, ""},
 		"no fifth one after a mere client": {gap(7400*time.Millisecond, -1, "New client", "Agent started in the sandbox"), ""},
+
+		// With its jitter a back-off may be any length around a second.
+		"what comes after an answer waits for something else": {
+			gap(903*time.Millisecond, -1, "agent connected", "start container"), ""},
+		"and if it takes a second, for a second": {
+			gap(1003*time.Millisecond, -1, "New client connected", "sending request"), "1 s timer"},
+		"what does not end with an answer either": {gap(903*time.Millisecond, -1, "New client", "start container"), ""},
+		"nor what speaks of a network":            {gap(1100*time.Millisecond, -1, "connect TCFilter to VM network", "connected"), ""},
+		"an attempt after one that failed is the back-off itself": {
+			gap(1*time.Second, -1, "dial failed: connection refused", "dialing again"), "gRPC dial, first back-off (1 s)"},
+		"a client of a published report that is told to be connected": {
+			gap(1001359*time.Microsecond, -1, "New client", "New client connected"), "gRPC dial, first back-off (1 s)"},
+		"its proxy": {
+			gap(994556*time.Microsecond, -1, "proxy accepts", "proxy opens stream"), "gRPC dial, first back-off (1 s)"},
 
 		"a query without an answer": {gap(5004*time.Millisecond, 1e6, "lookup registry", "pulled"), "DNS, no answer (5 s)"},
 		"5 s of nothing special":    {gap(5004*time.Millisecond, 1e6, "a", "b"), "5 s timer"},

@@ -173,8 +173,8 @@ func waitedFor(s *record.Start) []stretch {
 			add(i, rank, born, end)
 		}
 	}
-	if i, to := f.workload(); i >= 0 {
-		add(i, rankWorkload, max(s.First, f.born(i)), to)
+	for _, w := range f.workloads() {
+		add(w.process, rankWorkload, w.from, w.to)
 	}
 	return all
 }

@@ -32,8 +32,10 @@ type Row struct {
 }
 
 // Calls returns the start's time as calls of the OCI runtime and what lies
-// between them, which is the engine's. While several calls are there at once the
-// time is that of the one that began last, so that none is counted twice.
+// between them, which is the engine's, but for what the workload takes that ended
+// within the start: that is nobody's but its own. While several calls are there at
+// once the time is that of the one that began last, so that none is counted
+// twice; a call that runs a container until it ends has the workload's time too.
 func Calls(s *record.Start, engine string) []Part {
 	if len(s.Processes) == 0 {
 		return partition(s, calling(spans(s)), engine)
@@ -41,17 +43,22 @@ func Calls(s *record.Start, engine string) []Part {
 	return partition(s, calling(waitedFor(s)), engine)
 }
 
-// calling leaves the runtime's calls, and what notes name as the engine's.
+// calling leaves the runtime's calls, the workload, and what notes name as the
+// engine's, in this order.
 func calling(all []stretch) []stretch {
 	var calls []stretch
 	for _, c := range all {
-		if c.kind == record.KindCall || c.kind == record.KindEngine {
+		switch c.kind {
+		case record.KindCall:
+			c.rank = 2
+		case record.KindWorkload:
+			c.rank = 1
+		case record.KindEngine:
 			c.rank = 0
-			if c.kind == record.KindCall {
-				c.rank = 1
-			}
-			calls = append(calls, c)
+		default:
+			continue
 		}
+		calls = append(calls, c)
 	}
 	return calls
 }
@@ -63,9 +70,9 @@ func calling(all []stretch) []stretch {
 // plugin; a helper that a call called, such as docker's hook that sets up the
 // network; within the call that makes a container the runtime's init, from its
 // birth on; a call; the workload from its first instruction to its end, where it
-// ended within the start; any other helper that ended within it. Whatever lives on, such as daemons, shims,
-// monitors, VMMs and their file servers, never makes anybody wait by being there;
-// nor does an init that waits for the start of its container. What remains is the
+// ended within the start; any other helper that ended within it. Whatever lives
+// on, such as daemons, shims, monitors, VMMs and their file servers, never makes
+// anybody wait by being there; nor does an init that waits for the start of its container. What remains is the
 // engine's. While several of one kind are there it is the one that began last.
 //
 // Of logs and notes it is the innermost span.

@@ -66,15 +66,21 @@ func TestTheTimeOfAStartIsDividedByWhatIsWaitedFor(t *testing.T) {
 		proc(51, 50, record.KindInit, "runc init", 10, 30),
 		proc(51, 50, record.KindWorkload, "true", 30, 80))
 	run.Processes[2].Exec, run.First = 30*ms, 31*ms
+	two := start(100,
+		proc(1, 0, record.KindCall, "runc start", 20, 30), proc(2, 0, record.KindWorkload, "a", 25, 40),
+		proc(3, 0, record.KindWorkload, "b", 60, 80), proc(4, 3, record.KindWorkload, "child", 65, 0), proc(5, 0, record.KindWorkload, "c", 70, 0))
+	two.Processes[1].Exec, two.Processes[2].Exec, two.First = 25*ms, 60*ms, 25*ms
 	for name, c := range map[string]struct {
 		start        *record.Start
 		parts, calls string
 	}{
 		"all kinds of process": {dockerRun(),
 			"docker 0-20, shim start 20-40, docker 40-50, runc create 50-60, runc init 60-75, newuidmap 75-80, runc init 80-100, docker 100-110, bridge 110-112, host-local 112-115, bridge 115-120, docker 120-140, runc start 140-160, sh 160-300, docker 300-310, runc delete 310-330, docker 330-400",
-			"docker 0-50, runc create 50-100, docker 100-140, runc start 140-160, docker 160-310, runc delete 310-330, docker 330-400"},
+			"docker 0-50, runc create 50-100, docker 100-140, runc start 140-160, sh 160-300, docker 300-310, runc delete 310-330, docker 330-400"},
 		"a run in the foreground leaves the workload's time to it": {run,
 			"runc run 0-10, runc init 10-30, runc run 30-31, true 31-80, runc run 80-100", "runc run 0-100"},
+		"two containers one after the other": {two,
+			"docker 0-20, runc start 20-30, a 30-40, docker 40-60, b 60-80, docker 80-100", "docker 0-20, runc start 20-30, a 30-40, docker 40-60, b 60-80, docker 80-100"},
 		"no processes at all": {start(100), "docker 0-100", "docker 0-100"},
 		"calls of a pod that overlap are not counted twice": {start(100,
 			proc(1, 0, record.KindCall, "runc create", 10, 50),
@@ -170,6 +176,11 @@ func TestTheLongestGapIsBlamedByName(t *testing.T) {
 	client := start(700, proc(50, 0, record.KindClient, "sh", 0, 700), proc(51, 50, record.KindClient, "sleep", 10, 520), proc(52, 50, record.KindCall, "runc start", 530, 600))
 	workload := start(1100, proc(50, 0, record.KindCall, "runc run", 0, 1100), proc(51, 50, record.KindWorkload, "sleep", 20, 1030))
 	workload.First = workload.Processes[1].Exec
+	stamped := start(1100, workload.Processes...)
+	stamped.First = workload.First + 2*ms
+	attached := start(1100, proc(50, 0, record.KindClient, "docker", 0, 1100), proc(60, 0, record.KindShim, "containerd-shim-runc-v2", 5, 0),
+		proc(61, 60, record.KindCall, "runc start", 10, 25), proc(62, 60, record.KindWorkload, "sleep", 20, 1030))
+	attached.First = attached.Processes[3].Exec
 	hook := start(900, proc(1, 0, record.KindCall, "crun create", 10, 880), proc(2, 1, record.KindInit, "crun init", 20, 0), proc(3, 1, record.KindOther, "hook", 30, 700))
 	init := start(900, proc(1, 0, record.KindCall, "runc create", 10, 880), proc(2, 1, record.KindInit, "runc init", 20, 0))
 	pod := start(900,
@@ -189,7 +200,9 @@ func TestTheLongestGapIsBlamedByName(t *testing.T) {
 			"bridge (sleep)", "sleep executed", "sleep ended", ""},
 		"an engine that waits 500 ms between two calls": {engine(), "docker", "runc create ended", "runc start forked", "500 ms timer"},
 		"a command before the engine's":                 {client, "docker (sleep)", "sleep executed", "sleep ended", "500 ms timer"},
-		"a workload in the foreground":                  {workload, "workload sleep", "sleep executed", "sleep ended", "1 s timer"},
+		"a workload in the foreground":                  {workload, "workload sleep", "sleep executed", "sleep ended", ""},
+		"one that says itself when it began":            {stamped, "workload sleep", "the first instruction", "sleep ended", ""},
+		"one that an engine waits for":                  {attached, "workload sleep", "runc start ended", "sleep ended", ""},
 		"a hook":                                        {hook, "crun create (hook)", "hook executed", "hook ended", ""},
 		"an init":                                       {init, "runc create (runc init)", "runc init executed", "runc create ended", ""},
 		"the call that a sleeper is in, of two":         {pod, "runc create (sleep)", "sleep executed", "sleep ended", ""},

@@ -72,7 +72,12 @@ type Session struct {
 	target  *Target
 	timeout time.Duration
 	said    []byte
+	pid     int
 }
+
+// Pid is the process that the last run was; 0 before the first, and where the
+// command could not be executed.
+func (s *Session) Pid() int { return s.pid }
 
 // Discard implements target.Session: there is nothing of tare's.
 func (s *Session) Discard(context.Context, []int) error { return nil }
@@ -139,6 +144,7 @@ func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
 	// The clock is read and the command forked on one thread, with nothing in
 	// between.
 	runtime.LockOSThread()
+	s.pid = 0
 	sample.Start = lane.Now()
 	p, err := os.StartProcess(s.target.path, s.target.args, &os.ProcAttr{
 		Files: []*os.File{null, in, in}, Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -147,6 +153,7 @@ func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
 	runtime.UnlockOSThread()
 	in.Close()
 	if err == nil {
+		s.pid = p.Pid
 		var state *os.ProcessState
 		state, err = wait(ctx, p)
 		sample.Returned = lane.Now()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,13 @@ func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
 	}
 	if took := time.Duration(s.Returned - s.Start); took < 200*time.Millisecond || took > 5*time.Second {
 		t.Errorf("took %v", took)
+	}
+}
+
+func TestACommandIsKnownByItsPid(t *testing.T) {
+	s, _ := run(t.Context(), t, time.Minute, "sh", "-c", "echo $$")
+	if got := strings.TrimSpace(string(s.said)); got != strconv.Itoa(s.Pid()) {
+		t.Errorf("it is %s, and said to be %d", got, s.Pid())
 	}
 }
 
