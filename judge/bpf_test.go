@@ -291,11 +291,11 @@ func TestFindingsOfLoads(t *testing.T) {
 		{"a node that was full", foundNodeFull, "100 connections (96 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 77 * second }},
 		{"answers that are errors", foundLoadErrors, "7 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Errors = 7 }},
 		{"a closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
-		{"a program that came", foundProgramsMoved, `in 1 of 2 phases programs came or went: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
-		{"statistics that were on before", foundStatisticsOn, "statistics were on before", func(_ *weighing, p *record.Point) {
-			p.Problems = []string{"the kernel's statistics were on before"}
+		{"a program that came", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
+		{"statistics that were on before", FoundStatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
+			w.rec.Findings = []record.Finding{{Code: FoundStatisticsOn, Message: "they were on before", Advice: "off with them"}}
 		}},
-		{"runs that were counted while statistics were off", foundStatisticsOn, "somebody else", func(w *weighing, p *record.Point) {
+		{"runs that were counted while statistics were off", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
 			w.without(0, p.Asked, 1).Runs = []record.ProgramRun{{ID: 11, Count: 5}}
 			w.rec.Points[len(w.rec.Points)-1].Asked.Statistics = false
 		}},
@@ -345,6 +345,24 @@ func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
 	}
 	if b := w.judge(t); b.Rows[0].Price.Known {
 		t.Errorf("%+v", b.Rows[0].Price)
+	}
+}
+
+func TestStatisticsThatWereOnBeforeGiveNoPrice(t *testing.T) {
+	w := fourLoads(1)
+	w.rec.Findings = []record.Finding{{Code: FoundStatisticsOn, Message: "they were on before"}}
+	if b := w.judge(t); b.Rows[0].Price.Known {
+		t.Errorf("%+v", b.Rows[0].Price)
+	}
+}
+
+func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	asked := record.Asked{Connections: 100}
+	w.phase(0, asked, record.PhaseLoad).Failure = &record.Failure{Kind: record.FailError, Detail: "statistics: not permitted"}
+	w.without(0, asked, 1000)
+	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || slices.Contains(codes(b), foundDamaged) {
+		t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
 	}
 }
 

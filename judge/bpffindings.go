@@ -12,7 +12,7 @@ import (
 // The codes of findings about BPF programs, besides those that other runs have too.
 const (
 	foundProgramsMoved  = "programs-came-or-went"
-	foundStatisticsOn   = "statistics-were-on"
+	foundOthersCounted  = "others-counted"
 	foundStatisticsShow = "statistics-show"
 	foundClientBound    = "client-bound"
 	foundNodeFull       = "node-saturated"
@@ -28,8 +28,8 @@ const (
 	foundMemoryUnknown  = "memory-not-known"
 )
 
-// bpfFindings begin the codes of what only the run itself could see.
-const bpfFindings = "bpf-"
+// mostLines is how many different lines are told apart.
+const mostLines = 1000
 
 // full is the share of its CPUs from which on somebody has no more to give.
 const full = 0.95
@@ -41,7 +41,7 @@ func (j *bpfJudge) findings() []record.Finding {
 		out = append(out, f)
 	}
 	for _, f := range j.rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) || strings.HasPrefix(f.Code, bpfFindings) {
+		if slices.Contains(FromExperiment, f.Code) {
 			add(f)
 		}
 	}
@@ -119,42 +119,29 @@ func (j *bpfJudge) failures(add func(record.Finding)) {
 }
 
 // problems are what was seen besides figures: programs that came or went, and
-// statistics that others had switched on.
+// statistics that others had on.
 func (j *bpfJudge) problems(add func(record.Finding)) {
-	var lines, on []string
-	phases, read := 0, 0
+	var lines []string
+	phases, counted := 0, false
 	for i := range j.rec.Points {
 		p := &j.rec.Points[i]
-		moved := false
 		for _, line := range p.Problems {
-			to := &lines
-			if strings.Contains(line, "statistics") {
-				to = &on
-			} else {
-				moved = true
-			}
-			if !slices.Contains(*to, line) && len(*to) < 1000 {
-				*to = append(*to, line)
+			if !slices.Contains(lines, line) && len(lines) < mostLines {
+				lines = append(lines, line)
 			}
 		}
-		if moved {
+		if len(p.Problems) > 0 {
 			phases++
 		}
-		if !p.Asked.Statistics && len(p.Runs) > 0 {
-			read++
-		}
+		counted = counted || !p.Asked.Statistics && len(p.Runs) > 0
 	}
 	if lines != nil {
-		add(record.Finding{Code: foundProgramsMoved, Level: levelWarning, Message: fmt.Sprintf("in %d of %d phases programs came or went: %s", phases, len(j.rec.Points), fewOf(lines)),
+		add(record.Finding{Code: foundProgramsMoved, Level: levelWarning, Message: fmt.Sprintf("in %d of %d phases the programs changed: %s", phases, len(j.rec.Points), fewOf(lines)),
 			Advice: "their runs are in the figures only as far as they were seen; keep the mesh's agent and deployments still meanwhile, and run it again"})
 	}
-	if on != nil || read > 0 {
-		message := "somebody else had the kernel's statistics of BPF programs on"
-		if on != nil {
-			message += ": " + fewOf(on)
-		}
-		add(record.Finding{Code: foundStatisticsOn, Level: levelWarning, Message: message,
-			Advice: "what they cost cannot be told then; switch them off (sysctl kernel.bpf_stats_enabled=0, or end bpftop and its like) and run it again"})
+	if counted {
+		add(record.Finding{Code: foundOthersCounted, Level: levelWarning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
+			Advice: "what they cost cannot be told then; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
 	}
 }
 

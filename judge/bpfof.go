@@ -113,7 +113,7 @@ func (j *bpfJudge) measuredOf(p *record.Point) *bpfMeasured {
 		j.asked = append(j.asked, key)
 	}
 	for _, m := range all {
-		if m.round == p.Round && m.statistics == p.Asked.Statistics {
+		if m.round == p.Round && m.statistics == p.Asked.Statistics && (p.Phase != record.PhaseLoad || m.load == nil || (m.load.Failure == nil) == (p.Failure == nil)) {
 			return m
 		}
 	}
@@ -185,17 +185,16 @@ func (j *bpfJudge) programs() {
 
 // memory is that of all programs and of each map once.
 func (j *bpfJudge) memory() {
-	users, bytes := map[uint32]int{}, map[uint32]int64{}
+	users := map[uint32]int{}
 	j.b.Memory = 0
 	for i := range j.b.Programs {
 		p := &j.b.Programs[i]
 		j.b.Memory = plus(j.b.Memory, p.Memory)
 		for _, m := range p.Maps {
 			if users[m.ID] == 0 {
-				j.b.Memory = plus(j.b.Memory, m.Memory)
+				j.b.Memory = plus(plus(j.b.Memory, m.Memory), m.InnerMemory)
 			}
 			users[m.ID]++
-			bytes[m.ID] = m.Memory
 			if users[m.ID] == 2 || users[m.ID] == 1 && m.Shared > 1 {
 				j.b.Shared++
 				users[m.ID] = max(users[m.ID], 2)

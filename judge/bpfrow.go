@@ -42,12 +42,17 @@ func (j *bpfJudge) row(asked record.Asked, all []*bpfMeasured) BPFRow {
 				row.Open = p.Sent.OpenLoop
 			}
 			f.add(m, j.b.CPUs)
-		case p.Sent != nil && len(p.Runs) == 0: // else someone else had statistics on
+		case p.Sent != nil && len(p.Runs) == 0 && !j.alwaysOn(): // else it had statistics, too
 			f.without[m.round] = p.Sent.QPS
 		}
 	}
 	f.sum(&row, j.b.CPUs)
 	return row
+}
+
+// alwaysOn tells whether somebody else had statistics on all the time.
+func (j *bpfJudge) alwaysOn() bool {
+	return slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == FoundStatisticsOn })
 }
 
 // bpfFigures are the values of a row, round by round.

@@ -40,26 +40,28 @@ const (
 	FoundVolumeAbsent = "volume-absent"
 	// FoundWatchedOtherwise: starts are not watched in the best way that tare knows.
 	FoundWatchedOtherwise = "watched-otherwise"
-	foundFailed           = "failed-operations"
-	foundDrift            = "drift"
-	foundBimodal          = "bimodal"
-	foundFewRounds        = "too-few-rounds"
-	foundSteal            = "steal"
-	foundPressure         = "pressure"
-	foundSkew             = "release-skew"
-	foundOwnCost          = "own-cost"
-	foundCutOff           = "cut-off"
-	foundDamaged          = "damaged-record"
-	foundInterrupted      = "interrupted"
-	foundOrdinary         = "ordinary-lanes"
-	levelNote             = "note"
-	levelWarning          = "warning"
-	levelError            = "error"
+	// FoundStatisticsOn: somebody else had the kernel's statistics of BPF programs on.
+	FoundStatisticsOn = "statistics-on"
+	foundFailed       = "failed-operations"
+	foundDrift        = "drift"
+	foundBimodal      = "bimodal"
+	foundFewRounds    = "too-few-rounds"
+	foundSteal        = "steal"
+	foundPressure     = "pressure"
+	foundSkew         = "release-skew"
+	foundOwnCost      = "own-cost"
+	foundCutOff       = "cut-off"
+	foundDamaged      = "damaged-record"
+	foundInterrupted  = "interrupted"
+	foundOrdinary     = "ordinary-lanes"
+	levelNote         = "note"
+	levelWarning      = "warning"
+	levelError        = "error"
 )
 
 // FromExperiment are the codes of findings that cannot be made from samples.
 var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed,
-	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent, FoundNotDropped, FoundVolumeAbsent, FoundWatchedOtherwise}
+	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent, FoundNotDropped, FoundVolumeAbsent, FoundWatchedOtherwise, FoundStatisticsOn}
 
 func findings(l *Lifecycle, rec *record.Record) []record.Finding {
 	var out []record.Finding
