@@ -17,7 +17,7 @@ type fields struct {
 	sandbox             text
 	container           text
 	id, err, pid        text
-	console             text
+	console, command    text
 	arrived, sent, kept text   // the journal's: __REALTIME_TIMESTAMP, _SOURCE_…, and _PID
 	ident, file         text   // the journal's: SYSLOG_IDENTIFIER, CODE_FILE
 	tail                []byte // the key of a value without quotes that ends the line
@@ -70,6 +70,8 @@ func (f *fields) put(key, value []byte, escaped bool) {
 		f.err.set(value, escaped)
 	case "pid":
 		f.pid.set(value, escaped)
+	case "command":
+		f.command.set(value, escaped)
 	case "vmconsole":
 		f.console.set(value, escaped)
 	}

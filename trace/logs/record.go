@@ -87,6 +87,7 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 	e.Sandbox = s.text(f.sandbox, MaxMessage)
 	e.Container = s.text(f.container, MaxMessage)
 	e.Error = s.text(f.err, MaxMessage)
+	e.Command = s.text(f.command, MaxMessage)
 	e.Pid = c.pid
 	if pid, ok := number(f.pid.b); ok && pid < 1<<31 {
 		e.Pid = int(pid)

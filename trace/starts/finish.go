@@ -10,6 +10,7 @@ import (
 
 // start is what is given out of a sandbox.
 func (b *Builder) start(s *sandbox) *record.Start {
+	s.commands(b)
 	until, events := s.ended, s.events-s.after
 	if s.ended == 0 || s.ended < s.began {
 		s.ended = 0
@@ -102,6 +103,8 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 	}
 	if !s.hasBegin() {
 		out = append(out, record.Missing{What: "no begin", Count: 1, Detail: "the first line is at " + b.source(s.at)})
+	} else if n := s.beginless; n.count > 0 {
+		out = append(out, record.Missing{What: "no begin", Count: n.count, Detail: "of " + n.name + ", which is taken to begin at " + b.source(n.from)})
 	}
 	if s.ended == 0 && s.failure == nil {
 		out = append(out, record.Missing{What: "no end", Count: 1, Detail: "no line says that a container was started"})

@@ -43,7 +43,7 @@ func TestFormsThatNoFixtureHas(t *testing.T) {
 				"runtime called → VM started", "VM started → container created", "container created → container's start called",
 				"container's start called → container started",
 			},
-			[]string{"kata start"}, "sb-rs-1",
+			[]string{"kata create", "kata start"}, "sb-rs-1",
 		},
 		"CRI-O's debug log": {
 			crioLine(0, "debug", "Request: &RunPodSandboxRequest{Config:&PodSandboxConfig{},}", "r1", "RunPodSandbox") +

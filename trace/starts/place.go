@@ -79,7 +79,7 @@ func (b *Builder) named(e *logs.Event, opens bool, at int64) (s *sandbox, ok boo
 // spoke for last, or the only one that is being started.
 func (b *Builder) unnamed(e *logs.Event) *sandbox {
 	if e.Pid > 1 {
-		if id, ok := b.pids.m[e.Pid]; ok {
+		if id, ok := b.pids.m[speaker{e.Pid, e.File}]; ok {
 			if s, ok := b.open[id]; ok {
 				b.touch(s)
 				return s
@@ -90,10 +90,13 @@ func (b *Builder) unnamed(e *logs.Event) *sandbox {
 	return b.theOnly()
 }
 
+// speaker is a process as one file knows it: those of two nodes have the same pids.
+type speaker struct{ pid, file int }
+
 // speaks remembers for which sandbox a process spoke.
-func (b *Builder) speaks(pid int, s *sandbox) {
-	if pid > 1 && b.pids.m[pid] != s.id {
-		b.pids.put(pid, s.id)
+func (b *Builder) speaks(e *logs.Event, s *sandbox) {
+	if who := (speaker{e.Pid, e.File}); e.Pid > 1 && b.pids.m[who] != s.id {
+		b.pids.put(who, s.id)
 	}
 }
 

@@ -23,7 +23,7 @@ func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
 		return
 	}
 	key := podKey(rest)
-	b.pods.put(key, &call{name: "RunPodSandbox", kind: record.KindEngine, at: at, text: b.words.keep(cut(e.Message)), place: placeOf(e), pod: podName(rest)})
+	b.pods.put(key, &call{name: "RunPodSandbox", kind: record.KindEngine, at: at, text: b.words.keep(cut(e.Message)), place: placeOf(e), pod: podName(rest), key: key})
 }
 
 // joined is the sandbox of an id, with the call that led to it.
@@ -65,7 +65,7 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 	} else {
 		for x := b.newest; x != nil && s == nil; x = x.older {
 			for _, c := range x.calls {
-				if c.name == "RunPodSandbox" && c.text != "" && podKey([]byte(c.text[len("RunPodSandbox for "):])) == key {
+				if c.key != "" && c.key == key {
 					s = x
 				}
 			}

@@ -12,7 +12,8 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form == logs.KataProxy && string(e.Source) == "agent" {
 		return // it carries the agent's line, which comes by itself
 	}
-	m := markOf(e)
+	m, verb := markOf(e), onceOf(e)
+	m.over = m.over || isOver(verb)
 	container := e.Container
 	if e.Form == logs.KataRS && m.call != "" && len(container) == 0 {
 		container = after(e.Message, `container_id: "`, '"')
@@ -20,6 +21,10 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	s, named := b.named(e, m.opens() && (m.point.renews() || b.isSandbox(e, container)), at)
 	if s == nil && !named {
 		s = b.unnamed(e)
+		if _, ok := b.pids.m[speaker{e.Pid, e.File}]; !ok && verb != "" {
+			b.nameless(e, verb, at) // a new process: it is about to name its container
+			return
+		}
 	}
 	if s == nil {
 		if !named {
@@ -40,7 +45,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		s = b.sandboxOf([]byte(id), true, at)
 	}
 	if named {
-		b.speaks(e.Pid, s)
+		b.speaks(e, s)
 	}
 	s.whose |= ofKata
 	if m.over {
@@ -50,9 +55,16 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if string(e.Message) == "sending request" && s.has(agentAnswers) {
 		m.point = none
 	}
-	s.said(b, e, at, laneOf(e.Program, e.Form == logs.KataProxy), m, named, inOf(e))
+	which := laneOf(e.Program, e.Form == logs.KataProxy)
+	s.said(b, e, at, which, m, named, inOf(e))
+	if which == host && !m.asked && !(m.call != "" && !m.ends) {
+		s.heads(e, at)
+	}
 	if m.call != "" {
 		b.called(s, m, container, e, at)
+	}
+	if verb != "" {
+		s.follows(b, e, verb, container, at)
 	}
 	s.reached(b, m, at, b.nameOf(m, container), placeOf(e))
 	s.clock.caused(m, container, at)
@@ -83,7 +95,7 @@ func (b *Builder) nameOf(m mark, container []byte) string {
 func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at int64) {
 	id := b.words.keep(container)
 	if m.ends {
-		s.end(b, "kata "+m.call, id, at, "")
+		s.endsKata(b, "kata "+m.call, id, at)
 		return
 	}
 	s.begin(call{name: "kata " + m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})

@@ -28,6 +28,9 @@ type sandbox struct {
 	underWay    bool
 	ended       int64 // the last container was started; 0: none was
 	calls       []call
+	once        []once
+	head        head
+	beginless   headless
 	spans       []record.Span
 	name        string
 	containers  []string
@@ -284,7 +287,7 @@ func (s *sandbox) engine() string {
 // reset makes a sandbox ready for another id and keeps its memory.
 func (s *sandbox) reset() {
 	fresh := sandbox{
-		points: s.points[:0], calls: s.calls[:0], spans: s.spans[:0], containers: s.containers[:0], kept: s.kept[:0], tail: s.tail[:0], keptAt: s.keptAt[:0], tailAt: s.tailAt[:0],
+		points: s.points[:0], calls: s.calls[:0], once: s.once[:0], spans: s.spans[:0], containers: s.containers[:0], kept: s.kept[:0], tail: s.tail[:0], keptAt: s.keptAt[:0], tailAt: s.tailAt[:0],
 	}
 	for i := range s.lanes {
 		l, was := &fresh.lanes[i], &s.lanes[i]

@@ -63,10 +63,11 @@ type Builder struct {
 	spare          []*sandbox
 	done           recent[string, int64]    // when the start of an id was last spoken of that has been given out
 	containers     recent[string, string]   // id of the sandbox by id of the container
-	pids           recent[int, string]      // id of the sandbox that a process spoke for last
+	pids           recent[speaker, string]  // id of the sandbox that a process spoke for last
 	pods           recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
 	pulls          recent[string, *call]    // of images, by name
 	requests       recent[string, *request] // CRI-O's
+	early          recent[speaker, *early]  // of Kata 1.x's runtime
 	orphans        recent[string, []step]   // of containers whose sandbox is not known yet
 	adding         adding
 	commands       []command // of runsc, by file
@@ -107,9 +108,9 @@ func New(o Options, out func(*record.Start) error) *Builder {
 	}
 	return &Builder{
 		o: o, out: out, open: map[string]*sandbox{}, twice: &twice{},
-		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[int, string](maxPids),
+		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
-		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending),
+		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
 		commands: make([]command, max(len(o.Names), 1)),
 	}
 }
@@ -141,6 +142,9 @@ func (b *Builder) Add(e *logs.Event) error {
 	}
 	if seen, heals, timed := b.twice.seen(e, at); seen {
 		s := b.open[string(e.Sandbox)]
+		if s != nil {
+			b.speaks(e, s) // what else the process writes into this file is of the same sandbox
+		}
 		if heals && s != nil && s.cuts > 0 {
 			s.cuts--
 		}

@@ -197,7 +197,7 @@ func TestWhereAStartEnds(t *testing.T) {
 		"once more where the log repeats":      {startedAt(0) + line(2000, "Kill() start", whole) + startedAt(0) + line(2000, "Kill() start", whole), []int{100, 100}, nil},
 		"once more after one without an end":   {line(0, "Create() start", whole) + line(10, "Starting VM", whole) + startedAt(1000), []int{0, 100}, []string{"no end"}},
 		"without a begin":                      {line(0, "VM started", whole) + line(50, "Start() end", whole), []int{50}, []string{"no begin"}},
-		"ends without begins are no calls":     {line(0, "Starting VM", whole) + line(1, "Create() end", whole) + line(2, "Start() end", whole), []int{2}, nil},
+		"with calls of which one end is told":  {line(0, "Starting VM", whole) + line(1, "Create() end", whole) + line(2, "Start() end", whole), []int{2}, []string{"no begin"}},
 		"info alone is enough":                 {line(0, "loaded configuration", whole) + line(5, "Starting VM", whole) + line(60, "Sandbox is started", "sandbox=box1"), []int{60}, nil},
 		"nothing of a sandbox that only lives": {line(0, "State() start", whole) + line(5, "State() end", whole) + line(9, "Kill() start", whole), nil, nil},
 		"nothing of one line":                  {line(0, "Starting VM", whole), nil, nil},
@@ -390,6 +390,146 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 	}
 }
 
+// A request of CRI-O's and a call of containerd's have the same name, and nothing
+// else in common.
+func TestAFailedPodBesideAnotherEnginesIsSurvived(t *testing.T) {
+	starts, b := read(t, Options{}, map[string]io.Reader{
+		"crio.log":       strings.NewReader(mixed[0]),
+		"containerd.log": strings.NewReader(mixed[1]),
+	}, "crio.log", "containerd.log")
+	if len(starts) != 1 || starts[0].Sandbox != "abcdef123456" || starts[0].Failure != nil || b.Unplaced() != 1 {
+		t.Errorf("%d lines of no start, %+v", b.Unplaced(), starts)
+	}
+}
+
+var mixed = [2]string{
+	crioLine(0, "info", "x", "r1", "RunPodSandbox") +
+		strings.Replace(crioLine(10, "info", "y", "r1", "RunPodSandbox"), "\n", " sandboxID=abcdef123456\n", 1),
+	strings.Replace(engineLine(20, "RunPodSandbox for &PodSandboxMetadata{Name:p,Uid:u,Namespace:n,Attempt:0,} failed, error", ""), "level=info", "level=error", 1),
+}
+
+func TestAPodsFailureIsItsOwn(t *testing.T) {
+	call := func(ms int, pod string) string {
+		return engineLine(ms, "RunPodSandbox for &PodSandboxMetadata{Name:"+pod+",Uid:u,Namespace:n,Attempt:0,}", "")
+	}
+	text := call(0, "p") + call(1, "q") +
+		engineLine(5, `generated id for sandbox name "p_n_u_0"`, "podsandboxid=aaa1") + engineLine(6, `generated id for sandbox name "q_n_u_0"`, "podsandboxid=bbb1") +
+		strings.Replace(engineLine(20, "RunPodSandbox for &PodSandboxMetadata{Name:p,Uid:u,Namespace:n,Attempt:0,} failed, error", "error=gone"), "level=info", "level=error", 1)
+	starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
+	if len(starts) != 2 || starts[0].Sandbox != "aaa1" || starts[0].Failure == nil || starts[1].Failure != nil {
+		t.Errorf("%+v", starts)
+	}
+}
+
+// The first Create() begins before the shim knows where to log to.
+func TestACallWhoseBeginIsNotToldReachesBack(t *testing.T) {
+	calls := func(text string) (all []string, what []record.Missing) {
+		starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(text)}, "a")
+		if len(starts) != 1 {
+			t.Fatalf("%+v", starts)
+		}
+		for _, x := range starts[0].Spans {
+			if x.Kind == record.KindCall {
+				all = append(all, fmt.Sprintf("%s %d-%d", x.Name, (x.Began-starts[0].Began)/1e6, (x.Ended-starts[0].Began)/1e6))
+			}
+		}
+		return all, starts[0].Missing
+	}
+	begin := line(0, "loaded configuration", whole) + line(10, "Starting VM", whole)
+	for name, test := range map[string]struct {
+		text string
+		want []string
+		what int64
+	}{
+		"to the runtime's first line":                {begin + line(700, "Create() end", whole), []string{"kata create 0-700"}, 1},
+		"and no further than the call before it":     {begin + line(700, "Create() end", whole) + line(710, "Stats() start", whole) + line(720, "a", whole) + line(800, "Start() end", whole), []string{"kata create 0-700", "kata start 720-800"}, 2},
+		"and never where nothing was said since":     {begin + line(700, "Create() end", whole) + line(800, "Start() end", whole), []string{"kata create 0-700"}, 1},
+		"and never into a call that is under way":    {line(0, "Create() start", whole) + line(10, "Starting VM", whole) + line(800, "Start() end", whole), nil, 0},
+		"not where it is told":                       {line(0, "loaded configuration", whole) + line(5, "Create() start", whole) + line(700, "Create() end", whole), []string{"kata create 5-700"}, 0},
+		"not to what the engine's daemon said of it": {engineLine(0, "get image", "podsandboxid=box1") + begin[:0] + line(10, "Starting VM", whole) + line(700, "Create() end", whole), []string{"kata create 10-700"}, 1},
+	} {
+		got, missing := calls(test.text)
+		count := int64(0)
+		for _, m := range missing {
+			if m.What == "no begin" {
+				count = m.Count
+			}
+		}
+		if !slices.Equal(got, test.want) || count != test.what {
+			t.Errorf("%s: %q, missing %+v", name, got, missing)
+		}
+	}
+}
+
+// Kata 1.x's runtime is a process for each command, and docker's time lies between
+// them.
+func TestTheRuntimesCommandsAreItsProcesses(t *testing.T) {
+	once := func(ms, pid int, command, msg, of string) string {
+		return strings.Replace(strings.Replace(line(ms, msg, of+" arch=amd64 command="+command), "pid=77", fmt.Sprint("pid=", pid), 1), "containerd-shim-v2", "kata-runtime", 1)
+	}
+	const of = "container=box1"
+	text := once(0, 7, "create", "loaded configuration", "") + once(10, 7, "create", "Starting VM", of+" sandbox=box1") + once(1700, 7, "create", "VM started", of+" sandbox=box1") +
+		once(2090, 8, "state", "loaded configuration", "") + once(2092, 8, "state", "fetch", of) + once(2099, 8, "state", "done", of) +
+		once(2111, 9, "start", "loaded configuration", "") + once(2114, 9, "start", "Sandbox is started", of+" sandbox=box1") + once(2124, 9, "start", "done", of) +
+		once(2134, 10, "state", "loaded configuration", "") + once(2138, 10, "state", "done", of)
+	later := once(5000, 11, "state", "loaded configuration", "") + once(5004, 11, "state", "done", of) +
+		once(9000, 12, "kill", "loaded configuration", "") + once(9002, 12, "kill", "a", of)
+	want := []string{"kata-runtime create 0-1700", "kata-runtime state 2090-2099", "kata-runtime start 2111-2124", "kata-runtime state 2134-2138"}
+	for name, text := range map[string]string{
+		"of one start": text, "with what comes later": text + later,
+		"where no line says that it has started": strings.Replace(text, "Sandbox is started", "a", 1),
+	} {
+		starts, b := read(t, Options{}, map[string]io.Reader{"kata.log": strings.NewReader(text)}, "kata.log")
+		if len(starts) != 1 {
+			t.Fatalf("%s: %+v", name, starts)
+		}
+		s := starts[0]
+		var calls []string
+		for _, x := range s.Spans {
+			if x.Kind == record.KindCall {
+				calls = append(calls, fmt.Sprintf("%s %d-%d", x.Name, (x.Began-s.Began)/1e6, (x.Ended-s.Began)/1e6))
+			}
+		}
+		if !slices.Equal(calls, want) || (s.Ended-s.Began)/1e6 != 2138 || len(s.Missing) != 0 || b.Unplaced() > 1 {
+			t.Errorf("%s: %q, %d not placed\n%s", name, calls, b.Unplaced(), printed(&s))
+		}
+	}
+}
+
+// Shims of two nodes may have the same pid: what each says without its sandbox is
+// of the sandbox that it names in its own file.
+func TestProcessesOfTwoNodesAreTwo(t *testing.T) {
+	node := func(ms int, box string) string {
+		of := "sandbox=" + box + " container=" + box
+		return line(ms, "Create() start", of) + line(ms+100, "Starting VM", "") + line(ms+900, "VM started", "") + line(ms+1000, "Start() end", of)
+	}
+	starts, _ := read(t, Options{}, map[string]io.Reader{"a": strings.NewReader(node(0, "box1")), "b": strings.NewReader(node(50, "box2"))}, "a", "b")
+	if len(starts) != 2 {
+		t.Fatalf("%+v", starts)
+	}
+	for i := range starts {
+		s := &starts[i]
+		if s.Events != 4 || gapOf(s, "Starting VM", "VM started", 800_000) == nil {
+			t.Errorf("%s: %s", s.Sandbox, printed(s))
+		}
+	}
+}
+
+// What stands in both files counts once, and the file in which it counts no more
+// knows the process as well.
+func TestACopiedLineTellsWhoAProcessIs(t *testing.T) {
+	both := line(0, "Create() start", whole)
+	other := line(10, "Create() start", "sandbox=box2 container=box2") // two are under way
+	starts, _ := read(t, Options{}, map[string]io.Reader{
+		"a": strings.NewReader(both + strings.Replace(other, "pid=77", "pid=78", 1)),
+		"b": strings.NewReader(both + line(20, "Starting VM", "") + line(500, "VM started", "")),
+	}, "a", "b")
+	i := slices.IndexFunc(starts, func(s record.Start) bool { return s.Sandbox == "box1" })
+	if i < 0 || starts[i].Events != 3 {
+		t.Errorf("%+v", starts)
+	}
+}
+
 func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
 	full := errors.New("the disk is full")
 	b := New(Options{MaxOpen: 1}, func(*record.Start) error { return full })
@@ -439,6 +579,8 @@ func FuzzStarts(f *testing.F) {
 		f.Add(text[:min(len(text), 6000)], name)
 	}
 	f.Add([]byte(startedAt(0)+line(2000, "Kill() start", whole)+startedAt(0)), "kata.log")
+	f.Add([]byte(mixed[0]+mixed[1]), "crio.log")
+	f.Add([]byte(mixed[1]+mixed[0]), "containerd.log")
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
 		starts, _ := read(t, Options{MaxOpen: 4, Gaps: 3}, map[string]io.Reader{name: bytes.NewReader(text)}, name)
 		for i := range starts {
