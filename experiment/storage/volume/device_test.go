@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -154,9 +155,17 @@ func partitioned(t *testing.T, path string) string {
 		t.Cleanup(func() { os.Remove(part) })
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("delpart", path, "1").CombinedOutput(); err != nil {
-			t.Errorf("delpart: %v: %s", err, out)
+		// A loop device that was detached while another program looked at it lets go
+		// of what it lies on only when that is done.
+		var out []byte
+		var err error
+		for range 50 {
+			if out, err = exec.Command("delpart", path, "1").CombinedOutput(); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
+		t.Errorf("delpart: %v: %s", err, out)
 	})
 	return part
 }
