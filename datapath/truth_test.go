@@ -207,7 +207,8 @@ func keptTwin(t *testing.T, d *Datapath) func(repeat int) (float64, error) {
 // connects, and as it times test runs.
 func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int) int, test func(int) (float64, error)) (counted, tested float64) {
 	t.Helper()
-	const turns, each = 41, 10
+	// Few runs a turn: statistics hold what interrupted them, test runs do not.
+	const turns, each, tests = 101, 2, 10
 	var a, b []float64
 	for range turns {
 		count, spent := runs(t, d.IDs()[1])
@@ -217,7 +218,7 @@ func inTurns(t *testing.T, d *Datapath, connect func(string, netip.AddrPort, int
 			t.Fatalf("%d connects, %d runs", each, countAfter-count)
 		}
 		a = append(a, float64(spentAfter-spent)/each)
-		one, err := test(each)
+		one, err := test(tests)
 		if err != nil {
 			t.Fatal(err)
 		}
