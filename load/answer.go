@@ -2,6 +2,8 @@ package load
 
 import (
 	"bytes"
+	"net/http"
+	"strconv"
 
 	"fortio.org/fortio/fhttp"
 )
@@ -15,10 +17,10 @@ const buffer = 128 << 10
 type answer string
 
 const (
-	answerNone  answer = "no answer"
-	answerWhole answer = ""
-	answerCut   answer = "an answer that was cut off"
-	answerLarge answer = "an answer of more than 128 KiB"
+	answerWhole   answer = ""
+	answerCut     answer = "an answer that was cut off"
+	answerLarge   answer = "an answer of more than 128 KiB"
+	answerForeign answer = "an answer that is no HTTP"
 )
 
 // Write takes an answer.
@@ -28,6 +30,9 @@ func (a *answer) Write(p []byte) (int, error) {
 }
 
 func judge(p []byte) answer {
+	if len(p) >= statusAt && !bytes.HasPrefix(p, []byte("HTTP/")) {
+		return answerForeign
+	}
 	if len(p) >= buffer {
 		return answerLarge
 	}
@@ -48,10 +53,31 @@ func judge(p []byte) answer {
 	return answerWhole
 }
 
-// wrong is why an answer is a failure, "" where it is none.
+// statusAt is how much of an answer fortio's client wants before it reads the
+// status: "HTTP/1.1 200".
+const statusAt = 12
+
+// wrong is why an answer is a failure, "" where it is none, or where fortio's log
+// says why. A status that is no number is taken for an error of the connection,
+// and not logged.
 func (a answer) wrong(code int) string {
+	if a == answerForeign {
+		return string(a)
+	}
+	if code == fhttp.SocketError {
+		return ""
+	}
 	if code/100 != 2 {
 		return statusText(code)
 	}
 	return string(a)
+}
+
+// statusText is how a failure by status is called.
+func statusText(code int) string {
+	text := "status " + strconv.Itoa(code)
+	if name := http.StatusText(code); name != "" {
+		text += " " + name
+	}
+	return text
 }

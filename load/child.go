@@ -52,11 +52,12 @@ func begin(ctx context.Context, verb, name string, groups []string, config any) 
 	c.unbind = context.AfterFunc(ctx, c.kill)
 	for _, group := range groups {
 		if err := enter(group, c.cmd.Process.Pid); err != nil {
-			c.close()
-			return nil, fmt.Errorf("put %s into its cgroup: %w", name, err)
+			c.kill()
+			return nil, errors.Join(fmt.Errorf("put %s into its cgroup: %w", name, err), c.close())
 		}
 	}
 	if err := write(c.in, config); err != nil {
+		c.kill()
 		return nil, errors.Join(fmt.Errorf("tell %s what to do: %w", name, err), c.close())
 	}
 	return c, nil

@@ -77,16 +77,14 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 		}
 		one, err := begin(ctx, verbClient, fmt.Sprintf("client %d of %d", i+1, o.Instances), groups, config)
 		if err != nil {
-			c.Close()
-			return nil, err
+			return nil, errors.Join(err, c.Close())
 		}
 		c.all = append(c.all, one)
 	}
 	for _, one := range c.all {
 		var ready clientReady
 		if err := one.hear(&ready, time.Now().Add(patience)); err != nil {
-			c.Close()
-			return nil, err
+			return nil, errors.Join(err, c.Close())
 		}
 	}
 	return c, nil
@@ -101,7 +99,9 @@ func (o *ClientOptions) check() (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the load's URL: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil:
-		return nil, fmt.Errorf("the load's URL %q: it has to be http://HOST[:PORT]/PATH, or https", term.Clean(o.URL))
+		return nil, fmt.Errorf("the load's URL %q: it has to be http://HOST[:PORT]/PATH, or https, without a password", u.Redacted())
+	case o.Duration <= 0 || o.Duration > maxDuration:
+		return nil, fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
 	case o.Instances > maxInstances:
 		return nil, fmt.Errorf("%d clients are more than %d", o.Instances, maxInstances)
 	case o.Connections < o.Instances || o.Connections > maxConnects:
@@ -111,8 +111,6 @@ func (o *ClientOptions) check() (*url.URL, error) {
 		return nil, fmt.Errorf("%g requests per second for %s: 0 or more are possible, and %g in all", o.QPS, o.Duration, float64(maxRequests))
 	case o.QPS > 0 && o.QPS*o.Duration.Seconds() < float64(o.Instances):
 		return nil, fmt.Errorf("%g requests per second for %s are not one for each of %d clients", o.QPS, o.Duration, o.Instances)
-	case o.Duration <= 0 || o.Duration > maxDuration:
-		return nil, fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
 	case o.Timeout < time.Millisecond || o.Timeout > time.Hour:
 		return nil, fmt.Errorf("a time-out of %s: 1ms to 1h is possible", o.Timeout)
 	case len(o.Groups) > o.Instances:

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
+	"net/netip"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,20 @@ type clientConfig struct {
 	Of          int           `json:"of"`
 }
 
+// check refuses what tare doesn't send: anybody can execute it with the hidden
+// argument.
+func (c *clientConfig) check() error {
+	if _, err := netip.ParseAddr(c.Resolve); err != nil {
+		return err
+	}
+	if c.Of < 1 || c.Of > maxInstances || c.Share < 0 || c.Share >= c.Of {
+		return fmt.Errorf("client %d of %d", c.Share, c.Of)
+	}
+	o := ClientOptions{URL: c.URL, Connections: c.Connections, QPS: c.QPS, Duration: c.Duration, Timeout: c.Timeout}
+	_, err := o.check()
+	return err
+}
+
 // clientReady is what it answers, and clientGo what it is told then.
 type (
 	clientReady struct {
@@ -50,6 +63,9 @@ func send(in *bufio.Reader, out io.Writer) error {
 	var config clientConfig
 	if err := read(in, &config); err != nil {
 		return fmt.Errorf("read what to send: %w", err)
+	}
+	if err := config.check(); err != nil {
+		return fmt.Errorf("what to send: %w", err)
 	}
 	if err := files(config.Connections); err != nil {
 		return err
@@ -237,16 +253,11 @@ func (s *sender) request(i int, from int64) bool {
 	client, answer := s.clients[i], &s.answers[i]
 	_, connects := client.GetIPAddress()
 	before := connects.Count
-	*answer = answerNone
 	s.started.Add(1)
 	code, _, _ := client.StreamFetch(context.Background())
 	now := s.now()
 	s.sockets.Add(connects.Count - before)
-	if code == fhttp.SocketError {
-		s.fail("") // fortio's log has said why
-		return false
-	}
-	if why := answer.wrong(code); why != "" {
+	if why := answer.wrong(code); why != "" || code == fhttp.SocketError {
 		s.fail(why)
 		return false
 	}
@@ -263,6 +274,7 @@ func (s *sender) request(i int, from int64) bool {
 // hopeless is after how many failures a client without any answer gives up.
 const hopeless = 8
 
+// fail counts a failure, whose reason is not yet known where it isn't empty.
 func (s *sender) fail(why string) {
 	if why != "" {
 		s.failures.add(why, 1)
@@ -299,12 +311,4 @@ func (s *sender) result(cpu int64) *Result {
 	r.Max = s.latency.max.Load()
 	r.quantiles()
 	return r
-}
-
-// statusText is how a failure by status is called.
-func statusText(code int) string {
-	if text := http.StatusText(code); text != "" {
-		return "status " + strconv.Itoa(code) + " " + text
-	}
-	return "status " + strconv.Itoa(code)
 }

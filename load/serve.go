@@ -42,7 +42,6 @@ func serve(in *bufio.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
 	var requests, connections atomic.Int64
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
@@ -60,7 +59,7 @@ func serve(in *bufio.Reader, out io.Writer) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	defer server.Close()
+	defer func() { _ = server.Close() }() // and the listener
 	if err := write(out, serverReady{listener.Addr().String()}); err != nil {
 		return err
 	}

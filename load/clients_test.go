@@ -1,0 +1,309 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestClientAndServerCountTheSame(t *testing.T) {
+	s := echo(t)
+	for name, o := range map[string]ClientOptions{
+		"kept connections":                     {Connections: 5, KeepAlive: true},
+		"a connection for each request":        {Connections: 5},
+		"kept connections, fixed rate":         {Connections: 5, KeepAlive: true, QPS: 500},
+		"a connection each, fixed rate":        {Connections: 5, QPS: 500},
+		"four clients":                         {Connections: 10, KeepAlive: true, Instances: 4},
+		"four clients, fixed rate":             {Connections: 10, KeepAlive: true, Instances: 4, QPS: 1000},
+		"an odd rate, an odd number":           {Connections: 7, Instances: 3, QPS: 333},
+		"a thousand connections":               {Connections: 1000, KeepAlive: true},
+		"a host that has a name":               {Connections: 2, URL: strings.Replace(s.URL(), "127.0.0.1", "localhost", 1)},
+		"a host that is somewhere else":        {Connections: 2, URL: strings.Replace(s.URL(), "127.0.0.1", "shop.invalid", 1), Resolve: netip.MustParseAddr("127.0.0.1")},
+		"an answer with a body, in many bytes": {Connections: 2, KeepAlive: true, URL: s.URL() + "?size=100000"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, err := s.Served()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Duration = 400 * time.Millisecond
+			if o.URL == "" {
+				o.URL = s.URL()
+			}
+			r, err := sent(t, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := s.Served()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := after.Requests - before.Requests; got != r.Requests || r.Errors != 0 {
+				t.Errorf("the server has %d requests, the client %d with %d errors: %v", got, r.Requests, r.Errors, r.Failures)
+			}
+			want := r.Requests
+			if o.KeepAlive {
+				want = int64(o.Connections)
+			}
+			if got := after.Connections - before.Connections; got != want || r.Sockets != want {
+				t.Errorf("the server has %d connections, the client %d, and there should be %d", got, r.Sockets, want)
+			}
+			if r.OpenLoop != (o.QPS > 0) {
+				t.Errorf("open loop: %v at %g requests per second", r.OpenLoop, o.QPS)
+			}
+			if want := int64(0.4*o.QPS + 0.999); o.QPS > 0 && r.Requests != want {
+				t.Errorf("%d requests in 0.4 s at %g a second", r.Requests, o.QPS)
+			}
+			if o.QPS > 0 && (r.QPS > 1.01*o.QPS || r.QPS < 0.7*o.QPS) {
+				t.Errorf("%g requests per second achieved of %g", r.QPS, o.QPS)
+			}
+			if r.CPU <= 0 || r.Mean <= 0 || r.Mean > r.Max || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max {
+				t.Errorf("figures that cannot be: %+v", r.Sent)
+			}
+		})
+	}
+	if s.CPU() <= 0 {
+		t.Errorf("the server used %d ns", s.CPU())
+	}
+}
+
+func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
+	const long, short = 80 * time.Millisecond, 10 * time.Millisecond
+	var n atomic.Int64
+	for name, c := range map[string]struct {
+		delay              func() time.Duration
+		p50, p90, p99, max time.Duration // at least
+	}{
+		"always the same": {func() time.Duration { return long }, long, long, long, long},
+		"every fifth is long": {func() time.Duration {
+			if n.Add(1)%5 == 0 {
+				return long
+			}
+			return short
+		}, short, long, long, long},
+		"every twentieth is long": {func() time.Duration {
+			if n.Add(1)%20 == 0 {
+				return long
+			}
+			return short
+		}, short, short, long, long},
+	} {
+		for loop, qps := range map[string]float64{"closed": 0, "open": 200} {
+			t.Run(name+", "+loop, func(t *testing.T) {
+				s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(c.delay()) }))
+				defer s.Close()
+				r, err := sent(t, ClientOptions{URL: s.URL, Connections: 40, QPS: qps, KeepAlive: true, Duration: time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The least is certain; how much more it is depends on who else uses
+				// the machine.
+				for what, v := range map[string][3]time.Duration{
+					"p50": {time.Duration(r.P50), c.p50, 50 * time.Millisecond},
+					"p90": {time.Duration(r.P90), c.p90, 60 * time.Millisecond},
+					"p99": {time.Duration(r.P99), c.p99, 250 * time.Millisecond},
+					"max": {time.Duration(r.Max), c.max, time.Second},
+				} {
+					if v[0] < v[1] || v[0] > v[1]+v[2] {
+						t.Errorf("%s is %s, of %s", what, v[0], v[1])
+					}
+				}
+			})
+		}
+	}
+}
+
+// A server stands still for half of the time. Whoever waits for an answer before
+// it asks again sees that once on each connection; users who come at their own
+// pace see it in half of their requests.
+func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
+	for name, c := range map[string]struct {
+		qps      float64
+		min, max time.Duration // of p90
+	}{
+		"open":   {1000, 300 * time.Millisecond, 600 * time.Millisecond},
+		"closed": {0, 0, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var gate sync.RWMutex
+			var once sync.Once
+			s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
+				once.Do(func() {
+					time.AfterFunc(200*time.Millisecond, func() {
+						gate.Lock()
+						time.AfterFunc(500*time.Millisecond, gate.Unlock)
+					})
+				})
+				gate.RLock()
+				defer gate.RUnlock()
+			}))
+			defer s.Close()
+			r, err := sent(t, ClientOptions{URL: s.URL, Connections: 4, QPS: c.qps, KeepAlive: true, Duration: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := time.Duration(r.P90); p < c.min || p > c.max {
+				t.Errorf("p90 is %s", p)
+			}
+			if c.qps > 0 && (r.Requests != 1000 || r.Unsent != 0 || r.Errors != 0) {
+				t.Errorf("%d requests, %d not sent, %d errors", r.Requests, r.Unsent, r.Errors)
+			}
+			if time.Duration(r.Max) < 490*time.Millisecond {
+				t.Errorf("the longest is %s", time.Duration(r.Max))
+			}
+		})
+	}
+}
+
+func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
+	s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) }))
+	defer s.Close()
+	r, err := sent(t, ClientOptions{
+		URL: s.URL, Connections: 2, QPS: 500, KeepAlive: true, Duration: 400 * time.Millisecond, Timeout: 300 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Requests+r.Unsent != 200 || r.Unsent < 150 || r.QPS > 45 {
+		t.Errorf("%d requests, %d unsent, %g per second", r.Requests, r.Unsent, r.QPS)
+	}
+	if time.Duration(r.P90) < 200*time.Millisecond {
+		t.Errorf("p90 is %s of requests that had to wait for each other", time.Duration(r.P90))
+	}
+}
+
+func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
+	s := echo(t)
+	c, err := Start(t.Context(), ClientOptions{URL: s.URL(), Connections: 9, Duration: time.Minute, Instances: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	victim := c.Pids()[1]
+	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(victim, unix.SIGKILL) })
+	_, err = c.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("client 2 of 3 (process %d) ended before its time: signal: killed", victim)) {
+		t.Errorf("%v", err)
+	}
+	gone(t, c.Pids()...)
+}
+
+func TestTheEndOfTheContextEndsEverything(t *testing.T) {
+	for name, after := range map[string]time.Duration{"at once": 0, "midway": 200 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s, err := Serve(ctx, ServerOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Start(ctx, ClientOptions{URL: s.URL(), Connections: 4, Duration: time.Minute, Instances: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(after, cancel)
+			if _, err := c.Run(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+			gone(t, append(c.Pids(), s.Pid())...)
+			if err := errors.Join(c.Close(), s.Close()); err != nil {
+				t.Errorf("Close after that: %v", err)
+			}
+			if _, err := Start(ctx, ClientOptions{URL: s.URL(), Connections: 1, Duration: time.Second}); !errors.Is(err, context.Canceled) {
+				t.Errorf("Start after that: %v", err)
+			}
+		})
+	}
+}
+
+func TestClientsThatAreNotWantedEnd(t *testing.T) {
+	c, err := Start(t.Context(), ClientOptions{URL: "http://127.0.0.1:1/", Connections: 4, Duration: time.Minute, Instances: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	gone(t, c.Pids()...)
+}
+
+func TestClientsWaitUntilTheyAreTold(t *testing.T) {
+	s := echo(t)
+	c, err := Start(t.Context(), ClientOptions{URL: s.URL(), Connections: 4, Duration: 50 * time.Millisecond, Instances: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	time.Sleep(100 * time.Millisecond)
+	used := c.CPU()
+	time.Sleep(100 * time.Millisecond)
+	if n, err := s.Served(); err != nil || n.Connections != 0 || c.CPU()-used > int64(5*time.Millisecond) {
+		t.Errorf("before they were told: %+v, %v, %d ns of CPU time", n, err, c.CPU()-used)
+	}
+	if r, err := c.Run(t.Context()); err != nil || r.Requests == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestALoadThatCannotBeIsRefused(t *testing.T) {
+	good := ClientOptions{URL: "http://127.0.0.1/", Connections: 1, Duration: time.Second}
+	for name, change := range map[string]func(*ClientOptions){
+		"no URL":                     func(o *ClientOptions) { o.URL = "" },
+		"a URL of a file":            func(o *ClientOptions) { o.URL = "file:///etc/passwd" },
+		"a URL without a host":       func(o *ClientOptions) { o.URL = "http:///x" },
+		"a URL with a line break":    func(o *ClientOptions) { o.URL = "http://127.0.0.1/\r\nHost: other" },
+		"a URL with a password":      func(o *ClientOptions) { o.URL = "http://me:secret@127.0.0.1/" },
+		"no connections":             func(o *ClientOptions) { o.Connections = 0 },
+		"a million connections":      func(o *ClientOptions) { o.Connections = 1e6 },
+		"less connections than ones": func(o *ClientOptions) { o.Instances = 2 },
+		"a negative rate":            func(o *ClientOptions) { o.QPS = -1 },
+		"more requests than count":   func(o *ClientOptions) { o.QPS = 1e300 },
+		"not one request":            func(o *ClientOptions) { o.QPS = 0.5 },
+		"no time":                    func(o *ClientOptions) { o.Duration = 0 },
+		"a time-out of nothing":      func(o *ClientOptions) { o.Timeout = -time.Second },
+		"cgroups of nobody":          func(o *ClientOptions) { o.Groups = [][]string{{}, {}} },
+		"a cgroup that is none":      func(o *ClientOptions) { o.Groups = [][]string{{"/tmp"}} },
+		"a cgroup that isn't there":  func(o *ClientOptions) { o.Groups = [][]string{{"/sys/fs/cgroup/nowhere"}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := good
+			change(&o)
+			c, err := Start(t.Context(), o)
+			if err == nil {
+				c.Close()
+				t.Fatal("it was started")
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the password is in it: %v", err)
+			}
+		})
+	}
+}
+
+func TestLoadIsDividedWithNothingLost(t *testing.T) {
+	for range 200 {
+		of := 1 + rand.IntN(50)
+		n, sum := of+rand.IntN(3000), 0
+		for i := range of {
+			part := share(n, i, of)
+			if part < n/of || part > n/of+1 {
+				t.Fatalf("part %d of %d by %d is %d", i, n, of, part)
+			}
+			sum += part
+		}
+		if sum != n {
+			t.Fatalf("%d by %d is %d together", n, of, sum)
+		}
+	}
+}
