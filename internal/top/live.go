@@ -39,7 +39,7 @@ func live(ctx context.Context, c *Collector, out io.Writer, o Options) error {
 		}
 		return err
 	}
-	if err := t.draw(s); err != nil {
+	if err := t.draw(s.frame); err != nil {
 		return err
 	}
 	if err := look(); err != nil {
@@ -49,7 +49,7 @@ func live(ctx context.Context, c *Collector, out io.Writer, o Options) error {
 	next := time.NewTimer(min(s.interval, 500*time.Millisecond))
 	defer next.Stop()
 	for {
-		if err := t.draw(s); err != nil {
+		if err := t.draw(s.frame); err != nil {
 			return err
 		}
 		select {
@@ -103,11 +103,11 @@ func (s *screen) tell(c *Collector) (more bool) {
 
 // draw writes a frame in one piece: from the top left corner, every line with
 // what is left of the one before wiped out, and what is below.
-func (t *terminal) draw(s *screen) error {
+func (t *terminal) draw(frame func(width, height int) []string) error {
 	width, height := t.size()
 	var b bytes.Buffer
 	b.WriteString("\x1b[H")
-	lines := s.frame(width, height)
+	lines := frame(width, height)
 	for i, line := range lines {
 		b.WriteString(line)
 		b.WriteString("\x1b[K")

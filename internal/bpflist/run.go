@@ -1,0 +1,169 @@
+package bpflist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/top"
+	"github.com/tare-bench/tare/meter/bpf"
+)
+
+// The formats.
+const (
+	FormatText        = "text"
+	FormatJSON        = "json"
+	FormatCSV         = "csv"
+	FormatOpenMetrics = "openmetrics"
+)
+
+// Formats are all of them.
+var Formats = []string{FormatText, FormatJSON, FormatCSV, FormatOpenMetrics}
+
+// Options are what `tare bpf list` was asked for.
+type Options struct {
+	Filter bpf.Filter
+	// Interval is the time between two readings; 0: one reading, without rates, and
+	// statistics are left as they are.
+	Interval time.Duration
+	Watch    bool   // until ctx ends
+	Format   string // "": text
+}
+
+// Check says what is wrong with them.
+func (o *Options) Check() error {
+	switch {
+	case o.Format != "" && !slices.Contains(Formats, o.Format):
+		return fmt.Errorf("%q is not a format; they are %s", o.Format, strings.Join(Formats, ", "))
+	case o.Interval < 0:
+		return fmt.Errorf("an interval of %s is less than none", o.Interval)
+	case o.Watch && o.Interval == 0:
+		return errors.New("to watch takes an interval")
+	case o.Watch && o.Format == FormatOpenMetrics:
+		return errors.New("OpenMetrics is one exposition, which ends; it cannot be watched")
+	}
+	return nil
+}
+
+// Run shows the programs on w: once, after an interval; with Watch live where w is a
+// terminal, else every interval, until ctx ends. It returns nil where a person ended
+// it, ctx's error where that did. Statistics are released on every path.
+func Run(ctx context.Context, w io.Writer, o Options) (err error) {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	m, err := bpf.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	c, err := newCollector(m, o.Filter)
+	if err != nil {
+		return err
+	}
+	s := &shown{options: o, out: w}
+	if o.Interval > 0 {
+		release, before, err := m.Statistics()
+		if err != nil {
+			return err
+		}
+		s.counted, s.before = true, before
+		defer func() { _ = release() }() // Close would tell
+	}
+	if o.Watch && (o.Format == "" || o.Format == FormatText) && top.Live(w) {
+		return s.live(ctx, c)
+	}
+	return s.blocks(ctx, c)
+}
+
+// shown prints views.
+type shown struct {
+	options         Options
+	out             io.Writer
+	counted, before bool
+	view            *View
+	printed         int
+}
+
+// look is that of the collector, with what statistics have to do with it.
+func (s *shown) look(c *collector) error {
+	v, err := c.look()
+	if err != nil {
+		return err
+	}
+	v.Counted, v.Before = s.counted, s.before
+	s.view = v
+	return nil
+}
+
+func (s *shown) blocks(ctx context.Context, c *collector) error {
+	if err := s.look(c); err != nil {
+		return err
+	}
+	if s.options.Interval == 0 {
+		return errors.Join(ctx.Err(), s.print())
+	}
+	// A description takes long: the interval begins behind it.
+	if err := s.look(c); err != nil {
+		return err
+	}
+	ticks := time.NewTicker(s.options.Interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticks.C:
+		}
+		if err := s.look(c); err != nil {
+			return err
+		}
+		if err := s.print(); err != nil || !s.options.Watch {
+			return err
+		}
+	}
+}
+
+// live draws on a terminal. What has no room is cut off.
+func (s *shown) live(ctx context.Context, c *collector) error {
+	if err := s.look(c); err != nil {
+		return err
+	}
+	return top.Watch(ctx, s.out, s.options.Interval, func() error { return s.look(c) }, func(width, height int) []string {
+		var b strings.Builder
+		if err := s.view.WriteText(&b, 0, false); err != nil {
+			return []string{top.Cut(err.Error(), width)}
+		}
+		lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+		if len(lines) > height-1 {
+			lines = append(lines[:max(0, height-2)], fmt.Sprintf("%d lines more", len(lines)-max(0, height-2)))
+		}
+		lines = append(lines, "q quit")
+		for i := range lines {
+			lines[i] = top.Cut(lines[i], width)
+		}
+		return lines
+	})
+}
+
+func (s *shown) print() error {
+	defer func() { s.printed++ }()
+	switch s.options.Format {
+	case FormatJSON:
+		return s.view.WriteJSON(s.out, !s.options.Watch)
+	case FormatCSV:
+		return s.view.WriteCSV(s.out, s.printed == 0)
+	case FormatOpenMetrics:
+		return s.view.WriteOpenMetrics(s.out)
+	}
+	if s.printed > 0 {
+		fmt.Fprintln(s.out)
+	}
+	width, _ := term.Columns(s.out)
+	return s.view.WriteText(s.out, width, term.Colour(s.out))
+}
