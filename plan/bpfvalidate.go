@@ -18,7 +18,7 @@ const (
 	MaxConnections = 100_000
 	MaxQPS         = 10_000_000
 	MaxInstances   = 256
-	MaxServices    = 1_000_000
+	MaxServices    = 131_070 // those of 198.18.0.0/15, see package datapath
 	MaxHeavy       = 10_000_000
 	MaxPoints      = 100
 	MinLoad        = 100 * time.Millisecond

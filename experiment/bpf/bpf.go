@@ -264,7 +264,7 @@ func (r *run) attach() error {
 	if r.server != nil {
 		backend = r.server.Addr()
 	}
-	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: most, Backend: backend, Sockops: true, Name: "tare"})
+	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: 1, Most: most, Grow: p.Case == record.CaseMemory, Backend: backend, Sockops: true, Name: "tare"})
 	if err != nil {
 		return fmt.Errorf("attach the reference datapath: %w", err)
 	}
