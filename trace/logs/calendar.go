@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"math"
 	"time"
 )
 
@@ -11,20 +12,60 @@ var now = time.Now
 // calendar is what is known of the year and the zone of times that have neither.
 type calendar struct {
 	anchor int64 // a time with a year, ns since 1970; 0 none is known
-	zone   int64 // how far east of UTC the clock is that they are written by, ns
-	zoned  bool
+	// undated is the first moment that was made of a time without a year: those of
+	// other sources that know no year either are of about the same time.
+	undated int64
+	zone    int64 // how far east of UTC the clock is that they are written by, ns
+	zoned   bool
+	// dated is the zone that times with a zone have, which is mostly the same.
+	dated int64
 }
 
-// learn keeps what a time with a year and a zone tells about those without, and
-// for the other files if they have none.
+// learn keeps what a time with a year and a zone tells about those without.
 func (s *source) learn(ns, zone int64) {
 	s.own.anchor = ns
-	if s.shared.anchor == 0 {
-		s.shared.anchor = ns
+	if s.own.dated == 0 && !s.own.zoned {
+		s.own.dated = zone
 	}
-	if zone != 0 && !s.shared.zoned {
-		s.shared.zone, s.shared.zoned = zone, true
+}
+
+// agree makes what all sources know, after the first block of each, that of those
+// which know nothing themselves: of a zone, best what a time without one tells.
+// From then on it stays, so that a source's lines do not jump.
+func (c *calendar) agree(all []*source) {
+	for _, s := range all {
+		if c.anchor == 0 {
+			c.anchor = s.own.anchor
+		}
+		if s.own.zoned && !c.zoned {
+			c.zone, c.zoned = s.own.zone, true
+		}
 	}
+	for _, s := range all {
+		if !c.zoned && s.own.dated != 0 {
+			c.zone, c.zoned = s.own.dated, true
+		}
+	}
+	for _, s := range all {
+		switch {
+		case s.own.zoned:
+		case s.own.dated != 0:
+			s.own.zone = s.own.dated
+		default:
+			s.own.zone = c.zone
+		}
+		s.own.zoned = true
+	}
+}
+
+// near is the moment that a time without a year is close to.
+func (s *source) near() int64 {
+	for _, known := range []int64{s.last, s.own.anchor, s.shared.undated, s.shared.anchor} {
+		if known != 0 {
+			return known
+		}
+	}
+	return 0
 }
 
 // foresee looks in the first block of a source for a time with a year and for what
@@ -156,16 +197,12 @@ func (s *source) when(t stamp) int64 {
 }
 
 func (s *source) closest(t stamp) int64 {
-	near := s.last
-	for _, other := range []int64{s.own.anchor, s.shared.anchor} {
-		if near == 0 {
-			near = other
-		}
-	}
+	near, latest := s.near(), int64(math.MaxInt64)
 	if near == 0 {
 		near = now().UnixNano()
+		latest = near + day // nobody writes of what is to come
 	}
-	zone := s.zone()
+	zone := s.own.zone
 	year := yearOf(near + zone)
 	best, found := int64(0), false
 	for y := year - 1; y <= year+1; y++ {
@@ -173,6 +210,9 @@ func (s *source) closest(t stamp) int64 {
 			continue
 		}
 		ns := daysSince1970(y, t.month, t.dom)*day + t.tod - zone
+		if ns > latest {
+			continue
+		}
 		if !found || distance(ns, near) < distance(best, near) {
 			best, found = ns, true
 		}
@@ -180,22 +220,19 @@ func (s *source) closest(t stamp) int64 {
 	if !found {
 		return s.last
 	}
+	if s.shared.undated == 0 {
+		s.shared.undated = best
+	}
 	return best
 }
 
 // sameDay returns the moment closest to the last line that has this time of day.
 func (s *source) sameDay(tod int64) int64 {
-	near := s.last
-	if near == 0 {
-		near = s.own.anchor
-	}
-	if near == 0 {
-		near = s.shared.anchor
-	}
+	near := s.near()
 	if near == 0 {
 		near = now().UnixNano()
 	}
-	zone := s.zone()
+	zone := s.own.zone
 	local := near + zone
 	ns := local - local%day + tod - zone
 	switch {
@@ -205,13 +242,6 @@ func (s *source) sameDay(tod int64) int64 {
 		return ns + day
 	}
 	return ns
-}
-
-func (s *source) zone() int64 {
-	if s.own.zoned {
-		return s.own.zone
-	}
-	return s.shared.zone
 }
 
 // yearOf returns the year of a moment in UTC, 365.2425 days each: it is at most a

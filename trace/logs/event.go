@@ -7,8 +7,8 @@
 // is cut, too long or of no known form costs that line and is counted.
 //
 // Times without a year or a zone (glog's, classic syslog's) take them from the
-// other lines of the sources, see [Read]; where no line has any, the current year
-// and UTC are assumed.
+// other lines of their source, else from other sources, see [Read]; where no line
+// has any, the last such day that is not to come, and UTC, are assumed.
 package logs
 
 // Form is who wrote a line, as far as its form tells.
@@ -93,4 +93,13 @@ type Stats struct {
 	Backward   int64          // lines that are older than the one before them in their file
 	First      int64          // the number of the first unreadable line, and its file
 	FirstFile  int
+	Broken     []Broken // sources that ended before their end
+}
+
+// Broken is a source that could not be read to its end. What was read of it before
+// counts.
+type Broken struct {
+	File  int // index into the sources
+	Lines int64
+	Err   error
 }

@@ -106,6 +106,14 @@ func (f *fields) box(value []byte, escaped bool, rank uint8) {
 	}
 }
 
+// lacks says whether a field of the journal's is one that is looked for and not
+// there yet, before its value is copied: where it is sent more than once the first
+// counts.
+func (f *fields) lacks(key []byte) bool {
+	at := f.journalField(key)
+	return at != nil && at.b == nil
+}
+
 // putJournal is put for the journal's own fields, and for those that runtime-rs
 // sends there (slog-journald writes its keys in capitals). It says whether the key
 // is one of them.
@@ -113,38 +121,51 @@ func (f *fields) putJournal(key, value []byte, escaped bool) bool {
 	if f.cut && string(key) != "MESSAGE" {
 		return true
 	}
-	switch string(key) {
-	case "MESSAGE":
-		f.msg.set(value, escaped)
-	case "PRIORITY":
-		f.level.set(value, escaped)
-	case "__REALTIME_TIMESTAMP":
-		f.arrived.set(value, escaped)
-	case "_SOURCE_REALTIME_TIMESTAMP":
-		f.sent.set(value, escaped)
-	case "_PID":
-		f.kept.set(value, escaped)
-	case "SYSLOG_IDENTIFIER":
-		f.ident.set(value, escaped)
-	case "CODE_FILE":
-		f.file.set(value, escaped)
-	case "NAME":
-		f.name.set(value, escaped)
-	case "SOURCE":
-		f.source.set(value, escaped)
-	case "SUBSYSTEM":
-		f.subsystem.set(value, escaped)
-	case "SANDBOX", "SANDBOX_ID":
-		f.box(value, escaped, 3)
-	case "CONTAINER", "CONTAINER_ID":
-		f.container.set(value, escaped)
-	case "ERROR":
-		f.err.set(value, escaped)
-	case "PID":
-		f.pid.set(value, escaped)
-	default:
+	at := f.journalField(key)
+	if at == nil {
 		return false
 	}
 	f.journal = true
+	if at == &f.sandbox {
+		f.box(value, escaped, 3)
+	} else {
+		at.set(value, escaped)
+	}
 	return true
+}
+
+// journalField is where a field of the journal's belongs, nil where it is none that
+// is looked for.
+func (f *fields) journalField(key []byte) *text {
+	switch string(key) {
+	case "MESSAGE":
+		return &f.msg
+	case "PRIORITY":
+		return &f.level
+	case "__REALTIME_TIMESTAMP":
+		return &f.arrived
+	case "_SOURCE_REALTIME_TIMESTAMP":
+		return &f.sent
+	case "_PID":
+		return &f.kept
+	case "SYSLOG_IDENTIFIER":
+		return &f.ident
+	case "CODE_FILE":
+		return &f.file
+	case "NAME":
+		return &f.name
+	case "SOURCE":
+		return &f.source
+	case "SUBSYSTEM":
+		return &f.subsystem
+	case "SANDBOX", "SANDBOX_ID":
+		return &f.sandbox
+	case "CONTAINER", "CONTAINER_ID":
+		return &f.container
+	case "ERROR":
+		return &f.err
+	case "PID":
+		return &f.pid
+	}
+	return nil
 }

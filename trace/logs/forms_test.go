@@ -311,6 +311,34 @@ func TestYearsAndZonesComeFromOtherLines(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the same in all files", func(t *testing.T) {
+		const glog, timer, syslog = "I0524 10:00:00.500000 1 a.go:1] a\n",
+			"D0524 10:00:01.000000 1 timing.go:1] Timer for runsc boot: reached x at 10:00:01.000000000 (unix nanos: 1779597001000000000)\n", // 2026-05-24T04:30:01Z
+			"May 20 10:00:00 host kata[7]: a\n"
+		dated := func(stamp string) string { return "time=\"" + stamp + "\" level=info msg=a\n" }
+		for name, test := range map[string]struct {
+			texts []string
+			want  []string
+		}{
+			"a zone that one of them knows":             {[]string{glog, timer, "I0524 10:00:00.700000 1 a.go:1] a\n"}, []string{"2026-05-24T04:30:00.5Z", "2026-05-24T04:30:00.7Z", "2026-05-24T04:30:01Z"}},
+			"its own zone, where it has one":            {[]string{"I0524 10:00:00.500000 1 a.go:1] a\n" + dated("2026-05-24T10:00:02+01:00"), glog + dated("2026-05-24T10:00:02-03:00")}, []string{"2026-05-24T09:00:00.5Z", "2026-05-24T09:00:02Z", "2026-05-24T13:00:00.5Z", "2026-05-24T13:00:02Z"}},
+			"years that lie around half a year back":    {[]string{"I0605 10:00:00.500000 1 a.go:1] a\n", syslog}, []string{"2026-05-20T10:00:00Z", "2026-06-05T10:00:00.5Z"}},
+			"years half a year from a line with one":    {[]string{"I0605 10:00:00.500000 1 a.go:1] a\n", syslog, dated("2026-11-25T00:00:00Z")}, []string{"2026-05-20T10:00:00Z", "2026-06-05T10:00:00.5Z", "2026-11-25T00:00:00Z"}},
+			"a zone that is told only later is no jump": {[]string{glog + strings.Repeat("x\n", block) + "I0524 10:00:01.500000 1 a.go:1] a\n" + dated("2026-05-24T10:00:02+01:00") + "I0524 10:00:03.500000 1 a.go:1] a\n"}, []string{"2026-05-24T10:00:00.5Z", "2026-05-24T10:00:01.5Z", "2026-05-24T09:00:02Z", "2026-05-24T10:00:03.5Z"}},
+		} {
+			var sources []Source
+			for _, text := range test.texts {
+				sources = append(sources, Source{Reader: strings.NewReader(text)})
+			}
+			var got []string
+			if _, err := Read(t.Context(), sources, func(e *Event) error {
+				got = append(got, stampText(e.Time))
+				return nil
+			}); err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("%s: %v, %v", name, got, err)
+			}
+		}
+	})
 	t.Run("the year of another file", func(t *testing.T) {
 		var got []string
 		_, err := Read(t.Context(), []Source{

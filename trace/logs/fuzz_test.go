@@ -49,6 +49,9 @@ func FuzzRead(f *testing.F) {
 			checkSums(t, stats)
 			return stats, messages
 		}
+		if isUTF16(text) {
+			return // it is refused
+		}
 		one, all := read(Source{Reader: bytes.NewReader(text), Journal: journal})
 		if one.Bytes != int64(len(text)) {
 			t.Fatalf("%d bytes of %d", one.Bytes, len(text))

@@ -66,8 +66,13 @@ func (s *source) native(f *fields, c *carrier, message []byte) {
 // isEntry says whether an entry of `journalctl -o export` begins here.
 func isEntry(b []byte) bool {
 	return len(b) > 9 && b[0] == '_' && b[1] == '_' &&
-		(bytes.HasPrefix(b, []byte("__CURSOR=")) || bytes.HasPrefix(b, []byte("__REALTIME_TIMESTAMP=")))
+		(bytes.HasPrefix(b, cursorKey) || bytes.HasPrefix(b, arrivedKey))
 }
+
+var (
+	cursorKey  = []byte("__CURSOR=")
+	arrivedKey = []byte("__REALTIME_TIMESTAMP=")
+)
 
 // isField says whether a line is a field of an entry: KEY=… or, before binary data,
 // KEY alone.
@@ -86,24 +91,43 @@ func isField(b []byte) bool {
 // maxBinary is the longest value that systemd-journald takes (DATA_SIZE_MAX).
 const maxBinary = 768 << 20
 
+// An entry holds no more than journald takes: 1024 fields (ENTRY_FIELD_COUNT_MAX),
+// and as many bytes of those that are looked for as a few long lines have. Behind
+// that it is none.
+const (
+	maxFields = 1024 + 16 // its own, such as the cursor, count extra
+	maxEntry  = 4 * MaxLine
+)
+
+// goesOn says whether a line is of the entry that is being read. Another entry's
+// first line is not, nor is what is no field: then the entry was cut.
+func (s *source) goesOn(b []byte) bool {
+	switch {
+	case len(b) == 0:
+		return true
+	case !isField(b), s.fieldCount >= maxFields, len(s.arena) > maxEntry:
+		s.entry.cut = true
+		return false
+	case bytes.HasPrefix(b, cursorKey):
+		return s.fieldCount == 0
+	}
+	return s.entry.arrived.b == nil || !bytes.HasPrefix(b, arrivedKey)
+}
+
 // export takes a line of `journalctl -o export`: a field of an entry, or the empty
 // line that ends it. What is kept of the entry lies in the arena.
 func (s *source) export(b []byte) bool {
 	if len(b) == 0 {
-		if s.inside {
-			s.endEntry()
-		}
+		s.endEntry()
 		return true
 	}
-	if !isField(b) {
-		return false
-	}
 	if !s.inside {
-		s.inside, s.entry, s.began = true, fields{}, s.number
+		s.inside, s.entry, s.began, s.fieldCount = true, fields{}, s.number, 0
 		s.arena = s.arena[:0]
 	}
+	s.fieldCount++
 	key, value, inline := bytes.Cut(b, []byte("="))
-	if !wanted(key) {
+	if !s.entry.lacks(key) {
 		if !inline {
 			s.binary(nil)
 		}
@@ -119,13 +143,6 @@ func (s *source) export(b []byte) bool {
 	}
 	s.entry.putJournal(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)], false)
 	return true
-}
-
-// wanted says whether an entry's field is one that is looked for, before it is
-// copied.
-func wanted(key []byte) bool {
-	var f fields
-	return f.putJournal(key, key, false)
 }
 
 // binary reads a value that has its length in front, eight bytes with the lowest

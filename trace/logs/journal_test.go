@@ -114,3 +114,37 @@ func TestAJournalThatIsToldToBeOneNeedsNoCursor(t *testing.T) {
 		}
 	}
 }
+
+// Whatever follows an entry that was cut is read as if nothing had been.
+func TestACutEntryCostsNoOthers(t *testing.T) {
+	const (
+		entry = "__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\nSYSLOG_IDENTIFIER=kata\nMESSAGE=first\n"
+		other = "__CURSOR=2\n__REALTIME_TIMESTAMP=1795229127600000\nSYSLOG_IDENTIFIER=kata\nMESSAGE=second\n\n"
+	)
+	tests := []struct {
+		name  string
+		text  string
+		want  string // messages, and the lines at which they begin
+		cut   int64
+		lines int64
+	}{
+		{"another entry", entry + other, "first 1, second 5", 0, 9},
+		{"another entry that lacks its cursor", entry + strings.TrimPrefix(other, "__CURSOR=2\n"), "first 1, second 5", 0, 8},
+		{"a line of a log", entry + inJournal + "\n" + inJournal + "\n", "first 1, Starting VM 5, Starting VM 6", 1, 6},
+		{"a line of no form", entry + "cut here\n" + other, "first 1, second 6", 1, 10},
+		{"an entry that has no time", "__CURSOR=1\nMESSAGE=first\n" + inJournal + "\n", "Starting VM 3", 0, 3},
+		{"an entry in the middle of its time", "__CURSOR=1\n__REALTIME_TIMEST" + "\x00\x00\x00\x00\x00\x00\x00\x00\n" + other, "second 3", 0, 7},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			all, s := rows(t, "", test.text)
+			var got []string
+			for _, r := range all {
+				got = append(got, fmt.Sprintf("%s %d", r.Message, r.Line))
+			}
+			if strings.Join(got, ", ") != test.want || s.Cut != test.cut || s.Lines != test.lines {
+				t.Errorf("%q of %+v", got, s)
+			}
+		})
+	}
+}

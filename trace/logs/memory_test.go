@@ -93,6 +93,10 @@ func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
 		{"lines that runsc's could go on", "I1121 02:27:17.292309 1 a] b\n" + strings.Repeat("rubbish\n", 20_000), func(s Stats) bool {
 			return s.Unreadable > s.Lines/3
 		}},
+		{"an entry of the journal that has a field again and again", "__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n" + strings.Repeat("MESSAGE=again and again\n", 400_000), func(s Stats) bool {
+			return s.Events < 100 && s.Cut == s.Events && s.Unreadable > s.Lines/2
+		}},
+		{"entries of the journal with fields of their own", "__REALTIME_TIMESTAMP=1795229127500000\n" + strings.Repeat("A="+strings.Repeat("a", 60_000)+"\n", 2000), func(s Stats) bool { return s.Events > 1 }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,6 +16,9 @@ type Source struct {
 	// Journal says that it is `journalctl -o json` or `-o export`. Both are
 	// recognised without it where an entry begins with its cursor.
 	Journal bool
+	// Line is how many lines of its file precede it: a file may be read in several
+	// pieces, see [Segments].
+	Line int64
 }
 
 // Read reads all sources as one stream in order of time and gives every event out.
@@ -74,8 +77,9 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 		stats:   &r.stats,
 		counts:  &r.counts,
 		shared:  &r.shared,
+		number:  from.Line,
 	}
-	s.fill()
+	s.begun()
 	s.engine = engineOf(s.buf[:s.to], from.Name)
 	s.foresee()
 	r.all = append(r.all, s)
@@ -83,10 +87,11 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 
 // run gives out the events of the line with the lowest time until there is none.
 func (r *reader) run(ctx context.Context) error {
+	r.shared.agree(r.all)
 	for _, s := range r.all {
 		if s.advance() {
 			r.heads = append(r.heads, s)
-		} else if err := s.failed(); err != nil {
+		} else if err := r.ended(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -104,7 +109,7 @@ func (r *reader) run(ctx context.Context) error {
 			}
 		}
 		if !s.advance() {
-			if err := s.failed(); err != nil {
+			if err := r.ended(ctx, s); err != nil {
 				return err
 			}
 			last := len(r.heads) - 1
@@ -137,12 +142,47 @@ func (s *source) before(t *source) bool {
 	return s.key < t.key || s.key == t.key && s.file < t.file
 }
 
-// failed returns why a source ended, nil at its end.
-func (s *source) failed() error {
-	if s.err == nil || errors.Is(s.err, io.EOF) {
-		return nil
+// ended keeps why a source ended before its end, if it did. Only ctx's end is that
+// of everything.
+func (r *reader) ended(ctx context.Context, s *source) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return fmt.Errorf("reading %s: %w", s.name, s.err)
+	if s.err != nil && !errors.Is(s.err, io.EOF) {
+		r.stats.Broken = append(r.stats.Broken, Broken{File: s.file, Lines: s.number, Err: fmt.Errorf("reading %s: %w", s.name, s.err)})
+	}
+	return nil
+}
+
+// ErrUTF16 is what a source that is no UTF-8 ends with.
+var ErrUTF16 = errors.New("it is UTF-16: convert it, iconv -f utf-16 -t utf-8")
+
+// begun reads the first block, which tells whether it is one of text as it is
+// written here.
+func (s *source) begun() {
+	for s.to < 64 && s.err == nil {
+		s.fill()
+	}
+	if isUTF16(s.buf[:s.to]) {
+		s.from, s.to, s.err = 0, 0, ErrUTF16
+	}
+}
+
+// isUTF16 says whether a text begins with UTF-16's mark, or as letters do in it.
+func isUTF16(b []byte) bool {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		return true
+	}
+	if len(b) < 16 {
+		return false
+	}
+	var none [2]int // NULs at even and odd places
+	for i, c := range b[:16] {
+		if c == 0 {
+			none[i%2]++
+		}
+	}
+	return none[0]+none[1] == 8 && none[0]*none[1] == 0
 }
 
 // stoppable is a reader that ends with its context: a source of which no line is

@@ -90,7 +90,7 @@ func testdata(t testing.TB, name string) string {
 
 func in2026(t *testing.T) {
 	t.Helper()
-	now = func() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) }
+	now = func() time.Time { return time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC) }
 	t.Cleanup(func() { now = time.Now })
 }
 
@@ -312,8 +312,6 @@ func TestReadEndsWithTheErrorOfWhoStoppedIt(t *testing.T) {
 		{"the caller of events", context.Background(), []Source{{Reader: strings.NewReader(text)}}, func(*Event) error { return full }, full},
 		{"the context, before the first line", canceled, []Source{{Reader: strings.NewReader(text)}}, nil, context.Canceled},
 		{"the context, while no line is known", short, []Source{endless}, nil, context.DeadlineExceeded},
-		{"a reader", context.Background(), []Source{{Name: "a.log", Reader: io.MultiReader(strings.NewReader(text), iotest.ErrReader(full))}}, nil, full},
-		{"a reader that gives nothing", context.Background(), []Source{{Reader: nothing{}}}, nil, io.ErrNoProgress},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -326,13 +324,47 @@ func TestReadEndsWithTheErrorOfWhoStoppedIt(t *testing.T) {
 			}
 		})
 	}
-	n := 0
-	_, err := Read(context.Background(), []Source{{Name: "a.log", Reader: io.MultiReader(strings.NewReader(text), iotest.ErrReader(full))}}, func(*Event) error {
-		n++
-		return nil
-	})
-	if n != 246 || err == nil || !strings.Contains(err.Error(), "a.log") {
-		t.Errorf("%d events before %v", n, err)
+}
+
+// What happens to one source is told, and costs no other.
+func TestASourceThatCannotBeReadEndsAlone(t *testing.T) {
+	full := errors.New("the disk is full")
+	text := testdata(t, "one.kata.log")
+	for name, test := range map[string]struct {
+		broken io.Reader
+		events int
+		want   error
+	}{
+		"in the middle":        {io.MultiReader(strings.NewReader(text), iotest.ErrReader(full)), 246, full},
+		"at once":              {iotest.ErrReader(full), 0, full},
+		"for it gives nothing": {nothing{}, 0, io.ErrNoProgress},
+		"for it is cut":        {io.MultiReader(strings.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), 246, io.ErrUnexpectedEOF},
+		"for it is UTF-16":     {strings.NewReader("\xff\xfet\x00i\x00m\x00e\x00=\x00"), 0, ErrUTF16},
+		"for it is big UTF-16": {strings.NewReader("\xfe\xff\x00t\x00i\x00m\x00e"), 0, ErrUTF16},
+		"for it has no mark":   {iotest.OneByteReader(strings.NewReader("t\x00i\x00m\x00e\x00=\x00\"\x002\x000\x002\x006\x00")), 0, ErrUTF16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events [2]int
+			stats, err := Read(t.Context(), []Source{{Name: "bad.log", Reader: test.broken}, {Name: "b.log", Reader: strings.NewReader(text)}}, func(e *Event) error {
+				events[e.File]++
+				return nil
+			})
+			if err != nil || events != [2]int{test.events, 246} || len(stats.Broken) != 1 {
+				t.Fatalf("%v events, %+v, %v", events, stats.Broken, err)
+			}
+			if b := stats.Broken[0]; b.File != 0 || !errors.Is(b.Err, test.want) || !strings.Contains(b.Err.Error(), "bad.log") || test.events > 0 != (b.Lines > 0) {
+				t.Errorf("%+v", b)
+			}
+		})
+	}
+}
+
+func TestAByteOrderMarkIsNoText(t *testing.T) {
+	const line = `time="2026-11-21T02:45:27Z" level=info msg=a` + "\n"
+	for _, text := range []string{"\xef\xbb\xbf" + line, line + "\xef\xbb\xbf" + line, "\xef\xbb\xbf{\"ts\":\"2026-11-21T02:45:27Z\",\"level\":\"INFO\",\"msg\":\"a\"}\n"} {
+		if all, s := rows(t, "", text); len(all) != strings.Count(text, "\n") || s.Unreadable != 0 || all[0].Message != "a" {
+			t.Errorf("%q: %+v", text, all)
+		}
 	}
 }
 

@@ -20,9 +20,6 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	tod, n := timeOfDay(b[6:])
 	rest := bytes.TrimLeft(b[6+n:], " ")
 	at, message, complete := bytes.Cut(rest, []byte("] "))
-	if !s.own.zoned && bytes.HasPrefix(message, timerText) {
-		s.learnTimer(message)
-	}
 	when := s.when(stamp{month: digits2(b, 1), dom: digits2(b, 3), tod: tod})
 	if n == 0 || when == 0 {
 		return
@@ -39,8 +36,6 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 	}
 	e.Message = message[:min(len(message), MaxMessage)]
 }
-
-var timerText = []byte("Timer for ")
 
 // isTiming says whether a line is of the table that runsc prints of its boot:
 // "[02:27:17.291776]\t +5 851µs ▉▉ \t├─ Go code running: 5 851µs".

@@ -24,6 +24,10 @@ type source struct {
 	entry  fields // of a journal's export: what was read of the entry so far
 	began  int64  // the number of its first line
 	inside bool   // an entry
+
+	fieldCount int    // of the entry
+	held       []byte // a line that ended an entry, and is the next; nil: none
+	heldLong   bool
 }
 
 // maxContinued is how many lines runsc's messages have at most: it writes down the
@@ -43,11 +47,24 @@ type carrier struct {
 func (s *source) advance() bool {
 	s.events = s.events[:0]
 	for {
-		b, long, ok := s.next()
-		if !ok {
-			return s.inside && s.finish()
+		b, long := s.held, s.heldLong
+		if b != nil {
+			s.held = nil
+		} else {
+			var ok bool
+			if b, long, ok = s.next(); !ok {
+				return s.inside && s.finish()
+			}
+			s.number++
+			b = bytes.TrimPrefix(b, bom)
+			if s.inside && !s.goesOn(b) {
+				s.endEntry()
+				if len(s.events) > 0 {
+					s.held, s.heldLong = b, long
+					return s.deliver()
+				}
+			}
 		}
-		s.number++
 		s.stats.Lines++
 		if !s.inside {
 			s.arena = s.arena[:0]
