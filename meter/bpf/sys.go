@@ -108,10 +108,10 @@ type queryAttr struct {
 }
 
 type taskAttr struct {
-	pid, fd, flags, size uint32
-	text                 unsafe.Pointer
-	program, kind        uint32
-	_, _                 uint64 // of a probe: offset and address
+	pid, fd, _, size uint32 // flags between
+	text             unsafe.Pointer
+	program, kind    uint32
+	_, _             uint64 // of a probe: offset and address
 }
 
 // call is bpf(2). None of the commands that are used here sleeps for long, so the
