@@ -1,0 +1,143 @@
+package logs
+
+import (
+	"bytes"
+	"io"
+)
+
+// Segment is a piece of a file: from a byte up to another, behind so many lines.
+type Segment struct {
+	From, To int64
+	Line     int64
+}
+
+// back is how much older than the newest line before it a line has to be for
+// another log to begin there: programs write from several threads.
+const back = second
+
+// Segments finds where in a file time goes back by more than a second, as where
+// somebody put several logs into one, so that each can be read as a [Source] of its
+// own. No piece is empty. Of a file with more than most of such places the whole is
+// one piece, and ok is false.
+//
+// Only the time in front of each line is looked at, so lines that begin with
+// something else belong to those before them.
+func Segments(r io.Reader, most int) (pieces []Segment, ok bool, err error) {
+	l := lines{r: r, buf: make([]byte, block)}
+	now, newest := Segment{}, [2]int64{} // dated, and without a year
+	entry, entryLine := int64(-1), int64(0)
+	ok = true
+	for line := int64(0); ; line++ {
+		at := l.bytes - int64(l.to-l.from)
+		b, _, more := l.next()
+		if !more {
+			break
+		}
+		if bytes.HasPrefix(b, cursorKey) {
+			entry, entryLine = at, line
+			continue
+		}
+		ns, undated := timeInFront(b)
+		if ns == 0 {
+			continue
+		}
+		kind := 0
+		if undated {
+			kind = 1
+		}
+		// A year ago is a new year.
+		if d := newest[kind] - ns; newest[kind] != 0 && d > back && !(undated && d > 300*day) {
+			if len(pieces)+1 >= most {
+				ok = false
+			}
+			begins, after := at, line
+			if entry >= now.From && bytes.HasPrefix(b, arrivedKey) && entryLine+1 == line {
+				begins, after = entry, entryLine
+			}
+			if ok && begins > now.From {
+				now.To = begins
+				pieces = append(pieces, now)
+				now = Segment{From: begins, Line: after}
+			}
+			newest = [2]int64{}
+		} else if d > 0 && d <= back {
+			continue
+		}
+		newest[kind] = ns
+	}
+	if l.err != nil && l.err != io.EOF {
+		return nil, false, l.err
+	}
+	now.To = l.bytes
+	if !ok {
+		return []Segment{{To: l.bytes}}, false, nil
+	}
+	return append(pieces, now), true, nil
+}
+
+// timeInFront reads the time in front of a line; 0 where there is none. One without
+// a year is of 2000.
+func timeInFront(b []byte) (ns int64, undated bool) {
+	if len(b) < 16 {
+		return 0, false
+	}
+	switch c := b[0]; {
+	case bytes.HasPrefix(b, timeKey):
+		ns, _, _ = stampIn(b[len(timeKey):])
+		return ns, false
+	case isGlog(b):
+		tod, _ := timeOfDay(b[6:])
+		return inLeapYear(digits2(b, 1), digits2(b, 3), tod), true
+	case c == '{':
+		return timeOfObject(b), false
+	case c == '_' && bytes.HasPrefix(b, arrivedKey):
+		return micros(b[len(arrivedKey):]), false
+	case c == '<' || isDigit(c) || month(b) > 0:
+		_, at := priority(b)
+		if isFive(b, at) {
+			at += 2
+		}
+		t, n := stampOf(b[at:])
+		if n == 0 || t.exact {
+			return t.ns, false
+		}
+		if i := findRecord(b[:min(len(b), 256)]); i >= 0 { // what it carries knows the year
+			if ns, _, ok := stampIn(b[i+len(timeKey):]); ok {
+				return ns, false
+			}
+		}
+		return inLeapYear(t.month, t.dom, t.tod), true
+	}
+	return 0, false
+}
+
+func inLeapYear(month, dom, tod int64) int64 {
+	if month < 1 || month > 12 || dom < 1 || dom > 31 {
+		return 0
+	}
+	return daysSince1970(2000, month, dom)*day + tod
+}
+
+// timeOfObject reads the time of a line of JSON, whose keys may be in any order.
+func timeOfObject(b []byte) int64 {
+	for _, key := range timesOfObjects {
+		if i := bytes.Index(b, key); i >= 0 {
+			if key[1] == '_' {
+				return micros(bytes.TrimLeft(b[i+len(key):], " :\""))
+			}
+			if ns, _, ok := stampIn(bytes.TrimLeft(b[i+len(key):], " :")); ok {
+				return ns
+			}
+		}
+	}
+	return 0
+}
+
+var timesOfObjects = [][]byte{[]byte(`"__REALTIME_TIMESTAMP"`), []byte(`"ts"`), []byte(`"time"`)}
+
+func micros(b []byte) int64 {
+	if us, ok := number(b); ok && us < maxMicros {
+		return us * 1000
+	}
+	return 0
+}

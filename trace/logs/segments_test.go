@@ -1,0 +1,149 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestSegmentsBeginWhereTimeGoesBack(t *testing.T) {
+	logfmt := func(seconds ...int) string {
+		var b strings.Builder
+		for _, s := range seconds {
+			fmt.Fprintf(&b, "time=\"2026-11-21T02:45:%02d.5Z\" level=info msg=a\n", s)
+		}
+		return b.String()
+	}
+	entry := func(us int) string {
+		return fmt.Sprintf("__CURSOR=1\n__REALTIME_TIMESTAMP=%d\nMESSAGE=a\n\n", us)
+	}
+	tests := []struct {
+		name  string
+		text  string
+		lines []int64 // before each
+	}{
+		{"nothing", "", []int64{0}},
+		{"one log", logfmt(1, 2, 3), []int64{0}},
+		{"two logs", logfmt(1, 2, 3) + logfmt(1, 2, 3), []int64{0, 3}},
+		{"a second is jitter", logfmt(1, 2, 1, 2, 1), []int64{0}},
+		{"jitter does not add up", logfmt(3, 2, 1), []int64{0, 2}},
+		{"lines without a time belong to those before them", logfmt(5) + "a\nb\n\n" + logfmt(1) + "c\n", []int64{0, 4}},
+		{"glog's", "I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n", []int64{0, 1}},
+		{"a new year", "I1231 02:27:17.292309 1 a] b\nI0101 02:27:10.292309 1 a] b\n", []int64{0}},
+		{"syslog's", "Nov 21 02:46:31 host a: b\nNov 21 02:46:21 host a: b\n<30>Nov 21 02:46:01 host a: b\n", []int64{0, 1, 2}},
+		{"RFC 5424's", "<30>1 2026-11-21T02:46:31Z host a 1 - - b\n<30>1 2026-11-21T02:46:21Z host a 1 - - b\n", []int64{0, 1}},
+		{"forms beside each other", "I1121 02:27:17.292309 1 a] b\n" + logfmt(1) + "I1121 02:27:18.292309 1 a] b\n", []int64{0}},
+		{"a record behind a syslog's prefix", "Nov 21 02:45:31 host kata[7]: " + logfmt(31) + logfmt(1), []int64{0, 1}},
+		{"JSON", `{"level":"info","msg":"a","time":"2026-11-21T02:46:31Z"}` + "\n" + `{"msg":"a","ts" : "2026-11-21T02:46:21Z"}` + "\n", []int64{0, 1}},
+		{"the journal's JSON", `{"MESSAGE":"a","__REALTIME_TIMESTAMP":"1795229127500000"}` + "\n" + `{"__REALTIME_TIMESTAMP" : "1795229117500000"}` + "\n", []int64{0, 1}},
+		{"an entry's cursor is of the entry", entry(1795229127500000) + entry(1795229117500000), []int64{0, 4}},
+		{"an entry that lacks one", entry(1795229127500000) + "__REALTIME_TIMESTAMP=1795229117500000\n\n", []int64{0, 4}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			for _, r := range []io.Reader{strings.NewReader(test.text), iotest.OneByteReader(strings.NewReader(test.text))} {
+				pieces, ok, err := Segments(r, 64)
+				var before []int64
+				end := int64(0)
+				for _, p := range pieces {
+					before = append(before, p.Line)
+					if p.From != end || p.Line != int64(strings.Count(test.text[:p.From], "\n")) || p.To == p.From && test.text != "" {
+						t.Errorf("%+v", pieces)
+					}
+					end = p.To
+				}
+				if !slices.Equal(before, test.lines) || !ok || err != nil || end != int64(len(test.text)) {
+					t.Errorf("%+v, %v, %v", pieces, ok, err)
+				}
+			}
+		})
+	}
+	if pieces, ok, err := Segments(strings.NewReader(strings.Repeat(logfmt(9, 1), 64)), 64); len(pieces) != 1 || ok || err != nil {
+		t.Errorf("disorder: %d, %v, %v", len(pieces), ok, err)
+	}
+	if pieces, ok, err := Segments(strings.NewReader(strings.Repeat(logfmt(1, 9), 64)), 64); len(pieces) != 64 || !ok || err != nil {
+		t.Errorf("64 logs: %d, %v, %v", len(pieces), ok, err)
+	}
+	full := errors.New("the disk is full")
+	if _, _, err := Segments(iotest.ErrReader(full), 64); !errors.Is(err, full) {
+		t.Error(err)
+	}
+}
+
+// Pieces of one file say the same as the files that it was made of.
+func TestSegmentsReadLikeFiles(t *testing.T) {
+	names := []string{"cripod.kata.log", "cripod.containerd.log"}
+	var texts []string
+	var apart []Source
+	all := ""
+	for _, name := range names {
+		text := testdata(t, name) + "\n"
+		texts = append(texts, text)
+		all += text
+		apart = append(apart, Source{Name: "all.log", Reader: strings.NewReader(text)})
+	}
+	pieces, ok, err := Segments(strings.NewReader(all), 64)
+	if err != nil || !ok || len(pieces) != len(texts) {
+		t.Fatalf("%+v, %v, %v", pieces, ok, err)
+	}
+	var together []Source
+	for _, p := range pieces {
+		together = append(together, Source{Name: "all.log", Reader: io.NewSectionReader(strings.NewReader(all), p.From, p.To-p.From), Line: p.Line})
+	}
+	read := func(sources []Source) (all []row) {
+		if _, err := Read(t.Context(), sources, func(e *Event) error {
+			r := rowOf(e)
+			r.Line -= sources[e.File].Line
+			all = append(all, r)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if want, got := read(apart), read(together); !slices.Equal(got, want) {
+		t.Errorf("%d events, want %d", len(got), len(want))
+	}
+}
+
+func FuzzSegments(f *testing.F) {
+	f.Add([]byte("I1121 02:27:17.292309 1 a] b\nI1121 02:27:10.292309 1 a] b\n"), 3)
+	f.Add([]byte("__CURSOR=1\n__REALTIME_TIMESTAMP=1795229127500000\n\n__CURSOR=1\n__REALTIME_TIMESTAMP=1\n"), 3)
+	f.Add([]byte(`{"time":`), 1)
+	f.Fuzz(func(t *testing.T, text []byte, most int) {
+		pieces, ok, err := Segments(bytes.NewReader(text), most)
+		if err != nil || len(pieces) == 0 || ok && len(pieces) > max(most, 1) {
+			t.Fatalf("%d of at most %d, %v, %v", len(pieces), most, ok, err)
+		}
+		end := int64(0)
+		for _, p := range pieces {
+			if p.From != end || p.Line != int64(bytes.Count(text[:p.From], []byte("\n"))) {
+				t.Fatalf("%+v", pieces)
+			}
+			end = p.To
+		}
+		if end != int64(len(text)) {
+			t.Fatalf("%+v of %d bytes", pieces, len(text))
+		}
+	})
+}
+
+func BenchmarkSegments(b *testing.B) {
+	const size = 32 << 20
+	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log", "runsc-boot.txt"} {
+		text := []byte(testdata(b, name) + "\n")
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(size)
+			for b.Loop() {
+				if _, _, err := Segments(repeat(text, size), 64); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
