@@ -8,6 +8,8 @@
 //	real    0m2.776s
 //	credits to docker: 2.776 - 2.099 + 0.39 = 1.067s
 //
+// A comma in a figure is a decimal comma, as those write it who have one: 1,7s.
+//
 // Figures become spans that follow each other from 0, the wall time their end, and
 // sums and credits claims, which are for others to check. A text without such
 // figures gives nothing: logs, mails and pages may be read in whole.
@@ -47,6 +49,7 @@ func Read(name string, r io.Reader) ([]record.Start, error) {
 	if len(text) > maxSize {
 		return nil, fmt.Errorf("read notes %s: it is longer than 8 MiB; give the part with the figures", name)
 	}
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	s := scanner{name: name}
 	for len(text) > 0 && len(s.starts) <= maxStarts {
 		var line []byte

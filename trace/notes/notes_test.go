@@ -92,6 +92,16 @@ func TestPublishedReportIsReadToTheFigure(t *testing.T) {
 	}
 }
 
+func TestCommasInClaimsAreDecimal(t *testing.T) {
+	starts, err := Read("n", strings.NewReader("\xef\xbb\xbfruns:\nrunc create 1,5s docker 0,39s\nsum: 1,89s\ncredits to docker: 2,776 - 1,89 + 0,39 = 1,276s\n"))
+	if err != nil || len(starts) != 1 {
+		t.Fatalf("%+v, %v", starts, err)
+	}
+	if got, want := toldBy(t, &starts[0]).claims, (map[string]int64{"sum": 1890000, "wall": 2776000, "credits": 1276000}); !reflect.DeepEqual(got, want) || starts[0].Name != "runs" {
+		t.Errorf("%v of %q, want %v", got, starts[0].Name, want)
+	}
+}
+
 func TestFiguresAreReadInEveryForm(t *testing.T) {
 	for name, test := range map[string]struct {
 		text  string
@@ -99,6 +109,11 @@ func TestFiguresAreReadInEveryForm(t *testing.T) {
 		took  []int64
 		wall  int64
 	}{
+		"decimal commas": {
+			"kata-runtime create -> 1,7s, docker -> 0,39s, kata-runtime state 9,5 ms\nreal 0m2,776s\nsum: 2,1s\n",
+			[]string{"call kata-runtime create", "engine docker", "call kata-runtime state"}, []int64{1700000, 390000, 9500}, 2776000,
+		},
+		"a byte order mark": {"\xef\xbb\xbfrunc create 1s docker 2s", []string{"call runc create", "engine docker"}, []int64{1000000, 2000000}, 0},
 		"without arrows": {"runc create 30ms docker 12 ms runc start 5000 µs", []string{"call runc create", "engine docker", "call runc start"}, []int64{30000, 12000, 5000}, 0},
 		"arrows after each part": {
 			"runc create 30ms -> docker 12ms → runc start 5 ms", []string{"call runc create", "engine docker", "call runc start"}, []int64{30000, 12000, 5000}, 0,
