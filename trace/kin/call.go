@@ -115,13 +115,16 @@ func isRuntime(name string) bool {
 	if strings.HasPrefix(name, "kata-runtime") || strings.HasPrefix(name, "nvidia-container-runtime") {
 		return true
 	}
-	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' }) {
+	for _, part := range strings.FieldsFunc(name, separates) {
 		if slices.Contains(runtimes, part) {
 			return true
 		}
 	}
 	return false
 }
+
+// separates tells whether a character stands between the words of a program's name.
+func separates(r rune) bool { return r == '-' || r == '_' || r == '.' }
 
 // engines have verbs that read like a runtime's: docker start ID.
 var engines = []string{"docker", "podman", "podman-remote", "nerdctl", "ctr", "crictl", "isula", "buildah", "kubectl", "dockerd", "containerd",

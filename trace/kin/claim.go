@@ -1,10 +1,6 @@
 package kin
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/tare-bench/tare/record"
 )
 
@@ -29,9 +25,12 @@ func (t *tree) claim() *claims {
 			c.mine[id] = true
 		}
 	}
-	if len(c.mine) == 0 && !t.guess(c, func(i int) bool { return t.under[i] >= 0 }) {
-		t.guess(c, func(int) bool { return true })
+	for _, id := range t.named(client) {
+		c.mine[id] = true
 	}
+	t.spread(c)
+	t.since = t.asked.Began
+	t.guess(c, client)
 	t.spread(c)
 	t.decide(c, client)
 	return c
@@ -66,83 +65,6 @@ func (t *tree) made(n *node) string {
 	return ""
 }
 
-// guess takes all containers that were made in the window by some nodes, those
-// below the roots at best, or of them the ones that the client's arguments name.
-// What hangs together, as the containers of a pod below its shim, is one. It
-// tells whether there were any.
-func (t *tree) guess(c *claims, by func(i int) bool) bool {
-	group := map[string]string{}
-	find := func(id string) string {
-		for group[id] != id {
-			id = group[id]
-		}
-		return id
-	}
-	var ids []string
-	names := map[string]string{}
-	for i := range t.nodes {
-		n := &t.nodes[i]
-		id := t.made(n)
-		if id == "" || !by(i) {
-			continue
-		}
-		if _, known := group[id]; !known {
-			group[id] = id
-			ids = append(ids, id)
-		}
-		if n.alias != "" {
-			names[id] = n.alias
-		}
-		if above := t.above[i]; above != "" && group[above] != "" {
-			group[find(id)] = find(above)
-		}
-	}
-	var groups, named []string
-	for _, id := range ids {
-		if g := find(id); !slices.Contains(groups, g) {
-			groups = append(groups, g)
-		}
-		if t.asksFor(id, names[id]) && !slices.Contains(named, find(id)) {
-			named = append(named, find(id))
-		}
-	}
-	if len(named) > 0 {
-		groups = named
-	}
-	for _, id := range ids {
-		if slices.Contains(groups, find(id)) {
-			c.mine[id] = true
-		}
-	}
-	if len(groups) > 1 {
-		c.missing = append(c.missing, record.Missing{What: "ambiguous", Count: int64(len(groups)), Detail: several(groups)})
-	}
-	return len(ids) > 0
-}
-
-// asksFor tells whether the client's arguments name a container, by its id, by at
-// least six characters at its beginning, or by its name.
-func (t *tree) asksFor(id, name string) bool {
-	for _, arg := range t.asks {
-		if arg == id || name != "" && arg == name || len(arg) >= 6 && strings.HasPrefix(id, arg) {
-			return true
-		}
-	}
-	return false
-}
-
-func several(ids []string) string {
-	shown := make([]string, 0, 5)
-	for _, id := range ids[:min(len(ids), 5)] {
-		shown = append(shown, brief(id))
-	}
-	more := ""
-	if len(ids) > 5 {
-		more = fmt.Sprintf(" and %d more", len(ids)-5)
-	}
-	return "containers that were started at the same time: " + strings.Join(shown, ", ") + more
-}
-
 // spread adds the ids that hang together with the start's: of what descends from
 // one that has such an id, and of who it descends from. A pod has two levels of
 // them; more passes than a few are for nobody.
@@ -171,6 +93,7 @@ const (
 func (t *tree) decide(c *claims, client []bool) {
 	state := make([]int, len(t.nodes))
 	rival := false // below the roots another container was made meanwhile
+	taken := false // or one of the start
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		switch {
@@ -179,6 +102,7 @@ func (t *tree) decide(c *claims, client []bool) {
 			state[i] = state[t.rep(i)]
 		case client[i], n.id != "" && c.mine[n.id]:
 			state[i] = mine
+			taken = taken || t.under[i] >= 0 && n.id != "" && !client[i]
 		case n.id != "":
 			state[i] = foreign
 			rival = rival || t.under[i] >= 0 && t.made(n) != ""
@@ -200,7 +124,7 @@ func (t *tree) decide(c *claims, client []bool) {
 		if state[i] == open {
 			state[i] = t.handed(state, i)
 		}
-		alone := state[i] == open && t.under[i] >= 0 && !rival && n.born >= t.asked.Began
+		alone := state[i] == open && t.under[i] >= 0 && taken && !rival && n.born >= t.since
 		c.belongs[i] = !n.root && (state[i] == mine || alone)
 	}
 }

@@ -83,14 +83,14 @@ func TestACommandLineIsReadAsEnginesAndPeopleWriteIt(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			args := strings.Split(line, " ")
-			k := Gather([]tracer.Event{
-				{Kind: tracer.Fork, Time: 10, Pid: 2, Parent: 1},
-				{Kind: tracer.Exec, Time: 11, Pid: 2, File: args[0], Args: args, Comm: comm(args[0])},
-			}, Asked{Roots: []Root{{Pid: 1, Kind: record.KindOther, Name: "somebody"}}, Ended: 20, Containers: []string{"c1", "c.1_+", "kk", id}})
-			if len(k.Processes) != 2 {
+			k := Gather(append(shimOf("c1"),
+				tracer.Event{Kind: tracer.Fork, Time: 10, Pid: 2, Parent: 1},
+				tracer.Event{Kind: tracer.Exec, Time: 11, Pid: 2, File: args[0], Args: args, Comm: comm(args[0])},
+			), Asked{Roots: []Root{{Pid: 1, Kind: record.KindOther, Name: "somebody"}}, Ended: 20, Containers: []string{"c1", "c.1_+", "kk", id}})
+			if len(k.Processes) != 3 {
 				t.Fatalf("%+v", k.Processes)
 			}
-			p := k.Processes[1]
+			p := k.Processes[2]
 			if got := p.Kind + " " + p.Name + " " + p.Container; got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
@@ -98,15 +98,23 @@ func TestACommandLineIsReadAsEnginesAndPeopleWriteIt(t *testing.T) {
 	}
 }
 
+// shimOf is a container that is started below process 1.
+func shimOf(id string) []tracer.Event {
+	return []tracer.Event{
+		{Kind: tracer.Fork, Time: 8, Pid: 3, Parent: 1},
+		{Kind: tracer.Exec, Time: 9, Pid: 3, File: "containerd-shim-runc-v2", Args: []string{"containerd-shim-runc-v2", "-id", id}},
+	}
+}
+
 func TestAnEngineMayCallARuntimeOfAnyName(t *testing.T) {
 	for parent, want := range map[string]string{
 		record.KindShim: "call box start", record.KindDaemon: "call box start", record.KindMonitor: "call box start", record.KindOther: "other box",
 	} {
-		k := Gather([]tracer.Event{
-			{Kind: tracer.Fork, Time: 10, Pid: 2, Parent: 1},
-			{Kind: tracer.Exec, Time: 11, Pid: 2, File: "/opt/box", Args: []string{"/opt/box", "start", "c1"}},
-		}, Asked{Roots: []Root{{Pid: 1, Kind: parent}}, Containers: []string{"c1"}})
-		if p := k.Processes[1]; p.Kind+" "+p.Name != want {
+		k := Gather(append(shimOf("c1"),
+			tracer.Event{Kind: tracer.Fork, Time: 10, Pid: 2, Parent: 1},
+			tracer.Event{Kind: tracer.Exec, Time: 11, Pid: 2, File: "/opt/box", Args: []string{"/opt/box", "start", "c1"}},
+		), Asked{Roots: []Root{{Pid: 1, Kind: parent}}, Containers: []string{"c1"}})
+		if p := k.Processes[2]; p.Kind+" "+p.Name != want {
 			t.Errorf("below a %s: %s %s, want %s", parent, p.Kind, p.Name, want)
 		}
 	}

@@ -1,11 +1,13 @@
 // Package kin tells of all that happened to the processes of a machine what
 // belongs to one start of a container, and what each of those processes is.
 //
-// Three facts say that a process belongs: it descends from the command that was
-// started; or it descends from the engine's daemon or shim, and it or one of the
-// processes between the two has a container's id of this start among its
-// arguments; or nobody else was starting anything that it could belong to. What
-// a process is, is told by its program, its arguments and who started it.
+// A process belongs that descends from the command that was started. One that
+// descends from the engine's daemon or shim belongs if it or one of the processes
+// between the two has a container's id of this start among its arguments; or, where
+// such a container was started and no other meanwhile, without. Ids of the start
+// are those that were printed or asked for by it, and others only as far as there
+// are clients of engines in it that could have asked for them. What a process is,
+// is told by its program, its arguments and who started it.
 //
 // Arguments are looked at and forgotten: what is kept of them are programs, verbs
 // and ids.
@@ -16,6 +18,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/meter/tracer"
 	"github.com/tare-bench/tare/record"
@@ -24,6 +27,10 @@ import (
 // Most is how many processes of a start are kept, the first ones.
 const Most = 4096
 
+// Late is how much later (ns) than the return of the call that started it a
+// workload may be executed.
+const Late = int64(100 * time.Millisecond)
+
 // Asked is a start: what was called, when, and what is known of it beforehand.
 type Asked struct {
 	Began  int64 // the call's window, ns CLOCK_MONOTONIC
@@ -31,10 +38,11 @@ type Asked struct {
 	Client int   // pid of the command that was started; 0 of a call of an API, which the caller itself makes
 	Roots  []Root
 	// Containers are the ids that the start is known to have made, a pod's too.
-	// Others that hang together with them are found. Without any they are those
-	// that the client's own children called runtimes for, else those that were made
-	// below the roots in the window, else by anybody; of several the ones that the
-	// client's arguments name, and where they name none all, which Missing says.
+	// Others that hang together with them are found, and those that the client's
+	// own children called runtimes for, or named among their arguments. Of what
+	// else was made below the roots meanwhile (without roots: by anybody) as many
+	// are taken as there were clients of engines among those children, a call of an
+	// API being one; where there are more none is, and Missing says "ambiguous".
 	Containers []string
 }
 
@@ -55,6 +63,10 @@ type Kin struct {
 	Sandbox    string                // the pod's id, or the container's
 	Missing    []record.Missing
 	Events     int64 // events of these processes
+	// Own is as Busy what these processes used themselves, as far as the kernel
+	// said so when they ended or executed another program: the daemons' time is not
+	// in it, nor what those did for others.
+	Own []record.BusyAt
 }
 
 // Gather finds the processes of a start in what was told of all processes, and
@@ -95,7 +107,7 @@ func (t *tree) kin(c *claims) Kin {
 	}
 	if mute > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: "unreadable", Count: mute,
-			Detail: "processes that had ended before their arguments could be read, so that calls may not be known as such, the first of them " + first})
+			Detail: "processes that had ended before their arguments could be read, so that calls may not be known by their verb, or as such, the first of them " + first})
 	}
 	if orphans > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: "lost", Count: orphans,
@@ -103,8 +115,9 @@ func (t *tree) kin(c *claims) Kin {
 	}
 	k.Containers = t.containers(kept)
 	k.Sandbox = t.sandbox(kept, k.Containers)
-	k.First = t.first(kept, k)
+	k.First = t.first(kept)
 	k.Busy, k.Events = t.busy(place)
+	k.Own = t.own(place)
 	return k
 }
 
@@ -148,7 +161,7 @@ func (n *node) rank() int {
 // lived tells whether a process was there in the window. A workload may be
 // executed a moment after the call that started it has returned.
 func (t *tree) lived(n *node) bool {
-	late := t.asked.Ended != 0 && n.born > t.asked.Ended && !n.workload
+	late := t.asked.Ended != 0 && n.born > t.asked.Ended && !(n.workload && n.born-t.asked.Ended <= Late)
 	return !late && (n.ended == 0 || n.ended >= t.asked.Began)
 }
 
@@ -208,15 +221,17 @@ func (t *tree) sandbox(kept []int, ids []string) string {
 
 // first is the exec of the workload: of a pod's containers, not the one that only
 // holds the pod.
-func (t *tree) first(kept []int, k Kin) int64 {
+func (t *tree) first(kept []int) int64 {
 	var first, pause int64
+	pods := t.pods(kept)
 	for _, i := range kept {
 		n := &t.nodes[i]
-		if !n.workload || n.session {
+		late := t.asked.Ended != 0 && n.exec-t.asked.Ended > Late
+		if !n.workload || n.session || late || n.exec < t.asked.Began {
 			continue
 		}
 		to := &first
-		if len(k.Containers) > 1 && t.about(i) == k.Sandbox {
+		if pods[t.about(i)] {
 			to = &pause
 		}
 		if *to == 0 || n.exec < *to {
@@ -227,6 +242,34 @@ func (t *tree) first(kept []int, k Kin) int64 {
 		return pause
 	}
 	return first
+}
+
+// pods are the ids that hold a pod: other containers hang below them, or use the
+// network that was made for them.
+func (t *tree) pods(kept []int) map[string]bool {
+	pods, networks, without := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, i := range kept {
+		n := &t.nodes[i]
+		if n.id == "" {
+			continue
+		}
+		if above := t.above[i]; above != "" && above != n.id {
+			pods[above] = true
+		}
+		if n.kind == record.KindCNI {
+			networks[n.id] = true
+		}
+		without[n.id] = true
+	}
+	for id := range networks {
+		delete(without, id)
+	}
+	if len(without) > 0 {
+		for id := range networks {
+			pods[id] = true
+		}
+	}
+	return pods
 }
 
 // busy is the CPU time used by the events of the start, never less than before.
@@ -268,6 +311,42 @@ func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
 		add(e)
 	}
 	return all, events
+}
+
+// own is the CPU time that the processes of the start used themselves, at the ends
+// of their programs, from 0 at the call.
+func (t *tree) own(place map[int]bool) []record.BusyAt {
+	all := []record.BusyAt{{At: t.asked.Began}}
+	used := map[int]int64{} // pid → CPU time that is in the sum already
+	var sum int64
+	for j := range t.events {
+		e := &t.events[j]
+		if t.whose[j] < 0 || !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
+			continue
+		}
+		switch last, known := used[e.Pid]; {
+		case e.Kind == tracer.Fork:
+			used[e.Pid] = 0
+		case e.CPU < 0:
+		case known && e.CPU > last:
+			sum += e.CPU - last
+			fallthrough
+		default:
+			used[e.Pid] = e.CPU
+			if n := len(all); all[n-1].At == e.Time {
+				all[n-1].CPU = sum
+			} else {
+				all = append(all, record.BusyAt{At: e.Time, CPU: sum})
+			}
+		}
+	}
+	if len(all) == 1 {
+		return nil // nobody said anything
+	}
+	if last := t.asked.Ended; last > all[len(all)-1].At {
+		all = append(all, record.BusyAt{At: last, CPU: sum})
+	}
+	return all
 }
 
 // brief shortens an id for people.

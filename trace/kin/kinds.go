@@ -89,7 +89,7 @@ func (t *tree) kindOf(i, was, up int) {
 		n.session = up >= 0 && t.nodes[up].verb == "exec"
 	case was >= 0 && t.turns(was, i):
 		n.kind, n.workload, n.session = record.KindWorkload, true, t.nodes[was].session
-	case t.plugin(n), beside(n), t.ociCall(i, up):
+	case t.plugin(n), beside(n), t.ociCall(i, up), t.mute(i, up):
 	case helper(n.program):
 		n.kind = record.KindHelper
 	case was >= 0 && was == t.rep(t.client), i == t.client, parent == record.KindClient:
@@ -128,17 +128,18 @@ func (t *tree) turns(was, i int) bool {
 	if w.kind != record.KindInit || helper(n.program) {
 		return false
 	}
-	call := t.up(was)
+	call, copied := t.up(was), w.did
 	for range near {
 		if call < 0 || t.nodes[call].kind != record.KindInit {
 			break
 		}
-		if t.nodes[call].did {
-			return true
-		}
+		copied = copied || t.nodes[call].did
 		call = t.up(call)
 	}
-	if w.did || call < 0 {
+	if call >= 0 && guarded(t.nodes[call].program) || serves(n) {
+		return false
+	}
+	if copied || call < 0 {
 		return true
 	}
 	c := &t.nodes[call]
@@ -146,6 +147,19 @@ func (t *tree) turns(was, i int) bool {
 		return c.ended > 0 && n.exec >= c.ended
 	}
 	return t.slowest(i)
+}
+
+// guarded runtimes run the workload where the host's kernel does not see it: in
+// gVisor's sentry or in a VM. What they execute themselves is none.
+func guarded(program string) bool {
+	return strings.HasPrefix(program, "kata-runtime") || slices.Contains(strings.FieldsFunc(program, separates), "runsc")
+}
+
+// serves tells whether a program is gVisor's sentry or its file server, which may
+// stand below a wrapper of another name.
+func serves(n *node) bool {
+	copied := *n
+	return sentry(&copied)
 }
 
 // slowest tells whether of all that was forked by a call, and not by a script
@@ -205,7 +219,6 @@ func beside(n *node) bool {
 		}
 	case name == "conmon", name == "conmonrs":
 		n.kind, n.id = record.KindMonitor, container(flagged(n.rest, "-c", "--cid"))
-		n.alias = container(flagged(n.rest, "-n", "--name"))
 	case strings.HasPrefix(name, "qemu-system-"), name == "qemu-kvm", name == "qemu-lite", name == "cloud-hypervisor",
 		name == "firecracker", name == "stratovirt", name == "jailer", name == "crosvm":
 		n.kind = record.KindVMM
@@ -268,6 +281,32 @@ func (t *tree) ociCall(i, up int) bool {
 	return true
 }
 
+// mute is a call of a runtime whose arguments nobody could read, as they are where
+// they are asked for when it has ended: of its verb and its container nothing is
+// known. What a call or an init executes is none.
+func (t *tree) mute(i, up int) bool {
+	n := &t.nodes[i]
+	if !n.gone || n.base == "" || !isRuntime(n.base) {
+		return false
+	}
+	if up >= 0 && t.nodes[up].kind == record.KindCall && t.nodes[up].pid == n.pid { // a wrapper gave it its process
+		w := &t.nodes[up]
+		n.kind, n.name, n.verb, n.id, n.call = w.kind, n.program, w.verb, w.id, true
+		return true
+	}
+	for range near {
+		if up < 0 {
+			break
+		}
+		if k := t.nodes[up].kind; k == record.KindCall || k == record.KindInit {
+			return false
+		}
+		up = t.executor(up)
+	}
+	n.kind, n.name, n.call = record.KindCall, n.program, true
+	return true
+}
+
 // strangers have verbs like a runtime's: systemctl start X.
 var strangers = []string{"systemctl", "service", "ip", "tc", "git", "virsh", "machinectl", "sudo", "timeout", "nice", "strace", "time", "nsenter", "unshare"}
 
@@ -325,7 +364,7 @@ func (t *tree) join(was, i int) {
 	w, n := &t.nodes[was], &t.nodes[i]
 	if !w.did {
 		w.did, w.command, w.exec = true, n.command, n.exec
-		w.kind, w.name, w.program, w.verb, w.id, w.alias = n.kind, n.name, n.program, n.verb, n.id, n.alias
+		w.kind, w.name, w.program, w.verb, w.id = n.kind, n.name, n.program, n.verb, n.id
 		w.call, w.session = n.call, n.session
 	}
 	if w.id == "" {

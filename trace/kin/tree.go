@@ -29,10 +29,9 @@ type node struct {
 	comm              string
 
 	kind, name, program, verb, id string
-	alias                         string // another name of its container
-	call                          bool   // it is a command of an OCI runtime, be it within another
-	workload                      bool   // the exec of a container's program
-	session                       bool   // or of one that was added to it later
+	call                          bool // it is a command of an OCI runtime, be it within another
+	workload                      bool // the exec of a container's program
+	session                       bool // or of one that was added to it later
 }
 
 // tree is what happened to processes, parents before children.
@@ -43,7 +42,7 @@ type tree struct {
 	whose  []int          // the node of each event, -1 of none
 	alive  map[int]int    // pid → its node
 	client int            // node of the command that was started, -1
-	asks   []string       // the client's arguments
+	since  int64          // when a daemon can have been asked at the earliest
 	above  []string       // of each node the nearest id above it
 	under  []int          // of each node the root that it descends from, -1 none
 }
@@ -154,9 +153,6 @@ func (t *tree) execute(i int, e *tracer.Event) {
 	n := &t.nodes[i]
 	n.did, n.exec, n.comm = true, n.born, e.Comm
 	n.command = read(e)
-	if t.client >= 0 && t.asks == nil && n.pid == t.nodes[t.client].pid {
-		t.asks = e.Args
-	}
 }
 
 // took remembers of a parent's forks which took the longest to its program.
