@@ -135,6 +135,9 @@ func few(list []string, most int) string {
 
 func (t *Total) line(cpus int) string {
 	line := fmt.Sprintf("%d programs, %d maps (* %d shared), together %s with each map once", t.Programs, t.Maps, t.Shared, size(t.Memory))
+	if t.Unknown > 0 {
+		line += fmt.Sprintf(" and without %d whose memory is not known", t.Unknown)
+	}
 	if r := t.Rate; r != nil {
 		line += fmt.Sprintf("; %s runs/s, %s %% of a core, which is %s %% of the node's %d", count(r.PerSec), percent(r.Core), percent(r.Node), cpus)
 	}
@@ -154,7 +157,7 @@ func (v *View) notes(t *term.Table) {
 		t.AddLine(0, text, term.Dim)
 	}
 	if v.Came+v.Went > 0 {
-		t.AddLine(0, fmt.Sprintf("in the interval %d programs came and %d went", v.Came, v.Went), term.Yellow)
+		t.AddLine(0, fmt.Sprintf("programs that came in the interval: %d, that went: %d", v.Came, v.Went), term.Yellow)
 	}
 	for _, problem := range v.Problems {
 		t.AddLine(0, problem, term.Yellow)

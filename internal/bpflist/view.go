@@ -64,8 +64,9 @@ type Rate struct {
 type Total struct {
 	Programs int   `json:"programs"`
 	Maps     int   `json:"maps"`
-	Shared   int   `json:"shared"` // maps that more than one program uses
-	Memory   int64 `json:"memory"` // bytes, each map once
+	Shared   int   `json:"shared"`  // maps that more than one program uses
+	Memory   int64 `json:"memory"`  // bytes, each map once
+	Unknown  int   `json:"unknown"` // programs and maps whose memory is not known, and not in it
 	Rate     *Rate `json:"rate,omitempty"`
 }
 
@@ -107,10 +108,11 @@ func newView(l *bpf.Listing, gone []record.Program, last []bpf.Counters, before 
 	}
 	v.Went = len(gone)
 	if l.Gone > 0 {
-		v.Problems = append(v.Problems, fmt.Sprintf("%d programs or maps went while they were looked at", l.Gone))
+		v.Problems = append(v.Problems, fmt.Sprintf("programs or maps that went while they were looked at: %d", l.Gone))
 	}
 	v.Total.Programs, v.Total.Maps = len(l.Programs), len(v.Maps)
 	v.Total.Memory, v.Total.Shared = bpf.Total(l.Programs)
+	v.Total.Unknown = unweighed(l, v.Maps)
 	v.sum()
 	return v
 }
@@ -130,6 +132,21 @@ func used(l *bpf.Listing) []record.ProgramMap {
 		}
 	}
 	return maps
+}
+
+// unweighed counts programs and maps whose memory is not known.
+func unweighed(l *bpf.Listing, maps []record.ProgramMap) (n int) {
+	for i := range l.Programs {
+		if l.Programs[i].Memory < 0 {
+			n++
+		}
+	}
+	for i := range maps {
+		if maps[i].Memory < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // add takes in a program. One that was not there before began with nothing.

@@ -73,13 +73,12 @@ func cgroup(t testing.TB) string {
 	return dir
 }
 
-func closing(t testing.TB, l link.Link, err error) link.Link {
+func closing(t testing.TB, l link.Link, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return l
 }
 
 // tracepoint opens a perf event of one, and finds its number in a tracefs that

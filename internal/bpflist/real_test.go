@@ -1,0 +1,164 @@
+package bpflist
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/tare-bench/tare/meter/bpf"
+)
+
+// busy loads a program that is run all the time until the test ends.
+func busy(t *testing.T) (id uint32) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a program is loaded")
+	}
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "tare_t_list", Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := p.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, _ := i.ID()
+	stop, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+				_, _ = p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: 100})
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-done
+		p.Close()
+	})
+	return uint32(known)
+}
+
+// statistics tells whether this process holds a descriptor that keeps them on.
+func statistics(t *testing.T) bool {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.Contains(target, "bpf-stats") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
+	id := busy(t)
+	var b strings.Builder
+	o := Options{Filter: bpf.Filter{IDs: []uint32{id}}, Interval: 300 * time.Millisecond, Format: FormatJSON}
+	if err := Run(t.Context(), &b, o); err != nil {
+		t.Fatal(err)
+	}
+	var v View
+	if err := json.Unmarshal([]byte(b.String()), &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Programs) != 1 || v.Programs[0].Rate == nil {
+		t.Fatalf("%+v", v)
+	}
+	p := v.Programs[0]
+	r := p.Rate
+	if p.ID != id || p.Memory <= 0 || r.Runs == 0 || r.Runs%100 != 0 || r.Core <= 0 || r.Core > float64(v.CPUs) || r.Mean <= 0 {
+		t.Errorf("%+v, %+v", p, r)
+	}
+	if v.Interval < 0.3 || !v.Counted {
+		t.Errorf("an interval of %v s, statistics %v", v.Interval, v.Counted)
+	}
+	if statistics(t) {
+		t.Error("statistics are still on")
+	}
+}
+
+// until cancels when so many lines were written.
+type until struct {
+	strings.Builder
+	lines  int
+	cancel context.CancelFunc
+}
+
+func (u *until) Write(b []byte) (int, error) {
+	n, err := u.Builder.Write(b)
+	if strings.Count(u.String(), "\n") >= u.lines {
+		u.cancel()
+	}
+	return n, err
+}
+
+func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
+	id := busy(t)
+	for _, format := range []string{FormatText, FormatJSON, FormatCSV} {
+		t.Run(format, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			out := &until{lines: 3, cancel: cancel}
+			err := Run(ctx, out, Options{Filter: bpf.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("it ended with %v, want %v", err, context.Canceled)
+			}
+			if statistics(t) {
+				t.Error("statistics are still on")
+			}
+			if format == FormatCSV {
+				rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+				if err != nil || len(rows) < 3 || rows[0][0] != "time" || rows[1][0] == "time" || rows[2][0] == "time" {
+					t.Errorf("%v, %v; want one heading and rows", rows, err)
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
+	id := busy(t)
+	var b strings.Builder
+	if err := Run(t.Context(), &b, Options{Filter: bpf.Filter{IDs: []uint32{id}}, Format: FormatOpenMetrics}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.HasSuffix(text, "# EOF\n") || !strings.Contains(text, `name="tare_t_list"`) {
+		t.Errorf("it is %s", text)
+	}
+}
+
+func TestOptionsThatContradictAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		claim, want string
+		o           Options
+	}{
+		{"a format that is none", "is not a format", Options{Format: "yaml"}},
+		{"to watch without an interval", "takes an interval", Options{Watch: true}},
+		{"to watch an exposition", "cannot be watched", Options{Watch: true, Interval: time.Second, Format: FormatOpenMetrics}},
+		{"time that goes back", "less than none", Options{Interval: -1}},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			if err := Run(t.Context(), &strings.Builder{}, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
