@@ -90,12 +90,25 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 	if s.Ended == 0 { // it failed: what there was until now
 		asked.Ended = now
 	}
-	asked.Client = clientOf(events, callers, s.Began, asked.Ended)
-	if err := r.settle(s, events, asked); err != nil {
+	if c, ok := t.w.Session.(interface{ Pid() int }); ok {
+		asked.Client = c.Pid()
+	} else {
+		asked.Client = clientOf(events, callers, s.Began, asked.Ended)
+	}
+	own, err := r.settle(s, events, asked)
+	if err != nil {
 		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
 	}
 	s.Busy = between(edges, s.Busy)
+	if t.w.Info.Kind == "command" && len(roots) > 0 && !served(s) {
+		s.Busy = own // what the daemons did meanwhile was for others
+	}
 	return nil
+}
+
+// served tells whether a daemon took part in a start.
+func served(s *record.Start) bool {
+	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool { return p.Kind == record.KindDaemon })
 }
 
 // How long a workload is waited for that was not executed when the call had
@@ -106,18 +119,19 @@ const (
 )
 
 // settle gathers what was seen. A call may return a moment before the workload
-// that it started is executed, which is then looked for.
-func (r *run) settle(s *record.Start, events []tracer.Event, asked kin.Asked) error {
-	r.gather(s, events, asked)
+// that it started is executed, which is then looked for. It returns the CPU time
+// of the start's own processes.
+func (r *run) settle(s *record.Start, events []tracer.Event, asked kin.Asked) ([]record.BusyAt, error) {
+	own := r.gather(s, events, asked)
 	for i := 0; i < mostLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
 		more, err := r.watch.Take(lane.Now() + int64(late))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		events = append(events, more...)
-		r.gather(s, events, asked)
+		own = r.gather(s, events, asked)
 	}
-	return nil
+	return own, nil
 }
 
 // aboutToRun tells whether a container was there whose workload was not.
@@ -148,8 +162,9 @@ func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
 	return append(out, record.BusyAt{At: edges[1].At, CPU: edges[1].CPU - base})
 }
 
-// clientOf is the command that the start is: the first process that one of
-// tare's own forked within it. 0 for calls of an API, for which nothing is.
+// clientOf is the command that the start is where the target does not say so: the
+// first process that one of tare's own forked within it. 0 for calls of an API,
+// for which nothing is.
 func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 	for i := range events {
 		e := &events[i]
@@ -161,8 +176,9 @@ func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 }
 
 // gather puts what was seen into the start. What the workload says itself of its
-// first instruction stands before what an exec tells.
-func (r *run) gather(s *record.Start, events []tracer.Event, asked kin.Asked) {
+// first instruction stands before what an exec tells. It returns the CPU time of the
+// start's own processes.
+func (r *run) gather(s *record.Start, events []tracer.Event, asked kin.Asked) []record.BusyAt {
 	k := kin.Gather(events, asked)
 	s.Processes, s.Busy, s.Missing, s.Events = k.Processes, k.Busy, k.Missing, k.Events
 	s.Sandbox, s.Containers = k.Sandbox, k.Containers
@@ -172,6 +188,7 @@ func (r *run) gather(s *record.Start, events []tracer.Event, asked kin.Asked) {
 	if s.Lost > 0 {
 		s.Missing = append(s.Missing, record.Missing{What: "lost", Count: s.Lost, Detail: "events that the kernel could not hand over: processes may be missing"})
 	}
+	return k.Own
 }
 
 // observed is how far the watch was before a start.

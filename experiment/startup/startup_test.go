@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/target/fake"
+	"github.com/tare-bench/tare/trace/kin"
 )
 
 const ms = int64(time.Millisecond)
@@ -38,6 +39,9 @@ type scene struct {
 	script  fake.Script
 	without []string
 	takeErr error
+	busy    int64
+	probe   bool // tare forks something else first
+	daemons []kin.Root
 	late    bool // the workload is executed after the call has returned
 }
 
@@ -60,6 +64,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 		Plan:    s.plan,
 		Options: course.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
 		Callers: func() []int { return []int{own} },
+		Daemons: func() []kin.Root { return s.daemons },
 		Watch:   func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil },
 	})
 	if s.open != 0 {
@@ -77,7 +82,7 @@ type scripted struct {
 
 func (w *scripted) Method() string       { return record.MethodTracefs }
 func (w *scripted) Without() []string    { return w.without }
-func (w *scripted) Busy() int64          { return 0 }
+func (w *scripted) Busy() int64          { return w.busy }
 func (w *scripted) Lost() int64          { return w.lost }
 func (w *scripted) CPU() time.Duration   { return w.cpu }
 func (w *scripted) Close() error         { w.open--; return nil }
@@ -107,7 +112,14 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 			{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own},
 		}, nil
 	}
-	return []tracer.Event{
+	var first []tracer.Event
+	if w.probe {
+		first = []tracer.Event{
+			{Kind: tracer.Fork, Time: began + ms/4, Pid: 19, Parent: own},
+			{Kind: tracer.Exit, Time: began + ms/2, Pid: 19, Parent: own},
+		}
+	}
+	return append(first, []tracer.Event{
 		{Kind: tracer.Fork, Time: began - 500*ms, Pid: 3, Parent: own}, // long before
 		{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
 		{Kind: tracer.Exec, Time: began + 2*ms, Pid: 20, Parent: own, File: "/bin/engine", Args: []string{"engine", "run"}, CPU: 0, Busy: 0},
@@ -117,7 +129,7 @@ func (w *scripted) Take(int64) ([]tracer.Event, error) {
 		{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own, CPU: 8 * ms, Busy: 30 * ms},
 		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // somebody else's
 		{Kind: tracer.Exit, Time: began + 4*ms, Pid: 900, Parent: 800},
-	}, nil
+	}...), nil
 }
 
 // after is what happens after a start has returned: the workload is executed the
@@ -180,6 +192,72 @@ func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
 	stored, err := record.Read(&s.file)
 	if err != nil || len(stored.Problems) > 0 || len(stored.Starts) != 8 {
 		t.Errorf("%v: stored %d, problems %v", err, len(stored.Starts), stored.Problems)
+	}
+}
+
+// told is a command that says which process it was.
+type told struct{ *fake.Target }
+
+func (c told) Info() record.Target {
+	info := c.Target.Info()
+	info.Kind = "command"
+	return info
+}
+
+func (c told) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	s, err := c.Target.Open(ctx, env)
+	return known{s}, err
+}
+
+type known struct{ target.Session }
+
+func (known) Pid() int { return 20 }
+
+// Go forks a child once to find out what the kernel can do, and that is not the
+// command.
+func TestACommandIsTheProcessThatItSaysItIs(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Warmup, s.probe = 1, 0, true
+	s.targets[0] = told{s.targets[0].(*fake.Target)}
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 1 {
+		t.Fatal(err)
+	}
+	x := &rec.Starts[0]
+	if len(x.Processes) != 2 || x.Processes[0].Pid != 20 || x.Processes[0].Kind != record.KindClient || x.Processes[0].Name != "engine" {
+		t.Errorf("%+v", x.Processes)
+	}
+}
+
+// What daemons use meanwhile for others is nothing of a command's that they did not
+// serve.
+func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		roots []kin.Root
+		want  int64
+	}{
+		// By the events 30 ms were used; the command's two processes used 28.
+		"no daemon could have":   {nil, 30 * ms},
+		"one could, and did not": {[]kin.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play("a")
+			s.plan.Rounds, s.plan.Warmup, s.daemons, s.busy = 1, 0, c.roots, -1
+			s.targets[0] = told{s.targets[0].(*fake.Target)}
+			rec, err := s.run(t.Context(), t)
+			if err != nil || len(rec.Starts) != 1 {
+				t.Fatal(err)
+			}
+			busy := rec.Starts[0].Busy
+			if got := busy[len(busy)-1].CPU - busy[0].CPU; got != c.want {
+				t.Errorf("%d ns, want %d: %+v", got, c.want, busy)
+			}
+			for _, p := range rec.Starts[0].Processes {
+				if p.Kind == record.KindDaemon || p.Pid == 900 {
+					t.Errorf("%+v", p)
+				}
+			}
+		})
 	}
 }
 

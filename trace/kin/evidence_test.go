@@ -192,7 +192,7 @@ func TestTheFirstInstructionIsOfTheStartsOwnWorkload(t *testing.T) {
 	t.Run("of a pod whose network was made, not the one that holds it", func(t *testing.T) {
 		s := &script{now: 1e9}
 		root := []Root{{Pid: 101, Kind: record.KindDaemon, Name: "crio"}}
-		s.cni(101, 52, "/opt/cni/bin/bridge", "ADD", "sb")
+		s.cni(101, 52, "/opt/cni/bin/bridge", "sb")
 		s.exit(52)
 		for i, id := range []string{"sb", "c1"} {
 			p := 60 + 10*i

@@ -161,7 +161,8 @@ func (n *node) rank() int {
 // lived tells whether a process was there in the window. A workload may be
 // executed a moment after the call that started it has returned.
 func (t *tree) lived(n *node) bool {
-	late := t.asked.Ended != 0 && n.born > t.asked.Ended && !(n.workload && n.born-t.asked.Ended <= Late)
+	end := t.asked.Ended
+	late := end != 0 && n.born > end && (!n.workload || n.born-end > Late)
 	return !late && (n.ended == 0 || n.ended >= t.asked.Began)
 }
 

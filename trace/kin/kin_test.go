@@ -38,9 +38,9 @@ func (s *script) run(parent, pid int, line string) {
 	s.exec(pid, line)
 }
 
-func (s *script) cni(parent, pid int, file, verb, id string) {
+func (s *script) cni(parent, pid int, file, id string) {
 	s.fork(parent, pid)
-	s.tell(tracer.Event{Kind: tracer.Exec, Pid: pid, File: file, Args: []string{file}, CNI: tracer.CNI{Command: verb, Container: id, Interface: "eth0"}})
+	s.tell(tracer.Event{Kind: tracer.Exec, Pid: pid, File: file, Args: []string{file}, CNI: tracer.CNI{Command: "ADD", Container: id, Interface: "eth0"}})
 }
 
 func (s *script) exit(pids ...int) {
@@ -271,8 +271,8 @@ func TestAStartByPodmanIsFollowedThroughItsMonitor(t *testing.T) {
 	s.run(7, 50, "podman run --rm busybox true")
 	s.run(50, 51, "/usr/bin/podman unshare")
 	s.exit(51)
-	s.cni(50, 52, "/opt/cni/bin/bridge", "ADD", idA)
-	s.cni(52, 53, "/opt/cni/bin/host-local", "ADD", idA)
+	s.cni(50, 52, "/opt/cni/bin/bridge", idA)
+	s.cni(52, 53, "/opt/cni/bin/host-local", idA)
 	s.exit(53)
 	s.fork(52, 54)
 	s.tell(tracer.Event{Kind: tracer.Exec, Pid: 54, File: "/usr/sbin/iptables", Args: []string{"/usr/sbin/iptables"}, CNI: tracer.CNI{Command: "ADD", Container: idA}})
@@ -308,7 +308,7 @@ func TestAPodOfCRIIsOneStartWithTwoContainers(t *testing.T) {
 	s := &script{now: 1e9}
 	began := s.now
 	root := []Root{{Pid: 101, Kind: record.KindDaemon, Name: "containerd"}}
-	s.cni(101, 52, "/opt/cni/bin/bridge", "ADD", "sb")
+	s.cni(101, 52, "/opt/cni/bin/bridge", "sb")
 	s.exit(52)
 	shim := "/usr/bin/containerd-shim-runc-v2 -namespace k8s.io -id sb"
 	s.run(101, 53, shim+" start")
