@@ -34,6 +34,21 @@ func (f *failures) count(why string, n int64) {
 	f.counts[why] += n
 }
 
+// reasons are what fortio's client logs where it gives no answer, and what that is
+// called here. Whatever else it logs is not in place of an answer.
+var reasons = map[string]string{
+	"Unable to connect":          "no connection",
+	"Unable to TLS connect":      "no connection",
+	"Unable to resolve hostname": "no address",
+	"Unable to write":            "request not taken",
+	"Short write":                "request not taken",
+	"Read error":                 "no answer",
+	"Timeout error (incomplete/invalid response)": late,
+}
+
+// late is the reason of requests that had no answer within the time-out.
+const late = "no answer in time"
+
 // Write takes one line of fortio's log at level error, which is JSON.
 func (f *failures) Write(line []byte) (int, error) {
 	var said struct {
@@ -41,24 +56,19 @@ func (f *failures) Write(line []byte) (int, error) {
 		Reason  string `json:"err"`
 	}
 	if json.Unmarshal(line, &said) != nil {
-		said.Message = "what fortio says cannot be read"
+		return len(line), nil
+	}
+	why, ok := reasons[said.Message]
+	if !ok {
+		return len(line), nil
+	}
+	if said.Reason != "" && why != late {
+		why += ": " + withoutAddresses(said.Reason)
 	}
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	why := said.Message
-	switch said.Message {
-	case "Unable to connect", "Unable to TLS connect":
+	if strings.HasPrefix(why, "no connection") {
 		f.connect++
-		why = "no connection"
-	case "Timeout error (incomplete/invalid response)":
-		said.Reason, why = "", "no answer in time"
-	case "Read error":
-		why = "no answer"
-	case "Unable to write", "Short write":
-		why = "request not taken"
-	}
-	if said.Reason != "" {
-		why += ": " + withoutAddresses(said.Reason)
 	}
 	f.count(why[:min(len(why), 200)], 1)
 	return len(line), nil
