@@ -6,8 +6,13 @@ import (
 	"os"
 
 	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/load"
 )
 
 func main() {
+	// The clients and servers of a load are this program, too.
+	if code, handled := load.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
 	os.Exit(command.Main(os.Args[1:], command.Standard()))
 }

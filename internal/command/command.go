@@ -138,6 +138,6 @@ or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newBPF(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
 	return root
 }

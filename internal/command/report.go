@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,14 +46,17 @@ them. With tare come:
 					return fmt.Errorf("--against: %w", err)
 				}
 			}
-			records, err := load(args)
+			records, err := loadRecords(args)
 			if err != nil {
 				return err
 			}
 			if rec, err := onlyOverhead(args, records); rec != nil || err != nil {
 				return showStored(s, format, rec, err, out)
 			}
-			if some, err := ofStarts(args, records); some || err != nil {
+			if some, err := alone(args, records, "bpf"); some || err != nil {
+				return showStoredBPF(s, format, records[0], err, out)
+			}
+			if some, err := alone(args, records, "startup"); some || err != nil {
 				return showStarts(s, format, records[0], err, out)
 			}
 			if some, err := ofStorage(args, records); some || err != nil {
@@ -75,7 +79,7 @@ them. With tare come:
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
 
-func load(paths []string) (all []*record.Record, err error) {
+func loadRecords(paths []string) (all []*record.Record, err error) {
 	for _, path := range paths {
 		rec, err := record.Load(path)
 		if err != nil {
@@ -84,6 +88,16 @@ func load(paths []string) (all []*record.Record, err error) {
 		all = append(all, rec)
 	}
 	return all, nil
+}
+
+// alone tells whether the records are of an experiment whose records are reported
+// one at a time.
+func alone(paths []string, records []*record.Record, experiment string) (bool, error) {
+	i := slices.IndexFunc(records, func(r *record.Record) bool { return r.Header.Experiment == experiment })
+	if i >= 0 && len(records) > 1 {
+		return false, fmt.Errorf("%s is a record of %s, which is reported alone; give it without the others", paths[i], experiment)
+	}
+	return i >= 0, nil
 }
 
 // onlyOverhead is the record of an overhead run, which is reported alone: its

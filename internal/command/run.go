@@ -82,6 +82,14 @@ func (f *runFlags) override(ctx context.Context, set *pflag.FlagSet, m *plan.Mea
 		same := f.storage
 		same.rounds, same.budget, same.timeout, same.seed, same.missing, same.engines = f.rounds, f.budget, f.timeout, f.seed, f.missing, f.engines
 		return same.apply(ctx, set, m.Storage, false)
+	case m.BPF != nil:
+		same := bpfFlags{rounds: f.rounds, budget: f.budget, timeout: f.timeout, seed: f.seed}
+		if set.Changed("scale") {
+			if err := scaled(m.BPF, f.storage.scale); err != nil {
+				return err
+			}
+		}
+		return same.apply(set, m.BPF)
 	case m.Startup != nil:
 		same := startupFlags{rounds: f.rounds, warmup: f.warmup, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
 		return same.apply(ctx, set, m.Startup, false)
@@ -96,6 +104,8 @@ func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) er
 		return weighOverhead(ctx, s, *m.Overhead, out)
 	case m.Storage != nil:
 		return weighStorage(ctx, s, *m.Storage, out)
+	case m.BPF != nil:
+		return weighBPF(ctx, s, *m.BPF, out)
 	case m.Startup != nil:
 		return watchStarts(ctx, s, *m.Startup, out)
 	}

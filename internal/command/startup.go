@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -305,15 +304,6 @@ func showStartup(s Streams, format report.Format, rec *record.Record, j *judge.S
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOf(j.Failed, j.Findings), nil
-}
-
-// ofStarts tells whether records are of starts. Those are reported one at a time.
-func ofStarts(paths []string, records []*record.Record) (bool, error) {
-	i := slices.IndexFunc(records, func(r *record.Record) bool { return r.Header.Experiment == "startup" })
-	if i >= 0 && len(records) > 1 {
-		return false, fmt.Errorf("%s is a record of starts, which is reported alone; give it without the others", paths[i])
-	}
-	return i >= 0, nil
 }
 
 // showStarts prints the report of a stored record of starts.

@@ -84,7 +84,7 @@ func (f *storageFlags) add(set *pflag.FlagSet) {
 func (f *storageFlags) addScale(set *pflag.FlagSet) {
 	d := plan.DefaultsOfStorage()
 	set.StringVar(&f.volumes, "volume", strings.Join(d.Volumes, ","), "where the files lie: rootfs, bind, tmpfs, nfs=server:/path, device=/dev/NAME")
-	set.StringVar(&f.scale, "scale", "1", "multiply all sizes, counts and times of storage jobs: 0.01 for a short trial")
+	set.StringVar(&f.scale, "scale", "1", "multiply all sizes, counts and times of storage jobs, and the times of loads on BPF programs: 0.01 for a short trial")
 	set.StringArrayVar(&f.destroys, "i-know-this-destroys", nil, "a device of --volume whose content may be overwritten, by its path")
 }
 

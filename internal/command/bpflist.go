@@ -1,0 +1,41 @@
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bpflist"
+	"github.com/tare-bench/tare/meter/bpf"
+)
+
+func newBPFList(s Streams) *cobra.Command {
+	var choice choiceFlags
+	var interval time.Duration
+	var format string
+	var watch bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List eBPF programs: whose they are, what they cost, what they occupy",
+		Long: `List the loaded programs with what they are attached to, the processes that hold
+them, their pins and maps, and over --interval how often they ran, how long one run
+took, and which part of a core and of the node that is. Memory is that of the program
+and of its maps; a map that several use counts once in the total.
+
+Counts and times are the kernel's own statistics, which are on while tare looks and
+cost some 20 ns for each run of each program.`,
+		Example: "  tare bpf list --interval 100ms\n  tare bpf list --kmesh --format json --interval 100ms\n  tare bpf list --name 'cgroup_*' --interval 100ms",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return bpflist.Run(c.Context(), s.Out, bpflist.Options{
+				Filter:   bpf.Filter{Kmesh: choice.kmesh, Names: choice.names, Pins: choice.pins, Cgroups: choice.cgroups, Owners: choice.owners},
+				Interval: interval, Format: format, Watch: watch,
+			})
+		},
+	}
+	choice.add(c.Flags())
+	c.Flags().DurationVar(&interval, "interval", time.Second, "how long is looked; 0: no statistics")
+	c.Flags().StringVar(&format, "format", "text", "text, json, csv or openmetrics")
+	c.Flags().BoolVar(&watch, "watch", false, "again and again, until Ctrl-C")
+	return c
+}
