@@ -165,7 +165,7 @@ func (j *bpfJudge) seen(add func(record.Finding)) {
 
 // misbooked tells where the cgroup's account cannot be.
 func (j *bpfJudge) misbooked(add func(record.Finding)) {
-	if j.b.Plan.Case != record.CaseQuota {
+	if j.b.Quota == nil {
 		return
 	}
 	steps, _ := j.quotaSteps()
@@ -173,6 +173,7 @@ func (j *bpfJudge) misbooked(add func(record.Finding)) {
 	for _, s := range steps {
 		switch f, less := s.misbooked(j.b.Plan.CPUs); {
 		case f == nil:
+		case less && j.b.Quota.Verdict == QuotaBeside: // they are not charged to it at all
 		case less:
 			below = append(below, fmt.Sprintf("%s the programs ran for %s, and the cgroup was charged %s", weight(f.heavy), cpus(f.bpf), cpus(f.usage)))
 		default:

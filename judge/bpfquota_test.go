@@ -74,7 +74,7 @@ func TestTheVerdictOnALimit(t *testing.T) {
 			QuotaShared, "charged 0.53 CPUs by its own account, 0.98 CPUs by the tick"},
 		{"programs that run beyond the limit are not limited", 1,
 			[]held{light, {heavy: 400_000, usage: 1.0, ticks: 1.0, bpf: 1.9, throttled: 0.9}, free},
-			QuotaBeside, "the programs alone ran for 1.9 CPUs, and the limit is 1 CPU"},
+			QuotaBeside, "the programs alone ran for 1.9 CPUs, 190 % of the limit of 1 CPU"},
 		{"at a lighter step, too", 1,
 			[]held{{heavy: 100, usage: 0.5, ticks: 0.5, bpf: 1.5}, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}, free},
 			QuotaBeside, "with 100 rounds of the loop"},
@@ -198,5 +198,12 @@ func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
 	b := w.judge(t)
 	if b.Quota.Verdict != QuotaUndecided || b.Failed != 2 || b.Quota.Rounds != 0 || len(b.Rows) != 1 {
 		t.Errorf("%+v, %d failed", b.Quota, b.Failed)
+	}
+}
+
+func TestTimeThatIsNotChargedAtAllIsNotMisbooked(t *testing.T) {
+	b := quotaOf(1, []held{{heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1}}).judge(t)
+	if b.Quota.Verdict != QuotaBeside || slices.Contains(codes(b), foundMisbooked) {
+		t.Errorf("%s, %v", b.Quota.Verdict, codes(b))
 	}
 }

@@ -139,19 +139,19 @@ func (f *bpfFigures) addPrograms(m *bpfMeasured, took, requests float64) {
 			continue
 		}
 		p := f.program(r, here)
-		count, time := float64(r.Count)/took, float64(r.Time)/took
+		count, time := float64(r.Count), float64(r.Time)
 		if idle := m.idle; idle != nil && idle.Ended > idle.Begun {
 			if k := slices.IndexFunc(idle.Runs, func(of record.ProgramRun) bool { return of.ID == r.ID }); k >= 0 {
 				rest := float64(idle.Ended - idle.Begun)
-				count, time = max(count-float64(idle.Runs[k].Count)/rest, 0), max(time-float64(idle.Runs[k].Time)/rest, 0)
+				count, time = max(count-float64(idle.Runs[k].Count)*took/rest, 0), max(time-float64(idle.Runs[k].Time)*took/rest, 0)
 			}
 		}
-		p.rate[m.round], p.core[m.round] = count*1e9, time
+		p.rate[m.round], p.core[m.round] = count/took*1e9, time/took
 		if r.Count > 0 {
 			p.each[m.round] = float64(r.Time) / float64(r.Count)
 		}
 		if requests > 0 {
-			p.perReq[m.round] = count * took / requests
+			p.perReq[m.round] = count / requests
 		}
 		p.row.Misses += min(r.Misses, math.MaxInt64-p.row.Misses)
 	}

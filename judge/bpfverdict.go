@@ -59,7 +59,7 @@ func (q quotaQuestion) beyond(f *quotaFacts) []string {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	switch {
 	case f.bpf > bound:
-		return append([]string{fmt.Sprintf("%s the programs alone ran for %s, and the limit is %s", weight(f.heavy), cpus(f.bpf), cpus(q.limit))}, q.facts(f)...)
+		return append([]string{fmt.Sprintf("%s the programs alone ran for %s, %.0f %% of the limit of %s", weight(f.heavy), cpus(f.bpf), 100*f.bpf/q.limit, cpus(q.limit))}, q.facts(f)[1:]...)
 	case most(f.usage, f.ticks) > bound && f.bpf >= quotaWorth*q.limit:
 		return append([]string{fmt.Sprintf("%s the cgroup took %s, most of it in programs, and the limit is %s", weight(f.heavy), cpus(most(f.usage, f.ticks)), cpus(q.limit))}, q.facts(f)...)
 	}
