@@ -168,6 +168,47 @@ func TestARealStartByDockerIsSeenAsTheRuntimeNotedIt(t *testing.T) {
 	}
 }
 
+// A command on a machine where others start containers has nothing of theirs.
+func TestARealCommandBesideOthersIsAlone(t *testing.T) {
+	d := engines.Docker(t)
+	if out, err := exec.Command(d.Command, "-H", d.Host, "import", image(t), imageName).CombinedOutput(); err != nil {
+		t.Fatal(string(out), err)
+	}
+	roots := []kin.Root{{Pid: d.Pid, Kind: record.KindDaemon, Name: "dockerd"}, {Pid: d.ContainerdPid, Kind: record.KindDaemon, Name: "containerd"}}
+	other := exec.Command(d.Command, "-H", d.Host, "run", "--rm", "--network=none", imageName, probe.Name, "--exit", "x")
+	// One container at least is started between the two ends of the command.
+	begun := filepath.Join(t.TempDir(), "begun")
+	done := make(chan error, 2)
+	go func() {
+		for range 1000 {
+			if _, err := os.Stat(begun); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		out, err := other.CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		done <- os.WriteFile(begun+".ended", out, 0o600)
+		done <- err
+	}()
+	s := watch(t, roots, nil, "sh", "-c", ": > "+begun+"; until [ -e "+begun+".ended ]; do sleep 0.05; done")
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range s.Processes {
+		if p.Kind != record.KindClient || p.Program != "sh" && p.Program != "sleep" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if len(s.Containers) != 0 || s.First != 0 || len(s.Processes) < 2 {
+		t.Errorf("%d processes, containers %v, first %d", len(s.Processes), s.Containers, s.First)
+	}
+}
+
 func TestARealStartByPodmanIsSeen(t *testing.T) {
 	p := engines.Podman(t)
 	podman := func(args ...string) []string { return append([]string{p.Command}, args...) }
