@@ -366,6 +366,18 @@ func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
 	}
 }
 
+func TestAnIdlePhaseThatFailedTakesTheLoadWithStatisticsAway(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	asked := record.Asked{Connections: 100}
+	w.measure(0, asked, 1000)
+	w.rec.Points = w.rec.Points[1:] // the load
+	w.phase(0, asked, record.PhaseIdle).Failure = &record.Failure{Kind: record.FailError, Detail: "counters: not permitted"}
+	w.without(0, asked, 1000)
+	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || b.Rows[0].Rounds != 0 || b.Rows[0].Failed != 1 {
+		t.Errorf("%d of %d failed, %+v", b.Failed, b.Total, b.Rows[0])
+	}
+}
+
 func TestMemoryGrowsByServices(t *testing.T) {
 	w := newWeighing(plan.DefaultsOfMemory())
 	for round := range 2 {

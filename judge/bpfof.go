@@ -106,18 +106,22 @@ func place[T comparable](all []T, v T) int {
 	return math.MaxInt
 }
 
+// measuredOf is the point that a phase belongs to. The node is looked at idle and
+// cooling with statistics only.
 func (j *bpfJudge) measuredOf(p *record.Point) *bpfMeasured {
 	key := apart(p.Asked)
 	all, known := j.measured[key]
 	if !known {
 		j.asked = append(j.asked, key)
 	}
+	statistics := p.Asked.Statistics || p.Phase != record.PhaseLoad
 	for _, m := range all {
-		if m.round == p.Round && m.statistics == p.Asked.Statistics && (p.Phase != record.PhaseLoad || m.load == nil || (m.load.Failure == nil) == (p.Failure == nil)) {
+		// A failure beside a load that went well is that of another one.
+		if m.round == p.Round && m.statistics == statistics && (p.Phase != record.PhaseLoad || m.load == nil || (m.load.Failure == nil) == (p.Failure == nil)) {
 			return m
 		}
 	}
-	m := &bpfMeasured{round: p.Round, statistics: p.Asked.Statistics}
+	m := &bpfMeasured{round: p.Round, statistics: statistics}
 	j.measured[key] = append(all, m)
 	return m
 }
