@@ -10,10 +10,9 @@
 //
 // What sends and receives is fortio's own HTTP client and echo handler. When to
 // send, and how what came back is counted, is not fortio's: its runner counts a
-// latency from when a request was sent, not from when it was due, leaves out those
-// requests that were due while a server stood still, sends one more on each
-// connection before it counts, and keeps latencies in 80 bins, 10 to 20 s being
-// one of them.
+// latency from when a request was sent, not from when it was due, leaves out what
+// was due and not sent at the end, sends one more on each connection before it
+// counts, and keeps latencies in 57 bins, 10 to 20 s being one of them.
 package load
 
 import "github.com/tare-bench/tare/record"
