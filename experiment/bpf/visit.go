@@ -148,6 +148,9 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
 	p.Sent, p.ClientCPU = &result.Sent, result.CPU
+	if result.Unsent > 0 {
+		p.Problems = append(p.Problems, fmt.Sprintf("%d requests were due and could not be sent in time: the rate is beyond what the server or the clients can do", result.Unsent))
+	}
 	return v.point(p)
 }
 
