@@ -90,6 +90,7 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 	if s.Ended == 0 { // it failed: what there was until now
 		asked.Ended = now
 	}
+	asked.Starts = t.w.Info.Kind != "command" && len(roots) > 0
 	if c, ok := t.w.Session.(interface{ Pid() int }); ok {
 		asked.Client = c.Pid()
 	} else {

@@ -131,7 +131,7 @@ type asker struct {
 // askers are the clients of engines that the command executed and that may have
 // started something, in order of time. A call of an API is one.
 func (t *tree) askers(client []bool) (all []asker) {
-	if t.asked.Client <= 0 {
+	if t.asked.Client <= 0 || t.asked.Starts {
 		return []asker{{t.asked.Began, true}}
 	}
 	for i := range t.nodes {

@@ -130,6 +130,23 @@ func TestWhatDaemonsStartIsOnlyTakenWithEvidence(t *testing.T) {
 	}
 }
 
+// A target of several commands is followed by the first of them.
+func TestATargetsOwnCallIsEvidence(t *testing.T) {
+	s := &script{now: 1e9}
+	s.run(7, 50, "isula create x")
+	s.exit(50)
+	s.run(7, 51, "isula start x")
+	docker(s, 200, idA, "top")
+	a := Asked{Began: 1e9, Ended: s.now, Client: 50, Roots: daemons}
+	if k := Gather(s.events, a); len(k.Containers) != 0 {
+		t.Errorf("a command that creates has %v", k.Containers)
+	}
+	a.Starts = true
+	if k := Gather(s.events, a); !slices.Equal(k.Containers, []string{idA}) || k.First == 0 {
+		t.Errorf("%v, first %d", k.Containers, k.First)
+	}
+}
+
 // What a daemon calls without an id is a container's only where one of the start's
 // was started, and nobody else's.
 func TestAHelperWithoutAnIDFollowsTheOnlyContainer(t *testing.T) {

@@ -37,6 +37,10 @@ type Asked struct {
 	Ended  int64 // 0: the call has not ended
 	Client int   // pid of the command that was started; 0 of a call of an API, which the caller itself makes
 	Roots  []Root
+	// Starts says that the roots were asked for one container or pod, whatever the
+	// client is: a target's own calls do. Of a client that is a command its
+	// arguments say so.
+	Starts bool
 	// Containers are the ids that the start is known to have made, a pod's too.
 	// Others that hang together with them are found, and those that the client's
 	// own children called runtimes for, or named among their arguments. Of what
