@@ -18,6 +18,7 @@
 //	watch           processes that do nothing, while all processes are watched
 //	starts          starts of runc and docker, watched and not
 //	logs            speed and memory of reading logs
+//	bpf             200 BPF programs listed: the first time, again, and watched
 //	docker          Docker's API
 //	containerd      containerd's API
 //	cri+containerd  CRI, served by containerd
@@ -109,7 +110,7 @@ type part struct {
 }
 
 func parts() []part {
-	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage}, {"watch", (*bench).traceCost}, {"starts", (*bench).starts}, {"logs", (*bench).logs}}
+	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage}, {"watch", (*bench).traceCost}, {"starts", (*bench).starts}, {"logs", (*bench).logs}, {"bpf", (*bench).bpf}}
 	for _, d := range drivenEngines {
 		all = append(all, part{d.name, func(b *bench) error { return b.engine(d) }})
 	}

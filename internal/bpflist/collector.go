@@ -20,7 +20,6 @@ type collector struct {
 	described time.Time
 	took      time.Duration // by the last description
 	problems  []string      // of it
-	counters  []bpf.Counters
 }
 
 func newCollector(m *bpf.Meter, f bpf.Filter) (*collector, error) {
@@ -30,16 +29,11 @@ func newCollector(m *bpf.Meter, f bpf.Filter) (*collector, error) {
 
 // look lists what there is now, and says what it did since the look before.
 func (c *collector) look() (*View, error) {
-	gone, last, err := c.last()
-	if err != nil {
-		return nil, err
-	}
 	l, err := c.meter.List(c.filter)
 	if err != nil {
 		return nil, err
 	}
-	changed := c.listing == nil || !slices.EqualFunc(c.listing.Programs, l.Programs, same)
-	c.leftOut(&gone, &last, l)
+	changed := c.listing == nil || !slices.EqualFunc(c.listing.Counters, l.Counters, func(a, b bpf.Counters) bool { return a.ID == b.ID })
 	if c.due(changed) {
 		if err := c.describe(l); err != nil {
 			return nil, err
@@ -47,6 +41,7 @@ func (c *collector) look() (*View, error) {
 	} else {
 		l.Problems = append(l.Problems, c.problems...)
 	}
+	gone, last := c.went(l)
 	v := newView(l, gone, last, c.before, c.cpus)
 	v.Time = time.Now()
 	now := readingOf(l.At, l.Counters)
@@ -54,34 +49,19 @@ func (c *collector) look() (*View, error) {
 	return v, nil
 }
 
-func same(a, b record.Program) bool { return a.ID == b.ID && a.Tag == b.Tag }
-
-// last reads the counters of all that was there at the look before: its descriptors
-// still tell what those did that are gone, which the next listing lets go of.
-func (c *collector) last() ([]record.Program, []bpf.Counters, error) {
+// went are the programs of the look before that are not there any more, with their
+// last counters.
+func (c *collector) went(l *bpf.Listing) (programs []record.Program, counters []bpf.Counters) {
 	if c.listing == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
-	ids := make([]uint32, 0, len(c.listing.Programs))
-	for i := range c.listing.Programs {
-		ids = append(ids, c.listing.Programs[i].ID)
-	}
-	var err error
-	c.counters, err = c.meter.Counters(ids, c.counters)
-	return c.listing.Programs, c.counters, err
-}
-
-// leftOut keeps of programs and their last counters those that are not in a listing.
-func (c *collector) leftOut(programs *[]record.Program, counters *[]bpf.Counters, l *bpf.Listing) {
-	var gone []record.Program
-	var last []bpf.Counters
-	for i, p := range *programs {
-		here := slices.ContainsFunc(l.Programs, func(n record.Program) bool { return n.ID == p.ID })
-		if !here && i < len(*counters) && (*counters)[i].ID == p.ID {
-			gone, last = append(gone, p), append(last, (*counters)[i])
+	for _, last := range l.Went {
+		at := slices.IndexFunc(c.listing.Counters, func(b bpf.Counters) bool { return b.ID == last.ID })
+		if at >= 0 {
+			programs, counters = append(programs, c.listing.Programs[at]), append(counters, last)
 		}
 	}
-	*programs, *counters = gone, last
+	return programs, counters
 }
 
 // How often programs are described anew: where they are attached and pinned, who
@@ -89,8 +69,8 @@ func (c *collector) leftOut(programs *[]record.Program, counters *[]bpf.Counters
 // most this share of the time.
 const (
 	describeEvery = 10 * time.Second
-	describeShare = 500
-	changedShare  = 50 // where programs came or went
+	describeShare = 1000
+	changedShare  = 100 // where programs came or went
 )
 
 func (c *collector) due(changed bool) bool {

@@ -73,6 +73,8 @@ func TestRenderings(t *testing.T) {
 		"interval.openmetrics": func(b *strings.Builder) error { return v.WriteOpenMetrics(b) },
 		"one-reading.txt":      func(b *strings.Builder) error { return still.WriteText(b, 0, false) },
 		"one-reading.csv":      func(b *strings.Builder) error { return still.WriteCSV(b, true) },
+		"screen.txt":           func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(40), "\n") + "\n"); return nil },
+		"screen-short.txt":     func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(8), "\n") + "\n"); return nil },
 		"nothing.txt": func(b *strings.Builder) error {
 			return newView(&bpf.Listing{}, nil, nil, nil, 8).WriteText(b, 0, false)
 		},
@@ -101,6 +103,15 @@ func TestRenderings(t *testing.T) {
 				t.Errorf("it is\n%s\nwant\n%s", b.String(), want)
 			}
 		})
+	}
+}
+
+func TestAScreenShowsNoMoreLinesThanItHas(t *testing.T) {
+	v := view(t)
+	for height := 1; height < 30; height++ {
+		if n := len(v.lines(height)); n > height {
+			t.Errorf("%d lines on a screen of %d", n, height)
+		}
 	}
 }
 

@@ -129,25 +129,17 @@ func (s *shown) blocks(ctx context.Context, c *collector) error {
 	}
 }
 
-// live draws on a terminal. What has no room is cut off.
+// live draws on a terminal.
 func (s *shown) live(ctx context.Context, c *collector) error {
 	if err := s.look(c); err != nil {
 		return err
 	}
 	return top.Watch(ctx, s.out, s.options.Interval, func() error { return s.look(c) }, func(width, height int) []string {
-		var b strings.Builder
-		if err := s.view.WriteText(&b, 0, false); err != nil {
-			return []string{top.Cut(err.Error(), width)}
-		}
-		lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-		if len(lines) > height-1 {
-			lines = append(lines[:max(0, height-2)], fmt.Sprintf("%d lines more", len(lines)-max(0, height-2)))
-		}
-		lines = append(lines, "q quit")
+		lines := s.view.lines(height - 1)
 		for i := range lines {
 			lines[i] = top.Cut(lines[i], width)
 		}
-		return lines
+		return append(lines, top.Cut("q quit", width))
 	})
 }
 

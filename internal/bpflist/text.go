@@ -1,8 +1,10 @@
 package bpflist
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +18,12 @@ const (
 	none    = "-"
 )
 
+var programColumns = []term.Column{
+	{Title: "ID", Right: true}, {Title: "KIND"}, {Title: "NAME"}, {Title: "RUNS/s", Right: true}, {Title: "AVG ns", Right: true},
+	{Title: "CORE%", Right: true}, {Title: "NODE%", Right: true}, {Title: "MISSES", Right: true}, {Title: "MEMORY", Right: true},
+	{Title: "IN MAPS", Right: true}, {Title: "MAPS"}, {Title: "OWNER"}, {Title: "ATTACHED"}, {Title: "PINS"},
+}
+
 // WriteText prints two tables, programs and the maps that they use, and what they
 // are together. The width is where the last column is broken, 0: nowhere.
 func (v *View) WriteText(w io.Writer, width int, colour bool) error {
@@ -25,11 +33,7 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 		v.notes(&t)
 		return t.Write(w)
 	}
-	t := term.Table{Colour: colour, Width: width, Columns: []term.Column{
-		{Title: "ID", Right: true}, {Title: "KIND"}, {Title: "NAME"}, {Title: "RUNS/s", Right: true}, {Title: "AVG ns", Right: true},
-		{Title: "CORE%", Right: true}, {Title: "NODE%", Right: true}, {Title: "MISSES", Right: true}, {Title: "MEMORY", Right: true},
-		{Title: "IN MAPS", Right: true}, {Title: "MAPS"}, {Title: "OWNER"}, {Title: "ATTACHED"}, {Title: "PINS"},
-	}}
+	t := term.Table{Colour: colour, Width: width, Columns: programColumns}
 	for i := range v.Programs {
 		v.Programs[i].row(&t)
 	}
@@ -53,6 +57,45 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 	}
 	fmt.Fprintln(w)
 	return maps.Write(w)
+}
+
+// lines are what a screen of that height shows: what all are together, and as many
+// programs as have room, those first that cost most.
+func (v *View) lines(height int) []string {
+	head := term.Table{}
+	head.AddLine(0, v.Total.line(v.CPUs), term.Plain)
+	v.notes(&head)
+	order := make([]*Program, 0, len(v.Programs))
+	for i := range v.Programs {
+		order = append(order, &v.Programs[i])
+	}
+	slices.SortStableFunc(order, func(a, b *Program) int { return cmp.Compare(b.core(), a.core()) })
+	var b strings.Builder
+	_ = head.Write(&b) // a strings.Builder takes all
+	used := strings.Count(b.String(), "\n")
+	room := max(1, height-used-1)
+	left := 0
+	if len(order) > room {
+		left = len(order) - max(1, room-1)
+		order = order[:len(order)-left]
+	}
+	rows := term.Table{Columns: programColumns}
+	for _, p := range order {
+		p.row(&rows)
+	}
+	if left > 0 {
+		rows.AddLine(0, fmt.Sprintf("%d more", left), term.Plain)
+	}
+	_ = rows.Write(&b)
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	return lines[:min(len(lines), max(1, height))]
+}
+
+func (p *Program) core() float64 {
+	if p.Rate == nil {
+		return 0
+	}
+	return p.Rate.Core
 }
 
 func (p *Program) row(t *term.Table) {

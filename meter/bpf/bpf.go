@@ -34,6 +34,9 @@ type Listing struct {
 	Programs []record.Program
 	Counters []Counters // in the same order
 	Maps     []record.ProgramMap
+	// Went are the last counters of programs, of whatever filter, that the listing
+	// before held and that are not there any more.
+	Went     []Counters
 	Gone     int      // programs or maps that went while they were looked at
 	Problems []string // what could not be seen, and why
 }

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -30,20 +31,13 @@ type Meter struct {
 	statistics map[int]bool // descriptors that keep statistics on
 }
 
-// program is one that is loaded. Ids are given in turn, and again only after 2^31
-// programs: the time of loading and the tag tell.
+// program is one that is loaded.
 type program struct {
 	record.Program
 	fd       int
-	loaded   uint64
 	maps     []uint32
-	tag      [8]byte
 	named    bool // Full has been looked for
 	counters Counters
-}
-
-func (p *program) same(i *programInfo) bool {
-	return p.loaded == i.LoadTime && p.tag == i.Tag
 }
 
 // aMap is a map. What it is never changes.
@@ -106,33 +100,58 @@ func (m *Meter) List(f Filter) (*Listing, error) {
 // (idr_alloc_cyclic) and begins anew after 2^31 of them.
 const everyWalk = 64
 
-// listPrograms finds what went and what came. A descriptor that is kept would hold a
-// program that nobody else does, so each is closed and opened again.
+// listPrograms finds what went and what came.
 func (m *Meter) listPrograms(l *Listing) error {
 	old := m.programs
-	for _, p := range old {
-		closeFast(p.fd)
-	}
 	m.programs = make([]*program, 0, len(old)+8)
-	last := uint32(0)
-	if m.listings%everyWalk != 0 {
-		for _, p := range old {
-			last = p.ID
-			if err := m.program(p.ID, p, l); err != nil {
-				return err
-			}
+	after := uint32(0)
+	for i, p := range old {
+		here, err := m.again(p)
+		if err != nil {
+			m.programs = append(m.programs, old[i+1:]...)
+			return err
 		}
-		old = nil
+		if here {
+			m.programs = append(m.programs, p)
+		} else {
+			l.Went = append(l.Went, p.counters)
+		}
+		after = p.ID
 	}
-	return m.walk(unix.BPF_PROG_GET_NEXT_ID, last, "list the BPF programs of this machine", func(id uint32) error {
-		for len(old) > 0 && old[0].ID < id {
-			old = old[1:]
+	known := m.programs
+	if m.listings%everyWalk == 0 {
+		after = 0
+	}
+	err := m.walk(unix.BPF_PROG_GET_NEXT_ID, after, "list the BPF programs of this machine", func(id uint32) error {
+		if _, ok := slices.BinarySearchFunc(known, id, byID); ok {
+			return nil
 		}
-		if len(old) > 0 && old[0].ID == id {
-			return m.program(id, old[0], l)
-		}
-		return m.program(id, nil, l)
+		return m.program(id, l)
 	})
+	slices.SortFunc(m.programs, func(a, b *program) int { return cmp.Compare(a.ID, b.ID) })
+	return err
+}
+
+func byID(p *program, id uint32) int { return cmp.Compare(p.ID, id) }
+
+// again reads a program's counters and lets go of it for a moment, so that one that
+// nobody else holds goes, which is told. While it is held its id is nobody else's.
+func (m *Meter) again(p *program) (here bool, err error) {
+	m.scratch.program = programInfo{}
+	err = info(m.scratch, p.fd, &m.scratch.program)
+	closeFast(p.fd)
+	if err != nil {
+		return false, fmt.Errorf("read the counters of BPF program %d: %w", p.ID, err)
+	}
+	p.count(&m.scratch.program)
+	p.fd, err = m.scratch.open(unix.BPF_PROG_GET_FD_BY_ID, p.ID)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	if err != nil {
+		return false, opening("program", p.ID, err)
+	}
+	return true, nil
 }
 
 // walk calls found with every id above after.
@@ -152,32 +171,26 @@ func (m *Meter) walk(command int, after uint32, what string, found func(id uint3
 	}
 }
 
-// program opens a program and reads its counters. known is what had that id before,
-// or nil.
-func (m *Meter) program(id uint32, known *program, l *Listing) error {
+// program takes in a program that was not known.
+func (m *Meter) program(id uint32, l *Listing) error {
 	fd, err := m.scratch.open(unix.BPF_PROG_GET_FD_BY_ID, id)
 	if errors.Is(err, unix.ENOENT) {
-		if known == nil {
-			l.Gone++
-		}
+		l.Gone++
 		return nil
 	}
 	if err != nil {
 		return opening("program", id, err)
 	}
-	if err := m.ask(fd); err != nil {
+	var p *program
+	if err = m.ask(fd); err != nil {
+		err = fmt.Errorf("ask what BPF program %d is: %w", id, err)
+	} else {
+		p, err = m.meet(fd)
+	}
+	if err != nil {
 		unix.Close(fd)
-		return fmt.Errorf("ask what BPF program %d is: %w", id, err)
+		return err
 	}
-	p := known
-	if p == nil || !p.same(&m.scratch.program) {
-		if p, err = m.meet(fd); err != nil {
-			unix.Close(fd)
-			return err
-		}
-	}
-	p.fd = fd
-	p.count(&m.scratch.program)
 	m.programs = append(m.programs, p)
 	return nil
 }
@@ -203,7 +216,8 @@ func (m *Meter) ask(fd int) error {
 // meet takes down a program that was not known, which [Meter.ask] was told of.
 func (m *Meter) meet(fd int) (*program, error) {
 	i := &m.scratch.program
-	p := &program{loaded: i.LoadTime, tag: i.Tag}
+	p := &program{fd: fd}
+	p.count(i)
 	p.Program = record.Program{
 		Type: record.TypeProgram, ID: i.ID, Kind: kindOf(programKinds, i.Type), Name: text(i.Name[:]),
 		Tag: hex.EncodeToString(i.Tag[:]), Memory: -1, Attached: []string{},
@@ -300,7 +314,7 @@ func (m *Meter) count() {
 
 // find returns the map of an id; nil: it has gone, or came later.
 func (m *Meter) find(id uint32) *aMap {
-	at, ok := slices.BinarySearchFunc(m.maps, id, func(a *aMap, id uint32) int { return int(int64(a.ID) - int64(id)) })
+	at, ok := slices.BinarySearchFunc(m.maps, id, func(a *aMap, id uint32) int { return cmp.Compare(a.ID, id) })
 	if !ok {
 		return nil
 	}
@@ -338,9 +352,13 @@ func (m *Meter) fill(l *Listing, chosen []*program, all bool) {
 
 // mapsOf are all maps, or those that are used.
 func mapsOf(known []*aMap, used []record.ProgramMap, all bool) []record.ProgramMap {
+	wanted := make(map[uint32]bool, len(used))
+	for i := 0; i < len(used) && !all; i++ {
+		wanted[used[i].ID] = true
+	}
 	out := make([]record.ProgramMap, 0, len(known))
 	for _, a := range known {
-		if all || slices.ContainsFunc(used, func(u record.ProgramMap) bool { return u.ID == a.ID }) {
+		if all || wanted[a.ID] {
 			out = append(out, a.ProgramMap)
 		}
 	}
@@ -356,7 +374,7 @@ func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
 	into = into[:0]
 	s := m.scratch
 	for _, id := range ids {
-		at, ok := slices.BinarySearchFunc(m.programs, id, func(p *program, id uint32) int { return int(int64(p.ID) - int64(id)) })
+		at, ok := slices.BinarySearchFunc(m.programs, id, byID)
 		if !ok {
 			continue
 		}

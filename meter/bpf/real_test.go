@@ -413,6 +413,9 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	if slices.ContainsFunc(l.Programs, func(p record.Program) bool { return p.ID == id }) {
 		t.Error("it is still listed: the meter itself holds it")
 	}
+	if !slices.Contains(l.Went, last[0]) {
+		t.Errorf("the listing says that %+v went, want %+v among them", l.Went, last[0])
+	}
 	if left, err := m.Counters([]uint32{id}, nil); err != nil || len(left) != 0 {
 		t.Errorf("its counters are told after it went: %+v, %v", left, err)
 	}
