@@ -21,7 +21,7 @@ const (
 	foundClosedLoop     = "closed-loop"
 	foundRecursion      = "recursion-misses"
 	foundTailCalls      = "tail-calls"
-	foundMisbooked      = "cpu-time-misbooked"
+	foundDiffer         = "cpu-times-differ"
 	foundOthersRuns     = "others-run-them-too"
 	foundSoftirq        = "softirq-programs"
 	foundNoPrograms     = "no-programs-seen"
@@ -181,8 +181,8 @@ func (j *bpfJudge) misbooked(add func(record.Finding)) {
 		}
 	}
 	if all := slices.Concat(below, off); all != nil {
-		add(record.Finding{Code: foundMisbooked, Level: levelWarning, Message: "the cgroup's account is wrong: " + fewOf(all),
-			Advice: "the kernel books long times in it to the wrong task when others wake up; the programs' cost is taken from their own run time, and the verdict from the larger of the two"})
+		add(record.Finding{Code: foundDiffer, Level: levelWarning, Message: "accounts of the same CPU time differ: " + fewOf(all),
+			Advice: "the kernel books long times in it to the wrong task when others wake up, and a program's clock goes on while others have its CPU; what programs cost is taken from their own run time, and the verdict from the larger of the two. A quiet node brings them together"})
 	}
 }
 

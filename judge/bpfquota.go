@@ -21,6 +21,7 @@ type quotaFacts struct {
 	throttled         float64 // share of the periods
 	qps               float64
 	client            float64 // of the control, which may have no group
+	node              float64 // share of the node that was busy
 	edge              float64 // parts of the limit that a window can hold beyond it
 }
 
@@ -125,7 +126,7 @@ func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 func (s *quotaStep) add(m *bpfMeasured) {
 	p, unknown := m.load, math.NaN()
 	took := float64(p.Ended - p.Begun)
-	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, throttled: unknown, qps: unknown, client: unknown, edge: quotaPeriod / took}
+	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, throttled: unknown, qps: unknown, client: unknown, node: unknown, edge: quotaPeriod / took}
 	if core, known := m.bpfCore(); known {
 		f.bpf = core
 	}
@@ -134,6 +135,9 @@ func (s *quotaStep) add(m *bpfMeasured) {
 	}
 	if p.ClientCPU >= 0 {
 		f.client = float64(p.ClientCPU) / took
+	}
+	if p.NodeCPU >= 0 && p.CPUs > 0 {
+		f.node = float64(p.NodeCPU) / took / float64(p.CPUs)
 	}
 	if g := p.Group; g != nil {
 		f.usage = float64(g.Usage) / took
@@ -197,7 +201,7 @@ func (s *quotaStep) median() quotaFacts {
 		heavy: s.heavy, usage: middle(func(f *quotaFacts) float64 { return f.usage }), ticks: middle(func(f *quotaFacts) float64 { return f.ticks }),
 		bpf: middle(func(f *quotaFacts) float64 { return f.bpf }), throttled: middle(func(f *quotaFacts) float64 { return f.throttled }),
 		qps: middle(func(f *quotaFacts) float64 { return f.qps }), client: middle(func(f *quotaFacts) float64 { return f.client }),
-		edge: middle(func(f *quotaFacts) float64 { return f.edge }),
+		edge: middle(func(f *quotaFacts) float64 { return f.edge }), node: middle(func(f *quotaFacts) float64 { return f.node }),
 	}
 }
 

@@ -160,11 +160,11 @@ func TestAnAccountThatCannotBeIsAFindingOfItsOwn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := quotaOf(1, []held{tt.h}).judge(t)
-			switch has := slices.Contains(codes(b), foundMisbooked); {
+			switch has := slices.Contains(codes(b), foundDiffer); {
 			case tt.says == "" && has:
-				t.Error("a finding: " + messageOf(t, b, foundMisbooked))
-			case tt.says != "" && !strings.Contains(messageOf(t, b, foundMisbooked), tt.says):
-				t.Error(messageOf(t, b, foundMisbooked))
+				t.Error("a finding: " + messageOf(t, b, foundDiffer))
+			case tt.says != "" && !strings.Contains(messageOf(t, b, foundDiffer), tt.says):
+				t.Error(messageOf(t, b, foundDiffer))
 			}
 			if tt.h.usage < tt.h.bpf && b.Quota.Steps[0].Workload.Known {
 				t.Error("a workload of less than nothing")
@@ -203,7 +203,35 @@ func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
 
 func TestTimeThatIsNotChargedAtAllIsNotMisbooked(t *testing.T) {
 	b := quotaOf(1, []held{{heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1}}).judge(t)
-	if b.Quota.Verdict != QuotaBeside || slices.Contains(codes(b), foundMisbooked) {
+	if b.Quota.Verdict != QuotaBeside || slices.Contains(codes(b), foundDiffer) {
 		t.Errorf("%s, %v", b.Quota.Verdict, codes(b))
+	}
+}
+
+func TestOnABusyNodeRunTimeBeyondTheChargeShowsNothing(t *testing.T) {
+	tests := []struct {
+		name string
+		busy float64
+		h    held
+		want QuotaVerdict
+	}{
+		{"the clock goes on while others have the CPU", 0.99, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.4, throttled: 1}, QuotaUndecided},
+		{"a little beyond, too", 0.99, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.17, throttled: 1}, QuotaUndecided},
+		{"on a quiet node they ran", 0.3, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.4, throttled: 1}, QuotaBeside},
+		{"what is charged, too, was run", 0.99, held{heavy: 9, usage: 1.4, ticks: 1.4, bpf: 1.4, throttled: 1}, QuotaBeside},
+		{"within the limit nothing speaks against it", 0.99, held{heavy: 9, usage: 1, ticks: 1, bpf: 1.05, throttled: 1}, QuotaShared},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := quotaOf(1, []held{tt.h})
+			w.rec.Points[0].NodeCPU = int64(tt.busy * float64(8*3*second))
+			q := w.judge(t).Quota
+			if q.Verdict != tt.want {
+				t.Errorf("%s, because %q", q.Verdict, q.Because)
+			}
+			if busy := strings.Contains(q.Because[0], "99 % busy"); busy != (tt.want == QuotaUndecided) {
+				t.Errorf("because %q", q.Because)
+			}
+		})
 	}
 }

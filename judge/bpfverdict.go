@@ -14,6 +14,7 @@ const (
 	quotaBeyond = 0.20 // from which on they are beyond it
 	quotaWorth  = 0.50 // of the limit, that programs have to take before they show anything
 	quotaFree   = 1.3  // times as much that they have to take without a limit
+	quotaCrowd  = 0.80 // of the node busy, from which on programs wait for a CPU
 )
 
 // quotaQuestion is what is asked of the steps.
@@ -58,12 +59,19 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 func (q quotaQuestion) beyond(f *quotaFacts) []string {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	switch {
-	case f.bpf > bound:
+	case f.bpf > bound && !f.waited(bound):
 		return append([]string{fmt.Sprintf("%s the programs alone ran for %s, %.0f %% of the limit of %s", weight(f.heavy), cpus(f.bpf), 100*f.bpf/q.limit, cpus(q.limit))}, q.facts(f)[1:]...)
 	case most(f.usage, f.ticks) > bound && f.bpf >= quotaWorth*q.limit:
 		return append([]string{fmt.Sprintf("%s the cgroup took %s, most of it in programs, and the limit is %s", weight(f.heavy), cpus(most(f.usage, f.ticks)), cpus(q.limit))}, q.facts(f)...)
 	}
 	return nil
+}
+
+// waited tells whether programs may not have run all of their run time: a clock
+// goes on while others have the CPU (a program of a cgroup can be preempted), and
+// that is not charged to anybody twice.
+func (f *quotaFacts) waited(bound float64) bool {
+	return f.node >= quotaCrowd && most(f.usage, f.ticks) <= bound
 }
 
 // missing is why a step shows nothing, and what would; "" where it does.
@@ -77,6 +85,9 @@ func (q quotaQuestion) missing(f *quotaFacts) string {
 		return fmt.Sprintf("the limit itself was not kept: the cgroup took %s of %s, and the programs %s of that: look who else sets this cgroup's quota", cpus(taken), cpus(q.limit), cpus(f.bpf))
 	case f.bpf < quotaWorth*q.limit:
 		return fmt.Sprintf("the programs took only %.0f %% of the limit, with which they fit in it either way: %s", 100*f.bpf/q.limit, heavier)
+	case f.bpf > q.limit*(1+quotaSlack+f.edge) && f.waited(q.limit*(1+quotaSlack+f.edge)):
+		return fmt.Sprintf("by their own clock the programs ran for %s of %s, and the cgroup was charged %s, on a node that was %.0f %% busy: the clock goes on while others have the CPU. A quiet node would decide it",
+			cpus(f.bpf), cpus(q.limit), cpus(most(f.usage, f.ticks)), 100*f.node)
 	case taken > q.limit*(1+quotaSlack+f.edge):
 		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --duration would decide it", cpus(taken), cpus(q.limit))
 	case !(f.throttled > 0):
