@@ -231,3 +231,16 @@ func TestBPFHasNoTraces(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
+	l := memoryGrows()
+	for i := range l.rec.Points {
+		for j := range l.rec.Points[i].Runs {
+			l.rec.Points[i].Runs[j].ID += uint32(i) // loaded anew at each point
+		}
+	}
+	table := sectionOf(t, l.judge(t).report(t, Markdown, Options{}), "eBPF by program")
+	if strings.Contains(table, "MiB") {
+		t.Errorf("got:\n%s", table)
+	}
+}

@@ -56,7 +56,7 @@ func bpfByProgram(v *judge.BPF, o Options) *section {
 		if program := programOf(v, p); program != nil {
 			return bytesOf(withMaps(program))
 		}
-		return plain(none)
+		return plain(dot)
 	})
 	of("left out", func(p *judge.BPFProgramRow) cell {
 		if p.Misses == 0 {
@@ -72,7 +72,8 @@ func bpfByProgram(v *judge.BPF, o Options) *section {
 	return s
 }
 
-// programOf finds the program of a row, by its name where it was loaded anew since.
+// programOf finds the program of a row, by its name where it was loaded anew since;
+// but not with another number of services, with which its maps have another size.
 func programOf(v *judge.BPF, row *judge.BPFProgramRow) *record.Program {
 	same := func(f func(*record.Program) bool) *record.Program {
 		if i := slices.IndexFunc(v.Programs, func(p record.Program) bool { return f(&p) }); i >= 0 {
@@ -82,6 +83,9 @@ func programOf(v *judge.BPF, row *judge.BPFProgramRow) *record.Program {
 	}
 	if p := same(func(p *record.Program) bool { return p.ID == row.ID }); p != nil {
 		return p
+	}
+	if len(v.Plan.Services) > 1 {
+		return nil
 	}
 	return same(func(p *record.Program) bool { return p.Name == row.Name })
 }
@@ -202,7 +206,7 @@ func bpfMaps(v *judge.BPF, o Options) *section {
 	if all == nil {
 		return nil
 	}
-	s := &section{title: fmt.Sprintf("maps: %d, of which %d are shared", len(all), v.Shared), style: term.Bold}
+	s := &section{title: fmt.Sprintf("maps: %d, %d of them shared", len(all), v.Shared), style: term.Bold}
 	shown := all
 	if !o.Verbose {
 		shown = shown[:min(len(shown), mostProgramsShown)]
