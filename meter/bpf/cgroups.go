@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/moby/sys/mountinfo"
@@ -24,6 +22,8 @@ type attachments struct {
 	at      map[uint32][]string
 	cgroups map[uint64]string // paths, by the cgroup's id
 	xdp     map[int][]uint32  // programs, by the number of the interface that they are at
+	// interfaces are the names of those of this network namespace.
+	interfaces map[int]string
 }
 
 func (at *attachments) add(program uint32, where string) {
@@ -139,58 +139,4 @@ func cgroup2Words() string {
 		return "no place that is seen here"
 	}
 	return strings.Join(places, ", ")
-}
-
-// Attributes of an interface, see linux/if_link.h; nested ones have a flag in the
-// type.
-const (
-	attributeXDP  = 43
-	attributeMask = 0x3fff
-)
-
-// walkInterfaces finds the programs that are at the interfaces of this network
-// namespace by XDP, with a link or without.
-func (m *Meter) walkInterfaces(at *attachments) (problems []string) {
-	data, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
-	if err != nil {
-		return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
-	}
-	messages, err := syscall.ParseNetlinkMessage(data)
-	if err != nil {
-		return []string{fmt.Sprintf("read which programs are at interfaces: %v", err)}
-	}
-	for i := range messages {
-		if messages[i].Header.Type != unix.RTM_NEWLINK || len(messages[i].Data) < unix.SizeofIfInfomsg {
-			continue
-		}
-		attributes, err := syscall.ParseNetlinkRouteAttr(&messages[i])
-		if err != nil {
-			continue
-		}
-		index := int(int32(nativeUint32(messages[i].Data[4:])))
-		for _, a := range attributes {
-			if a.Attr.Type&attributeMask == attributeXDP {
-				at.xdpAt(index, a.Value)
-			}
-		}
-	}
-	return nil
-}
-
-// xdpAt reads the attributes that are nested in IFLA_XDP: the ids of programs are
-// the whole one, the driver's, the generic one's and the card's.
-func (at *attachments) xdpAt(index int, nested []byte) {
-	for kind, value := range attributesOf(nested) {
-		if kind < 4 || kind > 7 || len(value) < 4 {
-			continue
-		}
-		id := nativeUint32(value)
-		if id == 0 || slices.Contains(at.xdp[index], id) {
-			continue
-		}
-		at.xdp[index] = append(at.xdp[index], id)
-		if one, err := net.InterfaceByIndex(index); err == nil {
-			at.add(id, "xdp "+one.Name)
-		}
-	}
 }

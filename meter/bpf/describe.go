@@ -21,7 +21,7 @@ func (m *Meter) Describe(l *Listing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := attachments{at: map[uint32][]string{}, cgroups: map[uint64]string{}, xdp: map[int][]uint32{}}
-	l.Problems = append(l.Problems, m.walkInterfaces(&at)...)
+	l.Problems = append(l.Problems, at.walkInterfaces()...)
 	l.Problems = append(l.Problems, m.walkCgroups(&at)...) // links name cgroups by their ids
 	l.Problems = append(l.Problems, m.links(&at)...)
 	held, problems := m.holders()

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -144,8 +143,8 @@ func (at *attachments) device(index, program uint32, here []uint32) string {
 		if id != program {
 			continue
 		}
-		if one, err := net.InterfaceByIndex(int(index)); err == nil {
-			return one.Name
+		if name, ok := at.interfaces[int(index)]; ok {
+			return name
 		}
 	}
 	return fmt.Sprintf("interface %d of another network namespace", index)

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -269,6 +270,7 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 	needRoot(t)
 	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_xdp", Type: ebpf.XDP, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
 	tc := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tcx", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	old := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tc", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
 	m := openMeter(t)
 	inside := make(chan *Listing)
 	outside, done := make(chan bool), make(chan bool)
@@ -292,6 +294,10 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 			return
 		}
 		defer in.Close()
+		if err := filterLo(old); err != nil {
+			t.Errorf("make it a filter of lo: %v", err)
+			return
+		}
 		l, err := m.List(Filter{})
 		if err == nil {
 			err = m.Describe(l)
@@ -309,6 +315,9 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 	}
 	within, _ := row(t, l, idOf(t, p))
 	withinTC, _ := row(t, l, idOf(t, tc))
+	if filter, _ := row(t, l, idOf(t, old)); !slices.Equal(filter.Attached, []string{"tc egress lo"}) {
+		t.Errorf("inside the filter is attached to %q, want tc egress lo", filter.Attached)
+	}
 	l = list(t, m, Filter{})
 	describe(t, m, l)
 	without, _ := row(t, l, idOf(t, p))
@@ -320,6 +329,33 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 	if !slices.Equal(without.Attached, []string{"xdp interface 1 of another network namespace"}) {
 		t.Errorf("outside it is attached to %q", without.Attached)
 	}
+}
+
+// filterLo does what tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
+// direct-action do.
+func filterLo(p *ebpf.Program) error {
+	r, err := openRoute()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	attribute := func(kind uint16, value []byte) []byte {
+		b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
+		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
+		return append(b, make([]byte, -len(b)&3)...)
+	}
+	number := func(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) }
+	nobody := func(uint16, []byte) {}
+	const create = unix.NLM_F_CREATE | unix.NLM_F_EXCL | unix.NLM_F_ACK
+	qdisc := filterOf(1, 0xfffffff1, 0) // TC_H_CLSACT
+	binary.NativeEndian.PutUint32(qdisc[8:], 0xffff0000)
+	if err := r.ask(unix.RTM_NEWQDISC, create, append(qdisc, attribute(attributeKind, []byte("clsact\x00"))...), nobody); err != nil {
+		return fmt.Errorf("clsact: %w", err)
+	}
+	// Priority 1, and ETH_P_ALL in network order.
+	filter := append(filterOf(1, parentEgress, 1<<16|0x0300), attribute(attributeKind, []byte("bpf\x00"))...)
+	options := slices.Concat(attribute(6, number(p.FD())), attribute(7, []byte("tare\x00")), attribute(8, number(1)))
+	return r.ask(unix.RTM_NEWTFILTER, create, append(filter, attribute(attributeMore, options)...), nobody)
 }
 
 func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
