@@ -236,7 +236,7 @@ func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
 	l := memoryGrows()
 	for i := range l.rec.Points {
 		for j := range l.rec.Points[i].Runs {
-			l.rec.Points[i].Runs[j].ID += uint32(i) // loaded anew at each point
+			l.rec.Points[i].Runs[j].ID += uint32(100 * (i + 1)) // loaded anew at each point
 		}
 	}
 	table := sectionOf(t, l.judge(t).report(t, Markdown, Options{}), "eBPF by program")
