@@ -20,6 +20,7 @@ const (
 	foundWatching  = "watching-shows"
 	foundSomeKept  = "random-choice"
 	foundOverwhelm = "too-many-targets"
+	foundDisorder  = "lines-in-disorder"
 )
 
 // worth is how much of a start a known wait has to be to be told.
@@ -181,4 +182,26 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 		add(record.Finding{Code: foundMissing, Level: levelWarning, Message: fmt.Sprintf("%d starts were open at once beyond what is kept: they were given out early", l.Dropped),
 			Advice: "read fewer logs at once"})
 	}
+	ordered := true
+	for _, m := range l.Missing {
+		switch m.What {
+		case "disorder":
+			ordered = false
+			add(record.Finding{Code: foundDisorder, Level: levelWarning, Message: "lines are in disorder: " + m.Detail, Advice: sortThem})
+		case "ends in the middle":
+			add(record.Finding{Code: foundMissing, Level: levelWarning, Message: "a file ends in the middle: " + m.Detail, Advice: "what stood behind is lost: give the whole file"})
+		default:
+			add(record.Finding{Code: foundMissing, Level: levelWarning, Message: m.What + ": " + m.Detail, Advice: "what stood behind is in no figure: read it again"})
+		}
+	}
+	if ordered && float64(l.Backward) > mostBackward*float64(l.Lines) {
+		add(record.Finding{Code: foundDisorder, Level: levelWarning,
+			Message: fmt.Sprintf("lines are in disorder: %d of %d are older than the one before them", l.Backward, l.Lines), Advice: sortThem})
+	}
 }
+
+// mostBackward is which part of the lines may be older than the one before:
+// programs write from several threads.
+const mostBackward = 0.05
+
+const sortThem = "sort them by time, or give each log as a file of its own, and read them again"

@@ -172,4 +172,5 @@ type Logs struct {
 	Unplaced   int64            `json:"unplaced,omitempty"`   // events that belong to no start
 	Dropped    int64            `json:"dropped,omitempty"`    // starts that were forgotten: too many at once
 	First      string           `json:"first,omitempty"`      // where the first unreadable line stands
+	Missing    []Missing        `json:"missing,omitempty"`    // of files: "ends in the middle", "not read to the end", "disorder"; Detail names the file
 }

@@ -82,6 +82,8 @@ func TestAStartThatCannotBeIsRefused(t *testing.T) {
 	}
 	for claim, l := range map[string]Logs{
 		"negative lines":        {Lines: -1},
+		"less than no evidence": {Missing: []Missing{{What: "disorder", Count: -1}}},
+		"evidence of nothing":   {Missing: []Missing{{Count: 1}}},
 		"negative lines a form": {Forms: map[string]int64{"kata": -1}},
 		"a book for a name":     {Files: []string{strings.Repeat("x", maxPath+1)}},
 	} {

@@ -177,6 +177,14 @@ func (l *Logs) Validate() error {
 			return err
 		}
 	}
+	for _, m := range l.Missing {
+		if m.Count < 0 || m.What == "" {
+			return errors.New("missing logs without a name or with a negative count")
+		}
+		if err := allNotLonger(text{"what", m.What, maxLabel}, text{"detail", m.Detail, maxCommand}); err != nil {
+			return err
+		}
+	}
 	for form, lines := range l.Forms {
 		if len(form) > maxRoleName || lines < 0 {
 			return fmt.Errorf("%d lines of form %.40q", lines, form)

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -9,8 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/trace/logs"
-	"github.com/tare-bench/tare/trace/notes"
 	"github.com/tare-bench/tare/trace/starts"
 )
 
@@ -39,10 +36,8 @@ func (f *logFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
 }
 
-func (f *logFlags) given() bool { return len(f.files) > 0 || f.journal }
-
-// mostNotes is how long a file can be to be read as notes, too.
-const mostNotes = 4 << 20
+// given says whether logs are to be read. --since is only about them.
+func (f *logFlags) given() bool { return len(f.files) > 0 || f.journal || f.since != "" }
 
 // mostNames is how many targets have their starts numbered.
 const mostNames = 1000
@@ -53,10 +48,13 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p pl
 	if len(p.Commands) > 0 {
 		return errors.New("--log and --journal read what was; leave the command out")
 	}
-	for _, name := range []string{"rounds", "warmup", "untraced", "trace", "limit", "timeout"} {
+	for _, name := range flagsOfStarts() {
 		if set.Changed(name) {
-			return fmt.Errorf("--%s is about starts that are made; with --log and --journal none is", name)
+			return fmt.Errorf("--%s is about starts that are made; with --log and --journal none is: leave it out", name)
 		}
+	}
+	if set.Changed("since") && !f.journal {
+		return errors.New("--since is about the journal: give --journal, too, or leave it out")
 	}
 	format, err := formatOf(out.format, "startup")
 	if err != nil {
@@ -85,158 +83,13 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p pl
 	return nil
 }
 
-// reading is what is read.
-type reading struct {
-	sources []logs.Source
-	names   []string
-	notes   []record.Start
-	closers []io.Closer
-	read    *counter
-	bytes   int64 // of all files, 0 where one is a pipe
-}
-
-func (r *reading) close() error {
-	var errs []error
-	for _, c := range r.closers {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (f *logFlags) open(ctx context.Context) (*reading, error) {
-	r := &reading{read: &counter{}}
-	for _, path := range f.files {
-		if err := r.file(path); err != nil {
-			return r, err
-		}
-	}
-	if f.journal {
-		return r, r.journal(ctx, f.since)
-	}
-	return r, nil
-}
-
-func (r *reading) file(path string) error {
-	in, name, size := io.Reader(os.Stdin), "standard input", int64(0)
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return fmt.Errorf("read logs: %w; give a file, or - for standard input", err)
-		}
-		r.closers = append(r.closers, file)
-		info, err := file.Stat()
-		if err == nil && info.IsDir() {
-			err = fmt.Errorf("%s is a folder; give the files in it", path)
-		}
-		if err != nil {
-			return fmt.Errorf("read logs: %w", err)
-		}
-		in, name, size = file, filepath.Base(path), info.Size()
-		r.bytes += size
-	}
-	in, err := unpacked(io.TeeReader(in, r.read), r)
-	if err != nil {
-		return fmt.Errorf("read logs: %s: %w", path, err)
-	}
-	// Only a text that is short enough for somebody to have written it is read
-	// for figures, too.
-	head, err := io.ReadAll(io.LimitReader(in, mostNotes+1))
-	if err != nil {
-		return fmt.Errorf("read logs: %s: %w", path, err)
-	}
-	if len(head) <= mostNotes {
-		found, err := notes.Read(name, bytes.NewReader(head))
-		if err != nil {
-			return fmt.Errorf("read logs: %s: %w", path, err)
-		}
-		r.notes = append(r.notes, found...)
-	}
-	r.sources = append(r.sources, logs.Source{Name: name, Reader: io.MultiReader(bytes.NewReader(head), in)})
-	r.names = append(r.names, name)
-	return nil
-}
-
-// unpacked unpacks what begins like gzip or zstd.
-func unpacked(in io.Reader, r *reading) (io.Reader, error) {
-	begin := make([]byte, 4)
-	n, err := io.ReadFull(in, begin)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, err
-	}
-	in = io.MultiReader(bytes.NewReader(begin[:n]), in)
-	switch {
-	case n >= 2 && begin[0] == 0x1f && begin[1] == 0x8b:
-		return gzip.NewReader(in)
-	case n == 4 && bytes.Equal(begin, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
-		if err != nil {
-			return nil, err
-		}
-		r.closers = append(r.closers, d.IOReadCloser())
-		return d, nil
-	}
-	return in, nil
-}
-
-// journal asks journalctl for what engines and runtimes wrote.
-func (r *reading) journal(ctx context.Context, since string) error {
-	args := []string{"--no-pager", "--quiet", "--output=json"}
-	if since == "" {
-		args = append(args, "--boot")
-	} else {
-		args = append(args, "--since="+since)
-	}
-	for _, identifier := range []string{"kata", "kata-runtime", "kata-proxy", "kata-shim", "containerd", "crio", "cri-o", "dockerd", "isulad", "systemd-journald"} {
-		args = append(args, "--identifier="+identifier)
-	}
-	path, err := exec.LookPath("journalctl")
-	if err != nil {
-		return fmt.Errorf("read the journal: %w; give the logs as files with --log", err)
-	}
-	c := exec.CommandContext(ctx, path, args...)
-	var said bytes.Buffer
-	c.Stderr = &limited{&said, 4 << 10}
-	pipe, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		return fmt.Errorf("read the journal: %w", err)
-	}
-	r.closers = append(r.closers, closeFunc(func() error {
-		pipe.Close() // it ends when nobody reads
-		if err := c.Wait(); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("read the journal: journalctl: %w: %s", err, strings.TrimSpace(said.String()))
-		}
-		return nil
-	}))
-	r.sources = append(r.sources, logs.Source{Name: "journal", Reader: io.TeeReader(pipe, r.read), Journal: true})
-	r.names = append(r.names, "journal")
-	return nil
-}
-
-type closeFunc func() error
-
-func (f closeFunc) Close() error { return f() }
-
-// limited keeps the first bytes and takes the rest.
-type limited struct {
-	to   *bytes.Buffer
-	room int
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	l.to.Write(p[:min(len(p), l.room)])
-	l.room -= min(len(p), l.room)
-	return len(p), nil
-}
-
-// counter counts what is read.
-type counter struct{ bytes int64 }
-
-func (c *counter) Write(p []byte) (int, error) {
-	c.bytes += int64(len(p))
-	return len(p), nil
+// flagsOfStarts are the flags that only starts need that are made.
+func flagsOfStarts() []string {
+	names := []string{"rounds", "warmup", "untraced", "trace", "limit", "budget", "timeout", "seed", "missing"}
+	engines := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(engineFlags).add(engines)
+	engines.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
 }
 
 // gather reads everything, and writes the record of it as it is found.
@@ -254,7 +107,13 @@ func (r *reading) gather(ctx context.Context, s Streams, p plan.Startup, out out
 	if err != nil {
 		return nil, nil, "", err
 	}
-	defer func() { err = errors.Join(err, w.Close()) }()
+	number, rounds := 0, map[string]int{}
+	defer func() {
+		err = errors.Join(err, w.Close())
+		if number == 0 { // a record of nothing would stand for a measurement
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
 	judged, err := judge.NewStartups(&rec.Header, nil)
 	if err != nil {
 		return nil, nil, path, err
@@ -262,7 +121,6 @@ func (r *reading) gather(ctx context.Context, s Streams, p plan.Startup, out out
 	if err := w.Write(rec.Header); err != nil {
 		return nil, nil, path, err
 	}
-	number, rounds := 0, map[string]int{}
 	give := func(x *record.Start) error {
 		number++
 		if name := judge.NameOf(x); len(rounds) < mostNames || rounds[name] > 0 {
@@ -273,6 +131,9 @@ func (r *reading) gather(ctx context.Context, s Streams, p plan.Startup, out out
 		return w.Write(x)
 	}
 	if rec.Logs, err = r.logs(ctx, newProgress(s, out.quiet), began, give); err != nil {
+		return nil, nil, path, err
+	}
+	if err := r.wasWritten(); err != nil {
 		return nil, nil, path, err
 	}
 	for i := range r.notes {
@@ -301,7 +162,7 @@ func (r *reading) logs(ctx context.Context, tell *progress, began time.Time, giv
 		if count++; count%4096 == 0 {
 			elapsed := time.Since(began)
 			left := time.Duration(0)
-			if r.bytes > 0 && r.read.bytes > 0 {
+			if r.bytes > 0 && r.read.bytes > 0 && !r.endless {
 				left = time.Duration(float64(elapsed) * max(float64(r.bytes)/float64(r.read.bytes)-1, 0))
 			}
 			tell.line(fmt.Sprintf("%d MiB read", r.read.bytes>>20), elapsed, left)
@@ -315,9 +176,10 @@ func (r *reading) logs(ctx context.Context, tell *progress, began time.Time, giv
 	if err != nil {
 		return nil, fmt.Errorf("read logs: %w", err)
 	}
-	l := &record.Logs{Type: record.TypeLogs, Files: r.names, Bytes: stats.Bytes, Lines: stats.Lines, Events: stats.Events, Forms: map[string]int64{},
+	l := &record.Logs{Type: record.TypeLogs, Files: r.files, Bytes: stats.Bytes, Lines: stats.Lines, Events: stats.Events, Forms: map[string]int64{},
 		Cut: stats.Cut, Long: stats.Long, Unreadable: stats.Unreadable, Suppressed: stats.Suppressed, Backward: stats.Backward,
-		Unplaced: b.Unplaced(), Dropped: b.Dropped()}
+		Unplaced: b.Unplaced(), Dropped: b.Dropped(),
+		Missing: append(r.missing, r.broken(stats.Broken)...)}
 	for form, lines := range stats.Forms {
 		l.Forms[form.String()] = lines
 	}
@@ -327,8 +189,38 @@ func (r *reading) logs(ctx context.Context, tell *progress, began time.Time, giv
 	return l, nil
 }
 
+// broken is what could not be read to its end.
+func (r *reading) broken(all []logs.Broken) (out []record.Missing) {
+	for _, b := range all {
+		what := "not read to the end"
+		for _, cut := range []error{io.ErrUnexpectedEOF, gzip.ErrChecksum, zstd.ErrCRCMismatch} {
+			if errors.Is(b.Err, cut) {
+				what = "ends in the middle"
+			}
+		}
+		why := b.Err.Error()
+		if cause := errors.Unwrap(b.Err); cause != nil {
+			why = cause.Error()
+		}
+		out = append(out, record.Missing{What: what, Count: 1, Detail: fmt.Sprintf("%s, after %d lines: %.1000s", r.names[b.File], b.Lines, why)})
+	}
+	return out
+}
+
 // nothing says why there is nothing to report.
 func (r *reading) nothing(l *record.Logs) error {
-	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form; "+
-		"give the logs of kata, containerd, cri-o, docker or runsc, at debug level where phases are wanted", strings.Join(r.names, ", "), l.Lines, l.Events)
+	why := ""
+	for i, m := range l.Missing {
+		if i == 3 {
+			why += fmt.Sprintf("; and %d more", len(l.Missing)-i)
+			break
+		}
+		why += fmt.Sprintf("; %s: %s", m.What, m.Detail)
+	}
+	named := r.files
+	if len(named) > 5 {
+		named = append(slices.Clone(named[:5]), fmt.Sprintf("%d more", len(r.files)-5))
+	}
+	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form%s; "+
+		"give the logs of kata, containerd, cri-o, docker or runsc, at debug level where phases are wanted", strings.Join(named, ", "), l.Lines, l.Events, why)
 }

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"errors"
 	"io"
 )
 
@@ -46,7 +47,7 @@ func Segments(r io.Reader, most int) (pieces []Segment, ok bool, err error) {
 			kind = 1
 		}
 		// A year ago is a new year.
-		if d := newest[kind] - ns; newest[kind] != 0 && d > back && !(undated && d > 300*day) {
+		if d := newest[kind] - ns; newest[kind] != 0 && d > back && (!undated || d < 300*day) {
 			if len(pieces)+1 >= most {
 				ok = false
 			}
@@ -65,7 +66,7 @@ func Segments(r io.Reader, most int) (pieces []Segment, ok bool, err error) {
 		}
 		newest[kind] = ns
 	}
-	if l.err != nil && l.err != io.EOF {
+	if l.err != nil && !errors.Is(l.err, io.EOF) {
 		return nil, false, l.err
 	}
 	now.To = l.bytes

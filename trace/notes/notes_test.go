@@ -114,7 +114,7 @@ func TestFiguresAreReadInEveryForm(t *testing.T) {
 			[]string{"call kata-runtime create", "engine docker", "call kata-runtime state"}, []int64{1700000, 390000, 9500}, 2776000,
 		},
 		"a byte order mark": {"\xef\xbb\xbfrunc create 1s docker 2s", []string{"call runc create", "engine docker"}, []int64{1000000, 2000000}, 0},
-		"without arrows": {"runc create 30ms docker 12 ms runc start 5000 µs", []string{"call runc create", "engine docker", "call runc start"}, []int64{30000, 12000, 5000}, 0},
+		"without arrows":    {"runc create 30ms docker 12 ms runc start 5000 µs", []string{"call runc create", "engine docker", "call runc start"}, []int64{30000, 12000, 5000}, 0},
 		"arrows after each part": {
 			"runc create 30ms -> docker 12ms → runc start 5 ms", []string{"call runc create", "engine docker", "call runc start"}, []int64{30000, 12000, 5000}, 0,
 		},

@@ -26,11 +26,11 @@ type early struct {
 }
 
 // maxEarly is how long a process may take until it names its container, ns.
-const maxEarly = 10 * int64(jitter)
+const maxEarly = 10 * jitter
 
 // askedAtOnce is how soon after a start an engine asks for the state that is still
 // waiting for the start, ns: docker does so to learn the process's number.
-const askedAtOnce = int64(jitter) / 10
+const askedAtOnce = jitter / 10
 
 var onceVerbs = map[string]string{
 	"create": "kata-runtime create", "start": "kata-runtime start", "state": "kata-runtime state", "run": "kata-runtime run",

@@ -57,7 +57,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	}
 	which := laneOf(e.Program, e.Form == logs.KataProxy)
 	s.said(b, e, at, which, m, named, inOf(e))
-	if which == host && !m.asked && !(m.call != "" && !m.ends) {
+	if which == host && !m.asked && (m.call == "" || m.ends) {
 		s.heads(e, at)
 	}
 	if m.call != "" {
