@@ -23,6 +23,8 @@ type visit struct {
 	order  int
 	points int
 	groups Groups
+	// statistics says that the kernel's are on.
+	statistics bool
 }
 
 func (r *run) visit(ctx context.Context, at record.Asked, round, order, points int) error {
@@ -71,6 +73,7 @@ func (v *visit) prepare() error {
 // side is a load with the kernel's statistics, between a look at the idle node and
 // one at the cooling one, or a load without them.
 func (v *visit) side(ctx context.Context, statistics bool) (err error) {
+	v.statistics = statistics
 	if statistics {
 		release, already, err := v.options.Meter.Statistics()
 		if err != nil {
@@ -134,7 +137,7 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
-	defer clients.Close()
+	defer func() { _ = clients.Close() }() // what they did is known by then
 	begin, err := v.look(statistics)
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
@@ -329,7 +332,9 @@ func (v *visit) failed(ctx context.Context, phase string, why error) error {
 		return nil
 	}
 	now := lane.Now()
-	return v.point(record.Point{Round: v.round, Order: v.order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: v.at, Begun: now, Ended: now,
+	asked := v.at
+	asked.Statistics = v.statistics
+	return v.point(record.Point{Round: v.round, Order: v.order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked, Begun: now, Ended: now,
 		ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, Runs: []record.ProgramRun{}, Failure: &record.Failure{Kind: record.FailError, Detail: why.Error()}})
 }
 

@@ -132,7 +132,7 @@ func (b *bench) traceCost() error {
 				if w, err = tracer.Open(tracer.Options{Instance: "tare-bench"}); err != nil {
 					return 0, err
 				}
-				defer w.Close()
+				defer func() { _ = w.Close() }()
 			}
 			begin := time.Now()
 			for range 200 {

@@ -265,7 +265,7 @@ func weighBPF(ctx context.Context, s Streams, p plan.BPF, out outputFlags) error
 	if err != nil {
 		return err
 	}
-	defer meter.Close()
+	defer func() { _ = meter.Close() }() // nothing was written
 	o, err := begin(s, "bpf", nil, nil, nil, out)
 	if err != nil {
 		return err
