@@ -38,7 +38,9 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 		v.Programs[i].row(&t)
 	}
 	t.AddLine(0, "", term.Plain)
-	t.AddLine(0, v.Total.line(v.CPUs), term.Bold)
+	for _, line := range v.Total.lines(v.CPUs) {
+		t.AddLine(0, line, term.Bold)
+	}
 	v.notes(&t)
 	if err := t.Write(w); err != nil || len(v.Maps) == 0 {
 		return err
@@ -63,7 +65,9 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 // programs as have room, those first that cost most.
 func (v *View) lines(height int) []string {
 	head := term.Table{}
-	head.AddLine(0, v.Total.line(v.CPUs), term.Plain)
+	for _, line := range v.Total.lines(v.CPUs) {
+		head.AddLine(0, line, term.Plain)
+	}
 	v.notes(&head)
 	order := make([]*Program, 0, len(v.Programs))
 	for i := range v.Programs {
@@ -176,15 +180,17 @@ func few(list []string, most int) string {
 	return fmt.Sprintf("%s, +%d", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-func (t *Total) line(cpus int) string {
+// lines are what all programs are together: their share, where there is one, and
+// what they occupy.
+func (t *Total) lines(cpus int) (lines []string) {
+	if r := t.Rate; r != nil {
+		lines = append(lines, fmt.Sprintf("%s %% of a core, which is %s %% of the node's %d; %s runs/s", percent(r.Core), percent(r.Node), cpus, count(r.PerSec)))
+	}
 	line := fmt.Sprintf("%d programs, %d maps (* %d shared), together %s with each map once", t.Programs, t.Maps, t.Shared, size(t.Memory))
 	if t.Unknown > 0 {
 		line += fmt.Sprintf(" and without %d whose memory is not known", t.Unknown)
 	}
-	if r := t.Rate; r != nil {
-		line += fmt.Sprintf("; %s runs/s, %s %% of a core, which is %s %% of the node's %d", count(r.PerSec), percent(r.Core), percent(r.Node), cpus)
-	}
-	return line
+	return append(lines, line)
 }
 
 // notes say what stands behind the figures, and what is missing.
