@@ -45,6 +45,9 @@ const mostNames = 1000
 // read puts starts together from logs and notes, keeps them in a record, and
 // reports them. Memory does not grow with what is read.
 func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p plan.Startup, out outputFlags) (err error) {
+	if set.Changed("since") && !f.journal {
+		return errors.New("--since is about the journal: give --journal, too, or leave it out")
+	}
 	if len(p.Commands) > 0 {
 		return errors.New("--log and --journal read what was; leave the command out")
 	}
@@ -52,9 +55,6 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p pl
 		if set.Changed(name) {
 			return fmt.Errorf("--%s is about starts that are made; with --log and --journal none is: leave it out", name)
 		}
-	}
-	if set.Changed("since") && !f.journal {
-		return errors.New("--since is about the journal: give --journal, too, or leave it out")
 	}
 	format, err := formatOf(out.format, "startup")
 	if err != nil {
