@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"fmt"
 	"bytes"
 	"os"
 	"path/filepath"
@@ -41,6 +42,20 @@ func TestACacheIsToldFromADiskInEngines(t *testing.T) {
 // and through it, several threads on one file: so three quarters of what is read
 // through a cache has been read already.
 func tellCaches(t *testing.T, targets []string, flags ...string) {
+	for attempt := 1; ; attempt++ {
+		wrong := tryCaches(t, targets, flags...)
+		if wrong == "" {
+			return
+		}
+		if attempt == attempts { // others use the disk of a shared machine, and an engine's files may be on any
+			t.Fatal(wrong)
+		}
+		t.Logf("attempt %d: %s", attempt, wrong)
+	}
+}
+
+// tryCaches does it once, and says which verdicts are wrong.
+func tryCaches(t *testing.T, targets []string, flags ...string) (wrong string) {
 	rec, j := weighStorage(t, append(flags, "--volume", "rootfs,bind,tmpfs", "--cache", "direct,buffered", "--jobs", "read,write",
 		"--size", "16M", "--numjobs", "4", "--rounds", "1", "--ceiling", "0"), targets)
 	cells := 0
@@ -53,7 +68,7 @@ func tellCaches(t *testing.T, targets []string, flags ...string) {
 				continue
 			}
 			if want := verdicts(c.Target, table.Volume, table.Cache); !slices.Contains(want, c.Verdict) {
-				t.Errorf("%s, %s on %s, %s: %q because %s; want one of %q", c.Target, table.Job, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "), want)
+				wrong += fmt.Sprintf("%s, %s on %s, %s: %q because %s; want one of %q\n", c.Target, table.Job, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "), want)
 			}
 			if bytes := int64(c.Total.Bytes); bytes != 4*16*mib {
 				t.Errorf("%s, %s on %s, %s: %d bytes were moved", c.Target, table.Job, table.Volume, table.Cache, bytes)
@@ -69,6 +84,7 @@ func tellCaches(t *testing.T, targets []string, flags ...string) {
 			t.Errorf("%s: its file systems are not known", name)
 		}
 	}
+	return wrong
 }
 
 // verdicts are those that can be right.
