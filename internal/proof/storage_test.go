@@ -1,8 +1,8 @@
 package proof
 
 import (
-	"fmt"
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
