@@ -27,10 +27,18 @@ cost some 20 ns for each run of each program.`,
 		Example: "  tare bpf list --interval 100ms\n  tare bpf list --kmesh --format json --interval 100ms\n  tare bpf list --name 'cgroup_*' --interval 100ms",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return bpflist.Run(c.Context(), s.Out, bpflist.Options{
+			o := bpflist.Options{
 				Filter:   bpf.Filter{Kmesh: choice.kmesh, Names: choice.names, Pins: choice.pins, Cgroups: choice.cgroups, Owners: choice.owners},
 				Interval: interval, Format: format, Watch: watch,
-			})
+			}
+			if err := o.Check(); err != nil {
+				return err
+			}
+			err := bpflist.Run(c.Context(), s.Out, o)
+			if c.Context().Err() != nil {
+				return exit{ExitInterrupted}
+			}
+			return err
 		},
 	}
 	choice.add(c.Flags())
