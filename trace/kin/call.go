@@ -15,10 +15,11 @@ type ociCall struct {
 
 // The verbs of OCI runtimes, see the runtime's command line interface and runc(8),
 // crun(1), youki and runsc. Of some the container is the first word after the
-// flags, of others the last, of some there is none.
+// flags, of others the last, of some there is none. What follows the container of
+// an exec or a ps is another command's.
 var (
-	idLast  = []string{"create", "start", "state", "delete", "run", "pause", "resume", "events", "restore", "wait"}
-	idFirst = []string{"kill", "exec", "ps", "update", "checkpoint"}
+	idLast  = []string{"create", "start", "state", "delete", "run", "pause", "resume", "events", "restore", "wait", "update", "checkpoint"}
+	idFirst = []string{"kill", "exec", "ps"}
 	idNone  = []string{"features", "list", "spec"}
 )
 
@@ -27,11 +28,28 @@ var (
 var (
 	globalValues = []string{"--root", "--log", "--log-format", "--log-level", "--criu", "--cgroup-manager",
 		"--kata-config", "--debug-log", "--debug-log-format", "-l", "-r"}
-	verbValues = []string{"--bundle", "-b", "--console-socket", "--pid-file", "--preserve-fds", "--config", "--user-log",
-		"--process", "-p", "--cwd", "--env", "-e", "--user", "-u", "--additional-gids", "-g", "--process-label",
-		"--apparmor", "--cap", "-c", "--cgroup", "--format", "--interval", "--resources", "-r", "--memory", "--cpu-quota",
-		"--cpu-period", "--cpu-share", "--pids-limit", "--image-path", "--work-path", "--internal-pid-file", "--exec-fd"}
-	typical = []string{"--root", "--log", "--log-format", "--systemd-cgroup", "--bundle", "-b", "--pid-file", "--console-socket"}
+	verbValues = []string{
+		// create, run and restore
+		"--bundle", "--config", "--console", "--console-socket", "--pidfd-socket", "--pid-file", "--preserve-fds", "--user-log",
+		"--image-path", "--work-path", "--parent-path", "--manage-cgroups-mode", "--empty-ns", "--lsm-profile", "--lsm-mount-context",
+		"--network-lock", "--status-fd", "--page-server",
+		// exec
+		"--process", "--cwd", "--env", "--user", "--additional-gids", "--process-label", "--apparmor", "--cap", "--cgroup",
+		"--internal-pid-file", "--exec-fd", "--pid",
+		// ps, events and list
+		"--format", "--interval",
+		// update
+		"--resources", "--blkio-weight", "--cpu-period", "--cpu-quota", "--cpu-burst", "--cpu-share", "--cpu-rt-period",
+		"--cpu-rt-runtime", "--cpu-idle", "--cpuset-cpus", "--cpuset-mems", "--kernel-memory", "--kernel-memory-tcp", "--memory",
+		"--memory-reservation", "--memory-swap", "--pids-limit", "--l3-cache-schema", "--mem-bw-schema",
+	}
+	// One letter is one thing for one verb and another for the next: of delete -f
+	// is to force it.
+	shortValues = map[string]string{"create": "bf", "run": "bf", "restore": "b", "spec": "b", "exec": "eugpc", "update": "r", "ps": "f", "list": "f"}
+	// Of flags that are not known it cannot be told whether the next word is
+	// theirs or the container, where the container is the first.
+	verbFlags = []string{"-a", "--all", "-f", "--force", "-r", "--regex", "-d", "--detach", "-t", "--tty", "--no-new-privs", "--ignore-paused"}
+	typical   = []string{"--root", "--log", "--log-format", "--systemd-cgroup", "--bundle", "-b", "--pid-file", "--console-socket"}
 )
 
 // parseCall reads the arguments after a program's name as those of an OCI runtime:
@@ -43,33 +61,54 @@ func parseCall(args []string, cut bool) (ociCall, bool) {
 	if !ok {
 		return c, false
 	}
-	var words []string
-	flags := false
-	for i := 0; i < len(rest); i++ {
-		arg := rest[i]
-		switch {
-		case arg == "--":
-			words = append(words, rest[i+1:]...)
-			i = len(rest)
-		case strings.HasPrefix(arg, "-") && arg != "-":
-			flags = true
-			c.seen(arg)
-			if slices.Contains(verbValues, arg) {
-				i++
-			}
-		default:
-			words = append(words, arg)
-		}
-	}
+	words, flags, sure := c.words(rest)
 	switch {
 	case len(words) == 0:
 	case slices.Contains(idFirst, c.verb):
-		c.id = container(words[0])
+		if sure {
+			c.id = container(words[0])
+		}
 	case !cut && slices.Contains(idLast, c.verb):
 		c.id = container(words[len(words)-1])
 	}
 	c.plain = !flags && !c.typed && c.id != "" && (len(words) == 1 || len(words) == 2 && c.verb == "kill")
 	return c, true
+}
+
+// words are the arguments after a verb without flags and their values; sure says
+// that the first of them is no value either.
+func (c *ociCall) words(rest []string) (words []string, flags, sure bool) {
+	sure = true
+	for i := 0; i < len(rest); i++ {
+		arg := rest[i]
+		switch {
+		case arg == "--":
+			return append(words, rest[i+1:]...), flags, sure
+		case strings.HasPrefix(arg, "-") && arg != "-":
+			flags = true
+			c.seen(arg)
+			switch {
+			case c.valued(arg):
+				i++
+			case len(words) == 0 && !strings.Contains(arg, "=") && !slices.Contains(verbFlags, arg):
+				sure = false
+			}
+		case c.verb == "exec", c.verb == "ps":
+			return append(words, rest[i:]...), flags, sure
+		default:
+			words = append(words, arg)
+		}
+	}
+	return words, flags, sure
+}
+
+// valued tells whether a flag of the verb's has its value in the next argument.
+// runsc writes -bundle where others write --bundle.
+func (c *ociCall) valued(flag string) bool {
+	if len(flag) == 2 {
+		return strings.Contains(shortValues[c.verb], flag[1:])
+	}
+	return slices.Contains(verbValues, "--"+strings.TrimLeft(flag, "-"))
 }
 
 // findVerb skips global flags. An unknown one may have a value that follows, so

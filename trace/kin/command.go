@@ -2,7 +2,6 @@ package kin
 
 import (
 	"path"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,25 +29,23 @@ func (c *command) initial() bool {
 	return len(c.rest) == 1 && c.rest[0] == "init"
 }
 
-// interpreters run the file that is their first argument.
-var interpreters = []string{"sh", "ash", "dash", "bash", "ksh", "mksh", "zsh", "busybox", "perl", "ruby", "node", "env"}
-
 // read tells what an exec executed. Engines call what they call by a name of
 // its own in the first argument; only where there is none the file's name says
 // it. A program that was started through its dynamic linker, and a script that
 // was started through its interpreter, are looked for behind those.
 func read(e *tracer.Event) command {
 	c := command{path: e.File, cut: e.Cut, gone: e.Cut && len(e.Args) == 0, cni: e.CNI}
-	if len(e.Args) > 0 && e.Args[0] != "" {
-		c.path, c.rest = e.Args[0], e.Args[1:]
+	if len(e.Args) > 0 {
+		c.rest = e.Args[1:]
+		if name := e.Args[0]; plausible(strings.TrimPrefix(name, "-")) { // and no text that a process shows there
+			c.path = name
+		}
 	}
 	c.base = path.Base(c.path)
 	if strings.HasPrefix(c.base, "ld-linux") || c.base == "ld.so" {
 		c.linked()
 	}
-	if slices.Contains(interpreters, c.base) || strings.HasPrefix(c.base, "python") {
-		c.interpreted()
-	}
+	c.interpreted()
 	switch c.base {
 	case "exe", ".", "/", "":
 		c.base = ""
@@ -72,26 +69,12 @@ func (c *command) linked() {
 			i++
 			continue
 		}
-		if !strings.HasPrefix(c.rest[i], "-") {
+		if strings.HasPrefix(c.rest[i], "-") {
+			continue
+		}
+		if plausible(c.rest[i]) {
 			c.path, c.base, c.rest = c.rest[i], path.Base(c.rest[i]), c.rest[i+1:]
-			return
 		}
-	}
-}
-
-// interpreted looks for the script: the first argument that is no option, unless
-// the options hold the program themselves.
-func (c *command) interpreted() {
-	for i, arg := range c.rest {
-		switch {
-		case arg == "-c", arg == "-e", arg == "-m", arg == "--", arg == "-":
-			return
-		case strings.HasPrefix(arg, "-"):
-			continue
-		case c.base == "env" && strings.Contains(arg, "="):
-			continue
-		}
-		c.path, c.base, c.rest, c.script = arg, path.Base(arg), c.rest[i+1:], true
 		return
 	}
 }

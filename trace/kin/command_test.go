@@ -42,6 +42,15 @@ func TestACommandLineIsReadAsEnginesAndPeopleWriteIt(t *testing.T) {
 		"/bin/sh /tmp/x/fake-runc --root /r state c1":                      "call fake-runc state c1",
 		"/usr/bin/python3 -u /tmp/x/my-crun delete c1":                     "call my-crun delete c1",
 		"/lib64/ld-linux-x86-64.so.2 --library-path /l /opt/runc start c1": "call runc start c1",
+		"env -u FOO runc create --bundle /b c1":                            "call runc create c1",
+		"runc update --cpuset-cpus 0 c1":                                   "call runc update c1",
+		"runc update --memory-swap 1 --pids-limit 5 -r /f c1":              "call runc update c1",
+		"crun run -f config.json c1":                                       "call crun run c1",
+		"runc delete -f c1":                                                "call runc delete c1",
+		"runc ps -f json c1 -ef":                                           "call runc ps c1",
+		"runsc --root=/r exec -cwd / -user 0 c1 ls --bundle x":             "call runsc exec c1",
+		"runc exec --pidfd-socket /s --cgroup x -c CAP_KILL c1 hunter2":    "call runc exec c1",
+		"runc exec --to-come hunter2 c1 ls":                                "call runc exec ", // it may be the flag's
 		// An id that can be none is none.
 		"runc --root /r start ../../etc":         "call runc start ",
 		"runc --root /r start \x1b[2J":           "call runc start ",
