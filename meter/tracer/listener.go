@@ -23,6 +23,7 @@ type listener struct {
 	missed  atomic.Int64
 	wake    *os.File // an eventfd
 	wants   chan chan struct{}
+	quit    chan struct{} // closed once, to end the reader
 	worker  *worker
 }
 
@@ -34,7 +35,7 @@ func (l *listener) listen(q *queue, fds []int, fill func() error) error {
 	}
 	l.wake = os.NewFile(uintptr(wake), "eventfd")
 	l.q, l.fds, l.fill = q, fds, fill
-	l.wants = make(chan chan struct{}, 1)
+	l.wants, l.quit = make(chan chan struct{}, 1), make(chan struct{})
 	l.threads = scan()
 	l.worker = work(l.read)
 	return nil
@@ -65,8 +66,10 @@ func (l *listener) read() {
 			return
 		}
 		select {
-		case done, open := <-l.wants:
-			if !open || l.settle() != nil { // what was held comes with the second look
+		case <-l.quit:
+			return
+		case done := <-l.wants:
+			if l.settle() != nil { // what was held comes with the second look
 				return
 			}
 			close(done)
@@ -104,6 +107,8 @@ func (l *listener) drain(limit time.Duration) error {
 	done := make(chan struct{})
 	select {
 	case l.wants <- done:
+	case <-l.worker.done:
+		return fmt.Errorf("the reader has ended: %w", os.ErrClosed)
 	case <-deadline: // of one who did not wait to the end, and was not heard yet
 		return fmt.Errorf("the reader does not answer within %v", limit)
 	}
@@ -133,7 +138,7 @@ func (l *listener) stop() error {
 	if l.worker == nil {
 		return nil
 	}
-	close(l.wants)
+	close(l.quit)
 	l.nudge()
 	<-l.worker.done
 	return l.wake.Close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -254,6 +255,26 @@ func Sweep(instancePrefix string) error {
 	if !instanceName.MatchString(instancePrefix) {
 		return fmt.Errorf("%q is no beginning of an instance's name", instancePrefix)
 	}
+	return sweep(func(name string) bool { return strings.HasPrefix(name, instancePrefix) })
+}
+
+// sweepChecks removes the instances of checks whose process is gone, and of one
+// that had this process's pid before. What cannot be removed is for the next check.
+func sweepChecks() {
+	if initialPids() != nil {
+		return // the names have pids of another namespace
+	}
+	_ = sweep(func(name string) bool {
+		number, ok := strings.CutPrefix(name, checks)
+		pid, err := strconv.Atoi(number)
+		if !ok || err != nil || pid <= 0 || pid > maxPid {
+			return false
+		}
+		return pid == os.Getpid() || errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+	})
+}
+
+func sweep(left func(name string) bool) error {
 	root, err := tracefsRoot()
 	if errors.Is(err, ErrUnsupported) {
 		return nil
@@ -274,7 +295,7 @@ func Sweep(instancePrefix string) error {
 	names, err := dir.Readdirnames(-1)
 	errs := []error{err}
 	for _, name := range names {
-		if strings.HasPrefix(name, instancePrefix) {
+		if left(name) {
 			errs = append(errs, removeInstance(root, "instances/"+name))
 		}
 	}

@@ -10,7 +10,9 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -97,9 +99,17 @@ type Tracer struct {
 	queue   *queue
 	source  source
 
-	taking sync.Mutex // one at a time
-	once   sync.Once
-	closed error
+	taking sync.Mutex   // one at a time
+	life   sync.RWMutex // Close waits for whoever uses the source
+	closed bool
+	failed error // what Close said
+	last   last  // what was known when it was closed
+}
+
+// last is what a tracer still says when it is closed.
+type last struct {
+	busy, lost int64
+	cpu        time.Duration
 }
 
 // Open begins. It wants root, or CAP_BPF and CAP_PERFMON for BPF. Where no method
@@ -151,12 +161,27 @@ func (t *Tracer) Track(pids ...int) error {
 			return fmt.Errorf("track process %d: there is no such pid", pid)
 		}
 	}
+	t.life.RLock()
+	defer t.life.RUnlock()
+	if t.closed {
+		return errClosed
+	}
 	return t.source.track(pids)
 }
 
+// errClosed is what a tracer says that is closed.
+var errClosed = fmt.Errorf("the tracer of processes is closed: %w", os.ErrClosed)
+
 // Busy is what tracked processes have used until now since Open, in ns of CPU
 // time; -1 where the method does not know it.
-func (t *Tracer) Busy() int64 { return t.source.busy() }
+func (t *Tracer) Busy() int64 {
+	t.life.RLock()
+	defer t.life.RUnlock()
+	if t.closed {
+		return t.last.busy
+	}
+	return t.source.busy()
+}
 
 // patience is how long Take waits at most.
 const patience = 200 * time.Millisecond
@@ -165,10 +190,16 @@ const patience = 200 * time.Millisecond
 // was not taken before, in order of time. It waits for that point, and until
 // what happened before it has arrived, but not longer than 200 ms. What arrives
 // later still is in the next one. An error says that it could not be waited for;
-// what is there is handed over with it.
+// what is there is handed over with it, also when the tracer is closed, which it
+// then says (it wraps [os.ErrClosed]).
 func (t *Tracer) Take(until int64) ([]Event, error) {
 	t.taking.Lock()
 	defer t.taking.Unlock()
+	t.life.RLock()
+	defer t.life.RUnlock()
+	if t.closed {
+		return t.queue.take(until), errClosed
+	}
 	wait := max(min(time.Duration(until-now()), patience/2), 0)
 	time.Sleep(wait)
 	err := t.source.drain(patience - wait)
@@ -177,7 +208,14 @@ func (t *Tracer) Take(until int64) ([]Event, error) {
 
 // Lost is how many events since Open the kernel could not hand over, or this
 // package could not read or keep.
-func (t *Tracer) Lost() int64 { return t.source.lost() + t.queue.lost() }
+func (t *Tracer) Lost() int64 {
+	t.life.RLock()
+	defer t.life.RUnlock()
+	if t.closed {
+		return t.last.lost
+	}
+	return t.source.lost() + t.queue.lost()
+}
 
 // CPU is the CPU time that watching has taken since Open: of the thread that
 // reads, and of BPF programs from their first to their last look at the clock, on
@@ -185,12 +223,25 @@ func (t *Tracer) Lost() int64 { return t.source.lost() + t.queue.lost() }
 // of their callers; the kernel's way into a program and out of it, some tens of ns
 // each time (its own statistics, which time that too and themselves, say twice as
 // much); and what the kernel's own trace events take.
-func (t *Tracer) CPU() time.Duration { return t.source.cpu() }
+func (t *Tracer) CPU() time.Duration {
+	t.life.RLock()
+	defer t.life.RUnlock()
+	if t.closed {
+		return t.last.cpu
+	}
+	return t.source.cpu()
+}
 
-// Close ends it, and removes all that it has put into the kernel.
+// Close ends it, and removes all that it has put into the kernel. It waits for a
+// Take that is under way.
 func (t *Tracer) Close() error {
-	t.once.Do(func() { t.closed = t.source.close() })
-	return t.closed
+	t.life.Lock()
+	defer t.life.Unlock()
+	if !t.closed {
+		t.last = last{t.source.busy(), t.source.lost() + t.queue.lost(), t.source.cpu()}
+		t.closed, t.failed = true, t.source.close()
+	}
+	return t.failed
 }
 
 // Method is whether one of the methods works here.
@@ -199,11 +250,22 @@ type Method struct {
 	Err  error  // why not; nil: it does
 }
 
-// Check tries every method, the best first, and leaves nothing behind.
+// checks begin the names of the instances of tracefs that checks make; the pid
+// follows.
+const checks = "tare-check-"
+
+// checking lets one check at a time have the process's instance.
+var checking sync.Mutex
+
+// Check tries every method, the best first, and leaves nothing behind, also of
+// earlier checks that were killed.
 func Check() []Method {
+	checking.Lock()
+	defer checking.Unlock()
+	sweepChecks()
 	var out []Method
 	for _, way := range ways {
-		t, err := Open(Options{Instance: "tare-check", Only: []string{way.method}})
+		t, err := Open(Options{Instance: checks + strconv.Itoa(os.Getpid()), Only: []string{way.method}})
 		if err == nil {
 			err = t.Close()
 		}
