@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/load"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 	"github.com/tare-bench/tare/workspace"
@@ -237,6 +238,9 @@ func has(left []workspace.Leftover, id string) bool {
 // TestMain lets the tests use this very binary as tare, in processes of its own
 // that can be killed.
 func TestMain(m *testing.M) {
+	if code, handled := load.Main(os.Args[1:]); handled { // a load's client or server
+		os.Exit(code)
+	}
 	if os.Getenv("TARE_TEST_AS_MAIN") != "" {
 		os.Exit(Main(os.Args[1:], Standard()))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/command"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/load"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -20,6 +21,9 @@ import (
 const tareEnv = "TARE_PROOF_COMMAND"
 
 func TestMain(m *testing.M) {
+	if code, handled := load.Main(os.Args[1:]); handled { // a load's client or server
+		os.Exit(code)
+	}
 	if os.Getenv(tareEnv) != "" {
 		os.Exit(command.Execute(context.Background(), os.Args[1:], command.Streams{Out: os.Stdout, Err: os.Stderr}))
 	}
