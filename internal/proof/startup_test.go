@@ -115,12 +115,12 @@ func watch(t *testing.T, args ...string) (*record.Record, *judge.Startup) {
 	if code != command.ExitDone {
 		t.Fatalf("exit %d\n%s%s", code, &errs, &out)
 	}
-	rec, j := load(t, stored)
+	rec, j := loaded(t, stored)
 	ids = append(ids, rec.Header.RunID)
 	return rec, j
 }
 
-func load(t *testing.T, stored string) (*record.Record, *judge.Startup) {
+func loaded(t *testing.T, stored string) (*record.Record, *judge.Startup) {
 	t.Helper()
 	rec, err := record.Load(stored)
 	if err != nil {

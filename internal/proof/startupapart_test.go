@@ -38,7 +38,7 @@ func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*
 		}
 	}
 	for i := range stored {
-		recs[i], judged[i] = load(t, stored[i])
+		recs[i], judged[i] = loaded(t, stored[i])
 	}
 	return recs, judged
 }
