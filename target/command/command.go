@@ -2,14 +2,14 @@
 // time from the call to its exit.
 //
 // It is somebody's own command, not tare's. What it leaves behind, such as a
-// container that it started in the background, is left as it is.
+// container that it started in the background, is left as it is; only what a
+// command that was not done in time leaves in its process group is killed.
 package command
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +19,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/record"
@@ -73,6 +71,7 @@ type Session struct {
 	timeout time.Duration
 	said    []byte
 	pid     int
+	outputs []*output // that somebody whom a run left behind still has
 }
 
 // Pid is the process that the last run was; 0 before the first, and where the
@@ -83,7 +82,13 @@ func (s *Session) Pid() int { return s.pid }
 func (s *Session) Discard(context.Context, []int) error { return nil }
 
 // Close implements target.Session.
-func (s *Session) Close(context.Context) error { return nil }
+func (s *Session) Close(context.Context) error {
+	for _, o := range s.outputs {
+		o.close()
+	}
+	s.outputs = nil
+	return nil
+}
 
 // Arm implements target.Session.
 func (s *Session) Arm(_ context.Context, op target.Op, lanes []int) (target.Batch, error) {
@@ -134,13 +139,10 @@ func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
 		return sample, err
 	}
 	defer null.Close()
-	out, in, err := os.Pipe()
+	out, in, err := listen()
 	if err != nil {
 		return sample, err
 	}
-	defer out.Close()
-	read := make(chan []byte, 1)
-	go func() { read <- first(out) }()
 	// The clock is read and the command forked on one thread, with nothing in
 	// between.
 	runtime.LockOSThread()
@@ -151,46 +153,16 @@ func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
 	})
 	sample.Spawned = lane.Now()
 	runtime.UnlockOSThread()
-	in.Close()
 	if err == nil {
 		s.pid = p.Pid
 		var state *os.ProcessState
-		state, err = wait(ctx, p)
-		sample.Returned = lane.Now()
+		state, sample.Returned, err = wait(ctx, p)
 		judge(&sample, state)
 	}
-	// What it left running may have the pipe open for ever.
-	_ = out.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	s.said = <-read
+	letGo(in)
+	s.said = out.head(200 * time.Millisecond)
+	s.outputs = slices.DeleteFunc(append(s.outputs, out), (*output).over)
 	return sample, err
-}
-
-// wait waits for the command's end. When ctx ends it is told to end, with its
-// process group, and killed five seconds later.
-func wait(ctx context.Context, p *os.Process) (*os.ProcessState, error) {
-	ended := make(chan struct{})
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		select {
-		case <-ended:
-			return
-		case <-ctx.Done():
-		}
-		// The group's number is nobody else's while its first process is not
-		// waited for; Wait below may have been quicker by a moment, and then
-		// the group is either gone or still the command's.
-		_ = unix.Kill(-p.Pid, unix.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-			_ = unix.Kill(-p.Pid, unix.SIGKILL)
-		}
-	}()
-	state, err := p.Wait()
-	close(ended)
-	<-told
-	return state, err
 }
 
 func judge(sample *record.Sample, state *os.ProcessState) {
@@ -209,17 +181,4 @@ func judge(sample *record.Sample, state *os.ProcessState) {
 	default:
 		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
 	}
-}
-
-// mostSaid is how much of a command's output is kept.
-const mostSaid = 8 << 10
-
-// first returns the first bytes of an output, and reads the rest away, so that
-// nobody waits for room.
-func first(out *os.File) []byte {
-	kept, err := io.ReadAll(io.LimitReader(out, mostSaid))
-	if err == nil {
-		_, _ = io.Copy(io.Discard, out)
-	}
-	return kept
 }

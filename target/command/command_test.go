@@ -98,6 +98,81 @@ func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
 	t.Error("it was not left alone")
 }
 
+// What a command leaves running may speak, while tare is there and when it has
+// gone.
+func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
+	for claim, last := range map[string]string{"while tare reads": "", "when tare has ended": "closed"} {
+		t.Run(claim, func(t *testing.T) {
+			dir := t.TempDir()
+			marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
+			// A megabyte in lines is more than a pipe holds: yes would end by SIGPIPE
+			// or hang; echo is told, and goes on.
+			script := `(while [ ! -e ` + gone + ` ]; do sleep 0.02; done
+				i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done 2>/dev/null
+				: > ` + marker + `) & echo begun`
+			s, sample := run(t.Context(), t, time.Minute, "sh", "-c", script)
+			if sample.Failure != nil || !strings.Contains(string(s.said), "begun") || len(s.outputs) != 1 {
+				t.Fatalf("%+v said %q, %d outputs", sample.Failure, s.said, len(s.outputs))
+			}
+			if last != "" {
+				if err := s.Close(t.Context()); err != nil || len(s.outputs) != 0 {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(gone, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+				if _, err := os.Stat(marker); err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("it was killed, or hangs")
+				}
+			}
+			for i := 0; len(s.outputs) == 1 && !s.outputs[0].over(); i++ {
+				if time.Sleep(10 * time.Millisecond); i > 500 {
+					t.Fatal("who has ended is still listened to")
+				}
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Who is not done in time is ended with everybody in the process group, also with
+// whom the command did not wait for, and is left time to do so.
+func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "cleaned")
+	s, sample := run(t.Context(), t, 300*time.Millisecond, "sh", "-c",
+		`(trap '' TERM; exec sh -c 'echo $$; exec sleep 37.5') & (trap 'sleep 0.3; : > `+marker+`; exit' TERM; while :; do sleep 0.1; done) & exec sleep 38`)
+	if sample.Failure == nil || sample.Failure.Kind != record.FailTimeout {
+		t.Fatalf("%+v", sample)
+	}
+	if took := time.Duration(sample.Returned - sample.Start); took > 3*time.Second {
+		t.Errorf("the command itself ended after %v", took)
+	}
+	if _, err := os.Stat(marker); err != nil {
+		t.Errorf("it was killed at once: %v", err)
+	}
+	said, _, _ := strings.Cut(string(s.said), "\n")
+	pid, err := strconv.Atoi(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || strings.Contains(string(b), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still there: %s", b)
+		}
+	}
+}
+
 func TestTheContainersThatACommandPrintsAreKnown(t *testing.T) {
 	id := strings.Repeat("0a", 32)
 	s, _ := run(t.Context(), t, time.Minute, "printf", `%s\nnot %s\n%s\n`, id, id, id)
