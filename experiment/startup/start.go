@@ -17,9 +17,9 @@ import (
 
 // start does one start and removes what it started. It returns nil where the run
 // was told to stop meanwhile.
-func (r *run) start(ctx context.Context, t turn) (*record.Start, error) {
+func (r *run) start(ctx context.Context, t turn, round int) (*record.Start, error) {
 	info := &t.w.Info
-	s := &record.Start{Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(target.Run)].Command}
+	s := &record.Start{Round: max(round, 0), Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(target.Run)].Command}
 	if err := r.watched(t.watched); err != nil {
 		return nil, fmt.Errorf("watch the processes of starts: %w", err)
 	}
@@ -34,7 +34,7 @@ func (r *run) start(ctx context.Context, t turn) (*record.Start, error) {
 		s.Began = max(s.Began, lane.Now())
 		s.Failure = &record.Failure{Kind: record.FailError, Detail: err.Error()}
 	}
-	return s, r.discard(ctx, t.w, s)
+	return s, r.discard(ctx, t.w, round)
 }
 
 // release performs the start between two moments of the watch.
@@ -66,8 +66,11 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 	begin()
 	released, samples, err := armed.Release(ctx)
 	end()
-	if err != nil || len(samples) != 1 {
-		return fmt.Errorf("start %s: %d samples: %w", t.w.Info.Name, len(samples), err)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", t.w.Info.Name, err)
+	}
+	if len(samples) != 1 {
+		return fmt.Errorf("start %s: the target gave %d samples of one start", t.w.Info.Name, len(samples))
 	}
 	x := &samples[0]
 	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
@@ -262,12 +265,16 @@ func (r *run) containers(ctx context.Context, w *course.Weighed) (ids []string) 
 }
 
 // discard removes what was started. A target whose start cannot be removed is
-// given up.
-func (r *run) discard(ctx context.Context, w *course.Weighed, s *record.Start) error {
+// given up, in a round from 0; before it is the warm-up.
+func (r *run) discard(ctx context.Context, w *course.Weighed, round int) error {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.options.Plan.Timeout)
 	defer cancel()
 	if err := w.Discard(clean, []int{0}); err != nil {
-		return r.GiveUp(w, record.Finding{Message: fmt.Sprintf("given up in round %d: what it started could not be removed: %v", s.Round+1, err)})
+		when := "in the warm-up"
+		if round >= 0 {
+			when = fmt.Sprintf("in round %d", round+1)
+		}
+		return r.GiveUp(w, record.Finding{Message: fmt.Sprintf("given up %s: what it started could not be removed: %v", when, err)})
 	}
 	return nil
 }

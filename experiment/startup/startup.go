@@ -153,7 +153,7 @@ func (r *run) round(ctx context.Context, number, round int, warmup bool) error {
 			continue
 		}
 		r.tell(max(round, 0), warmup, t.w.Info.Name)
-		s, err := r.start(ctx, t)
+		s, err := r.start(ctx, t, round)
 		if err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (r *run) round(ctx context.Context, number, round int, warmup bool) error {
 		if warmup || s == nil {
 			continue
 		}
-		s.Type, s.Round, s.Order = record.TypeStart, round, place
+		s.Type, s.Order = record.TypeStart, place
 		r.Record.Starts = append(r.Record.Starts, *s)
 		if err := r.Line(*s); err != nil {
 			return err

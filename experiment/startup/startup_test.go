@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -347,6 +348,92 @@ func TestAWatchThatBreaksFailsTheStartAndNotTheRun(t *testing.T) {
 	rec, err := s.run(t.Context(), t)
 	if err != nil || len(rec.Starts) != 2 || rec.Starts[0].Failure == nil || !strings.Contains(rec.Starts[0].Failure.Detail, "the ring is broken") {
 		t.Errorf("%v: %+v", err, rec.Starts)
+	}
+}
+
+// stubborn is a target whose start cannot be removed from the given one on, which
+// counts from 0, and that gives as many samples.
+type stubborn struct {
+	*fake.Target
+	from, samples int
+}
+
+func (b stubborn) Open(ctx context.Context, env target.Env) (target.Session, error) {
+	s, err := b.Target.Open(ctx, env)
+	return &left{Session: s, stubborn: b}, err
+}
+
+type left struct {
+	target.Session
+	stubborn
+	removed int
+}
+
+func (l *left) Discard(ctx context.Context, lanes []int) error {
+	if l.removed++; l.removed > l.from {
+		return errors.New("device or resource busy")
+	}
+	return l.Session.Discard(ctx, lanes)
+}
+
+func (l *left) Close(ctx context.Context) error { return l.Session.Close(ctx) }
+
+func (l *left) Arm(ctx context.Context, op target.Op, lanes []int) (target.Batch, error) {
+	armed, err := l.Session.Arm(ctx, op, lanes)
+	return counted{armed, l.samples}, err
+}
+
+type counted struct {
+	target.Batch
+	n int
+}
+
+func (c counted) Release(ctx context.Context) (int64, []record.Sample, error) {
+	began, samples, err := c.Batch.Release(ctx)
+	return began, slices.Repeat(samples, c.n), err
+}
+
+func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
+	for _, c := range []struct {
+		from int
+		want string
+	}{{0, "given up in the warm-up: "}, {1, "given up in round 1: "}, {3, "given up in round 3: "}} {
+		s := play("a", "b")
+		s.plan.Warmup, s.plan.Rounds = 1, 4
+		s.targets[0] = stubborn{s.targets[0].(*fake.Target), c.from, 1}
+		rec, err := s.run(t.Context(), t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, f := range rec.Findings {
+			if f.Code == judge.FoundGivenUp {
+				said = append(said, f.Message)
+			}
+		}
+		if len(said) != 1 || !strings.HasPrefix(said[0], c.want) {
+			t.Errorf("from the start %d on: %q, want %q", c.from, said, c.want)
+		}
+		for i, x := range rec.Starts {
+			if i > 0 && x.Round < rec.Starts[i-1].Round || x.Round >= 4 {
+				t.Errorf("start %d is of round %d", i, x.Round)
+			}
+		}
+	}
+}
+
+func TestAStartThatGivesMoreThanOneSampleIsRefusedInWords(t *testing.T) {
+	for _, n := range []int{0, 2} {
+		s := play("a")
+		s.plan.Warmup, s.plan.Rounds = 0, 1
+		s.targets[0] = stubborn{s.targets[0].(*fake.Target), 9, n}
+		rec, err := s.run(t.Context(), t)
+		if err != nil || len(rec.Starts) != 1 || rec.Starts[0].Failure == nil {
+			t.Fatalf("%v: %+v", err, rec.Starts)
+		}
+		if got := rec.Starts[0].Failure.Detail; strings.Contains(got, "%!") || !strings.Contains(got, fmt.Sprintf("%d samples", n)) {
+			t.Errorf("it says %q", got)
+		}
 	}
 }
 
