@@ -143,7 +143,7 @@ type GuestClock struct {
 
 // Missing is evidence that is not there.
 type Missing struct {
-	What   string `json:"what"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "outcome", "lost", "too many", "ambiguous"
+	What   string `json:"what"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"
 	Count  int64  `json:"count"`
 	Detail string `json:"detail,omitempty"` // where, one line
 }

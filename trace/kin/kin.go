@@ -114,7 +114,7 @@ func (t *tree) kin(c *claims) Kin {
 			Detail: "processes that had ended before their arguments could be read, so that calls may not be known by their verb, or as such, the first of them " + first})
 	}
 	if orphans > 0 {
-		k.Missing = append(k.Missing, record.Missing{What: "lost", Count: orphans,
+		k.Missing = append(k.Missing, record.Missing{What: "unborn", Count: orphans,
 			Detail: "processes whose birth was not told, so they begin with their program"})
 	}
 	k.Containers = t.containers(kept)

@@ -435,7 +435,7 @@ func TestWhatWasNotToldIsSaid(t *testing.T) {
 		s.exit(50, 51)
 		k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Roots: daemons})
 		expect(t, k, "daemon containerd", "call runc create of c1 < containerd")
-		if len(k.Missing) != 1 || k.Missing[0].What != "lost" || k.Processes[1].CPU != -1 {
+		if len(k.Missing) != 1 || k.Missing[0].What != "unborn" || k.Processes[1].CPU != -1 {
 			t.Errorf("%+v %+v", k.Missing, k.Processes)
 		}
 	})
