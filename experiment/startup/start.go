@@ -104,15 +104,19 @@ func (r *run) release(ctx context.Context, t turn, armed target.Batch, s *record
 		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
 	}
 	s.Busy = between(edges, s.Busy)
-	if t.w.Info.Kind == "command" && len(roots) > 0 && !served(s) {
+	if t.w.Info.Kind == "command" && len(roots) > 0 && !served(s, roots) {
 		s.Busy = own // what the daemons did meanwhile was for others
 	}
 	return nil
 }
 
-// served tells whether a daemon took part in a start.
-func served(s *record.Start) bool {
-	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool { return p.Kind == record.KindDaemon })
+// served tells whether a daemon, or a shim that was there before, took part in a
+// start.
+func served(s *record.Start, roots []kin.Root) bool {
+	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool {
+		return p.Kind == record.KindDaemon ||
+			slices.ContainsFunc(roots, func(r kin.Root) bool { return r.Pid == p.Pid && r.Kind == p.Kind && p.Born == s.Began })
+	})
 }
 
 // How long a workload is waited for that was not executed when the call had

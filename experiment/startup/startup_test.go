@@ -262,6 +262,24 @@ func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
 	}
 }
 
+func TestWhoWasThereBeforeAndTookPartServed(t *testing.T) {
+	roots := []kin.Root{{Pid: 5, Kind: record.KindShim}, {Pid: 6, Kind: record.KindDaemon}}
+	for name, c := range map[string]struct {
+		p    record.StartProcess
+		want bool
+	}{
+		"a daemon":                       {record.StartProcess{Pid: 6, Kind: record.KindDaemon, Born: 9}, true},
+		"a shim that was there":          {record.StartProcess{Pid: 5, Kind: record.KindShim, Born: 9}, true},
+		"not a shim that was begun":      {record.StartProcess{Pid: 8, Kind: record.KindShim, Born: 12}, false},
+		"nor one that has its pid since": {record.StartProcess{Pid: 5, Kind: record.KindShim, Born: 12}, false},
+		"nor the command":                {record.StartProcess{Pid: 7, Kind: record.KindClient, Born: 10}, false},
+	} {
+		if got := served(&record.Start{Began: 9, Processes: []record.StartProcess{c.p}}, roots); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
 	s := play("a")
 	s.plan.Rounds, s.plan.Untraced, s.plan.Warmup = 6, true, 0

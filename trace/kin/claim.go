@@ -31,6 +31,7 @@ func (t *tree) claim() *claims {
 	t.spread(c)
 	t.since = t.asked.Began
 	t.guess(c, client)
+	t.touched(c, client)
 	t.spread(c)
 	t.decide(c, client)
 	return c

@@ -104,11 +104,11 @@ func (t *tree) guess(c *claims, client []bool) {
 			}
 		}
 	default:
-		c.missing = append(c.missing, ambiguous(rest))
+		c.missing = append(c.missing, ambiguous(rest, "started"))
 	}
 }
 
-func ambiguous(rest []group) record.Missing {
+func ambiguous(rest []group, done string) record.Missing {
 	shown := make([]string, 0, 5)
 	for _, g := range rest[:min(len(rest), 5)] {
 		shown = append(shown, brief(g.ids[0]))
@@ -118,8 +118,8 @@ func ambiguous(rest []group) record.Missing {
 		more = fmt.Sprintf(" and %d more", len(rest)-5)
 	}
 	return record.Missing{What: "ambiguous", Count: int64(len(rest)),
-		Detail: "containers that were started meanwhile and may be others', so they are left out: " + strings.Join(shown, ", ") + more +
-			"; run it where nobody else starts any, or let the command print the id (docker run -d)"}
+		Detail: "containers that were " + done + " meanwhile and may be others', so they are left out: " + strings.Join(shown, ", ") + more +
+			"; run it where nobody else does that, or let the command print the id (docker run -d)"}
 }
 
 // asker is a client of an engine.
@@ -215,38 +215,64 @@ func asks(c *command) int {
 	return asksNothing
 }
 
+// least is how many digits of an id are one where anybody writes them, and
+// fewest where a client of an engine does that begins no container, if only one id
+// begins with them.
+const (
+	least  = 6
+	fewest = 4
+)
+
 // named are the ids that stand among the arguments of what the command executed:
 // whole, or their beginning. Names that are no numbers, as ctr's are, count in
 // ctr's arguments only, where others' could not be any word.
 func (t *tree) named(client []bool) (ids []string) {
-	words, of := map[string]bool{}, map[string]bool{}
+	words, short, of := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if !client[i] || !n.did || n.kind == record.KindWorkload {
 			continue
 		}
+		brief := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing
 		for _, arg := range n.rest {
 			switch {
 			case n.program == "ctr":
 				of[arg] = true
-			case len(arg) >= 6 && len(arg) <= 64 && hexadecimal(arg):
+			case len(arg) > 64 || !hexadecimal(arg):
+			case len(arg) >= least:
 				words[arg] = true
+			case len(arg) >= fewest && brief:
+				short[arg] = true
 			}
 		}
 	}
-	if len(words)+len(of) == 0 {
+	if len(words)+len(short)+len(of) == 0 {
 		return nil
 	}
+	begins := map[string]string{} // what was written of an id → the id, "" of several
 	for i := range t.nodes {
 		id := t.nodes[i].id
 		if id == "" || client[i] {
 			continue
 		}
 		found := of[id]
-		for k := 6; !found && hexadecimal(id) && k <= min(len(id), 64); k++ {
-			found = words[id[:k]]
+		for k := fewest; hexadecimal(id) && k <= min(len(id), 64); k++ {
+			found = found || words[id[:k]]
+			if !short[id[:k]] {
+				continue
+			}
+			if other, seen := begins[id[:k]]; seen && other != id {
+				begins[id[:k]] = ""
+			} else {
+				begins[id[:k]] = id
+			}
 		}
 		if found {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range begins {
+		if id != "" {
 			ids = append(ids, id)
 		}
 	}

@@ -346,3 +346,91 @@ func TestOwnTimeIsThatOfTheStartsProcesses(t *testing.T) {
 		t.Errorf("%+v from nowhere", k.Own)
 	}
 }
+
+// session is what a shim that is there already does for docker exec.
+func session(s *script, base int, id string) {
+	s.run(102, base, "runc --root /r --log /l --log-format json exec --process /tmp/p --detach --pid-file /p "+id)
+	s.run(base, base+1, "runc init")
+	s.exec(base+1, "true")
+	s.exit(base, base+1)
+}
+
+func TestACallForAContainerThatIsThereIsFoundByItsID(t *testing.T) {
+	roots := append(slices.Clone(daemons), Root{Pid: 102, Kind: record.KindShim, Name: "containerd-shim-runc-v2"})
+	for line, want := range map[string]bool{
+		"docker exec " + idA + " true": true, "docker exec " + idA[:12] + " true": true, "docker exec " + idA[:4] + " true": true,
+		"sh -c docker": false, "sleep " + idA[:4]: false, "docker exec " + idB + " true": false, "docker exec 0ab0 true": false, "docker ps": false,
+	} {
+		for claim, roots := range map[string][]Root{"below a shim that is known": roots, "below one that is not": daemons} {
+			t.Run(line+" "+claim, func(t *testing.T) {
+				s := &script{now: 1e9}
+				s.run(7, 50, line)
+				session(s, 60, idA)
+				session(s, 70, strings.Repeat("f0", 32)) // somebody's health check
+				s.exit(50)
+				k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50, Roots: roots})
+				sound(t, k)
+				calls, shims := 0, 0
+				for _, p := range k.Processes {
+					if p.Kind == record.KindCall && p.Verb == "exec" && p.Container == idA {
+						calls++
+					} else if p.Kind == record.KindCall {
+						t.Errorf("%+v is somebody else's", p)
+					}
+					if p.Kind == record.KindShim {
+						shims++
+					}
+				}
+				if calls == 1 != want || (shims == 1) != (want && len(roots) == 3) {
+					t.Errorf("%d calls, %d shims: %q", calls, shims, told(k))
+				}
+			})
+		}
+	}
+}
+
+func TestTheBeginningOfTwoIDsIsNobodys(t *testing.T) {
+	s := &script{now: 1e9}
+	s.run(7, 50, "docker exec 0abf true")
+	session(s, 60, idA)
+	session(s, 70, idA[:60]+"0000")
+	s.exit(50)
+	if k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50, Roots: daemons}); len(k.Containers) != 0 {
+		t.Errorf("%v", k.Containers)
+	}
+}
+
+func TestACallForAContainerThatIsThereIsFoundByWhatItDoes(t *testing.T) {
+	other := strings.Repeat("f0", 32)
+	for name, c := range map[string]struct {
+		client    string
+		ids       []string // what sessions are begun in
+		want      []string
+		ambiguous bool
+	}{
+		"the only one":          {"docker exec web true", []string{idA}, []string{idA}, false},
+		"twice the same":        {"docker container exec -it web true", []string{idA, idA}, []string{idA}, false},
+		"one of two":            {"docker exec web true", []string{idA, other}, nil, true},
+		"the one that is named": {"docker exec " + idA[:12] + " true", []string{other, idA}, []string{idA}, false},
+		"of another verb":       {"docker stop web", []string{idA}, nil, false},
+		"of no client":          {"sleep 1", []string{idA}, nil, false},
+		"of one that only asks": {"docker inspect web", []string{idA}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &script{now: 1e9}
+			session(s, 90, idB) // before anybody asked
+			s.run(7, 50, c.client)
+			for i, id := range c.ids {
+				session(s, 60+10*i, id)
+			}
+			s.exit(50)
+			session(s, 190, idB) // and after
+			k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50, Roots: daemons})
+			sound(t, k)
+			said := slices.ContainsFunc(k.Missing, func(m record.Missing) bool { return m.What == "ambiguous" && m.Count == int64(len(c.ids)) })
+			if !slices.Equal(k.Containers, c.want) || said != c.ambiguous {
+				t.Errorf("%v, want %v; missing %v", k.Containers, c.want, k.Missing)
+			}
+		})
+	}
+}

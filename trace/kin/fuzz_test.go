@@ -1,6 +1,7 @@
 package kin
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -82,6 +83,10 @@ func TestHostileTreesTakeLittleTime(t *testing.T) {
 					s.exec(50+j, "hook")
 				}
 			}
+		},
+		"clients and what is done": func(s *script, i int) {
+			s.run(50, 51+i, "docker exec web true")
+			s.run(9, 51+many+i, "runc exec c"+strconv.Itoa(i))
 		},
 		"a chain of starts":             func(s *script, i int) { s.run(50+i, 51+i, "runc start c1") },
 		"inits that execute themselves": func(s *script, i int) { s.run(50+i, 51+i, "runc init") },
