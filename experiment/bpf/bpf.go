@@ -254,13 +254,18 @@ func (r *run) ready(ctx context.Context) error {
 	return nil
 }
 
+// nowhere is the port that discards (RFC 863), for services that nobody asks for.
+var nowhere = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 9)
+
 func (r *run) attach() error {
 	p := &r.options.Plan
 	most := 1
 	for _, n := range p.Services {
 		most = max(most, n)
 	}
-	backend := netip.AddrPort{}
+	// Where somebody else answers he is asked by his own address, which is no
+	// service: the programs look for it and find nothing.
+	backend := nowhere
 	if r.server != nil {
 		backend = r.server.Addr()
 	}
