@@ -36,7 +36,7 @@ Programs that are loaded already (Kmesh's, Cilium's, systemd's, yours) are chose
 by --kmesh, --name, --pin, --owner or --cgroup. With none of these, load, quota
 and memory bring programs of tare's own, the reference datapath: a service lookup
 at connect, and a look at connections' events, attached to a cgroup of tare's own.`,
-		Example: "  tare bpf list --interval 100ms\n  tare bpf load -c 10 -t 200ms --rounds 1",
+		Example: "  tare bpf list --interval 100ms\n  tare bpf load -c 10 -t 200ms --idle 100ms --rounds 1",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
