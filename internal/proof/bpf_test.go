@@ -1,0 +1,304 @@
+package proof
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/datapath"
+	"github.com/tare-bench/tare/judge"
+	httpload "github.com/tare-bench/tare/load"
+	"github.com/tare-bench/tare/record"
+)
+
+// Every connection of the load is one run of the lookup, no more and no less, as
+// the clients count them and as a server does that knows nothing of BPF.
+func TestRunsOfProgramsAreExactlyTheConnectionsOfTheLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags []string
+		kept  bool
+		own   bool // the server is tare's, behind the lookup of a service
+	}{
+		"a connection for each request": {nil, false, false},
+		"kept alive":                    {[]string{"--keepalive"}, true, false},
+		"a connection for each request, behind a service": {nil, false, true},
+		"kept alive, behind a service":                    {[]string{"--keepalive"}, true, true},
+		"at a rate":                                       {[]string{"--qps", "500"}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := playBPF(t)
+			server := serving(t)
+			args := append([]string{"bpf", "load", "-c", "20", "-t", "200ms", "--idle", "100ms", "--rounds", "1"}, c.flags...)
+			if !c.own {
+				args = append(args, "--url", server.URL())
+			}
+			rec, _ := s.weigh(args...)
+			var requests, sockets int64
+			for _, p := range rec.Points {
+				if p.Failure != nil {
+					t.Fatalf("%s: %+v", p.Phase, p.Failure)
+				}
+				want := int64(0)
+				if p.Sent != nil {
+					requests, sockets, want = requests+p.Sent.Requests, sockets+p.Sent.Sockets, p.Sent.Sockets
+					if p.Sent.Errors > 0 || p.Sent.Requests < 20 || c.kept && want != 20 || !c.kept && want != p.Sent.Requests {
+						t.Errorf("%+v", *p.Sent)
+					}
+				}
+				if !p.Asked.Statistics {
+					continue
+				}
+				if got := ran(t, &p, "tare_connect4"); got.Count != want {
+					t.Errorf("%s: %d connections, %d runs", p.Phase, want, got.Count)
+				}
+				if got := ran(t, &p, "tare_sockops"); got.Count < want || want == 0 && got.Count > 0 {
+					t.Errorf("%s: %d connections, %d runs of the look at their events", p.Phase, want, got.Count)
+				}
+			}
+			if c.own {
+				return
+			}
+			if said, err := server.Served(); err != nil || said.Requests != requests || said.Connections != sockets {
+				t.Errorf("the server counts %+v (%v), the clients %d requests on %d connections", said, err, requests, sockets)
+			}
+		})
+	}
+}
+
+// ran is what a program did in a phase.
+func ran(t *testing.T, p *record.Point, name string) record.ProgramRun {
+	t.Helper()
+	i := slices.IndexFunc(p.Runs, func(r record.ProgramRun) bool { return r.Name == name })
+	if i < 0 {
+		t.Fatalf("%s: %s is not among %+v", p.Phase, name, p.Runs)
+	}
+	return p.Runs[i]
+}
+
+func serving(t *testing.T) *httpload.Server {
+	t.Helper()
+	server, err := httpload.Serve(t.Context(), httpload.ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() }) // the test's end has ended it
+	return server
+}
+
+// A known loop takes under load what the kernel's own test run of it takes.
+func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
+	s := playBPF(t)
+	const heavy = 60_000
+	d, _ := attachment(t)
+	if err := d.SetHeavy(heavy); err != nil {
+		t.Fatal(err)
+	}
+	// What else the machine does only adds to a time: of each the least is taken.
+	light, loaded, alone := 0.0, 0.0, 0.0
+	least := func(of *float64, ns float64) {
+		if *of == 0 || ns < *of {
+			*of = ns
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		for range 20 {
+			ns, err := d.TestRun(20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			least(&alone, ns)
+		}
+		rec, _ := s.weigh("bpf", "load", "-c", "1", "-t", "150ms", "--idle", "100ms", "--rounds", "3", "--heavy", fmt.Sprintf("0,%d", heavy))
+		for _, p := range rec.Points {
+			if p.Phase != record.PhaseLoad || !p.Asked.Statistics {
+				continue
+			}
+			r := ran(t, &p, "tare_connect4")
+			if p.Failure != nil || r.Count == 0 {
+				t.Fatalf("%+v", p)
+			}
+			if each := float64(r.Time) / float64(r.Count); p.Asked.Heavy == 0 {
+				least(&light, each)
+			} else {
+				least(&loaded, each)
+			}
+		}
+		ratio := (loaded - light) / alone // the lookup is not in a test run
+		t.Logf("attempt %d: %.0f ns under load, %.0f of them without the loop; %.0f ns in a test run: %.3f", attempt, loaded, light, alone, ratio)
+		if ratio > 0.9 && ratio < 1.1 {
+			return
+		}
+		if attempt == attempts {
+			t.Fatalf("%.3f times the time of a test run", ratio)
+		}
+	}
+}
+
+// Counts, times and memory are those that bpftool has for the same programs, and
+// memory what the kernel says of a descriptor.
+func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
+	playBPF(t)
+	d, group := attachment(t)
+	for attempt := 1; ; attempt++ {
+		before := bpftool(t, d.IDs())
+		view := make(chan listed, 1)
+		go func() {
+			view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "proof_*", "--interval", "1500ms")
+		}()
+		time.Sleep(600 * time.Millisecond) // it has begun to look by then
+		sent := sending(t, d, group)
+		v := <-view
+		if v.err != nil || len(v.Programs) != 2 {
+			t.Fatalf("seen: %+v, %v", v.View, v.err)
+		}
+		after := bpftool(t, d.IDs())
+		aside := ""
+		for _, p := range v.Programs {
+			b, a := before[p.ID], after[p.ID]
+			if p.Runs != a.Count || p.Time != a.Time || p.Rate == nil || p.Rate.Runs > a.Count-b.Count {
+				t.Errorf("%s: %d runs, %d ns, then by bpftool %+v, %+v before", p.Name, p.Runs, p.Time, a, b)
+				continue
+			}
+			if p.Name == "proof_connect4" && a.Count-b.Count != uint64(sent.Sockets) {
+				t.Errorf("%d connections, %d runs by bpftool", sent.Sockets, a.Count-b.Count)
+			}
+			if took := p.Rate.Mean * float64(p.Rate.Runs); p.Rate.Runs != a.Count-b.Count || took < float64(a.Time-b.Time)-1 || took > float64(a.Time-b.Time)+1 {
+				aside += fmt.Sprintf("%s: in the interval %d runs, %.0f ns; bpftool has %d, %d ns\n", p.Name, p.Rate.Runs, took, a.Count-b.Count, a.Time-b.Time)
+			}
+			checkMemory(t, &p.Program, a)
+		}
+		if aside == "" {
+			return
+		}
+		if t.Failed() || attempt == attempts { // the load began before the interval did
+			t.Fatal(aside)
+		}
+		t.Logf("attempt %d: %s", attempt, aside)
+	}
+}
+
+// sending makes connections in the datapath's cgroup, and ends.
+func sending(t *testing.T, d *datapath.Datapath, group string) httpload.Result {
+	t.Helper()
+	clients, err := httpload.Start(t.Context(), httpload.ClientOptions{
+		URL: fmt.Sprintf("http://%s/", d.Service(0)), Connections: 4, Duration: 200 * time.Millisecond, Groups: [][]string{{group}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer clients.Close()
+	sent, err := clients.Run(t.Context())
+	if err != nil || sent.Errors > 0 {
+		t.Fatalf("%v: %+v", err, sent)
+	}
+	return sent
+}
+
+// What the maps of tare's own programs occupy is what the kernel tells of them at
+// the same time, and more services are more of it.
+func TestMemoryOfProgramsIsThatOfTheirDescriptors(t *testing.T) {
+	s := playBPF(t)
+	told, stop := descriptors()
+	rec, j := s.weigh("bpf", "memory", "--services", "1,1000", "-c", "4", "-t", "200ms", "--idle", "200ms")
+	stop()
+	compared := 0
+	for _, p := range rec.Points {
+		if p.Failure != nil || p.Asked.Statistics && len(p.Memory) != 5 { // of two programs and three maps
+			t.Fatalf("%s: %+v, %+v", p.Phase, p.Memory, p.Failure)
+		}
+		for _, m := range p.Memory {
+			compared++
+			if key := (held{m.ID, m.Map}); !told[key][m.Memory] {
+				t.Errorf("%s: %d bytes; the kernel told of %v", m.Name, m.Memory, told[key])
+			}
+		}
+	}
+	if compared != 2*3*5 { // two numbers of services, three phases
+		t.Errorf("%d figures were compared", compared)
+	}
+	if len(j.Growth) != 2 || j.Growth[0].Services != 1 || j.Growth[1].Maps < j.Growth[0].Maps+999*16 || j.Growth[1].Programs != j.Growth[0].Programs {
+		t.Errorf("%+v", j.Growth)
+	}
+}
+
+// The limit pays for programs that run in the calls of the limited, whatever it is.
+func TestProgramsOfAWorkloadCountAgainstItsLimit(t *testing.T) {
+	for _, cpus := range []string{"0.2", "0.5", "1"} {
+		t.Run(cpus+" CPUs", func(t *testing.T) {
+			s := playBPF(t)
+			for attempt := 1; ; attempt++ {
+				rec, j := s.weigh("bpf", "quota", "--cpus", cpus, "-c", "16", "-t", "2s", "--idle", "200ms", "--heavy", "0,400000", "--rounds", "1")
+				if j.Quota == nil || j.Failed > 0 {
+					t.Fatalf("%d of %d points failed, %+v", j.Failed, j.Total, j.Quota)
+				}
+				because := strings.Join(j.Quota.Because, "; ")
+				if j.Quota.Verdict == judge.QuotaShared {
+					if j.Quota.Rounds != 1 || j.Quota.Agree != 1 || strconv.FormatFloat(j.Quota.Limit, 'f', -1, 64) != cpus {
+						t.Errorf("%+v", j.Quota)
+					}
+					return
+				}
+				others := busy(rec)
+				if j.Quota.Verdict != judge.QuotaUndecided || others < 0.15 || attempt == 3 {
+					t.Fatalf("%s: %s (others had %.0f %% of the node)", j.Quota.Verdict, because, 100*others)
+				}
+				t.Logf("attempt %d, while others had %.0f %% of the node: %s", attempt, 100*others, because)
+			}
+		})
+	}
+}
+
+// busy is the largest share of the node that others had in a phase.
+func busy(rec *record.Record) (most float64) {
+	for _, p := range rec.Points {
+		if p.NodeCPU < 0 || p.Ended <= p.Begun {
+			continue
+		}
+		others := p.NodeCPU - p.Own - max(p.ClientCPU, 0) - max(p.ServerCPU, 0)
+		most = max(most, float64(others)/float64(p.Ended-p.Begun)/float64(p.CPUs))
+	}
+	return most
+}
+
+// The report's plan, each of its tables, scaled down; 3000 connections are 3000.
+func TestThePlanOfTheReportOnProgramsRunsWhole(t *testing.T) {
+	s := playBPF(t)
+	all, out := s.patient("run", "../../plans/kmesh-resource.yaml", "--scale", "0.002", "--rounds", "1")
+	if len(all) != 6 {
+		t.Fatalf("%d records:\n%s", len(all), out)
+	}
+	for i, want := range []struct {
+		connections, heavy, services []int64
+		quota                        bool
+	}{
+		{[]int64{1500}, []int64{0}, []int64{1}, false},
+		{[]int64{1500}, []int64{0}, []int64{1}, false},
+		{[]int64{1500}, []int64{0, 10_000, 65_535}, []int64{1}, true},
+		{[]int64{100, 500, 1000, 3000}, []int64{0}, []int64{1}, false},
+		{[]int64{3000}, []int64{65_535}, []int64{1}, false},
+		{[]int64{100}, []int64{0}, []int64{1, 100, 1000}, false},
+	} {
+		rec, j := all[i].rec, all[i].j
+		seen := [3]map[int64]bool{{}, {}, {}}
+		for _, p := range rec.Points {
+			seen[0][int64(p.Asked.Connections)], seen[1][p.Asked.Heavy], seen[2][int64(p.Asked.Services)] = true, true, true
+		}
+		for k, list := range [][]int64{want.connections, want.heavy, want.services} {
+			if len(seen[k]) != len(list) || slices.ContainsFunc(list, func(n int64) bool { return !seen[k][n] }) {
+				t.Errorf("measure %d: seen are %v, want %v", i+1, seen[k], list)
+			}
+		}
+		if rec.End == nil || rec.End.Why != "rounds" || j.Failed > 0 || (j.Quota != nil) != want.quota || len(j.Growth) > 0 != (len(want.services) > 1) {
+			t.Errorf("measure %d: end %+v, %d of %d failed: %+v", i+1, rec.End, j.Failed, j.Total, j.Findings)
+		}
+	}
+	for _, table := range []string{"whose limit pays: ", "CPU by load, in percent of one core and of the node", "memory by services"} {
+		if !strings.Contains(out, table) {
+			t.Errorf("no table %q:\n%s", table, out)
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package proof
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/datapath"
+	"github.com/tare-bench/tare/internal/bpflist"
+	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/record"
+)
+
+// programs is where measures of BPF programs are run, in folders of their own.
+type programs struct {
+	t    *testing.T
+	dir  string
+	runs int
+	ids  []string
+}
+
+// weighed is one measure of BPF programs.
+type weighed struct {
+	rec *record.Record
+	j   *judge.BPF
+}
+
+// playBPF makes ready, and looks at the test's end whether anything is left: in the
+// kernel, in this process, of its children, and whether statistics are on still.
+func playBPF(t *testing.T) *programs {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("run the tests as root: BPF programs need it")
+	}
+	s := &programs{t: t, dir: t.TempDir()}
+	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
+		t.Setenv(name, filepath.Join(s.dir, folder))
+	}
+	untouched.Check(t, s.dir, func() []string { return s.ids })
+	untraced(t)
+	t.Cleanup(func() {
+		if left := opened(); len(left) > 0 {
+			t.Errorf("this process has open: %q", left)
+		}
+		if left := children(); len(left) > 0 {
+			t.Errorf("clients or servers are left: %q", left)
+		}
+		uncounted(t)
+	})
+	return s
+}
+
+// weigh runs a command that writes one record.
+func (s *programs) weigh(args ...string) (*record.Record, *judge.BPF) {
+	s.t.Helper()
+	all, _ := s.run(args...)
+	if len(all) != 1 {
+		s.t.Fatalf("%d records", len(all))
+	}
+	return all[0].rec, all[0].j
+}
+
+// run runs a command that has to succeed, in this process.
+func (s *programs) run(args ...string) ([]weighed, string) {
+	s.t.Helper()
+	all, out, why := s.try(args...)
+	if why != "" {
+		s.t.Fatal(why)
+	}
+	return all, out
+}
+
+// patient is run, again where others had the CPUs for as long as a short load: then
+// one of its clients has sent nothing.
+func (s *programs) patient(args ...string) ([]weighed, string) {
+	s.t.Helper()
+	for attempt := 1; ; attempt++ {
+		all, out, why := s.try(args...)
+		if why == "" {
+			return all, out
+		}
+		if attempt == attempts || !strings.Contains(why, "nothing was sent") {
+			s.t.Fatal(why)
+		}
+		s.t.Logf("attempt %d: a client came too late", attempt)
+	}
+}
+
+func (s *programs) try(args ...string) (all []weighed, text, why string) {
+	s.t.Helper()
+	s.runs++
+	name := filepath.Join(s.dir, fmt.Sprintf("r%d", s.runs))
+	var out, errs bytes.Buffer
+	code := command.Execute(s.t.Context(), append(args, "-q", "-o", name+".jsonl"), command.Streams{Out: &out, Err: &errs})
+	if code != command.ExitDone {
+		why = fmt.Sprintf("exit %d\n%s\n%s", code, &errs, &out)
+	}
+	paths, _ := filepath.Glob(name + "*.jsonl") // of a plan they are numbered
+	slices.Sort(paths)
+	for _, path := range paths {
+		rec, err := record.Load(path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.ids = append(s.ids, rec.Header.RunID)
+		j, err := judge.BPFOf(rec)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		all = append(all, weighed{rec, j})
+	}
+	return all, out.String(), why
+}
+
+// listed is what tare bpf list shows, or why it does not.
+type listed struct {
+	*bpflist.View
+	err error
+}
+
+func list(t *testing.T, args ...string) listed {
+	var out, errs bytes.Buffer
+	if code := command.Execute(t.Context(), append([]string{"bpf", "list", "--format", "json"}, args...), command.Streams{Out: &out, Err: &errs}); code != command.ExitDone {
+		return listed{err: fmt.Errorf("exit %d: %s", code, &errs)}
+	}
+	v := new(bpflist.View)
+	return listed{v, json.Unmarshal(out.Bytes(), v)}
+}
+
+// attachment is a datapath of the test's own, with the kernel's statistics on, and
+// its cgroup.
+func attachment(t *testing.T) (*datapath.Datapath, string) {
+	t.Helper()
+	group, remove, err := datapath.Place(fmt.Sprintf("proof-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	backend := serving(t)
+	d, err := datapath.Attach(datapath.Options{Name: "proof", Cgroup: group, Services: 1, Sockops: true, Backend: backend.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	statistics, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { statistics.Close() })
+	return d, group
+}
+
+// toolProgram is what bpftool says of one.
+type toolProgram struct {
+	ID      uint32   `json:"id"`
+	Time    uint64   `json:"run_time_ns"`
+	Count   uint64   `json:"run_cnt"`
+	Memlock int64    `json:"bytes_memlock"`
+	Maps    []uint32 `json:"map_ids"`
+}
+
+// bpftool asks for programs one by one: others come and go meanwhile.
+func bpftool(t *testing.T, ids []uint32) map[uint32]toolProgram {
+	t.Helper()
+	path, err := exec.LookPath("bpftool")
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/bpftool")
+	}
+	if err != nil {
+		t.Fatal("bpftool is not installed (Debian: bpftool); scripts/install-test-needs installs it")
+	}
+	all := map[uint32]toolProgram{}
+	for _, id := range ids {
+		out, err := exec.CommandContext(t.Context(), path, "prog", "show", "id", strconv.Itoa(int(id)), "-j").Output()
+		if err != nil {
+			t.Fatalf("bpftool: %v: %s", err, out)
+		}
+		var p toolProgram
+		if err := json.Unmarshal(out, &p); err != nil || p.ID != id {
+			t.Fatalf("bpftool: %v: %s", err, out)
+		}
+		all[id] = p
+	}
+	return all
+}
+
+// checkMemory holds a program against bpftool, and it and its maps against what the
+// kernel says of descriptors that the test has of them.
+func checkMemory(t *testing.T, p *record.Program, tool toolProgram) {
+	t.Helper()
+	told, stop := descriptors()
+	stop()
+	if p.Memory != tool.Memlock || !told[held{p.ID, false}][p.Memory] {
+		t.Errorf("%s: %d bytes; bpftool has %d, the kernel %v", p.Name, p.Memory, tool.Memlock, told[held{p.ID, false}])
+	}
+	var ids []uint32
+	for _, m := range p.Maps {
+		ids = append(ids, m.ID)
+		if !told[held{m.ID, true}][m.Memory] {
+			t.Errorf("%s: %d bytes; the kernel has %v", m.Name, m.Memory, told[held{m.ID, true}])
+		}
+	}
+	slices.Sort(ids)
+	slices.Sort(tool.Maps)
+	if !slices.Equal(ids, tool.Maps) || len(ids) == 0 {
+		t.Errorf("%s: maps %v, by bpftool %v", p.Name, ids, tool.Maps)
+	}
+}
+
+// held is a program or a map that this process has open.
+type held struct {
+	id    uint32
+	isMap bool
+}
+
+// descriptors collects what the kernel says that programs and maps occupy of which
+// this process has a descriptor, see proc_pid_fdinfo(5), until it is stopped.
+func descriptors() (told map[held]map[int64]bool, stop func()) {
+	told = map[held]map[int64]bool{}
+	look := func() {
+		found, _ := filepath.Glob("/proc/self/fdinfo/*")
+		for _, path := range found {
+			text, _ := os.ReadFile(path) // it may have been closed
+			values := map[string]int64{}
+			for line := range strings.Lines(string(text)) {
+				name, value, _ := strings.Cut(line, ":")
+				if n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil {
+					values[name] = n
+				}
+			}
+			memory, some := values["memlock"]
+			program, isProgram := values["prog_id"]
+			aMap, isMap := values["map_id"]
+			key := held{uint32(program + aMap), isMap}
+			if !some || isProgram == isMap {
+				continue
+			}
+			if told[key] == nil {
+				told[key] = map[int64]bool{}
+			}
+			told[key][memory] = true
+		}
+	}
+	look()
+	end := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(20 * time.Millisecond):
+				look()
+			}
+		}
+	})
+	return told, func() { close(end); ended.Wait() }
+}
+
+// opened are descriptors of this process that have to do with BPF.
+func opened() (all []string) {
+	found, _ := filepath.Glob("/proc/self/fd/*")
+	for _, path := range found {
+		if what, err := os.Readlink(path); err == nil && strings.HasPrefix(what, "anon_inode:bpf") {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+// children are clients and servers of a load that are this test's program.
+func children() (all []string) {
+	own, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for pid := range everybody() {
+		exe, _ := os.Readlink(filepath.Join("/proc", pid, "exe"))
+		line, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+		if exe == own && bytes.Contains(line, []byte("\x00-load-")) {
+			all = append(all, pid+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return all
+}
+
+// uncounted looks whether the kernel counts runs still: a program runs, and its
+// count has to stay. Others may have statistics on at the same time, for which
+// their descriptors are looked for.
+func uncounted(t *testing.T) {
+	t.Helper()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "proof_still", Type: ebpf.SocketFilter, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	count := func() uint64 {
+		s, err := p.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.RunCount
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		before := count()
+		if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: 10}); err != nil {
+			t.Fatal(err)
+		}
+		if count() == before {
+			return
+		}
+		others := counters()
+		if len(others) > 0 && time.Now().Before(deadline) {
+			continue
+		}
+		t.Errorf("the kernel still counts runs; statistics are held on by %q", others)
+		return
+	}
+}
+
+// counters are the processes that hold statistics on.
+func counters() (all []string) {
+	found, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, path := range found {
+		if what, err := os.Readlink(path); err == nil && what == "anon_inode:bpf-stats" {
+			all = append(all, path)
+		}
+	}
+	return all
+}
