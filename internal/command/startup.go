@@ -248,15 +248,19 @@ func ownProcesses() []int {
 	return own
 }
 
-// daemonNames are the engines' daemons. What they start is looked at, and is part
-// of a start only if it bears its container's id.
-var daemonNames = []string{"dockerd", "containerd", "crio", "isulad", "docker-containerd"}
+// rootNames are the engines' daemons, and what stays beside containers. What they
+// start is looked at, and is part of a start only where that is evident, see package
+// trace/kin.
+var rootNames = map[string]string{
+	"dockerd": record.KindDaemon, "containerd": record.KindDaemon, "docker-containerd": record.KindDaemon, "crio": record.KindDaemon, "isulad": record.KindDaemon,
+	"containerd-shim": record.KindShim, "containerd-shim-runc-v1": record.KindShim, "containerd-shim-runc-v2": record.KindShim,
+	"containerd-shim-kata-v2": record.KindShim, "containerd-shim-runsc-v1": record.KindShim, "isulad-shim": record.KindShim,
+	"conmon": record.KindMonitor, "conmonrs": record.KindMonitor,
+}
 
 func daemons() (all []kin.Root) {
-	for _, name := range daemonNames {
-		for _, f := range process.Named(name) {
-			all = append(all, kin.Root{Pid: f.Pid, Kind: record.KindDaemon, Name: f.Name})
-		}
+	for _, f := range process.Named(func(program string) bool { return rootNames[program] != "" }) {
+		all = append(all, kin.Root{Pid: f.Pid, Kind: rootNames[f.Name], Name: f.Name})
 	}
 	return all
 }

@@ -221,11 +221,11 @@ func Name(pid int) string {
 	return f.Name
 }
 
-// Named returns the processes whose program has that name.
-func Named(program string) []Found {
+// Named returns the processes whose program has an accepted name.
+func Named(program func(name string) bool) []Found {
 	var out []Found
 	for _, p := range pids() {
-		if f, ok := found(p); ok && f.Name == program {
+		if f, ok := found(p); ok && program(f.Name) {
 			out = append(out, f)
 		}
 	}
