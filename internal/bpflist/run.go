@@ -39,13 +39,13 @@ type Options struct {
 func (o *Options) Check() error {
 	switch {
 	case o.Format != "" && !slices.Contains(Formats, o.Format):
-		return fmt.Errorf("%q is not a format; they are %s", o.Format, strings.Join(Formats, ", "))
+		return fmt.Errorf("--format: %q is not a format; they are %s", o.Format, strings.Join(Formats, ", "))
 	case o.Interval < 0:
-		return fmt.Errorf("an interval of %s is less than none", o.Interval)
+		return fmt.Errorf("--interval: %s is less than none", o.Interval)
 	case o.Watch && o.Interval == 0:
-		return errors.New("to watch takes an interval")
+		return errors.New("--watch: it takes an interval; leave out --interval 0")
 	case o.Watch && o.Format == FormatOpenMetrics:
-		return errors.New("OpenMetrics is one exposition, which ends; it cannot be watched")
+		return errors.New("--watch: OpenMetrics is one exposition, which ends; it cannot be watched")
 	}
 	return nil
 }

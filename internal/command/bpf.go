@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,7 +118,8 @@ func joinInt64s(all []int64) string {
 func (f *bpfFlags) apply(set *pflag.FlagSet, b *plan.BPF) error {
 	var err error
 	c := &f.choice
-	if c.kmesh || len(c.names)+len(c.pins)+len(c.cgroups)+len(c.owners) > 0 {
+	// An empty name chooses nothing, which is not the same as not to choose.
+	if c.kmesh || slices.ContainsFunc([]string{"name", "pin", "cgroup", "owner"}, set.Changed) {
 		b.Kmesh, b.Names, b.Pins, b.Cgroups, b.Owners = c.kmesh, c.names, c.pins, c.cgroups, c.owners
 		b.Datapath = ""
 	}
@@ -129,32 +131,29 @@ func (f *bpfFlags) apply(set *pflag.FlagSet, b *plan.BPF) error {
 	}
 	if set.Changed("connections") {
 		if b.Connections, err = plan.ParseConnections(f.connections); err != nil {
-			return fmt.Errorf("--connections: %w", err)
+			return fmt.Errorf("--connections: %s", bare(err))
 		}
 	}
 	if set.Changed("cpus") {
 		b.CPUs, b.Instances = 0, 1
 		if f.cpus != "0" {
 			if b.CPUs, b.Instances, err = plan.ParseCPUs(f.cpus); err != nil {
-				return fmt.Errorf("--cpus: %w", err)
+				return fmt.Errorf("--cpus: %s", bare(err))
 			}
 		}
 	}
 	if set.Changed("heavy") {
 		if b.Heavy, err = plan.ParseHeavy(f.heavy); err != nil {
-			return fmt.Errorf("--heavy: %w", err)
+			return fmt.Errorf("--heavy: %s", bare(err))
 		}
 	}
 	if set.Changed("services") {
 		if b.Services, err = plan.ParseServices(f.services); err != nil {
-			return fmt.Errorf("--services: %w", err)
+			return fmt.Errorf("--services: %s", bare(err))
 		}
 	}
 	f.applyPlain(set, b)
-	if err := b.Validate(); err != nil {
-		return fmt.Errorf("--%w", err)
-	}
-	return nil
+	return flagged(b.Validate())
 }
 
 // scaled is a plan whose loads take that part of their time.

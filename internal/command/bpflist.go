@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +28,9 @@ cost some 20 ns for each run of each program.`,
 		Example: "  tare bpf list --interval 100ms\n  tare bpf list --kmesh --format json --interval 100ms\n  tare bpf list --name 'cgroup_*' --interval 100ms",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("name") && len(choice.names) == 0 || c.Flags().Changed("owner") && len(choice.owners) == 0 {
+				return errors.New("--name, --owner: what is empty chooses no program; leave it out to see all")
+			}
 			o := bpflist.Options{
 				Filter:   bpf.Filter{Kmesh: choice.kmesh, Names: choice.names, Pins: choice.pins, Cgroups: choice.cgroups, Owners: choice.owners},
 				Interval: interval, Format: format, Watch: watch,

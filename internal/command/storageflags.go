@@ -16,6 +16,8 @@ import (
 var flagNames = map[string]string{
 	"targets": "TARGET", "volumes": "--volume", "runtime_limit": "--runtime-limit", "programs": "--program",
 	"i_know_this_destroys": "--i-know-this-destroys", "limits": "--limit",
+	// Of programs.
+	"duration": "--time", "keep_alive": "--keepalive", "instances": "--cpus", "names": "--name", "pins": "--pin", "cgroups": "--cgroup", "owners": "--owner",
 }
 
 // planField is a name of a plan's before what is wrong with it: "limits.cpu: ".
