@@ -46,8 +46,8 @@ func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
 		}
 		n := int64(1000 * (i + 1))
 		parts = append(parts, Result{
-			Sent:      record.Sent{Requests: n + 1, Errors: 1, QPS: float64(n), Max: h.max.Load(), Mean: h.sum.Load() / n, Sockets: 2, OpenLoop: true},
-			Histogram: h.bins(), CPU: 10, Elapsed: int64(i), Failures: map[string]int64{"status 503": 1},
+			Sent:      record.Sent{Requests: n + 1, Errors: 1, QPS: float64(n), Max: h.max.Load(), Mean: h.sum.Load() / n, Sockets: 2, OpenLoop: true, Failures: map[string]int64{"status 503": 1}},
+			Histogram: h.bins(), CPU: 10, Elapsed: int64(i),
 		})
 	}
 	slices.Sort(all)
@@ -89,18 +89,21 @@ func TestAResultThatCannotBeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Result){
-		"more errors than requests":     func(r *Result) { r.Errors = 4 },
-		"fewer latencies than answers":  func(r *Result) { r.Histogram = r.Histogram[:1] },
-		"bins in no order":              func(r *Result) { slices.Reverse(r.Histogram) },
-		"a bin with less than nothing":  func(r *Result) { r.Histogram[0].Count, r.Histogram[1].Count = -1, 3 },
-		"a count that overflows":        func(r *Result) { r.Histogram[0].Count = 1 << 62 },
-		"too many bins":                 func(r *Result) { r.Histogram = make([]Bin, 5000) },
-		"a negative time":               func(r *Result) { r.P99 = -1 },
-		"a negative count":              func(r *Result) { r.Sockets = -1 },
-		"a rate that is none":           func(r *Result) { r.QPS = -1 },
-		"too many kinds of failure":     func(r *Result) { r.Failures = map[string]int64{}; many(r.Failures) },
-		"a failure less than no times":  func(r *Result) { r.Failures = map[string]int64{"x": -1} },
-		"more requests than there were": func(r *Result) { r.Requests = 1 << 60 },
+		"more errors than requests":          func(r *Result) { r.Errors = 4 },
+		"fewer latencies than answers":       func(r *Result) { r.Histogram = r.Histogram[:1] },
+		"bins in no order":                   func(r *Result) { slices.Reverse(r.Histogram) },
+		"a bin with less than nothing":       func(r *Result) { r.Histogram[0].Count, r.Histogram[1].Count = -1, 3 },
+		"a count that overflows":             func(r *Result) { r.Histogram[0].Count = 1 << 62 },
+		"too many bins":                      func(r *Result) { r.Histogram = make([]Bin, 5000) },
+		"a negative time":                    func(r *Result) { r.P99 = -1 },
+		"a negative count":                   func(r *Result) { r.Sockets = -1 },
+		"a rate that is none":                func(r *Result) { r.QPS = -1 },
+		"too many kinds of failure":          func(r *Result) { r.Failures = map[string]int64{}; many(r.Failures) },
+		"a failure less than no times":       func(r *Result) { r.Failures = map[string]int64{"x": -1} },
+		"a reason as long as a page":         func(r *Result) { r.Failures = map[string]int64{strings.Repeat("x", 300): 1} },
+		"more missing than there are":        func(r *Result) { r.OpenLoop, r.Missing = true, []Bin{{To: 9, Count: 2}} },
+		"something missing in a closed loop": func(r *Result) { r.Missing = []Bin{{To: 9, Count: 1}} },
+		"more requests than there were":      func(r *Result) { r.Requests = 1 << 60 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -109,6 +112,40 @@ func TestAResultThatCannotBeIsRefused(t *testing.T) {
 				t.Error("it is believed")
 			}
 		})
+	}
+}
+
+// Nine of ten requests were answered at once, and the tenth never.
+func TestWhatWasNeverAnsweredIsInTheQuantilesOfClientsTogether(t *testing.T) {
+	one := Result{
+		Sent:      record.Sent{Requests: 95, Errors: 5, OpenLoop: true, Unsent: 5, Mean: 109, Max: 1000},
+		Histogram: []Bin{{To: 10, Count: 90}}, Missing: []Bin{{To: 1000, Count: 10}},
+	}
+	r := Merge([]Result{one, one})
+	if err := r.check(); err != nil {
+		t.Fatal(err)
+	}
+	if r.P90 != 10 || r.P99 != 1000 || r.P999 != 1000 || r.Mean != 109 || r.Max != 1000 || r.Unsent != 10 || total(r.Missing) != 20 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestClientsTogetherHaveNoMoreReasonsOfFailureThanOne(t *testing.T) {
+	var all []Result
+	for i := range 20 {
+		kinds := map[string]int64{}
+		for k := range 10 {
+			kinds[strings.Repeat("x", 10*i+k)] = 1
+		}
+		all = append(all, Result{Sent: record.Sent{Failures: kinds}})
+	}
+	sum := int64(0)
+	r := Merge(all)
+	for _, n := range r.Failures {
+		sum += n
+	}
+	if err := r.check(); err != nil || len(r.Failures) != kinds+1 || sum != 200 {
+		t.Errorf("%v: %d reasons, %d failures", err, len(r.Failures), sum)
 	}
 }
 
@@ -129,7 +166,7 @@ func FuzzResult(f *testing.F) {
 		if err := r.trust("client", "http://x"); err != nil {
 			return
 		}
-		if m := Merge([]Result{r, r}); m.check() != nil && m.Requests < most {
+		if m := Merge([]Result{r, r}); m.check() != nil && m.Requests+m.Unsent < most {
 			t.Errorf("twice %s cannot be: %+v", line, m)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 // is due at k/QPS s and is this client's where k mod Of is Share.
 type clientConfig struct {
 	URL         string        `json:"url"`
-	Resolve     string        `json:"resolve"` // the address to connect to
+	Resolve     string        `json:"resolve"`        // the address to connect to
+	Host        string        `json:"host,omitempty"` // that is asked for, where the URL's is another's
 	Connections int           `json:"connections"`
 	QPS         float64       `json:"qps"` // of all clients; 0: a closed loop
 	KeepAlive   bool          `json:"keep_alive"`
@@ -33,7 +34,7 @@ func (c *clientConfig) check() error {
 	if c.Of < 1 || c.Of > maxInstances || c.Share < 0 || c.Share >= c.Of {
 		return fmt.Errorf("client %d of %d", c.Share, c.Of)
 	}
-	o := ClientOptions{URL: c.URL, Connections: c.Connections, QPS: c.QPS, Duration: c.Duration, Timeout: c.Timeout}
+	o := ClientOptions{URL: c.URL, Host: c.Host, Connections: c.Connections, QPS: c.QPS, Duration: c.Duration, Timeout: c.Timeout}
 	_, err := o.check()
 	return err
 }

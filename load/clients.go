@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -30,6 +31,10 @@ type ClientOptions struct {
 	Groups    [][]string    // folders of cgroups of each instance, or none
 	Timeout   time.Duration // for one answer; 3 s where 0
 	Resolve   netip.Addr    // connected to instead of what the URL's host resolves to
+	// Host is the host, with its port where it has one, that is asked for in the
+	// requests; the URL's where empty. With it a server is reached by an address that
+	// only leads to it, such as a service's.
+	Host string
 }
 
 // What can be asked for.
@@ -68,7 +73,7 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	c := &Clients{options: o}
 	for i := range o.Instances {
 		config := clientConfig{
-			URL: u.String(), Resolve: addr.String(), Connections: share(o.Connections, i, o.Instances), QPS: o.QPS,
+			URL: u.String(), Resolve: addr.String(), Host: o.Host, Connections: share(o.Connections, i, o.Instances), QPS: o.QPS,
 			KeepAlive: o.KeepAlive, Duration: o.Duration, Timeout: o.Timeout, Share: i, Of: o.Instances,
 		}
 		var groups []string
@@ -100,6 +105,8 @@ func (o *ClientOptions) check() (*url.URL, error) {
 		return nil, fmt.Errorf("the load's URL: %w", err)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil:
 		return nil, fmt.Errorf("the load's URL %q: it has to be http://HOST[:PORT]/PATH, or https, without a password", u.Redacted())
+	case o.Host != "" && !validHost(o.Host):
+		return nil, fmt.Errorf("the load's host %q: it has to be a name or an address, with a port or without", term.Clean(o.Host))
 	case o.Duration <= 0 || o.Duration > maxDuration:
 		return nil, fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
 	case o.Instances > maxInstances:
@@ -119,11 +126,44 @@ func (o *ClientOptions) check() (*url.URL, error) {
 	return u, nil
 }
 
+// validHost tells whether that can be the host of a request, and nothing besides.
+func validHost(host string) bool {
+	u, err := url.Parse("http://" + host + "/")
+	return err == nil && u.Host == host && u.Hostname() != "" && len(host) <= maxHost && u.User == nil
+}
+
+// maxHost is a name's greatest length with a port, RFC 1035.
+const maxHost = 255 + len(":65535")
+
 // address is what is connected to, the same one for the whole load.
 func (o *ClientOptions) address(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	if o.Resolve.IsValid() {
 		return o.Resolve, nil
 	}
+	return lookUp(ctx, u)
+}
+
+// Find is where a load on a URL would be sent: the first IPv4 address of its host,
+// or the first of all where there is none, and its port.
+func Find(ctx context.Context, text string) (netip.AddrPort, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("the load's URL: %w", err)
+	}
+	port := uint64(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
+	if u.Port() != "" {
+		if port, err = strconv.ParseUint(u.Port(), 10, 16); err != nil || port == 0 {
+			return netip.AddrPort{}, fmt.Errorf("the load's URL: %.20q is not a port", u.Port())
+		}
+	}
+	addr, err := lookUp(ctx, u)
+	return netip.AddrPortFrom(addr, uint16(port)), err
+}
+
+func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())

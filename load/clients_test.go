@@ -185,8 +185,92 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 	if r.Requests+r.Unsent != 200 || r.Unsent < 150 || r.QPS > 45 {
 		t.Errorf("%d requests, %d unsent, %g per second", r.Requests, r.Unsent, r.QPS)
 	}
-	if time.Duration(r.P90) < 200*time.Millisecond {
-		t.Errorf("p90 is %s of requests that had to wait for each other", time.Duration(r.P90))
+	// The last was due 0.3 s before the end of all, and nine of ten before that.
+	if p := time.Duration(r.P50); p < 400*time.Millisecond {
+		t.Errorf("p50 is %s, and most requests were waited for longer", p)
+	}
+	if p := time.Duration(r.P90); p < 600*time.Millisecond {
+		t.Errorf("p90 is %s, and a tenth of all requests was waited for longer", p)
+	}
+}
+
+// What is never answered took at least as long as it was waited for. A closed loop
+// has no time for it, since nobody would have asked in that time.
+func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
+	for name, c := range map[string]struct {
+		qps  float64
+		hold time.Duration // of every second request
+		min  time.Duration // of p90
+		max  time.Duration // of p50
+	}{
+		"open, timed out":           {100, 2 * time.Second, 190 * time.Millisecond, 190 * time.Millisecond},
+		"closed, and so not in any": {0, 2 * time.Second, 0, 190 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var n atomic.Int64
+			s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
+				if n.Add(1)%3 == 0 {
+					select {
+					case <-time.After(c.hold):
+					case <-r.Context().Done():
+					}
+				}
+			}))
+			defer s.Close()
+			r, err := sent(t, ClientOptions{URL: s.URL, Connections: 40, QPS: c.qps, Duration: 400 * time.Millisecond, Timeout: 200 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Errors == 0 || r.Failures[late] != r.Errors {
+				t.Fatalf("%d errors: %v", r.Errors, r.Failures)
+			}
+			if want := r.Errors; c.qps > 0 && total(r.Missing) != want || c.qps == 0 && total(r.Missing) != 0 {
+				t.Errorf("%d of %d errors have a time", total(r.Missing), want)
+			}
+			if p := time.Duration(r.P90); p < c.min {
+				t.Errorf("p90 is %s, and every third request was waited for for 200ms", p)
+			}
+			if p := time.Duration(r.P50); p > c.max {
+				t.Errorf("p50 is %s", p)
+			}
+		})
+	}
+}
+
+func TestAServerBehindAnotherAddressIsAskedByItsOwnName(t *testing.T) {
+	var host atomic.Value
+	s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) { host.Store(r.Host + r.URL.RequestURI()) }))
+	defer s.Close()
+	if _, err := sent(t, ClientOptions{URL: s.URL + "/a?b=c", Host: "shop.example:8080", Connections: 1, Duration: 50 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if got := host.Load(); got != "shop.example:8080/a?b=c" {
+		t.Errorf("the server was asked for %v", got)
+	}
+	for _, bad := range []string{"a\r\nX: y", "a b", "a/b", "x@y", strings.Repeat("a", 300)} {
+		if _, err := Start(t.Context(), ClientOptions{URL: s.URL, Host: bad, Connections: 1, Duration: time.Second}); err == nil || !strings.Contains(err.Error(), "the load's host") {
+			t.Errorf("%q is a host: %v", bad, err)
+		}
+	}
+}
+
+func TestWhereALoadIsSentIsFoundByItsURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://127.0.0.1/":         "127.0.0.1:80",
+		"http://127.0.0.1:8080/a":   "127.0.0.1:8080",
+		"https://127.0.0.1/":        "127.0.0.1:443",
+		"http://[::1]:9/":           "[::1]:9",
+		"http://[::ffff:7f00:1]:9/": "127.0.0.1:9",
+		"http://localhost:8080/":    "127.0.0.1:8080",
+	} {
+		if got, err := Find(t.Context(), text); err != nil || got.String() != want {
+			t.Errorf("%s is at %v, %v; not at %s", text, got, err, want)
+		}
+	}
+	for _, bad := range []string{"http://127.0.0.1:0/", "http://127.0.0.1:70000/", "http://nowhere.invalid/", ":"} {
+		if got, err := Find(t.Context(), bad); err == nil {
+			t.Errorf("%s is at %v", bad, got)
+		}
 	}
 }
 

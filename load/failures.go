@@ -10,6 +10,9 @@ import (
 // kinds is how many reasons of failure are told apart; the rest are "other".
 const kinds = 32
 
+// longestReason is how much of one is kept, bytes.
+const longestReason = 200
+
 // failures counts errors by reason. It is also what fortio's log writes to, since
 // its client says nowhere else why there was no answer.
 type failures struct {
@@ -70,7 +73,7 @@ func (f *failures) Write(line []byte) (int, error) {
 	if strings.HasPrefix(why, "no connection") {
 		f.connect++
 	}
-	f.count(why[:min(len(why), 200)], 1)
+	f.count(why[:min(len(why), longestReason)], 1)
 	return len(line), nil
 }
 

@@ -1,7 +1,9 @@
 package load
 
 import (
+	"maps"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
@@ -21,10 +23,13 @@ type histogram struct {
 	max    atomic.Int64
 }
 
-func (h *histogram) add(ns int64) {
+func (h *histogram) add(ns int64) { h.addTimes(ns, 1) }
+
+// addTimes counts a time that there was n times.
+func (h *histogram) addTimes(ns, n int64) {
 	ns = max(ns, 0)
-	h.counts[binOf(ns)].Add(1)
-	h.sum.Add(ns)
+	h.counts[binOf(ns)].Add(n)
+	h.sum.Add(ns * n)
 	for {
 		old := h.max.Load()
 		if ns <= old || h.max.CompareAndSwap(old, ns) {
@@ -88,9 +93,26 @@ func quantile(bins []Bin, q float64, longest int64) int64 {
 	return 0
 }
 
-// quantiles fills in those of a result from its histogram and its longest time.
+// quantiles fills in those of a result from its histogram, what is missing in it,
+// and its longest time.
 func (r *Result) quantiles() {
+	all := together(r.Histogram, r.Missing)
 	for q, to := range map[float64]*int64{0.5: &r.P50, 0.9: &r.P90, 0.99: &r.P99, 0.999: &r.P999} {
-		*to = quantile(r.Histogram, q, r.Max)
+		*to = quantile(all, q, r.Max)
 	}
+}
+
+// together are the bins of several histograms.
+func together(histograms ...[]Bin) []Bin {
+	counts := map[int64]int64{}
+	for _, bins := range histograms {
+		for _, b := range bins {
+			counts[b.To] += b.Count
+		}
+	}
+	out := make([]Bin, 0, len(counts))
+	for _, to := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, Bin{To: to, Count: counts[to]})
+	}
+	return out
 }

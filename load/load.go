@@ -18,25 +18,22 @@ package load
 import "github.com/tare-bench/tare/record"
 
 // Result is what a client says. Its latencies are those of requests that were
-// answered; a failure is no time.
+// answered; a failure is no time. In an open loop what was never answered has one
+// still, see Missing: without it a server that stalls for good would look quick.
 type Result struct {
 	record.Sent
 	// Histogram are upper bounds (ns) and counts, so that clients can be added up:
 	// bins no wider than 1/128 of their value, ascending, without empty ones. Each
 	// quantile is the upper bound of the bin in which it lies.
 	Histogram []Bin `json:"histogram"`
-	CPU       int64 `json:"cpu"` // ns that the client used for the load itself
+	// Missing are the same of an open loop's requests that had no answer in time, or
+	// were never sent: for how long since they were due there had been none. They are
+	// in mean, quantiles and Max, of which they make lower bounds.
+	Missing []Bin `json:"missing,omitempty"`
+	CPU     int64 `json:"cpu"` // ns that the client used for the load itself
 	// Elapsed is from the beginning to the last answer, or to the end of the time
 	// asked for, whichever was later, ns.
 	Elapsed int64 `json:"elapsed"`
-	// Unsent are requests of an open loop that were due and not sent before the
-	// time-out after the end: there were never enough free connections.
-	Unsent int64 `json:"unsent,omitempty"`
-	// Lag is by how much the client itself was late to send what was due, 99th
-	// percentile in ns, of an open loop; it is part of the latencies.
-	Lag int64 `json:"lag,omitempty"`
-	// Failures are the errors by their reason, in words: "status 503".
-	Failures map[string]int64 `json:"failures,omitempty"`
 }
 
 // Bin is one of a histogram.

@@ -20,6 +20,8 @@ type sender struct {
 	answers  []answer // of each client
 	failures failures
 	latency  histogram
+	missing  histogram      // of an open loop, see Result
+	waiting  []atomic.Int64 // of each client: when what it waits for was due, or -1
 	lag      histogram
 	alarm    *alarm
 	begun    int64 // ns of CLOCK_MONOTONIC
@@ -42,14 +44,21 @@ func newSender(c clientConfig) (*sender, error) {
 	if s.alarm, err = newAlarm(); err != nil {
 		return nil, err
 	}
-	s.answers = make([]answer, c.Connections)
+	s.answers, s.waiting = make([]answer, c.Connections), make([]atomic.Int64, c.Connections)
 	for i := range c.Connections {
+		s.waiting[i].Store(-1)
 		o := fhttp.HTTPOptions{
 			URL: c.URL, Resolve: c.Resolve, NoResolveEachConn: true,
 			DisableKeepAlive: !c.KeepAlive, HTTPReqTimeOut: c.Timeout, ID: i,
 			DataWriter: &s.answers[i],
 		}
-		client, err := fhttp.NewClient(o.Init(c.URL))
+		o.Init(c.URL)
+		if c.Host != "" {
+			if err := o.AddAndValidateExtraHeader("Host: " + c.Host); err != nil {
+				return nil, err
+			}
+		}
+		client, err := fhttp.NewClient(&o)
 		if err != nil {
 			return nil, fmt.Errorf("make connection %d of %d to %s: %w", i+1, c.Connections, c.URL, err)
 		}
@@ -136,24 +145,47 @@ func (s *sender) pace(due chan<- int64) {
 	defer close(due)
 	n := int64(math.Ceil((s.Duration.Seconds()*s.QPS - float64(s.Share)) / float64(s.Of)))
 	for k := range n {
-		at := int64(float64(int64(s.Share)+k*int64(s.Of)) / s.QPS * 1e9)
+		at := s.dueAt(k)
 		if s.now() < at {
 			if s.alarm.until(s.begun+at) != nil {
-				s.unsent.Store(n - k)
+				s.unsentFrom(k, n)
 				return
 			}
 			s.lag.add(s.now() - at)
 		}
 		if s.stopped() { // select below has no order
-			s.unsent.Store(n - k)
+			s.unsentFrom(k, n)
 			return
 		}
 		select {
 		case due <- at:
 		case <-s.stop:
-			s.unsent.Store(n - k)
+			s.unsentFrom(k, n)
 			return
 		}
+	}
+}
+
+// dueAt is when this client's k-th request is due, ns from the beginning.
+func (s *sender) dueAt(k int64) int64 {
+	return int64(float64(int64(s.Share)+k*int64(s.Of)) / s.QPS * 1e9)
+}
+
+// mostSingle is how many unsent requests are taken one by one; of more, as many go
+// together as bring them down to that, whose times are next to each other.
+const mostSingle = 1 << 20
+
+// unsentFrom counts the requests from the k-th to before the n-th, none of which was
+// sent. Those that were due by now have been waited for since.
+func (s *sender) unsentFrom(k, n int64) {
+	s.unsent.Store(n - k)
+	stride := (n-k)/mostSingle + 1
+	for now := s.now(); k < n; k += stride {
+		at := s.dueAt(k)
+		if at > now {
+			return
+		}
+		s.missing.addTimes(now-at, min(stride, n-k))
 	}
 }
 
@@ -171,13 +203,18 @@ func (s *sender) stopped() bool {
 func (s *sender) request(i int, from int64) bool {
 	client, answer := s.clients[i], &s.answers[i]
 	_, connects := client.GetIPAddress()
-	before := connects.Count
+	before, began := connects.Count, s.now()
 	s.started.Add(1)
+	s.waiting[i].Store(from)
 	code, _, _ := client.StreamFetch(context.Background())
 	now := s.now()
+	s.waiting[i].Store(-1) // before it is counted: see result
 	s.sockets.Add(connects.Count - before)
 	if why := answer.wrong(code); why != "" || code == fhttp.SocketError {
 		client.Close() // what is left of this answer would be taken for the next one
+		if s.QPS > 0 && now-began >= int64(s.Timeout) {
+			s.missing.add(now - from)
+		}
 		s.fail(why)
 		return false
 	}
@@ -210,8 +247,13 @@ func (s *sender) fail(why string) {
 // result is what there is to say. Goroutines may still wait for answers: what they
 // wait for has failed.
 func (s *sender) result(cpu int64) *Result {
-	r := &Result{Histogram: s.latency.bins(), CPU: cpu, Unsent: s.unsent.Load()}
+	// In this order nothing is both answered and missing.
+	r := &Result{Histogram: s.latency.bins(), CPU: cpu}
 	answered := total(r.Histogram)
+	if answered > 0 { // else there is an error, and no time at all
+		r.Missing, r.Max = s.waitedFor()
+	}
+	r.Unsent = s.unsent.Load()
 	if waiting := s.started.Load() - answered - s.failed.Load(); waiting > 0 {
 		s.failures.add(late, waiting)
 	}
@@ -228,10 +270,30 @@ func (s *sender) result(cpu int64) *Result {
 	if r.OpenLoop = s.QPS > 0; r.OpenLoop {
 		r.Lag = quantile(s.lag.bins(), 0.99, s.lag.max.Load())
 	}
-	if answered > 0 {
-		r.Mean = s.latency.sum.Load() / answered
+	r.Max = max(r.Max, s.latency.max.Load())
+	sum := float64(s.latency.sum.Load())
+	for _, b := range r.Missing {
+		sum += float64(min(b.To, r.Max)) * float64(b.Count)
 	}
-	r.Max = s.latency.max.Load()
+	if n := answered + total(r.Missing); n > 0 {
+		r.Mean = int64(sum / float64(n))
+	}
 	r.quantiles()
 	return r
+}
+
+// waitedFor is for how long requests of an open loop were waited for that had no
+// answer in time, those among them that still are.
+func (s *sender) waitedFor() (bins []Bin, longest int64) {
+	if s.QPS <= 0 {
+		return nil, 0
+	}
+	bins, longest = s.missing.bins(), s.missing.max.Load()
+	var still histogram
+	for i := range s.waiting {
+		if from := s.waiting[i].Load(); from >= 0 {
+			still.add(s.now() - from)
+		}
+	}
+	return together(bins, still.bins()), max(longest, still.max.Load())
 }

@@ -106,6 +106,16 @@ type Sent struct {
 	P999     int64 `json:"p999"`
 	Max      int64 `json:"max"`
 	Sockets  int64 `json:"sockets"` // connections that were made
+	// Unsent are requests of an open loop that were due and not sent before the
+	// time-out after the end: there were never enough free connections. In mean,
+	// quantiles and Max they are, like those that had no answer in time, with as
+	// long as they were waited for, which is the least that they would have taken.
+	Unsent int64 `json:"unsent,omitempty"`
+	// Lag is by how much the client itself was late to send what was due, 99th
+	// percentile in ns, of an open loop; it is part of the latencies.
+	Lag int64 `json:"lag,omitempty"`
+	// Failures are the errors by their reason, in words: "status 503".
+	Failures map[string]int64 `json:"failures,omitempty"`
 }
 
 // ProgramRun is what a program did in a phase.

@@ -15,6 +15,7 @@ const (
 	maxMemories     = 65536
 	maxProblemLines = 1024
 	maxLoadCount    = 1 << 50
+	maxReasons      = 64 // of failures of a load
 )
 
 var (
@@ -96,7 +97,7 @@ func (s *Sent) validate() error {
 	if s == nil {
 		return nil
 	}
-	for _, n := range []amount{{"requests", s.Requests}, {"errors", s.Errors}, {"sockets", s.Sockets}} {
+	for _, n := range []amount{{"requests", s.Requests}, {"errors", s.Errors}, {"sockets", s.Sockets}, {"unsent", s.Unsent}} {
 		if n.value < 0 || n.value > maxLoadCount {
 			return fmt.Errorf("%s is %d", n.name, n.value)
 		}
@@ -104,8 +105,19 @@ func (s *Sent) validate() error {
 	if s.Errors > s.Requests {
 		return fmt.Errorf("%d errors of %d requests", s.Errors, s.Requests)
 	}
+	if len(s.Failures) > maxReasons {
+		return fmt.Errorf("%d reasons of failure: at most %d are read", len(s.Failures), maxReasons)
+	}
+	for why, n := range s.Failures {
+		if n < 0 || n > maxLoadCount {
+			return fmt.Errorf("%d failures of a kind", n)
+		}
+		if err := notLonger("the reason of a failure", why, maxLabel); err != nil {
+			return err
+		}
+	}
 	l := Latency{Mean: s.Mean, P50: s.P50, P95: s.P90, P99: s.P99, P999: s.P999, Max: s.Max} // P90 stands where P95 would
-	return cmp.Or(figures(figure{"qps", s.QPS, maxRate}), l.validate())
+	return cmp.Or(notNegative(amount{"lag", s.Lag}), figures(figure{"qps", s.QPS, maxRate}), l.validate())
 }
 
 func (g *GroupCPU) validate() error {
