@@ -111,6 +111,10 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	}
 	r := &run{Course: c, options: o, began: time.Now()}
 	why, err := r.all(ctx)
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(err, r.Finding(record.Finding{Code: judge.FoundNotWeighed, Level: "error",
+			Message: fmt.Sprintf("the run ended by an error after %d points: %s", r.done, err), Advice: "points that were not reached are in no figure; tare doctor says what can be weighed here"}))
+	}
 	err = errors.Join(err, r.close())
 	c.Close()
 	return c.Record, c.Finish(ctx, why, err, func(rec *record.Record) ([]record.Finding, int, error) {
@@ -230,7 +234,7 @@ func (r *run) ready(ctx context.Context) error {
 		r.after(r.server.Close)
 	}
 	if p.Datapath == plan.DatapathReference {
-		if err := r.attach(); err != nil {
+		if err := r.attach(ctx); err != nil {
 			return err
 		}
 	} else {
@@ -254,20 +258,15 @@ func (r *run) ready(ctx context.Context) error {
 	return nil
 }
 
-// nowhere is the port that discards (RFC 863), for services that nobody asks for.
-var nowhere = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 9)
-
-func (r *run) attach() error {
+func (r *run) attach(ctx context.Context) error {
 	p := &r.options.Plan
 	most := 1
 	for _, n := range p.Services {
 		most = max(most, n)
 	}
-	// Where somebody else answers he is asked by his own address, which is no
-	// service: the programs look for it and find nothing.
-	backend := nowhere
-	if r.server != nil {
-		backend = r.server.Addr()
+	backend, err := r.backend(ctx)
+	if err != nil {
+		return err
 	}
 	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: 1, Most: most, Grow: p.Case == record.CaseMemory, Backend: backend, Sockops: true, Name: "tare"})
 	if err != nil {
@@ -277,6 +276,22 @@ func (r *run) attach() error {
 	r.after(d.Close)
 	r.filter = bpf.Filter{IDs: d.IDs()}
 	return nil
+}
+
+// backend is where the services of tare's own programs lead: the server of tare's
+// own, or the one that the plan names.
+func (r *run) backend(ctx context.Context) (netip.AddrPort, error) {
+	if r.server != nil {
+		return r.server.Addr(), nil
+	}
+	at, err := load.Find(ctx, r.options.Plan.URL)
+	if err != nil {
+		return at, fmt.Errorf("find where the services lead: %w", err)
+	}
+	if !at.Addr().Is4() || at.Addr().IsUnspecified() {
+		return at, fmt.Errorf("the services of the reference datapath lead to IPv4 addresses, and the URL's host is at %v: name a host that has one, or choose programs that are loaded", at.Addr())
+	}
+	return at, nil
 }
 
 // program records a program the first time that it is seen.

@@ -26,13 +26,19 @@ type scene struct {
 	statistics int // descriptors that keep them on
 	counters   map[uint32]*bpf.Counters
 	gone       uint32 // a program that goes with the first load
+	held       bool   // its counters can be read until the next listing, as the kernel's meter does
+	stays      bool   // it does not go, and is not chosen any more
 	came       bool   // a program comes with the first load
+	others     bool   // somebody else has statistics on all the time
+	attached   datapath.Options
+	failAttach error
 	heavy      int64
 	services   int
 	asked      []load.ClientOptions
 	open       int // things that were made and not removed
 	loads      int
 	failStart  error
+	anyError   bool // the run returns one
 	file       bytes.Buffer
 	onRun      func()
 }
@@ -55,9 +61,16 @@ func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
 	busy := int64(0)
 	rec, err := Run(ctx, Options{
 		Plan: s.plan, Options: course.Options{RunID: "r", Write: w.Write}, Meter: s,
-		Place:  func() (string, func() error, error) { s.made(); return "/place", s.end, nil },
-		Attach: func(o datapath.Options) (Datapath, error) { s.made(); s.services = o.Services; return path{s}, nil },
-		Serve:  func(context.Context) (Server, error) { s.made(); return server{s}, nil },
+		Place: func() (string, func() error, error) { s.made(); return "/place", s.end, nil },
+		Attach: func(o datapath.Options) (Datapath, error) {
+			if s.failAttach != nil {
+				return nil, s.failAttach
+			}
+			s.made()
+			s.attached, s.services = o, o.Services
+			return path{s}, nil
+		},
+		Serve: func(context.Context) (Server, error) { s.made(); return server{s}, nil },
 		Start: func(_ context.Context, o load.ClientOptions) (Clients, error) {
 			if s.failStart != nil {
 				return nil, s.failStart
@@ -70,7 +83,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
 		Node:  func() (int64, int, error) { busy += 1e6; return busy, 8, nil },
 		Own:   func() int64 { return 0 },
 	})
-	if err != nil {
+	if (err != nil) != s.anyError {
 		t.Fatal(err)
 	}
 	if s.open != 0 || s.statistics != 0 {
@@ -97,8 +110,11 @@ func (s *scene) List(f bpf.Filter) (*bpf.Listing, error) {
 			s.counters[3] = &bpf.Counters{ID: 3}
 		}
 	}
-	if s.loads > 0 {
+	if s.loads > 0 && s.gone > 0 {
 		ids = slices.DeleteFunc(ids, func(id uint32) bool { return id == s.gone })
+		if s.held && !s.stays {
+			l.Went, s.held = append(l.Went, *s.counters[s.gone]), false
+		}
 	}
 	for _, id := range ids {
 		l.Programs = append(l.Programs, record.Program{ID: id, Kind: "cgroup_sock_addr", Name: string(rune('a' + id)), Attached: []string{}, Maps: []record.ProgramMap{{ID: 9, Kind: "hash", Name: "m", Memory: 100}}})
@@ -110,7 +126,7 @@ func (s *scene) Describe(*bpf.Listing) error { return nil }
 
 func (s *scene) Counters(ids []uint32, into []bpf.Counters) ([]bpf.Counters, error) {
 	for _, id := range ids {
-		if id == s.gone && s.loads > 0 {
+		if id == s.gone && s.loads > 0 && !s.held {
 			continue
 		}
 		into = append(into, *s.counters[id])
@@ -142,7 +158,7 @@ func (c clients) Run(context.Context) (load.Result, error) {
 	if c.onRun != nil {
 		c.onRun()
 	}
-	if c.statistics > 0 {
+	if c.statistics > 0 || c.others {
 		c.counters[1].Count, c.counters[1].Time = c.counters[1].Count+1000, c.counters[1].Time+500_000
 		c.counters[2].Count, c.counters[2].Time = c.counters[2].Count+2000, c.counters[2].Time+200_000
 	}
@@ -251,6 +267,91 @@ func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
 	}
 	if s.asked[0].URL != "http://10.0.0.1/" {
 		t.Errorf("asked %+v", s.asked[0])
+	}
+}
+
+// The meter holds what it has listed, and so counters alone never tell.
+func TestAProgramThatOnlyTheMeterStillHoldsIsSaidToHaveGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		held bool
+		want string
+	}{
+		"unloaded":                 {true, "program 2 c went meanwhile: its runs count up to then"},
+		"unloaded, and let go of":  {false, "program 2 c went meanwhile"},
+		"not chosen by the filter": {true, "program 2 c is there, and is not one of those that were chosen any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			s.plan.Datapath, s.plan.Names, s.plan.URL, s.plan.Rounds = "", []string{"a*"}, "http://10.0.0.1/", 1
+			s.gone, s.held = 2, c.held
+			s.stays = name == "not chosen by the filter"
+			rec := s.run(t.Context(), t)
+			said, after := 0, 0
+			for _, p := range rec.Points {
+				said += strings.Count(strings.Join(p.Problems, "\n"), c.want)
+				if said > 0 && len(p.Problems) == 0 && slices.ContainsFunc(p.Runs, func(r record.ProgramRun) bool { return r.ID == 2 }) {
+					after++
+				}
+			}
+			if said != 1 || after != 0 {
+				t.Errorf("said %d times, and it is in %d phases after that", said, after)
+			}
+		})
+	}
+}
+
+func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
+	s := newScene()
+	s.others = true
+	rec := s.run(t.Context(), t)
+	without := 0
+	for _, p := range rec.Points {
+		if p.Asked.Statistics {
+			continue
+		}
+		without++
+		if len(p.Runs) != 2 || p.Runs[0].Count != 1000 || !strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for somebody else meanwhile") {
+			t.Errorf("%+v", p)
+		}
+	}
+	j, err := judge.BPFOf(rec)
+	if err != nil || without != 4 || j.Rows[0].Price.Known {
+		t.Errorf("%v: %d loads without; their price %+v", err, without, j.Rows[0].Price)
+	}
+}
+
+func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
+	s := newScene()
+	s.plan.URL, s.plan.Services = "http://localhost:8080/a?b=c", []int{3}
+	s.run(t.Context(), t)
+	if got := s.attached.Backend.String(); got != "127.0.0.1:8080" {
+		t.Errorf("services lead to %s", got)
+	}
+	if got := s.asked[0]; got.URL != "http://198.18.0.3:80/a?b=c" || got.Host != "localhost:8080" {
+		t.Errorf("asked for %s as %s", got.URL, got.Host)
+	}
+}
+
+func TestARunThatCannotBeginSaysWhyInAFinding(t *testing.T) {
+	refused := errors.New("the verifier says no")
+	for name, c := range map[string]struct {
+		url    string
+		attach error
+		want   string
+	}{
+		"nothing can be attached":  {"", refused, "the verifier says no"},
+		"the server has IPv6 only": {"http://[::1]:8080/", nil, "lead to IPv4 addresses, and the URL's host is at ::1"},
+		"the server is nowhere":    {"http://nowhere.invalid/", nil, "find where the services lead"},
+		"the server is everywhere": {"http://0.0.0.0:80/", nil, "lead to IPv4 addresses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			s.plan.URL, s.failAttach, s.anyError = c.url, c.attach, true
+			rec := s.run(t.Context(), t)
+			if len(rec.Findings) != 1 || rec.Findings[0].Level != "error" || !strings.Contains(rec.Findings[0].Message, c.want) || rec.End.Status != "failed" {
+				t.Errorf("%+v, end %+v", rec.Findings, rec.End)
+			}
+		})
 	}
 }
 

@@ -111,7 +111,7 @@ func (v *visit) note(code, message, advice string) error {
 // still looks at the node without a load.
 func (v *visit) still(ctx context.Context, phase string) error {
 	v.tell(&v.at, phase, v.round, v.points)
-	begin, err := v.look(true)
+	begin, err := v.look()
 	if err != nil {
 		return v.failed(ctx, phase, err)
 	}
@@ -130,15 +130,16 @@ func (v *visit) still(ctx context.Context, phase string) error {
 // load loads, with clients that were there before.
 func (v *visit) load(ctx context.Context, statistics bool) error {
 	v.tell(&v.at, record.PhaseLoad, v.round, v.points)
+	address, host := v.address()
 	clients, err := v.options.Start(ctx, load.ClientOptions{
-		URL: v.address(), Connections: v.at.Connections, QPS: v.at.QPS, KeepAlive: v.at.KeepAlive, Duration: v.options.Plan.Duration,
+		URL: address, Host: host, Connections: v.at.Connections, QPS: v.at.QPS, KeepAlive: v.at.KeepAlive, Duration: v.options.Plan.Duration,
 		Instances: max(v.at.Instances, 1), Groups: v.groups.Folders(), Timeout: v.options.Plan.Timeout,
 	})
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
 	defer func() { _ = clients.Close() }() // what they did is known by then
-	begin, err := v.look(statistics)
+	begin, err := v.look()
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
@@ -157,17 +158,25 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	return v.point(p)
 }
 
-// address is who is asked: a service of tare's own programs, or whom the plan
-// names.
-func (v *visit) address() string {
-	if v.options.Plan.URL != "" {
-		return v.options.Plan.URL
+// address is who is asked: whom the plan names, or a server of tare's own; of tare's
+// own programs a service that leads there, by the name that the server has.
+func (v *visit) address() (address, host string) {
+	address = v.options.Plan.URL
+	if v.server != nil {
+		address = v.server.URL()
 	}
 	if v.path == nil {
-		return v.server.URL()
+		return address, ""
 	}
-	u := url.URL{Scheme: "http", Host: v.path.Service(max(v.at.Services, 1) - 1).String(), Path: "/"}
-	return u.String()
+	u, err := url.Parse(address)
+	if err != nil {
+		return address, "" // the clients refuse it in words
+	}
+	if v.server == nil {
+		host = u.Host
+	}
+	u.Host = v.path.Service(max(v.at.Services, 1) - 1).String()
+	return u.String(), host
 }
 
 // moment is what is read at both edges of a phase.
@@ -181,11 +190,10 @@ type moment struct {
 	own      int64
 }
 
-func (v *visit) look(statistics bool) (m moment, err error) {
-	if statistics {
-		if m.counters, err = v.options.Meter.Counters(v.ids, nil); err != nil {
-			return m, err
-		}
+// look reads counters where statistics are off, too: then they should stand still.
+func (v *visit) look() (m moment, err error) {
+	if m.counters, err = v.options.Meter.Counters(v.ids, nil); err != nil {
+		return m, err
 	}
 	if v.at.CPUs > 0 {
 		if m.group, err = v.groups.Read(); err != nil {
@@ -205,7 +213,7 @@ func (v *visit) look(statistics bool) (m moment, err error) {
 
 // between is what happened since a moment.
 func (v *visit) between(begin moment, phase string, statistics bool) (record.Point, error) {
-	end, err := v.look(statistics)
+	end, err := v.look()
 	asked := v.at
 	asked.Statistics = statistics
 	p := record.Point{Round: v.round, Order: v.order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked,
@@ -220,11 +228,12 @@ func (v *visit) between(begin moment, phase string, statistics bool) (record.Poi
 		g := since(begin.group, end.group)
 		p.Group = &g
 	}
-	if statistics {
-		v.runs(&p, begin.counters, end.counters)
-		if err := v.newcomers(&p); err != nil {
-			return p, err
-		}
+	v.runs(&p, begin.counters, end.counters)
+	if !statistics {
+		counted(&p)
+	}
+	if err := v.changes(&p); err != nil {
+		return p, err
 	}
 	if v.options.Plan.Case == record.CaseMemory && statistics {
 		return p, v.memory(&p)
@@ -256,8 +265,21 @@ func (v *visit) runs(p *record.Point, begin, end []bpf.Counters) {
 	}
 }
 
-// newcomers looks for programs that were chosen and were not there before.
-func (v *visit) newcomers(p *record.Point) error {
+// counted says of a phase without statistics whether runs were counted all the same.
+// If so they stay in it, so that it is not taken for one without; if not there are
+// none.
+func counted(p *record.Point) {
+	if !slices.ContainsFunc(p.Runs, func(r record.ProgramRun) bool { return r.Count > 0 || r.Time > 0 }) {
+		p.Runs = []record.ProgramRun{}
+		return
+	}
+	p.Problems = append(p.Problems, "statistics were on for somebody else meanwhile: what they cost is not known of this load")
+}
+
+// changes looks for programs that were chosen and were not there before, and for
+// those that are not any more. Their counters alone do not tell: the meter holds a
+// descriptor of each program until it lists them again.
+func (v *visit) changes(p *record.Point) error {
 	if v.path != nil {
 		return nil // its programs are known
 	}
@@ -265,6 +287,17 @@ func (v *visit) newcomers(p *record.Point) error {
 	if err != nil {
 		return err
 	}
+	v.ids = slices.DeleteFunc(v.ids, func(id uint32) bool {
+		if slices.ContainsFunc(l.Programs, func(x record.Program) bool { return x.ID == id }) {
+			return false
+		}
+		how := "is there, and is not one of those that were chosen any more"
+		if slices.ContainsFunc(l.Went, func(c bpf.Counters) bool { return c.ID == id }) {
+			how = "went meanwhile: its runs count up to then"
+		}
+		p.Problems = append(p.Problems, fmt.Sprintf("program %d %s %s", id, v.names[id], how))
+		return true
+	})
 	described := false
 	for i := range l.Programs {
 		if slices.Contains(v.ids, l.Programs[i].ID) {
