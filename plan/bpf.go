@@ -30,6 +30,6 @@ type BPF struct {
 	Heavy     []int64       `json:"heavy,omitempty" yaml:"heavy"`       // rounds of the loop in the reference datapath's programs
 	Services  []int         `json:"services,omitempty" yaml:"services"` // in its map
 	Budget    time.Duration `json:"budget" yaml:"budget"`
-	Timeout   time.Duration `json:"timeout" yaml:"timeout"`
+	Timeout   time.Duration `json:"timeout" yaml:"timeout"` // of each request
 	Seed      uint64        `json:"seed" yaml:"seed"`
 }

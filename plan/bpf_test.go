@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,6 @@ measure:
       rounds: 3
       cpus: 0.5
       instances: 4
-      services: 9
       budget: 9m
       timeout: 7s
       seed: 5
@@ -43,7 +43,7 @@ measure:
 	want := DefaultsOfBPF()
 	want.Title, want.Case, want.Datapath, want.Kmesh, want.Names, want.Pins = "t", record.CaseQuota, "", true, []string{"cgroup_*"}, []string{"/sys/fs/bpf/x"}
 	want.Cgroups, want.Owners, want.URL, want.Connections, want.QPS, want.KeepAlive = []string{"/mnt/kmesh_cgroup2"}, []int{7}, "http://10.0.0.1:8080/", []int{4, 100}, 2.5, true
-	want.Duration, want.Idle, want.Rounds, want.CPUs, want.Instances, want.Services = 5*time.Second, 500*time.Millisecond, 3, 0.5, 4, []int{9}
+	want.Duration, want.Idle, want.Rounds, want.CPUs, want.Instances, want.Services = 5*time.Second, 500*time.Millisecond, 3, 0.5, 4, []int{1}
 	want.Budget, want.Timeout, want.Seed = 9*time.Minute, 7*time.Second, 5
 	if got := *p.Measure[0].BPF; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -59,6 +59,31 @@ measure:
 	for _, d := range []BPF{DefaultsOfBPF(), DefaultsOfQuota(), DefaultsOfMemory()} {
 		if err := d.Validate(); err != nil {
 			t.Errorf("%s: %v", d.Case, err)
+		}
+	}
+}
+
+func TestWhatIsOfTheReferenceDatapathOnlyIsRefusedOfOtherPrograms(t *testing.T) {
+	chosen := func(b *BPF) { b.Datapath, b.Kmesh, b.URL = "", true, "http://10.0.0.1/" }
+	for name, c := range map[string]struct {
+		change func(*BPF)
+		want   string // "": it is right
+	}{
+		"chosen programs":                       {chosen, ""},
+		"chosen programs, by https":             {func(b *BPF) { chosen(b); b.URL = "https://10.0.0.1/" }, ""},
+		"chosen programs with services":         {func(b *BPF) { chosen(b); b.Services = []int{1, 100} }, "services: they are in the map of tare's own programs"},
+		"chosen programs with one other number": {func(b *BPF) { chosen(b); b.Services = []int{9} }, "services: they are in the map of tare's own programs"},
+		"the reference datapath with services":  {func(b *BPF) { b.Services = []int{1, 100} }, ""},
+		"the reference datapath and a server":   {func(b *BPF) { b.URL = "http://10.0.0.1:8080/" }, ""},
+		"the reference datapath, by https":      {func(b *BPF) { b.URL = "https://10.0.0.1/" }, "url: tare's own programs lead services to it"},
+		"the same in capitals":                  {func(b *BPF) { b.URL = "HTTPS://10.0.0.1/" }, "url: "},
+		"a request that may take a day":         {func(b *BPF) { b.Timeout = 24 * time.Hour }, "timeout: 24h"},
+	} {
+		b := DefaultsOfBPF()
+		c.change(&b)
+		err := b.Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

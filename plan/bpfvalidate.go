@@ -23,6 +23,7 @@ const (
 	MaxPoints      = 100
 	MinLoad        = 100 * time.Millisecond
 	MaxLoad        = 24 * time.Hour
+	MaxRequest     = time.Hour
 
 	maxChosen = 100
 )
@@ -36,7 +37,7 @@ func DefaultsOfBPF() BPF {
 	return BPF{
 		Case: record.CaseLoad, Datapath: DatapathReference,
 		Connections: []int{100, 500, 1000, 3000}, Duration: 30 * time.Second, Idle: 2 * time.Second, Rounds: 2,
-		Instances: 1, Heavy: []int64{0}, Services: []int{1}, Budget: 2 * time.Hour, Timeout: time.Minute,
+		Instances: 1, Heavy: []int64{0}, Services: []int{1}, Budget: 2 * time.Hour, Timeout: 5 * time.Second,
 	}
 }
 
@@ -122,6 +123,15 @@ func (b *BPF) caseComplaints() []complaint {
 	}
 	if b.Datapath == "" && !slices.Equal(b.Heavy, []int64{0}) {
 		all = append(all, complain("heavy", "only tare's own programs can be made heavier: write datapath: reference"))
+	}
+	if b.Datapath == "" && !slices.Equal(b.Services, []int{1}) {
+		all = append(all, complain("services", "they are in the map of tare's own programs, and nobody else's are made: leave them out, or write datapath: reference"))
+	}
+	if b.Datapath == DatapathReference && strings.HasPrefix(strings.ToLower(b.URL), "https:") {
+		all = append(all, complain("url", "tare's own programs lead services to it, whose addresses no certificate has: write an http address, or choose programs"))
+	}
+	if b.Timeout > MaxRequest {
+		all = append(all, complain("timeout", "%v is not a time for one request: up to %v is allowed", b.Timeout, MaxRequest))
 	}
 	if b.Datapath == "" && b.URL == "" {
 		all = append(all, complain("url", "programs that are loaded already see the load to a server of theirs only: write its address"))
