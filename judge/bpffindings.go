@@ -175,7 +175,7 @@ func (j *bpfJudge) misbooked(add func(record.Finding)) {
 		case f == nil:
 		case less && j.b.Quota.Verdict == QuotaBeside: // they are not charged to it at all
 		case less:
-			below = append(below, fmt.Sprintf("%s the programs ran for %s, and the cgroup was charged %s", weight(f.heavy), cpus(f.bpf), cpus(f.usage)))
+			below = append(below, fmt.Sprintf("%s the programs ran for %s, and the cgroup was charged %s", weight(f.heavy), cpus(f.own), cpus(f.usage)))
 		default:
 			off = append(off, fmt.Sprintf("%s the cgroup was charged %s, and by the tick %s", weight(f.heavy), cpus(f.usage), cpus(f.ticks)))
 		}
@@ -274,8 +274,8 @@ func (j *bpfJudge) quotaCautions(add func(record.Finding)) {
 		return
 	}
 	if j.b.Plan.Datapath == "" {
-		add(record.Finding{Code: foundOthersRuns, Level: levelNote, Message: "the programs run for others than the workload, too: what they did per second while idle is taken off, what others caused during the load is not",
-			Advice: "keep the node quiet meanwhile, or ask the same of the reference datapath, whose programs run for the workload only"})
+		add(record.Finding{Code: foundOthersRuns, Level: levelWarning, Message: "the programs run for others than the workload, too: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
+			Advice: "ask the same of the reference datapath, whose programs run for the clients only: tare bpf quota without a choice of programs"})
 	}
 	var kinds []string
 	for i := range j.b.Programs {
@@ -329,6 +329,6 @@ func (j *bpfJudge) few(add func(record.Finding)) {
 	}
 	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {
 		add(record.Finding{Code: foundDisagree, Level: levelWarning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
-			Advice: "ask for a longer --duration or more --rounds, and for a quiet machine"})
+			Advice: "ask for a longer --time or more --rounds, and for a quiet machine"})
 	}
 }

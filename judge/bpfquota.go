@@ -18,16 +18,22 @@ const quotaPeriod = 100e6
 type quotaFacts struct {
 	heavy             int64
 	usage, ticks, bpf float64
+	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of chosen programs
 	throttled         float64 // share of the periods
 	qps               float64
+	rate              float64 // requests that were begun, per second
 	client            float64 // of the control, which may have no group
 	node              float64 // share of the node that was busy
 	edge              float64 // parts of the limit that a window can hold beyond it
 }
 
-// taken is what workload and programs took together: the largest of what is known,
-// since cpuacct books long times in the kernel to others now and then.
-func (f *quotaFacts) taken() float64 { return most(f.bpf, f.usage, f.ticks) }
+// charged is what the cgroup was charged: the larger of what is known, since cpuacct
+// books long times in the kernel to others now and then.
+func (f *quotaFacts) charged() float64 { return most(f.usage, f.ticks) }
+
+// taken is what workload and programs took together, as far as that was in the
+// clients' own calls.
+func (f *quotaFacts) taken() float64 { return most(f.own, f.charged()) }
 
 // most is the largest of the values that are known, NaN of none.
 func most(values ...float64) float64 {
@@ -91,7 +97,8 @@ func (j *bpfJudge) quota() *BPFQuota {
 // quotaSteps are the weights under the limit, the lightest first, and the heaviest
 // without one, nil where that was not measured.
 func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
-	limited, free := map[int64]*quotaStep{}, map[int64]*quotaStep{}
+	limited, free, kinds := map[int64]*quotaStep{}, map[int64]*quotaStep{}, j.kinds()
+	reference := j.b.Plan.Datapath != ""
 	for _, asked := range j.asked {
 		to := limited
 		switch {
@@ -109,6 +116,10 @@ func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 				to[asked.Heavy] = &quotaStep{heavy: asked.Heavy}
 			}
 			to[asked.Heavy].add(m)
+			if reference {
+				facts := to[asked.Heavy].facts
+				facts[len(facts)-1].own = inCalls(m, kinds)
+			}
 		}
 	}
 	for _, heavy := range slices.Sorted(maps.Keys(limited)) {
@@ -126,18 +137,18 @@ func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 func (s *quotaStep) add(m *bpfMeasured) {
 	p, unknown := m.load, math.NaN()
 	took := float64(p.Ended - p.Begun)
-	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, throttled: unknown, qps: unknown, client: unknown, node: unknown, edge: quotaPeriod / took}
+	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, own: unknown, throttled: unknown, qps: unknown, rate: unknown, client: unknown, node: unknown, edge: quotaPeriod / took}
 	if core, known := m.bpfCore(); known {
 		f.bpf = core
 	}
 	if p.Sent != nil {
-		f.qps = p.Sent.QPS
+		f.qps, f.rate = p.Sent.QPS, float64(p.Sent.Requests)/took*1e9
 	}
 	if p.ClientCPU >= 0 {
 		f.client = float64(p.ClientCPU) / took
 	}
 	if p.NodeCPU >= 0 && p.CPUs > 0 {
-		f.node = float64(p.NodeCPU) / took / float64(p.CPUs)
+		f.node = min(float64(p.NodeCPU)/took/float64(p.CPUs), 1) // by ticks: up to one of each CPU too many
 	}
 	if g := p.Group; g != nil {
 		f.usage = float64(g.Usage) / took
@@ -201,6 +212,7 @@ func (s *quotaStep) median() quotaFacts {
 		heavy: s.heavy, usage: middle(func(f *quotaFacts) float64 { return f.usage }), ticks: middle(func(f *quotaFacts) float64 { return f.ticks }),
 		bpf: middle(func(f *quotaFacts) float64 { return f.bpf }), throttled: middle(func(f *quotaFacts) float64 { return f.throttled }),
 		qps: middle(func(f *quotaFacts) float64 { return f.qps }), client: middle(func(f *quotaFacts) float64 { return f.client }),
+		own: middle(func(f *quotaFacts) float64 { return f.own }), rate: middle(func(f *quotaFacts) float64 { return f.rate }),
 		edge: middle(func(f *quotaFacts) float64 { return f.edge }), node: middle(func(f *quotaFacts) float64 { return f.node }),
 	}
 }
@@ -212,8 +224,8 @@ func (s *quotaStep) estimates() BPFQuotaStep {
 		Ticks: s.over(func(f *quotaFacts) float64 { return f.ticks }),
 		BPF:   s.over(func(f *quotaFacts) float64 { return f.bpf }),
 		Workload: s.over(func(f *quotaFacts) float64 {
-			if f.usage < f.bpf {
-				return math.NaN() // misbooked: there is no telling
+			if f.usage < f.bpf || !finite(f.own) {
+				return math.NaN() // misbooked, or spent for others: there is no telling
 			}
 			return f.usage - f.bpf
 		}),
@@ -226,7 +238,7 @@ func (s *quotaStep) estimates() BPFQuotaStep {
 // programs ran, or another one by the clock than by the tick.
 func (s *quotaStep) misbooked(limit float64) (f *quotaFacts, below bool) {
 	for i := range s.facts {
-		if f := &s.facts[i]; f.bpf > (1+quotaSlack)*f.usage && f.bpf > quotaSlack*limit {
+		if f := &s.facts[i]; f.own > (1+quotaSlack)*f.usage && f.own > quotaSlack*limit {
 			return f, true
 		}
 	}

@@ -7,20 +7,21 @@ import (
 )
 
 // The bounds of the verdict on a limit, as parts of the limit or of each other. To
-// all of them comes the quota of one period, which a window that does not begin
-// with a period can hold beyond the limit.
+// those of the limit comes the quota of one period, which a window that does not
+// begin with a period can hold beyond it.
 const (
 	quotaSlack  = 0.10 // that workload and programs may be above the limit and within it still
 	quotaBeyond = 0.20 // from which on they are beyond it
-	quotaWorth  = 0.50 // of the limit, that programs have to take before they show anything
+	quotaWorth  = 0.50 // of the limit, that programs have to take before a control shows anything
 	quotaFree   = 1.3  // times as much that they have to take without a limit
 	quotaCrowd  = 0.80 // of the node busy, from which on programs wait for a CPU
+	quotaClock  = 1.5  // times the charge, up to which waiting explains programs' run time
 )
 
 // quotaQuestion is what is asked of the steps.
 type quotaQuestion struct {
 	limit     float64 // CPUs
-	reference bool    // the programs are tare's own, and can be made heavier
+	reference bool    // the programs are tare's own: they run for the clients only, and can be made heavier
 }
 
 // verdict weighs steps, the lightest first, and the heaviest one without a limit,
@@ -33,36 +34,66 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 		return QuotaUndecided, []string{"no point under the limit gave figures: see why they failed, and run it again"}
 	}
 	for i := range steps {
-		if because := q.beyond(&steps[i]); because != nil {
+		if because := q.beyond(&steps[i], chargeOf(steps, i)); because != nil {
 			return QuotaBeside, because
 		}
 	}
-	heaviest := &steps[len(steps)-1]
-	if math.IsNaN(heaviest.bpf) {
-		return QuotaUndecided, []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen"}
-	}
+	last := len(steps) - 1
+	heaviest, charge := &steps[last], chargeOf(steps, last)
 	facts := q.facts(heaviest)
-	if why := q.missing(heaviest); why != "" {
-		return QuotaUndecided, append([]string{why}, facts...)
+	undecided := func(why ...string) (QuotaVerdict, []string) { return QuotaUndecided, append(why, facts...) }
+	switch {
+	case math.IsNaN(heaviest.bpf):
+		return QuotaUndecided, []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen"}
+	case !q.reference:
+		return undecided("programs ran for others, too: what they took of the clients' limit cannot be told",
+			"the reference datapath's programs run for the clients only: tare bpf quota without a choice of programs would decide it for this kernel")
 	}
+	// A charge that shows it by itself does so at any weight.
+	for i := last - 1; i > 0 && !q.shows(heaviest, charge); i-- {
+		if f, c := &steps[i], chargeOf(steps, i); q.shows(f, c) && !math.IsNaN(f.bpf) && heaviest.charged() <= q.limit*(1+quotaSlack+heaviest.edge) {
+			heaviest, charge, facts, free = f, c, q.facts(f), nil
+		}
+	}
+	if why := q.missing(heaviest, charge); why != "" {
+		return undecided(why)
+	}
+	within := fmt.Sprintf("workload and programs together were charged %s, and the limit is %s: within %.0f %% and the %.1f %% that a period at the edges can add",
+		cpus(heaviest.charged()), cpus(q.limit), 100*quotaSlack, 100*heaviest.edge)
 	without, why := q.free(heaviest, free)
-	if why != "" {
-		return QuotaUndecided, append([]string{why}, facts...)
+	switch {
+	case charge.holds(q.limit, heaviest):
+		because := append([]string{within, charge.fact(q.limit, heaviest)}, facts...)
+		if why == "" {
+			because = append(because, without)
+		}
+		return QuotaShared, because
+	case finite(charge.own) && !charge.programs(heaviest):
+		return undecided(fmt.Sprintf("of the %s that the cgroup was charged, %s can be the clients' own work, by what a request takes with lighter programs: heavier programs (--heavy) would decide it", cpus(heaviest.charged()), cpus(charge.own)))
+	case why != "":
+		return undecided(why)
 	}
-	within := fmt.Sprintf("workload and programs together took %s, and the limit is %s: within %.0f %% and the %.1f %% that a period at the edges can add",
-		cpus(heaviest.taken()), cpus(q.limit), 100*quotaSlack, 100*heaviest.edge)
 	return QuotaShared, append(append([]string{within}, facts...), without)
 }
 
+// shows tells whether a step's charge is proof enough.
+func (q quotaQuestion) shows(f *quotaFacts, charge quotaCharge) bool {
+	return charge.holds(q.limit, f) && q.missing(f, charge) == ""
+}
+
 // beyond are the facts of a step in which programs ran beyond the limit; nil where
-// they did not.
-func (q quotaQuestion) beyond(f *quotaFacts) []string {
+// they did not. Run time alone shows it of programs that run for the clients only,
+// and only where the charge is not theirs for the most part: a clock goes on while a
+// task is held back, and what is charged is not beside the limit.
+func (q quotaQuestion) beyond(f *quotaFacts, charge quotaCharge) []string {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	switch {
-	case f.bpf > bound && !f.waited(bound):
-		return append([]string{fmt.Sprintf("%s the programs alone ran for %s, %.0f %% of the limit of %s", weight(f.heavy), cpus(f.bpf), 100*f.bpf/q.limit, cpus(q.limit))}, q.facts(f)[1:]...)
-	case most(f.usage, f.ticks) > bound && f.bpf >= quotaWorth*q.limit:
-		return append([]string{fmt.Sprintf("%s the cgroup took %s, most of it in programs, and the limit is %s", weight(f.heavy), cpus(most(f.usage, f.ticks)), cpus(q.limit))}, q.facts(f)...)
+	case q.reference && f.own > bound && !f.waited(bound) && !charge.programs(f):
+		return append([]string{fmt.Sprintf("%s the programs alone ran for %s in the clients' own calls, %.0f %% of the limit of %s", weight(f.heavy), cpus(f.own), 100*f.own/q.limit, cpus(q.limit))}, q.facts(f)...)
+	case q.reference && f.charged() > bound && f.own >= quotaWorth*q.limit:
+		return append([]string{fmt.Sprintf("%s the cgroup took %s, most of it in programs, and the limit is %s", weight(f.heavy), cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
+	case !q.reference && f.charged() > bound && f.throttled > 0 && f.bpf >= f.charged()-q.limit:
+		return append([]string{fmt.Sprintf("the cgroup took %s of %s although its quota held it back: something in it is not limited, and programs ran for as long as it is beyond", cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
 	}
 	return nil
 }
@@ -71,47 +102,53 @@ func (q quotaQuestion) beyond(f *quotaFacts) []string {
 // goes on while others have the CPU (a program of a cgroup can be preempted), and
 // that is not charged to anybody twice.
 func (f *quotaFacts) waited(bound float64) bool {
-	return f.node >= quotaCrowd && most(f.usage, f.ticks) <= bound
+	return f.node >= quotaCrowd && f.charged() <= bound
 }
 
 // missing is why a step shows nothing, and what would; "" where it does.
-func (q quotaQuestion) missing(f *quotaFacts) string {
-	heavier := "more load, or programs that take longer, would decide it"
-	if q.reference {
-		heavier = "heavier programs (--heavy) would decide it"
-	}
-	switch taken := f.taken(); {
-	case most(f.usage, f.ticks) > q.limit*(1+quotaBeyond+f.edge):
-		return fmt.Sprintf("the limit itself was not kept: the cgroup took %s of %s, and the programs %s of that: look who else sets this cgroup's quota", cpus(taken), cpus(q.limit), cpus(f.bpf))
-	case f.bpf < quotaWorth*q.limit:
-		return fmt.Sprintf("the programs took only %.0f %% of the limit, with which they fit in it either way: %s", 100*f.bpf/q.limit, heavier)
-	case f.bpf > q.limit*(1+quotaSlack+f.edge) && f.waited(q.limit*(1+quotaSlack+f.edge)):
-		return fmt.Sprintf("by their own clock the programs ran for %s of %s, and the cgroup was charged %s, on a node that was %.0f %% busy: the clock goes on while others have the CPU. A quiet node would decide it",
-			cpus(f.bpf), cpus(q.limit), cpus(most(f.usage, f.ticks)), 100*f.node)
-	case taken > q.limit*(1+quotaSlack+f.edge):
-		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --duration would decide it", cpus(taken), cpus(q.limit))
+func (q quotaQuestion) missing(f *quotaFacts, charge quotaCharge) string {
+	bound := q.limit * (1 + quotaSlack + f.edge)
+	switch {
+	case f.charged() > q.limit*(1+quotaBeyond+f.edge):
+		return fmt.Sprintf("the limit itself was not kept: the cgroup took %s of %s, and the programs %s of that: look who else sets this cgroup's quota", cpus(f.charged()), cpus(q.limit), cpus(f.bpf))
+	case f.bpf < quotaWorth*q.limit && !charge.holds(q.limit, f):
+		return fmt.Sprintf("the programs took only %.0f %% of the limit, with which they fit in it either way: heavier programs (--heavy) would decide it", 100*f.bpf/q.limit)
+	case f.charged() > bound:
+		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --time would decide it", cpus(f.charged()), cpus(q.limit))
+	case f.own > bound && charge.holds(q.limit, f) && f.waited(bound) && f.own <= quotaClock*f.charged():
+		return ""
+	case f.own > bound && (f.waited(bound) || charge.programs(f)):
+		return fmt.Sprintf("by their own clock the programs ran for %s of %s, and the cgroup was charged %s, on a node that was %s busy: the clock goes on while a program waits for a CPU. A quiet node would decide it",
+			cpus(f.own), cpus(q.limit), cpus(f.charged()), busy(f.node))
+	case f.own > bound:
+		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --time would decide it", cpus(f.own), cpus(q.limit))
 	case !(f.throttled > 0):
-		return "the quota never held the cgroup back: the limit was not reached. More connections, or a lower --cpus, would decide it"
+		return "the quota never held the cgroup back: the limit was not reached. More connections (-c), or a lower --cpus, would decide it"
 	}
 	return ""
 }
 
 // free says what the same load took without a limit; why is there where that was
-// not more, so that the limit need not be what kept it down.
+// not clearly more than the limit and than what it took under it, so that the limit
+// need not be what kept it down.
 func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	if free == nil {
-		return "the same load without a limit was not measured", ""
+		return "", "the same load without a limit was not measured, so nothing shows that the limit kept it down: let a run come to its end, or begin with a lighter --heavy"
 	}
-	taken := most(free.taken(), free.client)
-	switch times := taken / f.taken(); {
-	case math.IsNaN(times):
-		return "what the same load takes without a limit is not known", ""
-	case times < quotaFree:
-		return "", fmt.Sprintf("without a limit the same load took %s, only %.2f times as much: this machine or this load has no more to give. A lower --cpus, such as %.2g, or more connections would decide it",
-			cpus(taken), times, q.limit/2)
-	default:
-		return fmt.Sprintf("without a limit the same load took %s, %.2f times as much: it could have", cpus(taken), times), ""
+	// By its clock a program also runs while others have its CPU.
+	taken := most(free.charged(), free.client)
+	if !finite(taken) || !(free.node >= quotaCrowd) {
+		taken = most(taken, free.own)
 	}
+	under := f.taken()
+	switch {
+	case !finite(taken):
+		return "", "what the same load takes without a limit is not known, so nothing shows that the limit kept it down"
+	case taken <= q.limit*(1+quotaSlack+free.edge), taken < quotaFree*under:
+		return "", fmt.Sprintf("without a limit the same load took %s, %.2f times as much, on a node that was %s busy: not clearly above the limit of %s. More connections (-c), heavier programs (--heavy) or a quieter machine would decide it, or a lower --cpus, such as %.2g",
+			cpus(taken), taken/under, busy(free.node), cpus(q.limit), q.limit/2)
+	}
+	return fmt.Sprintf("without a limit the same load took %s, %.2f times as much, clearly above the limit: it could have", cpus(taken), taken/under), ""
 }
 
 // facts are the figures of a step.
@@ -152,4 +189,12 @@ func cpus(v float64) string {
 		return "1 CPU"
 	}
 	return fmt.Sprintf("%.3g CPUs", v)
+}
+
+// busy writes the busy share of a node.
+func busy(v float64) string {
+	if !finite(v) {
+		return "nobody knows how"
+	}
+	return fmt.Sprintf("%.0f %%", 100*min(v, 1))
 }

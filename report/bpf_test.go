@@ -40,6 +40,7 @@ func TestBPFReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 		{"bpf-quota-80.txt", made(quotaShared()), Text, Options{Width: 80, Colour: true}},
 		{"bpf-quota-beside.txt", made(quotaBeside()), Text, Options{Width: 120}},
 		{"bpf-quota-undecided.txt", made(quotaUndecided()), Text, Options{Width: 120}},
+		{"bpf-quota-chosen.txt", made(quotaOfAll()), Text, Options{Width: 120}},
 		{"bpf-quota-misbooked.txt", made(quotaMisbooked()), Text, Options{Width: 120}},
 		{"bpf-memory.txt", made(memoryGrows()), Text, Options{Width: 120}},
 		{"bpf-memory-80.txt", made(memoryStays()), Text, Options{Width: 80}},
@@ -77,7 +78,7 @@ func TestBPFReportsAreAsTheGoldenFilesHaveThem(t *testing.T) {
 
 func everyLoad() map[string]*loading {
 	return map[string]*loading{"loads": meshLoads(8), "open": openLoop(), "shared": quotaShared(), "beside": quotaBeside(), "undecided": quotaUndecided(),
-		"misbooked": quotaMisbooked(), "grows": memoryGrows(), "stays": memoryStays(), "failed": loadsFailed()}
+		"misbooked": quotaMisbooked(), "of all": quotaOfAll(), "grows": memoryGrows(), "stays": memoryStays(), "failed": loadsFailed()}
 }
 
 func TestTablesOfBPFStayWithinTheWidth(t *testing.T) {

@@ -112,7 +112,7 @@ func bpfMeasured(v *judge.BPF) *section {
 		item{key: "points", text: "in random order in each round; each once more without statistics, which is what they cost"},
 	)
 	if v.Quota != nil {
-		items = append(items, item{key: "limit", text: "a CPU quota of the clients' cgroup, the server outside of it; the verdict goes by the larger of the programs' run time and the cgroup's charge"})
+		items = append(items, item{key: "limit", text: "a CPU quota of the clients' cgroup, the server outside of it; the verdict goes by what the cgroup was charged, the quota's periods, and the run time of programs in the clients' own calls"})
 	}
 	if len(v.Growth) > 0 {
 		items = append(items, item{key: "memory", text: "as the kernel's fdinfo has it, each map once; maps that are laid out when they are made do not grow with what is in them"})

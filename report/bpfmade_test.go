@@ -140,7 +140,26 @@ func quotaShared() *loading {
 }
 
 func quotaBeside() *loading {
-	return quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 100, 99, 240, 96})
+	l := quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 100, 99, 240, 96})
+	for i := range l.rec.Points {
+		if p := &l.rec.Points[i]; p.Asked.Heavy > 0 { // the charge is the clients' own work
+			sent(p, 14_000)
+			p.Runs[0].Count = p.Sent.Requests
+		}
+	}
+	return l
+}
+
+// quotaOfAll is one of chosen programs that ran for the server for the most part.
+func quotaOfAll() *loading {
+	l := quotaSteps([5]float64{0, 8.5, 8, 89.6, 0}, [5]float64{0, 10, 9, 92, -1})
+	l.plan.Datapath, l.plan.Kmesh, l.plan.CPUs, l.plan.Heavy = "", true, 0.2, []int64{0}
+	for i := range l.rec.Points {
+		if p := &l.rec.Points[i]; p.Group != nil {
+			p.Asked.CPUs, p.Group.Limit = 0.2, 0.2
+		}
+	}
+	return l
 }
 
 func quotaUndecided() *loading {

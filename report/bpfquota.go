@@ -50,10 +50,15 @@ func quotaMatrix(v *judge.BPF, q *judge.BPFQuota) *matrix {
 	of := func(title string, show func(*judge.BPFQuotaStep) cell) { m.unless(title, each(q.Steps, show)) }
 	of("usage "+ofACore, func(t *judge.BPFQuotaStep) cell { return inBrackets(t.Usage, hundred) })
 	of("by tick "+ofACore, func(t *judge.BPFQuotaStep) cell { return valued(t.Ticks, hundred) })
-	of("of it eBPF "+ofACore, func(t *judge.BPFQuotaStep) cell { return inBrackets(t.BPF, hundred) })
+	// Chosen programs run for others, too: that is no part of the clients' usage.
+	programs := "of it eBPF "
+	if v.Plan.Datapath == "" {
+		programs = "eBPF of all "
+	}
+	of(programs+ofACore, func(t *judge.BPFQuotaStep) cell { return inBrackets(t.BPF, hundred) })
 	of("workload "+ofACore, func(t *judge.BPFQuotaStep) cell { return valued(t.Workload, hundred) })
 	of("usage "+ofTheNode, func(t *judge.BPFQuotaStep) cell { return valued(ofNode(t.Usage, v.CPUs), hundred) })
-	of("of it eBPF "+ofTheNode, func(t *judge.BPFQuotaStep) cell { return valued(ofNode(t.BPF, v.CPUs), hundred) })
+	of(programs+ofTheNode, func(t *judge.BPFQuotaStep) cell { return valued(ofNode(t.BPF, v.CPUs), hundred) })
 	of("throttled periods %", func(t *judge.BPFQuotaStep) cell { return valued(t.Throttled, hundred) })
 	of("QPS", func(t *judge.BPFQuotaStep) cell { return valued(t.QPS, significant) })
 	return m
