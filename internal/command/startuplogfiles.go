@@ -72,8 +72,9 @@ func (r *reading) file(ctx context.Context, path string) error {
 	open := func() (*os.File, error) { return os.Open(path) }
 	stat := func() (os.FileInfo, error) { return os.Stat(path) }
 	if path == "-" {
-		name, stat = "standard input", os.Stdin.Stat
-		open = func() (*os.File, error) { return os.Stdin, nil }
+		in := os.Stdin
+		name, stat = "standard input", in.Stat
+		open = func() (*os.File, error) { return in, nil }
 	}
 	info, err := stat()
 	if err != nil {
