@@ -194,7 +194,7 @@ func (c *child) close() error {
 	var err error
 	select {
 	case <-c.ended:
-	case <-time.After(patience / 10):
+	case <-time.After(patience / 2): // a race detector alone sleeps for a second
 		c.kill()
 		<-c.ended
 		err = fmt.Errorf("%s (process %d) had to be killed", c.name, c.cmd.Process.Pid)
