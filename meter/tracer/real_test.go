@@ -61,7 +61,7 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 							t.Errorf("the parent is %d, not %d", e.Parent, os.Getpid())
 						}
 					}
-					if n := tr.Lost(); n != 0 {
+					if n := tr.Lost(); n != 0 && w.exact { // others are told late on a busy machine, and say so
 						t.Errorf("%d events were lost", n)
 					}
 				})
@@ -133,7 +133,11 @@ func TestCPUTimeIsThatOfWait4(t *testing.T) {
 				want := usage(cmd)
 				d := max(last.CPU-want, want-last.CPU)
 				t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-				if d > max(want/10, 2e6) {
+				slack := int64(2e6)
+				if !w.exact {
+					slack = 10e6 // read from /proc, when the reader comes to it
+				}
+				if d > max(want/10, slack) {
 					t.Errorf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
 				}
 			}
