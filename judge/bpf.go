@@ -30,11 +30,17 @@ type BPFRow struct {
 	Failure *record.Failure `json:"failure,omitempty"`
 	QPS     Estimate        `json:"qps"`
 	Errors  int64           `json:"errors"` // of all rounds
-	Open    bool            `json:"open"`   // open loop
-	P50     Estimate        `json:"p50"`    // ns, medians over the rounds of each round's own
-	P90     Estimate        `json:"p90"`
-	P99     Estimate        `json:"p99"`
-	P999    Estimate        `json:"p999"`
+	// Unsent were due in an open loop and never sent, Failures are the errors by
+	// their reason, and Lag (ns) by how much the client was late with what was due,
+	// 99th percentile of the worst round.
+	Unsent   int64            `json:"unsent,omitempty"`
+	Failures map[string]int64 `json:"failures,omitempty"`
+	Lag      int64            `json:"lag,omitempty"`
+	Open     bool             `json:"open"` // open loop
+	P50      Estimate         `json:"p50"`  // ns, medians over the rounds of each round's own
+	P90      Estimate         `json:"p90"`
+	P99      Estimate         `json:"p99"`
+	P999     Estimate         `json:"p999"`
 	// CPU of the load's client and of its server, shares of one core.
 	ClientCore Estimate `json:"client_core"`
 	ServerCore Estimate `json:"server_core"`
@@ -49,7 +55,9 @@ type BPFRow struct {
 	// rounds; Different from 1, and Why.
 	Price     Estimate `json:"price"`
 	Different bool     `json:"different"`
-	Why       string   `json:"why,omitempty"`
+	// PriceRounds are those that Price is of: with and without statistics.
+	PriceRounds int    `json:"price_rounds"`
+	Why         string `json:"why,omitempty"`
 }
 
 // BPFProgramRow is one program in a point.

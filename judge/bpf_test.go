@@ -290,6 +290,15 @@ func TestFindingsOfLoads(t *testing.T) {
 		{"a client that used all of its CPUs", foundClientBound, "100 connections (7.7 CPUs of 8 CPUs)", func(_ *weighing, p *record.Point) { p.ClientCPU = 77 * second }},
 		{"a node that was full", foundNodeFull, "100 connections (96 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 77 * second }},
 		{"answers that are errors", foundLoadErrors, "7 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Errors = 7 }},
+		{"why they are", foundLoadErrors, "7 with 100 connections: 5 status 503; 2 no connection", func(_ *weighing, p *record.Point) {
+			p.Sent.Errors, p.Sent.Failures = 7, map[string]int64{"no connection": 2, "status 503": 5}
+		}},
+		{"requests that were never sent", foundUnsent, "9 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.OpenLoop, p.Sent.Unsent = true, 9 }},
+		{"a node that is more than full by its ticks", foundNodeFull, "100 connections (100 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 83 * second }},
+		{"statistics of somebody else, in words", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
+			off := w.without(0, p.Asked, 1)
+			off.Asked.Statistics, off.Problems = false, []string{"statistics were on for somebody else meanwhile"}
+		}},
 		{"a closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
 		{"a program that came", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
 		{"statistics that were on before", FoundStatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
@@ -436,4 +445,54 @@ func TestARecordThatWasCutOffIsJudgedAsFarAsItGoes(t *testing.T) {
 		t.Errorf("%d rows, %d of %d failed", len(b.Rows), b.Failed, b.Total)
 	}
 	messageOf(t, b, foundCutOff)
+}
+
+func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
+	for _, statistics := range []bool{true, false} { // of old records it is not known
+		w := newWeighing(plan.DefaultsOfBPF())
+		for i, on := range []bool{statistics, false} {
+			p := w.phase(0, record.Asked{Connections: 100, Statistics: on}, record.PhaseLoad)
+			p.Failure, p.Begun = &record.Failure{Kind: record.FailError, Detail: "refused"}, p.Begun+int64(i)
+		}
+		if b := w.judge(t); b.Total != 2 || b.Failed != 2 || slices.Contains(codes(b), foundDamaged) {
+			t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
+		}
+	}
+}
+
+func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.rec.End = &record.End{Status: "failed", Why: "no program is loaded that was chosen"}
+	if m := messageOf(t, w.judge(t), foundRunFailed); !strings.Contains(m, "no program is loaded") {
+		t.Error(m)
+	}
+}
+
+func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
+	w := fourLoads(3)
+	for i := range w.rec.Points {
+		if p := &w.rec.Points[i]; p.Round == 1 && !p.Asked.Statistics {
+			p.Problems = []string{"statistics were on for somebody else meanwhile"}
+		}
+	}
+	b := w.judge(t)
+	if b.Rows[0].PriceRounds != 2 || slices.Contains(codes(b), foundProgramsMoved) {
+		t.Errorf("of %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
+	}
+}
+
+func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
+	r := BPFRow{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
+	if r.Uncounted() != 2 || r.Bounds() != 9 {
+		t.Errorf("%d, %d", r.Uncounted(), r.Bounds())
+	}
+	if r.Open = false; r.Uncounted() != 7 {
+		t.Errorf("%d of a closed loop", r.Uncounted())
+	}
+}
+
+func TestANodeIsNotMoreThanFull(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.measure(0, record.Asked{Connections: 100}, 1000).NodeCPU = 83 * second // ticks at both edges
+	near(t, "the node's share", w.judge(t).Rows[0].NodeBusy, 1)
 }

@@ -18,6 +18,8 @@ const (
 	foundNodeFull       = "node-saturated"
 	foundLoadErrors     = "load-errors"
 	foundRateMissed     = "rate-not-reached"
+	foundUnsent         = "requests-not-sent"
+	foundRunFailed      = "run-failed"
 	foundClosedLoop     = "closed-loop"
 	foundRecursion      = "recursion-misses"
 	foundTailCalls      = "tail-calls"
@@ -46,6 +48,7 @@ func (j *bpfJudge) findings() []record.Finding {
 		}
 	}
 	wholeness(j.rec, add)
+	j.ended(add)
 	j.failures(add)
 	j.problems(add)
 	j.seen(add)
@@ -58,6 +61,14 @@ func (j *bpfJudge) findings() []record.Finding {
 	j.few(add)
 	nodeFindings(j.rec, add)
 	return out
+}
+
+// ended tells of a run that came to no point, and why.
+func (j *bpfJudge) ended(add func(record.Finding)) {
+	if end := j.rec.End; len(j.rec.Points) == 0 && end != nil && end.Status == "failed" {
+		add(record.Finding{Code: foundRunFailed, Level: levelError, Message: "the run failed before anything was measured: " + end.Why,
+			Advice: "what it says is in the way; run it again without that"})
+	}
 }
 
 // where names a point in a sentence.
@@ -125,15 +136,20 @@ func (j *bpfJudge) problems(add func(record.Finding)) {
 	phases, counted := 0, false
 	for i := range j.rec.Points {
 		p := &j.rec.Points[i]
+		moved := false
 		for _, line := range p.Problems {
+			if othersStatistics(line) || strings.Contains(line, "requests were due") {
+				continue // findings of their own
+			}
+			moved = true
 			if !slices.Contains(lines, line) && len(lines) < mostLines {
 				lines = append(lines, line)
 			}
 		}
-		if len(p.Problems) > 0 {
+		if moved {
 			phases++
 		}
-		counted = counted || !p.Asked.Statistics && len(p.Runs) > 0
+		counted = counted || countedFor(p)
 	}
 	if lines != nil {
 		add(record.Finding{Code: foundProgramsMoved, Level: levelWarning, Message: fmt.Sprintf("in %d of %d phases the programs changed: %s", phases, len(j.rec.Points), fewOf(lines)),
@@ -141,7 +157,7 @@ func (j *bpfJudge) problems(add func(record.Finding)) {
 	}
 	if counted {
 		add(record.Finding{Code: foundOthersCounted, Level: levelWarning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
-			Advice: "what they cost cannot be told then; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
+			Advice: "what they cost cannot be told from those rounds, which are not in it; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
 	}
 }
 
@@ -199,7 +215,7 @@ func (j *bpfJudge) limits(add func(record.Finding)) {
 			client = append(client, fmt.Sprintf("%s (%s of %s)", j.where(&r.Asked), cpus(r.ClientCore.Value), cpus(has)))
 		}
 		if r.NodeBusy.Known && r.NodeBusy.Value >= full {
-			node = append(node, fmt.Sprintf("%s (%.0f %%)", j.where(&r.Asked), 100*r.NodeBusy.Value))
+			node = append(node, fmt.Sprintf("%s (%s)", j.where(&r.Asked), busy(r.NodeBusy.Value)))
 		}
 	}
 	if client != nil {
@@ -209,34 +225,6 @@ func (j *bpfJudge) limits(add func(record.Finding)) {
 	if node != nil {
 		add(record.Finding{Code: foundNodeFull, Level: levelNote, Message: "the node was full: " + fewOf(node),
 			Advice: "client, server and programs share its CPUs there: latencies are those of the queue for a CPU"})
-	}
-}
-
-// sent is about what the client says of its load.
-func (j *bpfJudge) sent(add func(record.Finding)) {
-	var failed, missed []string
-	closed := false
-	for i := range j.b.Rows {
-		r := &j.b.Rows[i]
-		if r.Errors > 0 {
-			failed = append(failed, fmt.Sprintf("%d with %s", r.Errors, j.where(&r.Asked)))
-		}
-		if r.Asked.QPS > 0 && r.QPS.Known && r.QPS.Value < full*r.Asked.QPS {
-			missed = append(missed, fmt.Sprintf("%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, j.where(&r.Asked)))
-		}
-		closed = closed || r.P50.Known && !r.Open
-	}
-	if failed != nil {
-		add(record.Finding{Code: foundLoadErrors, Level: levelWarning, Message: "requests without an answer, or with one that is no 2xx: " + fewOf(failed),
-			Advice: "they are in QPS and latencies; look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)"})
-	}
-	if missed != nil {
-		add(record.Finding{Code: foundRateMissed, Level: levelWarning, Message: "the rate was not reached: " + fewOf(missed),
-			Advice: "latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections"})
-	}
-	if closed {
-		add(record.Finding{Code: foundClosedLoop, Level: levelNote, Message: "latencies are those of a closed loop: a connection that waits sends nothing meanwhile, so stalls count once and not for every request that would have come (coordinated omission)",
-			Advice: "for latencies ask for a rate (--qps) below what was reached here; QPS and CPU are right as they are"})
 	}
 }
 

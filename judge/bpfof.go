@@ -116,14 +116,20 @@ func (j *bpfJudge) measuredOf(p *record.Point) *bpfMeasured {
 	}
 	statistics := p.Asked.Statistics || p.Phase != record.PhaseLoad
 	for _, m := range all {
-		// A failure beside a load that went well is that of another one.
-		if m.round == p.Round && m.statistics == statistics && (p.Phase != record.PhaseLoad || m.load == nil || (m.load.Failure == nil) == (p.Failure == nil)) {
+		if m.round == p.Round && m.statistics == statistics && (p.Phase != record.PhaseLoad || m.load == nil || sameLoad(m.load, p)) {
 			return m
 		}
 	}
 	m := &bpfMeasured{round: p.Round, statistics: statistics}
 	j.measured[key] = append(all, m)
 	return m
+}
+
+// sameLoad tells whether two lines can be one load, written twice. A failure beside
+// a load that went well is that of another one, and so is one at another time:
+// statistics are not known of all that failed.
+func sameLoad(a, b *record.Point) bool {
+	return (a.Failure == nil) == (b.Failure == nil) && (a.Failure == nil || a.Begun == b.Begun)
 }
 
 func (m *bpfMeasured) phases() []*record.Point {

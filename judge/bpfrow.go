@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/stat"
@@ -38,11 +39,10 @@ func (j *bpfJudge) row(asked record.Asked, all []*bpfMeasured) BPFRow {
 			row.Rounds++
 			row.Asked.URL, row.Asked.Seconds = cmp.Or(row.Asked.URL, p.Asked.URL), max(row.Asked.Seconds, p.Asked.Seconds)
 			if p.Sent != nil {
-				row.Errors += p.Sent.Errors
-				row.Open = p.Sent.OpenLoop
+				row.addSent(p.Sent)
 			}
 			f.add(m, j.b.CPUs)
-		case p.Sent != nil && len(p.Runs) == 0 && !j.alwaysOn(): // else it had statistics, too
+		case p.Sent != nil && !countedFor(p) && !j.alwaysOn(): // else it had statistics, too
 			f.without[m.round] = p.Sent.QPS
 		}
 	}
@@ -90,7 +90,9 @@ func (f *bpfFigures) add(m *bpfMeasured, cpus int) {
 	}
 	share(f.client, p.ClientCPU, took)
 	share(f.server, p.ServerCPU, took)
-	share(f.node, p.NodeCPU, took*float64(cpus))
+	if share(f.node, p.NodeCPU, took*float64(cpus)); f.node[m.round] > 1 {
+		f.node[m.round] = 1 // the kernel counts it in ticks of 10 ms, of each CPU
+	}
 	requests := 0.0
 	if s := p.Sent; s != nil {
 		f.qps[m.round] = s.QPS
@@ -190,11 +192,32 @@ func (f *bpfFigures) sum(row *BPFRow, cpus int) {
 		row.Programs = append(row.Programs, p.row)
 	}
 	slices.SortStableFunc(row.Programs, func(a, b BPFProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
-	if len(f.without) > 0 && len(f.qps) > 0 {
-		c := stat.Compare(f.without, f.qps)
+	without, with := paired(f.without, f.qps)
+	if row.PriceRounds = len(with); row.PriceRounds > 0 {
+		c := stat.Compare(without, with)
 		row.Price, row.Different, row.Why = ratio(c), c.Different, c.Why
 	}
 }
+
+// paired are the rounds that both have.
+func paired(a, b stat.Rounds) (ofA, ofB stat.Rounds) {
+	ofA, ofB = stat.Rounds{}, stat.Rounds{}
+	for round := range a {
+		if v, both := b[round]; both {
+			ofA[round], ofB[round] = a[round], v
+		}
+	}
+	return ofA, ofB
+}
+
+// countedFor tells whether statistics were on for somebody else in a phase that was
+// to be without.
+func countedFor(p *record.Point) bool {
+	return !p.Asked.Statistics && (len(p.Runs) > 0 || slices.ContainsFunc(p.Problems, othersStatistics))
+}
+
+// othersStatistics tells whether a problem is that somebody else had statistics on.
+func othersStatistics(line string) bool { return strings.HasPrefix(line, "statistics were on") }
 
 func dividedBy(e Estimate, by float64) Estimate {
 	e.Value, e.Lo, e.Hi = e.Value/by, e.Lo/by, e.Hi/by

@@ -245,3 +245,33 @@ func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
 		t.Errorf("got:\n%s", table)
 	}
 }
+
+func TestAnOpenLoopWithFailuresIsNotCalledFreeOfOmission(t *testing.T) {
+	l := openLoop()
+	if out := l.judge(t).report(t, Text, Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "12 requests failed and are in none of them") {
+		t.Errorf("got:\n%s", out)
+	}
+	l.rec.Points[0].Sent.Errors, l.rec.Points[0].Sent.Unsent = 0, 1
+	if out := l.judge(t).report(t, Text, Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "1 request had no answer in time or was never sent") {
+		t.Errorf("got:\n%s", out)
+	}
+	l.rec.Points[0].Sent.Unsent = 0
+	if out := l.judge(t).report(t, Text, Options{Width: 400}); !strings.Contains(out, "free of coordinated omission") {
+		t.Errorf("got:\n%s", out)
+	}
+}
+
+func TestAPriceTakesThreeRounds(t *testing.T) {
+	if out := meshLoads(2).judge(t).report(t, Text, Options{Width: 200}); strings.Contains(out, "0.98×") || !strings.Contains(out, "of fewer than 3 rounds it is noise") {
+		t.Errorf("got:\n%s", out)
+	}
+	if out := meshLoads(3).judge(t).report(t, Text, Options{Width: 200}); !strings.Contains(out, "~ 0.98×") {
+		t.Errorf("got:\n%s", out)
+	}
+}
+
+func TestTimesHaveUnits(t *testing.T) {
+	if out := meshLoads(2).judge(t).report(t, Text, Options{Width: 200}); !strings.Contains(out, "20.5 µs") || strings.Contains(out, "ns each") {
+		t.Errorf("got:\n%s", out)
+	}
+}

@@ -97,7 +97,7 @@ func bpfMeasured(v *judge.BPF) *section {
 	loop := "a closed loop: every connection asks again as soon as it has its answer; latencies are of those requests only that were sent, and a stall delays the next ones unseen (coordinated omission)"
 	switch {
 	case open(v):
-		loop = fmt.Sprintf("an open loop: %s requests a second are due at fixed times, and latencies count from then: free of coordinated omission", significant(p.QPS))
+		loop = fmt.Sprintf("an open loop: %s requests a second are due at fixed times, and latencies count from then%s", significant(p.QPS), omitted(v))
 	case p.QPS > 0:
 		loop = fmt.Sprintf("at most %s requests a second; latencies count from when a request was sent", significant(p.QPS))
 	}

@@ -87,7 +87,7 @@ func cpuByLoad(v *judge.BPF) *section {
 	}
 	m.unless("busy "+ofTheNode, each(v.Rows, func(r *judge.BPFRow) cell { return valued(r.NodeBusy, hundred) }))
 	s.table = m.spread()
-	s.notes = []string{"medians over the rounds, in brackets the 95 % interval; " + none + " not known. client: the app that makes the load; busy: all CPUs that were not idle; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}
+	s.notes = []string{"medians over the rounds, in brackets the 95 % interval; " + none + " not known. client: the app that makes the load; busy: all CPUs that were not idle, by the kernel's ticks of 10 ms, and 100 at most; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}
 	return s
 }
 
@@ -115,14 +115,20 @@ func requestsByLoad(v *judge.BPF) *section {
 	} {
 		m.column(q.title, each(v.Rows, func(r *judge.BPFRow) cell { return valued(q.of(r), duration) }))
 	}
-	m.column("eBPF ns per request", each(v.Rows, func(r *judge.BPFRow) cell { return inBrackets(r.PerRequest, significant) }))
+	m.column("eBPF per request", each(v.Rows, func(r *judge.BPFRow) cell { return inBrackets(r.PerRequest, duration) }))
 	m.onlyIf("errors", each(v.Rows, func(r *judge.BPFRow) cell {
 		if r.Errors == 0 {
 			return plain(dot)
 		}
 		return cell{head: strconv.FormatInt(r.Errors, 10), style: term.Yellow}
 	}))
-	m.onlyIf("QPS × by statistics", each(v.Rows, priceCell))
+	m.unless("not sent", each(v.Rows, func(r *judge.BPFRow) cell {
+		if r.Unsent == 0 {
+			return plain(none)
+		}
+		return cell{head: strconv.FormatInt(r.Unsent, 10), style: term.Yellow}
+	}))
+	m.unless("QPS × by statistics", each(v.Rows, priceCell))
 	s.table = m.spread()
 	for i := range v.Rows {
 		if r := &v.Rows[i]; r.Failure != nil {
@@ -132,8 +138,10 @@ func requestsByLoad(v *judge.BPF) *section {
 	if slices.ContainsFunc(v.Rows, func(r judge.BPFRow) bool { return r.P50.Known }) {
 		s.notes = []string{loopNote(v)}
 	}
-	if anyPrice(v) {
+	if all := pricePairs(v); all >= fewestPairs {
 		s.notes = append(s.notes, "QPS × by statistics: QPS with the kernel's statistics over QPS without, in the same round; ~ where no difference was shown")
+	} else if all > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("what the kernel's statistics cost is not shown: of fewer than %d rounds it is noise (--rounds)", fewestPairs))
 	}
 	return s
 }
@@ -145,9 +153,13 @@ func itemsOf(s *section) []item {
 	return s.lists[0].items
 }
 
+// fewestPairs is how many rounds a price takes. The ratio of one or two pairs is
+// whatever the machine did meanwhile; of three the median leaves an outlier out.
+const fewestPairs = 3
+
 func priceCell(r *judge.BPFRow) cell {
-	if !r.Price.Known {
-		return plain(dot)
+	if !r.Price.Known || r.PriceRounds < fewestPairs {
+		return plain(none)
 	}
 	c := plain(significant(r.Price.Value) + "×")
 	if r.Price.Bounded {
@@ -162,8 +174,12 @@ func priceCell(r *judge.BPFRow) cell {
 	return c
 }
 
-func anyPrice(v *judge.BPF) bool {
-	return slices.ContainsFunc(v.Rows, func(r judge.BPFRow) bool { return r.Price.Known })
+// pricePairs is the most rounds that a price is of.
+func pricePairs(v *judge.BPF) (most int) {
+	for i := range v.Rows {
+		most = max(most, v.Rows[i].PriceRounds)
+	}
+	return most
 }
 
 // open tells whether the load came at a fixed rate, whatever became of the answers.
@@ -173,9 +189,42 @@ func open(v *judge.BPF) bool {
 
 func loopNote(v *judge.BPF) string {
 	if open(v) {
-		return "latencies of an open loop, from when a request was due: free of coordinated omission"
+		return "latencies of an open loop, from when a request was due" + omitted(v)
 	}
 	return "latencies of a closed loop: those that would have come during a stall are not among them (coordinated omission)"
+}
+
+// omitted says whether an open loop's latencies are those of all requests.
+func omitted(v *judge.BPF) string {
+	var uncounted, bounds int64
+	for i := range v.Rows {
+		uncounted, bounds = uncounted+v.Rows[i].Uncounted(), bounds+v.Rows[i].Bounds()
+	}
+	text := ""
+	if uncounted > 0 {
+		text += fmt.Sprintf("; %s failed and %s in none of them", amount(uncounted, "request"), are(uncounted))
+	}
+	if bounds > 0 {
+		text += fmt.Sprintf("; %s had no answer in time or %s never sent, and count with as long as they were waited for, which is the least", amount(bounds, "request"), were(bounds))
+	}
+	if text == "" {
+		return ": free of coordinated omission"
+	}
+	return text
+}
+
+func are(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func were(n int64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 // pointName names a point in a list.

@@ -48,7 +48,7 @@ func bpfByProgram(v *judge.BPF, o Options) *section {
 		m.onlyIf(title, cells)
 	}
 	of("runs/s", func(p *judge.BPFProgramRow) cell { return valued(p.Rate, significant) })
-	of("ns each", func(p *judge.BPFProgramRow) cell { return inBrackets(p.Each, significant) })
+	of("each", func(p *judge.BPFProgramRow) cell { return inBrackets(p.Each, duration) })
 	of(ofACore, func(p *judge.BPFProgramRow) cell { return valued(p.Core, hundred) })
 	of(ofTheNode, func(p *judge.BPFProgramRow) cell { return valued(ofNode(p.Core, v.CPUs), hundred) })
 	of("runs per request", func(p *judge.BPFProgramRow) cell { return valued(p.PerRequest, significant) })
@@ -65,7 +65,7 @@ func bpfByProgram(v *judge.BPF, o Options) *section {
 		return cell{head: strconv.FormatInt(p.Misses, 10), style: term.Yellow}
 	})
 	s.table = m.spread()
-	s.notes = []string{"ns each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
+	s.notes = []string{"each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
 	if left > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --verbose shows all", amount(left, "row"), mostProgramsOfPoint))
 	}

@@ -1,0 +1,92 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// noAnswerInTime is what a client calls requests without an answer within the
+// time-out, see package load.
+const noAnswerInTime = "no answer in time"
+
+// addSent adds up what of a load is in no figure, or in one only as a bound.
+func (r *BPFRow) addSent(s *record.Sent) {
+	r.Errors, r.Unsent, r.Lag, r.Open = r.Errors+s.Errors, r.Unsent+s.Unsent, max(r.Lag, s.Lag), s.OpenLoop
+	for why, n := range s.Failures {
+		if r.Failures == nil {
+			r.Failures = map[string]int64{}
+		}
+		r.Failures[why] += n
+	}
+}
+
+// Uncounted are requests that are in no latency: those that failed. In an open loop
+// those that had no answer in time count with as long as they were waited for.
+func (r *BPFRow) Uncounted() int64 { return max(r.Errors-r.waitedFor(), 0) }
+
+// Bounds are requests that are in latencies with less than they would have taken.
+func (r *BPFRow) Bounds() int64 { return r.Unsent + r.waitedFor() }
+
+func (r *BPFRow) waitedFor() int64 {
+	if !r.Open {
+		return 0
+	}
+	return min(r.Failures[noAnswerInTime], r.Errors)
+}
+
+// reasons names why requests failed, the most frequent first.
+func (r *BPFRow) reasons() string {
+	all := slices.SortedFunc(maps.Keys(r.Failures), func(a, b string) int {
+		if r.Failures[a] != r.Failures[b] {
+			return int(min(max(r.Failures[b]-r.Failures[a], -1), 1))
+		}
+		return strings.Compare(a, b)
+	})
+	for i, why := range all {
+		all[i] = fmt.Sprintf("%d %s", r.Failures[why], why)
+	}
+	if all == nil {
+		return ""
+	}
+	return ": " + fewOf(all)
+}
+
+// sent is about what the client says of its load.
+func (j *bpfJudge) sent(add func(record.Finding)) {
+	var failed, unsent, missed []string
+	closed := false
+	for i := range j.b.Rows {
+		r := &j.b.Rows[i]
+		where := j.where(&r.Asked)
+		if r.Errors > 0 {
+			failed = append(failed, fmt.Sprintf("%d with %s%s", r.Errors, where, r.reasons()))
+		}
+		if r.Unsent > 0 {
+			unsent = append(unsent, fmt.Sprintf("%d with %s", r.Unsent, where))
+		}
+		if r.Asked.QPS > 0 && r.QPS.Known && r.QPS.Value < full*r.Asked.QPS {
+			missed = append(missed, fmt.Sprintf("%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, where))
+		}
+		closed = closed || r.P50.Known && !r.Open
+	}
+	if failed != nil {
+		add(record.Finding{Code: foundLoadErrors, Level: levelWarning, Message: "requests without an answer, or with one that is no 2xx: " + fewOf(failed),
+			Advice: "QPS counts answers only, and latencies are those of answers (in an open loop also of what had no answer in time, with as long as it was waited for); look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)"})
+	}
+	if unsent != nil {
+		add(record.Finding{Code: foundUnsent, Level: levelWarning, Message: "requests were due and never sent: " + fewOf(unsent),
+			Advice: "no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections"})
+	}
+	if missed != nil {
+		add(record.Finding{Code: foundRateMissed, Level: levelWarning, Message: "the rate was not reached: " + fewOf(missed),
+			Advice: "latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections"})
+	}
+	if closed {
+		add(record.Finding{Code: foundClosedLoop, Level: levelNote, Message: "latencies are those of a closed loop: a connection that waits sends nothing meanwhile, so stalls count once and not for every request that would have come (coordinated omission)",
+			Advice: "for latencies ask for a rate (--qps) below what was reached here; QPS and CPU are right as they are"})
+	}
+}
