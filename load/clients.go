@@ -253,7 +253,17 @@ func (c *Clients) hear(one *child, begin clientGo, to *Result, until time.Time) 
 	if err := one.hear(to, until); err != nil {
 		return err
 	}
-	return to.trust(one.name, c.options.URL)
+	return to.trust(one.name, c.options.named())
+}
+
+// named is the URL by the host that is asked for, under which others find it.
+func (o *ClientOptions) named() string {
+	u, err := url.Parse(o.URL)
+	if err != nil || o.Host == "" {
+		return o.URL
+	}
+	u.Host = o.Host
+	return u.String()
 }
 
 // trust says what is wrong with a result.

@@ -247,6 +247,11 @@ func TestAServerBehindAnotherAddressIsAskedByItsOwnName(t *testing.T) {
 	if got := host.Load(); got != "shop.example:8080/a?b=c" {
 		t.Errorf("the server was asked for %v", got)
 	}
+	s.Close()
+	_, err := sent(t, ClientOptions{URL: s.URL, Host: "shop.example:8080", Connections: 1, Duration: 50 * time.Millisecond})
+	if !errors.Is(err, ErrNoAnswer) || !strings.HasSuffix(err.Error(), "curl -v http://shop.example:8080") {
+		t.Errorf("%v", err)
+	}
 	for _, bad := range []string{"a\r\nX: y", "a b", "a/b", "x@y", strings.Repeat("a", 300)} {
 		if _, err := Start(t.Context(), ClientOptions{URL: s.URL, Host: bad, Connections: 1, Duration: time.Second}); err == nil || !strings.Contains(err.Error(), "the load's host") {
 			t.Errorf("%q is a host: %v", bad, err)

@@ -111,9 +111,9 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	}
 	r := &run{Course: c, options: o, began: time.Now()}
 	why, err := r.all(ctx)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && len(c.Record.Points) > 0 { // else it is judged to have failed
 		err = errors.Join(err, r.Finding(record.Finding{Code: judge.FoundNotWeighed, Level: "error",
-			Message: fmt.Sprintf("the run ended by an error after %d points: %s", r.done, err), Advice: "points that were not reached are in no figure; tare doctor says what can be weighed here"}))
+			Message: fmt.Sprintf("the run ended by an error after %d points: %s", r.done, err), Advice: "points that were not reached are in no figure"}))
 	}
 	err = errors.Join(err, r.close())
 	c.Close()

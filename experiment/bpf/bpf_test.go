@@ -32,6 +32,8 @@ type scene struct {
 	others     bool   // somebody else has statistics on all the time
 	attached   datapath.Options
 	failAttach error
+	failRemove error // of the clients' groups
+	unsent     int64
 	heavy      int64
 	services   int
 	asked      []load.ClientOptions
@@ -162,7 +164,7 @@ func (c clients) Run(context.Context) (load.Result, error) {
 		c.counters[1].Count, c.counters[1].Time = c.counters[1].Count+1000, c.counters[1].Time+500_000
 		c.counters[2].Count, c.counters[2].Time = c.counters[2].Count+2000, c.counters[2].Time+200_000
 	}
-	return load.Result{Sent: record.Sent{Requests: 1000, QPS: 10_000, Mean: 5, P50: 5, P90: 6, P99: 7, P999: 8, Max: 9, Sockets: 1000}, CPU: 7e6}, nil
+	return load.Result{Sent: record.Sent{Requests: 1000, QPS: 10_000, Mean: 5, P50: 5, P90: 6, P99: 7, P999: 8, Max: 9, Sockets: 1000, Errors: 1, Unsent: c.unsent, Lag: 4, Failures: map[string]int64{"status 503": 1}}, CPU: 7e6}, nil
 }
 func (c clients) Close() error { return c.end() }
 
@@ -172,7 +174,7 @@ type groups struct {
 }
 
 func (g groups) Folders() [][]string { return make([][]string, g.n) }
-func (g groups) Close() error        { return g.end() }
+func (g groups) Close() error        { return errors.Join(g.end(), g.failRemove) }
 func (g groups) Read() (record.GroupCPU, error) {
 	return record.GroupCPU{Version: 1, Limit: 1, Usage: int64(g.loads) * 9e6, Ticks: int64(g.loads) * 1e7, Periods: int64(g.loads) * 10, Throttled: int64(g.loads) * 4, Held: 5}, nil
 }
@@ -329,6 +331,27 @@ func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
 	}
 	if got := s.asked[0]; got.URL != "http://198.18.0.3:80/a?b=c" || got.Host != "localhost:8080" {
 		t.Errorf("asked for %s as %s", got.URL, got.Host)
+	}
+}
+
+func TestARunThatCannotGoOnSaysWhy(t *testing.T) {
+	s := newScene()
+	s.failRemove, s.anyError = errors.New("the kernel says no"), true
+	rec := s.run(t.Context(), t)
+	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool {
+		return f.Level == "error" && strings.Contains(f.Message, "ended by an error after 0 points: remove the clients' cgroups: the kernel says no")
+	}) || len(rec.Points) == 0 || rec.End.Status != "failed" {
+		t.Errorf("%d points, %+v, end %+v", len(rec.Points), rec.Findings, rec.End)
+	}
+}
+
+func TestWhatAClientDidNotSendAndWhyIsInTheRecord(t *testing.T) {
+	s := newScene()
+	s.unsent = 3
+	for _, p := range s.run(t.Context(), t).Points {
+		if p.Sent != nil && (p.Sent.Unsent != 3 || p.Sent.Lag != 4 || p.Sent.Failures["status 503"] != 1) {
+			t.Errorf("%+v", p.Sent)
+		}
 	}
 }
 

@@ -152,9 +152,6 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
 	p.Sent, p.ClientCPU = &result.Sent, result.CPU
-	if result.Unsent > 0 {
-		p.Problems = append(p.Problems, fmt.Sprintf("%d requests were due and could not be sent in time: the rate is beyond what the server or the clients can do", result.Unsent))
-	}
 	return v.point(p)
 }
 
@@ -273,7 +270,7 @@ func counted(p *record.Point) {
 		p.Runs = []record.ProgramRun{}
 		return
 	}
-	p.Problems = append(p.Problems, "statistics were on for somebody else meanwhile: what they cost is not known of this load")
+	p.Problems = append(p.Problems, "statistics were on for somebody else meanwhile")
 }
 
 // changes looks for programs that were chosen and were not there before, and for

@@ -27,6 +27,11 @@ func newCollector(m *bpf.Meter, f bpf.Filter) (*collector, error) {
 	return &collector{meter: m, filter: f, cpus: cpus}, err
 }
 
+// chooses tells whether a filter leaves anything out.
+func chooses(f *bpf.Filter) bool {
+	return f.Kmesh || len(f.Names)+len(f.Pins)+len(f.Owners)+len(f.Cgroups)+len(f.IDs) > 0
+}
+
 // look lists what there is now, and says what it did since the look before.
 func (c *collector) look() (*View, error) {
 	l, err := c.meter.List(c.filter)
@@ -44,6 +49,13 @@ func (c *collector) look() (*View, error) {
 	gone, last := c.went(l)
 	v := newView(l, gone, last, c.before, c.cpus)
 	v.Time = time.Now()
+	if len(l.Programs) == 0 && chooses(&c.filter) {
+		all, err := c.meter.List(bpf.Filter{})
+		if err != nil {
+			return nil, err
+		}
+		v.loaded = len(all.Programs)
+	}
 	now := readingOf(l.At, l.Counters)
 	c.listing, c.before = l, &now
 	return v, nil

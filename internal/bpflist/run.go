@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +43,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("--format: %q is not a format; they are %s", o.Format, strings.Join(Formats, ", "))
 	case o.Interval < 0:
 		return fmt.Errorf("--interval: %s is less than none", o.Interval)
+	case slices.Contains(slices.Concat(o.Filter.Names, o.Filter.Pins, o.Filter.Cgroups), ""):
+		return errors.New("--name, --pin, --cgroup: what is empty chooses no program; leave it out to see all")
 	case o.Watch && o.Interval == 0:
 		return errors.New("--watch: it takes an interval; leave out --interval 0")
 	case o.Watch && o.Format == FormatOpenMetrics:
@@ -106,7 +109,7 @@ func (s *shown) blocks(ctx context.Context, c *collector) error {
 		return err
 	}
 	if s.options.Interval == 0 {
-		return errors.Join(ctx.Err(), s.print())
+		return errors.Join(ctx.Err(), s.print(), s.found())
 	}
 	// A description takes long: the interval begins behind it.
 	if err := s.look(c); err != nil {
@@ -123,10 +126,51 @@ func (s *shown) blocks(ctx context.Context, c *collector) error {
 		if err := s.look(c); err != nil {
 			return err
 		}
-		if err := s.print(); err != nil || !s.options.Watch {
+		if err := s.print(); err != nil {
 			return err
 		}
+		if !s.options.Watch {
+			return s.found()
+		}
 	}
+}
+
+// ErrNotFound is that programs were chosen of which none is loaded. What was asked for
+// has been printed then.
+var ErrNotFound = errors.New("no such program")
+
+// found is [ErrNotFound] where it is so.
+func (s *shown) found() error {
+	if len(s.view.Programs) > 0 || !chooses(&s.options.Filter) {
+		return nil
+	}
+	if s.view.loaded == 0 {
+		return fmt.Errorf("%w: none is loaded at all", ErrNotFound)
+	}
+	return fmt.Errorf("%w: of the %s that %s loaded none is chosen by %s", ErrNotFound, counted(s.view.loaded, "program"), are(s.view.loaded), flags(&s.options.Filter))
+}
+
+// flags are those that choose, as they are on a command line.
+func flags(f *bpf.Filter) string {
+	var all []string
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			all = append(all, flag+" "+strconv.Quote(v))
+		}
+	}
+	if f.Kmesh {
+		all = append(all, "--kmesh")
+	}
+	add("--name", f.Names...)
+	add("--pin", f.Pins...)
+	add("--cgroup", f.Cgroups...)
+	for _, pid := range f.Owners {
+		all = append(all, fmt.Sprintf("--owner %d", pid))
+	}
+	for _, id := range f.IDs {
+		all = append(all, fmt.Sprintf("id %d", id))
+	}
+	return few(all, 5)
 }
 
 // live draws on a terminal.

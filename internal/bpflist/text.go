@@ -29,7 +29,11 @@ var programColumns = []term.Column{
 func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 	if len(v.Programs) == 0 {
 		t := term.Table{Width: width}
-		t.AddLine(0, "no programs, or none that was asked for", term.Plain)
+		text := "no program is loaded"
+		if v.loaded > 0 {
+			text = fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", counted(v.loaded, "program"), are(v.loaded))
+		}
+		t.AddLine(0, text, term.Plain)
 		v.notes(&t)
 		return t.Write(w)
 	}
@@ -186,11 +190,33 @@ func (t *Total) lines(cpus int) (lines []string) {
 	if r := t.Rate; r != nil {
 		lines = append(lines, fmt.Sprintf("%s %% of a core, which is %s %% of the node's %d; %s runs/s", percent(r.Core), percent(r.Node), cpus, count(r.PerSec)))
 	}
-	line := fmt.Sprintf("%d programs, %d maps (* %d shared), together %s with each map once", t.Programs, t.Maps, t.Shared, size(t.Memory))
+	line := counted(t.Programs, "program")
+	if t.Maps > 0 {
+		line += ", " + counted(t.Maps, "map")
+		if t.Shared > 0 {
+			line += fmt.Sprintf(" (* %d shared)", t.Shared)
+		}
+	}
+	line += fmt.Sprintf(", together %s with each map once", size(t.Memory))
 	if t.Unknown > 0 {
 		line += fmt.Sprintf(" and without %d whose memory is not known", t.Unknown)
 	}
 	return append(lines, line)
+}
+
+// counted is a number of things, in words.
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // notes say what stands behind the figures, and what is missing.

@@ -32,6 +32,10 @@ type View struct {
 	Maps     []record.ProgramMap `json:"maps"` // that they use
 	Total    Total               `json:"total"`
 
+	// loaded is how many programs there are beside those that were chosen, where none
+	// was; else 0.
+	loaded int
+
 	Came     int      `json:"came"` // programs, in the interval
 	Went     int      `json:"went"`
 	Problems []string `json:"problems"`

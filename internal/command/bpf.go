@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -95,7 +96,7 @@ func (f *bpfFlags) add(set *pflag.FlagSet, d plan.BPF) {
 	set.StringVar(&f.heavy, "heavy", joinInt64s(d.Heavy), "rounds of a loop in the reference datapath's programs; a list makes them heavier step by step")
 	set.StringVar(&f.services, "services", joinInts(d.Services), "in the reference datapath's map; a list sweeps: 1,100,1000")
 	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new round after this time")
-	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for anything beside the load itself")
+	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one request; what is not answered by then has failed")
 	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of points in each round (default: random, and recorded)")
 }
 
@@ -128,6 +129,9 @@ func (f *bpfFlags) apply(set *pflag.FlagSet, b *plan.BPF) error {
 	}
 	if b.Datapath == "" && !set.Changed("heavy") {
 		b.Heavy = []int64{0} // only tare's own can be made heavier
+	}
+	if b.Datapath == "" && !set.Changed("services") {
+		b.Services = []int{1} // and only in their map are services made
 	}
 	if set.Changed("connections") {
 		if b.Connections, err = plan.ParseConnections(f.connections); err != nil {
@@ -209,7 +213,9 @@ func newBPFMeasure(s Streams, defaults func() plan.BPF, c *cobra.Command) *cobra
 	}
 	flags.add(c.Flags(), defaults())
 	out.addRecord(c.Flags())
-	out.addForm(c.Flags())
+	// Not those of every report: there are no roles to explain.
+	c.Flags().StringVar(&out.format, "format", "text", "text, json, md or csv")
+	c.Flags().BoolVarP(&out.verbose, "verbose", "v", false, "show everything: every program and map, what was asked for, and the machine")
 	return c
 }
 
@@ -249,16 +255,52 @@ once, idle and under load.`,
 	})
 }
 
+// enoughFor checks that this machine can do the plan's loads: for a server on it, too,
+// where it is here.
+func enoughFor(ctx context.Context, p *plan.BPF) error {
+	local := true
+	if p.URL != "" {
+		at, err := load.Find(ctx, p.URL) // what is not found ends the run, whose record says why
+		if local = err == nil; local {
+			if local, err = here(at.Addr()); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range p.Connections {
+		need := load.Need{Connections: n, KeepAlive: p.KeepAlive, Instances: p.Instances, Local: local}
+		if err := need.Check(); err != nil {
+			return fmt.Errorf("--connections: %w", err)
+		}
+	}
+	return nil
+}
+
+// here tells whether an address is this machine's own.
+func here(at netip.Addr) (bool, error) {
+	if at.IsLoopback() || at.IsUnspecified() {
+		return true, nil
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false, fmt.Errorf("ask for this machine's addresses: %w", err)
+	}
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == at.WithZone("") {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // weighBPF performs a plan, prints its report and says where the record is.
 func weighBPF(ctx context.Context, s Streams, p plan.BPF, out outputFlags) error {
 	format, err := formatOf(out.format, "bpf")
 	if err != nil {
 		return err
 	}
-	for _, n := range p.Connections {
-		if err := load.Enough(n, p.KeepAlive); err != nil {
-			return fmt.Errorf("%d connections: %w", n, err)
-		}
+	if err := enoughFor(ctx, &p); err != nil {
+		return err
 	}
 	meter, err := meterbpf.Open()
 	if err != nil {

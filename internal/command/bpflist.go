@@ -24,8 +24,11 @@ took, and which part of a core and of the node that is. Memory is that of the pr
 and of its maps; a map that several use counts once in the total.
 
 Counts and times are the kernel's own statistics, which are on while tare looks and
-cost some 20 ns for each run of each program.`,
-		Example: "  tare bpf list --interval 100ms\n  tare bpf list --kmesh --format json --interval 100ms\n  tare bpf list --name 'cgroup_*' --interval 100ms",
+cost some 20 ns for each run of each program.
+
+Programs are chosen by --kmesh, --name, --pin, --owner and --cgroup; of several all
+have to hold. It is an error where none is loaded that was chosen.`,
+		Example: "  tare bpf list --interval 100ms\n  tare bpf list --format json --interval 0",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("name") && len(choice.names) == 0 || c.Flags().Changed("owner") && len(choice.owners) == 0 {
