@@ -241,7 +241,7 @@ func newBPFQuota(s Streams) *cobra.Command {
 by step, and see whether workload and programs together stay within it: by the
 programs' own run time, the cgroup's usage, its ticks and its throttled periods,
 beside the same load without a limit.`,
-		Example: "  tare bpf quota --cpus 0.5 -c 10 -t 300ms --idle 100ms --heavy 0,200000 --rounds 1",
+		Example: "  tare bpf quota --cpus 0.5 -c 10 -t 200ms --idle 100ms --heavy 0,100000 --rounds 1",
 	})
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,9 +55,11 @@ them. With tare come:
 				return showStored(s, format, rec, err, out)
 			}
 			if some, err := alone(args, records, "bpf"); some || err != nil {
+				err = cmp.Or(err, plainOnly(against, out))
 				return showStoredBPF(s, format, records[0], err, out)
 			}
 			if some, err := alone(args, records, "startup"); some || err != nil {
+				err = cmp.Or(err, plainOnly(against, out))
 				return showStarts(s, format, records[0], err, out)
 			}
 			if some, err := ofStorage(args, records); some || err != nil {
@@ -144,7 +147,7 @@ func ofStorage(paths []string, records []*record.Record) (bool, error) {
 	return count > 0, nil
 }
 
-// plainOnly refuses what a report of storage has no use for.
+// plainOnly refuses what only reports of lifecycles have a use for.
 func plainOnly(against string, out outputFlags) error {
 	switch {
 	case against != "":

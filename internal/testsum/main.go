@@ -93,7 +93,7 @@ func check(ctx context.Context, goCommand string, stdout io.Writer) (unclean []s
 // test runs go test and feeds the tally with what it reports. The error is
 // what go test ended with.
 func test(ctx context.Context, goCommand string, args []string, t *tally, stderr io.Writer) error {
-	cmd := exec.CommandContext(ctx, goCommand, append([]string{"test", "-json"}, args...)...)
+	cmd := exec.CommandContext(ctx, goCommand, append([]string{"test", "-json", "-timeout=20m"}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Stderr = stderr
