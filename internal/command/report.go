@@ -151,9 +151,9 @@ func ofStorage(paths []string, records []*record.Record) (bool, error) {
 func plainOnly(against string, out outputFlags) error {
 	switch {
 	case against != "":
-		return errors.New("--against: published figures are of lifecycles, and none stand beside a record of storage; leave it out")
+		return errors.New("--against: published figures are of lifecycles; leave it out")
 	case out.subject != "":
-		return errors.New("--subject: it is of the iSulad form; a report of storage compares every target with host; leave it out")
+		return errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
 	}
 	return nil
 }
