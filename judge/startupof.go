@@ -38,9 +38,9 @@ type Startups struct {
 
 const (
 	mostTargets = 256  // that are told apart; logs can name any
-	mostKept    = 2048 // starts of a target whose figures are kept
+	mostKept    = 1024 // starts of a target whose figures are kept
 	mostWhole   = 64   // of those the ones that are kept whole, one of which is drawn
-	mostGaps    = 24   // gaps of a start that are looked at
+	mostGaps    = 16   // gaps of a start that are looked at
 	mostSteps   = 256  // of a start's way
 	mostGuests  = 64   // whose clocks are told
 )

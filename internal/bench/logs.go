@@ -70,7 +70,7 @@ func readLogs(ctx context.Context, text []byte, size int64) (seconds float64, pe
 	runtime.GC()
 	count := 0
 	watch := func(e *logs.Event) error {
-		if count++; count%(1<<17) == 0 {
+		if count++; count%(1<<12) == 0 {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			peak = max(peak, m.HeapInuse)
