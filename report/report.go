@@ -8,7 +8,8 @@
 // and what to mistrust; of an overhead run whose memory and CPU it is, which
 // cgroup is charged, and what one more sandbox costs; of a storage run what I/O
 // each volume gives and which figures are a disk's; of starts where their time
-// went, one of them drawn. JSON and CSV are for programs: times in nanoseconds,
+// went, one of them drawn; of BPF programs what they took of a core and of the node,
+// and whose limit paid. JSON and CSV are for programs: times in nanoseconds,
 // nothing rounded away that a reader could miss. Starts can be had as traces, too,
 // for the viewers that there are.
 //

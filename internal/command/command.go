@@ -115,7 +115,9 @@ host, on the floor that no runtime can beat, on OCI runtimes, and behind the
 engines that run them. lifecycle times what starting and stopping takes, overhead
 closes the books on memory and CPU, storage weighs what I/O loses and tells a
 cache from a disk, import makes a record of what fio, dd and sysbench printed
-earlier, and top shows what is there.
+earlier, startup shows where the seconds of a start go, live or from logs, bpf
+weighs eBPF programs and says whose limit pays for them, and top shows what is
+there.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
@@ -125,7 +127,7 @@ for CRI endpoints. An engine's name alone is its default runtime.
 
 Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
 or a --check that is not enough; 130 interrupted (what was measured is saved).`,
-		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare top --once",
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare startup runc --rounds 2\n  tare bpf list --interval 100ms\n  tare top --once",
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
