@@ -125,9 +125,16 @@ func (t *tree) decide(c *claims, client []bool) {
 		if state[i] == open {
 			state[i] = t.handed(state, i)
 		}
-		alone := state[i] == open && t.under[i] >= 0 && taken && !rival && n.born >= t.since
+		alone := state[i] == open && t.under[i] >= 0 && !t.beside(t.under[i]) && taken && !rival && n.born >= t.since
 		c.belongs[i] = !n.root && (state[i] == mine || alone)
 	}
+}
+
+// beside tells whether a root stands beside a container, whose it is: what a shim or
+// monitor that was there before starts without an id is that container's.
+func (t *tree) beside(root int) bool {
+	kind := t.nodes[root].kind
+	return kind == record.KindShim || kind == record.KindMonitor
 }
 
 // handed is what i has from who forked it and from what it was before.

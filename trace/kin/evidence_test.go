@@ -434,3 +434,26 @@ func TestACallForAContainerThatIsThereIsFoundByWhatItDoes(t *testing.T) {
 		})
 	}
 }
+
+// A shim that was there before stands beside its own container: what it starts
+// without an id is that container's.
+func TestWhatAnOldShimStartsIsItsOwnContainers(t *testing.T) {
+	for kind, want := range map[string]int{record.KindShim: 0, record.KindMonitor: 0, record.KindDaemon: 1} {
+		s := &script{now: 1e9}
+		s.run(7, 50, "docker run x")
+		s.run(700, 91, "reaper")
+		s.exit(91)
+		docker(s, 200, idA, "top")
+		roots := append(slices.Clone(daemons), Root{Pid: 700, Kind: kind, Name: "old"})
+		k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50, Roots: roots})
+		got := 0
+		for _, p := range k.Processes {
+			if p.Name == "reaper" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %d of them, not %d: %q", kind, got, want, told(k))
+		}
+	}
+}
