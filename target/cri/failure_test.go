@@ -211,12 +211,14 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 func TestAPodMayHaveTheNetworkOfCNI(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest) {
 		u.e.Network = target.NetworkBridge
-		s, _ := opened(t, u, "runc", 2)
+		// One at a time: a bridge without an address of its own takes that of its
+		// ports, and CRI-O's check finds it changed where another pod comes meanwhile.
+		s, _ := opened(t, u, "runc", 1)
 		if network := s.Info().Config["network"]; network != "bridge" {
 			t.Errorf("network %q", network)
 		}
 		for _, op := range life {
-			succeed(t, s, op, 2)
+			succeed(t, s, op, 1)
 		}
 		shut(t, u, s)
 	})
