@@ -57,5 +57,3 @@ func (a *alarm) until(at int64) error {
 	_, err = a.file.Read(times[:])
 	return err
 }
-
-func (a *alarm) Close() error { return a.file.Close() }

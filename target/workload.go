@@ -52,6 +52,20 @@ type Executed struct {
 	CPU     int64  // ns that it used, where nothing but its own process can tell: on the host; else 0
 }
 
+// Said is what the command printed, its standard error first, cut to the size that
+// records keep.
+func (e *Executed) Said() string {
+	text := e.Stderr
+	if text == "" {
+		text = e.Output
+	}
+	const most = 2048
+	if len(text) > most {
+		text = text[:most/2] + " … " + text[len(text)-most/2:]
+	}
+	return text
+}
+
 // MaxOutput is how much of a command's output is kept.
 const MaxOutput = 1 << 20
 

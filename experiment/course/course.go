@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,6 +31,14 @@ type Options struct {
 	Before []record.Finding
 	// After looks at the machine once every session is closed. May be nil.
 	After func() []record.Finding
+}
+
+// Seed is the seed that a plan asks for, or one by chance where it asks for none.
+func Seed(asked uint64) uint64 {
+	if asked != 0 {
+		return asked
+	}
+	return rand.Uint64()>>12 | 1 // fits a JSON number everywhere
 }
 
 // Course is a run under way.

@@ -49,9 +49,7 @@ type Progress struct {
 // run came. The error says what kept it from going on: ctx's end is not one
 // (the record's End says "interrupted"), and failed operations are not either.
 func Run(ctx context.Context, o Options) (*record.Record, error) {
-	if o.Plan.Seed == 0 {
-		o.Plan.Seed = rand.Uint64()>>12 | 1 // fits a JSON number everywhere
-	}
+	o.Plan.Seed = course.Seed(o.Plan.Seed)
 	c, err := course.Begin(o.Options, "lifecycle", o.Plan)
 	if err != nil {
 		return c.Record, err

@@ -70,9 +70,7 @@ type Meter interface {
 // run came. The error says what kept it from going on: ctx's end is not one
 // (the record's End says "interrupted"), and phases that failed are not either.
 func Run(ctx context.Context, o Options) (*record.Record, error) {
-	if o.Plan.Seed == 0 {
-		o.Plan.Seed = rand.Uint64()>>12 | 1 // fits a JSON number everywhere
-	}
+	o.Plan.Seed = course.Seed(o.Plan.Seed)
 	phases, err := o.Plan.Resolved()
 	if err != nil {
 		return nil, err

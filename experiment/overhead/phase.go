@@ -192,7 +192,7 @@ func stood(l *load, p plan.Phase, ended int, begun int64, work *record.Work) *re
 			}
 		}
 		if err != nil {
-			return &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + err.Error(), Command: r.Command, Output: output(r.Executed)}
+			return &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + err.Error(), Command: r.Command, Output: r.Said()}
 		}
 	}
 	return nil
@@ -279,25 +279,12 @@ func (l *load) failure() *record.Failure {
 			if errors.Is(r.err, context.DeadlineExceeded) {
 				kind = record.FailTimeout
 			}
-			return &record.Failure{Kind: kind, Detail: r.err.Error(), Command: r.Command, Output: output(r.Executed)}
+			return &record.Failure{Kind: kind, Detail: r.err.Error(), Command: r.Command, Output: r.Said()}
 		case r.Exit != 0:
-			return &record.Failure{Kind: record.FailExit, Exit: r.Exit, Detail: fmt.Sprintf("exit status %d", r.Exit), Command: r.Command, Output: output(r.Executed)}
+			return &record.Failure{Kind: record.FailExit, Exit: r.Exit, Detail: fmt.Sprintf("exit status %d", r.Exit), Command: r.Command, Output: r.Said()}
 		}
 	}
 	return nil
-}
-
-// output is what a command said, cut to the size that records keep.
-func output(e target.Executed) string {
-	text := e.Stderr
-	if text == "" {
-		text = e.Output
-	}
-	const most = 2048
-	if len(text) > most {
-		text = text[:most/2] + " … " + text[len(text)-most/2:]
-	}
-	return text
 }
 
 // sleep waits, or not as long when ctx ends.

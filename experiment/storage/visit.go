@@ -44,7 +44,7 @@ func (f *failure) Error() string { return f.Detail }
 func fail(kind string, e *target.Executed, format string, args ...any) *failure {
 	f := &failure{record.Failure{Kind: kind, Detail: fmt.Sprintf(format, args...)}}
 	if e != nil {
-		f.Command, f.Exit, f.Output = e.Command, e.Exit, said(*e)
+		f.Command, f.Exit, f.Output = e.Command, e.Exit, e.Said()
 	}
 	return f
 }
@@ -339,17 +339,4 @@ func (v *visit) exec(ctx context.Context, args []string) (target.Executed, error
 
 func (v *visit) step(what string) {
 	v.tell(Progress{Round: v.round, Target: v.w.Info.Name, Volume: v.volume.Name, Job: v.pair.job.Name, Cache: v.pair.cache, Step: what})
-}
-
-// said is what a command printed, cut to the size that records keep.
-func said(e target.Executed) string {
-	text := e.Stderr
-	if text == "" {
-		text = e.Output
-	}
-	const most = 2048
-	if len(text) > most {
-		text = text[:most/2] + " … " + text[len(text)-most/2:]
-	}
-	return text
 }

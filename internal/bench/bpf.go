@@ -7,8 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -223,28 +221,9 @@ func (b *bench) listWatched(slower float64) error {
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s (run from the project's root)", build, err, text)
 	}
-	keys, terminal, err := openPTY(200, 50)
-	if err != nil {
-		return err
-	}
-	defer keys.Close()
 	tare := exec.CommandContext(b.ctx, program, "bpf", "list", "--watch", "--interval", "1s")
 	tare.Env = append(tare.Environ(), "TERM=xterm")
-	tare.Stdin, tare.Stdout, tare.Stderr = terminal, terminal, terminal
-	tare.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	err = tare.Start()
-	terminal.Close()
-	if err != nil {
-		return err
-	}
-	var drawn sync.WaitGroup
-	bytes := int64(0)
-	drawn.Go(func() { bytes, _ = io.Copy(io.Discard, keys) }) // ends with EIO when nobody has the terminal
-	cpu, took, kib, err := b.watch(tare.Process.Pid, 20*time.Second)
-	_, quitErr := keys.Write([]byte("q"))
-	err = errors.Join(err, quitErr, tare.Wait())
-	keys.Close()
-	drawn.Wait()
+	cpu, took, kib, bytes, err := b.drawn(tare, 200)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/experiment/course"
@@ -71,14 +70,8 @@ func (b *bench) watching(t target.Target) error {
 	defer lane.Settle()()
 	rec, err := startup.Run(b.ctx, startup.Options{
 		Plan: p, Options: course.Options{Targets: []target.Target{t}, RunID: run.ID, Dirs: run.Dirs},
-		Callers: func() []int {
-			own := []int{os.Getpid()}
-			for _, f := range process.Children(os.Getpid()) {
-				own = append(own, f.Pid)
-			}
-			return own
-		},
-		Watch: func() (startup.Watch, error) { return tracer.Open(tracer.Options{Instance: "tare-" + run.ID}) },
+		Callers: process.Own,
+		Watch:   func() (startup.Watch, error) { return tracer.Open(tracer.Options{Instance: "tare-" + run.ID}) },
 	})
 	if err != nil {
 		return err
@@ -124,15 +117,16 @@ func halves(rec *record.Record) string {
 // traceCost is what being watched costs a process that does nothing.
 func (b *bench) traceCost() error {
 	fmt.Println("watch: processes that do nothing, one after the other")
-	var w *tracer.Tracer
+	method := ""
 	once := func(watched bool) func(context.Context) (float64, error) {
 		return func(context.Context) (float64, error) {
-			var err error
 			if watched {
-				if w, err = tracer.Open(tracer.Options{Instance: "tare-bench"}); err != nil {
+				w, err := tracer.Open(tracer.Options{Instance: "tare-bench"})
+				if err != nil {
 					return 0, err
 				}
 				defer func() { _ = w.Close() }()
+				method = w.Method()
 			}
 			begin := time.Now()
 			for range 200 {
@@ -153,18 +147,6 @@ func (b *bench) traceCost() error {
 		return err
 	}
 	show(sides, values)
-	if slices.Contains(tracerMethods(), record.MethodBPF) {
-		fmt.Println("  watched by bpf")
-	}
-	fmt.Println()
+	fmt.Printf("  watched by %s\n\n", method)
 	return nil
-}
-
-func tracerMethods() (names []string) {
-	for _, m := range tracer.Check() {
-		if m.Err == nil {
-			names = append(names, m.Name)
-		}
-	}
-	return names
 }

@@ -117,33 +117,38 @@ func (b *bench) look() error {
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s (run from the project's root)", build, err, text)
 	}
-	keys, terminal, err := openPTY(160, 50)
-	if err != nil {
-		return err
-	}
-	defer keys.Close()
-	tare := exec.CommandContext(b.ctx, program, "top")
-	tare.Stdin, tare.Stdout, tare.Stderr = terminal, terminal, terminal
-	tare.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	err = tare.Start()
-	terminal.Close()
-	if err != nil {
-		return err
-	}
-	var drawn sync.WaitGroup
-	bytes := int64(0)
-	drawn.Go(func() { bytes, _ = io.Copy(io.Discard, keys) }) // ends with EIO when nobody has the terminal
-	cpu, took, kib, err := b.watch(tare.Process.Pid, 20*time.Second)
-	_, quitErr := keys.Write([]byte("q"))
-	err = errors.Join(err, quitErr, tare.Wait())
-	keys.Close()
-	drawn.Wait()
+	cpu, took, kib, bytes, err := b.drawn(exec.CommandContext(b.ctx, program, "top"), 160)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("tare top on a terminal, %d containers with a shim each, a look a second for %s, load average %s\n", shownContainers, took.Round(time.Second), load())
 	fmt.Printf("  %.2f %% of a core; bound: %.0f %%; %d KiB resident, %d KiB drawn\n\n", 100*float64(cpu)/float64(took), 100*topBound, kib, bytes>>10)
 	return nil
+}
+
+// drawn is what a command that draws on a terminal of so many columns uses, and how
+// many bytes it draws, until it is told to quit.
+func (b *bench) drawn(tare *exec.Cmd, columns uint16) (cpu int64, took time.Duration, kib int, bytes int64, err error) {
+	keys, terminal, err := openPTY(columns, 50)
+	if err != nil {
+		return 0, 0, 0, 0, err
+	}
+	defer keys.Close()
+	tare.Stdin, tare.Stdout, tare.Stderr = terminal, terminal, terminal
+	tare.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = tare.Start()
+	terminal.Close()
+	if err != nil {
+		return 0, 0, 0, 0, err
+	}
+	var read sync.WaitGroup
+	read.Go(func() { bytes, _ = io.Copy(io.Discard, keys) }) // ends with EIO when nobody has the terminal
+	cpu, took, kib, err = b.watch(tare.Process.Pid, 20*time.Second)
+	_, quitErr := keys.Write([]byte("q"))
+	err = errors.Join(err, quitErr, tare.Wait())
+	keys.Close()
+	read.Wait()
+	return cpu, took, kib, bytes, err
 }
 
 // watch is what a process uses once it is under way.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -189,8 +190,8 @@ func (p *Process) serves() (id, engine, rule string, rank int) {
 			return args[0], "isula", "isulad-shim", rankArgument
 		}
 	case role == record.RoleShim:
-		id = flagged(args, "-id", "--id")
-		namespace := flagged(args, "-namespace", "--namespace")
+		id = process.Flag(args, "-id", "--id")
+		namespace := process.Flag(args, "-namespace", "--namespace")
 		switch {
 		case strings.Contains(name, "kata"):
 			return id, "kata", "Kata's shim", rankArgument + 1
@@ -199,11 +200,11 @@ func (p *Process) serves() (id, engine, rule string, rank int) {
 		}
 		return id, "containerd", "a shim of containerd's", rankProgram
 	case role == record.RoleMonitor:
-		id = flagged(args, "-c", "--cid")
+		id = process.Flag(args, "-c", "--cid")
 		switch all := strings.Join(args, " "); {
 		case strings.Contains(all, "crio"):
 			return id, "cri-o", "conmon with folders of CRI-O's", rankArgument
-		case strings.Contains(flagged(args, "--exit-command"), "podman"):
+		case strings.Contains(process.Flag(args, "--exit-command"), "podman"):
 			return id, "podman", "conmon that calls podman at the end", rankArgument
 		}
 		return id, "podman", "conmon", rankNamespace
@@ -226,7 +227,7 @@ func kataID(args []string) string {
 			}
 		}
 	}
-	if id, ok := strings.CutPrefix(flagged(args, "-name"), "sandbox-"); ok {
+	if id, ok := strings.CutPrefix(process.Flag(args, "-name"), "sandbox-"); ok {
 		id, _, _ = strings.Cut(id, ",")
 		return id
 	}

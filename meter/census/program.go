@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -127,22 +128,6 @@ func (p *Process) isPause() bool {
 // "vcpu0", Firecracker "fc_vcpu 0", Dragonball "db_vcpu0".
 var vCPU = regexp.MustCompile(`^(CPU [0-9]+/[A-Z]+|(fc_|db_)?vcpu ?[0-9]+)$`)
 
-// flagged returns the value of a flag in an argument list, as "-id X" and as
-// "-id=X", "" for none.
-func flagged(args []string, flags ...string) string {
-	for i, arg := range args {
-		for _, f := range flags {
-			if arg == f && i+1 < len(args) {
-				return args[i+1]
-			}
-			if value, ok := strings.CutPrefix(arg, f+"="); ok {
-				return value
-			}
-		}
-	}
-	return ""
-}
-
 // mentions returns what of the process's arguments names a container, in the
 // order of trust, for lookup in ids: the one flag where the program has one, the
 // whole argument for a command, else every part of an argument between
@@ -158,10 +143,10 @@ func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	}
 	switch {
 	case strings.HasPrefix(name, "containerd-shim"):
-		id := flagged(args, "-id", "--id")
+		id := process.Flag(args, "-id", "--id")
 		return id, id != "" && known(id)
 	case beside && role == record.RoleMonitor:
-		if id := flagged(args, "-c", "--cid"); id != "" {
+		if id := process.Flag(args, "-c", "--cid"); id != "" {
 			return id, known(id)
 		}
 	case p.isCommand():

@@ -215,6 +215,40 @@ func Children(pid int) []Found {
 	return out
 }
 
+// Own are tare itself and its children, such as its lanes.
+func Own() []int {
+	own := []int{os.Getpid()}
+	for _, f := range Children(os.Getpid()) {
+		own = append(own, f.Pid)
+	}
+	return own
+}
+
+// OwnCPU is the CPU time (ns) that tare itself has used, without its children's.
+func OwnCPU() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// Flag returns the value of a flag in an argument list, as "-id X" and as "-id=X",
+// "" for none.
+func Flag(args []string, flags ...string) string {
+	for i, arg := range args {
+		for _, f := range flags {
+			if arg == f && i+1 < len(args) {
+				return args[i+1]
+			}
+			if value, ok := strings.CutPrefix(arg, f+"="); ok {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
 // Name is the base name of a process's program, "" where it is not known.
 func Name(pid int) string {
 	f, _ := found(pid)

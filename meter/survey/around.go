@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/lane"
 	"github.com/tare-bench/tare/meter/disk"
 	"github.com/tare-bench/tare/meter/node"
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/target"
 )
@@ -62,10 +63,7 @@ func (e *Edge) note() {
 
 func (e *Edge) disks(s *Survey) {
 	e.stats, e.err = disk.Read(s.root)
-	var use unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &use) == nil {
-		e.ownCPU = use.Utime.Nano() + use.Stime.Nano()
-	}
+	e.ownCPU = process.OwnCPU()
 	e.time = lane.Now()
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -117,7 +118,7 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 		}
 	}
 	call(b.begin)
-	before := processCPU()
+	before := process.OwnCPU()
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(ctx, b.patience)
 	defer cancel()
@@ -133,7 +134,7 @@ func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
 
 	samples := b.collect(ctx, calm)
 	calm()
-	b.own = processCPU() - before
+	b.own = time.Duration(process.OwnCPU() - before)
 	cancel()
 	call(b.end)
 	collectAgain()

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/lane"
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -74,9 +73,9 @@ func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
 // Release implements target.Batch.
 func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
 	call(b.begin)
-	before := processCPU()
+	before := process.OwnCPU()
 	released, results, err := b.armed.Release(ctx)
-	b.own = processCPU() - before
+	b.own = time.Duration(process.OwnCPU() - before)
 	call(b.end)
 	for i := range results {
 		b.own += results[i].OwnCPU
@@ -119,15 +118,6 @@ func unconfirmed(ctx context.Context, samples []record.Sample) {
 
 // OwnCPU implements target.Metered.
 func (b *Batch) OwnCPU() int64 { return b.own.Nanoseconds() }
-
-// processCPU is the CPU time that tare itself has used.
-func processCPU() time.Duration {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 func sample(t *Task, r *lane.Result) record.Sample {
 	s := record.Sample{

@@ -113,19 +113,3 @@ func container(s string) string {
 	}
 	return s
 }
-
-// flagged returns the value of a flag among arguments, as "-id X" and as "-id=X",
-// "" for none.
-func flagged(args []string, flags ...string) string {
-	for i, arg := range args {
-		for _, f := range flags {
-			if arg == f && i+1 < len(args) {
-				return args[i+1]
-			}
-			if value, ok := strings.CutPrefix(arg, f+"="); ok {
-				return value
-			}
-		}
-	}
-	return ""
-}

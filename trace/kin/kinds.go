@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -210,7 +211,7 @@ func beside(n *node) bool {
 			n.id = container(n.rest[0])
 		}
 	case strings.HasPrefix(name, "containerd-shim"):
-		n.kind, n.id = record.KindShim, container(flagged(n.rest, "-id", "--id"))
+		n.kind, n.id = record.KindShim, container(process.Flag(n.rest, "-id", "--id"))
 		switch {
 		case verb == "start", verb == "delete":
 			n.kind, n.verb, n.name = record.KindHelper, verb, "shim "+verb
@@ -218,7 +219,7 @@ func beside(n *node) bool {
 			n.kind, n.name = record.KindHelper, "shim info"
 		}
 	case name == "conmon", name == "conmonrs":
-		n.kind, n.id = record.KindMonitor, container(flagged(n.rest, "-c", "--cid"))
+		n.kind, n.id = record.KindMonitor, container(process.Flag(n.rest, "-c", "--cid"))
 	case strings.HasPrefix(name, "qemu-system-"), name == "qemu-kvm", name == "qemu-lite", name == "cloud-hypervisor",
 		name == "firecracker", name == "stratovirt", name == "jailer", name == "crosvm":
 		n.kind = record.KindVMM
