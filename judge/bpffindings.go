@@ -37,16 +37,9 @@ const mostLines = 1000
 const full = 0.95
 
 func (j *bpfJudge) findings() []record.Finding {
-	var out []record.Finding
-	add := func(f record.Finding) {
-		f.Type = record.TypeFinding
-		out = append(out, f)
-	}
-	for _, f := range j.rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) {
-			add(f)
-		}
-	}
+	var out found
+	add := out.add
+	out.takeOver(j.rec)
 	wholeness(j.rec, add)
 	j.ended(add)
 	j.failures(add)

@@ -63,17 +63,29 @@ const (
 var FromExperiment = []string{FoundOpenFailed, FoundGivenUp, FoundLeftBehind, FoundNotPrecise, FoundBudget, FoundRootChanged, FoundNotWeighed,
 	FoundNotReached, FoundPhaseSkipped, FoundNotRetired, FoundLoadFailed, FoundEngineSilent, FoundNotDropped, FoundVolumeAbsent, FoundWatchedOtherwise, FoundStatisticsOn}
 
-func findings(l *Lifecycle, rec *record.Record) []record.Finding {
-	var out []record.Finding
-	add := func(f record.Finding) {
-		f.Type = record.TypeFinding
-		out = append(out, f)
-	}
+// found are findings, in the order in which they were made.
+type found []record.Finding
+
+func (o *found) add(f record.Finding) {
+	f.Type = record.TypeFinding
+	*o = append(*o, f)
+}
+
+// takeOver takes those over that only the experiment knows, and of others those whose
+// code begins with one of more.
+func (o *found) takeOver(rec *record.Record, more ...string) {
 	for _, f := range rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) {
-			add(f)
+		begins := func(prefix string) bool { return strings.HasPrefix(f.Code, prefix) }
+		if slices.Contains(FromExperiment, f.Code) || slices.ContainsFunc(more, begins) {
+			o.add(f)
 		}
 	}
+}
+
+func findings(l *Lifecycle, rec *record.Record) []record.Finding {
+	var out found
+	add := out.add
+	out.takeOver(rec)
 	wholeness(rec, add)
 	failures(rec, add)
 	for i := range l.Tables {

@@ -53,16 +53,9 @@ const (
 type adder = func(record.Finding)
 
 func (j *overheadJudge) findings() []record.Finding {
-	var out []record.Finding
-	add := func(f record.Finding) {
-		f.Type = record.TypeFinding
-		out = append(out, f)
-	}
-	for _, f := range j.rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) {
-			add(f)
-		}
-	}
+	var out found
+	add := out.add
+	out.takeOver(j.rec)
 	wholeness(j.rec, add)
 	j.failed(add)
 	for i := range j.Targets {

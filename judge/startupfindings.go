@@ -27,16 +27,9 @@ const (
 const worth = 0.02
 
 func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
-	var out []record.Finding
-	add := func(f record.Finding) {
-		f.Type = record.TypeFinding
-		out = append(out, f)
-	}
-	for _, f := range rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) {
-			add(f)
-		}
-	}
+	var out found
+	add := out.add
+	out.takeOver(rec)
 	wholeness(rec, add)
 	for _, t := range j.targets {
 		t.failures(add)

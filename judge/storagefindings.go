@@ -2,7 +2,6 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/record"
@@ -53,16 +52,9 @@ var disbelieved = []struct {
 const importedFindings = "import-"
 
 func (j *storageJudge) findings() []record.Finding {
-	var out []record.Finding
-	add := func(f record.Finding) {
-		f.Type = record.TypeFinding
-		out = append(out, f)
-	}
-	for _, f := range j.rec.Findings {
-		if slices.Contains(FromExperiment, f.Code) || strings.HasPrefix(f.Code, importedFindings) {
-			add(f)
-		}
-	}
+	var out found
+	add := out.add
+	out.takeOver(j.rec, importedFindings)
 	wholeness(j.rec, add)
 	j.failed(add)
 	j.disbelieved(add)

@@ -16,9 +16,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// document is the JSON report. Times are nanoseconds and shares are 0 to 1,
-// except in the plan, which is written as a plan file has it.
-type document struct {
+// documentHead is what every JSON report begins with.
+type documentHead struct {
 	Version     string             `json:"tare_version"`
 	RunID       string             `json:"run_id"`
 	Experiment  string             `json:"experiment"`
@@ -28,8 +27,26 @@ type document struct {
 	Status      string             `json:"status"` // "done", "interrupted", "failed", "cut off"
 	Why         string             `json:"why,omitempty"`
 	Elapsed     int64              `json:"elapsed"` // ns; 0 when cut off
-	TimeUnit    string             `json:"time_unit"`
-	Lifecycle   *judge.Lifecycle   `json:"lifecycle"`
+}
+
+func headOf(rec *record.Record) documentHead {
+	h := &rec.Header
+	d := documentHead{
+		Version: h.Version, RunID: h.RunID, Experiment: h.Experiment, Started: h.Started, Command: h.Command,
+		Environment: h.Environment, Status: status(rec),
+	}
+	if rec.End != nil {
+		d.Why, d.Elapsed = rec.End.Why, rec.End.Elapsed
+	}
+	return d
+}
+
+// document is the JSON report of lifecycles. Times are nanoseconds and shares are 0 to 1,
+// except in the plan, which is written as a plan file has it.
+type document struct {
+	documentHead
+	TimeUnit  string           `json:"time_unit"`
+	Lifecycle *judge.Lifecycle `json:"lifecycle"`
 }
 
 func writeJSON(w io.Writer, all []Weighed) error {
@@ -44,16 +61,7 @@ func writeJSON(w io.Writer, all []Weighed) error {
 }
 
 func documentOf(one Weighed) document {
-	rec := one.Record
-	h := &rec.Header
-	d := document{
-		Version: h.Version, RunID: h.RunID, Experiment: h.Experiment, Started: h.Started, Command: h.Command,
-		Environment: h.Environment, Status: status(rec), TimeUnit: "ns", Lifecycle: one.Lifecycle,
-	}
-	if rec.End != nil {
-		d.Why, d.Elapsed = rec.End.Why, rec.End.Elapsed
-	}
-	return d
+	return document{documentHead: headOf(one.Record), TimeUnit: "ns", Lifecycle: one.Lifecycle}
 }
 
 func writeValue(w io.Writer, value any) error {
@@ -140,11 +148,11 @@ func fields(v reflect.Value) object {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !field.IsExported() || options == "omitempty" && empty(v.Field(i)) {
+		if name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct { // exported or not, its fields may be
+			o = append(o, fields(v.Field(i))...)
 			continue
 		}
-		if name == "" && field.Anonymous && field.Type.Kind() == reflect.Struct {
-			o = append(o, fields(v.Field(i))...)
+		if !field.IsExported() || options == "omitempty" && empty(v.Field(i)) {
 			continue
 		}
 		if name == "" {
