@@ -10,16 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/datapath"
 	"github.com/tare-bench/tare/experiment/bpf"
-	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/load"
 	meterbpf "github.com/tare-bench/tare/meter/bpf"
 	"github.com/tare-bench/tare/meter/machine"
 	"github.com/tare-bench/tare/meter/node"
+	"github.com/tare-bench/tare/meter/process"
 	"github.com/tare-bench/tare/plan"
 	"github.com/tare-bench/tare/record"
 	"github.com/tare-bench/tare/report"
@@ -312,7 +311,7 @@ func weighBPF(ctx context.Context, s Streams, p plan.BPF, out outputFlags) error
 		return err
 	}
 	rec, err := bpf.Run(ctx, bpf.Options{
-		Plan: p, Options: o.options, Meter: meter, Node: nodeCPU, Own: ownCPU,
+		Plan: p, Options: o.options, Meter: meter, Node: nodeCPU, Own: process.OwnCPU,
 		Place:  func() (string, func() error, error) { return datapath.Place(o.run.ID) },
 		Attach: func(d datapath.Options) (bpf.Datapath, error) { return datapath.Attach(d) },
 		Serve: func(ctx context.Context) (bpf.Server, error) {
@@ -345,39 +344,14 @@ func nodeCPU() (busy int64, cpus int, err error) {
 	return int64(c.Busy) * tick, cpus, err
 }
 
-// ownCPU is the CPU time of tare itself, without its children.
-func ownCPU() int64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return u.Utime.Nano() + u.Stime.Nano()
-}
-
 // showBPF prints the report of a record and returns the exit code it calls for.
 func showBPF(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
 	j, err := judge.BPFOf(rec)
 	if err != nil {
 		return 0, err
 	}
-	columns, ok := term.Columns(s.Out)
-	if !ok {
-		columns = 120
-	}
-	if err := report.BPF(s.Out, format, rec, j, report.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose}); err != nil {
+	if err := report.BPF(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOf(j.Failed, j.Findings), nil
-}
-
-// showStoredBPF prints the report of a stored record.
-func showStoredBPF(s Streams, format report.Format, rec *record.Record, err error, out outputFlags) error {
-	if err != nil {
-		return err
-	}
-	code, err := showBPF(s, format, rec, out)
-	if err == nil && code != ExitDone {
-		err = exit{code}
-	}
-	return err
 }

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/experiment/overhead"
-	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/meter/survey"
 	"github.com/tare-bench/tare/plan"
@@ -256,11 +255,7 @@ func showOverhead(s Streams, format report.Format, rec *record.Record, out outpu
 	if err != nil {
 		return 0, err
 	}
-	columns, ok := term.Columns(s.Out)
-	if !ok {
-		columns = 120
-	}
-	if err := report.Overhead(s.Out, format, rec, o, report.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose, Explain: out.explain}); err != nil {
+	if err := report.Overhead(s.Out, format, rec, o, reportOptions(s, out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOf(o.Failed, o.Findings), nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -52,15 +51,15 @@ them. With tare come:
 				return err
 			}
 			if rec, err := onlyOverhead(args, records); rec != nil || err != nil {
-				return showStored(s, format, rec, err, out)
+				return showStored(s, format, rec, err, out, showOverhead)
 			}
 			if some, err := alone(args, records, "bpf"); some || err != nil {
 				err = cmp.Or(err, plainOnly(against, out))
-				return showStoredBPF(s, format, records[0], err, out)
+				return showStored(s, format, records[0], err, out, showBPF)
 			}
 			if some, err := alone(args, records, "startup"); some || err != nil {
 				err = cmp.Or(err, plainOnly(against, out))
-				return showStarts(s, format, records[0], err, out)
+				return showStored(s, format, records[0], err, out, showStarts)
 			}
 			if some, err := ofStorage(args, records); some || err != nil {
 				if err == nil {
@@ -118,12 +117,13 @@ func onlyOverhead(paths []string, records []*record.Record) (*record.Record, err
 	return nil, nil
 }
 
-// showStored prints the report of a stored record of overhead.
-func showStored(s Streams, format report.Format, rec *record.Record, err error, out outputFlags) error {
+// showStored prints the report of a stored record by show, the one of its experiment.
+func showStored(s Streams, format report.Format, rec *record.Record, err error, out outputFlags,
+	show func(Streams, report.Format, *record.Record, outputFlags) (int, error)) error {
 	if err != nil {
 		return err
 	}
-	code, err := showOverhead(s, format, rec, out)
+	code, err := show(s, format, rec, out)
 	if err == nil && code != ExitDone {
 		err = exit{code}
 	}
@@ -202,11 +202,7 @@ func showAll(s Streams, format report.Format, all []report.Weighed, beside *publ
 	if err := checkSubjects(all, out.subject); err != nil {
 		return err
 	}
-	columns, ok := term.Columns(s.Out)
-	if !ok {
-		columns = 120
-	}
-	o := report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose}
+	o := reportOptions(s, out)
 	var err error
 	if beside != nil {
 		err = report.Against(s.Out, format, all, beside, o)

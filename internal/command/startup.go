@@ -161,7 +161,7 @@ func (f *outputFlags) addStarts(set *pflag.FlagSet) {
 // nameOfCommand is what a command is called in reports: its program and its
 // first word that is no flag.
 func nameOfCommand(args []string) string {
-	name := term.Clean(lastElement(args[0]))
+	name := term.Clean(args[0][strings.LastIndexByte(args[0], '/')+1:])
 	if len(args) > 1 && len(args[1]) > 0 && len(args[1]) < 20 && args[1][0] != '-' {
 		name += " " + term.Clean(args[1])
 	}
@@ -169,15 +169,6 @@ func nameOfCommand(args []string) string {
 		name = name[:plan.MaxCommandName]
 	}
 	return name
-}
-
-func lastElement(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '/' {
-			return path[i+1:]
-		}
-	}
-	return path
 }
 
 // watchStarts performs a startup plan, prints its report and says where the
@@ -212,7 +203,7 @@ func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags
 		watch.Only = []string{p.Trace}
 	}
 	rec, err := startup.Run(ctx, startup.Options{
-		Plan: p, Options: o.options, Callers: ownProcesses, Daemons: daemons,
+		Plan: p, Options: o.options, Callers: process.Own, Daemons: daemons,
 		Watch:    func() (startup.Watch, error) { return tracer.Open(watch) },
 		Progress: func(at startup.Progress) { o.progress.line(startupProgress(at)) },
 	})
@@ -220,11 +211,7 @@ func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags
 		if rec == nil {
 			return ExitUsage, nil
 		}
-		j, err := judge.StartupOf(rec)
-		if err != nil {
-			return 0, err
-		}
-		return showStartup(s, format, rec, j, out)
+		return showStarts(s, format, rec, out)
 	})
 }
 
@@ -237,15 +224,6 @@ func startCommands(all []plan.StartCommand) (targets []target.Target, err error)
 		targets = append(targets, t)
 	}
 	return targets, nil
-}
-
-// ownProcesses are tare itself and its lanes.
-func ownProcesses() []int {
-	own := []int{os.Getpid()}
-	for _, f := range process.Children(os.Getpid()) {
-		own = append(own, f.Pid)
-	}
-	return own
 }
 
 // rootNames are the engines' daemons, and what stays beside containers. What they
@@ -297,31 +275,20 @@ func startupProgress(at startup.Progress) (string, time.Duration, time.Duration)
 	return fmt.Sprintf("round %d/%d: %s", at.Round+1, at.Rounds, at.Target), at.Elapsed, at.Left
 }
 
+// showStarts judges and prints the starts of a record.
+func showStarts(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
+	j, err := judge.StartupOf(rec)
+	if err != nil {
+		return 0, err
+	}
+	return showStartup(s, format, rec, j, out)
+}
+
 // showStartup prints the report of judged starts and returns the exit code it
 // calls for.
 func showStartup(s Streams, format report.Format, rec *record.Record, j *judge.Startup, out outputFlags) (int, error) {
-	columns, ok := term.Columns(s.Out)
-	if !ok {
-		columns = 120
-	}
-	if err := report.Startup(s.Out, format, rec, j, report.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose}); err != nil {
+	if err := report.Startup(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOf(j.Failed, j.Findings), nil
-}
-
-// showStarts prints the report of a stored record of starts.
-func showStarts(s Streams, format report.Format, rec *record.Record, err error, out outputFlags) error {
-	if err != nil {
-		return err
-	}
-	j, err := judge.StartupOf(rec)
-	if err != nil {
-		return err
-	}
-	code, err := showStartup(s, format, rec, j, out)
-	if err == nil && code != ExitDone {
-		err = exit{code}
-	}
-	return err
 }

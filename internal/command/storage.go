@@ -391,11 +391,7 @@ func showStorage(s Streams, format report.Format, rec *record.Record, out output
 	if err != nil {
 		return 0, err
 	}
-	columns, ok := term.Columns(s.Out)
-	if !ok {
-		columns = 120
-	}
-	if err := report.Storage(s.Out, format, rec, j, report.Options{Width: columns, Colour: term.Colour(s.Out), Verbose: out.verbose, Explain: out.explain}); err != nil {
+	if err := report.Storage(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOf(j.Failed, j.Findings), nil

@@ -232,14 +232,20 @@ func show(s Streams, format report.Format, rec *record.Record, out outputFlags) 
 	if err := checkSubject(l, out.subject); err != nil {
 		return 0, err
 	}
+	if err := report.Lifecycle(s.Out, format, rec, l, reportOptions(s, out)); err != nil {
+		return 0, fmt.Errorf("write the report: %w", err)
+	}
+	return codeOf(l.Failed, l.Findings), nil
+}
+
+// reportOptions are those of a report of any experiment: as wide as the terminal, or
+// 120 columns where there is none.
+func reportOptions(s Streams, out outputFlags) report.Options {
 	columns, ok := term.Columns(s.Out)
 	if !ok {
 		columns = 120
 	}
-	if err := report.Lifecycle(s.Out, format, rec, l, report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose}); err != nil {
-		return 0, fmt.Errorf("write the report: %w", err)
-	}
-	return codeOf(l.Failed, l.Findings), nil
+	return report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose, Explain: out.explain}
 }
 
 // codeOf is the exit code that a result calls for.
