@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/published"
-	"github.com/tare-bench/tare/target"
 )
 
 func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
@@ -35,7 +35,7 @@ func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 // a target for each of its columns, and the one that is set against the others.
 func gives(r *published.Report, l *plan.Lifecycle, table published.Table) bool {
 	for _, row := range table.Rows {
-		if !slices.Contains(l.Ops, target.Op(row.Op)) {
+		if !slices.Contains(l.Ops, subject.Op(row.Op)) {
 			return false
 		}
 	}

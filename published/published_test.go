@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/published"
-	"github.com/tare-bench/tare/stat"
 )
 
 const isulad = "published/isulad-2020"

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/target"
 )
 
 // What a publication has at most.
@@ -106,7 +106,7 @@ func (r *Report) table(t *Table) error {
 }
 
 func (r *Report) row(t *Table, row *Row) error {
-	if _, err := target.ParseOp(row.Op); err != nil {
+	if _, err := subject.ParseOp(row.Op); err != nil {
 		return err
 	}
 	if len(row.Values) != len(t.Columns) {

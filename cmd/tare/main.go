@@ -5,8 +5,8 @@ package main
 import (
 	"os"
 
-	"github.com/tare-bench/tare/internal/command"
-	"github.com/tare-bench/tare/load"
+	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
 )
 
 func main() {
@@ -14,5 +14,5 @@ func main() {
 	if code, handled := load.Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}
-	os.Exit(command.Main(os.Args[1:], command.Standard()))
+	os.Exit(cli.Main(os.Args[1:], cli.Standard()))
 }

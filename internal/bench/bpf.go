@@ -14,8 +14,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/meter/bpf"
-	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 )
 
 const (
@@ -110,12 +110,12 @@ type way struct {
 func (b *bench) listings(ids []uint32) (slower float64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	kept, err := bpf.Open()
+	kept, err := bpfstat.Open()
 	if err != nil {
 		return 1, err
 	}
 	defer func() { _ = kept.Close() }()
-	if _, err := kept.List(bpf.Filter{}); err != nil {
+	if _, err := kept.List(bpfstat.Filter{}); err != nil {
 		return 1, err
 	}
 	ways := listingWays(kept, ids)
@@ -144,22 +144,22 @@ func (b *bench) listings(ids []uint32) (slower float64, err error) {
 }
 
 // listingWays are the bare loop and what is compared with it.
-func listingWays(kept *bpf.Meter, ids []uint32) []way {
-	var counters []bpf.Counters
+func listingWays(kept *bpfstat.Meter, ids []uint32) []way {
+	var counters []bpfstat.Counters
 	return []way{
 		{name: "a bare loop over programs", do: bareProgramLoop},
 		{name: "the first listing of a meter", bound: firstBound, do: func() error {
-			m, err := bpf.Open()
+			m, err := bpfstat.Open()
 			if err != nil {
 				return err
 			}
-			l, err := m.List(bpf.Filter{})
+			l, err := m.List(bpfstat.Filter{})
 			if err == nil && (len(l.Programs) < listedPrograms || len(l.Maps) < listedPrograms*listedMaps) {
 				err = fmt.Errorf("only %d programs and %d maps are listed", len(l.Programs), len(l.Maps))
 			}
 			return errors.Join(err, m.Close())
 		}},
-		{name: "a listing on kept descriptors", bound: refreshBound, do: func() error { _, err := kept.List(bpf.Filter{}); return err }},
+		{name: "a listing on kept descriptors", bound: refreshBound, do: func() error { _, err := kept.List(bpfstat.Filter{}); return err }},
 		{name: "counters on kept descriptors", bound: refreshBound, do: func() (err error) {
 			counters, err = kept.Counters(ids, counters)
 			if err == nil && len(counters) != len(ids) {

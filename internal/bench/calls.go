@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target/drive"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/subject/batch"
 )
 
 // calls tells what lies between the stamps of a call that does nothing, and how
@@ -50,12 +50,12 @@ type released struct {
 }
 
 func (b *bench) nothing(lanes int) (released, error) {
-	calls := make([]drive.Call, lanes)
+	calls := make([]batch.Call, lanes)
 	for i := range calls {
-		calls[i] = drive.Call{Lane: i, Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}
+		calls[i] = batch.Call{Lane: i, Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}
 	}
 	var r released
-	armed, err := drive.ArmCalls(calls)
+	armed, err := batch.ArmCalls(calls)
 	if err != nil {
 		return r, err
 	}

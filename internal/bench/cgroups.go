@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/cgroup"
-	"github.com/tare-bench/tare/meter/group"
-	"github.com/tare-bench/tare/meter/sampler"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/workspace"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/cgroupstat"
+	"github.com/tare-bench/tare/internal/node/sampler"
+	"github.com/tare-bench/tare/internal/workspace"
 )
 
 const (
@@ -122,13 +122,13 @@ func makeGroups(name string) (paths, files []string, err error) {
 
 // groupMeter is what the sampler reads.
 type groupMeter struct {
-	system *group.System
-	groups []*group.Group
-	last   group.Sample
+	system *cgroupstat.System
+	groups []*cgroupstat.Group
+	last   cgroupstat.Sample
 }
 
 func openMeter(paths []string) (*groupMeter, error) {
-	system, err := group.Open("")
+	system, err := cgroupstat.Open("")
 	if err != nil {
 		return nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/cgroup"
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/target"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
 )
 
 // A minimal client is this program once more: it reads an operation a line,
@@ -33,14 +33,14 @@ type clientOrders struct {
 	RunID     string
 	Dir       string // for the containers' logs
 	Group     string // cgroup for the containers, where the client says which
-	Limits    target.Limits
+	Limits    subject.Limits
 }
 
 // minimal is a client of one engine. It holds one container at a time.
 type minimal interface {
 	// prepare returns the call of an operation, which is what is timed, and
 	// what to wait for afterwards, which may be nil.
-	prepare(ctx context.Context, op target.Op) (call, after func(ctx context.Context) error, err error)
+	prepare(ctx context.Context, op subject.Op) (call, after func(ctx context.Context) error, err error)
 	discard(ctx context.Context) error
 	close(ctx context.Context) error
 }
@@ -104,7 +104,7 @@ func perform(c minimal, word string) (int64, error) {
 	if word == discardWord {
 		return 0, c.discard(ctx)
 	}
-	call, after, err := c.prepare(ctx, target.Op(word))
+	call, after, err := c.prepare(ctx, subject.Op(word))
 	if err != nil {
 		return 0, err
 	}
@@ -156,7 +156,7 @@ func startClient(o clientOrders) (minimalClient, error) {
 	return minimalClient{l}, err
 }
 
-func (c minimalClient) do(_ context.Context, op target.Op) (float64, error) {
+func (c minimalClient) do(_ context.Context, op subject.Op) (float64, error) {
 	return c.order(string(op))
 }
 

@@ -20,12 +20,12 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/typeurl/v2"
 
-	"github.com/tare-bench/tare/cgroup"
-	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/probe/image"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/containerd"
-	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // containerdClient makes the calls of containerd's Go client that tare makes.
@@ -117,11 +117,11 @@ func (c *containerdClient) creation(ctx context.Context) (func(context.Context) 
 	}, nil
 }
 
-func (c *containerdClient) prepare(ctx context.Context, op target.Op) (call, after func(context.Context) error, err error) {
+func (c *containerdClient) prepare(ctx context.Context, op subject.Op) (call, after func(context.Context) error, err error) {
 	switch op {
-	case target.Create, target.Run:
+	case subject.Create, subject.Run:
 		create, err := c.creation(ctx)
-		if op == target.Create || err != nil {
+		if op == subject.Create || err != nil {
 			return create, nil, err
 		}
 		return func(ctx context.Context) error {
@@ -130,9 +130,9 @@ func (c *containerdClient) prepare(ctx context.Context, op target.Op) (call, aft
 			}
 			return c.task.Start(ctx)
 		}, nil, nil
-	case target.Start:
+	case subject.Start:
 		return c.task.Start, reported(c.log()), nil
-	case target.Stop:
+	case subject.Stop:
 		exits, err := c.task.Wait(ctx)
 		return func(ctx context.Context) error {
 			if err := c.task.Kill(ctx, syscall.SIGTERM); err != nil {
@@ -141,7 +141,7 @@ func (c *containerdClient) prepare(ctx context.Context, op target.Op) (call, aft
 			exit := <-exits
 			return exit.Error()
 		}, nil, err
-	case target.Remove:
+	case subject.Remove:
 		return func(ctx context.Context) error {
 			if _, err := c.task.Delete(ctx); err != nil {
 				return err
@@ -149,7 +149,7 @@ func (c *containerdClient) prepare(ctx context.Context, op target.Op) (call, aft
 			return c.made.Delete(ctx, client.WithSnapshotCleanup)
 		}, nil, nil
 	}
-	return nil, nil, target.ErrUnsupported
+	return nil, nil, subject.ErrUnsupported
 }
 
 func (c *containerdClient) discard(ctx context.Context) error {

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/probe/image"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // criClient makes the bare calls of CRI.
@@ -95,15 +95,15 @@ func (c *criClient) start(ctx context.Context) error {
 	return err
 }
 
-func (c *criClient) prepare(_ context.Context, op target.Op) (call, after func(context.Context) error, err error) {
+func (c *criClient) prepare(_ context.Context, op subject.Op) (call, after func(context.Context) error, err error) {
 	switch op {
-	case target.RunPod:
+	case subject.RunPod:
 		return c.runPod(), nil, nil
-	case target.Create:
+	case subject.Create:
 		return c.create(), nil, nil
-	case target.Start:
+	case subject.Start:
 		return c.start, reported(filepath.Join(c.Dir, c.token+".log")), nil
-	case target.Run:
+	case subject.Run:
 		pod, create := c.runPod(), c.create()
 		return func(ctx context.Context) error {
 			for _, step := range []func(context.Context) error{pod, create, c.start} {
@@ -113,32 +113,32 @@ func (c *criClient) prepare(_ context.Context, op target.Op) (call, after func(c
 			}
 			return nil
 		}, nil, nil
-	case target.Stop:
+	case subject.Stop:
 		request := &api.StopContainerRequest{ContainerId: c.container, Timeout: 10}
 		return func(ctx context.Context) error {
 			_, err := c.runtime.StopContainer(ctx, request)
 			return err
 		}, nil, nil
-	case target.Remove:
+	case subject.Remove:
 		request := &api.RemoveContainerRequest{ContainerId: c.container}
 		return func(ctx context.Context) error {
 			_, err := c.runtime.RemoveContainer(ctx, request)
 			return err
 		}, nil, nil
-	case target.StopPod:
+	case subject.StopPod:
 		request := &api.StopPodSandboxRequest{PodSandboxId: c.pod}
 		return func(ctx context.Context) error {
 			_, err := c.runtime.StopPodSandbox(ctx, request)
 			return err
 		}, nil, nil
-	case target.RemovePod:
+	case subject.RemovePod:
 		request := &api.RemovePodSandboxRequest{PodSandboxId: c.pod}
 		return func(ctx context.Context) error {
 			_, err := c.runtime.RemovePodSandbox(ctx, request)
 			return err
 		}, nil, nil
 	}
-	return nil, nil, target.ErrUnsupported
+	return nil, nil, subject.ErrUnsupported
 }
 
 // discard removes the run's pods with what is in them.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 
-	"github.com/tare-bench/tare/probe/image"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/engine"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // dockerClient makes bare requests. Their bodies are encoded before.
@@ -68,7 +68,7 @@ func (c *dockerClient) exchange(r *http.Request) ([]byte, error) {
 
 // creation is the body of the request that makes a container.
 func (c *dockerClient) creation() ([]byte, error) {
-	host := &container.HostConfig{NetworkMode: target.NetworkNone, Runtime: ociRuntime}
+	host := &container.HostConfig{NetworkMode: subject.NetworkNone, Runtime: ociRuntime}
 	host.Memory, host.CPUShares, host.PidsLimit = c.Limits.Memory, c.Limits.CPUShares, &c.Limits.Pids
 	return json.Marshal(container.CreateRequest{
 		Config:     &container.Config{Image: c.image, Cmd: []string{c.name}, Labels: map[string]string{engine.RunLabel: c.RunID}},
@@ -76,27 +76,27 @@ func (c *dockerClient) creation() ([]byte, error) {
 	})
 }
 
-func (c *dockerClient) prepare(ctx context.Context, op target.Op) (call, after func(context.Context) error, err error) {
+func (c *dockerClient) prepare(ctx context.Context, op subject.Op) (call, after func(context.Context) error, err error) {
 	method, path := http.MethodPost, ""
 	var body []byte
 	switch op {
-	case target.Create, target.Run:
+	case subject.Create, subject.Run:
 		c.name = engine.NewName(c.RunID, 0)
 		if body, err = c.creation(); err != nil {
 			return nil, nil, err
 		}
 		path = "create?name=" + url.QueryEscape(c.name)
-	case target.Start:
+	case subject.Start:
 		path, after = c.name+"/start", c.heard
-	case target.Stop:
+	case subject.Stop:
 		path = c.name + "/stop"
-	case target.Remove:
+	case subject.Remove:
 		method, path = http.MethodDelete, c.name
 	}
 	r, err := c.request(ctx, method, path, body)
 	return func(ctx context.Context) error {
 		reply, err := c.exchange(r)
-		if err != nil || op != target.Run {
+		if err != nil || op != subject.Run {
 			return err
 		}
 		var made struct{ ID string }

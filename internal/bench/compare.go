@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 // side is one of the things that are compared: it makes one measurement.

@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/oci"
-	"github.com/tare-bench/tare/workspace"
 )
 
 // opened is a target in a run of its own.
 type opened struct {
 	run     *workspace.Run
-	session target.Session
+	session subject.Session
 	info    record.Target
 }
 
@@ -40,7 +40,7 @@ func (b *bench) open(lanes int) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, run.Close())
 	}
-	s, err := t.Open(b.ctx, target.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
+	s, err := t.Open(b.ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
 	if err != nil {
 		return nil, errors.Join(err, run.Close())
 	}
@@ -94,7 +94,7 @@ func (b *bench) containers() error {
 		}}, l.close, nil
 	}
 	timed := func(ctx context.Context) (float64, error) {
-		armed, err := o.session.Arm(ctx, target.Run, []int{0})
+		armed, err := o.session.Arm(ctx, subject.Run, []int{0})
 		if err != nil {
 			return 0, err
 		}
@@ -158,7 +158,7 @@ func (b *bench) batch() error {
 	}
 	var called, execd, shares, makespans []float64
 	for range b.batches {
-		armed, err := o.session.Arm(b.ctx, target.Run, all)
+		armed, err := o.session.Arm(b.ctx, subject.Run, all)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (b *bench) batch() error {
 			return err
 		}
 		own := 0.0
-		if m, ok := armed.(target.Metered); ok {
+		if m, ok := armed.(subject.Metered); ok {
 			own = float64(m.OwnCPU())
 		}
 		if err := o.session.Discard(b.ctx, all); err != nil {

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target"
 )
 
 // contender is one of the sides that perform and time the same operations.
 type contender struct {
 	name    string
-	do      func(ctx context.Context, op target.Op) (ns float64, err error)
+	do      func(ctx context.Context, op subject.Op) (ns float64, err error)
 	discard func(ctx context.Context) error // what it holds; not timed
 }
 
@@ -28,8 +28,8 @@ func keeping(sides []contender) []contender {
 }
 
 // timedBy performs operations on one lane of a session.
-func timedBy(s target.Session, lane int) func(context.Context, target.Op) (float64, error) {
-	return func(ctx context.Context, op target.Op) (float64, error) {
+func timedBy(s subject.Session, lane int) func(context.Context, subject.Op) (float64, error) {
+	return func(ctx context.Context, op subject.Op) (float64, error) {
 		armed, err := s.Arm(ctx, op, []int{lane})
 		if err != nil {
 			return 0, err
@@ -53,8 +53,8 @@ const warmUps = 2
 // operation one after the other, in a fresh random order, so that what is
 // compared lies close together. Of each operation it returns one value (ns) a
 // round for every side.
-func lives(ctx context.Context, rounds int, life []target.Op, sides []contender) (map[target.Op][][]float64, error) {
-	values := map[target.Op][][]float64{}
+func lives(ctx context.Context, rounds int, life []subject.Op, sides []contender) (map[subject.Op][][]float64, error) {
+	values := map[subject.Op][][]float64{}
 	for _, op := range life {
 		values[op] = make([][]float64, len(sides))
 	}

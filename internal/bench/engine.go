@@ -9,14 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/cgroup"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/plan"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/containerd"
-	"github.com/tare-bench/tare/target/cri"
-	"github.com/tare-bench/tare/target/docker"
-	"github.com/tare-bench/tare/workspace"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/cri"
+	"github.com/tare-bench/tare/internal/subject/docker"
+	"github.com/tare-bench/tare/internal/workspace"
 )
 
 // ownBound is the most that tare may add to a call, skewBound how far apart a
@@ -31,58 +31,58 @@ type driven struct {
 	name  string
 	kind  string // which minimal client
 	what  string // what that one is, in words
-	start func(t engines.TB) target.Engine
-	open  func(ctx context.Context, name string, e target.Engine) (target.Target, error)
-	life  []target.Op // each is timed; what the last one leaves is discarded
-	still []target.Op // the last of them finds nothing to do when it is repeated; none if there is no such
-	flock []target.Op // what a hundred lanes do
+	start func(t engines.TB) subject.Engine
+	open  func(ctx context.Context, name string, e subject.Engine) (subject.Target, error)
+	life  []subject.Op // each is timed; what the last one leaves is discarded
+	still []subject.Op // the last of them finds nothing to do when it is repeated; none if there is no such
+	flock []subject.Op // what a hundred lanes do
 }
 
 var (
-	containerLife = []target.Op{target.Create, target.Start, target.Stop, target.Remove, target.Run}
-	podLife       = []target.Op{target.RunPod, target.Create, target.Start, target.Stop, target.Remove, target.StopPod, target.RemovePod, target.Run}
-	stopped       = []target.Op{target.Create, target.Start, target.Stop}
-	stoppedInPod  = []target.Op{target.RunPod, target.Create, target.Start, target.Stop}
-	stoppedPod    = []target.Op{target.RunPod, target.StopPod}
-	barePods      = []target.Op{target.RunPod, target.StopPod, target.RemovePod}
+	containerLife = []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove, subject.Run}
+	podLife       = []subject.Op{subject.RunPod, subject.Create, subject.Start, subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod, subject.Run}
+	stopped       = []subject.Op{subject.Create, subject.Start, subject.Stop}
+	stoppedInPod  = []subject.Op{subject.RunPod, subject.Create, subject.Start, subject.Stop}
+	stoppedPod    = []subject.Op{subject.RunPod, subject.StopPod}
+	barePods      = []subject.Op{subject.RunPod, subject.StopPod, subject.RemovePod}
 )
 
 var drivenEngines = []driven{
 	{
 		name: "docker", kind: "docker", what: "plain HTTP requests on one connection",
-		start: func(t engines.TB) target.Engine { return target.Engine{Address: engines.Docker(t).Host} },
-		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+		start: func(t engines.TB) subject.Engine { return subject.Engine{Address: engines.Docker(t).Host} },
+		open: func(ctx context.Context, name string, e subject.Engine) (subject.Target, error) {
 			return docker.New(ctx, name, ociRuntime, docker.ViaAPI, e)
 		},
-		life: containerLife, still: stopped, flock: []target.Op{target.Create, target.Remove},
+		life: containerLife, still: stopped, flock: []subject.Op{subject.Create, subject.Remove},
 	},
 	{
 		name: "containerd", kind: "containerd", what: "containerd's Go client, the same calls of it",
-		start: func(t engines.TB) target.Engine {
-			return target.Engine{Address: engines.Containerd(t, engines.V2).Address, Namespace: benchNamespace}
+		start: func(t engines.TB) subject.Engine {
+			return subject.Engine{Address: engines.Containerd(t, engines.V2).Address, Namespace: benchNamespace}
 		},
-		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+		open: func(ctx context.Context, name string, e subject.Engine) (subject.Target, error) {
 			return containerd.New(ctx, name, ociRuntime, "api", e)
 		},
 		life: containerLife,
 	},
 	{
 		name: "cri+containerd", kind: "cri", what: "the same gRPC requests on one connection",
-		start: func(t engines.TB) target.Engine {
-			return target.Engine{Address: engines.Containerd(t, engines.V2).Address}
+		start: func(t engines.TB) subject.Engine {
+			return subject.Engine{Address: engines.Containerd(t, engines.V2).Address}
 		},
-		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+		open: func(ctx context.Context, name string, e subject.Engine) (subject.Target, error) {
 			return cri.New(ctx, name, "containerd", ociRuntime, e)
 		},
 		life: podLife, still: stoppedInPod, flock: barePods,
 	},
 	{
 		name: "cri+cri-o", kind: "cri", what: "the same gRPC requests on one connection",
-		start: func(t engines.TB) target.Engine {
+		start: func(t engines.TB) subject.Engine {
 			d := engines.CRIO(t)
-			return target.Engine{Address: "unix://" + d.Socket, Command: d.Skopeo}
+			return subject.Engine{Address: "unix://" + d.Socket, Command: d.Skopeo}
 		},
-		open: func(ctx context.Context, name string, e target.Engine) (target.Target, error) {
+		open: func(ctx context.Context, name string, e subject.Engine) (subject.Target, error) {
 			return cri.New(ctx, name, "cri-o", ociRuntime, e)
 		},
 		// CRI-O writes a container's state to disk even when it has nothing to
@@ -110,7 +110,7 @@ func (r *refusal) Fatalf(format string, arguments ...any) {
 // Skipf is the same here.
 func (r *refusal) Skipf(format string, arguments ...any) { r.Fatalf(format, arguments...) }
 
-func started(start func(t engines.TB) target.Engine) (e target.Engine, why string) {
+func started(start func(t engines.TB) subject.Engine) (e subject.Engine, why string) {
 	var r refusal
 	done := make(chan struct{})
 	go func() {
@@ -132,7 +132,7 @@ func (b *bench) engine(d driven) (err error) {
 		return nil
 	}
 	t, err := d.open(b.ctx, d.name+"/"+ociRuntime, e)
-	var not *target.Unavailable
+	var not *subject.Unavailable
 	if errors.As(err, &not) {
 		fmt.Printf("%s: left out: %v\n\n", d.name, err)
 		return nil
@@ -160,22 +160,22 @@ func (b *bench) engine(d driven) (err error) {
 }
 
 // openIn opens a target in a folder of the run.
-func (b *bench) openIn(run *workspace.Run, t target.Target, folder string, lanes int) (target.Session, error) {
+func (b *bench) openIn(run *workspace.Run, t subject.Target, folder string, lanes int) (subject.Session, error) {
 	data, state, err := run.Dirs(folder)
 	if err != nil {
 		return nil, err
 	}
-	return t.Open(b.ctx, target.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
+	return t.Open(b.ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
 }
 
-func closeSession(s target.Session) error {
+func closeSession(s subject.Session) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	return s.Close(ctx)
 }
 
 // lifeOf compares every operation of a life.
-func (b *bench) lifeOf(d driven, t target.Target, e target.Engine, run *workspace.Run) (err error) {
+func (b *bench) lifeOf(d driven, t subject.Target, e subject.Engine, run *workspace.Run) (err error) {
 	s, err := b.openIn(run, t, "tare", 2)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (b *bench) repeat(d driven, sides []contender) (values [][]float64, err err
 		}
 	}
 	last := d.still[len(d.still)-1]
-	again, err := lives(b.ctx, b.rounds, []target.Op{last}, keeping(sides))
+	again, err := lives(b.ctx, b.rounds, []subject.Op{last}, keeping(sides))
 	for _, s := range sides {
 		err = errors.Join(err, s.discard(context.WithoutCancel(b.ctx)))
 	}

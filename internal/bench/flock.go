@@ -8,16 +8,16 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/workspace"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/workspace"
 )
 
 // flock tells how far apart a hundred calls begin, and their requests are
 // written where the engine's client tells that, and what tare itself uses
 // meanwhile.
-func (b *bench) flock(d driven, t target.Target, run *workspace.Run) (err error) {
+func (b *bench) flock(d driven, t subject.Target, run *workspace.Run) (err error) {
 	const lanes = 100
 	s, err := b.openIn(run, t, "flock", lanes)
 	if err != nil {
@@ -28,7 +28,7 @@ func (b *bench) flock(d driven, t target.Target, run *workspace.Run) (err error)
 	for i := range all {
 		all[i] = i
 	}
-	seen := map[target.Op]*crowd{}
+	seen := map[subject.Op]*crowd{}
 	for _, op := range d.flock {
 		seen[op] = new(crowd)
 	}
@@ -83,7 +83,7 @@ func (r *requests) between(released, last int64) []int64 {
 	return slices.DeleteFunc(slices.Clone(r.at), func(at int64) bool { return at < released || at > last })
 }
 
-func (c *crowd) once(b *bench, s target.Session, op target.Op, lanes []int) error {
+func (c *crowd) once(b *bench, s subject.Session, op subject.Op, lanes []int) error {
 	armed, err := s.Arm(b.ctx, op, lanes)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (c *crowd) once(b *bench, s target.Session, op target.Op, lanes []int) erro
 		return fmt.Errorf("%d requests were written for %d calls", len(at), len(lanes))
 	}
 	makespan, own := float64(last-released), 0.0
-	if m, ok := armed.(target.Metered); ok {
+	if m, ok := armed.(subject.Metered); ok {
 		own = float64(m.OwnCPU())
 	}
 	c.skews, c.makespans = append(c.skews, spread(start)), append(c.makespans, makespan)

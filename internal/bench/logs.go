@@ -9,11 +9,11 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/plan"
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/instrument/startup/starts"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/trace/logs"
-	"github.com/tare-bench/tare/trace/starts"
 )
 
 // What is asked of reading logs.
@@ -27,7 +27,7 @@ const (
 // logs reads the debug log of a Kata pod over and over: how fast, and in how much
 // memory.
 func (b *bench) logs() error {
-	text, err := os.ReadFile("trace/logs/testdata/cripod.kata.log")
+	text, err := os.ReadFile("internal/instrument/startup/logs/testdata/cripod.kata.log")
 	if err != nil {
 		return fmt.Errorf("%w; run it from the project's folder, as make bench does", err)
 	}

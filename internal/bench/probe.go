@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
 )
 
 // probe tells how heavy the workload is and how soon it runs.

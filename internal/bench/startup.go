@@ -7,20 +7,20 @@ import (
 	"os"
 	"time"
 
-	"github.com/tare-bench/tare/experiment/course"
-	"github.com/tare-bench/tare/experiment/startup"
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/meter/process"
-	"github.com/tare-bench/tare/meter/tracer"
-	"github.com/tare-bench/tare/plan"
+	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/docker"
+	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/docker"
-	"github.com/tare-bench/tare/target/oci"
-	"github.com/tare-bench/tare/workspace"
 )
 
 // What is asked of watching starts.
@@ -40,7 +40,7 @@ func (b *bench) starts() error {
 	}
 	err = b.watching(runc)
 	refused := &refusal{}
-	at := target.Engine{Address: engines.Docker(refused).Host}
+	at := subject.Engine{Address: engines.Docker(refused).Host}
 	if refused.why != "" {
 		fmt.Printf("  docker/runc: left out: %s\n", refused.why)
 		return err
@@ -55,23 +55,23 @@ func (b *bench) starts() error {
 
 // watching runs the plan twice over in every round: rounds without watching have
 // a second half of their own.
-func (b *bench) watching(t target.Target) error {
-	run, err := workspace.New(workspace.DefaultRoots())
+func (b *bench) watching(t subject.Target) error {
+	own, err := workspace.New(workspace.DefaultRoots())
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err := run.Close(); err != nil {
+		if err := own.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 		}
 	}()
 	p := plan.DefaultsOfStartup()
 	p.Rounds, p.Untraced, p.Warmup = watchPairs, true, 2
 	defer lane.Settle()()
-	rec, err := startup.Run(b.ctx, startup.Options{
-		Plan: p, Options: course.Options{Targets: []target.Target{t}, RunID: run.ID, Dirs: run.Dirs},
-		Callers: process.Own,
-		Watch:   func() (startup.Watch, error) { return tracer.Open(tracer.Options{Instance: "tare-" + run.ID}) },
+	rec, err := startuprun.Run(b.ctx, startuprun.Options{
+		Plan: p, Options: run.Options{Targets: []subject.Target{t}, RunID: own.ID, Dirs: own.Dirs},
+		Callers: procs.Own,
+		Watch:   func() (startuprun.Watch, error) { return tracer.Open(tracer.Options{Instance: "tare-" + own.ID}) },
 	})
 	if err != nil {
 		return err

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/stat"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
 )
 
 // stopwatch compares tare's timing of a sub-millisecond static program with

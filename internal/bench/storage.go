@@ -9,22 +9,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/experiment/course"
-	"github.com/tare-bench/tare/experiment/storage"
-	"github.com/tare-bench/tare/experiment/storage/volume"
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/meter/disk"
-	"github.com/tare-bench/tare/meter/survey"
-	"github.com/tare-bench/tare/plan"
-	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/core/stat"
+	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
+	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/disk"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/child"
+	"github.com/tare-bench/tare/internal/subject/host"
+	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/stat"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/carry"
-	"github.com/tare-bench/tare/target/child"
-	"github.com/tare-bench/tare/target/host"
-	"github.com/tare-bench/tare/tool"
-	"github.com/tare-bench/tare/workspace"
 )
 
 // What is asked of tare storage.
@@ -39,7 +39,7 @@ const (
 // on a file of the same size and disk, after the same caches were dropped; twice,
 // so that it can be seen how far two equal runs differ here.
 func (b *bench) storage() error {
-	fio, err := carry.Fio(b.ctx)
+	fio, err := hosttools.Fio(b.ctx)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (b *bench) storage() error {
 type storageBench struct {
 	*bench
 	run   *workspace.Run
-	fio   *carry.Program
+	fio   *hosttools.Program
 	cells []record.Cell
 }
 
@@ -177,11 +177,11 @@ func resolved(j plan.Job) plan.Job {
 func perMiB(c record.Claim) float64 { return 1e9 * (1 << 20) / (c.Read.Bandwidth + c.Write.Bandwidth) }
 
 // onHost runs a command, which has to succeed.
-func (s *storageBench) onHost(ctx context.Context, args []string) (target.Executed, error) {
+func (s *storageBench) onHost(ctx context.Context, args []string) (subject.Executed, error) {
 	args = slices.Clone(args)
 	if args[0] == probe.Name {
 		if err := probe.Install(s.dir); err != nil {
-			return target.Executed{}, err
+			return subject.Executed{}, err
 		}
 		args[0] = s.dir + probe.Name
 	}
@@ -194,15 +194,15 @@ func (s *storageBench) onHost(ctx context.Context, args []string) (target.Execut
 
 // byTare is one round of a plan with one job.
 func (s *storageBench) byTare(ctx context.Context, j plan.Job) (float64, error) {
-	meter, err := survey.New()
+	meter, err := snapshot.New()
 	if err != nil {
 		return 0, err
 	}
 	defer meter.Close()
 	p := plan.DefaultsOfStorage()
 	p.Jobs, p.Rounds, p.Ceiling, p.Volumes = []plan.Job{j}, 1, 0, []string{"bind"}
-	rec, err := storage.Run(ctx, storage.Options{
-		Options: course.Options{Targets: []target.Target{host.New()}, RunID: s.run.ID, Dirs: s.run.Dirs},
+	rec, err := storagerun.Run(ctx, storagerun.Options{
+		Options: run.Options{Targets: []subject.Target{host.New()}, RunID: s.run.ID, Dirs: s.run.Dirs},
 		Plan:    p, Meter: meter, Programs: map[string]string{plan.ToolFio: s.fio.Path}, OnHost: map[string]string{plan.ToolFio: s.fio.Path}, Run: s.onHost,
 		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
 			dir, _, err := s.run.Dirs("-volume")

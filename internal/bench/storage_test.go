@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/stat"
 )
 
 func TestWhatIsBeyondTheBoundsOfStorageIsAnError(t *testing.T) {

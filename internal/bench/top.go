@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/cgroup"
-	"github.com/tare-bench/tare/meter/process"
-	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/workspace"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/workspace"
 )
 
 const (
@@ -160,7 +160,7 @@ func (b *bench) watch(pid int, d time.Duration) (cpu int64, took time.Duration, 
 		}
 	}
 	wait(5 * time.Second)
-	id, err := process.Identify(pid)
+	id, err := procs.Identify(pid)
 	if err != nil {
 		return 0, 0, 0, err
 	}

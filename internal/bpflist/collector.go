@@ -4,31 +4,31 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/meter/bpf"
-	"github.com/tare-bench/tare/meter/machine"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
 // collector makes views. It is for one goroutine.
 type collector struct {
-	meter  *bpf.Meter
-	filter bpf.Filter
+	meter  *bpfstat.Meter
+	filter bpfstat.Filter
 	cpus   int
 
-	listing   *bpf.Listing // the last
+	listing   *bpfstat.Listing // the last
 	before    *reading
 	described time.Time
 	took      time.Duration // by the last description
 	problems  []string      // of it
 }
 
-func newCollector(m *bpf.Meter, f bpf.Filter) (*collector, error) {
+func newCollector(m *bpfstat.Meter, f bpfstat.Filter) (*collector, error) {
 	cpus, err := machine.Root("").CPUs()
 	return &collector{meter: m, filter: f, cpus: cpus}, err
 }
 
 // chooses tells whether a filter leaves anything out.
-func chooses(f *bpf.Filter) bool {
+func chooses(f *bpfstat.Filter) bool {
 	return f.Kmesh || len(f.Names)+len(f.Pins)+len(f.Owners)+len(f.Cgroups)+len(f.IDs) > 0
 }
 
@@ -38,7 +38,7 @@ func (c *collector) look() (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := c.listing == nil || !slices.EqualFunc(c.listing.Counters, l.Counters, func(a, b bpf.Counters) bool { return a.ID == b.ID })
+	changed := c.listing == nil || !slices.EqualFunc(c.listing.Counters, l.Counters, func(a, b bpfstat.Counters) bool { return a.ID == b.ID })
 	if c.due(changed) {
 		if err := c.describe(l); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func (c *collector) look() (*View, error) {
 	v := newView(l, gone, last, c.before, c.cpus)
 	v.Time = time.Now()
 	if len(l.Programs) == 0 && chooses(&c.filter) {
-		all, err := c.meter.List(bpf.Filter{})
+		all, err := c.meter.List(bpfstat.Filter{})
 		if err != nil {
 			return nil, err
 		}
@@ -63,12 +63,12 @@ func (c *collector) look() (*View, error) {
 
 // went are the programs of the look before that are not there any more, with their
 // last counters.
-func (c *collector) went(l *bpf.Listing) (programs []record.Program, counters []bpf.Counters) {
+func (c *collector) went(l *bpfstat.Listing) (programs []record.Program, counters []bpfstat.Counters) {
 	if c.listing == nil {
 		return nil, nil
 	}
 	for _, last := range l.Went {
-		at := slices.IndexFunc(c.listing.Counters, func(b bpf.Counters) bool { return b.ID == last.ID })
+		at := slices.IndexFunc(c.listing.Counters, func(b bpfstat.Counters) bool { return b.ID == last.ID })
 		if at >= 0 {
 			programs, counters = append(programs, c.listing.Programs[at]), append(counters, last)
 		}
@@ -93,7 +93,7 @@ func (c *collector) due(changed bool) bool {
 	return changed && passed > changedShare*c.took || passed > max(describeEvery, describeShare*c.took)
 }
 
-func (c *collector) describe(l *bpf.Listing) error {
+func (c *collector) describe(l *bpfstat.Listing) error {
 	begun, had := time.Now(), len(l.Problems)
 	err := c.meter.Describe(l)
 	c.described = time.Now()

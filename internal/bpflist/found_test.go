@@ -5,19 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/meter/bpf"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/record"
 )
 
 func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
-	chosen := bpf.Filter{Names: []string{"a*", "\x1b[2J"}, Owners: []int{7}, Kmesh: true}
+	chosen := bpfstat.Filter{Names: []string{"a*", "\x1b[2J"}, Owners: []int{7}, Kmesh: true}
 	for name, c := range map[string]struct {
-		filter bpf.Filter
+		filter bpfstat.Filter
 		view   View
 		wants  string // of the error; "": none
 		text   string
 	}{
-		"nothing is loaded":                    {bpf.Filter{}, View{}, "", "no program is loaded\n"},
+		"nothing is loaded":                    {bpfstat.Filter{}, View{}, "", "no program is loaded\n"},
 		"nothing is loaded of what was chosen": {chosen, View{}, "none is loaded at all", "no program is loaded\n"},
 		"none was chosen": {chosen, View{loaded: 12}, `of the 12 programs that are loaded none is chosen by --kmesh, --name "a*", --name "\x1b[2J", --owner 7`,
 			"12 programs are loaded, and none of the kind that was asked for\n"},
@@ -55,7 +55,7 @@ func TestTotalsAreWordsThatCount(t *testing.T) {
 func TestAListSaysHowManyThereAreBesideWhatWasNotChosen(t *testing.T) {
 	busy(t)
 	var b strings.Builder
-	err := Run(t.Context(), &b, Options{Filter: bpf.Filter{Names: []string{"tare_t_nosuch"}}})
+	err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{Names: []string{"tare_t_nosuch"}}})
 	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), `loaded none is chosen by --name "tare_t_nosuch"`) || !strings.Contains(b.String(), "loaded, and none of the kind") {
 		t.Errorf("%v\n%s", err, b.String())
 	}

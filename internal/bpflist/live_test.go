@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/meter/bpf"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 )
 
 // screenOf opens a terminal, see pts(4): the side a person sits at, and the other.
@@ -70,7 +70,7 @@ func TestTheLiveViewEndsWithAKeyAndGivesTheTerminalBack(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Run(t.Context(), program, Options{Filter: bpf.Filter{IDs: []uint32{id}}, Interval: 50 * time.Millisecond, Watch: true})
+		ended <- Run(t.Context(), program, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 50 * time.Millisecond, Watch: true})
 	}()
 	for until := time.Now().Add(20 * time.Second); strings.Count(text(), "tare_t_list") < 3 || !strings.Contains(text(), "% of the node's"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {

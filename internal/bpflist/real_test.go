@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
-	"github.com/tare-bench/tare/meter/bpf"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 )
 
 // busy loads a program that is run all the time until the test ends.
@@ -71,7 +71,7 @@ func statistics(t *testing.T) bool {
 func TestAProgramThatRunsIsSeenToRun(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	o := Options{Filter: bpf.Filter{IDs: []uint32{id}}, Interval: 300 * time.Millisecond, Format: FormatJSON}
+	o := Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 300 * time.Millisecond, Format: FormatJSON}
 	if err := Run(t.Context(), &b, o); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			out := &until{lines: 3, cancel: cancel}
-			err := Run(ctx, out, Options{Filter: bpf.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})
+			err := Run(ctx, out, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 20 * time.Millisecond, Watch: true, Format: format})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("it ended with %v, want %v", err, context.Canceled)
 			}
@@ -137,7 +137,7 @@ func TestWatchingEndsWithItsContextAndLeavesNoStatisticsOn(t *testing.T) {
 func TestWithoutAnIntervalStatisticsAreLeftAsTheyAre(t *testing.T) {
 	id := busy(t)
 	var b strings.Builder
-	if err := Run(t.Context(), &b, Options{Filter: bpf.Filter{IDs: []uint32{id}}, Format: FormatOpenMetrics}); err != nil {
+	if err := Run(t.Context(), &b, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Format: FormatOpenMetrics}); err != nil {
 		t.Fatal(err)
 	}
 	if text := b.String(); !strings.HasSuffix(text, "# EOF\n") || !strings.Contains(text, `name="tare_t_list"`) {

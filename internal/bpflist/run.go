@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/top"
-	"github.com/tare-bench/tare/meter/bpf"
 )
 
 // The formats.
@@ -28,7 +28,7 @@ var Formats = []string{FormatText, FormatJSON, FormatCSV, FormatOpenMetrics}
 
 // Options are what `tare bpf list` was asked for.
 type Options struct {
-	Filter bpf.Filter
+	Filter bpfstat.Filter
 	// Interval is the time between two readings; 0: one reading, without rates, and
 	// statistics are left as they are.
 	Interval time.Duration
@@ -60,7 +60,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	m, err := bpf.Open()
+	m, err := bpfstat.Open()
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (s *shown) found() error {
 }
 
 // flags are those that choose, as they are on a command line.
-func flags(f *bpf.Filter) string {
+func flags(f *bpfstat.Filter) string {
 	var all []string
 	add := func(flag string, values ...string) {
 		for _, v := range values {

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tare-bench/tare/meter/bpf"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -77,11 +77,11 @@ type Total struct {
 // reading is the counters of some programs at a moment.
 type reading struct {
 	at       int64 // ns of CLOCK_MONOTONIC
-	counters map[uint32]bpf.Counters
+	counters map[uint32]bpfstat.Counters
 }
 
-func readingOf(at int64, list []bpf.Counters) reading {
-	r := reading{at: at, counters: make(map[uint32]bpf.Counters, len(list))}
+func readingOf(at int64, list []bpfstat.Counters) reading {
+	r := reading{at: at, counters: make(map[uint32]bpfstat.Counters, len(list))}
 	for _, c := range list {
 		r.counters[c.ID] = c
 	}
@@ -93,7 +93,7 @@ const shortest = 10 * time.Millisecond
 
 // newView puts programs together with what they did since before. gone are those
 // that went since, with their last counters.
-func newView(l *bpf.Listing, gone []record.Program, last []bpf.Counters, before *reading, cpus int) *View {
+func newView(l *bpfstat.Listing, gone []record.Program, last []bpfstat.Counters, before *reading, cpus int) *View {
 	v := &View{Schema: SchemaVersion, CPUs: cpus, Programs: make([]Program, 0, len(l.Programs)+len(gone)), Maps: used(l), Problems: l.Problems}
 	if v.Problems == nil {
 		v.Problems = []string{}
@@ -115,14 +115,14 @@ func newView(l *bpf.Listing, gone []record.Program, last []bpf.Counters, before 
 		v.Problems = append(v.Problems, fmt.Sprintf("programs or maps that went while they were looked at: %d", l.Gone))
 	}
 	v.Total.Programs, v.Total.Maps = len(l.Programs), len(v.Maps)
-	v.Total.Memory, v.Total.Shared = bpf.Total(l.Programs)
+	v.Total.Memory, v.Total.Shared = bpfstat.Total(l.Programs)
 	v.Total.Unknown = unweighed(l, v.Maps)
 	v.sum()
 	return v
 }
 
 // used are the maps of the programs that are listed.
-func used(l *bpf.Listing) []record.ProgramMap {
+func used(l *bpfstat.Listing) []record.ProgramMap {
 	ids := map[uint32]bool{}
 	for i := range l.Programs {
 		for _, a := range l.Programs[i].Maps {
@@ -139,7 +139,7 @@ func used(l *bpf.Listing) []record.ProgramMap {
 }
 
 // unweighed counts programs and maps whose memory is not known.
-func unweighed(l *bpf.Listing, maps []record.ProgramMap) (n int) {
+func unweighed(l *bpfstat.Listing, maps []record.ProgramMap) (n int) {
 	for i := range l.Programs {
 		if l.Programs[i].Memory < 0 {
 			n++
@@ -154,7 +154,7 @@ func unweighed(l *bpf.Listing, maps []record.ProgramMap) (n int) {
 }
 
 // add takes in a program. One that was not there before began with nothing.
-func (v *View) add(p record.Program, c bpf.Counters, before *reading, gone bool) {
+func (v *View) add(p record.Program, c bpfstat.Counters, before *reading, gone bool) {
 	row := Program{Program: p, Runs: c.Count, Time: c.Time, Misses: c.Misses, Gone: gone}
 	if before != nil && v.Interval > 0 {
 		was, known := before.counters[p.ID]

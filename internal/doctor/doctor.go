@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tare-bench/tare/meter/machine"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Status says how far something can be used.

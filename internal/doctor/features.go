@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/meter/machine"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 func (s *subject) features() []Check {

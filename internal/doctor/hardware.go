@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/meter/node"
+	"github.com/tare-bench/tare/internal/node/nodestat"
 )
 
 const cpuDir = "/sys/devices/system/cpu"
@@ -119,18 +119,18 @@ const (
 
 func (s *subject) steal() Check {
 	c := Check{Area: AreaMachine, Name: "stolen CPU time", Status: OK}
-	first, err := node.ReadCPU(s.root)
+	first, err := nodestat.ReadCPU(s.root)
 	if err != nil {
 		c.Status, c.Why = Limited, fmt.Sprintf("could not be read: %v", err)
 		return c
 	}
 	s.kernel.Wait(stealWindow)
-	second, err := node.ReadCPU(s.root)
+	second, err := nodestat.ReadCPU(s.root)
 	if err != nil {
 		c.Status, c.Why = Limited, fmt.Sprintf("could not be read again: %v", err)
 		return c
 	}
-	_, before, _ := first.Since(node.CPU{})
+	_, before, _ := first.Since(nodestat.CPU{})
 	busy, now, known := second.Since(first)
 	c.Version = fmt.Sprintf("%.1f %%", before*100)
 	c.Why = "since the machine started"

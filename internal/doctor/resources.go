@@ -3,7 +3,7 @@ package doctor
 import (
 	"fmt"
 
-	"github.com/tare-bench/tare/meter/machine"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 const (

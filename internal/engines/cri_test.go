@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/probe/image"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
 )
 
 var containerds = []struct {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/datapath"
-	"github.com/tare-bench/tare/judge"
-	httpload "github.com/tare-bench/tare/load"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	httpload "github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 

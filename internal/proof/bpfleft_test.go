@@ -18,11 +18,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/datapath"
 	"github.com/tare-bench/tare/internal/bpflist"
-	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/untouched"
-	"github.com/tare-bench/tare/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -106,8 +106,8 @@ func (s *programs) try(args ...string) (all []weighed, text, why string) {
 	s.runs++
 	name := filepath.Join(s.dir, fmt.Sprintf("r%d", s.runs))
 	var out, errs bytes.Buffer
-	code := command.Execute(s.t.Context(), append(args, "-q", "-o", name+".jsonl"), command.Streams{Out: &out, Err: &errs})
-	if code != command.ExitDone {
+	code := cli.Execute(s.t.Context(), append(args, "-q", "-o", name+".jsonl"), cli.Streams{Out: &out, Err: &errs})
+	if code != cli.ExitDone {
 		why = fmt.Sprintf("exit %d\n%s\n%s", code, &errs, &out)
 	}
 	paths, _ := filepath.Glob(name + "*.jsonl") // of a plan they are numbered
@@ -135,7 +135,7 @@ type listed struct {
 
 func list(t *testing.T, args ...string) listed {
 	var out, errs bytes.Buffer
-	if code := command.Execute(t.Context(), append([]string{"bpf", "list", "--format", "json"}, args...), command.Streams{Out: &out, Err: &errs}); code != command.ExitDone {
+	if code := cli.Execute(t.Context(), append([]string{"bpf", "list", "--format", "json"}, args...), cli.Streams{Out: &out, Err: &errs}); code != cli.ExitDone {
 		return listed{err: fmt.Errorf("exit %d: %s", code, &errs)}
 	}
 	v := new(bpflist.View)

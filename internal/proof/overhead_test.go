@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/load"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	if os.Getenv(tareEnv) != "" {
-		os.Exit(command.Execute(context.Background(), os.Args[1:], command.Streams{Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(cli.Execute(context.Background(), os.Args[1:], cli.Streams{Out: os.Stdout, Err: os.Stderr}))
 	}
 	engines.Main(m)
 }
@@ -98,9 +98,9 @@ func weigh(t *testing.T, targets []string, phases string, flags ...string) map[s
 	stored := filepath.Join(dir, "r.jsonl")
 	args := append([]string{"overhead", "--phases", phases, "--sandboxes", "1", "--rounds", "1", "--hold", "2s", "--settle", "1s", "-o", stored}, flags...)
 	var out, errs bytes.Buffer
-	code := command.Execute(t.Context(), append(args, targets...), command.Streams{Out: &out, Err: &errs})
+	code := cli.Execute(t.Context(), append(args, targets...), cli.Streams{Out: &out, Err: &errs})
 	t.Logf("%s", &out)
-	if code != command.ExitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit %d\n%s", code, &errs)
 	}
 	rec, err := record.Load(stored)

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/untouched"
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/probe"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/trace"
 )
 
 // stage is the engines that starts are watched on. Each has two more runtimes:
@@ -111,8 +111,8 @@ func watch(t *testing.T, args ...string) (*record.Record, *judge.Startup) {
 	untraced(t)
 	stored := filepath.Join(dir, "r.jsonl")
 	var out, errs bytes.Buffer
-	code := command.Execute(t.Context(), append([]string{"startup", "-q", "-o", stored}, args...), command.Streams{Out: &out, Err: &errs})
-	if code != command.ExitDone {
+	code := cli.Execute(t.Context(), append([]string{"startup", "-q", "-o", stored}, args...), cli.Streams{Out: &out, Err: &errs})
+	if code != cli.ExitDone {
 		t.Fatalf("exit %d\n%s%s", code, &errs, &out)
 	}
 	rec, j := loaded(t, stored)

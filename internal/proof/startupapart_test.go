@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/lane"
-	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
 

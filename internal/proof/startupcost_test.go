@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tare-bench/tare/meter/tracer"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/trace"
 )
 
 // Watching does not show: of starts that are watched and starts that are not, in

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/tare-bench/tare/cgroup"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
 // untraced looks at the test's end whether the kernel still has anything of a

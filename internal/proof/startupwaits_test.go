@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/probe"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/trace"
 )
 
 // longest is the longest gap of the only start of a record.

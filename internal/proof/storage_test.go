@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/command"
+	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -163,9 +163,9 @@ func runStorage(t *testing.T, args ...string) (*record.Record, *judge.Storage) {
 	}
 	stored := filepath.Join(dir, "r.jsonl")
 	var out, errs bytes.Buffer
-	code := command.Execute(t.Context(), append(args, "-q", "-o", stored), command.Streams{Out: &out, Err: &errs})
+	code := cli.Execute(t.Context(), append(args, "-q", "-o", stored), cli.Streams{Out: &out, Err: &errs})
 	t.Logf("%s", &out)
-	if code != command.ExitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit %d\n%s", code, &errs)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "data", "*", "*")); len(left) > 0 {

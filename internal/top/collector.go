@@ -17,10 +17,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/meter/census"
-	"github.com/tare-bench/tare/meter/group"
-	"github.com/tare-bench/tare/meter/machine"
-	"github.com/tare-bench/tare/meter/node"
+	"github.com/tare-bench/tare/internal/node/attribution"
+	"github.com/tare-bench/tare/internal/node/cgroupstat"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -39,8 +39,8 @@ type Config struct {
 type Collector struct {
 	cfg    Config
 	now    func() time.Time
-	reader census.Reader
-	system *group.System
+	reader attribution.Reader
+	system *cgroupstat.System
 	node   *nodeMeter
 
 	boxes     []*box
@@ -64,7 +64,7 @@ type Collector struct {
 // Open finds the hierarchies of cgroups. The error says why there is nothing to
 // read.
 func Open(cfg Config) (*Collector, error) {
-	system, err := group.Open(cfg.Root)
+	system, err := cgroupstat.Open(cfg.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Open(cfg Config) (*Collector, error) {
 		system.SkipIdle(idle)
 	}
 	c := &Collector{
-		cfg: cfg, now: time.Now, reader: census.Reader{Root: cfg.Root}, system: system,
+		cfg: cfg, now: time.Now, reader: attribution.Reader{Root: cfg.Root}, system: system,
 		groups: map[string]*kept{}, processes: map[int]*watched{}, expanded: map[string]bool{},
 		buffer: make([]byte, 4<<10), most: allowance(), refused: map[string]bool{},
 	}
@@ -181,8 +181,8 @@ func processCPU() int64 {
 // nodeMeter reads the machine and this process.
 type nodeMeter struct {
 	root  machine.Root
-	fast  *node.Fast
-	state node.Reader
+	fast  *nodestat.Fast
+	state nodestat.Reader
 	total Maybe[int64]
 	cpus  int
 
@@ -192,8 +192,8 @@ type nodeMeter struct {
 }
 
 func openNode(root machine.Root) *nodeMeter {
-	n := &nodeMeter{root: root, state: node.Reader{Root: root}}
-	fast, err := node.OpenFast(root)
+	n := &nodeMeter{root: root, state: nodestat.Reader{Root: root}}
+	fast, err := nodestat.OpenFast(root)
 	if err != nil {
 		n.problem = err.Error()
 	}
@@ -215,7 +215,7 @@ func (n *nodeMeter) read(v *View) {
 	v.Node.CPUs, v.Node.Total = n.cpus, n.total
 	problem := n.problem
 	if n.fast != nil {
-		var t node.Tick
+		var t nodestat.Tick
 		if err := n.fast.Read(&t); err != nil {
 			problem = err.Error()
 		}

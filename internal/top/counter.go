@@ -3,7 +3,7 @@ package top
 import (
 	"time"
 
-	"github.com/tare-bench/tare/meter/group"
+	"github.com/tare-bench/tare/internal/node/cgroupstat"
 )
 
 // counter makes a rate out of a counter that only grows.
@@ -18,7 +18,7 @@ type counter struct {
 // next takes a reading, and tells whether the counter went back.
 func (c *counter) next(v int64, at time.Time) (back bool) {
 	if c.have {
-		delta, ok := group.Since(c.last, v)
+		delta, ok := cgroupstat.Since(c.last, v)
 		c.wrong, c.rate = !ok, Maybe[float64]{}
 		if passed := at.Sub(c.at).Seconds(); ok && passed > 0 {
 			c.rate = known(float64(delta) / passed)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/meter/machine"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // fixture is a made-up machine with cgroup v1, or v2.

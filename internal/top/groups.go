@@ -6,18 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/meter/group"
+	"github.com/tare-bench/tare/internal/node/cgroupstat"
 	"github.com/tare-bench/tare/record"
 )
 
 // kept is a cgroup of a sandbox's own, held open.
 type kept struct {
 	path string
-	g    *group.Group
+	g    *cgroupstat.Group
 	used bool // by a sandbox of the latest survey
 	gone bool
 
-	sample group.Sample
+	sample cgroupstat.Sample
 	cpu    counter // ns
 
 	full        bool // what follows was read
@@ -89,7 +89,7 @@ func (c *Collector) whole(k *kept) {
 // lostGroup counts an error of a group, and tells whether the group is gone.
 func (c *Collector) lostGroup(k *kept, err error) bool {
 	switch {
-	case errors.Is(err, group.ErrGone):
+	case errors.Is(err, cgroupstat.ErrGone):
 		c.lost.Gone++
 		k.gone, c.stale = true, true
 		k.g.Close()
@@ -124,7 +124,7 @@ func (c *Collector) group(path string) *kept {
 		k := &kept{path: path, g: g, used: true}
 		c.groups[path] = k
 		return k
-	case errors.Is(err, group.ErrGone):
+	case errors.Is(err, cgroupstat.ErrGone):
 		c.lost.Gone++
 	case errors.Is(err, os.ErrPermission):
 		c.denied(path, err)

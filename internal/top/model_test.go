@@ -47,7 +47,7 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 // group and its vCPU's thread in the pod's.
 func kata(t *testing.T) *fixture {
 	f := newFixture(t, false)
-	if err := os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../../meter/census/testdata/kata/proc")); err != nil {
+	if err := os.CopyFS(filepath.Join(f.root, "proc"), os.DirFS("../node/attribution/testdata/kata/proc")); err != nil {
 		t.Fatal(err)
 	}
 	every := func(path string) string {

@@ -9,14 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
 // watched is a process whose CPU time and memory are read at every tick: one
 // beside its sandbox, or one of a sandbox whose roles are shown.
 type watched struct {
-	id   process.ID
+	id   procs.ID
 	used bool // by the latest survey
 	gone bool
 	turn uint64 // when it was read last
@@ -41,10 +41,10 @@ type guest struct {
 }
 
 // errReused says that another process has the pid.
-var errReused = fmt.Errorf("another has its pid: %w", process.ErrGone)
+var errReused = fmt.Errorf("another has its pid: %w", procs.ErrGone)
 
 // watch returns the process, opened once.
-func (c *Collector) watch(id process.ID) *watched {
+func (c *Collector) watch(id procs.ID) *watched {
 	if w := c.processes[id.Pid]; w != nil && !w.gone {
 		if w.id == id {
 			w.used = true
@@ -109,7 +109,7 @@ func (c *Collector) look(w *watched) {
 }
 
 func gone(err error) bool {
-	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, process.ErrGone)
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, procs.ErrGone)
 }
 
 // read reads the clock first: where the descriptor still answers afterwards, the
@@ -221,7 +221,7 @@ func (c *Collector) clock(pid int) (int64, error) {
 	case err == nil:
 		return t.Nano(), nil
 	case errors.Is(err, unix.EINVAL):
-		return 0, process.ErrGone
+		return 0, procs.ErrGone
 	}
 	return 0, err
 }
@@ -235,7 +235,7 @@ const cpuClockSched = 2
 // every architecture that Go knows.
 const tick = 1e9 / 100
 
-func (c *Collector) same(id process.ID) error {
+func (c *Collector) same(id procs.ID) error {
 	st, err := c.stat(id.Pid)
 	if err == nil && st.start != id.Start {
 		err = errReused

@@ -20,10 +20,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/cgroup"
-	"github.com/tare-bench/tare/probe"
-	"github.com/tare-bench/tare/target"
-	"github.com/tare-bench/tare/target/oci"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/oci"
 )
 
 // TestMain lets tests use this very binary as tare top, in processes of its own
@@ -90,7 +90,7 @@ func runc(t *testing.T) (id, group string) {
 	})
 	id = "top-" + run
 	bundle := filepath.Join(dir, id)
-	if err := oci.WriteBundle(bundle, run, target.DefaultLimits); err != nil {
+	if err := oci.WriteBundle(bundle, run, subject.DefaultLimits); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/meter/census"
-	"github.com/tare-bench/tare/meter/process"
+	"github.com/tare-bench/tare/internal/node/attribution"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -32,7 +32,7 @@ type charged struct {
 
 // member is a process of a sandbox.
 type member struct {
-	census.Member
+	attribution.Member
 	beside       bool // its memory is charged to a group of others
 	billedBeside bool // its CPU time is
 	w            *watched
@@ -114,7 +114,7 @@ func (c *Collector) find(ctx context.Context) error {
 }
 
 // signature tells whether the processes and where they are charged have changed.
-func (s *survey) signature(shot *census.Snapshot) uint64 {
+func (s *survey) signature(shot *attribution.Snapshot) uint64 {
 	if s.sign == 0 {
 		s.seed = maphash.MakeSeed()
 	}
@@ -138,10 +138,10 @@ func (s *survey) signature(shot *census.Snapshot) uint64 {
 }
 
 // arrange makes the sandboxes of a snapshot.
-func (c *Collector) arrange(shot *census.Snapshot) {
+func (c *Collector) arrange(shot *attribution.Snapshot) {
 	c.survey.members = record.Problems{}
 	found := shot.Sandboxes()
-	boxes := make([]census.Box, len(found))
+	boxes := make([]attribution.Box, len(found))
 	for i := range found {
 		boxes[i] = found[i].Box
 	}
@@ -202,7 +202,7 @@ func (c *Collector) arrange(shot *census.Snapshot) {
 }
 
 // describe takes over what the census says of a sandbox.
-func describe(f *census.Found) *box {
+func describe(f *attribution.Found) *box {
 	b := &box{Sandbox: Sandbox{Name: f.Name, Engine: f.Engine, Rule: f.Rule, Pod: f.Pod, IDs: f.Box.IDs}}
 	if b.IDs == nil {
 		b.IDs = []string{}
@@ -268,7 +268,7 @@ func (c *Collector) follow(b *box, m *member) {
 	if m.Kernel && c.cfg.Root != "" {
 		return
 	}
-	m.w = c.watch(process.ID{Pid: m.Pid, Start: m.Start})
+	m.w = c.watch(procs.ID{Pid: m.Pid, Start: m.Start})
 	tids := map[int]bool{}
 	for _, tid := range m.VCPUs {
 		tids[tid] = false

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tare-bench/tare/judge"
-	"github.com/tare-bench/tare/ledger"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 

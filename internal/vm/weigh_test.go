@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/doctor"
-	"github.com/tare-bench/tare/judge"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
-	"github.com/tare-bench/tare/target"
 )
 
 // controllers are those that the guest's root hands down.
@@ -122,7 +122,7 @@ func lived(t *testing.T, out *Outcome) {
 		t.Fatalf("%d of %d operations failed, in %d tables\n%s", l.Failed, l.Total, len(l.Tables), out.Output("lifecycle"))
 	}
 	for i, row := range l.Tables[0].Rows {
-		if row.Op != target.ContainerOps[i] || len(row.Cells) != 2 {
+		if row.Op != subject.ContainerOps[i] || len(row.Cells) != 2 {
 			t.Errorf("row %d is %s of %d targets", i, row.Op, len(row.Cells))
 		}
 		for j, c := range row.Cells {
@@ -131,7 +131,7 @@ func lived(t *testing.T, out *Outcome) {
 			}
 		}
 	}
-	if n := len(l.Tables[0].Rows); n != len(target.ContainerOps) {
+	if n := len(l.Tables[0].Rows); n != len(subject.ContainerOps) {
 		t.Errorf("%d rows", n)
 	}
 }

@@ -1,0 +1,335 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// quick are flags of a load that is over at once.
+var quick = []string{"-c", "4", "-t", "100ms", "--idle", "100ms", "--rounds", "1", "-q", "-o", "r.jsonl"}
+
+func TestMistakesOfFlagsOfProgramsNameTheFlag(t *testing.T) {
+	place(t)
+	none := []string{"--url", "http://127.0.0.1:1/"}
+	for name, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"no time":                        {[]string{"load", "-t", "0"}, []string{"--time: 0s", "100ms"}},
+		"a time that is none":            {[]string{"load", "-t", "soon"}, []string{"--time", "soon"}},
+		"an idle time too short":         {[]string{"load", "--idle", "1ms"}, []string{"--idle: 1ms", "100ms"}},
+		"less than no rate":              {[]string{"load", "--qps", "-1"}, []string{"--qps: -1"}},
+		"a rate that is none":            {[]string{"load", "--qps", "nan"}, []string{"--qps: NaN"}},
+		"no connections":                 {[]string{"load", "-c", "0"}, []string{"--connections: 0"}},
+		"connections that are no number": {[]string{"load", "-c", "10,many"}, []string{"--connections: ", "many"}},
+		"connections twice":              {[]string{"load", "-c", "5,5"}, []string{"--connections: 5 is there twice"}},
+		"more clients than connections":  {[]string{"load", "--cpus", "4x250m", "-c", "2"}, []string{"--connections: 2", "4 clients"}},
+		"an amount of CPU that is none":  {[]string{"load", "--cpus", "all"}, []string{"--cpus: ", "all"}},
+		"too many clients":               {[]string{"load", "--cpus", "1000x1m"}, []string{"--cpus: ", "256"}},
+		"no limit, whose is asked":       {[]string{"quota", "--cpus", "0"}, []string{"--cpus: "}},
+		"less than no weight":            {[]string{"load", "--heavy", "-1"}, []string{"--heavy: -1"}},
+		"a weight beyond the most":       {[]string{"load", "--heavy", "99999999999"}, []string{"--heavy: 99999999999", "10000000"}},
+		"a weight that is none":          {[]string{"quota", "--heavy", "0,lots"}, []string{"--heavy: ", "lots"}},
+		"no services":                    {[]string{"memory", "--services", "0"}, []string{"--services: 0"}},
+		"more services than addresses":   {[]string{"memory", "--services", "131071"}, []string{"--services: 131071", "131070"}},
+		"services twice":                 {[]string{"memory", "--services", "1,1"}, []string{"--services: 1 is there twice"}},
+		"no rounds":                      {[]string{"load", "--rounds", "0"}, []string{"--rounds: 0"}},
+		"no budget":                      {[]string{"load", "--budget", "0"}, []string{"--budget: 0s"}},
+		"no time-out":                    {[]string{"load", "--timeout", "0"}, []string{"--timeout: 0s"}},
+		"an unknown datapath":            {[]string{"load", "--datapath", "mesh"}, []string{"--datapath: ", "mesh", "reference"}},
+		"two kinds of programs":          {[]string{"load", "--datapath", "reference", "--kmesh"}, []string{"--datapath: "}},
+		"programs without a server":      {[]string{"load", "--kmesh"}, []string{"--url: "}},
+		"others' programs made heavy":    {append([]string{"quota", "--kmesh", "--heavy", "0,5"}, none...), []string{"--heavy: "}},
+		"an empty name":                  {append([]string{"load", "--name", ""}, none...), []string{"--datapath: no programs are chosen"}},
+		"a broken pattern":               {append([]string{"load", "--name", "["}, none...), []string{"--name: "}},
+		"a pin without a root":           {append([]string{"load", "--pin", "x"}, none...), []string{"--pin: "}},
+		"a cgroup without a root":        {append([]string{"load", "--cgroup", "x"}, none...), []string{"--cgroup: "}},
+		"a process that cannot be":       {append([]string{"load", "--owner", "0"}, none...), []string{"--owner: 0"}},
+		"a process that is no number":    {[]string{"load", "--owner", "me"}, []string{"--owner", "me"}},
+		"an address of no web":           {[]string{"load", "--url", "ftp://x/"}, []string{"--url: ", "ftp://x/"}},
+		"an address with a password":     {[]string{"load", "--url", "http://me:secret@x/"}, []string{"--url: "}},
+		"an address with a control sign": {[]string{"load", "--url", "http://x/\x1b[2J"}, []string{"--url: "}},
+		"a format that is none":          {[]string{"load", "--format", "xml"}, []string{"--format: ", "xml"}},
+		"something beside flags":         {[]string{"load", "now"}, []string{"now"}},
+		"two mistakes":                   {append([]string{"load", "-t", "0", "--pin", "x"}, none...), []string{"--time: ", "--pin: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"bpf"}, c.args...)
+			refuses(t, append(args, "-q", "-o", "r.jsonl"), c.says...)
+		})
+	}
+	for name, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"less than no interval":    {[]string{"--interval", "-1s"}, []string{"--interval: -1s"}},
+		"no interval to watch":     {[]string{"--watch", "--interval", "0"}, []string{"--watch: ", "--interval"}},
+		"an exposition to watch":   {[]string{"--watch", "--format", "openmetrics"}, []string{"--watch: "}},
+		"a format of lists":        {[]string{"--format", "md"}, []string{"--format: ", "md", "openmetrics"}},
+		"an empty name of a list":  {[]string{"--name", ""}, []string{"--name", "leave it out"}},
+		"a broken pattern, listed": {[]string{"--name", "["}, []string{"["}},
+		"a process that is gone":   {[]string{"--owner", "4194304"}, []string{"4194304", "no such process"}},
+		"a folder of no cgroup":    {[]string{"--cgroup", "/etc"}, []string{"/etc", "cgroup2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(name, "listed") || strings.Contains(name, " of no ") || strings.Contains(name, "is gone") {
+				needRoot(t)
+			}
+			refuses(t, append([]string{"bpf", "list"}, c.args...), c.says...)
+		})
+	}
+}
+
+func TestCommandsOfProgramsExplainThemselves(t *testing.T) {
+	for _, verb := range []string{"", "list", "load", "quota", "memory"} {
+		args := strings.Fields("bpf " + verb + " --help")
+		if code, out, stderr := tare(t, args...); code != ExitDone || !strings.Contains(out, "tare bpf "+verb) || stderr != "" {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
+		}
+	}
+}
+
+// What is no pin is said to be none, and neither opened nor waited for.
+func TestWhatIsNoPinIsRefusedAndNotWaitedFor(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	if err := unix.Mkfifo("pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("plain", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, "odd\x1b[2J"); err != nil {
+		t.Fatal(err)
+	}
+	for name, base := range map[string]string{"a pipe": "pipe", "a file": "plain", "a folder": ".", "nothing": "none", "a name with a control sign": "odd\x1b[2J"} {
+		path := filepath.Join(dir, base)
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			code, out, stderr := tare(t, "bpf", "list", "--pin", path, "--interval", "100ms")
+			if code != ExitUsage || out != "" || !strings.Contains(stderr, "is no pin of a BPF program") || strings.ContainsRune(stderr, 0x1b) {
+				t.Errorf("list: exit %d, %q, %q", code, out, stderr)
+			}
+			code, _, stderr = tare(t, append([]string{"bpf", "load", "--pin", path, "--url", "http://127.0.0.1:1/"}, quick...)...)
+			if code != ExitUsage || !strings.Contains(stderr, "is no pin of a BPF program") || strings.ContainsRune(stderr, 0x1b) {
+				t.Errorf("load: exit %d, %q", code, stderr)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			os.Remove("r.jsonl")
+		})
+	}
+}
+
+// A server that is not there, says nothing or refuses costs its points, not the
+// user's time, and the record has why.
+func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
+	needRoot(t)
+	silent, err := net.Listen("tcp4", "127.0.0.1:0") // the kernel takes connections, and nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("begun"))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done() // until the client has had enough
+	}))
+	defer slow.Close()
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	defer refusing.Close()
+	closed, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	closed.Close()
+	for name, c := range map[string]struct{ url, says string }{
+		"nobody listens":              {"http://" + nobody + "/", "connection refused"},
+		"it stalls":                   {"http://" + silent.Addr().String() + "/", "no answer in time"},
+		"it stalls within its answer": {slow.URL, "no answer in time"},
+		"it refuses":                  {refusing.URL, "status 503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place(t)
+			began := time.Now()
+			code, out, stderr := tare(t, append([]string{"bpf", "load", "--url", c.url, "--timeout", "300ms"}, quick...)...)
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if code != ExitFailed || !strings.Contains(stderr, "record: ") {
+				t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+			}
+			if flat := strings.Join(strings.Fields(out), " "); !strings.Contains(flat, c.says) || !strings.Contains(flat, "failed 2/2 points") {
+				t.Errorf("the report does not say %q:\n%s", c.says, out)
+			}
+			failed := 0
+			rec := loaded(t)
+			for _, p := range rec.Points {
+				if p.Phase == record.PhaseLoad {
+					failed++
+					if p.Failure == nil || p.Failure.Kind != record.FailError || !strings.Contains(p.Failure.Detail, c.says) {
+						t.Errorf("%+v", p)
+					}
+				}
+			}
+			if failed != 2 {
+				t.Errorf("%d points of load", failed)
+			}
+			nothingOf(t, rec)
+		})
+	}
+}
+
+func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.T) {
+	needRoot(t)
+	place(t)
+	began := time.Now()
+	code, out, stderr := tare(t, append([]string{"bpf", "load", "--url", "http://no-such-host.invalid/"}, quick...)...)
+	if took := time.Since(began); code != ExitUsage || !strings.Contains(stderr, "no-such-host.invalid") || took > 15*time.Second { // a resolver may take its ten
+		t.Errorf("exit %d after %v\n%s\n%s", code, took, out, stderr)
+	}
+	if rec := loaded(t); rec.End == nil || rec.End.Status != "failed" || len(rec.Points)+len(rec.Programs) > 0 {
+		t.Errorf("the record: %d points, %d programs, end %+v", len(rec.Points), len(rec.Programs), rec.End)
+	}
+}
+
+// loaded is the record r.jsonl.
+func loaded(t *testing.T) *record.Record {
+	t.Helper()
+	rec, err := record.Load("r.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// nothingOf looks whether a run's programs and maps are gone: what is attached,
+// pinned or held is not. The kernel takes them apart when it has time.
+func nothingOf(t *testing.T, rec *record.Record) {
+	t.Helper()
+	if len(rec.Programs) != 2 {
+		t.Errorf("%d programs are in the record", len(rec.Programs))
+	}
+	var left []string
+	for range 100 {
+		left = left[:0]
+		for _, p := range rec.Programs {
+			program, err := ebpf.NewProgramFromID(ebpf.ProgramID(p.ID))
+			if program != nil {
+				program.Close()
+			}
+			if !errors.Is(err, os.ErrNotExist) {
+				left = append(left, fmt.Sprintf("program %d %s (%v)", p.ID, p.Name, err))
+			}
+			for _, m := range p.Maps {
+				open, err := ebpf.NewMapFromID(ebpf.MapID(m.ID))
+				if open != nil {
+					open.Close()
+				}
+				if !errors.Is(err, os.ErrNotExist) {
+					left = append(left, fmt.Sprintf("map %d %s (%v)", m.ID, m.Name, err))
+				}
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("left in the kernel: %q", left)
+}
+
+// someone is a user who is not root, with some capabilities.
+func someone(capabilities ...uintptr) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, AmbientCaps: capabilities}
+}
+
+func TestWithoutPermissionTheMissingCapabilityIsNamed(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	path := program(t, dir)
+	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := filepath.Join(dir, "own")
+	if err := os.Mkdir(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(own, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	bpf := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_NET_ADMIN}
+	for name, c := range map[string]struct {
+		args []string
+		has  []uintptr
+		code int
+		says string
+	}{
+		"a list by nobody":                        {[]string{"list", "--interval", "100ms"}, nil, ExitUsage, "CAP_SYS_ADMIN is missing"},
+		"a load by nobody":                        {append([]string{"load"}, quick...), nil, ExitUsage, "CAP_SYS_ADMIN is missing"},
+		"a list with those of BPF only":           {[]string{"list", "--interval", "100ms"}, bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
+		"a load with those of BPF only":           {append([]string{"load"}, quick...), bpf, ExitUsage, "CAP_BPF and CAP_PERFMON are not enough"},
+		"a list with the one that it takes":       {[]string{"list", "--interval", "100ms"}, []uintptr{unix.CAP_SYS_ADMIN}, ExitDone, ""},
+		"a load that cannot make its own cgroups": {append([]string{"load"}, quick...), append([]uintptr{unix.CAP_SYS_ADMIN}, bpf...), ExitUsage, "make a cgroup"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(path, append([]string{"bpf"}, c.args...)...)
+			cmd.Dir, cmd.SysProcAttr = own, someone(c.has...)
+			cmd.Env = append(os.Environ(), "TARE_DATA_DIR="+filepath.Join(own, "data"), "TARE_STATE_DIR="+filepath.Join(own, "state"))
+			said, _ := cmd.CombinedOutput() // the code says it
+			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(said), c.says) {
+				t.Errorf("exit %d: %s", code, said)
+			}
+			os.Remove(filepath.Join(own, "r.jsonl"))
+		})
+	}
+}
+
+func TestConnectionsBeyondTheLimitOfOpenFilesAreRefusedWithTheCommand(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	path := program(t, dir)
+	for name, c := range map[string]struct {
+		limits string // soft and hard
+		says   string // "": it is done
+	}{
+		"the hard limit is too low": {"ulimit -n 100", "prlimit --pid $$ --nofile=164:164"},
+		"only the soft one is":      {"ulimit -Sn 100", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load"}, quick...)
+			cmd := exec.Command("sh", append(args, "-c", "100")...)
+			said, _ := cmd.CombinedOutput() // the code says it
+			code := cmd.ProcessState.ExitCode()
+			if c.says == "" {
+				if code != ExitDone || loaded(t).Points[0].Asked.Connections != 100 {
+					t.Errorf("exit %d: %s", code, said)
+				}
+				return
+			}
+			if _, err := os.Stat("r.jsonl"); code != ExitUsage || !strings.Contains(string(said), c.says) || !strings.Contains(string(said), "100 connections need 164 open files") || err == nil {
+				t.Errorf("exit %d: %s", code, said)
+			}
+		})
+		os.Remove("r.jsonl")
+	}
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/bpflist"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
+)
+
+func newBPFList(s Streams) *cobra.Command {
+	var choice choiceFlags
+	var interval time.Duration
+	var format string
+	var watch bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List eBPF programs: whose they are, what they cost, what they occupy",
+		Long: `List the loaded programs with what they are attached to, the processes that hold
+them, their pins and maps, and over --interval how often they ran, how long one run
+took, and which part of a core and of the node that is. Memory is that of the program
+and of its maps; a map that several use counts once in the total.
+
+Counts and times are the kernel's own statistics, which are on while tare looks and
+cost some 20 ns for each run of each program.
+
+Programs are chosen by --kmesh, --name, --pin, --owner and --cgroup; of several all
+have to hold. It is an error where none is loaded that was chosen.`,
+		Example: "  tare bpf list --interval 100ms\n  tare bpf list --format json --interval 0",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("name") && len(choice.names) == 0 || c.Flags().Changed("owner") && len(choice.owners) == 0 {
+				return errors.New("--name, --owner: what is empty chooses no program; leave it out to see all")
+			}
+			o := bpflist.Options{
+				Filter:   bpfstat.Filter{Kmesh: choice.kmesh, Names: choice.names, Pins: choice.pins, Cgroups: choice.cgroups, Owners: choice.owners},
+				Interval: interval, Format: format, Watch: watch,
+			}
+			if err := o.Check(); err != nil {
+				return err
+			}
+			err := bpflist.Run(c.Context(), s.Out, o)
+			if c.Context().Err() != nil {
+				return exit{ExitInterrupted}
+			}
+			return err
+		},
+	}
+	choice.add(c.Flags())
+	c.Flags().DurationVar(&interval, "interval", time.Second, "how long is looked; 0: no statistics")
+	c.Flags().StringVar(&format, "format", "text", "text, json, csv or openmetrics")
+	c.Flags().BoolVar(&watch, "watch", false, "again and again, until Ctrl-C")
+	return c
+}

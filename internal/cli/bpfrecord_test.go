@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// whole are checks that a text is of its format, from its first sign to its last.
+var whole = map[string]func(text string) bool{
+	"text": func(s string) bool { return strings.Contains(s, "findings") },
+	"md":   func(s string) bool { return strings.Contains(s, "| ---") || strings.Contains(s, "|---") },
+	"csv": func(s string) bool {
+		rows, err := csv.NewReader(strings.NewReader(s)).ReadAll()
+		return err == nil && len(rows) > 1
+	},
+	"json":        func(s string) bool { return json.Valid([]byte(s)) },
+	"openmetrics": func(s string) bool { return strings.HasSuffix(s, "# EOF\n") },
+}
+
+func TestARecordOfProgramsIsReportedInEveryFormatAsTheRunWas(t *testing.T) {
+	needRoot(t)
+	for _, verb := range []string{"load", "quota", "memory"} {
+		for _, format := range []string{"text", "md", "csv", "json"} {
+			if verb != "load" && format != "text" {
+				continue // of the others the record is reported below
+			}
+			t.Run(verb+" as "+format, func(t *testing.T) {
+				place(t)
+				code, out, stderr := tare(t, append([]string{"bpf", verb, "--format", format}, quick...)...)
+				if code != ExitDone || !whole[format](out) || !strings.Contains(strings.ReplaceAll(out, `\_`, "_"), "tare_connect4") {
+					t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+				}
+				if code, again, stderr := tare(t, "report", "r.jsonl", "--format", format); code != ExitDone || again != out || stderr != "" {
+					t.Errorf("exit %d; the stored record is reported otherwise\n%s\n%s", code, again, stderr)
+				}
+				for _, other := range []string{"md", "csv", "json"} {
+					code, first, _ := tare(t, "report", "r.jsonl", "--format", other)
+					if _, second, _ := tare(t, "report", "r.jsonl", "--format", other); code != ExitDone || first != second || !whole[other](first) {
+						t.Errorf("as %s: exit %d\n%s", other, code, first)
+					}
+				}
+				nothingOf(t, loaded(t))
+			})
+		}
+	}
+}
+
+func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
+	needRoot(t)
+	place(t)
+	for _, format := range []string{"json", "csv", "openmetrics"} {
+		for _, interval := range []string{"0", "50ms"} {
+			code, out, stderr := tare(t, "bpf", "list", "--name", "no_such_program", "--format", format, "--interval", interval)
+			// A table without programs has its heading only.
+			if ok := whole[format](out) || format == "csv" && strings.HasPrefix(out, "time,"); code != ExitUsage || !ok || !strings.Contains(stderr, "no such program") {
+				t.Errorf("%s over %s: exit %d\n%s\n%s", format, interval, code, out, stderr)
+			}
+		}
+	}
+}
+
+func TestRecordsOfProgramsStandAlone(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	if code, out, stderr := tare(t, append([]string{"bpf", "load"}, quick...)...); code != ExitDone {
+		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	if err := os.Rename("r.jsonl", "a.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("a.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("b.jsonl", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := stored(t, dir, "docker/runc", false)
+	for name, args := range map[string][]string{"two of them": {"a.jsonl", "b.jsonl"}, "before one of a lifecycle": {"a.jsonl", other}, "after it": {other, "a.jsonl"}} {
+		t.Run(name, func(t *testing.T) {
+			if code, out, stderr := tare(t, append([]string{"report"}, args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, "a.jsonl is a record of bpf, which is reported alone") {
+				t.Errorf("exit %d, %q, %q", code, out, stderr)
+			}
+		})
+	}
+}
+
+// clientsOf lists the clients and servers of a load whose program is in a folder.
+func clientsOf(dir string) (found []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, f := range files {
+		if path, _ := os.Readlink(f); strings.HasPrefix(path, dir+"/") {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+			if text := strings.ReplaceAll(string(line), "\x00", " "); strings.Contains(text, " -load-") {
+				found = append(found, filepath.Base(filepath.Dir(f))+" "+text)
+			}
+		}
+	}
+	return found
+}
+
+// withClients tells whether so many clients are there: a load is about to begin or
+// has begun.
+func withClients(n int) func(dir string) bool {
+	return func(dir string) bool { return strings.Count(strings.Join(clientsOf(dir), "\n"), "-load-client") == n }
+}
+
+// points counts the points that r.jsonl holds by now, of a phase.
+func points(phase string) int {
+	b, _ := os.ReadFile("r.jsonl")
+	return strings.Count(string(b), fmt.Sprintf(`"phase":%q`, phase))
+}
+
+// counting tells whether the program in a folder holds the kernel's statistics on.
+func counting(dir string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, f := range files {
+		if path, _ := os.Readlink(f); !strings.HasPrefix(path, dir+"/") {
+			continue
+		}
+		held, _ := filepath.Glob(filepath.Join(filepath.Dir(f), "fd", "*"))
+		for _, fd := range held {
+			if what, _ := os.Readlink(fd); what == "anon_inode:bpf-stats" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
+	needRoot(t)
+	for name, c := range map[string]struct {
+		args   []string
+		moment func(dir string) bool
+		points int // that are saved at least
+	}{
+		"before the load":                  {[]string{"load", "-c", "4", "--idle", "60s", "-t", "100ms", "--seed", "1"}, counting, 0},
+		"while it is loaded":               {[]string{"load", "-c", "4", "--idle", "100ms", "-t", "60s"}, withClients(1), 0},
+		"while four clients share a limit": {[]string{"quota", "-c", "4", "--idle", "100ms", "-t", "60s", "--cpus", "4x50m", "--heavy", "100000"}, withClients(4), 0},
+		"between two points": {[]string{"load", "-c", "1,2,3,4,5,6,7,8", "--idle", "100ms", "-t", "100ms", "--rounds", "100"},
+			func(string) bool { return points(record.PhaseCool) > 1 }, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			cmd, stdout, stderr := started(t, dir, append(append([]string{"bpf"}, c.args...), "-o", "r.jsonl")...)
+			await(t, "the moment", func() bool { return c.moment(dir) })
+			if err := cmd.Process.Signal(unix.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_ = cmd.Wait() // the code says it
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("it took %v to end", took)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+				t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+			}
+			rec := loaded(t)
+			if rec.End == nil || rec.End.Status != "interrupted" || rec.End.Failures > 0 || len(rec.Points) < c.points {
+				t.Errorf("the record's end: %+v, %d points", rec.End, len(rec.Points))
+			}
+			for _, p := range rec.Points {
+				if p.Failure != nil || p.Ended <= p.Begun {
+					t.Errorf("a phase that was not measured to its end is saved: %+v", p)
+				}
+			}
+			nothingOf(t, rec)
+			nobodyIn(t, dir)
+			if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, rec.Header.RunID) {
+				t.Errorf("left behind: %+v, %v", left, err)
+			}
+		})
+	}
+}
+
+// nobodyIn looks whether processes of a killed or ended run are gone.
+func nobodyIn(t *testing.T, dir string) {
+	t.Helper()
+	var left []string
+	for range 100 {
+		if left = clientsOf(dir); len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("still running: %q", left)
+}
+
+// Programs, clients and servers end with tare, however that ends; the folders and
+// cgroups are found.
+func TestWhatAKilledLoadLeftIsFoundAndRemoved(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	cmd, _, _ := started(t, dir, "bpf", "quota", "-c", "4", "--idle", "100ms", "-t", "60s", "--cpus", "2x100m", "-q", "-o", "r.jsonl")
+	await(t, "its clients", func() bool { return withClients(2)(dir) })
+	if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
+		t.Errorf("while it runs: exit %d: %s", code, out)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	rec := loaded(t)
+	if rec.End != nil {
+		t.Errorf("its record has an end: %+v", rec.End)
+	}
+	nothingOf(t, rec)
+	nobodyIn(t, dir)
+	if counting(dir) {
+		t.Error("statistics are held on")
+	}
+	if code, out, stderr := tare(t, "report", "r.jsonl"); code == ExitUsage || !strings.Contains(out, "has no end") {
+		t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
+	}
+	id := rec.Header.RunID
+	if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, id) || !strings.Contains(out, "would remove") || !strings.Contains(out, "cgroup ") {
+		t.Errorf("dry run: exit %d: %s", code, out)
+	}
+	if code, out, stderr := tare(t, "clean"); code != ExitDone || !strings.Contains(out, id+": removed") {
+		t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
+	}
+	if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, id) {
+		t.Errorf("still there: %+v, %v", left, err)
+	}
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+func newClean(s Streams) *cobra.Command {
+	var dryRun, forget bool
+	var format string
+	c := &cobra.Command{
+		Use:   "clean",
+		Short: "Remove what interrupted runs left, and nothing else",
+		Long: `Find what runs that were killed left behind: containers and their processes,
+bundles, state, cgroups, mounts, and what they made on engines, each by the run's
+id, and remove it. Runs that are under way are left alone. What is on an engine
+that does not answer is kept in mind until it does, or until --forget.`,
+		Example: "  tare clean --dry-run\n  tare clean",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if format != "text" && format != "json" {
+				return fmt.Errorf("--format: %q is not a format: text or json", format)
+			}
+			left, live, err := workspace.Leftovers(workspace.DefaultRoots())
+			if err != nil {
+				return err
+			}
+			var errs []error
+			all := make([]leftover, len(left))
+			for i := range left {
+				all[i].Leftover = &left[i]
+				var err error
+				all[i].Engines, err = sweep(c.Context(), &left[i], dryRun)
+				all[i].kept = err != nil && !forget
+				if err != nil && forget {
+					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
+					err = nil
+				} else if err != nil {
+					err = fmt.Errorf("%w\nrun %s is kept in mind until then; tare clean --forget gives up what is there", err, left[i].RunID)
+				}
+				// The run's folder says where its containers are: it goes last.
+				if err == nil && !dryRun {
+					err = errors.Join(tracer.Sweep("tare-"+left[i].RunID), left[i].Remove())
+				}
+				errs = append(errs, err)
+			}
+			if err := printLeftovers(s, format, all, live, dryRun); err != nil {
+				return err
+			}
+			return errors.Join(errs...)
+		},
+	}
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
+	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more")
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	return c
+}
+
+// leftover is what a dead run left on the machine and on engines.
+type leftover struct {
+	*workspace.Leftover
+	Engines []string `json:"engines,omitempty"`
+	kept    bool     // it could not all be removed
+}
+
+func printLeftovers(s Streams, format string, left []leftover, live []string, dryRun bool) error {
+	if format == "json" {
+		if live == nil {
+			live = []string{}
+		}
+		e := json.NewEncoder(s.Out)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live})
+	}
+	for _, id := range live {
+		fmt.Fprintf(s.Out, "run %s is under way and left alone\n", id)
+	}
+	if len(left) == 0 {
+		_, err := fmt.Fprintln(s.Out, "nothing was left behind")
+		return err
+	}
+	for _, l := range left {
+		verb := "removed"
+		switch {
+		case l.kept:
+			verb = "cannot be removed yet, since an engine cannot be asked"
+		case dryRun:
+			verb = "would remove"
+		}
+		fmt.Fprintf(s.Out, "run %s: %s\n", l.RunID, verb)
+		for _, line := range l.Engines {
+			fmt.Fprintf(s.Out, "  %s\n", term.Clean(line))
+		}
+		for _, pid := range l.Processes {
+			fmt.Fprintf(s.Out, "  process %d\n", pid)
+		}
+		for _, m := range l.Mounts {
+			fmt.Fprintf(s.Out, "  mount %s\n", term.Clean(m))
+		}
+		for _, g := range l.Cgroups {
+			fmt.Fprintf(s.Out, "  cgroup %s\n", term.Clean(g))
+		}
+		for _, f := range l.Folders {
+			fmt.Fprintf(s.Out, "  folder %s\n", term.Clean(f))
+		}
+	}
+	return nil
+}

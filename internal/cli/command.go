@@ -1,0 +1,145 @@
+// Package command is tare's command line: one file for each verb, which turns
+// flags into a plan, makes the call and turns the outcome into an exit code.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/top"
+	"github.com/tare-bench/tare/internal/version"
+)
+
+// Exit codes, the same for every verb.
+const (
+	ExitDone        = 0
+	ExitUsage       = 1 // usage or environment
+	ExitFailed      = 2 // operations, phases or jobs failed, or a check did
+	ExitInterrupted = 130
+)
+
+// Streams are where a command reads and writes. Nothing below cmd/ knows the
+// process's own.
+type Streams struct {
+	Out, Err io.Writer
+}
+
+// Standard are the process's own streams.
+func Standard() Streams { return Streams{Out: os.Stdout, Err: os.Stderr} }
+
+// exit is an outcome that is no error of usage. Its message is printed already,
+// or nothing is to be said.
+type exit struct{ code int }
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// Main runs tare as a program does: the first signal that asks it to end ends
+// the run in order. A second SIGINT, SIGTERM or SIGQUIT, if it is not the same
+// hand's (a closed terminal sends several at once), ends the process, and tare
+// clean removes what that leaves. A closed pipe ends nothing.
+func Main(args []string, s Streams) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE)
+	go obey(signals, cancel)
+	return Execute(ctx, args, s)
+}
+
+// sameHand is how close two signals are that mean one wish.
+const sameHand = 500 * time.Millisecond
+
+func obey(signals <-chan os.Signal, cancel func()) {
+	var first time.Time
+	for sig := range signals {
+		switch {
+		case sig == unix.SIGPIPE:
+		case first.IsZero():
+			first = time.Now()
+			cancel()
+		case sig != unix.SIGHUP && time.Since(first) > sameHand:
+			top.Restore() // a terminal that was left raw is of no use to anyone
+			os.Exit(ExitInterrupted)
+		}
+	}
+}
+
+// Execute runs tare with the given arguments and returns its exit code.
+func Execute(ctx context.Context, args []string, s Streams) int {
+	root := New(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exit
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &code):
+		return code.code
+	}
+	if errors.Is(err, unix.EPIPE) {
+		return ExitUsage // nobody reads, so nobody is told
+	}
+	fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
+	if ctx.Err() != nil {
+		return ExitInterrupted
+	}
+	return ExitUsage
+}
+
+// cleanLines makes foreign text harmless and keeps its lines.
+func cleanLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = term.Clean(line)
+	}
+	return strings.Join(lines, "\n      ")
+}
+
+// New builds the whole command.
+func New(s Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tare",
+		Short: "Weigh container runtimes: what they cost beyond the workload",
+		Long: `tare weighs container runtimes: what they cost beyond the workload itself, on the
+host, on the floor that no runtime can beat, on OCI runtimes, and behind the
+engines that run them. lifecycle times what starting and stopping takes, overhead
+closes the books on memory and CPU, storage weighs what I/O loses and tells a
+cache from a disk, import makes a record of what fio, dd and sysbench printed
+earlier, startup shows where the seconds of a start go, live or from logs, bpf
+weighs eBPF programs and says whose limit pays for them, and top shows what is
+there.
+
+Targets: host (a plain process), floor (namespaces, cgroup and root made with
+the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
+and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
+podman/crun, podman+api/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER
+for CRI endpoints. An engine's name alone is its default runtime.
+
+Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
+or a --check that is not enough; 130 interrupted (what was measured is saved).`,
+		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare startup runc --rounds 2\n  tare bpf list --interval 100ms\n  tare top --once",
+		Version:       version.String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetVersionTemplate("tare {{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newBPF(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	return root
+}

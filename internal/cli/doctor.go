@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+func newDoctor(s Streams) *cobra.Command {
+	var format string
+	var flags engineFlags
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what can be weighed here, what cannot, and what would change it",
+		Long: `Say of every runtime and kernel facility that tare can use whether it is there,
+its version, whether it can be used and why not, and the one command that would
+change it. Nothing on the machine is changed.`,
+		Example: "  tare doctor\n  tare doctor --format json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l := plan.Defaults()
+			if err := flags.apply(c.Context(), c.Flags(), selectionOf(&l), false); err != nil {
+				return err
+			}
+			roots := workspace.DefaultRoots()
+			checks := doctor.Facilities("", doctor.WithFolders(
+				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
+			for _, f := range find.All(c.Context(), selectionOf(&l).settings()) {
+				checks = append(checks, targetCheck(f))
+			}
+			checks = append(checks, watchCheck())
+			checks = append(checks, toolChecks(c.Context())...)
+			switch format {
+			case "text":
+				return doctor.Render(s.Out, checks)
+			case "json":
+				return doctor.RenderJSON(s.Out, checks)
+			}
+			return fmt.Errorf("--format: %q is not a format: text or json", format)
+		},
+	}
+	c.Flags().StringVar(&format, "format", "text", "text or json")
+	flags.add(c.Flags())
+	return c
+}
+
+// toolChecks tell of the programs that load sandboxes.
+func toolChecks(ctx context.Context) []doctor.Check {
+	var all []doctor.Check
+	for _, t := range []struct{ name, why, without, pkg string }{
+		{plan.ToolFio, "the load of tare overhead's phases such as 1G, and of tare storage; carried into sandboxes with its libraries",
+			"without it tare overhead has no phases that write, and tare storage only dd and sysbench, and no ceiling of a device", "fio"},
+		{plan.ToolSysbench, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of sysbench", "sysbench"},
+		{plan.ToolDD, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of dd", "coreutils"},
+	} {
+		c := doctor.Check{Area: doctor.AreaLoad, Name: t.name, Status: doctor.OK, Why: t.why}
+		program, err := findTool(ctx, t.name)
+		if err != nil {
+			c.Status, c.Why, c.Fix = doctor.Limited, t.without+": "+err.Error(), "apt-get install "+t.pkg
+		} else {
+			c.Version = program.Version
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// targetCheck tells of one target what doctor tells of a facility.
+func targetCheck(f find.Found) doctor.Check {
+	c := doctor.Check{Area: doctor.AreaRuntime, Name: f.Name}
+	if find.IsEngine(f.Name) {
+		c.Area = doctor.AreaEngine
+	}
+	if f.Target == nil {
+		c.Status, c.Why, c.Fix = doctor.Missing, f.Why.Reason, f.Why.Advice
+		return c
+	}
+	info := f.Target.Info()
+	c.Status, c.Version = doctor.OK, info.Version
+	parts := info.Notes
+	if info.Path != "" {
+		parts = append([]string{info.Path}, parts...)
+	}
+	c.Why = strings.Join(parts, "; ")
+	return c
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+// engineFlags say how engines are reached. What is not given is as the engines'
+// own command lines have it.
+type engineFlags struct {
+	dockerHost, podmanHost, containerdAddress, isulaHost string
+	namespace                                            string
+	cri                                                  []string
+	via                                                  []string
+	network                                              string
+	root, runRoot                                        string
+	args                                                 []string
+}
+
+func (f *engineFlags) add(set *pflag.FlagSet) {
+	set.StringVar(&f.dockerHost, "docker-host", "", "address of dockerd (default: $DOCKER_HOST, else its usual socket)")
+	set.StringVar(&f.podmanHost, "podman-host", "", "address of podman's service, for podman+api (default: $CONTAINER_HOST, else its usual socket)")
+	set.StringVar(&f.containerdAddress, "containerd-address", "", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)")
+	set.StringVar(&f.isulaHost, "isula-host", "", "address of isulad (default: $ISULAD_HOST, else its usual socket)")
+	set.StringVar(&f.namespace, "namespace", "", "containerd's namespace for tare's containers")
+	set.StringArrayVar(&f.cri, "cri", nil, "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated")
+	set.StringSliceVar(&f.via, "via", nil, "drive docker and podman through their api, their cli, or both: api,cli (default: docker its api, podman its cli)")
+	set.StringVar(&f.network, "network", "", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)")
+	set.StringVar(&f.root, "podman-root", "", "podman's --root")
+	set.StringVar(&f.runRoot, "podman-runroot", "", "podman's --runroot")
+	set.StringArrayVar(&f.args, "engine-arg", nil, "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated")
+}
+
+// apply puts the flags that were given into a plan's engines, and with add the
+// CRI endpoints into its targets.
+func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, c selection, add bool) error {
+	change := func(name string, to func(*subject.Engine)) {
+		e := (*c.engines)[name]
+		to(&e)
+		if *c.engines == nil {
+			*c.engines = plan.Engines{}
+		}
+		(*c.engines)[name] = e
+	}
+	switch f.network {
+	case "", subject.NetworkNone, subject.NetworkBridge, subject.NetworkHost:
+	default:
+		return fmt.Errorf("--network: %q is not one of none, bridge, host", f.network)
+	}
+	for _, a := range []struct{ flag, engine, address string }{
+		{"docker-host", "docker", f.dockerHost}, {"podman-host", "podman", f.podmanHost},
+		{"containerd-address", "containerd", f.containerdAddress}, {"isula-host", "isula", f.isulaHost},
+	} {
+		if set.Changed(a.flag) {
+			change(a.engine, func(e *subject.Engine) { e.Address = a.address })
+		}
+	}
+	if set.Changed("namespace") {
+		change("containerd", func(e *subject.Engine) { e.Namespace = f.namespace })
+	}
+	if set.Changed("podman-root") {
+		change("podman", func(e *subject.Engine) { e.Root = f.root })
+	}
+	if set.Changed("podman-runroot") {
+		change("podman", func(e *subject.Engine) { e.RunRoot = f.runRoot })
+	}
+	for _, arg := range f.args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || !slices.Contains(find.EngineNames(), name) {
+			return fmt.Errorf("--engine-arg: %q is not ENGINE=ARGUMENT; the engines are %s", arg, strings.Join(find.EngineNames(), ", "))
+		}
+		change(name, func(e *subject.Engine) { e.Args = append(slices.Clip(e.Args), value) })
+	}
+	for _, endpoint := range f.cri {
+		name, address, err := criEndpoint(ctx, endpoint)
+		if err != nil {
+			return err
+		}
+		change("cri+"+name, func(e *subject.Engine) { e.Address = address })
+		if add && !slices.ContainsFunc(*c.targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
+			*c.targets = append(*c.targets, "cri+"+name)
+		}
+	}
+	if set.Changed("network") {
+		for _, name := range find.EngineNames() {
+			change(name, func(e *subject.Engine) { e.Network = f.network })
+		}
+		for name := range *c.engines {
+			change(name, func(e *subject.Engine) { e.Network = f.network })
+		}
+	}
+	if set.Changed("via") {
+		*c.via = f.via
+	}
+	return nil
+}
+
+// criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked
+// for its own.
+func criEndpoint(ctx context.Context, s string) (name, address string, err error) {
+	if before, after, ok := strings.Cut(s, "="); ok && !strings.Contains(before, "/") {
+		return before, after, nil
+	}
+	name, err = find.IdentifyCRI(ctx, s)
+	if err != nil {
+		return "", "", fmt.Errorf("--cri %s: %w; where it may be missing, name it: --cri NAME=%s --missing skip", s, err, s)
+	}
+	return name, s, nil
+}
+
+// checkEngines refuses settings for engines that there are none of: they would
+// be passed over, and another daemon than the one that was meant be weighed.
+func checkEngines(engines plan.Engines) error {
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		if !find.IsEngine(name) {
+			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(find.EngineNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// made is what a run's folder says of the engines it makes containers on, so
+// that tare clean finds those of a run that was killed.
+type made struct {
+	Name   string            `json:"name"`
+	Engine subject.Engine    `json:"engine"`
+	Env    map[string]string `json:"env,omitempty"` // what the engine was found by
+}
+
+const madeFile = "engines.json"
+
+// foundBy are the beginnings of the names of variables by which engines' own
+// command lines find daemons, storage and configuration. Whoever cleans may have
+// others.
+var foundBy = []string{"DOCKER_", "CONTAINER_", "CONTAINERS_", "STORAGE_", "REGISTRIES_", "XDG_", "CONTAINERD_", "ISULAD_"}
+
+func surroundings() map[string]string {
+	env := map[string]string{}
+	for _, v := range os.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		if slices.ContainsFunc(foundBy, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// within does something in the surroundings of a run that is over.
+func within(env map[string]string, do func()) {
+	was := surroundings()
+	set := func(from, to map[string]string) {
+		for name := range from {
+			_ = os.Unsetenv(name)
+		}
+		for name, value := range to {
+			_ = os.Setenv(name, value)
+		}
+	}
+	set(was, env)
+	defer set(env, was)
+	do()
+}
+
+// sweeping bounds what one engine may take to be cleaned.
+const sweeping = 3 * time.Minute
+
+// keepEngines notes the targets on which a run will make things.
+func keepEngines(run *workspace.Run, targets []subject.Target, engines plan.Engines) error {
+	var all []made
+	for _, t := range targets {
+		if _, ok := t.(subject.Sweeper); ok {
+			info := t.Info()
+			found := subject.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"]}
+			all = append(all, made{info.Name, engines.Of(info.Name).Over(found), surroundings()})
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("note what the run makes: %w", err)
+	}
+	return run.Keep(madeFile, b)
+}
+
+// sweep removes what a dead run left on engines, or only says what there is.
+func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, error) {
+	b, err := l.Kept(madeFile)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	var all []made
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fmt.Errorf("run %s: %s cannot be read: %w", l.RunID, madeFile, err)
+	}
+	var out []string
+	var errs []error
+	for _, m := range all {
+		within(m.Env, func() {
+			lines, err := sweepOne(ctx, l.RunID, m, dryRun)
+			for _, line := range lines {
+				engine, _, _ := strings.Cut(m.Name, "/")
+				if line = engine + ": " + line; !slices.Contains(out, line) {
+					out = append(out, line)
+				}
+			}
+			// Two ways to one daemon are silent in the same words.
+			if err != nil && !slices.ContainsFunc(errs, func(e error) bool { return reasonOf(e) == reasonOf(err) }) {
+				errs = append(errs, err)
+			}
+		})
+	}
+	return out, errors.Join(errs...)
+}
+
+// reasonOf is why an engine could not be asked, or the whole error.
+func reasonOf(err error) string {
+	var u *subject.Unavailable
+	if errors.As(err, &u) {
+		return u.Reason
+	}
+	return err.Error()
+}
+
+func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweeping)
+	defer cancel()
+	found, err := find.Named(ctx, []string{m.Name}, find.Settings{Engine: func(string) subject.Engine { return m.Engine }})
+	switch {
+	case err != nil:
+		return nil, err
+	case found[0].Target == nil:
+		return nil, fmt.Errorf("run %s may have left containers on %s, which cannot be asked: %w", id, m.Name, found[0].Why)
+	}
+	s, ok := found[0].Target.(subject.Sweeper)
+	if !ok {
+		return nil, nil
+	}
+	lines, err := s.Sweep(ctx, id, dryRun)
+	if err != nil {
+		err = fmt.Errorf("run %s on %s: %w", id, m.Name, err)
+	}
+	return lines, err
+}

@@ -1,0 +1,357 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/record"
+)
+
+// everything is a machine with every engine that the tests have.
+type everything struct {
+	docker     *engines.Dockerd
+	podman     *engines.PodmanEngine
+	containerd *engines.ContainerdDaemon
+	crio       *engines.CRIODaemon
+}
+
+// withEngines starts them and lets tare find them as it would anywhere: by the
+// variables of the engines' own command lines, and by the path.
+func withEngines(t *testing.T) everything {
+	t.Helper()
+	m := everything{engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V1), engines.CRIO(t)}
+	bin := t.TempDir()
+	for name, path := range map[string]string{"docker": m.docker.Command, "podman": m.podman.Command, "skopeo": m.crio.Skopeo} {
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("DOCKER_HOST", m.docker.Host)
+	t.Setenv("CONTAINER_HOST", "") // put back at the end; even an empty one makes podman a client
+	if err := os.Unsetenv("CONTAINER_HOST"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CONTAINERD_ADDRESS", m.containerd.Address)
+	return m
+}
+
+// left is everything on the engines that tare could have made.
+func (m everything) left(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	add := func(what string, names []string) {
+		for _, name := range names {
+			out = append(out, what+" "+name)
+		}
+	}
+	add("docker container", m.docker.Containers(t))
+	add("docker image", m.docker.Images(t))
+	add("podman container", m.podman.Containers(t))
+	add("podman image", m.podman.Images(t))
+	for _, ns := range m.containerd.Namespaces(t) {
+		add("containerd "+ns+" container", m.containerd.Containers(t, ns))
+		add("containerd "+ns+" image", m.containerd.Images(t, ns))
+		add("containerd "+ns+" snapshot", m.containerd.Snapshots(t, ns))
+	}
+	add("cri-o pod", m.crio.Sandboxes(t))
+	add("cri-o image", m.crio.Images(t))
+	return out
+}
+
+func (m everything) nothingLeft(t *testing.T) {
+	t.Helper()
+	if left := m.left(t); len(left) > 0 {
+		t.Errorf("left behind on the engines:\n  %s", strings.Join(left, "\n  "))
+	}
+}
+
+// everywhere are targets on all of them; the CRI endpoints are given by flags.
+func (m everything) everywhere() []string {
+	return []string{"lifecycle", "runc", "docker/runc", "docker+cli/runc", "podman/runc", "podman+api/crun", "containerd/runc",
+		"cri+containerd/runc", "cri+cri-o/runc", "--podman-host", m.podman.Host, "--cri", "containerd=unix://" + m.containerd.Address, "--cri", "cri-o=unix://" + m.crio.Socket}
+}
+
+func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
+	needRunc(t)
+	m := withEngines(t)
+	place(t)
+	code, out, stderr := tare(t, append(m.everywhere(), "-n", "1,4", "--rounds", "2", "--warmup", "0", "-o", "r.jsonl")...)
+	if code != ExitDone {
+		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	rec, err := record.Load("r.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range rec.Targets {
+		n, failures := times(t, "r.jsonl", target.Name)
+		ops := 0
+		for _, op := range target.Operations {
+			if op.Absent == "" {
+				ops++
+			}
+		}
+		if want := 2 * (1 + 4) * ops; n != want || len(failures) > 0 {
+			t.Errorf("%s: %d times, want %d; failures %v", target.Name, n, want, failures)
+		}
+		pods := target.Operations["runp"].Absent == "" && target.Operations["runp"].Command != ""
+		if strings.HasPrefix(target.Name, "cri+") != pods {
+			t.Errorf("%s: pods %v", target.Name, pods)
+		}
+	}
+	daemons, beside := map[string]int64{}, map[string]int{}
+	for _, b := range rec.Batches {
+		for _, u := range b.Roles {
+			if u.Role == record.RoleShim || u.Role == record.RoleMonitor {
+				beside[b.Target+" "+b.Op] = max(beside[b.Target+" "+b.Op], u.After)
+			}
+			if u.Role == record.RoleDaemon {
+				daemons[b.Target] = max(daemons[b.Target], u.PSSPeak)
+			}
+		}
+	}
+	for _, name := range []string{"docker/runc", "docker+cli/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
+		// The daemon's own memory: a few times ten MiB, not a command's two.
+		if mib := daemons[name] >> 20; mib < 8 || mib > 1000 {
+			t.Errorf("%s: its daemon's memory is %d MiB", name, mib)
+		}
+	}
+	// One shim or monitor stands beside each container, and each is seen.
+	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "podman+api/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
+		for _, op := range []string{"start", "run"} {
+			if n := beside[name+" "+op]; n != 4 {
+				t.Errorf("%s %s: %d shims and monitors beside 4 containers", name, op, n)
+			}
+		}
+	}
+	m.nothingLeft(t)
+}
+
+func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
+	needRunc(t)
+	untouched.Alone(t)
+	m := withEngines(t)
+	dir := place(t)
+	path := program(t, dir)
+	cmd := exec.Command(path, append(m.everywhere(), "-n", "3", "--rounds", "1000", "--warmup", "0", "-q", "-o", filepath.Join(dir, "r.jsonl"))...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Killed when something is there on most engines.
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		left := strings.Join(m.left(t), "\n")
+		if strings.Contains(left, "docker image") && strings.Contains(left, "cri-o image") && strings.Contains(left, "container tare-") || strings.Contains(left, "cri-o pod") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after two minutes there is only:\n%s", left)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	// Another's container, with a name like ours.
+	foreign := exec.Command(m.docker.Command, "-H", m.docker.Host, "create", "--name", "tare-mine-0-0", "--label", "dev.tare.run=mine", imageOf(t, m))
+	if out, err := foreign.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	code, out, stderr := tare(t, "clean", "--dry-run")
+	if code != ExitDone || !strings.Contains(out, "would remove") || !strings.Contains(out, "image") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	code, out, stderr = tare(t, "clean")
+	if code != ExitDone {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	if left := m.docker.Containers(t); len(left) != 1 {
+		t.Errorf("the container of another: %v\n%s", left, out)
+	}
+	if out, err := exec.Command(m.docker.Command, "-H", m.docker.Host, "rm", "tare-mine-0-0").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	left := slices.DeleteFunc(m.left(t), func(s string) bool { return strings.HasPrefix(s, "docker image") }) // the other's container used it
+	if len(left) > 0 {
+		t.Errorf("left behind on the engines:\n  %s\nclean said:\n%s", strings.Join(left, "\n  "), out)
+	}
+	for _, image := range m.docker.Images(t) {
+		if out, err := exec.Command(m.docker.Command, "-H", m.docker.Host, "rmi", image).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+}
+
+// imageOf is the name of an image that the killed run left on docker.
+func imageOf(t *testing.T, m everything) string {
+	t.Helper()
+	images := m.docker.Images(t)
+	if len(images) == 0 {
+		t.Fatal("no image is there")
+	}
+	return images[0]
+}
+
+func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
+	needRunc(t)
+	untouched.Alone(t) // what it leaves on the dead daemon is looked for
+	dir := place(t)
+	// One of its own, for it will be killed.
+	d := engines.Docker(t, engines.Runtime("victim", "/usr/sbin/runc"))
+	path := program(t, dir)
+	rec := filepath.Join(dir, "r.jsonl")
+	cmd := exec.Command(path, "lifecycle", "runc", "docker/runc", "--docker-host", d.Host, "--rounds", "8", "--timeout", "20s", "-q", "-o", rec)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		b, _ := os.ReadFile(rec)
+		if strings.Count(string(b), `"target":"docker/runc"`) >= 8 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no round of docker in a minute\n%s", out.String())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := syscall.Kill(d.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != ExitFailed {
+		t.Errorf("exit %d, %v\n%s", code, err, out.String())
+	}
+	if n, failures := times(t, rec, "runc"); n < 8*5 || len(failures) > 0 {
+		t.Errorf("runc: %d times, failures %v", n, failures)
+	}
+	if _, failures := times(t, rec, "docker/runc"); len(failures) == 0 {
+		t.Error("docker's end is no failure")
+	}
+	if !strings.Contains(out.String(), "docker/runc") || !strings.Contains(out.String(), "given up") {
+		t.Errorf("the report does not tell of it:\n%s", out.String())
+	}
+	// What is on the daemon is not forgotten until it can be asked.
+	for range 2 {
+		code, out, stderr := tare(t, "clean")
+		if code != ExitUsage || !strings.Contains(stderr, "docker/runc") || !strings.Contains(stderr, "cannot be asked") {
+			t.Errorf("exit %d\n%s%s", code, out, stderr)
+		}
+	}
+	code, clean, stderr := tare(t, "clean", "--forget")
+	if code != ExitDone || !strings.Contains(stderr, "forgotten") {
+		t.Errorf("exit %d\n%s%s", code, clean, stderr)
+	}
+	if code, clean, _ = tare(t, "clean"); code != ExitDone || !strings.Contains(clean, "nothing was left") {
+		t.Errorf("exit %d\n%s", code, clean)
+	}
+}
+
+func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	socket := "unix://" + filepath.Join(dir, "none.sock")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says []string
+	}{
+		"named, it fails":         {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket}, ExitUsage, []string{"docker", "none.sock"}},
+		"it may be missing":       {[]string{"lifecycle", "host", "docker/runc", "--docker-host", socket, "--missing", "skip", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc", "target-not-weighed"}},
+		"nothing else is there":   {[]string{"lifecycle", "docker/runc", "--docker-host", socket, "--missing", "skip"}, ExitUsage, []string{"docker"}},
+		"a CRI endpoint":          {[]string{"lifecycle", "host", "--cri", socket}, ExitUsage, []string{"none.sock"}},
+		"an engine nobody knows":  {[]string{"lifecycle", "boat/runc"}, ExitUsage, []string{"boat", "docker, podman, containerd"}},
+		"a baseline that is not":  {[]string{"lifecycle", "host", "floor", "docker/runc", "--docker-host", socket, "--missing", "skip", "--baseline", "docker/runc", "--rounds", "1"}, ExitDone, []string{"not weighed: docker/runc"}},
+		"a way nobody knows":      {[]string{"lifecycle", "docker/runc", "--via", "grpc"}, ExitUsage, []string{"grpc", "api or cli"}},
+		"an operation nobody has": {[]string{"lifecycle", "host", "--ops", "runp"}, ExitUsage, []string{"none of the targets has runp"}},
+		"a network nobody knows":  {[]string{"lifecycle", "host", "--network", "foo"}, ExitUsage, []string{"--network", "none, bridge, host"}},
+		"one engine twice":        {[]string{"lifecycle", "docker/runc", "docker/runc"}, ExitUsage, []string{"docker/runc is there twice"}},
+		"an argument for nobody":  {[]string{"lifecycle", "host", "--engine-arg", "--debug"}, ExitUsage, []string{"ENGINE=ARGUMENT"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, stderr := tare(t, append(c.args, "--format", "json", "-o", filepath.Join(t.TempDir(), "r.jsonl"))...)
+			if code != c.code {
+				t.Errorf("exit %d\n%s%s", code, out, stderr)
+			}
+			for _, s := range c.says {
+				if !strings.Contains(out+stderr, s) {
+					t.Errorf("it does not say %q:\n%s%s", s, out, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestThePlanOfTheISuladReportRuns(t *testing.T) {
+	needRunc(t)
+	m := withEngines(t)
+	plan, err := filepath.Abs("../../plans/isulad-2020.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place(t)
+	code, out, stderr := tare(t, "run", plan, "--lanes", "2", "--rounds", "3", "--warmup", "0", "-o", "r.jsonl",
+		"--cri", "containerd=unix://"+m.containerd.Address, "--cri", "cri-o=unix://"+m.crio.Socket)
+	if code != ExitDone {
+		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	for _, want := range []string{"2 * create", "2 * start", "2 * stop", "2 * rm", "2 * run", "2 * runp", "2 * stopp", "2 * rmp"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no row %q", want)
+		}
+	}
+	records, err := filepath.Glob("r-*.jsonl")
+	if err != nil || len(records) != 3 {
+		t.Fatalf("%v %v", records, err)
+	}
+	code, out, stderr = tare(t, append([]string{"report", "--against", "published/isulad-2020"}, records...)...)
+	if code != ExitDone || !strings.Contains(out, "4995") || !strings.Contains(out, "2 * create") {
+		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	m.nothingLeft(t)
+}
+
+func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {
+	place(t)
+	text := "version: 1\nmeasure:\n  - lifecycle: {targets: [host], engines: {dokcer: {address: /run/x.sock}}}\n"
+	if err := os.WriteFile("typo.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := tare(t, "run", "typo.yaml")
+	if code != ExitUsage || !strings.Contains(stderr, `"dokcer"`) {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	text := `version: 1
+measure:
+  - lifecycle: {targets: [docker/runc], missing: skip, rounds: 1}
+  - lifecycle: {targets: [host], rounds: 1}
+`
+	if err := os.WriteFile("two.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := tare(t, "run", "two.yaml", "--docker-host", "unix://"+filepath.Join(dir, "none.sock"), "-o", "r.jsonl")
+	if code != ExitUsage || !strings.Contains(stderr, "measure 1 of 2") || !strings.Contains(stderr, "none.sock") {
+		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	if n, _ := times(t, "r-2.jsonl", "host"); n == 0 {
+		t.Errorf("the host was not weighed\n%s\n%s", out, stderr)
+	}
+}

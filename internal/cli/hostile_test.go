@@ -1,0 +1,382 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// wrapper writes a runtime that is runc but for what the given shell lines do
+// before it. $verb is the operation.
+func wrapper(t *testing.T, dir, lines string) string {
+	t.Helper()
+	runc, err := exec.LookPath("runc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "wrapped")
+	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then exec " + runc + " --version; fi\nverb=$3\n" + lines + "\nexec " + runc + ` "$@"` + "\n"
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// times counts the latencies of a target in a record.
+func times(t *testing.T, path, name string) (times int, failures []record.Failure) {
+	t.Helper()
+	rec, err := record.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range rec.Batches {
+		if b.Target != name {
+			continue
+		}
+		for _, s := range b.Samples {
+			if s.Failure != nil {
+				failures = append(failures, *s.Failure)
+			} else {
+				times++
+			}
+		}
+	}
+	return times, failures
+}
+
+func TestARuntimeThatFailsYieldsNoTimeAndTheOthersGoOn(t *testing.T) {
+	needRunc(t)
+	for name, c := range map[string]struct {
+		lines string
+		args  []string
+		kind  string
+		says  string
+	}{
+		"it exits 127": {lines: "echo 'no such thing' >&2; exit 127", kind: record.FailExit, says: "exit status 127"},
+		"it hangs past the time-out": {lines: "sleep 60", args: []string{"--timeout", "300ms"},
+			kind: record.FailTimeout, says: "timed out"},
+		"it prints rubbish for state": {lines: `if [ "$verb" = state ]; then printf '\033[2J{"id":"'; exit 0; fi`,
+			kind: record.FailState, says: "state printed no JSON"},
+		"it says done and creates nothing": {lines: "exit 0", args: []string{"--ops", "create"},
+			kind: record.FailState, says: "no container process"},
+		"it says done and runs nothing": {lines: "exit 0", args: []string{"--ops", "run", "--timeout", "300ms"},
+			kind: record.FailTimeout, says: "the workload's first output"},
+		"its pid file names a process that is not the container's": {
+			lines: `[ "$verb" = create ] || exit 0; echo ` + fmt.Sprint(os.Getpid()) + ` > "$7"; exit 0`,
+			args:  []string{"--ops", "create"}, kind: record.FailState, says: "not in the container's cgroup"},
+		"it kills itself":      {lines: "kill -SEGV $$", kind: record.FailExit, says: "signal 11"},
+		"it talks without end": {lines: "yes x | head -c 3000000; exit 1", kind: record.FailExit, says: "exit status 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			path := wrapper(t, dir, c.lines)
+			args := append([]string{"lifecycle", "host", "bad=" + path, "--rounds", "3", "-o", "r.jsonl"}, c.args...)
+			code, out, stderr := tare(t, args...)
+			if code != ExitFailed {
+				t.Errorf("exit %d\n%s%s", code, out, stderr)
+			}
+			if strings.ContainsRune(out+stderr, 0x1b) {
+				t.Error("a control sign reached the terminal")
+			}
+			n, failures := times(t, "r.jsonl", "bad")
+			if n != 0 || len(failures) == 0 {
+				t.Errorf("%d times, %d failures", n, len(failures))
+			}
+			for _, f := range failures {
+				if f.Kind != c.kind || !strings.Contains(f.Detail, c.says) {
+					t.Errorf("failure %+v", f)
+				}
+			}
+			if n, failures := times(t, "r.jsonl", "host"); len(failures) > 0 || (n == 0 && !slices.Contains(c.args, "create")) {
+				t.Errorf("host: %d times, failures %v", n, failures)
+			}
+			if !strings.Contains(out, "bad") || !strings.Contains(out, "failed") {
+				t.Errorf("the report does not tell of it:\n%s", out)
+			}
+		})
+	}
+}
+
+func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	count := filepath.Join(dir, "count")
+	path := wrapper(t, dir, fmt.Sprintf(`if [ "$verb" = start ]; then echo x >> %s; [ $(wc -l < %s) -gt 3 ] && exit 9; fi`, count, count))
+	code, out, _ := tare(t, "lifecycle", "bad="+path, "--rounds", "6", "-o", "r.jsonl")
+	if code != ExitFailed {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	rec, err := record.Load("r.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, lost := 0, 0
+	for _, b := range rec.Batches {
+		if b.Op == string(subject.Start) && b.Samples[0].Failure == nil {
+			good++
+		}
+		if b.Op == string(subject.Stop) {
+			lost += b.Lost
+		}
+	}
+	if good != 3 {
+		t.Errorf("%d starts have a time, want the 3 that worked", good)
+	}
+}
+
+func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
+	needRunc(t)
+	for name, signal := range map[string]os.Signal{"Ctrl-C": unix.SIGINT, "SIGTERM": unix.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			cmd := exec.Command(program(t, dir), "lifecycle", "runc", "-n", "100", "--rounds", "50", "-o", "r.jsonl")
+			var stdout, stderr strings.Builder
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitBatches(t, 2)
+			time.Sleep(200 * time.Millisecond) // into the middle of the next
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+				t.Errorf("exit %d\n%s\n%s", code, &stdout, &stderr)
+			}
+			rec, err := record.Load("r.jsonl")
+			if err != nil || rec.End == nil || rec.End.Status != "interrupted" {
+				t.Errorf("the record's end: %+v, %v", rec.End, err)
+			}
+		})
+	}
+}
+
+// awaitBatches waits until r.jsonl holds that many batches.
+func awaitBatches(t *testing.T, n int) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		if b, _ := os.ReadFile("r.jsonl"); strings.Count(string(b), `"type":"batch"`) >= n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %d batches within a minute", n)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// TestAKilledRunIsFoundAndRemoved kills a run of the real program in the middle
+// of a batch. Its record reads, its leftovers are found by its id and removed,
+// and another run's are not touched.
+func TestAKilledRunIsFoundAndRemoved(t *testing.T) {
+	needRunc(t)
+	untouched.Alone(t)
+	dir := place(t)
+	tarePath := program(t, dir)
+	cmd := exec.Command(tarePath, "lifecycle", "runc", "-n", "30", "--rounds", "50", "-o", "r.jsonl", "--quiet")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitBatches(t, 3)
+	code, out, _ := tare(t, "clean", "--dry-run")
+	if code != 0 || !strings.Contains(out, "is under way") {
+		t.Errorf("while it runs: exit %d: %s", code, out)
+	}
+	time.Sleep(150 * time.Millisecond)
+	cmd.Process.Kill()
+	cmd.Wait()
+
+	rec, err := record.Load("r.jsonl")
+	if err != nil || rec.End != nil || len(rec.Batches) < 3 {
+		t.Fatalf("the record: %v, end %v, %d batches", err, rec.End, len(rec.Batches))
+	}
+	code, out, stderr := tare(t, "report", "r.jsonl")
+	if code != 0 || !strings.Contains(out, "has no end") {
+		t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
+	}
+	id := rec.Header.RunID
+	code, out, _ = tare(t, "clean", "--dry-run")
+	if code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "would remove") {
+		t.Errorf("dry run: exit %d: %s", code, out)
+	}
+	if left, _, _ := workspace.Leftovers(workspace.DefaultRoots()); !has(left, id) {
+		t.Error("a dry run removed something")
+	}
+	if code, out, stderr := tare(t, "clean"); code != 0 || !strings.Contains(out, id+": removed") {
+		t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
+	}
+	if left, _, _ := workspace.Leftovers(workspace.DefaultRoots()); has(left, id) {
+		t.Errorf("still there: %+v", left)
+	}
+}
+
+func has(left []workspace.Leftover, id string) bool {
+	for _, l := range left {
+		if l.RunID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// TestMain lets the tests use this very binary as tare, in processes of its own
+// that can be killed.
+func TestMain(m *testing.M) {
+	if code, handled := load.Main(os.Args[1:]); handled { // a load's client or server
+		os.Exit(code)
+	}
+	if os.Getenv("TARE_TEST_AS_MAIN") != "" {
+		os.Exit(Main(os.Args[1:], Standard()))
+	}
+	engines.Main(m)
+}
+
+// program puts tare into a folder, where any user may run it.
+func program(t *testing.T, dir string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "tare")
+	if err := os.WriteFile(path, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TARE_TEST_AS_MAIN", "1")
+	return path
+}
+
+func TestAFullDiskEndsTheRunAndKeepsWhatWasMeasured(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	small := filepath.Join(dir, "small")
+	if err := os.Mkdir(small, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=16k", "tare-test", small).CombinedOutput(); err != nil {
+		t.Skipf("no tmpfs can be mounted here: %s", out)
+	}
+	defer exec.Command("umount", small).Run()
+	code, out, stderr := tare(t, "lifecycle", "host", "--rounds", "200", "-o", filepath.Join(small, "r.jsonl"))
+	if code != ExitUsage || !strings.Contains(stderr, "no space left") || !strings.Contains(stderr, "r.jsonl") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if !strings.Contains(out, "host") || !strings.Contains(out, "start") {
+		t.Errorf("what was measured is not shown:\n%s", out)
+	}
+	if n, _ := times(t, filepath.Join(small, "r.jsonl"), "host"); n == 0 {
+		t.Error("what was written does not read")
+	}
+}
+
+func TestWithoutRootTheHostIsWeighed(t *testing.T) {
+	needRoot(t) // so that there is something to give up
+	dir := place(t)
+	tarePath := program(t, dir)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for p := dir; p != "/"; p = filepath.Dir(p) { // t.TempDir is private to root
+		info, err := os.Stat(p)
+		if err == nil && info.Mode().Perm()&0o005 == 0 {
+			os.Chmod(p, info.Mode().Perm()|0o055)
+		}
+	}
+	asNobody := func(args ...string) (string, error) {
+		cmd := exec.Command("setpriv", append([]string{"--reuid=65534", "--regid=65534", "--clear-groups", tarePath}, args...)...)
+		cmd.Env = append(os.Environ(), "HOME="+dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := asNobody("lifecycle", "--rounds", "6", "-o", filepath.Join(dir, "r.jsonl"))
+	if err != nil || !strings.Contains(out, "host") || !strings.Contains(out, "sudo") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = asNobody("lifecycle", "floor")
+	if err == nil || !strings.Contains(out, "root") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestWhatARuntimeMountedIsNeverEmptied(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	precious := filepath.Join(dir, "precious")
+	if err := os.Mkdir(precious, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(precious, "file")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := wrapper(t, dir, `if [ "$verb" = create ]; then mkdir "$5/m" && mount --bind `+precious+` "$5/m"; exit 1; fi`)
+	code, out, stderr := tare(t, "lifecycle", "bad="+path, "--ops", "create", "--rounds", "1", "-o", "r.jsonl")
+	if code != ExitFailed {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("removed through a mount: %v", err)
+	}
+}
+
+func TestAClosedTerminalOrPipeLeavesNothing(t *testing.T) {
+	needRunc(t)
+	for name, end := range map[string]func(t *testing.T, cmd *exec.Cmd, stderr *os.File){
+		"SIGHUP twice, as a terminal and its shell send it": func(t *testing.T, cmd *exec.Cmd, _ *os.File) {
+			for range 2 {
+				if err := cmd.Process.Signal(unix.SIGHUP); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(30 * time.Millisecond)
+			}
+		},
+		"nobody reads the progress": func(t *testing.T, cmd *exec.Cmd, stderr *os.File) {
+			stderr.Close()
+			time.Sleep(6 * time.Second) // a line of progress comes every five
+			if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			cmd := exec.Command(program(t, dir), "lifecycle", "runc", "-n", "20", "--rounds", "500", "-o", "r.jsonl")
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = writer
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			writer.Close()
+			awaitBatches(t, 2)
+			end(t, cmd, reader)
+			cmd.Wait()
+			reader.Close()
+			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted {
+				t.Errorf("exit %d: %v", code, cmd.ProcessState)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// keptNotes is a text such as people keep.
+const keptNotes = `fio --filename=/tmp/test --direct=1 --rw=read --ioengine=psync --bs=512k --size=1G --numjobs=8 --group_reporting --name=mytest
+kata:
+read : io=8192.0MB, bw=749786KB/s, iops=1464, runt= 11188msec
+`
+
+func TestImportedNotesAreARecordOfStorage(t *testing.T) {
+	dir := place(t)
+	kept := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(kept, []byte(keptNotes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args  []string
+		stdin bool
+		want  record.Cell
+	}{
+		"a file's own label counts": {[]string{kept}, false,
+			record.Cell{Target: "kata", Cache: "direct", Source: "notes.txt:3"}},
+		"a label before the file wins": {[]string{"mine=" + kept}, false,
+			record.Cell{Target: "mine", Cache: "direct", Source: "notes.txt:3"}},
+		"so do flags": {[]string{kept, "--target", "mine", "--volume", "nfs", "--cache", "buffered"}, false,
+			record.Cell{Target: "mine", Volume: "nfs", Cache: "buffered", Source: "notes.txt:3"}},
+		"standard input is read": {[]string{"-"}, true,
+			record.Cell{Target: "kata", Cache: "direct", Source: "-:3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.stdin {
+				readFrom(t, kept)
+			}
+			out := filepath.Join(t.TempDir(), "r.jsonl")
+			code, printed, stderr := tare(t, append([]string{"import", "-o", out}, c.args...)...)
+			if code != ExitDone || !strings.Contains(stderr, "record: "+out) {
+				t.Fatalf("exit %d: %s", code, stderr)
+			}
+			rec, err := record.Load(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.ProblemCount != 0 || rec.End == nil || len(rec.Cells) != 1 || rec.Header.Environment.Kernel != "" || rec.Header.Environment.CPUs != 0 {
+				t.Fatalf("%+v", rec)
+			}
+			got := rec.Cells[0]
+			if got.Target != c.want.Target || got.Volume != c.want.Volume || got.Cache != c.want.Cache || got.Source != c.want.Source || got.Job != "read 512k" || got.Claim.Read.IOPS != 1464 {
+				t.Errorf("%+v", got)
+			}
+			if code, again, _ := tare(t, "report", out); code != ExitDone || again != printed {
+				t.Errorf("report: exit %d\n%s\nimport said\n%s", code, again, printed)
+			}
+		})
+	}
+}
+
+// readFrom makes a file the standard input of the test.
+func readFrom(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := os.Stdin
+	os.Stdin = f
+	t.Cleanup(func() { os.Stdin = own; f.Close() })
+}
+
+func TestTwoTextsAreTwoSidesOfOneRecord(t *testing.T) {
+	dir := place(t)
+	var args []string
+	for _, side := range []string{"host", "kata"} {
+		path := filepath.Join(dir, side+".log")
+		if err := os.WriteFile(path, []byte(strings.Replace(keptNotes, "kata:\n", "", 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	code, out, stderr := tare(t, append([]string{"import", "--format", "csv"}, args...)...)
+	if code != ExitDone || !strings.Contains(out, "host") || !strings.Contains(out, "kata") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	if stored, err := filepath.Glob(filepath.Join(dir, "home", "tare", "records", "storage-*.jsonl")); err != nil || len(stored) != 1 {
+		t.Errorf("stored %v, %v", stored, err)
+	}
+}
+
+func TestWhatCannotBeImportedIsToldWithWhatToDo(t *testing.T) {
+	dir := place(t)
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	kept, poem, cut := write("notes.txt", keptNotes), write("poem.txt", "roses\n"), write("cut.txt", "read : io=8192.0MB, bw=749786KB/s, iops=14")
+	for name, c := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"no file":                   {[]string{}, []string{"arg"}},
+		"a file that is not there":  {[]string{filepath.Join(dir, "none")}, []string{"none", "LABEL=FILE"}},
+		"a folder":                  {[]string{dir}, []string{"is a folder"}},
+		"a text without results":    {[]string{poem}, []string{"no result", "poem.txt", "output of the tools"}},
+		"a text that is cut off":    {[]string{cut}, []string{"cut.txt:1"}},
+		"an unknown volume":         {[]string{kept, "--volume", "floppy"}, []string{"--volume", "floppy", "rootfs"}},
+		"an unknown cache":          {[]string{kept, "--cache", "maybe"}, []string{"--cache", "maybe", "buffered"}},
+		"a name with a control":     {[]string{kept, "--target", "a\x1b[2Jb"}, []string{"--target"}},
+		"an unknown format":         {[]string{kept, "--format", "xml"}, []string{"xml"}},
+		"a record that is there":    {[]string{kept, "-o", poem}, []string{"poem.txt", "-o"}},
+		"one of several that fails": {[]string{kept, filepath.Join(dir, "none")}, []string{"none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, stderr := tare(t, append([]string{"import"}, c.args...)...)
+			if code != ExitUsage || out != "" {
+				t.Errorf("exit %d, %q", code, out)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q does not say %q", stderr, want)
+				}
+			}
+			if strings.ContainsRune(stderr, 0x1b) {
+				t.Errorf("a control sign reached the terminal: %q", stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+	"io"
+	"time"
+)
+
+// progress tells how far a run is: one line that is written over on a
+// terminal, a plain line now and then elsewhere.
+type progress struct {
+	w     io.Writer
+	over  bool // write over the last line
+	quiet bool
+	last  time.Time
+	what  string // that was told last
+	wrote bool
+}
+
+const (
+	redraw = 100 * time.Millisecond // faster is not read by anyone, and costs CPU while measuring
+	remind = 5 * time.Second
+)
+
+func newProgress(s Streams, quiet bool) *progress {
+	return &progress{w: s.Err, over: term.IsTerminal(s.Err), quiet: quiet, last: time.Now()}
+}
+
+// show tells where a lifecycle is.
+func (p *progress) show(at lifecyclerun.Progress) {
+	phase := "round"
+	if at.Phase == record.PhaseWarmup {
+		phase = "warm-up"
+	}
+	number := fmt.Sprintf("%d/%d", at.Round+1, at.Rounds)
+	if at.Round >= at.Rounds {
+		number = fmt.Sprintf("%d, for the precision", at.Round+1)
+	}
+	p.line(fmt.Sprintf("%s %s, %d at once: %s %s", phase, number, at.Lanes, at.Target, at.Op), at.Elapsed, at.Left)
+}
+
+// line tells what is done, for how long the run has been going, and how long it
+// will go on; 0 is not known.
+func (p *progress) line(what string, elapsed, left time.Duration) {
+	every := remind
+	if p.over {
+		every = redraw
+	}
+	// What is new is told at once where it takes the place of the old.
+	if again := what == p.what || !p.over; p.quiet || again && time.Since(p.last) < every {
+		return
+	}
+	p.last, p.what = time.Now(), what
+	p.wrote = true
+	line := fmt.Sprintf("%s, %s so far", term.Clean(what), seconds(elapsed))
+	if left > 0 {
+		line += ", about " + seconds(left) + " left"
+	}
+	if !p.over {
+		fmt.Fprintln(p.w, line)
+		return
+	}
+	columns, ok := term.Columns(p.w)
+	if ok && len(line) >= columns {
+		line = line[:max(columns-1, 0)]
+	}
+	fmt.Fprintf(p.w, "\r%s\x1b[K", line)
+}
+
+func (p *progress) done() {
+	if p.over && p.wrote {
+		fmt.Fprintf(p.w, "\r%s\r", "\x1b[K")
+	}
+}
+
+func seconds(d time.Duration) string { return d.Round(time.Second).String() }

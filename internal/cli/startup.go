@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
+	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/command"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// startupFlags say which starts to watch and how, or which logs to read.
+type startupFlags struct {
+	rounds   int
+	warmup   int
+	untraced bool
+	trace    string
+	limit    string
+	budget   time.Duration
+	timeout  time.Duration
+	seed     uint64
+	missing  string
+	engines  engineFlags
+	logs     logFlags
+}
+
+func (f *startupFlags) add(set *pflag.FlagSet) {
+	d := plan.DefaultsOfStartup()
+	set.IntVar(&f.rounds, "rounds", d.Rounds, "watched starts of each target")
+	set.IntVar(&f.warmup, "warmup", d.Warmup, "starts of each target before, not recorded")
+	set.BoolVar(&f.untraced, "untraced", false, "start everything a second time in every round without watching, to see what watching costs")
+	set.StringVar(&f.trace, "trace", "", "watch by bpf, tracefs or connector (default: the first of them that works)")
+	set.StringVar(&f.limit, "limit", "", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: those of tare lifecycle)")
+	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new round after this time")
+	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one start")
+	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of targets in each round (default: random, and recorded)")
+	set.StringVar(&f.missing, "missing", string(d.Missing), "what to do about a named target that cannot be weighed here: fail, or skip it and watch the others")
+	f.engines.add(set)
+	f.logs.add(set)
+}
+
+// apply puts the flags that were given into a plan.
+func (f *startupFlags) apply(ctx context.Context, set *pflag.FlagSet, p *plan.Startup, add bool) error {
+	if set.Changed("rounds") {
+		p.Rounds = f.rounds
+	}
+	if set.Changed("warmup") {
+		p.Warmup = f.warmup
+	}
+	if set.Changed("untraced") {
+		p.Untraced = f.untraced
+	}
+	if set.Changed("trace") {
+		p.Trace = f.trace
+	}
+	if set.Changed("limit") {
+		var err error
+		if p.Limits, err = plan.ParseLimit(f.limit); err != nil {
+			return fmt.Errorf("--limit: %w", err)
+		}
+	}
+	if set.Changed("budget") {
+		p.Budget = f.budget
+	}
+	if set.Changed("timeout") {
+		p.Timeout = f.timeout
+	}
+	if set.Changed("seed") {
+		p.Seed = f.seed
+	}
+	if set.Changed("missing") {
+		p.Missing = plan.Missing(f.missing)
+	}
+	if err := f.engines.apply(ctx, set, startupSelection(p), add); err != nil {
+		return err
+	}
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
+}
+
+func startupSelection(p *plan.Startup) selection {
+	return selection{&p.Targets, p.Missing, &p.Via, &p.Engines, nil}
+}
+
+func newStartup(s Streams) *cobra.Command {
+	var flags startupFlags
+	var out outputFlags
+	c := &cobra.Command{
+		Use:   "startup [TARGET...] [-- COMMAND [ARGUMENT...]]",
+		Short: "See where the seconds of a start go, live or in logs",
+		Long: `Start containers on each target, or run any command that starts one, and watch
+every process that takes part: the client, what daemons start, shims, each call
+of the OCI runtime, its init, network plugins one by one, monitors, VMMs; each
+with its start, end, CPU time and exit code on one clock, to the workload's first
+instruction. What nothing explains is a gap; gaps are ranked, and those that look
+like a timer somebody waited for are named.
+
+With --log, --journal or both, starts are put together from the logs of Kata
+(runtime, agent, proxy, runtime-rs), containerd, CRI-O, docker and runsc, in any
+mixture, and from notes with figures. No configuration, no root.
+
+A command is run as it is, --warmup plus --rounds times, and what it leaves behind
+is yours. Give "docker run --rm", not "docker run -d", or expect that many
+containers. Without TARGET and COMMAND, everything that can be weighed here is
+started. Targets are those of tare lifecycle.`,
+		Example: `  tare startup runc --rounds 3
+  tare startup host runc --rounds 2 --format md
+  tare startup --rounds 2 -- sh -c 'sleep 0.01'
+  tare startup --log kata.log --log containerd.log --format chrome`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p := plan.DefaultsOfStartup()
+			var asked []string
+			if dash := c.ArgsLenAtDash(); dash >= 0 {
+				args, asked = args[:dash], args[dash:]
+				if len(asked) == 0 {
+					return errors.New("a command has to follow --, such as tare startup -- docker run --rm busybox true")
+				}
+				p.Commands = []plan.StartCommand{{Name: nameOfCommand(asked), Args: asked}}
+			}
+			p.Targets = args
+			if flags.logs.given() {
+				return flags.logs.read(c.Context(), s, c.Flags(), p, out)
+			}
+			if err := flags.apply(c.Context(), c.Flags(), &p, true); err != nil {
+				return err
+			}
+			return watchStarts(c.Context(), s, p, out)
+		},
+	}
+	flags.add(c.Flags())
+	out.addRecord(c.Flags())
+	out.addStarts(c.Flags())
+	return c
+}
+
+// addStarts adds the flags of reports of starts.
+func (f *outputFlags) addStarts(set *pflag.FlagSet) {
+	set.StringVar(&f.format, "format", "text", "text, json, md or csv; chrome: a trace for Perfetto; otlp: spans of OpenTelemetry")
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything: every process, every gap")
+}
+
+// nameOfCommand is what a command is called in reports: its program and its
+// first word that is no flag.
+func nameOfCommand(args []string) string {
+	name := term.Clean(args[0][strings.LastIndexByte(args[0], '/')+1:])
+	if len(args) > 1 && len(args[1]) > 0 && len(args[1]) < 20 && args[1][0] != '-' {
+		name += " " + term.Clean(args[1])
+	}
+	if len(name) > plan.MaxCommandName {
+		name = name[:plan.MaxCommandName]
+	}
+	return name
+}
+
+// watchStarts performs a startup plan, prints its report and says where the
+// record is.
+func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags) error {
+	format, err := formatOf(out.format, "startup")
+	if err != nil {
+		return err
+	}
+	if err := checkEngines(p.Engines); err != nil {
+		return err
+	}
+	commands, err := startCommands(p.Commands)
+	if err != nil {
+		return err
+	}
+	var targets []subject.Target
+	var skipped []record.Finding
+	if len(p.Targets) > 0 || len(commands) == 0 {
+		if targets, skipped, err = choose(ctx, s, startupSelection(&p), out.quiet); err != nil {
+			return err
+		}
+	}
+	targets = append(targets, commands...)
+	o, err := begin(s, "startup", targets, skipped, p.Engines, out)
+	if err != nil {
+		return err
+	}
+	o.settled = lane.Settle() // last: what the machine has is not what tare is left with
+	watch := tracer.Options{Instance: "tare-" + o.run.ID}
+	if p.Trace != "" {
+		watch.Only = []string{p.Trace}
+	}
+	rec, err := startuprun.Run(ctx, startuprun.Options{
+		Plan: p, Options: o.options, Callers: procs.Own, Daemons: daemons,
+		Watch:    func() (startuprun.Watch, error) { return tracer.Open(watch) },
+		Progress: func(at startuprun.Progress) { o.progress.line(startupProgress(at)) },
+	})
+	return o.end(ctx, rec, err, func() (int, error) {
+		if rec == nil {
+			return ExitUsage, nil
+		}
+		return showStarts(s, format, rec, out)
+	})
+}
+
+func startCommands(all []plan.StartCommand) (targets []subject.Target, err error) {
+	for _, c := range all {
+		t, err := command.New(c.Name, c.Args)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+// rootNames are the engines' daemons, and what stays beside containers. What they
+// start is looked at, and is part of a start only where that is evident, see package
+// trace/kin.
+var rootNames = map[string]string{
+	"dockerd": record.KindDaemon, "containerd": record.KindDaemon, "docker-containerd": record.KindDaemon, "crio": record.KindDaemon, "isulad": record.KindDaemon,
+	"containerd-shim": record.KindShim, "containerd-shim-runc-v1": record.KindShim, "containerd-shim-runc-v2": record.KindShim,
+	"containerd-shim-kata-v2": record.KindShim, "containerd-shim-runsc-v1": record.KindShim, "isulad-shim": record.KindShim,
+	"conmon": record.KindMonitor, "conmonrs": record.KindMonitor,
+}
+
+func daemons() (all []proctree.Root) {
+	for _, f := range procs.Named(func(program string) bool { return rootNames[program] != "" }) {
+		all = append(all, proctree.Root{Pid: f.Pid, Kind: rootNames[f.Name], Name: f.Name})
+	}
+	return all
+}
+
+// watchCheck tells how starts can be watched here.
+func watchCheck() doctor.Check {
+	const why = "tare startup watches every process of a start"
+	c := doctor.Check{Area: doctor.AreaKernel, Name: "watching starts", Status: doctor.Missing}
+	var without []string
+	for _, m := range tracer.Check() {
+		if m.Err == nil {
+			c.Version, c.Status = m.Name, doctor.OK
+			break
+		}
+		without = append(without, fmt.Sprintf("%s: %v", m.Name, m.Err))
+	}
+	c.Why = why
+	if len(without) > 0 {
+		if c.Status == doctor.OK {
+			c.Status = doctor.Limited
+		}
+		c.Why += "; " + strings.Join(without, "; ")
+		if os.Geteuid() != 0 {
+			c.Fix = "sudo tare doctor"
+		}
+	}
+	return c
+}
+
+func startupProgress(at startuprun.Progress) (string, time.Duration, time.Duration) {
+	if at.Warmup {
+		return "warm-up: " + at.Target, at.Elapsed, at.Left
+	}
+	return fmt.Sprintf("round %d/%d: %s", at.Round+1, at.Rounds, at.Target), at.Elapsed, at.Left
+}
+
+// showStarts judges and prints the starts of a record.
+func showStarts(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
+	j, err := judge.StartupOf(rec)
+	if err != nil {
+		return 0, err
+	}
+	return showStartup(s, format, rec, j, out)
+}
+
+// showStartup prints the report of judged starts and returns the exit code it
+// calls for.
+func showStartup(s Streams, format report.Format, rec *record.Record, j *judge.Startup, out outputFlags) (int, error) {
+	if err := report.Startup(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
+		return 0, fmt.Errorf("write the report: %w", err)
+	}
+	return codeOf(j.Failed, j.Findings), nil
+}

@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// realLogs is where the logs are that other tests read, too.
+var realLogs = func() string {
+	dir, err := filepath.Abs("../instrument/startup/logs/testdata")
+	if err != nil {
+		panic(err)
+	}
+	return dir + "/"
+}()
+
+func logText(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(realLogs + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(bytes.TrimRight(text, "\n"), '\n')
+}
+
+func writeLog(t *testing.T, dir, name string, text []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// startsOf reads logs into a record.
+func startsOf(t *testing.T, args ...string) *record.Record {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "r.jsonl")
+	code, _, stderr := tare(t, append([]string{"startup", "-q", "-o", out}, args...)...)
+	if code != ExitDone && code != ExitFailed {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	rec, err := record.Load(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// told are the findings of a code.
+func told(rec *record.Record, code string) (all []string) {
+	for _, f := range rec.Findings {
+		if f.Code == code {
+			all = append(all, f.Message+" → "+f.Advice)
+		}
+	}
+	return all
+}
+
+// calls are the calls of a start, and what they took together.
+func callsOf(s *record.Start) (names []string, took time.Duration) {
+	for _, x := range s.Spans {
+		if x.Kind == record.KindCall {
+			names = append(names, x.Name)
+			took += time.Duration(x.Ended - x.Began)
+		}
+	}
+	return names, took
+}
+
+func TestLogsInOneFileAreReadLikeLogsInSeveral(t *testing.T) {
+	dir := t.TempDir()
+	kata, engine := logText(t, "cripod.kata.log"), logText(t, "cripod.containerd.log")
+	apart := startsOf(t, "--log", writeLog(t, dir, "kata.log", kata), "--log", writeLog(t, dir, "containerd.log", engine))
+	together := startsOf(t, "--log", writeLog(t, dir, "all.log", append(bytes.Clone(kata), engine...)))
+	if len(apart.Starts) != 1 || len(together.Starts) != 1 {
+		t.Fatalf("%d and %d starts", len(apart.Starts), len(together.Starts))
+	}
+	a, b := &apart.Starts[0], &together.Starts[0]
+	names, took := callsOf(a)
+	others, same := callsOf(b)
+	if a.Ended-a.Began != b.Ended-b.Began || took != same || strings.Join(names, ",") != strings.Join(others, ",") || a.Events != b.Events {
+		t.Errorf("%v of %v, and %v of %v", names, took, others, same)
+	}
+	lines := bytes.Count(kata, []byte("\n"))
+	if b.Source != fmt.Sprintf("all.log:%d", lines+1) || len(together.Logs.Files) != 1 {
+		t.Errorf("from %s of %v", b.Source, together.Logs.Files)
+	}
+	alone := startsOf(t, "--log", filepath.Join(dir, "kata.log"))
+	if _, took := callsOf(&alone.Starts[0]); took.Round(10*time.Millisecond) != 8770*time.Millisecond {
+		t.Errorf("the runtime's log alone gives its calls %v", took)
+	}
+}
+
+func TestLinesInDisorderAreSaidToBe(t *testing.T) {
+	dir := t.TempDir()
+	lines := bytes.SplitAfter(logText(t, "cripod.kata.log"), []byte("\n"))
+	var shuffled, backward []byte
+	for i := range lines {
+		shuffled = append(shuffled, lines[i*211%len(lines)]...)
+		backward = append(backward, lines[len(lines)-1-i]...)
+	}
+	for name, text := range map[string][]byte{"shuffled.log": shuffled, "backward.log": backward} {
+		rec := startsOf(t, "--log", writeLog(t, dir, name, text))
+		if all := told(rec, "lines-in-disorder"); len(all) != 1 || !strings.Contains(all[0], "sort them by time") {
+			t.Errorf("%s: %q", name, all)
+		}
+	}
+	if all := told(startsOf(t, "--log", realLogs+"cripod.kata.log"), "lines-in-disorder"); len(all) != 0 {
+		t.Errorf("a log as it was written: %q", all)
+	}
+}
+
+func packed(t *testing.T, how string, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	if how == "gz" {
+		w := gzip.NewWriter(&b)
+		_, err = w.Write(text)
+		w.Close()
+	} else {
+		w, _ := zstd.NewWriter(&b)
+		_, err = w.Write(text)
+		w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestAFileThatIsCutCostsNoOther(t *testing.T) {
+	kata := bytes.Repeat(logText(t, "cripod.kata.log"), 3)
+	for _, how := range []string{"gz", "zst"} {
+		whole := packed(t, how, kata)
+		broken := bytes.Clone(whole)
+		broken[len(broken)-6] ^= 0xff // in the checksum
+		for name, text := range map[string][]byte{"cut.log." + how: whole[:len(whole)*9/10], "sum.log." + how: broken} {
+			t.Run(name, func(t *testing.T) {
+				dir := t.TempDir()
+				if how == "zst" && strings.HasPrefix(name, "sum") {
+					text = bytes.Clone(whole)
+					text[len(text)-2] ^= 0xff
+				}
+				rec := startsOf(t, "--log", writeLog(t, dir, name, text), "--log", realLogs+"one.containerd.log")
+				all := told(rec, "missing-evidence")
+				if len(rec.Starts) < 2 || len(rec.Logs.Missing) != 1 || rec.Logs.Missing[0].What != "ends in the middle" || !strings.Contains(strings.Join(all, "\n"), "ends in the middle: "+name) {
+					t.Errorf("%d starts, %+v, %q", len(rec.Starts), rec.Logs.Missing, all)
+				}
+			})
+		}
+		whole = packed(t, how, logText(t, "cripod.kata.log"))
+		if rec := startsOf(t, "--log", writeLog(t, t.TempDir(), "whole.log."+how, whole)); len(rec.Starts) != 1 || len(rec.Logs.Missing) != 0 {
+			t.Errorf("a whole file: %+v", rec.Logs)
+		}
+	}
+}
+
+func TestLogsThatCannotBeReadAreToldWithWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	kata := realLogs + "cripod.kata.log"
+	link := filepath.Join(dir, "link.log")
+	if err := os.Symlink(kata, link); err != nil {
+		t.Fatal(err)
+	}
+	wide := []byte{0xff, 0xfe}
+	for _, c := range logText(t, "cripod.kata.log") {
+		wide = append(wide, c, 0)
+	}
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"the same file twice":         {[]string{"--log", kata, "--log", kata}, "is the same file as cripod.kata.log; give it once"},
+		"the same file by a link":     {[]string{"--log", kata, "--log", link}, "is the same file as cripod.kata.log; give it once"},
+		"a folder":                    {[]string{"--log", dir}, "is a folder"},
+		"no file":                     {[]string{"--log", filepath.Join(dir, "none")}, "give a file, or - for standard input"},
+		"UTF-16":                      {[]string{"--log", writeLog(t, dir, "wide.log", wide)}, "iconv -f utf-16 -t utf-8"},
+		"nothing in it":               {[]string{"--log", writeLog(t, dir, "a.txt", []byte("hello\n"))}, "no start of a container in a.txt"},
+		"a packed file of nothing":    {[]string{"--log", writeLog(t, dir, "a.gz", packed(t, "gz", []byte("hello\n"))[:12])}, "ends in the middle: a.gz"},
+		"a seed":                      {[]string{"--log", kata, "--seed", "1"}, "--seed is about starts that are made"},
+		"a budget":                    {[]string{"--log", kata, "--budget", "1s"}, "--budget is about starts that are made"},
+		"what to do without a target": {[]string{"--log", kata, "--missing", "skip"}, "--missing is about starts that are made"},
+		"an engine's address":         {[]string{"--log", kata, "--docker-host", "unix:///x"}, "--docker-host is about starts that are made"},
+		"a network":                   {[]string{"--journal", "--network", "none"}, "--network is about starts that are made"},
+		"since without the journal":   {[]string{"--log", kata, "--since", "today"}, "--since is about the journal"},
+		"since alone":                 {[]string{"--since", "today"}, "--since is about the journal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "r.jsonl")
+			code, stdout, stderr := tare(t, append([]string{"startup", "-o", out}, test.args...)...)
+			if code == ExitDone || !strings.Contains(stderr, test.want) {
+				t.Errorf("exit %d: %s%s", code, stdout, stderr)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("a record of nothing is left")
+			}
+		})
+	}
+}
+
+const someNotes = "runs:\nkata-runtime create -> 1,7s docker -> 0,39s\nreal 0m2,776s\n"
+
+func TestNotesAreReadFromFilesAndPipes(t *testing.T) {
+	dir := t.TempDir()
+	notes := writeLog(t, dir, "notes.txt", []byte(someNotes))
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, args ...string) {
+		t.Helper()
+		rec := startsOf(t, args...)
+		if len(rec.Starts) != 1 || rec.Starts[0].Method != record.MethodNotes || rec.Starts[0].Ended != 2776e6 {
+			t.Errorf("%s: %+v", name, rec.Starts)
+		}
+	}
+	check("a file", "--log", notes)
+	check("a packed file", "--log", writeLog(t, dir, "notes.gz", packed(t, "gz", []byte(someNotes))))
+	readFrom(t, notes)
+	check("standard input that is a file", "--log", "-")
+	go os.WriteFile(fifo, []byte(someNotes), 0o600)
+	check("a pipe", "--log", fifo)
+	// Nobody writes so much by hand.
+	long := writeLog(t, dir, "long.txt", append([]byte(someNotes), append(bytes.Repeat([]byte("text\n"), mostNotes/5), logText(t, "cripod.kata.log")...)...))
+	if rec := startsOf(t, "--log", long); len(rec.Starts) != 1 || rec.Starts[0].Method != record.MethodLogs {
+		t.Errorf("a long file: %+v", rec.Starts)
+	}
+}
+
+// A pipe in which nothing comes must not keep anybody from leaving.
+func TestASilentPipeIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	silent := filepath.Join(dir, "silent")
+	if err := syscall.Mkfifo(silent, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := os.Stdin
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stdin = in
+	t.Cleanup(func() { os.Stdin = own; out.Close(); in.Close() })
+	for name, path := range map[string]string{"standard input": "-", "a FIFO that nobody writes into": silent} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(100*time.Millisecond, cancel)
+			record := filepath.Join(t.TempDir(), "r.jsonl")
+			done := make(chan int, 1)
+			go func() {
+				var out, stderr bytes.Buffer
+				done <- Execute(ctx, []string{"startup", "-q", "-o", record, "--log", path}, Streams{Out: &out, Err: &stderr})
+			}()
+			select {
+			case code := <-done:
+				if code == ExitDone {
+					t.Error("it says that it is done")
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("it waits on")
+			}
+			if _, err := os.Stat(record); err == nil {
+				t.Error("a record of nothing is left")
+			}
+		})
+	}
+	// Whoever still waits for a writer gets one.
+	if w, err := os.OpenFile(silent, os.O_RDWR, 0); err == nil {
+		w.Close()
+	}
+}
+
+// Files cost a block each while they are read, whatever they hold.
+func TestManyFilesCostLittle(t *testing.T) {
+	dir := t.TempDir()
+	text := bytes.Repeat(append(bytes.Repeat([]byte("x"), 1023), '\n'), 5<<10) // 5 MiB
+	all := []string{"-q"}
+	for i := range 100 {
+		path := filepath.Join(dir, fmt.Sprintf("%d.log", i))
+		if i == 0 {
+			writeLog(t, dir, "0.log", append(logText(t, "cripod.kata.log"), text...))
+		} else {
+			writeLog(t, dir, filepath.Base(path), text[:(4<<20)-i])
+		}
+		all = append(all, "--log", path)
+	}
+	most := uint64(0)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapAlloc)
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	rec := startsOf(t, all...)
+	close(stop)
+	<-stopped
+	if len(rec.Starts) != 1 || most > 100<<20 {
+		t.Errorf("%d starts, %d MiB", len(rec.Starts), most>>20)
+	}
+}
+
+func TestAReadThatFailsAfterAStartKeepsIt(t *testing.T) {
+	whole := packed(t, "gz", bytes.Repeat(logText(t, "cripod.kata.log"), 2))
+	rec := startsOf(t, "--log", writeLog(t, t.TempDir(), "cut.log.gz", whole[:len(whole)*3/4]))
+	text, err := json.Marshal(rec.Logs.Missing)
+	if len(rec.Starts) == 0 || err != nil || !strings.Contains(string(text), "unexpected EOF") {
+		t.Errorf("%d starts, %s", len(rec.Starts), text)
+	}
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// uncommon is a size, in bytes, by which the layout of a file is told from that of
+// other tests at the same time.
+var uncommon = int64(512<<20) + int64(os.Getpid())%4096*4096
+
+// held is the name of a job that runs until it is stopped, by which its process
+// is told from others.
+var held = fmt.Sprintf("held-%d", os.Getpid())
+
+// twoJobs writes a plan of a job that is done at once on each target, and of
+// another that is not.
+func twoJobs(t *testing.T, targets, volume, settings, second string) {
+	t.Helper()
+	text := fmt.Sprintf(`version: 1
+measure:
+  - storage:
+      targets: [%s]
+      volumes: [%s]
+      rounds: 1
+      settle: 0s
+      drop: files
+      %s
+      jobs:
+        - {name: quick, rw: read, bs: 512k, size: 4M}
+        - %s
+`, targets, volume, settings, second)
+	if err := os.WriteFile("two.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const noCeiling = "ceiling: 0s"
+
+// Jobs that last: one in being laid out, one in running.
+var (
+	large   = fmt.Sprintf("{name: large, rw: read, bs: 4k, size: %d}", uncommon)
+	lasting = fmt.Sprintf("{name: %s, rw: randread, bs: 4k, size: 4M, runtime: 60s, time_based: true}", held)
+)
+
+// running lists the processes with a text on their command line, whose arguments
+// end in a zero each.
+func running(text string) []string {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	var found []string
+	for _, f := range files {
+		if b, _ := os.ReadFile(f); bytes.Contains(b, []byte(text)) {
+			found = append(found, strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// await waits until something is so.
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("half a minute went by without %s", what)
+		}
+	}
+}
+
+// cells counts the cells that r.jsonl holds by now.
+func cells() int {
+	b, _ := os.ReadFile("r.jsonl")
+	return strings.Count(string(b), `"type":"cell"`)
+}
+
+// started runs tare in a process of its own, which does not outlive the test.
+func started(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, stderr *strings.Builder) {
+	t.Helper()
+	cmd = exec.Command(program(t, dir), args...)
+	stdout, stderr = new(strings.Builder), new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
+	return cmd, stdout, stderr
+}
+
+func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
+	needRunc(t)
+	filling := func(string) bool { return len(running(fmt.Sprintf("fill\x00%d\x00", uncommon))) > 0 }
+	working := func(string) bool { return len(running("--name="+held+"\x00")) > 0 }
+	for name, c := range map[string]struct {
+		volume, settings, second string
+		moment                   func(dir string) bool
+		cells                    int // that are saved at least
+	}{
+		"while the host lays out a file":         {"bind", noCeiling, large, filling, 2},
+		"while a sandbox lays out a file":        {"rootfs", noCeiling, large, filling, 2},
+		"while the tool runs on a folder":        {"bind", noCeiling, lasting, working, 2},
+		"while the tool runs in memory":          {"tmpfs", noCeiling, lasting, working, 2},
+		"between two cells":                      {"bind", noCeiling, lasting, func(string) bool { return cells() == 1 }, 1},
+		"while the device's ceiling is measured": {"bind", "ceiling: 20s", lasting, func(dir string) bool { return len(running("--name=ceiling\x00--filename="+dir)) > 0 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			twoJobs(t, "host, runc", c.volume, c.settings, c.second)
+			cmd, stdout, stderr := started(t, dir, "run", "two.yaml", "-o", "r.jsonl")
+			await(t, "the moment", func() bool { return c.moment(dir) })
+			if err := cmd.Process.Signal(unix.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			_ = cmd.Wait() // the code says it
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("it took %v to end", took)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
+				t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+			}
+			rec, err := record.Load("r.jsonl")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.End == nil || rec.End.Status != "interrupted" || len(rec.Cells) < c.cells || len(rec.Cells) > 3 {
+				t.Errorf("the record's end: %+v, %d cells", rec.End, len(rec.Cells))
+			}
+			for _, x := range rec.Cells {
+				if x.Job != "quick" || x.Claim == nil || x.Failure != nil {
+					t.Errorf("a cell that was not measured to its end is saved: %+v", x)
+				}
+			}
+			if c.cells > 0 && !strings.Contains(stdout.String(), "quick") {
+				t.Errorf("what was measured is not shown:\n%s", stdout)
+			}
+			if left := running(held); len(left) > 0 {
+				t.Errorf("still running: %q", left)
+			}
+			if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, rec.Header.RunID) {
+				t.Errorf("left behind: %+v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestWhatAKilledStorageRunLeftIsFoundAndRemoved(t *testing.T) {
+	needRunc(t)
+	untouched.Alone(t)
+	for name, c := range map[string]struct{ target, volume string }{
+		"a folder of the host in a container": {"runc", "bind"},
+		"memory in a container":               {"runc", "tmpfs"},
+		"a folder on the host":                {"host", "bind"},
+		"memory on the host":                  {"host", "tmpfs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			twoJobs(t, c.target, c.volume, noCeiling, lasting)
+			cmd, _, _ := started(t, dir, "run", "two.yaml", "-q", "-o", "r.jsonl")
+			await(t, "a running tool", func() bool { return len(running("--name="+held+"\x00")) > 0 })
+			if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, "is under way") {
+				t.Errorf("while it runs: exit %d: %s", code, out)
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // it was killed
+
+			rec, err := record.Load("r.jsonl")
+			if err != nil || rec.End != nil || len(rec.Cells) != 1 {
+				t.Fatalf("the record: %v, end %v, %d cells", err, rec.End, len(rec.Cells))
+			}
+			if code, out, stderr := tare(t, "report", "r.jsonl"); code != ExitDone || !strings.Contains(out, "has no end") || !strings.Contains(out, "quick") {
+				t.Errorf("report: exit %d\n%s\n%s", code, out, stderr)
+			}
+			id := rec.Header.RunID
+			if code, out, _ := tare(t, "clean", "--dry-run"); code != ExitDone || !strings.Contains(out, id) || !strings.Contains(out, "would remove") {
+				t.Errorf("dry run: exit %d: %s", code, out)
+			}
+			if code, out, stderr := tare(t, "clean"); code != ExitDone || !strings.Contains(out, id+": removed") {
+				t.Errorf("clean: exit %d\n%s\n%s", code, out, stderr)
+			}
+			if left := running(held); len(left) > 0 {
+				t.Errorf("still running: %q", left)
+			}
+			if left, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || has(left, id) {
+				t.Errorf("still there: %+v, %v", left, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/record"
+)
+
+// short are the flags of a storage run that takes no longer than its jobs.
+var short = []string{"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files", "-q", "-o", "r.jsonl"}
+
+// weighed runs tare storage, and returns its record beside what it said.
+func weighed(t *testing.T, args ...string) (code int, rec *record.Record, stdout, stderr string) {
+	t.Helper()
+	code, stdout, stderr = tare(t, slices.Concat([]string{"storage"}, args, short)...)
+	rec, err := record.Load("r.jsonl")
+	if err != nil {
+		t.Fatalf("exit %d, %v\n%s\n%s", code, err, stdout, stderr)
+	}
+	return code, rec, stdout, stderr
+}
+
+// loop makes a block device of a file of zeros, until the test's end.
+func loop(t *testing.T, dir string, size int64, flags ...string) (device, file string) {
+	t.Helper()
+	needRoot(t)
+	f, err := os.CreateTemp(dir, "image-*")
+	if err == nil {
+		err = f.Truncate(size)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out, err := exec.Command("losetup", append(flags, "--find", "--show", f.Name())...).Output()
+	if err != nil {
+		t.Skipf("no loop device can be made here: %v", err)
+	}
+	device = strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if err := exec.Command("losetup", "--detach", device).Run(); err != nil {
+			t.Errorf("losetup --detach %s: %v", device, err)
+		}
+	})
+	return device, f.Name()
+}
+
+// mounted makes an ext4 of its own on a loop device and mounts it at a folder,
+// until the test's end.
+func mounted(t *testing.T, dir string, size int64, at string, flags uintptr) (device string) {
+	t.Helper()
+	device, _ = loop(t, dir, size)
+	if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", device).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	}
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(device, at, "ext4", flags, ""); err != nil {
+		t.Skipf("no ext4 can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Errorf("unmount %s: %v", at, err)
+			_ = unix.Unmount(at, unix.MNT_DETACH)
+		}
+	})
+	return device
+}
+
+func TestADeviceThatIsNotMeantIsRefusedBeforeAnythingRuns(t *testing.T) {
+	needRoot(t)
+	dir := place(t)
+	free, image := loop(t, dir, 8<<20)
+	fixed, _ := loop(t, dir, 8<<20, "--read-only")
+	used := mounted(t, dir, 8<<20, filepath.Join(dir, "used"), 0)
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		device string
+		named  []string
+		says   []string
+	}{
+		"nobody said that it may be": {free, nil, []string{"would be destroyed", "--i-know-this-destroys " + free}},
+		"another was named":          {free, []string{used}, []string{"would be destroyed", "--i-know-this-destroys " + free}},
+		"it is mounted":              {used, []string{used}, []string{used + " is in use", "mounted on " + filepath.Join(dir, "used"), "a device that nobody uses"}},
+		"it cannot be written":       {fixed, []string{fixed}, []string{fixed + " is read-only", "that can be written"}},
+		"it is a character device":   {"/dev/null", []string{"/dev/null"}, []string{"/dev/null is no block device", "give the path of a block device"}},
+		"it is not there":            {"/dev/no-such-disk", []string{"/dev/no-such-disk"}, []string{"/dev/no-such-disk", "no such file", "give the path of a block device"}},
+		"it is outside of /dev":      {filepath.Join(dir, "file"), []string{filepath.Join(dir, "file")}, []string{"block device", "/dev/"}},
+		"it is named by a detour":    {"/dev/../" + strings.TrimPrefix(free, "/"), []string{free}, []string{"write /"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"storage", "host", "--volume", "bind,device=" + c.device, "--size", "4M", "--jobs", "write"}
+			for _, n := range c.named {
+				args = append(args, "--i-know-this-destroys", n)
+			}
+			code, out, stderr := tare(t, append(args, short...)...)
+			if code != ExitUsage || out != "" {
+				t.Errorf("exit %d, %q", code, out)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("%q does not say %q", stderr, want)
+				}
+			}
+			if _, err := os.Stat("r.jsonl"); err == nil {
+				t.Error("a run was begun")
+			}
+		})
+	}
+	b, err := os.ReadFile(image)
+	if err != nil || len(b) != 8<<20 || strings.Trim(string(b), "\x00") != "" {
+		t.Errorf("the device was written to: %v", err)
+	}
+}
+
+func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	device, image := loop(t, dir, 16<<20)
+	targets := []string{"host", "runc"}
+	if path := engines.Runsc(); path != "" {
+		targets = append(targets, "runsc="+path)
+	} else {
+		t.Log("without runsc, which is not here; run: make runtimes")
+	}
+	code, rec, out, stderr := weighed(t, append(targets, "--missing", "skip", "--volume", "device="+device, "--i-know-this-destroys", device, "--size", "4M", "--numjobs", "1", "--jobs", "write,randread")...)
+	if code != ExitDone || len(rec.Cells) != 4 {
+		t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
+	}
+	for _, x := range rec.Cells {
+		if x.Failure != nil || x.Claim == nil || x.Claim.Read.Bytes+x.Claim.Write.Bytes != 4<<20 {
+			t.Errorf("%s %s: %+v, %+v", x.Target, x.Job, x.Failure, x.Claim)
+		}
+	}
+	b, err := os.ReadFile(image)
+	if err != nil || strings.Trim(string(b[:4<<20]), "\x00") == "" || strings.Trim(string(b[4<<20:]), "\x00") != "" {
+		t.Errorf("not the first 4 MiB of the device were written to, and no more: %v", err)
+	}
+	for _, p := range rec.Places {
+		if unsupported := p.Target == "runsc"; unsupported != strings.Contains(p.Absent, "unsupported") || unsupported && !strings.Contains(p.Absent, "gVisor") {
+			t.Errorf("%s: absent %q", p.Target, p.Absent)
+		}
+	}
+	if len(rec.Places) != len(targets) {
+		t.Errorf("%d places", len(rec.Places))
+	}
+}
+
+func TestWithoutAnNFSClientTheVolumeIsUnsupported(t *testing.T) {
+	needRoot(t)
+	text, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
+	if strings.Contains(string(text), "\tnfs") || len(modules) > 0 {
+		t.Skip("this kernel has an NFS client")
+	}
+	for name, c := range map[string]struct {
+		volumes, missing string
+		code, cells      int
+		level            string
+	}{
+		"the others go on and the run has failed":   {"nfs=localhost:/x,bind", "fail", ExitFailed, 1, "error"},
+		"it may be missing":                         {"nfs=localhost:/x,bind", "skip", ExitDone, 1, "note"},
+		"nothing else is there":                     {"nfs=localhost:/x", "skip", ExitUsage, 0, "note"},
+		"nothing else is there and it was required": {"nfs=localhost:/x", "fail", ExitUsage, 0, "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place(t)
+			code, rec, out, stderr := weighed(t, "host", "--volume", c.volumes, "--missing", c.missing, "--size", "4M", "--jobs", "read")
+			if code != c.code || len(rec.Cells) != c.cells {
+				t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
+			}
+			if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool {
+				return f.Level == c.level && strings.Contains(f.Message, "unsupported: this kernel") && strings.Contains(f.Advice, "CONFIG_NFS_FS")
+			}) {
+				t.Errorf("findings %+v", rec.Findings)
+			}
+		})
+	}
+}
+
+func TestAVolumeThatIsTooSmallCostsItsCellsOnly(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	// tare's own folders, and so what is bound into containers, lie on a small disk.
+	data := filepath.Join(dir, "data")
+	mounted(t, dir, 128<<20, data, 0)
+	code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind,tmpfs", "--size", "124M", "--bs", "512k", "--numjobs", "1", "--jobs", "read")
+	if code != ExitFailed || len(rec.Cells) != 4 {
+		t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
+	}
+	for _, x := range rec.Cells {
+		switch {
+		case x.Volume == "tmpfs" && (x.Failure != nil || x.Claim == nil):
+			t.Errorf("%s has none of the small disk: %+v", x.Target, x.Failure)
+		case x.Volume == "bind" && (x.Claim != nil || x.Failure == nil || !strings.Contains(x.Failure.Detail, "do not fit in 90 %") || !strings.Contains(x.Failure.Detail, "a smaller --size")):
+			t.Errorf("%s: %+v", x.Target, x.Failure)
+		}
+	}
+	if left, err := os.ReadDir(data); err != nil || len(left) > 1 || len(left) == 1 && left[0].Name() != "lost+found" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestADiskThatFailsInsideCostsItsCellsOnly has a runtime whose containers find
+// another disk at /data than the one that was looked at before.
+func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
+	needRunc(t)
+	for name, c := range map[string]struct {
+		size  int64
+		flags uintptr
+		says  string
+	}{
+		"it is full too soon": {8 << 20, 0, "no space is left on the volume"},
+		"it is read-only":     {16 << 20, unix.MS_RDONLY, "the volume is read-only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := place(t)
+			disk := filepath.Join(dir, "disk")
+			mounted(t, dir, c.size, disk, c.flags)
+			path := wrapper(t, dir, fmt.Sprintf(`for a; do [ -f "$a/config.json" ] && sed -i 's#"mounts":\[#&{"destination":"/data","type":"bind","source":"%s","options":["rbind"]},#' "$a/config.json"; done`, disk))
+			code, rec, out, stderr := weighed(t, "host", "runc", "bad="+path, "--volume", "rootfs", "--size", "12M", "--numjobs", "1", "--jobs", "read,write")
+			if code != ExitFailed || len(rec.Cells) != 6 {
+				t.Errorf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
+			}
+			for _, x := range rec.Cells {
+				switch {
+				case x.Target != "bad" && (x.Failure != nil || x.Claim == nil):
+					t.Errorf("%s %s: %+v", x.Target, x.Job, x.Failure)
+				case x.Target == "bad" && (x.Claim != nil || x.Failure == nil):
+					t.Errorf("%s has figures: %+v", x.Job, x.Claim)
+				case x.Target == "bad" && strings.HasPrefix(x.Job, "read") && !strings.Contains(x.Failure.Detail, c.says):
+					t.Errorf("%s: %+v", x.Job, x.Failure)
+				}
+			}
+			if !strings.Contains(out, "failed 2/6 cells") {
+				t.Errorf("the report does not count them:\n%s", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// checkJobs refuses jobs that no tool can be told to do, wherever they come from:
+// a plan may hold the options of a job file.
+func checkJobs(p *plan.Storage) error {
+	_, jobs, err := p.Resolved()
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		at := tool.Place{Program: "/" + j.Tool, Dir: subject.VolumePath, Limit: p.RuntimeLimit}
+		if _, err := tool.Files(j, at); err != nil {
+			return fmt.Errorf("--jobs: %w", err)
+		}
+		if _, err := tool.Command(j, at); err != nil {
+			return fmt.Errorf("--jobs: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkDevices refuses a device that cannot be written over before anything runs,
+// for it is most likely not the one that was meant. It is looked at once more
+// when its turn comes.
+func checkDevices(p *plan.Storage) error {
+	if p.Missing == plan.MissingSkip {
+		return nil
+	}
+	volumes, _, err := p.Resolved()
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes {
+		if v.Kind != record.VolumeDevice {
+			continue
+		}
+		if err := volume.Free(v.Source); err != nil {
+			return &notHere{fmt.Errorf("--volume %s: %w\n%s", v.Name, err, volume.Advice(err))}
+		}
+	}
+	return nil
+}

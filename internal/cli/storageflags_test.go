@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/plan"
+)
+
+func TestWhatStorageCannotDoIsToldByTheFlagThatAskedForIt(t *testing.T) {
+	place(t)
+	for args, says := range map[string]string{
+		"--jobs=":                             `--jobs: "" is not a job: `,
+		"--tool=cat":                          `--tool: unknown tool "cat"`,
+		"--scale=0":                           "--scale: 0 leaves nothing to do",
+		"--scale=0%":                          "--scale: 0 leaves nothing to do",
+		"--numjobs=0":                         "--numjobs: 0 threads do nothing",
+		"--numjobs=-1":                        "--numjobs: -1 threads do nothing",
+		"--tool=dd --numjobs=8":               "--numjobs: dd has one thread, and not 8",
+		"--limit=cpu=0":                       "--limit: cpu=0 is none",
+		"--limit=cpu=1,memory=0":              "--limit: memory=0 is none",
+		"--limit=cpu=5000":                    "--limit: 5000 is not a number of CPUs",
+		"--volume=floppy":                     `--volume: "floppy" is not a volume`,
+		"--volume=device=/dev/none":           "--volume: all that is on /dev/none would be destroyed",
+		"--runtime-limit=1ms":                 "--runtime-limit: 1ms is no time",
+		"--program=fio=/x":                    "--program: they are paths in a root",
+		"--cache=some":                        `--cache: "some" is not known`,
+		"--jobs=read,read":                    `--jobs: "read 512k" is there twice`,
+		"--rounds=0":                          "--rounds: 0 is not a number of rounds",
+		"--rounds=0 --runtime-limit=1ms":      "\n      --runtime-limit: 1ms is no time",
+		"--explain":                           "unknown flag: --explain",
+		"--i-know-this-destroys=x --rounds=1": `--i-know-this-destroys: "x" is not a device`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			code, out, stderr := tare(t, append([]string{"storage", "host"}, strings.Fields(args)...)...)
+			if all := "\n      " + strings.TrimPrefix(stderr, "tare: "); code != ExitUsage || out != "" || !strings.Contains(all, "\n      "+strings.TrimPrefix(says, "\n      ")) {
+				t.Errorf("exit %d, %q, want %q", code, stderr, says)
+			}
+		})
+	}
+}
+
+// planned is the plan of a command line.
+func planned(t *testing.T, args ...string) plan.Storage {
+	t.Helper()
+	var f storageFlags
+	set := pflag.NewFlagSet("storage", pflag.ContinueOnError)
+	f.add(set)
+	p := plan.DefaultsOfStorage()
+	if err := set.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.apply(t.Context(), set, &p, false); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestBothCachesAreAsked(t *testing.T) {
+	for _, cache := range []string{"both", "direct,buffered"} {
+		if p := planned(t, "--cache", cache); !slices.Equal(p.Cache, []string{"direct", "buffered"}) {
+			t.Errorf("%s: %q", cache, p.Cache)
+		}
+	}
+}
+
+func TestSysbenchRunsForTenSecondsUnlessALimitIsGiven(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want time.Duration
+	}{
+		{[]string{"--tool", "sysbench"}, 10 * time.Second},
+		{[]string{"--tool", "sysbench", "--runtime-limit", "60s"}, 0},
+		{[]string{"--tool", "fio", "--jobs", "read"}, 0},
+		{[]string{"--tool", "dd"}, 0},
+	} {
+		for _, j := range planned(t, c.args...).Jobs {
+			if j.Runtime != c.want {
+				t.Errorf("%v: %s runs %v, want %v", c.args, j.Name, j.Runtime, c.want)
+			}
+		}
+	}
+}
+
+func TestDDTakesTheOneThreadThatItHas(t *testing.T) {
+	for _, args := range [][]string{{"--tool", "dd"}, {"--tool", "dd", "--numjobs", "1"}} {
+		if p := planned(t, args...); len(p.Jobs) != 2 {
+			t.Errorf("%v: %+v", args, p.Jobs)
+		}
+	}
+}
+
+func TestARecordOfStorageStandsBesideNothing(t *testing.T) {
+	kept := filepath.Join(place(t), "notes.txt")
+	if err := os.WriteFile(kept, []byte(keptNotes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := tare(t, "import", kept, "-o", "r.jsonl"); code != ExitDone {
+		t.Fatal(stderr)
+	}
+	for flag, value := range map[string]string{"--against": "published/isulad-2020", "--subject": "kata"} {
+		if code, out, stderr := tare(t, "report", "r.jsonl", flag, value); code != ExitUsage || out != "" || !strings.Contains(stderr, flag+": ") {
+			t.Errorf("%s: exit %d, %q, %q", flag, code, out, stderr)
+		}
+	}
+}
+
+func TestAnEmptyImportSpeaksOfNoResults(t *testing.T) {
+	broken := filepath.Join(place(t), "notes.txt")
+	if err := os.WriteFile(broken, []byte("99999999999999999999999 bytes (42 GB) copied, 376.446 s, 111 MB/s\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := tare(t, "import", broken)
+	if code != ExitUsage || !strings.Contains(stderr, "no result") || !strings.Contains(stderr, "notes.txt:1") || strings.Contains(stderr, "taken for writing") || strings.Contains(stderr, "imported:") {
+		t.Errorf("exit %d, %q", code, stderr)
+	}
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"slices"
+)
+
+// carryTools finds the tools that the jobs need. fio is taken for the device's
+// ceiling, too, where it is there.
+func carryTools(ctx context.Context, p *plan.Storage, o *storagerun.Options) error {
+	o.Programs, o.OnHost = map[string]string{}, map[string]string{}
+	if p.Root != "" {
+		files, err := hosttools.Root(ctx, p.Root)
+		if err != nil {
+			return fmt.Errorf("--root: %w", err)
+		}
+		o.Files = files
+	}
+	for _, name := range toolsOf(p) {
+		program, err := findTool(ctx, name)
+		if err != nil {
+			return &notHere{err}
+		}
+		o.OnHost[name] = program.Path
+		if inside := p.Programs[name]; inside != "" {
+			if !hosttools.Holds(o.Files, inside) {
+				return fmt.Errorf("--program: there is no %s in %s", inside, p.Root)
+			}
+			o.Programs[name] = inside
+			continue
+		}
+		if o.Files, err = hosttools.Together(o.Files, program.Files); err != nil {
+			return fmt.Errorf("carry %s into the root file system of %s: %w; name the one that is in it by --program %s=PATH", name, p.Root, err, name)
+		}
+		o.Programs[name] = program.Path
+	}
+	if _, there := o.OnHost[plan.ToolFio]; !there && p.Ceiling > 0 {
+		if fio, err := hosttools.Fio(ctx); err == nil {
+			o.OnHost[plan.ToolFio] = fio.Path
+		}
+	}
+	return nil
+}
+
+// findTool finds one of the programs that load storage.
+func findTool(ctx context.Context, name string) (*hosttools.Program, error) {
+	if name == plan.ToolFio {
+		return hosttools.Fio(ctx)
+	}
+	return hosttools.Find(ctx, name)
+}
+
+func toolsOf(p *plan.Storage) []string {
+	var names []string
+	for _, j := range p.Jobs {
+		if name := j.Tool; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

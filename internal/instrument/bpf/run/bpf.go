@@ -1,0 +1,334 @@
+// Package bpf measures what BPF programs cost while connections are made: how much
+// CPU time they take of a core and of the node, whether a workload's limit pays
+// for it, and what their maps occupy.
+//
+// It schedules and nothing else. Every round visits every point (connections,
+// weight of the programs, services) once, in a fresh random order; at each point
+// the node is looked at idle, loaded and cooling down, and it is loaded once more
+// without the kernel's statistics, in an order of its own, so that their price is
+// known. Whose programs are looked at, is decided by a filter, or they are tare's
+// own, see package datapath.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// Options are what a run needs besides its plan.
+type Options struct {
+	run.Options
+	Plan  plan.BPF
+	Meter Meter
+	// Place makes a folder of cgroup v2 for programs to be attached to, and removes
+	// it.
+	Place func() (path string, remove func() error, err error)
+	// Attach attaches tare's own programs.
+	Attach func(datapath.Options) (Datapath, error)
+	// Serve starts a server of tare's own; Start clients, which then wait.
+	Serve func(ctx context.Context) (Server, error)
+	Start func(ctx context.Context, o load.ClientOptions) (Clients, error)
+	// Limit makes cgroups for so many clients that share a limit in CPUs, 0 for
+	// none, all of them below a folder of cgroup v2.
+	Limit func(place string, cpus float64, instances int) (Groups, error)
+	// Node is the CPU time (ns) that all CPUs were busy so far, and how many there
+	// are.
+	Node func() (busy int64, cpus int, err error)
+	// Own is the CPU time (ns) of tare itself so far.
+	Own func() int64
+	// Progress is told what is done next. May be nil.
+	Progress func(Progress)
+}
+
+// Meter tells of programs, see [bpfstat.Meter].
+type Meter interface {
+	Statistics() (release func() error, already bool, err error)
+	List(bpfstat.Filter) (*bpfstat.Listing, error)
+	Counters(ids []uint32, into []bpfstat.Counters) ([]bpfstat.Counters, error)
+	Describe(*bpfstat.Listing) error
+}
+
+// Datapath is programs of tare's own, see [datapath.Datapath].
+type Datapath interface {
+	Service(i int) netip.AddrPort
+	IDs() []uint32
+	SetHeavy(rounds int64) error
+	SetServices(n int) error
+	Close() error
+}
+
+// Server answers.
+type Server interface {
+	Addr() netip.AddrPort
+	URL() string
+	CPU() int64
+	Close() error
+}
+
+// Clients ask. Run begins all of them at once and waits for their end.
+type Clients interface {
+	Run(ctx context.Context) (load.Result, error)
+	Close() error
+}
+
+// Groups are the cgroups of clients.
+type Groups interface {
+	Folders() [][]string // of each client
+	Read() (record.GroupCPU, error)
+	Close() error
+}
+
+// Progress is where a run is.
+type Progress struct {
+	Round, Rounds int // the round from 0
+	Point         string
+	Phase         string
+	Elapsed, Left time.Duration
+}
+
+// Run performs the plan and returns the record of it, which is as far as the run
+// came. The error says what kept it from going on: ctx's end is not one (the
+// record's End says "interrupted"), and points that failed are not either.
+func Run(ctx context.Context, o Options) (*record.Record, error) {
+	o.Plan.Seed = run.Seed(o.Plan.Seed)
+	c, err := run.Begin(o.Options, "bpf", o.Plan)
+	if err != nil {
+		return c.Record, err
+	}
+	r := &schedule{Run: c, options: o, began: time.Now()}
+	why, err := r.all(ctx)
+	if err != nil && ctx.Err() == nil && len(c.Record.Points) > 0 { // else it is judged to have failed
+		err = errors.Join(err, r.Finding(record.Finding{Code: judge.FoundNotWeighed, Level: "error",
+			Message: fmt.Sprintf("the run ended by an error after %d points: %s", r.done, err), Advice: "points that were not reached are in no figure"}))
+	}
+	err = errors.Join(err, r.close())
+	c.Close()
+	return c.Record, c.Finish(ctx, why, err, func(rec *record.Record) ([]record.Finding, int, error) {
+		j, err := judge.BPFOf(rec)
+		if err != nil {
+			return nil, 0, err
+		}
+		return j.Findings, j.Failed, nil
+	})
+}
+
+type schedule struct {
+	*run.Run
+	options Options
+	began   time.Time
+	closers []func() error // the last first
+	path    Datapath       // nil where programs were chosen
+	server  Server         // nil where somebody else answers
+	place   string
+	filter  bpfstat.Filter
+	ids     []uint32 // of the programs, as far as they are known
+	names   map[uint32]string
+	told    map[string]bool
+	done    int
+}
+
+func (r *schedule) close() error {
+	var errs []error
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		errs = append(errs, r.closers[i]())
+	}
+	r.closers = nil
+	if err := errors.Join(errs...); err != nil {
+		return r.Finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error",
+			Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
+	}
+	return nil
+}
+
+func (r *schedule) after(f func() error) { r.closers = append(r.closers, f) }
+
+// all makes ready what all points share, and goes through the rounds.
+func (r *schedule) all(ctx context.Context) (why string, err error) {
+	p := &r.options.Plan
+	r.told, r.names = map[string]bool{}, map[uint32]string{}
+	if err := r.ready(ctx); err != nil || ctx.Err() != nil {
+		return "", err
+	}
+	for round := range p.Rounds {
+		if time.Since(r.began) > p.Budget {
+			return "budget spent", r.spent(round)
+		}
+		points := points(p)
+		rand.New(rand.NewPCG(p.Seed, uint64(round))).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
+		for order, at := range points {
+			if ctx.Err() != nil {
+				return "", nil
+			}
+			if err := r.visit(ctx, at, round, order, len(points)); err != nil {
+				return "", err
+			}
+			r.done++
+		}
+	}
+	return "rounds", nil
+}
+
+func (r *schedule) spent(rounds int) error {
+	level := "warning"
+	if rounds == 0 {
+		level = "error" // nothing was seen
+	}
+	return r.Finding(record.Finding{Code: judge.FoundBudget, Level: level,
+		Message: fmt.Sprintf("the budget of %v was spent after %d of %d rounds", r.options.Plan.Budget, rounds, r.options.Plan.Rounds),
+		Advice:  "raise --budget, or use fewer --rounds or points"})
+}
+
+// points are those of the plan, in its order. The question whose limit pays has one
+// more: the heaviest without a limit, which shows what could have been.
+func points(p *plan.BPF) []record.Asked {
+	var all []record.Asked
+	for _, services := range p.Services {
+		for _, heavy := range p.Heavy {
+			for _, connections := range p.Connections {
+				all = append(all, record.Asked{URL: p.URL, Connections: connections, QPS: p.QPS, KeepAlive: p.KeepAlive, Seconds: p.Duration.Seconds(),
+					CPUs: p.CPUs, Instances: p.Instances, Heavy: heavy, Services: services})
+			}
+		}
+	}
+	if p.Case == record.CaseQuota && p.CPUs > 0 {
+		heaviest := all[0]
+		for _, a := range all {
+			if a.Heavy > heaviest.Heavy {
+				heaviest = a
+			}
+		}
+		heaviest.CPUs = 0
+		all = append(all, heaviest)
+	}
+	return all
+}
+
+// ready starts the server, attaches the programs or finds those that were chosen,
+// and records them.
+func (r *schedule) ready(ctx context.Context) error {
+	p := &r.options.Plan
+	place, remove, err := r.options.Place()
+	if err != nil {
+		return fmt.Errorf("make a cgroup: %w", err)
+	}
+	r.place = place
+	r.after(remove)
+	if p.URL == "" {
+		if r.server, err = r.options.Serve(ctx); err != nil {
+			return fmt.Errorf("start a server: %w", err)
+		}
+		r.after(r.server.Close)
+	}
+	if p.Datapath == plan.DatapathReference {
+		if err := r.attach(ctx); err != nil {
+			return err
+		}
+	} else {
+		r.filter = bpfstat.Filter{Kmesh: p.Kmesh, Names: p.Names, Pins: p.Pins, Owners: p.Owners, Cgroups: p.Cgroups}
+	}
+	l, err := r.options.Meter.List(r.filter)
+	if err != nil {
+		return err
+	}
+	if len(l.Programs) == 0 {
+		return errors.New("no program is loaded that was chosen; tare bpf list shows all, --datapath reference brings its own")
+	}
+	if err := r.options.Meter.Describe(l); err != nil {
+		return err
+	}
+	for i := range l.Programs {
+		if err := r.program(l.Programs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *schedule) attach(ctx context.Context) error {
+	p := &r.options.Plan
+	most := 1
+	for _, n := range p.Services {
+		most = max(most, n)
+	}
+	backend, err := r.backend(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: 1, Most: most, Grow: p.Case == record.CaseMemory, Backend: backend, Sockops: true, Name: "tare"})
+	if err != nil {
+		return fmt.Errorf("attach the reference datapath: %w", err)
+	}
+	r.path = d
+	r.after(d.Close)
+	r.filter = bpfstat.Filter{IDs: d.IDs()}
+	return nil
+}
+
+// backend is where the services of tare's own programs lead: the server of tare's
+// own, or the one that the plan names.
+func (r *schedule) backend(ctx context.Context) (netip.AddrPort, error) {
+	if r.server != nil {
+		return r.server.Addr(), nil
+	}
+	at, err := load.Find(ctx, r.options.Plan.URL)
+	if err != nil {
+		return at, fmt.Errorf("find where the services lead: %w", err)
+	}
+	if !at.Addr().Is4() || at.Addr().IsUnspecified() {
+		return at, fmt.Errorf("the services of the reference datapath lead to IPv4 addresses, and the URL's host is at %v: name a host that has one, or choose programs that are loaded", at.Addr())
+	}
+	return at, nil
+}
+
+// program records a program the first time that it is seen.
+func (r *schedule) program(x record.Program) error {
+	if _, known := r.names[x.ID]; known {
+		return nil
+	}
+	r.names[x.ID], r.ids = x.Name, append(r.ids, x.ID)
+	if x.Full != "" {
+		r.names[x.ID] = x.Full
+	}
+	x.Type = record.TypeProgram
+	r.Record.Programs = append(r.Record.Programs, x)
+	return r.Line(x)
+}
+
+func (r *schedule) tell(at *record.Asked, phase string, round, points int) {
+	if r.options.Progress == nil {
+		return
+	}
+	p := Progress{Round: round, Rounds: r.options.Plan.Rounds, Point: pointName(at), Phase: phase, Elapsed: time.Since(r.began)}
+	all := points * r.options.Plan.Rounds
+	if r.done > 0 {
+		p.Left = time.Duration(float64(p.Elapsed) / float64(r.done) * float64(max(all-r.done, 0)))
+		p.Left = min(p.Left, max(r.options.Plan.Budget-p.Elapsed, 0))
+	}
+	r.options.Progress(p)
+}
+
+func pointName(a *record.Asked) string {
+	name := fmt.Sprintf("%d connections", a.Connections)
+	if a.Heavy > 0 {
+		name += fmt.Sprintf(", weight %d", a.Heavy)
+	}
+	if a.Services > 1 {
+		name += fmt.Sprintf(", %d services", a.Services)
+	}
+	if a.CPUs > 0 {
+		name += fmt.Sprintf(", limit %g", a.CPUs)
+	}
+	return name
+}

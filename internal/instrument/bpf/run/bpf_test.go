@@ -1,0 +1,427 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// scene is a machine whose every load is 1000 requests, each of which runs program
+// 1 once for 500 ns, and program 2 twice for 100 ns.
+type scene struct {
+	plan       plan.BPF
+	statistics int // descriptors that keep them on
+	counters   map[uint32]*bpfstat.Counters
+	gone       uint32 // a program that goes with the first load
+	held       bool   // its counters can be read until the next listing, as the kernel's meter does
+	stays      bool   // it does not go, and is not chosen any more
+	came       bool   // a program comes with the first load
+	others     bool   // somebody else has statistics on all the time
+	attached   datapath.Options
+	failAttach error
+	failRemove error // of the clients' groups
+	unsent     int64
+	heavy      int64
+	services   int
+	asked      []load.ClientOptions
+	open       int // things that were made and not removed
+	loads      int
+	failStart  error
+	anyError   bool // the run returns one
+	file       bytes.Buffer
+	onRun      func()
+}
+
+func (s *scene) made() { s.open++ }
+func (s *scene) end() error {
+	s.open--
+	return nil
+}
+
+func newScene() *scene {
+	p := plan.DefaultsOfBPF()
+	p.Seed, p.Duration, p.Idle, p.Connections, p.Rounds = 1, 100*time.Millisecond, time.Millisecond, []int{10, 20}, 2
+	return &scene{plan: p, counters: map[uint32]*bpfstat.Counters{1: {ID: 1}, 2: {ID: 2}}}
+}
+
+func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
+	t.Helper()
+	w := record.NewWriter(&s.file)
+	busy := int64(0)
+	rec, err := Run(ctx, Options{
+		Plan: s.plan, Options: run.Options{RunID: "r", Write: w.Write}, Meter: s,
+		Place: func() (string, func() error, error) { s.made(); return "/place", s.end, nil },
+		Attach: func(o datapath.Options) (Datapath, error) {
+			if s.failAttach != nil {
+				return nil, s.failAttach
+			}
+			s.made()
+			s.attached, s.services = o, o.Services
+			return path{s}, nil
+		},
+		Serve: func(context.Context) (Server, error) { s.made(); return server{s}, nil },
+		Start: func(_ context.Context, o load.ClientOptions) (Clients, error) {
+			if s.failStart != nil {
+				return nil, s.failStart
+			}
+			s.made()
+			s.asked = append(s.asked, o)
+			return clients{s}, nil
+		},
+		Limit: func(place string, cpus float64, n int) (Groups, error) { s.made(); return groups{s, n}, nil },
+		Node:  func() (int64, int, error) { busy += 1e6; return busy, 8, nil },
+		Own:   func() int64 { return 0 },
+	})
+	if (err != nil) != s.anyError {
+		t.Fatal(err)
+	}
+	if s.open != 0 || s.statistics != 0 {
+		t.Errorf("%d things are left, %d descriptors of statistics", s.open, s.statistics)
+	}
+	stored, err := record.Read(&s.file)
+	if err != nil || len(stored.Problems) > 0 || len(stored.Points) != len(rec.Points) || len(stored.Programs) != len(rec.Programs) {
+		t.Errorf("%v: stored %d of %d points; %v", err, len(stored.Points), len(rec.Points), stored.Problems)
+	}
+	return rec
+}
+
+func (s *scene) Statistics() (func() error, bool, error) {
+	s.statistics++
+	return func() error { s.statistics--; return nil }, false, nil
+}
+
+func (s *scene) List(f bpfstat.Filter) (*bpfstat.Listing, error) {
+	l := &bpfstat.Listing{}
+	ids := []uint32{1, 2}
+	if s.came && s.loads > 0 {
+		ids = append(ids, 3)
+		if s.counters[3] == nil {
+			s.counters[3] = &bpfstat.Counters{ID: 3}
+		}
+	}
+	if s.loads > 0 && s.gone > 0 {
+		ids = slices.DeleteFunc(ids, func(id uint32) bool { return id == s.gone })
+		if s.held && !s.stays {
+			l.Went, s.held = append(l.Went, *s.counters[s.gone]), false
+		}
+	}
+	for _, id := range ids {
+		l.Programs = append(l.Programs, record.Program{ID: id, Kind: "cgroup_sock_addr", Name: string(rune('a' + id)), Attached: []string{}, Maps: []record.ProgramMap{{ID: 9, Kind: "hash", Name: "m", Memory: 100}}})
+	}
+	return l, nil
+}
+
+func (s *scene) Describe(*bpfstat.Listing) error { return nil }
+
+func (s *scene) Counters(ids []uint32, into []bpfstat.Counters) ([]bpfstat.Counters, error) {
+	for _, id := range ids {
+		if id == s.gone && s.loads > 0 && !s.held {
+			continue
+		}
+		into = append(into, *s.counters[id])
+	}
+	return into, nil
+}
+
+type path struct{ *scene }
+
+func (p path) Service(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 80)
+}
+func (p path) IDs() []uint32           { return []uint32{1, 2} }
+func (p path) SetHeavy(n int64) error  { p.heavy = n; return nil }
+func (p path) SetServices(n int) error { p.services = n; return nil }
+func (p path) Close() error            { return p.end() }
+
+type server struct{ *scene }
+
+func (s server) Addr() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:1234") }
+func (s server) URL() string          { return "http://127.0.0.1:1234/" }
+func (s server) CPU() int64           { return int64(s.loads) * 5e6 }
+func (s server) Close() error         { return s.end() }
+
+type clients struct{ *scene }
+
+func (c clients) Run(context.Context) (load.Result, error) {
+	c.loads++
+	if c.onRun != nil {
+		c.onRun()
+	}
+	if c.statistics > 0 || c.others {
+		c.counters[1].Count, c.counters[1].Time = c.counters[1].Count+1000, c.counters[1].Time+500_000
+		c.counters[2].Count, c.counters[2].Time = c.counters[2].Count+2000, c.counters[2].Time+200_000
+	}
+	return load.Result{Sent: record.Sent{Requests: 1000, QPS: 10_000, Mean: 5, P50: 5, P90: 6, P99: 7, P999: 8, Max: 9, Sockets: 1000, Errors: 1, Unsent: c.unsent, Lag: 4, Failures: map[string]int64{"status 503": 1}}, CPU: 7e6}, nil
+}
+func (c clients) Close() error { return c.end() }
+
+type groups struct {
+	*scene
+	n int
+}
+
+func (g groups) Folders() [][]string { return make([][]string, g.n) }
+func (g groups) Close() error        { return errors.Join(g.end(), g.failRemove) }
+func (g groups) Read() (record.GroupCPU, error) {
+	return record.GroupCPU{Version: 1, Limit: 1, Usage: int64(g.loads) * 9e6, Ticks: int64(g.loads) * 1e7, Periods: int64(g.loads) * 10, Throttled: int64(g.loads) * 4, Held: 5}, nil
+}
+
+func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *testing.T) {
+	s := newScene()
+	rec := s.run(t.Context(), t)
+	count := map[string]int{}
+	for _, p := range rec.Points {
+		if p.Failure != nil {
+			t.Fatalf("%+v", p.Failure)
+		}
+		key := p.Phase
+		if !p.Asked.Statistics {
+			key += " without"
+		}
+		count[key]++
+		switch {
+		case key == "load":
+			if len(p.Runs) != 2 || p.Runs[0].Count != 1000 || p.Runs[0].Time != 500_000 || p.Runs[1].Count != 2000 || p.ClientCPU != 7e6 || p.ServerCPU != 5e6 || p.Sent.Requests != 1000 || p.CPUs != 8 {
+				t.Errorf("%+v", p)
+			}
+		case key == "load without":
+			if len(p.Runs) != 0 || p.Sent == nil {
+				t.Errorf("%+v", p)
+			}
+		case p.Sent != nil || len(p.Runs) != 2 || p.Runs[0].Count != 0:
+			t.Errorf("%+v", p)
+		}
+		if p.Datapath != "reference" || p.Case != record.CaseLoad {
+			t.Errorf("%+v", p)
+		}
+	}
+	if want := 4; count["idle"] != want || count["load"] != want || count["load without"] != want || count["cool-down"] != want {
+		t.Errorf("%v", count)
+	}
+	if len(rec.Programs) != 2 || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Errorf("%d programs, end %+v", len(rec.Programs), rec.End)
+	}
+	if s.asked[0].URL != "http://198.18.0.1:80/" || s.asked[0].Instances != 1 {
+		t.Errorf("asked %+v", s.asked[0])
+	}
+	j, err := judge.BPFOf(rec)
+	if err != nil || len(j.Rows) != 2 || j.Rows[0].Rounds != 2 || j.Memory != 100 {
+		t.Errorf("%v: %+v", err, j)
+	}
+}
+
+func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
+	s := newScene()
+	s.plan = plan.DefaultsOfQuota()
+	s.plan.Seed, s.plan.Duration, s.plan.Idle, s.plan.Rounds, s.plan.Instances = 1, 100*time.Millisecond, time.Millisecond, 1, 4
+	rec := s.run(t.Context(), t)
+	controls, limited := 0, 0
+	for _, p := range rec.Points {
+		switch {
+		case p.Phase != record.PhaseLoad:
+		case p.Asked.CPUs == 0:
+			controls++
+			if p.Asked.Heavy != slices.Max(s.plan.Heavy) || p.Group != nil {
+				t.Errorf("%+v", p.Asked)
+			}
+		default:
+			limited++
+			if p.Group == nil || p.Group.Usage != 9e6 || p.Group.Ticks != 1e7 || p.Group.Throttled != 4 {
+				t.Errorf("%+v", p.Group)
+			}
+		}
+	}
+	if controls != 2 || limited != 2*len(s.plan.Heavy) { // with and without statistics
+		t.Errorf("%d controls, %d limited", controls, limited)
+	}
+	if got := s.asked[0]; len(got.Groups) != 4 || got.Instances != 4 {
+		t.Errorf("asked %+v", got)
+	}
+}
+
+func TestProgramsThatComeOrGoAreSaid(t *testing.T) {
+	s := newScene()
+	s.plan.Datapath, s.plan.Names, s.plan.URL, s.plan.Rounds = "", []string{"a*"}, "http://10.0.0.1/", 1
+	s.gone, s.came = 2, true
+	rec := s.run(t.Context(), t)
+	text := ""
+	for _, p := range rec.Points {
+		text += strings.Join(p.Problems, "\n")
+		if p.Datapath != "name a*" {
+			t.Errorf("chosen by %s", p.Datapath)
+		}
+	}
+	if !strings.Contains(text, "program 2 c went") || !strings.Contains(text, "program 3 d came") || len(rec.Programs) != 3 {
+		t.Errorf("%d programs; %s", len(rec.Programs), text)
+	}
+	if s.asked[0].URL != "http://10.0.0.1/" {
+		t.Errorf("asked %+v", s.asked[0])
+	}
+}
+
+// The meter holds what it has listed, and so counters alone never tell.
+func TestAProgramThatOnlyTheMeterStillHoldsIsSaidToHaveGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		held bool
+		want string
+	}{
+		"unloaded":                 {true, "program 2 c went meanwhile: its runs count up to then"},
+		"unloaded, and let go of":  {false, "program 2 c went meanwhile"},
+		"not chosen by the filter": {true, "program 2 c is there, and is not one of those that were chosen any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			s.plan.Datapath, s.plan.Names, s.plan.URL, s.plan.Rounds = "", []string{"a*"}, "http://10.0.0.1/", 1
+			s.gone, s.held = 2, c.held
+			s.stays = name == "not chosen by the filter"
+			rec := s.run(t.Context(), t)
+			said, after := 0, 0
+			for _, p := range rec.Points {
+				said += strings.Count(strings.Join(p.Problems, "\n"), c.want)
+				if said > 0 && len(p.Problems) == 0 && slices.ContainsFunc(p.Runs, func(r record.ProgramRun) bool { return r.ID == 2 }) {
+					after++
+				}
+			}
+			if said != 1 || after != 0 {
+				t.Errorf("said %d times, and it is in %d phases after that", said, after)
+			}
+		})
+	}
+}
+
+func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
+	s := newScene()
+	s.others = true
+	rec := s.run(t.Context(), t)
+	without := 0
+	for _, p := range rec.Points {
+		if p.Asked.Statistics {
+			continue
+		}
+		without++
+		if len(p.Runs) != 2 || p.Runs[0].Count != 1000 || !strings.Contains(strings.Join(p.Problems, "\n"), "statistics were on for somebody else meanwhile") {
+			t.Errorf("%+v", p)
+		}
+	}
+	j, err := judge.BPFOf(rec)
+	if err != nil || without != 4 || j.Rows[0].Price.Known {
+		t.Errorf("%v: %d loads without; their price %+v", err, without, j.Rows[0].Price)
+	}
+}
+
+func TestServicesLeadToTheServerThatThePlanNames(t *testing.T) {
+	s := newScene()
+	s.plan.URL, s.plan.Services = "http://localhost:8080/a?b=c", []int{3}
+	s.run(t.Context(), t)
+	if got := s.attached.Backend.String(); got != "127.0.0.1:8080" {
+		t.Errorf("services lead to %s", got)
+	}
+	if got := s.asked[0]; got.URL != "http://198.18.0.3:80/a?b=c" || got.Host != "localhost:8080" {
+		t.Errorf("asked for %s as %s", got.URL, got.Host)
+	}
+}
+
+func TestARunThatCannotGoOnSaysWhy(t *testing.T) {
+	s := newScene()
+	s.failRemove, s.anyError = errors.New("the kernel says no"), true
+	rec := s.run(t.Context(), t)
+	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool {
+		return f.Level == "error" && strings.Contains(f.Message, "ended by an error after 0 points: remove the clients' cgroups: the kernel says no")
+	}) || len(rec.Points) == 0 || rec.End.Status != "failed" {
+		t.Errorf("%d points, %+v, end %+v", len(rec.Points), rec.Findings, rec.End)
+	}
+}
+
+func TestWhatAClientDidNotSendAndWhyIsInTheRecord(t *testing.T) {
+	s := newScene()
+	s.unsent = 3
+	for _, p := range s.run(t.Context(), t).Points {
+		if p.Sent != nil && (p.Sent.Unsent != 3 || p.Sent.Lag != 4 || p.Sent.Failures["status 503"] != 1) {
+			t.Errorf("%+v", p.Sent)
+		}
+	}
+}
+
+func TestARunThatCannotBeginSaysWhyInAFinding(t *testing.T) {
+	refused := errors.New("the verifier says no")
+	for name, c := range map[string]struct {
+		url    string
+		attach error
+		want   string
+	}{
+		"nothing can be attached":  {"", refused, "the verifier says no"},
+		"the server has IPv6 only": {"http://[::1]:8080/", nil, "lead to IPv4 addresses, and the URL's host is at ::1"},
+		"the server is nowhere":    {"http://nowhere.invalid/", nil, "find where the services lead"},
+		"the server is everywhere": {"http://0.0.0.0:80/", nil, "lead to IPv4 addresses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			s.plan.URL, s.failAttach, s.anyError = c.url, c.attach, true
+			rec := s.run(t.Context(), t)
+			if len(rec.Findings) != 1 || rec.Findings[0].Level != "error" || !strings.Contains(rec.Findings[0].Message, c.want) || rec.End.Status != "failed" {
+				t.Errorf("%+v, end %+v", rec.Findings, rec.End)
+			}
+		})
+	}
+}
+
+func TestALoadThatFailsCostsItsPointAndLeavesNothing(t *testing.T) {
+	s := newScene()
+	s.failStart = errors.New("nobody answers")
+	rec := s.run(t.Context(), t)
+	failed := 0
+	for _, p := range rec.Points {
+		if p.Failure != nil {
+			failed++
+			if !strings.Contains(p.Failure.Detail, "nobody answers") {
+				t.Errorf("%+v", p.Failure)
+			}
+		}
+	}
+	if failed == 0 || rec.End.Failures == 0 {
+		t.Errorf("%d failed, end %+v", failed, rec.End)
+	}
+}
+
+func TestARunThatIsInterruptedLeavesNothing(t *testing.T) {
+	s := newScene()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.onRun = cancel
+	rec := s.run(ctx, t)
+	if rec.End.Status != "interrupted" || len(rec.Points) > 3 {
+		t.Errorf("%d points, end %+v", len(rec.Points), rec.End)
+	}
+}
+
+func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
+	s := newScene()
+	s.plan = plan.DefaultsOfMemory()
+	s.plan.Seed, s.plan.Duration, s.plan.Idle = 1, 100*time.Millisecond, time.Millisecond
+	rec := s.run(t.Context(), t)
+	seen := map[int]bool{}
+	for _, p := range rec.Points {
+		if p.Phase == record.PhaseIdle {
+			seen[p.Asked.Services] = true
+			if len(p.Memory) != 3 { // two programs, one map that both use
+				t.Errorf("%+v", p.Memory)
+			}
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("services %v", seen)
+	}
+}

@@ -1,0 +1,107 @@
+package datapath
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+)
+
+func TestAttachRefusesWhatItCannotDo(t *testing.T) {
+	backend := netip.MustParseAddrPort("127.0.0.1:8080")
+	for _, c := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"no service", Options{Backend: backend}, "0 services"},
+		{"less room than services", Options{Services: 5, Most: 4, Backend: backend}, "5 services, later up to 4"},
+		{"more services than addresses", Options{Services: MaxServices + 1, Backend: backend}, "are possible"},
+		{"no backend", Options{Services: 1}, "is not an IPv4 address"},
+		{"a backend of IPv6", Options{Services: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
+		{"a backend without a port", Options{Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},
+		{"a name that the kernel would cut", Options{Services: 1, Backend: backend, Name: "toolong"}, "one to 6 letters"},
+		{"a name that is none", Options{Services: 1, Backend: backend, Name: "a/b"}, "one to 6 letters"},
+		{"no cgroup", Options{Services: 1, Backend: backend}, "open the cgroup"},
+		{"a folder that is no cgroup", Options{Services: 1, Backend: backend, Cgroup: t.TempDir()}, "is not a folder of cgroup v2"},
+		{"a file", Options{Services: 1, Backend: backend, Cgroup: os.Args[0]}, "not a directory"},
+	} {
+		d, err := Attach(c.o)
+		if err == nil {
+			_ = d.Close()
+			t.Errorf("%s: attached", c.name)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q in it", c.name, err, c.want)
+		}
+	}
+}
+
+func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
+	g := group(t)
+	o := Options{Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
+	link := filepath.Join(t.TempDir(), cgroup.Prefix+"x")
+	if err := os.Symlink(filepath.Dir(g), link); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{
+		"the root":                            filepath.Dir(g),
+		"the root by a path through ours":     g + "/..",
+		"the root by a link called like ours": link,
+		"the root by a path through a link":   link + "/.",
+	} {
+		o.Cgroup = path
+		if d, err := Attach(o); err == nil {
+			_ = d.Close()
+			t.Errorf("%s: attached to %s", name, path)
+		}
+	}
+	below := filepath.Join(g, "below")
+	if err := os.Mkdir(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.Cgroup = below
+	attached(t, o)
+}
+
+func TestHeavyBeyondWhatCanBeDoneIsRefused(t *testing.T) {
+	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080"), Heavy: MaxHeavy + 1, Name: "left_3"}
+	if d, err := Attach(o); err == nil {
+		_ = d.Close()
+		t.Error("attached")
+	}
+	nothingLeft(t, nil, "left_3")
+}
+
+func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
+	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080"), Name: "left_4"}
+	done := make(chan error)
+	go func() {
+		// Never unlocked: the thread has no rights any more, and ends with this
+		// goroutine.
+		runtime.LockOSThread()
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			done <- err
+			return
+		}
+		d, err := Attach(o)
+		if err == nil {
+			_ = d.Close()
+		}
+		done <- err
+	}()
+	if err := <-done; !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_BPF") {
+		t.Errorf("got %v", err)
+	}
+	nothingLeft(t, nil, o.Name)
+}

@@ -1,0 +1,166 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// limited are cgroups of a run's own, one for each client, with its part of a
+// limit.
+type limited struct {
+	hs        []cgroup.Hierarchy
+	name      string // of the group above them
+	place     string // of cgroup v2 without a limit
+	cpus      float64
+	instances int
+}
+
+// MakeGroups makes cgroups for clients that share a limit in CPUs, 0 for none, each
+// with its part. place is the folder of cgroup v2 that programs are attached to:
+// where cgroup v2 has the limit too, the groups lie below it, else each client is in
+// it and in one of v1.
+func MakeGroups(runID, place string, cpus float64, instances int) (Groups, error) {
+	g := &limited{place: place, cpus: cpus, instances: instances, name: cgroup.Prefix + runID + "/clients"}
+	if cpus == 0 {
+		return g, nil
+	}
+	all, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil, err
+	}
+	g.hs = cgroup.Using(all, "cpu", "cpuacct")
+	if err := cgroup.Delegate(all, g.name, "cpu", "cpuacct"); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	if len(g.hs) == 0 {
+		return nil, fmt.Errorf("%w: no cgroup hierarchy has the cpu controller: a limit cannot be set", subject.ErrUnsupported)
+	}
+	// Every client has its own part of the limit.
+	quota := subject.Limits{CPU: cpus / float64(instances)}.CPUQuota()
+	for i := range instances {
+		for _, h := range g.hs {
+			dir := g.folder(h, i)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return nil, errors.Join(fmt.Errorf("make a client's cgroup: %w", err), g.Close())
+			}
+			for _, l := range h.Limits(cgroup.Wanted{Quota: quota, Period: subject.CPUPeriod}) {
+				if err := os.WriteFile(filepath.Join(dir, l.File), []byte(l.Value), 0o644); err != nil {
+					return nil, errors.Join(fmt.Errorf("limit a client's cgroup to %s in %s: %w", l.Value, l.File, err), g.Close())
+				}
+			}
+		}
+	}
+	return g, nil
+}
+
+func (g *limited) folder(h cgroup.Hierarchy, i int) string {
+	return filepath.Join(h.Mount, g.name, fmt.Sprintf("c-%d", i))
+}
+
+// Folders implements Groups.
+func (g *limited) Folders() [][]string {
+	all := make([][]string, g.instances)
+	for i := range all {
+		two := false
+		for _, h := range g.hs {
+			two = two || h.Version == 2
+			all[i] = append(all[i], g.folder(h, i))
+		}
+		if !two {
+			all[i] = append(all[i], g.place)
+		}
+	}
+	return all
+}
+
+// Close implements Groups.
+func (g *limited) Close() error {
+	if g.cpus == 0 {
+		return nil
+	}
+	return cgroup.Remove(g.hs, g.name)
+}
+
+// Read implements Groups: the sum over all clients.
+func (g *limited) Read() (record.GroupCPU, error) {
+	sum := record.GroupCPU{Version: 2, Limit: g.cpus, Ticks: -1}
+	for _, h := range g.hs {
+		if h.Version == 1 {
+			sum.Version = 1
+		}
+		for i := range g.instances {
+			if err := charge(&sum, h, g.folder(h, i)); err != nil {
+				return sum, err
+			}
+		}
+	}
+	return sum, nil
+}
+
+// tick is USER_HZ's, in ns: a hundredth of a second on every architecture in use.
+const tick = 10_000_000
+
+// charge adds what a group was charged: of v1 cpuacct.usage (ns), the ticks of
+// cpuacct.stat, and cpu.stat; of v2 all of it from cpu.stat, in µs.
+func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
+	if h.Version == 2 {
+		stat, err := keyed(filepath.Join(dir, "cpu.stat"))
+		if err != nil {
+			return err
+		}
+		sum.Usage += stat["usage_usec"] * 1000
+		sum.Periods, sum.Throttled, sum.Held = sum.Periods+stat["nr_periods"], sum.Throttled+stat["nr_throttled"], sum.Held+stat["throttled_usec"]*1000
+		return nil
+	}
+	if h.Has("cpuacct") {
+		text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+		if err != nil {
+			return err
+		}
+		usage, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+		if err != nil {
+			return fmt.Errorf("read cpuacct.usage: %w", err)
+		}
+		stat, err := keyed(filepath.Join(dir, "cpuacct.stat"))
+		if err != nil {
+			return err
+		}
+		sum.Usage += usage
+		sum.Ticks = max(sum.Ticks, 0) + (stat["user"]+stat["system"])*tick
+	}
+	if h.Has("cpu") {
+		stat, err := keyed(filepath.Join(dir, "cpu.stat"))
+		if err != nil {
+			return err
+		}
+		sum.Periods, sum.Throttled, sum.Held = sum.Periods+stat["nr_periods"], sum.Throttled+stat["nr_throttled"], sum.Held+stat["throttled_time"]
+	}
+	return nil
+}
+
+// keyed reads a file of lines "name number".
+func keyed(path string) (map[string]int64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", filepath.Base(path), err)
+		}
+		values[name] = n
+	}
+	return values, nil
+}

@@ -1,0 +1,451 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func runUnsaved(ctx context.Context, p plan.Lifecycle, targets ...subject.Target) (*record.Record, error) {
+	return lifecyclerun.Run(ctx, options(p, targets))
+}
+
+func inMemory(t *testing.T, p plan.Lifecycle, targets ...subject.Target) *record.Record {
+	t.Helper()
+	rec, err := runUnsaved(t.Context(), p, targets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
+	const lanes = 100
+	tests := []struct {
+		name    string
+		op      subject.Op
+		atLane  int // of the fourth batch, warm-up included; -1: at its release
+		counted int // lanes of it that were done
+	}{
+		{"at the release of run", subject.Run, -1, 0},
+		{"amid the lanes of run", subject.Run, 50, 50},
+		{"amid the lanes of create", subject.Create, 99, 99},
+		{"at the first lane of stop", subject.Stop, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			log, targets := logging("a", "b")
+			a, releases, discarded := targets[0].(*fake.Target), 0, 0
+			a.OnRelease = func(op subject.Op) {
+				if op == tt.op {
+					releases++
+				}
+				if op == tt.op && releases == 4 && tt.atLane < 0 {
+					interrupt()
+				}
+			}
+			a.Script = func(op subject.Op, lane, n int) (int64, *record.Failure) {
+				if op == tt.op && releases == 4 && lane == tt.atLane {
+					interrupt()
+				}
+				return constant(1)(op, lane, n)
+			}
+			targets[0] = &watched{Target: a, discarding: func(ctx context.Context) error {
+				discarded++
+				return ctx.Err() // cleaning up has time of its own
+			}}
+			rec, l := weighWith(ctx, t, options(planned(func(p *plan.Lifecycle) { p.Lanes = []int{lanes} }), targets))
+
+			if rec.End == nil || rec.End.Status != "interrupted" || rec.End.Failures != 0 || rec.End.Batches != len(rec.Batches) {
+				t.Errorf("end %+v", rec.End)
+			}
+			last := rec.Batches[len(rec.Batches)-1]
+			if last.Target != "a" || last.Op != string(tt.op) || last.Round != 2 || len(last.Samples) != lanes {
+				t.Errorf("the last batch is %s %s in round %d with %d samples", last.Target, last.Op, last.Round, len(last.Samples))
+			}
+			c := cellOf(t, l, lanes, tt.op, "a")
+			if c.Failed != 0 || c.Total != 2*lanes+tt.counted || c.Summary.N != 2 || c.Batch.Latencies != 2*lanes+tt.counted {
+				t.Errorf("got %+v %+v", c, c.Batch)
+			}
+			if l.Failed != 0 || len(found(t, l, "failed-operations")) != 0 || len(found(t, l, "target-given-up")) != 0 || len(found(t, l, "interrupted")) != 1 {
+				t.Errorf("%d failed; findings %v", l.Failed, codes(l.Findings))
+			}
+			if e := *log; !slices.Equal(e[len(e)-2:], events{"close a", "close b"}) {
+				t.Errorf("the end was %q", e[len(e)-3:])
+			}
+			if want := 3*2 + map[bool]int{true: 2, false: 1}[tt.op == subject.Run]; discarded != want {
+				t.Errorf("discarded %d times, want %d", discarded, want)
+			}
+		})
+	}
+}
+
+func TestAnInterruptBeforeTheFirstRoundIsNoError(t *testing.T) {
+	tests := []struct {
+		name string
+		with func(interrupt func(), w *watched)
+		opts func(interrupt func(), o *lifecyclerun.Options)
+	}{
+		{"before anything", nil, func(interrupt func(), _ *lifecyclerun.Options) { interrupt() }},
+		{"while a target opens", func(interrupt func(), w *watched) {
+			w.opening = func() error { interrupt(); return context.Canceled }
+		}, nil},
+		{"while the lanes are armed", func(interrupt func(), w *watched) {
+			w.arming = func(subject.Op, []int) error { interrupt(); return errors.New("the lanes were killed") }
+		}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			log, targets := logging("a")
+			w := &watched{Target: targets[0]}
+			o := options(planned(nil), []subject.Target{w})
+			if tt.with != nil {
+				tt.with(interrupt, w)
+			}
+			if tt.opts != nil {
+				tt.opts(interrupt, &o)
+			}
+			rec, l := weighWith(ctx, t, o)
+			if rec.End.Status != "interrupted" || l.Failed != 0 || !slices.Equal(codes(l.Findings), []string{"interrupted"}) {
+				t.Errorf("end %+v, %d failed, findings %+v", rec.End, l.Failed, l.Findings)
+			}
+			if log.count("open") != log.count("close") {
+				t.Errorf("events %q", *log)
+			}
+		})
+	}
+}
+
+// disk takes so many bytes and is full then.
+type disk struct {
+	bytes.Buffer
+	left int
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	if len(p) > d.left {
+		n, _ := d.Buffer.Write(p[:d.left])
+		d.left = 0
+		return n, syscall.ENOSPC
+	}
+	d.left -= len(p)
+	return d.Buffer.Write(p)
+}
+
+func TestAFullDiskEndsTheRunAndLosesNothingInMemory(t *testing.T) {
+	t.Parallel()
+	whole := &disk{left: 1 << 30}
+	p := planned(func(p *plan.Lifecycle) { p.Lanes = []int{3} })
+	o := options(p, pair(constant(1), constant(1)))
+	o.Write = record.NewWriter(whole).Write
+	if _, err := lifecyclerun.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r := seeded(1)
+	for range 100 {
+		size := r.IntN(whole.Len())
+		d := &disk{left: size}
+		log, targets := logging("a", "b")
+		held := 0
+		for i, f := range targets {
+			inner := f
+			targets[i] = &watched{Target: inner,
+				arming:     func(subject.Op, []int) error { held++; return nil },
+				discarding: func(context.Context) error { held = 0; return nil }}
+		}
+		o := options(p, targets)
+		o.Write = record.NewWriter(d).Write
+		rec, err := lifecyclerun.Run(t.Context(), o)
+		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
+			t.Fatalf("full at %d: error %v", size, err)
+		}
+		if log.count("open") != log.count("close") || held != 0 {
+			t.Fatalf("full at %d: %d opened, %d closed, %d left on the lanes", size, log.count("open"), log.count("close"), held)
+		}
+		done := len(*log) - log.count("open") - log.count("close")
+		if len(rec.Batches) != done {
+			t.Fatalf("full at %d: %d batches in memory of %d that were done", size, len(rec.Batches), done)
+		}
+		judged(t, rec)
+		stored, err := record.Read(&d.Buffer)
+		if errors.Is(err, record.ErrNotRecord) && done == 0 {
+			continue
+		}
+		if err != nil || len(stored.Batches) > done || len(stored.Batches) < done-1 || stored.ProblemCount > 0 {
+			t.Fatalf("full at %d: %d of %d batches stored, %v", size, len(stored.Batches), done, err)
+		}
+	}
+}
+
+func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
+	t.Parallel()
+	const precision = 0.05
+	for name, tt := range map[string]struct {
+		sigma       float64
+		least, most int
+	}{
+		"little noise needs no more than planned":  {0.01, 6, 6},
+		"more noise needs more":                    {0.1, 20, 120},
+		"too few for an interval are not accepted": {0.001, 6, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds, p.Precision = 3, precision }),
+				pair(noisy(seeded(1), 1, tt.sigma), noisy(seeded(2), 1, tt.sigma))...)
+			if rec.End.Why != "precision reached" || len(found(t, l, "precision-not-reached")) > 0 {
+				t.Errorf("end %+v", rec.End)
+			}
+			table := l.Tables[0]
+			if worst, where := table.Precision(); worst > precision {
+				t.Errorf("stopped at ±%.1f %% of %s", 100*worst, where)
+			}
+			if table.Rounds < tt.least || table.Rounds > tt.most {
+				t.Errorf("%d rounds", table.Rounds)
+			}
+			before := *rec
+			before.Batches = slices.DeleteFunc(slices.Clone(rec.Batches), func(b record.Batch) bool { return b.Round == table.Rounds-1 })
+			if worst, _ := judged(t, &before).Tables[0].Precision(); worst <= precision {
+				t.Errorf("the last of %d rounds was not needed: ±%.1f %% before", table.Rounds, 100*worst)
+			}
+		})
+	}
+}
+
+func TestWhatNeverSucceedsDoesNotKeepAPrecisionFromBeingReached(t *testing.T) {
+	for name, script := range map[string]fake.Script{
+		"a target that is given up":               failing(constant(1), always),
+		"one that is given up after some success": failing(constant(1), func(_ subject.Op, _, n int) bool { return n >= 3 }),
+		"an operation that always fails":          failing(constant(1), func(op subject.Op, _, _ int) bool { return op == subject.Stop }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds, p.Precision, p.Budget = 8, 0.05, 5*time.Second }),
+				pair(constant(1), script)...)
+			if rec.End.Why != "precision reached" || l.Tables[0].Rounds != 8 {
+				t.Errorf("end %+v after %d rounds", rec.End, l.Tables[0].Rounds)
+			}
+		})
+	}
+}
+
+// slow lets virtual time pass as the latencies say.
+func slow(s fake.Script) fake.Script {
+	return func(op subject.Op, lane, n int) (int64, *record.Failure) {
+		latency, failure := s(op, lane, n)
+		time.Sleep(time.Duration(latency))
+		return latency, failure
+	}
+}
+
+func TestTheBudgetEndsARunThatCannotGetPrecise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec, l := weigh(t, planned(func(p *plan.Lifecycle) {
+			p.Rounds, p.Precision, p.Budget, p.Ops = 6, 0.001, 5*time.Second, []subject.Op{subject.Run}
+		}), pair(slow(noisy(seeded(1), 0.2, 0.5)), slow(noisy(seeded(2), 0.2, 0.5)))...)
+		if rec.End.Status != "done" || rec.End.Why != "budget spent" || l.Tables[0].Rounds < 30 {
+			t.Errorf("end %+v after %d rounds", rec.End, l.Tables[0].Rounds)
+		}
+		f := found(t, l, "precision-not-reached")
+		if len(f) != 1 || !strings.Contains(f[0].Message, "±0.1 %") || !strings.Contains(f[0].Message, "the widest interval is ±") {
+			t.Errorf("findings %+v", f)
+		}
+		if e := time.Duration(rec.End.Elapsed); e < 5*time.Second || e > 6*time.Second {
+			t.Errorf("it took %v", e)
+		}
+	})
+}
+
+func TestNoRoundIsBegunAfterTheBudget(t *testing.T) {
+	tests := []struct {
+		name   string
+		budget time.Duration
+		rounds map[int]int // measured rounds by lanes
+		found  []string
+	}{
+		// A round takes 750 ms on one lane, and 1.5 s on two, one warm-up each.
+		{"none at all", -1, map[int]int{}, []string{"after 0 of 10", "after 0 of 10"}},
+		{"the warm-up alone", 700 * time.Millisecond, map[int]int{}, []string{"after 0 of 10", "after 0 of 10"}},
+		{"some of the first", 3 * time.Second, map[int]int{1: 4}, []string{"after 4 of 10", "after 0 of 10"}},
+		{"some of the second", 14 * time.Second, map[int]int{1: 10, 2: 3}, []string{"after 3 of 10"}},
+		{"enough", time.Minute, map[int]int{1: 10, 2: 10}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Budget = []int{1, 2}, tt.budget }),
+					&fake.Target{Name: "a", Script: slow(constant(2))})
+				got := map[int]int{}
+				for _, table := range l.Tables {
+					got[table.Lanes] = table.Rounds
+				}
+				if !reflect.DeepEqual(got, tt.rounds) {
+					t.Errorf("rounds by lanes %v, want %v", got, tt.rounds)
+				}
+				if tt.budget < 0 && len(rec.Batches) > 0 {
+					t.Errorf("%d batches", len(rec.Batches))
+				}
+				f := found(t, l, "budget-spent")
+				if len(f) != len(tt.found) {
+					t.Fatalf("findings %+v", f)
+				}
+				for i, want := range tt.found {
+					if !strings.Contains(f[i].Message, want) {
+						t.Errorf("%q, want %q", f[i].Message, want)
+					}
+				}
+				if why := rec.End.Why; (why == "budget spent") != (len(tt.found) > 0) {
+					t.Errorf("why %q", why)
+				}
+			})
+		})
+	}
+}
+
+func TestProgressEstimatesTheTimeThatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []lifecyclerun.Progress
+		o := options(planned(func(p *plan.Lifecycle) { p.Lanes = []int{1, 2} }), pair(slow(constant(1)), slow(constant(1))))
+		o.Progress = func(p lifecyclerun.Progress) { told = append(told, p) }
+		rec, _ := weighWith(t.Context(), t, o)
+		if len(told) != len(rec.Batches) {
+			t.Fatalf("told of %d batches of %d", len(told), len(rec.Batches))
+		}
+		for i, p := range told {
+			b := rec.Batches[i]
+			if p.Target != b.Target || string(p.Op) != b.Op || p.Round != b.Round || p.Phase != b.Phase || p.Lanes != b.Lanes || p.Left < 0 {
+				t.Fatalf("batch %d was told as %+v", i, p)
+			}
+			if i < 10 && p.Left != 0 {
+				t.Fatalf("an estimate before anything is known: %+v", p)
+			}
+			// Late in the sweep the cost of two lanes is known.
+			left := time.Duration(rec.End.Elapsed) - p.Elapsed
+			if i > len(told)*3/4 && (p.Left < left/2-time.Second || p.Left > 2*left+2*time.Second) {
+				t.Errorf("batch %d: %v left was estimated as %v", i, left, p.Left)
+			}
+		}
+	})
+}
+
+func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
+	o := options(planned(func(p *plan.Lifecycle) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 6, 1 }), pair(constant(1), constant(1)))
+	o.Node = func() record.Node { return record.Node{Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5} }
+	rec, l := weighWith(t.Context(), t, o)
+	if len(rec.Nodes) != 14 {
+		t.Fatalf("%d readings", len(rec.Nodes))
+	}
+	for i, n := range rec.Nodes {
+		want := record.Node{Type: record.TypeNode, Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5, Phase: record.PhaseMeasure, Lanes: []int{1, 3}[i/7], Round: i%7 - 1}
+		if i%7 == 0 {
+			want.Phase, want.Round = record.PhaseWarmup, 0
+		}
+		if n != want {
+			t.Errorf("reading %d is %+v, want %+v", i, n, want)
+		}
+	}
+	if got := codes(l.Findings); !slices.Equal(got, []string{"steal", "pressure"}) {
+		t.Errorf("findings %v", got)
+	}
+}
+
+func TestAQuietMachineYieldsNoFinding(t *testing.T) {
+	o := options(planned(func(p *plan.Lifecycle) { p.Lanes, p.Rounds = []int{1, 5}, 12 }), pair(noisy(seeded(4), 1, 0.02), noisy(seeded(5), 1.1, 0.02)))
+	o.Node = func() record.Node {
+		return record.Node{Known: true, HavePSI: true, Busy: 0.1, Steal: 0.001, PSICPU: 0.05, PSIIO: 0.01, PSIMemory: 0}
+	}
+	rec, l := weighWith(t.Context(), t, o)
+	if len(l.Findings) != 0 || len(rec.Findings) != 0 || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Errorf("findings %+v, end %+v", l.Findings, rec.End)
+	}
+}
+
+func TestARecordThatWasCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"run.jsonl", "run.jsonl.zst"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), name)
+			w, err := record.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := options(planned(func(p *plan.Lifecycle) { p.Lanes = []int{1, 4} }),
+				pair(noisy(seeded(1), 1, 0.02), failing(noisy(seeded(2), 1, 0.02), func(_ subject.Op, _, n int) bool { return n%7 == 0 })))
+			o.Write, o.Node = w.Write, func() record.Node { return record.Node{Known: true} }
+			if _, err := lifecyclerun.Run(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole, err := record.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, cuts := seeded(9), []int{len(text) - 3}
+			for range 60 {
+				cuts = append(cuts, r.IntN(len(text)-3))
+			}
+			slices.Sort(cuts)
+			readable, before := 0, 0
+			for _, cut := range cuts {
+				if err := os.WriteFile(path, text[:cut], 0o600); err != nil {
+					t.Fatal(err)
+				}
+				rec, err := record.Load(path)
+				if readable == 0 && errors.Is(err, record.ErrNotRecord) {
+					continue // within the header
+				}
+				if err != nil {
+					t.Fatalf("cut at %d: %v", cut, err)
+				}
+				readable++
+				l := judged(t, rec)
+				_ = encoded(t, l)
+				if n := len(rec.Batches); n < before || !reflect.DeepEqual(rec.Batches, whole.Batches[:n]) && n > 0 {
+					t.Fatalf("cut at %d: the %d batches are not the first of those written", cut, n)
+				}
+				before = len(rec.Batches)
+				// The last bytes of a compressed record are its checksum.
+				if rec.End == nil && len(found(t, l, "cut-off")) != 1 || rec.End != nil && !strings.HasSuffix(name, ".zst") || rec.ProblemCount > 0 {
+					t.Fatalf("cut at %d: end %v, %v, findings %v", cut, rec.End, rec.Problems, codes(l.Findings))
+				}
+			}
+			if readable < 40 || before != len(whole.Batches) {
+				t.Errorf("%d of %d cuts could be read, the last with %d of %d batches", readable, len(cuts), before, len(whole.Batches))
+			}
+		})
+	}
+}
+
+func TestTheRecordSaysHowToDoTheRunAgain(t *testing.T) {
+	p := planned(func(p *plan.Lifecycle) { p.Seed, p.Lanes, p.Timeout = 7, []int{1, 2}, 3*time.Second })
+	rec, l := weigh(t, p, pair(constant(1), constant(1))...)
+	var stored plan.Lifecycle
+	if err := json.Unmarshal(rec.Header.Plan, &stored); err != nil || !reflect.DeepEqual(stored, p) || !reflect.DeepEqual(l.Plan, p) {
+		t.Errorf("%v: %+v, want %+v", err, stored, p)
+	}
+	if rec.Header.RunID != "test" || rec.Header.Experiment != "lifecycle" || len(rec.Targets) != 2 {
+		t.Errorf("header %+v", rec.Header)
+	}
+}

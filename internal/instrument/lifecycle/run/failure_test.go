@@ -1,0 +1,198 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestAFailureNeverEntersAMean(t *testing.T) {
+	// Round n is the fake's n+1st, after one warm-up. Every third measured
+	// round of run fails; the others take 1, 2, 4, 5, 7, 8 ms.
+	script := func(op subject.Op, _, n int) (int64, *record.Failure) { return int64(n) * int64(ms), nil }
+	flaky := failing(script, func(op subject.Op, _, n int) bool { return op == subject.Run && n%3 == 0 && n > 0 })
+	rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds = 9 }),
+		&fake.Target{Name: "a", Script: constant(1)}, &fake.Target{Name: "flaky", Script: flaky})
+
+	c := cellOf(t, l, 1, subject.Run, "flaky")
+	if c.Failed != 3 || c.Total != 9 || c.Summary.N != 6 || c.Summary.Median != 4.5*ms || c.Summary.Lo != 1*ms || c.Summary.Hi != 8*ms {
+		t.Errorf("got %+v", c)
+	}
+	if *c.Trimmed != 4.5*ms { // of 2, 4, 5, 7
+		t.Errorf("trimmed mean %v", *c.Trimmed)
+	}
+	if c := cellOf(t, l, 1, subject.Start, "flaky"); c.Failed != 0 || c.Total != 9 || c.Summary.N != 9 {
+		t.Errorf("start suffered from run: %+v", c)
+	}
+	if l.Failed != 3 || l.Total != 2*10*5 || rec.End.Failures != 3 || rec.End.Status != "done" {
+		t.Errorf("%d of %d failed, end %+v", l.Failed, l.Total, rec.End)
+	}
+	f := found(t, l, "failed-operations")
+	if len(f) != 1 || f[0].Target != "flaky" || f[0].Op != "run" || f[0].Level != "error" {
+		t.Fatalf("findings %+v", f)
+	}
+	for _, want := range []string{"3 of 10 failed", "exit status 1", "no such device"} {
+		if !strings.Contains(f[0].Message, want) {
+			t.Errorf("%q says nothing of %q", f[0].Message, want)
+		}
+	}
+	if f[0].Tried != "fake run" {
+		t.Errorf("%q was tried", f[0].Tried)
+	}
+}
+
+func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
+	// 4 lanes; lane 2's create fails in rounds 3 and 6, that is, in the fake's
+	// batches 4 and 7 after one warm-up.
+	flaky := failing(constant(1), func(op subject.Op, lane, n int) bool {
+		return op == subject.Create && lane == 2 && (n/4 == 4 || n/4 == 7)
+	})
+	rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{4} }), &fake.Target{Name: "a", Script: flaky})
+
+	if c := cellOf(t, l, 4, subject.Create, "a"); c.Failed != 2 || c.Total != 40 || c.Lost != 0 || c.Summary.N != 8 || c.Batch.Latencies != 38 {
+		t.Errorf("create: %+v %+v", c, c.Batch)
+	}
+	for _, op := range []subject.Op{subject.Start, subject.Stop, subject.Remove} {
+		// A batch of three is not the batch that was asked for.
+		if c := cellOf(t, l, 4, op, "a"); c.Failed != 0 || c.Total != 38 || c.Lost != 2 || c.Summary.N != 8 {
+			t.Errorf("%s: %+v", op, c)
+		}
+	}
+	if c := cellOf(t, l, 4, subject.Run, "a"); c.Failed != 0 || c.Total != 40 || c.Lost != 0 || c.Summary.N != 10 {
+		t.Errorf("run begins anew: %+v", c)
+	}
+	for _, b := range rec.Batches {
+		for _, s := range b.Samples {
+			if b.Lost == 1 && s.Lane == 2 {
+				t.Errorf("the lost lane was released for %s", b.Op)
+			}
+		}
+	}
+	if got := len(found(t, l, "failed-operations")); got != 1 {
+		t.Errorf("%d findings of failed operations", got)
+	}
+}
+
+func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
+	for _, warmup := range []int{0, 1, 5} {
+		log := new(events)
+		rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Warmup = warmup }),
+			&fake.Target{Name: "a", Script: constant(1)},
+			&fake.Target{Name: "broken", Script: failing(constant(1), always), Log: log.log})
+
+		// create fails and ends the chain; run is tried on its own.
+		want := events{"open broken", "broken create x1", "broken run x1", "broken create x1", "broken run x1", "close broken"}
+		if !slices.Equal(*log, want) {
+			t.Errorf("warm-up %d: %q", warmup, *log)
+		}
+		measured := max(2-warmup, 0)
+		for _, op := range []subject.Op{subject.Create, subject.Run} {
+			c := cellOf(t, l, 1, op, "broken")
+			if c.Failed != measured || c.Total != measured || c.Summary.N != 0 || c.Trimmed != nil || c.Versus != nil || len(c.Moments) != 0 {
+				t.Errorf("warm-up %d: %+v", warmup, c)
+			}
+		}
+		if c := cellOf(t, l, 1, subject.Run, "a"); c.Summary.N != 10 || c.Failed != 0 {
+			t.Errorf("warm-up %d: the other has %+v", warmup, c)
+		}
+		if f := found(t, l, "target-given-up"); len(f) != 1 || f[0].Target != "broken" {
+			t.Errorf("warm-up %d: given up %+v", warmup, f)
+		}
+		if l.Failed != 4 || rec.End.Failures != 4 || rec.End.Status != "done" || rec.End.Why != "rounds" {
+			t.Errorf("warm-up %d: %d failed, end %+v", warmup, l.Failed, rec.End)
+		}
+	}
+}
+
+func TestARoundThatSucceedsKeepsATarget(t *testing.T) {
+	everyOther := failing(constant(1), func(_ subject.Op, _, n int) bool { return n%2 == 0 })
+	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops = []subject.Op{subject.Run} }), &fake.Target{Name: "a", Script: everyOther})
+	if c := cellOf(t, l, 1, subject.Run, "a"); c.Total != 10 || c.Failed != 5 || len(found(t, l, "target-given-up")) > 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestARunEndsWhenEveryTargetIsGivenUp(t *testing.T) {
+	rec, l := weigh(t, planned(nil), pair(failing(constant(1), always), failing(constant(1), always))...)
+	if rec.End.Status != "done" || rec.End.Why != "every target was given up" || len(found(t, l, "target-given-up")) != 2 {
+		t.Errorf("end %+v, findings %v", rec.End, codes(l.Findings))
+	}
+}
+
+func TestATargetThatCannotBeOpenedIsLeftOutAlone(t *testing.T) {
+	log, targets := logging("a", "b", "c")
+	targets[1].(*fake.Target).OpenError = errors.New("no such runtime")
+	rec, l := weigh(t, planned(nil), targets...)
+	if log.count("b ") != 0 || log.count("close b") != 0 || log.count("a run") != 11 || log.count("close ") != 2 {
+		t.Errorf("events %q", *log)
+	}
+	f := found(t, l, "target-not-opened")
+	if len(f) != 1 || f[0].Target != "b" || !strings.Contains(f[0].Message, "no such runtime") {
+		t.Errorf("findings %+v", f)
+	}
+	if len(l.Targets) != 3 || cellOf(t, l, 1, subject.Run, "c").Summary.N != 10 || cellOf(t, l, 1, subject.Run, "b").Total != 0 {
+		t.Error("the others were not weighed as if it were not there")
+	}
+	if rec.End.Status != "done" || l.Failed != 0 {
+		t.Errorf("end %+v, %d failed", rec.End, l.Failed)
+	}
+}
+
+func TestARunWithoutAnyOpenTargetIsAnError(t *testing.T) {
+	rec, err := runUnsaved(t.Context(), planned(nil), &fake.Target{Name: "a", OpenError: errors.New("no such runtime")})
+	if err == nil || rec.End.Status != "failed" || !slices.Contains(codes(rec.Findings), "target-not-opened") {
+		t.Errorf("error %v, record %+v", err, rec)
+	}
+}
+
+func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
+	log, targets := logging("a", "b")
+	rounds := 0
+	targets[1] = &watched{Target: targets[1], arming: func(op subject.Op, _ []int) error {
+		if op == subject.Create {
+			rounds++
+		}
+		if rounds == 4 && op == subject.Start {
+			return errors.New("lane 0 is gone")
+		}
+		return nil
+	}}
+	_, l := weigh(t, planned(nil), targets...)
+	f := found(t, l, "target-given-up")
+	if len(f) != 1 || f[0].Target != "b" || !strings.Contains(f[0].Message, "lane 0 is gone") {
+		t.Errorf("findings %+v", f)
+	}
+	// One warm-up, two whole rounds, and a create.
+	if log.count("b run") != 3 || log.count("b create") != 4 || log.count("a run") != 11 || log.count("close ") != 2 {
+		t.Errorf("events %q", *log)
+	}
+	if c := cellOf(t, l, 1, subject.Start, "b"); c.Failed != 1 || c.Total != 3 || c.Summary.N != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWhatCannotBeRemovedIsFound(t *testing.T) {
+	_, targets := logging("a", "b")
+	discards := 0
+	targets[0] = &watched{Target: targets[0], discarding: func(context.Context) error {
+		if discards++; discards == 5 {
+			return errors.New("device is busy")
+		}
+		return nil
+	}}
+	targets[1] = &watched{Target: targets[1], closing: func() error { return errors.New("cgroup is busy") }}
+	_, l := weigh(t, planned(nil), targets...)
+	if f := found(t, l, "target-given-up"); len(f) != 1 || f[0].Target != "a" || !strings.Contains(f[0].Message, "device is busy") {
+		t.Errorf("findings %+v", f)
+	}
+	if f := found(t, l, "left-behind"); len(f) != 1 || f[0].Target != "b" || f[0].Advice != "run: tare clean" {
+		t.Errorf("findings %+v", f)
+	}
+}

@@ -1,0 +1,224 @@
+package run_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+)
+
+func near(got, want, within float64) bool { return math.Abs(got-want) <= within*math.Abs(want) }
+
+func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
+	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{1, 20} }), pair(constant(1), constant(2))...)
+	for i, name := range []string{"a", "b"} {
+		for op, median := range truth {
+			latency := median * float64(i+1)
+			one := cellOf(t, l, 1, op, name)
+			if s := one.Summary; s.N != 10 || s.Median != latency || !s.Known || s.Lo != latency || s.Hi != latency || *one.Trimmed != latency {
+				t.Errorf("%s %s, one lane: %+v", name, op, one)
+			}
+			if b := one.Batch; b.Latencies != 10 || b.P50 != latency || b.Max != latency || b.Skew != 0 || b.Parallelism != 1 {
+				t.Errorf("%s %s, one lane: %+v", name, op, b)
+			}
+			// The fake starts its lanes 10 ns apart.
+			many, makespan := cellOf(t, l, 20, op, name), latency+190
+			if s := many.Summary; s.N != 10 || s.Median != makespan || *many.Trimmed != makespan {
+				t.Errorf("%s %s, 20 lanes: %+v, want %v", name, op, s, makespan)
+			}
+			b := many.Batch
+			if b.Latencies != 200 || b.P50 != latency || b.P99 != latency || b.Max != latency || b.Skew != 190 || b.SkewMax != 190 || !near(b.Parallelism, 20*latency/makespan, 1e-12) {
+				t.Errorf("%s %s, 20 lanes: %+v", name, op, b)
+			}
+			if one.Failed+many.Failed+one.Lost+many.Lost != 0 || one.Total != 10 || many.Total != 200 {
+				t.Errorf("%s %s: %d and %d in all", name, op, one.Total, many.Total)
+			}
+		}
+	}
+	for _, op := range subject.ContainerOps {
+		if v := cellOf(t, l, 1, op, "b").Versus; v == nil || v.Baseline != "a" || v.Delta != 1 || !v.Different {
+			t.Errorf("%s: twice as long is called %+v", op, v)
+		}
+	}
+}
+
+func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
+	const lanes = 20
+	stairs := func(_ subject.Op, lane, _ int) (int64, *record.Failure) { return int64(float64(lane+1) * ms), nil }
+	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{lanes} }), &fake.Target{Name: "a", Script: stairs})
+	const sum = lanes * (lanes + 1) / 2 * ms
+	for _, op := range subject.ContainerOps {
+		c := cellOf(t, l, lanes, op, "a")
+		makespan := lanes*ms + 190
+		if c.Summary.Median != makespan {
+			t.Errorf("%s: makespan %v, want %v", op, c.Summary.Median, makespan)
+		}
+		if b := c.Batch; !near(b.Parallelism, sum/makespan, 1e-12) || b.P50 != 10*ms || b.P90 != 18*ms || b.P99 != 20*ms || b.Max != 20*ms || b.Skew != 190 {
+			t.Errorf("%s: %+v", op, b)
+		}
+	}
+}
+
+func TestOneAfterTheOtherIsAParallelismOfOne(t *testing.T) {
+	// A lane is served after those before it; what it waits for is its latency.
+	queue := func(_ subject.Op, lane, _ int) (int64, *record.Failure) {
+		return int64(float64(lane+1)*ms) - int64(lane)*10, nil
+	}
+	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{100} }), &fake.Target{Name: "a", Script: queue})
+	b := cellOf(t, l, 100, subject.Create, "a")
+	if b.Summary.Median != 100*ms { // 100 creates of 1 ms each
+		t.Errorf("makespan %v", b.Summary.Median)
+	}
+	if !near(b.Batch.Parallelism, 50.5, 1e-4) { // 100 in hand at first, 1 at last
+		t.Errorf("parallelism %v", b.Batch.Parallelism)
+	}
+}
+
+func TestMediansUnderNoiseAreRecovered(t *testing.T) {
+	t.Parallel()
+	const lanes, rounds, sigma = 20, 400, 0.1
+	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Rounds = []int{1, lanes}, rounds }),
+		&fake.Target{Name: "a", Script: noisy(seeded(3), 1, sigma)})
+	// The median of the largest of 20 is the quantile 0.5^(1/20) of one.
+	largest := math.Exp(sigma * math.Sqrt2 * math.Erfinv(2*math.Pow(0.5, 1.0/lanes)-1))
+	mean := math.Exp(sigma * sigma / 2)
+	for op, median := range truth {
+		one, many := cellOf(t, l, 1, op, "a"), cellOf(t, l, lanes, op, "a")
+		t.Logf("%s: one lane %+.2f %%, %d lanes %+.2f %% off", op, 100*(one.Summary.Median/median-1), lanes, 100*(many.Summary.Median/median/largest-1))
+		if !near(one.Summary.Median, median, 0.02) {
+			t.Errorf("%s: median %v, want %v", op, one.Summary.Median, median)
+		}
+		if !near(many.Summary.Median, median*largest, 0.02) {
+			t.Errorf("%s: makespan %v, want %v", op, many.Summary.Median, median*largest)
+		}
+		if b := many.Batch; !near(b.P50, median, 0.01) || !near(b.Parallelism, lanes*mean/largest, 0.02) {
+			t.Errorf("%s: %+v", op, b)
+		}
+	}
+}
+
+func TestIntervalsHoldTheTrueMedian(t *testing.T) {
+	t.Parallel()
+	for _, rounds := range []int{10, 20} {
+		held, all := 0, 0
+		for seed := range uint64(200) {
+			l := judged(t, inMemory(t, planned(func(p *plan.Lifecycle) { p.Rounds = rounds }), &fake.Target{Name: "a", Script: noisy(seeded(seed), 1, 0.1)}))
+			for op, median := range truth {
+				all++
+				if s := cellOf(t, l, 1, op, "a").Summary; s.Lo <= median && median <= s.Hi {
+					held++
+				}
+			}
+		}
+		t.Logf("%d rounds: %d of %d intervals held the true median", rounds, held, all)
+		if float64(held) < 0.94*float64(all) { // 95 % and a standard error and a half
+			t.Errorf("%d rounds: only %d of %d", rounds, held, all)
+		}
+	}
+}
+
+func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
+	t.Parallel()
+	const runs = 100
+	foundIn, worst := map[subject.Op]int{}, math.Inf(1)
+	for seed := range uint64(runs) {
+		_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, 20 }),
+			pair(noisy(seeded(seed), 1, 0.02), noisy(seeded(seed+1000), 1.05, 0.02))...)
+		for _, op := range subject.ContainerOps {
+			if v := cellOf(t, l, 1, op, "b").Versus; v.Different && v.Delta > 0 && v.PairedLo > 0 {
+				foundIn[op]++
+			}
+		}
+	}
+	for op := range truth {
+		worst = min(worst, float64(foundIn[op]))
+	}
+	t.Logf("5 %% under noise of 2 %%, 20 rounds: found in %v of %d runs", foundIn, runs)
+	if worst < 95 {
+		t.Errorf("found in %v of %d runs only", foundIn, runs)
+	}
+}
+
+// weather is what a machine does to all targets alike: a factor that wanders
+// with the virtual clock, by waves of random length and by a trend.
+type weather struct {
+	clock *int64
+	waves [3]struct{ height, length, phase float64 }
+	trend float64 // by the end of 20 rounds
+}
+
+func newWeather(r *rand.Rand, clock *int64) *weather {
+	w := &weather{clock: clock, trend: 0.3 * r.Float64()}
+	for i := range w.waves {
+		w.waves[i].height = 0.05 * r.Float64()
+		w.waves[i].length = 1e9 * math.Exp(3*r.Float64()) // 1 s to 20 s; a round takes 0.75
+		w.waves[i].phase = 2 * math.Pi * r.Float64()
+	}
+	return w
+}
+
+func (w *weather) factor() float64 {
+	now := float64(*w.clock)
+	f := w.trend * now / (20 * 0.75e9)
+	for _, v := range w.waves {
+		f += v.height * math.Sin(2*math.Pi*now/v.length+v.phase)
+	}
+	return math.Exp(f)
+}
+
+func (w *weather) over(s fake.Script) fake.Script {
+	return func(op subject.Op, lane, n int) (int64, *record.Failure) {
+		latency, failure := s(op, lane, n)
+		return int64(float64(latency) * w.factor()), failure
+	}
+}
+
+func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
+	const runs = 200
+	// The tests are made of ranks: on a steady machine any noise is as good.
+	for _, machine := range []struct {
+		name     string
+		noise    float64
+		drifting bool
+	}{
+		{"on a steady machine", 0.05, false},
+		{"on a drifting machine", 0.1, true},
+		{"on a drifting machine with little noise", 0.02, true},
+	} {
+		for _, rounds := range []int{10, 20} {
+			t.Run(fmt.Sprintf("%s, %d rounds", machine.name, rounds), func(t *testing.T) {
+				t.Parallel()
+				called, compared, runsWithOne := 0, 0, 0
+				for seed := range uint64(runs) {
+					r, clock := seeded(seed<<8|uint64(rounds)), int64(1)
+					script := noisy(r, 1, machine.noise)
+					if machine.drifting {
+						script = newWeather(r, &clock).over(script)
+					}
+					rec := inMemory(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, rounds }),
+						&fake.Target{Name: "a", Script: script, Clock: &clock}, &fake.Target{Name: "b", Script: script, Clock: &clock})
+					l, before := judged(t, rec), called
+					for _, op := range subject.ContainerOps {
+						compared++
+						if cellOf(t, l, 1, op, "b").Versus.Different {
+							called++
+						}
+					}
+					if called > before {
+						runsWithOne++
+					}
+				}
+				t.Logf("%d of %d comparisons called different (%.2f %%), in %d of %d runs (%.1f %%)",
+					called, compared, 100*float64(called)/float64(compared), runsWithOne, runs, 100*float64(runsWithOne)/runs)
+				if float64(called) > 0.05*float64(compared) {
+					t.Errorf("%d of %d equal pairs were called different", called, compared)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+)
+
+const ms = float64(time.Millisecond)
+
+// truth is the median latency of each operation in the scripts, ns.
+var truth = map[subject.Op]float64{
+	subject.Create: 100 * ms, subject.Start: 40 * ms, subject.Stop: 25 * ms, subject.Remove: 60 * ms, subject.Run: 150 * ms,
+}
+
+// podTruth is the same for pods.
+var podTruth = map[subject.Op]float64{subject.RunPod: 200 * ms, subject.StopPod: 80 * ms, subject.RemovePod: 30 * ms}
+
+// planned is the default plan with a seed, a budget that no test spends by
+// accident, and the changes of a test.
+func planned(change func(*plan.Lifecycle)) plan.Lifecycle {
+	p := plan.Defaults()
+	p.Seed, p.Budget = 1, time.Hour
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x7461_7265)) }
+
+// constant takes exactly the truth, times a factor.
+func constant(factor float64) fake.Script {
+	return func(op subject.Op, _, _ int) (int64, *record.Failure) {
+		return int64((truth[op] + podTruth[op]) * factor), nil
+	}
+}
+
+// noisy scatters around the truth, times a factor, by a lognormal whose median
+// is 1 and whose sd is about sigma.
+func noisy(r *rand.Rand, factor, sigma float64) fake.Script {
+	return func(op subject.Op, _, _ int) (int64, *record.Failure) {
+		return int64(truth[op] * factor * math.Exp(sigma*r.NormFloat64())), nil
+	}
+}
+
+// failing is the script except where when says so.
+func failing(s fake.Script, when func(op subject.Op, lane, n int) bool) fake.Script {
+	return func(op subject.Op, lane, n int) (int64, *record.Failure) {
+		if when(op, lane, n) {
+			return 0, &record.Failure{Kind: record.FailExit, Exit: 1, Detail: "exit status 1", Command: "fake " + string(op), Output: "no such device"}
+		}
+		return s(op, lane, n)
+	}
+}
+
+func always(subject.Op, int, int) bool { return true }
+
+// pair is two targets on one virtual clock.
+func pair(a, b fake.Script) []subject.Target {
+	clock := int64(1)
+	return []subject.Target{
+		&fake.Target{Name: "a", Script: a, Clock: &clock},
+		&fake.Target{Name: "b", Script: b, Clock: &clock},
+	}
+}
+
+// options are those of a run on a made-up machine.
+func options(p plan.Lifecycle, targets []subject.Target) lifecyclerun.Options {
+	return lifecyclerun.Options{
+		Plan: p,
+		Options: run.Options{
+			Targets: targets, RunID: "test",
+			Header: record.Header{Environment: record.Environment{CPUs: 8}},
+			Dirs:   func(string) (string, string, error) { return "", "", nil },
+		},
+	}
+}
+
+// weigh runs the plan into a stored record and judges that. What is in memory
+// has to be the same.
+func weigh(t *testing.T, p plan.Lifecycle, targets ...subject.Target) (*record.Record, *judge.Lifecycle) {
+	t.Helper()
+	return weighWith(t.Context(), t, options(p, targets))
+}
+
+func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*record.Record, *judge.Lifecycle) {
+	t.Helper()
+	var file bytes.Buffer
+	o.Write = record.NewWriter(&file).Write
+	rec, err := lifecyclerun.Run(ctx, o)
+	if err != nil {
+		t.Fatalf("run: %v", err)
+	}
+	stored, err := record.Read(&file)
+	if err != nil {
+		t.Fatalf("read the record: %v", err)
+	}
+	if stored.ProblemCount > 0 {
+		t.Fatalf("the record holds lines that cannot be read: %v", stored.Problems)
+	}
+	l := judged(t, stored)
+	if live := judged(t, rec); encoded(t, live) != encoded(t, l) {
+		t.Fatal("the stored record is judged otherwise than the one in memory")
+	}
+	inMemory, inFile := codes(rec.Findings), codes(stored.Findings)
+	slices.Sort(inMemory) // those of the experiment are stored as they happen
+	slices.Sort(inFile)
+	if !slices.Equal(inMemory, inFile) {
+		t.Fatalf("findings in memory %v, stored %v", inMemory, inFile)
+	}
+	return stored, l
+}
+
+func judged(t *testing.T, rec *record.Record) *judge.Lifecycle {
+	t.Helper()
+	l, err := judge.Of(rec)
+	if err != nil {
+		t.Fatalf("judge: %v", err)
+	}
+	return l
+}
+
+// encoded also shows that there is no NaN in it: JSON has none.
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func cellOf(t *testing.T, l *judge.Lifecycle, lanes int, op subject.Op, name string) judge.Cell {
+	t.Helper()
+	for _, table := range l.Tables {
+		for _, row := range table.Rows {
+			for _, c := range row.Cells {
+				if table.Lanes == lanes && row.Op == op && c.Target == name {
+					return c
+				}
+			}
+		}
+	}
+	t.Fatalf("no cell of %s %s at %d lanes", name, op, lanes)
+	return judge.Cell{}
+}
+
+func codes(findings []record.Finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.Code)
+	}
+	return out
+}
+
+// found returns the findings of that code, and holds each to its promise.
+func found(t *testing.T, l *judge.Lifecycle, code string) []record.Finding {
+	t.Helper()
+	var out []record.Finding
+	for _, f := range l.Findings {
+		if f.Message == "" || f.Advice == "" {
+			t.Errorf("finding without a message or advice: %+v", f)
+		}
+		if f.Code == code {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// events collects what the fakes log.
+type events []string
+
+func (e *events) log(s string) { *e = append(*e, s) }
+
+func (e events) count(prefix string) (n int) {
+	for _, s := range e {
+		if strings.HasPrefix(s, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// watched is a target whose session can be made to fail where fakes do not.
+type watched struct {
+	subject.Target
+	opening    func() error
+	arming     func(op subject.Op, lanes []int) error
+	discarding func(ctx context.Context) error
+	closing    func() error
+}
+
+func (w *watched) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	if w.opening != nil {
+		if err := w.opening(); err != nil {
+			return nil, err
+		}
+	}
+	s, err := w.Target.Open(ctx, env)
+	return &watchedSession{s, w}, err
+}
+
+type watchedSession struct {
+	subject.Session
+	w *watched
+}
+
+func (s *watchedSession) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	if s.w.arming != nil {
+		if err := s.w.arming(op, lanes); err != nil {
+			return nil, err
+		}
+	}
+	return s.Session.Arm(ctx, op, lanes)
+}
+
+func (s *watchedSession) Discard(ctx context.Context, lanes []int) error {
+	err := s.Session.Discard(ctx, lanes)
+	if s.w.discarding != nil {
+		err = errors.Join(err, s.w.discarding(ctx))
+	}
+	return err
+}
+
+func (s *watchedSession) Close(ctx context.Context) error {
+	err := s.Session.Close(ctx)
+	if s.w.closing != nil {
+		err = errors.Join(err, s.w.closing())
+	}
+	return err
+}

@@ -1,0 +1,56 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+
+	"context"
+)
+
+func TestWhatARoleUsedIsTheDifferenceOfTwoReadings(t *testing.T) {
+	daemon, shim1, shim2, gone := procs.ID{Pid: 10, Start: 1}, procs.ID{Pid: 11, Start: 2}, procs.ID{Pid: 12, Start: 3}, procs.ID{Pid: 13, Start: 4}
+	reused := procs.ID{Pid: 13, Start: 99} // the number of the one that is gone
+	of := func(role record.Role, cpu, pss int64) reading {
+		return reading{role: role, Usage: procs.Usage{CPU: cpu, PSS: pss}}
+	}
+	got := sums(
+		map[procs.ID]reading{daemon: of(record.RoleDaemon, 500, 86), shim1: of(record.RoleShim, 5, 4), gone: of(record.RoleShim, 7, 4)},
+		map[procs.ID]reading{daemon: of(record.RoleDaemon, 800, 90), shim1: of(record.RoleShim, 6, 5), shim2: of(record.RoleShim, 9, 3),
+			reused: of(record.RoleShim, 2, 1), {Pid: 14}: {role: record.RoleShim, err: errors.New("no permission")}},
+		map[procs.ID]int64{daemon: 120})
+	want := []record.Usage{
+		{Role: record.RoleDaemon, Before: 1, After: 1, CPU: 300, PSSBefore: 86, PSSPeak: 120, PSSAfter: 90},
+		{Role: record.RoleShim, Before: 2, After: 4, CPU: 1 + 9 + 2, PSSBefore: 8, PSSPeak: 9, PSSAfter: 9, Unread: 1},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+type staffed struct{ subject.Session }
+
+func (staffed) Processes(context.Context) []subject.Process {
+	return []subject.Process{{Role: record.RoleDaemon, Pid: os.Getpid()}}
+}
+
+func TestALiveProcessIsMetered(t *testing.T) {
+	s := newStaff(t.Context(), staffed{})
+	s.begin()
+	for i, sum := 0, 0; i < 200_000_000; i++ {
+		sum += i
+	}
+	s.end()
+	got := s.finish(t.Context())
+	if len(got) != 1 || got[0].Unread != 0 || got[0].CPU < 10e6 || got[0].PSSPeak < 1<<20 {
+		t.Errorf("%+v", got)
+	}
+	if newStaff(t.Context(), nil) != nil {
+		t.Error("a target without processes of its own was metered")
+	}
+}

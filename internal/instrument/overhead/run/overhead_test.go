@@ -1,0 +1,381 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// scripted is a target that notes what is asked of it.
+type scripted struct {
+	name  string
+	log   *journal
+	fails func(op subject.Op, lane int) *record.Failure
+	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
+	there map[int]bool // lanes that hold a sandbox
+}
+
+type journal struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (j *journal) add(format string, a ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.events = append(j.events, fmt.Sprintf(format, a...))
+}
+
+func (t *scripted) Info() record.Target {
+	ops := map[string]record.Operation{}
+	for _, op := range subject.ContainerOps {
+		ops[string(op)] = record.Operation{Command: string(op), Done: record.StampReturned, Means: "said so"}
+	}
+	return record.Target{Name: t.name, Kind: "fake", Clock: "host", Operations: ops}
+}
+
+func (t *scripted) Open(context.Context, subject.Env) (subject.Session, error) {
+	t.there = map[int]bool{}
+	return &session{t}, nil
+}
+
+type session struct{ *scripted }
+
+type batch struct {
+	s     *session
+	op    subject.Op
+	lanes []int
+}
+
+func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	return &batch{s, op, slices.Clone(lanes)}, nil
+}
+
+func (b *batch) Release(context.Context) (int64, []record.Sample, error) {
+	b.s.log.add("%s %s %d", b.s.name, b.op, len(b.lanes))
+	var out []record.Sample
+	for _, n := range b.lanes {
+		sample := record.Sample{Lane: n, Start: 1, Returned: 2}
+		if b.s.fails != nil {
+			sample.Failure = b.s.fails(b.op, n)
+		}
+		if sample.Failure == nil && (b.op == subject.Run || b.op == subject.Remove) {
+			b.s.there[n] = b.op == subject.Run
+		}
+		out = append(out, sample)
+	}
+	return 1, out, nil
+}
+
+func (s *session) Discard(_ context.Context, lanes []int) error {
+	s.log.add("%s discard %d %v", s.name, len(lanes), lanes)
+	for _, n := range lanes {
+		s.there[n] = false
+	}
+	return nil
+}
+
+func (s *session) Close(context.Context) error {
+	for n, there := range s.there {
+		if there {
+			s.log.add("%s left %d", s.name, n)
+		}
+	}
+	s.log.add("%s close", s.name)
+	return nil
+}
+
+func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
+	var out []subject.Sandbox
+	for n := range 100 {
+		if s.there[n] {
+			out = append(out, subject.Sandbox{Lane: n, IDs: []string{fmt.Sprintf("%s-%d", s.name, n)}})
+		}
+	}
+	return out, nil
+}
+
+func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
+	s.log.add("%s exec %d %s", s.name, lane, args[0])
+	if s.exec == nil {
+		<-ctx.Done()
+		return subject.Executed{}, ctx.Err()
+	}
+	return s.exec(ctx, lane, args)
+}
+
+// meter reads a made-up node on which every sandbox takes 100 MiB of 1000.
+type meter struct {
+	log   *journal
+	there func() int // sandboxes on the node, whether or not anybody asks for them
+}
+
+func (m meter) Settle(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil }
+
+func (m meter) Read(_ context.Context, boxes []subject.Sandbox, _ []subject.Process, memory bool) record.Reading {
+	m.log.add("read %d memory %v", len(boxes), memory)
+	used := int64(m.there()) * 100 << 20
+	return record.Reading{Time: 1, Host: record.Host{Total: 1000 << 20, Free: 1000<<20 - used, Available: 1000<<20 - used}}
+}
+
+func (m meter) Watch(*record.Reading, time.Duration) func() record.Series {
+	m.log.add("watch")
+	return func() record.Series {
+		m.log.add("stop")
+		return record.Series{Interval: 1}
+	}
+}
+
+func (m meter) Left(*record.Reading, []string) []string { return nil }
+
+func options(p func(*plan.Overhead), targets ...*scripted) (overheadrun.Options, *journal) {
+	log := &journal{}
+	o := plan.DefaultsOfOverhead()
+	o.Rounds, o.Sandboxes, o.Seed = 1, []int{1, 3}, 7
+	o.Hold, o.Settle, o.Timeout = time.Millisecond, 0, time.Second
+	if p != nil {
+		p(&o)
+	}
+	there := func() (n int) {
+		for _, t := range targets {
+			for _, is := range t.there {
+				if is {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	all := overheadrun.Options{Plan: o, Meter: meter{log, there}, Options: run.Options{
+		RunID: "test", Dirs: func(string) (string, string, error) { return "", "", nil },
+	}}
+	for _, t := range targets {
+		t.log = log
+		all.Targets = append(all.Targets, t)
+	}
+	return all, log
+}
+
+func perform(ctx context.Context, t *testing.T, o overheadrun.Options) *record.Record {
+	t.Helper()
+	rec, err := overheadrun.Run(ctx, o)
+	if err != nil {
+		t.Fatalf("run: %v", err)
+	}
+	return rec
+}
+
+// moments are what was read, in order.
+func moments(rec *record.Record) (out []string) {
+	for _, x := range rec.Readings {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %d", x.Moment, x.Phase, x.Sandboxes)))
+	}
+	return out
+}
+
+func codes(rec *record.Record) (out []string) {
+	for _, f := range rec.Findings {
+		out = append(out, f.Code)
+	}
+	return out
+}
+
+func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
+	ends := func(context.Context, int, []string) (subject.Executed, error) { return subject.Executed{}, nil }
+	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: ends})
+	o.FioPath = "/usr/bin/fio"
+	rec := perform(t.Context(), t, o)
+	want := []string{"before  0", "begin idle 1", "end idle 1", "begin 10M 1", "end 10M 1", "begin idle 3", "end idle 3", "after  0"}
+	if got := moments(rec); !slices.Equal(got, want) {
+		t.Errorf("read %q", got)
+	}
+	if len(rec.Series) != 3 {
+		t.Errorf("%d series", len(rec.Series))
+	}
+	events := strings.Join(log.events, "\n")
+	for _, part := range []string{
+		"a run 1\nread 0 memory false\na stop 1\na rm 1\na discard 1 [0]\n", // the warm-up
+		"read 0 memory true\nread 0 memory false\na run 1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run 2\n",
+		"a stop 3\na rm 3\na discard 3 [0 1 2]\nread 0 memory true\na close",
+	} {
+		if !strings.Contains(events, part) {
+			t.Errorf("not in this order: %q\nin\n%s", part, events)
+		}
+	}
+}
+
+func TestEveryRoundVisitsEveryTargetOnce(t *testing.T) {
+	o, _ := options(func(p *plan.Overhead) { p.Rounds = 4 }, &scripted{name: "a"}, &scripted{name: "b"}, &scripted{name: "c"})
+	visits := map[string]int{}
+	orders := map[string]bool{}
+	order := ""
+	for _, x := range perform(t.Context(), t, o).Readings {
+		if x.Moment == record.MomentBefore {
+			visits[fmt.Sprint(x.Round, x.Target)]++
+			if order += x.Target; len(order) == 3 {
+				orders[order], order = true, ""
+			}
+		}
+	}
+	if len(visits) != 12 || len(orders) < 2 {
+		t.Errorf("visits %v, orders %v", visits, orders)
+	}
+}
+
+func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
+	broken := &scripted{name: "broken", fails: func(op subject.Op, lane int) *record.Failure {
+		if op == subject.Run && lane == 2 {
+			return &record.Failure{Kind: record.FailExit, Detail: "exit status 1", Output: "no space"}
+		}
+		return nil
+	}}
+	o, log := options(func(p *plan.Overhead) { p.Rounds = 3 }, broken, &scripted{name: "good"})
+	rec := perform(t.Context(), t, o)
+	visits := map[string]int{}
+	for _, x := range rec.Readings {
+		if x.Moment == record.MomentBefore {
+			visits[x.Target]++
+		}
+	}
+	if visits["broken"] != 1 || visits["good"] != 3 || !slices.Contains(codes(rec), "target-given-up") {
+		t.Errorf("visits %v, findings %v", visits, codes(rec))
+	}
+	for _, e := range log.events {
+		if strings.Contains(e, " left ") {
+			t.Errorf("sandboxes stayed: %s", e)
+		}
+	}
+}
+
+func TestANodeIsNotFilledBeyondItsMemory(t *testing.T) {
+	o, _ := options(func(p *plan.Overhead) { p.Sandboxes = []int{1, 5, 20} }, &scripted{name: "a"})
+	rec := perform(t.Context(), t, o)
+	most := 0
+	for _, x := range rec.Readings {
+		most = max(most, x.Sandboxes)
+	}
+	if most != 5 || !slices.Contains(codes(rec), "sandboxes-not-reached") {
+		t.Errorf("%d sandboxes were started, findings %v", most, codes(rec))
+	}
+}
+
+func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
+	stubborn := &scripted{name: "a", fails: func(op subject.Op, lane int) *record.Failure {
+		if op == subject.Stop && lane == 2 {
+			return &record.Failure{Kind: record.FailTimeout, Detail: "timed out"}
+		}
+		return nil
+	}}
+	o, log := options(func(p *plan.Overhead) { p.Sandboxes = []int{5} }, stubborn)
+	rec := perform(t.Context(), t, o)
+	events := strings.Join(log.events, "\n")
+	if !strings.Contains(events, "a stop 5\na rm 4\na discard 5 [0 1 2 3 4]\nread 0") || strings.Contains(events, " left ") {
+		t.Errorf("events\n%s", events)
+	}
+	if !slices.Contains(codes(rec), "sandboxes-not-retired") {
+		t.Errorf("findings %v", codes(rec))
+	}
+}
+
+func TestNoCountIsStartedForWhichThereIsNoMemory(t *testing.T) {
+	o, _ := options(func(p *plan.Overhead) { p.Sandboxes = []int{9} }, &scripted{name: "a"})
+	rec := perform(t.Context(), t, o)
+	if got := moments(rec); slices.Contains(got, "begin idle 9") || !slices.Contains(codes(rec), "sandboxes-not-reached") {
+		t.Errorf("read %v, findings %v", got, codes(rec))
+	}
+}
+
+func TestNothingIsHeldForWhichThereIsNoMemory(t *testing.T) {
+	o, log := options(func(p *plan.Overhead) { p.Sandboxes, p.Phases = []int{2}, []string{"idle", "hold 400MiB"} }, &scripted{name: "a"})
+	rec := perform(t.Context(), t, o)
+	if strings.Contains(strings.Join(log.events, "\n"), "exec") || !slices.Contains(codes(rec), "phase-skipped") {
+		t.Errorf("findings %v, events %v", codes(rec), log.events)
+	}
+}
+
+func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
+	hangs := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
+		<-ctx.Done()
+		return subject.Executed{Command: "runc exec a"}, ctx.Err()
+	}
+	o, _ := options(func(p *plan.Overhead) {
+		p.Phases, p.Sandboxes, p.Timeout = []string{"idle", "spin 0.5cpu"}, []int{1}, 100*time.Millisecond
+	}, &scripted{name: "a", exec: hangs})
+	for _, x := range perform(t.Context(), t, o).Readings {
+		if x.Phase == "spin 0.5cpu" && x.Moment == record.MomentEnd && (x.Failure == nil || x.Failure.Kind != record.FailTimeout) {
+			t.Errorf("failure %+v", x.Failure)
+		}
+	}
+}
+
+func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
+	short := func(context.Context, int, []string) (subject.Executed, error) {
+		return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
+	}
+	o, _ := options(func(p *plan.Overhead) { p.Phases, p.Sandboxes = []string{"idle", "hold 64MiB"}, []int{1} }, &scripted{name: "a", exec: short})
+	rec := perform(t.Context(), t, o)
+	for _, x := range rec.Readings {
+		if x.Phase == "hold 64MiB" && x.Moment == record.MomentEnd {
+			if x.Failure == nil || x.Failure.Exit != 2 || x.Failure.Output != "cannot allocate memory" {
+				t.Errorf("failure %+v", x.Failure)
+			}
+			return
+		}
+	}
+	t.Errorf("read %v", moments(rec))
+}
+
+func TestALoadThatDoesNotFitOnTheDiskIsLeftOut(t *testing.T) {
+	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "1G"} }, &scripted{name: "a"})
+	o.Free = func() (int64, error) { return 1 << 30, nil }
+	rec := perform(t.Context(), t, o)
+	if !slices.Contains(codes(rec), "phase-skipped") || strings.Contains(strings.Join(log.events, "\n"), "exec") {
+		t.Errorf("findings %v, events %v", codes(rec), log.events)
+	}
+}
+
+func TestAnInterruptedRunLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	hangs := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
+		cancel()
+		<-ctx.Done()
+		return subject.Executed{}, ctx.Err()
+	}
+	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: hangs})
+	rec := perform(ctx, t, o)
+	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "a close" || !slices.Contains(log.events, "a discard 1 [0]") {
+		t.Errorf("status %s, events %v", rec.End.Status, log.events)
+	}
+	if slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }) {
+		t.Errorf("a phase that was cut short was recorded: %v", moments(rec))
+	}
+}
+
+func TestARecordThatCannotBeWrittenEndsTheRun(t *testing.T) {
+	o, log := options(nil, &scripted{name: "a"})
+	full := errors.New("disk full")
+	lines := 0
+	o.Write = func(any) error {
+		if lines++; lines > 4 {
+			return full
+		}
+		return nil
+	}
+	if _, err := overheadrun.Run(t.Context(), o); !errors.Is(err, full) {
+		t.Errorf("error %v", err)
+	}
+	if log.events[len(log.events)-1] != "a close" {
+		t.Errorf("events %v", log.events)
+	}
+}

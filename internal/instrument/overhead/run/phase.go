@@ -1,0 +1,298 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// phase does one phase on the sandboxes that are there, and records it.
+func (v *visit) phase(ctx context.Context, p plan.Phase) error {
+	v.tell(v.w.Info.Name, p.Name, v.made)
+	if p.Kind == plan.PhaseIdle {
+		return v.idle(ctx, p)
+	}
+	if _, ok := v.w.Session.(subject.Executor); !ok {
+		return v.skip(p, "this target cannot run a command in its sandboxes", "weigh it idle")
+	}
+	if p.Kind == plan.PhaseFio {
+		return v.fio(ctx, p)
+	}
+	return v.calibrate(ctx, p)
+}
+
+// skip says why a phase is left out, once a run.
+func (v *visit) skip(p plan.Phase, why, advice string) error {
+	if v.round > 0 {
+		return nil
+	}
+	level := "error" // it was asked for
+	if v.Options.Plan.Missing == plan.MissingSkip {
+		level = "warning"
+	}
+	return v.Finding(record.Finding{Code: judge.FoundPhaseSkipped, Level: level, Target: v.w.Info.Name,
+		Message: fmt.Sprintf("phase %s was left out: %s", p.Name, why), Advice: advice})
+}
+
+// idle watches sandboxes that do nothing.
+func (v *visit) idle(ctx context.Context, p plan.Phase) error {
+	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		return err
+	}
+	sleep(ctx, v.Options.Plan.Hold)
+	return v.store(v.close(ctx, p, begin, stop, nil))
+}
+
+// open reads what a phase starts from, and begins to watch.
+func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.Reading, func() record.Series, error) {
+	engine, err := v.statistics(ctx) // first: asking costs the daemon CPU time
+	if err != nil {
+		return nil, nil, err
+	}
+	begin := v.read(ctx, p.Name, record.MomentBegin, false, settled)
+	begin.Engine = engine
+	if err := v.reading(begin); err != nil {
+		return nil, nil, err
+	}
+	return &begin, v.Options.Meter.Watch(&begin, v.Options.Plan.Interval), nil
+}
+
+// close reads what a phase has come to. One that was interrupted has no end: it
+// was not watched long enough.
+func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, stop func() record.Series, work *record.Work) (*record.Reading, *record.Series, error) {
+	s := stop()
+	if ctx.Err() != nil {
+		return nil, nil, nil
+	}
+	end := v.read(ctx, p.Name, record.MomentEnd, true, begin.Settled)
+	var err error
+	if end.Engine, err = v.statistics(ctx); err != nil || ctx.Err() != nil {
+		return nil, nil, err
+	}
+	end.Work = work
+	v.learn(&end)
+	s.Round, s.Target, s.Phase, s.Sandboxes = v.round, v.w.Info.Name, p.Name, v.made
+	return &end, &s, nil
+}
+
+// store records the end of a phase, with what was sampled in it.
+func (v *visit) store(end *record.Reading, s *record.Series, err error) error {
+	if err != nil || end == nil {
+		return err
+	}
+	return errors.Join(v.series(*s), v.reading(*end))
+}
+
+// statistics are what the engine itself reports; none for a target that has no
+// engine, and none where it does not answer, which is told once.
+func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
+	r, ok := v.w.Session.(subject.Reporter)
+	if !ok {
+		return nil, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	defer cancel()
+	s, err := r.Statistics(asking)
+	for i := range s {
+		s[i].Time = lane.Now()
+	}
+	if err == nil || ctx.Err() != nil || v.silent[v.w.Info.Name] {
+		return s, nil
+	}
+	v.silent[v.w.Info.Name] = true
+	return nil, v.Finding(record.Finding{Code: judge.FoundEngineSilent, Level: "warning", Target: v.w.Info.Name,
+		Message: "the engine does not give its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
+}
+
+// The times around a calibrating load: ramp is what filling or starting takes at
+// most, margin what reading takes while the load still has to stand.
+const (
+	ramp       = time.Second
+	fillPerSec = 256 << 20 // bytes; an emulated CPU fills no faster
+	margin     = 2 * time.Second
+)
+
+// calibrate watches a load of known size. It is recorded once the load has ended
+// and said that it did what it was told: one that ended early, or never began,
+// gives no figures.
+func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
+	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > mostOfRoom*float64(free) {
+		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
+			"hold less, or use a node with more memory")
+	}
+	lead := ramp
+	if p.Kind == plan.PhaseHold {
+		lead += time.Duration(float64(p.Bytes) / fillPerSec * float64(time.Second))
+	}
+	d := lead + v.Options.Plan.Settle + v.Options.Plan.Hold + margin
+	work := &record.Work{}
+	args := probe.HoldArgs(p.Bytes, d)
+	work.Hold = p.Bytes
+	if p.Kind == plan.PhaseSpin {
+		args = probe.SpinArgs(p.CPUs, d)
+		work.Hold, work.Spin = 0, p.CPUs
+	}
+	load := v.start(ctx, args, d+v.Options.Plan.Timeout)
+	work.Begun, work.Command = load.begun, lane.Quote(args)
+	defer load.wait()
+	sleep(ctx, lead)
+	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		load.cancel()
+		return err
+	}
+	begun := lane.Now()
+	sleep(ctx, v.Options.Plan.Hold)
+	end, s, err := v.close(ctx, p, begin, stop, work)
+	ended := int(load.ended.Load())
+	if ctx.Err() != nil {
+		load.cancel()
+	}
+	load.wait()
+	if end != nil {
+		end.Failure = load.failure()
+		if end.Failure == nil {
+			end.Failure = stood(load, p, ended, begun, work)
+		}
+	}
+	return v.store(end, s, err)
+}
+
+// stood says whether loads of known size stood for all of the time in which they
+// were watched, by what they say themselves.
+func stood(l *load, p plan.Phase, ended int, begun int64, work *record.Work) *record.Failure {
+	if ended > 0 {
+		return &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", ended, len(l.results))}
+	}
+	for _, r := range l.results {
+		var err error
+		if p.Kind == plan.PhaseSpin {
+			var spun probe.Spun
+			if spun, err = probe.ParseSpun(r.Output); err == nil && spun.Wall > 0 {
+				work.Spun += spun.CPU.Seconds() / spun.Wall.Seconds() / float64(len(l.results))
+			}
+		} else {
+			var held probe.Held
+			held, err = probe.ParseHeld(r.Output)
+			if filling := time.Duration(begun - l.begun); err == nil && held.Filled > filling {
+				err = fmt.Errorf("filling took %v, and it was watched from %v on; give it more time with --settle", held.Filled, filling)
+			}
+		}
+		if err != nil {
+			return &record.Failure{Kind: record.FailWorkload, Detail: "the load did not do as it was told: " + err.Error(), Command: r.Command, Output: r.Said()}
+		}
+	}
+	return nil
+}
+
+// fio watches fio until it ends in every sandbox.
+func (v *visit) fio(ctx context.Context, p plan.Phase) error {
+	if v.Options.Free != nil {
+		free, err := v.Options.Free()
+		if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
+			return v.skip(p, fmt.Sprintf("%d files of %d MiB do not fit in 90 %% of the %d MiB that are free on the disk", v.made, p.Bytes>>20, free>>20),
+				"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
+		}
+	}
+	args := fioArgs(v.Options.FioPath, p)
+	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	begin, stop, err := v.open(ctx, p, settled)
+	if err != nil {
+		return err
+	}
+	load := v.start(ctx, args, v.Options.Plan.Patience)
+	load.wait()
+	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: lane.Now(), Version: v.Options.FioVersion}
+	for _, r := range load.results {
+		work.CPU += r.CPU
+	}
+	end, s, err := v.close(ctx, p, begin, stop, work)
+	if end != nil {
+		end.Failure = load.failure()
+	}
+	return v.store(end, s, err)
+}
+
+// fioArgs is the command of the published report, on a file of the sandbox's own.
+func fioArgs(path string, p plan.Phase) []string {
+	return []string{path, "--filename=" + subject.VolumePath + "/" + fioFile, "--direct=1", "--iodepth=1", "--thread",
+		"--rw=randwrite", "--ioengine=psync", "--bs=512k", "--size=" + p.Name, "--numjobs=8", "--group_reporting", "--name=randwrite"}
+}
+
+// fioFile is what fio writes, in the sandbox's own folder.
+const fioFile = "randwrite"
+
+// load is a command that runs in every sandbox.
+type load struct {
+	begun   int64
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+	ended   atomic.Int32
+	results []result
+}
+
+type result struct {
+	subject.Executed
+	err error
+}
+
+// start runs a command in every sandbox at once.
+func (v *visit) start(ctx context.Context, args []string, patience time.Duration) *load {
+	l := &load{begun: lane.Now(), results: make([]result, v.made)}
+	executor := v.w.Session.(subject.Executor)
+	var bounded context.Context
+	bounded, l.cancel = context.WithTimeout(ctx, patience)
+	for n := range v.made {
+		l.done.Go(func() {
+			e, err := executor.Exec(bounded, n, args)
+			l.results[n] = result{e, err}
+			l.ended.Add(1)
+		})
+	}
+	return l
+}
+
+func (l *load) wait() {
+	l.done.Wait()
+	l.cancel()
+}
+
+// failure is the first of the loads' that came to nothing. All have ended.
+func (l *load) failure() *record.Failure {
+	for _, r := range l.results {
+		switch {
+		case r.err != nil:
+			kind := record.FailError
+			if errors.Is(r.err, context.DeadlineExceeded) {
+				kind = record.FailTimeout
+			}
+			return &record.Failure{Kind: kind, Detail: r.err.Error(), Command: r.Command, Output: r.Said()}
+		case r.Exit != 0:
+			return &record.Failure{Kind: record.FailExit, Exit: r.Exit, Detail: fmt.Sprintf("exit status %d", r.Exit), Command: r.Command, Output: r.Said()}
+		}
+	}
+	return nil
+}
+
+// sleep waits, or not as long when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

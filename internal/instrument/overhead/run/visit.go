@@ -1,0 +1,291 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// visit is one target's turn in a round.
+type visit struct {
+	*schedule
+	w     *run.Weighed
+	order int
+	made  int             // sandboxes that are there
+	last  *record.Reading // the fullest: its groups are looked for at the end
+	first *record.Reading // before
+	ids   []string        // of the sandboxes that were there
+}
+
+// cleaning bounds the removal of what a visit made.
+const cleaning = 2 * time.Minute
+
+// warmUp makes and removes one sandbox, and learns how much memory it takes.
+func (v *visit) warmUp(ctx context.Context) error {
+	v.tell(v.w.Info.Name, "warming up", 1)
+	before := v.host(ctx)
+	err := v.grow(ctx, 1)
+	if err == nil && ctx.Err() == nil {
+		v.Options.Meter.Settle(ctx, time.Second)
+		with := v.host(ctx)
+		v.takes[v.w.Info.Name] = max(with.Used()-before.Used(), 0)
+	}
+	return v.settleScore(ctx, errors.Join(err, v.shrink(ctx)))
+}
+
+// do goes through a visit. Whatever happens, no sandbox is left.
+func (v *visit) do(ctx context.Context) error {
+	err := v.phasesOf(ctx)
+	if cut := v.shrink(ctx); err == nil {
+		err = cut
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil && v.first != nil {
+		err = v.after(ctx)
+	}
+	return v.settleScore(ctx, err)
+}
+
+// settleScore gives the target up for an error that is its own.
+func (v *visit) settleScore(ctx context.Context, err error) error {
+	var own *targetError
+	switch {
+	case err == nil, errors.Is(err, errCutShort), ctx.Err() != nil:
+		return nil
+	case errors.As(err, &own):
+		return v.GiveUp(v.w, record.Finding{Message: fmt.Sprintf("given up in round %d: %s", v.round+1, own.Error())})
+	}
+	return err
+}
+
+// targetError is the fault of a target; the others go on.
+type targetError struct{ error }
+
+func (e *targetError) Unwrap() error { return e.error }
+
+func (v *visit) phasesOf(ctx context.Context) error {
+	v.tell(v.w.Info.Name, "reading the node before", 0)
+	before := v.read(ctx, "", record.MomentBefore, true, v.Options.Meter.Settle(ctx, v.Options.Plan.Settle))
+	v.first = &before
+	if err := v.reading(before); err != nil || ctx.Err() != nil {
+		return err
+	}
+	for i, count := range v.Options.Plan.Sandboxes {
+		if err := v.roomFor(ctx, count); err != nil {
+			return err
+		}
+		v.tell(v.w.Info.Name, "starting sandboxes", count)
+		if err := v.grow(ctx, count); err != nil || ctx.Err() != nil {
+			return err
+		}
+		for _, phase := range v.phases {
+			if i > 0 && phase.Kind != plan.PhaseIdle {
+				continue // loads run at the smallest count
+			}
+			if err := v.phase(ctx, phase); err != nil || ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// grow starts sandboxes until there are count.
+func (v *visit) grow(ctx context.Context, count int) error {
+	lanes := make([]int, 0, count-v.made)
+	for n := v.made; n < count; n++ {
+		lanes = append(lanes, n)
+	}
+	batch, err := v.w.Arm(ctx, subject.Run, lanes)
+	if err != nil {
+		return &targetError{err}
+	}
+	v.made = count // whatever became of them
+	_, samples, err := batch.Release(ctx)
+	if err != nil {
+		return &targetError{err}
+	}
+	for _, s := range samples {
+		if f := s.Failure; f != nil && ctx.Err() == nil {
+			return &targetError{fmt.Errorf("a sandbox did not start: %s%s", f.Detail, tried(f))}
+		}
+	}
+	return nil
+}
+
+func tried(f *record.Failure) string {
+	text := ""
+	if f.Command != "" {
+		text += "; tried: " + f.Command
+	}
+	if f.Output != "" {
+		text += "; it said: " + f.Output
+	}
+	return text
+}
+
+// shrink ends and removes all sandboxes in the way that users do, and then
+// whatever is still there.
+func (v *visit) shrink(ctx context.Context) error {
+	if v.made == 0 {
+		return nil
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning+v.Options.Plan.Timeout)
+	defer cancel()
+	all := make([]int, v.made)
+	for i := range all {
+		all[i] = i
+	}
+	v.made = 0
+	var soft error
+	if ctx.Err() == nil {
+		v.tell(v.w.Info.Name, "removing sandboxes", len(all))
+		soft = v.retire(clean, all)
+	}
+	if err := v.w.Discard(clean, all); err != nil {
+		return &targetError{fmt.Errorf("what it made could not be removed: %w", err)}
+	}
+	v.forget(all)
+	return soft
+}
+
+// forget removes what the loads wrote: the next target is to begin with a new
+// file, too.
+func (v *visit) forget(lanes []int) {
+	if v.Options.Workload.Volume == "" {
+		return
+	}
+	for _, n := range lanes {
+		os.Remove(filepath.Join(v.Options.Workload.Volume, strconv.Itoa(n), fioFile))
+	}
+}
+
+// retire goes through the operations that end a life.
+func (v *visit) retire(ctx context.Context, lanes []int) error {
+	lanes = slices.Clone(lanes) // whoever fails is still to be discarded
+	for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod} {
+		def, ok := v.w.Info.Operations[string(op)]
+		if !ok || def.Absent != "" || len(lanes) == 0 {
+			continue
+		}
+		batch, err := v.w.Arm(ctx, op, lanes)
+		if err != nil {
+			return &targetError{err}
+		}
+		_, samples, err := batch.Release(ctx)
+		if err != nil {
+			return &targetError{err}
+		}
+		var failed *record.Failure
+		for _, s := range samples {
+			if s.Failure != nil {
+				failed = s.Failure
+				lanes = slices.DeleteFunc(lanes, func(n int) bool { return n == s.Lane })
+			}
+		}
+		if failed != nil {
+			if err := v.Finding(record.Finding{Code: judge.FoundNotRetired, Level: "warning", Target: v.w.Info.Name, Op: string(op),
+				Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", len(samples)-len(lanes), len(samples), op, failed.Detail),
+				Advice:  "tare lifecycle " + v.w.Info.Name + " times the operation and shows why it fails", Tried: failed.Command}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// after reads the node once everything is gone, and what of it is not.
+func (v *visit) after(ctx context.Context) error {
+	v.tell(v.w.Info.Name, "reading the node after", 0)
+	after := v.read(ctx, "", record.MomentAfter, true, v.Options.Meter.Settle(ctx, v.Options.Plan.Settle))
+	if v.last != nil {
+		after.Left = v.Options.Meter.Left(v.last, v.ids)
+	}
+	return v.reading(after)
+}
+
+// read takes a reading of the target as it is now.
+func (v *visit) read(ctx context.Context, phase string, moment record.Moment, memory, settled bool) record.Reading {
+	var boxes []subject.Sandbox
+	var problem error
+	if s, ok := v.w.Session.(subject.Sandboxed); ok && v.made > 0 {
+		var err error
+		if boxes, err = s.Sandboxes(ctx); err != nil {
+			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
+		}
+	}
+	for _, b := range boxes {
+		for _, id := range b.IDs {
+			if !slices.Contains(v.ids, id) {
+				v.ids = append(v.ids, id)
+			}
+		}
+	}
+	var staff []subject.Process
+	if s, ok := v.w.Session.(subject.Staffed); ok {
+		staff = s.Processes(ctx)
+	}
+	x := v.Options.Meter.Read(ctx, boxes, staff, memory)
+	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.round, v.order, v.w.Info.Name, phase, v.made, moment, settled
+	if problem != nil {
+		x.Problems.Broken++
+		x.Problems.Examples = append(x.Problems.Examples, problem.Error())
+	}
+	if len(boxes) != v.made && problem == nil {
+		x.Problems.Gone += v.made - len(boxes)
+		x.Problems.Examples = append(x.Problems.Examples, fmt.Sprintf("the target knows of %d of %d sandboxes", len(boxes), v.made))
+	}
+	return x
+}
+
+// host is the node as it is now.
+func (v *visit) host(ctx context.Context) record.Host {
+	x := v.Options.Meter.Read(ctx, nil, nil, false)
+	return x.Host
+}
+
+// mostOfRoom is how much of what is available may be taken: a node that is in use
+// must not be pushed over.
+const mostOfRoom = 0.8
+
+// roomFor refuses a count that the node's memory does not hold, going by what
+// sandboxes were seen to take.
+func (v *visit) roomFor(ctx context.Context, count int) error {
+	each := v.takes[v.w.Info.Name]
+	need, available := each*int64(count-v.made), v.host(ctx).Available
+	if float64(need) <= mostOfRoom*float64(available) {
+		return nil
+	}
+	err := v.Finding(record.Finding{Code: judge.FoundNotReached, Level: "warning", Target: v.w.Info.Name,
+		Message: fmt.Sprintf("%d sandboxes were not started: %d more of %d MiB each would take more than 80 %% of the %d MiB that are available",
+			count, count-v.made, each>>20, available>>20),
+		Advice: "use smaller --sandboxes, or a node with more memory"})
+	if err != nil {
+		return err
+	}
+	return errCutShort
+}
+
+// learn remembers what a sandbox takes.
+func (v *visit) learn(x *record.Reading) {
+	if v.last == nil || x.Sandboxes >= v.last.Sandboxes {
+		v.last = x
+	}
+	if x.Sandboxes > 0 {
+		each := max(x.Host.Used()-v.first.Host.Used(), 0) / int64(x.Sandboxes)
+		v.takes[v.w.Info.Name] = max(each, v.takes[v.w.Info.Name])
+	}
+}

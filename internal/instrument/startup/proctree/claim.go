@@ -1,0 +1,150 @@
+package proctree
+
+import (
+	"github.com/tare-bench/tare/record"
+)
+
+// claims are whose the nodes are.
+type claims struct {
+	belongs []bool
+	mine    map[string]bool // ids of the start
+	missing []record.Missing
+}
+
+// claim decides which nodes belong to the start.
+func (t *tree) claim() *claims {
+	c := &claims{belongs: make([]bool, len(t.nodes)), mine: map[string]bool{}}
+	client := t.clients()
+	for _, id := range t.asked.Containers {
+		if id = container(id); id != "" {
+			c.mine[id] = true
+		}
+	}
+	for i := range t.nodes {
+		if id := t.nodes[i].id; client[i] && id != "" {
+			c.mine[id] = true
+		}
+	}
+	for _, id := range t.named(client) {
+		c.mine[id] = true
+	}
+	t.spread(c)
+	t.since = t.asked.Began
+	t.guess(c, client)
+	t.touched(c, client)
+	t.spread(c)
+	t.decide(c, client)
+	return c
+}
+
+// clients are the nodes that descend from the command that was started.
+func (t *tree) clients() []bool {
+	of := make([]bool, len(t.nodes))
+	if t.client < 0 {
+		return of
+	}
+	for i := range t.nodes {
+		up, was := t.up(i), t.rep(t.nodes[i].before)
+		of[i] = i == t.client || of[t.rep(i)] || up >= 0 && of[up] || was >= 0 && of[was]
+	}
+	return of
+}
+
+// made is the id that a process began a container with, "" if it did not.
+func (t *tree) made(n *node) string {
+	late := t.asked.Ended != 0 && n.born > t.asked.Ended
+	if n.root || n.born < t.asked.Began || late {
+		return ""
+	}
+	switch {
+	case n.call && (n.verb == "create" || n.verb == "run" || n.verb == "restore"),
+		n.kind == record.KindShim, n.kind == record.KindMonitor,
+		n.kind == record.KindHelper && n.verb == "start",
+		n.kind == record.KindCNI && n.verb == "ADD":
+		return n.id
+	}
+	return ""
+}
+
+// spread adds the ids that hang together with the start's: of what descends from
+// one that has such an id, and of who it descends from. A pod has two levels of
+// them; more passes than a few are for nobody.
+func (t *tree) spread(c *claims) {
+	for changed, pass := true, 0; changed && pass < 8; pass++ {
+		changed = false
+		for i := range t.nodes {
+			id, above := t.nodes[i].id, t.above[i]
+			if id == "" || above == "" || c.mine[id] == c.mine[above] {
+				continue
+			}
+			c.mine[id], c.mine[above] = true, true
+			changed = true
+		}
+	}
+}
+
+// What is known of a node's belonging.
+const (
+	open    = iota // nothing
+	foreign        // it has or descends from an id of another start
+	mine           // of this one
+)
+
+// decide says of every node whether it belongs.
+func (t *tree) decide(c *claims, client []bool) {
+	state := make([]int, len(t.nodes))
+	rival := false // below the roots another container was made meanwhile
+	taken := false // or one of the start
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		switch {
+		case n.root:
+		case t.rep(i) != i:
+			state[i] = state[t.rep(i)]
+		case client[i], n.id != "" && c.mine[n.id]:
+			state[i] = mine
+			taken = taken || t.under[i] >= 0 && n.id != "" && !client[i]
+		case n.id != "":
+			state[i] = foreign
+			rival = rival || t.under[i] >= 0 && t.made(n) != ""
+		default:
+			state[i] = t.handed(state, i)
+		}
+	}
+	// Who has nothing of its own to say belongs to whom it works for: its children
+	// decide, and one of the start's is enough.
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		for _, above := range []int{t.up(i), t.rep(t.nodes[i].before)} {
+			if above >= 0 && !t.nodes[above].root && t.nodes[above].id == "" && t.above[above] == "" {
+				state[above] = max(state[above], state[t.rep(i)])
+			}
+		}
+	}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if state[i] == open {
+			state[i] = t.handed(state, i)
+		}
+		alone := state[i] == open && t.under[i] >= 0 && !t.beside(t.under[i]) && taken && !rival && n.born >= t.since
+		c.belongs[i] = !n.root && (state[i] == mine || alone)
+	}
+}
+
+// beside tells whether a root stands beside a container, whose it is: what a shim or
+// monitor that was there before starts without an id is that container's.
+func (t *tree) beside(root int) bool {
+	kind := t.nodes[root].kind
+	return kind == record.KindShim || kind == record.KindMonitor
+}
+
+// handed is what i has from who forked it and from what it was before.
+func (t *tree) handed(state []int, i int) int {
+	s := open
+	if up := t.up(i); up >= 0 {
+		s = state[up]
+	}
+	if was := t.rep(t.nodes[i].before); was >= 0 {
+		s = max(s, state[was])
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package proctree
+
+import (
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/node/tracer"
+)
+
+// command is what was executed.
+type command struct {
+	base   string   // the program without its folder; "" where it is the caller's own: /proc/self/exe
+	path   string   // as it was called
+	rest   []string // the arguments after it
+	cut    bool     // rest is not complete
+	script bool     // an interpreter runs it
+	gone   bool     // there was nobody any more to ask for arguments
+	cni    tracer.CNI
+}
+
+// initial tells whether a runtime executed itself as the init of a container:
+// "runc init", or a copy of itself whose arguments nobody could read.
+func (c *command) initial() bool {
+	if c.gone {
+		return c.base == "" && strings.HasPrefix(c.path, "/proc/self/")
+	}
+	return len(c.rest) == 1 && c.rest[0] == "init"
+}
+
+// read tells what an exec executed. Engines call what they call by a name of
+// its own in the first argument; only where there is none the file's name says
+// it. A program that was started through its dynamic linker, and a script that
+// was started through its interpreter, are looked for behind those.
+func read(e *tracer.Event) command {
+	c := command{path: e.File, cut: e.Cut, gone: e.Cut && len(e.Args) == 0, cni: e.CNI}
+	if len(e.Args) > 0 {
+		c.rest = e.Args[1:]
+		if name := e.Args[0]; plausible(strings.TrimPrefix(name, "-")) { // and no text that a process shows there
+			c.path = name
+		}
+	}
+	c.base = path.Base(c.path)
+	if strings.HasPrefix(c.base, "ld-linux") || c.base == "ld.so" {
+		c.linked()
+	}
+	c.interpreted()
+	switch c.base {
+	case "exe", ".", "/", "":
+		c.base = ""
+	default:
+		c.base = strings.TrimPrefix(c.base, "-") // a login shell
+		if strings.HasPrefix(c.path, "/proc/") && strings.Trim(c.base, "0123456789") == "" {
+			c.base = "" // /proc/self/fd/7
+		}
+	}
+	if c.base = clean(c.base); c.base == "" && !strings.HasPrefix(c.path, "/proc/") && path.Base(c.path) != "exe" {
+		c.base = clean(e.Comm)
+	}
+	return c
+}
+
+// linked looks behind a dynamic linker's options, see ld.so(8).
+func (c *command) linked() {
+	for i := 0; i < len(c.rest); i++ {
+		switch c.rest[i] {
+		case "--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask":
+			i++
+			continue
+		}
+		if strings.HasPrefix(c.rest[i], "-") {
+			continue
+		}
+		if plausible(c.rest[i]) {
+			c.path, c.base, c.rest = c.rest[i], path.Base(c.rest[i]), c.rest[i+1:]
+		}
+		return
+	}
+}
+
+// clean makes a name of foreign text: at most 64 bytes of characters that have
+// a glyph.
+func clean(s string) string {
+	if len(s) > 256 {
+		s = s[:256]
+	}
+	s = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsGraphic(r) {
+			return -1
+		}
+		return r
+	}, s)
+	for len(s) > 64 {
+		_, size := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-size]
+	}
+	return strings.TrimSpace(s)
+}
+
+// container returns s where it may be a container's id, else "". Runtimes allow
+// letters, digits and "_+-.", see validateID in runc.
+func container(s string) string {
+	if s == "" || len(s) > 256 || s == "." || s == ".." || s[0] == '-' {
+		return ""
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("_+-.", rune(c)) {
+			return ""
+		}
+	}
+	return s
+}

@@ -1,0 +1,282 @@
+package proctree
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// group are containers that somebody began within the window and that hang
+// together, as those of a pod below its shim.
+type group struct {
+	ids     []string
+	at      int64 // when the first of it was seen
+	network bool  // nothing but its network was made
+	mine    bool
+}
+
+// groups are the containers that were begun by what descends from the roots, or,
+// without roots, by anybody but the client; in the order of their appearance.
+func (t *tree) groups(c *claims, client []bool) []group {
+	of := map[string]string{} // each id's group, by the first id of it that was seen
+	find := func(id string) string {
+		for of[id] != id {
+			id = of[id]
+		}
+		return id
+	}
+	all := map[string]*group{}
+	var ids []string
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		id := t.made(n)
+		if id == "" || client[i] || t.under[i] < 0 && len(t.asked.Roots) > 0 {
+			continue
+		}
+		if of[id] == "" {
+			of[id], ids = id, append(ids, id)
+			all[id] = &group{at: n.born, network: true}
+		}
+		g := all[id]
+		g.at, g.network = min(g.at, n.born), g.network && n.kind == record.KindCNI
+		if above := t.above[i]; above != "" && of[above] != "" && find(id) != find(above) {
+			of[find(id)] = find(above)
+		}
+	}
+	for _, id := range ids {
+		g, own := all[find(id)], all[id]
+		g.ids = append(g.ids, id)
+		g.at, g.network, g.mine = min(g.at, own.at), g.network && own.network, g.mine || c.mine[id]
+	}
+	var out []group
+	for _, id := range ids {
+		if find(id) == id {
+			out = append(out, *all[id])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b group) int { return cmp.Compare(a.at, b.at) })
+	return out
+}
+
+// guess takes containers that no id says to be of this start. What daemons begin
+// is nobody's who did not ask them: there has to be a client of theirs that began
+// before, and no more containers than such clients. Where there are more it
+// cannot be told whose they are, and none is taken.
+func (t *tree) guess(c *claims, client []bool) {
+	asks := t.askers(client)
+	if len(asks) == 0 {
+		return
+	}
+	t.since = asks[0].at
+	free := 0 // clients whose container is not known
+	for _, a := range asks {
+		if a.starts {
+			free++
+		}
+	}
+	sure := free == len(asks)
+	var rest []group
+	containers, networks, early := 0, 0, false
+	for _, g := range t.groups(c, client) {
+		switch {
+		case g.mine && !g.network:
+			free--
+		case g.mine, g.at < t.since: // nobody had asked for it yet
+		default:
+			rest = append(rest, g)
+			if g.network {
+				networks++
+				continue
+			}
+			early = early || containers < len(asks) && g.at < asks[containers].at
+			containers++
+		}
+	}
+	switch {
+	case len(rest) == 0, free <= 0 && sure:
+	case containers <= free && networks <= free && !early:
+		for _, g := range rest {
+			for _, id := range g.ids {
+				c.mine[id] = true
+			}
+		}
+	default:
+		c.missing = append(c.missing, ambiguous(rest, "started"))
+	}
+}
+
+func ambiguous(rest []group, done string) record.Missing {
+	shown := make([]string, 0, 5)
+	for _, g := range rest[:min(len(rest), 5)] {
+		shown = append(shown, brief(g.ids[0]))
+	}
+	more := ""
+	if len(rest) > 5 {
+		more = fmt.Sprintf(" and %d more", len(rest)-5)
+	}
+	return record.Missing{What: "ambiguous", Count: int64(len(rest)),
+		Detail: "containers that were " + done + " meanwhile and may be others', so they are left out: " + strings.Join(shown, ", ") + more +
+			"; run it where nobody else does that, or let the command print the id (docker run -d)"}
+}
+
+// asker is a client of an engine.
+type asker struct {
+	at     int64
+	starts bool // one container, as far as its arguments say; else nobody knows how many
+}
+
+// askers are the clients of engines that the command executed and that may have
+// started something, in order of time. A call of an API is one.
+func (t *tree) askers(client []bool) (all []asker) {
+	if t.asked.Client <= 0 || t.asked.Starts {
+		return []asker{{t.asked.Began, true}}
+	}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if !client[i] || !n.did || t.rep(i) != i || !slices.Contains(daemonClients, n.program) || t.withinAsker(i) {
+			continue
+		}
+		switch what := asks(&n.command); what {
+		case asksNothing:
+		default:
+			all = append(all, asker{n.exec, what == asksOne})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b asker) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// withinAsker tells whether a client was executed by another, as docker does with
+// its plugins.
+func (t *tree) withinAsker(i int) bool {
+	up := t.executor(i)
+	for range near {
+		if up < 0 {
+			break
+		}
+		if slices.Contains(daemonClients, t.nodes[up].program) {
+			return true
+		}
+		up = t.executor(up)
+	}
+	return false
+}
+
+// daemonClients are programs that let daemons start containers. podman and
+// buildah start theirs themselves.
+var daemonClients = []string{"docker", "nerdctl", "ctr", "crictl", "isula", "kubectl", "podman-remote", "docker-compose", "finch", "lima"}
+
+// What a client asks its daemon for.
+const (
+	asksNothing = iota
+	asksOne     // a container or a pod
+	asksUnknown
+)
+
+var (
+	// nouns stand before a verb: docker container run, ctr tasks start.
+	nouns = []string{"container", "containers", "c", "task", "tasks", "t", "compose", "pod"}
+	// starting verbs begin a container each, not all of them in all engines.
+	starting = []string{"run", "start", "restart", "runp", "up"}
+	// idle verbs begin none. docker's create only writes one down.
+	idle = []string{"ps", "pull", "push", "images", "image", "rmi", "rm", "stop", "kill", "logs", "inspect", "info", "version", "exec", "tag", "import",
+		"load", "save", "cp", "network", "volume", "system", "events", "wait", "top", "stats", "port", "create", "delete", "ls", "list", "attach",
+		"login", "logout", "search", "history", "rename", "pause", "unpause", "diff", "commit", "export", "pods", "rmp", "stopp", "get", "describe", "context"}
+	// clientValues are global flags whose value is the next argument.
+	clientValues = []string{"-H", "--host", "-c", "--context", "--config", "-l", "--log-level", "--tlscacert", "--tlscert", "--tlskey", "-a", "--address",
+		"-n", "--namespace", "-r", "--runtime-endpoint", "-i", "--image-endpoint", "-t", "--timeout", "-f", "--file", "-p", "--project-name", "--kubeconfig"}
+)
+
+// asks tells from a client's arguments whether it starts a container.
+func asks(c *command) int {
+	for i := 0; i < len(c.rest); i++ {
+		switch arg := c.rest[i]; {
+		case slices.Contains(clientValues, arg):
+			i++
+		case strings.HasPrefix(arg, "-"):
+			if arg == "--version" || arg == "--help" {
+				return asksNothing
+			}
+		case slices.Contains(starting, arg), c.base == "crictl" && arg == "create", c.base == "kubectl" && (arg == "create" || arg == "apply"):
+			return asksOne
+		case slices.Contains(nouns, arg):
+		case slices.Contains(idle, arg):
+			return asksNothing
+		default:
+			return asksUnknown
+		}
+	}
+	if c.cut {
+		return asksOne // nobody could read what it asks for
+	}
+	return asksNothing
+}
+
+// least is how many digits of an id are one where anybody writes them, and
+// fewest where a client of an engine does that begins no container, if only one id
+// begins with them.
+const (
+	least  = 6
+	fewest = 4
+)
+
+// named are the ids that stand among the arguments of what the command executed:
+// whole, or their beginning. Names that are no numbers, as ctr's are, count in
+// ctr's arguments only, where others' could not be any word.
+func (t *tree) named(client []bool) (ids []string) {
+	words, short, of := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if !client[i] || !n.did || n.kind == record.KindWorkload {
+			continue
+		}
+		brief := slices.Contains(daemonClients, n.program) && asks(&n.command) == asksNothing
+		for _, arg := range n.rest {
+			switch {
+			case n.program == "ctr":
+				of[arg] = true
+			case len(arg) > 64 || !hexadecimal(arg):
+			case len(arg) >= least:
+				words[arg] = true
+			case len(arg) >= fewest && brief:
+				short[arg] = true
+			}
+		}
+	}
+	if len(words)+len(short)+len(of) == 0 {
+		return nil
+	}
+	begins := map[string]string{} // what was written of an id → the id, "" of several
+	for i := range t.nodes {
+		id := t.nodes[i].id
+		if id == "" || client[i] {
+			continue
+		}
+		found := of[id]
+		for k := fewest; hexadecimal(id) && k <= min(len(id), 64); k++ {
+			found = found || words[id[:k]]
+			if !short[id[:k]] {
+				continue
+			}
+			if other, seen := begins[id[:k]]; seen && other != id {
+				begins[id[:k]] = ""
+			} else {
+				begins[id[:k]] = id
+			}
+		}
+		if found {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range begins {
+		if id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -1,0 +1,384 @@
+package proctree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/record"
+)
+
+// classify says of every node what it is, parents first.
+func (t *tree) classify() {
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		switch {
+		case n.root:
+		case n.did:
+			t.executed(i)
+		default:
+			t.forked(i)
+		}
+	}
+}
+
+// forked is a process that has executed nothing of its own so far: it is what
+// its parent is. A fork of a runtime that makes a container is the runtime inside it.
+func (t *tree) forked(i int) {
+	n, up := &t.nodes[i], t.up(i)
+	if up < 0 || i == t.client {
+		n.kind, n.program = record.KindOther, clean(n.comm)
+		if i == t.client {
+			n.kind = record.KindClient
+		}
+		n.name = n.program
+		t.inside(n)
+		return
+	}
+	p := &t.nodes[up]
+	n.kind, n.name, n.program, n.session = p.kind, p.name, p.program, p.session
+	switch {
+	case p.call && slices.Contains(making, p.verb):
+		n.kind, n.name, n.session = record.KindInit, p.program+" init", p.verb == "exec"
+	case p.kind == record.KindCall, p.kind == record.KindCNI:
+		n.kind = record.KindOther
+	}
+	t.inside(n)
+}
+
+// inside knows runc's and youki's inits by the names that they give themselves:
+// runc:[1:CHILD], youki:[2:INIT].
+func (t *tree) inside(n *node) {
+	for _, r := range []string{"runc", "youki"} {
+		if strings.HasPrefix(n.comm, r+":[") {
+			n.kind, n.name = record.KindInit, r+" init"
+		}
+	}
+}
+
+// making are the verbs after which there is a new process in a container.
+var making = []string{"create", "run", "restore", "exec"}
+
+// executed is a process that has executed a program.
+func (t *tree) executed(i int) {
+	n := &t.nodes[i]
+	was, up := t.rep(n.before), t.executor(i)
+	n.program = n.base
+	if n.program == "" && up >= 0 { // /proc/self/exe
+		n.program = t.nodes[up].program
+	}
+	t.kindOf(i, was, up)
+	if was >= 0 && t.joins(was, i) {
+		t.join(was, i)
+	}
+}
+
+// kindOf says what i is: was is the same process before, up who it descends from
+// or was.
+func (t *tree) kindOf(i, was, up int) {
+	n := &t.nodes[i]
+	n.kind, n.name = record.KindOther, n.program
+	parent := record.KindOther
+	if up >= 0 {
+		parent = t.nodes[up].kind
+	}
+	switch {
+	case parent == record.KindWorkload:
+		n.kind, n.session = parent, t.nodes[up].session
+	case t.isInit(n, i):
+		n.kind, n.name = record.KindInit, n.program+" init"
+		n.session = up >= 0 && t.nodes[up].verb == "exec"
+	case was >= 0 && t.turns(was, i):
+		n.kind, n.workload, n.session = record.KindWorkload, true, t.nodes[was].session
+	case t.plugin(n), beside(n), t.ociCall(i, up), t.mute(i, up):
+	case helper(n.program):
+		n.kind = record.KindHelper
+	case was >= 0 && was == t.rep(t.client), i == t.client, parent == record.KindClient:
+		n.kind = record.KindClient
+	}
+}
+
+// isInit tells whether a runtime executes itself inside the container: "runc
+// init", below a call of the runtime.
+func (t *tree) isInit(n *node, i int) bool {
+	if !n.initial() {
+		return false
+	}
+	if isRuntime(n.program) && !n.gone {
+		return true
+	}
+	up := t.executor(i)
+	for range near {
+		if up < 0 || t.nodes[up].call {
+			break
+		}
+		up = t.executor(up)
+	}
+	return up >= 0 && t.nodes[up].call
+}
+
+// turns tells whether the runtime's init, was, became the container's program by
+// the exec of i.
+//
+// What descends from "runc init" did, unless it runs one of runc's helpers. The
+// inits of crun and youki are mere forks of the call, as are their hooks before
+// they are executed. Of a create the init is what executes after the call has
+// ended; of a run, what took the longest to get there.
+func (t *tree) turns(was, i int) bool {
+	w, n := &t.nodes[was], &t.nodes[i]
+	if w.kind != record.KindInit || helper(n.program) {
+		return false
+	}
+	call, copied := t.up(was), w.did
+	for range near {
+		if call < 0 || t.nodes[call].kind != record.KindInit {
+			break
+		}
+		copied = copied || t.nodes[call].did
+		call = t.up(call)
+	}
+	if call >= 0 && guarded(t.nodes[call].program) || serves(n) {
+		return false
+	}
+	if copied || call < 0 {
+		return true
+	}
+	c := &t.nodes[call]
+	if c.verb == "create" || c.verb == "restore" {
+		return c.ended > 0 && n.exec >= c.ended
+	}
+	return t.slowest(i)
+}
+
+// guarded runtimes run the workload where the host's kernel does not see it: in
+// gVisor's sentry or in a VM. What they execute themselves is none.
+func guarded(program string) bool {
+	return strings.HasPrefix(program, "kata-runtime") || slices.Contains(strings.FieldsFunc(program, separates), "runsc")
+}
+
+// serves tells whether a program is gVisor's sentry or its file server, which may
+// stand below a wrapper of another name.
+func serves(n *node) bool {
+	copied := *n
+	return sentry(&copied)
+}
+
+// slowest tells whether of all that was forked by a call, and not by a script
+// that stands before it, i took the longest from its birth to its program.
+func (t *tree) slowest(i int) bool {
+	parent := t.nodes[i].parent
+	if parent < 0 {
+		return false
+	}
+	p := &t.nodes[parent]
+	return !p.script && !p.inits && p.slow == i
+}
+
+// cniVerbs are the operations of the CNI specification, version 1.1.
+var cniVerbs = []string{"ADD", "DEL", "CHECK", "VERSION", "GC", "STATUS"}
+
+// plugin: network plugins are called by their path and without arguments; what
+// they call inherits their environment, but not that form. podman's netavark
+// is one by what it does.
+func (t *tree) plugin(n *node) bool {
+	switch {
+	case slices.Contains(cniVerbs, n.cni.Command) && len(n.rest) == 0 && strings.Contains(n.path, "/") && !helper(n.program):
+		n.kind, n.verb, n.id = record.KindCNI, n.cni.Command, container(n.cni.Container)
+		return true
+	case n.program == "netavark":
+		n.kind = record.KindCNI
+		for _, verb := range []string{"setup", "teardown", "update"} {
+			if slices.Contains(n.rest, verb) {
+				n.verb = verb
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// beside are the programs that stand beside containers, with the id that they
+// are told.
+func beside(n *node) bool {
+	verb := ""
+	if len(n.rest) > 0 {
+		verb = n.rest[len(n.rest)-1]
+	}
+	switch name := n.program; {
+	case name == "isulad-shim":
+		n.kind = record.KindShim
+		if len(n.rest) > 0 {
+			n.id = container(n.rest[0])
+		}
+	case strings.HasPrefix(name, "containerd-shim"):
+		n.kind, n.id = record.KindShim, container(procs.Flag(n.rest, "-id", "--id"))
+		switch {
+		case verb == "start", verb == "delete":
+			n.kind, n.verb, n.name = record.KindHelper, verb, "shim "+verb
+		case slices.Contains(n.rest, "-info"), slices.Contains(n.rest, "-v"):
+			n.kind, n.name = record.KindHelper, "shim info"
+		}
+	case name == "conmon", name == "conmonrs":
+		n.kind, n.id = record.KindMonitor, container(procs.Flag(n.rest, "-c", "--cid"))
+	case strings.HasPrefix(name, "qemu-system-"), name == "qemu-kvm", name == "qemu-lite", name == "cloud-hypervisor",
+		name == "firecracker", name == "stratovirt", name == "jailer", name == "crosvm":
+		n.kind = record.KindVMM
+	case name == "virtiofsd", name == "virtiofsd-rs":
+		n.kind = record.KindVirtiofsd
+	default:
+		return sentry(n)
+	}
+	return true
+}
+
+// sentry: gVisor's kernel is runsc's command boot, its file server gofer. They
+// call themselves runsc-sandbox and runsc-gofer.
+func sentry(n *node) bool {
+	if n.program != "runsc" && !strings.HasPrefix(n.program, "runsc-") {
+		return false
+	}
+	for _, arg := range n.rest { // runsc's flags have their values behind "="
+		switch arg {
+		case "boot":
+			n.kind, n.name = record.KindVMM, "runsc-sandbox"
+			return true
+		case "gofer", "umount":
+			n.kind, n.name = record.KindVirtiofsd, "runsc-gofer"
+			return true
+		case "create", "run", "start", "exec", "wait", "kill", "delete", "state", "do":
+			return false
+		}
+	}
+	return false
+}
+
+// ociCall: whoever is called as OCI runtimes are, and is either known as one, or has
+// their flags, or was called by an engine.
+func (t *tree) ociCall(i, up int) bool {
+	n := &t.nodes[i]
+	if slices.Contains(engines, n.program) || helper(n.program) || slices.Contains(strangers, n.program) {
+		return false
+	}
+	c, ok := parseCall(n.rest, n.cut)
+	flags := c.typed && (c.id != "" || n.cut)
+	if known := isRuntime(n.program) || flags || c.plain && t.engine(up); !ok || !known {
+		return false
+	}
+	n.kind, n.verb, n.id, n.call = record.KindCall, c.verb, c.id, true
+	n.name = n.program + " " + c.verb
+	// A wrapper that does not give its process to the runtime has it as a child:
+	// that is one call, and the wrapper's.
+	a := t.up(i)
+	for range near {
+		if a < 0 {
+			break
+		}
+		if x := &t.nodes[a]; x.kind == record.KindCall && x.verb == n.verb && x.id == n.id {
+			n.kind, n.id = record.KindHelper, ""
+			break
+		}
+		a = t.up(a)
+	}
+	return true
+}
+
+// mute is a call of a runtime whose arguments nobody could read, as they are where
+// they are asked for when it has ended: of its verb and its container nothing is
+// known. What a call or an init executes is none.
+func (t *tree) mute(i, up int) bool {
+	n := &t.nodes[i]
+	if !n.gone || n.base == "" || !isRuntime(n.base) {
+		return false
+	}
+	if up >= 0 && t.nodes[up].kind == record.KindCall && t.nodes[up].pid == n.pid { // a wrapper gave it its process
+		w := &t.nodes[up]
+		n.kind, n.name, n.verb, n.id, n.call = w.kind, n.program, w.verb, w.id, true
+		return true
+	}
+	for range near {
+		if up < 0 {
+			break
+		}
+		if k := t.nodes[up].kind; k == record.KindCall || k == record.KindInit {
+			return false
+		}
+		up = t.executor(up)
+	}
+	n.kind, n.name, n.call = record.KindCall, n.program, true
+	return true
+}
+
+// strangers have verbs like a runtime's: systemctl start X.
+var strangers = []string{"systemctl", "service", "ip", "tc", "git", "virsh", "machinectl", "sudo", "timeout", "nice", "strace", "time", "nsenter", "unshare"}
+
+// engine tells whether a process calls runtimes for a living.
+func (t *tree) engine(up int) bool {
+	if up < 0 {
+		return false
+	}
+	switch p := &t.nodes[up]; p.kind {
+	case record.KindDaemon, record.KindShim, record.KindMonitor:
+		return true
+	case record.KindClient:
+		return slices.Contains(engines, p.program)
+	}
+	return false
+}
+
+// helpers are what engines and runtimes call for a single task, or beside a
+// container.
+var helpers = []string{
+	"newuidmap", "newgidmap", "nft", "ipset", "ebtables", "arptables", "conntrack", "pinns", "slirp4netns", "pasta", "pasta.avx2", "passt",
+	"fuse-overlayfs", "mount", "umount", "fusermount", "fusermount3", "docker-proxy", "docker-init", "modprobe", "aardvark-dns", "dnsmasq",
+	"rootlessport", "rootlesskit", "apparmor_parser", "unpigz", "pigz", "criu", "losetup", "blkid", "dmsetup", "kata-proxy", "kata-shim",
+	"vhost-device-vsock", "libnetwork-setkey", "set-ipv6", "set-default-vlan", "setup-resolver", "netns-create", "docker-untar", "docker-applyLayer", "docker-mountfrom", "storage-untar", "storage-applyLayer",
+}
+
+func helper(name string) bool {
+	return slices.Contains(helpers, name) || strings.HasPrefix(name, "iptables") || strings.HasPrefix(name, "ip6tables") ||
+		strings.HasPrefix(name, "xtables") || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "mount.")
+}
+
+// joins tells whether i, which was executed by was, is no process of its own for
+// people: a fork that executed what it was forked for; a program that executed
+// itself again; a wrapper that gave its process to what it wraps.
+func (t *tree) joins(was, i int) bool {
+	w, n := &t.nodes[was], &t.nodes[i]
+	switch {
+	case !w.did && !w.root:
+		return !n.workload
+	case w.kind != n.kind:
+		return false
+	case n.kind == record.KindCall:
+		return w.verb == n.verb && (w.id == n.id || w.id == "" || n.id == "")
+	case n.kind == record.KindCNI:
+		return w.verb == n.verb && w.id == n.id
+	case n.kind == record.KindInit:
+		return true
+	}
+	return w.name == n.name && w.program == n.program && w.id == n.id && !n.workload && n.kind != record.KindWorkload
+}
+
+// join makes one process of two. A fork gets the name of what it executed, what
+// executed another keeps its own.
+func (t *tree) join(was, i int) {
+	w, n := &t.nodes[was], &t.nodes[i]
+	if !w.did {
+		w.did, w.command, w.exec = true, n.command, n.exec
+		w.kind, w.name, w.program, w.verb, w.id = n.kind, n.name, n.program, n.verb, n.id
+		w.call, w.session = n.call, n.session
+	}
+	if w.id == "" {
+		w.id = n.id
+	}
+	w.ended, w.used, w.exit, w.comm = n.ended, n.used, n.exit, n.comm
+	n.stands = was
+}
+
+func kindOrOther(kind string) string {
+	switch kind {
+	case record.KindDaemon, record.KindShim, record.KindMonitor, record.KindClient, record.KindVMM, record.KindVirtiofsd, record.KindHelper:
+		return kind
+	}
+	return record.KindOther
+}

@@ -1,0 +1,68 @@
+package proctree
+
+import (
+	"slices"
+	"strings"
+)
+
+// touching are the verbs with which a runtime is called for a container that is
+// there, by the client's verb that asks for it.
+var touching = map[string][]string{
+	"exec": {"exec"}, "stop": {"kill", "delete"}, "kill": {"kill", "delete"}, "rm": {"kill", "delete"},
+	"pause": {"pause"}, "unpause": {"resume"}, "top": {"ps"}, "update": {"update"},
+}
+
+// touches are the verbs that a client's arguments let a runtime be called with.
+func touches(c *command) []string {
+	for i := 0; i < len(c.rest); i++ {
+		switch arg := c.rest[i]; {
+		case slices.Contains(clientValues, arg):
+			i++
+		case strings.HasPrefix(arg, "-"), slices.Contains(nouns, arg):
+		default:
+			return touching[arg]
+		}
+	}
+	return nil
+}
+
+// mostTouching is how many clients are looked at, the first ones.
+const mostTouching = 64
+
+// touched takes the containers that clients of engines can have meant by a name,
+// which calls of runtimes do not have: docker exec web. After such a client runtimes
+// have to be called as it asks, and for one container only.
+func (t *tree) touched(c *claims, client []bool) {
+	for i, looked := 0, 0; i < len(t.nodes) && looked < mostTouching; i++ {
+		n := &t.nodes[i]
+		if !client[i] || !n.did || t.rep(i) != i || !slices.Contains(daemonClients, n.program) || t.withinAsker(i) {
+			continue
+		}
+		verbs := touches(&n.command)
+		if verbs == nil {
+			continue
+		}
+		looked++
+		var others []group
+		seen, known := map[string]bool{}, false // known: the client meant one by its id
+		for j := range t.nodes {
+			m := &t.nodes[j]
+			late := n.ended != 0 && m.born > n.ended
+			if client[j] || !m.call || m.id == "" || m.born < n.exec || late || !slices.Contains(verbs, m.verb) {
+				continue
+			}
+			known = known || c.mine[m.id]
+			if !seen[m.id] {
+				seen[m.id], others = true, append(others, group{ids: []string{m.id}})
+			}
+		}
+		switch {
+		case known, len(others) == 0:
+		case len(others) == 1:
+			c.mine[others[0].ids[0]] = true
+		default:
+			c.missing = append(c.missing, ambiguous(others, "used"))
+			return
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package proctree
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/node/tracer"
+)
+
+// node is a process from its birth, or from the exec of another program in it, to
+// its end or to the next exec. Which of these are one, such as a fork and the exec
+// that follows at once, is found out by classify, which then lets the earlier
+// one stand for both.
+type node struct {
+	pid    int
+	parent int // index of who forked it, -1 not known
+	before int // index of the node that this process was before its exec, -1 none
+	stands int // index of the node that stands for this one, mostly itself
+	slow   int // index of the child that took the longest from its fork to its program, -1 none
+	root   bool
+	unborn bool // its fork was not told
+	inits  bool // a child executed the runtime itself as its init
+	did    bool // it executed a program, whose command this is:
+	command
+
+	born, exec, ended int64
+	since, used       int64 // CPU time of the process at its beginning and end, -1 not known
+	exit              *int
+	comm              string
+
+	kind, name, program, verb, id string
+	call                          bool // it is a command of an OCI runtime, be it within another
+	workload                      bool // the exec of a container's program
+	session                       bool // or of one that was added to it later
+}
+
+// tree is what happened to processes, parents before children.
+type tree struct {
+	asked  Asked
+	nodes  []node
+	events []tracer.Event // in order of time
+	whose  []int          // the node of each event, -1 of none
+	alive  map[int]int    // pid → its node
+	client int            // node of the command that was started, -1
+	since  int64          // when a daemon can have been asked at the earliest
+	above  []string       // of each node the nearest id above it
+	under  []int          // of each node the root that it descends from, -1 none
+}
+
+// grow makes nodes of events.
+func grow(events []tracer.Event, a Asked) *tree {
+	t := &tree{asked: a, alive: map[int]int{}, client: -1}
+	t.events = slices.Clone(events)
+	slices.SortStableFunc(t.events, func(x, y tracer.Event) int {
+		return cmp.Or(cmp.Compare(x.Time, y.Time), cmp.Compare(x.Kind, y.Kind))
+	})
+	for _, r := range a.Roots {
+		if _, twice := t.alive[r.Pid]; r.Pid <= 0 || twice {
+			continue
+		}
+		i := t.add(node{pid: r.Pid, parent: -1, born: a.Began, since: -1, root: true, unborn: true})
+		n := &t.nodes[i]
+		n.kind, n.name = kindOrOther(r.Kind), clean(r.Name)
+		n.program = n.name
+	}
+	t.whose = make([]int, len(t.events))
+	for j := range t.events {
+		t.whose[j] = t.happen(&t.events[j])
+	}
+	if t.client < 0 && a.Client > 0 {
+		// Nothing was told of it: its children are known by their parent only, so
+		// there are none.
+		t.client = t.add(node{pid: a.Client, parent: -1, born: a.Began, since: -1, unborn: true})
+	}
+	return t
+}
+
+func (t *tree) add(n node) int {
+	i := len(t.nodes)
+	n.before, n.stands, n.slow, n.used = -1, i, -1, -1
+	if n.born < 0 {
+		n.born = 0
+	}
+	t.nodes = append(t.nodes, n)
+	t.alive[n.pid] = i
+	if t.client < 0 && n.pid == t.asked.Client && n.pid > 0 && !n.root {
+		t.client = i
+	}
+	return i
+}
+
+// happen takes in one event and returns whose it was.
+func (t *tree) happen(e *tracer.Event) int {
+	if e.Pid <= 0 || e.Time < 0 {
+		return -1
+	}
+	at, there := t.alive[e.Pid]
+	switch e.Kind {
+	case tracer.Fork:
+		if there { // its exit was not told: somebody else has its pid
+			t.nodes[at].ended = max(e.Time, t.nodes[at].born)
+			delete(t.alive, e.Pid)
+		}
+		return t.add(node{pid: e.Pid, parent: t.parent(e), born: e.Time, since: 0, comm: e.Comm})
+	case tracer.Exec:
+		if there && t.nodes[at].root {
+			return at
+		}
+		if !there {
+			at = t.add(node{pid: e.Pid, parent: t.parent(e), born: e.Time, since: e.CPU, unborn: true})
+			t.execute(at, e)
+			return at
+		}
+		b := &t.nodes[at]
+		b.ended, b.used = max(e.Time, b.born), e.CPU
+		i := t.add(node{pid: e.Pid, parent: b.parent, born: e.Time, since: e.CPU, unborn: b.unborn})
+		t.nodes[i].before = at
+		t.execute(i, e)
+		t.took(i)
+		return i
+	case tracer.Exit:
+		if !there {
+			return -1
+		}
+		n := &t.nodes[at]
+		n.ended, n.used = max(e.Time, n.born), e.CPU
+		if e.Comm != "" {
+			n.comm = e.Comm
+		}
+		if e.Status >= 0 {
+			status := e.Status
+			n.exit = &status
+		}
+		delete(t.alive, e.Pid)
+		return at
+	}
+	return -1
+}
+
+// parent is the node of an event's parent, -1 where none is known. A client that
+// was told of by its children only is made up here.
+func (t *tree) parent(e *tracer.Event) int {
+	if i, ok := t.alive[e.Parent]; ok && e.Parent != e.Pid {
+		return i
+	}
+	if e.Parent == t.asked.Client && e.Parent > 0 && e.Parent != e.Pid && t.client < 0 && e.Time >= t.asked.Began {
+		return t.add(node{pid: e.Parent, parent: -1, born: t.asked.Began, since: -1, unborn: true})
+	}
+	return -1
+}
+
+func (t *tree) execute(i int, e *tracer.Event) {
+	n := &t.nodes[i]
+	n.did, n.exec, n.comm = true, n.born, e.Comm
+	n.command = read(e)
+}
+
+// took remembers of a parent's forks which took the longest to its program.
+func (t *tree) took(i int) {
+	n := &t.nodes[i]
+	if n.parent < 0 || t.nodes[n.before].did || helper(n.base) {
+		return
+	}
+	p := &t.nodes[n.parent]
+	if n.initial() {
+		p.inits = true
+		return
+	}
+	long := func(j int) int64 { return t.nodes[j].exec - t.nodes[t.nodes[j].before].born }
+	if p.slow < 0 || long(i) > long(p.slow) {
+		p.slow = i
+	}
+}
+
+// rep is the node that stands for i.
+func (t *tree) rep(i int) int {
+	for i >= 0 && t.nodes[i].stands != i {
+		i = t.nodes[i].stands
+	}
+	return i
+}
+
+// up is the node that i's process was forked by, -1 at the top.
+func (t *tree) up(i int) int { return t.rep(t.nodes[t.rep(i)].parent) }
+
+// near is how far up a process is looked for that made i what it is: a runtime
+// and its init are no further apart than a wrapper and a few stages.
+const near = 64
+
+// executor is who executed i: the same process's earlier program, or the nearest
+// above it that has executed one.
+func (t *tree) executor(i int) int {
+	if was := t.rep(t.nodes[i].before); was >= 0 && t.nodes[was].did {
+		return was
+	}
+	up := t.up(i)
+	for range near {
+		if up < 0 || t.nodes[up].did || t.nodes[up].root {
+			return up
+		}
+		up = t.up(up)
+	}
+	return -1
+}
+
+// inherit goes once through all nodes and notes what they have from above, so
+// that nobody climbs a chain of forks again and again.
+func (t *tree) inherit() {
+	t.above, t.under = make([]string, len(t.nodes)), make([]int, len(t.nodes))
+	for i := range t.nodes {
+		t.under[i] = -1
+		up := t.up(i)
+		if up < 0 {
+			continue
+		}
+		if t.above[i] = t.nodes[up].id; t.above[i] == "" {
+			t.above[i] = t.above[up]
+		}
+		if t.under[i] = t.under[up]; t.nodes[up].root {
+			t.under[i] = up
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// start does one start and removes what it started. It returns nil where the run
+// was told to stop meanwhile.
+func (r *schedule) start(ctx context.Context, t turn, round int) (*record.Start, error) {
+	info := &t.w.Info
+	s := &record.Start{Round: max(round, 0), Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(subject.Run)].Command}
+	if err := r.watched(t.watched); err != nil {
+		return nil, fmt.Errorf("watch the processes of starts: %w", err)
+	}
+	armed, err := t.w.Arm(ctx, subject.Run, []int{0})
+	if err == nil {
+		err = r.release(ctx, t, armed, s)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		s.Began = max(s.Began, lane.Now())
+		s.Failure = &record.Failure{Kind: record.FailError, Detail: err.Error()}
+	}
+	return s, r.discard(ctx, t.w, round)
+}
+
+// release performs the start between two moments of the watch.
+func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *record.Start) error {
+	roots := r.roots(ctx, t.w)
+	var callers []int
+	before := observed{}
+	if r.watch != nil {
+		callers = r.options.Callers()
+		var err error
+		if before, err = r.observe(roots, callers); err != nil {
+			return err
+		}
+	}
+	time.Sleep(quiet)
+	var edges [2]record.BusyAt
+	look := func(i int) func() {
+		return func() {
+			if r.watch != nil {
+				edges[i] = record.BusyAt{At: lane.Now(), CPU: r.watch.Busy()}
+			}
+		}
+	}
+	begin, end := look(0), look(1)
+	if e, ok := armed.(subject.Bracketed); ok {
+		e.Bracket(begin, end)
+		begin, end = func() {}, func() {}
+	}
+	begin()
+	released, samples, err := armed.Release(ctx)
+	end()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", t.w.Info.Name, err)
+	}
+	if len(samples) != 1 {
+		return fmt.Errorf("start %s: the target gave %d samples of one start", t.w.Info.Name, len(samples))
+	}
+	x := &samples[0]
+	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
+	if s.Began == 0 {
+		s.Began = released
+	}
+	if s.Ended != 0 {
+		s.Ended = max(s.Ended, s.Began)
+	}
+	if r.watch == nil {
+		return nil
+	}
+	now := lane.Now()
+	events, err := r.watch.Take(now)
+	if err != nil {
+		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
+	}
+	s.Method, s.Lost, s.Tracing = r.watch.Method(), r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
+	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.w)}
+	if s.Ended == 0 { // it failed: what there was until now
+		asked.Ended = now
+	}
+	asked.Starts = t.w.Info.Kind != "command" && len(roots) > 0
+	if c, ok := t.w.Session.(interface{ Pid() int }); ok {
+		asked.Client = c.Pid()
+	} else {
+		asked.Client = clientOf(events, callers, s.Began, asked.Ended)
+	}
+	own, err := r.settle(s, events, asked)
+	if err != nil {
+		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
+	}
+	s.Busy = between(edges, s.Busy)
+	if t.w.Info.Kind == "command" && len(roots) > 0 && !served(s, roots) {
+		s.Busy = own // what the daemons did meanwhile was for others
+	}
+	return nil
+}
+
+// served tells whether a daemon, or a shim that was there before, took part in a
+// start.
+func served(s *record.Start, roots []proctree.Root) bool {
+	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool {
+		return p.Kind == record.KindDaemon ||
+			slices.ContainsFunc(roots, func(r proctree.Root) bool { return r.Pid == p.Pid && r.Kind == p.Kind && p.Born == s.Began })
+	})
+}
+
+// How long a workload is waited for that was not executed when the call had
+// returned, and how often.
+const (
+	late     = 10 * time.Millisecond
+	mostLate = 10
+)
+
+// settle gathers what was seen. A call may return a moment before the workload
+// that it started is executed, which is then looked for. It returns the CPU time
+// of the start's own processes.
+func (r *schedule) settle(s *record.Start, events []tracer.Event, asked proctree.Asked) ([]record.BusyAt, error) {
+	own := r.gather(s, events, asked)
+	for i := 0; i < mostLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
+		more, err := r.watch.Take(lane.Now() + int64(late))
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, more...)
+		own = r.gather(s, events, asked)
+	}
+	return own, nil
+}
+
+// aboutToRun tells whether a container was there whose workload was not.
+func aboutToRun(s *record.Start) bool {
+	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool { return p.Kind == record.KindInit && p.Ended == 0 })
+}
+
+// quiet is how long nothing is done before a start, watched or not. To look for
+// processes, to put a watch in place and to remove the last container leaves work
+// to the kernel, such as grace periods of RCU, for which runtimes wait when they
+// change mounts: starts that came at once were a fifth shorter or longer by what
+// had been done before them.
+const quiet = 100 * time.Millisecond
+
+// between puts what had been used just before the call and just after its return
+// around what was used at the events in between.
+func between(edges [2]record.BusyAt, all []record.BusyAt) []record.BusyAt {
+	if edges[0].CPU < 0 || edges[1].CPU < edges[0].CPU {
+		return all // not known
+	}
+	base := edges[0].CPU
+	out := []record.BusyAt{{At: edges[0].At}}
+	for _, b := range all {
+		if b.At > edges[0].At && b.At < edges[1].At && b.CPU-base >= out[len(out)-1].CPU && b.CPU <= edges[1].CPU {
+			out = append(out, record.BusyAt{At: b.At, CPU: b.CPU - base})
+		}
+	}
+	return append(out, record.BusyAt{At: edges[1].At, CPU: edges[1].CPU - base})
+}
+
+// clientOf is the command that the start is where the target does not say so: the
+// first process that one of tare's own forked within it. 0 for calls of an API,
+// for which nothing is.
+func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
+	for i := range events {
+		e := &events[i]
+		if e.Kind == tracer.Fork && e.Time >= began && e.Time <= ended && slices.Contains(callers, e.Parent) {
+			return e.Pid
+		}
+	}
+	return 0
+}
+
+// gather puts what was seen into the start. What the workload says itself of its
+// first instruction stands before what an exec tells. It returns the CPU time of the
+// start's own processes.
+func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree.Asked) []record.BusyAt {
+	k := proctree.Gather(events, asked)
+	s.Processes, s.Busy, s.Missing, s.Events = k.Processes, k.Busy, k.Missing, k.Events
+	s.Sandbox, s.Containers = k.Sandbox, k.Containers
+	if s.First == 0 && k.First >= s.Began {
+		s.First = k.First
+	}
+	if s.Lost > 0 {
+		s.Missing = append(s.Missing, record.Missing{What: "lost", Count: s.Lost, Detail: "events that the kernel could not hand over: processes may be missing"})
+	}
+	return k.Own
+}
+
+// observed is how far the watch was before a start.
+type observed struct {
+	lost int64
+	cpu  time.Duration
+}
+
+// observe begins to follow the processes that were there before, and throws away
+// what happened until now.
+func (r *schedule) observe(roots []proctree.Root, callers []int) (observed, error) {
+	pids := slices.Clone(callers)
+	for _, p := range roots {
+		pids = append(pids, p.Pid)
+	}
+	if err := r.watch.Track(pids...); err != nil {
+		return observed{}, fmt.Errorf("follow the processes of the engine: %w", err)
+	}
+	if _, err := r.watch.Take(lane.Now()); err != nil {
+		return observed{}, fmt.Errorf("watch the machine: %w", err)
+	}
+	return observed{r.watch.Lost(), r.watch.CPU()}, nil
+}
+
+// roots are the processes that serve the start and were there before it.
+func (r *schedule) roots(ctx context.Context, w *run.Weighed) []proctree.Root {
+	var all []proctree.Root
+	if s, ok := w.Session.(subject.Staffed); ok {
+		for _, p := range s.Processes(ctx) {
+			all = append(all, proctree.Root{Pid: p.Pid, Kind: kindOf(p.Role), Name: procs.Name(p.Pid)})
+		}
+	}
+	if w.Info.Kind == "command" && r.options.Daemons != nil {
+		return r.options.Daemons() // it may ask any of them
+	}
+	return all
+}
+
+func kindOf(role record.Role) string {
+	switch role {
+	case record.RoleShim:
+		return record.KindShim
+	case record.RoleMonitor:
+		return record.KindMonitor
+	case record.RoleVMM:
+		return record.KindVMM
+	}
+	return record.KindDaemon
+}
+
+// containers are the ids that the target knows of what was started.
+func (r *schedule) containers(ctx context.Context, w *run.Weighed) (ids []string) {
+	switch s := w.Session.(type) {
+	case interface{ Containers() []string }:
+		return s.Containers()
+	case subject.Sandboxed:
+		boxes, err := s.Sandboxes(ctx)
+		if err != nil {
+			return nil // they are found among the arguments of calls, too
+		}
+		for _, b := range boxes {
+			for _, id := range b.IDs {
+				if id != "" && !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// discard removes what was started. A target whose start cannot be removed is
+// given up, in a round from 0; before it is the warm-up.
+func (r *schedule) discard(ctx context.Context, w *run.Weighed, round int) error {
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.options.Plan.Timeout)
+	defer cancel()
+	if err := w.Discard(clean, []int{0}); err != nil {
+		when := "in the warm-up"
+		if round >= 0 {
+			when = fmt.Sprintf("in round %d", round+1)
+		}
+		return r.GiveUp(w, record.Finding{Message: fmt.Sprintf("given up %s: what it started could not be removed: %v", when, err)})
+	}
+	return nil
+}

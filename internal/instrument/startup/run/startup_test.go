@@ -1,0 +1,507 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+)
+
+const ms = int64(time.Millisecond)
+
+// own is the process of tare's that starts the scripts' commands.
+const own = 10
+
+// scene is a run of scripted targets, each of whose starts takes 100 ms and is
+// a runtime's create of 60 ms that begins 10 ms after the call.
+type scene struct {
+	clock   int64
+	watches int   // that were opened
+	open    int   // that were not closed
+	tracked []int // by the last Track
+	lost    int64
+	cpu     time.Duration
+	file    bytes.Buffer
+	plan    plan.Startup
+	targets []subject.Target
+	script  fake.Script
+	without []string
+	takeErr error
+	busy    int64
+	probe   bool // tare forks something else first
+	daemons []proctree.Root
+	late    bool // the workload is executed after the call has returned
+}
+
+func play(names ...string) *scene {
+	p := plan.DefaultsOfStartup()
+	p.Seed = 1
+	s := &scene{clock: 1000 * ms, plan: p}
+	s.script = func(subject.Op, int, int) (int64, *record.Failure) { return 100 * ms, nil }
+	for _, name := range names {
+		s.targets = append(s.targets, &fake.Target{Name: name, Clock: &s.clock,
+			Script: func(op subject.Op, lane, n int) (int64, *record.Failure) { return s.script(op, lane, n) }})
+	}
+	return s
+}
+
+func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
+	t.Helper()
+	w := record.NewWriter(&s.file)
+	rec, err := Run(ctx, Options{
+		Plan:    s.plan,
+		Options: run.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+		Callers: func() []int { return []int{own} },
+		Daemons: func() []proctree.Root { return s.daemons },
+		Watch:   func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil },
+	})
+	if s.open != 0 {
+		t.Errorf("%d watches are still open", s.open)
+	}
+	return rec, err
+}
+
+type scripted struct {
+	*scene
+	taken bool // what was there before the start
+	began int64
+	more  int // takes after the first
+}
+
+func (w *scripted) Method() string       { return record.MethodTracefs }
+func (w *scripted) Without() []string    { return w.without }
+func (w *scripted) Busy() int64          { return w.busy }
+func (w *scripted) Lost() int64          { return w.lost }
+func (w *scripted) CPU() time.Duration   { return w.cpu }
+func (w *scripted) Close() error         { w.open--; return nil }
+func (w *scripted) Track(p ...int) error { w.tracked, w.taken = p, false; return nil }
+
+// Take gives what happened in the start whose end is now on the scripts' clock.
+func (w *scripted) Take(int64) ([]tracer.Event, error) {
+	if w.takeErr != nil {
+		return nil, w.takeErr
+	}
+	if !w.taken {
+		w.taken, w.began = true, 0
+		return nil, nil
+	}
+	if w.began != 0 { // what came after the return
+		return w.after(), nil
+	}
+	w.lost, w.cpu = w.lost+1, w.cpu+2*time.Millisecond
+	began := w.clock - 100*ms
+	w.began, w.more = began, 0
+	if w.late {
+		return []tracer.Event{
+			{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
+			{Kind: tracer.Exec, Time: began + 2*ms, Pid: 20, Parent: own, File: "/usr/bin/runc", Args: []string{"runc", "run", "-d", "--bundle", "/b", "c1"}},
+			{Kind: tracer.Fork, Time: began + 10*ms, Pid: 21, Parent: 20},
+			{Kind: tracer.Exec, Time: began + 11*ms, Pid: 21, Parent: 20, File: "/proc/self/exe", Args: []string{"runc", "init"}},
+			{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own},
+		}, nil
+	}
+	var first []tracer.Event
+	if w.probe {
+		first = []tracer.Event{
+			{Kind: tracer.Fork, Time: began + ms/4, Pid: 19, Parent: own},
+			{Kind: tracer.Exit, Time: began + ms/2, Pid: 19, Parent: own},
+		}
+	}
+	return append(first, []tracer.Event{
+		{Kind: tracer.Fork, Time: began - 500*ms, Pid: 3, Parent: own}, // long before
+		{Kind: tracer.Fork, Time: began + 1*ms, Pid: 20, Parent: own},
+		{Kind: tracer.Exec, Time: began + 2*ms, Pid: 20, Parent: own, File: "/bin/engine", Args: []string{"engine", "run"}, CPU: 0, Busy: 0},
+		{Kind: tracer.Fork, Time: began + 10*ms, Pid: 21, Parent: 20, Busy: 5 * ms},
+		{Kind: tracer.Exec, Time: began + 10*ms, Pid: 21, Parent: 20, File: "/usr/bin/runc", Args: []string{"runc", "create", "--bundle", "/b", "c1"}, Busy: 5 * ms},
+		{Kind: tracer.Exit, Time: began + 70*ms, Pid: 21, Parent: 20, CPU: 20 * ms, Busy: 25 * ms},
+		{Kind: tracer.Exit, Time: began + 99*ms, Pid: 20, Parent: own, CPU: 8 * ms, Busy: 30 * ms},
+		{Kind: tracer.Fork, Time: began + 3*ms, Pid: 900, Parent: 800}, // somebody else's
+		{Kind: tracer.Exit, Time: began + 4*ms, Pid: 900, Parent: 800},
+	}...), nil
+}
+
+// after is what happens after a start has returned: the workload is executed the
+// third time that somebody looks.
+func (w *scripted) after() []tracer.Event {
+	if w.more++; !w.late || w.more != 3 {
+		return nil
+	}
+	return []tracer.Event{{Kind: tracer.Exec, Time: w.began + 104*ms, Pid: 21, Parent: 1, File: "/app", Args: []string{"/app"}}}
+}
+
+func TestAWorkloadThatIsExecutedAMomentAfterTheReturnIsSeen(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Warmup, s.late = 2, 0, true
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 2 {
+		t.Fatalf("%v: %d starts", err, len(rec.Starts))
+	}
+	for _, x := range rec.Starts {
+		last := x.Processes[len(x.Processes)-1]
+		if x.First-x.Began != 104*ms || x.Ended-x.Began != 100*ms || last.Kind != record.KindWorkload || last.Name != "app" {
+			t.Errorf("first after %d, ended after %d, last %+v", x.First-x.Began, x.Ended-x.Began, last)
+		}
+	}
+}
+
+func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
+	s := play("a", "b")
+	s.plan.Rounds, s.plan.Warmup = 4, 1
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rec.Starts) != 8 || rec.End == nil || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Fatalf("%d starts, end %+v", len(rec.Starts), rec.End)
+	}
+	orders := map[string]bool{}
+	for i, x := range rec.Starts {
+		orders[x.Target] = orders[x.Target] || x.Order == 0
+		switch {
+		case x.Round != i/2 || x.Method != record.MethodTracefs || x.Failure != nil || x.Ended-x.Began != 100*ms:
+			t.Errorf("start %d: %+v", i, x)
+		case x.Lost != 1 || x.Tracing != 2*ms:
+			t.Errorf("start %d: lost %d, watching took %d", i, x.Lost, x.Tracing)
+		}
+		var names []string
+		for _, p := range x.Processes {
+			names = append(names, p.Name)
+		}
+		if !slices.Contains(names, "runc create") || !slices.Equal(x.Containers, []string{"c1"}) || len(names) != 2 {
+			t.Errorf("start %d: %v of %v", i, names, x.Containers)
+		}
+	}
+	if !orders["a"] || !orders["b"] {
+		t.Error("one target always went first")
+	}
+	if !slices.Equal(s.tracked, []int{own}) {
+		t.Errorf("followed were %v", s.tracked)
+	}
+	stored, err := record.Read(&s.file)
+	if err != nil || len(stored.Problems) > 0 || len(stored.Starts) != 8 {
+		t.Errorf("%v: stored %d, problems %v", err, len(stored.Starts), stored.Problems)
+	}
+}
+
+// told is a command that says which process it was.
+type told struct{ *fake.Target }
+
+func (c told) Info() record.Target {
+	info := c.Target.Info()
+	info.Kind = "command"
+	return info
+}
+
+func (c told) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	s, err := c.Target.Open(ctx, env)
+	return known{s}, err
+}
+
+type known struct{ subject.Session }
+
+func (known) Pid() int { return 20 }
+
+// Go forks a child once to find out what the kernel can do, and that is not the
+// command.
+func TestACommandIsTheProcessThatItSaysItIs(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Warmup, s.probe = 1, 0, true
+	s.targets[0] = told{s.targets[0].(*fake.Target)}
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 1 {
+		t.Fatal(err)
+	}
+	x := &rec.Starts[0]
+	if len(x.Processes) != 2 || x.Processes[0].Pid != 20 || x.Processes[0].Kind != record.KindClient || x.Processes[0].Name != "engine" {
+		t.Errorf("%+v", x.Processes)
+	}
+}
+
+// What daemons use meanwhile for others is nothing of a command's that they did not
+// serve.
+func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		roots []proctree.Root
+		want  int64
+	}{
+		// By the events 30 ms were used; the command's two processes used 28.
+		"no daemon could have":   {nil, 30 * ms},
+		"one could, and did not": {[]proctree.Root{{Pid: 800, Kind: record.KindDaemon, Name: "dockerd"}}, 28 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := play("a")
+			s.plan.Rounds, s.plan.Warmup, s.daemons, s.busy = 1, 0, c.roots, -1
+			s.targets[0] = told{s.targets[0].(*fake.Target)}
+			rec, err := s.run(t.Context(), t)
+			if err != nil || len(rec.Starts) != 1 {
+				t.Fatal(err)
+			}
+			busy := rec.Starts[0].Busy
+			if got := busy[len(busy)-1].CPU - busy[0].CPU; got != c.want {
+				t.Errorf("%d ns, want %d: %+v", got, c.want, busy)
+			}
+			for _, p := range rec.Starts[0].Processes {
+				if p.Kind == record.KindDaemon || p.Pid == 900 {
+					t.Errorf("%+v", p)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoWasThereBeforeAndTookPartServed(t *testing.T) {
+	roots := []proctree.Root{{Pid: 5, Kind: record.KindShim}, {Pid: 6, Kind: record.KindDaemon}}
+	for name, c := range map[string]struct {
+		p    record.StartProcess
+		want bool
+	}{
+		"a daemon":                       {record.StartProcess{Pid: 6, Kind: record.KindDaemon, Born: 9}, true},
+		"a shim that was there":          {record.StartProcess{Pid: 5, Kind: record.KindShim, Born: 9}, true},
+		"not a shim that was begun":      {record.StartProcess{Pid: 8, Kind: record.KindShim, Born: 12}, false},
+		"nor one that has its pid since": {record.StartProcess{Pid: 5, Kind: record.KindShim, Born: 12}, false},
+		"nor the command":                {record.StartProcess{Pid: 7, Kind: record.KindClient, Born: 10}, false},
+	} {
+		if got := served(&record.Start{Began: 9, Processes: []record.StartProcess{c.p}}, roots); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Untraced, s.plan.Warmup = 6, true, 0
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := 0
+	for _, x := range rec.Starts {
+		if x.Method == record.MethodNone {
+			plain++
+			if len(x.Processes) > 0 || x.Events != 0 || x.Ended-x.Began != 100*ms {
+				t.Errorf("%+v", x)
+			}
+		}
+	}
+	if plain != 6 || len(rec.Starts) != 12 || s.watches < 2 {
+		t.Errorf("%d of %d were not watched, %d watches", plain, len(rec.Starts), s.watches)
+	}
+	j, err := judge.StartupOf(rec)
+	if err != nil || !j.Targets[0].Watching.Known || j.Targets[0].Watching.Value != 1 || j.Targets[0].Different || j.Targets[0].Starts != 6 {
+		t.Errorf("%v: %+v", err, j.Targets[0])
+	}
+}
+
+func TestAStartThatFailedGivesNoTimes(t *testing.T) {
+	s := play("a")
+	s.plan.Rounds, s.plan.Warmup = 3, 0
+	s.script = func(_ subject.Op, _, n int) (int64, *record.Failure) {
+		if n == 1 {
+			return 0, &record.Failure{Kind: record.FailExit, Exit: 125, Detail: "exit status 125"}
+		}
+		return 100 * ms, nil
+	}
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := judge.StartupOf(rec)
+	if err != nil || len(rec.Starts) != 3 || rec.Starts[1].Failure == nil || j.Failed != 1 || j.Targets[0].Starts != 2 || rec.End.Failures != 1 {
+		t.Errorf("%v: %+v, end %+v", err, rec.Starts, rec.End)
+	}
+}
+
+func TestALesserWayOfWatchingIsToldOnce(t *testing.T) {
+	s := play("a")
+	s.without = []string{"bpf: no permission"}
+	s.plan.Untraced = true // opens it again and again
+	rec, err := s.run(t.Context(), t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, f := range rec.Findings {
+		if f.Code == judge.FoundWatchedOtherwise && strings.Contains(f.Message, "no permission") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %+v", told, rec.Findings)
+	}
+}
+
+func TestWhatCannotBeWatchedIsNotStarted(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup = 0
+	refused := errors.New("no way to watch")
+	started := false
+	s.script = func(subject.Op, int, int) (int64, *record.Failure) { started = true; return 1, nil }
+	w := record.NewWriter(&s.file)
+	_, err := Run(t.Context(), Options{
+		Plan: s.plan, Options: run.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+		Callers: func() []int { return nil }, Watch: func() (Watch, error) { return nil, refused },
+	})
+	if !errors.Is(err, refused) || started {
+		t.Errorf("%v, started %v", err, started)
+	}
+}
+
+func TestAWatchThatBreaksFailsTheStartAndNotTheRun(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup, s.plan.Rounds = 0, 2
+	s.takeErr = errors.New("the ring is broken")
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 2 || rec.Starts[0].Failure == nil || !strings.Contains(rec.Starts[0].Failure.Detail, "the ring is broken") {
+		t.Errorf("%v: %+v", err, rec.Starts)
+	}
+}
+
+// stubborn is a target whose start cannot be removed from the given one on, which
+// counts from 0, and that gives as many samples.
+type stubborn struct {
+	*fake.Target
+	from, samples int
+}
+
+func (b stubborn) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	s, err := b.Target.Open(ctx, env)
+	return &left{Session: s, stubborn: b}, err
+}
+
+type left struct {
+	subject.Session
+	stubborn
+	removed int
+}
+
+func (l *left) Discard(ctx context.Context, lanes []int) error {
+	if l.removed++; l.removed > l.from {
+		return errors.New("device or resource busy")
+	}
+	return l.Session.Discard(ctx, lanes)
+}
+
+func (l *left) Close(ctx context.Context) error { return l.Session.Close(ctx) }
+
+func (l *left) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	armed, err := l.Session.Arm(ctx, op, lanes)
+	return counted{armed, l.samples}, err
+}
+
+type counted struct {
+	subject.Batch
+	n int
+}
+
+func (c counted) Release(ctx context.Context) (int64, []record.Sample, error) {
+	began, samples, err := c.Batch.Release(ctx)
+	return began, slices.Repeat(samples, c.n), err
+}
+
+func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
+	for _, c := range []struct {
+		from int
+		want string
+	}{{0, "given up in the warm-up: "}, {1, "given up in round 1: "}, {3, "given up in round 3: "}} {
+		s := play("a", "b")
+		s.plan.Warmup, s.plan.Rounds = 1, 4
+		s.targets[0] = stubborn{s.targets[0].(*fake.Target), c.from, 1}
+		rec, err := s.run(t.Context(), t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, f := range rec.Findings {
+			if f.Code == judge.FoundGivenUp {
+				said = append(said, f.Message)
+			}
+		}
+		if len(said) != 1 || !strings.HasPrefix(said[0], c.want) {
+			t.Errorf("from the start %d on: %q, want %q", c.from, said, c.want)
+		}
+		for i, x := range rec.Starts {
+			if i > 0 && x.Round < rec.Starts[i-1].Round || x.Round >= 4 {
+				t.Errorf("start %d is of round %d", i, x.Round)
+			}
+		}
+	}
+}
+
+func TestAStartThatGivesMoreThanOneSampleIsRefusedInWords(t *testing.T) {
+	for _, n := range []int{0, 2} {
+		s := play("a")
+		s.plan.Warmup, s.plan.Rounds = 0, 1
+		s.targets[0] = stubborn{s.targets[0].(*fake.Target), 9, n}
+		rec, err := s.run(t.Context(), t)
+		if err != nil || len(rec.Starts) != 1 || rec.Starts[0].Failure == nil {
+			t.Fatalf("%v: %+v", err, rec.Starts)
+		}
+		if got := rec.Starts[0].Failure.Detail; strings.Contains(got, "%!") || !strings.Contains(got, fmt.Sprintf("%d samples", n)) {
+			t.Errorf("it says %q", got)
+		}
+	}
+}
+
+func TestARunThatIsInterruptedKeepsWhatItSaw(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup, s.plan.Rounds = 0, 100
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.script = func(_ subject.Op, _, n int) (int64, *record.Failure) {
+		if n == 3 {
+			cancel()
+		}
+		return 100 * ms, nil
+	}
+	rec, err := s.run(ctx, t)
+	if err != nil || rec.End == nil || rec.End.Status != "interrupted" || len(rec.Starts) < 3 || len(rec.Starts) > 4 {
+		t.Errorf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
+	}
+}
+
+func TestNoRoundIsBegunAfterTheBudget(t *testing.T) {
+	s := play("a")
+	s.plan.Warmup, s.plan.Rounds, s.plan.Budget = 0, 50, time.Nanosecond
+	rec, err := s.run(t.Context(), t)
+	if err != nil || len(rec.Starts) != 0 || rec.End.Why != "budget spent" {
+		t.Fatalf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
+	}
+	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == judge.FoundBudget && f.Level == "error" }) {
+		t.Errorf("findings %+v", rec.Findings)
+	}
+}
+
+func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
+	at := func(t, cpu int64) record.BusyAt { return record.BusyAt{At: t, CPU: cpu} }
+	for _, test := range []struct {
+		claim string
+		edges [2]record.BusyAt
+		seen  []record.BusyAt
+		want  []record.BusyAt
+	}{
+		{"what was used before the first event counts", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70)},
+			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
+		{"events outside the call do not", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(90, 45), at(150, 70), at(210, 95)},
+			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
+		{"nothing is ever given back", [2]record.BusyAt{at(100, 50), at(200, 90)}, []record.BusyAt{at(150, 70), at(160, 60)},
+			[]record.BusyAt{at(100, 0), at(150, 20), at(200, 40)}},
+		{"what is not known stays unknown", [2]record.BusyAt{at(100, -1), at(200, -1)}, nil, nil},
+	} {
+		if got := between(test.edges, test.seen); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v", test.claim, got)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// request is one that CRI-O serves.
+type request struct {
+	call
+	sandbox string
+	given   bool // its begin has been added to the sandbox
+	over    bool
+}
+
+// step is what happened to a container before its sandbox was told.
+type step struct {
+	point point
+	at    int64
+	text  string
+	place place
+}
+
+// adding is the last pod that CRI-O began to give a network.
+type adding struct {
+	name  string // "namespace_name"
+	at    int64
+	place place
+}
+
+// maxSteps is how many are kept of one container.
+const maxSteps = 8
+
+var crioName = []byte("cri-o")
+
+// crio takes a line of CRI-O's. Those of a call have the request's id in common,
+// and the call's name as their program: "/runtime.v1.RuntimeService/RunPodSandbox".
+func (b *Builder) crio(e *logs.Event, at int64) {
+	method := e.Program[bytes.LastIndexByte(e.Program, '/')+1:]
+	if len(e.Request) == 0 || len(e.Request) > maxID || len(e.Program) == len(method) {
+		b.crioOther(e, at)
+		return
+	}
+	switch string(method) {
+	case "RunPodSandbox":
+		b.crioRun(b.request(e, at, "RunPodSandbox"), e, at)
+	case "CreateContainer":
+		b.crioCreate(b.request(e, at, "CreateContainer"), e, at)
+	case "StartContainer":
+		b.crioStart(b.request(e, at, "StartContainer"), e, at)
+	case pullName:
+		b.crioPull(b.request(e, at, pullName), e, at)
+	case "StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox", "Exec", "ExecSync", "Attach":
+		if s := b.known(crioID(e)); s != nil {
+			b.over(s)
+		}
+	default: // somebody asks how it is
+		b.crioOther(e, at)
+	}
+}
+
+// request is the one that a line belongs to.
+func (b *Builder) request(e *logs.Event, at int64, name string) *request {
+	if r, ok := b.requests.m[string(e.Request)]; ok {
+		return r
+	}
+	r := &request{call: call{name: name, kind: record.KindEngine, at: at, text: b.words.keep(e.Message), place: placeOf(e)}}
+	b.requests.put(string(e.Request), r)
+	return r
+}
+
+// crioRun takes a line of RunPodSandbox: "Running pod sandbox: ns/name/POD", "Ran
+// pod sandbox ID with infra container: ns/name/POD".
+func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
+	const running = "Running pod sandbox: "
+	if bytes.HasPrefix(e.Message, []byte(running)) {
+		name := string(cut(bytes.TrimSuffix(e.Message[len(running):], []byte("/POD"))))
+		r.pod = name
+		b.pods.put("cri-o "+name, &r.call)
+		return
+	}
+	id := crioID(e)
+	if id == nil {
+		b.crioLine(r, e, at)
+		return
+	}
+	s := b.crioJoin(r, id, at)
+	if s == nil {
+		return
+	}
+	m := mark{}
+	if !r.over && (bytes.HasPrefix(e.Message, []byte("Ran pod sandbox ")) || bytes.HasPrefix(e.Message, []byte("Response: "))) {
+		m.point, r.over = podReturned, true
+	}
+	s.said(b, e, at, host, m, true, crioName)
+	if r.over {
+		s.end(b, "RunPodSandbox", "", at, "")
+	}
+	s.reached(b, m, at, "", placeOf(e))
+}
+
+// crioPull takes a line of PullImage: "Pulling image: busybox", "Pulled image:
+// busybox@sha256:…".
+func (b *Builder) crioPull(r *request, e *logs.Event, at int64) {
+	if bytes.HasPrefix(e.Message, []byte("Pulled image: ")) && !r.over {
+		r.over = true
+		b.pull(&r.call, e, at, crioName)
+		return
+	}
+	b.crioLine(r, e, at)
+}
+
+// crioJoin is the sandbox of an id, with the request that led to it.
+func (b *Builder) crioJoin(r *request, id []byte, at int64) *sandbox {
+	if r.sandbox == "" {
+		delete(b.pods.m, "cri-o "+r.pod)
+		if s, ok := b.open[string(id)]; ok && s.has(podCalled) {
+			if !s.hasCall(&r.call) {
+				b.finish(s)
+			} else {
+				r.given = true
+			}
+		}
+		r.sandbox = string(id)
+	}
+	s := b.sandboxOf(id, !r.given, at)
+	if s != nil {
+		s.whose |= ofCRIO
+		if !r.given {
+			s.asked(b, &r.call)
+		}
+		r.given = true
+	}
+	return s
+}
+
+func (s *sandbox) hasCall(c *call) bool {
+	for i := range s.calls {
+		if s.calls[i].at == c.at && s.calls[i].place == c.place {
+			return true
+		}
+	}
+	return false
+}
+
+// crioCreate takes a line of CreateContainer: "Creating container: ns/pod/name",
+// "Created container ID: ns/pod/name". Only the debug log says in which sandbox.
+func (b *Builder) crioCreate(r *request, e *logs.Event, at int64) {
+	if id := after(e.Message, "PodSandboxId:", ','); isID(id) && r.sandbox == "" {
+		r.sandbox = string(id)
+	}
+	id := crioID(e)
+	done := bytes.HasPrefix(e.Message, []byte("Created container ")) || bytes.HasPrefix(e.Message, []byte("Response: "))
+	if !done || id == nil || r.over {
+		b.crioLine(r, e, at)
+		return
+	}
+	r.over = true
+	r.container = b.words.keep(id)
+	b.stepOf(r, id, step{createCalled, r.at, r.text, r.place})
+	b.stepOf(r, id, step{createReturned, at, b.words.keep(e.Message), placeOf(e)})
+}
+
+// crioStart takes a line of StartContainer: "Starting container: ID", "Started
+// container" with containerID= and sandboxID=.
+func (b *Builder) crioStart(r *request, e *logs.Event, at int64) {
+	id := crioID(e)
+	if id == nil {
+		id = []byte(r.container) // "Response: &StartContainerResponse{}"
+	}
+	if len(id) == 0 {
+		b.crioLine(r, e, at)
+		return
+	}
+	if isID(e.Sandbox) {
+		r.sandbox = string(e.Sandbox)
+	}
+	if r.container == "" {
+		r.container = b.words.keep(id)
+		b.stepOf(r, id, step{startCalled, r.at, r.text, r.place})
+	}
+	done := bytes.HasPrefix(e.Message, []byte("Started container")) || bytes.HasPrefix(e.Message, []byte("Response: "))
+	if done && !r.over {
+		r.over = true
+		b.stepOf(r, id, step{startReturned, at, b.words.keep(e.Message), placeOf(e)})
+	}
+}
+
+// stepOf adds a step of a container to its sandbox, after those that came before
+// it, or keeps it until the sandbox is told.
+func (b *Builder) stepOf(r *request, container []byte, x step) {
+	if r.sandbox == "" {
+		r.sandbox = b.containers.m[string(container)]
+	}
+	if r.sandbox == "" {
+		if steps := b.orphans.m[string(container)]; len(steps) < maxSteps {
+			b.orphans.put(string(container), append(steps, x))
+		}
+		return
+	}
+	s, ok := b.open[r.sandbox]
+	if !ok {
+		return
+	}
+	b.touch(s)
+	if _, ok := b.containers.m[string(container)]; !ok {
+		b.containers.put(string(container), s.id)
+	}
+	steps, _ := b.orphans.take(string(container))
+	for _, x := range append(steps, x) {
+		b.step(s, b.words.keep(container), x)
+	}
+}
+
+// step adds a step to a start.
+func (b *Builder) step(s *sandbox, container string, x step) {
+	s.whose |= ofCRIO
+	e := logs.Event{Form: logs.CRIO, Time: x.at, Message: []byte(x.text), File: x.place.file, Line: x.place.line}
+	m := mark{point: x.point}
+	s.said(b, &e, x.at, host, m, true, crioName)
+	switch x.point {
+	case createCalled:
+		s.begin(call{name: "CreateContainer", kind: record.KindEngine, container: container, at: x.at, place: x.place})
+	case createReturned:
+		s.end(b, "CreateContainer", container, x.at, "")
+	case startCalled:
+		s.begin(call{name: "StartContainer", kind: record.KindEngine, container: container, at: x.at, place: x.place})
+	case startReturned:
+		s.end(b, "StartContainer", container, x.at, "")
+	}
+	s.reached(b, m, x.at, container, x.place)
+}
+
+// crioLine takes a line of a request that says nothing of its own.
+func (b *Builder) crioLine(r *request, e *logs.Event, at int64) {
+	if s, ok := b.open[r.sandbox]; ok {
+		s.said(b, e, at, host, mark{}, r.place != placeOf(e), crioName)
+		return
+	}
+	if r.place != placeOf(e) { // its first line is kept with it
+		b.unplaced++
+	}
+}
+
+// crioOther takes a line that belongs to no request.
+func (b *Builder) crioOther(e *logs.Event, at int64) {
+	const adds = "Adding pod "
+	if bytes.HasPrefix(e.Message, []byte(adds)) {
+		name, _, _ := bytes.Cut(e.Message[len(adds):], []byte(" "))
+		b.adding = adding{name: string(cut(name)), at: at, place: placeOf(e)}
+	}
+	s, named := b.crioPod(e, at)
+	if s == nil && !named {
+		if s, named = b.named(e, false, at); s == nil && !named {
+			s = b.unnamed(e)
+		}
+	}
+	switch {
+	case s == nil:
+		if !named {
+			b.unplaced++
+		}
+	case b.settles(s, at):
+		b.crioOther(e, at)
+	default:
+		if named {
+			s.whose |= ofCRIO
+		}
+		s.said(b, e, at, host, mark{}, named, crioName)
+	}
+}
+
+// crioPod reads "Got pod network &{Name:p Namespace:n ID:…", by which a pod's id
+// is known before RunPodSandbox returns, and which ends the adding of a network.
+func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
+	if !bytes.HasPrefix(e.Message, []byte("Got pod network &{")) {
+		return nil, false
+	}
+	id := after(e.Message, " ID:", ' ')
+	if !isID(id) {
+		return nil, false
+	}
+	name, space := after(e.Message, "{Name:", ' '), after(e.Message, " Namespace:", ' ')
+	c, asked := b.pods.take("cri-o " + string(cut(append(append(bytes.Clone(space), '/'), name...))))
+	if asked {
+		if old, ok := b.open[string(id)]; ok && old.has(podCalled) {
+			b.finish(old)
+		}
+	}
+	s = b.sandboxOf(id, asked, at)
+	if s == nil {
+		return nil, true
+	}
+	if asked {
+		s.whose |= ofCRIO
+		s.asked(b, c)
+	}
+	if b.adding.name != "" && b.adding.name == string(cut(append(append(bytes.Clone(space), '_'), name...))) {
+		s.span(b, call{name: setUp, kind: record.KindCNI, at: b.adding.at, place: b.adding.place}, at)
+		b.adding.name = ""
+	}
+	return s, true
+}
+
+// crioID is the id that a line is about, of a sandbox or of a container, as far
+// as it says it.
+func crioID(e *logs.Event) []byte {
+	for _, v := range [][]byte{e.Container, e.Sandbox} {
+		if isID(v) {
+			return v
+		}
+	}
+	for _, begin := range []string{
+		"Ran pod sandbox ", "Created container ", "Starting container: ", "Stopping container: ", "Stopped container ", "Removing container: ",
+		"Removed container ", "Stopping pod sandbox: ", "Stopped pod sandbox: ", "Removing pod sandbox: ", "Removed pod sandbox: ",
+	} {
+		if !bytes.HasPrefix(e.Message, []byte(begin)) {
+			continue
+		}
+		id := e.Message[len(begin):]
+		if i := bytes.IndexAny(id, " :("); i >= 0 {
+			id = id[:i]
+		}
+		if isID(id) {
+			return id
+		}
+		return nil
+	}
+	if bytes.HasPrefix(e.Message, []byte("Response: ")) || bytes.HasPrefix(e.Message, []byte("Request: ")) {
+		for _, begin := range []string{"ContainerId:", "PodSandboxId:"} {
+			if id := after(e.Message, begin, ','); isID(id) {
+				return id
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package starts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/record"
+)
+
+// start is what is given out of a sandbox.
+func (b *Builder) start(s *sandbox) *record.Start {
+	s.commands(b)
+	until, events := s.ended, s.events-s.after
+	if s.ended == 0 || s.ended < s.began {
+		s.ended = 0
+		s.join(b.o.Gaps)
+		until, events = s.lastSaid(), s.events
+		s.suppressedEnd = b.suppressed
+	}
+	out := &record.Start{
+		Type: record.TypeStart, Round: b.given, Target: s.whose.target(), Method: record.MethodLogs, Clock: record.ClockWall,
+		Began: s.began, Ended: s.ended, Name: s.name, Sandbox: s.id, Containers: slices.Clone(s.containers),
+		Events: events, Source: b.source(s.at), Failure: s.failure, Guests: s.clock.guests(s.id),
+	}
+	b.given++
+	if strings.HasPrefix(s.id, idless) {
+		out.Sandbox = ""
+	}
+	if out.Failure != nil {
+		out.Ended = 0
+	}
+	out.Spans = s.allSpans(b, until)
+	out.Gaps = s.gaps(b, until)
+	for i := range out.Gaps {
+		out.Gaps[i].Wait = trace.Recognise(&out.Gaps[i])
+	}
+	out.Missing = s.missing(b)
+	return out
+}
+
+// lastSaid is when the last edge was.
+func (s *sandbox) lastSaid() int64 {
+	last := s.began
+	for i := range s.lanes {
+		last = max(last, s.lanes[i].last.at)
+	}
+	return last
+}
+
+// allSpans are phases, calls and the guest's, up to a moment.
+func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
+	all := s.phases(b, until)
+	all = append(all, s.spans...)
+	all = append(all, s.clock.spans(b)...)
+	all = slices.DeleteFunc(all, func(x record.Span) bool { return x.Began < s.began || x.Ended > until })
+	slices.SortStableFunc(all, func(x, y record.Span) int {
+		if x.Began != y.Began {
+			return sign(x.Began - y.Began)
+		}
+		return sign(y.Ended - x.Ended) // what holds the others comes first
+	})
+	return all
+}
+
+// phases cut the start at its milestones, without a hole.
+func (s *sandbox) phases(b *Builder, until int64) []record.Span {
+	points := slices.DeleteFunc(slices.Clone(s.points), func(m moment) bool { return m.at < s.began || m.at > until })
+	slices.SortStableFunc(points, func(x, y moment) int { return sign(x.at - y.at) })
+	if len(points) == 0 || points[0].at > s.began {
+		points = slices.Insert(points, 0, moment{point: firstLine, at: s.began, place: s.at})
+	}
+	if last := points[len(points)-1]; last.at < until {
+		points = append(points, moment{point: lastLine, at: until})
+	}
+	var out []record.Span
+	for i, to := range points[1:] {
+		from := points[i]
+		if to.at == from.at {
+			continue
+		}
+		out = append(out, record.Span{
+			Name: names[from.point] + " → " + names[to.point], Kind: record.KindPhase, Container: to.container,
+			Began: from.at, Ended: to.at, Source: b.source(from.place),
+		})
+	}
+	return out
+}
+
+// missing is the evidence that is not there.
+func (s *sandbox) missing(b *Builder) []record.Missing {
+	var out []record.Missing
+	if s.suppressedEnd > s.suppressed {
+		out = append(out, record.Missing{What: "suppressed", Count: s.suppressedEnd - s.suppressed, Detail: "messages that the journal dropped meanwhile"})
+	}
+	if s.cuts > 0 {
+		out = append(out, record.Missing{What: "cut", Count: s.cuts, Detail: "from " + b.source(s.cutAt)})
+	}
+	for _, d := range s.doubts {
+		if !s.holds(d) {
+			out = append(out, record.Missing{What: "outcome", Count: 1, Detail: d.call + " ended after an error: " + d.text})
+		}
+	}
+	if !s.hasBegin() {
+		out = append(out, record.Missing{What: "no begin", Count: 1, Detail: "the first line is at " + b.source(s.at)})
+	} else if n := s.beginless; n.count > 0 {
+		out = append(out, record.Missing{What: "no begin", Count: n.count, Detail: "of " + n.name + ", which is taken to begin at " + b.source(n.from)})
+	}
+	if s.ended == 0 && s.failure == nil {
+		out = append(out, record.Missing{What: "no end", Count: 1, Detail: "no line says that a container was started"})
+	}
+	return out
+}
+
+// hasBegin says whether the first milestone is one that a start begins with.
+func (s *sandbox) hasBegin() bool {
+	first := moment{at: -1}
+	for _, m := range s.points {
+		if first.at < 0 || m.at < first.at {
+			first = m
+		}
+	}
+	switch first.point {
+	case podCalled, shimStarted, called, vmBegun, vmmLaunched, sentryStarted:
+		return true
+	}
+	return false
+}

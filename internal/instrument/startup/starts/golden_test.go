@@ -1,0 +1,133 @@
+package starts
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// read puts together the starts of some logs.
+func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string) ([]record.Start, *Builder) {
+	t.Helper()
+	var sources []logs.Source
+	for _, name := range order {
+		o.Names = append(o.Names, name)
+		sources = append(sources, logs.Source{Name: name, Reader: readers[name]})
+	}
+	var out []record.Start
+	b := New(o, func(s *record.Start) error {
+		if err := s.Validate(); err != nil {
+			t.Errorf("the start of %s: %v", s.Sandbox, err)
+		}
+		out = append(out, *s)
+		return nil
+	})
+	if _, err := logs.Read(context.Background(), sources, b.Add); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out, b
+}
+
+func readFiles(t testing.TB, paths ...string) ([]record.Start, *Builder) {
+	t.Helper()
+	readers, order := map[string]io.Reader{}, []string{}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		name := filepath.Base(path)
+		readers[name] = f
+		order = append(order, name)
+	}
+	return read(t, Options{}, readers, order...)
+}
+
+// printed is a start as a page of text, its times in ms since it began.
+func printed(s *record.Start) string {
+	var w strings.Builder
+	ms := func(at int64) string { return fmt.Sprintf("%.3f", float64(at-s.Began)/1e6) }
+	end := "no end"
+	if s.Ended != 0 {
+		end = ms(s.Ended) + " ms"
+	}
+	fmt.Fprintf(&w, "%d %s %s %.12s %q, from %s, %s, %d events\n", s.Round, s.Target, time.Unix(0, s.Began).UTC().Format("15:04:05.000000000"), s.Sandbox, s.Name, s.Source, end, s.Events)
+	for _, c := range s.Containers {
+		fmt.Fprintf(&w, "  container %.12s\n", c)
+	}
+	for _, x := range s.Spans {
+		fmt.Fprintf(&w, "  %-6s %10s %10s  %s (%.6s) %s\n", x.Kind, ms(x.Began), ms(x.Ended), x.Name, x.Container, x.Source)
+	}
+	for _, g := range s.Gaps {
+		fmt.Fprintf(&w, "  gap %9.3f at %10s %s: %.100q → %.100q, others %d, %s\n", float64(g.Ended-g.Began)/1e6, ms(g.Began), g.In, g.After, g.Before, g.Others, g.Source)
+	}
+	for _, g := range s.Guests {
+		fmt.Fprintf(&w, "  guest %+.6f s, -%d ns, %d pairs\n", float64(g.Offset)/1e9, g.Uncertainty, g.Pairs)
+	}
+	for _, m := range s.Missing {
+		fmt.Fprintf(&w, "  missing %s %d, %s\n", m.What, m.Count, m.Detail)
+	}
+	if s.Failure != nil {
+		fmt.Fprintf(&w, "  failure %s: %s\n", s.Failure.Kind, s.Failure.Detail)
+	}
+	return w.String()
+}
+
+// TestRealLogs holds what is made of real logs against what people have checked
+// line by line.
+func TestRealLogs(t *testing.T) {
+	for golden, files := range map[string][]string{
+		"kata-pod-of-the-runtime": {"cripod.kata.log"},
+		"kata-pod-of-containerd":  {"cripod.containerd.log"},
+		"kata-pod-of-both":        {"cripod.kata.log", "cripod.containerd.log"},
+		"kata-one-of-the-runtime": {"one.kata.log"},
+		"kata-one-of-containerd":  {"one.containerd.log"},
+		"containerd-pods":         {"containerd-2.4-info.log"},
+		"cri-o-pods":              {"cri-o-1.34-info.log"},
+		"runsc-create":            {"runsc-create.txt"},
+		"runsc-boot":              {"runsc-boot.txt"},
+		"runsc-create-and-boot":   {"runsc-create.txt", "runsc-boot.txt"},
+		"published-report":        {"published.txt"},
+	} {
+		t.Run(golden, func(t *testing.T) {
+			paths := make([]string, len(files))
+			for i, f := range files {
+				paths[i] = "../logs/testdata/" + f
+			}
+			starts, b := readFiles(t, paths...)
+			var got strings.Builder
+			for i := range starts {
+				got.WriteString(printed(&starts[i]))
+			}
+			fmt.Fprintf(&got, "%d lines of no start, %d starts dropped\n", b.Unplaced(), b.Dropped())
+			path := "testdata/" + golden + ".txt"
+			if *update {
+				if err := os.WriteFile(path, []byte(got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.String() != string(want) {
+				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+			}
+		})
+	}
+}

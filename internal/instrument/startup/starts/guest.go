@@ -1,0 +1,167 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// clock is what is known of how a guest's clock stands to its host's.
+//
+// A line that the guest wrote at G arrived at H, so the offset, what has to be
+// added to the guest's times, is not more than H-G. On the other side, what the
+// host caused at H and the guest wrote of at G makes it at least H-G: an id of a
+// container cannot be known in the guest before the runtime was told to create
+// it. Nothing else is taken as such an event.
+type clock struct {
+	pairs  int64
+	most   int64 // the least of H-G of lines that arrived
+	least  int64 // the greatest of H-G of what the host caused
+	bound  bool  // least is known
+	waits  [4]cause
+	waited int
+	calls  [8]guestCall
+	open   int
+	done   []guestCall
+}
+
+// cause is a container that the guest has not spoken of yet.
+type cause struct {
+	at int64
+	id []byte
+}
+
+// guestCall is a call that the agent served, on the guest's clock.
+type guestCall struct {
+	name        string
+	began, done int64
+	place       place
+}
+
+// agentCalls are the calls of which the agent tells both ends. Each is served
+// alone.
+var agentCalls = []struct{ name, begin, end string }{
+	{"agent create_container", `rpc call from shim to agent: "create_container"`, "created container!"},
+	{"agent start_container", `rpc call from shim to agent: "start_container"`, "container started"},
+}
+
+// guest takes a line out of a guest.
+func (b *Builder) guest(e *logs.Event, at int64) {
+	s, named := b.named(e, false, at)
+	if s == nil && !named {
+		s = b.unnamed(e)
+	}
+	if s == nil {
+		if !named {
+			b.unplaced++
+		}
+		return
+	}
+	if b.settles(s, at) {
+		return
+	}
+	s.count(e, at)
+	x := edge{at: at, text: e.Message, in: e.Source, place: placeOf(e)}
+	if len(x.in) == 0 {
+		x.in = []byte("guest")
+	}
+	for i := range s.lanes {
+		s.lanes[i].passGuest(&x)
+	}
+	if e.Guest && e.Time > 0 {
+		s.clock.arrived(e, at)
+	}
+}
+
+// arrived takes a line with a time of the guest's.
+func (c *clock) arrived(e *logs.Event, at int64) {
+	d := at - e.Time
+	if c.pairs == 0 || d < c.most {
+		c.most = d
+	}
+	c.pairs++
+	for i := 0; i < c.waited; i++ {
+		w := &c.waits[i]
+		if !bytes.Equal(e.Container, w.id) && !speaksOf(e.Message, w.id) {
+			continue
+		}
+		if d := w.at - e.Time; !c.bound || d > c.least {
+			c.bound, c.least = true, d
+		}
+		c.waited--
+		c.waits[i], c.waits[c.waited] = c.waits[c.waited], c.waits[i]
+		i--
+	}
+	c.serves(e)
+}
+
+// speaksOf says whether a message has an id in it, as a word of its own. Ids that
+// may be words of the language are never taken for one.
+func speaksOf(msg, id []byte) bool {
+	if len(id) < 6 || !bytes.ContainsAny(id, "0123456789") {
+		return false
+	}
+	i := bytes.Index(msg, id)
+	if i < 0 {
+		return false
+	}
+	end := i + len(id)
+	return (i == 0 || !idByte[msg[i-1]]) && (end == len(msg) || !idByte[msg[end]])
+}
+
+// caused takes notice of what a guest is going to speak of.
+func (c *clock) caused(m mark, container []byte, at int64) {
+	if m.point != called || m.weak || c.waited == len(c.waits) {
+		return
+	}
+	w := &c.waits[c.waited]
+	w.at, w.id = at, append(w.id[:0], container...)
+	c.waited++
+}
+
+// serves follows the agent's calls.
+func (c *clock) serves(e *logs.Event) {
+	for i := range agentCalls {
+		a := &agentCalls[i]
+		switch string(e.Message) {
+		case a.begin:
+			if c.open < len(c.calls) {
+				c.calls[c.open] = guestCall{name: a.name, began: e.Time, place: placeOf(e)}
+				c.open++
+			}
+		case a.end:
+			for j := c.open - 1; j >= 0; j-- {
+				if g := c.calls[j]; g.name == a.name {
+					c.open--
+					c.calls[j] = c.calls[c.open]
+					if g.done = e.Time; g.done >= g.began && len(c.done) < maxSpans {
+						c.done = append(c.done, g)
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+// guests is the clock as far as it is known.
+func (c *clock) guests(id string) []record.GuestClock {
+	if c.pairs == 0 {
+		return nil
+	}
+	g := record.GuestClock{Name: id, Offset: c.most, Uncertainty: -1, Pairs: c.pairs}
+	if c.bound && c.least <= c.most {
+		g.Uncertainty = c.most - c.least
+	}
+	return []record.GuestClock{g}
+}
+
+// spans are the agent's calls on the host's clock.
+func (c *clock) spans(b *Builder) []record.Span {
+	var out []record.Span
+	for _, g := range c.done {
+		out = append(out, record.Span{Name: g.name, Kind: record.KindGuest, Began: g.began + c.most, Ended: g.done + c.most, Source: b.source(g.place)})
+	}
+	return out
+}

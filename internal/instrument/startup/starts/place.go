@@ -1,0 +1,216 @@
+package starts
+
+import (
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// sandboxOf finds the sandbox of an id, and makes one if there is none. It
+// returns nil for one whose start has been, unless the line begins another, or is
+// older: then the log begins again.
+func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
+	if s, ok := b.open[string(id)]; ok {
+		b.touch(s)
+		return s
+	}
+	if last, ok := b.done.m[string(id)]; ok {
+		if !opens && at >= last-jitter {
+			return nil
+		}
+		delete(b.done.m, string(id))
+	}
+	for len(b.open) >= b.o.MaxOpen {
+		if b.oldest.marked && b.oldest.ended == 0 {
+			b.dropped++
+		}
+		b.finish(b.oldest)
+	}
+	var s *sandbox
+	if n := len(b.spare); n > 0 {
+		s, b.spare = b.spare[n-1], b.spare[:n-1]
+	} else {
+		s = &sandbox{}
+	}
+	s.id = string(id)
+	b.open[s.id] = s
+	b.link(s)
+	return s
+}
+
+// known returns the sandbox of an id if it is open.
+func (b *Builder) known(id []byte) *sandbox {
+	s := b.open[string(id)]
+	if s == nil {
+		if home, ok := b.containers.m[string(id)]; ok {
+			s = b.open[home]
+		}
+	}
+	if s != nil {
+		b.touch(s)
+	}
+	return s
+}
+
+// named finds the sandbox that a line names. ok says that it names one, which may
+// be past its start.
+func (b *Builder) named(e *logs.Event, opens bool, at int64) (s *sandbox, ok bool) {
+	switch {
+	case isID(e.Sandbox):
+		if isID(e.Container) && string(e.Container) != string(e.Sandbox) {
+			if home, ok := b.containers.m[string(e.Container)]; !ok || home != string(e.Sandbox) {
+				b.containers.put(string(e.Container), string(e.Sandbox))
+			}
+		}
+		return b.sandboxOf(e.Sandbox, opens, at), true
+	case isID(e.Container):
+		if home, ok := b.containers.m[string(e.Container)]; ok {
+			if s, ok := b.open[home]; ok {
+				b.touch(s)
+				return s, true
+			}
+			return b.sandboxOf([]byte(home), opens, at), true
+		}
+		return b.sandboxOf(e.Container, opens, at), true
+	}
+	return nil, false
+}
+
+// unnamed finds the sandbox of a line that names none: the one that its process
+// spoke for last, or the only one that is being started.
+func (b *Builder) unnamed(e *logs.Event) *sandbox {
+	if e.Pid > 1 {
+		if id, ok := b.pids.m[speaker{e.Pid, e.File}]; ok {
+			if s, ok := b.open[id]; ok {
+				b.touch(s)
+				return s
+			}
+			return nil
+		}
+	}
+	return b.theOnly()
+}
+
+// speaker is a process as one file knows it: those of two nodes have the same pids.
+type speaker struct{ pid, file int }
+
+// speaks remembers for which sandbox a process spoke.
+func (b *Builder) speaks(e *logs.Event, s *sandbox) {
+	if who := (speaker{e.Pid, e.File}); e.Pid > 1 && b.pids.m[who] != s.id {
+		b.pids.put(who, s.id)
+	}
+}
+
+// isUnderWay keeps count of the starts that have begun and not ended.
+func (b *Builder) isUnderWay(s *sandbox, is bool) {
+	if s.underWay == is {
+		return
+	}
+	s.underWay = is
+	b.only = nil
+	if is {
+		b.underWay++
+	} else {
+		b.underWay--
+	}
+}
+
+// theOnly is the start under way if there is one only.
+func (b *Builder) theOnly() *sandbox {
+	if b.underWay != 1 {
+		return nil
+	}
+	if b.only == nil {
+		for s := b.newest; s != nil; s = s.older {
+			if s.underWay {
+				b.only = s
+				break
+			}
+		}
+	}
+	return b.only
+}
+
+func (b *Builder) link(s *sandbox) {
+	s.newer, s.older = nil, b.newest
+	if b.newest != nil {
+		b.newest.newer = s
+	}
+	b.newest = s
+	if b.oldest == nil {
+		b.oldest = s
+	}
+}
+
+func (b *Builder) unlink(s *sandbox) {
+	if s.newer != nil {
+		s.newer.older = s.older
+	} else {
+		b.newest = s.older
+	}
+	if s.older != nil {
+		s.older.newer = s.newer
+	} else {
+		b.oldest = s.newer
+	}
+	s.newer, s.older = nil, nil
+}
+
+func (b *Builder) touch(s *sandbox) {
+	if b.newest != s {
+		b.unlink(s)
+		b.link(s)
+	}
+}
+
+// finish ends what is known of a sandbox, and gives its start out if there was
+// one: a line alone is no interval.
+func (b *Builder) finish(s *sandbox) {
+	b.isUnderWay(s, false)
+	b.unlink(s)
+	delete(b.open, s.id)
+	b.only = nil
+	if s.marked {
+		b.done.put(s.id, s.last)
+	}
+	if s.marked && s.edges >= 2 {
+		if b.err == nil {
+			if err := b.out(b.start(s)); err != nil {
+				b.failed(err)
+			}
+		}
+	} else {
+		b.unplaced += s.events
+	}
+	if len(b.spare) < 64 {
+		s.reset()
+		b.spare = append(b.spare, s)
+	}
+}
+
+// settles gives out a start that has gone on for too long to be one, and says
+// whether it did.
+func (b *Builder) settles(s *sandbox, at int64) bool {
+	if s.ended != 0 && at-s.ended > int64(settled) || s.began != 0 && at-s.began > int64(longest) {
+		b.finish(s)
+		return true
+	}
+	return false
+}
+
+// repeats gives out a start after which the log begins again, and says whether it
+// did.
+func (b *Builder) repeats(s *sandbox, at int64) bool {
+	if at >= s.last-jitter {
+		return false
+	}
+	b.finish(s)
+	return true
+}
+
+// over ends a start: its sandbox is being used or taken down.
+func (b *Builder) over(s *sandbox) {
+	if s.ended == 0 && s.error != "" && s.failure == nil {
+		s.failure = &record.Failure{Kind: record.FailError, Detail: s.error}
+	}
+	b.finish(s)
+}

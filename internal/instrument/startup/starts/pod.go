@@ -1,0 +1,143 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// runPod takes a call of RunPodSandbox, or its return, which are of the same pod
+// if they name it alike. rest is the pod's metadata and what follows it.
+func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
+	const returns, failed = " returns sandbox id ", " failed"
+	if i := bytes.LastIndex(rest, []byte(returns)); i >= 0 {
+		id := bytes.Trim(rest[i+len(returns):], `"`)
+		if isID(id) {
+			b.podReturned(b.joined(podKey(rest[:i]), id, at), e, at)
+		}
+		return
+	}
+	if i := bytes.LastIndex(rest, []byte(failed)); i >= 0 && isError(e) {
+		b.podFailed(podKey(rest[:i]), e, at)
+		return
+	}
+	key := podKey(rest)
+	b.pods.put(key, &call{name: "RunPodSandbox", kind: record.KindEngine, at: at, text: b.words.keep(cut(e.Message)), place: placeOf(e), pod: podName(rest), key: key})
+}
+
+// joined is the sandbox of an id, with the call that led to it.
+func (b *Builder) joined(key string, id []byte, at int64) *sandbox {
+	c, asked := b.pods.take(key)
+	if s, ok := b.open[string(id)]; ok && asked && s.has(podCalled) {
+		b.finish(s)
+	}
+	s := b.sandboxOf(id, asked, at)
+	if s != nil && asked {
+		s.whose |= ofContainerd
+		s.asked(b, c)
+	}
+	return s
+}
+
+func (b *Builder) podReturned(s *sandbox, e *logs.Event, at int64) {
+	if s == nil {
+		return
+	}
+	m := mark{point: podReturned}
+	s.whose |= ofContainerd
+	s.said(b, e, at, host, m, true, engineName(e))
+	s.end(b, "RunPodSandbox", "", at, "")
+	s.reached(b, m, at, "", placeOf(e))
+}
+
+// idless begins what stands for an id where none was told. No id has a blank.
+const idless = "pod "
+
+// podFailed ends a start that came to nothing. Its sandbox may never have had an
+// id that was told.
+func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
+	var s *sandbox
+	if c, ok := b.pods.take(key); ok {
+		s = b.sandboxOf([]byte(idless+key), true, at)
+		s.whose |= ofContainerd
+		s.asked(b, c)
+	} else {
+		for x := b.newest; x != nil && s == nil; x = x.older {
+			for _, c := range x.calls {
+				if c.key != "" && c.key == key {
+					s = x
+				}
+			}
+		}
+	}
+	if s == nil {
+		b.unplaced++
+		return
+	}
+	s.said(b, e, at, host, mark{}, true, engineName(e))
+	text := e.Error
+	if len(text) == 0 {
+		text = e.Message
+	}
+	s.failure = &record.Failure{Kind: record.FailError, Detail: "RunPodSandbox: " + string(cut(text))}
+	b.finish(s)
+}
+
+// pod joins a call of RunPodSandbox as soon as the id that it led to is told:
+// "generated id for sandbox name "p1_default_u1_1"".
+func (b *Builder) pod(s *sandbox, e *logs.Event) {
+	const begin = `generated id for sandbox name "`
+	if !bytes.HasPrefix(e.Message, []byte(begin)) {
+		return
+	}
+	key := bytes.TrimSuffix(e.Message[len(begin):], []byte(`"`))
+	if c, ok := b.pods.take(string(key)); ok {
+		s.whose |= ofContainerd
+		s.asked(b, c)
+	}
+}
+
+// podKey is a pod's name as containerd makes it of its metadata, which it writes
+// as Go does, "&PodSandboxMetadata{Name:p1,Uid:u1,Namespace:default,Attempt:1,}",
+// or as protobuf does, `name:"p1"  uid:"u1"  namespace:"default"  attempt:1`.
+func podKey(meta []byte) string {
+	attempt := metaOf(meta, "Attempt")
+	if len(attempt) == 0 {
+		attempt = []byte("0")
+	}
+	key := bytes.Join([][]byte{metaOf(meta, "Name"), metaOf(meta, "Namespace"), metaOf(meta, "Uid"), attempt}, []byte("_"))
+	return string(key[:min(len(key), maxID)])
+}
+
+func podName(meta []byte) string {
+	name := metaOf(meta, "Name")
+	if space := metaOf(meta, "Namespace"); len(space) > 0 {
+		name = append(append(bytes.Clone(space), '/'), name...)
+	}
+	return string(name[:min(len(name), maxText)])
+}
+
+// metaOf is one field of such metadata.
+func metaOf(meta []byte, field string) []byte {
+	for _, begin := range []string{"{" + field + ":", "," + field + ":"} {
+		if v := after(meta, begin, ','); v != nil {
+			return v
+		}
+	}
+	lower := bytes.ToLower([]byte(field))
+	if v := after(meta, string(lower)+`:"`, '"'); v != nil && bytes.Contains(append([]byte(" "), meta...), append([]byte(" "), lower...)) {
+		return v
+	}
+	if string(lower) == "attempt" {
+		if i := bytes.Index(meta, []byte("attempt:")); i >= 0 {
+			v := meta[i+len("attempt:"):]
+			n := 0
+			for n < len(v) && v[n] >= '0' && v[n] <= '9' {
+				n++
+			}
+			return v[:n]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package starts
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// command is the runsc that a file is the log of. Each of its commands and its
+// sentry has one of its own.
+type command struct {
+	id, verb string
+	at       int64 // of its first line
+	place    place
+	headed   bool // the head, which stands between two like lines, is over
+	lines    [4]timeline
+}
+
+// timeline is one of those that the sentry keeps of its boot, by name.
+type timeline struct {
+	name string
+	last int64
+}
+
+var (
+	runscName    = []byte("runsc")
+	tableProgram = "boot timing" // what package logs calls the table of the boot
+	sentryStep   = "runsc boot: "
+)
+
+// runsc takes a line of gVisor's.
+func (b *Builder) runsc(e *logs.Event, at int64) {
+	if e.File < 0 || e.File >= len(b.commands) {
+		b.unplaced++
+		return
+	}
+	c, msg := &b.commands[e.File], e.Message
+	switch {
+	case bytes.HasPrefix(msg, []byte("**************** gVisor")):
+		if c.verb != "" && !c.headed {
+			c.headed = true
+		} else {
+			*c = command{at: at, place: placeOf(e)}
+		}
+		return
+	case bytes.HasPrefix(msg, []byte("Args: [")):
+		b.runscBegins(c, e, at)
+		return
+	}
+	if c.id == "" && c.verb == "" && (string(e.Program) == tableProgram || bytes.HasPrefix(msg, []byte("Timer for "))) {
+		b.runscNameless(c, e, at)
+	}
+	s := b.open[c.id]
+	if c.id == "" || s == nil {
+		b.unplaced++
+		return
+	}
+	b.touch(s)
+	if b.settles(s, at) {
+		return
+	}
+	if string(e.Program) == tableProgram {
+		b.timing(s, e, at)
+		return
+	}
+	m := runscMark(c, msg)
+	s.said(b, e, at, host, m, true, runscName)
+	if m.ends {
+		s.end(b, "runsc "+c.verb, s.id, at, "")
+	}
+	s.reached(b, m, at, s.id, placeOf(e))
+	b.midpoint(s, c, e)
+}
+
+// runscBegins reads the line that says what a runsc was called with:
+// "Args: [/usr/bin/runsc --root=/run create --bundle /b 8bd3…]".
+func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
+	args := strings.Fields(string(bytes.TrimSuffix(e.Message[len("Args: ["):], []byte("]"))))
+	verb := ""
+	for _, a := range args {
+		if slices.Contains(runscVerbs, a) {
+			verb = a
+			break
+		}
+	}
+	if c.at == 0 {
+		c.at, c.place = at, placeOf(e)
+	}
+	c.id, c.verb = "", verb
+	if verb == "" || e.Cut {
+		b.unplaced++
+		return
+	}
+	id := []byte(args[len(args)-1])
+	if !isID(id) {
+		b.unplaced++
+		return
+	}
+	s := b.known(id)
+	switch verb {
+	case "create", "run", "boot", "restore":
+		if s != nil && (verb == "boot" && s.has(sentryRuns) || verb != "boot" && s.has(called)) {
+			b.finish(s)
+		}
+		s = b.sandboxOf(id, true, at)
+	case "start":
+	case "kill", "delete", "exec", "pause", "checkpoint":
+		if s != nil {
+			b.over(s)
+		}
+		return
+	default:
+		return
+	}
+	if s == nil {
+		b.unplaced++
+		return
+	}
+	c.id = s.id
+	s.whose |= ofRunsc
+	m := mark{}
+	switch verb {
+	case "create", "run":
+		m.point = called
+	case "start":
+		m.point = begun
+	}
+	first := logs.Event{Form: e.Form, Message: []byte("runsc " + verb), File: c.place.file, Line: c.place.line}
+	s.said(b, &first, c.at, host, m, true, runscName)
+	if verb != "boot" {
+		s.begin(call{name: "runsc " + verb, kind: record.KindCall, container: s.id, at: c.at, place: c.place})
+	}
+	s.reached(b, m, c.at, s.id, c.place)
+}
+
+var runscVerbs = []string{
+	"create", "run", "boot", "start", "restore", "kill", "delete", "exec", "pause", "checkpoint",
+	"state", "wait", "events", "list", "ps", "gofer", "umount", "resume", "spec", "features", "debug",
+}
+
+// runscNameless takes the boot of a sentry whose log does not say of which
+// container: the file's name stands for it.
+func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
+	name := "runsc"
+	if e.File < len(b.o.Names) {
+		name = b.o.Names[e.File]
+	}
+	s := b.sandboxOf([]byte(name), true, at)
+	c.id, c.verb = s.id, "boot"
+	s.whose |= ofRunsc
+	if s.began == 0 {
+		s.began, s.at, s.suppressed = at, placeOf(e), b.suppressed
+	}
+}
+
+// runscMark says what a line of runsc's means.
+func runscMark(c *command, msg []byte) mark {
+	switch {
+	case bytes.HasPrefix(msg, []byte("Starting sandbox: ")):
+		return mark{point: sentryLaunched}
+	case bytes.HasPrefix(msg, []byte("Exiting with status: ")) && c.verb == "create":
+		return mark{point: created, ends: true}
+	case bytes.HasPrefix(msg, []byte("Exiting with status: ")) && c.verb == "start":
+		return mark{point: started, ends: true}
+	}
+	return mark{}
+}
+
+// sentryPoints are the milestones that the sentry names.
+var sentryPoints = map[string]point{
+	"Go code running": sentryRuns, "notifying parent": sentryReady, "start signal received": begun, "kernel started": started,
+}
+
+// midpoint reads a step of the sentry's boot, which it times itself: "Timer for
+// runsc boot: Timeline runsc boot reached midpoint spec read at 02:27:17.307568314
+// (unix nanos: 1795228037307568314)".
+func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
+	if !bytes.HasPrefix(e.Message, []byte("Timer for ")) {
+		return
+	}
+	name, rest, ok := bytes.Cut(e.Message, []byte(" reached midpoint "))
+	_, name, named := bytes.Cut(name, []byte(": Timeline "))
+	i := bytes.LastIndex(rest, []byte(" (unix nanos: "))
+	if !ok || !named || i < 0 {
+		return
+	}
+	at, ok := nanos(rest[i+len(" (unix nanos: "):])
+	step := rest[:i]
+	if j := bytes.LastIndex(step, []byte(" at ")); j >= 0 {
+		step = step[:j]
+	}
+	if !ok || at < s.began-jitter || at > e.Time+jitter {
+		return
+	}
+	l := c.timeline(string(cut(name)))
+	if l.last != 0 {
+		s.span(b, call{name: sentryStep + string(cut(step)), kind: record.KindVMM, at: l.last, place: placeOf(e)}, at)
+	}
+	l.last = at
+	s.reached(b, mark{point: sentryPoints[string(step)]}, at, s.id, placeOf(e))
+}
+
+func (c *command) timeline(name string) *timeline {
+	for i := range c.lines {
+		if l := &c.lines[i]; l.name == name || l.name == "" {
+			l.name = name
+			return l
+		}
+	}
+	return &c.lines[len(c.lines)-1]
+}
+
+// timing takes a row of the table that runsc prints of its boot. It has what the
+// lines before it told, and the steps that came before there was a log.
+func (b *Builder) timing(s *sandbox, e *logs.Event, at int64) {
+	s.count(e, at)
+	s.edges++
+	step := string(cut(e.Message))
+	switch {
+	case e.Took == 0 && step == "runsc boot":
+		s.spans = slices.DeleteFunc(s.spans, func(x record.Span) bool { return strings.HasPrefix(x.Name, sentryStep) })
+		if at < s.began {
+			s.began = at
+		}
+		s.reached(b, mark{point: sentryStarted}, at, s.id, placeOf(e))
+	case e.Took > 0 && step != "END" && e.Took <= at:
+		s.span(b, call{name: sentryStep + step, kind: record.KindVMM, at: at - e.Took, place: placeOf(e)}, at)
+		s.reached(b, mark{point: sentryPoints[step]}, at, s.id, placeOf(e))
+	}
+}
+
+// nanos reads a number of ns since 1970.
+func nanos(b []byte) (n int64, ok bool) {
+	i := 0
+	for ; i < len(b) && i < 19 && b[i] >= '0' && b[i] <= '9'; i++ {
+		if n > 1<<59 {
+			return 0, false
+		}
+		n = n*10 + int64(b[i]-'0')
+	}
+	return n, i > 0
+}

@@ -1,0 +1,150 @@
+package starts
+
+import (
+	"bytes"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// runtime takes a line of Kata's, of whatever form, or of a form that is not known.
+func (b *Builder) runtime(e *logs.Event, at int64) {
+	if e.Form == logs.KataProxy && string(e.Source) == "agent" {
+		return // it carries the agent's line, which comes by itself
+	}
+	m, verb := markOf(e), onceOf(e)
+	m.over = m.over || isOver(verb)
+	container := e.Container
+	if e.Form == logs.KataRS && m.call != "" && len(container) == 0 {
+		container = after(e.Message, `container_id: "`, '"')
+	}
+	s, named := b.named(e, m.opens() && (m.point.renews() || b.isSandbox(e, container)), at)
+	if s == nil && !named {
+		s = b.unnamed(e)
+		if _, ok := b.pids.m[speaker{e.Pid, e.File}]; !ok && verb != "" {
+			b.nameless(e, verb, at) // a new process: it is about to name its container
+			return
+		}
+	}
+	if s == nil {
+		if !named {
+			b.unplaced++
+		}
+		return
+	}
+	if b.settles(s, at) || b.repeats(s, at) {
+		b.runtime(e, at)
+		return
+	}
+	if len(container) == 0 || !isID(container) {
+		container = []byte(s.id)
+	}
+	if s.isAgain(m, string(container), at) {
+		id := s.id
+		b.finish(s)
+		s = b.sandboxOf([]byte(id), true, at)
+	}
+	if named {
+		b.speaks(e, s)
+	}
+	s.whose |= ofKata
+	if m.over {
+		b.over(s)
+		return
+	}
+	if string(e.Message) == "sending request" && s.has(agentAnswers) {
+		m.point = none
+	}
+	which := laneOf(e.Program, e.Form == logs.KataProxy)
+	s.said(b, e, at, which, m, named, inOf(e))
+	if which == host && !m.asked && (m.call == "" || m.ends) {
+		s.heads(e, at)
+	}
+	if m.call != "" {
+		b.called(s, m, container, e, at)
+	}
+	if verb != "" {
+		s.follows(b, e, verb, container, at)
+	}
+	s.reached(b, m, at, b.nameOf(m, container), placeOf(e))
+	s.clock.caused(m, container, at)
+}
+
+// isSandbox says whether a line is of a sandbox itself, and not of another
+// container in it.
+func (b *Builder) isSandbox(e *logs.Event, container []byte) bool {
+	if len(container) == 0 {
+		return true
+	}
+	if isID(e.Sandbox) {
+		return bytes.Equal(container, e.Sandbox)
+	}
+	home, ok := b.containers.m[string(container)]
+	return !ok || home == string(container)
+}
+
+// nameOf is the container that a milestone is of, "" for the sandbox's own.
+func (b *Builder) nameOf(m mark, container []byte) string {
+	if !m.point.ofContainer() {
+		return ""
+	}
+	return b.words.keep(container)
+}
+
+// called begins or ends a call of the runtime.
+func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at int64) {
+	id := b.words.keep(container)
+	if m.ends {
+		s.endsKata(b, "kata "+m.call, id, at)
+		return
+	}
+	s.begin(call{name: "kata " + m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
+}
+
+// isAgain says whether a line begins another start of the same sandbox.
+func (s *sandbox) isAgain(m mark, container string, at int64) bool {
+	if !m.opens() {
+		return false
+	}
+	for i := range s.points {
+		have := &s.points[i]
+		if have.point != m.point {
+			continue
+		}
+		if m.point.renews() {
+			return at-have.at > breath || at < have.at-jitter
+		}
+		if container == s.id && (have.container == s.id || have.weak) && (!have.weak || at-have.at > jitter || at < have.at-jitter) {
+			return true
+		}
+	}
+	return false
+}
+
+// inOf is whose a runtime's line is: its subsystem, source or program.
+func inOf(e *logs.Event) []byte {
+	switch {
+	case len(e.Subsystem) > 0:
+		return e.Subsystem
+	case len(e.Source) > 0 && !bytes.Equal(e.Source, e.Sandbox):
+		return e.Source
+	case len(e.Program) > 0:
+		return e.Program
+	case e.Form == logs.KataProxy:
+		return []byte("proxy")
+	}
+	return []byte("kata")
+}
+
+// after returns what stands between a text and a byte, nil if there is no such.
+func after(b []byte, text string, end byte) []byte {
+	i := bytes.Index(b, []byte(text))
+	if i < 0 {
+		return nil
+	}
+	b = b[i+len(text):]
+	if j := bytes.IndexByte(b, end); j >= 0 {
+		return b[:j]
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+// Package starts makes starts of containers and pods of the lines that engines,
+// runtimes and guests log about them.
+//
+// Lines come as one stream in order of time, of any number of sandboxes at once.
+// A line belongs to the sandbox that it names, by sandbox or by container; one
+// that names none to the sandbox for which its process spoke last, or to the only
+// start that is under way. A start begins with the first line of its sandbox, or
+// with the engine's call that led to it, and ends when the last container was
+// started that was created before the first kill, stop or exec. It is given out
+// as soon as that comes, and what the sandbox says later is no part of it.
+//
+// # Gaps
+//
+// A gap lies between two lines of one lane. The engine and the runtime share a
+// lane, since one calls the other; programs that run beside them, as the proxy of
+// Kata 1.x, have their own, and a gap in it counts only where the runtime is
+// silent for nine tenths of it. Not every line ends a gap: those are passed over,
+// and counted as others', which
+//   - come out of a guest, from its console or its agent;
+//   - name neither a sandbox nor a container, as those of libraries and of the
+//     engine's own household;
+//   - answer questions that others ask at any time: State(), Stats(), Wait().
+//
+// Milestones, see [mark], and lines cut before their names always count. An edge
+// that is no milestone gives way to a milestone of its lane within a millisecond
+// of it, outside the gap: what is said with the same breath is one event. A gap
+// before the agent answers that a guest's lines divide is given a second time, from
+// the last of them, if that is between a tenth and nine tenths of it: until then
+// the guest was busy, from then on the host just waited.
+//
+// # Memory
+//
+// Everything kept is bounded: sandboxes, names, pids, and of each start its
+// spans, points and gaps. What is forgotten is counted.
+package starts
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// Options say how much is kept.
+type Options struct {
+	Names   []string // of the sources that Event.File counts
+	MaxOpen int      // sandboxes at once; the one not seen for longest is given out first. 0: 1024
+	Gaps    int      // of each start, the longest. 0: 32
+}
+
+// Builder puts starts together. It is not for several goroutines.
+type Builder struct {
+	o   Options
+	out func(*record.Start) error
+	err error // of out, which ends everything
+
+	open map[string]*sandbox
+	// newest and oldest are the ends of the list of open ones, by when they were
+	// last seen.
+	newest, oldest *sandbox
+	spare          []*sandbox
+	done           recent[string, int64]    // when the start of an id was last spoken of that has been given out
+	containers     recent[string, string]   // id of the sandbox by id of the container
+	pids           recent[speaker, string]  // id of the sandbox that a process spoke for last
+	pods           recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
+	pulls          recent[string, *call]    // of images, by name
+	requests       recent[string, *request] // CRI-O's
+	early          recent[speaker, *early]  // of Kata 1.x's runtime
+	orphans        recent[string, []step]   // of containers whose sandbox is not known yet
+	adding         adding
+	commands       []command // of runsc, by file
+	twice          *twice
+	words          words
+
+	underWay   int // starts that have begun and have not all they created started
+	only       *sandbox
+	suppressed int64
+	unplaced   int64
+	dropped    int64
+	given      int
+}
+
+// How much is remembered of what passes by.
+const (
+	maxDone       = 16384
+	maxContainers = 16384
+	maxPids       = 16384
+	maxPending    = 1024
+)
+
+const (
+	// settled is how long after its last container was started a start may go on
+	// with another one. A container that is added to a pod later is none of it.
+	settled = 10 * time.Minute
+	// longest is how long a start may take at all.
+	longest = 24 * time.Hour
+)
+
+// New makes a Builder that gives each start to out, which may keep it.
+func New(o Options, out func(*record.Start) error) *Builder {
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = 1024
+	}
+	if o.Gaps <= 0 {
+		o.Gaps = 32
+	}
+	return &Builder{
+		o: o, out: out, open: map[string]*sandbox{}, twice: &twice{},
+		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
+		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
+		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
+		commands: make([]command, max(len(o.Names), 1)),
+	}
+}
+
+// Unplaced is how many lines belonged to no start.
+func (b *Builder) Unplaced() int64 { return b.unplaced }
+
+// Dropped is how many starts were given out unfinished, since there were too many
+// at once.
+func (b *Builder) Dropped() int64 { return b.dropped }
+
+// Add takes the next line. Its texts are copied as far as they are kept. An error
+// is that of out.
+func (b *Builder) Add(e *logs.Event) error {
+	if b.err != nil {
+		return b.err
+	}
+	at := e.Time
+	if e.Guest {
+		at = e.Arrived
+	}
+	if n, ok := suppressed(e); ok {
+		b.suppressed += n
+		return nil
+	}
+	if at <= 0 { // it says nothing of when it was
+		b.unplaced++
+		return nil
+	}
+	if seen, heals, timed := b.twice.seen(e, at); seen {
+		s := b.open[string(e.Sandbox)]
+		if s != nil {
+			b.speaks(e, s) // what else the process writes into this file is of the same sandbox
+		}
+		if heals && s != nil && s.cuts > 0 {
+			s.cuts--
+		}
+		if timed && s != nil {
+			s.clock.arrived(e, at)
+		}
+		return nil
+	}
+	switch {
+	case e.Form == logs.Runsc:
+		b.runsc(e, at)
+	case fromGuest(e):
+		b.guest(e, at)
+	case e.Form == logs.Containerd || e.Form == logs.Docker:
+		b.containerd(e, at)
+	case e.Form == logs.CRIO:
+		b.crio(e, at)
+	default:
+		b.runtime(e, at)
+	}
+	return b.err
+}
+
+// Close gives out what is open.
+func (b *Builder) Close() error {
+	for b.oldest != nil {
+		b.finish(b.oldest)
+	}
+	return b.err
+}
+
+// source is where a line stands, "kata.log:25".
+func (b *Builder) source(p place) string {
+	name := "?"
+	if p.file >= 0 && p.file < len(b.o.Names) {
+		name = b.o.Names[p.file]
+	}
+	if p.line <= 0 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d", name, p.line)
+}
+
+// place is where a line stands.
+type place struct {
+	file int
+	line int64
+}
+
+func placeOf(e *logs.Event) place { return place{e.File, e.Line} }
+
+// failed keeps the first error of out.
+func (b *Builder) failed(err error) { b.err = errors.Join(b.err, err) }

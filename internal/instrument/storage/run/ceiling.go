@@ -1,0 +1,159 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// What a ceiling is measured with: many requests at once, past the page cache,
+// on a file of its own. The larger of two measurements of a device, before and
+// after the rounds, is the most that a job can be expected to get from it. The
+// file is as large as the jobs', within bounds: of a smaller one than the least,
+// requests at once fall on the same blocks, and a device answers from its own
+// memory.
+const (
+	ceilingFile  = 256 << 20 // bytes, at most
+	leastCeiling = 64 << 20
+	ceilingDepth = 32      // requests in flight
+	largeBlock   = 1 << 20 // for bandwidth
+	smallBlock   = 4 << 10 // for IOPS
+)
+
+// ceiling measures what the volume's device gives on the host. A failure is
+// recorded, and stops nothing.
+func (s *stage) ceiling(ctx context.Context, when string) error {
+	took := s.Options.Plan.Ceiling
+	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.Options.OnHost[plan.ToolFio] == "" || ctx.Err() != nil {
+		return nil
+	}
+	s.tell(Progress{Round: s.round, Target: "host", Volume: s.volume.Name, Job: "ceiling", Cache: record.CacheDirect, Step: "measuring the device " + when + " the rounds"})
+	c := record.Ceiling{Type: record.TypeCeiling, Volume: s.volume.Name, Device: s.volume.OwnDevice, When: when, Seconds: took.Seconds()}
+	if err := s.measureCeiling(ctx, &c, took); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.Failure = err
+	}
+	s.Record.Ceilings = append(s.Record.Ceilings, c)
+	return s.Line(c)
+}
+
+func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time.Duration) *record.Failure {
+	file := s.volume.Workload.Device
+	if file == "" {
+		file = filepath.Join(s.volume.Own, "ceiling")
+		defer os.Remove(file)
+	}
+	size := min(ceilingFile, max(s.largest(), leastCeiling))
+	bounded, cancel := context.WithTimeout(ctx, s.Options.Plan.Timeout)
+	defer cancel()
+	if f := s.roomForCeiling(bounded, size); f != nil {
+		return f
+	}
+	e, err := s.Options.Run(bounded, probe.FillArgs(size, file))
+	if err == nil {
+		_, err = probe.ParseFilled(e.Output)
+	}
+	if err != nil {
+		return &fail(record.FailError, &e, "the file for the device's ceiling could not be written: %v", err).Failure
+	}
+	for _, m := range []struct {
+		rw    string
+		block int64
+		take  func(record.Claim)
+	}{
+		{"read", largeBlock, func(x record.Claim) { c.Read = x.Read.Bandwidth }},
+		{"randread", smallBlock, func(x record.Claim) { c.ReadIOPS = x.Read.IOPS }},
+		{"write", largeBlock, func(x record.Claim) { c.Write = x.Write.Bandwidth }},
+		{"randwrite", smallBlock, func(x record.Claim) { c.WriteIOPS = x.Write.IOPS }},
+	} {
+		args := ceilingArgs(s.Options.OnHost[plan.ToolFio], file, m.rw, m.block, size, took)
+		if c.Command == "" {
+			c.Command = lane.Quote(args)
+		}
+		claim, f := s.fioOnHost(ctx, args, took)
+		if f != nil {
+			return f
+		}
+		m.take(claim)
+	}
+	return nil
+}
+
+// roomForCeiling refuses a file that the volume does not hold, and a device that
+// has come into use.
+func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure {
+	if err := s.volume.Check(); err != nil {
+		return &fail(record.FailState, nil, "nothing was written: %v", err).Failure
+	}
+	if s.volume.Workload.Device == "" {
+		return s.roomOnHost(ctx, size)
+	}
+	if s.volume.Size < size {
+		return &fail(record.FailError, nil, "%s to measure it with do not fit in the %s of the device", mib(size), mib(s.volume.Size)).Failure
+	}
+	return nil
+}
+
+// roomOnHost refuses a file of the host's own that would fill the volume, as
+// [visit.room] does for those of jobs.
+func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
+	e, err := s.Options.Run(ctx, probe.FileSystemArgs(s.volume.Own))
+	var list []probe.FileSystem
+	if err == nil {
+		list, err = probe.ParseFileSystems(e.Output)
+	}
+	switch {
+	case err != nil:
+		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure
+	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > mostOfDisk*float64(list[0].Free):
+		return &fail(record.FailError, nil, "a file of %s does not fit in 90 %% of the %s that are free on the volume", mib(size), mib(list[0].Free)).Failure
+	}
+	return nil
+}
+
+func ceilingArgs(fio, file, rw string, block, size int64, took time.Duration) []string {
+	return []string{fio, "--name=ceiling", "--filename=" + file, "--rw=" + rw, "--bs=" + strconv.FormatInt(block, 10), "--size=" + strconv.FormatInt(size, 10),
+		"--direct=1", "--ioengine=libaio", "--iodepth=" + strconv.Itoa(ceilingDepth), "--time_based", fmt.Sprintf("--runtime=%dms", took.Milliseconds()),
+		"--group_reporting", "--output-format=json"}
+}
+
+// fioOnHost runs fio outside of every target.
+func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration) (record.Claim, *record.Failure) {
+	bounded, cancel := context.WithTimeout(ctx, took+grace)
+	defer cancel()
+	e, err := s.Options.Run(bounded, args)
+	switch {
+	case err != nil:
+		return record.Claim{}, &fail(record.FailError, &e, "fio on the host: %v", err).Failure
+	case e.Exit != 0:
+		return record.Claim{}, &fail(record.FailExit, &e, "fio on the host: exit status %d", e.Exit).Failure
+	}
+	claim, _, err := tool.Parse(plan.Job{Tool: plan.ToolFio}, subject.Executed{Output: e.Output, Stderr: e.Stderr})
+	if err != nil {
+		return record.Claim{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
+	}
+	return claim, nil
+}
+
+// largest is the most that a job needs.
+func (s *stage) largest() int64 {
+	most := int64(0)
+	for _, p := range s.pairs {
+		if n, err := needs(p.job, s.at(p, s.volume.Kind, "")); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most
+}

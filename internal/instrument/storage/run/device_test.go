@@ -1,0 +1,174 @@
+package run_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// deviceStand has a block device of 16 MiB that may be overwritten.
+func deviceStand(t *testing.T, names ...string) (s *stand, path string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a loop device needs root")
+	}
+	image := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(image, make([]byte, 16<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path = loopOn(t, image)
+	s = newStand(t, names...)
+	s.plan.Volumes, s.plan.Destroys = []string{"device=" + path}, []string{path}
+	return s, path
+}
+
+func loopOn(t *testing.T, file string) string {
+	t.Helper()
+	out, err := exec.Command("losetup", "--find", "--show", file).Output()
+	if err != nil {
+		t.Fatalf("losetup: %v", err)
+	}
+	path := strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if err := exec.Command("losetup", "--detach", path).Run(); err != nil {
+			t.Errorf("losetup --detach %s: %v", path, err)
+		}
+	})
+	return path
+}
+
+func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb  string // the command that runs when it does,
+		round int    // from 1
+		jobs  int    // that are run in all
+	}{
+		"during a job, before the next one's files are laid out": {"dd", 2, 2},
+		"between the layout and the job":                         {"evict", 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, path := deviceStand(t, "a")
+			s.plan.Rounds = 3
+			s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+			ran := map[string]int{}
+			s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {
+				v := verb(args)
+				if ran[v]++; v == c.verb && ran[v] == c.round {
+					loopOn(t, path)
+				}
+				return subject.Executed{}, nil, false
+			}
+			rec := s.run()
+			if len(rec.Cells) != 3 || rec.Cells[1].Claim == nil || ran["dd"] != c.jobs {
+				t.Fatalf("%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
+			}
+			if f := rec.Cells[2].Failure; f == nil || f.Kind != record.FailState || !strings.Contains(f.Detail, "nothing was written: "+path+" is in use") {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
+func TestAJobFileOnADeviceFindsWhatWasWrittenByTheProbe(t *testing.T) {
+	s, path := deviceStand(t, "a")
+	s.plan.Jobs = []plan.Job{{Name: "file", Tool: plan.ToolFio, Options: []plan.Section{
+		{Name: "one", Options: []plan.Option{{Name: "rw", Value: "read"}, {Name: "size", Value: "4m"}}},
+		{Name: "other", Options: []plan.Option{{Name: "rw", Value: "read"}, {Name: "size", Value: "1m"}, {Name: "offset", Value: "7m"}}},
+	}}}
+	rec := s.run()
+	if want := "/probe fill 8388608 " + path; !slices.Contains(s.ran, want) {
+		t.Errorf("%q was not run, but %q", want, s.ran)
+	}
+	if l := rec.Cells[0].Layout; l == nil || l.Bytes != 8<<20 {
+		t.Errorf("laid out %+v", l)
+	}
+}
+
+func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
+	s, _ := deviceStand(t, "a")
+	var tried []string
+	s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {
+		if verb(args) == "direct" {
+			tried = args
+		}
+		return subject.Executed{}, nil, false
+	}
+	rec := s.run()
+	if len(tried) != 3 || tried[2] != subject.DevicePath || strings.Contains(s.log(), "a fill") {
+		t.Errorf("tried %q in %s", tried, s.log())
+	}
+	if rec.Places[0].Direct != record.DirectTaken {
+		t.Errorf("place %+v", rec.Places[0])
+	}
+}
+
+func TestAJobThatFailsLeavesTheTrialOfDirectReadsToTheNext(t *testing.T) {
+	s := newStand(t, "a", "b")
+	s.plan.Jobs, s.plan.Rounds = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0), 2
+	fills := 0
+	s.exec = func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
+		if verb(args) != "fill" || name != "a" && name != "b" {
+			return subject.Executed{}, nil, false
+		}
+		if name == "a" {
+			fills++
+		}
+		fails := name == "b" || fills == 1
+		return subject.Executed{Exit: 1, Output: "tare-fill/1 error 28 /data/x\n"}, nil, fails
+	}
+	rec := s.run()
+	direct := map[string]string{}
+	for _, p := range rec.Places {
+		if _, twice := direct[p.Target]; twice {
+			t.Errorf("%s has two places", p.Target)
+		}
+		direct[p.Target] = p.Direct
+	}
+	if len(direct) != 2 || direct["a"] != record.DirectTaken || direct["b"] != "" {
+		t.Errorf("places %+v", rec.Places)
+	}
+}
+
+func TestATmpfsIsSaidToBeFullWhenAllOfItIs(t *testing.T) {
+	s := newStand(t, "a")
+	s.plan.Volumes, s.free = []string{"tmpfs"}, 40959
+	rec := s.run()
+	if f := rec.Cells[0].Failure; f == nil || !strings.Contains(f.Detail, "free on the tmpfs") || strings.Contains(f.Detail, "90 %") {
+		t.Errorf("got %+v", f)
+	}
+}
+
+func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
+	s := newStand(t, "a")
+	s.onHost, s.plan.Ceiling = map[string]string{plan.ToolFio: "/usr/bin/fio"}, time.Second
+	s.run()
+	if !slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill 67108864 ") }) {
+		t.Errorf("ran %q", s.ran)
+	}
+	s.ran, s.free = nil, 70<<20
+	rec := s.run()
+	if slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill") }) {
+		t.Errorf("ran %q where there is no room", s.ran)
+	}
+	if c := rec.Ceilings; len(c) != 2 || c[0].Failure == nil || !strings.Contains(c[0].Failure.Detail, "64 MiB does not fit in 90 %") {
+		t.Errorf("ceilings %+v", c)
+	}
+}
+
+func TestADeviceThatIsTooSmallHasNoCeiling(t *testing.T) {
+	s, _ := deviceStand(t, "a")
+	s.onHost, s.plan.Ceiling = map[string]string{plan.ToolFio: "/usr/bin/fio"}, time.Second
+	rec := s.run()
+	if c := rec.Ceilings; len(c) != 2 || c[0].Failure == nil || !strings.Contains(c[0].Failure.Detail, "do not fit in the 16 MiB of the device") {
+		t.Errorf("ceilings %+v", c)
+	}
+}

@@ -1,0 +1,243 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// layOut writes the files that a job wants to find. On a volume that outlives
+// sandboxes the host's probe writes them, once for all targets, so that all find
+// the same blocks of the device and no sandbox has them in its own cache; else
+// the probe inside does.
+func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) error {
+	v.step("laying out files")
+	began := lane.Now()
+	defer func() { v.busy += lane.Now() - began }()
+	if err := v.volume.Check(); err != nil {
+		return fail(record.FailState, nil, "nothing was written: %v", err)
+	}
+	// On a device a job file's jobs have one file as well, whose size is known.
+	if v.pair.job.Options != nil && at.Device == "" {
+		return v.layOutByFio(ctx, at)
+	}
+	if v.lasts() && slices.Equal(files, v.laid) {
+		if len(files) == 0 {
+			return v.sweep()
+		}
+		v.cell.Layout = layoutOf(files, 0)
+		return nil
+	}
+	if v.lasts() {
+		v.laid = nil
+		if err := v.sweep(); err != nil {
+			return err
+		}
+	}
+	for size, paths := range bySize(files) {
+		if err := v.fill(ctx, size, paths); err != nil {
+			return err
+		}
+	}
+	if v.lasts() {
+		v.laid = slices.Clone(files)
+	}
+	if len(files) > 0 {
+		v.cell.Layout = layoutOf(files, lane.Now()-began)
+	}
+	return nil
+}
+
+func layoutOf(files []tool.File, took int64) *record.Layout {
+	l := &record.Layout{Files: len(files), Took: took}
+	for _, f := range files {
+		l.Bytes += f.Size
+	}
+	return l
+}
+
+func bySize(files []tool.File) map[int64][]string {
+	out := map[int64][]string{}
+	for _, f := range files {
+		out[f.Size] = append(out[f.Size], f.Path)
+	}
+	return out
+}
+
+// fill has files of one size written by the probe.
+func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
+	bounded, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	defer cancel()
+	var e subject.Executed
+	var err error
+	if v.lasts() {
+		e, err = v.Options.Run(bounded, probe.FillArgs(size, v.onHost(paths)...))
+	} else {
+		e, err = v.w.Session.(subject.Executor).Exec(bounded, 0, probe.FillArgs(size, paths...))
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var filled probe.Filled
+	if err == nil {
+		filled, err = probe.ParseFilled(e.Output)
+	}
+	var file *probe.FileError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.Options.Plan.Timeout)
+	case errors.As(err, &file):
+		return fail(record.FailError, &e, "the files could not be laid out: %s: %s", file.Path, meaning(file.Errno))
+	case err != nil:
+		return fail(record.FailError, &e, "the files could not be laid out: %v", err)
+	case filled.Files != len(paths) || filled.Bytes != size:
+		return fail(record.FailError, &e, "the probe laid out %d files of %d bytes instead of %d of %d", filled.Files, filled.Bytes, len(paths), size)
+	}
+	return nil
+}
+
+func meaning(errno syscall.Errno) string {
+	switch errno {
+	case syscall.ENOSPC, syscall.EDQUOT:
+		return "no space is left on the volume"
+	case syscall.EROFS:
+		return "the volume is read-only"
+	}
+	return errno.Error()
+}
+
+// onHost are a sandbox's paths on a volume as the host has them.
+func (s *stage) onHost(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		switch rest, ok := strings.CutPrefix(p, subject.VolumePath+"/"); {
+		case p == subject.DevicePath:
+			out[i] = s.volume.Workload.Device
+		case ok:
+			out[i] = filepath.Join(s.volume.Workload.Volume, "0", rest)
+		default:
+			out[i] = p // no job has such a path
+		}
+	}
+	return out
+}
+
+// sweep removes what earlier jobs left on a volume that outlives sandboxes.
+func (s *stage) sweep() error {
+	if s.volume.Workload.Volume == "" {
+		return nil
+	}
+	folder := filepath.Join(s.volume.Workload.Volume, "0")
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+	}
+	if err != nil {
+		return fail(record.FailError, nil, "what an earlier job left on the volume could not be removed: %v", err)
+	}
+	return nil
+}
+
+// layOutByFio has fio itself lay out the files of a job file, of which only fio
+// knows the names.
+func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
+	if v.lasts() {
+		v.laid = nil
+		if err := v.sweep(); err != nil {
+			return err
+		}
+	}
+	args, ok := tool.FioLayout(v.pair.job, at)
+	if !ok {
+		return nil
+	}
+	began := lane.Now()
+	e, err := v.exec(ctx, args)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.Options.Plan.Timeout)
+	case err != nil:
+		return fail(record.FailError, &e, "the files could not be laid out: %v", err)
+	case e.Exit != 0:
+		return fail(record.FailExit, &e, "fio could not lay out the files: exit status %d", e.Exit)
+	}
+	v.cell.Layout = &record.Layout{Took: lane.Now() - began}
+	return nil
+}
+
+// mostOfDisk is how much of what is free may be taken.
+const mostOfDisk = 0.9
+
+// room refuses a job whose files would fill the volume, as the sandbox sees it.
+func (v *visit) room(ctx context.Context, at tool.Place) error {
+	need, err := needs(v.pair.job, at)
+	if err != nil {
+		return fail(record.FailError, nil, "%v", err)
+	}
+	if at.Device != "" || need == 0 || v.lasts() && v.laid != nil && need <= total(v.laid) {
+		return nil
+	}
+	free, err := v.free(ctx, v.mountPoint())
+	if err != nil || free < 0 {
+		return err // a file system that does not say; writing will
+	}
+	if v.lasts() {
+		free += total(v.laid) // is removed first
+	}
+	if v.volume.Kind == record.VolumeTmpfs { // all of it is the job's
+		if need > free {
+			return fail(record.FailError, nil, "the files of %s do not fit in the %s that are free on the tmpfs: use a smaller --size or --scale", mib(need), mib(free))
+		}
+		return nil
+	}
+	if float64(need) > mostOfDisk*float64(free) {
+		return fail(record.FailError, nil, "the files of %s do not fit in 90 %% of the %s that are free on the volume: use a smaller --size or --scale, or a larger disk", mib(need), mib(free))
+	}
+	return nil
+}
+
+// mib is exact enough for two sizes that differ by little not to look alike.
+func mib(bytes int64) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.2f MiB", float64(bytes)/(1<<20))
+}
+
+func total(files []tool.File) int64 {
+	var sum int64
+	for _, f := range files {
+		sum += f.Size
+	}
+	return sum
+}
+
+// free is what is free at a path inside, -1 where that is not known.
+func (v *visit) free(ctx context.Context, path string) (int64, error) {
+	list, err := v.fileSystems(ctx, path)
+	if err != nil {
+		return -1, err
+	}
+	for _, fs := range list {
+		if fs.Path == path && fs.Errno == 0 && fs.Size > 0 {
+			return fs.Free, nil
+		}
+	}
+	return -1, nil
+}

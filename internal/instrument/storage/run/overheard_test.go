@@ -1,0 +1,175 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
+	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/child"
+	"github.com/tare-bench/tare/internal/subject/host"
+	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// overheard is a target whose commands are kept with all that they said.
+type overheard struct {
+	subject.Target
+	calls []call
+}
+
+type call struct {
+	line string
+	said subject.Executed
+}
+
+func (o *overheard) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	s, err := o.Target.Open(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	return &session{s, s.(subject.Sandboxed), o}, nil
+}
+
+type session struct {
+	subject.Session
+	subject.Sandboxed
+	of *overheard
+}
+
+func (s *session) Exec(ctx context.Context, lane0 int, args []string) (subject.Executed, error) {
+	e, err := s.Session.(subject.Executor).Exec(ctx, lane0, args)
+	s.of.calls = append(s.of.calls, call{lane.Quote(args), e})
+	return e, err
+}
+
+// weigh runs jobs on the host and in runc, one round past the page cache, and
+// returns the cells of the stored record with what their tools said. It fails the
+// test for everything that is left on the machine.
+func weigh(t *testing.T, name string, jobs []plan.Job, volumes ...string) []heard {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("run the tests as root: containers need it")
+	}
+	runtime, err := oci.New(t.Context(), "runc", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := []*overheard{{Target: host.New()}, {Target: runtime}}
+	p := plan.DefaultsOfStorage()
+	for i := range jobs {
+		jobs[i].Tool = name
+	}
+	// The caches of the machine are others' as well.
+	p.Jobs, p.Volumes, p.Rounds, p.Ceiling, p.Drop = jobs, volumes, 1, 0, plan.DropFiles
+	p.Settle = 100 * time.Millisecond
+	rec := performed(t, name, p, targets)
+	var out []heard
+	for _, c := range rec.Cells {
+		h := heard{name: c.Target + ", " + c.Job + " on " + c.Volume, cell: c}
+		if c.Failure != nil || c.Claim == nil {
+			t.Fatalf("%s: no figures: %+v", h.name, c.Failure)
+		}
+		of := targets[slices.IndexFunc(targets, func(o *overheard) bool { return o.Info().Name == c.Target })]
+		i := slices.IndexFunc(of.calls, func(x call) bool { return x.line == c.Command || x.said.Command == c.Command })
+		if i < 0 {
+			t.Fatalf("%s: %s was never run", h.name, c.Command)
+		}
+		h.said, of.calls = of.calls[i].said, of.calls[i+1:]
+		out = append(out, h)
+	}
+	return out
+}
+
+// performed is the record of a plan, as it was stored.
+func performed(t *testing.T, name string, p plan.Storage, targets []*overheard) *record.Record {
+	t.Helper()
+	program, err := hosttools.Find(t.Context(), name)
+	if name == plan.ToolFio {
+		program, err = hosttools.Fio(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var ids []string
+	untouched.Check(t, dir, func() []string { return ids })
+	own, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids = append(ids, own.ID)
+	meter, err := snapshot.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer meter.Close()
+	stored := filepath.Join(dir, "r.jsonl")
+	w, err := record.Create(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	probes := t.TempDir()
+	if err := probe.Install(probes); err != nil {
+		t.Fatal(err)
+	}
+	o := storagerun.Options{
+		Options: run.Options{RunID: own.ID, Dirs: own.Dirs, Write: w.Write},
+		Plan:    p, Meter: meter, Files: program.Files, Programs: map[string]string{name: program.Path}, OnHost: map[string]string{name: program.Path},
+		Run: func(ctx context.Context, args []string) (subject.Executed, error) {
+			args = slices.Clone(args)
+			args[0] = probes + args[0]
+			return child.Run(ctx, child.Command{Args: args, Env: lane.Environment(nil)})
+		},
+		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+			dir, _, err := own.Dirs("-volume-" + v.Kind)
+			if err != nil {
+				return nil, err
+			}
+			return volume.Prepare(ctx, v, volume.Asked{RunID: own.ID, Dir: dir, Bytes: bytes})
+		},
+	}
+	for _, x := range targets {
+		o.Targets = append(o.Targets, x)
+	}
+	_, err = storagerun.Run(t.Context(), o)
+	left := files(filepath.Join(dir, "data"))
+	if err := errors.Join(err, w.Close(), own.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if len(left) > 0 {
+		t.Errorf("the jobs left %v", left)
+	}
+	rec, err := record.Load(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// files are those below a run's folder, but for its own mark.
+func files(root string) []string {
+	var all []string
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && d.Name() != ".tare-run" {
+			all = append(all, path)
+		}
+		return nil
+	})
+	return all
+}

@@ -1,0 +1,143 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// shm is where POSIX shared memory is, whose size runtimes choose.
+const shm = "/dev/shm"
+
+// look finds what the volume is on a target, until that is recorded.
+func (v *visit) look(ctx context.Context, at tool.Place) error {
+	if v.placed[v.w.Info.Name] {
+		return nil
+	}
+	paths := []string{"/", shm}
+	if path := v.mountPoint(); at.Device == "" && path != "/" {
+		paths = append(paths, path)
+	}
+	list, err := v.fileSystems(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	p := record.Place{Target: v.w.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.device()}
+	for _, fs := range list {
+		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}
+		if fs.Errno != 0 {
+			m.Problem = fs.Errno.Error()
+		} else {
+			m.Type = magic(fs.Type)
+		}
+		p.Mounts = append(p.Mounts, m)
+	}
+	v.looked[v.w.Info.Name] = &p
+	return nil
+}
+
+// restOfPlaces records what was found of targets none of whose jobs came as far
+// as to try O_DIRECT.
+func (s *stage) restOfPlaces() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
+		errs = append(errs, s.place(*s.looked[name]))
+	}
+	clear(s.looked)
+	return errors.Join(errs...)
+}
+
+// mountPoint is a path on the file system that the volume is, in the sandbox. The
+// host has no root file system of a sandbox's own: its files lie in a folder of the
+// run, which may be on another disk than /.
+func (v *visit) mountPoint() string {
+	if v.volume.Kind == record.VolumeRootfs && v.w.Info.Kind != "host" {
+		return "/"
+	}
+	return subject.VolumePath
+}
+
+// fileSystems asks the probe inside about paths, and returns one for each.
+func (v *visit) fileSystems(ctx context.Context, paths ...string) ([]probe.FileSystem, error) {
+	e, err := v.exec(ctx, probe.FileSystemArgs(paths...))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var list []probe.FileSystem
+	if err == nil {
+		list, err = probe.ParseFileSystems(e.Output)
+	}
+	if err == nil && len(list) != len(paths) {
+		err = fmt.Errorf("the probe told of %d paths instead of %d", len(list), len(paths))
+	}
+	if err != nil {
+		return nil, fail(record.FailError, &e, "the sandbox does not say what its file systems are: %v", err)
+	}
+	for i := range list {
+		list[i].Path = paths[i] // the host has another one for the same
+	}
+	return list, nil
+}
+
+// directBlock is what is read to try O_DIRECT, in bytes.
+const directBlock = 4096
+
+// tryDirect completes what look found with what the file system does with
+// O_DIRECT. Only then is it recorded: a job that failed before leaves it to the
+// next one.
+func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
+	name := v.w.Info.Name
+	if v.looked[name] == nil {
+		return nil
+	}
+	v.found = v.looked[name]
+	delete(v.looked, name)
+	file := subject.VolumePath + "/tare-direct"
+	if v.volume.Workload.Device != "" {
+		file = subject.DevicePath // which has something to read, whatever the job lays out
+	} else if len(files) > 0 {
+		file = files[0].Path
+	} else if e, err := v.exec(ctx, probe.FillArgs(directBlock, file)); err != nil || e.Exit != 0 {
+		return ctx.Err() // the job will tell what is wrong
+	}
+	e, err := v.exec(ctx, probe.DirectArgs(file))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var d probe.Direct
+	if err == nil {
+		d, err = probe.ParseDirect(e.Output)
+	}
+	switch {
+	case err != nil: // not known
+	case d.Taken:
+		v.found.Direct = record.DirectTaken
+	case d.Errno == syscall.EINVAL:
+		v.found.Direct = record.DirectRefused
+	}
+	return nil
+}
+
+// magic names a file system by statfs(2)'s type, from linux/magic.h and the file
+// systems' own headers.
+func magic(n uint64) string {
+	if name, ok := names[n]; ok {
+		return name
+	}
+	return fmt.Sprintf("0x%x", n)
+}
+
+var names = map[uint64]string{
+	0xef53: "ext4", 0x58465342: "xfs", 0x9123683e: "btrfs", 0x794c7630: "overlay", 0x01021994: "tmpfs", 0x858458f6: "ramfs",
+	0x6969: "nfs", 0x01021997: "9p", 0x65735546: "fuse", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs", 0x73717368: "squashfs",
+	0xe0f5e1e2: "erofs", 0xff534d42: "cifs", 0xfe534d42: "smb2", 0x00c36400: "ceph", 0x61756673: "aufs",
+	0x0bd00bd0: "lustre", 0xca451a4e: "bcachefs", 0x4d44: "vfat",
+}

@@ -1,0 +1,170 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
+	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+)
+
+// stand is everything around a run, with a note of all that happens.
+type stand struct {
+	t       *testing.T
+	dir     string
+	events  []string
+	targets []subject.Target
+	plan    plan.Storage
+	// exec says what comes of a command in a sandbox, nil for what usually does.
+	exec func(ctx context.Context, name string, args []string) (subject.Executed, error, bool)
+	drop error
+	free int64
+	stop context.CancelFunc
+	// looked is the device that was looked at last.
+	looked string
+	// onHost are the tools that the host has, and ran what was run there.
+	onHost map[string]string
+	ran    []string
+}
+
+// now is the virtual time of a job: the second that dd says it took.
+func newStand(t *testing.T, names ...string) *stand {
+	s := &stand{t: t, dir: t.TempDir(), plan: plan.DefaultsOfStorage(), free: 1 << 40}
+	s.plan.Jobs = plan.DefaultJobs([]string{"write"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Volumes, s.plan.Rounds, s.plan.Ceiling, s.plan.Seed = []string{"rootfs"}, 1, 0, 7
+	for _, name := range names {
+		s.targets = append(s.targets, s.target(name))
+	}
+	return s
+}
+
+func (s *stand) note(format string, a ...any) { s.events = append(s.events, fmt.Sprintf(format, a...)) }
+
+func (s *stand) target(name string) *fake.Target {
+	return &fake.Target{Name: name,
+		Script: func(op subject.Op, _, _ int) (int64, *record.Failure) {
+			s.note("%s %s", name, op)
+			return 1000, nil
+		},
+		OnExec: func(ctx context.Context, _ int, args []string) (subject.Executed, error) {
+			s.note("%s %s", name, verb(args))
+			if s.exec != nil {
+				if e, err, ok := s.exec(ctx, name, args); ok {
+					return e, err
+				}
+			}
+			return s.usual(args), nil
+		},
+	}
+}
+
+// verb is what a command does.
+func verb(args []string) string {
+	if args[0] == "/probe" {
+		return args[1]
+	}
+	if slices.Contains(args, "--version") {
+		return "warm"
+	}
+	return filepath.Base(args[0])
+}
+
+// usual is what comes of a command where nothing is wrong.
+func (s *stand) usual(args []string) subject.Executed {
+	switch verb(args) {
+	case "fs":
+		out := ""
+		for _, path := range args[2:] {
+			out += fmt.Sprintf("tare-fs/1 ef53 %d %d %s\n", s.free, s.free, path)
+		}
+		return subject.Executed{Output: out}
+	case "fill":
+		return subject.Executed{Output: fmt.Sprintf("tare-fill/1 %d %s 1000\n", len(args)-3, args[2])}
+	case "evict":
+		return subject.Executed{Output: fmt.Sprintf("tare-evict/1 %d\n", len(args)-2)}
+	case "direct":
+		return subject.Executed{Output: "tare-direct/1 0\n"}
+	case "warm":
+		return subject.Executed{Output: "dd 9.1\n"}
+	case "fio":
+		return subject.Executed{Exit: 1}
+	case "dd":
+		return subject.Executed{Stderr: "10+0 records in\n10+0 records out\n40960 bytes (41 kB, 40 KiB) copied, 2 s, 20.5 kB/s\n", CPU: 5}
+	}
+	s.t.Errorf("unexpected command %v", args)
+	return subject.Executed{Exit: 127}
+}
+
+// Begin and the others make the stand a storage.Meter.
+func (s *stand) Begin(context.Context, []subject.Sandbox, []subject.Process) *snapshot.Edge {
+	s.note("begin")
+	return &snapshot.Edge{Reading: record.Reading{Time: 1, Host: record.Host{Total: 1}}}
+}
+
+func (s *stand) End(context.Context, []subject.Sandbox, []subject.Process) *snapshot.Edge {
+	s.note("end")
+	return &snapshot.Edge{Reading: record.Reading{Time: 2e9, Host: record.Host{Total: 1}}}
+}
+
+func (s *stand) Seen(_, _ *snapshot.Edge, device string) record.Seen {
+	s.looked = device
+	return record.Seen{Took: 2e9, Disks: record.DeviceUse{Name: "sda", WriteBytes: 40960, WriteIOs: 10}, CPU: []record.RoleTime{}}
+}
+
+func (s *stand) Rest(context.Context, string, time.Duration) bool { s.note("rest"); return true }
+func (s *stand) Drop() error                                      { s.note("drop"); return s.drop }
+func (s *stand) Flush(*snapshot.Edge, string) int64               { s.note("flush"); return 0 }
+
+// run performs the plan.
+func (s *stand) run() *record.Record {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.stop = cancel
+	rec, err := storagerun.Run(ctx, storagerun.Options{
+		Options: run.Options{Targets: s.targets, RunID: "run1", Dirs: func(name string) (string, string, error) {
+			dir := filepath.Join(s.dir, name)
+			return dir, dir, os.MkdirAll(dir, 0o700)
+		}},
+		Plan: s.plan, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd", plan.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
+		Run: func(_ context.Context, args []string) (subject.Executed, error) {
+			s.note("host %s", verb(args))
+			s.ran = append(s.ran, strings.Join(args, " "))
+			return s.usual(args), nil
+		},
+		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+			s.note("prepare %s", v.Name)
+			if v.Kind == record.VolumeNFS {
+				return nil, errors.New("this kernel has no NFS client")
+			}
+			return volume.Prepare(ctx, v, volume.Asked{RunID: "run1", Dir: filepath.Join(s.dir, "v-"+v.Kind), Bytes: bytes, Destroys: s.plan.Destroys})
+		},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rec
+}
+
+func (s *stand) log() string { return strings.Join(s.events, ", ") }
+
+func codes(rec *record.Record) []string {
+	var all []string
+	for _, f := range rec.Findings {
+		all = append(all, f.Level+" "+f.Code)
+	}
+	return all
+}

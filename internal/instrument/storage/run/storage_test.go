@@ -1,0 +1,251 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
+	s := newStand(t, "a")
+	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Rounds = 2
+	rec := s.run()
+	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, a warm, rest, begin, a dd, end"
+	later := "a run, a fs, a fill, a evict, drop, a warm, rest, begin, a dd, end"
+	if got, want := s.log(), "prepare rootfs, "+first+", "+later; got != want {
+		t.Errorf("it went\n%s\nand should\n%s", got, want)
+	}
+	if len(rec.Cells) != 2 || rec.End.Status != "done" {
+		t.Fatalf("%d cells, end %+v", len(rec.Cells), rec.End)
+	}
+	c := rec.Cells[1]
+	if c.Round != 1 || c.Target != "a" || c.Volume != "rootfs" || c.Cache != "direct" || c.Job != "read 4k" || c.Version != "dd 9.1" || c.Dropped != "node" || !c.Quiet {
+		t.Errorf("got %+v", c)
+	}
+	if c.Claim == nil || c.Claim.Read.Bytes != 40960 || c.Claim.Read.Bandwidth != 20480 || c.Seen == nil || c.Layout == nil || c.Layout.Bytes != 40960 {
+		t.Errorf("claim %+v, seen %+v, layout %+v", c.Claim, c.Seen, c.Layout)
+	}
+	if len(rec.Places) != 1 || rec.Places[0].Direct != record.DirectTaken || len(rec.Places[0].Mounts) != 2 {
+		t.Errorf("places %+v", rec.Places)
+	}
+}
+
+func TestWhatWasWrittenIsFlushedAfterTheReading(t *testing.T) {
+	s := newStand(t, "a")
+	s.run()
+	if !strings.HasSuffix(s.log(), "begin, a dd, end, flush") {
+		t.Errorf("it went %s", s.log())
+	}
+}
+
+func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
+	s := newStand(t, "a", "b", "c")
+	s.plan.Volumes = []string{"bind"}
+	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Rounds = 3
+	rec := s.run()
+	fills := strings.Count(s.log(), "fill")
+	if fills != 1 || !strings.Contains(s.log(), "host fill") {
+		t.Errorf("files were laid out %d times: %s", fills, s.log())
+	}
+	if len(rec.Cells) != 9 {
+		t.Errorf("%d cells", len(rec.Cells))
+	}
+}
+
+func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
+	s := newStand(t, "a", "b", "c", "d")
+	s.plan.Rounds = 6
+	s.plan.Cache = []string{"direct", "buffered"}
+	s.plan.Jobs = plan.DefaultJobs([]string{"read", "write"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	rec := s.run()
+	type visit struct {
+		round      int
+		job, cache string
+	}
+	orders := map[visit][]string{}
+	for i, c := range rec.Cells {
+		v := visit{c.Round, c.Job, c.Cache}
+		if c.Order != len(orders[v]) || i > 0 && c.Order > 0 && orders[v] == nil {
+			t.Fatalf("cell %d is out of order: %+v", i, c)
+		}
+		orders[v] = append(orders[v], c.Target)
+	}
+	if len(orders) != 6*4 {
+		t.Errorf("%d visits", len(orders))
+	}
+	seen := map[string]bool{}
+	for v, names := range orders {
+		seen[strings.Join(names, "")] = true
+		slices.Sort(names)
+		if strings.Join(names, "") != "abcd" {
+			t.Errorf("%+v: %v", v, names)
+		}
+	}
+	if len(seen) < 8 {
+		t.Errorf("only %d orders in 24 visits", len(seen))
+	}
+}
+
+func TestAJobThatFailsGivesNoFigures(t *testing.T) {
+	errno := func(verb string, n int) func(context.Context, string, []string) (subject.Executed, error, bool) {
+		return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
+			ok := name == "bad" && args[1] == verb
+			return subject.Executed{Exit: 1, Output: fmt.Sprintf("tare-%s/1 error %d /data/x\n", verb, n)}, nil, ok
+		}
+	}
+	ofDD := func(e subject.Executed, err error) func(context.Context, string, []string) (subject.Executed, error, bool) {
+		return func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
+			return e, err, name == "bad" && verb(args) == "dd"
+		}
+	}
+	tests := []struct {
+		name string
+		exec func(context.Context, string, []string) (subject.Executed, error, bool)
+		free int64
+		kind string
+		says string
+	}{
+		{"a full disk", errno("fill", 28), 0, record.FailError, "no space is left"},
+		{"a read-only volume", errno("fill", 30), 0, record.FailError, "read-only"},
+		{"too little room", nil, 40960, record.FailError, "do not fit in 90 %"},
+		{"a tool that refuses", ofDD(subject.Executed{Exit: 1, Stderr: "dd: Invalid argument"}, nil), 0, record.FailExit, "exit status 1"},
+		{"a tool that is not there", ofDD(subject.Executed{Exit: 127}, nil), 0, record.FailExit, "exit status 127"},
+		{"a tool that says nothing", ofDD(subject.Executed{}, nil), 0, record.FailWorkload, "could not be read"},
+		{"a tool that is killed at the limit", ofDD(subject.Executed{Exit: 137}, fmt.Errorf("exec: %w", context.DeadlineExceeded)), 0, record.FailTimeout, "--runtime-limit"},
+		{"a sandbox that cannot run it", ofDD(subject.Executed{}, errors.New("no such container")), 0, record.FailError, "no such container"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newStand(t, "good", "bad")
+			s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+			if s.exec = test.exec; test.free > 0 {
+				s.free = test.free
+			}
+			rec := s.run()
+			if len(rec.Cells) != 2 {
+				t.Fatalf("%d cells", len(rec.Cells))
+			}
+			for _, c := range rec.Cells {
+				if c.Target == "good" && test.free == 0 {
+					if c.Failure != nil || c.Claim == nil {
+						t.Errorf("the other target: %+v", c)
+					}
+					continue
+				}
+				if c.Failure == nil || c.Failure.Kind != test.kind || !strings.Contains(c.Failure.Detail, test.says) || c.Claim != nil {
+					t.Errorf("got %+v, want %s with %q", c.Failure, test.kind, test.says)
+				}
+			}
+			if rec.End.Failures == 0 {
+				t.Error("no failure is counted")
+			}
+		})
+	}
+}
+
+func TestAVolumeThatCannotBeHadKeepsNothingFromTheOthers(t *testing.T) {
+	s := newStand(t, "a", "b")
+	s.plan.Volumes = []string{"nfs=server:/path", "rootfs"}
+	rec := s.run()
+	if len(rec.Cells) != 2 {
+		t.Errorf("%d cells", len(rec.Cells))
+	}
+	absent := 0
+	for _, p := range rec.Places {
+		if p.Absent != "" && p.Volume == "nfs=server:/path" && strings.Contains(p.Absent, "no NFS client") {
+			absent++
+		}
+	}
+	if absent != 2 || !slices.Contains(codes(rec), "error "+judge.FoundVolumeAbsent) {
+		t.Errorf("places %+v, findings %v", rec.Places, codes(rec))
+	}
+	s.plan.Missing = plan.MissingSkip
+	if rec = s.run(); !slices.Contains(codes(rec), "note "+judge.FoundVolumeAbsent) {
+		t.Errorf("findings %v where volumes may be missing", codes(rec))
+	}
+}
+
+func TestATargetThatCannotHaveAVolumeIsLeftOut(t *testing.T) {
+	s := newStand(t, "a", "b")
+	s.targets[1].(*fake.Target).OnOpen = func(env subject.Env) error {
+		if env.Workload.Volume != "" {
+			return fmt.Errorf("no folders here: %w", subject.ErrUnsupported)
+		}
+		return nil
+	}
+	s.plan.Volumes = []string{"bind", "rootfs"}
+	rec := s.run()
+	var got []string
+	for _, c := range rec.Cells {
+		got = append(got, c.Volume+" "+c.Target)
+	}
+	slices.Sort(got)
+	if strings.Join(got, ", ") != "bind a, rootfs a, rootfs b" {
+		t.Errorf("cells of %v", got)
+	}
+	if !slices.ContainsFunc(rec.Places, func(p record.Place) bool { return p.Target == "b" && strings.Contains(p.Absent, "no folders") }) {
+		t.Errorf("places %+v", rec.Places)
+	}
+}
+
+func TestCachesThatCannotBeDroppedAreSaidOnce(t *testing.T) {
+	s := newStand(t, "a", "b")
+	s.drop = errors.New("permission denied")
+	s.plan.Rounds = 3
+	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	rec := s.run()
+	n := 0
+	for _, c := range codes(rec) {
+		if c == "warning "+judge.FoundNotDropped {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d times: %v", n, codes(rec))
+	}
+	if c := rec.Cells[0]; c.Dropped != "files" {
+		t.Errorf("dropped %q", c.Dropped)
+	}
+}
+
+func TestARunThatIsToldToStopKeepsWhatItHas(t *testing.T) {
+	s := newStand(t, "a", "b")
+	s.plan.Rounds = 10
+	n := 0
+	s.exec = func(ctx context.Context, _ string, args []string) (subject.Executed, error, bool) {
+		if verb(args) != "dd" {
+			return subject.Executed{}, nil, false
+		}
+		if n++; n == 4 {
+			s.stop()
+			<-ctx.Done()
+			return subject.Executed{}, ctx.Err(), true
+		}
+		return subject.Executed{}, nil, false
+	}
+	rec := s.run()
+	if len(rec.Cells) != 3 || rec.End.Status != "interrupted" {
+		t.Errorf("%d cells, end %+v", len(rec.Cells), rec.End)
+	}
+}
+
+func TestABudgetEndsTheRun(t *testing.T) {
+	s := newStand(t, "a")
+	s.plan.Rounds, s.plan.Budget = 1000, time.Nanosecond
+	rec := s.run()
+	if len(rec.Cells) != 0 || !slices.Contains(codes(rec), "error "+judge.FoundBudget) {
+		t.Errorf("%d cells, findings %v", len(rec.Cells), codes(rec))
+	}
+}

@@ -1,0 +1,342 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// visit is one job on one target.
+type visit struct {
+	*stage
+	w     *run.Weighed
+	pair  pair
+	order int
+
+	cell  record.Cell
+	found *record.Place // what the volume is on the target, where that is not recorded yet
+	busy  int64         // ns that the layout and the job took
+}
+
+// lane0 is the one lane that a storage run has.
+var lane0 = []int{0}
+
+// removing bounds the removal of a sandbox, beside the plan's own time-out.
+const removing = 2 * time.Minute
+
+// failure ends a visit: the cell has no figures, and the run goes on.
+type failure struct{ record.Failure }
+
+func (f *failure) Error() string { return f.Detail }
+
+func fail(kind string, e *subject.Executed, format string, args ...any) *failure {
+	f := &failure{record.Failure{Kind: kind, Detail: fmt.Sprintf(format, args...)}}
+	if e != nil {
+		f.Command, f.Exit, f.Output = e.Command, e.Exit, e.Said()
+	}
+	return f
+}
+
+// do goes through a visit. Whatever happens, no sandbox is left. The error is
+// for what ends the run.
+func (v *visit) do(ctx context.Context) error {
+	began := lane.Now()
+	v.cell = record.Cell{Round: v.round, Order: v.order, Target: v.w.Info.Name, Volume: v.volume.Name,
+		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool}
+	err := v.sandbox(ctx)
+	if err == nil {
+		err = v.job(ctx)
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removing)
+	defer cancel()
+	cut := v.w.Discard(clean, lane0)
+	if ctx.Err() != nil {
+		return nil // it was not measured to its end; Close removes what is left
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		v.cell.Failure, err = &f.Failure, nil
+	}
+	if err != nil {
+		return err
+	}
+	if v.found != nil {
+		v.placed[v.w.Info.Name] = true
+		if err := v.place(*v.found); err != nil {
+			return err
+		}
+	}
+	v.cell.SetUp = max(lane.Now()-began-v.busy, 0)
+	if err := v.schedule.cell(v.cell); err != nil {
+		return err
+	}
+	if cut != nil {
+		return v.GiveUp(v.w, record.Finding{Message: fmt.Sprintf("given up on %s in round %d: what it made could not be removed: %v", v.volume.Name, v.round+1, cut)})
+	}
+	return nil
+}
+
+// sandbox starts one.
+func (v *visit) sandbox(ctx context.Context) error {
+	v.step("starting a sandbox")
+	batch, err := v.w.Arm(ctx, subject.Run, lane0)
+	var samples []record.Sample
+	if err == nil {
+		_, samples, err = batch.Release(ctx)
+	}
+	if err != nil {
+		return fail(record.FailError, nil, "the sandbox did not start: %v", err)
+	}
+	for _, s := range samples {
+		if s.Failure != nil {
+			f := *s.Failure
+			f.Detail = "the sandbox did not start: " + f.Detail
+			return &failure{f}
+		}
+	}
+	return nil
+}
+
+// job makes everything ready and runs the tool.
+func (v *visit) job(ctx context.Context) error {
+	at := v.at(v.pair, v.volume.Kind, v.w.Info.Kind)
+	files, err := tool.Files(v.pair.job, at)
+	if err != nil {
+		return fail(record.FailError, nil, "%v", err)
+	}
+	args, err := tool.Command(v.pair.job, at)
+	if err != nil {
+		return fail(record.FailError, nil, "%v", err)
+	}
+	if err := v.look(ctx, at); err != nil {
+		return err
+	}
+	if err := v.room(ctx, at); err != nil {
+		return err
+	}
+	if err := v.layOut(ctx, at, files); err != nil {
+		return err
+	}
+	if err := v.tryDirect(ctx, files); err != nil {
+		return err
+	}
+	if err := v.drop(ctx, files); err != nil {
+		return err
+	}
+	if err := v.warm(ctx, at.Program); err != nil {
+		return err
+	}
+	v.cell.Quiet = v.Options.Meter.Rest(ctx, v.device(), v.Options.Plan.Settle)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return v.measure(ctx, args)
+}
+
+// ownRoots are the kinds of target whose containers have their root file systems
+// in the run's own folders. Engines have them where they like.
+var ownRoots = []string{"host", "floor", "oci"}
+
+// device is the block device to look at, "" for all whole disks.
+func (v *visit) device() string {
+	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.w.Info.Kind) {
+		return v.volume.OwnDevice
+	}
+	return v.volume.Device
+}
+
+// grace is what a tool gets beyond its limit, to end on its own and to say what
+// it did.
+const grace = 20 * time.Second
+
+// measure runs the tool between two readings.
+func (v *visit) measure(ctx context.Context, args []string) error {
+	v.step("running")
+	executor := v.w.Session.(subject.Executor)
+	boxes, err := v.boxes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.volume.Check(); err != nil { // once more: laying out and coming to rest take minutes
+		return fail(record.FailState, nil, "nothing was written: %v", err)
+	}
+	begin := v.Options.Meter.Begin(ctx, boxes, v.staff(ctx))
+	bounded, cancel := context.WithTimeout(ctx, v.patience())
+	v.cell.Begun = lane.Now()
+	e, runErr := executor.Exec(bounded, 0, args)
+	v.cell.Ended = lane.Now()
+	cancel()
+	end := v.Options.Meter.End(ctx, boxes, v.staff(ctx))
+	v.busy += v.cell.Ended - v.cell.Begun
+	e.Command = plainly(e.Command)
+	v.cell.Command = v.ran(args, e)
+	seen := v.Options.Meter.Seen(begin, end, v.device())
+	end.Reading.Work = &record.Work{Command: v.cell.Command, Begun: v.cell.Begun, Ended: v.cell.Ended, CPU: e.CPU}
+	seen.CPU = append(seen.CPU, ledger.CPU(&begin.Reading, &end.Reading)...)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := v.ended(e, runErr); err != nil {
+		return err
+	}
+	if seen.Flushed = -1; v.cell.Claim.Write.Bytes > 0 || v.cell.Claim.Write.IOs > 0 {
+		seen.Flushed = v.Options.Meter.Flush(end, v.device())
+	}
+	v.cell.Seen = &seen
+	return nil
+}
+
+// ran is the command as the tool saw it. The host's own has other paths than that
+// of a container.
+func (v *visit) ran(args []string, e subject.Executed) string {
+	if v.w.Info.Kind == "host" && e.Command != "" {
+		return e.Command
+	}
+	return plainly(lane.Quote(args))
+}
+
+// plainly is a command without the second slash before a path, see [run.at].
+func plainly(command string) string {
+	if rest, twice := strings.CutPrefix(command, "//"); twice {
+		return "/" + rest
+	}
+	return command
+}
+
+// patience is how long a tool is waited for. One that cannot stop by itself is
+// stopped at the limit.
+func (v *visit) patience() time.Duration {
+	if stops(v.pair.job.Tool) {
+		return v.Options.Plan.RuntimeLimit + max(v.pair.job.Runtime-v.Options.Plan.RuntimeLimit, 0) + grace
+	}
+	return v.Options.Plan.RuntimeLimit
+}
+
+// ended takes what the tool said.
+func (v *visit) ended(e subject.Executed, err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.job.Tool):
+		return fail(record.FailTimeout, &e, "%s was not done within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.Options.Plan.RuntimeLimit)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(record.FailTimeout, &e, "%s had not ended %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.Options.Plan.RuntimeLimit)
+	case err != nil:
+		return fail(record.FailError, &e, "%v", err)
+	case e.Exit != 0:
+		return fail(record.FailExit, &e, "exit status %d", e.Exit)
+	}
+	claim, version, err := tool.Parse(v.pair.job, e)
+	if err != nil {
+		return fail(record.FailWorkload, &e, "what %s printed could not be read: %v", v.pair.job.Tool, err)
+	}
+	v.cell.Claim = &claim
+	if version != "" {
+		v.cell.Version = version
+	}
+	return nil
+}
+
+func stops(name string) bool { return name != "dd" }
+
+func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
+	s, ok := v.w.Session.(subject.Sandboxed)
+	if !ok {
+		return nil, nil
+	}
+	boxes, err := s.Sandboxes(ctx)
+	if err != nil {
+		return nil, fail(record.FailState, nil, "the target does not say what its sandbox is: %v", err)
+	}
+	return boxes, nil
+}
+
+func (v *visit) staff(ctx context.Context) []subject.Process {
+	if s, ok := v.w.Session.(subject.Staffed); ok {
+		return s.Processes(ctx)
+	}
+	return nil
+}
+
+// drop empties the caches that the layout filled: of the files in the sandbox's
+// own kernel, and of the whole node.
+func (v *visit) drop(ctx context.Context, files []tool.File) error {
+	v.step("dropping caches")
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	evicted := false
+	if len(paths) > 0 && v.volume.Kind != record.VolumeTmpfs {
+		e, err := v.exec(ctx, probe.EvictArgs(paths...))
+		if err == nil && e.Exit == 0 {
+			_, err = probe.ParseEvicted(e.Output)
+			evicted = err == nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if evicted {
+			v.cell.Dropped = "files"
+		}
+	}
+	if v.Options.Plan.Drop == "files" {
+		return nil
+	}
+	err := v.Options.Meter.Drop()
+	if err == nil {
+		v.cell.Dropped = "node"
+		return nil
+	}
+	return v.once(record.Finding{Code: judge.FoundNotDropped, Level: "warning",
+		Message: fmt.Sprintf("the node's page cache was not dropped before the jobs, only that of their files: %v", err),
+		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
+}
+
+// How shells, and runtimes after them, exit where a program cannot be executed or
+// is not there.
+const (
+	cannotRun = 126
+	notFound  = 127
+)
+
+// warm has the tool, its libraries and the runtime's own programs in memory
+// again: fio's libraries alone are tens of megabytes, and would be taken for what
+// the job reads. It is asked for its version, which not every tool says when it
+// runs.
+func (v *visit) warm(ctx context.Context, program string) error {
+	e, err := v.exec(ctx, []string{program, "--version"})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return fail(record.FailError, nil, "%s cannot be run in the sandbox: %v", v.pair.job.Tool, err)
+	}
+	if e.Exit == cannotRun || e.Exit == notFound {
+		e.Command = plainly(e.Command)
+		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
+	}
+	v.cell.Version = tool.Version(e)
+	return nil
+}
+
+// exec runs a command that is not measured in the sandbox.
+func (v *visit) exec(ctx context.Context, args []string) (subject.Executed, error) {
+	ctx, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	defer cancel()
+	return v.w.Session.(subject.Executor).Exec(ctx, 0, args)
+}
+
+func (v *visit) step(what string) {
+	v.tell(Progress{Round: v.round, Target: v.w.Info.Name, Volume: v.volume.Name, Job: v.pair.job.Name, Cache: v.pair.cache, Step: what})
+}

@@ -1,0 +1,260 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// loop makes a block device of 16 MiB.
+func loop(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a loop device needs root")
+	}
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	return loopOn(t, file)
+}
+
+// loopOn makes one of a file or of another device.
+func loopOn(t *testing.T, file string) string {
+	t.Helper()
+	out, err := exec.Command("losetup", "--find", "--partscan", "--show", file).Output()
+	if err != nil {
+		t.Fatalf("losetup: %v", err)
+	}
+	path := strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if err := exec.Command("losetup", "--detach", path).Run(); err != nil {
+			t.Errorf("losetup --detach %s: %v", path, err)
+		}
+	})
+	return path
+}
+
+// taken is a device that was given away.
+func taken(t *testing.T, path string) *Volume {
+	t.Helper()
+	v, err := Prepare(context.Background(), plan.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+// mounted makes a file system on a device and mounts it.
+func mounted(t *testing.T, path string) (at string) {
+	t.Helper()
+	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	}
+	at = t.TempDir()
+	if err := unix.Mount(path, at, "ext4", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return at
+}
+
+func wantUsed(t *testing.T, err error, whys ...string) {
+	t.Helper()
+	for _, why := range whys {
+		if err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "is left alone") || Advice(err) == "" {
+			t.Errorf("want %q, got %v, advice %q", why, err, Advice(err))
+		}
+	}
+}
+
+// The kernel does not count a loop device as a user of what it lies on: O_EXCL
+// succeeds, and there is no holder.
+func TestAFileSystemBehindALoopDeviceIsSeen(t *testing.T) {
+	path := loop(t)
+	behind := loopOn(t, path)
+	at := mounted(t, behind)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_EXCL|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatalf("this kernel counts a loop device as a user, which makes the test worthless: %v", err)
+	}
+	unix.Close(fd)
+	wantUsed(t, Free(path), "below the loop device "+behind+", which is mounted on "+at)
+}
+
+func TestALoopDeviceOnADeviceInUseIsNotTaken(t *testing.T) {
+	path := loop(t)
+	at := mounted(t, path)
+	wantUsed(t, Free(loopOn(t, path)), "mounted on "+at)
+}
+
+func TestALoopDeviceOnAPartOfADeviceIsSeen(t *testing.T) {
+	path := loop(t)
+	part := partitioned(t, path)
+	behind := loopOn(t, part)
+	wantUsed(t, Free(path), "below the loop device "+behind)
+}
+
+func TestAPartThatIsMountedKeepsTheWholeFromBeingTaken(t *testing.T) {
+	path := loop(t)
+	part := partitioned(t, path)
+	name := strings.TrimPrefix(path, "/dev/")
+	if parts := partsOf(name); !slices.Equal(parts, []string{name, name + "p1"}) {
+		t.Errorf("the parts of the whole are %v", parts)
+	}
+	if parts := partsOf(name + "p1"); !slices.Equal(parts, []string{name + "p1", name}) {
+		t.Errorf("the parts of the partition are %v", parts)
+	}
+	at := mounted(t, part)
+	wantUsed(t, Free(path), "mounted on "+at)
+}
+
+// partitioned makes one partition of 8 MiB.
+func partitioned(t *testing.T, path string) string {
+	t.Helper()
+	if out, err := exec.Command("addpart", path, "1", "2048", "16384").CombinedOutput(); err != nil { // in sectors
+		t.Fatalf("addpart: %v: %s", err, out)
+	}
+	part := path + "p1"
+	if _, err := os.Stat(part); err != nil { // where nobody makes nodes
+		var major, minor int
+		text, err := os.ReadFile(sysfsOf(strings.TrimPrefix(part, "/dev/")) + "/dev")
+		if err == nil {
+			_, err = fmt.Sscanf(string(text), "%d:%d", &major, &minor)
+		}
+		if err == nil {
+			err = unix.Mknod(part, unix.S_IFBLK|0o600, int(unix.Mkdev(uint32(major), uint32(minor))))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Remove(part) })
+	}
+	t.Cleanup(func() {
+		// A loop device that was detached while another program looked at it lets go
+		// of what it lies on only when that is done.
+		var out []byte
+		var err error
+		for range 50 {
+			if out, err = exec.Command("delpart", path, "1").CombinedOutput(); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Errorf("delpart: %v: %s", err, out)
+	})
+	return part
+}
+
+func TestADeviceThatAProcessHasOpenIsNotTaken(t *testing.T) {
+	path := loop(t)
+	held, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if err := Free(path); err != nil {
+		t.Errorf("tare's own descriptor counts as another's: %v", err)
+	}
+	other := exec.Command("sleep", "60")
+	other.Stdin = held
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	wantUsed(t, Free(path), fmt.Sprintf("open in sleep (process %d)", other.Process.Pid))
+}
+
+func TestADeviceThatIsTakenCanBeOpenedButNotMounted(t *testing.T) {
+	path := loop(t)
+	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	}
+	v := taken(t, path)
+	if err := unix.Mount(path, t.TempDir(), "ext4", 0, ""); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("mounted in mid-run: %v", err)
+	}
+	// As fio and dd do.
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_DIRECT, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := v.Check(); err != nil {
+		t.Errorf("an open file of a target's is held against the device: %v", err)
+	}
+}
+
+func TestADeviceThatIsPutToUseInMidRunIsLeftAlone(t *testing.T) {
+	path := loop(t)
+	v := taken(t, path)
+	if err := v.Check(); err != nil {
+		t.Fatal(err)
+	}
+	behind := loopOn(t, path)
+	wantUsed(t, v.Check(), "below the loop device "+behind)
+}
+
+func TestADeviceIsTheOneThatThePathLedToAtFirst(t *testing.T) {
+	one, other := loop(t), loop(t)
+	link := filepath.Join(t.TempDir(), "by-id")
+	if err := os.Symlink(one, link); err != nil {
+		t.Fatal(err)
+	}
+	v := taken(t, link)
+	if v.Workload.Device != one {
+		t.Errorf("%s is used as %s", one, v.Workload.Device)
+	}
+	if err := errors.Join(os.Remove(link), os.Symlink(other, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Check(); err != nil || v.Workload.Device != one {
+		t.Errorf("it now is %s, %v", v.Workload.Device, err)
+	}
+}
+
+func TestANodeThatBecameAnotherDeviceIsLeftAlone(t *testing.T) {
+	one, other := loop(t), loop(t)
+	node := filepath.Join(t.TempDir(), "node")
+	lead := func(of string) {
+		t.Helper()
+		var st unix.Stat_t
+		if err := errors.Join(unix.Stat(of, &st), unix.Mknod(node, unix.S_IFBLK|0o600, int(st.Rdev))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead(one)
+	v := taken(t, node)
+	if err := os.Remove(node); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Check(); err == nil || !strings.Contains(err.Error(), "is not there") {
+		t.Errorf("got %v", err)
+	}
+	lead(other)
+	wantUsed(t, v.Check(), "is another device")
+}

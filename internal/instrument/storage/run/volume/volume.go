@@ -1,0 +1,153 @@
+// Package volume makes the places ready where the files of storage jobs lie: a
+// folder on a disk, an NFS mount, a size for a tmpfs, a block device that may be
+// overwritten. What it makes is in the run's own folder and bears the run's id.
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/disk"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Volume is a place that is ready.
+type Volume struct {
+	plan.Volume
+	// Workload is the part that gives the volume to containers.
+	Workload subject.Workload
+	// Device is the block device below it, by the name in /proc/diskstats; ""
+	// where there is none, or where each target has its own.
+	Device string
+	// HostType is the file system on the host, "" where there is none or where
+	// each target has its own.
+	HostType string
+	// Own is a folder on the volume for the host's own measurements, which are
+	// not any target's; "" where there is none. OwnDevice is the block device that
+	// it lies on; of rootfs that of tare's own folders, which may be another than
+	// an engine's.
+	Own, OwnDevice string
+	// Size is that of a device, in bytes; 0 of other volumes.
+	Size int64
+
+	claim *claimed // of a device
+	letGo []func() error
+}
+
+// Asked says what is asked for.
+type Asked struct {
+	RunID    string
+	Dir      string // the run's own folder for this volume
+	Bytes    int64  // that the largest job needs
+	Destroys []string
+}
+
+// errNotHere says that the machine cannot have the volume, with what to do.
+type errNotHere struct {
+	error
+	advice string
+}
+
+func (e *errNotHere) Unwrap() error { return e.error }
+
+// Advice is what would change that a volume cannot be had, "" where err is no
+// such error.
+func Advice(err error) string {
+	var e *errNotHere
+	if errors.As(err, &e) {
+		return e.advice
+	}
+	return ""
+}
+
+func notHere(advice, format string, args ...any) error {
+	return &errNotHere{fmt.Errorf(format, args...), advice}
+}
+
+// Prepare makes a volume ready, in the time that ctx leaves. The error says why
+// it cannot be had; nothing is left then.
+func Prepare(ctx context.Context, v plan.Volume, a Asked) (*Volume, error) {
+	out := &Volume{Volume: v}
+	var err error
+	switch v.Kind {
+	case record.VolumeRootfs: // each container's own
+		out.Own = filepath.Join(a.Dir, "own")
+		if err = os.MkdirAll(out.Own, 0o700); err == nil {
+			out.OwnDevice, _, err = disk.Under(out.Own)
+		}
+	case record.VolumeBind:
+		var f folder
+		if f, err = makeFolder(a.Dir); err == nil {
+			out.take(f)
+		}
+	case record.VolumeTmpfs:
+		err = out.tmpfs(a.Bytes)
+	case record.VolumeNFS:
+		err = out.nfs(ctx, a)
+	case record.VolumeDevice:
+		err = out.device(a)
+	default:
+		err = fmt.Errorf("unknown volume %q", v.Kind)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("volume %s: %w", v.Name, err), out.Close())
+	}
+	return out, nil
+}
+
+// folder is a folder on a file system that is there.
+type folder struct{ lanes, own, device, fsType string }
+
+// makeFolder makes one. What is there is removed again if it fails.
+func makeFolder(dir string) (folder, error) {
+	f := folder{lanes: filepath.Join(dir, "lanes"), own: filepath.Join(dir, "own")}
+	err := errors.Join(os.MkdirAll(f.lanes, 0o755), os.MkdirAll(f.own, 0o700))
+	if err == nil {
+		f.device, f.fsType, err = disk.Under(f.own)
+	}
+	if err != nil {
+		return folder{}, errors.Join(err, os.RemoveAll(f.lanes), os.RemoveAll(f.own))
+	}
+	return f, nil
+}
+
+func (v *Volume) take(f folder) {
+	v.Workload.Volume, v.Own = f.lanes, f.own
+	v.Device, v.OwnDevice, v.HostType = f.device, f.device, f.fsType
+	v.letGo = append(v.letGo, removing(f.lanes, removeTree), removing(f.own, removeTree))
+}
+
+// closing bounds the removal of one folder, which may be on a server that has
+// fallen silent. Local files are removed far faster.
+var closing = 2 * time.Minute
+
+// removeTree is replaced by tests.
+var removeTree = mounts.RemoveTree
+
+// removing is the removal of a folder.
+func removing(dir string, remove func(string) error) func() error {
+	return func() error {
+		if _, err := within(closing, func() (struct{}, error) { return struct{}{}, remove(dir) }); err != nil {
+			return fmt.Errorf("remove %s: %w", dir, err)
+		}
+		return nil
+	}
+}
+
+// Close removes what was made.
+func (v *Volume) Close() error {
+	var errs []error
+	for _, f := range slices.Backward(v.letGo) {
+		errs = append(errs, f())
+	}
+	v.letGo = nil
+	return errors.Join(errs...)
+}

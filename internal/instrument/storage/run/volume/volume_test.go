@@ -1,0 +1,222 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+func parsed(t *testing.T, s string) plan.Volume {
+	t.Helper()
+	v, err := plan.ParseVolume(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestAFolderIsMadeAndRemoved(t *testing.T) {
+	dir := t.TempDir()
+	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Workload.Volume == "" || v.HostType == "" || v.Own == "" {
+		t.Errorf("got %+v", v)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
+	v, err := Prepare(context.Background(), parsed(t, "tmpfs"), Asked{Bytes: 1 << 20})
+	if err != nil || v.Workload.Tmpfs < 1<<20 {
+		t.Fatalf("got %+v, %v", v, err)
+	}
+	_, err = Prepare(context.Background(), parsed(t, "tmpfs"), Asked{Bytes: 1 << 50})
+	if err == nil || Advice(err) == "" {
+		t.Errorf("got %v, advice %q", err, Advice(err))
+	}
+}
+
+func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
+	path := loop(t)
+	take := func(asked Asked) (*Volume, error) {
+		return Prepare(context.Background(), plan.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
+	}
+	v, err := take(Asked{Destroys: []string{path}, Bytes: 1 << 20})
+	if err != nil || v.Workload.Device != path || "/dev/"+v.Device != path || v.Size != 16<<20 {
+		t.Fatalf("got %+v, %v", v, err)
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(why string, asked Asked) {
+		t.Helper()
+		if _, err := take(asked); err == nil || !strings.Contains(err.Error(), why) || Advice(err) == "" {
+			t.Errorf("want %q, got %v, advice %q", why, err, Advice(err))
+		}
+	}
+	refused("allowed by name", Asked{})
+	refused("allowed by name", Asked{Destroys: []string{path + "/."}})
+	refused("16 MiB", Asked{Destroys: []string{path}, Bytes: 17 << 20})
+
+	if out, err := exec.Command("mkfs.ext4", "-q", path).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v: %s", err, out)
+	}
+	at := t.TempDir()
+	if err := unix.Mount(path, at, "ext4", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	refused("mounted on "+at, Asked{Destroys: []string{path}})
+	if err := unix.Unmount(at, 0); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = take(Asked{Destroys: []string{path}}); err != nil {
+		t.Fatalf("once it is unmounted: %v", err)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsNoDeviceIsRefused(t *testing.T) {
+	for _, path := range []string{"/dev/null", "/dev/no-such-device", t.TempDir()} {
+		_, err := Prepare(context.Background(), plan.Volume{Name: "device", Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
+		if err == nil || Advice(err) == "" {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+// mounter puts a mount(8) of the test's own on PATH, and a kernel that has NFS.
+func mounter(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mount"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	saved := clientHere
+	clientHere = func() error { return nil }
+	t.Cleanup(func() { clientHere = saved })
+}
+
+func TestAServerThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
+	mounter(t, "sleep 60")
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	dir := t.TempDir()
+	began := time.Now()
+	_, err := Prepare(ctx, parsed(t, "nfs=server:/path"), Asked{RunID: "x", Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "did not end") || Advice(err) == "" {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestAMountThatFailsSaysWhy(t *testing.T) {
+	mounter(t, "echo 'mount.nfs: access denied by server' >&2; exit 32")
+	_, err := Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "x", Dir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "exit status 32") || !strings.Contains(err.Error(), "access denied by server") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A tmpfs stands for the server's folder: what counts is what is made there and
+// what of it is left.
+func TestOnAServerOnlyAFolderOfTheRunIsUsedAndRemoved(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	server := t.TempDir()
+	if err := os.WriteFile(filepath.Join(server, "theirs"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mounter(t, `for last; do :; done; exec /bin/mount --bind `+server+` "$last"`)
+	dir := t.TempDir()
+	v, err := Prepare(context.Background(), parsed(t, "nfs=server:/path"), Asked{RunID: "run1", Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, _ := os.ReadDir(filepath.Join(server, "tare-run1")); len(made) == 0 {
+		t.Error("no folder of the run's on the server")
+	}
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left, _ := os.ReadDir(server)
+	if len(left) != 1 || left[0].Name() != "theirs" {
+		t.Errorf("on the server: %v", left)
+	}
+	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
+		t.Errorf("still mounted: %v, %v", points, err)
+	}
+}
+
+func TestARemovalThatHangsIsNotWaitedFor(t *testing.T) {
+	v, err := Prepare(context.Background(), parsed(t, "bind"), Asked{RunID: "x", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, saved := make(chan struct{}), closing
+	closing = 50 * time.Millisecond
+	defer func() { closing = saved; close(answers) }()
+	v.letGo = append(v.letGo, removing("/on/a/server", func(string) error { <-answers; return nil }))
+	if err := v.Close(); err == nil || !strings.Contains(err.Error(), "remove /on/a/server: no answer within 50ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A server that answers too late must not change a volume that others have by then.
+func TestWhatComesTooLateIsDropped(t *testing.T) {
+	answers := make(chan struct{})
+	defer close(answers)
+	f, err := within(50*time.Millisecond, func() (folder, error) { <-answers; return folder{own: "late"}, nil })
+	if err == nil || f != (folder{}) {
+		t.Errorf("got %+v, %v", f, err)
+	}
+}
+
+func TestAKernelWithoutNFSIsSaidSo(t *testing.T) {
+	if err := clientHere(); err != nil {
+		if !strings.Contains(err.Error(), "no NFS client") || Advice(err) == "" {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	text, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, _ := filepath.Glob("/lib/modules/*/kernel/fs/nfs/nfs.ko*")
+	if !strings.Contains(string(text), "nfs") && len(modules) == 0 {
+		t.Error("a client was found where there is none")
+	}
+}
+
+func TestWhatIsNoReasonOfTheMachineHasNoAdvice(t *testing.T) {
+	if Advice(errors.New("x")) != "" {
+		t.Error("advice of nothing")
+	}
+}

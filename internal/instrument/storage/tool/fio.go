@@ -1,0 +1,200 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/plan"
+)
+
+// testFile is the one file of a job that has one.
+const testFile = "test"
+
+// fioReporting asks for what a claim holds: the quantiles of whole requests, which
+// an engine that does not wait for them has not as those of their completion.
+var fioReporting = []string{"--group_reporting=1", "--lat_percentiles=1", "--clat_percentiles=0", "--percentile_list=50:95:99:99.9"}
+
+// openFiles is how many files fio may hold open at once, of all its threads:
+// containers may have 1024 descriptors.
+const openFiles = 512
+
+// fioCommand is fio as people call it, with JSON to be read. One file is shared
+// by all threads; of several, each thread has its own.
+func fioCommand(j plan.Job, at Place) ([]string, error) {
+	if err := at.check(); err != nil {
+		return nil, err
+	}
+	if len(j.Options) > 0 {
+		return jobFileCommand(j, at)
+	}
+	files, err := fioWhere(j, at)
+	if err != nil {
+		return nil, err
+	}
+	engine := j.Engine
+	if engine == "" {
+		engine = plan.DefaultEngine
+	}
+	args := append([]string{at.Program, "--output-format=json"}, files...)
+	args = append(args, option("direct", digit(at.Direct)), option("iodepth", max(j.IODepth, 1)), "--thread", option("rw", j.RW),
+		option("ioengine", engine), option("bs", j.BS), option("numjobs", max(j.NumJobs, 1)), "--randrepeat=1")
+	if j.Fsync > 0 {
+		args = append(args, option("fsync", j.Fsync))
+	}
+	if j.EndFsync {
+		args = append(args, "--end_fsync=1")
+	}
+	switch limit := shorter(j.Runtime, at.Limit); {
+	case limit > 0:
+		args = append(args, option("runtime", fioTime(limit)))
+	case j.TimeBased:
+		return nil, fmt.Errorf("job %q would never end: it starts over, and has no runtime", j.Name)
+	}
+	if j.TimeBased {
+		args = append(args, "--time_based")
+	}
+	args = append(args, fioReporting...)
+	return append(args, option("name", jobName(j.Name))), nil
+}
+
+// fioWhere are the options that say which files there are, and of which size.
+func fioWhere(j plan.Job, at Place) ([]string, error) {
+	size, err := fileSize(j)
+	switch {
+	case err != nil:
+		return nil, err
+	case at.Device != "" && j.Files > 1:
+		return nil, fmt.Errorf("job %q has %d files: a device is one", j.Name, j.Files)
+	case at.Device != "":
+		return []string{option("filename", at.Device), option("size", size)}, nil
+	case j.Files <= 1:
+		return []string{option("filename", path.Join(at.Dir, testFile)), option("size", size)}, nil
+	}
+	args := []string{option("directory", at.Dir), option("nrfiles", j.Files), option("filesize", size), "--file_service_type=sequential"}
+	if threads := max(j.NumJobs, 1); j.Files*threads > openFiles {
+		args = append(args, option("openfiles", max(openFiles/threads, 1)))
+	}
+	return args, nil
+}
+
+// fioFiles are those of fioWhere: with a directory it names them by the job, the
+// thread and the file.
+func fioFiles(j plan.Job, at Place) ([]File, error) {
+	if err := at.check(); err != nil {
+		return nil, err
+	}
+	if len(j.Options) > 0 {
+		return jobFileFiles(j, at)
+	}
+	size, err := fileSize(j)
+	switch {
+	case err != nil:
+		return nil, err
+	case at.Device != "":
+		return []File{{Path: at.Device, Size: size}}, nil
+	case j.Files <= 1:
+		return []File{{Path: path.Join(at.Dir, testFile), Size: size}}, nil
+	}
+	return numbered(at.Dir, jobName(j.Name), max(j.NumJobs, 1), j.Files, size)
+}
+
+// numbered are files as fio names them.
+func numbered(dir, name string, threads, files int, size int64) ([]File, error) {
+	if err := tooMany(threads, files); err != nil {
+		return nil, err
+	}
+	all := make([]File, 0, threads*files)
+	for t := range threads {
+		for f := range files {
+			all = append(all, File{Path: path.Join(dir, fmt.Sprintf("%s.%d.%d", name, t, f)), Size: size})
+		}
+	}
+	return all, nil
+}
+
+// tooMany refuses more files than anybody lays out.
+func tooMany(threads, files int) error {
+	if threads < 1 || files < 1 || files > plan.MaxJobFiles || threads > plan.MaxJobFiles/files {
+		return fmt.Errorf("%d threads with %d files each are too many files: at most %d are allowed", threads, files, plan.MaxJobFiles)
+	}
+	return nil
+}
+
+// fileSize is that of each file, in whole blocks: no tool reads or writes a part of
+// one with O_DIRECT.
+func fileSize(j plan.Job) (int64, error) {
+	size := j.FileSize
+	if size == 0 {
+		size = j.Size / int64(max(j.Files, 1))
+	}
+	if j.BS <= 0 || size < j.BS || j.Files > plan.MaxJobFiles || size > plan.MaxFile {
+		return 0, fmt.Errorf("job %q: files of %d bytes for blocks of %d bytes cannot be", j.Name, size, j.BS)
+	}
+	return size / j.BS * j.BS, nil
+}
+
+// check refuses folders that fio would read as something else: it takes several
+// names, with colons between them.
+func (at Place) check() error {
+	for _, p := range []string{at.Dir, at.Device} {
+		if p == "" && (at.Device != "" || at.Dir != "") {
+			continue
+		}
+		if !path.IsAbs(p) || path.Clean(p) != p || strings.ContainsAny(p, `:\`) || !printable(p) {
+			return fmt.Errorf("the path %.200q of the files has to be absolute and plain, without a colon", p)
+		}
+	}
+	if at.Program == "" {
+		return errors.New("there is no program to run")
+	}
+	return nil
+}
+
+func option(name string, value any) string { return fmt.Sprintf("--%s=%v", name, value) }
+
+func digit(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}
+
+// shorter is the shorter of two times of which 0 is none.
+func shorter(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+// fioTime is in seconds without a unit.
+func fioTime(d time.Duration) string {
+	if d%time.Second == 0 {
+		return strconv.FormatInt(int64(d/time.Second), 10)
+	}
+	return strconv.FormatInt(max(d.Milliseconds(), 1), 10) + "ms"
+}
+
+// jobName makes of a job's name one that fio can name files by. "global" would be
+// no job to it.
+func jobName(name string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '.' {
+			return r
+		}
+		return '-'
+	}, name)
+	clean = strings.TrimLeft(clean, "-.")
+	if len(clean) > 60 {
+		clean = clean[:60]
+	}
+	clean = strings.TrimRight(clean, ".")
+	if clean == "" || strings.HasPrefix(strings.ToLower(clean), "global") {
+		clean = "job-" + clean
+	}
+	return clean
+}

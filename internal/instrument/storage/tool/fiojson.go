@@ -1,0 +1,329 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// FioOptions are those of fio's own JSON that say what was run. What it does not
+// say, or says differently for several jobs, is "" or 0. Early versions of fio 2
+// say none of them.
+type FioOptions struct {
+	Name             string // of the first job
+	RW               string
+	BS, Size         int64 // bytes
+	NumJobs, IODepth int
+	Direct           bool
+	Engine           string
+	Jobs             int // that the JSON has: one of a group with group_reporting
+}
+
+// maxText is how much of a tool's output is read, in bytes.
+const maxText = 16 << 20
+
+// ParseFioJSON reads what fio prints for --output-format=json or json+, of fio 2
+// and 3. Lines before and after it are passed over, a second result is not.
+//
+// The figures are fio's own, to the digit. Where it has several jobs, which is
+// without group_reporting, bytes and requests are added up and divided by the
+// longest run time, as in fio's "Run status group"; quantiles cannot be added up
+// and are 0.
+func ParseFioJSON(text string) (c record.Claim, o FioOptions, version string, err error) {
+	out, err := decodeFio(text)
+	if err != nil {
+		return c, o, "", err
+	}
+	var read, write []flow
+	for i := range out.Jobs {
+		j := &out.Jobs[i]
+		if err := j.check(&out.Jobs[0]); err != nil {
+			return c, o, "", fmt.Errorf("job %.80q: %w", j.Name, err)
+		}
+		for _, side := range []struct {
+			name string
+			in   *fioFlow
+			all  *[]flow
+		}{{"read", j.Read, &read}, {"write", j.Write, &write}} {
+			f, err := side.in.flow()
+			if err != nil {
+				return c, o, "", fmt.Errorf("job %.80q: %s: %w", j.Name, side.name, err)
+			}
+			*side.all = append(*side.all, f)
+		}
+	}
+	var seconds [2]float64
+	for i, side := range []struct {
+		all []flow
+		to  *record.Flow
+	}{{read, &c.Read}, {write, &c.Write}} {
+		f, err := together(side.all)
+		if err != nil {
+			return record.Claim{}, o, "", err
+		}
+		*side.to, seconds[i] = f.Flow, float64(f.runtime)/1000
+	}
+	c.Seconds = max(seconds[0], seconds[1])
+	if c.Read.Bytes == 0 && c.Write.Bytes == 0 {
+		return record.Claim{}, o, "", errors.New("the job neither read nor wrote anything")
+	}
+	return c, out.options(), out.Version, nil
+}
+
+func parseFio(e subject.Executed) (record.Claim, string, error) {
+	c, _, version, err := ParseFioJSON(e.Output)
+	return c, version, err
+}
+
+// fioOutput is what is taken of the JSON. Early versions of fio 2 have no
+// options, and none of fio 2 bw_bytes or times in ns, but clat and lat in µs.
+type fioOutput struct {
+	Version string            `json:"fio version"`
+	Global  map[string]string `json:"global options"`
+	Jobs    []fioJob          `json:"jobs"`
+}
+
+type fioJob struct {
+	Name    string            `json:"jobname"`
+	Group   int64             `json:"groupid"`
+	Error   int64             `json:"error"`
+	Options map[string]string `json:"job options"`
+	Read    *fioFlow          `json:"read"`
+	Write   *fioFlow          `json:"write"`
+	Mixed   *fioFlow          `json:"mixed"`
+}
+
+type fioFlow struct {
+	Bytes     int64       `json:"io_bytes"`
+	Bandwidth *int64      `json:"bw_bytes"`
+	BW        float64     `json:"bw"` // KiB/s
+	IOPS      float64     `json:"iops"`
+	Runtime   int64       `json:"runtime"` // ms
+	IOs       *int64      `json:"total_ios"`
+	Total     *fioLatency `json:"lat_ns"`
+	Complete  *fioLatency `json:"clat_ns"`
+	TotalUS   *fioLatency `json:"lat"`
+	CompleteU *fioLatency `json:"clat"`
+}
+
+type fioLatency struct {
+	Max         float64            `json:"max"`
+	Mean        float64            `json:"mean"`
+	Percentiles map[string]float64 `json:"percentile"`
+}
+
+// decodeFio finds the one object that begins a line and has jobs.
+func decodeFio(text string) (*fioOutput, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("it is %d bytes long: at most %d are read", len(text), maxText)
+	}
+	var found *fioOutput
+	for {
+		begin := 0
+		if !strings.HasPrefix(text, "{") {
+			if begin = strings.Index(text, "\n{") + 1; begin == 0 {
+				break
+			}
+		}
+		var out fioOutput
+		d := json.NewDecoder(strings.NewReader(text[begin:]))
+		if err := d.Decode(&out); err != nil {
+			return nil, fmt.Errorf("it is no JSON of fio's, or cut off: %w", shortened(err))
+		}
+		text = text[begin+int(d.InputOffset()):]
+		if found != nil {
+			return nil, errors.New("it holds more than one result: give one at a time, without --status-interval")
+		}
+		found = &out
+	}
+	switch {
+	case found == nil:
+		return nil, errors.New("it holds no JSON object")
+	case len(found.Jobs) == 0:
+		return nil, errors.New("it holds no jobs")
+	case !strings.HasPrefix(found.Version, "fio-") || len(found.Version) > 100 || !printable(found.Version):
+		return nil, fmt.Errorf("its version %.40q is not one of fio's", found.Version)
+	}
+	return found, nil
+}
+
+// shortened keeps an error that quotes its input from being as long.
+func shortened(err error) error {
+	if s := err.Error(); len(s) > 200 {
+		return fmt.Errorf("%.200q", s)
+	}
+	return err
+}
+
+// printable says whether a text is plain ASCII.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+func (j *fioJob) check(first *fioJob) error {
+	switch {
+	case j.Error != 0:
+		return fmt.Errorf("fio gave up with error %d", j.Error)
+	case j.Mixed != nil && j.Read == nil:
+		return errors.New("reads and writes are reported as one: run it without unified_rw_reporting")
+	case j.Read == nil || j.Write == nil:
+		return errors.New("it does not say what was read and written")
+	case j.Group != first.Group:
+		return errors.New("it is in a group of its own, which may have run at another time: give one group at a time")
+	}
+	return nil
+}
+
+// The most that is believed of any device for years to come. Within it no sum of
+// bytes or time overflows.
+const (
+	maxBytes     = 1 << 53 // which float64 holds exactly
+	maxIOs       = 1 << 53
+	maxBandwidth = 1e15 // bytes/s
+	maxIOPS      = 1e12
+	maxRuntime   = 10 * 365 * 24 * 3600 * 1000 // ms
+	maxLatency   = float64(maxRuntime) * 1e6   // ns
+)
+
+// flow is one direction of one job.
+type flow struct {
+	record.Flow
+	runtime int64 // ms
+	mean    float64
+}
+
+// flow takes the figures as they are, once they agree with each other.
+func (f *fioFlow) flow() (flow, error) {
+	if f.Runtime < 0 || f.Runtime > maxRuntime {
+		return flow{}, fmt.Errorf("it ran for %d ms, which cannot be", f.Runtime)
+	}
+	out := flow{runtime: f.Runtime}
+	out.Bytes, out.IOPS, out.Bandwidth = f.Bytes, f.IOPS, f.BW*1024
+	if f.Bandwidth != nil {
+		out.Bandwidth = float64(*f.Bandwidth)
+	}
+	if f.Bandwidth == nil && f.kibibytes() {
+		out.Bytes = min(out.Bytes, maxBytes) << 10
+	}
+	if f.IOs != nil {
+		out.IOs = *f.IOs
+	}
+	if err := out.check(); err != nil {
+		return flow{}, err
+	}
+	if out.Bytes == 0 { // what was tried and failed is no request
+		return flow{}, nil
+	}
+	var err error
+	out.Latency, out.mean, err = f.latency()
+	return out, err
+}
+
+// kibibytes says whether io_bytes is in KiB, as fio 2 has it by its version: what
+// fits the bandwidth is right.
+func (f *fioFlow) kibibytes() bool {
+	return f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32
+}
+
+func (f *flow) check() error {
+	switch {
+	case f.Bytes < 0 || f.Bytes > maxBytes || f.IOs < 0 || f.IOs > maxIOs:
+		return fmt.Errorf("%d bytes in %d requests cannot be", f.Bytes, f.IOs)
+	case !within(f.Bandwidth, maxBandwidth) || !within(f.IOPS, maxIOPS):
+		return fmt.Errorf("%g bytes/s and %g IOPS cannot be", f.Bandwidth, f.IOPS)
+	case f.Bytes > 0 && (f.runtime == 0 || f.Bandwidth == 0):
+		return errors.New("it took less than a millisecond, so fio gives no bandwidth: make the job larger")
+	case f.Bytes > 0 && !near(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime), 0.01, 2048):
+		return fmt.Errorf("%d bytes in %d ms are not %g bytes/s: it contradicts itself", f.Bytes, f.runtime, f.Bandwidth)
+	case f.IOs > 0 && f.runtime > 0 && !near(f.IOPS, float64(f.IOs)*1000/float64(f.runtime), 0.01, 1):
+		return fmt.Errorf("%d requests in %d ms are not %g IOPS: it contradicts itself", f.IOs, f.runtime, f.IOPS)
+	}
+	return nil
+}
+
+// within says whether a figure is one, and from 0 to most.
+func within(v, most float64) bool { return v >= 0 && v <= most } // not for NaN
+
+// near says whether two figures agree but for a part of one, or an amount.
+func near(a, b, part, amount float64) bool {
+	return math.Abs(a-b) <= max(math.Abs(b)*part, amount)
+}
+
+// latency is that of whole requests where fio was asked for its percentiles, and
+// else of their completion, for which it has them by default. The two are the
+// same with an engine that waits for every request.
+func (f *fioFlow) latency() (record.Latency, float64, error) {
+	var from *fioLatency
+	unit := 1.0
+	for _, try := range []struct {
+		l    *fioLatency
+		unit float64
+	}{{f.Total, 1}, {f.Complete, 1}, {f.TotalUS, 1000}, {f.CompleteU, 1000}} {
+		if try.l == nil {
+			continue
+		}
+		if from == nil || len(from.Percentiles) == 0 && len(try.l.Percentiles) > 0 {
+			from, unit = try.l, try.unit
+		}
+	}
+	if from == nil {
+		return record.Latency{}, 0, nil
+	}
+	l := record.Latency{}
+	for _, set := range []struct {
+		value float64
+		to    *int64
+	}{
+		{from.Mean, &l.Mean}, {from.Max, &l.Max}, {from.percentile(50), &l.P50}, {from.percentile(95), &l.P95},
+		{from.percentile(99), &l.P99}, {from.percentile(99.9), &l.P999},
+	} {
+		if !within(set.value*unit, maxLatency) {
+			return record.Latency{}, 0, fmt.Errorf("a latency of %g ns cannot be", set.value*unit)
+		}
+		*set.to = int64(math.Round(set.value * unit))
+	}
+	return l, from.Mean * unit, nil
+}
+
+// percentile is 0 where it was not asked for. Keys are "99.900000".
+func (l *fioLatency) percentile(p float64) float64 {
+	for key, value := range l.Percentiles {
+		if k, err := strconv.ParseFloat(key, 64); err == nil && math.Abs(k-p) < 1e-4 {
+			return value
+		}
+	}
+	return 0
+}
+
+// together is what fio's run status says of several jobs: all bytes by the
+// longest run time, in whole bytes/s.
+func together(all []flow) (flow, error) {
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	var sum flow
+	var weighted float64
+	for _, f := range all {
+		sum.Bytes, sum.IOs = sum.Bytes+f.Bytes, sum.IOs+f.IOs
+		if sum.Bytes > maxBytes || sum.IOs > maxIOs {
+			return flow{}, errors.New("all its jobs together moved more than can be")
+		}
+		sum.runtime = max(sum.runtime, f.runtime)
+		sum.Latency.Max = max(sum.Latency.Max, f.Latency.Max)
+		weighted += f.mean * float64(f.IOs)
+	}
+	if sum.runtime > 0 {
+		sum.Bandwidth = float64(sum.Bytes * 1000 / sum.runtime)
+		sum.IOPS = float64(sum.IOs) * 1000 / float64(sum.runtime)
+	}
+	if sum.IOs > 0 {
+		sum.Latency.Mean = int64(math.Round(weighted / float64(sum.IOs)))
+	}
+	return sum, nil
+}

@@ -1,0 +1,286 @@
+package tool
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/plan"
+)
+
+const exampleJobFile = `; what people have
+# in job files
+[global]
+direct=1
+ioengine = libaio   ; inline
+iodepth=16
+size=1g
+group_reporting
+
+[random read]
+rw=randread
+bs=4k
+
+[global]
+runtime=90s
+time_based
+
+[writers]
+rw=randwrite
+numjobs=2
+filename=a:b
+`
+
+func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
+	got, err := ParseJobFile(exampleJobFile)
+	want := []plan.Section{
+		{Name: "global", Options: []plan.Option{{Name: "direct", Value: "1"}, {Name: "ioengine", Value: "libaio"}, {Name: "iodepth", Value: "16"}, {Name: "size", Value: "1g"}, {Name: "group_reporting"}}},
+		{Name: "random read", Options: []plan.Option{{Name: "rw", Value: "randread"}, {Name: "bs", Value: "4k"}}},
+		{Name: "global", Options: []plan.Option{{Name: "runtime", Value: "90s"}, {Name: "time_based"}}},
+		{Name: "writers", Options: []plan.Option{{Name: "rw", Value: "randwrite"}, {Name: "numjobs", Value: "2"}, {Name: "filename", Value: "a:b"}}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
+	sections, err := ParseJobFile(exampleJobFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}
+	at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
+	ours := " --direct=0" + reporting + " --runtime=60"
+	want := "/usr/bin/fio --output-format=json --name=global --directory=/data --ioengine=libaio --iodepth=16 --size=1g --name=random read --directory=/data --rw=randread --bs=4k" + ours +
+		" --name=global --directory=/data --runtime=90s --time_based=1 --name=writers --directory=/data --rw=randwrite --numjobs=2 --filename=a:b" + ours
+	if args, err := Command(j, at); err != nil || strings.Join(args, " ") != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, strings.Join(args, " "), want)
+	}
+	layout, ok := FioLayout(j, at)
+	if joined := strings.Join(layout, " "); !ok || strings.Count(joined, " --direct=0 --overwrite=1 --create_only=1") != 2 {
+		t.Errorf("the layout is %v %q", ok, joined)
+	}
+	if args, ok := FioLayout(plan.Job{Name: "x", Tool: plan.ToolFio, RW: "read", BS: 4096, Size: 4096}, at); ok {
+		t.Errorf("a job without a job file's options is laid out by %q", args)
+	}
+	files, err := Files(j, at)
+	if err != nil || !reflect.DeepEqual(files, []File{{"/data/random read.0.0", 1 << 30}, {"/data/a", 512 << 20}, {"/data/b", 512 << 20}}) {
+		t.Errorf("%v %v", files, err)
+	}
+}
+
+// What a job writes has to be known before, or it fills the disk.
+func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
+	files := func(lines string, at Place) ([]File, error) {
+		sections, err := ParseJobFile("[a]\nrw=write\n" + lines)
+		if err != nil {
+			t.Fatalf("%q: %v", lines, err)
+		}
+		return Files(plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}, at)
+	}
+	for lines, want := range map[string][]File{
+		"size=400MiB\n":            {{"/data/a.0.0", 400e6}},
+		"size=400MB\n":             {{"/data/a.0.0", 400 << 20}},
+		"size=1m\noffset=2MB\n":    {{"/data/a.0.0", 3 << 20}},
+		"size=1m\nnrfiles=2\n":     {{"/data/a.0.0", 512 << 10}, {"/data/a.0.1", 512 << 10}},
+		"filesize=1m\nnumjobs=2\n": {{"/data/a.0.0", 1 << 20}, {"/data/a.1.0", 1 << 20}},
+		"filename=x\nsize=1m\nnumjobs=4\noffset_increment=1g\noffset=1k\n": {{"/data/x", 3<<30 + 1<<20 + 1<<10}},
+	} {
+		if got, err := files(lines, Place{Program: "/f", Dir: "/data"}); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q has the files %v, %v; want %v", lines, got, err, want)
+		}
+	}
+	device := Place{Program: "/f", Dir: "/data", Device: "/dev/tare"}
+	if got, err := files("size=1m\nnumjobs=3\noffset_increment=2m\n", device); err != nil || !reflect.DeepEqual(got, []File{{"/dev/tare", 5 << 20}}) {
+		t.Errorf("on a device: %v, %v", got, err)
+	}
+	for lines, why := range map[string]string{
+		"":                                      "write size=1G",
+		"size=0\n":                              "write size=1G",
+		"size=1m\nnumjobs=100001\n":             "too many files",
+		"size=1m\nnrfiles=1000000000\n":         "1000000000 files each are too many files",
+		"size=1m\nnumjobs=1000\nnrfiles=1000\n": "too many files",
+		"nrfiles=1000000000\n":                  "too many files", // before its size is asked for
+		"size=1m\nfilename=x\nnrfiles=1000000000\n": "too many files",
+		"size=1k\nnrfiles=5000\n":                   "no byte for each of 5000 files",
+		"io_size=1g\n":                              "write size=1G",
+		"size=16T\noffset=1\n":                      "beyond 16T",
+		"size=1m\nnumjobs=9\noffset_increment=8T\n": "beyond 16T",
+	} {
+		if got, err := files(lines, device); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), `section "a"`) {
+			t.Errorf("%q has the files %v, %v; want %q", lines, got, err, why)
+		}
+	}
+}
+
+func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
+	run := func(text string) ([]string, error) {
+		sections, err := ParseJobFile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Command(plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}, Place{Program: "/f", Device: "/dev/tare", Dir: "/data"})
+	}
+	args, err := run("[a]\nfilename=mine\nsize=1m\n")
+	if joined := strings.Join(args, " "); err != nil || !strings.Contains(joined, "--filename=/dev/tare") || strings.Contains(joined, "mine") || strings.Contains(joined, "/data") {
+		t.Errorf("%s %v", joined, err)
+	}
+	for _, text := range []string{"[a]\nrw=read\n", "[a]\nsize=1m\nnrfiles=2\n", "[a]\nsize=1m\ntime_based\n"} {
+		if args, err := run(text); err == nil {
+			t.Errorf("%q runs as %q", text, args)
+		}
+	}
+}
+
+func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
+	for line, says := range map[string]string{
+		"filename=/dev/sda":                  "without /",
+		"filename=../other":                  "without /",
+		"filename=a:/etc/passwd":             "without /",
+		"filename=-":                         "no name of a file",
+		"filename=.hidden":                   "no name of a file",
+		"directory=/":                        "folder of tare's own",
+		"directory=here":                     "folder of tare's own",
+		"opendir=/etc":                       "folder of tare's own",
+		"filename_format=../$jobname":        "folder of tare's own",
+		"exec_prerun=rm -rf /":               "runs a program",
+		"exec_postrun=true":                  "runs a program",
+		"include other.fio":                  "runs a program or reads another file",
+		"ioengine=external:/tmp/evil.so":     "without /",
+		"ioengine=exec":                      "no engine for files",
+		"ioengine=net":                       "no engine for files",
+		"ioengine=filecreate":                "no engine for files",
+		"write_bw_log=x":                     "files on the side",
+		"write_iolog=x":                      "files on the side",
+		"log_avg_msec=10":                    "files on the side",
+		"read_iolog=x":                       "replays",
+		"replay_redirect=/dev/sda":           "replays",
+		"rw=randtrim":                        "write read, write",
+		"size=$mb_memory":                    "and $",
+		"size=(4*1024)":                      "a number or a plain name",
+		"bs=`id`":                            "a number or a plain name",
+		"stonewall":                          "not one figure",
+		"unified_rw_reporting=1":             "compared one by one",
+		"fill_device=1":                      "lays out the files",
+		"hostname=example.org":               "the network",
+		"verify_state_load=1":                "not among those",
+		"aux-path=/tmp":                      "not among those",
+		"mem=mmap:/tmp/x":                    "not among those",
+		"buffer_pattern='/etc/shadow'":       "not among those",
+		"runtime=forever":                    "no time such as",
+		"size=80%":                           "a percentage",
+		"size=1g-2g":                         "not one size",
+		"filesize=1m-2m":                     "not one size",
+		"io_size=1.5g":                       "not one size",
+		"offset=50%":                         "a percentage",
+		"offset_increment=1z":                "not one size",
+		"size":                               "not one size",
+		"numjobs=0x4":                        "a whole number",
+		"nrfiles=many":                       "a whole number",
+		"nrfiles=2000000000":                 "a whole number from 1 to 100000",
+		"random_distribution=zoned:60/..":    "without /",
+		"DIRECT=1":                           "not among those",
+		"[next":                              "it has no ]",
+		"[../x]":                             "files are named by it",
+		"[ends with.]":                       "files are named by it",
+		"[globally]":                         "global section",
+		"[]":                                 "a name has",
+		"[" + strings.Repeat("x", 200) + "]": "a name has",
+		"bs=" + strings.Repeat("4", 5000):    "bytes long",
+	} {
+		_, err := ParseJobFile("[global]\nbs=4k\n\n[job]\n" + line + "\nrw=read\n")
+		if err == nil || !strings.HasPrefix(err.Error(), "line 5 of the job file: ") || !strings.Contains(err.Error(), says) || len(err.Error()) > 500 {
+			t.Errorf("%.80s: %v; want line 5 and %q", line, err, says)
+		}
+	}
+	for text, says := range map[string]string{
+		"":                           "no job",
+		"[global]\nbs=4k\n":          "no job",
+		"bs=4k\n[a]\n":               "line 1 of the job file: \"bs=4k\" stands before",
+		strings.Repeat("[a]\n", 101): "line 101 of the job file: there are more than 100 sections",
+		"[a]\n" + strings.Repeat("bs=4k\n", 1001): "line 1002 of the job file: there are more than 1000 options",
+		strings.Repeat("\n", maxJobFile+1):        "bytes long",
+	} {
+		if _, err := ParseJobFile(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.40q: %v; want %q", text, err, says)
+		}
+	}
+}
+
+// A plan may hold options that were never in a job file.
+func TestOptionsOfAPlanAreHeldToTheSame(t *testing.T) {
+	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
+	for _, s := range []plan.Section{
+		{Name: "a", Options: []plan.Option{{Name: "filename", Value: "/dev/sda"}}},
+		{Name: "a", Options: []plan.Option{{Name: "exec_prerun", Value: "true"}}},
+		{Name: "/dev/sda"}, {Name: "global"}, {Name: "-a"},
+	} {
+		j := plan.Job{Name: "x", Tool: plan.ToolFio, Options: []plan.Section{s}}
+		if args, err := Command(j, at); err == nil {
+			t.Errorf("%+v runs as %q", s, args)
+		}
+		if args, ok := FioLayout(j, at); ok {
+			t.Errorf("%+v is laid out by %q", s, args)
+		}
+		if files, err := Files(j, at); err == nil {
+			t.Errorf("%+v has the files %v", s, files)
+		}
+	}
+}
+
+func TestOneJobOfAJobFileIsShownByWhatItDoes(t *testing.T) {
+	for text, want := range map[string]struct {
+		rw string
+		bs int64
+	}{
+		"[global]\nblocksize=64k\n[a]\nreadwrite=randwrite:8\n": {"randwrite", 64 << 10},
+		"[a]\nsize=1m\n":                      {"read", 4 << 10},
+		"[a]\nbs=4k,8k\nrw=randrw\n":          {"randrw", 0},
+		"[a]\nbssplit=4k/50:8k/50\nrw=read\n": {"read", 0},
+		"[a]\nrw=read\n[b]\nrw=read\n":        {"", 0},
+	} {
+		sections, err := ParseJobFile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rw, bs := Shown(sections); rw != want.rw || bs != want.bs {
+			t.Errorf("%q is shown as %q %d, want %+v", text, rw, bs, want)
+		}
+	}
+}
+
+func FuzzParseJobFile(f *testing.F) {
+	f.Add(exampleJobFile)
+	f.Add("[a]\nbssplit=4k/50:8k/50\nfilename=x\nruntime=5m\noffset=1m\nsize=10%\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		sections, err := ParseJobFile(text)
+		if err != nil {
+			bounded(t, err)
+			return
+		}
+		j := plan.Job{Name: "fuzz", Tool: plan.ToolFio, Options: sections}
+		at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
+		args, err := Command(j, at)
+		if err != nil {
+			t.Fatalf("what was read cannot be run: %v", err)
+		}
+		for _, a := range args[1:] {
+			value, _ := strings.CutPrefix(a, "--bssplit=")
+			value, _ = strings.CutPrefix(value, "--random_distribution=")
+			if a != "--directory=/data" && value == a && strings.Contains(a, "/") || strings.ContainsAny(a, "$\n;#") || strings.Contains(a, "..") || !strings.HasPrefix(a, "--") {
+				t.Errorf("an argument %q", a)
+			}
+		}
+		files, err := Files(j, at)
+		if err != nil {
+			bounded(t, err)
+		}
+		for _, file := range files {
+			if !strings.HasPrefix(file.Path, "/data/") || strings.Contains(file.Path, "..") || file.Size <= 0 {
+				t.Errorf("a file %+v", file)
+			}
+		}
+	})
+}

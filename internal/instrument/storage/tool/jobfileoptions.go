@@ -1,0 +1,124 @@
+package tool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/plan"
+)
+
+// fioOptions are those that a job file may hold: they say how bytes are moved,
+// and no value of theirs is a path or a program. fio has some 250 more, and gets
+// new ones, so what is not known here is refused.
+var fioOptions = strings.Fields(`
+	rw readwrite rw_sequencer bs blocksize bsrange blocksize_range bssplit ba blockalign bs_unaligned blocksize_unaligned bs_is_seq_rand
+	size io_size io_limit filesize filename nrfiles openfiles file_service_type number_ios loops offset offset_align offset_increment
+	numjobs thread iodepth iodepth_batch iodepth_batch_submit iodepth_batch_complete iodepth_batch_complete_min
+	iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap ioengine hipri registerfiles fixedbufs
+	sqthread_poll nonvectored nowait force_async userspace_reap iomem_align mem_align
+	runtime timeout time_based ramp_time
+	randrepeat randseed allrandrepeat norandommap softrandommap random_generator random_distribution percentage_random
+	rwmixread rwmixwrite fsync fdatasync end_fsync fsync_on_close sync overwrite invalidate fallocate fadvise_hint
+	thinktime thinktime_spin thinktime_blocks rate rate_min rate_iops rate_iops_min rate_process
+	latency_target latency_window latency_percentile max_latency
+	buffer_compress_percentage buffer_compress_chunk refill_buffers scramble_buffers zero_buffers dedupe_percentage
+	nice prio prioclass cpus_allowed cpumask cpus_allowed_policy
+	gtod_reduce disable_lat disable_clat disable_slat exitall create_serialize create_fsync description`)
+
+// ourOptions are those that tare sets itself, or that change nothing that it
+// reads: they may be there, and are left out of the command.
+var ourOptions = strings.Fields(`direct buffered group_reporting percentile_list clat_percentiles lat_percentiles slat_percentiles description`)
+
+// fioEngines read and write files by themselves. fio's others use the network or
+// libraries, run programs, or move nothing.
+var fioEngines = strings.Fields(`sync psync vsync pvsync pvsync2 libaio posixaio io_uring mmap splice`)
+
+// refusals say why an option that people have in job files is refused; the first
+// that fits is said.
+var refusals = []struct {
+	fits func(name string) bool
+	why  string
+}{
+	{named("directory", "opendir", "filename_format"), "files lie in a folder of tare's own on every volume, under names of fio's own: take the line out"},
+	{named("stonewall", "wait_for_previous", "wait_for", "new_group", "startdelay"),
+		"jobs that run one after the other are not one figure: give each a job file of its own"},
+	{named("unified_rw_reporting"), "reads and writes are compared one by one: take the line out"},
+	{named("create_only", "fill_device", "fill_fs", "file_append", "unlink", "unlink_each_loop", "pre_read", "create_on_open", "allow_file_create"),
+		"tare lays out the files, and removes them: take the line out"},
+	{named("client", "server", "hostname", "port", "protocol", "listen"), "tare does not use the network: run it in each place"},
+	{func(s string) bool {
+		return strings.HasPrefix(s, "write_") || strings.HasPrefix(s, "log_") || strings.HasSuffix(s, "_log") || s == "per_job_logs"
+	}, "it writes files on the side: take the line out"},
+	{func(s string) bool {
+		return strings.HasPrefix(s, "read_iolog") || strings.HasPrefix(s, "replay_") || strings.HasPrefix(s, "merge_blktrace")
+	}, "it replays another file: write what it does as options"},
+	{func(s string) bool {
+		return strings.HasPrefix(s, "exec_") || s == "program" || s == "arguments" || strings.HasPrefix(s, "include") || strings.HasPrefix(s, "trigger")
+	}, "it runs a program or reads another file: take the line out"},
+}
+
+func named(names ...string) func(string) bool {
+	return func(s string) bool { return slices.Contains(names, s) }
+}
+
+// checkOption refuses what is not known to stay within tare's own files.
+func checkOption(o plan.Option) error {
+	if slices.Contains(ourOptions, o.Name) {
+		return nil
+	}
+	if !slices.Contains(fioOptions, o.Name) {
+		for _, r := range refusals {
+			if r.fits(o.Name) {
+				return fmt.Errorf("option %.40q cannot be used: %s", o.Name, r.why)
+			}
+		}
+		return fmt.Errorf("option %.40q is not among those that tare gives on to fio: take the line out, or write it as fio(1) does", o.Name)
+	}
+	if err := checkValue(o); err != nil {
+		return fmt.Errorf("%s=%.100q cannot be used: %w", o.Name, o.Value, err)
+	}
+	return nil
+}
+
+// checkValue lets through the letters of plain values: fio hands ones with a $ to
+// a shell. Parts of a distribution, and of nothing else, have slashes.
+func checkValue(o plan.Option) error {
+	letters := alphanumeric + "_.,:%+-"
+	if o.Name == "bssplit" || o.Name == "random_distribution" {
+		letters += "/"
+	}
+	if strings.Trim(o.Value, letters) != "" || strings.Contains(o.Value, "..") {
+		return fmt.Errorf("a value is a number or a plain name, without /, .. and $")
+	}
+	switch o.Name {
+	case "rw", "readwrite":
+		word, _, _ := strings.Cut(o.Value, ":")
+		if !slices.Contains([]string{"read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"}, word) {
+			return fmt.Errorf("write read, write, randread, randwrite, rw or randrw")
+		}
+	case "ioengine":
+		if !slices.Contains(fioEngines, o.Value) {
+			return fmt.Errorf("it is no engine for files: write one of %s", strings.Join(fioEngines, ", "))
+		}
+	case "filename":
+		for name := range strings.SplitSeq(o.Value, ":") {
+			if name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
+				return fmt.Errorf("%.40q is no name of a file in tare's folder", name)
+			}
+		}
+	case "runtime", "timeout":
+		if _, err := plan.ParseFioTime(o.Value); err != nil {
+			return err
+		}
+	case "size", "io_size", "io_limit", "filesize", "offset", "offset_increment", "offset_align":
+		if _, err := plan.ParseFioSize(o.Value); err != nil {
+			return err
+		}
+	case "numjobs", "nrfiles":
+		if numberOrNone(o.Value) == 0 {
+			return fmt.Errorf("write a whole number from 1 to %d", plan.MaxJobFiles)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package tool
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// program finds an installed tool; scripts/install-test-needs installs them.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%v: make test installs it", err)
+	}
+	return path
+}
+
+// layOut writes files as the probe does: whole, not sparse.
+func layOut(t *testing.T, files []File) {
+	t.Helper()
+	for _, f := range files {
+		if err := os.WriteFile(f.Path, bytes.Repeat([]byte{7}, int(f.Size)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// run runs a real tool, and fails where it does.
+func run(t *testing.T, args []string) subject.Executed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, []string{"LC_ALL=C"}
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%q: %v\n%s%s", args, err, stdout.String(), stderr.String())
+	}
+	return subject.Executed{Output: stdout.String(), Stderr: stderr.String()}
+}
+
+// spoken has fio say in words what it does, before its JSON.
+func spoken(args []string) []string {
+	args = slices.Clone(args)
+	args[slices.Index(args, "--output-format=json")] = "--output-format=normal,json"
+	return args
+}
+
+// sizes are those of all files in a folder.
+func sizes(t *testing.T, dir string) map[string]int64 {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]int64{}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Join(dir, e.Name())] = info.Size()
+	}
+	return all
+}
+
+const layingOut = "Laying out IO file"
+
+func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
+	base := plan.Job{Tool: plan.ToolFio, Name: "job of fio", BS: 4096, Size: 1 << 20}
+	for name, change := range map[string]func(*plan.Job){
+		"one file, read":                  func(j *plan.Job) { j.RW = "randread"; j.NumJobs = 3 },
+		"one file, written":               func(j *plan.Job) { j.RW = "randwrite"; j.EndFsync = true },
+		"one file, both":                  func(j *plan.Job) { j.RW = "randrw"; j.Engine, j.IODepth = "libaio", 4 },
+		"a size that blocks do not fill":  func(j *plan.Job) { j.RW = "read"; j.BS, j.Size = 48<<10, 1<<20 },
+		"many files":                      func(j *plan.Job) { j.RW = "randread"; j.Files, j.FileSize = 10, 64<<10 },
+		"many files, of threads":          func(j *plan.Job) { j.RW = "read"; j.Files, j.NumJobs = 5, 3 },
+		"many files, written":             func(j *plan.Job) { j.RW = "write"; j.Files, j.NumJobs = 5, 2 },
+		"a size that files do not divide": func(j *plan.Job) { j.RW = "randread"; j.Files = 7 },
+		"more files than are held open":   func(j *plan.Job) { j.RW = "randread"; j.Files, j.FileSize = 700, 4096 },
+		"again and again until its time":  func(j *plan.Job) { j.RW = "randread"; j.Runtime, j.TimeBased = 300*time.Millisecond, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := base
+			change(&j)
+			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
+			args, err := Command(j, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, err := Files(j, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layOut(t, files)
+			before := sizes(t, at.Dir)
+			e := run(t, spoken(args))
+			if strings.Contains(e.Output+e.Stderr, layingOut) {
+				t.Errorf("fio laid out files by itself:\n%.2000s", e.Output)
+			}
+			after := sizes(t, at.Dir)
+			for path, size := range after {
+				if before[path] != size {
+					t.Errorf("%s has %d bytes after the job, %d before", path, size, before[path])
+				}
+			}
+			c, version, err := Parse(j, e)
+			if err != nil || !strings.HasPrefix(version, "fio-") {
+				t.Fatalf("%q %v", version, err)
+			}
+			if moved := c.Read.Bytes + c.Write.Bytes; moved <= 0 || moved%j.BS != 0 || c.Read.IOs+c.Write.IOs != moved/j.BS {
+				t.Errorf("%+v is not in blocks of %d", c, j.BS)
+			}
+			if all := files[0].Size * int64(len(files)); !j.TimeBased && len(files) > 1 && c.Read.Bytes+c.Write.Bytes != all {
+				t.Errorf("it moved %d bytes, its files have %d", c.Read.Bytes+c.Write.Bytes, all)
+			}
+		})
+	}
+}
+
+// So that the test above can fail.
+func TestRealFioSaysWhenItLaysOut(t *testing.T) {
+	j := plan.Job{Tool: plan.ToolFio, Name: "x", RW: "read", BS: 4096, Size: 1 << 20}
+	at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
+	files, _ := Files(j, at)
+	files[0].Size -= 4096
+	layOut(t, files)
+	args, err := Command(j, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := run(t, spoken(args)); !strings.Contains(e.Output, layingOut) {
+		t.Errorf("it says nothing of a file that is too short:\n%.1000s", e.Output)
+	}
+}
+
+func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
+	for name, text := range map[string]string{
+		"two jobs with files of their own": "[global]\nsize=1m\nbs=4k\ndirect=1\n[read them]\nrw=randread\nnumjobs=2\nnrfiles=3\nfilesize=64k\n[write]\nrw=randwrite\n",
+		"one file of both":                 "[global]\nsize=512k\nfilename=shared\n[r]\nrw=read\n[w]\nrw=write\nend_fsync\n",
+		"two files of a list":              "[r]\nrw=randread\nbssplit=4k/50:8k/50\nsize=512k\nfilename=a:b\n",
+		"from an offset":                   "[r]\nrw=read\nbs=4k\nsize=256k\noffset=256k\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			sections, err := ParseJobFile(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}
+			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
+			layout, ok := FioLayout(j, at)
+			if !ok {
+				t.Fatal("nothing to lay out")
+			}
+			run(t, layout)
+			before := sizes(t, at.Dir)
+			files, err := Files(j, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(files) != len(before) {
+				t.Errorf("fio made %v, of which %v were foretold", before, files)
+			}
+			for _, f := range files {
+				if before[f.Path] != f.Size {
+					t.Errorf("%s has %d bytes, foretold were %d", f.Path, before[f.Path], f.Size)
+				}
+			}
+			args, err := Command(j, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := run(t, spoken(args))
+			if strings.Contains(e.Output, layingOut) {
+				t.Errorf("fio laid out files during the job:\n%.2000s", e.Output)
+			}
+			if c, _, err := Parse(j, e); err != nil || c.Read.Latency.P99 == 0 {
+				t.Errorf("%+v %v", c, err)
+			}
+		})
+	}
+}
+
+func TestRealDDMovesEveryBlock(t *testing.T) {
+	for _, name := range []string{"dd", "busybox"} {
+		for _, rw := range []string{"write", "read"} {
+			t.Run(name+" "+rw, func(t *testing.T) {
+				j := plan.Job{Name: "dd", Tool: plan.ToolDD, RW: rw, BS: 4096, Count: 500}
+				at := Place{Program: program(t, name), Dir: t.TempDir()}
+				files, err := Files(j, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				layOut(t, files)
+				args, err := Command(j, at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name == "busybox" {
+					args = slices.Insert(args, 1, "dd")
+				}
+				e := run(t, args)
+				c, _, err := Parse(j, e)
+				if name == "busybox" && err != nil && !strings.Contains(e.Stderr, "copied") {
+					// Debian builds it without its third line: that is said.
+					if !strings.Contains(err.Error(), "no line such as") {
+						t.Errorf("%v of %q", err, e.Stderr)
+					}
+					return
+				}
+				if err != nil || c.Read.Bytes+c.Write.Bytes != 500*4096 || c.Read.IOs+c.Write.IOs != 500 {
+					t.Errorf("%+v %v of %q", c, err, e.Stderr)
+				}
+				if got := sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)]; got != 500*4096 {
+					t.Errorf("the file has %d bytes", got)
+				}
+			})
+		}
+	}
+}
+
+func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
+	for _, rw := range []string{plan.RWRead, plan.RWWrite, plan.RWRandRead, plan.RWRandWrite, plan.RWRandRW} {
+		t.Run(rw, func(t *testing.T) {
+			j := plan.Job{Name: rw, Tool: plan.ToolSysbench, RW: rw, BS: 16 << 10, Size: 1000000, Files: 3, NumJobs: 2, Requests: 300}
+			if rw == plan.RWRandWrite {
+				j.Fsync = 10
+			}
+			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second}
+			files, err := Files(j, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layOut(t, files)
+			before := sizes(t, at.Dir)
+			args, err := Command(j, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			root := t.TempDir()
+			if err := probe.Install(root); err != nil {
+				t.Fatal(err)
+			}
+			args[0] = filepath.Join(root, args[0])
+			e := run(t, args)
+			c, version, err := Parse(j, e)
+			if err != nil || !strings.HasPrefix(version, "sysbench 1.") {
+				t.Fatalf("%q %v of\n%s", version, err, e.Output)
+			}
+			reads, writes := rw != plan.RWWrite && rw != plan.RWRandWrite, rw != plan.RWRead && rw != plan.RWRandRead
+			if (c.Read.IOs > 0) != reads || (c.Write.IOs > 0) != writes || j.Fsync == 0 && c.Read.IOs+c.Write.IOs != 300 {
+				t.Errorf("%+v of 300 requests of\n%s", c, e.Output)
+			}
+			for path, size := range sizes(t, at.Dir) {
+				if before[path] != size {
+					t.Errorf("%s has %d bytes after the job, %d before", path, size, before[path])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,313 @@
+package tool
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// As in the published report, without the quote marks.
+const (
+	sysbench05 = `sysbench 0.5:  multi-threaded system evaluation benchmark
+
+Running the test with following options:
+Number of threads: 16
+Random number generator seed is 0 and will be ignored
+
+
+Extra file open flags: 3
+10 files, 512Mb each
+5Gb total file size
+Block size 16Kb
+Number of IO requests: 5000
+Read/Write ratio for combined random IO test: 1.50
+Calling fsync() at the end of test, Enabled.
+Using synchronous I/O mode
+Doing random r/w test
+Threads started!
+
+Operations performed:  2996 reads, 2004 writes, 10 Other = 5010 Total
+Read 46.812Mb  Written 31.312Mb  Total transferred 78.125Mb  (29.944Mb/sec)
+1916.43 Requests/sec executed
+
+General statistics:
+ total time:                          2.6090s
+ total number of events:              5000
+ total time taken by event execution: 39.8598s
+ response time:
+      min:                                  0.02ms
+      avg:                                  7.97ms
+      max:                                140.80ms
+      approx.  95 percentile:              19.61ms
+
+Threads fairness:
+ events (avg/stddev):           312.5000/26.30
+ execution time (avg/stddev):   2.4912/0.05
+`
+	sysbench10 = `sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)
+
+Running the test with following options:
+Number of threads: 16
+Initializing random number generator from current time
+
+
+Extra file open flags: directio
+10 files, 512MiB each
+5GiB total file size
+Block size 16KiB
+Number of IO requests: 5000
+Read/Write ratio for combined random IO test: 1.50
+Calling fsync() at the end of test, Enabled.
+Using synchronous I/O mode
+Doing random r/w test
+Initializing worker threads...
+
+Threads started!
+
+
+File operations:
+ reads/s:                      11704.55
+ writes/s:                     7848.66
+ fsyncs/s:                     625.70
+
+Throughput:
+ read, MiB/s:                  182.88
+ written, MiB/s:               122.64
+
+General statistics:
+ total time:                          0.2545s
+ total number of events:              5000
+
+Latency (ms):
+      min:                                    0.05
+      avg:                                    0.80
+      max:                                    3.60
+      95th percentile:                        1.64
+      sum:                                 4013.26
+`
+	// The form of 0.4.12, a random read.
+	sysbench04 = `sysbench 0.4.12:  multi-threaded system evaluation benchmark
+
+Running the test with following options:
+Number of threads: 1
+
+Extra file open flags: 16384
+2 files, 64Mb each
+128Mb total file size
+Block size 16Kb
+Number of random requests for random IO: 1000
+Read/Write ratio for combined random IO test: 1.50
+Calling fsync() at the end of test, Enabled.
+Using synchronous I/O mode
+Doing random read test
+Threads started!
+Done.
+
+Operations performed:  1000 Read, 0 Write, 0 Other = 1000 Total
+Read 15.625Mb  Written 0b  Total transferred 15.625Mb  (31.25Mb/sec)
+ 2000.00 Requests/sec executed
+
+Test execution summary:
+    total time:                          0.5000s
+    total number of events:              1000
+    total time taken by event execution: 0.4900
+    per-request statistics:
+         min:                                  0.10ms
+         avg:                                  0.49ms
+         max:                                 12.25ms
+         approx.  95 percentile:               1.61ms
+`
+)
+
+func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
+	side := func(n int64, seconds float64) record.Flow {
+		return record.Flow{Bytes: n * 16384, IOs: n, Bandwidth: float64(n*16384) / seconds, IOPS: float64(n) / seconds}
+	}
+	read := side(1000, 0.5)
+	read.Latency = record.Latency{Mean: 490000, P95: 1610000, Max: 12250000}
+	for name, tc := range map[string]struct {
+		text, version string
+		claim         record.Claim
+		options       SysbenchOptions
+	}{
+		"0.5, as published": {sysbench05, "0.5", record.Claim{Read: side(2996, 2.609), Write: side(2004, 2.609), Seconds: 2.609},
+			SysbenchOptions{Mode: "rndrw", Threads: 16, Files: 10, TotalSize: 5 << 30, BlockSize: 16 << 10, Requests: 5000, Direct: true}},
+		"0.4, of one direction": {sysbench04, "0.4.12", record.Claim{Read: read, Seconds: 0.5},
+			SysbenchOptions{Mode: "rndrd", Threads: 1, Files: 2, TotalSize: 128 << 20, BlockSize: 16 << 10, Requests: 1000, Direct: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, o, version, err := ParseSysbench(tc.text)
+			if err != nil || c != tc.claim || version != tc.version || o != tc.options {
+				t.Errorf("%+v %+v %q %v\nwant %+v %+v", c, o, version, err, tc.claim, tc.options)
+			}
+		})
+	}
+	// 29.944 as it is printed is that of bytes in powers of 1024.
+	c, _, _, _ := ParseSysbench(sysbench05)
+	if sum := (c.Read.Bandwidth + c.Write.Bandwidth) / (1 << 20); math.Abs(sum-29.944) > 0.001 {
+		t.Errorf("%.3f MiB/s, it says 29.944", sum)
+	}
+}
+
+// The requests by direction follow from rates and events: all events are there
+// again.
+func TestSysbench1HasItsRatesAndTheRequestsThatFollowFromThem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text        string
+		read, write float64 // requests a second, as printed
+		all, syncs  int64   // reads and writes; syncs of those in between that are events
+	}{
+		"as published":            {sysbench10, 11704.55, 7848.66, 5000, 0},
+		"random reads and writes": {golden(t, "sysbench-1.0.20-rndrw.txt"), 15889.03, 10583.86, 5000, 0},
+		"random reads":            {golden(t, "sysbench-1.0.20-rndrd.txt"), -1, 0, 5000, 0},
+		// Of 1924 writes after every 100 of which the four files are synced.
+		"writes with syncs between": {golden(t, "sysbench-1.0.20-seqrewr-fsync.txt"), 0, 75709.85, 1924, 76},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, version, err := ParseSysbench(tc.text)
+			if err != nil || version != "1.0.20" {
+				t.Fatalf("%q %v", version, err)
+			}
+			if got := c.Read.IOs + c.Write.IOs; got != tc.all {
+				t.Errorf("%d requests, want %d", got, tc.all)
+			}
+			for _, side := range []struct {
+				f    record.Flow
+				rate float64
+			}{{c.Read, tc.read}, {c.Write, tc.write}} {
+				if side.rate >= 0 && side.f.IOPS != side.rate {
+					t.Errorf("%g IOPS, it says %g", side.f.IOPS, side.rate)
+				}
+				if side.f.Bytes != side.f.IOs*16384 || side.f.Bandwidth != side.f.IOPS*16384 {
+					t.Errorf("%+v is not in blocks of 16 KiB", side.f)
+				}
+			}
+		})
+	}
+}
+
+func TestSysbenchsLatencyIsADirectionsOnlyWhereThereIsNothingElse(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		has  bool
+	}{
+		"reads only":                {golden(t, "sysbench-1.0.20-rndrd.txt"), true},
+		"reads and writes":          {golden(t, "sysbench-1.0.20-rndrw.txt"), false},
+		"writes with syncs between": {golden(t, "sysbench-1.0.20-seqrewr-fsync.txt"), false},
+	} {
+		c, _, _, err := ParseSysbench(tc.text)
+		if has := c.Read.Latency.P99 > 0 && c.Read.Latency.Mean > 0 && c.Read.Latency.Max >= c.Read.Latency.P99; err != nil || has != tc.has || (c.Write.Latency != record.Latency{}) {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+}
+
+// After 1.0 it prints one line a direction.
+func TestSysbenchsNextFormIsRead(t *testing.T) {
+	text := sysbench10[:strings.Index(sysbench10, "File operations")] + `
+Throughput:
+         read:  IOPS=11704.55 182.88 MiB/s (191.77 MB/s)
+         write: IOPS=7848.66 122.64 MiB/s (128.59 MB/s)
+         fsync: IOPS=625.70
+` + strings.Replace(sysbench10[strings.Index(sysbench10, "General"):], "total time: ", "time elapsed: ", 1)
+	got, _, _, err := ParseSysbench(text)
+	want, _, _, _ := ParseSysbench(sysbench10)
+	if err != nil || got != want {
+		t.Errorf("%+v %v, want %+v", got, err, want)
+	}
+}
+
+func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
+	change := func(text, old, new string) string {
+		if !strings.Contains(text, old) {
+			t.Fatalf("there is no %q", old)
+		}
+		return strings.Replace(text, old, new, 1)
+	}
+	for name, tc := range map[string]struct{ text, says string }{
+		"nothing":                 {"", "no total time"},
+		"a head only":             {sysbench05[:strings.Index(sysbench05, "General")], "no total time"},
+		"no block size":           {change(sysbench05, "Block size 16Kb", ""), "block size"},
+		"no rates":                {change(sysbench10, " reads/s: ", " other/s: "), "reads/s"},
+		"a fatal error":           {sysbench10 + "FATAL: Failed to read file! file: 4 pos: 207339 errno = 22 (Invalid argument)\n", "gave up"},
+		"two runs":                {sysbench05 + sysbench05, "twice"},
+		"other counts":            {change(sysbench05, "2996 reads", "3996 reads"), "contradicts itself"},
+		"another block size":      {change(sysbench05, "Block size 16Kb", "Block size 4Kb"), "contradicts itself"},
+		"another bandwidth":       {change(sysbench05, "29.944Mb", "276.22Mb"), "contradicts itself"},
+		"another rate":            {change(sysbench05, "1916.43", "19164.3"), "contradicts itself"},
+		"another time":            {change(sysbench05, "2.6090s", "26.090s"), "contradicts itself"},
+		"MiB that are Mbit":       {change(sysbench10, "182.88", "1463.07"), "contradicts itself"},
+		"MB where it says MiB":    {change(sysbench10, "182.88", "191.77"), "contradicts itself"},
+		"no time":                 {change(sysbench10, "0.2545s", "0.0000s"), "cannot be measured"},
+		"more than can be":        {change(change(sysbench10, "11704.55", "9999999999999"), "182.88", "156249999999"), "cannot be"},
+		"nothing done":            {change(change(change(change(sysbench10, "11704.55", "0.00"), "7848.66", "0.00"), "182.88", "0.00"), "122.64", "0.00"), "neither read nor wrote"},
+		"a number of many digits": {change(sysbench05, "2996 reads, 2004 writes, 10 Other = 5010", "999999999999999999 reads, 1 writes, 0 Other = 9"), "too much"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c, _, _, err := ParseSysbench(tc.text); err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%+v, %v; want %q", c, err, tc.says)
+			}
+		})
+	}
+}
+
+func TestSysbenchIsCalledInTheFolderOfItsFiles(t *testing.T) {
+	j := plan.Job{Name: "rndrw 16k", Tool: plan.ToolSysbench, RW: plan.RWRandRW, BS: 16 << 10, Size: 5 << 30, FileSize: 512 << 20, Files: 10, NumJobs: 16, Requests: 5000}
+	at := Place{Program: "/usr/bin/sysbench", Dir: "/data", Direct: true, Limit: 90 * time.Second}
+	args, err := Command(j, at)
+	want := "/probe in /data /usr/bin/sysbench fileio --file-total-size=5368709120 --file-num=10 --file-test-mode=rndrw --file-block-size=16384 " +
+		"--threads=16 --events=5000 --time=90 --file-fsync-freq=0 --percentile=99 --rand-seed=1 --file-extra-flags=direct run"
+	if err != nil || strings.Join(args, " ") != want {
+		t.Errorf("%q %v\nwant %s", args, err, want)
+	}
+	files, err := Files(j, at)
+	if err != nil || len(files) != 10 || files[0] != (File{"/data/test_file.0", 512 << 20}) || files[9] != (File{"/data/test_file.9", 512 << 20}) {
+		t.Errorf("files %v %v", files, err)
+	}
+	at.Direct, at.Limit, j.Runtime = false, 90*time.Second, 1500*time.Millisecond
+	if args, err = Command(j, at); err != nil || !slices.Contains(args, "--time=2") || slices.Contains(args, "--file-extra-flags=direct") {
+		t.Errorf("%q %v: want a time of whole seconds, and the page cache", args, err)
+	}
+	for name, wrong := range map[string]struct {
+		job plan.Job
+		at  Place
+	}{
+		"that never ends":   {plan.Job{Name: "x", Tool: plan.ToolSysbench, RW: "read", BS: 4096, Size: 4096}, Place{Program: "/s", Dir: "/data"}},
+		"on a device":       {j, Place{Program: "/s", Dir: "/data", Device: "/dev/tare", Limit: time.Second}},
+		"of an unknown way": {plan.Job{Name: "x", Tool: plan.ToolSysbench, RW: "trim", BS: 4096, Size: 4096, Requests: 1}, at},
+	} {
+		if args, err := Command(wrong.job, wrong.at); err == nil {
+			t.Errorf("a job %s is called as %q", name, args)
+		}
+	}
+}
+
+func TestSysbenchsVersionIsGivenWithItsName(t *testing.T) {
+	_, version, err := Parse(plan.Job{Tool: plan.ToolSysbench}, subject.Executed{Output: sysbench10})
+	if err != nil || version != "sysbench 1.0.20" {
+		t.Errorf("%q %v", version, err)
+	}
+}
+
+func FuzzParseSysbench(f *testing.F) {
+	for _, text := range []string{sysbench04, sysbench05, sysbench10, golden(f, "sysbench-1.0.20-seqrewr-fsync.txt")} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, o, version, err := ParseSysbench(text)
+		if err != nil {
+			bounded(t, err)
+			return
+		}
+		plausible(t, c)
+		if o.BlockSize <= 0 || o.TotalSize < 0 || o.Threads < 0 || o.Files < 0 || len(version) > 40 {
+			t.Errorf("%+v %q", o, version)
+		}
+	})
+}

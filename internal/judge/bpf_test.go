@@ -1,0 +1,498 @@
+package judge
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// weighing is a record of BPF programs made by hand, on a node of 8 CPUs.
+type weighing struct {
+	plan plan.BPF
+	rec  record.Record
+}
+
+func newWeighing(p plan.BPF) *weighing {
+	w := &weighing{plan: p, rec: record.Record{Header: record.Header{Experiment: "bpf", Environment: record.Environment{CPUs: 8}}, End: &record.End{Status: "done"}}}
+	w.rec.Programs = []record.Program{
+		{ID: 11, Kind: "cgroup_sock_addr", Name: "connect4", Memory: 4096, Maps: []record.ProgramMap{{ID: 1, Kind: "hash", Name: "services", Memory: 1 << 20, Shared: 2}, {ID: 2, Kind: "array", Name: "counts", Memory: 4096, Shared: 1}}},
+		{ID: 12, Kind: "sock_ops", Name: "sockops", Memory: 8192, Maps: []record.ProgramMap{{ID: 1, Kind: "hash", Name: "services", Memory: 1 << 20, Shared: 2}}},
+	}
+	return w
+}
+
+const second = int64(time.Second)
+
+// phase is a phase of ten seconds in which nothing happened.
+func (w *weighing) phase(round int, asked record.Asked, phase string) *record.Point {
+	asked.Seconds = 10
+	w.rec.Points = append(w.rec.Points, record.Point{Type: record.TypePoint, Round: round, Case: w.plan.Case, Datapath: "reference", Phase: phase, Asked: asked,
+		Begun: 100 * second, Ended: 110 * second, ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, CPUs: 8})
+	return &w.rec.Points[len(w.rec.Points)-1]
+}
+
+// measure is idle and load of a point with statistics on: so many requests, which
+// cost 500 ns each in connect4 and 300 ns in sockops; connect4 takes 1 % of a core
+// when nothing happens.
+func (w *weighing) measure(round int, asked record.Asked, requests int64) *record.Point {
+	asked.Statistics = true
+	idle := w.phase(round, asked, record.PhaseIdle)
+	idle.Runs = []record.ProgramRun{{ID: 11, Name: "connect4", Count: 1000, Time: second / 10}, {ID: 12, Name: "sockops"}}
+	load := w.phase(round, asked, record.PhaseLoad)
+	load.Sent = &record.Sent{Requests: requests, QPS: float64(requests) / 10, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6, Max: 5e6, Mean: 1e6}
+	load.ClientCPU, load.ServerCPU, load.NodeCPU = 12*second, 8*second, 24*second
+	load.Runs = []record.ProgramRun{{ID: 11, Name: "connect4", Count: 1000 + requests, Time: second/10 + 500*requests}, {ID: 12, Name: "sockops", Count: 2 * requests, Time: 300 * requests}}
+	return load
+}
+
+func (w *weighing) without(round int, asked record.Asked, requests int64) *record.Point {
+	load := w.phase(round, asked, record.PhaseLoad)
+	load.Sent = &record.Sent{Requests: requests, QPS: float64(requests) / 10, P50: 1e6, P90: 2e6, P99: 3e6, P999: 4e6}
+	return load
+}
+
+func (w *weighing) judge(t *testing.T) *BPF {
+	t.Helper()
+	text, err := json.Marshal(w.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.rec.Header.Plan = text
+	for i := range w.rec.Points {
+		if err := w.rec.Points[i].Validate(); err != nil {
+			t.Fatalf("the record cannot be: %v", err)
+		}
+	}
+	b, err := BPFOf(&w.rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func near(t *testing.T, what string, e Estimate, want float64) {
+	t.Helper()
+	if !e.Known || math.Abs(e.Value-want) > 1e-9*math.Max(1, math.Abs(want)) {
+		t.Errorf("%s is %+v, not %v", what, e, want)
+	}
+}
+
+func codes(b *BPF) (all []string) {
+	for _, f := range b.Findings {
+		all = append(all, f.Code)
+	}
+	return all
+}
+
+func messageOf(t *testing.T, b *BPF, code string) string {
+	t.Helper()
+	for _, f := range b.Findings {
+		if f.Code == code {
+			return f.Message
+		}
+	}
+	t.Errorf("no finding %s among %v", code, codes(b))
+	return ""
+}
+
+func fourLoads(rounds int) *weighing {
+	w := newWeighing(plan.DefaultsOfBPF())
+	for round := range rounds {
+		for _, n := range []int{3000, 100, 1000, 500} { // random order
+			asked := record.Asked{Connections: n, URL: "http://127.0.0.1:8080/"}
+			w.measure(round, asked, 100_000+int64(n))
+			asked.URL = "http://127.0.0.1:9999/"
+			w.without(round, asked, 101_000+int64(n))
+		}
+	}
+	return w
+}
+
+func TestARowIsTheSamePointOfAllRounds(t *testing.T) {
+	b := fourLoads(2).judge(t)
+	var order []int
+	for _, r := range b.Rows {
+		order = append(order, r.Asked.Connections)
+		if r.Rounds != 2 || r.Failed != 0 {
+			t.Errorf("%d rounds, %d failed", r.Rounds, r.Failed)
+		}
+	}
+	if !slices.Equal(order, []int{100, 500, 1000, 3000}) {
+		t.Fatalf("rows are %v, not in the order of the plan", order)
+	}
+	if b.Total != 16 || b.Failed != 0 {
+		t.Errorf("%d of %d failed", b.Failed, b.Total)
+	}
+	r := &b.Rows[0]
+	near(t, "QPS", r.QPS, 10_010)
+	near(t, "the client's share of a core", r.ClientCore, 1.2)
+	near(t, "the server's share of a core", r.ServerCore, 0.8)
+	near(t, "the node's share", r.NodeBusy, 0.3)
+	near(t, "p99.9", r.P999, 4e6)
+}
+
+func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
+	r := &fourLoads(2).judge(t).Rows[0]
+	requests := 100_100.0
+	near(t, "BPF's share of a core", r.BPFCore, 800*requests/1e10)
+	near(t, "BPF's share of the node", r.BPFNode, 800*requests/1e10/8)
+	near(t, "ns per request", r.PerRequest, 800)
+	if len(r.Programs) != 2 || r.Programs[0].Name != "connect4" {
+		t.Fatalf("programs: %+v", r.Programs)
+	}
+	p := &r.Programs[0]
+	near(t, "runs per second", p.Rate, requests/10)
+	near(t, "runs per request", p.PerRequest, 1)
+	near(t, "its share of a core", p.Core, 500*requests/1e10)
+	near(t, "ns of a run", p.Each, (1e8+500*requests)/(1000+requests))
+	near(t, "ns of a run", r.Programs[1].Each, 150)
+	near(t, "runs per request", r.Programs[1].PerRequest, 2)
+}
+
+func TestTheIdlePhaseIsThatOfTheSameRound(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	asked := record.Asked{Connections: 100}
+	w.measure(0, asked, 1000)
+	load := w.measure(1, asked, 1000)
+	load.Runs[0].Time += 8 * second / 10
+	w.rec.Points[2].Runs[0].Time = 9 * second / 10 // idle of the second round
+	near(t, "ns per request", w.judge(t).Rows[0].PerRequest, 800)
+}
+
+func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	load := w.measure(0, record.Asked{Connections: 100}, 1000)
+	load.Runs[0].Time, load.Runs[0].Count, load.Runs[1].Time = 1000, 10, 0
+	r := &w.judge(t).Rows[0]
+	near(t, "BPF's share", r.BPFCore, 0)
+	near(t, "runs per second", r.Programs[0].Rate, 0)
+}
+
+func TestAProgramThatIsLoadedAnewAtEachPointIsOneProgram(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.rec.Programs = nil
+	for round := range 2 {
+		load := w.measure(round, record.Asked{Connections: 100}, 1000)
+		idle := &w.rec.Points[len(w.rec.Points)-2]
+		for _, p := range []*record.Point{idle, load} {
+			for i := range p.Runs {
+				p.Runs[i].ID += uint32(100 * round)
+				p.Runs[i].Name = "sd_devices" // two of one name
+			}
+		}
+		for i := range load.Runs {
+			w.rec.Programs = append(w.rec.Programs, record.Program{ID: load.Runs[i].ID, Kind: "cgroup_device", Name: "sd_devices", Memory: 4096})
+		}
+	}
+	b := w.judge(t)
+	r := &b.Rows[0]
+	if len(r.Programs) != 2 || r.Programs[0].ID != 11 || r.Programs[1].ID != 12 {
+		t.Fatalf("programs: %+v", r.Programs)
+	}
+	near(t, "runs per request", r.Programs[0].PerRequest, 1)
+	near(t, "runs per request", r.Programs[1].PerRequest, 2)
+	if len(b.Programs) != 2 || b.Memory != 8192 {
+		t.Errorf("%d programs in %d bytes", len(b.Programs), b.Memory)
+	}
+}
+
+func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
+	w := fourLoads(1)
+	b := w.judge(t)
+	if want := int64(4096 + 8192 + 1<<20 + 4096); b.Memory != want || b.Shared != 1 {
+		t.Errorf("%d bytes, %d shared; want %d, 1", b.Memory, b.Shared, want)
+	}
+	w.rec.Programs[1].Maps[0].Memory = -1
+	w.rec.Programs[0].Memory = -1
+	if b = w.judge(t); b.Memory != -1 {
+		t.Errorf("%d bytes where one is not known", b.Memory)
+	}
+	messageOf(t, b, foundMemoryUnknown)
+}
+
+func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
+	r := &fourLoads(2).judge(t).Rows[0]
+	if !r.Price.Known || r.Different || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
+		t.Errorf("price %+v, different %v", r.Price, r.Different)
+	}
+	b := fourLoads(8).judge(t)
+	if !b.Rows[0].Different || !b.Rows[0].Price.Bounded {
+		t.Errorf("8 rounds show no difference: %s", b.Rows[0].Why)
+	}
+	if m := messageOf(t, b, foundStatisticsShow); !strings.Contains(m, "-1.0 % QPS with 100 connections") {
+		t.Error(m)
+	}
+}
+
+func TestAPointThatIsThereTwiceCountsOnce(t *testing.T) {
+	w := fourLoads(1)
+	once := w.judge(t)
+	w.rec.Points = slices.Concat(w.rec.Points, w.rec.Points)
+	twice := w.judge(t)
+	if twice.Total != once.Total || twice.Rows[0].Rounds != 1 {
+		t.Errorf("%d points, %d rounds", twice.Total, twice.Rows[0].Rounds)
+	}
+	if m := messageOf(t, twice, foundDamaged); !strings.Contains(m, "there twice") {
+		t.Error(m)
+	}
+}
+
+func TestPointsThatFailedAreInNoFigure(t *testing.T) {
+	w := fourLoads(1)
+	refused := &record.Failure{Kind: record.FailError, Detail: "connect: connection refused", Command: "fortio load http://127.0.0.1:8080/"}
+	for i := range w.rec.Points {
+		if p := &w.rec.Points[i]; p.Phase == record.PhaseLoad && p.Asked.Connections == 3000 {
+			p.Failure, p.Sent, p.Runs = refused, nil, nil
+		}
+	}
+	b := w.judge(t)
+	if b.Failed != 2 || b.Total != 8 {
+		t.Errorf("%d of %d failed", b.Failed, b.Total)
+	}
+	if r := &b.Rows[3]; r.Rounds != 0 || r.Failed != 2 || r.Failure != refused || r.QPS.Known {
+		t.Errorf("%+v", r)
+	}
+	if m := messageOf(t, b, foundFailed); !strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect") {
+		t.Error(m)
+	}
+}
+
+func TestAnInterruptionIsNoFaultOfThePoint(t *testing.T) {
+	w := fourLoads(1)
+	last := &w.rec.Points[len(w.rec.Points)-1]
+	last.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
+	if b := w.judge(t); b.Failed != 0 || b.Total != 7 {
+		t.Errorf("%d of %d failed", b.Failed, b.Total)
+	}
+}
+
+func TestAFailureAfterTheLoadTakesNothingAway(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.measure(0, record.Asked{Connections: 100}, 1000)
+	cool := w.phase(0, record.Asked{Connections: 100, Statistics: true}, record.PhaseCool)
+	cool.Failure = &record.Failure{Kind: record.FailTimeout, Detail: "slow"}
+	if b := w.judge(t); b.Failed != 0 || b.Rows[0].Rounds != 1 {
+		t.Errorf("%d failed, %d rounds", b.Failed, b.Rows[0].Rounds)
+	}
+}
+
+func TestFindingsOfLoads(t *testing.T) {
+	tests := []struct {
+		name, code, says string
+		change           func(w *weighing, load *record.Point)
+	}{
+		{"a client that used all of its CPUs", foundClientBound, "100 connections (7.7 CPUs of 8 CPUs)", func(_ *weighing, p *record.Point) { p.ClientCPU = 77 * second }},
+		{"a node that was full", foundNodeFull, "100 connections (96 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 77 * second }},
+		{"answers that are errors", foundLoadErrors, "7 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Errors = 7 }},
+		{"why they are", foundLoadErrors, "7 with 100 connections: 5 status 503; 2 no connection", func(_ *weighing, p *record.Point) {
+			p.Sent.Errors, p.Sent.Failures = 7, map[string]int64{"no connection": 2, "status 503": 5}
+		}},
+		{"requests that were never sent", foundUnsent, "9 with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.OpenLoop, p.Sent.Unsent = true, 9 }},
+		{"a node that is more than full by its ticks", foundNodeFull, "100 connections (100 %)", func(_ *weighing, p *record.Point) { p.NodeCPU = 83 * second }},
+		{"statistics of somebody else, in words", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
+			off := w.without(0, p.Asked, 1)
+			off.Asked.Statistics, off.Problems = false, []string{"statistics were on for somebody else meanwhile"}
+		}},
+		{"a closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
+		{"a program that came", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
+		{"statistics that were on before", FoundStatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
+			w.rec.Findings = []record.Finding{{Code: FoundStatisticsOn, Message: "they were on before", Advice: "off with them"}}
+		}},
+		{"runs that were counted while statistics were off", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
+			w.without(0, p.Asked, 1).Runs = []record.ProgramRun{{ID: 11, Count: 5}}
+			w.rec.Points[len(w.rec.Points)-1].Asked.Statistics = false
+		}},
+		{"runs that were left out", foundRecursion, "connect4 3 times with 100 connections", func(_ *weighing, p *record.Point) { p.Runs[0].Misses = 3 }},
+		{"too few rounds", foundFewRounds, "1 round gives no 95 % interval", func(*weighing, *record.Point) {}},
+		{"tare's own cost", foundOwnCost, "up to 12.5 %", func(_ *weighing, p *record.Point) { p.Own = 10 * second }},
+		{"tail calls", foundTailCalls, "prog_array (connect4)", func(w *weighing, _ *record.Point) { w.rec.Programs[0].Maps[1].Kind = "prog_array" }},
+		{"no program at all", foundNoPrograms, "100 connections", func(_ *weighing, p *record.Point) { p.Runs = nil }},
+		{"a rate that was not reached", foundRateMissed, "100/s of 500 with 100 connections", func(w *weighing, p *record.Point) {
+			for i := range w.rec.Points {
+				w.rec.Points[i].Asked.QPS = 500
+			}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWeighing(plan.DefaultsOfBPF())
+			tt.change(w, w.measure(0, record.Asked{Connections: 100}, 1000))
+			b := w.judge(t)
+			if m := messageOf(t, b, tt.code); !strings.Contains(m, tt.says) {
+				t.Error(m)
+			}
+			for _, f := range b.Findings {
+				if f.Advice == "" {
+					t.Errorf("%s advises nothing", f.Code)
+				}
+			}
+		})
+	}
+}
+
+func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.measure(0, record.Asked{Connections: 100, QPS: 100}, 1000).Sent.OpenLoop = true
+	b := w.judge(t)
+	if !b.Rows[0].Open || slices.Contains(codes(b), foundClosedLoop) || slices.Contains(codes(b), foundRateMissed) {
+		t.Errorf("open %v, %v", b.Rows[0].Open, codes(b))
+	}
+}
+
+func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
+	w := fourLoads(1)
+	for i := range w.rec.Points {
+		if p := &w.rec.Points[i]; !p.Asked.Statistics {
+			p.Runs = []record.ProgramRun{{ID: 11, Count: 1}}
+		}
+	}
+	if b := w.judge(t); b.Rows[0].Price.Known {
+		t.Errorf("%+v", b.Rows[0].Price)
+	}
+}
+
+func TestStatisticsThatWereOnBeforeGiveNoPrice(t *testing.T) {
+	w := fourLoads(1)
+	w.rec.Findings = []record.Finding{{Code: FoundStatisticsOn, Message: "they were on before"}}
+	if b := w.judge(t); b.Rows[0].Price.Known {
+		t.Errorf("%+v", b.Rows[0].Price)
+	}
+}
+
+func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	asked := record.Asked{Connections: 100}
+	w.phase(0, asked, record.PhaseLoad).Failure = &record.Failure{Kind: record.FailError, Detail: "statistics: not permitted"}
+	w.without(0, asked, 1000)
+	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || slices.Contains(codes(b), foundDamaged) {
+		t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
+	}
+}
+
+func TestAnIdlePhaseThatFailedTakesTheLoadWithStatisticsAway(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	asked := record.Asked{Connections: 100}
+	w.measure(0, asked, 1000)
+	w.rec.Points = w.rec.Points[1:] // the load
+	w.phase(0, asked, record.PhaseIdle).Failure = &record.Failure{Kind: record.FailError, Detail: "counters: not permitted"}
+	w.without(0, asked, 1000)
+	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || b.Rows[0].Rounds != 0 || b.Rows[0].Failed != 1 {
+		t.Errorf("%d of %d failed, %+v", b.Failed, b.Total, b.Rows[0])
+	}
+}
+
+func TestMemoryGrowsByServices(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfMemory())
+	for round := range 2 {
+		for _, n := range []int{1000, 1, 100} {
+			asked := record.Asked{Connections: 100, Services: n}
+			load := w.measure(round, asked, 1000)
+			mem := []record.ProgramMem{{ID: 11, Name: "connect4", Memory: 4096}, {ID: 12, Name: "sockops", Memory: 4096},
+				{ID: 1, Map: true, Name: "services", Memory: int64(n) * 100, Used: int64(n)}, {ID: 1, Map: true, Name: "services", Memory: int64(n) * 100}}
+			w.rec.Points[len(w.rec.Points)-2].Memory = mem
+			load.Memory = append(slices.Clone(mem), record.ProgramMem{ID: 9, Map: true, Name: "inner", Memory: 50 * int64(round)})
+		}
+	}
+	b := w.judge(t)
+	if len(b.Growth) != 3 {
+		t.Fatalf("%+v", b.Growth)
+	}
+	for i, n := range []int{1, 100, 1000} {
+		g := &b.Growth[i]
+		if g.Services != n || g.Programs != 8192 || g.Maps != int64(n)*100 || g.UnderLoad != 8192+int64(n)*100+50 || len(g.Each) != 4 {
+			t.Errorf("%+v", g)
+		}
+	}
+	if len(b.Rows) != 3 || b.Rows[2].Asked.Services != 1000 {
+		t.Errorf("the loads are not told: %d", len(b.Rows))
+	}
+}
+
+func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfMemory())
+	idle := w.phase(0, record.Asked{Services: 1, Statistics: true}, record.PhaseIdle)
+	idle.Memory = []record.ProgramMem{{ID: 1, Memory: 5}, {ID: 2, Memory: -1, Map: true}}
+	w.phase(0, record.Asked{Services: 100, Statistics: true}, record.PhaseIdle).Failure = &record.Failure{Kind: record.FailError, Detail: "no memory"}
+	b := w.judge(t)
+	if len(b.Growth) != 1 || b.Growth[0].UnderLoad != -1 || b.Growth[0].Maps != -1 || b.Growth[0].Programs != 5 {
+		t.Errorf("%+v", b.Growth)
+	}
+	if b.Failed != 1 || b.Total != 2 {
+		t.Errorf("%d of %d failed", b.Failed, b.Total)
+	}
+}
+
+func TestARecordOfSomethingElseIsRefused(t *testing.T) {
+	for _, h := range []record.Header{{Experiment: "storage", Plan: []byte("{}")}, {Experiment: "bpf", Plan: []byte("[]")}} {
+		if _, err := BPFOf(&record.Record{Header: h}); err == nil {
+			t.Errorf("%+v is judged", h)
+		}
+	}
+}
+
+func TestARecordThatWasCutOffIsJudgedAsFarAsItGoes(t *testing.T) {
+	w := fourLoads(2)
+	w.rec.End = nil
+	w.rec.Points = w.rec.Points[:1] // idle only
+	b := w.judge(t)
+	if len(b.Rows) != 0 || b.Total != 1 || b.Failed != 0 {
+		t.Errorf("%d rows, %d of %d failed", len(b.Rows), b.Failed, b.Total)
+	}
+	messageOf(t, b, foundCutOff)
+}
+
+func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
+	for _, statistics := range []bool{true, false} { // of old records it is not known
+		w := newWeighing(plan.DefaultsOfBPF())
+		for i, on := range []bool{statistics, false} {
+			p := w.phase(0, record.Asked{Connections: 100, Statistics: on}, record.PhaseLoad)
+			p.Failure, p.Begun = &record.Failure{Kind: record.FailError, Detail: "refused"}, p.Begun+int64(i)
+		}
+		if b := w.judge(t); b.Total != 2 || b.Failed != 2 || slices.Contains(codes(b), foundDamaged) {
+			t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
+		}
+	}
+}
+
+func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.rec.End = &record.End{Status: "failed", Why: "no program is loaded that was chosen"}
+	if m := messageOf(t, w.judge(t), foundRunFailed); !strings.Contains(m, "no program is loaded") {
+		t.Error(m)
+	}
+}
+
+func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
+	w := fourLoads(3)
+	for i := range w.rec.Points {
+		if p := &w.rec.Points[i]; p.Round == 1 && !p.Asked.Statistics {
+			p.Problems = []string{"statistics were on for somebody else meanwhile"}
+		}
+	}
+	b := w.judge(t)
+	if b.Rows[0].PriceRounds != 2 || slices.Contains(codes(b), foundProgramsMoved) {
+		t.Errorf("of %d rounds, %v", b.Rows[0].PriceRounds, codes(b))
+	}
+}
+
+func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
+	r := BPFRow{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
+	if r.Uncounted() != 2 || r.Bounds() != 9 {
+		t.Errorf("%d, %d", r.Uncounted(), r.Bounds())
+	}
+	if r.Open = false; r.Uncounted() != 7 {
+		t.Errorf("%d of a closed loop", r.Uncounted())
+	}
+}
+
+func TestANodeIsNotMoreThanFull(t *testing.T) {
+	w := newWeighing(plan.DefaultsOfBPF())
+	w.measure(0, record.Asked{Connections: 100}, 1000).NodeCPU = 83 * second // ticks at both edges
+	near(t, "the node's share", w.judge(t).Rows[0].NodeBusy, 1)
+}

@@ -1,0 +1,315 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// The codes of findings about BPF programs, besides those that other runs have too.
+const (
+	foundProgramsMoved  = "programs-came-or-went"
+	foundOthersCounted  = "others-counted"
+	foundStatisticsShow = "statistics-show"
+	foundClientBound    = "client-bound"
+	foundNodeFull       = "node-saturated"
+	foundLoadErrors     = "load-errors"
+	foundRateMissed     = "rate-not-reached"
+	foundUnsent         = "requests-not-sent"
+	foundRunFailed      = "run-failed"
+	foundClosedLoop     = "closed-loop"
+	foundRecursion      = "recursion-misses"
+	foundTailCalls      = "tail-calls"
+	foundDiffer         = "cpu-times-differ"
+	foundOthersRuns     = "others-run-them-too"
+	foundSoftirq        = "softirq-programs"
+	foundNoPrograms     = "no-programs-seen"
+	foundMemoryUnknown  = "memory-not-known"
+)
+
+// mostLines is how many different lines are told apart.
+const mostLines = 1000
+
+// full is the share of its CPUs from which on somebody has no more to give.
+const full = 0.95
+
+func (j *bpfJudge) findings() []record.Finding {
+	var out found
+	add := out.add
+	out.takeOver(j.rec)
+	wholeness(j.rec, add)
+	j.ended(add)
+	j.failures(add)
+	j.problems(add)
+	j.seen(add)
+	j.misbooked(add)
+	j.limits(add)
+	j.sent(add)
+	j.programCautions(add)
+	j.quotaCautions(add)
+	j.costs(add)
+	j.few(add)
+	nodeFindings(j.rec, add)
+	return out
+}
+
+// ended tells of a run that came to no point, and why.
+func (j *bpfJudge) ended(add func(record.Finding)) {
+	if end := j.rec.End; len(j.rec.Points) == 0 && end != nil && end.Status == "failed" {
+		add(record.Finding{Code: foundRunFailed, Level: levelError, Message: "the run failed before anything was measured: " + end.Why,
+			Advice: "what it says is in the way; run it again without that"})
+	}
+}
+
+// where names a point in a sentence.
+func (j *bpfJudge) where(a *record.Asked) string {
+	parts := []string{counted(int64(a.Connections), "connection")}
+	if len(j.b.Plan.Heavy) > 1 || a.Heavy > 0 {
+		parts = append(parts, counted(a.Heavy, "round")+" of the loop")
+	}
+	if len(j.b.Plan.Services) > 1 {
+		parts = append(parts, counted(int64(a.Services), "service"))
+	}
+	if j.b.Plan.CPUs > 0 && a.CPUs == 0 {
+		parts = append(parts, "no limit")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func counted(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// fewOf names the first few of a list.
+func fewOf(all []string) string {
+	if n := len(all) - mostNamed; n > 0 {
+		all = append(slices.Clone(all[:mostNamed]), fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(all, "; ")
+}
+
+func (j *bpfJudge) failures(add func(record.Finding)) {
+	type cause struct{ kind, detail string }
+	var causes []cause
+	first, at := map[cause]*record.Failure{}, map[cause][]string{}
+	for _, asked := range j.asked {
+		for _, m := range j.measured[asked] {
+			f := m.failure()
+			if f == nil {
+				continue
+			}
+			c := cause{f.Kind, f.Detail}
+			if first[c] == nil {
+				first[c] = f
+				causes = append(causes, c)
+			}
+			at[c] = append(at[c], fmt.Sprintf("%s in round %d", j.where(&asked), m.round+1))
+		}
+	}
+	for _, c := range causes {
+		f := first[c]
+		message := fmt.Sprintf("%d of %d points failed (%s): %s: %s", len(at[c]), j.b.Total, fewOf(at[c]), f.Kind, f.Detail)
+		if strings.TrimSpace(f.Output) != "" {
+			message += ": " + lastLine(f.Output)
+		}
+		add(record.Finding{Code: foundFailed, Level: levelError, Message: message, Advice: "they are in no figure; the record has what came back", Tried: f.Command})
+	}
+}
+
+// problems are what was seen besides figures: programs that came or went, and
+// statistics that others had on.
+func (j *bpfJudge) problems(add func(record.Finding)) {
+	var lines []string
+	phases, counted := 0, false
+	for i := range j.rec.Points {
+		p := &j.rec.Points[i]
+		moved := false
+		for _, line := range p.Problems {
+			if othersStatistics(line) || strings.Contains(line, "requests were due") {
+				continue // findings of their own
+			}
+			moved = true
+			if !slices.Contains(lines, line) && len(lines) < mostLines {
+				lines = append(lines, line)
+			}
+		}
+		if moved {
+			phases++
+		}
+		counted = counted || countedFor(p)
+	}
+	if lines != nil {
+		add(record.Finding{Code: foundProgramsMoved, Level: levelWarning, Message: fmt.Sprintf("in %d of %d phases the programs changed: %s", phases, len(j.rec.Points), fewOf(lines)),
+			Advice: "their runs are in the figures only as far as they were seen; keep the mesh's agent and deployments still meanwhile, and run it again"})
+	}
+	if counted {
+		add(record.Finding{Code: foundOthersCounted, Level: levelWarning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
+			Advice: "what they cost cannot be told from those rounds, which are not in it; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
+	}
+}
+
+// seen tells of rows that have a load and no programs.
+func (j *bpfJudge) seen(add func(record.Finding)) {
+	var rows []string
+	for i := range j.b.Rows {
+		if r := &j.b.Rows[i]; r.Rounds > 0 && !r.BPFCore.Known {
+			rows = append(rows, j.where(&r.Asked))
+		}
+	}
+	if rows != nil {
+		add(record.Finding{Code: foundNoPrograms, Level: levelError, Message: "no program was seen under load: " + fewOf(rows),
+			Advice: "tare bpf list says what is loaded, and what the choice of programs leaves of it"})
+	}
+	if j.b.Memory < 0 && len(j.b.Programs) > 0 {
+		add(record.Finding{Code: foundMemoryUnknown, Level: levelNote, Message: "of some program or map the kernel does not say what it occupies: there is no sum",
+			Advice: "it stands in fdinfo, for which tare needs CAP_BPF or root"})
+	}
+}
+
+// misbooked tells where the cgroup's account cannot be.
+func (j *bpfJudge) misbooked(add func(record.Finding)) {
+	if j.b.Quota == nil {
+		return
+	}
+	steps, _ := j.quotaSteps()
+	var below, off []string
+	for _, s := range steps {
+		switch f, less := s.misbooked(j.b.Plan.CPUs); {
+		case f == nil:
+		case less && j.b.Quota.Verdict == QuotaBeside: // they are not charged to it at all
+		case less:
+			below = append(below, fmt.Sprintf("%s the programs ran for %s, and the cgroup was charged %s", weight(f.heavy), cpus(f.own), cpus(f.usage)))
+		default:
+			off = append(off, fmt.Sprintf("%s the cgroup was charged %s, and by the tick %s", weight(f.heavy), cpus(f.usage), cpus(f.ticks)))
+		}
+	}
+	if all := slices.Concat(below, off); all != nil {
+		add(record.Finding{Code: foundDiffer, Level: levelWarning, Message: "accounts of the same CPU time differ: " + fewOf(all),
+			Advice: "the kernel books long times in it to the wrong task when others wake up, and a program's clock goes on while others have its CPU; what programs cost is taken from their own run time, and the verdict from the larger of the two. A quiet node brings them together"})
+	}
+}
+
+// limits tell of points in which something else than the server was full.
+func (j *bpfJudge) limits(add func(record.Finding)) {
+	var client, node []string
+	for i := range j.b.Rows {
+		r := &j.b.Rows[i]
+		has := r.Asked.CPUs
+		if has == 0 {
+			has = float64(j.b.CPUs)
+		}
+		if r.ClientCore.Known && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota {
+			client = append(client, fmt.Sprintf("%s (%s of %s)", j.where(&r.Asked), cpus(r.ClientCore.Value), cpus(has)))
+		}
+		if r.NodeBusy.Known && r.NodeBusy.Value >= full {
+			node = append(node, fmt.Sprintf("%s (%s)", j.where(&r.Asked), busy(r.NodeBusy.Value)))
+		}
+	}
+	if client != nil {
+		add(record.Finding{Code: foundClientBound, Level: levelWarning, Message: "the client used all of its CPUs: " + fewOf(client),
+			Advice: "QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)"})
+	}
+	if node != nil {
+		add(record.Finding{Code: foundNodeFull, Level: levelNote, Message: "the node was full: " + fewOf(node),
+			Advice: "client, server and programs share its CPUs there: latencies are those of the queue for a CPU"})
+	}
+}
+
+// programCautions are about the programs themselves.
+func (j *bpfJudge) programCautions(add func(record.Finding)) {
+	var missed []string
+	for i := range j.b.Rows {
+		for _, p := range j.b.Rows[i].Programs {
+			if p.Misses > 0 {
+				missed = append(missed, fmt.Sprintf("%s %d times with %s", p.Name, p.Misses, j.where(&j.b.Rows[i].Asked)))
+			}
+		}
+	}
+	if missed != nil {
+		add(record.Finding{Code: foundRecursion, Level: levelWarning, Message: "programs were left out since they were running on that CPU already: " + fewOf(missed),
+			Advice: "those runs are in no count and no time: what the programs do is not done for them"})
+	}
+	for i := range j.b.Programs {
+		p := &j.b.Programs[i]
+		if slices.ContainsFunc(p.Maps, func(m record.ProgramMap) bool { return m.Kind == "prog_array" }) {
+			add(record.Finding{Code: foundTailCalls, Level: levelNote, Message: fmt.Sprintf("programs call others through a prog_array (%s): the kernel books all of their time, and one run, to the one that was entered first", p.Name),
+				Advice: "read the sum; a program that is only called so shows no runs"})
+			return
+		}
+	}
+}
+
+// softirq are the kinds of programs that run, at least partly, wherever a packet is
+// worked on, at the cost of whatever task is there.
+var softirq = []string{"xdp", "sched_cls", "sched_act", "cgroup_skb", "sock_ops", "sk_skb"}
+
+// quotaCautions are what weakens a verdict.
+func (j *bpfJudge) quotaCautions(add func(record.Finding)) {
+	if j.b.Quota == nil {
+		return
+	}
+	if j.b.Plan.Datapath == "" {
+		add(record.Finding{Code: foundOthersRuns, Level: levelWarning, Message: "the programs run for others than the workload, too: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
+			Advice: "ask the same of the reference datapath, whose programs run for the clients only: tare bpf quota without a choice of programs"})
+	}
+	var kinds []string
+	for i := range j.b.Programs {
+		if k := j.b.Programs[i].Kind; slices.Contains(softirq, k) && !slices.Contains(kinds, k) {
+			kinds = append(kinds, k)
+		}
+	}
+	if kinds != nil {
+		add(record.Finding{Code: foundSoftirq, Level: levelNote, Message: fmt.Sprintf("programs of some kinds (%s) run in softirq, too, where the kernel charges whatever task is on that CPU", strings.Join(kinds, ", ")),
+			Advice: "the verdict is about what runs in the workload's own calls"})
+	}
+}
+
+// costs are what measuring takes itself.
+func (j *bpfJudge) costs(add func(record.Finding)) {
+	var price []string
+	for i := range j.b.Rows {
+		if r := &j.b.Rows[i]; r.Different {
+			price = append(price, fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.Price.Value-1), j.where(&r.Asked), r.Why))
+		}
+	}
+	if price != nil {
+		add(record.Finding{Code: foundStatisticsShow, Level: levelNote, Message: "the kernel's statistics themselves show: " + fewOf(price), Advice: "QPS without them stands in the record; the programs' own times hold some 20 ns per run of it"})
+	}
+	var own float64
+	for i := range j.rec.Points {
+		if p := &j.rec.Points[i]; p.Phase == record.PhaseLoad && p.Ended > p.Begun && j.b.CPUs > 0 {
+			own = max(own, float64(p.Own)/float64(p.Ended-p.Begun)/float64(j.b.CPUs))
+		}
+	}
+	if own > ownBound {
+		add(record.Finding{Code: foundOwnCost, Level: levelNote, Message: fmt.Sprintf("tare itself used up to %.1f %% of the node's CPU time during a load", 100*own), Advice: "use a machine with more CPUs, or choose fewer programs"})
+	}
+}
+
+// few tells of too few rounds for intervals, and of a verdict that rounds disagree
+// on.
+func (j *bpfJudge) few(add func(record.Finding)) {
+	least := 0
+	for i := range j.b.Rows {
+		if n := j.b.Rows[i].Rounds; n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	if least > 0 && least < stat.MinRounds(Confidence) {
+		gives := fmt.Sprintf("%d rounds give", least)
+		if least == 1 {
+			gives = "1 round gives"
+		}
+		add(record.Finding{Code: foundFewRounds, Level: levelNote, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))})
+	}
+	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {
+		add(record.Finding{Code: foundDisagree, Level: levelWarning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
+			Advice: "ask for a longer --time or more --rounds, and for a quiet machine"})
+	}
+}

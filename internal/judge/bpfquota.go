@@ -1,0 +1,251 @@
+package judge
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// quotaPeriod is the kernel's period of a quota where nobody sets another one
+// (kernel/sched/fair.c, default_cfs_period), ns.
+const quotaPeriod = 100e6
+
+// quotaFacts are what one weight of the programs gave, in one round or as medians
+// over several. CPU times are shares of one core, NaN where they are not known.
+type quotaFacts struct {
+	heavy             int64
+	usage, ticks, bpf float64
+	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of chosen programs
+	throttled         float64 // share of the periods
+	qps               float64
+	rate              float64 // requests that were begun, per second
+	client            float64 // of the control, which may have no group
+	node              float64 // share of the node that was busy
+	edge              float64 // parts of the limit that a window can hold beyond it
+}
+
+// charged is what the cgroup was charged: the larger of what is known, since cpuacct
+// books long times in the kernel to others now and then.
+func (f *quotaFacts) charged() float64 { return most(f.usage, f.ticks) }
+
+// taken is what workload and programs took together, as far as that was in the
+// clients' own calls.
+func (f *quotaFacts) taken() float64 { return most(f.own, f.charged()) }
+
+// most is the largest of the values that are known, NaN of none.
+func most(values ...float64) float64 {
+	out := math.NaN()
+	for _, v := range values {
+		if !(v <= out) && !math.IsNaN(v) {
+			out = v
+		}
+	}
+	return out
+}
+
+// quotaStep is a weight of the programs, round by round.
+type quotaStep struct {
+	heavy  int64
+	rounds []int        // of each value in facts
+	facts  []quotaFacts // in the order of the rounds
+}
+
+// quota answers whose limit pays.
+func (j *bpfJudge) quota() *BPFQuota {
+	q := &BPFQuota{Limit: j.b.Plan.CPUs}
+	steps, control := j.quotaSteps()
+	medians := make([]quotaFacts, len(steps))
+	for i, s := range steps {
+		medians[i] = s.median()
+		q.Steps = append(q.Steps, s.estimates())
+	}
+	var free *quotaFacts
+	if control != nil {
+		f := control.median()
+		free = &f
+	}
+	asked := quotaQuestion{limit: q.Limit, reference: j.b.Plan.Datapath != ""}
+	q.Verdict, q.Because = asked.verdict(medians, free)
+	if len(steps) == 0 {
+		return q
+	}
+	for _, round := range slices.Compact(slices.Clone(steps[len(steps)-1].rounds)) {
+		var of []quotaFacts
+		for _, s := range steps {
+			if one := s.of(round); one != nil {
+				of = append(of, one.median())
+			}
+		}
+		without := free
+		if control != nil {
+			if one := control.of(round); one != nil {
+				f := one.median()
+				without = &f
+			}
+		}
+		q.Rounds++
+		if v, _ := asked.verdict(of, without); v == q.Verdict {
+			q.Agree++
+		}
+	}
+	return q
+}
+
+// quotaSteps are the weights under the limit, the lightest first, and the heaviest
+// without one, nil where that was not measured.
+func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
+	limited, free, kinds := map[int64]*quotaStep{}, map[int64]*quotaStep{}, j.kinds()
+	reference := j.b.Plan.Datapath != ""
+	for _, asked := range j.asked {
+		to := limited
+		switch {
+		case asked.CPUs == 0:
+			to = free
+		case math.Abs(asked.CPUs-j.b.Plan.CPUs) > 1e-9:
+			continue
+		}
+		for _, m := range j.measured[asked] {
+			p := m.loaded()
+			if p == nil || !m.statistics || asked.CPUs != 0 && p.Group == nil {
+				continue
+			}
+			if to[asked.Heavy] == nil {
+				to[asked.Heavy] = &quotaStep{heavy: asked.Heavy}
+			}
+			to[asked.Heavy].add(m)
+			if reference {
+				facts := to[asked.Heavy].facts
+				facts[len(facts)-1].own = inCalls(m, kinds)
+			}
+		}
+	}
+	for _, heavy := range slices.Sorted(maps.Keys(limited)) {
+		limited[heavy].sort()
+		steps = append(steps, limited[heavy])
+	}
+	if len(steps) > 0 {
+		if control = free[steps[len(steps)-1].heavy]; control != nil {
+			control.sort()
+		}
+	}
+	return steps, control
+}
+
+func (s *quotaStep) add(m *bpfMeasured) {
+	p, unknown := m.load, math.NaN()
+	took := float64(p.Ended - p.Begun)
+	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, own: unknown, throttled: unknown, qps: unknown, rate: unknown, client: unknown, node: unknown, edge: quotaPeriod / took}
+	if core, known := m.bpfCore(); known {
+		f.bpf = core
+	}
+	if p.Sent != nil {
+		f.qps, f.rate = p.Sent.QPS, float64(p.Sent.Requests)/took*1e9
+	}
+	if p.ClientCPU >= 0 {
+		f.client = float64(p.ClientCPU) / took
+	}
+	if p.NodeCPU >= 0 && p.CPUs > 0 {
+		f.node = min(float64(p.NodeCPU)/took/float64(p.CPUs), 1) // by ticks: up to one of each CPU too many
+	}
+	if g := p.Group; g != nil {
+		f.usage = float64(g.Usage) / took
+		if g.Ticks >= 0 {
+			f.ticks = float64(g.Ticks) / took
+		}
+		if g.Periods > 0 {
+			f.throttled = float64(g.Throttled) / float64(g.Periods)
+		}
+	}
+	s.rounds, s.facts = append(s.rounds, m.round), append(s.facts, f)
+}
+
+// sort puts points of several numbers of connections or services into the order of
+// the rounds.
+func (s *quotaStep) sort() {
+	order := make([]int, len(s.rounds))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.rounds[a], s.rounds[b]) })
+	rounds, facts := s.rounds, s.facts
+	s.rounds, s.facts = nil, nil
+	for _, i := range order {
+		s.rounds, s.facts = append(s.rounds, rounds[i]), append(s.facts, facts[i])
+	}
+}
+
+// of is the step in one round, nil where it has no figures.
+func (s *quotaStep) of(round int) *quotaStep {
+	out := &quotaStep{heavy: s.heavy}
+	for i, r := range s.rounds {
+		if r == round {
+			out.rounds, out.facts = append(out.rounds, r), append(out.facts, s.facts[i])
+		}
+	}
+	if out.facts == nil {
+		return nil
+	}
+	return out
+}
+
+func (s *quotaStep) over(figure func(*quotaFacts) float64) Estimate {
+	values := stat.Rounds{}
+	for i := range s.facts {
+		if v := figure(&s.facts[i]); finite(v) {
+			values[i] = v
+		}
+	}
+	return estimate(values)
+}
+
+func (s *quotaStep) median() quotaFacts {
+	middle := func(figure func(*quotaFacts) float64) float64 {
+		if e := s.over(figure); e.Known {
+			return e.Value
+		}
+		return math.NaN()
+	}
+	return quotaFacts{
+		heavy: s.heavy, usage: middle(func(f *quotaFacts) float64 { return f.usage }), ticks: middle(func(f *quotaFacts) float64 { return f.ticks }),
+		bpf: middle(func(f *quotaFacts) float64 { return f.bpf }), throttled: middle(func(f *quotaFacts) float64 { return f.throttled }),
+		qps: middle(func(f *quotaFacts) float64 { return f.qps }), client: middle(func(f *quotaFacts) float64 { return f.client }),
+		own: middle(func(f *quotaFacts) float64 { return f.own }), rate: middle(func(f *quotaFacts) float64 { return f.rate }),
+		edge: middle(func(f *quotaFacts) float64 { return f.edge }), node: middle(func(f *quotaFacts) float64 { return f.node }),
+	}
+}
+
+func (s *quotaStep) estimates() BPFQuotaStep {
+	return BPFQuotaStep{
+		Heavy: s.heavy,
+		Usage: s.over(func(f *quotaFacts) float64 { return f.usage }),
+		Ticks: s.over(func(f *quotaFacts) float64 { return f.ticks }),
+		BPF:   s.over(func(f *quotaFacts) float64 { return f.bpf }),
+		Workload: s.over(func(f *quotaFacts) float64 {
+			if f.usage < f.bpf || !finite(f.own) {
+				return math.NaN() // misbooked, or spent for others: there is no telling
+			}
+			return f.usage - f.bpf
+		}),
+		Throttled: s.over(func(f *quotaFacts) float64 { return f.throttled }),
+		QPS:       s.over(func(f *quotaFacts) float64 { return f.qps }),
+	}
+}
+
+// misbooked says what of a step cannot be: less CPU time of the cgroup than its
+// programs ran, or another one by the clock than by the tick.
+func (s *quotaStep) misbooked(limit float64) (f *quotaFacts, below bool) {
+	for i := range s.facts {
+		if f := &s.facts[i]; f.own > (1+quotaSlack)*f.usage && f.own > quotaSlack*limit {
+			return f, true
+		}
+	}
+	for i := range s.facts {
+		if f := &s.facts[i]; math.Abs(f.ticks-f.usage) > quotaSlack*max(f.usage, f.ticks, limit) {
+			return f, false
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,214 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// cell sums up the rounds of one target in one phase. Rounds whose books are
+// incomplete are too small: they count only where there is no other.
+func (j *overheadJudge) cell(target string, s step) OverheadCell {
+	c := OverheadCell{Target: target}
+	var whole, all []*closedPhase
+	for _, p := range j.phases {
+		switch {
+		case p.visit.Target() != target || p.phase.Name != s.name || p.phase.Sandboxes != s.n:
+		case p.failure != nil:
+			c.Failed++
+			if c.Failure == nil {
+				c.Failure = p.failure
+			}
+		default:
+			all = append(all, p)
+			if p.ledger.Complete {
+				whole = append(whole, p)
+			}
+		}
+	}
+	if len(whole) == 0 {
+		whole = all
+	}
+	c.Rounds = len(whole)
+	if c.Rounds == 0 {
+		return c
+	}
+	sum, residual, cpu := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
+	for i, p := range whole {
+		sum[i], residual[i], cpu[i] = float64(p.ledger.Sum), float64(p.ledger.Residual), cpuOf(&p.ledger)
+	}
+	c.Sum, c.Residual, c.CPU = interval(sum), interval(residual), interval(cpu)
+	j.calibrate(&c, whole)
+	slices.SortStableFunc(whole, func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
+	middle := whole[(len(whole)-1)/2]
+	c.Ledger, c.Trace = middle.ledger, traces(middle.phase)
+	return c
+}
+
+// cpuOf is what all rows but others used, as far as it is known.
+func cpuOf(l *ledger.Ledger) float64 {
+	sum := 0.0
+	for _, r := range l.Rows {
+		if r.Role != record.RoleOthers {
+			sum += r.CPU
+		}
+	}
+	return sum
+}
+
+// rowOf is a role's row, an empty one where there is none.
+func rowOf(l *ledger.Ledger, role record.Role) ledger.Row {
+	for _, r := range l.Rows {
+		if r.Role == role {
+			return r
+		}
+	}
+	return ledger.Row{Role: role}
+}
+
+// guestRole is the role whose memory holds that of the workload, as the host
+// sees it: the VMM, the shim where the VMM is inside it; "" where
+// the workload's processes are the host's.
+func guestRole(l *ledger.Ledger) record.Role {
+	has := func(role record.Role) bool {
+		return slices.ContainsFunc(l.Rows, func(r ledger.Row) bool { return r.Role == role })
+	}
+	switch {
+	case has(record.RoleVMM):
+		return record.RoleVMM
+	case has(record.RoleVCPU):
+		return record.RoleShim
+	}
+	return ""
+}
+
+// loadRoles are those in which a load inside the sandboxes shows. What runs it
+// from outside is not among them: the runtime's exec and its monitor, and the
+// shim unless it is the VMM.
+func loadRoles(l *ledger.Ledger) []record.Role {
+	roles := []record.Role{record.RoleWorkload, record.RolePause, record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer}
+	if guestRole(l) == record.RoleShim {
+		roles = append(roles, record.RoleShim)
+	}
+	return roles
+}
+
+// loadCPU are the roles in which a load's CPU time shows: the workload's own
+// processes and the threads that run guests. gVisor without address spaces of
+// its own, on KVM, runs the workload in the sentry.
+func loadCPU(l *ledger.Ledger) []record.Role {
+	switch {
+	case guestRole(l) != "" && rowOf(l, record.RoleVCPU).CPUKnown:
+		return []record.Role{record.RoleVCPU}
+	case guestRole(l) != "":
+		return []record.Role{guestRole(l)}
+	case rowOf(l, record.RoleWorkload).Processes == 0:
+		return []record.Role{record.RoleSentry}
+	}
+	return []record.Role{record.RoleWorkload}
+}
+
+// calibrate sets what was found beside what the load was told, the median over
+// the rounds. Without an idle phase in the same visit nothing was found, and
+// then nothing was told either.
+func (j *overheadJudge) calibrate(c *OverheadCell, rounds []*closedPhase) {
+	var told, found []float64
+	for _, p := range rounds {
+		w, n := p.phase.End.Work, float64(p.phase.Sandboxes)
+		idle := j.idleBefore(p)
+		if w == nil || n == 0 || idle == nil {
+			continue
+		}
+		var memory, cpu float64
+		known := true
+		for _, l := range []struct {
+			sign float64
+			*ledger.Ledger
+		}{{1, &p.ledger}, {-1, &idle.ledger}} {
+			for _, role := range loadRoles(l.Ledger) {
+				r := rowOf(l.Ledger, role)
+				memory += l.sign * float64(r.Memory.Anon+r.Memory.Shmem+r.Memory.Huge)
+			}
+			for _, role := range loadCPU(l.Ledger) {
+				r := rowOf(l.Ledger, role)
+				cpu += l.sign * r.CPU
+				known = known && (r.CPUKnown || r.Processes == 0)
+			}
+		}
+		switch {
+		case w.Hold > 0:
+			told, found = append(told, float64(w.Hold)), append(found, memory/n)
+		case w.Spin > 0 && known:
+			told, found = append(told, w.Spin), append(found, cpu/n)
+		}
+	}
+	c.Told, c.Found = median(told), median(found)
+}
+
+// idleBefore is the idle phase of the same visit at the same count.
+func (j *overheadJudge) idleBefore(p *closedPhase) *closedPhase {
+	for _, q := range j.phases {
+		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == plan.PhaseIdle {
+			return q
+		}
+	}
+	return nil
+}
+
+// traced are the series in the order in which they are shown, with their units.
+// A value is divided by "by"; a counter's rate is per so many ns.
+var traced = []struct {
+	name, unit string
+	by         float64
+	rate       bool
+}{
+	{record.SeriesPodMemory, "bytes", 1, false}, {record.SeriesOverheadMemory, "bytes", 1, false},
+	{record.SeriesPodCPU, "cpus", 1, true}, {record.SeriesOverheadCPU, "cpus", 1, true}, {record.SeriesDaemonCPU, "cpus", 1, true},
+	{record.SeriesNodeUsed, "bytes", 1, false}, {record.SeriesNodeAvailable, "bytes", 1, false}, {record.SeriesNodeCache, "bytes", 1, false},
+	{record.SeriesNodeBusy, "cpus", 1, true}, {record.SeriesNodeRead, "bytes/s", 1e9, true}, {record.SeriesNodeWrite, "bytes/s", 1e9, true},
+	{record.SeriesNodeLoad, "load", 1000, false},
+}
+
+// traces turns a phase's series into values over the time since its begin. A
+// rate is that since the tick before it. Ticks at which nothing was read, and
+// counters that went back, leave a hole.
+func traces(p *ledger.Phase) []Trace {
+	s := p.Series
+	if s == nil || len(s.Times) == 0 {
+		return nil
+	}
+	zero := s.Times[0]
+	if p.Begin != nil && p.Begin.Time < zero {
+		zero = p.Begin.Time
+	}
+	var out []Trace
+	for _, k := range traced {
+		values := s.Values[k.name]
+		t := Trace{Name: k.name, Unit: k.unit, Missed: s.Missed}
+		last := -1
+		for i := range min(len(values), len(s.Times)) {
+			if values[i] < 0 {
+				continue
+			}
+			v, ok := float64(values[i])/k.by, true
+			if k.rate {
+				ok = last >= 0 && values[i] >= values[last] && s.Times[i] > s.Times[last]
+				if ok {
+					v = float64(values[i]-values[last]) / (float64(s.Times[i]-s.Times[last]) / k.by)
+				}
+				last = i
+			}
+			if ok {
+				t.Times, t.Values = append(t.Times, float64(s.Times[i]-zero)/1e9), append(t.Values, v)
+			}
+		}
+		if len(t.Values) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}

@@ -1,0 +1,334 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// What a recommendation is rounded to.
+const (
+	classMargin = 1.1
+	classMemory = 4 << 20 // bytes
+	classCPU    = 10      // milli-CPUs
+)
+
+// A phase that is shorter, or has fewer ticks, says nothing of CPU.
+const (
+	briefPhase = time.Second
+	fewTicks   = 10
+)
+
+// needs is what a phase needs of a pod's overhead, per sandbox.
+type needs struct {
+	memory   float64 // bytes
+	own      float64 // of the guest's memory, the workload's own
+	cpu      float64 // milli-CPUs
+	cpuKnown bool
+	brief    bool     // too short for its CPU to be taken
+	guest    float64  // milli-CPUs of a VMM with the guest's own work in them, not in cpu
+	parts    []string // by role, in words
+	cpuParts []string
+}
+
+// classes recommends an overhead for every target that has sandboxes.
+func (j *overheadJudge) classes() {
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		if t.Kind == "host" || t.Kind == "floor" {
+			continue
+		}
+		if c, ok := j.class(t); ok {
+			j.Classes = append(j.Classes, c)
+		}
+	}
+}
+
+// class takes the largest of what the phases need. Kubernetes adds
+// overhead.podFixed to what the scheduler counts for a pod and to the limits of
+// the pod's cgroup; the workload's own memory is in the containers' requests and
+// limits already.
+func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
+	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
+	var most, mostCPU needs
+	var in, inCPU string
+	var charged *OverheadCell
+	seen := false
+	var brief, guests []string
+	for i := range j.Tables {
+		table := &j.Tables[i]
+		cell := j.at(t.Name, step{table.Phase, table.Sandboxes})
+		if cell == nil || !cell.Ledger.Complete || table.Sandboxes == 0 {
+			continue
+		}
+		n := j.needs(table, cell)
+		where := fmt.Sprintf("phase %s with %s", table.Phase, sandboxes(table.Sandboxes))
+		if !seen || n.memory > most.memory {
+			most, in, charged = n, where, cell
+		}
+		switch {
+		case n.brief:
+			brief = append(brief, where)
+		case n.cpuKnown && n.cpu > mostCPU.cpu:
+			mostCPU, inCPU = n, where
+		}
+		if n.guest > 0 && !n.brief {
+			guests = append(guests, where)
+		}
+		seen = true
+	}
+	if !seen {
+		return c, false
+	}
+	c.Memory = int64(math.Ceil(most.memory*classMargin/classMemory)) * classMemory
+	c.CPU = int64(math.Ceil(mostCPU.cpu/classCPU)) * classCPU
+	if c.Memory == 0 && c.CPU == 0 {
+		return c, false
+	}
+	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
+		bytesText(most.memory), in, strings.Join(most.parts, " + ")))
+	if most.own > 0 {
+		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", bytesText(most.own)))
+	}
+	switch {
+	case c.CPU > 0:
+		c.Rule = append(c.Rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", mostCPU.cpu, inCPU, strings.Join(mostCPU.cpuParts, " + ")))
+	case brief == nil && guests == nil:
+		c.Rule = append(c.Rule, "cpu: none was seen beside the workload's")
+	default:
+		c.Rule = append(c.Rule, "cpu: none was seen in the phases and roles that could tell, and none is recommended")
+	}
+	if guests != nil {
+		c.Rule = append(c.Rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be told apart, and the guest's own work is in it")
+	}
+	if brief != nil {
+		c.Rule = append(c.Rule, fmt.Sprintf("cpu: not taken from %s, which lasted under %v or had fewer than %d ticks", strings.Join(brief, ", "), briefPhase, fewTicks))
+	}
+	if missing := j.missing(t.Name); missing != nil {
+		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" gave no figures and are not in it")
+	}
+	if out := outside(&charged.Ledger, false); len(out) > 0 {
+		c.Rule = append(c.Rule, "podFixed does not contain what is charged outside of the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
+	}
+	c.YAML = yamlOf(&c)
+	return c, true
+}
+
+// missing are the planned phases of a target without figures that count.
+func (j *overheadJudge) missing(target string) []string {
+	var out []string
+	for _, s := range j.planned() {
+		if c := j.at(target, s); s.n > 0 && (c == nil || !c.Ledger.Complete) {
+			out = append(out, fmt.Sprintf("%s with %s", s.name, sandboxes(s.n)))
+		}
+	}
+	return out
+}
+
+// brief says of a phase that the CPU time in it is that of its begin and end more
+// than of its load: any of its rounds with figures was too short.
+func (j *overheadJudge) brief(target string, t *OverheadTable) bool {
+	for _, p := range j.phases {
+		if p.failure != nil || p.visit.Target() != target || p.phase.Name != t.Phase || p.phase.Sandboxes != t.Sandboxes {
+			continue
+		}
+		if b, s := p.phase.Begin, p.phase.Series; b == nil || s == nil || len(s.Times) < fewTicks || p.phase.End.Time-b.Time < int64(briefPhase) {
+			return true
+		}
+	}
+	return false
+}
+
+// needs weighs a phase. What a daemon took is neither in the pod's cgroup nor
+// freed with the pod: it is the system's, and no pod's overhead. Negative rows, noise or memory that a daemon gave back,
+// do not make a sandbox cheaper.
+func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
+	n, l := float64(t.Sandboxes), &c.Ledger
+	idle := j.idleOf(c.Target, t.Sandboxes)
+	out := needs{cpuKnown: true, brief: j.brief(c.Target, t)}
+	guest, kind := guestRole(l), kindOf(t.Phase)
+	for _, r := range l.Rows {
+		switch r.Role {
+		case record.RoleWorkload, record.RoleCache, record.RoleOthers, record.RoleKernelNode, record.RoleDaemon:
+			continue
+		}
+		amount := max(float64(r.Memory.Sum())/n, 0)
+		if idle != nil && r.Role == record.RoleRuntime && kind != plan.PhaseIdle {
+			// The exec that brought the load in goes with the load.
+			amount = min(amount, max(float64(rowOf(&idle.Ledger, r.Role).Memory.Sum())/n, 0))
+		}
+		if r.Role == guest {
+			out.own = j.own(t, c, idle, amount)
+			amount -= out.own
+		}
+		if amount > 0 {
+			out.parts = append(out.parts, fmt.Sprintf("%s %s", r.Role, bytesText(amount)))
+		}
+		out.memory += amount
+		out.addCPU(&r, n, c, kind)
+	}
+	return out
+}
+
+// own is how much of the guest's memory is the workload's: what a calibrating
+// load was told to hold; in other loads, of what the guest grew by since it was
+// idle, as much as the container's limit lets it have. Without a limit all that
+// a guest keeps is the sandbox's: a container would have given its cache back.
+func (j *overheadJudge) own(t *OverheadTable, c, idle *OverheadCell, guest float64) float64 {
+	switch kind := kindOf(t.Phase); {
+	case kind == plan.PhaseHold:
+		p, err := plan.ParsePhase(t.Phase)
+		if err != nil {
+			return 0
+		}
+		return min(float64(p.Bytes), guest)
+	case kind == plan.PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
+		before := float64(rowOf(&idle.Ledger, guestRole(&c.Ledger)).Memory.Sum()) / float64(t.Sandboxes)
+		return min(max(guest-before, 0), float64(j.Plan.Limits.Memory))
+	}
+	return 0
+}
+
+// addCPU adds the CPU of the roles that stand beside a workload. gVisor's sentry
+// runs it too where that has no processes of its own: what a spinning load was told
+// is the workload's.
+func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind plan.PhaseKind) {
+	switch r.Role {
+	case record.RoleShim, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer, record.RoleMonitor:
+	default:
+		return
+	}
+	if !r.CPUKnown {
+		n.cpuKnown = n.cpuKnown && r.Processes == 0
+		return
+	}
+	milli := 1000 * r.CPU / sandboxes
+	if r.GuestCPU {
+		n.guest += max(milli, 0)
+		return
+	}
+	if r.Role == record.RoleSentry && kind == plan.PhaseSpin && rowOf(&c.Ledger, record.RoleWorkload).Processes == 0 {
+		milli = max(milli-1000*c.Told, 0)
+	}
+	if milli > 0 {
+		n.cpu += milli
+		n.cpuParts = append(n.cpuParts, fmt.Sprintf("%s %.1fm", r.Role, milli))
+	}
+}
+
+// outside names the roles of the sandboxes with more than outsideBound charged
+// outside of the pod's group, and where. A runtime's exec is there as long as
+// the load that it brought in, and counts in idle phases only.
+func outside(l *ledger.Ledger, idle bool) []string {
+	var out []string
+	for _, p := range l.Places {
+		if (idle || p.Role != record.RoleRuntime) && p.Charge != record.ChargePod && p.Memory > outsideBound {
+			where := p.Path
+			if p.Count > 1 {
+				where = fmt.Sprintf("%s and %d more", p.Path, p.Count-1)
+			}
+			out = append(out, fmt.Sprintf("%s %s in %s", p.Role, bytesText(float64(p.Memory)), where))
+		}
+	}
+	return out
+}
+
+// handler is the runtime's name as Kubernetes takes it: a DNS label.
+func handler(target string) string {
+	name := target[strings.LastIndex(target, "/")+1:]
+	label := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, name)
+	if label = strings.Trim(label[:min(len(label), 63)], "-"); label == "" {
+		return "runtime"
+	}
+	return label
+}
+
+func yamlOf(c *RuntimeClass) string {
+	var fixed strings.Builder
+	if c.Memory > 0 {
+		fmt.Fprintf(&fixed, "    memory: \"%dMi\"\n", c.Memory>>20)
+	}
+	if c.CPU > 0 {
+		fmt.Fprintf(&fixed, "    cpu: \"%dm\"\n", c.CPU)
+	}
+	return fmt.Sprintf("apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: %q\nhandler: %q\noverhead:\n  podFixed:\n%s", c.Handler, c.Handler, fixed.String())
+}
+
+// check says of an existing overhead whether it is enough, phase by phase and
+// without a margin. A phase that was left out, that failed or that could not be
+// read whole proves nothing to be enough. The CPU of a phase that was too short
+// is not judged, but that of one phase at least must be.
+func (j *overheadJudge) check() {
+	asked := j.Plan.Check
+	if asked == nil {
+		return
+	}
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		if t.Kind == "host" || t.Kind == "floor" {
+			continue
+		}
+		c := Check{Target: t.Name, Memory: asked.Memory, CPU: asked.CPU, Enough: true}
+		judged := false // its CPU, in any phase
+		for _, s := range j.steps() {
+			table, cell := j.table(s), j.at(t.Name, s)
+			if s.n == 0 || cell == nil && !slices.Contains(j.planned(), s) {
+				continue
+			}
+			p := CheckPhase{Phase: s.name, Sandboxes: s.n}
+			if cell == nil || !cell.Ledger.Complete { // too small to be a proof of anything
+				c.Enough = false
+				c.Phases = append(c.Phases, p)
+				continue
+			}
+			n := j.needs(table, cell)
+			p.Measured, p.Memory, p.CPU = true, int64(math.Ceil(n.memory)), n.cpu
+			p.MemoryEnough = p.Memory <= c.Memory
+			if p.CPUUnknown = n.brief || !n.cpuKnown; !p.CPUUnknown {
+				judged = true
+			}
+			// Kubernetes counts in whole thousandths. Of a VMM with the guest's work
+			// in it only the sum is known, which must then be enough as well.
+			p.CPUEnough = n.brief || n.cpuKnown && math.Round(n.cpu+n.guest) <= float64(c.CPU)
+			if n.guest > 0 && !p.CPUEnough && math.Round(n.cpu) <= float64(c.CPU) {
+				p.CPUUnknown = true
+			}
+			c.Enough = c.Enough && p.MemoryEnough && p.CPUEnough
+			c.Phases = append(c.Phases, p)
+		}
+		c.Enough = c.Enough && judged
+		j.Check = append(j.Check, c)
+	}
+}
+
+func sandboxes(n int) string {
+	if n == 1 {
+		return "1 sandbox"
+	}
+	return fmt.Sprintf("%d sandboxes", n)
+}
+
+// bytesText prints bytes with a unit of 1024s.
+func bytesText(b float64) string {
+	switch a := math.Abs(b); {
+	case a >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", b/(1<<30))
+	case a >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", b/(1<<20))
+	}
+	return fmt.Sprintf("%.0f KiB", b/(1<<10))
+}

@@ -1,0 +1,167 @@
+package judge
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// OverheadOf judges a record of an overhead run, finished or not.
+func OverheadOf(rec *record.Record) (*Overhead, error) {
+	if rec.Header.Experiment != "overhead" {
+		return nil, fmt.Errorf("this is a record of %q, not of overhead", rec.Header.Experiment)
+	}
+	rec = once(rec)
+	o := &Overhead{Targets: rec.Targets}
+	if err := json.Unmarshal(rec.Header.Plan, &o.Plan); err != nil {
+		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	}
+	j := &overheadJudge{Overhead: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
+	j.close()
+	j.tables()
+	j.scaling()
+	j.classes()
+	j.check()
+	o.Findings = j.findings()
+	return o, nil
+}
+
+type overheadJudge struct {
+	*Overhead
+	rec    *record.Record
+	visits []*ledger.Visit
+	phases []*closedPhase
+}
+
+// closedPhase is one phase of one visit with its books.
+type closedPhase struct {
+	visit   *ledger.Visit
+	phase   *ledger.Phase
+	ledger  ledger.Ledger
+	failure *record.Failure // why there are none
+}
+
+// close makes the books of every phase that came to its end.
+func (j *overheadJudge) close() {
+	for _, v := range j.visits {
+		for i := range v.Phases {
+			p := &v.Phases[i]
+			if p.End == nil || interrupted(p.End.Failure) {
+				continue // cut off, which is no fault of the target
+			}
+			c := &closedPhase{visit: v, phase: p, failure: p.End.Failure}
+			if c.failure == nil && p.Begin != nil && p.Begin.Failure != nil {
+				c.failure = p.Begin.Failure
+			}
+			j.Total++
+			if c.failure == nil {
+				l, err := v.Close(i, j.rec.Header.Environment.CPUs)
+				c.ledger = l
+				if err != nil {
+					c.failure = &record.Failure{Kind: record.FailState, Detail: err.Error()}
+				}
+			}
+			if c.failure != nil {
+				j.Failed++
+			}
+			j.phases = append(j.phases, c)
+		}
+	}
+}
+
+func interrupted(f *record.Failure) bool { return f != nil && f.Kind == record.FailInterrupted }
+
+// step is a phase at a count of sandboxes.
+type step struct {
+	name string
+	n    int
+}
+
+// planned are the steps that the plan asks of every target, in the order of the
+// run: at the smallest count all phases, then idle at each.
+func (j *overheadJudge) planned() []step {
+	var out []step
+	for i, n := range j.Plan.Sandboxes {
+		for _, name := range plan.WithIdle(j.Plan.Phases) {
+			if i == 0 || kindOf(name) == plan.PhaseIdle {
+				out = append(out, step{name, n})
+			}
+		}
+	}
+	return out
+}
+
+// steps are those that were planned, and then what a record holds beside them.
+func (j *overheadJudge) steps() []step {
+	out := j.planned()
+	for _, c := range j.phases {
+		if s := (step{c.phase.Name, c.phase.Sandboxes}); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// kindOf is what a phase does; of a name that is none it is not known.
+func kindOf(name string) plan.PhaseKind {
+	p, err := plan.ParsePhase(name)
+	if err != nil {
+		return ""
+	}
+	return p.Kind
+}
+
+func (j *overheadJudge) tables() {
+	for _, s := range j.steps() {
+		t := OverheadTable{Phase: s.name, Sandboxes: s.n}
+		for i := range j.Targets {
+			c := j.cell(j.Targets[i].Name, s)
+			if c.Rounds+c.Failed > 0 {
+				t.Cells = append(t.Cells, c)
+			}
+		}
+		for _, c := range j.phases {
+			if w := c.phase.End.Work; t.Command == "" && c.phase.Name == s.name && c.phase.Sandboxes == s.n && w != nil {
+				t.Command = w.Command
+			}
+		}
+		if len(t.Cells) > 0 {
+			j.Tables = append(j.Tables, t)
+		}
+	}
+}
+
+// table is that of a step; nil where nothing came of it.
+func (o *Overhead) table(s step) *OverheadTable {
+	for i := range o.Tables {
+		if t := &o.Tables[i]; t.Phase == s.name && t.Sandboxes == s.n {
+			return t
+		}
+	}
+	return nil
+}
+
+// at is the cell of a target in a phase at a count; nil where it has no figures.
+func (o *Overhead) at(target string, s step) *OverheadCell {
+	for i := range o.Tables {
+		t := &o.Tables[i]
+		if t.Phase != s.name || t.Sandboxes != s.n {
+			continue
+		}
+		for k := range t.Cells {
+			if c := &t.Cells[k]; c.Target == target && c.Rounds > 0 {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// idleOf is the idle phase at the same count.
+func (o *Overhead) idleOf(target string, n int) *OverheadCell {
+	return o.at(target, step{string(plan.PhaseIdle), n})
+}

@@ -1,0 +1,247 @@
+package judge
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+const milli = int64(1e6)
+
+func startHeader(t *testing.T) record.Header {
+	t.Helper()
+	text, err := json.Marshal(plan.DefaultsOfStartup())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record.Header{Experiment: "startup", Plan: text, Environment: record.Environment{Lanes: "SCHED_FIFO"}}
+}
+
+// dockerStart is a start of so many ms, of which runc create takes 50 and runc
+// start 10, with 500 ms between them in which nobody works.
+func dockerStart(round int, wall int64) record.Start {
+	zero := 0
+	at := func(ms int64) int64 { return 1e12 + ms*milli }
+	return record.Start{
+		Target: "docker/runc", Method: record.MethodBPF, Clock: record.ClockMonotonic, Round: round,
+		Began: at(0), Ended: at(wall), First: at(wall - 5), Tracing: 1 * milli,
+		Processes: []record.StartProcess{
+			{Pid: 5, Kind: record.KindDaemon, Name: "dockerd", Program: "dockerd", Born: 1, CPU: -1},
+			{Pid: 7, Parent: 5, Kind: record.KindCall, Name: "runc create", Program: "runc", Verb: "create", Container: "c", Born: at(100), Exec: at(101), Ended: at(150), CPU: 20 * milli, Exit: &zero},
+			{Pid: 9, Parent: 5, Kind: record.KindCall, Name: "runc start", Program: "runc", Verb: "start", Container: "c", Born: at(650), Exec: at(651), Ended: at(660), CPU: 5 * milli, Exit: &zero},
+		},
+		Busy: []record.BusyAt{{At: at(0)}, {At: at(100), CPU: 40 * milli}, {At: at(150), CPU: 65 * milli}, {At: at(650), CPU: 66 * milli}, {At: at(660), CPU: 75 * milli}, {At: at(wall), CPU: 100 * milli}},
+	}
+}
+
+func judgeStarts(t *testing.T, starts ...record.Start) *Startup {
+	t.Helper()
+	s, err := StartupOf(&record.Record{Header: startHeader(t), Starts: starts, End: &record.End{Status: "done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func about(t *testing.T, what string, e Estimate, ms float64) {
+	t.Helper()
+	if !e.Known || math.Abs(e.Value-ms*1e6) > 1 {
+		t.Errorf("%s is %+v, not %v ms", what, e, ms)
+	}
+}
+
+func TestTheEngineIsCreditedWithWhatTheRuntimesCallsDoNotTake(t *testing.T) {
+	var all []record.Start
+	for i := range 7 {
+		all = append(all, dockerStart(i, 700+int64(i)*10))
+	}
+	s := judgeStarts(t, all...)
+	d := s.Targets[0]
+	about(t, "wall", d.Wall, 730)
+	about(t, "calls", d.Calls, 60)
+	about(t, "credits", d.Credits, 670)
+	about(t, "first instruction", d.First, 725)
+	about(t, "CPU", d.CPU, 100)
+	if d.Engine != "docker" || !d.Wall.Bounded || d.Starts != 7 || d.Same != 7 || !s.Live || s.Total != 7 {
+		t.Errorf("%+v", d)
+	}
+	if math.Abs(d.WatchingCPU.Value-0.01) > 1e-9 {
+		t.Errorf("watching %+v", d.WatchingCPU)
+	}
+	var way []string
+	sum := 0.0
+	for _, step := range d.Table {
+		way = append(way, step.Name)
+	}
+	for _, step := range d.Phases {
+		sum += step.Took.Value
+	}
+	if got := strings.Join(way, " → "); got != "docker → runc create → docker → runc start → docker" {
+		t.Errorf("the way is %s", got)
+	}
+	if math.Abs(sum-730e6) > 1 {
+		t.Errorf("phases add up to %v", sum)
+	}
+	if d.Drawn == nil || d.Drawn.Start.Round != 3 || len(d.Drawn.Rows) == 0 || len(d.Drawn.Parts) == 0 {
+		t.Errorf("drawn is %+v", d.Drawn)
+	}
+}
+
+func TestTheWaitOfTheEngineIsTheFirstGapAndIsNamed(t *testing.T) {
+	s := judgeStarts(t, dockerStart(0, 700), dockerStart(1, 710), dockerStart(2, 720))
+	d := s.Targets[0]
+	if len(d.Gaps) == 0 {
+		t.Fatal("no gaps")
+	}
+	g := d.Gaps[0]
+	if g.In != "docker" || g.Seen != 3 || math.Abs(g.Took.Value-500e6) > 1e6 || g.Wait == nil {
+		t.Fatalf("the first is %+v (%+v)", g, g.Gap)
+	}
+	found := false
+	for _, f := range s.Findings {
+		found = found || f.Code == foundWait && f.Target == "docker/runc" && strings.Contains(f.Message, g.Wait.Timer) && strings.Contains(f.Message, "3 of 3")
+	}
+	if !found {
+		t.Errorf("findings %+v", s.Findings)
+	}
+}
+
+func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
+	bad := dockerStart(1, 10_000)
+	bad.Failure = &record.Failure{Kind: record.FailExit, Detail: "exit status 125", Output: "a\nno such image", Command: "docker run x"}
+	stopped := dockerStart(2, 10_000)
+	stopped.Failure = &record.Failure{Kind: record.FailInterrupted}
+	s := judgeStarts(t, dockerStart(0, 700), bad, stopped)
+	if d := s.Targets[0]; s.Failed != 1 || s.Total != 2 || d.Failed != 1 || d.Starts != 1 || d.Wall.Value != 700e6 {
+		t.Errorf("%+v of %d/%d", d, s.Failed, s.Total)
+	}
+	if f := s.Findings[0]; f.Code != foundFailed || !strings.Contains(f.Message, "1 of 2") || !strings.Contains(f.Message, "no such image") || !strings.Contains(f.Advice, "docker run x") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
+	var all []record.Start
+	for i := range 12 {
+		with, without := dockerStart(i, 800+int64(i%3)), dockerStart(i, 700+int64(i%4))
+		without.Method, without.Processes, without.Busy, without.Tracing = record.MethodNone, nil, nil, 0
+		all = append(all, with, without)
+	}
+	d := judgeStarts(t, all...).Targets[0]
+	if d.Starts != 12 || !d.Different || math.Abs(d.Watching.Value-1.143) > 0.01 {
+		t.Errorf("%d starts, %+v, different %v", d.Starts, d.Watching, d.Different)
+	}
+}
+
+func notesStart(name string, parts []float64, wall float64, claims map[string]float64) record.Start {
+	s := record.Start{Target: "kata-runtime", Method: record.MethodNotes, Clock: record.ClockNone, Name: name, Ended: int64(wall * 1e9)}
+	at := int64(0)
+	for i, took := range parts {
+		x := record.Span{Name: "kata-runtime call", Kind: record.KindCall, Began: at}
+		if i%2 == 1 {
+			x.Name, x.Kind = "docker", record.KindEngine
+		}
+		at += int64(math.Round(took * 1e9))
+		x.Ended = at
+		s.Spans = append(s.Spans, x)
+	}
+	for _, name := range []string{claimSum, claimWall, claimCredits} {
+		if v, ok := claims[name]; ok {
+			s.Claims = append(s.Claims, record.StartClaim{Name: name, Value: int64(math.Round(v * 1e9))})
+		}
+	}
+	return s
+}
+
+func TestThePublishedSumsAreRecomputed(t *testing.T) {
+	s := judgeStarts(t,
+		notesStart("w/ vm template", []float64{1.7, 0.39, 0.009, 0.012, 0.013, 0.01, 0.004}, 2.776, map[string]float64{claimSum: 2.137, claimWall: 2.2776, claimCredits: 0.5526}),
+		notesStart("w/ vm template again", []float64{1.666, 0.35, 0.002, 0.006, 0.007, 0.005, 0.002}, 2.370, map[string]float64{claimSum: 2.047, claimWall: 2.370, claimCredits: 0.684}),
+		notesStart("w/o vm template", []float64{1.328, 0.012, 0.002, 0.006, 0.0057, 0.005, 0.002}, 1.701, map[string]float64{claimSum: 1.136, claimWall: 1.701, claimCredits: 0.588}),
+		notesStart("w/o vm template again", []float64{1.308, 0.014, 0.002, 0.005, 0.0059, 0.005, 0.002}, 2.009, map[string]float64{claimSum: 1.343, claimWall: 2.009, claimCredits: 0.69}))
+	got := map[string]string{}
+	for _, d := range s.Targets {
+		if d.Engine != "docker" {
+			t.Errorf("%s: the engine is %s", d.Target, d.Engine)
+		}
+		for _, c := range d.Claims {
+			if c.Wrong {
+				got[d.Target] += fmt.Sprintf("%s %.4f not %.4f; ", c.Name, float64(c.Value)/1e9, float64(c.Follows)/1e9)
+			}
+		}
+	}
+	want := map[string]string{
+		"w/ vm template":  "wall 2.2776 not 2.7760; credits 0.5526 not 1.0500; ",
+		"w/o vm template": "sum 1.1360 not 1.3607; credits 0.5880 not 0.3633; ",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	about(t, "the fourth's credits", s.Targets[3].Credits, 691.1)
+}
+
+func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
+	s := record.Start{Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: 1e18, Name: "p", Source: "kata.log:1",
+		Spans:   []record.Span{{Name: "a", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + 5}},
+		Gaps:    []record.Gap{{Began: 1e18, Ended: 1e18 + 1_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:3", Wait: &record.Wait{Timer: "gRPC dial, first back-off (1 s)", Nominal: 1e9, Why: "because"}}},
+		Missing: []record.Missing{{What: "no end", Count: 1}, {What: "cut", Count: 4, Detail: "kata.log:9"}}}
+	j := judgeStarts(t, s)
+	d := j.Targets[0]
+	if d.NoEnd != 1 || d.Starts != 0 || d.Wall.Known || len(d.Gaps) != 1 || d.Drawn == nil || j.Live {
+		t.Fatalf("%+v", d)
+	}
+	text := ""
+	for _, f := range j.Findings {
+		text += f.Code + ": " + f.Message + "\n"
+	}
+	for _, want := range []string{"gRPC dial, first back-off (1 s)", "kata.log:3", "have no end", "(cut): 4; kata.log:9"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "(no end)") {
+		t.Error("the missing end is told twice")
+	}
+}
+
+func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
+	var all []record.Start
+	for i, id := range []string{strings.Repeat("ab", 32), strings.Repeat("01", 32)} {
+		all = append(all, record.Start{Target: "containerd", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + 3e9,
+			Gaps:   []record.Gap{{Began: 1e18, Ended: 1e18 + 2e9 + int64(i), After: "connecting to shim " + id, Before: `RunPodSandbox for name:"` + id[:8] + `" returns`, In: "containerd", CPU: -1}},
+			Guests: []record.GuestClock{{Name: id, Offset: 5, Pairs: 1}}})
+	}
+	d := judgeStarts(t, all...).Targets[0]
+	if len(d.Gaps) != 1 || d.Gaps[0].Seen != 2 || d.Gaps[0].Round != 1 || len(d.Guests) != 2 {
+		t.Errorf("%+v, guests %+v", d.Gaps, d.Guests)
+	}
+}
+
+func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
+	h := startHeader(t)
+	j, err := NewStartups(&h, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * mostKept {
+		s := dockerStart(i, 700+int64(i%100))
+		j.Add(&s)
+	}
+	for i := range 2 * mostTargets {
+		s := dockerStart(i, 700)
+		s.Target = fmt.Sprint("other-", i)
+		j.Add(&s)
+	}
+	d := j.Judge(&record.Record{End: &record.End{}}).Targets[0]
+	if d.Starts != 3*mostKept || len(j.targets) != mostTargets || len(j.targets[0].kept) != mostKept || len(j.targets[0].whole) != mostWhole {
+		t.Errorf("%d starts, kept %d and %d of %d targets", d.Starts, len(j.targets[0].kept), len(j.targets[0].whole), len(j.targets))
+	}
+	if d.Wall.Value < 745e6 || d.Wall.Value > 755e6 {
+		t.Errorf("the median of the choice is %v", d.Wall.Value)
+	}
+}

@@ -1,0 +1,292 @@
+package judge
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/record"
+)
+
+// StartupOf judges a record of starts, finished or not.
+func StartupOf(rec *record.Record) (*Startup, error) {
+	j, err := NewStartups(&rec.Header, rec.Targets)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rec.Starts {
+		j.Add(&rec.Starts[i])
+	}
+	return j.Judge(rec), nil
+}
+
+// Startups judges starts one after the other, in memory that does not grow with
+// their number: of more than [mostKept] of one target a random choice is kept.
+type Startups struct {
+	Startup
+	infos   []record.Target
+	targets []*startupJudge
+	names   map[string]*startupJudge
+	random  *rand.Rand
+}
+
+const (
+	mostTargets = 256  // that are told apart; logs can name any
+	mostKept    = 1024 // starts of a target whose figures are kept
+	mostWhole   = 64   // of those the ones that are kept whole, one of which is drawn
+	mostGaps    = 16   // gaps of a start that are looked at
+	mostSteps   = 256  // of a start's way
+	mostGuests  = 64   // whose clocks are told
+)
+
+// NewStartups begins a judgement.
+func NewStartups(h *record.Header, targets []record.Target) (*Startups, error) {
+	if h.Experiment != "startup" {
+		return nil, fmt.Errorf("this is a record of %q, not of starts", h.Experiment)
+	}
+	j := &Startups{infos: targets, names: map[string]*startupJudge{}, random: rand.New(rand.NewPCG(1, 2))}
+	if err := json.Unmarshal(h.Plan, &j.Plan); err != nil {
+		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	}
+	for i := range targets {
+		j.of(targets[i].Name)
+	}
+	return j, nil
+}
+
+// startupJudge gathers the starts of one target.
+type startupJudge struct {
+	StartupTarget
+	listed  bool // it stands among the record's targets
+	bare    bool // an OCI runtime without an engine
+	watched int  // starts that have times and were watched
+	rounds  map[int]bool
+	kept    []*startFigures // of those a random choice of mostKept
+	whole   []*record.Start // of the kept ones some
+	without stat.Rounds     // wall time of rounds that were not watched
+	with    stat.Rounds     // and of those that were
+	missing map[string]int64
+	where   map[string]string
+}
+
+// startFigures are what is kept of a start.
+type startFigures struct {
+	round                    int
+	wall, first, calls, cost float64 // negative where it is not known
+	credits                  float64
+	cpu                      float64
+	way                      string // names of its steps
+	steps, phases            []stepFigure
+	gaps                     []record.Gap
+}
+
+type stepFigure struct {
+	name, kind string
+	took, cpu  float64 // cpu is negative where it is not known
+	times      int
+}
+
+func (j *Startups) of(name string) *startupJudge {
+	if t := j.names[name]; t != nil {
+		return t
+	}
+	if len(j.targets) == mostTargets {
+		return j.targets[mostTargets-1]
+	}
+	t := &startupJudge{StartupTarget: StartupTarget{Target: name, Engine: engineOf(name)}, rounds: map[int]bool{},
+		without: stat.Rounds{}, with: stat.Rounds{}, missing: map[string]int64{}, where: map[string]string{}}
+	for _, info := range j.infos {
+		if info.Name != name {
+			continue
+		}
+		t.listed = true
+		switch info.Kind {
+		case "command":
+			t.Engine = path.Base(info.Path)
+		case "oci":
+			t.Engine, t.bare = "tare", true
+		}
+	}
+	j.names[name] = t
+	j.targets = append(j.targets, t)
+	return t
+}
+
+// engineOf is whose the time is that no call of a runtime takes: docker's of
+// docker+cli/runc, containerd's of cri+containerd/runc. A name without a runtime
+// stands for itself.
+func engineOf(name string) string {
+	engine, _, _ := strings.Cut(name, "/")
+	first, second, more := strings.Cut(engine, "+")
+	if more && first == "cri" {
+		return second
+	}
+	return first
+}
+
+// Add takes a start into the judgement. It keeps s.
+func (j *Startups) Add(s *record.Start) {
+	t := j.of(NameOf(s))
+	j.Total++
+	if s.Method == record.MethodNone {
+		if s.Failure == nil && s.Ended > s.Began {
+			t.without[s.Round] = float64(s.Ended - s.Began)
+		}
+		if s.Failure != nil {
+			j.failed(t, s)
+		}
+		return
+	}
+	if i := slices.IndexFunc(s.Spans, func(x record.Span) bool { return x.Kind == record.KindEngine }); s.Method == record.MethodNotes && i >= 0 {
+		t.Engine = s.Spans[i].Name
+	}
+	t.Method, t.Clock, t.Command = s.Method, s.Clock, cmp.Or(t.Command, s.Command)
+	if s.Method != record.MethodLogs && s.Method != record.MethodNotes {
+		j.Live = true
+	}
+	for _, m := range s.Missing {
+		t.missing[m.What] += m.Count
+		if t.where[m.What] == "" {
+			t.where[m.What] = m.Detail
+		}
+	}
+	switch {
+	case s.Failure != nil:
+		j.failed(t, s)
+		return
+	case s.Ended == 0:
+		t.NoEnd++
+	default:
+		t.Starts++
+	}
+	t.Guests = append(t.Guests, s.Guests[:min(len(s.Guests), mostGuests-len(t.Guests))]...)
+	t.keep(j.random, s)
+}
+
+// NameOf is what a start is told apart by: its target, and of notes its title,
+// since each of theirs is a measurement of its own.
+func NameOf(s *record.Start) string {
+	if s.Method == record.MethodNotes && s.Name != "" {
+		return s.Name
+	}
+	return s.Target
+}
+
+func (j *Startups) failed(t *startupJudge, s *record.Start) {
+	if s.Failure.Kind == record.FailInterrupted {
+		j.Total-- // no fault of the target
+		return
+	}
+	j.Failed++
+	t.Failed++
+	if t.Failure == nil {
+		t.Failure = s.Failure
+	}
+}
+
+// keep keeps the figures of a start, by algorithm R of Vitter (ACM TOMS 11,
+// 1985): every start has the same chance to be among those that are kept.
+func (t *startupJudge) keep(random *rand.Rand, s *record.Start) {
+	at := len(t.kept)
+	t.watched++
+	if at == mostKept {
+		if at = random.IntN(t.watched); at >= mostKept {
+			return
+		}
+		t.kept[at] = t.figures(s)
+	} else {
+		t.kept = append(t.kept, t.figures(s))
+	}
+	switch {
+	case len(t.whole) < mostWhole:
+		t.whole = append(t.whole, s)
+	default:
+		if i := random.IntN(t.watched); i < mostWhole {
+			t.whole[i] = s
+		}
+	}
+}
+
+// figures reduces a start to its figures.
+func (t *startupJudge) figures(s *record.Start) *startFigures {
+	f := &startFigures{round: s.Round, wall: -1, first: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, mostGaps)}
+	if s.Ended == 0 {
+		return f
+	}
+	f.wall = float64(s.Ended - s.Began)
+	if s.First >= s.Began && s.First != 0 {
+		f.first = float64(s.First - s.Began)
+	}
+	calls := trace.Calls(s, t.Engine)
+	inCalls, inWorkload := taken(calls)
+	f.calls, f.credits = float64(inCalls), f.wall-float64(inCalls+inWorkload)
+	f.steps, f.phases = stepsOf(calls), together(trace.Parts(s, t.Engine))
+	names := make([]string, len(f.steps))
+	for i, step := range f.steps {
+		names[i] = step.name
+	}
+	f.way = strings.Join(names, "\x00")
+	if n := len(s.Busy); n > 1 {
+		f.cpu = float64(s.Busy[n-1].CPU - s.Busy[0].CPU)
+		if f.cpu > 0 {
+			f.cost = float64(s.Tracing) / f.cpu
+		}
+	}
+	if s.Method != record.MethodLogs && s.Method != record.MethodNotes {
+		t.with[s.Round] = f.wall
+	}
+	return f
+}
+
+// taken is the time of a start's parts that is no engine's.
+func taken(parts []trace.Part) (calls, workload int64) {
+	for _, p := range parts {
+		switch p.Kind {
+		case record.KindCall:
+			calls += p.Ended - p.Began
+		case record.KindWorkload:
+			workload += p.Ended - p.Began
+		}
+	}
+	return calls, workload
+}
+
+func stepsOf(parts []trace.Part) []stepFigure {
+	var all []stepFigure
+	for i, p := range parts {
+		if i == mostSteps {
+			break
+		}
+		all = append(all, stepFigure{p.Name, p.Kind, float64(p.Ended - p.Began), float64(p.CPU), 1})
+	}
+	return all
+}
+
+// together adds up the parts of one name, in the order of their first appearance.
+func together(parts []trace.Part) []stepFigure {
+	var all []stepFigure
+	for _, p := range parts {
+		i := slices.IndexFunc(all, func(f stepFigure) bool { return f.name == p.Name && f.kind == p.Kind })
+		if i < 0 {
+			if len(all) == mostSteps {
+				continue
+			}
+			i, all = len(all), append(all, stepFigure{name: p.Name, kind: p.Kind})
+		}
+		f := &all[i]
+		f.took += float64(p.Ended - p.Began)
+		f.times++
+		if p.CPU < 0 || f.cpu < 0 {
+			f.cpu = -1
+		} else {
+			f.cpu += float64(p.CPU)
+		}
+	}
+	return all
+}

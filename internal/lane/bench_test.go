@@ -1,0 +1,46 @@
+package lane
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/probe"
+)
+
+// BenchmarkOutsideTheWindow reports what an operation takes besides the time
+// that is measured: from the call to the lane's start, and from the command's
+// end to the return of the call.
+func BenchmarkOutsideTheWindow(b *testing.B) {
+	defer Settle()()
+	p, err := NewPool(Options{Lanes: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	dir := b.TempDir()
+	if err := probe.Install(dir); err != nil {
+		b.Fatal(err)
+	}
+	orders := []Order{{Kind: Exec, Args: []string{dir + probe.Name, "--exit", "x"}, Timeout: time.Second}}
+	lanes := []int{0}
+	var window, before, after int64
+	for b.Loop() {
+		begin := Now()
+		batch, err := p.Arm(lanes, orders)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, r, err := batch.Release(context.Background())
+		if err != nil || r[0].Err != nil {
+			b.Fatal(err, r[0].Err)
+		}
+		before += r[0].Start - begin
+		window += r[0].Returned - r[0].Start
+		after += Now() - r[0].Returned
+	}
+	n := float64(b.N)
+	b.ReportMetric(float64(before)/n, "before-ns/op")
+	b.ReportMetric(float64(window)/n, "window-ns/op")
+	b.ReportMetric(float64(after)/n, "after-ns/op")
+}

@@ -1,0 +1,275 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/probe"
+)
+
+func newPool(t *testing.T, lanes int) *Pool {
+	t.Helper()
+	p, err := NewPool(Options{Lanes: lanes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func do(t *testing.T, p *Pool, o Order) Result {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = 20 * time.Second
+	}
+	r, err := p.Do(context.Background(), 0, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func installProbe(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := probe.Install(dir); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, probe.Name)
+}
+
+func TestLayoutIsThatOfTheLanesOwnSource(t *testing.T) {
+	var s slot
+	for name, c := range map[string][2]uintptr{
+		"start":  {unsafe.Offsetof(s.Start), 32},
+		"status": {unsafe.Offsetof(s.Status), 104},
+		"token":  {unsafe.Offsetof(s.Token), 144},
+		"errs":   {unsafe.Offsetof(s.Errs), 144 + tokenSize + argsSize + outSize},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s is at %d, the lane has it at %d", name, c[0], c[1])
+		}
+	}
+	if unsafe.Sizeof(s) > slotSize {
+		t.Errorf("a slot takes %d bytes, more than %d", unsafe.Sizeof(s), slotSize)
+	}
+}
+
+func TestACommandIsTimedFromForkToExit(t *testing.T) {
+	p := newPool(t, 1)
+	before := Now()
+	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sleep", "0.05"}})
+	after := Now()
+	if r.Err != nil || !r.Status.Exited() || r.Status.ExitStatus() != 0 {
+		t.Fatalf("sleep: %v, status %#x", r.Err, r.Status)
+	}
+	if d := time.Duration(r.Returned - r.Start); d < 50*time.Millisecond {
+		t.Errorf("a sleep of 50 ms took %v", d)
+	}
+	if r.Start < before || r.Returned > after || r.Spawned < r.Start || r.Spawned > r.Returned {
+		t.Errorf("stamps out of order: %d ≤ %d ≤ %d ≤ %d ≤ %d", before, r.Start, r.Spawned, r.Returned, after)
+	}
+	if r.MaxRSS == 0 {
+		t.Error("no peak memory of the command")
+	}
+}
+
+func TestFailuresAreToldAndNotTimed(t *testing.T) {
+	p := newPool(t, 1)
+	r := do(t, p, Order{Kind: Exec, Args: []string{"/no/such/program"}})
+	var e *Error
+	if !errors.As(r.Err, &e) || e.Step != StepExec || e.Errno != unix.ENOENT {
+		t.Errorf("a missing program gave %v", r.Err)
+	}
+	r = do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "echo out; echo bad >&2; exit 127"}})
+	if r.Err != nil || r.Status.ExitStatus() != 127 || r.Stdout != "out\n" || r.Stderr != "bad\n" {
+		t.Errorf("exit 127: err %v, status %d, stdout %q, stderr %q", r.Err, r.Status.ExitStatus(), r.Stdout, r.Stderr)
+	}
+	r = do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "exit 3"}, Need: NeedReady, Token: "never"})
+	if r.Status.ExitStatus() != 3 || time.Duration(r.Returned-r.Start) > 10*time.Second {
+		t.Errorf("a failed command is still waited for: %v", time.Duration(r.Returned-r.Start))
+	}
+	r = do(t, p, Order{Kind: Kill, Watch: 1 << 22, Need: NeedExit})
+	if !errors.As(r.Err, &e) || e.Step != StepGone {
+		t.Errorf("a workload that is gone gave %v", r.Err)
+	}
+}
+
+func TestATimeOutKillsTheWholeProcessGroup(t *testing.T) {
+	p := newPool(t, 1)
+	mark := filepath.Join(t.TempDir(), "pid")
+	r := do(t, p, Order{Kind: Exec, Timeout: 300 * time.Millisecond,
+		Args: []string{"/bin/sh", "-c", "sleep 60 & echo $! > " + mark + "; wait"}})
+	var e *Error
+	if !errors.As(r.Err, &e) || e.Step != StepTimeout || e.Missing != NeedCall {
+		t.Fatalf("got %v", r.Err)
+	}
+	pid, err := os.ReadFile(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the command's child still runs: %s", stat)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
+	p := newPool(t, 3)
+	orders := make([]Order, 3)
+	for i := range orders {
+		orders[i] = Order{Kind: Exec, Args: []string{"/bin/sleep", "60"}, Timeout: time.Minute}
+	}
+	b, err := p.Arm([]int{0, 1, 2}, orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, results, err := b.Release(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		var e *Error
+		if !errors.As(r.Err, &e) || e.Step != StepAbort {
+			t.Errorf("got %v", r.Err)
+		}
+	}
+	if r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/true"}}); r.Err != nil {
+		t.Errorf("after an interrupt: %v", r.Err)
+	}
+}
+
+func TestTheHostsWorkloadReportsAndEndsAsTold(t *testing.T) {
+	p := newPool(t, 1)
+	path := installProbe(t)
+	r := do(t, p, Order{Kind: Spawn, Args: []string{path, "tok-1"}, Need: NeedReady, Token: "tok-1"})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	first, ok := r.ProbeTime("tok-1")
+	if !ok || first < r.Start || first > r.Seen {
+		t.Errorf("first instruction at %d (%v), started %d, seen %d", first, ok, r.Start, r.Seen)
+	}
+	end := do(t, p, Order{Kind: Kill, Watch: r.Pid, Need: NeedExit})
+	if end.Err != nil || !end.WorkloadKnown || !end.Workload.Exited() || end.Workload.ExitStatus() != 0 || end.Exited == 0 {
+		t.Errorf("stop: %+v", end)
+	}
+}
+
+func TestOutputIsBoundedAndTheRestCounted(t *testing.T) {
+	p := newPool(t, 1)
+	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sh", "-c", "head -c 200000 /dev/zero"}})
+	if len(r.Stdout) != outSize || r.Dropped != 200000-outSize {
+		t.Errorf("kept %d, dropped %d", len(r.Stdout), r.Dropped)
+	}
+}
+
+func TestLanesAreReleasedTogether(t *testing.T) {
+	p := newPool(t, 50)
+	lanes, orders := make([]int, 50), make([]Order, 50)
+	for i := range lanes {
+		lanes[i], orders[i] = i, Order{Kind: Exec, Args: []string{"/bin/true"}, Timeout: 20 * time.Second}
+	}
+	b, err := p.Arm(lanes, orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	before := Now()
+	released, results, err := b.Release(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if released < before {
+		t.Error("released before the call")
+	}
+	first, last := results[0].Start, results[0].Start
+	for _, r := range results {
+		if r.Err != nil || r.Start < released {
+			t.Fatalf("started %d ns after the release: %v", r.Start-released, r.Err)
+		}
+		first, last = min(first, r.Start), max(last, r.Start)
+	}
+	t.Logf("skew of 50 lanes: %v, priority %v", time.Duration(last-first), p.Priority())
+}
+
+func TestAProbeLineIsReadStrictly(t *testing.T) {
+	for out, want := range map[string]int64{
+		"tare-probe/1 x 123\n":                         123,
+		"noise\ntare-probe/1 x 7\n":                    7,
+		"tare-probe/1 x 123":                           -1,
+		"tare-probe/1 y 123\n":                         -1,
+		"tare-probe/1 x -5\n":                          -1,
+		"tare-probe/1 x 12a\n":                         -1,
+		"tare-probe/1 x 99999999999999999999999999\n":  -1,
+		"tare-probe/1 x \ntare-probe/1 x 9\n":          9,
+		"\x1b[2Jtare-probe/1 x 1\ntare-probe/1 xx 1\n": -1,
+	} {
+		r := Result{Stdout: out}
+		if got, ok := r.ProbeTime("x"); (ok && got != want) || (!ok && want != -1) {
+			t.Errorf("%q: %d %v, want %d", out, got, ok, want)
+		}
+	}
+}
+
+func TestQuoteSurvivesAShell(t *testing.T) {
+	for _, args := range [][]string{{"a", "b c"}, {"it's"}, {""}, {"$HOME", "`x`", "a\nb"}} {
+		if q := Quote(args); strings.Contains(q, "$HOME") && !strings.Contains(q, "'$HOME'") {
+			t.Errorf("%q", q)
+		}
+	}
+	if got := Quote([]string{"it's", "/a-b"}); got != `'it'\''s' /a-b` {
+		t.Error(got)
+	}
+}
+
+func FuzzProbeTime(f *testing.F) {
+	f.Add("tare-probe/1 x 123\n", "x")
+	f.Add("noise\ntare-probe/1 x 999999999999999999\n", "x")
+	f.Fuzz(func(t *testing.T, out, token string) {
+		r := Result{Stdout: out}
+		if ns, ok := r.ProbeTime(token); ok && (ns < 0 || !strings.Contains(out, "tare-probe/1 "+token+" ")) {
+			t.Errorf("%q gave %d", out, ns)
+		}
+	})
+}
+
+func TestWhatACommandLeavesRunningEndsWithThePool(t *testing.T) {
+	p, err := NewPool(Options{Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(t.TempDir(), "pid")
+	r, err := p.Do(t.Context(), 0, Order{Kind: Exec, Timeout: 10 * time.Second,
+		Args: []string{"/bin/sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $! > " + mark}})
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	p.Close()
+	text, err := os.ReadFile(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
+	if err == nil && !strings.Contains(string(stat), ") Z ") {
+		t.Errorf("still running: %s", stat)
+	}
+}

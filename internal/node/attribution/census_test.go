@@ -1,0 +1,250 @@
+package attribution
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestACgroupFileIsReadStrictly(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		want    map[string]string
+		broken  int
+		deleted bool
+	}{
+		"version 1":                     {"4:memory:/x\n1:cpu:/y\n", map[string]string{"memory": "/x", "cpu": "/y"}, 0, false},
+		"several controllers in one":    {"2:cpu,cpuacct:/x\n", map[string]string{"cpu": "/x", "cpuacct": "/x"}, 0, false},
+		"version 2":                     {"0::/a/b\n", map[string]string{"": "/a/b"}, 0, false},
+		"a name":                        {"1:name=systemd:/\n", map[string]string{"name=systemd": "/"}, 0, false},
+		"colons in the path":            {"0::/a.slice:cri-containerd:b\n", map[string]string{"": "/a.slice:cri-containerd:b"}, 0, false},
+		"a removed group":               {"4:memory:/x (deleted)\n", map[string]string{"memory": "/x"}, 0, true},
+		"no group":                      {"", map[string]string{}, 0, false},
+		"a line that was cut off":       {"4:memory:/x\n3:cp", map[string]string{"memory": "/x"}, 1, false},
+		"a relative path":               {"4:memory:x\n0::/\n", map[string]string{"": "/"}, 1, false},
+		"a hierarchy that is no number": {"x:memory:/x\n", map[string]string{}, 1, false},
+		"a controller twice":            {"4:memory:/x\n5:memory:/y\n", map[string]string{"memory": "/x"}, 1, false},
+	} {
+		g := parseGroups(c.text)
+		if !maps.Equal(g.Paths, c.want) || g.broken != c.broken || g.Deleted != c.deleted {
+			t.Errorf("%s: %v, %d broken, deleted %v", name, g.Paths, g.broken, g.Deleted)
+		}
+	}
+}
+
+func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
+	for name, c := range map[string]struct{ text, billed string }{
+		"version 2 counts alone":               {"0::/a\n", "/a"},
+		"not beside a version 1 that has both": {"3:memory:/m\n2:cpuacct:/c\n0::/a\n", "/m /c"},
+		"beside a version 1 that lacks memory": {"2:cpuacct:/c\n0::/a\n", "/c /a"},
+		"names and the freezer charge nobody":  {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
+	} {
+		if got := strings.Join(billed(parseGroups(c.text).Paths), " "); got != c.billed {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if _, ok := parseGroups("8:freezer:/f\n3:memory:/m\n").charged["freezer"]; ok {
+		t.Error("a record lists the freezer")
+	}
+}
+
+func TestAStatIsReadBehindAnyName(t *testing.T) {
+	line := func(comm string) string {
+		return "12 (" + comm + ") S 3 1 1 0 -1 4194304 0 0 0 0 10 5 0 0 20 0 7 0 99 0 0 0 0 0 70 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 90 0 0 0 0\n"
+	}
+	for _, comm := range []string{"sh", "a b", "x) R 1 1", "((", ""} {
+		s, err := parseStat([]byte(line(comm)))
+		if err != nil || s.comm != comm || s.ppid != 3 || s.threads != 7 || s.start != 99 || s.ticks != 15 || s.image != [2]uint64{90, 70} {
+			t.Errorf("%q: %+v %v", comm, s, err)
+		}
+	}
+	for _, bad := range []string{"", "12", "12 (sh", "12 (sh) S 3", strings.Replace(line("sh"), " 99 ", " -99 ", 1), strings.Replace(line("sh"), "S 3", "S x", 1)} {
+		if s, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, s)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("12 (sh) S 3 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 9"))
+	f.Add([]byte("4:memory:/x (deleted)\n0::/a:b"))
+	f.Add([]byte("NSpid:\t1\t2\nVmRSS:\t 4 kB"))
+	f.Add([]byte("Rss: 1 kB\nPss_Anon: 1 kB\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if s, err := parseStat(text); err == nil && (s.ppid < 0 || s.threads < 0) {
+			t.Errorf("%+v", s)
+		}
+		_, _ = parseStatus(text)
+		_, _ = parseSchedstat(text)
+		if u, err := parseRollup(text); err == nil && min(u.rss, u.anon, u.file, u.shmem, u.swap, u.huge) < 0 {
+			t.Errorf("%+v", u)
+		}
+		for _, path := range parseGroups(string(text)).all {
+			if !strings.HasPrefix(path, "/") {
+				t.Errorf("%q", path)
+			}
+			locate(path)
+		}
+		kataID([]string{string(text)})
+	})
+}
+
+func TestASnapshotHoldsWhatTheFilesSay(t *testing.T) {
+	root := tree(t, proc{pid: 7, ppid: 1, args: "/bin/a b c", exe: "/bin/a (deleted)", nspid: "7 3 1", cgroup: v1("/x"), threads: []thread{{}}, anon: 400, start: 77})
+	r, s := snapshot(t, root)
+	for range 2 { // the second from what is remembered
+		p := s.Process(7)
+		if p == nil || p.PPid != 1 || p.Start != 77 || p.Comm != "a" || p.Exe != "/bin/a" || strings.Join(p.Args, " ") != "/bin/a b c" ||
+			p.Groups.Memory() != "/x" || !slices.Equal(p.NSpid, []int{7, 3, 1}) || p.Threads != 2 || p.RssAnon != 400<<10 || p.Depth() != 2 {
+			t.Fatalf("%+v", p)
+		}
+		var err error
+		if s, err = r.Snapshot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAProcessThatExecsIsReadAnew(t *testing.T) {
+	root := tree(t, proc{pid: 7, args: "runc init", cgroup: v1("/x"), start: 77})
+	r, s := snapshot(t, root)
+	if !s.Process(7).isInit() {
+		t.Fatalf("%+v", s.Process(7))
+	}
+	dir := filepath.Join(string(root), "proc/7")
+	for _, exec := range []struct{ stat, cmdline, want string }{
+		{"7 (probe) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 77 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 9077 0 0 0 0\n", "/probe\x00", "/probe"},
+		{"7 (probe) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 77 0 0 0 0 0 7000 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 9999 0 0 0 0\n", "/probe\x00hold\x00", "/probe hold"},
+	} {
+		file(t, dir, "stat", exec.stat)
+		file(t, dir, "cmdline", exec.cmdline)
+		s, err := r.Snapshot(t.Context())
+		if err != nil || strings.Join(s.Process(7).Args, " ") != exec.want {
+			t.Errorf("%v %v", s.Process(7).Args, err)
+		}
+	}
+}
+
+func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
+	threads := []thread{{}}
+	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), threads: threads}, proc{pid: 8, args: "/b", cgroup: v1("/g/x"), threads: threads},
+		proc{pid: 9, args: "/c", cgroup: v1("/g/x"), threads: threads}, proc{pid: 10, args: "/d", cgroup: v1("/g/x") + "nonsense\n"})
+	dir := filepath.Join(string(root), "proc")
+	if err := os.RemoveAll(filepath.Join(dir, "9", "status")); err != nil { // ended while it was read
+		t.Fatal(err)
+	}
+	r, s := snapshot(t, root)
+	if s.Process(9) != nil || s.Problems.Gone != 1 || s.Problems.Broken != 1 || len(s.Problems.Examples) != 2 {
+		t.Errorf("%+v", s.Problems)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "7")); err != nil {
+		t.Fatal(err)
+	}
+	proc{pid: 8, args: "/other", cgroup: v1("/y"), start: 999}.write(t, string(root))
+	var problems record.Problems
+	members := s.Members([]Box{{Group: "/g/x"}}, nil, &problems)
+	if short, long := roles(members); short != "10=workload@0" || problems.Gone != 1 || problems.Reused != 1 {
+		t.Errorf("%+v%s", problems, long)
+	}
+	problems = record.Problems{}
+	for pid, want := range map[int]record.Problems{7: {Gone: 1}, 8: {Reused: 1}} {
+		problems = record.Problems{}
+		_, err := r.Process(Member{Process: s.Process(pid)}, &problems)
+		if !errors.Is(err, procs.ErrGone) || problems.Gone != want.Gone || problems.Reused != want.Reused {
+			t.Errorf("%d: %v %+v", pid, err, problems)
+		}
+	}
+}
+
+func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
+	root := tree(t, proc{pid: 7, args: "/a", cgroup: v1("/g/x"), anon: 10}, proc{pid: 8, args: "/a", cgroup: v1("/g/x"), anon: 10}, proc{pid: 9, args: "/a", cgroup: v1("/g/x"), anon: 10})
+	rollup := func(pid int) string { return filepath.Join(string(root), "proc", strconv.Itoa(pid), "smaps_rollup") }
+	for _, pid := range []int{8, 9} {
+		if err := os.Remove(rollup(pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Reading a folder fails, as what the kernel refuses does; for root no mode
+	// of a file would.
+	if err := os.Mkdir(rollup(8), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, s := snapshot(t, root)
+	for pid, want := range map[int]record.Process{
+		7: {Read: true, RSS: 110 << 10, PSSAnon: 10 << 10, PSSFile: 50 << 10, PSSShmem: 3 << 10, Swap: 8 << 10, Huge: 6144 << 10},
+		8: {RSS: 110 << 10},
+		9: {RSS: 110 << 10},
+	} {
+		var problems record.Problems
+		p, err := r.Process(Member{Process: s.Process(pid)}, &problems)
+		if err != nil || p.Read != want.Read || p.RSS != want.RSS || p.PSSAnon != want.PSSAnon || p.PSSFile != want.PSSFile ||
+			p.PSSShmem != want.PSSShmem || p.Swap != want.Swap || p.Huge != want.Huge || p.PageTables != 44<<10 {
+			t.Errorf("%d: %+v %v", pid, p, err)
+		}
+		if bad := problems.Broken + problems.Denied; bad != 0 == want.Read {
+			t.Errorf("%d: %+v", pid, problems)
+		}
+	}
+	var problems record.Problems
+	note(&problems, &os.PathError{Op: "open", Path: "x", Err: os.ErrPermission}, "x")
+	if problems.Denied != 1 {
+		t.Errorf("%+v", problems)
+	}
+}
+
+func TestASnapshotEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (&Reader{Root: tree(t, proc{pid: 7, cgroup: root1})}).Snapshot(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if _, err := (&Reader{Root: "/nowhere"}).Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "is /proc mounted?") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestParentsInACircleEnd(t *testing.T) {
+	_, s := snapshot(t, tree(t, proc{pid: 7, ppid: 8, args: "/a", cgroup: v1("/g/x")}, proc{pid: 8, ppid: 7, args: "/a", cgroup: v1("/g/x")}))
+	var problems record.Problems
+	if short, long := roles(s.Members([]Box{{Group: "/g/x"}}, nil, &problems)); short != "7=workload@0 8=workload@0" {
+		t.Errorf("%s", long)
+	}
+}
+
+// BenchmarkSnapshot reads this machine's own /proc with a thousand more
+// processes, for the first time and again and again.
+func BenchmarkSnapshot(b *testing.B) {
+	for range 1000 {
+		cmd := exec.Command("sleep", "600")
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	}
+	for _, first := range []bool{true, false} {
+		b.Run(map[bool]string{true: "first", false: "again"}[first], func(b *testing.B) {
+			r, n := new(Reader), 0
+			for b.Loop() {
+				if first {
+					r = new(Reader)
+				}
+				s, err := r.Snapshot(b.Context())
+				if err != nil || len(s.Processes) < 1000 {
+					b.Fatal(err)
+				}
+				n += len(s.Processes)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/1000, "µs/process")
+		})
+	}
+}

@@ -1,0 +1,234 @@
+package attribution
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// The sandbox of testdata: cgroup v1, sandbox_cgroup_only=false, QEMU without
+// KVM, two virtiofsds and vhost-device-vsock run through the dynamic linker.
+func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
+	root := kata(t)
+	cgroupfs(t, string(root))
+	for name, box := range map[string]func(*Snapshot) Box{
+		"by its id alone":       func(*Snapshot) Box { return Box{IDs: []string{"kk"}} },
+		"by its id and a group": func(*Snapshot) Box { return Box{IDs: []string{"kk"}, Group: "/default/kk"} },
+		"by what an engine says: its first process is the VMM": func(*Snapshot) Box { return Box{IDs: []string{"kk"}, Workload: 26377} },
+		"by nothing at all": func(s *Snapshot) Box {
+			found := s.Sandboxes()
+			if len(found) != 1 || found[0].Name != "kk" || found[0].Engine != "kata" || found[0].Rule == "" {
+				t.Fatalf("%+v", found)
+			}
+			return found[0].Box
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s := snapshot(t, root)
+			var problems record.Problems
+			boxes := []Box{box(s)}
+			members := s.Members(boxes, []int{500}, &problems)
+			short, long := roles(members)
+			if want := "500=daemon@-1 26365=shim@0 26376=virtiofs@0 26377=vmm@0 26379=vmm@0 26387=virtiofs@0"; short != want {
+				t.Errorf("%s%s", short, long)
+			}
+			processes := full(t, r, members)
+			var memory int64
+			for _, p := range processes {
+				if p.Role != record.RoleDaemon {
+					memory += p.PSSAnon + p.PSSShmem
+				}
+			}
+			if want := int64(138_116+232_923) << 10; memory != want {
+				t.Errorf("anonymous and shared memory %d, want %d", memory, want)
+			}
+			i := slices.IndexFunc(processes, func(p record.Process) bool { return p.Pid == 26377 })
+			vmm := processes[i]
+			if len(vmm.Groups) != 2 || len(vmm.Groups[0].Threads) != 3 || vmm.Groups[0].Paths["memory"] != "/kata_overhead/kk" {
+				t.Fatalf("%+v", vmm.Groups)
+			}
+			vcpu := vmm.Groups[1]
+			if len(vcpu.Threads) != 1 || vcpu.Names[0] != "CPU 0/TCG" || vcpu.Paths["memory"] != "/default/kk" || vcpu.Paths["cpu"] != "/default/kk" || vcpu.Paths["pids"] != "/default/kk" {
+				t.Errorf("%+v", vcpu)
+			}
+			if vmm.VCPU != 3_900_000_000 || vmm.CPU != 4_180_000_000 || vmm.Threads != 4 || vmm.PageTables != 1008<<10 || vmm.RSS != 416068<<10 {
+				t.Errorf("%+v", vmm)
+			}
+			groups := s.Charges(processes, boxes)
+			if got, want := charges(groups), "/=shared@-1 /default/kk=pod@0 /kata_overhead/kk=overhead@0"; got != want {
+				t.Errorf("%s", got)
+			}
+			usage := map[record.Charge]int64{}
+			for _, g := range groups {
+				usage[g.Charge] += charged(t, string(root), g.Path)
+			}
+			// Where the guest's memory is, and what the pod's group shows of it.
+			if usage[record.ChargeOverhead] < 371<<20 || usage[record.ChargeOverhead] > 378<<20 || usage[record.ChargePod] > 4<<20 {
+				t.Errorf("%v", usage)
+			}
+			if problems.Gone+problems.Broken+problems.Denied+problems.Reused != 0 {
+				t.Errorf("%+v", problems)
+			}
+		})
+	}
+}
+
+// cgroupfs lays out the v1 hierarchies: the vCPU thread is in tasks of the
+// pod's group, and in its cgroup.procs there is nobody.
+func cgroupfs(t *testing.T, root string) {
+	for _, c := range []string{"memory", "cpu", "cpuacct", "pids", "blkio"} {
+		base := filepath.Join(root, "sys/fs/cgroup", c)
+		file(t, filepath.Join(base, "default/kk"), "tasks", "263773\n")
+		file(t, filepath.Join(base, "default/kk"), "cgroup.procs", "")
+		file(t, filepath.Join(base, "kata_overhead/kk"), "cgroup.procs", "26365\n26376\n26377\n26379\n26387\n")
+	}
+	file(t, filepath.Join(root, "sys/fs/cgroup/memory/default/kk"), "memory.usage_in_bytes", "2134016\n")
+	file(t, filepath.Join(root, "sys/fs/cgroup/memory/kata_overhead/kk"), "memory.usage_in_bytes", "392695808\n")
+}
+
+func charged(t *testing.T, root, group string) int64 {
+	text, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/memory", group, "memory.usage_in_bytes"))
+	if os.IsNotExist(err) && group == "/" {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const (
+	podUIDs = "12345678-1234-1234-1234-123456789abc"
+	hex     = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	hex2    = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+)
+
+func TestKatasVariantsAreToldApart(t *testing.T) {
+	pod := "/kubepods/burstable/pod" + podUIDs
+	shim := proc{pid: 10, ppid: 1, args: "/opt/kata/bin/containerd-shim-kata-v2 -namespace k8s.io -address a -id " + hex}
+	with := func(p proc, cgroup string, threads ...thread) proc {
+		p.cgroup, p.threads = cgroup, threads
+		return p
+	}
+	qemu := proc{pid: 11, ppid: 10, args: "/usr/bin/qemu-system-x86_64 -name sandbox-" + hex + ",debug-threads=on -qmp unix:/run/vc/vm/" + hex + "/qmp.sock"}
+	virtiofsd := proc{pid: 12, ppid: 10, args: "/usr/libexec/virtiofsd --shared-dir=/run/kata-containers/shared/sandboxes/" + hex + "/shared --fd=3"}
+	second := proc{pid: 13, ppid: 12, args: virtiofsd.args, nspid: "13 1"}
+	kvm := thread{comm: "CPU 0/KVM", ns: 700}
+	for name, c := range map[string]struct {
+		procs   []proc
+		box     Box
+		roles   string
+		charges string
+		vcpu    int64
+		rule    string
+	}{
+		"sandbox_cgroup_only=true: everything in the pod's group": {
+			procs: []proc{with(shim, v1(pod+"/kata_"+hex)), with(qemu, v1(pod+"/kata_"+hex), kvm, thread{comm: "worker"}),
+				with(virtiofsd, v1(pod+"/kata_"+hex)), with(second, v1(pod+"/kata_"+hex))},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3 12=virtiofs@3 13=virtiofs@3",
+			charges: pod + "=pod@3 " + pod + "/kata_" + hex + "=pod@3 nested", vcpu: 700,
+		},
+		"sandbox_cgroup_only=true, known by the id alone": {
+			procs:   []proc{with(shim, v1("/default/kata_"+hex)), with(qemu, v1("/default/kata_"+hex), kvm)},
+			box:     Box{IDs: []string{hex}},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/default/kata_" + hex + "=pod@3", vcpu: 700,
+		},
+		"sandbox_cgroup_only=true, where Kata renamed the group that was asked for": {
+			procs:   []proc{with(shim, v1("/default/kata_"+hex)), with(qemu, v1("/default/kata_"+hex), kvm)},
+			box:     Box{IDs: []string{hex}, Group: "/default/" + hex},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/default/kata_" + hex + "=pod@3", vcpu: 700,
+		},
+		"sandbox_cgroup_only=false on cgroup v2: the whole VMM moves": {
+			procs: []proc{with(shim, v2("/kata_overhead/"+hex)), with(qemu, v2(pod+"/"+hex), kvm),
+				with(virtiofsd, v2("/kata_overhead/"+hex)), with(second, v2("/kata_overhead/"+hex))},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3 12=virtiofs@3 13=virtiofs@3",
+			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 700,
+		},
+		"a QEMU that does not name its threads: by the group that they are in": {
+			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
+				with(qemu, v1("/kata_overhead/"+hex), thread{ns: 5}, thread{cgroup: v1(pod + "/" + hex), ns: 900})},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 900,
+			rule: "threads of the VMM in the pod's group",
+		},
+		"cloud-hypervisor": {
+			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
+				with(proc{pid: 11, ppid: 10, args: "/usr/bin/cloud-hypervisor --api-socket /run/vc/vm/" + hex + "/clh-api.sock"}, v1("/kata_overhead/"+hex),
+					thread{comm: "vmm", ns: 3}, thread{comm: "vcpu0", cgroup: v1(pod + "/" + hex), ns: 40}, thread{comm: "vcpu1", cgroup: v1(pod + "/" + hex), ns: 2})},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 42,
+		},
+		"Firecracker below a jailer, in a pid namespace of its own": {
+			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
+				with(proc{pid: 11, ppid: 10, nspid: "11 1", args: "/firecracker --id " + hex + " --config-file fcConfig.json"}, v1("/kata_overhead/"+hex),
+					thread{comm: "fc_api", ns: 3}, thread{comm: "fc_vcpu 0", ns: 40}, thread{comm: "fc_vcpu 1", ns: 2})},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/kata_overhead/" + hex + "=overhead@3", vcpu: 42,
+		},
+		"Dragonball lives in the shim": {
+			procs: []proc{with(shim, v1(pod+"/"+hex), thread{comm: "tokio-runtime-w", ns: 7}, thread{comm: "db_vcpu0", ns: 40}),
+				with(virtiofsd, v1(pod+"/"+hex))},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 12=virtiofs@3",
+			charges: pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 40,
+		},
+		"runtime-rs on systemd": {
+			procs: []proc{with(shim, v1("/kata-overhead.slice:runtime-rs:"+hex)),
+				with(qemu, v1("/kata-overhead.slice:runtime-rs:"+hex), thread{comm: "CPU 0/KVM", ns: 700, cgroup: v1("/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + hex + ".scope")})},
+			box:     Box{IDs: []string{hex}},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/kata-overhead.slice:runtime-rs:" + hex + "=overhead@3 /kubepods.slice/kubepods-pod1.slice/cri-containerd-" + hex + ".scope=pod@3", vcpu: 700,
+		},
+		"vhost's worker of the kernel is the VMM's": {
+			procs: []proc{with(shim, v1("/kata_overhead/"+hex)), with(qemu, v1("/kata_overhead/"+hex), kvm),
+				{pid: 20, ppid: 2, comm: "vhost-11", flags: kernelThread, cgroup: v1("/kata_overhead/" + hex)},
+				{pid: 21, ppid: 2, comm: "vhost-99", flags: kernelThread, cgroup: root1}},
+			box:     Box{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3 20=vmm@3",
+			charges: "/kata_overhead/" + hex + "=overhead@3", vcpu: 700,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.box.Lane = 3
+			others := []proc{{pid: 1, args: "/sbin/init", cgroup: root1}, {pid: 2, args: "containerd", ppid: 1, cgroup: root1},
+				{pid: 3, ppid: 1, args: "/opt/kata/bin/containerd-shim-kata-v2 -namespace k8s.io -id " + hex2, cgroup: v1("/kata_overhead/" + hex2)},
+				{pid: 4, ppid: 3, args: "/usr/bin/qemu-system-x86_64 -name sandbox-" + hex2, cgroup: v1("/kata_overhead/" + hex2)}}
+			r, s := snapshot(t, tree(t, append(others, c.procs...)...))
+			var problems record.Problems
+			members := s.Members([]Box{c.box}, nil, &problems)
+			short, long := roles(members)
+			if short != c.roles {
+				t.Errorf("%s\nwant %s%s", short, c.roles, long)
+			}
+			processes := full(t, r, members)
+			var vcpu int64
+			rules := ""
+			for _, p := range processes {
+				vcpu += p.VCPU
+				rules += p.Rule + "\n"
+			}
+			if vcpu != c.vcpu || !strings.Contains(rules, c.rule) {
+				t.Errorf("vCPU %d, want %d; %s", vcpu, c.vcpu, rules)
+			}
+			if got := charges(s.Charges(processes, []Box{c.box})); got != c.charges {
+				t.Errorf("%s\nwant %s", got, c.charges)
+			}
+		})
+	}
+}

@@ -1,0 +1,355 @@
+package attribution
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Members picks the processes of the sandboxes and the daemons, each with its
+// role and the rule that gave it, and reads which cgroups their threads are in.
+// They are in the order of lanes, then of pids. What could not be read is
+// counted in problems.
+func (s *Snapshot) Members(boxes []Box, daemons []int, problems *record.Problems) []Member {
+	c := &crew{roster: s.roster(boxes, daemons), who: map[int]*Member{}}
+	c.daemonsFirst()
+	c.inGroups()
+	c.told()
+	c.mentioning()
+	c.parents()
+	c.descendants()
+	c.kernelThreads()
+	out := make([]Member, 0, len(c.who))
+	for _, m := range c.who {
+		if s.reader.threads(m, problems) {
+			out = append(out, *m)
+		}
+	}
+	c.threadsElsewhere(out)
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Pid, b.Pid)) })
+	return out
+}
+
+// crew is a roster while it is filled.
+type crew struct {
+	*roster
+	who   map[int]*Member
+	boxed map[int]int // pid → box, of who
+	queue []*Member   // whose children are still to be looked at
+}
+
+// add takes a process in, and tells whether it was not in yet.
+func (c *crew) add(p *Process, box int, role record.Role, rule string) *Member {
+	if m := c.who[p.Pid]; m != nil {
+		return m
+	}
+	m := &Member{Process: p, Lane: -1, Role: role, Rule: rule}
+	if box >= 0 {
+		m.Lane = c.boxes[box].Lane
+	}
+	if c.boxed == nil {
+		c.boxed = map[int]int{}
+	}
+	c.who[p.Pid], c.boxed[p.Pid] = m, box
+	c.queue = append(c.queue, m)
+	return m
+}
+
+func (c *crew) daemonsFirst() {
+	for _, p := range c.Processes {
+		if c.daemons[p.Pid] {
+			c.add(p, -1, record.RoleDaemon, "the engine's daemon, by who answers on its socket")
+		}
+	}
+}
+
+// inGroups takes in everything in the sandboxes' own groups.
+func (c *crew) inGroups() {
+	for _, p := range c.Processes {
+		if box := c.boxOf(p); box >= 0 {
+			c.inside(p, box, 0)
+		}
+	}
+}
+
+// Rules that several decisions share.
+const (
+	ruleMentions = "argument names the container"
+	ruleInGroup  = "in the pod's cgroup"
+	ruleFirst    = "the container's first process"
+	ruleDescends = "descends from the container's first process"
+	// gVisor's systrap and ptrace run each of the workload's processes in one of
+	// the sentry's, which has nothing but its address space.
+	ruleStub = "an address space in which the sentry runs the workload"
+)
+
+// deepest is how far parents are followed; it ends where a broken /proc makes
+// them go in circles.
+const deepest = 1 << 12
+
+// inside decides what a process in a sandbox's group is. A container's own
+// processes may call themselves anything, so a program's name counts only where
+// the arguments name this container, or the process is in no pid namespace of a
+// container's.
+func (c *crew) inside(p *Process, box, depth int) *Member {
+	if m := c.who[p.Pid]; m != nil {
+		return m
+	}
+	b := &c.boxes[box]
+	mentions := c.mentioned(p) == box
+	trusted := mentions || p.Depth() == 0 && len(b.IDs) == 0
+	if p.isInit() && p.Depth() <= 1 {
+		return c.add(p, box, record.RoleRuntime, "a runtime's init in the pod's cgroup, not yet the container's process")
+	}
+	if role, ok := p.gVisor(); ok && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
+		return c.add(p, box, role, rule(mentions, "runsc in the pod's cgroup"))
+	}
+	if role, ok := p.role(); ok {
+		launched := p.Depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
+		if trusted || launched {
+			return c.add(p, box, role, rule(mentions, "its program, in the pod's cgroup"))
+		}
+	}
+	if mentions && p.isCommand() && p.Depth() == 0 {
+		return c.add(p, box, record.RoleRuntime, ruleMentions)
+	}
+	switch p.Pid {
+	case b.Pause:
+		return c.add(p, box, record.RolePause, "the pod's first process")
+	case b.Workload:
+		return c.add(p, box, record.RoleWorkload, ruleFirst)
+	}
+	parent := c.byPid[p.PPid]
+	if parent != nil && depth < deepest && c.boxOf(parent) == box && !c.daemons[parent.Pid] {
+		up := c.inside(parent, box, depth+1)
+		switch up.Role {
+		case record.RoleSentry:
+			return c.add(p, box, record.RoleWorkload, ruleStub)
+		case record.RoleGofer:
+			return c.add(p, box, up.Role, "started by the gofer")
+		case record.RoleVMM:
+			return c.add(p, box, up.Role, "started by the VMM")
+		case record.RoleVirtiofs:
+			return c.add(p, box, up.Role, "started by virtiofsd")
+		case record.RoleShim:
+			if p.Depth() == 0 && strings.Contains(up.name(), "kata") {
+				return c.add(p, box, up.Role, "started by the shim")
+			}
+		case record.RoleWorkload:
+			if up.Rule == ruleStub {
+				return c.add(p, box, record.RoleWorkload, ruleStub)
+			}
+			if c.first[up.Pid] == box && up.Pid == b.Workload || up.Rule == ruleDescends {
+				return c.add(p, box, record.RoleWorkload, ruleDescends)
+			}
+		}
+	}
+	if b.Pause == 0 && p.isPause() && p.NSpid != nil && p.NSpid[len(p.NSpid)-1] == 1 {
+		return c.add(p, box, record.RolePause, "program pause is the first process of its pid namespace")
+	}
+	return c.add(p, box, record.RoleWorkload, ruleInGroup)
+}
+
+func rule(mentions bool, otherwise string) string {
+	if mentions {
+		return ruleMentions
+	}
+	return otherwise
+}
+
+// underShim tells whether a process was started by a shim of the box.
+func (c *crew) underShim(p *Process, box int) bool {
+	parent := c.byPid[p.PPid]
+	if parent == nil {
+		return false
+	}
+	role, _ := parent.role()
+	return role == record.RoleShim && c.mentioned(parent) == box
+}
+
+// told takes in what the target names by pid.
+func (c *crew) told() {
+	for i := range c.boxes {
+		b := &c.boxes[i]
+		one := func(pid int, role record.Role, why string) {
+			p := c.byPid[pid]
+			if p == nil || pid <= 1 {
+				return
+			}
+			if box := c.boxOf(p); box >= 0 && box != i {
+				return
+			}
+			if own, ok := p.role(); ok && c.mentioned(p) == i {
+				role, why = own, ruleMentions
+			} else if own, ok := p.gVisor(); ok && c.mentioned(p) == i {
+				role, why = own, ruleMentions
+			}
+			c.add(p, i, role, why)
+		}
+		one(b.Pause, record.RolePause, "the pod's first process")
+		one(b.Workload, record.RoleWorkload, ruleFirst)
+		for _, pid := range b.More {
+			one(pid, record.RoleWorkload, "a command that was run in the sandbox")
+		}
+	}
+}
+
+// mentioning takes in what stands outside of the groups and names a container.
+// A process within a container may have any argument: outside of the groups
+// those in a pid namespace of their own count only with a parent that counts, or
+// in a cgroup that bears the id too.
+func (c *crew) mentioning() {
+	for _, p := range c.Processes {
+		if c.who[p.Pid] != nil || c.boxOf(p) >= 0 || p.Kernel {
+			continue
+		}
+		box := c.mentioned(p)
+		if box < 0 {
+			continue
+		}
+		if p.Depth() > 0 && !c.bearsID(p, box) {
+			parent := c.byPid[p.PPid]
+			if parent == nil || parent.Depth() > 0 || c.mentioned(parent) != box {
+				continue
+			}
+		}
+		if role, ok := p.gVisor(); ok {
+			c.add(p, box, role, ruleMentions)
+		} else if role, ok := p.role(); ok {
+			c.add(p, box, role, ruleMentions)
+		} else if p.isCommand() && p.Depth() == 0 {
+			c.add(p, box, record.RoleRuntime, "a runtime's or engine's command, "+ruleMentions)
+		}
+	}
+}
+
+// bearsID tells whether one of a process's cgroups names the box.
+func (c *crew) bearsID(p *Process, box int) bool {
+	for _, where := range p.Groups.all {
+		if _, _, ok := named(where, func(id string) bool { i, ok := c.ids[id]; return ok && i == box }); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// parents takes in the shim or monitor that started a first process.
+func (c *crew) parents() {
+	for i := range c.boxes {
+		for _, pid := range []int{c.boxes[i].Workload, c.boxes[i].Pause} {
+			p := c.byPid[pid]
+			if p == nil || c.byPid[p.PPid] == nil {
+				continue
+			}
+			parent := c.byPid[p.PPid]
+			if role, ok := parent.role(); ok && (role == record.RoleShim || role == record.RoleMonitor) && parent.Depth() == 0 && c.boxOf(parent) < 0 {
+				c.add(parent, i, role, "parent of the container's first process")
+			}
+		}
+	}
+}
+
+// descendants takes in what members started outside of the groups.
+func (c *crew) descendants() {
+	for len(c.queue) > 0 {
+		m := c.queue[0]
+		c.queue = c.queue[1:]
+		box := c.boxed[m.Pid]
+		for _, p := range c.children[m.Pid] {
+			if c.who[p.Pid] != nil || c.boxOf(p) >= 0 {
+				continue
+			}
+			if role, why, ok := c.started(m, p); ok {
+				c.add(p, box, role, why)
+			}
+		}
+	}
+}
+
+// started decides what a member's child outside of the groups is. Shims,
+// daemons and commands start containers too, which leave their groups; what
+// stays in them is theirs.
+func (c *crew) started(by *Member, p *Process) (record.Role, string, bool) {
+	switch by.Role {
+	case record.RoleVMM:
+		if role, ok := p.role(); ok && role == record.RoleVirtiofs {
+			return role, "started by the VMM", true
+		}
+		return by.Role, "started by the VMM", true
+	case record.RoleVirtiofs:
+		return by.Role, "started by virtiofsd", true
+	case record.RoleSentry:
+		return record.RoleWorkload, ruleStub, true
+	case record.RoleGofer:
+		return by.Role, "started by the gofer", true
+	case record.RoleWorkload, record.RolePause:
+		return record.RoleWorkload, ruleDescends, true
+	}
+	if p.Groups != by.Groups || p.Depth() != by.Depth() {
+		return "", "", false
+	}
+	role, beside := p.role()
+	switch by.Role {
+	case record.RoleShim, record.RoleMonitor, record.RoleRuntime:
+		if p.isCommand() || p.isInit() {
+			return record.RoleRuntime, "a runtime's command, started by the " + string(by.Role), true
+		}
+		if !beside {
+			return by.Role, "started by the " + string(by.Role), true
+		}
+		if by.Role == record.RoleShim && role != record.RoleShim && role != record.RoleMonitor {
+			return role, "started by the shim", true
+		}
+	case record.RoleDaemon:
+		if !beside && !p.isCommand() && !p.isInit() {
+			return by.Role, "started by the daemon", true
+		}
+	}
+	return "", "", false
+}
+
+// kernelThreads takes in the kernel's workers of a VMM, which bear its pid in
+// their names: "vhost-123", "kvm-pit/123". Since Linux 6.4 vhost's are threads
+// of the VMM itself.
+func (c *crew) kernelThreads() {
+	for _, p := range c.Processes {
+		if !p.Kernel || c.who[p.Pid] != nil {
+			continue
+		}
+		for _, prefix := range []string{"vhost-", "kvm-pit/"} {
+			number, ok := strings.CutPrefix(p.Comm, prefix)
+			if !ok {
+				continue
+			}
+			pid, err := strconv.Atoi(number)
+			if owner := c.who[pid]; err == nil && owner != nil && owner.Role == record.RoleVMM {
+				c.add(p, c.boxed[pid], record.RoleVMM, "the kernel's worker for the VMM, by its name")
+			}
+		}
+	}
+}
+
+// threadsElsewhere finds the vCPUs of a VMM that does not name its threads:
+// those that are in the pod's cgroup while the VMM is not.
+func (c *crew) threadsElsewhere(members []Member) {
+	for i := range members {
+		m := &members[i]
+		if m.Role != record.RoleVMM || len(m.VCPUs) > 0 || len(m.Sets) < 2 || c.boxOf(m.Process) >= 0 {
+			continue
+		}
+		box := c.boxed[m.Pid]
+		for _, set := range m.Sets[1:] {
+			for _, where := range billed(set.Paths) {
+				in, ok := c.within(where)
+				if ok && in == box || !ok && !c.asked[box] && where != "/" && !overhead(where) {
+					m.VCPUs = append(m.VCPUs, set.Threads...)
+					m.VCPURule = "threads of the VMM in the pod's group"
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package bpfstat
+
+import "testing"
+
+// The programs of the two benchmarks, with two maps each.
+const loaded = 200
+
+func BenchmarkFirstListing(b *testing.B) {
+	needRoot(b)
+	many(b, loaded)
+	for b.Loop() {
+		m, err := Open()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if l := list(b, m, Filter{}); len(l.Programs) < loaded || len(l.Maps) < 2*loaded {
+			b.Fatalf("%d programs and %d maps", len(l.Programs), len(l.Maps))
+		}
+		b.StopTimer()
+		m.Close()
+		b.StartTimer()
+	}
+}
+
+func BenchmarkRefresh(b *testing.B) {
+	needRoot(b)
+	many(b, loaded)
+	m := openMeter(b)
+	l := list(b, m, Filter{})
+	var ids []uint32
+	for i := range l.Programs {
+		ids = append(ids, l.Programs[i].ID)
+	}
+	b.Run("listing", func(b *testing.B) {
+		for b.Loop() {
+			list(b, m, Filter{})
+		}
+	})
+	b.Run("counters", func(b *testing.B) {
+		var into []Counters
+		for b.Loop() {
+			var err error
+			if into, err = m.Counters(ids, into); err != nil || len(into) != len(ids) {
+				b.Fatal(len(into), err)
+			}
+		}
+	})
+	b.Run("description", func(b *testing.B) {
+		for b.Loop() {
+			if err := m.Describe(l); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,142 @@
+package bpfstat
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// mostCgroups bounds the walk over cgroups, as does [longestWalk].
+const mostCgroups = 20000
+
+// attachments are where programs are attached, as far as it is known. at holds no
+// text twice for one program.
+type attachments struct {
+	at      map[uint32][]string
+	cgroups map[uint64]string // paths, by the cgroup's id
+	xdp     map[int][]uint32  // programs, by the number of the interface that they are at
+	// interfaces are the names of those of this network namespace.
+	interfaces map[int]string
+}
+
+func (at *attachments) add(program uint32, where string) {
+	where = strings.TrimSpace(where)
+	if !slices.Contains(at.at[program], where) {
+		at.at[program] = append(at.at[program], where)
+	}
+}
+
+// cgroup is the path of one, or its number where it is not seen here.
+func (at *attachments) cgroup(id uint64) string {
+	if path, ok := at.cgroups[id]; ok {
+		return path
+	}
+	return fmt.Sprintf("cgroup id %d, not seen here", id)
+}
+
+// walkCgroups finds the cgroups of version 2 and what is attached to each, with a
+// link or without.
+func (m *Meter) walkCgroups(at *attachments) (problems []string) {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
+	if err != nil {
+		return []string{fmt.Sprintf("read where cgroup2 is mounted: %v", err)}
+	}
+	tooMany := errors.New("too many")
+	until := time.Now().Add(longestWalk)
+	for _, mount := range mounts {
+		seen := 0
+		err := filepath.WalkDir(mount.Mountpoint, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case !e.IsDir():
+				return nil
+			case seen >= mostCgroups || time.Now().After(until):
+				return tooMany
+			}
+			seen++
+			m.cgroupAt(path, at)
+			return nil
+		})
+		switch {
+		case errors.Is(err, tooMany):
+			problems = append(problems, fmt.Sprintf("only the first %d cgroups of %s were asked what is attached to them", seen, mount.Mountpoint))
+		case err != nil:
+			problems = append(problems, fmt.Sprintf("look for cgroups in %s: %v", mount.Mountpoint, err))
+		}
+	}
+	return problems
+}
+
+// cgroupAt takes down a cgroup, and what is attached to it. One that is mounted
+// twice keeps its first path.
+func (m *Meter) cgroupAt(path string, at *attachments) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return
+	}
+	if _, known := at.cgroups[st.Ino]; known {
+		return
+	}
+	at.cgroups[st.Ino] = path // the id, since Linux 5.5
+	for _, kind := range cgroupAttach {
+		for _, id := range m.query(uint32(fd), kind) {
+			at.add(id, "cgroup "+kindOf(attachKinds, kind)+" "+path)
+		}
+	}
+}
+
+// attachedTo are the programs that are attached to cgroups, not those that apply to
+// them since they are attached further up.
+func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
+	ids := map[uint32]bool{}
+	for _, path := range paths {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
+		}
+		var at unix.Statfs_t
+		err = unix.Fstatfs(fd, &at)
+		if err == nil && at.Type == unix.CGROUP2_SUPER_MAGIC {
+			for _, kind := range cgroupAttach {
+				for _, id := range m.query(uint32(fd), kind) {
+					ids[id] = true
+				}
+			}
+		}
+		unix.Close(fd)
+		if err != nil {
+			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
+		}
+		if at.Type != unix.CGROUP2_SUPER_MAGIC {
+			return nil, fmt.Errorf("%s is no folder of cgroup2, which is what programs are attached to; it is mounted at %s", path, cgroup2Words())
+		}
+	}
+	return ids, nil
+}
+
+func cgroup2Words() string {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
+	var places []string
+	for _, mount := range mounts {
+		places = append(places, mount.Mountpoint)
+	}
+	if err != nil || len(places) == 0 {
+		return "no place that is seen here"
+	}
+	return strings.Join(places, ", ")
+}

@@ -1,0 +1,102 @@
+package bpfstat
+
+import (
+	"fmt"
+	"path"
+	"slices"
+)
+
+// shortName is how many bytes of a name the kernel keeps (BPF_OBJ_NAME_LEN less the
+// end mark).
+const shortName = 15
+
+func (f *Filter) empty() bool {
+	return !f.Kmesh && len(f.Names)+len(f.Pins)+len(f.Owners)+len(f.Cgroups)+len(f.IDs) == 0
+}
+
+// choose picks the programs of which all that f asks for is true.
+func (m *Meter) choose(f Filter, l *Listing) ([]*program, error) {
+	chosen := slices.Clone(m.programs)
+	keep := func(right func(p *program) bool) {
+		chosen = slices.DeleteFunc(chosen, func(p *program) bool { return !right(p) })
+	}
+	if len(f.IDs) > 0 {
+		keep(func(p *program) bool { return slices.Contains(f.IDs, p.ID) })
+	}
+	if len(f.Names) > 0 {
+		for _, glob := range f.Names {
+			if _, err := path.Match(glob, ""); err != nil {
+				return nil, fmt.Errorf("the pattern %q of names: %w; see path.Match: * ? [a-z] \\x", glob, err)
+			}
+		}
+		keep(func(p *program) bool { return m.named(f.Names, p) })
+	}
+	for _, by := range []struct {
+		any bool
+		ids func() (map[uint32]bool, error)
+	}{
+		{len(f.Pins) > 0, func() (map[uint32]bool, error) { return m.pinnedAt(f.Pins, l) }},
+		{len(f.Owners) > 0, func() (map[uint32]bool, error) { return m.heldBy(f.Owners) }},
+		{len(f.Cgroups) > 0, func() (map[uint32]bool, error) { return m.attachedTo(f.Cgroups) }},
+		{f.Kmesh, func() (map[uint32]bool, error) { return m.kmesh(l) }},
+	} {
+		if !by.any {
+			continue
+		}
+		ids, err := by.ids()
+		if err != nil {
+			return nil, err
+		}
+		keep(func(p *program) bool { return ids[p.ID] })
+	}
+	return chosen, nil
+}
+
+// named tells whether a glob matches a name of the program.
+func (m *Meter) named(globs []string, p *program) bool {
+	m.fullName(p)
+	return slices.ContainsFunc(globs, func(glob string) bool { return matches(glob, p.Name, p.Full) })
+}
+
+// matches compares a glob with both names. Of a name that was cut, and whose whole
+// is not known, a glob of more characters than the kernel keeps is asked whether a
+// beginning of it matches: "cgroup_connect4_prog" finds "cgroup_connect4".
+func matches(glob, name, full string) bool {
+	if full != "" && globbed(glob, full) || globbed(glob, name) {
+		return true
+	}
+	if full != "" || len(name) < shortName || len(glob) <= shortName {
+		return false
+	}
+	for end := range glob {
+		if globbed(glob[:end], name) {
+			return true
+		}
+	}
+	return false
+}
+
+func globbed(glob, name string) bool {
+	ok, err := path.Match(glob, name)
+	return ok && err == nil
+}
+
+// kmesh are the programs of Kmesh, by what they use or where they are pinned.
+func (m *Meter) kmesh(l *Listing) (map[uint32]bool, error) {
+	ids := map[uint32]bool{}
+	for _, p := range m.programs {
+		for _, id := range p.maps {
+			if a := m.find(id); a != nil && ownerByMap(a.Name) == "kmesh" {
+				ids[p.ID] = true
+			}
+		}
+	}
+	pins, problems := m.allPins()
+	l.Problems = append(l.Problems, problems...)
+	for _, pin := range pins {
+		if pin.program != 0 && ownerByPin(pin.path) == "kmesh" {
+			ids[pin.program] = true
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,227 @@
+package bpfstat
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
+)
+
+func TestGlobsAreComparedWithBothNames(t *testing.T) {
+	for _, c := range []struct {
+		claim, glob, name, full string
+		want                    bool
+	}{
+		{"a short name", "sockops_prog", "sockops_prog", "", true},
+		{"a glob", "sock*", "sockops_prog", "", true},
+		{"a cut name by its whole", "cgroup_connect4_prog", "cgroup_connect4", "", true},
+		{"a cut name by a long glob", "cgroup_*_connect4_prog", "cgroup_x_connec", "", true},
+		{"a cut name by what begins otherwise", "cgroup_connect6_prog", "cgroup_connect4", "", false},
+		{"a cut name by a short glob of its end", "*_prog", "cgroup_connect4", "", false},
+		{"the whole where it is known", "*_prog", "cgroup_connect4", "cgroup_connect4_prog", true},
+		{"another whole than is known", "cgroup_connect4_else", "cgroup_connect4", "cgroup_connect4_prog", false},
+		{"a name that is not cut by a longer one", "sockops_prog_longer", "sockops_prog", "", false},
+		{"a class", "[st]ockops*", "sockops_prog", "", true},
+		{"none", "x*", "sockops_prog", "", false},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			if got := matches(c.glob, c.name, c.full); got != c.want {
+				t.Errorf("%q on %q (%q): %v", c.glob, c.name, c.full, got)
+			}
+		})
+	}
+}
+
+func TestOwnersAreKnownByMapsPinsAndTheirOwnNames(t *testing.T) {
+	maps := func(names ...string) (out []record.ProgramMap) {
+		for _, name := range names {
+			out = append(out, record.ProgramMap{Name: name})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		claim string
+		p     record.Program
+		want  string
+	}{
+		{"Kmesh by a map", record.Program{Name: "sockops_prog", Maps: maps("other", "km_service")}, "kmesh"},
+		{"Kmesh by its outer map", record.Program{Maps: maps("kmesh_map64")}, "kmesh"},
+		{"Kmesh by a pin", record.Program{Pins: []string{"/sys/fs/bpf/bpf_kmesh_workload/sockconn/prog"}}, "kmesh"},
+		{"Kmesh's names alone are anybody's", record.Program{Name: "cgroup_connect4"}, ""},
+		{"a map that only sounds like it", record.Program{Maps: maps("kmx", "xkm_a")}, ""},
+		{"Cilium by a map", record.Program{Maps: maps("cilium_lb4_serv")}, "cilium"},
+		{"Cilium by a pin", record.Program{Pins: []string{"/run/cilium/bpffs/tc/globals/cilium_calls"}}, "cilium"},
+		{"Cilium by its name", record.Program{Name: "cil_from_netdev"}, "cilium"},
+		{"systemd by its name", record.Program{Name: "sd_devices"}, "systemd"},
+		{"systemd by a pin", record.Program{Pins: []string{"/sys/fs/bpf/systemd/x"}}, "systemd"},
+		{"tare", record.Program{Name: "tare_connect4"}, "tare"},
+		{"nobody that is known", record.Program{Name: "x", Maps: maps("y"), Pins: []string{"/sys/fs/bpf/z"}}, ""},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			if got := Owner(&c.p); got != c.want {
+				t.Errorf("it is %q's, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTotalsCountEachMapOnceAndNothingForWhatIsUnknown(t *testing.T) {
+	shared := record.ProgramMap{ID: 1, Memory: 1000, Shared: 2, InnerMemory: 50}
+	bytes, n := Total([]record.Program{
+		{Memory: 10, Maps: []record.ProgramMap{shared, {ID: 2, Memory: 200, Shared: 1}}},
+		{Memory: -1, Maps: []record.ProgramMap{shared, {ID: 3, Memory: -1, Shared: 1}}},
+	})
+	if bytes != 1260 || n != 1 {
+		t.Errorf("%d bytes, %d shared; want 1260 and 1", bytes, n)
+	}
+}
+
+// someBTF has an int, a struct with a member, a function's type, and the function.
+func someBTF() []byte {
+	texts := []byte("\x00int\x00s\x00a_function\x00")
+	var types []byte
+	for _, word := range []uint32{
+		1, 1 << 24, 4, 32, // int
+		5, 4<<24 | 1, 4, 1, 1, 0, // struct
+		0, 13<<24 | 1, 1, 0, 1, // function's type with a parameter
+		7, 12<<24 | 1, 3, // function
+	} {
+		types = binary.NativeEndian.AppendUint32(types, word)
+	}
+	data := binary.NativeEndian.AppendUint16(nil, 0xeb9f)
+	data = append(data, 1, 0)
+	for _, word := range []int{24, 0, len(types), len(types), len(texts)} {
+		data = binary.NativeEndian.AppendUint32(data, uint32(word))
+	}
+	return append(append(data, types...), texts...)
+}
+
+func TestAFunctionsNameIsFoundInBTFAndNothingInWhatIsBroken(t *testing.T) {
+	whole := someBTF()
+	if name, err := functionName(whole, 4); err != nil || name != "a_function" {
+		t.Errorf("it is called %q, %v", name, err)
+	}
+	for _, id := range []uint32{0, 5, 1 << 31} {
+		if name, err := functionName(whole, id); err == nil {
+			t.Errorf("type %d, which is not there, is called %q", id, name)
+		}
+	}
+	for n := range whole {
+		if name, err := functionName(whole[:n], 4); err == nil {
+			t.Errorf("of %d bytes the name is %q", n, name)
+		}
+	}
+}
+
+func FuzzFunctionName(f *testing.F) {
+	f.Add(someBTF(), uint32(4))
+	f.Fuzz(func(t *testing.T, data []byte, id uint32) {
+		if name, err := functionName(data, id); err == nil && len(name) > len(data) {
+			t.Errorf("a name of %d bytes in %d", len(name), len(data))
+		}
+	})
+}
+
+func TestProgramsAreFoundByTheirPins(t *testing.T) {
+	needRoot(t)
+	a := newMap(t, &ebpf.MapSpec{Name: "tare_t_pinned", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	user := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_user", Type: ebpf.SocketFilter, Instructions: using(a)})
+	pinned := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_pin", Type: ebpf.SocketFilter, Instructions: using()})
+	kmesh := newProgram(t, &ebpf.ProgramSpec{Name: "sockops_prog", Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps, Instructions: using()})
+	linked := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_link", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, Instructions: using()})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup(t), Attach: ebpf.AttachCGroupInet4Connect, Program: linked})
+	closing(t, l, err)
+	m := openMeter(t)
+	place := t.TempDir()
+	privately(t, func() {
+		if err := unix.Mount("bpf", place, "bpf", 0, "mode=0700"); err != nil {
+			t.Errorf("mount a bpffs: %v", err)
+			return
+		}
+		dir, own := filepath.Join(place, "folder", "deep"), filepath.Join(place, "bpf_kmesh_workload")
+		for _, err := range []error{
+			os.MkdirAll(dir, 0o755), os.Mkdir(own, 0o755), a.Pin(place + "/map"), pinned.Pin(dir + "/program"), l.Pin(place + "/folder/link"), kmesh.Pin(own + "/sockops"),
+		} {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		for _, c := range []struct {
+			claim string
+			f     Filter
+			want  []*ebpf.Program
+		}{
+			{"a program's pin", Filter{Pins: []string{dir + "/program"}}, []*ebpf.Program{pinned}},
+			{"a map's pin, by who uses it", Filter{Pins: []string{place + "/map"}}, []*ebpf.Program{user}},
+			{"a link's pin", Filter{Pins: []string{place + "/folder/link"}}, []*ebpf.Program{linked}},
+			{"a folder, with those below", Filter{Pins: []string{place + "/folder"}}, []*ebpf.Program{pinned, linked}},
+			{"two places", Filter{Pins: []string{dir, place + "/map"}}, []*ebpf.Program{user, pinned}},
+			{"Kmesh's folder", Filter{Kmesh: true}, []*ebpf.Program{kmesh}},
+			{"of two demands both", Filter{Pins: []string{place}, Names: []string{"tare_t_l*"}}, []*ebpf.Program{linked}},
+		} {
+			found, err := m.List(c.f)
+			if err != nil {
+				t.Errorf("%s: %v", c.claim, err)
+				continue
+			}
+			var got, want []uint32
+			for _, p := range found.Programs {
+				got = append(got, p.ID)
+			}
+			for _, p := range c.want {
+				i, _ := p.Info()
+				id, _ := i.ID()
+				want = append(want, uint32(id))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", c.claim, got, want)
+			}
+		}
+		found, err := m.List(Filter{Names: []string{"sockops_prog"}, Pins: []string{own}})
+		if err != nil || len(found.Programs) != 1 || m.Describe(found) != nil {
+			t.Errorf("%+v, %v", found, err)
+			return
+		}
+		if p := found.Programs[0]; p.Owner != "kmesh" || !slices.Equal(p.Pins, []string{own + "/sockops"}) {
+			t.Errorf("it is %q's, and pinned at %q", p.Owner, p.Pins)
+		}
+	})
+}
+
+func TestWhatCannotBeMeantIsRefusedWithWhatToDo(t *testing.T) {
+	needRoot(t)
+	m := openMeter(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		claim string
+		f     Filter
+		want  string
+	}{
+		{"a file that is no pin", Filter{Pins: []string{file}}, "is not in a file system of type bpf"},
+		{"a folder elsewhere", Filter{Pins: []string{filepath.Dir(file)}}, "is not in a file system of type bpf"},
+		{"a path that is not there", Filter{Pins: []string{file + "x"}}, "no such file"},
+		{"a process that is not there", Filter{Owners: []int{1<<22 + 1}}, "no such process"},
+		{"a folder that is no cgroup", Filter{Cgroups: []string{filepath.Dir(file)}}, "is no folder of cgroup2"},
+		{"a file as a cgroup", Filter{Cgroups: []string{file}}, "not a directory"},
+		{"a broken glob", Filter{Names: []string{"[a"}}, `"[a"`},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			l, err := m.List(c.f)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v, %v; want an error with %q", l, err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package bpfstat
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// needRoot fails, rather than skips, where the kernel has no BPF; without root
+// nothing here can be.
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: programs are loaded")
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		t.Logf("raise the limit of locked memory: %v (kernels before 5.11 need it)", err)
+	}
+}
+
+func openMeter(t testing.TB) *Meter {
+	t.Helper()
+	m, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func list(t testing.TB, m *Meter, f Filter) *Listing {
+	t.Helper()
+	l, err := m.List(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func newMap(t testing.TB, spec *ebpf.MapSpec) *ebpf.Map {
+	t.Helper()
+	a, err := ebpf.NewMap(spec)
+	if err != nil {
+		t.Fatalf("make a map %s: %v", spec.Name, err)
+	}
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+// using are instructions that name maps, so that the program uses them, and return 1.
+func using(maps ...*ebpf.Map) asm.Instructions {
+	var out asm.Instructions
+	for _, a := range maps {
+		out = append(out, asm.LoadMapPtr(asm.R1, a.FD()))
+	}
+	return append(out, asm.Mov.Imm(asm.R0, 1), asm.Return())
+}
+
+func newProgram(t testing.TB, spec *ebpf.ProgramSpec) *ebpf.Program {
+	t.Helper()
+	if spec.License == "" {
+		spec.License = "GPL"
+	}
+	p, err := ebpf.NewProgram(spec)
+	if err != nil {
+		t.Fatalf("load a program %s: %v", spec.Name, err)
+	}
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func idOf(t testing.TB, p *ebpf.Program) uint32 {
+	t.Helper()
+	i, err := p.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ok := i.ID()
+	if !ok {
+		t.Fatal("the kernel tells no id of a program")
+	}
+	return uint32(id)
+}
+
+func mapID(t testing.TB, a *ebpf.Map) uint32 {
+	t.Helper()
+	i, err := a.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ok := i.ID()
+	if !ok {
+		t.Fatal("the kernel tells no id of a map")
+	}
+	return uint32(id)
+}
+
+// many loads programs that use two maps each.
+func many(t testing.TB, programs int) {
+	t.Helper()
+	for i := range programs {
+		var maps []*ebpf.Map
+		for j := range 2 {
+			maps = append(maps, newMap(t, &ebpf.MapSpec{Name: fmt.Sprintf("m%d_%d", i, j), Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}))
+		}
+		newProgram(t, &ebpf.ProgramSpec{Name: fmt.Sprintf("many%d", i), Type: ebpf.SocketFilter, Instructions: using(maps...)})
+	}
+}

@@ -1,0 +1,149 @@
+package bpfstat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// deniedVariable makes of this test's binary a process that only tries to open a
+// meter.
+const deniedVariable = "TARE_TEST_BPF_DENIED"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(deniedVariable) != "" {
+		_, err := Open()
+		fmt.Println(errors.Is(err, ErrUnsupported), err)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestWithoutTheCapabilityItIsSaidWhichIsMissing(t *testing.T) {
+	needRoot(t)
+	for _, c := range []struct {
+		claim string
+		attr  *syscall.SysProcAttr
+		want  string
+	}{
+		{"nobody", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "CAP_SYS_ADMIN is missing"},
+		{"root of a user namespace", &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}},
+		}, "a user namespace of its own"},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			// The binary lies where nobody else may go: it is handed on open.
+			self, err := os.Open("/proc/self/exe")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer self.Close()
+			cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3")
+			cmd.ExtraFiles = []*os.File{self}
+			cmd.Env = append(os.Environ(), deniedVariable+"=1")
+			cmd.SysProcAttr = c.attr
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if text := string(out); !strings.HasPrefix(text, "true ") || !strings.Contains(text, c.want) {
+				t.Errorf("it says %q; want an ErrUnsupported with %q", text, c.want)
+			}
+		})
+	}
+}
+
+// toolProgram is what bpftool says of one.
+type toolProgram struct {
+	ID      uint32   `json:"id"`
+	Type    string   `json:"type"`
+	Name    string   `json:"name"`
+	Tag     string   `json:"tag"`
+	Time    uint64   `json:"run_time_ns"`
+	Count   uint64   `json:"run_cnt"`
+	Memlock int64    `json:"bytes_memlock"`
+	Maps    []uint32 `json:"map_ids"`
+}
+
+func bpftool(t *testing.T) map[uint32]toolProgram {
+	t.Helper()
+	path, err := exec.LookPath("bpftool")
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/bpftool")
+	}
+	if err != nil {
+		t.Skip("bpftool is not installed (Debian: bpftool); scripts/install-test-needs installs it")
+	}
+	out, err := exec.CommandContext(t.Context(), path, "prog", "show", "-j").Output()
+	if err != nil {
+		t.Fatalf("bpftool: %v", err)
+	}
+	var list []toolProgram
+	if err := json.Unmarshal(out, &list); err != nil {
+		t.Fatalf("bpftool: %v: %s", err, out)
+	}
+	programs := map[uint32]toolProgram{}
+	for _, p := range list {
+		programs[p.ID] = p
+	}
+	return programs
+}
+
+func TestBpftoolAgrees(t *testing.T) {
+	needRoot(t)
+	a := newMap(t, &ebpf.MapSpec{Name: "tare_t_tool", Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: 10})
+	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_bpftool", Type: ebpf.SocketFilter, Instructions: using(a)})
+	m := openMeter(t)
+	release, _, err := m.Statistics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	before := list(t, m, Filter{})
+	tool := bpftool(t)
+	after := list(t, m, Filter{})
+	describe(t, m, before)
+	compared := 0
+	for i, p := range before.Programs {
+		said, ok := tool[p.ID]
+		if !ok {
+			continue // it went meanwhile
+		}
+		compared++
+		at := slices.IndexFunc(after.Counters, func(c Counters) bool { return c.ID == p.ID })
+		if at < 0 {
+			continue
+		}
+		from, to := before.Counters[i], after.Counters[at]
+		if said.Count < from.Count || said.Count > to.Count || said.Time < from.Time || said.Time > to.Time {
+			t.Errorf("program %d: bpftool says %d runs in %d ns, between %+v and %+v", p.ID, said.Count, said.Time, from, to)
+		}
+		var maps []uint32
+		for _, a := range p.Maps {
+			maps = append(maps, a.ID)
+		}
+		slices.Sort(said.Maps)
+		if said.Name != p.Name && said.Name != p.Full || said.Type != p.Kind || said.Tag != p.Tag || said.Memlock != p.Memory || !slices.Equal(said.Maps, maps) {
+			t.Errorf("bpftool says %+v, want %+v", said, p)
+		}
+	}
+	if compared < 1 {
+		t.Error("no program was compared")
+	}
+	if said := tool[idOf(t, p)]; said.Count != 1000 {
+		t.Errorf("bpftool counts %d runs, want the 1000", said.Count)
+	}
+}

@@ -1,0 +1,426 @@
+package bpfstat
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Meter reads programs and maps. It keeps a descriptor of every program that the
+// last listing met, which is why a program that everyone else has let go of in the
+// meantime still tells its last counters; the next listing lets go of it too, and
+// leaves it out if that was the end of it. Of maps none is kept. It may be used by
+// several goroutines.
+type Meter struct {
+	mu         sync.Mutex
+	scratch    *scratch
+	programs   []*program // in order of their ids
+	maps       []*aMap
+	users      map[uint32]int // programs that use a map, by its id
+	listings   int
+	statistics map[int]bool // descriptors that keep statistics on
+}
+
+// program is one that is loaded.
+type program struct {
+	record.Program
+	fd       int
+	maps     []uint32
+	named    bool // Full has been looked for
+	counters Counters
+}
+
+// aMap is a map. What it is never changes.
+type aMap struct {
+	record.ProgramMap
+	kind      uint32
+	key, size uint32 // bytes of a key and a value
+}
+
+// Open asks whether programs can be listed here. The error matches [ErrUnsupported]
+// where the kernel, or what this process may do, is the reason.
+func Open() (*Meter, error) {
+	m := &Meter{scratch: &scratch{}, users: map[uint32]int{}, statistics: map[int]bool{}}
+	if _, err := m.scratch.nextID(unix.BPF_PROG_GET_NEXT_ID, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, unsupported("list the BPF programs of this machine", "4.13", err)
+	}
+	return m, nil
+}
+
+// Close gives back all descriptors, those of statistics among them.
+func (m *Meter) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, p := range m.programs {
+		errs = append(errs, unix.Close(p.fd))
+	}
+	for fd := range m.statistics {
+		errs = append(errs, unix.Close(fd))
+	}
+	m.programs, m.maps = nil, nil
+	clear(m.statistics)
+	return errors.Join(errs...)
+}
+
+// List returns the programs that f chooses, their counters and maps; of an empty
+// filter all maps, too. What [Meter.Describe] found out at another time is in it, as
+// it was then; memory that was never asked for is -1.
+func (m *Meter) List(f Filter) (*Listing, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := &Listing{At: monotonic()}
+	if err := m.listPrograms(l); err != nil {
+		return nil, err
+	}
+	if err := m.listMaps(l); err != nil {
+		return nil, err
+	}
+	m.listings++
+	chosen, err := m.choose(f, l)
+	if err != nil {
+		return nil, err
+	}
+	m.fill(l, chosen, f.empty())
+	return l, nil
+}
+
+// everyWalk is how many listings pass between two that walk all ids. The others
+// look above the highest id only, since the kernel gives ids in turn
+// (idr_alloc_cyclic) and begins anew after 2^31 of them.
+const everyWalk = 64
+
+// listPrograms finds what went and what came.
+func (m *Meter) listPrograms(l *Listing) error {
+	old := m.programs
+	m.programs = make([]*program, 0, len(old)+8)
+	after := uint32(0)
+	for i, p := range old {
+		here, err := m.again(p)
+		if err != nil {
+			m.programs = append(m.programs, old[i+1:]...)
+			return err
+		}
+		if here {
+			m.programs = append(m.programs, p)
+		} else {
+			l.Went = append(l.Went, p.counters)
+		}
+		after = p.ID
+	}
+	known := m.programs
+	if m.listings%everyWalk == 0 {
+		after = 0
+	}
+	err := m.walk(unix.BPF_PROG_GET_NEXT_ID, after, "list the BPF programs of this machine", func(id uint32) error {
+		if _, ok := slices.BinarySearchFunc(known, id, byID); ok {
+			return nil
+		}
+		return m.program(id, l)
+	})
+	slices.SortFunc(m.programs, func(a, b *program) int { return cmp.Compare(a.ID, b.ID) })
+	return err
+}
+
+func byID(p *program, id uint32) int { return cmp.Compare(p.ID, id) }
+
+// again reads a program's counters and lets go of it for a moment, so that one that
+// nobody else holds goes, which is told. While it is held its id is nobody else's.
+func (m *Meter) again(p *program) (here bool, err error) {
+	m.scratch.program = programInfo{}
+	err = info(m.scratch, p.fd, &m.scratch.program)
+	closeFast(p.fd)
+	if err != nil {
+		return false, fmt.Errorf("read the counters of BPF program %d: %w", p.ID, err)
+	}
+	p.count(&m.scratch.program)
+	p.fd, err = m.scratch.open(unix.BPF_PROG_GET_FD_BY_ID, p.ID)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	if err != nil {
+		return false, opening("program", p.ID, err)
+	}
+	return true, nil
+}
+
+// walk calls found with every id above after.
+func (m *Meter) walk(command int, after uint32, what string, found func(id uint32) error) error {
+	for {
+		id, err := m.scratch.nextID(command, after)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return unsupported(what, "4.13", err)
+		}
+		if err := found(id); err != nil {
+			return err
+		}
+		after = id
+	}
+}
+
+// program takes in a program that was not known.
+func (m *Meter) program(id uint32, l *Listing) error {
+	fd, err := m.scratch.open(unix.BPF_PROG_GET_FD_BY_ID, id)
+	if errors.Is(err, unix.ENOENT) {
+		l.Gone++
+		return nil
+	}
+	if err != nil {
+		return opening("program", id, err)
+	}
+	var p *program
+	if err = m.ask(fd); err != nil {
+		err = fmt.Errorf("ask what BPF program %d is: %w", id, err)
+	} else {
+		p, err = m.meet(fd)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return err
+	}
+	m.programs = append(m.programs, p)
+	return nil
+}
+
+// closeFast is for descriptors of programs and maps, whose closing does not wait.
+func closeFast(fd int) { _, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// opening explains why a descriptor could not be had.
+func opening(what string, id uint32, err error) error {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return fmt.Errorf("open BPF %s %d: %w: a descriptor is kept of every program; raise the limit (ulimit -n)", what, id, err)
+	}
+	return unsupported(fmt.Sprintf("open BPF %s %d", what, id), "4.13", err)
+}
+
+// ask fills the scratch's info of a program, with the ids of its maps.
+func (m *Meter) ask(fd int) error {
+	s := m.scratch
+	s.program = programInfo{MapCount: uint32(len(s.maps)), Maps: unsafe.Pointer(&s.maps)}
+	return info(s, fd, &s.program)
+}
+
+// meet takes down a program that was not known, which [Meter.ask] was told of.
+func (m *Meter) meet(fd int) (*program, error) {
+	i := &m.scratch.program
+	p := &program{fd: fd}
+	p.count(i)
+	p.Program = record.Program{
+		Type: record.TypeProgram, ID: i.ID, Kind: kindOf(programKinds, i.Type), Name: text(i.Name[:]),
+		Tag: hex.EncodeToString(i.Tag[:]), Memory: -1, Attached: []string{},
+	}
+	if int(i.MapCount) <= len(m.scratch.maps) {
+		p.maps = slices.Clone(m.scratch.maps[:i.MapCount])
+	} else { // the kernel allows 64 for one of instructions, and more by BPF_PROG_BIND_MAP
+		p.maps = make([]uint32, min(i.MapCount, mostMaps))
+		again := &programInfo{MapCount: uint32(len(p.maps)), Maps: unsafe.Pointer(unsafe.SliceData(p.maps))}
+		if err := info(m.scratch, fd, again); err != nil {
+			return nil, fmt.Errorf("ask which maps BPF program %d uses: %w", p.ID, err)
+		}
+		p.maps = p.maps[:min(int(again.MapCount), len(p.maps))]
+	}
+	slices.Sort(p.maps)
+	p.maps = slices.Compact(p.maps)
+	return p, nil
+}
+
+// mostMaps is more than programs have.
+const mostMaps = 4096
+
+func (p *program) count(i *programInfo) {
+	p.counters = Counters{ID: i.ID, Count: i.RunCount, Time: i.RunTime, Misses: i.Misses}
+}
+
+// listMaps finds what maps went and came. What a program uses is there as long as
+// the program.
+func (m *Meter) listMaps(l *Listing) error {
+	m.count()
+	old := m.maps
+	m.maps = make([]*aMap, 0, len(old)+8)
+	last := uint32(0)
+	if m.listings%everyWalk != 0 {
+		for _, a := range old {
+			last = a.ID
+			if m.users[a.ID] > 0 || m.there(a.ID) {
+				m.maps = append(m.maps, a)
+			}
+		}
+		old = nil
+	}
+	return m.walk(unix.BPF_MAP_GET_NEXT_ID, last, "list the BPF maps of this machine", func(id uint32) error {
+		for len(old) > 0 && old[0].ID < id {
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].ID == id {
+			m.maps = append(m.maps, old[0])
+			return nil
+		}
+		return m.meetMap(id, l)
+	})
+}
+
+// there tells whether a map still is.
+func (m *Meter) there(id uint32) bool {
+	next, err := m.scratch.nextID(unix.BPF_MAP_GET_NEXT_ID, id-1)
+	return err == nil && next == id
+}
+
+// meetMap takes down a map that was not known.
+func (m *Meter) meetMap(id uint32, l *Listing) error {
+	fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, id)
+	if errors.Is(err, unix.ENOENT) {
+		l.Gone++
+		return nil
+	}
+	if err != nil {
+		return opening("map", id, err)
+	}
+	i := &m.scratch.a
+	*i = mapInfo{}
+	err = info(m.scratch, fd, i)
+	closeFast(fd)
+	if err != nil {
+		return fmt.Errorf("ask what BPF map %d is: %w", id, err)
+	}
+	m.maps = append(m.maps, &aMap{
+		ProgramMap: record.ProgramMap{ID: id, Kind: kindOf(mapKinds, i.Type), Name: text(i.Name[:]), Entries: int64(i.MaxEntries), Memory: -1},
+		kind:       i.Type, key: i.KeySize, size: i.ValueSize,
+	})
+	return nil
+}
+
+// count counts the programs that use each map.
+func (m *Meter) count() {
+	clear(m.users)
+	for _, p := range m.programs {
+		for _, id := range p.maps {
+			m.users[id]++
+		}
+	}
+}
+
+// find returns the map of an id; nil: it has gone, or came later.
+func (m *Meter) find(id uint32) *aMap {
+	at, ok := slices.BinarySearchFunc(m.maps, id, func(a *aMap, id uint32) int { return cmp.Compare(a.ID, id) })
+	if !ok {
+		return nil
+	}
+	return m.maps[at]
+}
+
+// fill makes the listing of the programs that were chosen.
+func (m *Meter) fill(l *Listing, chosen []*program, all bool) {
+	for _, a := range m.maps {
+		a.Shared = m.users[a.ID]
+	}
+	uses := 0
+	for _, p := range chosen {
+		uses += len(p.maps)
+	}
+	l.Programs, l.Counters = make([]record.Program, 0, len(chosen)), make([]Counters, 0, len(chosen))
+	maps := make([]record.ProgramMap, 0, uses) // of all programs
+	for _, p := range chosen {
+		from := len(maps)
+		for _, id := range p.maps {
+			if a := m.find(id); a != nil {
+				maps = append(maps, a.ProgramMap)
+			}
+		}
+		out := p.Program
+		out.Maps = maps[from:len(maps):len(maps)]
+		if out.Owner == "" {
+			out.Owner = Owner(&out)
+			p.Owner = out.Owner
+		}
+		l.Programs, l.Counters = append(l.Programs, out), append(l.Counters, p.counters)
+	}
+	l.Maps = mapsOf(m.maps, maps, all)
+}
+
+// mapsOf are all maps, or those that are used.
+func mapsOf(known []*aMap, used []record.ProgramMap, all bool) []record.ProgramMap {
+	wanted := make(map[uint32]bool, len(used))
+	for i := 0; i < len(used) && !all; i++ {
+		wanted[used[i].ID] = true
+	}
+	out := make([]record.ProgramMap, 0, len(known))
+	for _, a := range known {
+		if all || wanted[a.ID] {
+			out = append(out, a.ProgramMap)
+		}
+	}
+	return out
+}
+
+// Counters reads the counters of programs that were listed, in the order of their
+// ids, and appends them to into[:0]. What was not there at the last listing is left
+// out. It opens nothing: one system call for each.
+func (m *Meter) Counters(ids []uint32, into []Counters) ([]Counters, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	into = into[:0]
+	s := m.scratch
+	for _, id := range ids {
+		at, ok := slices.BinarySearchFunc(m.programs, id, byID)
+		if !ok {
+			continue
+		}
+		p := m.programs[at]
+		s.program = programInfo{}
+		if err := info(s, p.fd, &s.program); err != nil {
+			return into, fmt.Errorf("read the counters of BPF program %d: %w", id, err)
+		}
+		p.count(&s.program)
+		into = append(into, p.counters)
+	}
+	return into, nil
+}
+
+// Statistics switches the kernel's counting on (Linux 5.8) until release is called,
+// the meter is closed, or this process ends. already says that it was on: by the
+// sysctl kernel.bpf_stats_enabled, or by a descriptor that another process holds.
+func (m *Meter) Statistics() (release func() error, already bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value, _ := os.ReadFile("/proc/sys/kernel/bpf_stats_enabled") // since Linux 5.1
+	sysctl := strings.TrimSpace(string(value)) == "1"
+	already = sysctl || countedElsewhere()
+	attr := &struct{ kind uint32 }{} // BPF_STATS_RUN_TIME
+	fd, err := call(unix.BPF_ENABLE_STATS, attr)
+	if err != nil && sysctl {
+		return func() error { return nil }, true, nil // Linux 5.1 to 5.7
+	}
+	if err != nil {
+		return nil, already, unsupported("switch the statistics of BPF programs on", "5.8", err)
+	}
+	m.statistics[fd] = true
+	return func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.statistics[fd] {
+			return nil
+		}
+		delete(m.statistics, fd)
+		return unix.Close(fd)
+	}, already, nil
+}
+
+// monotonic is the time of CLOCK_MONOTONIC, ns.
+func monotonic() int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // all kernels have it
+	return t.Nano()
+}

@@ -1,0 +1,182 @@
+package bpfstat
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// The bounds of a walk over what is pinned.
+const (
+	mostPins    = 20000
+	longestWalk = 500 * time.Millisecond
+)
+
+// pin is a name of a program, a link or a map in a file system of type bpf. program
+// is that of a link, too.
+type pin struct {
+	path          string
+	program, aMap uint32
+}
+
+// pinned asks what a file of a bpffs stands for; ok is false for what is neither
+// program, nor link, nor map.
+func (m *Meter) pinned(name string) (p pin, ok bool, err error) {
+	path, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return pin{}, false, err
+	}
+	fd, err := call(unix.BPF_OBJ_GET, &pathAttr{path: unsafe.Pointer(path)})
+	if err != nil {
+		return pin{}, false, err
+	}
+	defer unix.Close(fd)
+	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return pin{}, false, err
+	}
+	p.path = name
+	switch descriptorKind(target) {
+	case heldProgram:
+		m.scratch.program = programInfo{}
+		err = info(m.scratch, fd, &m.scratch.program)
+		p.program = m.scratch.program.ID
+	case heldLink:
+		m.scratch.link = linkInfo{}
+		err = info(m.scratch, fd, &m.scratch.link)
+		p.program = m.scratch.link.Program
+	case heldMap:
+		m.scratch.a = mapInfo{}
+		err = info(m.scratch, fd, &m.scratch.a)
+		p.aMap = m.scratch.a.ID
+	default:
+		return pin{}, false, nil
+	}
+	return p, err == nil && p.program+p.aMap != 0, err
+}
+
+// pinnedAt are the programs that are meant by paths: of a program's or a link's pin
+// that program, of a map's all that use it, of a folder all that are pinned, or
+// whose links are, in it or below.
+func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
+	ids := map[uint32]bool{}
+	for _, path := range paths {
+		st, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s is no pin of a BPF program: %w", path, err)
+		}
+		var at unix.Statfs_t
+		if err := unix.Statfs(path, &at); err != nil {
+			return nil, fmt.Errorf("ask for the file system of %s: %w", path, err)
+		}
+		if at.Type != unix.BPF_FS_MAGIC {
+			return nil, fmt.Errorf("%s is no pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, bpffsWords())
+		}
+		if st.IsDir() {
+			pins, problems := m.walkPins(path, time.Now().Add(longestWalk))
+			l.Problems = append(l.Problems, problems...)
+			for _, p := range pins {
+				if p.program != 0 {
+					ids[p.program] = true
+				}
+			}
+			continue
+		}
+		p, ok, err := m.pinned(path)
+		if err != nil {
+			return nil, fmt.Errorf("open the pin %s: %w", path, err)
+		}
+		if !ok {
+			return nil, fmt.Errorf("%s is no pin of a BPF program, link or map", path)
+		}
+		ids[p.program] = true
+		for _, user := range m.programs {
+			for _, id := range user.maps {
+				if p.aMap != 0 && id == p.aMap {
+					ids[user.ID] = true
+				}
+			}
+		}
+	}
+	return ids, nil
+}
+
+// bpffs are the places where file systems of type bpf are mounted, each file system
+// once.
+func bpffs() ([]string, error) {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("bpf"))
+	if err != nil {
+		return nil, fmt.Errorf("read where file systems of type bpf are mounted: %w", err)
+	}
+	seen := map[string]bool{}
+	var out []string
+	for _, one := range mounts {
+		key := fmt.Sprintf("%d:%d %s", one.Major, one.Minor, one.Root)
+		if !seen[key] {
+			seen[key] = true
+			out = append(out, one.Mountpoint)
+		}
+	}
+	return out, nil
+}
+
+func bpffsWords() string {
+	places, err := bpffs()
+	if err != nil || len(places) == 0 {
+		return "no place that is seen here"
+	}
+	return strings.Join(places, ", ")
+}
+
+// allPins walks all of them.
+func (m *Meter) allPins() (pins []pin, problems []string) {
+	places, err := bpffs()
+	if err != nil {
+		return nil, []string{err.Error()}
+	}
+	until := time.Now().Add(longestWalk)
+	for _, place := range places {
+		more, wrong := m.walkPins(place, until)
+		pins, problems = append(pins, more...), append(problems, wrong...)
+	}
+	return pins, problems
+}
+
+// walkPins finds what is pinned in a folder and below it.
+func (m *Meter) walkPins(folder string, until time.Time) (pins []pin, problems []string) {
+	tooMany := errors.New("too many")
+	seen := 0
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		seen++
+		switch {
+		case seen > mostPins || time.Now().After(until):
+			return tooMany
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !e.Type().IsRegular():
+			return nil
+		}
+		// One that went, or that is none of a kind that is known, is passed over.
+		if p, ok, err := m.pinned(path); err == nil && ok {
+			pins = append(pins, p)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, tooMany):
+		problems = append(problems, fmt.Sprintf("only the first %d files of %s were looked at for pins", seen-1, folder))
+	case err != nil:
+		problems = append(problems, fmt.Sprintf("look for pins in %s: %v", folder, err))
+	}
+	return pins, problems
+}

@@ -1,0 +1,537 @@
+package bpfstat
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// row finds a program in a listing.
+func row(t testing.TB, l *Listing, id uint32) (*record.Program, Counters) {
+	t.Helper()
+	for i := range l.Programs {
+		if l.Programs[i].ID == id {
+			if l.Counters[i].ID != id {
+				t.Fatalf("the counters of program %d stand at program %d", l.Counters[i].ID, id)
+			}
+			return &l.Programs[i], l.Counters[i]
+		}
+	}
+	t.Fatalf("program %d is not listed among %d", id, len(l.Programs))
+	return nil, Counters{}
+}
+
+func describe(t testing.TB, m *Meter, l *Listing) {
+	t.Helper()
+	if err := m.Describe(l); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range l.Problems {
+		t.Errorf("a problem: %s", p)
+	}
+}
+
+// cgroup makes a cgroup2 of the test's own.
+func cgroup(t testing.TB) string {
+	t.Helper()
+	dir := ""
+	for _, place := range []string{"/sys/fs/cgroup/unified", "/sys/fs/cgroup"} {
+		var at unix.Statfs_t
+		if unix.Statfs(place, &at) == nil && at.Type == unix.CGROUP2_SUPER_MAGIC {
+			dir = place
+			break
+		}
+	}
+	if dir == "" {
+		t.Fatal("no cgroup2 is mounted: mount -t cgroup2 none /sys/fs/cgroup/unified")
+	}
+	dir = filepath.Join(dir, fmt.Sprintf("tare-test-bpf-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Rmdir(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func closing(t testing.TB, l link.Link, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+}
+
+// tracepoint opens a perf event of one, and finds its number in a tracefs that
+// nobody else sees.
+func tracepoint(t testing.TB, name string) int {
+	t.Helper()
+	attr := &unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT}
+	attr.Size = uint32(unsafe.Sizeof(*attr))
+	place := t.TempDir()
+	privately(t, func() {
+		if err := unix.Mount("tracefs", place, "tracefs", 0, ""); err != nil {
+			t.Errorf("mount a tracefs: %v", err)
+			return
+		}
+		number, err := os.ReadFile(place + "/events/" + name + "/id")
+		if err == nil {
+			attr.Config, err = strconv.ParseUint(strings.TrimSpace(string(number)), 10, 64)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	fd, err := unix.PerfEventOpen(attr, -1, 0, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		t.Fatalf("open a perf event of %s: %v", name, err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// privately does something on a thread with mounts of its own.
+func privately(t testing.TB, do func()) {
+	t.Helper()
+	var done sync.WaitGroup
+	done.Go(func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its mounts
+		err := unix.Unshare(unix.CLONE_NEWNS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if err != nil {
+			t.Errorf("have mounts of one's own: %v", err)
+			return
+		}
+		do()
+	})
+	done.Wait()
+}
+
+// frame is enough of a packet for a socket filter to be tried on.
+var frame = make([]byte, 64)
+
+func TestCountsAreExactlyTheRunsThatWereAskedFor(t *testing.T) {
+	needRoot(t)
+	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_counts", Type: ebpf.SocketFilter, Instructions: using()})
+	id := idOf(t, p)
+	m := openMeter(t)
+	release, _, err := m.Statistics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, before := row(t, list(t, m, Filter{}), id)
+	for _, runs := range []uint32{1, 10, 12345} {
+		if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: runs}); err != nil {
+			t.Fatal(err)
+		}
+		after, err := m.Counters([]uint32{id}, nil)
+		if err != nil || len(after) != 1 {
+			t.Fatalf("%v, %v", after, err)
+		}
+		// BPF_PROG_TEST_RUN counts each repetition as a run.
+		if got := after[0].Count - before.Count; got != uint64(runs) {
+			t.Errorf("%d runs were counted, want %d", got, runs)
+		}
+		if after[0].Time <= before.Time {
+			t.Errorf("%d runs took no time", runs)
+		}
+		before = after[0]
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Errorf("released again: %v", err)
+	}
+	if countedElsewhere() || strings.TrimSpace(read(t, "/proc/sys/kernel/bpf_stats_enabled")) == "1" {
+		t.Skip("others have statistics on: whether they are off after the release cannot be seen")
+	}
+	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := m.Counters([]uint32{id}, nil); err != nil || after[0].Count != before.Count {
+		t.Errorf("after the release %d runs more were counted (%v)", after[0].Count-before.Count, err)
+	}
+}
+
+func read(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestStatisticsThatAreOnAlreadyAreTold(t *testing.T) {
+	needRoot(t)
+	m, other := openMeter(t), openMeter(t)
+	release, _, err := other.Statistics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, already, err := m.Statistics()
+	if err != nil || !already {
+		t.Errorf("already %v, %v; want true", already, err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhereProgramsAreAttachedIsSaidInWords(t *testing.T) {
+	needRoot(t)
+	dir := cgroup(t)
+	linked := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_linked", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, Instructions: using()})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect, Program: linked})
+	closing(t, l, err)
+	bare := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_bare", Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps, Instructions: using()})
+	at, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	attach := link.RawAttachProgramOptions{Target: int(at.Fd()), Program: bare, Attach: ebpf.AttachCGroupSockOps}
+	if err := link.RawAttachProgram(attach); err != nil {
+		t.Fatal(err)
+	}
+	defer link.RawDetachProgram(link.RawDetachProgramOptions{Target: int(at.Fd()), Program: bare, Attach: ebpf.AttachCGroupSockOps})
+	traced := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_traced", Type: ebpf.TracePoint, Instructions: using()})
+	l, err = link.AttachRawLink(link.RawLinkOptions{Target: tracepoint(t, "sched/sched_process_exec"), Program: traced, Attach: ebpf.AttachPerfEvent})
+	closing(t, l, err)
+	old := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_old", Type: ebpf.TracePoint, Instructions: using()})
+	if err := unix.IoctlSetInt(tracepoint(t, "sched/sched_process_exit"), unix.PERF_EVENT_IOC_SET_BPF, old.FD()); err != nil {
+		t.Fatal(err)
+	}
+	raw := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_raw", Type: ebpf.RawTracepoint, Instructions: using()})
+	l, err = link.AttachRawTracepoint(link.RawTracepointOptions{Name: "sched_process_fork", Program: raw})
+	closing(t, l, err)
+	tail := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tail", Type: ebpf.SocketFilter, Instructions: using()})
+	calls := newMap(t, &ebpf.MapSpec{Name: "tare_t_calls", Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 8})
+	if err := calls.Put(uint32(3), uint32(tail.FD())); err != nil {
+		t.Fatal(err)
+	}
+	loose := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_loose", Type: ebpf.SocketFilter, Instructions: using()})
+
+	m := openMeter(t)
+	listing := list(t, m, Filter{})
+	describe(t, m, listing)
+	for _, want := range []struct {
+		p    *ebpf.Program
+		kind string
+		at   []string
+	}{
+		{linked, "cgroup_sock_addr", []string{"cgroup connect4 " + dir}},
+		{bare, "sock_ops", []string{"cgroup sock_ops " + dir}},
+		{traced, "tracepoint", []string{"tracepoint sched_process_exec"}},
+		{old, "tracepoint", []string{"tracepoint sched_process_exit"}},
+		{raw, "raw_tracepoint", []string{"raw_tracepoint sched_process_fork"}},
+		{tail, "socket_filter", []string{"tail call through map tare_t_calls"}},
+		{loose, "socket_filter", []string{}},
+	} {
+		got, _ := row(t, listing, idOf(t, want.p))
+		if got.Kind != want.kind || !slices.Equal(got.Attached, want.at) || got.Owner != "tare" {
+			t.Errorf("%s: %s at %q of %q, want %s at %q of tare", got.Name, got.Kind, got.Attached, got.Owner, want.kind, want.at)
+		}
+		me := fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(read(t, "/proc/self/comm")))
+		if !slices.Equal(got.Holders, []string{me}) {
+			t.Errorf("%s is held by %q, want %q", got.Name, got.Holders, me)
+		}
+	}
+	found := list(t, m, Filter{Cgroups: []string{dir}})
+	if len(found.Programs) != 2 {
+		t.Errorf("%d programs are found by their cgroup, want 2", len(found.Programs))
+	}
+}
+
+func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
+	needRoot(t)
+	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_xdp", Type: ebpf.XDP, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 2), asm.Return()}})
+	tc := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tcx", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	old := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_tc", Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	m := openMeter(t)
+	inside := make(chan *Listing)
+	outside, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		defer close(inside)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Errorf("make a network namespace: %v", err)
+			return
+		}
+		x, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: 1, Flags: link.XDPGenericMode})
+		if err != nil {
+			t.Errorf("attach to lo: %v", err)
+			return
+		}
+		defer x.Close()
+		in, err := link.AttachTCX(link.TCXOptions{Program: tc, Interface: 1, Attach: ebpf.AttachTCXIngress})
+		if err != nil {
+			t.Errorf("attach to lo: %v", err)
+			return
+		}
+		defer in.Close()
+		if err := filterLo(old); err != nil {
+			t.Errorf("make it a filter of lo: %v", err)
+			return
+		}
+		l, err := m.List(Filter{})
+		if err == nil {
+			err = m.Describe(l)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		inside <- l
+		<-outside
+	}()
+	l, ok := <-inside
+	if !ok {
+		t.FailNow()
+	}
+	within, _ := row(t, l, idOf(t, p))
+	withinTC, _ := row(t, l, idOf(t, tc))
+	if filter, _ := row(t, l, idOf(t, old)); !slices.Equal(filter.Attached, []string{"tc egress lo"}) {
+		t.Errorf("inside the filter is attached to %q, want tc egress lo", filter.Attached)
+	}
+	l = list(t, m, Filter{})
+	describe(t, m, l)
+	without, _ := row(t, l, idOf(t, p))
+	close(outside)
+	<-done
+	if !slices.Equal(within.Attached, []string{"xdp lo"}) || !slices.Equal(withinTC.Attached, []string{"tcx ingress lo"}) {
+		t.Errorf("inside it is attached to %q and %q, want xdp lo and tcx ingress lo", within.Attached, withinTC.Attached)
+	}
+	if !slices.Equal(without.Attached, []string{"xdp interface 1 of another network namespace"}) {
+		t.Errorf("outside it is attached to %q", without.Attached)
+	}
+}
+
+// filterLo does what tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
+// direct-action do.
+func filterLo(p *ebpf.Program) error {
+	r, err := openRoute()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	attribute := func(kind uint16, value []byte) []byte {
+		b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
+		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
+		return append(b, make([]byte, -len(b)&3)...)
+	}
+	number := func(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) }
+	nobody := func(uint16, []byte) {}
+	const create = unix.NLM_F_CREATE | unix.NLM_F_EXCL | unix.NLM_F_ACK
+	qdisc := filterOf(1, 0xfffffff1, 0) // TC_H_CLSACT
+	binary.NativeEndian.PutUint32(qdisc[8:], 0xffff0000)
+	if err := r.ask(unix.RTM_NEWQDISC, create, append(qdisc, attribute(attributeKind, []byte("clsact\x00"))...), nobody); err != nil {
+		return fmt.Errorf("clsact: %w", err)
+	}
+	// Priority 1, and ETH_P_ALL in network order.
+	filter := append(filterOf(1, parentEgress, 1<<16|0x0300), attribute(attributeKind, []byte("bpf\x00"))...)
+	options := slices.Concat(attribute(6, number(p.FD())), attribute(7, []byte("tare\x00")), attribute(8, number(1)))
+	return r.ask(unix.RTM_NEWTFILTER, create, append(filter, attribute(attributeMore, options)...), nobody)
+}
+
+func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
+	needRoot(t)
+	shared := newMap(t, &ebpf.MapSpec{Name: "tare_t_shared", Type: ebpf.Hash, KeySize: 4, ValueSize: 64, MaxEntries: 1000})
+	each := newMap(t, &ebpf.MapSpec{Name: "tare_t_percpu", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 512, MaxEntries: 100})
+	ring := newMap(t, &ebpf.MapSpec{Name: "tare_t_ring", Type: ebpf.RingBuf, MaxEntries: 1 << 16})
+	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
+	outer := newMap(t, &ebpf.MapSpec{Name: "tare_t_outer", Type: ebpf.HashOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 16, InnerMap: inner})
+	insides := int64(0)
+	for i := range uint32(3) {
+		one := newMap(t, inner)
+		if err := outer.Put(i, uint32(one.FD())); err != nil {
+			t.Fatal(err)
+		}
+		insides += memory(one.FD())
+	}
+	first := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_first", Type: ebpf.SocketFilter, Instructions: using(shared, each, outer)})
+	second := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_second", Type: ebpf.SocketFilter, Instructions: using(shared, ring)})
+
+	m := openMeter(t)
+	l := list(t, m, Filter{Names: []string{"tare_t_first", "tare_t_second"}})
+	describe(t, m, l)
+	if len(l.Programs) != 2 || len(l.Maps) != 4 {
+		t.Fatalf("%d programs with %d maps, want 2 with 4", len(l.Programs), len(l.Maps))
+	}
+	want, sum := map[uint32]record.ProgramMap{}, insides
+	for _, one := range []struct {
+		a       *ebpf.Map
+		kind    string
+		entries int64
+		users   int
+	}{{shared, "hash", 1000, 2}, {each, "percpu_array", 100, 1}, {ring, "ringbuf", 1 << 16, 1}, {outer, "hash_of_maps", 16, 1}} {
+		i, err := one.a.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := mapID(t, one.a)
+		want[id] = record.ProgramMap{ID: id, Kind: one.kind, Name: i.Name, Entries: one.entries, Memory: memory(one.a.FD()), Shared: one.users}
+		sum += memory(one.a.FD())
+	}
+	of := want[mapID(t, outer)]
+	of.Inner, of.InnerMemory = 3, insides
+	want[of.ID] = of
+	for _, p := range []struct {
+		p    *ebpf.Program
+		maps int
+	}{{first, 3}, {second, 2}} {
+		got, _ := row(t, l, idOf(t, p.p))
+		if got.Memory != memory(p.p.FD()) || got.Memory <= 0 {
+			t.Errorf("%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memory(p.p.FD()))
+		}
+		if len(got.Maps) != p.maps {
+			t.Errorf("%s uses %d maps, want %d", got.Name, len(got.Maps), p.maps)
+		}
+		for _, a := range got.Maps {
+			if a != want[a.ID] || a.Memory <= 0 {
+				t.Errorf("a map of %s is %+v, want %+v", got.Name, a, want[a.ID])
+			}
+		}
+		sum += memory(p.p.FD())
+	}
+	if bytes, shared := Total(l.Programs); bytes != sum || shared != 1 {
+		t.Errorf("all together %d bytes and %d shared, want %d and 1", bytes, shared, sum)
+	}
+	if got, want := memory(each.FD()), int64(100*512*runtime.NumCPU()); got < want {
+		t.Errorf("a map for each CPU occupies %d bytes, less than the %d of its values", got, want)
+	}
+}
+
+func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
+	needRoot(t)
+	p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_going", Type: ebpf.SocketFilter, Instructions: using()})
+	id := idOf(t, p)
+	m := openMeter(t)
+	release, _, err := m.Statistics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	row(t, list(t, m, Filter{}), id)
+	if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: 77}); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	last, err := m.Counters([]uint32{id}, nil)
+	if err != nil || len(last) != 1 || last[0].Count != 77 {
+		t.Fatalf("after it was unloaded: %+v, %v; want the 77 runs", last, err)
+	}
+	l := list(t, m, Filter{})
+	if slices.ContainsFunc(l.Programs, func(p record.Program) bool { return p.ID == id }) {
+		t.Error("it is still listed: the meter itself holds it")
+	}
+	if !slices.Contains(l.Went, last[0]) {
+		t.Errorf("the listing says that %+v went, want %+v among them", l.Went, last[0])
+	}
+	if left, err := m.Counters([]uint32{id}, nil); err != nil || len(left) != 0 {
+		t.Errorf("its counters are told after it went: %+v, %v", left, err)
+	}
+	if _, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); err == nil {
+		t.Error("it is still loaded")
+	}
+}
+
+// A walk of all ids and one above the highest have to tell the same.
+func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
+	needRoot(t)
+	m := openMeter(t)
+	for round := range 6 {
+		m.listings = everyWalk - 2*(round%3) // a walk at the first, the third listing, or later
+		a := newMap(t, &ebpf.MapSpec{Name: "tare_t_alone", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+		p := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_new", Type: ebpf.SocketFilter, Instructions: using(a)})
+		l := list(t, m, Filter{})
+		got, _ := row(t, l, idOf(t, p))
+		if len(got.Maps) != 1 || got.Maps[0].ID != mapID(t, a) {
+			t.Fatalf("round %d: its maps are %+v", round, got.Maps)
+		}
+		gone := mapID(t, a)
+		p.Close()
+		a.Close()
+		// The kernel lets go of a program's maps some time after the program.
+		for until := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			l = list(t, m, Filter{})
+			if !slices.ContainsFunc(l.Maps, func(a record.ProgramMap) bool { return a.ID == gone }) {
+				break
+			}
+			if time.Now().After(until) {
+				t.Fatalf("round %d: a map that went is listed", round)
+			}
+		}
+		if !slices.IsSortedFunc(l.Programs, func(a, b record.Program) int { return int(a.ID) - int(b.ID) }) {
+			t.Fatalf("round %d: programs are not in the order of their ids", round)
+		}
+	}
+}
+
+func TestAWholeNameIsReadFromTheProgramsBTF(t *testing.T) {
+	needRoot(t)
+	const whole = "tare_t_with_a_long_name"
+	word := &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}
+	ctx := &btf.Pointer{Target: &btf.Struct{Name: "__sk_buff"}}
+	fn := &btf.Func{Name: whole, Type: &btf.FuncProto{Return: word, Params: []btf.FuncParam{{Name: "ctx", Type: ctx}}}, Linkage: btf.GlobalFunc}
+	body := using()
+	body[0] = btf.WithFuncMetadata(body[0].WithSymbol(whole), fn)
+	named := newProgram(t, &ebpf.ProgramSpec{Name: whole, Type: ebpf.SocketFilter, Instructions: body})
+	cut := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_cut_before_the_end", Type: ebpf.SocketFilter, Instructions: using()})
+	m := openMeter(t)
+	for _, c := range []struct {
+		claim string
+		globs []string
+		want  []*ebpf.Program
+	}{
+		{"a whole name", []string{whole}, []*ebpf.Program{named}},
+		{"its beginning", []string{"tare_t_with_a_l"}, []*ebpf.Program{named}},
+		{"a glob of it", []string{"*_long_name"}, []*ebpf.Program{named}},
+		{"one that differs behind what is kept", []string{"tare_t_with_a_last_name"}, nil},
+		{"a whole name that nobody knows", []string{"tare_t_cut_before_the_end"}, []*ebpf.Program{cut}},
+		{"two globs", []string{"tare_t_cut*", whole}, []*ebpf.Program{named, cut}},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			l := list(t, m, Filter{Names: c.globs})
+			var got, want []uint32
+			for _, p := range l.Programs {
+				got = append(got, p.ID)
+			}
+			for _, p := range c.want {
+				want = append(want, idOf(t, p))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q finds %v, want %v", c.globs, got, want)
+			}
+		})
+	}
+	l := list(t, m, Filter{IDs: []uint32{idOf(t, named)}})
+	describe(t, m, l)
+	if l.Programs[0].Full != whole || l.Programs[0].Name != whole[:shortName] {
+		t.Errorf("it is called %q, %q", l.Programs[0].Name, l.Programs[0].Full)
+	}
+}

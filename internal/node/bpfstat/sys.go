@@ -1,0 +1,170 @@
+package bpfstat
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The structures that bpf(2) takes and fills, as include/uapi/linux/bpf.h of Linux
+// 6.18 has them. The kernel fills as much of an info as both sides know, so that
+// older and newer ones do; what is longer than it knows has to be zero. Pointers are
+// 64 bits wide in all of them: the sizes below hold on 64-bit machines only, which a
+// build for others says.
+const (
+	_ = -(unsafe.Sizeof(programInfo{}) - 232)
+	_ = -(unsafe.Sizeof(mapInfo{}) - 104)
+	_ = -(unsafe.Sizeof(linkInfo{}) - 64)
+)
+
+// programInfo is struct bpf_prog_info.
+type programInfo struct {
+	Type, ID             uint32
+	Tag                  [8]byte
+	JitedLen, XlatedLen  uint32
+	Jited, Xlated        uint64
+	LoadTime             uint64 // ns since boot
+	UID, MapCount        uint32
+	Maps                 unsafe.Pointer // of MapCount uint32
+	Name                 [16]byte
+	Ifindex, _           uint32
+	NetnsDev, NetnsIno   uint64
+	JitedSyms, JitedLens uint32
+	Syms, Lens           uint64
+	BTF, FuncSize        uint32
+	Funcs                unsafe.Pointer // of FuncCount times FuncSize bytes
+	FuncCount, LineCount uint32
+	Lines, JitedLines    uint64
+	JitedLineCount       uint32
+	LineSize, JitedSize  uint32
+	TagCount             uint32
+	Tags                 uint64
+	RunTime, RunCount    uint64 // ns; Linux 5.1
+	Misses               uint64 // Linux 5.12
+	Verified             uint32
+	AttachObject         uint32
+	AttachType           uint32
+	_                    uint32
+}
+
+// mapInfo is struct bpf_map_info.
+type mapInfo struct {
+	Type, ID              uint32
+	KeySize, ValueSize    uint32
+	MaxEntries, Flags     uint32
+	Name                  [16]byte
+	Ifindex, _            uint32
+	NetnsDev, NetnsIno    uint64
+	BTF, BTFKey, BTFValue uint32
+	_                     uint32
+	Extra                 uint64
+	Hash                  uint64
+	HashSize              uint32
+	_                     uint32
+}
+
+// linkInfo is struct bpf_link_info. What follows the common part depends on Type.
+type linkInfo struct {
+	Type, ID, Program uint32
+	_                 uint32
+	union             [48]byte
+}
+
+// btfInfo is struct bpf_btf_info.
+type btfInfo struct {
+	Data     unsafe.Pointer
+	Size, ID uint32
+	Name     uint64
+	NameLen  uint32
+	Kernel   uint32
+}
+
+// infoAttr, idAttr, fdAttr and the others below are the members of union bpf_attr.
+type infoAttr struct {
+	fd, size uint32
+	info     unsafe.Pointer
+}
+
+type idAttr struct{ id, next, _ uint32 }
+
+type elementAttr struct {
+	fd, _      uint32
+	key, value unsafe.Pointer // value is the next key where that is asked
+	_          uint64         // flags
+}
+
+type pathAttr struct {
+	path unsafe.Pointer
+	_, _ uint32 // a descriptor, flags
+}
+
+type queryAttr struct {
+	target, attach, _, _ uint32 // flags of the query, and of what is attached
+	ids                  unsafe.Pointer
+	count, _             uint32
+	_                    uint64 // flags of each
+	_, _                 uint64 // links, and their flags
+	_                    uint64 // revision
+}
+
+type taskAttr struct {
+	pid, fd, _, size uint32 // flags between
+	text             unsafe.Pointer
+	program, kind    uint32
+	_, _             uint64 // of a probe: offset and address
+}
+
+// call is bpf(2). None of the commands that are used here sleeps for long, so the
+// scheduler of Go is not told of them: that would cost as much as they do.
+func call[T any](command int, attr *T) (int, error) {
+	n, _, errno := unix.RawSyscall(unix.SYS_BPF, uintptr(command), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// nextID returns the lowest id above id of a kind (BPF_PROG_GET_NEXT_ID and its
+// like); ENOENT ends the walk. It needs CAP_SYS_ADMIN.
+func (s *scratch) nextID(command int, id uint32) (uint32, error) {
+	s.id = idAttr{id: id}
+	_, err := call(command, &s.id)
+	return s.id.next, err
+}
+
+// open returns a descriptor, closed on exec, of what has the id
+// (BPF_PROG_GET_FD_BY_ID and its like). It needs CAP_SYS_ADMIN.
+func (s *scratch) open(command int, id uint32) (int, error) {
+	s.id = idAttr{id: id}
+	return call(command, &s.id)
+}
+
+// info fills one of the infos.
+func info[T any](s *scratch, fd int, into *T) error {
+	s.info = infoAttr{fd: uint32(fd), size: uint32(unsafe.Sizeof(*into)), info: unsafe.Pointer(into)}
+	_, err := call(unix.BPF_OBJ_GET_INFO_BY_FD, &s.info)
+	return err
+}
+
+// scratch is what system calls are told with and fill, so that a walk over all
+// programs allocates none of it.
+type scratch struct {
+	id      idAttr
+	info    infoAttr
+	program programInfo
+	a       mapInfo
+	link    linkInfo
+	query   queryAttr
+	names   [256]byte
+	maps    [64]uint32 // programs with more are asked again; a cgroup takes no more programs
+}
+
+// text is a name in a field of fixed size.
+func text(field []byte) string {
+	for i, c := range field {
+		if c == 0 {
+			return string(field[:i])
+		}
+	}
+	return string(field)
+}

@@ -1,0 +1,97 @@
+package cgroupstat
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// bytes reads a file of the group as it is now, into the system's buffer, which
+// the next call overwrites; nil without an error when the group does not have it.
+func (g *Group) bytes(i slot) ([]byte, error) {
+	f := &g.files[i]
+	switch f.state {
+	case open:
+		b, err := read(int(f.fd), g.system.buf)
+		if err != nil {
+			return nil, g.fault(i, err)
+		}
+		return b, nil
+	case detour:
+		g.system.detours++
+		return g.once(i)
+	case seldom:
+		return g.once(i)
+	}
+	return nil, nil
+}
+
+// read is one pread of a whole file.
+func read(fd int, buf []byte) ([]byte, error) {
+	for {
+		n, err := unix.Pread(fd, buf, 0)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, err
+		case n == len(buf):
+			return nil, fmt.Errorf("%w: it is longer than %d bytes", ErrForm, n)
+		}
+		return buf[:n], nil
+	}
+}
+
+// once opens a file, reads it and closes it.
+func (g *Group) once(i slot) ([]byte, error) {
+	folder, err := g.folder(i)
+	if err != nil {
+		return nil, g.fault(i, err)
+	}
+	defer unix.Close(folder)
+	files, _ := g.places[g.files[i].place].tree.in(i)
+	for _, name := range files {
+		fd, err := openFile(folder, name)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return nil, g.fault(i, err)
+		}
+		defer unix.Close(fd)
+		b, err := read(fd, g.system.buf)
+		if err != nil {
+			return nil, g.fault(i, err)
+		}
+		return b, nil
+	}
+	if !g.places[g.files[i].place].stands() {
+		return nil, g.fault(i, ErrGone)
+	}
+	return nil, nil
+}
+
+// folder opens the folder of a file, and makes sure that it is the group's own
+// and not a later one's.
+func (g *Group) folder(i slot) (int, error) {
+	p := &g.places[g.files[i].place]
+	fd, err := openFolder(p.tree, p.dir)
+	if err != nil {
+		return -1, err
+	}
+	if inode, err := inodeOf(fd); err != nil || inode != p.inode {
+		unix.Close(fd)
+		return -1, ErrGone
+	}
+	return fd, nil
+}
+
+// fault says what was wrong with a file. The kernel answers ENODEV for a file of
+// a group that was removed while the file was open.
+func (g *Group) fault(i slot, err error) error {
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) || errors.Is(err, ErrGone) {
+		return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
+	}
+	return fmt.Errorf("read %s: %w", g.where(i), err)
+}

@@ -1,0 +1,197 @@
+package cgroupstat
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Group is one cgroup: the same path in all hierarchies that have it.
+type Group struct {
+	system *System
+	path   string
+	places []place
+	files  [slots]file
+	denied []error // folders that may not be opened
+
+	last Sample // with SkipIdle: when memory.stat was read
+	read time.Time
+}
+
+// place is a group's folder in one hierarchy. Its inode number tells it from a
+// later one of its name.
+type place struct {
+	tree  *tree
+	dir   string // relative to the mountpoint
+	inode uint64
+}
+
+type state uint8
+
+const (
+	absent state = iota // the kernel or the hierarchy does not have it
+	seldom              // opened for every reading
+	open                // and kept so
+	detour              // as seldom, for want of a descriptor to keep or of the right to read it
+)
+
+// file is one file of a group.
+type file struct {
+	state state
+	alt   uint8 // which of its names
+	place uint8
+	fd    int32
+}
+
+// Path is where the group is, from the root of the hierarchies.
+func (g *Group) Path() string { return g.path }
+
+// Group opens a cgroup by its path, as it is in /proc/PID/cgroup, in every
+// hierarchy that has it. The error wraps ErrGone when none has, ErrPath when it
+// is no path, os.ErrPermission when no folder of it may be opened.
+func (s *System) Group(path string) (*Group, error) {
+	path, err := clean(path)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := &Group{system: s, path: path}
+	for i := range s.trees {
+		if err := g.enter(&s.trees[i]); err != nil {
+			g.closeFiles()
+			return nil, err
+		}
+	}
+	if len(g.places) == 0 {
+		if err := errors.Join(g.denied...); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("cgroup %s: %w", path, ErrGone)
+	}
+	return g, nil
+}
+
+// enter opens the group's folder in a hierarchy, and the files of it that every
+// tick needs. It is no error that the hierarchy does not have the group.
+func (g *Group) enter(t *tree) error {
+	dir, ok := t.below(g.path)
+	if !ok {
+		return nil
+	}
+	fd, err := openFolder(t, dir)
+	var inode uint64
+	if err == nil {
+		inode, err = inodeOf(fd)
+		defer unix.Close(fd)
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOTDIR):
+		return nil
+	case errors.Is(err, os.ErrPermission):
+		g.denied = append(g.denied, fmt.Errorf("open the cgroup's folder %s/%s: %w", t.at, dir, err))
+		return nil
+	case err != nil:
+		return fmt.Errorf("open the cgroup's folder %s/%s: %w", t.at, dir, err)
+	}
+	g.places = append(g.places, place{t, dir, inode})
+	for i := range slots {
+		// What version 1 has is not read again in version 2: CPU time.
+		if files, _ := t.in(i); files == nil || g.files[i].state != absent {
+			continue
+		}
+		g.files[i] = file{state: seldom, place: uint8(len(g.places) - 1)}
+		if i >= hot {
+			continue
+		}
+		if err := g.open(i, fd); err != nil {
+			return fmt.Errorf("%s: %w", g.where(i), err)
+		}
+		// A folder that was removed has no files.
+		if g.files[i].state == absent && !g.places[g.files[i].place].stands() {
+			return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
+		}
+	}
+	return nil
+}
+
+// open opens one file of a folder to be kept. One that may not be read is tried
+// again at every reading, which tells.
+func (g *Group) open(i slot, folder int) error {
+	f, s := &g.files[i], g.system
+	files, _ := g.places[f.place].tree.in(i)
+	if s.kept >= s.most {
+		f.state = detour
+		return nil
+	}
+	for alt, name := range files {
+		fd, err := openFile(folder, name)
+		switch {
+		case err == nil:
+			f.state, f.alt, f.fd = open, uint8(alt), int32(fd)
+			s.kept++
+			return nil
+		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, os.ErrPermission):
+			f.state = detour
+			return nil
+		case !errors.Is(err, unix.ENOENT):
+			return err
+		}
+	}
+	f.state = absent
+	return nil
+}
+
+func openFile(folder int, name string) (int, error) {
+	for {
+		fd, err := unix.Openat(folder, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+func openFolder(t *tree, dir string) (int, error) {
+	return unix.Openat(t.mount, dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+}
+
+func inodeOf(fd int) (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return st.Ino, err
+}
+
+// stands tells whether the folder is still there and still the same.
+func (p *place) stands() bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(p.tree.mount, p.dir, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && st.Ino == p.inode
+}
+
+// where names a file in messages.
+func (g *Group) where(i slot) string {
+	p := &g.places[g.files[i].place]
+	files, _ := p.tree.in(i)
+	return fmt.Sprintf("%s/%s/%s", p.tree.at, p.dir, files[min(int(g.files[i].alt), len(files)-1)])
+}
+
+// Close gives back the group's descriptors. Reading it afterwards says ErrGone.
+func (g *Group) Close() {
+	g.system.mu.Lock()
+	defer g.system.mu.Unlock()
+	g.closeFiles()
+}
+
+func (g *Group) closeFiles() {
+	for i := range g.files {
+		if f := &g.files[i]; f.state == open {
+			unix.Close(int(f.fd))
+			g.system.kept--
+		}
+		g.files[i] = file{}
+	}
+	g.places = nil
+}

@@ -1,0 +1,88 @@
+package cgroupstat
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+)
+
+// mostBytes is the largest amount of memory that is believed; the kernel's own
+// "no limit" is above it.
+const mostBytes = 1 << 62
+
+// number reads a file, or a field, that is one number.
+func number(b []byte) (int64, bool) {
+	if n := len(b); n > 0 && b[n-1] == '\n' {
+		b = b[:n-1]
+	}
+	if len(b) == 0 || len(b) > 19 { // 2^63 has 19 digits
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return int64(n), n <= math.MaxInt64
+}
+
+// amount reads a number of bytes.
+func amount(b []byte) (int64, error) {
+	if n, ok := number(b); ok && n < mostBytes {
+		return n, nil
+	}
+	return 0, malformed("a number of bytes", b)
+}
+
+// limit reads a limit, 0 for none: version 1 has the largest number it can hold
+// then, version 2 the word.
+func limit(b []byte) (int64, error) {
+	if string(bytes.TrimSuffix(b, []byte("\n"))) == "max" {
+		return 0, nil
+	}
+	n, ok := number(b)
+	switch {
+	case !ok:
+		return 0, malformed("a number of bytes or max", b)
+	case n >= mostBytes:
+		return 0, nil
+	}
+	return n, nil
+}
+
+func malformed(want string, got []byte) error {
+	return fmt.Errorf("%w: want %s, got %.80q", ErrForm, want, got)
+}
+
+// line cuts the first line, "key value", off a flat keyed file.
+func line(b []byte) (key, value, rest []byte) {
+	end := bytes.IndexByte(b, '\n')
+	if end < 0 {
+		key = b
+	} else {
+		key, rest = b[:end], b[end+1:]
+	}
+	if i := bytes.IndexByte(key, ' '); i >= 0 {
+		key, value = key[:i], key[i+1:]
+	}
+	return key, value, rest
+}
+
+// keyed reads one number of a flat keyed file; ok is false where the key is not
+// there, and the number is -1 where its value is none.
+func keyed(b []byte, want string) (n int64, ok bool) {
+	for len(b) > 0 {
+		var key, value []byte
+		key, value, b = line(b)
+		if string(key) != want {
+			continue
+		}
+		if n, ok := number(value); ok {
+			return n, true
+		}
+		return -1, true
+	}
+	return 0, false
+}

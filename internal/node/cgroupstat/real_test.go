@@ -1,0 +1,210 @@
+package cgroupstat
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/record"
+)
+
+const (
+	holdVariable = "TARE_TEST_HOLD"
+	held         = 32 << 20
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holdVariable) != "" {
+		hold()
+	}
+	os.Exit(m.Run())
+}
+
+// hold holds anonymous memory and then a file in a tmpfs, each when it is told to.
+func hold() {
+	in := bufio.NewScanner(os.Stdin)
+	for _, flags := range []int{unix.MAP_PRIVATE, unix.MAP_SHARED} {
+		if !in.Scan() {
+			os.Exit(0)
+		}
+		b, err := unix.Mmap(-1, 0, held, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANONYMOUS|flags)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+		fmt.Println("held")
+	}
+	in.Scan()
+	os.Exit(0)
+}
+
+// run makes a group of the test's own, which is removed with the test.
+func run(t *testing.T) (name string, hs []cgroup.Hierarchy) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making cgroups wants root")
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = fmt.Sprintf("%sgroup%x", cgroup.Prefix, rand.Uint64())
+	t.Cleanup(func() {
+		if err := cgroup.Remove(hs, name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"); err != nil {
+		t.Fatal(err)
+	}
+	return name, hs
+}
+
+func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
+	name, hs := run(t)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(program)
+	child.Env = append(os.Environ(), holdVariable+"=1")
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = child.Wait()
+	}()
+	for _, h := range cgroup.Using(hs, "memory", "cpuacct", "cpu", "pids") {
+		if err := os.WriteFile(filepath.Join(h.Mount, name, "c", "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	g := s.group(t, "/"+name+"/c")
+	lines := bufio.NewScanner(out)
+	var readings [3]record.Group
+	var samples [3]Sample
+	for i := range readings {
+		if i > 0 {
+			fmt.Fprintln(in)
+			if !lines.Scan() || lines.Text() != "held" {
+				t.Fatalf("the child says %q, %v", lines.Text(), lines.Err())
+			}
+		}
+		// The kernel adds memory.stat up every two seconds, and before when it
+		// is read and much has changed.
+		time.Sleep(2500 * time.Millisecond)
+		if err := errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		claim     string
+		got, want int64
+	}{
+		{"usage has the anonymous memory", readings[1].Memory.Usage - readings[0].Memory.Usage, held},
+		{"and knows it by kind", readings[1].Memory.Anon - readings[0].Memory.Anon, held},
+		{"which is no shared memory", readings[1].Memory.Shmem - readings[0].Memory.Shmem, 0},
+		{"nor page cache", readings[1].Memory.File - readings[0].Memory.File, 0},
+		{"usage has the shared memory", readings[2].Memory.Usage - readings[1].Memory.Usage, held},
+		{"and knows it by kind", readings[2].Memory.Shmem - readings[1].Memory.Shmem, held},
+		{"which is no page cache", readings[2].Memory.File - readings[1].Memory.File, 0},
+		{"nor anonymous memory", readings[2].Memory.Anon - readings[1].Memory.Anon, 0},
+		{"which is mapped", readings[2].Memory.Mapped - readings[1].Memory.Mapped, held},
+		{"a sample's usage", samples[1].Usage - samples[0].Usage, held},
+		{"a sample's anonymous memory", samples[1].Anon - samples[0].Anon, held},
+		{"a sample's shared memory", samples[2].Shmem - samples[1].Shmem, held},
+		{"a peak is as high", max(readings[2].Memory.Usage-readings[2].Memory.Peak, 0), 0},
+	} {
+		if d := c.got - c.want; max(d, -d) > 1<<20 {
+			t.Errorf("%s: %d bytes, want %d", c.claim, c.got, c.want)
+		}
+	}
+	r := readings[2]
+	if r.CPU == nil || *r.CPU <= *readings[0].CPU || *r.CPU > int64(10*time.Second) || samples[2].CPU < *r.CPU {
+		t.Errorf("CPU time: %v, before %v, a sample after it %d", r.CPU, readings[0].CPU, samples[2].CPU)
+	}
+	if r.Pids < 1 || r.Pids > 100 || r.Memory.Limit != 0 {
+		t.Errorf("%d tasks, limit %d", r.Pids, r.Memory.Limit)
+	}
+}
+
+func TestASampleAllocatesNothing(t *testing.T) {
+	name, _ := run(t)
+	s, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	g := s.group(t, "/"+name+"/c")
+	var into Sample
+	if n := testing.AllocsPerRun(1000, func() {
+		if err := g.Sample(&into); err != nil || !into.HaveMemory || !into.HaveCPU {
+			t.Fatal(err, into)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a sample", n)
+	}
+}
+
+func TestAGroupThatWasRemovedIsGoneThoughItsFilesAreOpen(t *testing.T) {
+	name, hs := run(t)
+	s, err := Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	read, fresh := s.group(t, "/"+name+"/c"), s.group(t, "/"+name+"/c")
+	var got record.Group
+	var sample Sample
+	if err := errors.Join(read.Read(&got), read.Sample(&sample), fresh.Sample(&sample)); err != nil {
+		t.Fatal(err)
+	}
+	for _, again := range []bool{false, true} {
+		if err := cgroup.Remove(hs, name+"/c"); err != nil {
+			t.Fatal(err)
+		}
+		if again { // another takes its place
+			if err := cgroup.Delegate(hs, name+"/c", "memory", "cpuacct", "cpu", "pids"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for claim, g := range map[string]*Group{"it was read": read, "it was sampled only": fresh} {
+			if err := g.Read(&got); !errors.Is(err, ErrGone) || got.Memory != nil || got.CPU != nil {
+				t.Errorf("%s: %v, %+v", claim, err, got)
+			}
+			if err := g.Sample(&sample); !errors.Is(err, ErrGone) || sample != (Sample{}) {
+				t.Errorf("%s: %v, %+v", claim, err, sample)
+			}
+		}
+	}
+	if g, err := s.Group("/" + name + "/d"); !errors.Is(err, ErrGone) {
+		t.Errorf("%v, %v", g, err)
+	}
+}

@@ -1,0 +1,201 @@
+package disk
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestCountersOfBlockDevices(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       map[string]record.DeviceUse
+	}{
+		{"a kernel's line of 20 fields", "   8       0 sda 10 1 80 5 20 2 160 7 0 9 12 0 0 0 0 1 1\n",
+			map[string]record.DeviceUse{"sda": {Name: "sda", ReadIOs: 10, ReadBytes: 80 * 512, WriteIOs: 20, WriteBytes: 160 * 512, Busy: 9e6}}},
+		{"a line that is cut costs that line", "8 0 sda 10 1 80\n   8 1 sdb 1 0 8 0 0 0 0 0 0 0 0\n",
+			map[string]record.DeviceUse{"sdb": {Name: "sdb", ReadIOs: 1, ReadBytes: 8 * 512}}},
+		{"a counter too large for bytes costs that line", "8 0 sda 1 0 9223372036854775807 0 0 0 0 0 0 0 0\n", map[string]record.DeviceUse{}},
+		{"rubbish costs that line", "8 0 sda x y z 0 0 0 0 0 0 0 0\n\n\x00\xff\n", map[string]record.DeviceUse{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := parse([]byte(test.text))
+			if len(got) != len(test.want) {
+				t.Fatalf("got %v, want %v", got, test.want)
+			}
+			for name, want := range test.want {
+				if got[name] != want {
+					t.Errorf("got %+v, want %+v", got[name], want)
+				}
+			}
+		})
+	}
+}
+
+func TestDevicesAddUpAndDifferencesAreNeverNegative(t *testing.T) {
+	then := Stats{"a": {Name: "a", ReadBytes: 5, Busy: 9}, "b": {Name: "b", ReadBytes: 7}}
+	now := Stats{"a": {Name: "a", ReadBytes: 15, Busy: 3}, "b": {Name: "b", ReadBytes: 8}}
+	got := Between(then.Of("a", "b", "gone"), now.Of("a", "b", "gone"))
+	if want := (record.DeviceUse{Name: "a+b", ReadBytes: 11}); got != want {
+		t.Errorf("got %+v, want %+v: a counter that went back is nothing", got, want)
+	}
+}
+
+func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
+	dir := t.TempDir()
+	device, kind, err := Under(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind == "tmpfs" {
+		t.Fatalf("%s is in memory: give the tests a TMPDIR on a disk", dir)
+	}
+	if device == "" {
+		t.Fatalf("no device below %s (%s)", dir, kind)
+	}
+	before, err := Read("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 8 << 20
+	f, err := os.Create(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := Read("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Between(before.Of(device), after.Of(device)); got.WriteBytes < size {
+		t.Errorf("%s wrote %d bytes of %d", device, got.WriteBytes, size)
+	}
+	disks, err := nodestat.ReadDisks("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole := after.Whole(disks); len(whole) == 0 {
+		t.Error("the machine has no whole disk")
+	}
+}
+
+func TestMemoryAndOverlaysAreToldFromDisks(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := t.TempDir()
+	mount := func(kind, options string) string {
+		at := filepath.Join(dir, kind)
+		if err := os.Mkdir(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("tare-test", at, kind, 0, options); err != nil {
+			t.Fatalf("mount %s: %v", kind, err)
+		}
+		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+		return at
+	}
+	for _, name := range []string{"lower", "upper", "work"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	below, _, err := Under(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if device, kind, err := Under(mount("tmpfs", "")); err != nil || device != "" || kind != "tmpfs" {
+		t.Errorf("tmpfs: got %q on %q, %v", kind, device, err)
+	}
+	layers := "lowerdir=" + dir + "/lower,upperdir=" + dir + "/upper,workdir=" + dir + "/work"
+	if device, kind, err := Under(mount("overlay", layers)); err != nil || device != below || kind != "overlay" {
+		t.Errorf("overlay: got %q on %q, want it on %q, %v", kind, device, below, err)
+	}
+	if _, _, err := Under(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that is not there lies on something")
+	}
+	if name, err := NameOf(dir); err == nil {
+		t.Errorf("a folder is the block device %s", name)
+	}
+}
+
+func TestABtrfsOfSeveralDevicesIsOfNone(t *testing.T) {
+	folder := t.TempDir()
+	for _, device := range []string{"one/devices/vdb", "two/devices/vdc", "two/devices/cciss!c0d0", "two/allocation"} {
+		if err := os.MkdirAll(filepath.Join(folder, device), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"vdb": false, "vdc": true, "cciss/c0d0": true, "vda": false} {
+		if got := among(folder, name); got != want {
+			t.Errorf("%s is one of several: %v", name, got)
+		}
+	}
+}
+
+func TestALoopDeviceHasAName(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a loop device needs root")
+	}
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("losetup", "--find", "--show", file).Output()
+	if err != nil {
+		t.Fatalf("losetup: %v", err)
+	}
+	path := strings.TrimSpace(string(out))
+	defer exec.Command("losetup", "--detach", path).Run()
+	if name, err := NameOf(path); err != nil || "/dev/"+name != path {
+		t.Errorf("got %q, %v for %s", name, err, path)
+	}
+}
+
+func TestRestIsToldFromWork(t *testing.T) {
+	quiet := "   8 0 sda 10 1 80 5 20 2 160 7 0 9 12\n"
+	busy := "   8 0 sda 10 1 80 5 20 2 160 7 3 9 12\n"
+	for _, test := range []struct {
+		name, text string
+		names      []string
+		want       bool
+	}{
+		{"nothing moves", quiet, []string{"sda"}, true},
+		{"requests are in flight", busy, []string{"sda"}, false},
+		{"another's requests do not count", busy, []string{"sdb"}, true},
+		{"no device is always at rest", "", nil, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := os.Mkdir(filepath.Join(root, "proc"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, "proc/diskstats"), []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := Rest(context.Background(), machine.Root(root), test.names, 300*time.Millisecond); got != test.want {
+				t.Errorf("at rest: %v", got)
+			}
+		})
+	}
+	if Rest(context.Background(), machine.Root(t.TempDir()), []string{"sda"}, 10*time.Millisecond) {
+		t.Error("what cannot be read is at rest")
+	}
+}

@@ -1,0 +1,87 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+)
+
+// DropCaches writes back what is dirty and drops the page cache, dentries and
+// inodes of the whole node (Documentation/admin-guide/sysctl/vm.rst): what other
+// programs had in it they have to read again. It needs root.
+func DropCaches() error {
+	unix.Sync() // what is dirty is not dropped
+	if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("3"), 0); err != nil {
+		return fmt.Errorf("drop the page cache: %w", err)
+	}
+	return nil
+}
+
+// A device is at rest when it has nothing in flight and moved nothing for three
+// looks, a twentieth of a second apart.
+const (
+	look   = 50 * time.Millisecond
+	steady = 3
+	// idle is what a node's own timers, journals and logs may move between two
+	// looks.
+	idle = 256 << 10
+)
+
+// Rest waits until devices are at rest, at most for a time, and tells whether
+// they are. None are.
+func Rest(ctx context.Context, root machine.Root, names []string, most time.Duration) bool {
+	if len(names) == 0 {
+		return true
+	}
+	deadline := time.Now().Add(most)
+	calm := 0
+	last := int64(-1)
+	for {
+		moved, busy, err := moving(root, names)
+		if err != nil {
+			return false
+		}
+		if last >= 0 && !busy && moved-last <= idle {
+			calm++
+		} else {
+			calm = 0
+		}
+		last = moved
+		switch {
+		case calm >= steady:
+			return true
+		case ctx.Err() != nil, time.Now().After(deadline):
+			return false
+		}
+		timer := time.NewTimer(look)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// moving is how many bytes devices have moved since boot, and whether one of
+// them has requests in flight.
+func moving(root machine.Root, names []string) (bytes int64, busy bool, err error) {
+	text, err := root.Read("/proc/diskstats", statsLimit)
+	if err != nil {
+		return 0, false, err
+	}
+	sum := parse(text).Of(names...)
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) > fieldInFlight && fields[fieldInFlight] != "0" && slices.Contains(names, fields[fieldName]) {
+			busy = true
+		}
+	}
+	return sum.ReadBytes + sum.WriteBytes, busy, nil
+}

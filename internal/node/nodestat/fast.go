@@ -1,0 +1,270 @@
+package nodestat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+)
+
+// Tick is what a sampler reads of the machine at every tick: memory in bytes,
+// counters since boot. What could not be read is -1.
+type Tick struct {
+	Used      int64 // as record.Host.Used
+	Available int64
+	Cache     int64 // as record.Host.Cache
+	Busy      int64 // ns of all CPUs
+	Read      int64 // bytes, of all whole disks
+	Write     int64
+	Load1000  int64 // load average of a minute × 1000
+}
+
+// Fast reads ticks: five files on descriptors that stay open, without an
+// allocation, in about 40 µs on a machine of two CPUs, of which zoneinfo takes 20.
+//
+// /proc/zoneinfo, for the pages on the CPUs' lists, grows with the CPUs and
+// zones. Once it has taken longer than 100 µs it is read once a second only, and
+// Used is then off by what those lists have gained or lost since.
+//
+// It is for one goroutine.
+type Fast struct {
+	root  machine.Root
+	files [fastFiles]int
+	buf   []byte
+	disks Disks
+	lists lists
+}
+
+// lists are the free pages on the lists of CPUs.
+type lists struct {
+	bytes int64
+	at    int64 // CLOCK_MONOTONIC, ns; 0: never
+	slow  bool
+}
+
+const (
+	fastMeminfo = iota
+	fastZoneinfo
+	fastStat
+	fastLoad
+	fastDisks
+	fastFiles
+)
+
+var fastNames = [fastFiles]string{"/proc/meminfo", "/proc/zoneinfo", "/proc/stat", "/proc/loadavg", "/proc/diskstats"}
+
+// OpenFast opens the files. Without those of memory it fails; what else is not
+// there is read as -1.
+func OpenFast(root machine.Root) (*Fast, error) {
+	f := &Fast{root: root, buf: make([]byte, 16<<10)}
+	f.disks, _ = ReadDisks(root) // without them no disk counts, see disk
+	var errs []error
+	for i, name := range fastNames {
+		fd, err := unix.Open(string(root)+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		f.files[i] = fd
+		if err != nil {
+			f.files[i] = -1
+			if i <= fastZoneinfo {
+				errs = append(errs, fmt.Errorf("open %s: %w", name, err))
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close gives the descriptors back.
+func (f *Fast) Close() {
+	for i, fd := range f.files {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		f.files[i] = -1
+	}
+}
+
+// Read reads a tick. The error is the first of what could not be read.
+func (f *Fast) Read(into *Tick) error {
+	*into = Tick{-1, -1, -1, -1, -1, -1, -1}
+	err := f.memory(into)
+	for _, part := range [...]func(*Fast, *Tick) error{(*Fast).busy, (*Fast).load, (*Fast).disk} {
+		if e := part(f, into); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (f *Fast) memory(into *Tick) error {
+	b, err := f.bytes(fastMeminfo, len(f.buf))
+	if err != nil {
+		return err
+	}
+	var m meminfo
+	if err := m.parse(b); err != nil {
+		return err
+	}
+	cache := m.cached + m.buffers - m.shmem
+	into.Available, into.Cache = m.available, cache
+	if err := f.list(); err != nil {
+		return err
+	}
+	into.Used = m.total - m.free - f.lists.bytes - cache
+	return nil
+}
+
+const (
+	slowList   = int64(100 * time.Microsecond)
+	listPeriod = int64(time.Second)
+)
+
+// list reads the pages on the lists of CPUs, or leaves them as they were.
+func (f *Fast) list() error {
+	begin := monotonic()
+	if f.lists.slow && f.lists.at != 0 && begin-f.lists.at < listPeriod {
+		return nil
+	}
+	cpu := threadCPU()
+	b, err := f.bytes(fastZoneinfo, zoneinfoLimit)
+	if err != nil {
+		return err
+	}
+	pages, err := listed(b)
+	if err != nil {
+		return err
+	}
+	f.lists = lists{bytes: pages * int64(os.Getpagesize()), at: begin, slow: threadCPU()-cpu > slowList}
+	return nil
+}
+
+func (f *Fast) busy(into *Tick) error {
+	b, err := f.bytes(fastStat, 1024)
+	if err != nil || b == nil {
+		return err
+	}
+	// "cpu  user nice system idle iowait irq softirq steal …", see parseCPU.
+	var t [7]int64
+	name, rest := skip(b, 0)
+	ok := string(name) == "cpu"
+	for i := range t {
+		var digits []byte
+		var good bool
+		digits, rest = skip(rest, 0)
+		t[i], good = decimal(digits)
+		ok = ok && good && t[i] < math.MaxInt64/nsPerTick/8
+	}
+	if !ok {
+		return fmt.Errorf("parse /proc/stat: want %q and at least 7 counters, got %.80q", "cpu", b)
+	}
+	into.Busy = (t[0] + t[1] + t[2] + t[5] + t[6]) * nsPerTick
+	return nil
+}
+
+func (f *Fast) load(into *Tick) error {
+	b, err := f.bytes(fastLoad, 256)
+	if err != nil || b == nil {
+		return err
+	}
+	first, _ := skip(b, 0)
+	whole, part, dot := bytes.Cut(first, []byte("."))
+	w, ok := decimal(whole)
+	p, ok2 := decimal(part)
+	if !dot || !ok || !ok2 || len(part) != 2 || w > mostKiB { // two decimals, see fs/proc/loadavg.c
+		return fmt.Errorf("parse /proc/loadavg: want a number with two decimals, got %.40q", b)
+	}
+	into.Load1000 = w*1000 + p*10
+	return nil
+}
+
+func (f *Fast) disk(into *Tick) error {
+	b, err := f.bytes(fastDisks, diskstatsLimit)
+	if err != nil || b == nil {
+		return err
+	}
+	if f.unknown(b) != nil { // a disk has come
+		disks, err := ReadDisks(f.root)
+		if err != nil {
+			return err
+		}
+		f.disks = disks
+		f.passOver(b)
+	}
+	into.Read, into.Write = f.disks.sum(b)
+	return nil
+}
+
+// unknown returns the name of the first device that was not there when the disks
+// were looked at, nil when all were. Partitions come right after their disk, and
+// are not among the disks.
+func (f *Fast) unknown(stats []byte) []byte {
+	var disk []byte
+	for line := range bytes.Lines(stats) {
+		name, _ := skip(line, 2)
+		if _, known := f.disks.names[string(name)]; known {
+			disk = name
+		} else if disk == nil || !isPartition(name, disk) {
+			return name
+		}
+	}
+	return nil
+}
+
+// passOver keeps devices that are no disks from being looked up again.
+func (f *Fast) passOver(stats []byte) {
+	for name := f.unknown(stats); name != nil; name = f.unknown(stats) {
+		f.disks.names[string(name)] = false
+	}
+}
+
+// isPartition tells whether a name is a disk's with a number after it, and a "p"
+// between where the disk's own ends in one: sda1, nvme0n1p1.
+func isPartition(name, disk []byte) bool {
+	number, ok := bytes.CutPrefix(name, disk)
+	_, digits := decimal(bytes.TrimPrefix(number, []byte("p")))
+	return ok && digits
+}
+
+// bytes reads a file as it is now, nil where it is not there; at most limit bytes of /proc/stat, of which
+// the first line is enough, and all of the others.
+func (f *Fast) bytes(i, limit int) ([]byte, error) {
+	if f.files[i] < 0 {
+		return nil, nil
+	}
+	n := 0
+	for {
+		got, err := unix.Pread(f.files[i], f.buf[n:min(len(f.buf), limit)], int64(n))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", fastNames[i], err)
+		}
+		n += got
+		switch {
+		case got == 0 || i == fastStat:
+			return f.buf[:n], nil
+		case n == limit:
+			return nil, fmt.Errorf("read %s: it is longer than %d bytes", fastNames[i], limit)
+		case n == len(f.buf):
+			f.buf = append(f.buf, make([]byte, len(f.buf))...)
+		}
+	}
+}
+
+func monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
+func threadCPU() int64 { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
+
+func clock(id int32) int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(id, &t) // it fails for clocks that a kernel doesn't have; all have these
+	return t.Nano()
+}

@@ -1,0 +1,120 @@
+package nodestat
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/record"
+)
+
+// Bounds of files: a machine of a thousand CPUs and many disks stays below.
+const (
+	meminfoLimit   = 64 << 10
+	zoneinfoLimit  = 16 << 20
+	diskstatsLimit = 4 << 20
+)
+
+// nsPerTick is for /proc/stat: USER_HZ is 100 on all architectures in use.
+const nsPerTick = 1_000_000_000 / 100
+
+// ReadHost reads the memory and the counters of the machine. Memory comes first,
+// and what is read of it within some tens of µs.
+//
+// Others and OthersCount are left to the caller, and Refresh too, without which
+// the kernel's figures of memory lag by up to some MiB on machines with many
+// CPUs. An error comes with what could be read.
+func ReadHost(root machine.Root) (record.Host, error) {
+	var h record.Host
+	memoryErr := hostMemory(root, &h)
+
+	cpu, cpuErr := ReadCPU(root)
+	if cpuErr == nil {
+		cpuErr = cpu.host(&h)
+	}
+	load, loadErr := root.Load()
+	h.Load1 = load
+	p, have, pressureErr := readPressure(root)
+	if pressureErr == nil && have {
+		pressureErr = p.host(&h)
+	}
+	diskErr := hostDisks(root, &h)
+	if err := errors.Join(memoryErr, cpuErr, loadErr, pressureErr, diskErr); err != nil {
+		return h, fmt.Errorf("read the machine's memory and counters: %w", err)
+	}
+	return h, nil
+}
+
+// hostMemory reads the pages on the CPUs' lists next to MemFree: between the two
+// they go back and forth.
+func hostMemory(root machine.Root, h *record.Host) error {
+	info, err := root.Read("/proc/meminfo", meminfoLimit)
+	zones, zonesErr := root.Read("/proc/zoneinfo", zoneinfoLimit)
+	if err := errors.Join(err, zonesErr); err != nil {
+		return err
+	}
+	var m meminfo
+	if err := m.parse(info); err != nil {
+		return err
+	}
+	pages, err := listed(zones)
+	if err != nil {
+		return err
+	}
+	m.host(h)
+	h.Listed = pages * int64(os.Getpagesize())
+	h.Free += h.Listed
+	if used, free, ok := hugetlb(root); ok {
+		h.Huge, h.HugeFree = used, free
+	}
+	return nil
+}
+
+func hostDisks(root machine.Root, h *record.Host) error {
+	disks, err := ReadDisks(root)
+	if err != nil {
+		return err
+	}
+	stats, err := root.Read("/proc/diskstats", diskstatsLimit)
+	if err != nil {
+		return err
+	}
+	h.ReadBytes, h.WriteBytes = disks.sum(stats)
+	return nil
+}
+
+func (c CPU) host(h *record.Host) error {
+	if max(c.Busy, c.Steal, c.IOWait) > math.MaxInt64/nsPerTick {
+		return errors.New("parse /proc/stat: the CPUs were busy for more than 292 years")
+	}
+	h.Busy, h.Steal, h.IOWait = int64(c.Busy)*nsPerTick, int64(c.Steal)*nsPerTick, int64(c.IOWait)*nsPerTick
+	return nil
+}
+
+func (p pressure) host(h *record.Host) error {
+	if max(p.cpu, p.memory, p.io) > math.MaxInt64/1000 {
+		return errors.New("parse /proc/pressure: tasks have waited for more than 292 years")
+	}
+	h.HavePSI = true
+	h.PSICPU, h.PSIMemory, h.PSIIO = int64(p.cpu)*1000, int64(p.memory)*1000, int64(p.io)*1000
+	return nil
+}
+
+// Refresh has the kernel add up what its CPUs have counted on their own, so that
+// the figures that are read next are exact: every CPU keeps changes of up to 125
+// pages of each kind to itself for about a second (mm/vmstat.c). It wants root,
+// and interrupts every CPU once; so it is not done where some are kept free of
+// interruptions (isolcpus, nohz_full), on which it could even wait for ever. Where
+// it is not done, or fails, the figures are as exact as they are. See
+// vm.stat_refresh in Documentation/admin-guide/sysctl/vm.rst.
+func Refresh() bool {
+	for _, kept := range []string{"isolated", "nohz_full"} {
+		if cpus, err := machine.Root("").FirstLine("/sys/devices/system/cpu/"+kept, 4096); err == nil && strings.Trim(cpus, " \n()nul") != "" {
+			return false
+		}
+	}
+	return os.WriteFile("/proc/sys/vm/stat_refresh", []byte("1"), 0) == nil
+}

@@ -1,0 +1,329 @@
+package nodestat
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/record"
+)
+
+// files are a machine's.
+type files map[string]string
+
+func (f files) make(t *testing.T, changes ...string) machine.Root {
+	t.Helper()
+	root := t.TempDir()
+	for i := 0; i+1 < len(changes); i += 2 {
+		f[changes[i]] = changes[i+1]
+	}
+	for name, text := range f {
+		if text == "-" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(root+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return machine.Root(root)
+}
+
+const info = `MemTotal:       1000000 kB
+MemFree:         400000 kB
+MemAvailable:    700000 kB
+Buffers:           1000 kB
+Cached:          300000 kB
+SwapCached:          10 kB
+AnonPages:       100000 kB
+Shmem:            50000 kB
+Slab:             40000 kB
+KernelStack:       2000 kB
+PageTables:        3000 kB
+SecPageTables:      100 kB
+Percpu:             500 kB
+SwapTotal:         2000 kB
+SwapFree:          1500 kB
+HugePages_Total:      7
+HugePages_Free:       5
+HugePages_Rsvd:       1
+Hugepagesize:      2048 kB
+`
+
+const zones = `Node 0, zone      DMA
+  per-node stats
+      nr_inactive_anon 5557
+  pages free     3840
+        protection: (0, 2969, 24090, 24090)
+  pagesets
+    cpu: 0
+              count:    100
+              high:     378
+              batch:    63
+  vm stats threshold: 4
+    cpu: 1
+              count:    20
+              high:     378
+  node_unreclaimable:  0
+  start_pfn:           1
+Node 1, zone   Normal
+  pages free     1
+              count:    1000000
+  pagesets
+    cpu: 0
+              count: 3
+`
+
+// disks: a disk with a partition, a volume on it, an NVMe disk with its hidden
+// path, and those that are in memory or in a file.
+const diskstats = `   7       0 loop0 9 0 900 0 9 0 900 0 0 0 0 0 0 0 0 0 0
+   8       0 sda 5 0 100 0 6 0 200 0 0 0 0 0 0 0 0 0 0
+   8       1 sda1 5 0 90 0 6 0 190 0 0 0 0 0 0 0 0 0 0
+ 253       0 dm-0 5 0 90 0 6 0 190 0 0 0 0
+ 254       0 zram0 1 0 900 0 1 0 900 0 0 0 0
+ 259       0 nvme0n1 1 0 1 0 1 0 2 0 0 0 0
+ 259       1 nvme0c0n1 1 0 1 0 1 0 2 0 0 0 0
+ 259       2 nvme0n1p1 1 0 1 0 1 0 2 0 0 0 0
+ 104       0 cciss/c0d0 1 0 3 0 1 0 4 0 0 0 0
+   8      16 sdb broken
+   8      32 sdc 1 0 99999999999999999999 0 1 0 4 0 0 0 0
+`
+
+func node1() files {
+	return files{
+		"/proc/meminfo":               info,
+		"/proc/zoneinfo":              zones,
+		"/proc/stat":                  "cpu  100 20 30 4000 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1 2 3\n",
+		"/proc/loadavg":               "1.25 0.35 0.31 1/87 10696\n",
+		"/proc/diskstats":             diskstats,
+		"/proc/pressure/cpu":          "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\n",
+		"/proc/pressure/memory":       "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\n",
+		"/proc/pressure/io":           "some avg10=0.00 avg60=0.00 avg300=0.00 total=13\n",
+		"/sys/block/loop0/dev":        "7:0\n",
+		"/sys/block/sda/dev":          "8:0\n",
+		"/sys/block/sdb/dev":          "8:16\n",
+		"/sys/block/sdc/dev":          "8:32\n",
+		"/sys/block/dm-0/dev":         "253:0\n",
+		"/sys/block/dm-0/slaves/sda1": "",
+		"/sys/block/zram0/dev":        "254:0\n",
+		"/sys/block/nvme0n1/dev":      "259:0\n",
+		"/sys/block/nvme0n1/hidden":   "0\n",
+		"/sys/block/nvme0c0n1/hidden": "1\n",
+		"/sys/block/cciss!c0d0/dev":   "104:0\n",
+	}
+}
+
+func TestReadHost(t *testing.T) {
+	listed := 123 * int64(os.Getpagesize())
+	want := func(change func(*record.Host)) record.Host {
+		h := record.Host{
+			Total: 1000000 << 10, Free: 400000<<10 + listed, Listed: listed, Available: 700000 << 10,
+			Buffers: 1000 << 10, Cached: 300000 << 10, SwapCached: 10 << 10, Shmem: 50000 << 10, Anon: 100000 << 10,
+			Slab: 40000 << 10, Stacks: 2000 << 10, PageTables: 3100 << 10, Percpu: 500 << 10, Huge: 4 << 20, HugeFree: 10 << 20, SwapUsed: 500 << 10,
+			Busy: 1630000000, Steal: 80000000, IOWait: 500000000, Load1: 1.25,
+			HavePSI: true, PSICPU: 11000, PSIMemory: 12000, PSIIO: 13000,
+			ReadBytes: (100 + 1 + 3) * 512, WriteBytes: (200 + 2 + 4) * 512,
+		}
+		if change != nil {
+			change(&h)
+		}
+		return h
+	}
+	for _, c := range []struct {
+		claim   string
+		changes []string
+		want    record.Host
+	}{
+		{"every figure", nil, want(nil)},
+		{"without PSI", []string{"/proc/pressure/cpu", "-", "/proc/pressure/memory", "-", "/proc/pressure/io", "-"}, want(func(h *record.Host) {
+			h.HavePSI, h.PSICPU, h.PSIMemory, h.PSIIO = false, 0, 0, 0
+		})},
+		{"an older kernel", []string{"/proc/meminfo", strings.NewReplacer("SecPageTables:      100 kB\n", "", "Percpu:             500 kB\n", "").Replace(info)},
+			want(func(h *record.Host) { h.PageTables, h.Percpu = 3000<<10, 0 })},
+		{"huge pages of several sizes", []string{
+			"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "7\n", "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "5\n",
+			"/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "4\n", "/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "1\n"},
+			want(func(h *record.Host) { h.Huge, h.HugeFree = 3<<30+4<<20, 1<<30+10<<20 })},
+		{"a machine of no disks", []string{"/proc/diskstats", ""}, want(func(h *record.Host) { h.ReadBytes, h.WriteBytes = 0, 0 })},
+	} {
+		got, err := ReadHost(node1().make(t, c.changes...))
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v\n got %+v\nwant %+v", c.claim, err, got, c.want)
+		}
+	}
+}
+
+func TestReadHostSaysWhatIsBroken(t *testing.T) {
+	for _, c := range []struct{ claim, file, text string }{
+		{"a line is missing", "/proc/meminfo", strings.Replace(info, "Slab:", "Slob:", 1)},
+		{"another unit", "/proc/meminfo", strings.Replace(info, "400000 kB", "400000 MB", 1)},
+		{"a negative amount", "/proc/meminfo", strings.Replace(info, "400000 kB", "-4 kB", 1)},
+		{"more than there can be", "/proc/meminfo", strings.Replace(info, "400000 kB", "9223372036854775807 kB", 1)},
+		{"nothing", "/proc/meminfo", ""},
+		{"without an end", "/proc/meminfo", strings.Repeat(info, 1000)},
+		{"a count that is none", "/proc/zoneinfo", strings.Replace(zones, "count:    20", "count:    x", 1)},
+		{"a count of everything", "/proc/zoneinfo", strings.Replace(zones, "count:    20", "count: 99999999999", 1)},
+		{"nothing", "/proc/zoneinfo", "\n"},
+		{"not there", "/proc/zoneinfo", "-"},
+		{"a counter that overflows", "/proc/stat", "cpu  922337203686 20 30 4000 50 6 7 8 9 10\n"},
+		{"a word", "/proc/loadavg", "high\n"},
+		{"a total that overflows", "/proc/pressure/io", "some total=18446744073709551615\n"},
+		{"not there", "/proc/diskstats", "-"},
+	} {
+		h, err := ReadHost(node1().make(t, c.file, c.text))
+		if err == nil || !strings.Contains(err.Error(), filepath.Dir(c.file)) {
+			t.Errorf("%s: %s: %v, %+v", c.file, c.claim, err, h)
+		}
+	}
+}
+
+func TestFast(t *testing.T) {
+	listed := 123 * int64(os.Getpagesize())
+	all := Tick{Used: (1000000-400000-301000+50000)<<10 - listed, Available: 700000 << 10, Cache: 251000 << 10,
+		Busy: 1630000000, Read: 104 * 512, Write: 206 * 512, Load1000: 1250}
+	with := func(change func(*Tick)) Tick {
+		x := all
+		change(&x)
+		return x
+	}
+	for _, c := range []struct {
+		claim   string
+		changes []string
+		want    Tick
+		fails   bool
+	}{
+		{"every figure", nil, all, false},
+		{"without disks and load", []string{"/proc/diskstats", "-", "/proc/loadavg", "-"},
+			with(func(x *Tick) { x.Read, x.Write, x.Load1000 = -1, -1, -1 }), false},
+		{"a broken load", []string{"/proc/loadavg", "1.2.3\n"}, with(func(x *Tick) { x.Load1000 = -1 }), true},
+		{"a load of one decimal", []string{"/proc/loadavg", "1.5 1 1\n"}, with(func(x *Tick) { x.Load1000 = -1 }), true},
+		{"broken CPUs", []string{"/proc/stat", "cpu  1 2 3\n"}, with(func(x *Tick) { x.Busy = -1 }), true},
+		{"a counter that overflows", []string{"/proc/stat", "cpu  922337203686 20 30 4000 50 6 7 8 9 10\n"}, with(func(x *Tick) { x.Busy = -1 }), true},
+		{"broken lists", []string{"/proc/zoneinfo", "x\n"}, with(func(x *Tick) { x.Used = -1 }), true},
+		{"broken memory", []string{"/proc/meminfo", "x\n"}, with(func(x *Tick) { x.Used, x.Available, x.Cache = -1, -1, -1 }), true},
+	} {
+		f, err := OpenFast(node1().make(t, c.changes...))
+		if err != nil {
+			t.Errorf("%s: %v", c.claim, err)
+			continue
+		}
+		var got Tick
+		for range 2 {
+			if err := f.Read(&got); got != c.want || (err != nil) != c.fails {
+				t.Errorf("%s: %v\n got %+v\nwant %+v", c.claim, err, got, c.want)
+			}
+		}
+		f.Close()
+	}
+	if f, err := OpenFast(node1().make(t, "/proc/meminfo", "-")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without memory: %v, %v", f, err)
+	}
+}
+
+func TestFastFindsDisksThatCome(t *testing.T) {
+	root := node1().make(t)
+	f, err := OpenFast(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// Its name begins as another's does, and is no partition's.
+	more := diskstats + " 65 0 sdaa 1 0 10 0 1 0 20 0 0 0 0\n 66 0 odd 1 0 10 0 1 0 20 0 0 0 0\n"
+	if err := errors.Join(os.MkdirAll(string(root)+"/sys/block/sdaa", 0o755), os.WriteFile(string(root)+"/proc/diskstats", []byte(more), 0)); err != nil {
+		t.Fatal(err)
+	}
+	var got Tick
+	if err := f.Read(&got); err != nil || got.Read != 114*512 || got.Write != 226*512 {
+		t.Errorf("%v, %+v", err, got)
+	}
+	if name := f.unknown([]byte(more)); name != nil {
+		t.Errorf("%s is looked up at every tick", name)
+	}
+}
+
+func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
+	root := node1().make(t)
+	f, err := OpenFast(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var first, second, third Tick
+	if err := f.Read(&first); err != nil {
+		t.Fatal(err)
+	}
+	f.lists.slow = true
+	if err := os.WriteFile(string(root)+"/proc/zoneinfo", []byte(strings.Replace(zones, "count:    20", "count:    21", 1)), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Read(&second); err != nil || second != first {
+		t.Errorf("at once: %v, %+v", err, second)
+	}
+	f.lists.at -= 2e9
+	if err := f.Read(&third); err != nil || third.Used != first.Used-int64(os.Getpagesize()) {
+		t.Errorf("a second later: %v, %+v", err, third)
+	}
+}
+
+func TestThisMachineReadBothWays(t *testing.T) {
+	Refresh()
+	f, err := OpenFast("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var x Tick
+	h, err := ReadHost("")
+	if err := errors.Join(err, f.Read(&x)); err != nil {
+		t.Fatal(err)
+	}
+	if h.Used() <= 0 || h.Used() >= h.Total || h.Free > h.Total || h.Busy <= 0 || h.Anon <= 0 || h.Kernel() <= 0 {
+		t.Errorf("%+v", h)
+	}
+	// The machine is at work meanwhile.
+	for _, c := range []struct {
+		name       string
+		host, tick int64
+		most       int64
+	}{
+		{name: "used", host: h.Used(), tick: x.Used, most: 256 << 20},
+		{name: "available", host: h.Available, tick: x.Available, most: 256 << 20},
+		{name: "cache", host: h.Cache(), tick: x.Cache, most: 256 << 20},
+		{name: "busy", host: h.Busy, tick: x.Busy, most: 5e9},
+		{name: "read", host: h.ReadBytes, tick: x.Read, most: 1 << 30},
+		{name: "written", host: h.WriteBytes, tick: x.Write, most: 1 << 30},
+		{name: "load", host: int64(h.Load1 * 1000), tick: x.Load1000, most: 2000},
+	} {
+		if d := c.tick - c.host; max(d, -d) > c.most || c.tick < 0 {
+			t.Errorf("%s: %d and %d", c.name, c.host, c.tick)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = f.Read(&x) }); n != 0 {
+		t.Errorf("%v allocations a tick", n)
+	}
+}
+
+func FuzzMemory(f *testing.F) {
+	f.Add([]byte(info), []byte(zones), []byte(diskstats))
+	f.Fuzz(func(t *testing.T, a, b, c []byte) {
+		var m meminfo
+		err := m.parse(a)
+		if used, free := m.huge(); err == nil && (m.total <= 0 || m.free < 0 || used < 0 || free < 0) {
+			t.Errorf("%q: %+v", a, m)
+		}
+		if n, err := listed(b); err == nil && n < 0 {
+			t.Errorf("%q: %d", b, n)
+		}
+		d := Disks{names: map[string]bool{"sda": true, "": true}}
+		if r, w := d.sum(c); min(r, w) < 0 {
+			t.Errorf("%q: %d, %d", c, r, w)
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package nodestat
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestRead(t *testing.T) {
+	const second = int64(1e9)
+	for _, c := range []struct {
+		claim         string
+		before, after string // folders of testdata; after is read a second later
+		want          record.Node
+	}{
+		{"shares are differences of counters", "first", "second", record.Node{
+			Load1: 1.5, Known: true, Busy: 0.5, Steal: 0.05,
+			HavePSI: true, PSICPU: 0.25, PSIMemory: 0.01, PSIIO: 1}},
+		{"iowait alone may go backwards", "first", "iowait-back", record.Node{
+			Load1: 1.5, Known: true, Busy: 0.5, Steal: 0.05,
+			HavePSI: true, PSICPU: 0.25, PSIMemory: 0.01, PSIIO: 1}},
+		{"busy time that goes backwards gives nothing", "first", "busy-back", record.Node{Load1: 0.1, HavePSI: true}},
+		{"a pressure that goes backwards gives nothing", "first", "pressure-back", record.Node{Load1: 0.1, HavePSI: true}},
+		{"nothing moved gives nothing", "first", "first", record.Node{Load1: 0.01, HavePSI: true}},
+		{"without PSI the CPUs' shares are known", "first", "without-psi", record.Node{
+			Load1: 0.1, Known: true, Busy: 0.5, Steal: 0.05}},
+	} {
+		clock := 7 * second
+		r := Reader{Root: machine.Root("testdata/" + c.before), Clock: func() int64 { return clock }}
+		first, err := r.Read()
+		if err != nil {
+			t.Errorf("%s: %v", c.claim, err)
+			continue
+		}
+		if first.Known || first.Time != 7*second {
+			t.Errorf("%s: the first reading is %+v", c.claim, first)
+		}
+		clock += second
+		r.Root = machine.Root("testdata/" + c.after)
+		got, err := r.Read()
+		if err != nil {
+			t.Errorf("%s: %v", c.claim, err)
+			continue
+		}
+		c.want.Type, c.want.Time = record.TypeNode, 8*second
+		if !alike(got, c.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.claim, got, c.want)
+		}
+	}
+}
+
+// alike compares two readings but for the last bits of their shares.
+func alike(a, b record.Node) bool {
+	for _, p := range [][2]*float64{{&a.Busy, &b.Busy}, {&a.Steal, &b.Steal},
+		{&a.PSICPU, &b.PSICPU}, {&a.PSIMemory, &b.PSIMemory}, {&a.PSIIO, &b.PSIIO}} {
+		if math.Abs(*p[0]-*p[1]) > 1e-9 {
+			return false
+		}
+		*p[0], *p[1] = 0, 0
+	}
+	return a == b
+}
+
+func TestPSIThatAppearsGivesNoShareSinceNothing(t *testing.T) {
+	before := counters{time: 1}
+	now := counters{time: 2e9, cpu: CPU{Busy: 1, Idle: 1}, pressure: pressure{cpu: 5e6}, havePSI: true}
+	n := record.Node{HavePSI: true}
+	compare(&n, before, now)
+	if !n.Known || n.HavePSI || n.PSICPU != 0 || n.Busy != 0.5 {
+		t.Errorf("got %+v", n)
+	}
+}
+
+func TestAFailedReadingIsNoZeroForTheNextOne(t *testing.T) {
+	r := Reader{Root: "testdata/first", Clock: func() int64 { return 1 }}
+	if _, err := r.Read(); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []machine.Root{"testdata/broken-psi", "testdata/no-such-folder"} {
+		r.Root = root
+		if n, err := r.Read(); err == nil || n.Known {
+			t.Errorf("%s: %+v, %v", root, n, err)
+		}
+	}
+	r.Root = "testdata/second"
+	if n, err := r.Read(); err != nil || n.Known {
+		t.Errorf("after a failed reading there is nothing to compare with: %+v, %v", n, err)
+	}
+}
+
+func TestReadThisMachine(t *testing.T) {
+	var r Reader
+	first, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Time <= 0 || second.Time <= first.Time {
+		t.Errorf("time stands still: %d, %d", first.Time, second.Time)
+	}
+}
+
+func TestParseCPU(t *testing.T) {
+	for _, c := range []struct {
+		claim, in string
+		ok        bool
+	}{
+		{"a kernel's line", "cpu  1817 26676 5673 153548 384 0 63 13 0 0", true},
+		{"a kernel before guest times", "cpu 1 2 3 4 5 6 7 8", true},
+		{"a kernel before steal", "cpu 1 2 3 4 5 6 7", false},
+		{"one CPU's line", "cpu0 1 2 3 4 5 6 7 8", false},
+		{"a negative counter", "cpu 1 2 3 -4 5 6 7 8", false},
+		{"a counter that overflows", "cpu 1 2 3 18446744073709551615 5 6 7 8", false},
+		{"far too many fields", "cpu" + strings.Repeat(" 1", 100), false},
+		{"nothing", "", false},
+	} {
+		if got, err := parseCPU(c.in); (err == nil) != c.ok {
+			t.Errorf("%s: parseCPU(%q) = %+v, %v", c.claim, c.in, got, err)
+		}
+	}
+}
+
+func TestParsePressure(t *testing.T) {
+	for _, c := range []struct {
+		claim, in string
+		want      uint64
+		ok        bool
+	}{
+		{"a kernel's line", "some avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", 40243767, true},
+		{"the other line", "full avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", 0, false},
+		{"no total", "some avg10=0.03", 0, false},
+		{"a negative total", "some total=-1", 0, false},
+		{"a fraction", "some total=1.5", 0, false},
+		{"a total that overflows", "some total=18446744073709551616", 0, false},
+		{"nothing", "", 0, false},
+	} {
+		if got, err := parsePressure(c.in); got != c.want || (err == nil) != c.ok {
+			t.Errorf("%s: parsePressure(%q) = %d, %v", c.claim, c.in, got, err)
+		}
+	}
+}
+
+func FuzzParseCPU(f *testing.F) {
+	f.Add("cpu  1817 26676 5673 153548 384 0 63 13 0 0", "cpu  1818 26676 5673 153549 384 0 63 14 0 0")
+	f.Add("cpu 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7 7")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		before, err1 := parseCPU(first)
+		now, err2 := parseCPU(second)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		busy, steal, ok := now.Since(before)
+		if !ok && (busy != 0 || steal != 0) {
+			t.Errorf("%q after %q: shares that are not known: %v, %v", second, first, busy, steal)
+		}
+		if !(busy >= 0 && steal >= 0 && busy+steal <= 1+1e-9) {
+			t.Errorf("%q after %q: busy %v, steal %v", second, first, busy, steal)
+		}
+	})
+}
+
+func FuzzParsePressure(f *testing.F) {
+	f.Add("some avg10=0.03 avg60=0.19 avg300=2.43 total=40243767", "some total=40243768", int64(1e9))
+	f.Add("some total=18446744073709551615", "some total=0", int64(-1))
+	f.Fuzz(func(t *testing.T, first, second string, elapsed int64) {
+		before, err1 := parsePressure(first)
+		now, err2 := parsePressure(second)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		s, ok := pressure{cpu: now}.since(pressure{cpu: before}, elapsed)
+		if !(s.cpu >= 0 && s.cpu <= 1) || (!ok && s != shares{}) {
+			t.Errorf("%q after %q in %d ns: %+v, %v", second, first, elapsed, s, ok)
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package nodestat
+
+import (
+	"bytes"
+	"errors"
+	"math"
+)
+
+var (
+	pagesets   = []byte("pagesets")
+	countField = []byte("count:")
+	zoneStart  = []byte("Node ")
+)
+
+// listed adds up the free pages on the lists that every CPU keeps of every zone
+// (mm/page_alloc.c, "pcp"), from /proc/zoneinfo:
+//
+//	Node 0, zone   Normal
+//	  …
+//	  pagesets
+//	    cpu: 0
+//	              count:    63
+//
+// They are free, and neither in MemFree nor in MemAvailable.
+func listed(b []byte) (pages int64, err error) {
+	inside, zones := false, 0
+	for line := range bytes.Lines(b) {
+		if bytes.HasPrefix(line, zoneStart) {
+			inside = false
+			zones++
+			continue
+		}
+		line = bytes.TrimSpace(line)
+		if bytes.Equal(line, pagesets) {
+			inside = true
+			continue
+		}
+		digits, ok := bytes.CutPrefix(line, countField)
+		if !inside || !ok {
+			continue
+		}
+		n, ok := decimal(bytes.TrimSpace(digits))
+		if !ok || n > math.MaxInt32 {
+			return 0, errors.New("parse /proc/zoneinfo: a count is not a number of pages")
+		}
+		pages += n
+	}
+	if zones == 0 {
+		return 0, errors.New("parse /proc/zoneinfo: it has no zones; look whether something is mounted over it")
+	}
+	return pages, nil
+}

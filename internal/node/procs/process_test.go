@@ -1,0 +1,222 @@
+package procs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
+	id, err := Identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := id.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := before
+	begin := time.Now()
+	for after-before < 30e6 && time.Since(begin) < 10*time.Second && err == nil {
+		after, err = id.CPU()
+	}
+	// Two threads at most spin here, the test's and the collector's.
+	if took := time.Since(begin).Nanoseconds(); err != nil || after-before < 30e6 || after-before > 4*took {
+		t.Errorf("%d ns of spinning show as %d ns, %v", took, after-before, err)
+	}
+	pss, err := id.PSS()
+	if err != nil || pss < 1<<20 {
+		t.Errorf("PSS %d, %v", pss, err)
+	}
+	another := ID{Pid: id.Pid, Start: id.Start + 1}
+	if _, err := another.CPU(); !errors.Is(err, ErrGone) {
+		t.Errorf("a process with the same number was taken for it: %v", err)
+	}
+	if _, err := another.PSS(); !errors.Is(err, ErrGone) {
+		t.Errorf("a process with the same number was taken for it: %v", err)
+	}
+}
+
+func TestAProcessThatEndedIsGone(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Identify(cmd.Process.Pid); !errors.Is(err, ErrGone) {
+		t.Errorf("%v", err)
+	}
+	if _, err := (ID{Pid: cmd.Process.Pid}).PSS(); !errors.Is(err, ErrGone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheListenerOfASocketIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := Listener(path); pid != os.Getpid() || err != nil {
+		t.Errorf("pid %d, %v", pid, err)
+	}
+	l.Close()
+	if pid, err := Listener(path); err == nil {
+		t.Errorf("pid %d listens on a closed socket", pid)
+	}
+}
+
+// A daemon may have bound its socket by another name of the same file, as
+// those that listen below /var/run do.
+func TestTheListenerIsFoundByEveryNameOfItsSocket(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("run", filepath.Join(dir, "var")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "var", "d.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, name := range []string{"var", "run"} {
+		if pid, err := Listener(filepath.Join(dir, name, "d.sock")); pid != os.Getpid() || err != nil {
+			t.Errorf("%s: pid %d, %v", name, pid, err)
+		}
+	}
+}
+
+// What systemd opens for a daemon is held by both; only the file tells which of
+// all sockets it is.
+func TestASocketIsKnownByItsFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"one.sock", "two.sock"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	one, err := socketOf(filepath.Join(dir, "one.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := socketOf(filepath.Join(dir, "two.sock"))
+	if err != nil || one == two {
+		t.Errorf("%d %d %v", one, two, err)
+	}
+	if !holds(os.Getpid(), map[string]bool{fmt.Sprintf("socket:[%d]", one): true}) {
+		t.Error("this process does not hold the socket that was found")
+	}
+	if _, err := socketOf(filepath.Join(dir, "none.sock")); err == nil {
+		t.Error("a socket that is not there was found")
+	}
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if inode, err := socketOf(plain); err == nil {
+		t.Errorf("a plain file is socket %d", inode)
+	}
+}
+
+// A grep for the daemon's name, or a client with its socket's path as an
+// argument, is not the daemon.
+func TestWhoeverMentionsASocketIsNotItsListener(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.sock")
+	cmd := exec.Command("sh", "-c", "sleep 30; : "+path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if pid, err := Listener(path); err == nil {
+		t.Errorf("pid %d", pid)
+	}
+}
+
+func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
+	const id = "0123456789abcdef0123456789abcdef"
+	start := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("sh")
+		cmd.Args = append([]string{args[0], "-c", "read line"}, args[1:]...)
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		return cmd
+	}
+	exact := start("tareshim", "/run/x/"+id+"/config")
+	start("tareshim", id+"0")
+	start("grep", id)
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		got := Mentioning([]string{id, ""}, func(name string) bool { return name == "tareshim" })
+		if len(got) == 1 && got[0].Pid == exact.Process.Pid && got[0].ID == id {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", got)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestChildrenAreFound(t *testing.T) {
+	cmd := exec.Command("sleep", "30")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	for _, c := range Children(os.Getpid()) {
+		if c.Pid == cmd.Process.Pid && c.Name == "sleep" && strings.Join(c.Args, " ") == "30" {
+			return
+		}
+	}
+	t.Error("the child was not found")
+}
+
+func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {
+	id, err := Identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := id.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const burnt = 200 * time.Millisecond
+	var threads sync.WaitGroup
+	for range 4 {
+		threads.Go(func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with it
+			var begin, now unix.Timespec
+			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &begin)
+			for now = begin; now.Nano()-begin.Nano() < int64(burnt)/4; {
+				_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now)
+			}
+		})
+	}
+	threads.Wait()
+	time.Sleep(50 * time.Millisecond) // until they are gone
+	after, err := id.CPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := time.Duration(after - before); got < burnt || got > 10*burnt {
+		t.Errorf("threads that used %v and ended added %v", burnt, got)
+	}
+}

@@ -1,0 +1,229 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/disk"
+	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Edge is what stood at one edge of a job on storage.
+type Edge struct {
+	Reading record.Reading
+	stats   disk.Stats
+	moved   map[mover]record.Transfer
+	ownCPU  int64
+	time    int64 // ns, when the disks were read
+	err     error // of reading them
+}
+
+// mover is a process that does a sandbox's I/O on the host.
+type mover struct {
+	pid   int
+	start uint64
+}
+
+// Begin reads what there is before a job: the disks last, so that nothing of the
+// reading itself is in their figures.
+func (s *Survey) Begin(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
+	e := &Edge{Reading: s.Read(ctx, boxes, staff, false)}
+	e.moved = s.movers(&e.Reading)
+	e.disks(s)
+	e.note()
+	return e
+}
+
+// End reads what there is after a job: the disks first.
+func (s *Survey) End(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
+	e := &Edge{}
+	e.disks(s)
+	e.Reading = s.Read(ctx, boxes, staff, false)
+	e.moved = s.movers(&e.Reading)
+	e.note()
+	return e
+}
+
+func (e *Edge) note() {
+	if e.err != nil {
+		broken(&e.Reading.Problems, e.err)
+	}
+}
+
+func (e *Edge) disks(s *Survey) {
+	e.stats, e.err = disk.Read(s.root)
+	e.ownCPU = procs.OwnCPU()
+	e.time = lane.Now()
+}
+
+// Seen is what happened between two edges on the block device of a name, "" for
+// none, and on the whole node. CPU time by role is left to the ledger.
+func (s *Survey) Seen(begin, end *Edge, device string) record.Seen {
+	took := end.time - begin.time
+	from, to := &begin.Reading, &end.Reading
+	seen := record.Seen{Took: took, Flushed: -1, Cached: to.Host.Cache() - from.Host.Cache(), OwnCPU: max(end.ownCPU-begin.ownCPU, 0), CPU: []record.RoleTime{}}
+	if device != "" {
+		seen.Device = disk.Between(begin.stats.Of(device), end.stats.Of(device))
+	}
+	if whole, err := nodestat.ReadDisks(s.root); err == nil {
+		names := end.stats.Whole(whole)
+		seen.Disks = disk.Between(begin.stats.Of(names...), end.stats.Of(names...))
+	} else {
+		broken(&seen.Problems, err)
+	}
+	seen.Group, seen.Throttled = charged(from.Groups, to.Groups)
+	seen.Outside = transferred(begin.moved, end.moved)
+	if read := to.Time - from.Time; read > 0 {
+		share := func(a, b int64) float64 { return math.Max(0, float64(b-a)/float64(read)) }
+		seen.Busy, seen.Steal = share(from.Host.Busy, to.Host.Busy), share(from.Host.Steal, to.Host.Steal)
+		if seen.HavePSI = from.Host.HavePSI && to.Host.HavePSI; seen.HavePSI {
+			seen.PSICPU = min(share(from.Host.PSICPU, to.Host.PSICPU), 1)
+			seen.PSIMemory = min(share(from.Host.PSIMemory, to.Host.PSIMemory), 1)
+			seen.PSIIO = min(share(from.Host.PSIIO, to.Host.PSIIO), 1)
+		}
+	}
+	seen.Problems.Add(&from.Problems)
+	seen.Problems.Add(&to.Problems)
+	return seen
+}
+
+// charged is what the sandboxes' own groups were charged for I/O from one
+// reading to another, nil where that is not accounted, and for how long the CPU
+// was kept from them.
+func charged(then, now []record.Group) (use *record.GroupUse, throttled int64) {
+	before := map[string]*record.Group{}
+	for i := range then {
+		before[then[i].Path] = &then[i]
+	}
+	for i := range now {
+		g := &now[i]
+		b := before[g.Path]
+		if g.Nested || g.Charge == record.ChargeShared {
+			continue
+		}
+		if b == nil {
+			b = &record.Group{}
+		}
+		throttled += max(g.Throttled-b.Throttled, 0)
+		for _, c := range g.Controllers {
+			if c != "blkio" && c != "io" {
+				continue
+			}
+			if use == nil {
+				use = &record.GroupUse{}
+			}
+			use.ReadBytes += max(g.ReadBytes-b.ReadBytes, 0)
+			use.WriteBytes += max(g.WriteBytes-b.WriteBytes, 0)
+		}
+	}
+	return use, throttled
+}
+
+// transferred is nil where there are no movers.
+func transferred(then, now map[mover]record.Transfer) *record.Transfer {
+	if len(now) == 0 {
+		return nil
+	}
+	var sum record.Transfer
+	for m, t := range now {
+		sum.Read += max(t.Read-then[m].Read, 0)
+		sum.Write += max(t.Write-then[m].Write, 0)
+	}
+	return &sum
+}
+
+// movers reads what those processes have moved by system calls that do a
+// sandbox's I/O outside of its guest.
+func (s *Survey) movers(r *record.Reading) map[mover]record.Transfer {
+	all := map[mover]record.Transfer{}
+	for i := range r.Processes {
+		p := &r.Processes[i]
+		switch p.Role {
+		case record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer:
+		default:
+			continue
+		}
+		text, err := s.root.Read(fmt.Sprintf("/proc/%d/io", p.Pid), 4096)
+		if err != nil {
+			if !os.IsNotExist(err) {
+				r.Problems.Denied++
+			}
+			continue
+		}
+		all[mover{p.Pid, p.Start}] = parseIO(text)
+	}
+	return all
+}
+
+// parseIO reads /proc/PID/io, see proc_pid_io(5): rchar and wchar are the bytes
+// of read(2), write(2) and their kind, whatever answered them.
+func parseIO(text []byte) record.Transfer {
+	var t record.Transfer
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(line, ":")
+		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		if !ok || err != nil || n < 0 {
+			continue
+		}
+		switch name {
+		case "rchar":
+			t.Read = n
+		case "wchar":
+			t.Write = n
+		}
+	}
+	return t
+}
+
+// Rest waits until a block device, "" for all whole disks, is at rest.
+func (s *Survey) Rest(ctx context.Context, device string, most time.Duration) bool {
+	names := []string{device}
+	if device == "" {
+		stats, err := disk.Read(s.root)
+		whole, diskErr := nodestat.ReadDisks(s.root)
+		if err != nil || diskErr != nil {
+			return false
+		}
+		names = stats.Whole(whole)
+	}
+	return disk.Rest(ctx, s.root, names, most)
+}
+
+// Drop drops the node's page cache.
+func (s *Survey) Drop() error { return disk.DropCaches() }
+
+// Flush writes back what is dirty on the whole node, and tells how many bytes a
+// block device, "" for all whole disks, has written since the disks were read at
+// an edge, so that nothing is lost between that and the flush; -1 where it does
+// not say.
+func (s *Survey) Flush(since *Edge, device string) int64 {
+	if since == nil || since.err != nil {
+		return -1
+	}
+	unix.Sync()
+	now := &Edge{}
+	now.disks(s)
+	if now.err != nil {
+		return -1
+	}
+	seen := s.Seen(since, now, device)
+	use := seen.Disks
+	if device != "" {
+		use = seen.Device
+	}
+	if use.Name == "" {
+		return -1
+	}
+	return use.WriteBytes
+}

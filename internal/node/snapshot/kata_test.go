@@ -1,0 +1,196 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/snapshot"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+const kib = 1 << 10
+
+// charges of the sandbox's groups, as a live one had them: the guest's memory,
+// QEMU's, the shim's and virtiofsd's in the overhead group, next to nothing in
+// the pod's.
+const (
+	overheadAnon, overheadShmem, overheadKernel = 138116 * kib, 232923 * kib, 6400 * kib
+	podKernel                                   = 96 * kib
+)
+
+// From the files of a live Kata sandbox (cgroup v1, sandbox_cgroup_only=false) to
+// the books: what systemd-cgtop showed as /kata_overhead is the VMM's, virtiofsd's
+// and the shim's, the vCPU's time is charged to the pod, and the engine sees none
+// of it.
+func TestTheBooksOfALiveKataSandbox(t *testing.T) {
+	root := kataNode(t)
+	meter, err := snapshot.Of(machine.Root(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer meter.Close()
+	boxes := []subject.Sandbox{{IDs: []string{"kk"}, Workload: 26377, Group: "/default/kk"}}
+	before := meter.Read(t.Context(), nil, nil, true)
+	before.Host.Free += overheadAnon + overheadShmem + overheadKernel + podKernel
+	before.Host.Anon -= overheadAnon
+	before.Host.Shmem -= overheadShmem
+	before.Host.Cached -= overheadShmem
+	before.Host.Slab -= overheadKernel + podKernel
+	before.Host.Others = 0
+	if before.Problems.Broken > 0 {
+		t.Fatalf("%+v", before.Problems)
+	}
+	begin := meter.Read(t.Context(), boxes, nil, false)
+	write(t, root, "proc/26377/task/263773/schedstat", "4900000000 0 1\n")
+	stat, err := os.ReadFile(filepath.Join(root, "proc/26377/stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, root, "proc/26377/stat", strings.Replace(string(stat), " 354 64 ", " 454 64 ", 1))
+	write(t, root, "sys/fs/cgroup/cpuacct/default/kk/cpuacct.usage", "5000000000\n")
+	end := meter.Read(t.Context(), boxes, nil, true)
+	begin.Time, end.Time = before.Time+1, before.Time+1+2e9 // two seconds
+	end.Sandboxes = 1
+	end.Host.Others = 0
+	end.Engine = []record.Statistic{{Lane: 0, Source: "ctr task metrics", Memory: 2 << 20, CPU: -1}}
+	l, err := ledger.Close(&before, &begin, &end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := end.Problems; p.Gone+p.Reused+p.Denied+p.Broken > 0 || !l.Complete {
+		t.Errorf("complete %v, problems %+v", l.Complete, p)
+	}
+	var memory int64
+	for _, want := range []struct {
+		role        record.Role
+		processes   int
+		anon, shmem int64
+	}{
+		{record.RoleShim, 1, 9184, 0},
+		{record.RoleVMM, 2, 127948 + 364, 231753 + 137},
+		{record.RoleVirtiofs, 2, 244 + 376, 1033},
+	} {
+		i := slices.IndexFunc(l.Rows, func(r ledger.Row) bool { return r.Role == want.role })
+		if i < 0 {
+			t.Fatalf("no row %s", want.role)
+		}
+		r := l.Rows[i]
+		memory += r.Memory.Anon + r.Memory.Shmem
+		if r.Processes != want.processes || r.Memory.Anon != want.anon*kib || r.Memory.Shmem != want.shmem*kib {
+			t.Errorf("%s: %+v", want.role, r)
+		}
+	}
+	if memory != 371_039*kib {
+		t.Errorf("the three have %d KiB", memory/kib)
+	}
+	if l.Sum != memory+overheadKernel+podKernel || l.Residual != 0 || l.Uncharged != 0 {
+		t.Errorf("sum %d, residual %d, uncharged %d", l.Sum, l.Residual, l.Uncharged)
+	}
+	for _, p := range l.Places {
+		if p.Charge != record.ChargeOverhead || p.Path != "/kata_overhead/kk" {
+			t.Errorf("%s is charged to %s %s", p.Role, p.Charge, p.Path)
+		}
+	}
+	for _, want := range []struct {
+		charge record.Charge
+		usage  int64
+		roles  string
+	}{
+		{record.ChargeOverhead, overheadAnon + overheadShmem + overheadKernel, "shim vmm virtiofs"},
+		{record.ChargePod, podKernel, "vcpu"},
+	} {
+		i := slices.IndexFunc(l.Groups, func(g ledger.GroupRow) bool { return g.Charge == want.charge })
+		if i < 0 {
+			t.Fatalf("no group %s", want.charge)
+		}
+		g := l.Groups[i]
+		if roles := strings.Trim(fmt.Sprint(g.Roles), "[]"); g.Usage != want.usage || roles != want.roles {
+			t.Errorf("%s: %d bytes, %s", want.charge, g.Usage, roles)
+		}
+	}
+	vcpu := l.Rows[slices.IndexFunc(l.Rows, func(r ledger.Row) bool { return r.Role == record.RoleVCPU })]
+	if !vcpu.CPUKnown || vcpu.CPU != 0.5 {
+		t.Errorf("vCPU %+v", vcpu)
+	}
+	if left := meter.Left(&record.Reading{}, []string{"kk"}); !slices.Equal(left, []string{"/default/kk", "/kata_overhead/kk"}) {
+		t.Errorf("left %q", left)
+	}
+	if left := meter.Left(&record.Reading{}, []string{"k"}); left != nil {
+		t.Errorf("left %q", left)
+	}
+	if len(l.Engine) != 1 || l.Engine[0].Reported != 2<<20 || l.Engine[0].Truth != l.Sum {
+		t.Errorf("engine %+v, sum %d", l.Engine, l.Sum)
+	}
+}
+
+// kataNode is the live sandbox's node as far as a survey reads it.
+func kataNode(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.CopyFS(filepath.Join(root, "proc"), os.DirFS("../attribution/testdata/kata/proc")); err != nil {
+		t.Fatal(err)
+	}
+	for pid, names := range map[int]string{
+		26365: strings.Repeat("containerd-shim,", 12), 26376: "ld-linux-x86-64", 26379: strings.Repeat("ld-linux-x86-64,", 5),
+		26387: strings.Repeat("ld-linux-x86-64,", 4), 26377: "qemu-system-x86,call_rcu,IO mon_iothread,CPU 0/TCG",
+	} {
+		for i, comm := range strings.Split(strings.Trim(names, ","), ",") {
+			tid, group, ns := pid, "/kata_overhead/kk", 1000
+			if i > 0 {
+				tid = pid*10 + i
+			}
+			if strings.HasPrefix(comm, "CPU ") {
+				group, ns = "/default/kk", 3_900_000_000
+			}
+			task := filepath.Join("proc", strconv.Itoa(pid), "task", strconv.Itoa(tid))
+			write(t, root, filepath.Join(task, "cgroup"), "9:name=systemd:"+group+"\n8:pids:"+group+"\n7:blkio:"+group+"\n6:freezer:"+group+"\n5:devices:"+group+"\n4:memory:"+group+"\n3:cpuset:"+group+"\n2:cpuacct:"+group+"\n1:cpu:"+group+"\n0::/\n")
+			write(t, root, filepath.Join(task, "comm"), comm+"\n")
+			write(t, root, filepath.Join(task, "schedstat"), fmt.Sprintf("%d 0 1\n", ns))
+		}
+	}
+	mounts := "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+	for i, c := range []string{"memory", "cpuacct", "cpu", "blkio", "pids"} {
+		mounts += fmt.Sprintf("%d 10 0:%d / /sys/fs/cgroup/%s rw - cgroup cgroup rw,%s\n", 20+i, 20+i, c, c)
+	}
+	write(t, root, "proc/self/mountinfo", mounts)
+	for group, m := range map[string][3]int64{"kata_overhead/kk": {overheadAnon, overheadShmem, overheadKernel}, "default/kk": {0, 0, podKernel}} {
+		memory := filepath.Join("sys/fs/cgroup/memory", group)
+		write(t, root, filepath.Join(memory, "memory.usage_in_bytes"), fmt.Sprintln(m[0]+m[1]+m[2]))
+		write(t, root, filepath.Join(memory, "memory.max_usage_in_bytes"), fmt.Sprintln(m[0]+m[1]+m[2]))
+		write(t, root, filepath.Join(memory, "memory.limit_in_bytes"), "9223372036854771712\n")
+		write(t, root, filepath.Join(memory, "memory.kmem.usage_in_bytes"), fmt.Sprintln(m[2]))
+		write(t, root, filepath.Join(memory, "memory.kmem.tcp.usage_in_bytes"), "0\n")
+		write(t, root, filepath.Join(memory, "memory.stat"), fmt.Sprintf("cache 0\nrss 0\ntotal_cache %d\ntotal_rss %d\ntotal_shmem %d\ntotal_mapped_file 0\ntotal_swap 0\ntotal_inactive_file 0\n", m[1], m[0], m[1]))
+		write(t, root, filepath.Join("sys/fs/cgroup/cpuacct", group, "cpuacct.usage"), "4000000000\n")
+		write(t, root, filepath.Join("sys/fs/cgroup/cpu", group, "cpu.stat"), "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n")
+		write(t, root, filepath.Join("sys/fs/cgroup/blkio", group, "blkio.throttle.io_service_bytes_recursive"), "Total 0\n")
+		write(t, root, filepath.Join("sys/fs/cgroup/pids", group, "pids.current"), "5\n")
+	}
+	write(t, root, "proc/meminfo", "MemTotal: 8000000 kB\nMemFree: 4000000 kB\nMemAvailable: 6000000 kB\nBuffers: 0 kB\nCached: 2000000 kB\nSwapCached: 0 kB\nShmem: 300000 kB\nAnonPages: 400000 kB\nSlab: 200000 kB\nKernelStack: 0 kB\nPageTables: 0 kB\nPercpu: 0 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n")
+	write(t, root, "proc/zoneinfo", "Node 0, zone   Normal\n  pages free     1\n  pagesets\n    cpu: 0\n              count:    0\n              high:     0\n              batch:    1\n")
+	write(t, root, "proc/loadavg", "0.42 0.30 0.20 1/100 1234\n")
+	write(t, root, "proc/stat", "cpu  1000 0 0 4000 0 0 0 0 0 0\n")
+	write(t, root, "proc/diskstats", "   8       0 sda 1 0 8 0 1 0 8 0 0 0 0 0 0 0 0 0 0\n")
+	write(t, root, "sys/block/sda/dev", "8:0\n")
+	write(t, root, "sys/block/sda/device/model", "disk\n")
+	return root
+}
+
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	name = filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

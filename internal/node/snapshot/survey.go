@@ -1,0 +1,192 @@
+// Package survey reads a node and a target on it: what the whole node has, which
+// processes are the target's and in which role, what each uses, and which cgroups
+// are charged for it. It puts together what the single meters see.
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/attribution"
+	"github.com/tare-bench/tare/internal/node/cgroupstat"
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Survey reads one machine. It is for one goroutine.
+type Survey struct {
+	root   machine.Root
+	census attribution.Reader
+	groups *cgroupstat.System
+}
+
+// New returns a survey of this machine. The error says why its cgroups cannot
+// be read.
+func New() (*Survey, error) { return Of("") }
+
+// Of is New for another machine's files, in tests.
+func Of(root machine.Root) (*Survey, error) {
+	groups, err := cgroupstat.Open(root)
+	if err != nil {
+		return nil, fmt.Errorf("find the machine's cgroups: %w", err)
+	}
+	groups.SkipIdle(time.Second) // a tick needs no more of one in which nothing happens
+	return &Survey{root: root, census: attribution.Reader{Root: root}, groups: groups}, nil
+}
+
+// Close gives back what is kept open.
+func (s *Survey) Close() { s.groups.Close() }
+
+// Settle waits until the node's memory in use stays within calm for as long as
+// steady looks, at most for a time, and tells whether it did. What was freed
+// comes back late: a namespace or a cgroup is taken down by the kernel's own
+// workers.
+func (s *Survey) Settle(ctx context.Context, most time.Duration) bool {
+	deadline := time.Now().Add(most)
+	var seen []int64
+	for {
+		if h, err := nodestat.ReadHost(s.root); err == nil {
+			seen = append(seen, h.Used())
+		}
+		if n := len(seen); n >= steady {
+			low, high := extremes(seen[n-steady:])
+			if high-low <= calm {
+				return true
+			}
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return false
+		}
+		pause(ctx, look)
+	}
+}
+
+// A node is calm when five looks, a tenth of a second apart, differ by no more
+// than 256 KiB: an idle one's own timers and daemons stay below that.
+const (
+	calm   = 256 << 10
+	steady = 5
+	look   = 100 * time.Millisecond
+)
+
+func extremes(v []int64) (low, high int64) {
+	low, high = v[0], v[0]
+	for _, x := range v {
+		low, high = min(low, x), max(high, x)
+	}
+	return low, high
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Read implements overhead.Meter.
+func (s *Survey) Read(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process, memory bool) record.Reading {
+	began := lane.Now()
+	x := record.Reading{Type: record.TypeReading}
+	own := boxesOf(boxes)
+	there, err := s.census.Snapshot(ctx)
+	if err != nil {
+		broken(&x.Problems, fmt.Errorf("the processes of the node: %w", err))
+		there = &attribution.Snapshot{}
+	}
+	members := there.Members(own, daemons(staff), &x.Problems)
+	refreshed := memory && s.root == "" && nodestat.Refresh()
+	x.Time = lane.Now()
+	if x.Host, err = nodestat.ReadHost(s.root); err != nil {
+		broken(&x.Problems, fmt.Errorf("the node: %w", err))
+	}
+	x.Host.Refreshed = refreshed
+	// All clocks within a few milliseconds of the node's, before memory, whose
+	// reading takes a hundredth of a second for each GiB.
+	theirs := map[int]bool{}
+	var read []attribution.Member
+	for _, m := range members {
+		theirs[m.Pid] = true
+		p, err := s.census.Clocks(m, &x.Problems)
+		if err != nil {
+			continue // it is counted
+		}
+		x.Processes, read = append(x.Processes, p), append(read, m)
+	}
+	x.Groups = s.readGroups(there.Charges(x.Processes, own), &x.Problems)
+	if memory {
+		x.Processes = s.memories(x.Processes, read, &x.Problems)
+	}
+	x.Host.Others, x.Host.OthersCount = others(there, theirs)
+	x.Problems.Add(&there.Problems)
+	x.Took = lane.Now() - began
+	return x
+}
+
+// memories reads the processes in full, and keeps their clocks.
+func (s *Survey) memories(clocks []record.Process, members []attribution.Member, problems *record.Problems) []record.Process {
+	out := clocks[:0]
+	for i, c := range clocks {
+		p, err := s.census.Process(members[i], problems)
+		if err != nil {
+			continue // it is counted
+		}
+		p.CPU, p.VCPU = c.CPU, c.VCPU
+		out = append(out, p)
+	}
+	return out
+}
+
+func (s *Survey) readGroups(charges []attribution.GroupCharge, problems *record.Problems) []record.Group {
+	var out []record.Group
+	for _, c := range charges {
+		g, err := s.groups.Group(c.Path)
+		if err == nil {
+			read := record.Group{Path: c.Path, Charge: c.Charge, Lane: c.Lane, Nested: c.Nested}
+			err = g.Read(&read)
+			g.Close()
+			if err == nil || len(read.Controllers) > 0 {
+				out = append(out, read)
+			}
+		}
+		problem(problems, err)
+	}
+	return out
+}
+
+// others is the anonymous memory of all processes that are not the target's.
+func others(there *attribution.Snapshot, theirs map[int]bool) (bytes int64, count int) {
+	for _, p := range there.Processes {
+		if !theirs[p.Pid] && !p.Kernel {
+			bytes += p.RssAnon
+			count++
+		}
+	}
+	return bytes, count
+}
+
+func boxesOf(boxes []subject.Sandbox) []attribution.Box {
+	out := make([]attribution.Box, len(boxes))
+	for i, b := range boxes {
+		out[i] = attribution.Box(b)
+	}
+	return out
+}
+
+// daemons are the pids of those of a target's processes that serve all
+// sandboxes. Those beside one sandbox are found by what they say themselves.
+func daemons(staff []subject.Process) []int {
+	var out []int
+	for _, p := range staff {
+		if p.Role == record.RoleDaemon {
+			out = append(out, p.Pid)
+		}
+	}
+	return out
+}

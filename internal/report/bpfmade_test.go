@@ -1,0 +1,269 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// loaded is a record of BPF programs made by hand, on the node of 8 CPUs of a
+// published report, and its judgement.
+type loaded struct {
+	rec *record.Record
+	v   judge.BPF
+}
+
+// loading makes the record before it is judged.
+type loading struct {
+	plan plan.BPF
+	rec  *record.Record
+}
+
+func newLoading(p plan.BPF) *loading {
+	l := &loading{plan: p, rec: newRun(nil).rec}
+	l.plan.Seed = 42
+	l.rec.Header.Experiment, l.rec.Header.Command = "bpf", []string{"tare", "bpf", p.Case}
+	l.rec.End.Elapsed = 512_000_000_000
+	return l
+}
+
+func (l *loading) judge(t *testing.T) *loaded {
+	t.Helper()
+	text, err := json.Marshal(l.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.rec.Header.Plan = text
+	for i := range l.rec.Points {
+		if err := l.rec.Points[i].Validate(); err != nil {
+			t.Fatalf("point %d cannot be: %v", i, err)
+		}
+	}
+	v, err := judge.BPFOf(l.rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &loaded{rec: l.rec, v: *v}
+}
+
+// kmesh are the programs of a mesh, which share a map and call each other.
+func (l *loading) kmesh() {
+	shared := []record.ProgramMap{{ID: 21, Kind: "hash", Name: "km_service", Entries: 65536, Memory: 5_767_168, Shared: 3},
+		{ID: 22, Kind: "hash_of_maps", Name: "km_endpoints", Entries: 1024, Memory: 17_301_504, Shared: 2, Inner: 12, InnerMemory: 98_304}}
+	l.rec.Programs = []record.Program{
+		{Type: record.TypeProgram, ID: 41, Kind: "cgroup_sock_addr", Name: "cgroup_connect4", Full: "cgroup_connect4_prog", Tag: "a3f1c2d4e5b60718", Owner: "kmesh",
+			Attached: []string{"cgroup connect4 /mnt/kmesh_cgroup2"}, Holders: []string{"812 kmesh-daemon"}, Pins: []string{"/sys/fs/bpf/bpf_kmesh/sockconn/cgroup_connect4_prog"},
+			Memory: 8192, Maps: append([]record.ProgramMap{{ID: 20, Kind: "prog_array", Name: "km_tailcall", Entries: 16, Memory: 4096, Shared: 1}}, shared...)},
+		{Type: record.TypeProgram, ID: 42, Kind: "sock_ops", Name: "sockops_prog", Owner: "kmesh", Attached: []string{"cgroup sock_ops /mnt/kmesh_cgroup2"}, Memory: 12288, Maps: shared},
+		{Type: record.TypeProgram, ID: 43, Kind: "cgroup_sock_addr", Name: "cluster_manager", Owner: "kmesh", Memory: 28672, Maps: shared[:1]},
+	}
+}
+
+const sec = int64(time.Second)
+
+func (l *loading) phase(round int, asked record.Asked, phase string, seconds int64) *record.Point {
+	l.rec.Points = append(l.rec.Points, record.Point{Type: record.TypePoint, Round: round, Case: l.plan.Case, Datapath: "kmesh", Phase: phase, Asked: asked,
+		Begun: 1000 * sec, Ended: (1000 + seconds) * sec, ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, CPUs: 8})
+	return &l.rec.Points[len(l.rec.Points)-1]
+}
+
+// share is a share of so many seconds, in ns.
+func share(percent float64, seconds int64) int64 { return int64(percent * float64(seconds*sec) / 100) }
+
+// sent is a load of so many requests per second for 100 seconds.
+func sent(p *record.Point, qps int64) {
+	p.Sent = &record.Sent{Requests: qps * 100, QPS: float64(qps), Mean: 9e6, P50: 8_400_000, P90: 17_100_000, P99: 41_200_000, P999: 92_700_000, Max: 210e6, Sockets: qps * 100}
+}
+
+// meshLoads are case 4.1 of the published report: 12.3, 35, 61.7 and 67 % of the
+// node in the client, 1, 4.1, 8.8 and 9.5 % in programs. Rounds differ by a
+// hundredth.
+func meshLoads(rounds int) *loading {
+	p := plan.DefaultsOfBPF()
+	p.Title, p.Datapath, p.Kmesh, p.URL, p.Rounds, p.Duration = "Kmesh 0.4, pods without a limit", "", true, "http://fortio-server.default.svc:80/", rounds, 100*time.Second
+	l := newLoading(p)
+	l.kmesh()
+	for round := range rounds {
+		for i, connections := range []int{3000, 100, 1000, 500} {
+			client, bpf := []float64{67, 12.3, 61.7, 35}[i]*8, []float64{9.5, 1, 8.8, 4.1}[i]*8
+			qps := []int64{24800, 3900, 24100, 13000}[i] * int64(1000+round) / 1000
+			asked := record.Asked{URL: p.URL, Connections: connections, Seconds: 100, Statistics: true}
+			idle := l.phase(round, asked, record.PhaseIdle, 2)
+			idle.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 20, Time: 20_000}, {ID: 42, Name: "sockops_prog"}, {ID: 43, Name: "cluster_manager"}}
+			load := l.phase(round, asked, record.PhaseLoad, 100)
+			sent(load, qps)
+			load.ClientCPU, load.ServerCPU, load.NodeCPU = share(client, 100), share(client/4, 100), min(share(client*1.5, 100), share(798, 100))
+			load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: qps*100 + 1000, Time: share(bpf*0.7, 100)},
+				{ID: 42, Name: "sockops_prog", Count: qps * 300, Time: share(bpf*0.3, 100)}, {ID: 43, Name: "cluster_manager"}}
+			off := asked
+			off.Statistics = false
+			sent(l.phase(round, off, record.PhaseLoad, 100), qps*102/100)
+		}
+	}
+	return l
+}
+
+// steps is a quota of 1 CPU, each weight and the control in three rounds; shares in
+// percent of a core: usage, by the tick, of programs, throttled.
+func quotaSteps(weights ...[5]float64) *loading {
+	p := plan.DefaultsOfQuota()
+	p.Instances = 4
+	l := newLoading(p)
+	l.rec.Programs = []record.Program{{Type: record.TypeProgram, ID: 7, Kind: "cgroup_sock_addr", Name: "tare_connect4", Owner: "tare", Attached: []string{"cgroup connect4 /sys/fs/cgroup/unified/tare-run-k3v9x2"}, Memory: 4096,
+		Maps: []record.ProgramMap{{ID: 8, Kind: "hash", Name: "tare_services", Entries: 1, Memory: 66_560, Shared: 1}}}}
+	for round := range 3 {
+		for _, w := range weights {
+			asked := record.Asked{Connections: 64, Seconds: 3, CPUs: 1, Instances: 4, Heavy: int64(w[0]), Services: 1, Statistics: true}
+			if w[4] < 0 { // the control
+				asked.CPUs = 0
+			}
+			load := l.phase(round, asked, record.PhaseLoad, 3)
+			load.Datapath = "reference"
+			sent(load, int64(9000-w[0]/50))
+			load.ClientCPU, load.ServerCPU, load.NodeCPU = share(w[1], 3), share(20, 3), share(w[1]+25, 3)
+			load.Runs = []record.ProgramRun{{ID: 7, Name: "tare_connect4", Count: load.Sent.Requests, Time: share(w[3], 3)}}
+			if w[4] >= 0 {
+				load.Group = &record.GroupCPU{Version: 1, Limit: 1, Usage: share(w[1], 3), Ticks: share(w[2], 3), Periods: 30, Throttled: int64(30 * w[4] / 100)}
+			}
+		}
+	}
+	return l
+}
+
+func quotaShared() *loading {
+	return quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{10_000, 99, 98, 21, 60}, [5]float64{65_535, 100, 100, 71, 90}, [5]float64{400_000, 100, 99, 95, 96}, [5]float64{400_000, 410, 0, 395, -1})
+}
+
+func quotaBeside() *loading {
+	l := quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 100, 99, 240, 96})
+	for i := range l.rec.Points {
+		if p := &l.rec.Points[i]; p.Asked.Heavy > 0 { // the charge is the clients' own work
+			sent(p, 14_000)
+			p.Runs[0].Count = p.Sent.Requests
+		}
+	}
+	return l
+}
+
+// quotaOfAll is one of chosen programs that ran for the server for the most part.
+func quotaOfAll() *loading {
+	l := quotaSteps([5]float64{0, 8.5, 8, 89.6, 0}, [5]float64{0, 10, 9, 92, -1})
+	l.plan.Datapath, l.plan.Kmesh, l.plan.CPUs, l.plan.Heavy = "", true, 0.2, []int64{0}
+	for i := range l.rec.Points {
+		if p := &l.rec.Points[i]; p.Group != nil {
+			p.Asked.CPUs, p.Group.Limit = 0.2, 0.2
+		}
+	}
+	return l
+}
+
+func quotaUndecided() *loading {
+	return quotaSteps([5]float64{0, 99, 98, 1.73, 60}, [5]float64{400_000, 100, 100, 12.1, 80})
+}
+
+// quotaMisbooked has less in the cgroup's account than programs ran.
+func quotaMisbooked() *loading {
+	return quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 53, 98, 99, 96}, [5]float64{400_000, 410, 0, 395, -1})
+}
+
+// memoryGrows has one map that grows with services and one that does not, and a
+// little more under load.
+func memoryGrows() *loading {
+	l := newLoading(plan.DefaultsOfMemory())
+	l.kmesh()
+	for _, services := range []int{100, 1, 1000} {
+		asked := record.Asked{Connections: 100, Seconds: 3, Services: services, Statistics: true}
+		mem := []record.ProgramMem{{ID: 41, Name: "cgroup_connect4", Memory: 8192}, {ID: 42, Name: "sockops_prog", Memory: 12288},
+			{ID: 21, Map: true, Name: "km_service", Memory: 23 << 20}, {ID: 22, Map: true, Name: "services", Memory: int64(4096 + 104*services), Used: int64(services)}}
+		l.phase(0, asked, record.PhaseIdle, 2).Memory = mem
+		load := l.phase(0, asked, record.PhaseLoad, 3)
+		load.Memory = append(mem[:len(mem):len(mem)], record.ProgramMem{ID: 23, Map: true, Name: "sockets", Memory: 2048})
+		sent(load, 9000)
+		load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 900_000, Time: share(20, 3)}}
+	}
+	return l
+}
+
+// memoryStays is case 5 of the published report: 23 MB with any number of services.
+func memoryStays() *loading {
+	l := newLoading(plan.DefaultsOfMemory())
+	for _, services := range []int{1, 100, 1000} {
+		mem := []record.ProgramMem{{ID: 41, Name: "cgroup_connect4", Memory: 8192}, {ID: 21, Map: true, Name: "km_service", Memory: 23_000_000}}
+		l.phase(0, record.Asked{Connections: 100, Services: services, Statistics: true}, record.PhaseIdle, 2).Memory = mem
+	}
+	return l
+}
+
+// loadsFailed has nothing but failures.
+func loadsFailed() *loading {
+	l := newLoading(plan.DefaultsOfBPF())
+	for round := range 2 {
+		for _, n := range []int{100, 3000} {
+			load := l.phase(round, record.Asked{Connections: n, Seconds: 30, Statistics: true}, record.PhaseLoad, 0)
+			load.Failure = &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("connect to http://10.0.0.1:80/: %s", map[int]string{100: "connection refused", 3000: "too many open files"}[n]),
+				Command: "curl http://10.0.0.1:80/", Output: "try ulimit -n 8192"}
+		}
+	}
+	return l
+}
+
+// openLoop is a fixed rate.
+func openLoop() *loading {
+	p := plan.DefaultsOfBPF()
+	p.QPS, p.Connections, p.KeepAlive, p.Rounds = 2000, []int{100}, true, 1
+	l := newLoading(p)
+	l.kmesh()
+	load := l.phase(0, record.Asked{Connections: 100, QPS: 2000, KeepAlive: true, Seconds: 100, Statistics: true}, record.PhaseLoad, 100)
+	sent(load, 1999)
+	load.Sent.OpenLoop, load.Sent.Errors = true, 12
+	load.ClientCPU = share(40, 100)
+	load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 100, Time: 100_000, Misses: 4}}
+	load.Problems = []string{"program 99 xdp_authz came meanwhile: its runs count from the next phase on"}
+	return l
+}
+
+// vileLoads has text of others wherever there can be some.
+func vileLoads(t *testing.T) *loaded {
+	t.Helper()
+	l := quotaShared()
+	more := meshLoads(1)
+	l.kmesh()
+	l.rec.Header.Version, l.rec.Header.RunID, l.plan.Title = hostileVersion, hostileVersion, hostileVersion
+	l.plan.Datapath, l.plan.Names, l.plan.Pins, l.plan.Cgroups, l.plan.Owners = "", []string{hostileName}, []string{hostileVersion}, []string{hostileName}, []int{1}
+	l.rec.Points = append(l.rec.Points, more.rec.Points...)
+	for i := range l.rec.Points {
+		p := &l.rec.Points[i]
+		p.Datapath, p.Problems = hostileName, []string{hostileVersion, hostileName}
+		if p.Asked.URL != "" {
+			p.Asked.URL = hostileVersion
+		}
+		for j := range p.Runs {
+			p.Runs[j].Name, p.Runs[j].Misses = hostileName, 3
+		}
+	}
+	failed := l.phase(5, record.Asked{Connections: 9, Statistics: true}, record.PhaseLoad, 0)
+	failed.Failure = &record.Failure{Kind: hostileVersion, Detail: hostileVersion, Command: hostileName, Output: hostileName + "\n" + hostileVersion}
+	for i := range l.rec.Programs {
+		p := &l.rec.Programs[i]
+		p.Kind, p.Name, p.Full, p.Tag, p.Owner = hostileName, hostileVersion, hostileName, hostileName, hostileVersion
+		p.Attached, p.Holders, p.Pins = []string{hostileVersion, hostileName}, []string{hostileName}, []string{hostileVersion}
+		for j := range p.Maps {
+			p.Maps[j].Kind, p.Maps[j].Name = hostileVersion, hostileName
+		}
+	}
+	v := l.judge(t)
+	v.v.Quota.Verdict, v.v.Quota.Because = hostileName, []string{hostileVersion, hostileName}
+	v.v.Growth = memoryGrows().judge(t).v.Growth
+	for i := range v.v.Growth {
+		for j := range v.v.Growth[i].Each {
+			v.v.Growth[i].Each[j].Name = hostileName
+		}
+	}
+	v.v.Findings = append(v.v.Findings, record.Finding{Code: hostileName, Level: hostileVersion, Target: hostileName, Op: hostileName, Message: hostileVersion, Advice: hostileVersion, Tried: hostileName})
+	return v
+}

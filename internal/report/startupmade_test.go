@@ -1,0 +1,341 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// begun is a judgement of starts made by hand, with figures that are easy to check.
+type begun struct {
+	rec *record.Record
+	v   judge.Startup
+}
+
+func newBegun(live bool) *begun {
+	s := &begun{rec: newRun(nil).rec}
+	s.rec.Header.Experiment, s.rec.Header.Command = "startup", []string{"tare", "startup"}
+	s.rec.End.Elapsed = 14_200_000_000
+	s.v.Plan = plan.DefaultsOfStartup()
+	s.v.Plan.Seed, s.v.Live = 42, live
+	if !live {
+		s.rec.Header.Environment = record.Environment{}
+		s.rec.Header.Command = []string{"tare", "startup", "--log", "kata.log"}
+	}
+	return s
+}
+
+// monotonic is when starts began on the host's clock.
+const monotonic = int64(81_234_000_000_000)
+
+// ms is a time in ns.
+func ms(v float64) int64 { return int64(v * 1e6) }
+
+// lived is a process, and the row that it is.
+type lived struct {
+	pid, depth  int
+	kind, name  string
+	born, ended float64 // ms since the start
+	cpu         float64 // ms
+	exit        int     // -1: it was still there
+	first       float64
+}
+
+// startOf makes a drawn start of processes.
+func startOf(target string, round int, wall, first float64, all []lived) *judge.StartupDrawn {
+	s := &record.Start{Type: record.TypeStart, Round: round, Target: target, Method: record.MethodBPF, Clock: record.ClockMonotonic,
+		Began: monotonic, First: monotonic + ms(first), Ended: monotonic + ms(wall), Command: "docker run --rm --runtime runc busybox true", Tracing: ms(0.9)}
+	d := &judge.StartupDrawn{Start: s}
+	for _, l := range all {
+		p := record.StartProcess{Pid: l.pid, Kind: l.kind, Name: l.name, Program: l.name, Born: monotonic + ms(l.born), CPU: ms(l.cpu)}
+		r := trace.Row{Part: trace.Part{Name: l.name, Kind: l.kind, Began: monotonic + ms(l.born), Ended: monotonic + ms(l.ended), CPU: ms(l.cpu)}, Depth: l.depth}
+		if l.exit >= 0 {
+			exit := l.exit
+			p.Exit, p.Ended, r.Exit = &exit, r.Ended, &exit
+		} else {
+			r.Open, r.Ended = true, s.Ended
+		}
+		if l.first > 0 {
+			r.First = monotonic + ms(l.first-0.3) // its exec
+		}
+		s.Processes, d.Rows = append(s.Processes, p), append(d.Rows, r)
+	}
+	return d
+}
+
+func part(d *judge.StartupDrawn, name, kind string, took, cpu float64) {
+	began := d.Start.Began
+	if n := len(d.Parts); n > 0 {
+		began = d.Parts[n-1].Ended
+	}
+	d.Parts = append(d.Parts, trace.Part{Name: name, Kind: kind, Began: began, Ended: began + ms(took), CPU: ms(cpu)})
+}
+
+func step(name, kind string, tookMS, percent, cpuMS, wallMS float64) judge.StartupStep {
+	s := judge.StartupStep{Name: name, Kind: kind, Took: around(tookMS*1e6, percent), Share: rounded(tookMS / wallMS), Times: 1}
+	if cpuMS >= 0 {
+		s.CPU = around(cpuMS*1e6, percent)
+	}
+	return s
+}
+
+// watched are a start of docker with runc, and a pod's with CNI whose engine waited
+// half a second.
+func watched() *begun {
+	s := newBegun(true)
+	for _, of := range []struct{ name, version, command string }{
+		{"docker/runc", "28.0.1", "docker run --rm --runtime runc busybox true"}, {"cri+containerd/crun", "2.0.2", "crictl runp POD && crictl create POD CONTAINER && crictl start ID"},
+	} {
+		s.rec.Targets = append(s.rec.Targets, record.Target{Type: record.TypeTarget, Name: of.name, Version: of.version, Operations: map[string]record.Operation{
+			string(subject.Run): {Command: of.command, Done: record.StampReturned, Means: "the command has exited with 0; then: the workload has reported"},
+		}})
+	}
+	s.v.Plan.Targets = []string{"docker/runc", "cri+containerd/crun"}
+
+	docker := startOf("docker/runc", 2, 243, 201, []lived{
+		{4101, 0, record.KindClient, "docker run", 0, 243, 31, 0, 0},
+		{811, 0, record.KindDaemon, "dockerd", 0, 243, 44, -1, 0},
+		{4120, 1, record.KindHelper, "iptables", 38, 41.5, 2.8, 0, 0},
+		{4133, 0, record.KindShim, "containerd-shim-runc-v2 start", 62, 81, 12, 0, 0},
+		{4141, 1, record.KindShim, "containerd-shim-runc-v2", 79, 243, 18, -1, 0},
+		{4150, 2, record.KindCall, "runc create", 90, 148, 33, 0, 0},
+		{4158, 3, record.KindInit, "runc init", 104, 199, 21, 0, 0},
+		{4158, 4, record.KindWorkload, "true", 199, 203, 0.9, 0, 201},
+		{4166, 2, record.KindCall, "runc start", 190, 199, 6, 0, 0},
+		{4171, 2, record.KindCall, "runc state", 210, 210.4, 0.4, 1, 0},
+		{4177, 2, record.KindCall, "runc delete", 212, 226, 8, 0, 0},
+	})
+	part(docker, "docker", record.KindEngine, 90, 70)
+	part(docker, "runc create", record.KindCall, 58, 33)
+	part(docker, "docker", record.KindEngine, 42, 9)
+	part(docker, "runc start", record.KindCall, 9, 6)
+	part(docker, "docker", record.KindEngine, 44, 21)
+	docker.Gaps = []record.Gap{
+		{Began: monotonic + ms(148), Ended: monotonic + ms(190), After: "runc create exited", Before: "runc start was forked", In: "docker", CPU: ms(9)},
+		{Began: monotonic + ms(226), Ended: monotonic + ms(243), After: "runc delete exited", Before: "docker run exited", In: "docker", CPU: ms(4)},
+	}
+	docker.Calls = ms(67)
+	s.v.Targets = append(s.v.Targets, judge.StartupTarget{
+		Target: "docker/runc", Engine: "docker", Method: record.MethodBPF, Clock: record.ClockMonotonic, Command: docker.Start.Command,
+		Starts: 5, Same: 4, Wall: around(243e6, 3), First: around(201e6, 2), Calls: around(67e6, 4), Credits: around(176e6, 3), CPU: around(139e6, 5),
+		Table: []judge.StartupStep{
+			step("docker", record.KindEngine, 90, 4, 70, 243), step("runc create", record.KindCall, 58, 2, 33, 243), step("docker", record.KindEngine, 42, 8, 9, 243),
+			step("runc start", record.KindCall, 9, 3, 6, 243), step("docker", record.KindEngine, 44, 6, 21, 243),
+		},
+		Phases: []judge.StartupStep{
+			step("docker", record.KindEngine, 157, 4, 92, 243), step("containerd-shim-runc-v2 start", record.KindShim, 19, 5, 12, 243),
+			step("runc create", record.KindCall, 25, 2, 12, 243), step("runc init", record.KindInit, 33, 2, 21, 243), step("runc start", record.KindCall, 9, 3, 6, 243),
+		},
+		Gaps:     []judge.StartupGap{{Gap: docker.Gaps[0], Took: around(41.6e6, 8), Seen: 5, Round: 2}, {Gap: docker.Gaps[1], Took: around(16.8e6, 9), Seen: 4, Round: 2}},
+		Drawn:    docker,
+		Watching: judge.Estimate{Value: 1.01, Lo: 0.98, Hi: 1.04, Known: true, Bounded: true}, WatchingCPU: judge.Estimate{Value: 0.006, Known: true}, Why: "p is 0.41",
+	})
+	s.v.Targets[0].Phases[0].Times = 3.2
+	s.v.Targets = append(s.v.Targets, podStart())
+	s.v.Total = 15
+	s.v.Findings = []record.Finding{{Code: "suspicious-wait", Level: "warning", Target: "cri+containerd/crun", Message: "0.501 s of every start look like a timer: 500 ms timer",
+		Advice: "look for what containerd waits for between the two events"}}
+	return s
+}
+
+// podStart is a pod's start, with network plugins, one of which failed in between.
+func podStart() judge.StartupTarget {
+	d := startOf("cri+containerd/crun", 0, 812, 790, []lived{
+		{5001, 0, record.KindClient, "crictl runp", 0, 640, 22, 0, 0},
+		{900, 0, record.KindDaemon, "containerd", 0, 812, 61, -1, 0},
+		{5010, 1, record.KindCNI, "bridge ADD", 12, 54, 9, 0, 0},
+		{5012, 2, record.KindCNI, "host-local ADD", 20, 26, 2, 0, 0},
+		{5020, 1, record.KindCNI, "portmap ADD", 55, 71, 5, 1, 0},
+		{5030, 0, record.KindShim, "containerd-shim-runc-v2", 72, 812, 20, -1, 0},
+		{5041, 1, record.KindCall, "crun create", 80, 99, 8, 0, 0},
+		{5050, 1, record.KindCall, "crun start", 100, 103, 2, 0, 0},
+		{5080, 0, record.KindClient, "crictl create", 640, 700, 20, 0, 0},
+		{5090, 1, record.KindCall, "crun create", 710, 730, 8, 0, 0},
+		{5099, 1, record.KindCall, "crun start", 786, 789, 2, 0, 0},
+		{5095, 1, record.KindWorkload, "sleep", 789, 812, 0.4, -1, 790},
+	})
+	d.Start.Command = "crictl runp pod.json && crictl create && crictl start"
+	part(d, "containerd", record.KindEngine, 12, 6)
+	part(d, "bridge ADD", record.KindCNI, 42, 9)
+	part(d, "containerd", record.KindEngine, 758, 90)
+	wait := record.Gap{Began: monotonic + ms(103), Ended: monotonic + ms(604), After: "crun start exited", Before: "containerd woke", In: "containerd", CPU: ms(1.2),
+		Wait: &record.Wait{Timer: "500 ms timer", Nominal: ms(500), Why: `501.0 ms from "crun start exited" to "containerd woke"; nominal 500 ms, a round number; CPU used meanwhile: 1.2 ms`}}
+	d.Gaps, d.Calls, d.Workload = []record.Gap{wait}, ms(45), ms(10)
+	return judge.StartupTarget{
+		Target: "cri+containerd/crun", Engine: "containerd", Method: record.MethodBPF, Clock: record.ClockMonotonic, Starts: 4, Failed: 1, Same: 4,
+		Failure: &record.Failure{Kind: record.FailExit, Detail: "crictl exited with 1", Command: "crictl runp pod.json", Exit: 1, Output: "no free addresses"},
+		Wall:    around(812e6, 1), First: around(790e6, 1), Calls: around(45e6, 6), Credits: around(767e6, 1), CPU: around(162e6, 4),
+		Table: []judge.StartupStep{
+			step("containerd", record.KindEngine, 80, 4, 30, 812), step("crun create", record.KindCall, 19, 2, 8, 812), step("containerd", record.KindEngine, 1, 8, 0.2, 812),
+			step("crun start", record.KindCall, 3, 2, 2, 812), step("containerd", record.KindEngine, 607, 1, 90, 812), step("crun create", record.KindCall, 20, 3, 8, 812),
+			step("containerd", record.KindEngine, 56, 3, 20, 812), step("crun start", record.KindCall, 3, 3, 2, 812), step("containerd", record.KindEngine, 23, 3, 1, 812),
+		},
+		Phases:   []judge.StartupStep{step("containerd", record.KindEngine, 709, 1, 120, 812), step("bridge ADD", record.KindCNI, 42, 3, 9, 812), step("crun create", record.KindCall, 39, 2, 16, 812)},
+		Gaps:     []judge.StartupGap{{Gap: wait, Took: around(501e6, 0.1), Seen: 4}},
+		Drawn:    d,
+		Watching: judge.Estimate{Value: 1.08, Lo: 1.05, Hi: 1.11, Known: true, Bounded: true}, Different: true,
+	}
+}
+
+// fromLogs is a pod of Kata, from logs, with the 7.4 s that its agent took to answer.
+func fromLogs() *begun {
+	s := newBegun(false)
+	began := time.Date(2026, 11, 21, 2, 46, 31, 875_558_208, time.UTC).UnixNano()
+	st := &record.Start{Type: record.TypeStart, Round: 0, Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: began, Ended: began + ms(9412),
+		Name: "nginx", Sandbox: "956bf030d0a09b7325968cdc8812421ec082b1f0cf52a50fee4d320994f34e80", Source: "cripod.kata.log:1", Events: 1523,
+		Guests:  []record.GuestClock{{Name: "956bf030d0a09b7325968cdc8812421ec082b1f0cf52a50fee4d320994f34e80", Offset: ms(26087.2), Uncertainty: -1, Pairs: 210}, {Name: "b1", Offset: -ms(3), Uncertainty: ms(1.2), Pairs: 1}},
+		Missing: []record.Missing{{What: "suppressed", Count: 12, Detail: "cripod.kata.log:340"}},
+	}
+	d := &judge.StartupDrawn{Start: st}
+	at := 0.0
+	for _, l := range []struct {
+		name, kind string
+		took       float64
+		depth      int
+	}{{"engine", record.KindEngine, 210, 0}, {"shim", record.KindShim, 340, 0}, {"VMM launched", record.KindPhase, 620, 0}, {"VM booted", record.KindPhase, 130, 0},
+		{"agent answers", record.KindPhase, 7420, 0}, {"container created", record.KindCall, 540, 0}, {"container started", record.KindCall, 152, 0}} {
+		r := trace.Row{Part: trace.Part{Name: l.name, Kind: l.kind, Began: began + ms(at), Ended: began + ms(at+l.took), CPU: -1}, Depth: l.depth}
+		at += l.took
+		st.Spans = append(st.Spans, record.Span{Name: l.name, Kind: l.kind, Began: r.Began, Ended: r.Ended})
+		d.Rows, d.Parts = append(d.Rows, r), append(d.Parts, r.Part)
+	}
+	gap := record.Gap{Began: began + ms(1302), Ended: began + ms(8713), After: "New client", Before: "Agent started in the sandbox", In: "kata_agent", CPU: -1, Others: 214, Source: "cripod.kata.log:301"}
+	dial := record.Gap{Began: began + ms(200), Ended: began + ms(1202), After: "New client", Before: "sending request", In: "kata_agent", CPU: -1,
+		Wait: &record.Wait{Timer: "gRPC dial, first back-off (1 s)", Nominal: ms(1000), Why: `1.002 s from "New client" to "sending request"; nominal 1 s, ±20 %, gRPC's connection-backoff.md; CPU time is not known`}}
+	d.Gaps = []record.Gap{gap, dial}
+	s.v.Targets = []judge.StartupTarget{{Guests: st.Guests,
+		Target: "kata", Engine: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Starts: 1, NoEnd: 1, Same: 1, Wall: around(9412e6, 0), Calls: around(692e6, 0), Credits: around(8720e6, 0),
+		Phases: []judge.StartupStep{step("engine", record.KindEngine, 210, 0, -1, 9412), step("agent answers", record.KindPhase, 7420, 0, -1, 9412), step("container created", record.KindCall, 540, 0, -1, 9412)},
+		Gaps:   []judge.StartupGap{{Gap: gap, Took: around(7411e6, 0), Seen: 1}, {Gap: dial, Took: around(1002e6, 0), Seen: 1}}, Drawn: d,
+	}}
+	s.v.Logs = &record.Logs{Type: record.TypeLogs, Files: []string{"cripod.kata.log", "cripod.containerd.log"}, Bytes: 1_482_113, Lines: 3120, Events: 2987,
+		Forms: map[string]int64{"kata": 1523, "containerd": 1464}, Cut: 1, Unreadable: 132, Suppressed: 12, First: "cripod.containerd.log:17"}
+	s.v.Total = 2
+	s.v.Findings = []record.Finding{{Code: "start-without-end", Level: "note", Target: "kata", Message: "1 of 2 starts has no end", Advice: "give the log of what came after it, too"}}
+	return s
+}
+
+// fromNotes is the published report on Kata's boot, with its two mistakes.
+func fromNotes() *begun {
+	s := newBegun(false)
+	names := []string{"kata-runtime create", "docker", "kata-runtime state", "docker", "kata-runtime start", "docker", "kata-runtime state", "docker"}
+	took := []float64{1700, 390, 9, 12, 13, 10, 4, 638}
+	st := &record.Start{Type: record.TypeStart, Target: "docker/kata", Method: record.MethodNotes, Clock: record.ClockNone, Ended: ms(2776), Name: "w/ vm template",
+		Command: "docker run -d --runtime kata busybox top", Source: "notes.txt:33"}
+	t := judge.StartupTarget{Target: "docker/kata", Engine: "docker", Method: record.MethodNotes, Clock: record.ClockNone, Command: st.Command, Starts: 1, Same: 1,
+		Wall: around(2776e6, 0), Calls: around(1726e6, 0), Credits: around(1050e6, 0)}
+	d := &judge.StartupDrawn{Start: st}
+	at := 0.0
+	for i, name := range names {
+		kind := record.KindCall
+		if name == "docker" {
+			kind = record.KindEngine
+		}
+		p := trace.Part{Name: name, Kind: kind, Began: ms(at), Ended: ms(at + took[i]), CPU: -1}
+		at += took[i]
+		d.Rows, d.Parts = append(d.Rows, trace.Row{Part: p}), append(d.Parts, p)
+		t.Table = append(t.Table, step(name, kind, took[i], 0, -1, 2776))
+	}
+	d.Calls = 1_726_000_000
+	t.Phases, t.Drawn = t.Table, d
+	t.Claims = []judge.StartupClaim{
+		{StartClaim: record.StartClaim{Name: "sum", Value: ms(2137), Source: "notes.txt:37"}, Follows: ms(2138), Off: -ms(1)},
+		{StartClaim: record.StartClaim{Name: "wall, as used for the credits", Value: ms(2277.6), Source: "notes.txt:43"}, Follows: ms(2776), Off: -ms(498.4), Wrong: true},
+		{StartClaim: record.StartClaim{Name: "credits", Value: ms(552.6), Source: "notes.txt:43"}, Follows: ms(1050), Off: -ms(497.4), Wrong: true},
+	}
+	s.v.Targets, s.v.Total = []judge.StartupTarget{t}, 1
+	return s
+}
+
+// nothingStarted are failures only.
+func nothingStarted() *begun {
+	s := newBegun(true)
+	s.rec.Targets = []record.Target{{Type: record.TypeTarget, Name: "runsc", Version: "release-20250601.0"}}
+	s.v.Targets = []judge.StartupTarget{{Target: "runsc", Engine: "tare", Method: record.MethodTracefs, Clock: record.ClockMonotonic, Failed: 5,
+		Failure: &record.Failure{Kind: record.FailExit, Detail: "runsc exited with 128", Command: "runsc --root /run/x run c-0", Exit: 128, Output: "cannot set up the sandbox: operation not permitted"}}}
+	s.v.Failed, s.v.Total = 5, 5
+	s.rec.End = nil
+	return s
+}
+
+// crowded is a start of two hundred short processes, and a start that takes minutes.
+func crowded() *begun {
+	s := newBegun(true)
+	all := []lived{{10, 0, record.KindClient, "make-everything", 0, 130_000, 20, 0, 0}}
+	for i := range 200 {
+		exit := 0
+		if i == 150 {
+			exit = 137
+		}
+		all = append(all, lived{100 + i, 1 + i%12, record.KindHelper, fmt.Sprintf("helper-with-a-name-that-goes-on-and-on-and-on-%03d", i), float64(600 * i), float64(600*i) + 1 + float64(i*i), 1, exit, 0})
+	}
+	all = append(all, lived{7, 1, record.KindCall, "runc start", 100, 100.5, 0.1, 0, 0})
+	d := startOf("command", 0, 130_000, 129_000, all)
+	s.v.Targets = []judge.StartupTarget{{Target: "command", Engine: "make", Method: record.MethodConnector, Clock: record.ClockMonotonic, Command: "make everything", Starts: 1, Wall: around(130e9, 0), Drawn: d}}
+	s.v.Plan.Rounds, s.v.Total = 1, 1
+	return s
+}
+
+// hostileTask is a text that Mermaid would obey.
+const hostileTask = "section x:crit, 0, 5;\n%%{init: {}}%% click t1 call alert()\n```\n# <img src=x onerror=alert(1)>"
+
+// vileStarts is text of others wherever there can be some, and times that no clock
+// can show.
+func vileStarts() *begun {
+	s := watched()
+	logs := fromLogs()
+	s.v.Logs = logs.v.Logs
+	s.rec.Header.Version, s.rec.Header.RunID, s.v.Plan.Title = hostileVersion, hostileVersion, hostileVersion
+	s.rec.Targets[0].Name, s.rec.Targets[0].Version, s.rec.Targets[0].Notes = hostileName, hostileVersion, []string{hostileName}
+	s.v.Targets = append(s.v.Targets, logs.v.Targets...)
+	s.v.Targets = append(s.v.Targets, fromNotes().v.Targets...)
+	failure := &record.Failure{Kind: hostileVersion, Detail: hostileVersion, Command: hostileName, Output: hostileName + "\n" + hostileVersion}
+	for i := range s.v.Targets {
+		t := &s.v.Targets[i]
+		t.Target, t.Engine, t.Command, t.Why, t.Failed, t.Failure = hostileName, hostileVersion, hostileName, hostileVersion, 1, failure
+		for _, steps := range [][]judge.StartupStep{t.Table, t.Phases} {
+			for j := range steps {
+				steps[j].Name = hostileVersion
+				if steps[j].Kind != record.KindCall {
+					steps[j].Kind = hostileName
+				}
+			}
+		}
+		wait := &record.Wait{Timer: hostileTask, Nominal: 1, Why: hostileVersion}
+		for j := range t.Gaps {
+			g := &t.Gaps[j]
+			g.After, g.Before, g.In, g.Source, g.Wait = hostileVersion, hostileName, hostileName, hostileVersion, wait
+		}
+		for j := range t.Claims {
+			t.Claims[j].Name, t.Claims[j].Source = hostileName, hostileVersion
+		}
+		d := t.Drawn
+		d.Start.Name, d.Start.Sandbox, d.Start.Source, d.Start.Command, d.Start.Target = hostileVersion, hostileName, hostileName, hostileVersion, hostileName
+		d.Start.Missing = []record.Missing{{What: hostileVersion, Count: 3, Detail: hostileName}}
+		t.Guests = []record.GuestClock{{Name: hostileVersion, Offset: -1 << 63, Uncertainty: 1<<63 - 1}}
+		d.Start.Guests = t.Guests
+		for j := range d.Rows {
+			r := &d.Rows[j]
+			r.Name, r.Container = []string{hostileTask, hostileName, hostileVersion, "gantt", "title x", "2018-08-03", ""}[j%7], hostileVersion
+			if j%5 == 4 {
+				r.Kind, r.Began, r.Ended, r.Depth, r.CPU = hostileName, -1<<63, 1<<63-1, -1<<63, 1<<63-1
+			}
+		}
+		for j := range d.Gaps {
+			g := &d.Gaps[j]
+			g.After, g.Before, g.In, g.Wait = hostileVersion, hostileName, hostileName, wait
+		}
+		for j := range d.Parts {
+			d.Parts[j].Name, d.Parts[j].Kind = hostileVersion, hostileName
+		}
+	}
+	l := s.v.Logs
+	l.Files, l.First, l.Forms = []string{hostileName, hostileVersion}, hostileVersion, map[string]int64{hostileName: 1, hostileVersion: 2}
+	s.v.Findings = []record.Finding{{Code: hostileName, Level: hostileVersion, Target: hostileName, Op: hostileName, Message: hostileVersion, Advice: hostileVersion, Tried: hostileName}}
+	return s
+}

@@ -1,0 +1,142 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// claims are the figures that somebody computed in notes, beside what follows from
+// the others. They have all their digits: one that is wrong is looked for there.
+func claims(t *judge.StartupTarget) *section {
+	if len(t.Claims) == 0 {
+		return nil
+	}
+	s := ofTarget(t, "what the notes say, and what follows from their figures")
+	m := &matrix{lead: []term.Column{{Title: "what"}}}
+	wrong := 0
+	for i := range t.Claims {
+		what := cell{head: short(term.Clean(known(t.Claims[i].Name)), longestName)}
+		if what.label = what.head; t.Claims[i].Wrong {
+			what.style, wrong = term.Red, wrong+1
+		}
+		m.rows = append(m.rows, matrixRow{lead: []cell{what}})
+	}
+	m.column("said", each(t.Claims, func(c *judge.StartupClaim) cell { return plain(seconds(c.Value)) }))
+	m.column("follows", each(t.Claims, func(c *judge.StartupClaim) cell { return plain(seconds(c.Follows)) }))
+	m.column("off", each(t.Claims, func(c *judge.StartupClaim) cell {
+		out := plain(sign(c.Off, seconds(c.Off)))
+		if c.Wrong {
+			out.tail, out.style = "wrong", term.Red
+		}
+		return out
+	}))
+	m.text("where", each(t.Claims, func(c *judge.StartupClaim) cell { return plain(cut(c.Source, longestName)) }))
+	s.table = m.spread()
+	if wrong > 0 {
+		s.notes = []string{fmt.Sprintf("%d of %d do not follow, by more than rounding", wrong, len(t.Claims))}
+	}
+	return s
+}
+
+// logsRead says what was read of logs, and what of it could not be used.
+func logsRead(v *judge.Startup) *section {
+	l := v.Logs
+	if l == nil {
+		return nil
+	}
+	s := &section{title: "what was read", style: term.Bold}
+	var files []string
+	for _, file := range l.Files {
+		files = append(files, cut(file, 2*longestName))
+	}
+	if files == nil {
+		files = []string{"nothing"}
+	}
+	items := []item{
+		{key: "files", text: listed(files)},
+		{key: "lines", text: fmt.Sprintf("%d, %s, %d events", l.Lines, size(float64(l.Bytes)), l.Events)},
+	}
+	if forms := formsOf(l); forms != "" {
+		items = append(items, item{key: "forms", text: forms})
+	}
+	for _, one := range []struct {
+		key   string
+		count int64
+		means string
+	}{
+		{"suppressed", l.Suppressed, "messages that the journal dropped"},
+		{"cut", l.Cut, "lines that end in the middle"},
+		{"too long", l.Long, "lines that are too long to be read"},
+		{"unreadable", l.Unreadable, "lines of no known form"},
+		{"backward", l.Backward, "lines that are older than the one before"},
+		{"unplaced", l.Unplaced, "events that belong to no start"},
+		{"dropped", l.Dropped, "starts that were given up, too many being under way"},
+	} {
+		if one.count == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: %d", one.means, one.count)
+		if one.key == "unreadable" && l.First != "" {
+			text += "; the first: " + cut(l.First, longestEvent)
+		}
+		items = append(items, item{key: one.key, text: text, style: term.Yellow})
+	}
+	s.lists = []list{{items: items}}
+	return s
+}
+
+// formsOf are the forms of the lines, the most frequent first.
+func formsOf(l *record.Logs) string {
+	names := slices.SortedFunc(maps.Keys(l.Forms), func(a, b string) int {
+		return cmp.Or(cmp.Compare(l.Forms[b], l.Forms[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for i, name := range names {
+		if i == mostListed {
+			parts = append(parts, fmt.Sprintf("and %d more", len(names)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", heading(known(name)), l.Forms[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// guests says how far the clocks of guests are off.
+func guests(v *judge.Startup) *section {
+	var items []item
+	for i := range v.Targets {
+		clocks := v.Targets[i].Guests
+		for j, g := range clocks {
+			if j == mostListed {
+				items = append(items, item{text: fmt.Sprintf("and %d more", len(clocks)-j)})
+				break
+			}
+			items = append(items, item{key: "guest of " + cut(known(g.Name), longestName), text: clockOf(&g)})
+		}
+	}
+	if items == nil {
+		return nil
+	}
+	return &section{title: "clocks of guests", style: term.Bold, lists: []list{{items: items}},
+		notes: []string{"to be added to the guest's times; from events that were seen on both sides, not from the two times of day"}}
+}
+
+// clockOf is an offset with its bounds.
+func clockOf(g *record.GuestClock) string {
+	bound := ", not more (no bound from the other side)"
+	if g.Uncertainty >= 0 {
+		bound = ", at most " + duration(float64(g.Uncertainty)) + " less"
+	}
+	pairs := fmt.Sprintf(", %d pairs", g.Pairs)
+	if g.Pairs == 1 {
+		pairs = ", 1 pair"
+	}
+	return fmt.Sprintf("%+.3f s", float64(g.Offset)/1e9) + bound + pairs
+}

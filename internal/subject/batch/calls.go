@@ -1,0 +1,232 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/record"
+)
+
+// Call is one operation on one lane that is a call of an engine's API.
+type Call struct {
+	Lane    int
+	Command string        // what is called, for people: "POST /containers/ID/start"
+	Timeout time.Duration // of the call
+	// Do makes the call and nothing else: what it needs was prepared before.
+	Do func(ctx context.Context) error
+	// Watch is a process whose exit is to be stamped, 0 for none. It is a
+	// stamp, no condition: what ends the operation is the call's return.
+	Watch int
+	// Confirm looks after the release whether the operation did what was
+	// reported; it may add stamps. It is called for lanes that did not fail,
+	// one after the other, and is not timed. May be nil.
+	Confirm func(ctx context.Context, s *record.Sample) *record.Failure
+}
+
+// Calls is a batch of calls. It implements target.Batch and target.Metered.
+type Calls struct {
+	// Settle is as that of [Batch].
+	Settle func(ctx context.Context, samples []record.Sample)
+	// Warm, when set, is called just before the release and is not timed: it
+	// opens connections, and brings back what the collection before it threw
+	// away, so that it is not part of the first call. Its error makes the
+	// whole batch worthless.
+	Warm func(ctx context.Context) error
+
+	edges
+	calls    []Call
+	gate     chan struct{}
+	begun    atomic.Int32
+	allBegun chan struct{}
+	ctx      context.Context // of the calls, set at the release; nil when there is none
+	answers  chan answer
+	watch    *watch
+	patience time.Duration
+	own      time.Duration
+}
+
+// answer is what came of one call.
+type answer struct {
+	i               int
+	start, returned int64
+	err             error
+}
+
+// grace is how long a call may take to return after it was cancelled.
+const grace = 5 * time.Second
+
+// ArmCalls makes the calls ready: each waits in a goroutine of its own for the
+// release.
+func ArmCalls(calls []Call) (*Calls, error) {
+	b := &Calls{calls: calls, gate: make(chan struct{}), allBegun: make(chan struct{}), answers: make(chan answer, len(calls))}
+	pids := make([]int, len(calls))
+	for i, c := range calls {
+		pids[i] = c.Watch
+		b.patience = max(b.patience, c.Timeout)
+	}
+	var err error
+	if b.watch, err = newWatch(pids); err != nil {
+		return nil, err
+	}
+	waiting := make(chan struct{})
+	for i := range calls {
+		go b.do(i, waiting)
+	}
+	for range calls {
+		<-waiting
+	}
+	return b, nil
+}
+
+func (b *Calls) do(i int, waiting chan<- struct{}) {
+	waiting <- struct{}{}
+	<-b.gate
+	if b.ctx == nil {
+		return
+	}
+	a := answer{i: i, start: lane.Now()}
+	if n := len(b.calls); n > 1 && b.begun.Add(1) == int32(n) {
+		close(b.allBegun)
+	}
+	a.err = b.calls[i].Do(b.ctx)
+	a.returned = lane.Now()
+	b.answers <- a
+}
+
+// Release implements target.Batch. What was armed has to be released.
+func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
+	defer b.watch.close()
+	// The collector would run while a hundred lanes compete for the CPUs.
+	runtime.GC()
+	percent := debug.SetGCPercent(-1)
+	collectAgain := sync.OnceFunc(func() { debug.SetGCPercent(percent) })
+	defer collectAgain()
+
+	if b.Warm != nil {
+		if err := b.Warm(ctx); err != nil {
+			close(b.gate)
+			return 0, nil, err
+		}
+	}
+	call(b.begin)
+	before := procs.OwnCPU()
+	var cancel context.CancelFunc
+	b.ctx, cancel = context.WithTimeout(ctx, b.patience)
+	defer cancel()
+	// Calls that begin together have to get to it before the engine does. From
+	// then on tare is an ordinary client among the engine's processes, as a
+	// command would be; a single call is one all the time.
+	calm := func() {}
+	if len(b.calls) > 1 {
+		calm = sync.OnceFunc(urgent())
+	}
+	released := lane.Now()
+	close(b.gate)
+
+	samples := b.collect(ctx, calm)
+	calm()
+	b.own = time.Duration(procs.OwnCPU() - before)
+	cancel()
+	call(b.end)
+	collectAgain()
+	b.watch.stamp(samples, b.calls)
+	if b.Settle != nil {
+		b.Settle(ctx, samples)
+	}
+	for i := range b.calls {
+		c := &b.calls[i]
+		if c.Confirm != nil && samples[i].Failure == nil {
+			samples[i].Failure = c.Confirm(ctx, &samples[i])
+		}
+		if f := samples[i].Failure; f != nil && f.Command == "" {
+			f.Command = c.Command
+		}
+	}
+	unconfirmed(ctx, samples)
+	return released, samples, nil
+}
+
+// collect waits for every call, and calls calm when all have begun. One that
+// does not even return when it is cancelled is left to itself.
+func (b *Calls) collect(ctx context.Context, calm func()) []record.Sample {
+	samples := make([]record.Sample, len(b.calls))
+	answered := make([]bool, len(b.calls))
+	late := time.NewTimer(b.patience + grace)
+	defer late.Stop()
+	allBegun := b.allBegun
+	for left := len(b.calls); left > 0; {
+		select {
+		case <-allBegun:
+			allBegun = nil
+			calm()
+		case a := <-b.answers:
+			left--
+			answered[a.i] = true
+			samples[a.i] = record.Sample{Lane: b.calls[a.i].Lane, Start: a.start, Returned: a.returned, Failure: b.failed(ctx, a)}
+		case <-late.C:
+			for i := range samples {
+				if !answered[i] {
+					samples[i] = record.Sample{Lane: b.calls[i].Lane, Failure: &record.Failure{
+						Kind: record.FailTimeout, Detail: fmt.Sprintf("no reply within %v, nor %v after it was cancelled", b.calls[i].Timeout, grace)}}
+				}
+			}
+			return samples
+		}
+	}
+	return samples
+}
+
+func (b *Calls) failed(ctx context.Context, a answer) *record.Failure {
+	took := time.Duration(a.returned - a.start)
+	limit := b.calls[a.i].Timeout
+	switch {
+	case a.err == nil && took <= limit:
+		return nil
+	case ctx.Err() != nil:
+		return &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted while waiting for the reply"}
+	case took > limit || errors.Is(a.err, context.DeadlineExceeded):
+		return &record.Failure{Kind: record.FailTimeout, Detail: fmt.Sprintf("no reply within %v", limit)}
+	}
+	return &record.Failure{Kind: record.FailError, Detail: cut(a.err.Error())}
+}
+
+// OwnCPU implements target.Metered. With an API the client's work is the
+// operation's, as far as it is tare's process that does it: encoding, the
+// socket, decoding are in here.
+func (b *Calls) OwnCPU() int64 { return b.own.Nanoseconds() }
+
+// cut bounds foreign text of an error to what one line can show.
+func cut(text string) string {
+	text = strings.TrimSpace(text)
+	const most = 1024
+	if len(text) > most {
+		text = text[:most/2] + " … " + text[len(text)-most/2:]
+	}
+	return text
+}
+
+// FirstFromLog takes the workload's own stamp from its output, as an engine
+// kept it, and fails when the workload never said anything. A stamp that lies
+// before the call or after the line was read is no time of the host's clock; it
+// is kept as the guest's.
+func FirstFromLog(s *record.Sample, log, token string) *record.Failure {
+	ns, ok := lane.ProbeTime(log, token)
+	switch {
+	case !ok:
+		return &record.Failure{Kind: record.FailWorkload, Detail: "reported success, but the workload's first line is not in the container's log", Output: cut(log)}
+	case ns >= s.Start && ns <= lane.Now():
+		s.First = ns
+	default:
+		s.Guest = ns
+	}
+	return nil
+}

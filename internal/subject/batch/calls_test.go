@@ -1,0 +1,206 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/record"
+)
+
+func calls(n int, do func(ctx context.Context, lane int) error) []Call {
+	var out []Call
+	for i := range n {
+		out = append(out, Call{Lane: i, Command: fmt.Sprintf("POST /%d", i), Timeout: 10 * time.Second,
+			Do: func(ctx context.Context) error { return do(ctx, i) }})
+	}
+	return out
+}
+
+func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
+	var begun atomic.Int32
+	b, err := ArmCalls(calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if n := begun.Load(); n != 0 {
+		t.Fatalf("%d calls were made before the release", n)
+	}
+	released, samples, err := b.Release(t.Context())
+	if err != nil || begun.Load() != 20 || len(samples) != 20 {
+		t.Fatalf("%d calls, %d samples, %v", begun.Load(), len(samples), err)
+	}
+	for i, s := range samples {
+		if s.Lane != i || s.Failure != nil || s.Start < released || s.Returned < s.Start || s.Returned > lane.Now() {
+			t.Errorf("lane %d: %+v, released %d", i, s, released)
+		}
+	}
+}
+
+func TestAnErrorReplyIsNoTime(t *testing.T) {
+	b, err := ArmCalls(calls(3, func(_ context.Context, i int) error {
+		if i == 1 {
+			return errors.New("409 Conflict: the name is in use")
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, samples, err := b.Release(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := samples[1].Failure
+	if f == nil || f.Kind != record.FailError || !strings.Contains(f.Detail, "409") || f.Command != "POST /1" {
+		t.Errorf("%+v", f)
+	}
+	if _, ok := samples[1].Latency(record.StampReturned); ok {
+		t.Error("a failed call has a latency")
+	}
+	if samples[0].Failure != nil || samples[2].Failure != nil {
+		t.Error("one lane's failure became another's")
+	}
+}
+
+func TestACallThatTakesTooLongIsATimeOut(t *testing.T) {
+	all := calls(2, func(ctx context.Context, i int) error {
+		if i == 0 {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	for i := range all {
+		all[i].Timeout = 50 * time.Millisecond
+	}
+	b, err := ArmCalls(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, samples, _ := b.Release(t.Context())
+	if f := samples[1].Failure; f == nil || f.Kind != record.FailTimeout || samples[0].Failure != nil {
+		t.Errorf("%+v", samples)
+	}
+}
+
+func TestAnInterruptedCallIsNoError(t *testing.T) {
+	b, err := ArmCalls(calls(1, func(ctx context.Context, _ int) error { <-ctx.Done(); return errors.New("connection closed") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, samples, _ := b.Release(ctx)
+	if f := samples[0].Failure; f == nil || f.Kind != record.FailInterrupted {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestConfirmIsAskedOnlyOfWhatSucceeded(t *testing.T) {
+	all := calls(3, func(_ context.Context, i int) error {
+		if i == 0 {
+			return errors.New("no")
+		}
+		return nil
+	})
+	var asked []int
+	for i := range all {
+		all[i].Confirm = func(_ context.Context, s *record.Sample) *record.Failure {
+			asked = append(asked, s.Lane)
+			if s.Lane == 2 {
+				return &record.Failure{Kind: record.FailState, Detail: "says exited"}
+			}
+			return nil
+		}
+	}
+	b, err := ArmCalls(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settled int
+	b.Settle = func(_ context.Context, samples []record.Sample) { settled = len(samples) }
+	_, samples, _ := b.Release(t.Context())
+	if !slices.Equal(asked, []int{1, 2}) || settled != 3 || samples[2].Failure == nil || samples[2].Failure.Command == "" {
+		t.Errorf("asked %v, settled %d, %+v", asked, settled, samples[2].Failure)
+	}
+}
+
+func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all := calls(3, func(_ context.Context, i int) error {
+		if i == 1 {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			time.Sleep(20 * time.Millisecond)
+		}
+		return nil
+	})
+	all[1].Watch = cmd.Process.Pid
+	all[2].Watch = 1 << 21 // gone before
+	b, err := ArmCalls(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, samples, _ := b.Release(t.Context())
+	if s := samples[1]; s.Exited <= s.Start || s.Exited >= s.Returned {
+		t.Errorf("started %d, exited %d, returned %d", s.Start, s.Exited, s.Returned)
+	}
+	if samples[0].Exited != 0 || samples[2].Exited != 0 {
+		t.Error("an exit was stamped that nobody saw")
+	}
+}
+
+func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
+	now := lane.Now()
+	for name, c := range map[string]struct {
+		log         string
+		first, kind bool
+		guest       int64
+	}{
+		"between the call and now": {log: fmt.Sprintf("noise\ntare-probe/1 t %d\n", now), first: true},
+		"a guest's, long before":   {log: "tare-probe/1 t 5000000\n", guest: 5000000},
+		"one from the future":      {log: fmt.Sprintf("tare-probe/1 t %d\n", now+1e12), guest: now + 1e12},
+		"another container's":      {log: fmt.Sprintf("tare-probe/1 u %d\n", now), kind: true},
+		"nothing":                  {kind: true},
+	} {
+		s := record.Sample{Start: now - 1000}
+		f := FirstFromLog(&s, c.log, "t")
+		if (f != nil) != c.kind || (s.First != 0) != c.first || s.Guest != c.guest {
+			t.Errorf("%s: %+v %+v", name, s, f)
+		}
+	}
+}
+
+// What is asked afterwards is not part of the batch: neither in what it cost the
+// engine nor in what it cost tare.
+func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
+	var events []string
+	b, err := ArmCalls([]Call{{Timeout: time.Second,
+		Do:      func(context.Context) error { events = append(events, "call"); return nil },
+		Confirm: func(context.Context, *record.Sample) *record.Failure { events = append(events, "confirm"); return nil },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Warm = func(context.Context) error { events = append(events, "warm"); return nil }
+	b.Settle = func(context.Context, []record.Sample) { events = append(events, "settle") }
+	b.Bracket(func() { events = append(events, "begin") }, func() { events = append(events, "end") })
+	if _, _, err := b.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"warm", "begin", "call", "end", "settle", "confirm"}; !slices.Equal(events, want) {
+		t.Errorf("%v, want %v", events, want)
+	}
+}

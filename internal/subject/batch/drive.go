@@ -1,0 +1,222 @@
+// Package drive turns what lanes saw into samples. It is what the targets that
+// are driven by commands or by the kernel's own calls share: armed orders on a
+// pool of lanes become a [target.Batch], and a lane's result becomes a sample
+// or a failure, by the same rules for all of them.
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/record"
+)
+
+// Task is one operation on one lane.
+type Task struct {
+	Lane  int
+	Order lane.Order
+	// SharedClock tells that the workload's CLOCK_MONOTONIC is the host's, so
+	// that the time in the probe's line can be used.
+	SharedClock bool
+	// Seen is told every result first, failed or not: what a target has to
+	// remember so that it can clean up. May be nil.
+	Seen func(r *lane.Result)
+	// Confirm looks after the release whether the operation did what it
+	// reported; it may add stamps. It is called for lanes that did not fail,
+	// one after the other, and is not timed. May be nil.
+	Confirm func(ctx context.Context, r *lane.Result, s *record.Sample) *record.Failure
+}
+
+// Batch implements target.Batch on a pool of lanes.
+type Batch struct {
+	// Settle, when set, looks at all lanes at once after the release and
+	// before the tasks' Confirm: where one question can be asked for all. It
+	// may add stamps and failures. It is not timed.
+	Settle func(ctx context.Context, samples []record.Sample)
+
+	edges
+	armed *lane.Batch
+	tasks []Task
+	own   time.Duration
+}
+
+// edges implements target.Bracketed.
+type edges struct{ begin, end func() }
+
+func (e *edges) Bracket(begin, end func()) { e.begin, e.end = begin, end }
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+// Arm makes the tasks ready: afterwards their lanes wait at the gate.
+func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
+	lanes := make([]int, len(tasks))
+	orders := make([]lane.Order, len(tasks))
+	for i, t := range tasks {
+		lanes[i], orders[i] = t.Lane, t.Order
+	}
+	armed, err := pool.Arm(lanes, orders)
+	if err != nil {
+		return nil, err
+	}
+	return &Batch{armed: armed, tasks: tasks}, nil
+}
+
+// Release implements target.Batch.
+func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
+	call(b.begin)
+	before := procs.OwnCPU()
+	released, results, err := b.armed.Release(ctx)
+	b.own = time.Duration(procs.OwnCPU() - before)
+	call(b.end)
+	for i := range results {
+		b.own += results[i].OwnCPU
+	}
+	if err != nil {
+		return released, nil, err
+	}
+	samples := make([]record.Sample, len(b.tasks))
+	for i := range b.tasks {
+		if b.tasks[i].Seen != nil {
+			b.tasks[i].Seen(&results[i])
+		}
+		samples[i] = sample(&b.tasks[i], &results[i])
+	}
+	if b.Settle != nil {
+		b.Settle(ctx, samples)
+	}
+	for i, t := range b.tasks {
+		if t.Confirm != nil && samples[i].Failure == nil {
+			samples[i].Failure = t.Confirm(ctx, &results[i], &samples[i])
+			describe(samples[i].Failure, t.Order)
+		}
+	}
+	unconfirmed(ctx, samples)
+	return released, samples, nil
+}
+
+// unconfirmed takes back what was said of operations whose checks were cut off:
+// that tare was told to stop contradicts nobody's word.
+func unconfirmed(ctx context.Context, samples []record.Sample) {
+	if ctx.Err() == nil {
+		return
+	}
+	for i := range samples {
+		if f := samples[i].Failure; f != nil && (f.Kind == record.FailState || f.Kind == record.FailWorkload || f.Kind == record.FailError) {
+			f.Kind, f.Detail = record.FailInterrupted, "interrupted before it was confirmed: "+f.Detail
+		}
+	}
+}
+
+// OwnCPU implements target.Metered.
+func (b *Batch) OwnCPU() int64 { return b.own.Nanoseconds() }
+
+func sample(t *Task, r *lane.Result) record.Sample {
+	s := record.Sample{
+		Lane: t.Lane, Start: r.Start, Spawned: r.Spawned, Returned: r.Returned, Seen: r.Seen, Exited: r.Exited,
+		UserCPU: r.UserCPU.Nanoseconds(), SysCPU: r.SysCPU.Nanoseconds(), MaxRSS: r.MaxRSS,
+	}
+	s.Failure = Failed(t.Order, r)
+	if t.Order.Need&lane.NeedReady != 0 && s.Failure == nil {
+		setFirst(t, r, &s)
+	}
+	return s
+}
+
+// setFirst takes the workload's own stamp where its clock is the host's, and
+// proves that by order: it cannot lie before the call or after the line's
+// arrival.
+func setFirst(t *Task, r *lane.Result, s *record.Sample) {
+	ns, ok := r.ProbeTime(t.Order.Token)
+	if !ok {
+		s.Failure = describe(&record.Failure{Kind: record.FailWorkload, Detail: "the workload's report could not be read", Output: r.Stdout}, t.Order)
+		return
+	}
+	if t.SharedClock && ns >= s.Start && ns <= s.Seen {
+		s.First = ns
+		return
+	}
+	s.Guest = ns
+}
+
+// Failed returns why a result is no success, nil when it is one.
+func Failed(o lane.Order, r *lane.Result) *record.Failure {
+	var e *lane.Error
+	if errors.As(r.Err, &e) {
+		f := &record.Failure{Kind: kindOf(e), Detail: e.Error(), Output: output(r)}
+		// A container that never came to life often says why.
+		if r.Status.Exited() && r.Status.ExitStatus() != 0 {
+			f.Exit = r.Status.ExitStatus()
+		}
+		return describe(f, o)
+	}
+	if o.Kind != lane.Exec || r.Status == 0 {
+		return nil
+	}
+	f := &record.Failure{Kind: record.FailExit, Output: output(r)}
+	if r.Status.Signaled() {
+		f.Exit = 128 + int(r.Status.Signal())
+		f.Detail = fmt.Sprintf("killed by signal %d", int(r.Status.Signal()))
+	} else {
+		f.Exit = r.Status.ExitStatus()
+		f.Detail = fmt.Sprintf("exit status %d", f.Exit)
+	}
+	return describe(f, o)
+}
+
+// EndedAsTold checks how a workload ended that was sent SIGTERM. The probe
+// exits with 0 then; anything else was not its doing.
+func EndedAsTold(r *lane.Result) *record.Failure {
+	switch {
+	case !r.WorkloadKnown || (r.Workload.Exited() && r.Workload.ExitStatus() == 0):
+		return nil
+	case r.Workload.Signaled():
+		return &record.Failure{Kind: record.FailWorkload, Exit: 128 + int(r.Workload.Signal()),
+			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", int(r.Workload.Signal()))}
+	}
+	return &record.Failure{Kind: record.FailWorkload, Exit: r.Workload.ExitStatus(),
+		Detail: fmt.Sprintf("the workload ended with status %d instead of 0", r.Workload.ExitStatus())}
+}
+
+func kindOf(e *lane.Error) string {
+	switch e.Step {
+	case lane.StepTimeout:
+		return record.FailTimeout
+	case lane.StepAbort:
+		return record.FailInterrupted
+	case lane.StepExec:
+		return record.FailExec
+	case lane.StepGone, lane.StepKill, lane.StepWatch:
+		return record.FailWorkload
+	}
+	return record.FailError
+}
+
+// describe adds what was tried. Floor's orders are no command lines.
+func describe(f *record.Failure, o lane.Order) *record.Failure {
+	if f != nil && f.Command == "" && (o.Kind == lane.Exec || o.Kind == lane.Spawn) {
+		f.Command = o.String()
+	}
+	return f
+}
+
+// output is what came back, bounded: standard error, else standard output.
+func output(r *lane.Result) string {
+	text := strings.TrimSpace(r.Stderr)
+	if text == "" {
+		text = strings.TrimSpace(r.Stdout)
+	}
+	const most = 2048
+	if len(text) > most {
+		text = text[:most/2] + " … " + text[len(text)-most/2:]
+	}
+	return text
+}

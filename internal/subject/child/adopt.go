@@ -1,0 +1,190 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// Detaching is a command that starts another one and ends before it, as
+// `runc exec --detach` does. What it starts inherits its output.
+type Detaching struct {
+	Command
+	// Timeout is how long it may take to start the other.
+	Timeout time.Duration
+	// Started says, once the command has succeeded, which process the other
+	// one is. zombie says of a process that it has ended and waits to be
+	// reaped by tare, when the kernel no longer tells its cgroup.
+	Started func(zombie func(pid int) bool) (pid int, err error)
+}
+
+// RunDetaching runs both commands and waits for the end of the other, which has
+// to be left an orphan: it becomes tare's, for meanwhile tare is the reaper of
+// what its children leave behind. So no runtime stands by while a command runs,
+// and yet its end is known. ctx is as in Run.
+func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
+	ended := subject.Executed{Command: d.String()}
+	fail := func(err error) (subject.Executed, error) {
+		return ended, fmt.Errorf("%s: %w", ended.Command, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(fmt.Errorf("not begun: %w", err))
+	}
+	std, err := open()
+	if err != nil {
+		return fail(err)
+	}
+	release, err := reap()
+	if err != nil {
+		std.started()
+		std.close()
+		return fail(err)
+	}
+	defer release()
+	before := children()
+	pid, err := d.detach(std)
+	if err != nil {
+		defer bury(before)
+	}
+	if err == nil {
+		if d.Begun != nil {
+			d.Begun(pid)
+		}
+		ended.Exit, _, err = attend(ctx, pid, false, d.End)
+	}
+	ended.Output, ended.Stderr = std.close()
+	if err != nil {
+		if text := strings.TrimSpace(ended.Stderr); text != "" {
+			err = fmt.Errorf("%w: %.1000s", err, text)
+		}
+		return fail(err)
+	}
+	return ended, nil
+}
+
+// detach returns the process that the command left behind. It is not broken off
+// when tare is told to stop: it takes milliseconds, and only when it is done it
+// is known what there is to be ended.
+func (d *Detaching) detach(std *stdio) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout)
+	defer cancel()
+	pid, err := d.start(std, false)
+	if err != nil {
+		return 0, err
+	}
+	exit, _, err := attend(ctx, pid, true, nil)
+	if err != nil {
+		return 0, err
+	}
+	if exit != 0 {
+		return 0, fmt.Errorf("exit status %d", exit)
+	}
+	if pid, err = d.Started(zombie); err != nil {
+		return 0, err
+	}
+	if state, parent := of(pid); state == 0 || parent != os.Getpid() {
+		return 0, fmt.Errorf("it left process %d to process %d, not to tare: how that ends can't be known", pid, parent)
+	}
+	return pid, nil
+}
+
+// zombie is for a child of tare's that has ended.
+func zombie(pid int) bool {
+	state, parent := of(pid)
+	return state == 'Z' && parent == os.Getpid()
+}
+
+// bury reaps what a runtime that failed half-way left to tare: children that
+// were not there before and have been dead for a while. Whoever waits for a child
+// of his own has done so by then.
+func bury(before map[int]bool) {
+	const while = 200 * time.Millisecond
+	time.Sleep(while) // it may be on its way out
+	dead := map[int]bool{}
+	for pid := range children() {
+		if !before[pid] && zombie(pid) {
+			dead[pid] = true
+		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	time.Sleep(while)
+	for pid := range dead {
+		if zombie(pid) {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// children are tare's own, dead or alive.
+func children() map[int]bool {
+	out := map[int]bool{}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return out
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if _, parent := of(pid); parent == os.Getpid() {
+				out[pid] = true
+			}
+		}
+	}
+	return out
+}
+
+// of reads a process's state and parent, 0 when it is gone. Format: proc(5),
+// "pid (comm) state ppid", where comm may hold anything.
+func of(pid int) (state byte, parent int) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	end := bytes.LastIndexByte(b, ')')
+	if err != nil || end < 0 {
+		return 0, 0
+	}
+	fields := bytes.Fields(b[end+1:])
+	if len(fields) < 2 {
+		return 0, 0
+	}
+	if parent, err = strconv.Atoi(string(fields[1])); err != nil {
+		return 0, 0
+	}
+	return fields[0][0], parent
+}
+
+// reaper counts those for whom tare is the reaper of orphans.
+var reaper struct {
+	sync.Mutex
+	holders int
+}
+
+// reap makes tare the reaper of what its children leave behind, until all who
+// asked have let go.
+func reap() (release func(), err error) {
+	reaper.Lock()
+	defer reaper.Unlock()
+	if reaper.holders == 0 {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return nil, fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", err)
+		}
+	}
+	reaper.holders++
+	return func() {
+		reaper.Lock()
+		defer reaper.Unlock()
+		if reaper.holders--; reaper.holders == 0 {
+			_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+		}
+	}, nil
+}

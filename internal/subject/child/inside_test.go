@@ -1,0 +1,425 @@
+package child_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+	"github.com/tare-bench/tare/internal/subject/floor"
+	"github.com/tare-bench/tare/internal/subject/host"
+	"github.com/tare-bench/tare/internal/subject/hosttools"
+	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+// targets are those that need no engine. A runtime that isn't installed is
+// skipped by its name.
+var targets = []struct {
+	name string
+	new  func(ctx context.Context) (subject.Target, error)
+}{
+	{"host", func(context.Context) (subject.Target, error) { return host.New(), nil }},
+	{"floor", func(context.Context) (subject.Target, error) { return floor.New() }},
+	{"runc", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "runc", "") }},
+	{"crun", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "crun", "") }},
+	{"youki", func(ctx context.Context) (subject.Target, error) {
+		return oci.New(ctx, "youki", beside("youki"))
+	}},
+	{"runsc", func(ctx context.Context) (subject.Target, error) { return oci.New(ctx, "runsc", engines.Runsc()) }},
+}
+
+// beside is a program that scripts/install-runtimes put where runsc is, "" for
+// one on PATH.
+func beside(name string) string {
+	path := filepath.Join(filepath.Dir(engines.Runsc()), name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// opened is a session with two workloads that run.
+type opened struct {
+	subject.Session
+	exec   subject.Executor
+	volume string
+	runID  string
+	kind   string
+	clock  string
+}
+
+// each opens every target with two lanes, the files and a volume, and checks
+// afterwards that nothing is left.
+func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *testing.T, o opened)) {
+	if os.Geteuid() != 0 {
+		t.Skip("containers need root")
+	}
+	for _, c := range targets {
+		t.Run(c.name, func(t *testing.T) {
+			tg, err := c.new(t.Context())
+			if err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			untouched.Check(t, dir, func() []string { return []string{run.ID} })
+			t.Cleanup(func() {
+				if err := run.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			data, state, err := run.Dirs(c.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			volume := filepath.Join(dir, "volume")
+			s, err := tg.Open(t.Context(), subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 30 * time.Second,
+				Limits: limits, Workload: subject.Workload{Files: files, Volume: volume}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := errors.Join(s.Discard(context.Background(), []int{0, 1}), s.Close(context.Background())); err != nil {
+					t.Error(err)
+				}
+				if z := zombies(); len(z) > 0 {
+					t.Errorf("children that nobody waited for: %v", z)
+				}
+				if left, _ := os.ReadDir(volume); len(left) > 0 {
+					t.Errorf("left in the volume: %v", left)
+				}
+			})
+			b, err := s.Arm(t.Context(), subject.Run, []int{0, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, samples, err := b.Release(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sample := range samples {
+				if sample.Failure != nil {
+					t.Fatalf("%+v", *sample.Failure)
+				}
+			}
+			test(t, opened{s, s.(subject.Executor), volume, run.ID, tg.Info().Kind, tg.Info().Clock})
+		})
+	}
+}
+
+// zombies are this process's children that have ended.
+func zombies() (out []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		if fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])); len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(os.Getpid()) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// The kernel is asked what it was told.
+func TestLimitsAreSetOrThereAreNone(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		limits subject.Limits
+		v1, v2 map[string]string
+	}{
+		{"half a CPU and no more than that", subject.Limits{CPU: 0.5},
+			map[string]string{"cpu.cfs_quota_us": "50000", "cpu.cfs_period_us": "100000", "memory.limit_in_bytes": "9223372036854771712", "pids.max": "max", "cpu.shares": "1024"},
+			map[string]string{"cpu.max": "50000 100000", "memory.max": "max", "pids.max": "max", "cpu.weight": "100"}},
+		{"memory and tasks and a weight", subject.Limits{Memory: 256 << 20, Pids: 100, CPUShares: 512},
+			map[string]string{"cpu.cfs_quota_us": "-1", "memory.limit_in_bytes": "268435456", "pids.max": "100", "cpu.shares": "512"},
+			map[string]string{"cpu.max": "max 100000", "memory.max": "268435456", "pids.max": "100"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, nil, c.limits, func(t *testing.T, o opened) {
+				group := sandboxes(t, o)[0].Group
+				if o.kind == "host" {
+					return // has no cgroup
+				}
+				seen := 0
+				for _, h := range hs {
+					want := c.v1
+					if h.Version == 2 {
+						want = c.v2
+					}
+					for file, value := range want {
+						b, err := os.ReadFile(filepath.Join(h.Mount, group, file))
+						if errors.Is(err, os.ErrNotExist) {
+							continue // another hierarchy's
+						}
+						seen++
+						if got := strings.TrimSpace(string(b)); err != nil || got != value {
+							t.Errorf("%s is %q, want %q: %v", file, got, value, err)
+						}
+					}
+				}
+				if seen < 4 {
+					t.Errorf("only %d limits were found in %s", seen, group)
+				}
+			})
+		})
+	}
+}
+
+func TestLoadsOfAKnownSizeRunInside(t *testing.T) {
+	each(t, nil, subject.Limits{}, func(t *testing.T, o opened) {
+		var wait sync.WaitGroup
+		began := time.Now()
+		for n := range 2 {
+			wait.Go(func() {
+				x, err := o.exec.Exec(t.Context(), n, probe.HoldArgs(16<<20, 2*time.Second))
+				if err != nil || x.Exit != 0 {
+					t.Errorf("%+v, %v", x, err)
+					return
+				}
+				held, err := probe.ParseHeld(x.Output)
+				if err != nil || held.Bytes != 16<<20 || held.Held < 2*time.Second {
+					t.Errorf("%+v: %v", held, err)
+				}
+			})
+		}
+		wait.Wait()
+		if d := time.Since(began); d > 3900*time.Millisecond {
+			t.Errorf("two commands of 2 s at once took %v", d)
+		}
+		x, err := o.exec.Exec(t.Context(), 1, probe.SpinArgs(0.2, time.Second))
+		if err != nil || x.Exit != 0 {
+			t.Fatalf("%+v, %v", x, err)
+		}
+		if spun, err := probe.ParseSpun(x.Output); err != nil || spun.CPU > 210*time.Millisecond || spun.Wall < time.Second {
+			t.Errorf("%+v: %v", spun, err)
+		}
+	})
+}
+
+// What is weighed is the load and not what started it: no process but the
+// command itself is in the container's cgroup meanwhile, and it is charged there.
+func TestACommandIsChargedToItsContainerAlone(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, nil, subject.Limits{}, func(t *testing.T, o opened) {
+		before := sandboxes(t, o)
+		if o.kind == "host" {
+			return // has no cgroup
+		}
+		was := cgroup.Procs(hs, before[0].Group)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = o.exec.Exec(ctx, 0, probe.HoldArgs(16<<20, time.Minute))
+		}()
+		var usage int64
+		for deadline := time.Now().Add(20 * time.Second); usage < 16<<20 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			usage = memory(t, hs, before[0].Group)
+		}
+		more := slices.DeleteFunc(cgroup.Procs(hs, before[0].Group), func(pid int) bool { return slices.Contains(was, pid) })
+		if usage < 16<<20 || len(more) == 0 {
+			t.Errorf("%d bytes are charged to %s, with the processes %v", usage, before[0].Group, more)
+		}
+		for _, pid := range more {
+			exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+			// gVisor has a process for each address space, which is its own program.
+			if exe != probe.Name && !strings.Contains(exe, "runsc") && !strings.Contains(exe, "memfd") && !strings.HasSuffix(exe, "/exe") {
+				t.Errorf("%s is in the container's cgroup too", exe)
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+func memory(t *testing.T, hs []cgroup.Hierarchy, group string) (n int64) {
+	t.Helper()
+	for _, h := range hs {
+		if h.Has("memory") {
+			name := map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}[h.Version]
+			b, err := os.ReadFile(filepath.Join(h.Mount, group, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, _ = strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+		}
+	}
+	return n
+}
+
+func sandboxes(t *testing.T, o opened) []subject.Sandbox {
+	t.Helper()
+	all, err := o.Session.(subject.Sandboxed).Sandboxes(t.Context())
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for n, b := range all {
+		if b.Lane != n || b.Workload <= 1 || (o.kind != "host") != (b.Group != "" && len(b.IDs) == 1 && cgroup.Holds(b.Group, b.Workload)) {
+			t.Errorf("%+v", b)
+		}
+	}
+	return all
+}
+
+func TestFioRunsInsideAsOutside(t *testing.T) {
+	fio, err := hosttools.Fio(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	each(t, fio.Files, subject.Limits{}, func(t *testing.T, o opened) {
+		x, err := o.exec.Exec(t.Context(), 1, []string{fio.Path, "--version"})
+		if err != nil || strings.TrimSpace(x.Output) != fio.Version {
+			t.Errorf("inside %q, outside %q: %v", x.Output, fio.Version, err)
+		}
+		x, err = o.exec.Exec(t.Context(), 1, []string{fio.Path, "--name=tare", "--directory=" + subject.VolumePath, "--filename=file", "--size=1M",
+			"--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json"})
+		if err != nil || x.Exit != 0 || !strings.Contains(x.Output, `"total_ios" : 128`) {
+			t.Errorf("%+v, %v", x, err)
+		}
+		if info, err := os.Stat(filepath.Join(o.volume, "1", "file")); err != nil || info.Size() != 1<<20 {
+			t.Errorf("the file on the host: %v, %v", info, err)
+		}
+	})
+}
+
+func TestACommandsEndAndOutputAreItsOwn(t *testing.T) {
+	each(t, enginetest.Shell(t), subject.DefaultLimits, func(t *testing.T, o opened) {
+		sh := func(script string, args ...string) subject.Executed {
+			t.Helper()
+			x, err := o.exec.Exec(t.Context(), 1, append([]string{"/bin/sh", "-c", script, "sh"}, args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return x
+		}
+		if x := sh("echo out; echo err >&2; exit 7"); x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(x.Command, "exit 7") {
+			t.Errorf("%+v", x)
+		}
+		for _, exit := range []int{1, 2, 125, 126, 127, 255} { // runtimes use them for errors of their own
+			if x := sh("exit " + strconv.Itoa(exit)); x.Exit != exit {
+				t.Errorf("exit %d: %+v", exit, x)
+			}
+		}
+		if x := sh("kill -9 $$"); x.Exit != 128+9 {
+			t.Errorf("%+v", x)
+		}
+		if x := sh("i=0; while [ $i -lt 40000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done"); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
+			t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
+		}
+		for _, n := range []int{-1, 2, 9} {
+			if _, err := o.exec.Exec(t.Context(), n, []string{probe.Name}); err == nil {
+				t.Errorf("lane %d: no error", n)
+			}
+		}
+		if x, err := o.exec.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil || !strings.Contains(err.Error(), "/no/such/program") {
+			t.Errorf("a program that is not there: %+v, %v", x, err)
+		}
+	})
+}
+
+// The host has no /data of its own: there it is the arguments that are changed.
+func TestEachLaneHasItsOwnFolderOfTheVolume(t *testing.T) {
+	each(t, enginetest.Shell(t), subject.DefaultLimits, func(t *testing.T, o opened) {
+		var wait sync.WaitGroup
+		for n := range 2 {
+			wait.Go(func() {
+				x, err := o.exec.Exec(t.Context(), n, []string{"/bin/sh", "-c", `echo "$2" > "$1"; read -r line < "$1"; echo "$line $3 $4"`, "sh",
+					"/data/file", strconv.Itoa(n), "--directory=/data", "a/data"})
+				directory := "/data"
+				if o.kind == "host" {
+					directory = filepath.Join(o.volume, strconv.Itoa(n))
+				}
+				if want := fmt.Sprintf("%d --directory=%s a/data\n", n, directory); err != nil || x.Exit != 0 || x.Output != want {
+					t.Errorf("lane %d: %+v, %v", n, x, err)
+				}
+			})
+		}
+		wait.Wait()
+		for n := range 2 {
+			if b, err := os.ReadFile(filepath.Join(o.volume, strconv.Itoa(n), "file")); err != nil || string(b) != fmt.Sprintln(n) {
+				t.Errorf("lane %d: %q %v", n, b, err)
+			}
+		}
+	})
+}
+
+func TestACommandThatIsCalledOffLeavesNothing(t *testing.T) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, enginetest.Shell(t), subject.DefaultLimits, func(t *testing.T, o opened) {
+		// gVisor keeps the address spaces of what has ended for what comes: it is
+		// asked itself.
+		guest := o.clock == "guest"
+		if o.kind != "host" && !guest {
+			defer func(was []int) {
+				for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+					left := slices.DeleteFunc(cgroup.Procs(hs, sandboxes(t, o)[0].Group), func(pid int) bool { return slices.Contains(was, pid) })
+					if len(left) == 0 {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Errorf("still there: %v", left)
+						return
+					}
+				}
+			}(cgroup.Procs(hs, sandboxes(t, o)[0].Group))
+		}
+		script := "echo begun; /probe hold 1000000 60.5 & /probe hold 1000000 60.5"
+		if o.kind == "host" {
+			script = "echo begun; sleep 60.5 & sleep 60.5"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		x, err := o.exec.Exec(ctx, 0, []string{"/bin/sh", "-c", script})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second || !strings.HasPrefix(x.Output, "begun\n") {
+			t.Errorf("after %v: %+v, %v", time.Since(began), x, err)
+		}
+		if guest {
+			ps, err := o.exec.Exec(t.Context(), 0, []string{"/bin/sh", "-c", "for f in /proc/[0-9]*/cmdline; do read -r line < $f; echo $line; done"})
+			if err != nil || !strings.Contains(ps.Output, "probe") || strings.Contains(ps.Output, "60.5") {
+				t.Errorf("still there: %q, %v", ps.Output, err)
+			}
+		}
+		// The host's is seen while it runs and not after.
+		if b := sandboxes(t, o)[0]; len(b.More) != 0 {
+			t.Errorf("%+v", b)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		cancel()
+		if _, err := o.exec.Exec(ctx, 0, probe.HoldArgs(1, time.Second)); !errors.Is(err, context.Canceled) {
+			t.Errorf("called off before it began: %v", err)
+		}
+		// And what runs on is the container.
+		if x, err := o.exec.Exec(t.Context(), 0, []string{probe.Name, "--exit", "token"}); err != nil || x.Exit != 0 {
+			t.Errorf("%+v, %v", x, err)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+// Package command weighs any command that starts something: its start is the
+// time from the call to its exit.
+//
+// It is somebody's own command, not tare's. What it leaves behind, such as a
+// container that it started in the background, is left as it is; only what a
+// command that was not done in time leaves in its process group is killed.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Target is a command.
+type Target struct {
+	name string
+	path string
+	args []string
+}
+
+// New returns a command as a target; args[0] is looked for in PATH.
+func New(name string, args []string) (*Target, error) {
+	if len(args) == 0 || args[0] == "" {
+		return nil, errors.New("no command: write it and its arguments, such as docker run --rm busybox true")
+	}
+	path, err := exec.LookPath(args[0])
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the command %s cannot be run: %w", lane.Quote(args[:1]), err)
+	}
+	if name == "" {
+		name = filepath.Base(args[0])
+	}
+	return &Target{name, path, args}, nil
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	return record.Target{
+		Name: t.name, Kind: "command", Clock: "host", Path: t.path,
+		Operations: map[string]record.Operation{string(subject.Run): {
+			Command: lane.Quote(t.args), Done: record.StampReturned, Means: "the command has exited with 0",
+		}},
+	}
+}
+
+// Open implements target.Target. Commands are run one at a time.
+func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+	return &Session{target: t, timeout: env.Timeout}, nil
+}
+
+// Session runs the command.
+type Session struct {
+	target  *Target
+	timeout time.Duration
+	said    []byte
+	pid     int
+	outputs []*output // that somebody whom a run left behind still has
+}
+
+// Pid is the process that the last run was; 0 before the first, and where the
+// command could not be executed.
+func (s *Session) Pid() int { return s.pid }
+
+// Discard implements target.Session: there is nothing of tare's.
+func (s *Session) Discard(context.Context, []int) error { return nil }
+
+// Close implements target.Session.
+func (s *Session) Close(context.Context) error {
+	for _, o := range s.outputs {
+		o.close()
+	}
+	s.outputs = nil
+	return nil
+}
+
+// Arm implements target.Session.
+func (s *Session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	if op != subject.Run || len(lanes) != 1 {
+		return nil, fmt.Errorf("target %s: %s on %d lanes: %w: a command is run, one at a time", s.target.name, op, len(lanes), subject.ErrUnsupported)
+	}
+	return &start{s}, nil
+}
+
+var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Containers are the ids of containers that the last run printed, each on a line
+// of its own, as docker run -d does.
+func (s *Session) Containers() (ids []string) {
+	for line := range strings.Lines(string(s.said)) {
+		if id := strings.TrimSpace(line); containerID.MatchString(id) && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// start is one run that waits to be released.
+type start struct{ *Session }
+
+// Release implements target.Batch.
+func (s *start) Release(ctx context.Context) (int64, []record.Sample, error) {
+	bounded, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	sample, err := s.run(bounded)
+	if err != nil {
+		sample.Failure = &record.Failure{Kind: record.FailExec, Detail: err.Error()}
+	}
+	if ctx.Err() != nil {
+		sample.Failure = &record.Failure{Kind: record.FailInterrupted, Detail: "tare was told to stop"}
+	} else if bounded.Err() != nil {
+		sample.Failure = &record.Failure{Kind: record.FailTimeout, Detail: fmt.Sprintf("not done within %v; it was killed with its process group", s.timeout)}
+	}
+	if f := sample.Failure; f != nil {
+		f.Command, f.Output = lane.Quote(s.target.args), strings.TrimSpace(string(s.said))
+	}
+	return sample.Start, []record.Sample{sample}, nil
+}
+
+func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return sample, err
+	}
+	defer null.Close()
+	out, in, err := listen()
+	if err != nil {
+		return sample, err
+	}
+	// The clock is read and the command forked on one thread, with nothing in
+	// between.
+	runtime.LockOSThread()
+	s.pid = 0
+	sample.Start = lane.Now()
+	p, err := os.StartProcess(s.target.path, s.target.args, &os.ProcAttr{
+		Files: []*os.File{null, in, in}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	sample.Spawned = lane.Now()
+	runtime.UnlockOSThread()
+	if err == nil {
+		s.pid = p.Pid
+		var state *os.ProcessState
+		state, sample.Returned, err = wait(ctx, p)
+		judge(&sample, state)
+	}
+	letGo(in)
+	s.said = out.head(200 * time.Millisecond)
+	s.outputs = slices.DeleteFunc(append(s.outputs, out), (*output).over)
+	return sample, err
+}
+
+func judge(sample *record.Sample, state *os.ProcessState) {
+	if state == nil {
+		return
+	}
+	sample.UserCPU, sample.SysCPU = state.UserTime().Nanoseconds(), state.SystemTime().Nanoseconds()
+	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
+		sample.MaxRSS = usage.Maxrss << 10
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	switch {
+	case !ok || state.Success():
+	case status.Signaled():
+		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: 128 + int(status.Signal()), Detail: fmt.Sprintf("killed by signal %d", int(status.Signal()))}
+	default:
+		sample.Failure = &record.Failure{Kind: record.FailExit, Exit: status.ExitStatus(), Detail: fmt.Sprintf("exit status %d", status.ExitStatus())}
+	}
+}

@@ -1,0 +1,205 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...string) (*Session, record.Sample) {
+	t.Helper()
+	target1, err := New("", args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := target1.Open(ctx, subject.Env{Timeout: timeout, Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := opened.(*Session)
+	armed, err := s.Arm(ctx, subject.Run, []int{0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, samples, err := armed.Release(ctx)
+	if err != nil || len(samples) != 1 || began != samples[0].Start {
+		t.Fatalf("%v: %d, %+v", err, began, samples)
+	}
+	return s, samples[0]
+}
+
+func TestACommandIsTimedFromTheCallToItsExit(t *testing.T) {
+	_, s := run(t.Context(), t, time.Minute, "sleep", "0.2")
+	if s.Failure != nil || s.Start >= s.Spawned || s.Spawned >= s.Returned {
+		t.Fatalf("%+v", s)
+	}
+	if took := time.Duration(s.Returned - s.Start); took < 200*time.Millisecond || took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestACommandIsKnownByItsPid(t *testing.T) {
+	s, _ := run(t.Context(), t, time.Minute, "sh", "-c", "echo $$")
+	if got := strings.TrimSpace(string(s.said)); got != strconv.Itoa(s.Pid()) {
+		t.Errorf("it is %s, and said to be %d", got, s.Pid())
+	}
+}
+
+func TestACommandThatFailsSaysWhy(t *testing.T) {
+	for _, test := range []struct {
+		claim, script, kind string
+		exit                int
+		output              string
+	}{
+		{"its exit code and its words", "echo no such image >&2; exit 125", record.FailExit, 125, "no such image"},
+		{"its signal", "kill -9 $$", record.FailExit, 137, ""},
+		{"its time-out", "trap '' TERM; echo begun; sleep 60 & wait; wait", record.FailTimeout, 0, "begun"},
+	} {
+		t.Run(test.claim, func(t *testing.T) {
+			_, s := run(t.Context(), t, time.Second, "sh", "-c", test.script)
+			f := s.Failure
+			if f == nil || f.Kind != test.kind || f.Exit != test.exit || !strings.Contains(f.Output, test.output) || !strings.HasPrefix(f.Command, "sh -c ") {
+				t.Errorf("got %+v", f)
+			}
+		})
+	}
+}
+
+func TestACommandEndsWithTheRun(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, s := run(ctx, t, time.Minute, "sleep", "60")
+	if s.Failure == nil || s.Failure.Kind != record.FailInterrupted || time.Since(began) > 10*time.Second {
+		t.Errorf("%+v after %v", s.Failure, time.Since(began))
+	}
+}
+
+func TestWhatACommandLeavesRunningDoesNotHoldItsEnd(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "alive")
+	began := time.Now()
+	_, s := run(t.Context(), t, time.Minute, "sh", "-c", "(sleep 1; : > "+marker+") & echo done")
+	if s.Failure != nil || time.Duration(s.Returned-s.Start) > 900*time.Millisecond || time.Since(began) > 900*time.Millisecond {
+		t.Fatalf("%+v after %v", s, time.Since(began))
+	}
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(marker); err == nil {
+			return
+		}
+	}
+	t.Error("it was not left alone")
+}
+
+// What a command leaves running may speak, while tare is there and when it has
+// gone.
+func TestWhatACommandLeavesRunningMaySpeak(t *testing.T) {
+	for claim, last := range map[string]string{"while tare reads": "", "when tare has ended": "closed"} {
+		t.Run(claim, func(t *testing.T) {
+			dir := t.TempDir()
+			marker, gone := filepath.Join(dir, "alive"), filepath.Join(dir, "gone")
+			// A megabyte in lines is more than a pipe holds: yes would end by SIGPIPE
+			// or hang; echo is told, and goes on.
+			script := `(while [ ! -e ` + gone + ` ]; do sleep 0.02; done
+				i=0; while [ $i -lt 2000 ]; do echo 0123456789012345678901234567890123456789012345678901234567890123456789; i=$((i+1)); done 2>/dev/null
+				: > ` + marker + `) & echo begun`
+			s, sample := run(t.Context(), t, time.Minute, "sh", "-c", script)
+			if sample.Failure != nil || !strings.Contains(string(s.said), "begun") || len(s.outputs) != 1 {
+				t.Fatalf("%+v said %q, %d outputs", sample.Failure, s.said, len(s.outputs))
+			}
+			if last != "" {
+				if err := s.Close(t.Context()); err != nil || len(s.outputs) != 0 {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(gone, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+				if _, err := os.Stat(marker); err == nil {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("it was killed, or hangs")
+				}
+			}
+			for i := 0; len(s.outputs) == 1 && !s.outputs[0].over(); i++ {
+				if time.Sleep(10 * time.Millisecond); i > 500 {
+					t.Fatal("who has ended is still listened to")
+				}
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Who is not done in time is ended with everybody in the process group, also with
+// whom the command did not wait for, and is left time to do so.
+func TestATimeOutEndsTheWholeProcessGroup(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "cleaned")
+	s, sample := run(t.Context(), t, 300*time.Millisecond, "sh", "-c",
+		`(trap '' TERM; exec sh -c 'echo $$; exec sleep 37.5') & (trap 'sleep 0.3; : > `+marker+`; exit' TERM; while :; do sleep 0.1; done) & exec sleep 38`)
+	if sample.Failure == nil || sample.Failure.Kind != record.FailTimeout {
+		t.Fatalf("%+v", sample)
+	}
+	if took := time.Duration(sample.Returned - sample.Start); took > 3*time.Second {
+		t.Errorf("the command itself ended after %v", took)
+	}
+	if _, err := os.Stat(marker); err != nil {
+		t.Errorf("it was killed at once: %v", err)
+	}
+	said, _, _ := strings.Cut(string(s.said), "\n")
+	pid, err := strconv.Atoi(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || strings.Contains(string(b), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still there: %s", b)
+		}
+	}
+}
+
+func TestTheContainersThatACommandPrintsAreKnown(t *testing.T) {
+	id := strings.Repeat("0a", 32)
+	s, _ := run(t.Context(), t, time.Minute, "printf", `%s\nnot %s\n%s\n`, id, id, id)
+	if got := s.Containers(); len(got) != 1 || got[0] != id {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestACommandThatSaysTooMuchIsReadToItsEnd(t *testing.T) {
+	s, sample := run(t.Context(), t, time.Minute, "sh", "-c", "head -c 10000000 /dev/zero")
+	if sample.Failure != nil || len(s.said) != mostSaid {
+		t.Errorf("%+v, kept %d", sample.Failure, len(s.said))
+	}
+}
+
+func TestACommandThatIsNotThereIsToldAtOnce(t *testing.T) {
+	for _, args := range [][]string{nil, {""}, {"no-such-command-here"}, {"/nowhere/at/all"}} {
+		if _, err := New("", args); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+	}
+	c, err := New("", []string{"true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := c.Open(t.Context(), subject.Env{})
+	if _, err := s.Arm(t.Context(), subject.Stop, []int{0}); !errors.Is(err, subject.ErrUnsupported) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,197 @@
+// Package containerd weighs containers that containerd itself makes, without
+// Docker or CRI in between, through its Go client and one gRPC connection.
+//
+// containerd has no call that makes a container: a client makes a snapshot, a
+// container record, and a task, and takes them down again. The operations here
+// are those of the Go client (client.NewContainer, container.NewTask, …), which
+// is how ctr, nerdctl and Docker do it, and each says which calls it consists
+// of. What depends on the image alone, its configuration and the name of its
+// snapshot, is read before.
+package containerd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/defaults"
+	"github.com/containerd/containerd/v2/plugins"
+	"github.com/containerd/errdefs"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/kata"
+	"github.com/tare-bench/tare/record"
+)
+
+// Target is one runtime behind one containerd.
+type Target struct {
+	name        string
+	place       place
+	called      string // the runtime's name, as asked for
+	runtime     runtime
+	network     string
+	snapshotter string
+	version     string
+	hs          []cgroup.Hierarchy
+	kata        map[string]string // where the shim is Kata's
+}
+
+// New returns the runtime of that name behind the containerd of e; via is
+// "api", there is no other way. The error is a *target.Unavailable when it
+// cannot be weighed here.
+func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if via != "" && via != "api" {
+		return nil, engine.Unavailable(name, "leave +"+via+" out", "containerd is weighed through its API only, not by %q", via)
+	}
+	t := &Target{name: name, called: runtime, network: e.Network}
+	if t.network == "" {
+		t.network = subject.NetworkNone
+	}
+	if t.network != subject.NetworkNone && t.network != subject.NetworkHost {
+		return nil, engine.Unavailable(name, "choose the network none or host, or weigh it through CRI",
+			"containerd gives its containers no network %q, its clients do", t.network)
+	}
+	var err error
+	if t.place, err = placeOf(e); err != nil {
+		return nil, engine.Unavailable(name, "give the path of its socket", "%v", err)
+	}
+	c, err := Connect(ctx, t.place.socket, t.place.namespace)
+	if err != nil {
+		return nil, engine.Unavailable(name, adviceFor(err), "%v", err)
+	}
+	defer func() { _ = c.Close() }()
+	if err := t.ask(ctx, c); err != nil {
+		return nil, err
+	}
+	in, letGo := searchOf(t.place.socket)
+	defer letGo()
+	if t.runtime, err = resolve(ctx, name, runtime, in); err != nil {
+		return nil, err
+	}
+	if t.hs, err = cgroup.Hierarchies(); err != nil {
+		return nil, engine.Unavailable(name, "", "%v", err)
+	}
+	if kata.Is(t.runtime.shim) {
+		// tare gives a shim other than runc's no options, so nobody names a file.
+		t.kata = KataFacts(t.place.socket, t.runtime.program, "")
+	}
+	return t, nil
+}
+
+// ask finds out what the engine is and which snapshotter it works with.
+func (t *Target) ask(ctx context.Context, c *client.Client) error {
+	v, err := c.Version(ctx)
+	if err != nil {
+		return engine.Unavailable(t.name, adviceFor(err), "%s does not answer as containerd does: %v", t.place.socket, err)
+	}
+	if t.version = v.Version; !supported(v.Version) {
+		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is older than %d.%d", v.Version, oldest[0], oldest[1])
+	}
+	t.snapshotter, err = Snapshotter(ctx, c)
+	if err != nil {
+		return engine.Unavailable(t.name, "ctr plugins ls shows why; another one becomes the default of a namespace with: ctr namespaces label "+
+			t.place.namespace+" "+defaults.DefaultSnapshotterNSLabel+"=NAME", "%v", err)
+	}
+	return nil
+}
+
+// Snapshotter is the one that clients take who name none, in the client's own
+// namespace. It is an error if it does not work.
+func Snapshotter(ctx context.Context, c *client.Client) (string, error) {
+	name := defaults.DefaultSnapshotter
+	labels, err := c.NamespaceService().Labels(ctx, c.DefaultNamespace())
+	if err != nil && !errdefs.IsNotFound(err) {
+		return "", fmt.Errorf("ask for the namespace %s: %w", c.DefaultNamespace(), err)
+	}
+	if own := labels[defaults.DefaultSnapshotterNSLabel]; own != "" {
+		name = own
+	}
+	return name, working(ctx, c, name)
+}
+
+// working returns nil if a snapshotter is there and came up.
+func working(ctx context.Context, c *client.Client, name string) error {
+	reply, err := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
+	if err != nil {
+		return fmt.Errorf("ask for the snapshotters: %w", err)
+	}
+	var others []string
+	why := "there is none of that name"
+	for _, p := range reply.Plugins {
+		switch {
+		case p.InitErr == nil && p.ID == name:
+			return nil
+		case p.InitErr == nil:
+			others = append(others, p.ID)
+		case p.ID == name:
+			why = p.InitErr.Message
+		}
+	}
+	return fmt.Errorf("the snapshotter %s does not work: %s (those that do: %s)", name, why, strings.Join(others, ", "))
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	create := "client.NewContainer ID (Leases.Create, Snapshots.Prepare, Containers.Create, Leases.Delete), container.NewTask (Containers.Get thrice, Snapshots.Mounts, Tasks.Create)"
+	start := "task.Start ID (Tasks.Start)"
+	op := func(command, means string) record.Operation {
+		return record.Operation{Command: command, Done: record.StampReturned, Means: means}
+	}
+	absent := record.Operation{Absent: "containers of containerd have no pods"}
+	info := record.Target{
+		Name: t.name, Kind: "containerd", Version: t.version, Path: t.place.socket, SpecVersion: specVersion, Clock: t.clock(),
+		Operations: map[string]record.Operation{
+			string(subject.Create): op(create, "Tasks.Create has replied: the shim runs, the OCI runtime's create has ended; then: the task is created and its process alive"),
+			string(subject.Start):  op(start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
+			string(subject.Stop): op("task.Kill ID SIGTERM (Tasks.Kill), task.Wait (Tasks.Wait, asked before)",
+				"Tasks.Wait has replied: the shim has seen the exit; then: the task is stopped, with status 0"),
+			string(subject.Remove): op("task.Delete ID (Tasks.Get, Tasks.Delete), container.Delete ID with its snapshot (Tasks.Get, Containers.Get, Snapshots.Remove, Containers.Delete)",
+				"Containers.Delete has replied; then: containerd does not know the container"),
+			string(subject.Run):    op(create+", "+start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
+			string(subject.RunPod): absent, string(subject.StopPod): absent, string(subject.RemovePod): absent,
+		},
+		Config: t.config(),
+		Notes:  []string{"like those of ctr, the containers have no seccomp profile and no LSM label; those of other engines do"},
+	}
+	if info.Clock == "guest" {
+		info.Notes = append(info.Notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+	}
+	if t.runtime.note != "" {
+		info.Notes = append(info.Notes, t.runtime.note)
+	}
+	return info
+}
+
+func (t *Target) clock() string {
+	return engine.Clock(t.runtime.shim + " " + filepath.Base(t.runtime.path))
+}
+
+func (t *Target) config() map[string]string {
+	config := map[string]string{
+		"address": t.place.socket, "namespace": t.place.namespace, "via": "api",
+		"snapshotter": t.snapshotter, "network": t.network, "log driver": "file",
+		"runtime": t.runtime.shim, "shim path": t.runtime.program, "runtime path": t.runtime.path, "runtime version": t.runtime.version,
+		"cgroup driver": "cgroupfs", "cgroup version": string(cgroup.ModeOf(t.hs)),
+	}
+	maps.Copy(config, t.kata)
+	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
+	return config
+}
+
+// failed names the target once, where an error leaves the package.
+func (t *Target) failed(doing string, errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("target %s: %s: %w", t.name, doing, errors.Join(errs...))
+}

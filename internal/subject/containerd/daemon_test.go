@@ -1,0 +1,113 @@
+package containerd
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// started runs a program that waits, and returns its pid.
+func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr, cmd.Env = attr, env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process.Pid
+}
+
+func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
+	mapped := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}}
+	for _, c := range []struct {
+		name string
+		attr *syscall.SysProcAttr
+		says string // "" when it is trusted
+	}{
+		{"root", nil, ""},
+		{"root with mounts of its own", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, ""},
+		{"another user", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, "is not root"},
+		{"root of a user namespace", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapped, GidMappings: mapped}, "another user namespace"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := trust(started(t, c.attr))
+			if d != nil {
+				defer d.Close()
+			}
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, not %q", err, c.says)
+			}
+		})
+	}
+	for status, want := range map[string]bool{
+		"Name:\tx\nUid:\t0\t0\t0\t0\n": true, "Uid:\t1000\t0\t0\t0\n": false, "Uid:\t0\t1000\t0\t0\n": false,
+		"Name:\tUid:\t0\t0\t0\t0\n": false, "": false,
+	} {
+		if rootAlone(status) != want {
+			t.Errorf("%q: %v", status, !want)
+		}
+	}
+}
+
+func TestWhatADaemonFindsInOtherMountsIsNotExecuted(t *testing.T) {
+	dir := t.TempDir()
+	fake := filepath.Join(dir, "runc")
+	if err := os.WriteFile(fake, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	real, err := exec.LookPath("runc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name       string
+		attr       *syscall.SysProcAttr
+		path       string
+		finds, own string
+	}{
+		{"the same mounts", nil, dir, fake, fake},
+		{"other mounts", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, dir, fake, ""},
+		{"other mounts with the same file", &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}, filepath.Dir(real), real, real},
+		{"no absolute path", nil, ".", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, err := trust(started(t, c.attr, "PATH="+c.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			in := d.search()
+			if got := in.look("runc"); got != c.finds {
+				t.Fatalf("found %q, not %q", got, c.finds)
+			}
+			if c.finds != "" && in.own(c.finds) != c.own {
+				t.Errorf("may execute %q, not %q", in.own(c.finds), c.own)
+			}
+		})
+	}
+}
+
+func TestTheEnvironmentOfATargetComesFirst(t *testing.T) {
+	t.Setenv("CONTAINERD_ADDRESS", "/process.sock")
+	t.Setenv("CONTAINERD_NAMESPACE", "process")
+	own := map[string]string{"CONTAINERD_ADDRESS": "/plan.sock", "CONTAINERD_NAMESPACE": "plan"}
+	for _, c := range []struct {
+		name string
+		e    subject.Engine
+		want place
+	}{
+		{"its own", subject.Engine{Env: own}, place{"/plan.sock", "plan"}},
+		{"tare's", subject.Engine{}, place{"/process.sock", "process"}},
+		{"what is given comes before both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, place{"/given.sock", "given"}},
+	} {
+		if got, err := placeOf(c.e); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+	}
+}

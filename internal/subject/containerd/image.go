@@ -1,0 +1,122 @@
+package containerd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	"github.com/opencontainers/image-spec/identity"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// importing is how long the import of an image may take, which is a few MB.
+const importing = time.Minute
+
+// leaseTime is after how long containerd may itself forget what a run left that
+// never came back.
+const leaseTime = 24 * time.Hour
+
+// Image is an image that was imported into one namespace and is held there, so
+// that it stays usable whoever else removes it.
+type Image struct {
+	Ref   string
+	Chain string // the snapshot of its root file system
+
+	client *client.Client
+	runID  string
+	lease  leases.Lease
+}
+
+// imports counts the leases of this process, which need different names.
+var imports atomic.Int64
+
+// Import puts an image into the namespace of a client, unpacks it for a
+// snapshotter, and checks both. What was there already is used as it is. The
+// image carries the run's id if this made it; [Image.Release] takes it away.
+func Import(ctx context.Context, c *client.Client, img *image.Image, snapshotter, runID string) (*Image, error) {
+	ctx, cancel := context.WithTimeout(ctx, importing)
+	defer cancel()
+	i := &Image{Ref: img.Ref, client: c, runID: runID}
+	var err error
+	i.lease, err = c.LeasesService().Create(ctx, leases.WithID(fmt.Sprintf("tare-%s-image-%d", runID, imports.Add(1))),
+		leases.WithLabel(engine.RunLabel, runID), leases.WithExpiration(leaseTime))
+	if err != nil {
+		return nil, fmt.Errorf("make a lease for the image: %w", err)
+	}
+	if err := i.load(leases.WithLease(ctx, i.lease.ID), img, snapshotter); err != nil {
+		return nil, errors.Join(fmt.Errorf("import the image %s: %w", img.Ref, err), i.Release(context.WithoutCancel(ctx)))
+	}
+	return i, nil
+}
+
+func (i *Image) load(ctx context.Context, img *image.Image, snapshotter string) error {
+	if there, err := i.client.ImageService().Get(ctx, img.Ref); err != nil || there.Target.Digest.String() != img.Digest {
+		_, err := i.client.Import(ctx, bytes.NewReader(img.Archive), client.WithImageLabels(map[string]string{engine.RunLabel: i.runID}))
+		if err != nil {
+			return err
+		}
+	}
+	got, err := i.client.GetImage(ctx, img.Ref)
+	if err != nil {
+		return fmt.Errorf("look for it: %w", err)
+	}
+	if d := got.Target().Digest.String(); d != img.Digest {
+		return fmt.Errorf("containerd has %s under that name, not %s", d, img.Digest)
+	}
+	if err := got.Unpack(ctx, snapshotter); err != nil {
+		return fmt.Errorf("unpack it with %s: %w", snapshotter, err)
+	}
+	layers, err := got.RootFS(ctx)
+	if err != nil {
+		return fmt.Errorf("read its layers: %w", err)
+	}
+	i.Chain = identity.ChainID(layers).String()
+	if err := i.client.LeasesService().AddResource(ctx, i.lease, leases.Resource{ID: i.Chain, Type: "snapshots/" + snapshotter}); err != nil {
+		return fmt.Errorf("hold its snapshot: %w", err)
+	}
+	if _, err := i.client.SnapshotService(snapshotter).Stat(ctx, i.Chain); err != nil {
+		return fmt.Errorf("look for its snapshot: %w", err)
+	}
+	return nil
+}
+
+// Leave lets go of the image and leaves it where it is.
+func (i *Image) Leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := i.client.LeasesService().Delete(ctx, i.lease); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("let go of the image %s: %w", i.Ref, err)
+	}
+	return nil
+}
+
+// Release removes the image if it is the run's own, and lets go of what was
+// held. Others who hold it keep what they need.
+func (i *Image) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	var errs []error
+	if there, err := i.client.ImageService().Get(ctx, i.Ref); err == nil && there.Labels[engine.RunLabel] == i.runID {
+		errs = append(errs, i.client.ImageService().Delete(ctx, i.Ref))
+	} else {
+		errs = append(errs, err)
+	}
+	errs = append(errs, i.client.LeasesService().Delete(ctx, i.lease, leases.SynchronousDelete))
+	for n, err := range errs {
+		if errdefs.IsNotFound(err) {
+			errs[n] = nil
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove the image %s: %w", i.Ref, err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+// Package cri weighs pods and their containers through the Container Runtime
+// Interface, v1, of any engine that serves it: containerd, CRI-O, iSulad, and
+// Docker behind cri-dockerd. Every operation is the one call of that name; run
+// is the three calls that crictl run makes.
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// Target is one runtime handler of one engine.
+type Target struct {
+	name       string
+	engineName string
+	handler    string // "" is the engine's default
+	e          subject.Engine
+	socket     string
+	network    string // target.NetworkHost or target.NetworkBridge
+	version    *api.VersionResponse
+	facts      facts
+	runtime    string            // version of the handler's program, where that could be asked
+	kata       map[string]string // what is known of Kata, where the handler is Kata's
+	ownPause   bool              // the engine has no pause image
+	hs         []cgroup.Hierarchy
+}
+
+// New returns the runtime handler of that name, or the default for an empty
+// one, of a CRI engine: "containerd", "cri-o", "isulad", "cri-dockerd". The
+// error is a *target.Unavailable when it cannot be weighed here.
+func New(ctx context.Context, name, engineName, handler string, e subject.Engine) (subject.Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	c, version, err := open(ctx, name, engineName, e)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	t := &Target{name: name, engineName: engineName, handler: handler, e: e, socket: c.socket, version: version, network: subject.NetworkHost}
+	if e.Network == subject.NetworkBridge {
+		t.network = subject.NetworkBridge
+	}
+	if t.facts, err = c.ask(ctx, engineName); err != nil {
+		return nil, engine.Unavailable(name, "see the engine's log", "%v", err)
+	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if t.facts.pause != "" {
+		id, err := c.find(ctx, t.facts.pause)
+		if err != nil {
+			return nil, engine.Unavailable(name, "see the engine's log", "%v", err)
+		}
+		if t.ownPause = id == ""; t.ownPause {
+			if err := c.mayMakePause(ctx, name, t.facts.pause); err != nil {
+				return nil, err
+			}
+		}
+	} else if engineName == isuladEngine { // the others have a default of their own
+		return nil, engine.Unavailable(name, pauseAdvice[isuladEngine], "isulad has no image to hold pods with: its pod-sandbox-image is empty")
+	}
+	if t.hs, err = cgroup.Hierarchies(); err != nil {
+		return nil, engine.Unavailable(name, "", "%v", err)
+	}
+	t.runtime = containerd.RuntimeVersion(ctx, c.socket, t.program().path)
+	t.kata = t.kataFacts()
+	return t, nil
+}
+
+// check holds what is asked for against what the engine has.
+func (t *Target) check() error {
+	if _, ok := t.facts.handlers[t.handler]; !ok && t.handler != "" && len(t.facts.handlers) > 0 {
+		return engine.Unavailable(t.name, "add it to the engine's configuration", "%s has no runtime handler %q; it has %s",
+			t.engineName, t.handler, strings.Join(t.facts.names(), ", "))
+	}
+	if t.network == subject.NetworkBridge && !t.facts.networkReady {
+		return engine.Unavailable(t.name, "give the engine a CNI configuration, or leave the network out",
+			"%s says that it has no network for pods: %s", t.engineName, t.facts.networkReason)
+	}
+	return nil
+}
+
+// program is the handler's.
+func (t *Target) program() handler {
+	name := t.handler
+	if name == "" {
+		name = t.facts.standard
+	}
+	h := t.facts.handlers[name]
+	if h.path == "" && (h.kind == "io.containerd.runc.v2" || h.kind == "oci" || h.kind == "") {
+		h.path = name // the shim's, or the engine's, own default: looked for on its path
+		if h.kind == "io.containerd.runc.v2" {
+			h.path = "runc"
+		}
+	}
+	return h
+}
+
+func (t *Target) clock() string { return engine.Clock(t.runtimeNames()) }
+
+// runtimeNames is all that is known by name of the handler's program.
+func (t *Target) runtimeNames() string {
+	p := t.program()
+	return t.handler + " " + p.kind + " " + filepath.Base(p.path)
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	return record.Target{
+		Name: t.name, Kind: "cri", Version: t.version.RuntimeVersion, Path: t.socket, Clock: t.clock(),
+		Operations: t.operations(),
+		Config:     t.config(),
+		Notes:      t.notes(),
+	}
+}
+
+// operations are the calls that are timed.
+func (t *Target) operations() map[string]record.Operation {
+	op := func(command, means string) record.Operation {
+		return record.Operation{Command: command, Done: record.StampReturned, Means: "the call has replied; then: " + means}
+	}
+	const runs = "the container is running, its process alive, and the workload has reported"
+	return map[string]record.Operation{
+		string(subject.RunPod):    op("RunPodSandbox ID", "the pod is ready"),
+		string(subject.Create):    op("CreateContainer ID in a pod that is there", "the container is created"),
+		string(subject.Start):     op("StartContainer ID", runs),
+		string(subject.Stop):      op("StopContainer ID timeout 10", "the container has exited, with status 0"),
+		string(subject.Remove):    op("RemoveContainer ID", "the engine does not know the container"),
+		string(subject.StopPod):   op("StopPodSandbox ID", "the pod is not ready"),
+		string(subject.RemovePod): op("RemovePodSandbox ID", "the engine does not know the pod"),
+		string(subject.Run):       op("RunPodSandbox ID, CreateContainer ID, StartContainer ID", runs),
+	}
+}
+
+func (t *Target) config() map[string]string {
+	p := t.program()
+	config := map[string]string{
+		"address": t.socket, "via": "CRI " + t.version.RuntimeApiVersion, "handler": t.handler, "default handler": t.facts.standard,
+		"runtime": p.kind, "runtime path": p.path, "runtime version": t.runtime, "network": t.network,
+		"cgroup driver": t.facts.cgroups, "cgroup version": string(cgroup.ModeOf(t.hs)),
+		"snapshotter": t.facts.snapshotter, "storage driver": t.facts.storage.driver, "pause image": t.facts.pause,
+	}
+	if t.ownPause {
+		config["pause image"] += " (made by tare, since the engine has none)"
+	}
+	maps.Copy(config, t.kata)
+	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })
+	return config
+}
+
+func (t *Target) notes() []string {
+	notes := []string{
+		"CRI has no limit of tasks for a container: that of the engine's configuration holds",
+		"like a kubelet by default, tare asks for containers without a seccomp profile",
+	}
+	if t.engineName == crioEngine {
+		notes = append(notes, "StopContainer looks every 100 ms whether the process is gone: its time is a multiple of that; \"exited\" is the process's own end")
+	}
+	if t.facts.podless && t.kata == nil {
+		notes = append(notes, "its drop_infra_ctr leaves out the process that holds a pod where none is needed, as here: such a pod costs less than one with a process")
+	}
+	if kubelet() {
+		notes = append(notes, "a kubelet runs here: it ends pods that it does not know, within seconds, and the operations on them then fail; stop it while weighing")
+	}
+	if t.clock() == "guest" {
+		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+	}
+	if t.kata != nil && t.network == subject.NetworkHost {
+		notes = append(notes, "Kata cannot give a VM the host's network; choose the network bridge to weigh it with one")
+	}
+	return notes
+}
+
+// failed names the target once, where an error leaves the package.
+func (t *Target) failed(doing string, errs ...error) error {
+	err := errors.Join(errs...)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("target %s: %s: %w", t.name, doing, err)
+}

@@ -1,0 +1,201 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// server is an engine that says what it is told to.
+type server struct {
+	api.UnimplementedRuntimeServiceServer
+	api.UnimplementedImageServiceServer
+	name   string
+	status *api.StatusResponse
+}
+
+func (s *server) Version(context.Context, *api.VersionRequest) (*api.VersionResponse, error) {
+	return &api.VersionResponse{Version: "0.1.0", RuntimeName: s.name, RuntimeVersion: "9.9", RuntimeApiVersion: "v1"}, nil
+}
+
+func (s *server) Status(context.Context, *api.StatusRequest) (*api.StatusResponse, error) {
+	if s.status == nil {
+		return nil, status.Error(codes.Internal, "out of order")
+	}
+	return s.status, nil
+}
+
+func (s *server) ImageStatus(context.Context, *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
+	return &api.ImageStatusResponse{}, nil
+}
+
+func (s *server) ListPodSandbox(context.Context, *api.ListPodSandboxRequest) (*api.ListPodSandboxResponse, error) {
+	return &api.ListPodSandboxResponse{}, nil
+}
+
+func ready(info string, handlers ...string) *api.StatusResponse {
+	reply := &api.StatusResponse{
+		Status: &api.RuntimeStatus{Conditions: []*api.RuntimeCondition{
+			{Type: api.RuntimeReady, Status: true}, {Type: api.NetworkReady, Reason: "NoNetwork", Message: "no plugin"},
+		}},
+		Info: map[string]string{"config": info},
+	}
+	for _, h := range handlers {
+		reply.RuntimeHandlers = append(reply.RuntimeHandlers, &api.RuntimeHandler{Name: h})
+	}
+	return reply
+}
+
+// listen starts a gRPC server and returns its address.
+func listen(t *testing.T, register func(s *grpc.Server), options ...grpc.ServerOption) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer(options...)
+	register(s)
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	return "unix://" + path
+}
+
+func serve(t *testing.T, e *server) string {
+	return listen(t, func(s *grpc.Server) {
+		api.RegisterRuntimeServiceServer(s, e)
+		api.RegisterImageServiceServer(s, e)
+	})
+}
+
+// old serves the Version of v1alpha2 and nothing else.
+func old(t *testing.T, name string) string {
+	return listen(t, func(s *grpc.Server) {
+		s.RegisterService(&grpc.ServiceDesc{
+			ServiceName: "runtime.v1alpha2.RuntimeService", HandlerType: (*any)(nil),
+			Methods: []grpc.MethodDesc{{MethodName: "Version", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				return &api.VersionResponse{Version: "0.1.0", RuntimeName: name, RuntimeVersion: "2.0.3", RuntimeApiVersion: "v1alpha2"}, decode(new(api.VersionRequest))
+			}}},
+		}, nil)
+	})
+}
+
+const oneHandler = `{"containerd":{"defaultRuntimeName":"runc","snapshotter":"native","runtimes":{"runc":{"runtimeType":"io.containerd.runc.v2","options":{"SystemdCgroup":true}}}},"sandboxImage":"localhost/pause:1"}`
+
+func TestWhatCannotBeWeighedSaysWhy(t *testing.T) {
+	for _, c := range []struct {
+		name, engine, handler, address, network string
+		says                                    string
+	}{
+		{"an engine that nobody knows", "rkt", "", "", "", `does not know the CRI engine "rkt"; name one of containerd, cri-o, isulad, cri-dockerd`},
+		{"no socket", "cri-o", "", filepath.Join(t.TempDir(), "none"), "", "no such file or directory; start crio, or give the address"},
+		{"an address elsewhere", "cri-o", "", "tcp://127.0.0.1:1", "", `"tcp://127.0.0.1:1" is no address of a unix socket`},
+		{"no CRI behind it", "cri-o", "", listen(t, func(*grpc.Server) {}), "", "serves no CRI"},
+		{"another engine", "containerd", "", serve(t, &server{name: "cri-o"}), "", "it is cri-o that serves CRI at"},
+		{"iSulad with the old version", "isulad", "", old(t, "iSulad"), "", `iSulad 2.0.3 serves CRI v1alpha2 only; tare weighs v1; build isulad with ENABLE_CRI_API_V1 and set "enable-cri-v1": true`},
+		{"containerd with the old version", "containerd", "", old(t, "containerd"), "", "containerd 2.0.3 serves CRI v1alpha2 only; tare weighs v1; install a version"},
+		{"an engine that does not tell its status", "cri-dockerd", "", serve(t, &server{name: "docker"}), "", "out of order"},
+		{"an engine that is not ready", "cri-dockerd", "", serve(t, &server{name: "docker", status: &api.StatusResponse{Status: &api.RuntimeStatus{
+			Conditions: []*api.RuntimeCondition{{Type: api.RuntimeReady, Reason: "Booting", Message: "wait"}}}}}), "", "not ready: Booting wait"},
+		{"a handler that is not there", "containerd", "kata", serve(t, &server{name: "containerd", status: ready(oneHandler)}), "", `containerd has no runtime handler "kata"; it has runc`},
+		{"a network that is not there", "containerd", "", serve(t, &server{name: "containerd", status: ready(oneHandler)}), subject.NetworkBridge, "no network for pods: NoNetwork no plugin"},
+		{"iSulad without a pause image", "isulad", "", serve(t, &server{name: "iSulad", status: ready("")}), "", `set "pod-sandbox-image" in`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := New(t.Context(), "cri+x/y", c.engine, c.handler, subject.Engine{Address: c.address, Network: c.network})
+			var not *subject.Unavailable
+			if !errors.As(err, &not) || not.Name != "cri+x/y" || not.Advice == "" || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, not: %s", err, c.says)
+			}
+		})
+	}
+}
+
+func TestAnEngineIsIdentifiedByWhatItSays(t *testing.T) {
+	for says, want := range map[string]string{"containerd": "containerd", "cri-o": "cri-o", "iSulad": "isulad", "docker": "cri-dockerd"} {
+		if got, err := Identify(t.Context(), serve(t, &server{name: says})); got != want || err != nil {
+			t.Errorf("%s: %q, %v", says, got, err)
+		}
+	}
+	for address, want := range map[string]string{
+		serve(t, &server{name: "frakti"}): "frakti at",
+		old(t, "iSulad"):                  "serves CRI v1alpha2 only",
+		"tcp://localhost:1":               "no address of a unix socket",
+		"/nonexistent/sock":               "no such file",
+	} {
+		if got, err := Identify(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v", address, got, err)
+		}
+	}
+}
+
+func TestHandlersBeginWithTheDefault(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		engine server
+		as     string
+		want   string
+	}{
+		{"of containerd, from its configuration", server{name: "containerd", status: ready(
+			`{"containerd":{"defaultRuntimeName":"runc","runtimes":{"crun":{},"runc":{},"kata":{}}},"sandboxImage":"x"}`)}, "containerd", "runc crun kata"},
+		{"from the list of a newer one", server{name: "docker", status: ready("", "b", "a", "")}, "cri-dockerd", "a b"},
+		{"of an engine that does not tell", server{name: "docker", status: ready("no JSON")}, "cri-dockerd", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Runtimes(t.Context(), c.as, subject.Engine{Address: serve(t, &c.engine)})
+			if err != nil || strings.Join(got, " ") != c.want {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestInfoTellsWhatIsWeighed(t *testing.T) {
+	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(oneHandler)})}
+	got, err := New(t.Context(), "mine", "containerd", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := got.Info()
+	if info.Name != "mine" || info.Kind != "cri" || info.Version != "9.9" || info.Clock != "host" {
+		t.Errorf("%+v", info)
+	}
+	for _, op := range subject.Ops {
+		if o := info.Operations[string(op)]; o.Absent != "" || o.Command == "" || o.Means == "" || o.Done == "" {
+			t.Errorf("%s: %+v", op, o)
+		}
+	}
+	for key, want := range map[string]string{
+		"runtime": "io.containerd.runc.v2", "default handler": "runc", "snapshotter": "native", "cgroup driver": "systemd",
+		"network": "host", "pause image": "localhost/pause:1 (made by tare, since the engine has none)",
+	} {
+		if info.Config[key] != want {
+			t.Errorf("%s: %q", key, info.Config[key])
+		}
+	}
+}
+
+func TestOutputIsReadFromEveryFormOfLog(t *testing.T) {
+	for _, c := range []struct{ name, log, want string }{
+		{"CRI's", "2026-01-01T00:00:00.1Z stdout F one\n2026-01-01T00:00:00.2Z stderr F no\n2026-01-01T00:00:00.3Z stdout F two\n", "one\ntwo\n"},
+		{"a line in parts", "t stdout P on\nt stdout F e\n", "one\n"},
+		{"dockerd's", `{"log":"one\n","stream":"stdout","time":"t"}` + "\n" + `{"log":"no\n","stream":"stderr","time":"t"}` + "\n", "one\n"},
+		{"a line that is being written", "t stdout F one\nt stdout F tw", "one\n"},
+		{"rubbish", "\n\x00\n{\nstdout\nt stdout\n", ""},
+		{"nothing", "", ""},
+	} {
+		if got := output([]byte(c.log)); got != c.want {
+			t.Errorf("%s: %q, not %q", c.name, got, c.want)
+		}
+	}
+}

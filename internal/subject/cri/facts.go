@@ -1,0 +1,236 @@
+package cri
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+)
+
+// facts are what an engine tells of its configuration. What it does not tell is
+// empty.
+type facts struct {
+	handlers      map[string]handler
+	standard      string // the handler that an empty name stands for
+	pause         string // the image of the process that holds a pod
+	cgroups       string // "cgroupfs" or "systemd"
+	snapshotter   string // of containerd
+	storage       storage
+	podless       bool // CRI-O leaves out the process of pods that need none
+	networkReady  bool
+	networkReason string
+}
+
+// handler is a runtime handler.
+type handler struct {
+	kind   string // "io.containerd.runc.v2", "oci", "vm"
+	path   string
+	shim   string // the shim that the engine starts, a path or a name on its PATH; "" unknown
+	config string // the configuration file that the engine names to it; "" for none
+	told   bool   // the engine tells whether it names one
+}
+
+// storage is where CRI-O keeps images.
+type storage struct {
+	driver, root, runroot string
+	options               []string
+}
+
+// ask collects the facts. Only the status itself has to be there.
+func (c *connection) ask(ctx context.Context, engineName string) (facts, error) {
+	f := facts{handlers: map[string]handler{}}
+	status, err := c.runtime.Status(ctx, &api.StatusRequest{Verbose: true})
+	if err != nil {
+		return f, fmt.Errorf("ask for its status: %w", err)
+	}
+	for _, condition := range status.GetStatus().GetConditions() {
+		if condition.Type == api.RuntimeReady && !condition.Status {
+			return f, fmt.Errorf("the engine says that it is not ready: %s %s", condition.Reason, condition.Message)
+		}
+		if condition.Type == api.NetworkReady {
+			f.networkReady, f.networkReason = condition.Status, strings.TrimSpace(condition.Reason+" "+condition.Message)
+		}
+	}
+	for _, h := range status.RuntimeHandlers {
+		if h.Name != "" {
+			f.handlers[h.Name] = handler{}
+		}
+	}
+	if config, err := c.runtime.RuntimeConfig(ctx, &api.RuntimeConfigRequest{}); err == nil && config.Linux != nil {
+		f.cgroups = strings.ToLower(config.Linux.CgroupDriver.String())
+	}
+	switch engineName {
+	case containerdEngine:
+		f.fromContainerd(status.Info["config"])
+		if f.pause == "" {
+			f.fromDump(ctx, c.socket)
+		}
+	case crioEngine:
+		err = f.fromCRIO(ctx, c.socket)
+	case isuladEngine:
+		f.fromIsulad(c.socket)
+	case dockerdEngine:
+		f.fromDockerd(c.socket)
+	}
+	return f, err
+}
+
+// names lists the handlers, the default first.
+func (f *facts) names() []string {
+	out := slices.Sorted(maps.Keys(f.handlers))
+	if i := slices.Index(out, f.standard); i > 0 {
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, f.standard)
+	}
+	return out
+}
+
+// containerdConfig is the part of the CRI plugin's configuration that matters
+// here; up to 1.7 it is all in one.
+type containerdConfig struct {
+	Containerd struct {
+		Snapshotter string `json:"snapshotter"`
+		Default     string `json:"defaultRuntimeName"`
+		Runtimes    map[string]struct {
+			Type    string  `json:"runtimeType"`
+			Path    string  `json:"runtimePath"`
+			Options options `json:"options"`
+		} `json:"runtimes"`
+	} `json:"containerd"`
+	Pause string `json:"sandboxImage"`
+}
+
+// fromContainerd reads what containerd says in Status.
+func (f *facts) fromContainerd(text string) {
+	var config containerdConfig
+	if json.Unmarshal([]byte(text), &config) != nil {
+		return
+	}
+	f.standard, f.snapshotter, f.pause = config.Containerd.Default, config.Containerd.Snapshotter, config.Pause
+	for name, r := range config.Containerd.Runtimes {
+		h := handler{kind: r.Type, path: r.Path, shim: cmp.Or(r.Path, containerd.ShimProgram(r.Type))}
+		h.config, h.told = r.Options.configPath(r.Type)
+		if binary, _ := r.Options.values["BinaryName"].(string); binary != "" {
+			h.path = binary
+		}
+		f.handlers[name] = h
+		if systemd, known := r.Options.values["SystemdCgroup"].(bool); known && f.cgroups == "" && (name == f.standard || f.standard == "") {
+			f.cgroups = map[bool]string{true: "systemd", false: "cgroupfs"}[systemd]
+		}
+	}
+	if f.cgroups == "" && len(f.handlers) > 0 {
+		f.cgroups = "cgroupfs" // the shim's own default
+	}
+}
+
+// fromDump reads what containerd 2 does not say in Status: it is in the part
+// for images, which its own program prints with all defaults filled in. Whoever is not
+// trusted with that is asked for no more.
+func (f *facts) fromDump(ctx context.Context, socket string) {
+	d, err := containerd.DaemonOf(socket)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	config := filepath.Join(d.File("root"), argument(d.Pid, "/etc/containerd/config.toml", "--config", "-c"))
+	program := cli.Program{Path: d.File("exe"), Args: []string{"--config", config}}
+	out, err := program.Run(ctx, "config", "dump")
+	if err != nil {
+		return
+	}
+	var dump struct {
+		Plugins struct {
+			Images struct {
+				Snapshotter string            `toml:"snapshotter"`
+				Pinned      map[string]string `toml:"pinned_images"`
+			} `toml:"io.containerd.cri.v1.images"`
+		} `toml:"plugins"`
+	}
+	if toml.Unmarshal(out, &dump) == nil {
+		f.pause, f.snapshotter = dump.Plugins.Images.Pinned["sandbox"], dump.Plugins.Images.Snapshotter
+	}
+}
+
+// argument is the value of a daemon's flag, or other.
+func argument(pid int, other string, flags ...string) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return other
+	}
+	args := strings.Split(string(b), "\x00")
+	for i, arg := range args {
+		for _, flag := range flags {
+			if value, ok := strings.CutPrefix(arg, flag+"="); ok {
+				return value
+			}
+			if arg == flag && i+1 < len(args) {
+				return args[i+1]
+			}
+		}
+	}
+	return other
+}
+
+// fromIsulad reads the daemon's configuration, since it does not tell.
+func (f *facts) fromIsulad(socket string) {
+	d, err := containerd.DaemonOf(socket)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	b, err := os.ReadFile(d.File("root/etc/isulad/daemon.json"))
+	if err != nil {
+		return
+	}
+	var config struct {
+		Pause    string `json:"pod-sandbox-image"`
+		Systemd  bool   `json:"systemd-cgroup"`
+		Driver   string `json:"storage-driver"`
+		Standard string `json:"default-runtime"`
+	}
+	if json.Unmarshal(b, &config) == nil {
+		f.pause, f.storage.driver, f.standard = config.Pause, config.Driver, config.Standard
+		f.cgroups = map[bool]string{true: "systemd", false: "cgroupfs"}[config.Systemd]
+	}
+}
+
+// fromDockerd reads cri-dockerd's command line, since it does not tell.
+func (f *facts) fromDockerd(socket string) {
+	if pid, err := procs.Listener(socket); err == nil {
+		f.pause = argument(pid, "", "--pod-infra-container-image")
+	}
+}
+
+// Runtimes lists the handlers of an engine, its default first; one empty name,
+// which stands for the default, when it does not tell. The error is a
+// *target.Unavailable when the engine is not there.
+func Runtimes(ctx context.Context, engineName string, e subject.Engine) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	name := "cri+" + engineName
+	c, _, err := open(ctx, name, engineName, e)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	f, err := c.ask(ctx, engineName)
+	if err != nil {
+		return nil, &subject.Unavailable{Name: name, Reason: err.Error(), Advice: "see the engine's log"}
+	}
+	if len(f.handlers) == 0 {
+		return []string{""}, nil
+	}
+	return f.names(), nil
+}

@@ -1,0 +1,58 @@
+package cri
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// carried is the program of ../containerd/testdata/inside, to be carried into
+// containers.
+func carried(t *testing.T) probe.File {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "inside")
+	build := exec.Command("go", "build", "-o", program, "../containerd/testdata/inside")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return probe.File{Path: "/opt/tools/inside", Source: program, Mode: 0o755}
+}
+
+func environment(t *testing.T, lanes int) subject.Env {
+	return subject.Env{RunID: newID(), Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: lanes, Timeout: 60 * time.Second, Limits: subject.DefaultLimits}
+}
+
+// openedWith opens a handler for a run whose containers hold more.
+func openedWith(t *testing.T, u engineUnderTest, handler string, env subject.Env) *session {
+	t.Helper()
+	got, err := New(t.Context(), "cri+"+u.name+"/"+handler, u.name, handler, u.e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := got.Open(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = s.Close(context.Background())
+		_ = cgroup.Remove(got.(*Target).hs, cgroup.Prefix+env.RunID)
+	})
+	return s.(*session)
+}
+
+// onHandlers runs a test with every engine's runc and crun.
+func onHandlers(t *testing.T, test func(t *testing.T, u engineUnderTest, handler string)) {
+	onAll(t, func(t *testing.T, u engineUnderTest) {
+		for _, handler := range []string{"runc", "crun"} {
+			t.Run(handler, func(t *testing.T) { test(t, u, handler) })
+		}
+	})
+}

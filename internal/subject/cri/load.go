@@ -1,0 +1,121 @@
+package cri
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	docker "github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+)
+
+// criNamespace is that of CRI's things in containerd.
+const criNamespace = "k8s.io"
+
+// load imports an image by the engine's own way.
+func (s *session) load(ctx context.Context, img *image.Image) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	switch s.engineName {
+	case containerdEngine:
+		return s.loadContainerd(ctx, img)
+	case dockerdEngine:
+		return s.loadDocker(ctx, img)
+	}
+	file := filepath.Join(s.env.Dir, "image.tar")
+	if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(file)
+	if s.engineName == isuladEngine {
+		return s.run(ctx, "isula", "load", "-H", "unix://"+s.socket, "-i", file)
+	}
+	return s.loadCRIO(ctx, img, file)
+}
+
+func (s *session) loadContainerd(ctx context.Context, img *image.Image) error {
+	c, err := containerd.Connect(ctx, s.socket, criNamespace)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	held, err := containerd.Import(ctx, c, img, s.facts.snapshotter, s.env.RunID)
+	if err != nil {
+		return err
+	}
+	return held.Leave(ctx) // CRI keeps what it knows
+}
+
+// loadCRIO copies an image into the storage that CRI-O shares with skopeo and
+// podman.
+func (s *session) loadCRIO(ctx context.Context, img *image.Image, file string) error {
+	st := s.facts.storage
+	for _, given := range []struct {
+		into *string
+		from string
+	}{{&st.root, s.e.Root}, {&st.runroot, s.e.RunRoot}} {
+		if given.from != "" {
+			*given.into = given.from
+		}
+	}
+	if st.driver == "" || st.root == "" || st.runroot == "" {
+		return fmt.Errorf("CRI-O does not tell where its storage is (driver %q, root %q, runroot %q)", st.driver, st.root, st.runroot)
+	}
+	if program, err := cli.Find(s.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
+		return s.run(ctx, "podman", "--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver, "load", "--quiet", "--input", file)
+	}
+	where := fmt.Sprintf("containers-storage:[%s@%s+%s", st.driver, st.root, st.runroot)
+	if len(st.options) > 0 {
+		where += ":" + strings.Join(st.options, ",")
+	}
+	// The image is tare's own: a policy on whose images may be used is not asked.
+	return s.run(ctx, "skopeo", "--insecure-policy", "copy", "--quiet", "docker-archive:"+file, where+"]"+img.Ref)
+}
+
+// run runs the engine's command line, or the program given in its place.
+func (s *session) run(ctx context.Context, program string, verb ...string) error {
+	p, err := cli.Find(s.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR")
+	if err != nil {
+		return err
+	}
+	_, err = p.Run(ctx, verb...)
+	return err
+}
+
+// loadDocker gives an image to the dockerd behind cri-dockerd.
+func (s *session) loadDocker(ctx context.Context, img *image.Image) error {
+	host := dockerdOf(s.socket)
+	c, err := docker.New(docker.WithHost(host))
+	if err != nil {
+		return fmt.Errorf("connect to dockerd at %s: %w", host, err)
+	}
+	defer func() { _ = c.Close() }()
+	reply, err := c.ImageLoad(ctx, bytes.NewReader(img.Archive), docker.ImageLoadWithQuiet(true))
+	if err != nil {
+		return fmt.Errorf("docker load: %w", err)
+	}
+	defer func() { _ = reply.Close() }()
+	_, err = io.Copy(io.Discard, io.LimitReader(reply, 1<<20))
+	return err
+}
+
+// dockerdOf is where the cri-dockerd behind a socket finds its dockerd: as its
+// command line says, or its default. DOCKER_HOST is the command line docker's,
+// and may name another machine.
+func dockerdOf(socket string) string {
+	const usual = "unix:///var/run/docker.sock"
+	pid, err := procs.Listener(socket)
+	if err != nil {
+		return usual
+	}
+	return argument(pid, usual, "--docker-endpoint")
+}

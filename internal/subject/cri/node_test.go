@@ -1,0 +1,273 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// node is an engine with images and pods, whose own command line is a script.
+type node struct {
+	server
+	t       *testing.T
+	address string
+	command string // notes its arguments in the file calls, and so loads images
+	calls   string
+
+	mu     sync.Mutex
+	images map[string]string // id by name
+	pods   []*api.PodSandbox
+	broken error // what lists come back with
+}
+
+func onNode(t *testing.T) *node {
+	dir := t.TempDir()
+	n := &node{server: server{name: "containerd", status: ready(oneHandler)}, t: t, images: map[string]string{}, command: filepath.Join(dir, "isula"), calls: filepath.Join(dir, "calls")}
+	if err := os.WriteFile(n.command, []byte("#!/bin/sh\necho \"$*\" >> "+n.calls+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bounded := func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		if end, ok := ctx.Deadline(); !ok || time.Until(end) > 2*time.Minute {
+			t.Errorf("%s may take for ever", info.FullMethod)
+		}
+		return handle(ctx, request)
+	}
+	n.address = listen(t, func(s *grpc.Server) {
+		api.RegisterRuntimeServiceServer(s, n)
+		api.RegisterImageServiceServer(s, n)
+	}, grpc.UnaryInterceptor(bounded))
+	quiet := kubelet
+	kubelet = func() bool { return false }
+	t.Cleanup(func() { kubelet = quiet })
+	return n
+}
+
+// target is the node as one of iSulad, which loads images by its command line.
+func (n *node) target() *Target {
+	return &Target{name: "mine", engineName: isuladEngine, socket: engine.Socket(n.address), e: subject.Engine{Command: n.command}, facts: facts{pause: "localhost/pause:1"}}
+}
+
+func (n *node) open() *session {
+	n.t.Helper()
+	env := subject.Env{RunID: newID(), Dir: n.t.TempDir(), StateDir: n.t.TempDir(), Lanes: 1, Timeout: time.Second}
+	s, err := n.target().Open(n.t.Context(), env)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return s.(*session)
+}
+
+// loads are the commands since it was asked last.
+func (n *node) loads() []string {
+	b, _ := os.ReadFile(n.calls)
+	_ = os.Remove(n.calls)
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
+}
+
+func (n *node) with(do func()) { n.mu.Lock(); defer n.mu.Unlock(); do() }
+
+// ImageStatus finds an image also when anything was loaded since.
+func (n *node) ImageStatus(_ context.Context, r *api.ImageStatusRequest) (*api.ImageStatusResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id := n.images[r.Image.Image]
+	if b, _ := os.ReadFile(n.calls); id == "" && len(b) > 0 {
+		id = "loaded"
+		n.images[r.Image.Image] = id
+		_ = os.Remove(n.calls)
+	}
+	if id == "" {
+		return &api.ImageStatusResponse{}, nil
+	}
+	return &api.ImageStatusResponse{Image: &api.Image{Id: id}}, nil
+}
+
+func (n *node) ListImages(context.Context, *api.ListImagesRequest) (*api.ListImagesResponse, error) {
+	return &api.ListImagesResponse{}, nil
+}
+
+func (n *node) RemoveImage(_ context.Context, r *api.RemoveImageRequest) (*api.RemoveImageResponse, error) {
+	n.with(func() { delete(n.images, r.Image.Image) })
+	return &api.RemoveImageResponse{}, nil
+}
+
+func (n *node) ListPodSandbox(_ context.Context, r *api.ListPodSandboxRequest) (*api.ListPodSandboxResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	reply := &api.ListPodSandboxResponse{}
+	for _, p := range n.pods {
+		if want := r.GetFilter().GetLabelSelector()[engine.RunLabel]; want == "" || p.Labels[engine.RunLabel] == want {
+			reply.Items = append(reply.Items, p)
+		}
+	}
+	return reply, n.broken
+}
+
+func (n *node) ListContainers(context.Context, *api.ListContainersRequest) (*api.ListContainersResponse, error) {
+	return &api.ListContainersResponse{}, nil
+}
+
+func (n *node) StopPodSandbox(context.Context, *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {
+	return &api.StopPodSandboxResponse{}, nil
+}
+
+func (n *node) RemovePodSandbox(_ context.Context, r *api.RemovePodSandboxRequest) (*api.RemovePodSandboxResponse, error) {
+	n.with(func() {
+		n.pods = slices.DeleteFunc(n.pods, func(p *api.PodSandbox) bool { return p.Id == r.PodSandboxId })
+	})
+	return &api.RemovePodSandboxResponse{}, nil
+}
+
+// pod is one of a run, or of others.
+func pod(name, runID string) *api.PodSandbox {
+	p := &api.PodSandbox{Id: name, Metadata: &api.PodSandboxMetadata{Name: name, Namespace: "default"}}
+	if runID != "" {
+		p.Labels = map[string]string{engine.RunLabel: runID}
+	}
+	return p
+}
+
+func TestNoPauseImageIsMadeWhereOthersWouldGetIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		kubelet bool
+		pods    []*api.PodSandbox
+		broken  error
+		there   bool
+		says    string // "" when it may be made, or need not
+	}{
+		{name: "nobody else"},
+		{name: "pods of tare's only", pods: []*api.PodSandbox{pod("tare-x-0-1", "x")}},
+		{name: "a kubelet", kubelet: true, says: "a kubelet runs here"},
+		{name: "a kubelet, and the image is there", kubelet: true, there: true},
+		{name: "pods of others", pods: []*api.PodSandbox{pod("web", "")}, says: "pods of others (default/web)"},
+		{name: "pods of others, and the image is there", pods: []*api.PodSandbox{pod("web", "")}, there: true},
+		{name: "an engine that does not tell", broken: errors.New("no list"), says: "no list"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := onNode(t)
+			kubelet = func() bool { return c.kubelet }
+			n.pods, n.broken = c.pods, c.broken
+			if c.there {
+				n.images["localhost/pause:1"] = "own"
+			}
+			_, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: n.address})
+			var not *subject.Unavailable
+			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &not) || not.Advice == "" || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("New: %v, not %q", err, c.says)
+			}
+			if c.broken != nil {
+				return
+			}
+			env := subject.Env{RunID: newID(), Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: 1}
+			s, err := n.target().Open(t.Context(), env)
+			if c.says == "" && err != nil || c.says != "" && (!errors.As(err, &not) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("Open: %v, not %q", err, c.says)
+			}
+			if s != nil {
+				_ = s.Close(t.Context())
+			}
+			if n.images["localhost/pause:1"] != "" != c.there {
+				t.Errorf("images %v", n.images)
+			}
+		})
+	}
+}
+
+func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
+	n := onNode(t)
+	probe, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.images["localhost/pause:1"], n.images[probe.Ref] = "own", "own" // another run's
+	s := n.open()
+	for _, op := range []subject.Op{subject.RunPod, subject.Create, subject.Run} {
+		n.with(func() { delete(n.images, probe.Ref) })
+		if _, err := s.Arm(t.Context(), op, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n.images[probe.Ref] == "" || s.image.id != "loaded" {
+			t.Errorf("%s: images %v, %q", op, n.images, s.image.id)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n.images[probe.Ref] != "" || n.images["localhost/pause:1"] != "own" {
+		t.Errorf("it leaves %v", n.images)
+	}
+}
+
+func TestISuladIsToldWhichDaemonLoads(t *testing.T) {
+	n := onNode(t)
+	s := &session{Target: n.target(), env: subject.Env{Dir: t.TempDir()}}
+	if err := s.load(t.Context(), &image.Image{Ref: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := n.loads(), "load -H "+n.address+" -i "+s.env.Dir+"/image.tar"; len(got) != 1 || got[0] != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+func TestDockerdIsThatOfCRIDockerd(t *testing.T) {
+	t.Setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+	if got := dockerdOf(engine.Socket(onNode(t).address)); got != "unix:///var/run/docker.sock" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
+	n := onNode(t)
+	own, err := image.Pause("localhost/pause:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.images[own.Ref] = own.ID
+	n.pods = []*api.PodSandbox{pod("tare-gone-0-1", "gone"), pod("web", "")}
+	if left, err := n.target().Sweep(t.Context(), "gone", true); err != nil || len(left) != 1 {
+		t.Errorf("%q, %v", left, err)
+	}
+	if left, err := n.target().Sweep(t.Context(), "gone", false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
+		t.Errorf("%q, %v, pods %v", left, err, n.pods)
+	}
+	n.pods = nil
+	if left, err := n.target().Sweep(t.Context(), "gone", false); err != nil || len(left) != 1 || len(n.images) > 0 {
+		t.Errorf("%q, %v, images %v", left, err, n.images)
+	}
+}
+
+func TestLateEffectsOfManyCallsAreAwaitedLonger(t *testing.T) {
+	n := onNode(t)
+	s := n.open()
+	s.owed = slices.Repeat([]string{"tare-x-0-1"}, 20)
+	time.AfterFunc(1300*time.Millisecond, func() {
+		n.with(func() { n.pods = append(n.pods, pod("tare-"+s.env.RunID+"-0-1", s.env.RunID)) })
+	})
+	if err := s.Close(t.Context()); err != nil || len(n.pods) > 0 {
+		t.Errorf("%v, pods %v", err, n.pods)
+	}
+}
+
+func TestCloseNamesWhatMayYetAppear(t *testing.T) {
+	n := onNode(t)
+	s := n.open()
+	s.owed = []string{"tare-x-0-7"}
+	n.with(func() { n.broken = errors.New("no list") })
+	if err := s.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "tare-x-0-7") || !strings.Contains(err.Error(), "no list") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// ensurePause gives the engine the image that holds pods, when it has none:
+// otherwise it would try to pull it.
+func (s *session) ensurePause(ctx context.Context) (*imported, error) {
+	if s.facts.pause == "" {
+		return nil, s.withoutPause(ctx)
+	}
+	img, err := image.Pause(s.facts.pause)
+	if err != nil {
+		return nil, err
+	}
+	return s.ensure(ctx, img, func(ctx context.Context) error { return s.conn.mayMakePause(ctx, s.name, img.Ref) })
+}
+
+// mayMakePause returns a *target.Unavailable where an image of tare's under the
+// name of the engine's own would get into the pods of others: those that are
+// made meanwhile would be held by it.
+func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	advice := fmt.Sprintf("let the engine have its own first: crictl --runtime-endpoint unix://%s pull %s", c.socket, ref)
+	if kubelet() {
+		return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and a kubelet runs here: the pods that it makes would get one that tare puts in its place", ref)
+	}
+	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
+	if err != nil {
+		return engine.Unavailable(name, "see the engine's log", "%v", plain(ctx, "ListPodSandbox", err))
+	}
+	for _, p := range pods.Items {
+		if p.Labels[engine.RunLabel] == "" {
+			return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and the engine has pods of others (%s): new ones would get one that tare puts in its place",
+				ref, p.GetMetadata().GetNamespace()+"/"+p.GetMetadata().GetName())
+		}
+	}
+	return nil
+}
+
+// kubelet tells whether one runs on this machine.
+var kubelet = func() bool {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil && string(b) == "kubelet\n" {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutPause is nil if the engine has a pinned image, which is the one that
+// holds its pods.
+func (s *session) withoutPause(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := s.conn.images.ListImages(ctx, &api.ListImagesRequest{})
+	if err != nil {
+		return fmt.Errorf("ListImages: %w", err)
+	}
+	for _, i := range list.Images {
+		if i.Pinned {
+			return nil
+		}
+	}
+	return &subject.Unavailable{Name: s.name, Reason: s.engineName + " does not tell which image holds its pods, and would pull it", Advice: pauseAdvice[s.engineName]}
+}
+
+var pauseAdvice = map[string]string{
+	containerdEngine: "set sandbox_image (pinned_images.sandbox in containerd 2) in its configuration",
+	crioEngine:       "set pause_image in its configuration",
+	isuladEngine:     `set "pod-sandbox-image" in /etc/isulad/daemon.json, for example to "localhost/tare-pause:1", and restart isulad`,
+	dockerdEngine:    "start cri-dockerd with --pod-infra-container-image=NAME, for example localhost/tare-pause:1",
+}

@@ -1,0 +1,190 @@
+package docker
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// address is where a daemon is reached.
+type address struct {
+	host   string      // "unix:///var/run/docker.sock", "tcp://…", "ssh://…"
+	secure *tls.Config // nil for none
+	from   string      // where it was found, for people
+}
+
+// variable is the value of an environment variable, as the docker command would
+// get it.
+func variable(e subject.Engine, name string) string {
+	if v, ok := e.Env[name]; ok {
+		return v
+	}
+	return os.Getenv(name)
+}
+
+// find goes through the places in the order in which the docker command does:
+// what it is told, DOCKER_HOST, the context, the default.
+func find(e subject.Engine) (address, error) {
+	host, context := flags(e.Args)
+	switch {
+	case e.Address != "":
+		return withCertificates(e, address{host: withScheme(e.Address), from: "as given"})
+	case host != "":
+		return withCertificates(e, address{host: withScheme(host), from: "the arguments"})
+	case context != "":
+		return fromContext(e, context, "the arguments")
+	case variable(e, "DOCKER_HOST") != "":
+		return withCertificates(e, address{host: withScheme(variable(e, "DOCKER_HOST")), from: "DOCKER_HOST"})
+	case variable(e, "DOCKER_CONTEXT") != "":
+		return fromContext(e, variable(e, "DOCKER_CONTEXT"), "DOCKER_CONTEXT")
+	}
+	name, err := currentContext(e)
+	if err != nil {
+		return address{}, err
+	}
+	return fromContext(e, name, "its configuration")
+}
+
+func withScheme(host string) string {
+	if filepath.IsAbs(host) {
+		return "unix://" + host
+	}
+	return host
+}
+
+// flags looks for what the docker command is told of its daemon.
+func flags(args []string) (host, context string) {
+	for i, a := range args {
+		name, value, joined := strings.Cut(a, "=")
+		if !joined && i+1 < len(args) {
+			value = args[i+1]
+		}
+		switch name {
+		case "-H", "--host":
+			host = value
+		case "-c", "--context":
+			context = value
+		}
+	}
+	return host, context
+}
+
+// withCertificates reads them from DOCKER_CERT_PATH, as Docker's client does.
+func withCertificates(e subject.Engine, a address) (address, error) {
+	dir := variable(e, "DOCKER_CERT_PATH")
+	if dir == "" || !strings.HasPrefix(a.host, "tcp://") {
+		return a, nil
+	}
+	var err error
+	a.secure, err = certificates(dir, variable(e, "DOCKER_TLS_VERIFY") == "")
+	return a, err
+}
+
+// certificates reads ca.pem, and cert.pem with key.pem, from a folder; what is
+// not there is left out.
+func certificates(dir string, unverified bool) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: unverified} //nolint:gosec // it is the user's own setting, SkipTLSVerify or no DOCKER_TLS_VERIFY
+	authority, err := readSmall(filepath.Join(dir, "ca.pem"))
+	switch {
+	case err == nil:
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(authority) {
+			return nil, fmt.Errorf("%s: it holds no certificate", filepath.Join(dir, "ca.pem"))
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if _, err := os.Stat(cert); errors.Is(err, os.ErrNotExist) {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificates of %s: %w", dir, err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}
+
+func configDir(e subject.Engine) string {
+	if dir := variable(e, "DOCKER_CONFIG"); dir != "" {
+		return dir
+	}
+	return filepath.Join(variable(e, "HOME"), ".docker")
+}
+
+// currentContext is the one that `docker context use` chose.
+func currentContext(e subject.Engine) (string, error) {
+	path := filepath.Join(configDir(e), "config.json")
+	b, err := readSmall(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	var c struct {
+		CurrentContext string `json:"currentContext"`
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return c.CurrentContext, nil
+}
+
+// fromContext reads a context's endpoint. The store is that of the docker
+// command: contexts/meta and contexts/tls, with the name's SHA-256 as folder.
+func fromContext(e subject.Engine, name, from string) (address, error) {
+	if name == "" || name == "default" {
+		return withCertificates(e, address{host: client.DefaultDockerHost, from: "the default"})
+	}
+	sum := sha256.Sum256([]byte(name))
+	folder := hex.EncodeToString(sum[:])
+	path := filepath.Join(configDir(e), "contexts", "meta", folder, "meta.json")
+	b, err := readSmall(path)
+	var c struct {
+		Endpoints map[string]struct {
+			Host          string
+			SkipTLSVerify bool
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return address{}, fmt.Errorf("read the context %q (%s): %w", name, from, err)
+	}
+	end := c.Endpoints["docker"]
+	a := address{host: end.Host, from: fmt.Sprintf("the context %q", name)}
+	if a.host == "" {
+		a.host = client.DefaultDockerHost
+	}
+	dir := filepath.Join(configDir(e), "contexts", "tls", folder, "docker")
+	if _, err := os.Stat(dir); err == nil && strings.HasPrefix(a.host, "tcp://") {
+		a.secure, err = certificates(dir, end.SkipTLSVerify)
+		return a, err
+	}
+	return a, nil
+}
+
+// readSmall reads a file of at most a MiB.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 1<<20))
+}

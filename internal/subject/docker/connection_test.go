@@ -1,0 +1,43 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+)
+
+func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
+	i, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat(" ", mostReply) // as white space JSON goes on, and ends well
+	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
+	tg := weigh(t, e, "", ViaAPI)
+	if _, err := tg.hasImage(t.Context(), i); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
+		t.Errorf("the image: %v", err)
+	}
+	f.list = func() string { return "[" + long + "]" }
+	if _, err := tg.list(t.Context(), "r"); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
+		t.Errorf("the list: %v", err)
+	}
+	f.list = func() string { return "[" + long[2:] + "]" }
+	if found, err := tg.list(t.Context(), "r"); err != nil || len(found) != 0 {
+		t.Errorf("a reply of just the length: %v, %v", found, err)
+	}
+}
+
+func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
+	t.Parallel()
+	e, _ := serve(t, map[string]string{"GET /containers/json": "[]", "GET /images/json": "hang"})
+	tg := weigh(t, e, "", ViaAPI)
+	began := time.Now()
+	_, err := tg.Sweep(context.Background(), "r", true)
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+5*time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+}

@@ -1,0 +1,140 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// ending is how long a command may take to be gone that was killed, and its exit
+// code to be known once its output is closed.
+const ending = 5 * time.Second
+
+// Exec implements target.Executor, through the API whatever drives the
+// operations. The daemon cannot be told to end such a command: at ctx's end its
+// processes are killed by tare where they are to be seen on this machine. Else
+// it goes on as long as its container, and the error says so.
+func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
+	x := subject.Executed{Exit: -1}
+	if lane < 0 || lane >= len(s.holds) || s.holds[lane].name == "" || len(args) == 0 {
+		return x, fmt.Errorf("target %s: exec on lane %d: there is no container or no command", s.name, lane)
+	}
+	err := s.exec(ctx, s.holds[lane].name, args, &x)
+	if err != nil {
+		err = fmt.Errorf("target %s: %s: %w", s.name, x.Command, err)
+	}
+	return x, err
+}
+
+func (s *session) exec(ctx context.Context, name string, args []string, x *subject.Executed) error {
+	mark := engine.NewMark()
+	at := "/v" + s.ClientVersion()
+	cmd, _ := json.Marshal(args)
+	x.Command = fmt.Sprintf(`POST %s/containers/%s/exec {"AttachStdout":true,"AttachStderr":true,"Cmd":%s}; POST %s/exec/ID/start`, at, name, cmd, at)
+	short, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	made, err := s.ExecCreate(short, name, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Env: []string{mark}, Cmd: args})
+	if err != nil {
+		return s.plain(err)
+	}
+	out, said := engine.Kept{Most: subject.MaxOutput}, engine.Kept{Most: subject.MaxOutput}
+	err = s.attach(ctx, made.ID, &out, &said)
+	x.Output, x.Stderr = out.String(), said.String()
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), s.endExec(context.WithoutCancel(ctx), made.ID, mark))
+	}
+	if err != nil {
+		// It may run all the same.
+		return errors.Join(s.plain(err), s.endExec(context.WithoutCancel(ctx), made.ID, mark))
+	}
+	e, err := s.execEnded(ctx, made.ID)
+	if err != nil {
+		return err
+	}
+	if e.PID == 0 || e.ExitCode >= 126 && e.ExitCode <= 127 && strings.Contains(x.Output+x.Stderr, "OCI runtime exec failed") {
+		return fmt.Errorf("the daemon could not start it: %s", strings.TrimSpace(x.Output+x.Stderr))
+	}
+	x.Exit = e.ExitCode
+	return nil
+}
+
+// attach starts the command and reads its output to the end. Without a wish to
+// upgrade the daemon replies with the stream as a body that ends with the
+// connection, so that it takes whatever transport other requests take.
+func (s *session) attach(ctx context.Context, id string, stdout, stderr *engine.Kept) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/exec", bytes.NewReader([]byte(`{"Detach":false,"Tty":false}`)))
+	if err != nil {
+		return err
+	}
+	at := *s.ping
+	at.Path = strings.TrimSuffix(at.Path, "/_ping") + "/v" + s.ClientVersion() + "/exec/" + url.PathEscape(id) + "/start"
+	r.URL, r.Host = &at, s.said
+	r.Header.Set("Content-Type", "application/json")
+	reply, err := s.http.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		text := engine.Kept{Most: 1024}
+		_, _ = io.CopyN(&text, reply.Body, 1024)
+		return fmt.Errorf("the daemon replied %s: %s", reply.Status, strings.TrimSpace(text.String()))
+	}
+	return engine.Unframe(reply.Body, stdout, stderr)
+}
+
+// execEnded waits until the daemon knows of a command's end: its output may be
+// closed a moment before.
+func (s *session) execEnded(ctx context.Context, id string) (client.ExecInspectResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, ending)
+	defer cancel()
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		e, err := s.ExecInspect(ctx, id, client.ExecInspectOptions{})
+		if err != nil && ctx.Err() == nil {
+			return e, fmt.Errorf("ask for its exit code: %w", s.plain(err))
+		}
+		if err == nil && !e.Running {
+			return e, nil
+		}
+		select {
+		case <-ctx.Done():
+			return e, fmt.Errorf("the daemon does not tell its exit code, %v after its output was closed", ending)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// endExec kills a command that nobody waits for any more; nil when it is gone.
+func (s *session) endExec(ctx context.Context, id, mark string) error {
+	ctx, cancel := context.WithTimeout(ctx, ending)
+	defer cancel()
+	for {
+		e, err := s.ExecInspect(ctx, id, client.ExecInspectOptions{})
+		if err == nil && !e.Running && e.PID != 0 {
+			return nil
+		}
+		if err == nil && s.local {
+			engine.EndMarked(e.ContainerID, mark)
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil && e.PID == 0 {
+				return nil // it never began
+			}
+			return errors.New("the command could not be ended from outside: it may go on in the container until that is removed")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

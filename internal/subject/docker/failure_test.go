@@ -1,0 +1,300 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// stranger makes a container that is none of tare's, of an image of tare's.
+func stranger(t *testing.T, tg *Target, ref, name string) string {
+	t.Helper()
+	o := tg.options(making{ref: ref, id: name})
+	o.Config.Labels = nil
+	made, err := tg.ContainerCreate(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = tg.ContainerRemove(context.Background(), made.ID, client.ContainerRemoveOptions{Force: true})
+	})
+	return made.ID
+}
+
+func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
+	d := engines.Docker(t)
+	for _, via := range []string{ViaAPI, ViaCLI} {
+		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 2)
+		theirs := stranger(t, s.Target, s.image.Ref, engine.Name(s.env.RunID, 1, int(serial.Load())+2))
+		_, samples := release(t, s, subject.Create, 2)
+		if f := samples[0].Failure; f != nil {
+			t.Errorf("the other lane failed: %+v", *f)
+		}
+		f := samples[1].Failure
+		if f == nil || !strings.Contains(f.Detail+f.Output, "already in use") || !strings.Contains(f.Command, "create") {
+			t.Fatalf("%s: %+v", via, f)
+		}
+		if err := s.Discard(t.Context(), upTo(2)); err != nil {
+			t.Error(err)
+		}
+		if left := d.Containers(t); len(left) != 1 || left[0] != theirs {
+			t.Errorf("left: %v, the other's is %s", left, theirs)
+		}
+		if _, err := s.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// liar is a runtime that does nothing when it is told to start.
+func liar(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "liar")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nfor a in \"$@\"; do [ \"$a\" = start ] && exit 0; done\nexec runc \"$@\"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// One daemon for both, since it is of no use afterwards.
+func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
+	d := engines.Docker(t, engines.Runtime("idle", liar(t)))
+	e := subject.Engine{Address: d.Host}
+	t.Run("a start that starts nothing", func(t *testing.T) {
+		env := environ(t, 1)
+		env.Timeout = 3 * time.Second
+		s, err := weigh(t, e, "idle", ViaAPI).Open(t.Context(), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(context.Background())
+		_, samples := release(t, s.(*session), subject.Run, 1)
+		if f := samples[0].Failure; f == nil || f.Kind != record.FailWorkload || !strings.Contains(f.Detail, "first line") {
+			t.Errorf("got %+v", f)
+		}
+	})
+	t.Run("a daemon that is killed", func(t *testing.T) {
+		s, err := weigh(t, e, "crun", ViaAPI).Open(t.Context(), environ(t, 20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Arm(t.Context(), subject.Run, upTo(20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kill := time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
+		defer kill.Stop()
+		began := time.Now()
+		_, samples, err := b.Release(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := 0
+		for _, x := range samples {
+			if f := x.Failure; f != nil {
+				failed++
+				if f.Kind != record.FailError && f.Kind != record.FailState {
+					t.Errorf("lane %d: %+v", x.Lane, *f)
+				}
+				if failed == 1 {
+					t.Logf("%+v", *f)
+				}
+			}
+		}
+		if failed == 0 {
+			t.Error("nobody failed")
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		var why error
+		if b, why = s.Arm(t.Context(), subject.Run, upTo(20)); why == nil {
+			_, _, why = b.Release(t.Context())
+		}
+		for what, err := range map[string]error{"the next batch": why, "discard": s.Discard(t.Context(), upTo(20)), "close": s.Close(t.Context())} {
+			if err == nil {
+				t.Errorf("%s: no error", what)
+			}
+			t.Logf("%s: %v", what, err)
+		}
+		var gone *subject.Unavailable
+		if _, err := New(t.Context(), "docker/crun", "crun", ViaAPI, e); !errors.As(err, &gone) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestWhatAKilledRunLeftIsSweptAndNothingElse(t *testing.T) {
+	d := engines.Docker(t)
+	tg := weigh(t, subject.Engine{Address: d.Host}, "crun", ViaAPI)
+	s := open(t, tg, 2) // stands for the killed one: its Close finds nothing any more
+	do(t, s, subject.Run, 2)
+	theirs := stranger(t, tg, s.image.Ref, "theirs")
+	other := tg.options(making{ref: s.image.Ref, runID: "another", id: engine.Name("another", 0, 1), limits: subject.DefaultLimits})
+	living, err := tg.ContainerCreate(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []bool{true, false} {
+		what, err := tg.Sweep(t.Context(), s.env.RunID, dry)
+		if err != nil || len(what) != 2 || !strings.HasPrefix(what[0], "container tare-") {
+			t.Errorf("dry %v: %q, %v", dry, what, err)
+		}
+	}
+	if left := d.Containers(t); len(left) != 2 {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := tg.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}); err != nil {
+		t.Error(err)
+	}
+	what, err := tg.Sweep(t.Context(), "another", false)
+	if err != nil || len(what) != 2 || what[1] != "image "+s.image.Ref {
+		t.Errorf("%q, %v", what, err)
+	}
+	if left := append(d.Containers(t), d.Images(t)...); len(left) != 0 {
+		t.Errorf("left: %v, of the other run %s", left, living.ID)
+	}
+	do(t, s, subject.Create, 2) // the image comes back for a run that goes on
+}
+
+// relay passes connections on to a daemon's socket.
+func relay(t *testing.T, network, at, host string) string {
+	t.Helper()
+	l, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				d, err := net.Dial("unix", engine.Socket(host))
+				if err != nil {
+					return
+				}
+				defer d.Close()
+				go func() { _, _ = io.Copy(d, c); _ = d.(*net.UnixConn).CloseWrite() }()
+				_, _ = io.Copy(c, d)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
+	d := engines.Docker(t)
+	dir := t.TempDir()
+	ssh := "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift 2\nDOCKER_HOST=" + d.Host + " exec \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(ssh), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for name, address := range map[string]string{
+		"tcp": "tcp://" + relay(t, "tcp", "127.0.0.1:0", d.Host), "tunnel": "unix://" + relay(t, "unix", filepath.Join(dir, "s"), d.Host),
+		"ssh": "ssh://somebody@there:2222",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tg := weigh(t, subject.Engine{Address: address}, "crun", ViaAPI)
+			if i := tg.Info(); i.Clock != "guest" || !strings.HasPrefix(i.Config["daemon"], "elsewhere") || len(i.Notes) == 0 {
+				t.Errorf("%+v", i)
+			}
+			s := open(t, tg, 3)
+			for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove} {
+				samples, _ := do(t, s, op, 3)
+				check(t, tg, op, samples)
+			}
+			if p := s.Processes(t.Context()); len(p) != 0 {
+				t.Errorf("processes %v", p)
+			}
+		})
+	}
+}
+
+func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
+	d := engines.Docker(t)
+	wrapped := filepath.Join(t.TempDir(), "docker28")
+	if err := os.Symlink(d.Command, wrapped); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]subject.Engine{
+		"environment": {Env: map[string]string{"DOCKER_HOST": d.Host}},
+		"arguments":   {Args: []string{"--host", d.Host}},
+		"command":     {Address: d.Host, Command: wrapped, Args: []string{"--log-level", "error"}},
+	} {
+		s := open(t, weigh(t, e, "crun", ViaCLI), 1)
+		do(t, s, subject.Run, 1)
+		if err := s.Discard(t.Context(), upTo(1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if e.Command != "" && s.Info().Path != wrapped {
+			t.Errorf("%s: path %q", name, s.Info().Path)
+		}
+	}
+}
+
+func TestWhatAnInterruptedBatchMakesTooLateIsRemovedToo(t *testing.T) {
+	d := engines.Docker(t)
+	for _, via := range []string{ViaAPI, ViaCLI} {
+		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 10)
+		b, err := s.Arm(t.Context(), subject.Run, upTo(10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		defer cancel()
+		_, samples, err := b.Release(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range samples {
+			if x.Failure == nil || x.Failure.Kind != record.FailInterrupted {
+				t.Errorf("%s: lane %d: %+v", via, x.Lane, x.Failure)
+			}
+		}
+		began := time.Now()
+		if err := s.Discard(t.Context(), upTo(10)); err != nil {
+			t.Error(err)
+		}
+		// A command may have been killed before it asked: nobody knows, and
+		// Close says so.
+		if err := s.Close(t.Context()); err != nil && (via == ViaAPI || !strings.Contains(err.Error(), "may yet make")) {
+			t.Error(err)
+		}
+		clear(s.owed) // for the test's own Close
+		t.Logf("%s: removed in %v", via, time.Since(began))
+		if left := append(d.Containers(t), d.Images(t)...); len(left) != 0 {
+			t.Errorf("%s: left: %v", via, left)
+		}
+	}
+}
+
+func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
+	d := engines.Docker(t)
+	for _, network := range []string{subject.NetworkBridge, subject.NetworkHost} {
+		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: network}, "runc", ViaAPI), 1)
+		do(t, s, subject.Run, 1)
+		found, err := s.ContainerInspect(t.Context(), s.holds[0].name, client.ContainerInspectOptions{})
+		if err != nil || found.Container.NetworkSettings.Networks[network] == nil {
+			t.Errorf("%s: %+v, %v", network, found.Container.NetworkSettings, err)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// fake is a daemon that gives scripted answers, for what a real one says only
+// when it is broken. A path of answers has no version, "POST /images/load".
+type fake struct {
+	answers map[string]string // a status before a space, or the whole body
+	headers http.Header
+	asked   atomic.Int64
+	// list answers GET /containers/json, and log GET of any container's logs,
+	// where they are set: their answers change.
+	list, log func() string
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.asked.Add(1)
+	for name, values := range f.headers {
+		w.Header()[name] = values
+	}
+	path := r.URL.Path
+	if parts := strings.SplitN(path, "/", 3); len(parts) == 3 && strings.HasPrefix(parts[1], "v1.") {
+		path = "/" + parts[2]
+	}
+	answer, ok := f.answers[r.Method+" "+path]
+	switch {
+	case f.list != nil && path == "/containers/json":
+		answer, ok = f.list(), true
+	case f.log != nil && strings.HasSuffix(path, "/logs"):
+		answer, ok = f.log(), true
+	}
+	if !ok {
+		answer = map[string]string{"GET /version": `{"ApiVersion":"1.41"}`, "GET /_ping": "OK", "HEAD /_ping": ""}[r.Method+" "+path]
+		if path != "/version" && path != "/_ping" {
+			answer = `404 {"message":"page not found"}`
+		}
+	}
+	if answer == "hang" {
+		<-r.Context().Done()
+		return
+	}
+	status := http.StatusOK
+	if _, err := fmt.Sscanf(answer, "%3d ", &status); err == nil {
+		answer = answer[4:]
+	}
+	if strings.HasPrefix(answer, "{") {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(answer))
+}
+
+const goodInfo = `{"OSType":"linux","Architecture":"x86_64","DefaultRuntime":"runc","LoggingDriver":"json-file","ServerVersion":"27.0.1",` +
+	`"Runtimes":{"io.containerd.runc.v2":{"path":"runc"},"runc":{"path":"runc"},"gv":{"path":"/x/runsc"}}}`
+
+func serve(t *testing.T, answers map[string]string) (subject.Engine, *fake) {
+	t.Helper()
+	f := &fake{answers: answers, headers: http.Header{"Api-Version": {"1.41"}}}
+	if _, ok := answers["GET /info"]; !ok {
+		answers["GET /info"] = strings.Replace(goodInfo, "x86_64", map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch], 1)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: l, Config: &http.Server{Handler: f}}
+	s.Start()
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return subject.Engine{Address: socket}, f
+}
+
+func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stand := filepath.Join(t.TempDir(), "docker")
+	if err := os.WriteFile(stand, []byte("#!/bin/sh\necho podman version 4.3.1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(t.TempDir(), "docker")
+	if err := os.WriteFile(old, []byte("#!/bin/sh\necho Docker version 19.03.15, build 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		answers map[string]string
+		api     string
+		runtime string
+		via     string
+		engine  subject.Engine
+		want    string
+	}{
+		"no daemon":                  {engine: subject.Engine{Address: "/no/such.sock"}, want: "there is no Docker daemon at unix:///no/such.sock"},
+		"a plain file":               {engine: subject.Engine{Address: plain}, want: "the Docker daemon at unix://" + plain},
+		"a strange address":          {engine: subject.Engine{Address: "npipe:////./pipe/docker"}, want: "neither unix://"},
+		"a host with an option":      {engine: subject.Engine{Address: "ssh://-oProxyCommand=x"}, want: "names no host"},
+		"a path with a command":      {engine: subject.Engine{Address: "ssh://h/a;reboot"}, want: "only a socket's path"},
+		"a password":                 {engine: subject.Engine{Address: "ssh://a:b@h"}, want: "use keys"},
+		"an API that is too old":     {api: "1.39", want: "1.39 is not supported"},
+		"Podman in its place":        {answers: map[string]string{"GET /version": `{"Components":[{"Name":"Podman Engine"}]}`}, want: "Podman answers"},
+		"Windows containers":         {answers: map[string]string{"GET /info": `{"OSType":"windows"}`}, want: `"windows" containers`},
+		"another architecture":       {answers: map[string]string{"GET /info": `{"OSType":"linux","Architecture":"s390x"}`}, want: "s390x"},
+		"no JSON":                    {answers: map[string]string{"GET /info": "<html>"}, want: "the Docker daemon at"},
+		"an error":                   {answers: map[string]string{"GET /version": `500 {"message":"no disk"}`}, want: "no disk"},
+		"no such runtime":            {runtime: "kata", want: `no runtime "kata"; it has runc, gv`},
+		"a network of one's own":     {engine: subject.Engine{Network: "mine"}, want: `no network "mine"`},
+		"another way":                {via: "dbus", want: `"dbus"`},
+		"no docker command":          {via: ViaCLI, engine: subject.Engine{Command: "/no/docker"}, want: "there is no docker command"},
+		"a stand-in for the command": {via: ViaCLI, engine: subject.Engine{Command: stand}, want: "is not Docker's"},
+		"an old command":             {via: ViaCLI, engine: subject.Engine{Command: old}, want: "19.03.15"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := c.engine
+			if e.Address == "" {
+				answers := map[string]string{}
+				for k, v := range c.answers {
+					answers[k] = v
+				}
+				at, f := serve(t, answers)
+				e.Address = at.Address
+				if c.api != "" {
+					f.headers.Set("Api-Version", c.api)
+				}
+			}
+			via := c.via
+			if via == "" {
+				via = ViaAPI
+			}
+			_, err := New(t.Context(), "docker/x", c.runtime, via, e)
+			var u *subject.Unavailable
+			if !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) || u.Advice == "" || u.Name != "docker/x" {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestADaemonThatHangsIsGivenUp(t *testing.T) {
+	e, _ := serve(t, map[string]string{"GET /info": "hang"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // less than its own patience
+	defer cancel()
+	began := time.Now()
+	_, err := Runtimes(ctx, e)
+	var u *subject.Unavailable
+	if took := time.Since(began); !errors.As(err, &u) || !strings.Contains(u.Reason, "did not answer in time") || took > 5*time.Second {
+		t.Errorf("after %v: %v", took, err)
+	}
+}
+
+func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
+	i, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := "GET /images/" + i.Ref + "/json"
+	for name, c := range map[string]struct {
+		answers map[string]string
+		want    string // "" for none
+	}{
+		"it is there":                   {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.ID)}, ""},
+		"it is in containerd's store":   {map[string]string{here: fmt.Sprintf(`{"Id":%q}`, i.Digest)}, ""},
+		"another one has its name":      {map[string]string{here: `{"Id":"sha256:0"}`}, "another image under the name"},
+		"the load fails":                {map[string]string{"POST /images/load": `500 {"message":"no space"}`}, "no space"},
+		"the load fails in its reply":   {map[string]string{"POST /images/load": `{"stream":"x"}` + "\n" + `{"errorDetail":{},"error":"no space"}`}, "no space"},
+		"the load says nothing it knew": {map[string]string{"POST /images/load": `<html>`}, "unreadable reply"},
+		"it is not there afterwards":    {map[string]string{"POST /images/load": `{"stream":"Loaded image: other\n"}`}, "has none of that name afterwards"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := serve(t, c.answers)
+			_, err := weigh(t, e, "runc", ViaAPI).ensureImage(t.Context(), i)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
+	i, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		op      subject.Op
+		list    string
+		inspect string
+		logs    string
+		kind    string // "" for success
+		want    string
+	}{
+		"created and listed":            {op: subject.Create, list: `[{"Id":"1","Names":["/NAME"],"State":"created","Labels":{"dev.tare.run":"r"}}]`},
+		"created and not listed":        {op: subject.Create, list: `[]`, kind: record.FailState, want: "does not list"},
+		"created, and listed as dead":   {op: subject.Create, list: `[{"Id":"1","Names":["/NAME"],"State":"dead","Labels":{"dev.tare.run":"r"}}]`, kind: record.FailState, want: "dead, not created"},
+		"listed for another run":        {op: subject.Create, list: `[{"Id":"1","Names":["/NAME"],"State":"created","Labels":{"dev.tare.run":"x"}}]`, kind: record.FailState, want: "does not list"},
+		"a list that is none":           {op: subject.Create, list: `{}`, kind: record.FailState, want: "cannot be confirmed"},
+		"removed and still listed":      {op: subject.Remove, list: `[{"Id":"1","Names":["/NAME"],"State":"removing","Labels":{"dev.tare.run":"r"}}]`, kind: record.FailState, want: "still lists"},
+		"removed":                       {op: subject.Remove, list: `[]`},
+		"started":                       {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: "\x01\x00\x00\x00\x00\x00\x00\x00LINE"},
+		"started and over":              {op: subject.Start, inspect: `{"Status":"exited","ExitCode":127,"Error":"no such file"}`, kind: record.FailState, want: "exited with exit status 127"},
+		"started as no process":         {op: subject.Start, inspect: `{"Status":"running","Running":true}`, kind: record.FailState, want: "process 0"},
+		"started without a word":        {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: "", kind: record.FailWorkload, want: "first line is not in"},
+		"started, with rubbish for log": {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: "\x09\xff\xff\xff\xff\xff\xff\xff\xff", kind: record.FailWorkload, want: "first line is not in"},
+		"started, no log to be read":    {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: `501 {"message":"configured logging driver does not support reading"}`},
+		"an inspect that is none":       {op: subject.Start, inspect: `[]`, kind: record.FailState, want: "cannot be confirmed"},
+		"stopped":                       {op: subject.Stop, inspect: `{"Status":"exited"}`},
+		"stopped by force":              {op: subject.Stop, inspect: `{"Status":"exited","ExitCode":137}`, kind: record.FailWorkload, want: "killed by signal 9"},
+		"stopped for lack of memory":    {op: subject.Stop, inspect: `{"Status":"exited","ExitCode":137,"OOMKilled":true}`, kind: record.FailWorkload, want: "lack of memory"},
+		"stopped with an error":         {op: subject.Stop, inspect: `{"Status":"exited","ExitCode":3}`, kind: record.FailWorkload, want: "status 3"},
+		"stopped and running":           {op: subject.Stop, inspect: `{"Status":"running","Running":true}`, kind: record.FailState, want: "running, not exited"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID)}
+			e, _ := serve(t, answers)
+			s := &session{Target: weigh(t, e, "", ViaAPI), env: subject.Env{RunID: "r", Timeout: 300 * time.Millisecond},
+				image: i, holds: make([]holding, 1), owed: map[string]*debt{}}
+			n := serial.Load() + 1
+			label := fmt.Sprintf("tare-r-0-%d", n)
+			s.holds[0].name = label
+			if c.op == subject.Create {
+				answers["POST /containers/create"] = `201 {"Id":"1"}`
+			}
+			answers["POST /containers/"+label+"/start"], answers["POST /containers/"+label+"/stop"] = "204 ", "204 "
+			answers["DELETE /containers/"+label] = "204 "
+			answers["GET /containers/json"] = strings.ReplaceAll(c.list, "NAME", label)
+			inspect := c.inspect
+			if strings.HasPrefix(inspect, "{") {
+				inspect = fmt.Sprintf(`{"Id":"1","Name":"/%s","State":%s}`, label, inspect)
+			}
+			answers["GET /containers/"+label+"/json"] = inspect
+			line := "tare-probe/1 " + label + " 5\n"
+			answers["GET /containers/"+label+"/logs"] = strings.ReplaceAll(strings.ReplaceAll(c.logs, "\x00LINE", string(rune(len(line)))+"LINE"), "LINE", line)
+			_, samples := release(t, s, c.op, 1)
+			f := samples[0].Failure
+			switch {
+			case c.kind == "" && f != nil:
+				t.Errorf("failed: %+v", *f)
+			case c.kind != "" && (f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.want) || f.Command == ""):
+				t.Errorf("got %+v, want %s %q", f, c.kind, c.want)
+			}
+		})
+	}
+}
+
+func TestAnUnknownStateIsNoSuccess(t *testing.T) {
+	for _, status := range []container.ContainerState{"", "paused", "restarting", "removing", "dead", "created", "new"} {
+		if f := endedAsTold(&container.State{Status: status}); f == nil {
+			t.Errorf("%q is taken for exited", status)
+		}
+		if f := (&session{Target: &Target{}}).runs(&container.State{Status: status, Pid: 1}); f == nil {
+			t.Errorf("%q is taken for running", status)
+		}
+	}
+}

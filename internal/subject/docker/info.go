@@ -1,0 +1,239 @@
+package docker
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client/pkg/versions"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/kata"
+	"github.com/tare-bench/tare/record"
+)
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	info := record.Target{
+		Name: t.name, Kind: "docker", Version: t.info.ServerVersion, Path: t.host, Clock: t.clock(),
+		Operations: t.operations(), Config: t.config(), Notes: t.notes(),
+	}
+	if socket := engine.Socket(t.host); socket != "" {
+		info.Path = socket
+	}
+	if t.command != nil {
+		info.Path = t.command.path
+	}
+	return info
+}
+
+// operations describes what is timed.
+func (t *Target) operations() map[string]record.Operation {
+	ref := image.Repository
+	if i, err := image.Probe(); err == nil {
+		ref = i.Ref
+	}
+	m := making{ref: ref, runID: "RUN", id: "ID", limits: subject.DefaultLimits}
+	lines := map[subject.Op]string{}
+	for _, op := range subject.ContainerOps {
+		if t.command != nil {
+			lines[op] = lane.Quote(t.command.args(t.verb(op, m)...))
+			continue
+		}
+		lines[op] = t.requests(op, m)
+	}
+	reply := "the daemon has replied"
+	if t.command != nil {
+		reply = "the command has exited with 0"
+	}
+	alive := "the workload has reported in the container's log, inspect says running"
+	if t.local {
+		alive += ", its process lives"
+	}
+	means := map[subject.Op]string{
+		subject.Create: reply + "; then: the container is listed as created",
+		subject.Start:  reply + "; then: " + alive,
+		subject.Stop:   reply + ", which it does once the container has exited on SIGTERM; then: inspect says exited, with status 0",
+		subject.Remove: reply + "; then: the container is not listed any more",
+		subject.Run:    reply + " to both requests; then: " + alive,
+	}
+	if t.command != nil {
+		means[subject.Run] = reply + "; then: " + alive
+	}
+	out := map[string]record.Operation{}
+	for _, op := range subject.PodOps {
+		out[string(op)] = record.Operation{Absent: "containers of Docker have no pods"}
+	}
+	for _, op := range subject.ContainerOps {
+		out[string(op)] = record.Operation{Command: lines[op], Done: record.StampReturned, Means: means[op]}
+	}
+	return out
+}
+
+// requests describes the requests of an operation.
+func (t *Target) requests(op subject.Op, m making) string {
+	at := "/v" + t.ClientVersion() + "/containers"
+	start := "POST " + at + "/" + m.id + "/start"
+	switch op {
+	case subject.Create, subject.Run:
+		o := t.options(m)
+		line := "POST " + at + "/create?name=" + m.id + " " + compact(container.CreateRequest{Config: o.Config, HostConfig: o.HostConfig})
+		if op == subject.Run {
+			line += "; " + start
+		}
+		return line
+	case subject.Start:
+		return start
+	case subject.Stop:
+		return "POST " + at + "/" + m.id + "/stop"
+	}
+	return "DELETE " + at + "/" + m.id
+}
+
+// compact is JSON without what is empty.
+func compact(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	var all any
+	if json.Unmarshal(b, &all) != nil {
+		return ""
+	}
+	if b, err = json.Marshal(pruned(all)); err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// pruned is v without its empty members, nil when nothing is left.
+func pruned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, member := range v {
+			if member = pruned(member); member != nil {
+				out[name] = member
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	case []any:
+		for _, member := range v {
+			if nonzero := pruned(member); nonzero != nil {
+				return v
+			}
+		}
+	case string:
+		if v != "" {
+			return v
+		}
+	case float64:
+		if v != 0 {
+			return v
+		}
+	case bool:
+		if v {
+			return v
+		}
+	}
+	return nil
+}
+
+// config lists the facts that change what is weighed, as the daemon tells them.
+func (t *Target) config() map[string]string {
+	r := t.info.Runtimes[t.oci()]
+	facts := map[string]string{
+		"runtime": t.oci(), "runtime path": r.Path, "runtime type": r.Type, "runtime version": t.program,
+		"runtime arguments": lane.Quote(r.Args),
+		"via":               t.via, "address": t.host, "tls": "", "network": t.network,
+		"api version": t.ClientVersion(), "storage driver": t.info.Driver, "log driver": t.info.LoggingDriver,
+		"cgroup driver": t.info.CgroupDriver, "cgroup version": t.info.CgroupVersion,
+		"security": strings.Join(t.info.SecurityOptions, " "), "root": t.info.DockerRootDir,
+		"live restore": strconv.FormatBool(t.info.LiveRestoreEnabled), "debug": strconv.FormatBool(t.info.Debug),
+		"product": t.version.Platform.Name, "kernel": t.info.KernelVersion,
+		"daemon": "on this machine",
+	}
+	if !t.local {
+		facts["daemon"] = "elsewhere: " + t.afar
+	}
+	if strings.HasPrefix(t.host, "tcp://") {
+		facts["tls"] = tlsKind(t.secure)
+	}
+	if t.command != nil {
+		facts["command version"] = t.command.version
+	}
+	for _, c := range t.version.Components {
+		if c.Name == "containerd" {
+			facts["containerd version"] = c.Version
+		}
+	}
+	if t.local && (kata.Is(t.oci()) || kata.Is(r.Path) || kata.Is(r.Type)) {
+		path, _ := r.Options["ConfigPath"].(string)
+		for name, value := range kata.Facts(path) {
+			facts[name] = value
+		}
+	}
+	for name, value := range facts {
+		if value == "" {
+			delete(facts, name)
+		}
+	}
+	return facts
+}
+
+// notes say what the reader of a result has to know.
+func (t *Target) notes() []string {
+	var notes []string
+	switch {
+	case !t.local:
+		notes = append(notes, "the daemon is taken to be on another machine ("+t.afar+"): the workload's clock and processes are not this machine's, so its first instruction and its exit have no stamp")
+	case t.clock() == "guest":
+		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
+	}
+	if n := logNote(t.info, t.ClientVersion()); n != "" {
+		notes = append(notes, n)
+	}
+	notes = append(notes, "stop is the daemon's own: SIGTERM, and SIGKILL after 10 s, which is a failure here")
+	if !slicesHas(t.info.SecurityOptions, "seccomp") {
+		notes = append(notes, "the daemon gives containers no seccomp profile")
+	}
+	return notes
+}
+
+func slicesHas(options []string, name string) bool {
+	for _, o := range options {
+		if o == "name="+name || strings.HasPrefix(o, "name="+name+",") {
+			return true
+		}
+	}
+	return false
+}
+
+// readable tells that a log driver keeps what it is given, to be read again.
+func readable(driver string) bool {
+	return driver == "json-file" || driver == "local" || driver == "journald"
+}
+
+// logNote says what the daemon's log driver does to the proof that the workload
+// ran: its line is looked for in the container's log.
+func logNote(info system.Info, api string) string {
+	without := "the workload's first instruction then has no stamp, and that a container runs is known from its state alone"
+	switch d := info.LoggingDriver; {
+	case readable(d):
+		return ""
+	case d == "none":
+		return "the daemon's log driver is none, so that no log can be read: " + without
+	case versions.LessThan(api, "1.41"):
+		return fmt.Sprintf("the daemon's log driver %s cannot be read before Docker 20.10: %s", d, without)
+	default:
+		return fmt.Sprintf("the daemon's log driver is %s, so that the workload's line is read from the daemon's own cache; where that is disabled, %s", d, without)
+	}
+}

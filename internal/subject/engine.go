@@ -1,0 +1,46 @@
+package subject
+
+// Engine says how an engine is reached and how its containers are made. What is
+// empty is as the engine's own command line has it: its environment variable,
+// else its default.
+type Engine struct {
+	Address   string            `json:"address,omitempty" yaml:"address"`     // "unix:///run/docker.sock"; a socket's path is enough
+	Namespace string            `json:"namespace,omitempty" yaml:"namespace"` // of containerd
+	Command   string            `json:"command,omitempty" yaml:"command"`     // the command line's program, by name or path
+	Args      []string          `json:"args,omitempty" yaml:"args"`           // for it, before the verb
+	Env       map[string]string `json:"env,omitempty" yaml:"env"`             // for it, beside tare's own
+	Root      string            `json:"root,omitempty" yaml:"root"`           // podman's --root
+	RunRoot   string            `json:"runroot,omitempty" yaml:"runroot"`     // podman's --runroot
+	Network   string            `json:"network,omitempty" yaml:"network"`     // NetworkNone (the default), NetworkBridge, NetworkHost
+}
+
+// The networks of containers. Pods know no network none: theirs is the host's,
+// or, with bridge, what CNI gives them.
+const (
+	NetworkNone   = "none"
+	NetworkBridge = "bridge"
+	NetworkHost   = "host"
+)
+
+// Over returns e with every empty value taken from below.
+func (e Engine) Over(below Engine) Engine {
+	first := func(a, b string) string {
+		if a != "" {
+			return a
+		}
+		return b
+	}
+	e.Address = first(e.Address, below.Address)
+	e.Namespace = first(e.Namespace, below.Namespace)
+	e.Command = first(e.Command, below.Command)
+	e.Root = first(e.Root, below.Root)
+	e.RunRoot = first(e.RunRoot, below.RunRoot)
+	e.Network = first(e.Network, below.Network)
+	if e.Args == nil {
+		e.Args = below.Args
+	}
+	if e.Env == nil {
+		e.Env = below.Env
+	}
+	return e
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// fake is an engine in a bubble of time.
+type fake struct {
+	has      map[string]bool
+	stays    map[string]int           // how many removals a container survives
+	comes    map[string]time.Duration // what appears when that long has passed
+	began    time.Time
+	removing time.Duration
+	mute     error // what List says
+	image    bool
+	imports  int
+	drops    int
+	broken   error // what Import says
+}
+
+func newFake(names ...string) *fake {
+	f := &fake{has: map[string]bool{}, stays: map[string]int{}, comes: map[string]time.Duration{}, began: time.Now()}
+	for _, name := range names {
+		f.has[name] = true
+	}
+	return f
+}
+
+func (f *fake) Look(context.Context, []string) (map[string]State, error) { return nil, nil }
+
+func (f *fake) Output(context.Context, []State) (string, error) { return "", nil }
+
+func (f *fake) List(context.Context) ([]string, error) {
+	for name, after := range f.comes {
+		if time.Since(f.began) >= after {
+			f.has[name] = true
+			delete(f.comes, name)
+		}
+	}
+	return slices.Sorted(maps.Keys(f.has)), f.mute
+}
+
+func (f *fake) Remove(_ context.Context, names []string) error {
+	time.Sleep(f.removing)
+	for _, name := range names {
+		if f.stays[name]--; f.stays[name] < 0 {
+			delete(f.has, name)
+		}
+	}
+	return nil
+}
+
+func (f *fake) Import(context.Context) (bool, error) {
+	if f.broken != nil || f.image {
+		return false, f.broken
+	}
+	f.image = true
+	f.imports++
+	return true, nil
+}
+
+func (f *fake) Drop(context.Context) error {
+	f.image = false
+	f.drops++
+	return nil
+}
+
+func every(string) bool { return true }
+
+func TestARemovalThatTakesLongIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a", "b")
+		f.removing, f.stays["b"] = 2*clearing, 1
+		if left, err := Clear(t.Context(), f, []string{"a", "b"}, every, 0); err != nil || left != nil {
+			t.Errorf("%q, %v", left, err)
+		}
+	})
+}
+
+func TestWhatCannotBeRemovedIsGivenUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a", "b")
+		f.removing, f.stays["b"] = 15*time.Second, 1000
+		began := time.Now()
+		left, err := Clear(t.Context(), f, []string{"a", "b"}, every, 0)
+		if !errors.Is(err, errStill) || !slices.Equal(left, []string{"b"}) || time.Since(began) > 15*time.Second+clearing+2*15*time.Second {
+			t.Errorf("after %v: %q, %v", time.Since(began), left, err)
+		}
+	})
+}
+
+func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
+	for _, c := range []struct {
+		outstanding int
+		comes, want time.Duration // want: at least, and less than two seconds more
+	}{
+		{0, time.Hour, 0},
+		{1, time.Hour, 1050 * time.Millisecond},
+		{100, time.Hour, 6 * time.Second},
+		{1000, time.Hour, 15 * time.Second},
+		{100, 5500 * time.Millisecond, 11500 * time.Millisecond}, // quiet begins anew
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.comes["late"] = c.comes
+			left, err := Clear(t.Context(), f, nil, every, engine.Late(c.outstanding))
+			took := time.Since(f.began)
+			if err != nil || len(left)+len(f.has) != 0 || took < c.want || took > c.want+2*time.Second {
+				t.Errorf("%d outstanding: after %v: %q, %v", c.outstanding, took, left, err)
+			}
+		})
+	}
+}
+
+func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		quiet := engine.Late(1000)
+		for i := range 6 {
+			f.comes[fmt.Sprint(i)] = time.Duration(i+1) * 9 * time.Second
+		}
+		if left, err := Clear(t.Context(), f, nil, every, quiet); err != nil || len(f.has)+len(f.comes) != 0 {
+			t.Errorf("%q, %v; %v %v", left, err, f.has, f.comes)
+		}
+	})
+}
+
+// on is a session on a fake engine, one of whose batches was cut off.
+func on(t *testing.T, f *fake, lanes int) *Session {
+	t.Helper()
+	s, err := Open(t.Context(), Options{
+		Target: "fake", Called: "the engine", Engine: f, Image: t.Name(),
+		Env: subject.Env{RunID: "r", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: lanes, Timeout: time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := make([]record.Sample, lanes)
+	for n := range lanes {
+		s.Hold(subject.Create, n)
+		samples[n] = record.Sample{Lane: n, Failure: &record.Failure{Kind: record.FailInterrupted}}
+	}
+	s.Settle(t.Context(), subject.Create, samples)
+	return s
+}
+
+func TestWhatComesOfAnInterruptedBatchIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		s := on(t, f, 100)
+		f.comes[s.lanes[0].name], f.comes[s.lanes[99].name] = 1500*time.Millisecond, 5*time.Second
+		all := make([]int, 100)
+		for n := range all {
+			all[n] = n
+		}
+		if err := s.Discard(t.Context(), all); err != nil || len(f.has)+len(f.comes) != 0 {
+			t.Errorf("%v; left %v, not yet there %v", err, f.has, f.comes)
+		}
+		began := time.Now()
+		if err := s.Close(t.Context()); err != nil || time.Since(began) > 0 {
+			t.Errorf("nothing is owed any more, yet: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestCloseNamesWhatItDoesNotKnowToBeGone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		upset func(f *fake) time.Duration // how long Close may take
+		want  string
+	}{
+		{"the engine does not answer", func(f *fake) time.Duration { f.mute = errors.New("no answer"); return time.Minute }, "no answer"},
+		{"the time is over", func(*fake) time.Duration { return time.Second / 2 }, errLate.Error()},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			s := on(t, f, 2)
+			first, second := s.lanes[0].name, s.lanes[1].name
+			s.Hold(subject.Create, 0) // the lane goes on, what it had is owed still
+			ctx, cancel := context.WithTimeout(t.Context(), c.upset(f))
+			defer cancel()
+			err := s.Close(ctx)
+			if err == nil || !strings.Contains(err.Error(), "the engine may still have ") || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), first+", ") || !strings.Contains(err.Error(), second) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		})
+	}
+}
+
+func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T) {
+	f := newFake()
+	f.image = true // of an earlier run
+	s, err := Open(t.Context(), Options{Target: "fake", Engine: f, Image: t.Name(), Env: subject.Env{Dir: t.TempDir(), StateDir: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		op   subject.Op
+		want int
+	}{{subject.Create, 1}, {subject.Run, 1}, {subject.Start, 0}, {subject.Stop, 0}, {subject.Remove, 0}} {
+		f.image, f.imports = false, 0
+		if err := s.Ready(t.Context(), c.op); err != nil || f.imports != c.want {
+			t.Errorf("%s: imported %d times, %v", c.op, f.imports, err)
+		}
+	}
+	f.broken = errors.New("no space")
+	if err := s.Ready(t.Context(), subject.Create); !errors.Is(err, f.broken) || !strings.HasPrefix(err.Error(), "target fake: create: ") {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(t.Context()); err != nil || f.drops != 1 {
+		t.Errorf("removed %d times, %v", f.drops, err)
+	}
+}

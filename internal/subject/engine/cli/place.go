@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// Places are where the containers of a session have the files of their workload:
+// a folder of the host, a tmpfs, a device, or nothing but their own root file
+// system. Nil is the last. Docker, podman and isula know the same ones.
+type Places struct {
+	volumes *engine.Volumes
+	tmpfs   []string
+	device  string
+}
+
+// OpenPlaces makes the folders of the workload's volume, and looks whether its
+// device is one.
+func OpenPlaces(env subject.Env) (*Places, error) {
+	device, err := engine.FindDevice(env.Workload)
+	if err != nil {
+		return nil, err
+	}
+	p := &Places{device: device.Node}
+	if env.Workload.Tmpfs > 0 {
+		// Docker and podman have noexec where nothing is said, a folder of the
+		// host has not.
+		p.tmpfs = append(engine.TmpfsOptions(env.Workload), "exec")
+	}
+	p.volumes, err = engine.OpenVolumes(env)
+	return p, err
+}
+
+// On is the place of the container on a lane.
+func (p *Places) On(lane int) Place {
+	if p == nil {
+		return Place{}
+	}
+	return Place{Folder: p.volumes.Folder(lane), Bind: p.volumes.Bind(lane), Tmpfs: p.tmpfs, Device: p.device}
+}
+
+// Close removes the folders that were made.
+func (p *Places) Close() error {
+	if p == nil {
+		return nil
+	}
+	return p.volumes.Close()
+}
+
+// Place is where one container has its files. The zero Place is its own root
+// file system.
+type Place struct {
+	Folder string   // of the host, at target.VolumePath; "" for none
+	Bind   string   // the same as -v has it
+	Tmpfs  []string // the options of a tmpfs there, nil for none
+	Device string   // the node of a block device, for target.DevicePath; "" for none
+}
+
+// DeviceAccess is what a container may do with its device, in a cgroup's words:
+// read, write and make a node of it.
+const DeviceAccess = "rwm"
+
+// Flags are the place on a command line; the tmpfs of one that has one is given
+// these options.
+func (p Place) Flags(tmpfs ...string) []string {
+	var line []string
+	if p.Bind != "" {
+		line = append(line, "--volume", p.Bind)
+	}
+	if p.Tmpfs != nil {
+		mount := subject.VolumePath
+		if len(tmpfs) > 0 {
+			mount += ":" + strings.Join(tmpfs, ",")
+		}
+		line = append(line, "--tmpfs", mount)
+	}
+	if p.Device != "" {
+		line = append(line, "--device", p.Device+":"+subject.DevicePath+":"+DeviceAccess)
+	}
+	return line
+}
+
+// Elsewhere is the error of a workload that needs something of this machine, on
+// an engine ("daemon") of which why says that it is on another one. A why of ""
+// says that it is on this one.
+func Elsewhere(w subject.Workload, called, why string) error {
+	var errs []error
+	for _, need := range []struct{ path, one, all string }{{w.Volume, "volume", "folders"}, {w.Device, "device", "devices"}} {
+		if need.path != "" && why != "" {
+			errs = append(errs, fmt.Errorf("a %s on a %s elsewhere (%s), which does not have this machine's %s: %w", need.one, called, why, need.all, subject.ErrUnsupported))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,152 @@
+// Package cli drives engines by their command lines. It holds what such targets
+// share: how a command is called and bounded, and the session in which lanes
+// perform the operations. What differs between engines is an [Engine].
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/thread"
+)
+
+// Program is an engine's command line.
+type Program struct {
+	Path   string   // absolute
+	Args   []string // before the verb
+	Env    []string // "NAME=value", beside the little that all commands get
+	Mounts *os.File // a mount namespace to run in; nil for tare's own
+}
+
+// Find looks for the program that e names, or by its usual name, on PATH, and
+// gathers its environment: what e says, and of tare's own the variables of
+// these names. A name may end in * ("CONTAINERS_*").
+func Find(e subject.Engine, usual string, variables ...string) (Program, error) {
+	name := usual
+	if e.Command != "" {
+		name = e.Command
+	}
+	file, err := exec.LookPath(name)
+	if err != nil {
+		return Program{}, fmt.Errorf("there is no %s (looked on PATH): %w", name, errors.Unwrap(err))
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return Program{}, err
+	}
+	return Program{Path: file, Args: slices.Clone(e.Args), Env: environ(e, variables)}, nil
+}
+
+func environ(e subject.Engine, variables []string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if _, given := e.Env[name]; !given && slices.ContainsFunc(variables, func(pattern string) bool {
+			stem, any := strings.CutSuffix(pattern, "*")
+			return name == pattern || any && strings.HasPrefix(name, stem)
+		}) {
+			env = append(env, v)
+		}
+	}
+	for name, value := range e.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}
+
+// Line is a whole command line: the program, its own arguments, and a verb with
+// its.
+func (p Program) Line(verb ...string) []string {
+	return slices.Concat([]string{p.Path}, p.Args, verb)
+}
+
+// Error is a command that failed.
+type Error struct {
+	Command string // pasteable
+	Exit    int    // -1 when it was killed or never ran
+	Output  string // what it said, cut to a few KiB
+	Cause   error
+}
+
+func (e *Error) Error() string {
+	if e.Output == "" {
+		return fmt.Sprintf("%s: %v", e.Command, e.Cause)
+	}
+	return fmt.Sprintf("%s: %v: %s", e.Command, e.Cause, e.Output)
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// The most that is kept of what a command says. The states of a hundred
+// containers are about a MiB.
+const (
+	mostStdout = 32 << 20
+	mostStderr = 4 << 10
+)
+
+// Run executes a command that is not measured, and returns its standard output.
+// The error is an *Error; what was printed before is returned beside it. ctx
+// ends the command with all it started in its process group.
+func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
+	out, said := bounded{most: mostStdout}, bounded{most: mostStderr}
+	err := p.start(ctx, verb, &out, &said)
+	if err == nil && out.dropped {
+		err = fmt.Errorf("printed more than %d MiB", mostStdout>>20)
+	}
+	if err == nil {
+		return out.kept, nil
+	}
+	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(string(said.kept)), Cause: err}
+	if ctx.Err() != nil {
+		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
+	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		e.Exit = exit.ExitCode()
+	}
+	return out.kept, e
+}
+
+// start runs a command to its end, in the mount namespace.
+func (p Program) start(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
+	if p.Mounts == nil {
+		return p.run(ctx, verb, stdout, stderr)
+	}
+	return thread.InMounts(int(p.Mounts.Fd()), func() error { return p.run(ctx, verb, stdout, stderr) })
+}
+
+func (p Program) run(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
+	line := p.Line(verb...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Env = lane.Environment(p.Env)
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	return cmd.Run()
+}
+
+// bounded keeps the first bytes and swallows the rest.
+type bounded struct {
+	kept    []byte
+	most    int
+	dropped bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	room := min(len(p), b.most-len(b.kept))
+	b.dropped = b.dropped || room < len(p)
+	b.kept = append(b.kept, p[:room]...)
+	return len(p), nil
+}

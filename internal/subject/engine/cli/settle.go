@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/record"
+)
+
+// asking bounds every question that is asked after a batch.
+const asking = 30 * time.Second
+
+// Settle looks whether what was reported is so, of all lanes at once.
+func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sample) {
+	ctx, cancel := context.WithTimeout(run, asking)
+	defer cancel()
+	var done []*record.Sample
+	var names []string
+	var before []State
+	for i := range samples {
+		if f := samples[i].Failure; f != nil {
+			// One that ended by itself, with an error, is over.
+			if f.Kind != record.FailExit || f.Exit > 128 {
+				s.late[s.lanes[samples[i].Lane].name] = true
+			}
+		} else {
+			c := &s.lanes[samples[i].Lane]
+			done, names, before = append(done, &samples[i]), append(names, c.name), append(before, c.known)
+		}
+	}
+	defer func() { s.doubt(run, done) }()
+	switch {
+	case len(done) == 0:
+		return
+	case op == subject.Remove:
+		s.settleRemoved(ctx, done)
+		return
+	case op == subject.Stop && s.o.Quiet != nil:
+		s.o.Quiet(before)
+	}
+	known, err := s.o.Engine.Look(ctx, names)
+	for _, sample := range done {
+		sample.Failure = s.verify(ctx, op, sample, known, err)
+	}
+	if after[op] == Running {
+		s.settleOutput(ctx, done)
+	}
+}
+
+// doubt takes back what was concluded from questions that an interruption cut
+// off: it says nothing of the container.
+func (s *Session) doubt(run context.Context, done []*record.Sample) {
+	for _, sample := range done {
+		if f := sample.Failure; f != nil && run.Err() != nil {
+			sample.Failure = &record.Failure{Kind: record.FailInterrupted, Command: f.Command,
+				Detail: "interrupted before it was known whether the operation did what was reported"}
+			s.late[s.lanes[sample.Lane].name] = true
+		}
+	}
+}
+
+func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Sample, known map[string]State, err error) *record.Failure {
+	c := &s.lanes[sample.Lane]
+	state, ok := known[c.name]
+	if !ok {
+		return missing(s.o.Called, err)
+	}
+	c.known = state
+	f := state.Verify(s.o.Called, op)
+	if f == nil && s.o.Settled != nil {
+		f = s.o.Settled(op, state)
+	}
+	if f != nil && f.Output == "" && state.Status == Exited {
+		f.Output, _ = s.o.Engine.Output(ctx, []State{state}) // a workload that ended early may have said why
+	}
+	return f
+}
+
+// missing is the failure of a container of which nothing was learnt.
+func missing(called string, err error) *record.Failure {
+	if err == nil {
+		return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s does not know the container", called)}
+	}
+	f := &record.Failure{Kind: record.FailState, Detail: "reported success, but the container's state could not be read: " + err.Error()}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		f.Detail, f.Command, f.Exit, f.Output = "reported success, but the container's state could not be read: "+e.Cause.Error(), e.Command, max(e.Exit, 0), e.Output
+	}
+	return f
+}
+
+// settleOutput waits for the first line of every workload: it is on its way
+// when the engine says that the container runs.
+func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
+	var ask []State
+	for _, sample := range done {
+		if sample.Failure == nil {
+			ask = append(ask, s.lanes[sample.Lane].known)
+		}
+	}
+	if len(ask) == 0 {
+		return
+	}
+	text, err := AwaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Engine.Output)
+	for _, sample := range done {
+		if sample.Failure != nil {
+			continue
+		}
+		sample.Failure = batch.FirstFromLog(sample, text, s.lanes[sample.Lane].name)
+		if f := sample.Failure; f != nil {
+			f.Output = "" // it is that of others
+			if err != nil {
+				f.Detail += ", which could not be read: " + err.Error()
+			}
+		}
+	}
+}
+
+// AwaitOutput reads what containers said until every one has reported with its
+// name, or the time is over.
+func AwaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
+	deadline := time.Now().Add(patience)
+	var text strings.Builder
+	for {
+		said, err := read(ctx, containers)
+		text.WriteString(said)
+		containers = slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
+			_, ok := lane.ProbeTime(said, c.Name)
+			return ok
+		})
+		if len(containers) == 0 {
+			return text.String(), nil
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return text.String(), err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (s *Session) settleRemoved(ctx context.Context, done []*record.Sample) {
+	left, err := s.o.Engine.List(ctx)
+	for _, sample := range done {
+		c := &s.lanes[sample.Lane]
+		switch {
+		case err != nil:
+			sample.Failure = missing(s.o.Called, err)
+		case slices.Contains(left, c.name):
+			sample.Failure = &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s still knows the container", s.o.Called)}
+		default:
+			*c = container{}
+		}
+	}
+}

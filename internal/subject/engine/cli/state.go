@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// State is what an engine knows of a container.
+type State struct {
+	Name    string
+	ID      string
+	Status  Status
+	Said    string // the status in the engine's own word
+	Pid     int    // of its first process, 0 when there is none
+	Exit    int    // how that ended
+	Runtime string // the runtime that the engine says it uses, "" when it does not say
+	Monitor int    // the process that watches it for the engine, 0 when there is none
+	Group   string // the cgroup that the engine says it is in, "" when it does not say
+	Log     string // the file in which its output is kept, "" when it is not in one
+}
+
+// Status is where a container is in its life.
+type Status string
+
+// The statuses, whatever engines call them.
+const (
+	Created Status = "created"
+	Running Status = "running"
+	Exited  Status = "exited"
+	Other   Status = "other"
+)
+
+// after is the status in which an operation leaves a container.
+var after = map[subject.Op]Status{
+	subject.Create: Created, subject.Start: Running, subject.Run: Running, subject.Stop: Exited,
+}
+
+// Verify holds what an engine knows of a container against the operation that
+// it reported as done. engine names it in the failure's text.
+func (s State) Verify(engine string, op subject.Op) *record.Failure {
+	want := after[op]
+	switch {
+	case want == "":
+		return nil
+	case s.Status != want && s.Status == Exited:
+		return &record.Failure{Kind: record.FailState, Exit: s.Exit,
+			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s; its process ended with %d", engine, s.Said, want, s.Exit)}
+	case s.Status != want:
+		return &record.Failure{Kind: record.FailState,
+			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s", engine, s.Said, want)}
+	case want == Running && !Alive(s.Pid):
+		return &record.Failure{Kind: record.FailState,
+			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}
+	case op == subject.Stop && s.Exit > 128:
+		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit,
+			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", s.Exit-128)}
+	case op == subject.Stop && s.Exit != 0:
+		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit,
+			Detail: fmt.Sprintf("the workload ended with status %d instead of 0", s.Exit)}
+	}
+	return nil
+}
+
+// Alive reports whether a process runs. One that ended and was not waited for
+// does not.
+func Alive(pid int) bool { return pid > 1 && !Ended(pid, 0) }
+
+// Ended waits for the end of a process that is not a child of tare's, at most
+// for the given time.
+func Ended(pid int, patience time.Duration) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	deadline := time.Now().Add(patience)
+	for {
+		left := max(time.Until(deadline), 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if err == nil || time.Now().After(deadline) {
+			return n > 0
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// sh runs a script on lane 0.
+func sh(t *testing.T, s subject.Session, script string) subject.Executed {
+	t.Helper()
+	x, err := s.(subject.Executor).Exec(t.Context(), 0, []string{"/bin/sh", "-c", script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// Executes checks what target.Executor promises, on a session whose lanes 0 and
+// 1 run with [Shell] and a volume.
+func Executes(t *testing.T, s subject.Session, volume string) {
+	t.Helper()
+	e := s.(subject.Executor)
+	x := sh(t, s, "echo out; echo err >&2; exit 7")
+	if x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(x.Command, "exec") {
+		t.Errorf("%+v", x)
+	}
+	if x, err := e.Exec(t.Context(), 0, []string{"/probe", "--exit", "token"}); err != nil || x.Exit != 0 || !strings.HasPrefix(x.Output, "tare-probe/1 token ") {
+		t.Errorf("the probe: %+v, %v", x, err)
+	}
+	if x, err := e.Exec(t.Context(), 1, []string{"/probe", strings.Repeat("x", 200)}); err != nil || x.Exit != 2 {
+		t.Errorf("the probe with a bad argument: %+v, %v", x, err)
+	}
+	for _, exit := range []int{125, 126, 127} { // engines use them for errors of their own
+		if x := sh(t, s, fmt.Sprint("exit ", exit)); x.Exit != exit {
+			t.Errorf("exit %d: %+v", exit, x)
+		}
+	}
+	if x := sh(t, s, "kill -9 $$"); x.Exit != 128+9 {
+		t.Errorf("killed by signal 9: %+v", x)
+	}
+	if x, err := e.Exec(t.Context(), 0, []string{"/no/such/program"}); err == nil {
+		t.Errorf("a program that is not there: %+v", x)
+	} else {
+		t.Log(err)
+	}
+	if _, err := e.Exec(t.Context(), 9, []string{"/probe"}); err == nil {
+		t.Error("on a lane that is not there: no error")
+	}
+	if x := sh(t, s, "i=0; while [ $i -lt 40000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done"); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
+		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
+	}
+
+	// Each lane has a folder of its own, and both commands run at once: each
+	// waits for the other's file, which the host carries over.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var wait sync.WaitGroup
+	for n := range 2 {
+		wait.Go(func() {
+			x, err := e.Exec(ctx, n, []string{"/bin/sh", "-c", "echo lane > /data/mine; while ! [ -e /data/go ]; do :; done; read a < /data/go; echo $a"})
+			if err != nil || x.Exit != 0 || x.Output != fmt.Sprintln("go", n) {
+				t.Errorf("lane %d: %+v, %v", n, x, err)
+			}
+		})
+	}
+	for n := range 2 {
+		await(ctx, t, filepath.Join(volume, strconv.Itoa(n), "mine"))
+	}
+	// Others look at the containers meanwhile.
+	if told, err := s.(subject.Reporter).Statistics(t.Context()); err != nil || len(told) != 2 || len(sandboxes(t, s)) != 2 {
+		t.Errorf("while commands run: %+v, %v", told, err)
+	}
+	for n := range 2 {
+		file := filepath.Join(volume, strconv.Itoa(n), "go")
+		if err := errors.Join(os.WriteFile(file+".new", fmt.Appendln(nil, "go", n), 0o644), os.Rename(file+".new", file)); err != nil {
+			t.Error(err)
+		}
+	}
+	wait.Wait()
+}
+
+func await(ctx context.Context, t *testing.T, file string) {
+	t.Helper()
+	for ctx.Err() == nil {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Errorf("%s does not come", file)
+}
+
+// IsEnded checks that a command which nobody waits for any more is gone from the
+// container on lane 0, with what it started. The host sees its processes.
+func IsEnded(t *testing.T, s subject.Session) {
+	t.Helper()
+	group := groupOf(t, s, 0)
+	before := procs(t, group)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	x, err := s.(subject.Executor).Exec(ctx, 0, []string{"/bin/sh", "-c", "echo begun; /probe child & /probe other"})
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second || !strings.HasPrefix(x.Output, "begun\n") {
+		t.Errorf("after %v: %+v, %v", time.Since(began), x, err)
+	}
+	for range 100 {
+		if slices.Equal(procs(t, group), before) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("processes %v, before the command %v", procs(t, group), before)
+}
+
+// SaysThatItGoesOn checks that of a command which nobody waits for any more, in a
+// container on lane 0 with a kernel of its own, it is said that it was not ended.
+func SaysThatItGoesOn(t *testing.T, s subject.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	x, err := s.(subject.Executor).Exec(ctx, 0, []string{"/probe", "stays"})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it may go on in the container") || time.Since(began) > 10*time.Second {
+		t.Errorf("after %v: %+v, %v", time.Since(began), x, err)
+	}
+}
+
+func sandboxes(t *testing.T, s subject.Session) []subject.Sandbox {
+	t.Helper()
+	all, err := s.(subject.Sandboxed).Sandboxes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// groupOf is the folder of the memory cgroup in which the kernel says that a
+// lane's workload is.
+func groupOf(t *testing.T, s subject.Session, lane int) string {
+	t.Helper()
+	return group(t, sandboxes(t, s)[lane].Workload, "memory")
+}
+
+func group(t *testing.T, pid int, controller string) string {
+	t.Helper()
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hs {
+		for line := range strings.Lines(string(b)) {
+			parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+			if h.Has(controller) && (h.Version == 2 && parts[0] == "0" || slices.Contains(strings.Split(parts[1], ","), controller)) {
+				return filepath.Join(h.Mount, parts[2])
+			}
+		}
+	}
+	t.Fatalf("process %d is in no cgroup of %s: %s", pid, controller, b)
+	return ""
+}
+
+func procs(t *testing.T, group string) []int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []int
+	for _, f := range strings.Fields(string(b)) {
+		pid, _ := strconv.Atoi(f)
+		out = append(out, pid)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Sandboxes checks what target.Sandboxed promises of containers that run on the
+// lanes and are in cgroups named after them.
+func Sandboxes(t *testing.T, s subject.Session, lanes []int) {
+	t.Helper()
+	seen := map[string]bool{}
+	for i, b := range sandboxes(t, s) {
+		if i >= len(lanes) || b.Lane != lanes[i] || len(b.IDs) != 1 || len(b.IDs[0]) != 64 || seen[b.IDs[0]] {
+			t.Fatalf("sandbox %d of lanes %v: %+v", i, lanes, b)
+		}
+		seen[b.IDs[0]] = true
+		of := group(t, b.Workload, "memory")
+		if !strings.Contains(of, b.IDs[0]) || !slices.Contains(procs(t, of), b.Workload) {
+			t.Errorf("lane %d: process %d is in %s, the container is %s", b.Lane, b.Workload, of, b.IDs[0])
+		}
+		if b.Group != "" && !strings.HasSuffix(of, b.Group) {
+			t.Errorf("lane %d: the group is %s, the process is in %s", b.Lane, b.Group, of)
+		}
+	}
+	if len(seen) != len(lanes) {
+		t.Errorf("%d sandboxes on lanes %v", len(seen), lanes)
+	}
+}
+
+func number(t *testing.T, dir, file string) int64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Statistics checks what target.Reporter promises: no more than what the cgroup
+// is charged for, and no less than that without all of its page cache.
+func Statistics(t *testing.T, s subject.Session, source string) {
+	t.Helper()
+	all := sandboxes(t, s)
+	// What the runtime used to start it is still being given back: the engine's
+	// reading lies between these and those after it.
+	var before []int64
+	for _, b := range all {
+		before = append(before, number(t, group(t, b.Workload, "memory"), "memory.usage_in_bytes"))
+	}
+	reported, err := s.(subject.Reporter).Statistics(t.Context())
+	if err != nil || len(reported) != len(all) {
+		t.Fatalf("%+v, %v", reported, err)
+	}
+	const slack = 256 << 10 // of counters that each CPU keeps for itself
+	for i, r := range reported {
+		dir := group(t, all[i].Workload, "memory")
+		usage := number(t, dir, "memory.usage_in_bytes")
+		cpu := number(t, group(t, all[i].Workload, "cpuacct"), "cpuacct.usage")
+		t.Logf("lane %d: reported %d bytes and %d ns; the cgroup has %d and %d", r.Lane, r.Memory, r.CPU, usage, cpu)
+		if r.Lane != all[i].Lane || r.Source != source || r.Memory < min(usage, before[i])-cache(t, dir)-slack || r.Memory > max(usage, before[i])+slack || r.Memory <= 0 {
+			t.Errorf("%+v, usage %d, before %d", r, usage, before[i])
+		}
+		if r.CPU <= 0 || r.CPU > cpu || float64(r.CPU) < 0.5*float64(cpu)-1e7 {
+			t.Errorf("lane %d: %d ns reported, the cgroup has %d", r.Lane, r.CPU, cpu)
+		}
+	}
+}
+
+func cache(t *testing.T, dir string) int64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if text, is := strings.CutPrefix(line, "total_cache "); is {
+			n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+			return n
+		}
+	}
+	t.Fatalf("no total_cache in %s", dir)
+	return 0
+}
+
+// Limited checks that exactly these limits are those of lane 0's cgroup (v1).
+func Limited(t *testing.T, s subject.Session, limits subject.Limits) {
+	t.Helper()
+	pid := sandboxes(t, s)[0].Workload
+	want := map[[2]string]string{
+		{"memory", "memory.limit_in_bytes"}: strconv.FormatInt(limits.Memory, 10),
+		{"pids", "pids.max"}:                strconv.FormatInt(limits.Pids, 10),
+		{"cpu", "cpu.shares"}:               strconv.FormatInt(limits.CPUShares, 10),
+		{"cpu", "cpu.cfs_quota_us"}:         strconv.FormatInt(limits.CPUQuota(), 10),
+		{"cpu", "cpu.cfs_period_us"}:        "100000",
+	}
+	for key, unlimited := range map[[2]string]string{
+		{"memory", "memory.limit_in_bytes"}: "9223372036854771712", // the kernel's greatest number of whole pages
+		{"pids", "pids.max"}:                "max",
+		{"cpu", "cpu.shares"}:               "1024",
+		{"cpu", "cpu.cfs_quota_us"}:         "-1",
+	} {
+		if want[key] == "0" {
+			want[key] = unlimited
+		}
+	}
+	for key, value := range want {
+		b, err := os.ReadFile(filepath.Join(group(t, pid, key[0]), key[1]))
+		if got := strings.TrimSpace(string(b)); err != nil || got != value {
+			t.Errorf("%s is %q, not %s: %v", key[1], got, value, err)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+func volumes(t *testing.T, dir string) *Volumes {
+	t.Helper()
+	v, err := OpenVolumes(subject.Env{Lanes: 2, Workload: subject.Workload{Volume: dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestEachLaneHasAFolderThatAnybodyMayWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volume")
+	first, second := volumes(t, dir), volumes(t, dir)
+	for n, name := range []string{"0", "1"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != 0o777 || first.Bind(n) != filepath.Join(dir, name)+":/data:Z" {
+			t.Errorf("%v, %v, %s", info, err, first.Bind(n))
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0", "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "0", "file")); err != nil {
+		t.Errorf("a folder that another session uses is gone: %v", err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestAFolderThatWasThereStays(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := volumes(t, dir).Close(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "1" {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestAVolumeThatCannotBeMountedIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	linked := filepath.Join(dir, "linked")
+	if err := os.Mkdir(linked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", filepath.Join(linked, "0")); err != nil {
+		t.Fatal(err)
+	}
+	for _, volume := range []string{"relative", filepath.Join(dir, "a:b"), filepath.Join(dir, "a,b"), linked} {
+		if _, err := OpenVolumes(subject.Env{Lanes: 1, Workload: subject.Workload{Volume: volume}}); err == nil {
+			t.Errorf("%s: no error", volume)
+		}
+	}
+	if v, err := OpenVolumes(subject.Env{Lanes: 1}); v != nil || err != nil || v.Bind(0) != "" || v.Close() != nil {
+		t.Errorf("no volume: %v, %v", v, err)
+	}
+}

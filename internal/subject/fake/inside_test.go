@@ -1,0 +1,90 @@
+package fake
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+func started(t *testing.T, tg *Target) subject.Session {
+	t.Helper()
+	tg.Script = func(subject.Op, int, int) (int64, *record.Failure) { return 1, nil }
+	s, err := tg.Open(t.Context(), subject.Env{Lanes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Arm(t.Context(), subject.Run, []int{0, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWithoutAScriptCommandsSucceedAndNothingIsReported(t *testing.T) {
+	s := started(t, &Target{Name: "x"})
+	if e, err := s.(subject.Executor).Exec(t.Context(), 2, []string{"/probe", "a b"}); err != nil || e.Exit != 0 || e.Command != "fake exec ID /probe 'a b'" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	for _, n := range []int{-1, 1, 3} {
+		if _, err := s.(subject.Executor).Exec(t.Context(), n, []string{"/probe"}); err == nil {
+			t.Errorf("a command ran on lane %d, which holds nothing", n)
+		}
+	}
+	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
+	if err != nil || len(boxes) != 2 || boxes[0].Lane != 0 || boxes[1].Lane != 2 || boxes[0].IDs[0] == boxes[1].IDs[0] {
+		t.Errorf("%+v, %v", boxes, err)
+	}
+	if list, err := s.(subject.Reporter).Statistics(t.Context()); err != nil || list != nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestAScriptDecidesWhatIsInside(t *testing.T) {
+	no := errors.New("no")
+	s := started(t, &Target{
+		Name: "x",
+		OnExec: func(_ context.Context, lane int, _ []string) (subject.Executed, error) {
+			return subject.Executed{Exit: lane}, nil
+		},
+		OnSandbox: func(b *subject.Sandbox) error {
+			if b.Workload = 100 + b.Lane; b.Lane > 1 {
+				return no
+			}
+			return nil
+		},
+		OnStatistics: func(_ context.Context, lanes []int) ([]record.Statistic, error) {
+			return []record.Statistic{{Lane: lanes[1], Memory: 7}}, nil
+		},
+	})
+	if e, err := s.(subject.Executor).Exec(t.Context(), 2, []string{"/probe"}); err != nil || e.Exit != 2 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := s.(subject.Sandboxed).Sandboxes(t.Context()); !errors.Is(err, no) {
+		t.Errorf("%v", err)
+	}
+	if list, err := s.(subject.Reporter).Statistics(t.Context()); err != nil || len(list) != 1 || list[0].Lane != 2 || list[0].Memory != 7 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestAScriptDecidesWhichVolumesThereAre(t *testing.T) {
+	no := errors.New("no")
+	tg := &Target{Name: "x", OnOpen: func(env subject.Env) error {
+		if env.Workload.Device != "" {
+			return no
+		}
+		return nil
+	}}
+	if s, err := tg.Open(t.Context(), subject.Env{Workload: subject.Workload{Tmpfs: 1}}); err != nil || s == nil {
+		t.Errorf("%v, %v", s, err)
+	}
+	if s, err := tg.Open(t.Context(), subject.Env{Workload: subject.Workload{Device: "/dev/x"}}); !errors.Is(err, no) || s != nil {
+		t.Errorf("%v, %v", s, err)
+	}
+}

@@ -1,0 +1,129 @@
+package find
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// engine is a kind of engine as this package knows it.
+type engine struct {
+	name     string   // as in ENGINE/RUNTIME; "cri" stands for every cri+NAME
+	ways     []string // how it can be driven, the usual way first; empty: there is one only
+	new      func(ctx context.Context, name, runtime, way string, e subject.Engine) (subject.Target, error)
+	runtimes func(ctx context.Context, e subject.Engine) ([]string, error) // its default first
+}
+
+// EngineNames are what can stand before the slash of ENGINE/RUNTIME.
+func EngineNames() []string {
+	var out []string
+	for _, e := range engines {
+		out = append(out, e.name)
+	}
+	return out
+}
+
+// split takes ENGINE[+WAY][/RUNTIME] apart. A name without a slash is an
+// engine's only if it is one's exactly.
+func split(name string) (e *engine, way, runtime string, ok bool) {
+	before, runtime, _ := strings.Cut(name, "/")
+	for i := range engines {
+		e := &engines[i]
+		if before == e.name {
+			return e, e.usual(), runtime, true
+		}
+		if rest, found := strings.CutPrefix(before, e.name+"+"); found && slices.Contains(e.ways, rest) {
+			return e, rest, runtime, true
+		}
+	}
+	if e, ok := unlisted(before); ok {
+		return &e, "", runtime, true
+	}
+	return nil, "", "", false
+}
+
+func (e *engine) usual() string {
+	if len(e.ways) == 0 {
+		return ""
+	}
+	return e.ways[0]
+}
+
+// in is the engine's name when it is driven in a way.
+func (e *engine) in(way string) string {
+	if way == e.usual() {
+		return e.name
+	}
+	return e.name + "+" + way
+}
+
+// ways in which the settings want the engine driven.
+func (e *engine) wanted(s Settings) []string {
+	var out []string
+	for _, way := range s.Via {
+		if slices.Contains(e.ways, way) {
+			out = append(out, way)
+		}
+	}
+	if out == nil {
+		return []string{e.usual()}
+	}
+	return out
+}
+
+// expand makes the names of targets from one that a user gave: the engine's
+// default runtime where none is named, and a target for each way where the
+// name does not say one and the settings do.
+func expand(ctx context.Context, name string, s Settings) (names []string, isEngine bool, err error) {
+	e, _, runtime, ok := split(name)
+	if !ok {
+		if before, _, slash := strings.Cut(name, "/"); slash {
+			return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(EngineNames(), ", "))
+		}
+		return []string{name}, false, nil
+	}
+	before, _, slash := strings.Cut(name, "/")
+	if slash && runtime == "" {
+		return nil, true, fmt.Errorf("target %q: no runtime after the slash", name)
+	}
+	if runtime == "" {
+		found, err := e.runtimes(ctx, s.engine(name))
+		if err != nil || len(found) == 0 {
+			return []string{name}, true, nil // one says why
+		}
+		runtime = found[0]
+	}
+	if before != e.name { // the name says the way
+		return []string{before + "/" + runtime}, true, nil
+	}
+	for _, w := range e.wanted(s) {
+		names = append(names, e.in(w)+"/"+runtime)
+	}
+	return names, true, nil
+}
+
+// all are the engine's targets: each of its runtimes, in each wanted way.
+func (e *engine) all(ctx context.Context, s Settings) []Found {
+	settings := s.engine(e.name)
+	runtimes, err := e.runtimes(ctx, settings)
+	if err != nil {
+		return []Found{{Name: e.name, Why: why(e.name, err)}}
+	}
+	var out []Found
+	for _, runtime := range runtimes {
+		for _, way := range e.wanted(s) {
+			out = append(out, one(ctx, e.in(way)+"/"+runtime, "", s))
+		}
+	}
+	return out
+}
+
+// IsEngine tells whether a target's name is that of an engine or of a runtime
+// behind one.
+func IsEngine(name string) bool {
+	_, _, _, ok := split(name)
+	return ok
+}

@@ -1,0 +1,138 @@
+// Package find turns names into targets, and finds those that the machine has.
+// It is the one place that knows every kind of target.
+package find
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/floor"
+	"github.com/tare-bench/tare/internal/subject/host"
+	"github.com/tare-bench/tare/internal/subject/oci"
+)
+
+// Found is what a name led to: a target, or why there is none.
+type Found struct {
+	Name   string
+	Target subject.Target // nil when it cannot be weighed
+	Why    *subject.Unavailable
+}
+
+// Settings say how engines are reached and driven.
+type Settings struct {
+	// Engine returns what holds for a target of that name, or for an engine.
+	// May be nil.
+	Engine func(name string) subject.Engine
+	// Via are the ways in which engines are driven that have several: "api",
+	// "cli". Empty: each its usual way.
+	Via []string
+}
+
+func (s Settings) engine(name string) subject.Engine {
+	if s.Engine == nil {
+		return subject.Engine{}
+	}
+	return s.Engine(name)
+}
+
+// All looks for every target that tare knows, in the order tables show them: a
+// runtime by itself, then behind each engine that is here.
+func All(ctx context.Context, s Settings) []Found {
+	var out []Found
+	for _, name := range append([]string{host.Name, floor.Name}, oci.Names()...) {
+		out = append(out, one(ctx, name, "", s))
+	}
+	for _, e := range engines {
+		out = append(out, e.all(ctx, s)...)
+	}
+	return out
+}
+
+// Named finds the targets of the given names: host, floor, a runtime's name,
+// NAME=PATH for a runtime that is somewhere else, or ENGINE/RUNTIME. The error
+// is about a name that cannot be one. A target that cannot be weighed here has
+// its reason.
+func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
+	var out []Found
+	for _, arg := range names {
+		name, path, given := strings.Cut(arg, "=")
+		if err := valid(name); err != nil {
+			return nil, err
+		}
+		expanded, isEngine, err := expand(ctx, name, s)
+		switch {
+		case err != nil:
+			return nil, err
+		case given && path == "":
+			return nil, fmt.Errorf("target %q: no path after =", arg)
+		case given && (name == host.Name || name == floor.Name):
+			return nil, fmt.Errorf("target %q: %s has no path", arg, name)
+		case given && isEngine:
+			return nil, fmt.Errorf("target %q: a runtime behind an engine is the engine's to find; register it there, or name a bare runtime: mine=%s", arg, path)
+		case !isEngine && !given && !slices.Contains(Names(), name):
+			return nil, fmt.Errorf("unknown target %q: known are %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s", name, strings.Join(Names(), ", "), strings.Join(EngineNames(), ", "))
+		}
+		for _, n := range expanded {
+			if slices.ContainsFunc(out, func(f Found) bool { return f.Name == n }) {
+				if isEngine {
+					return nil, fmt.Errorf("target %s is named twice: leave one of them out", n)
+				}
+				return nil, fmt.Errorf("target %s is named twice; give one of them another name: %s2=PATH", n, n)
+			}
+			out = append(out, one(ctx, n, path, s))
+		}
+	}
+	return out, nil
+}
+
+// Names are the targets that need no path and no engine.
+func Names() []string { return append([]string{host.Name, floor.Name}, oci.Names()...) }
+
+// valid keeps names fit for tables, folders and cgroups.
+func valid(name string) error {
+	if name == "" || len(name) > 60 || name[0] == '-' || name[0] == '.' || name[0] == '/' || strings.Count(name, "/") > 1 ||
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/") != "" {
+		return fmt.Errorf("target %q: a name is 1 to 60 letters, digits, dots, dashes, plus signs or underscores, or two such words with a slash between them", name)
+	}
+	return nil
+}
+
+func one(ctx context.Context, name, path string, s Settings) Found {
+	var t subject.Target
+	var err error
+	e, way, runtime, isEngine := split(name)
+	switch {
+	case name == host.Name:
+		t = host.New()
+	case name == floor.Name:
+		t, err = typed(floor.New())
+	case isEngine:
+		t, err = e.new(ctx, name, runtime, way, s.engine(name))
+	default:
+		t, err = typed(oci.New(ctx, name, path))
+	}
+	if err == nil {
+		return Found{Name: name, Target: t}
+	}
+	return Found{Name: name, Why: why(name, err)}
+}
+
+func why(name string, err error) *subject.Unavailable {
+	var u *subject.Unavailable
+	if !errors.As(err, &u) {
+		u = &subject.Unavailable{Name: name, Reason: err.Error()}
+	}
+	return u
+}
+
+// typed keeps a nil pointer from becoming a non-nil interface.
+func typed[T subject.Target](t T, err error) (subject.Target, error) {
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}

@@ -1,0 +1,105 @@
+package find
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+)
+
+// withEngines replaces the engines for a test: "ship", driven in two ways, with
+// two runtimes, and "dead", which is not here.
+func withEngines(t *testing.T) {
+	old := engines
+	t.Cleanup(func() { engines = old })
+	make := func(_ context.Context, name, runtime, way string, e subject.Engine) (subject.Target, error) {
+		if runtime != "runc" && runtime != "crun" {
+			return nil, &subject.Unavailable{Name: name, Reason: "no runtime " + runtime}
+		}
+		return &fake.Target{Name: fmt.Sprintf("%s by %s at %s", name, way, e.Address)}, nil
+	}
+	engines = []engine{
+		{name: "ship", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"runc", "crun"}, nil }},
+		{name: "cri+boat", new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"runc"}, nil }},
+		{name: "dead", new: func(_ context.Context, name, _, _ string, _ subject.Engine) (subject.Target, error) {
+			return nil, &subject.Unavailable{Name: name, Reason: "nobody answers"}
+		}, runtimes: func(context.Context, subject.Engine) ([]string, error) { return nil, errors.New("nobody answers") }},
+	}
+}
+
+func named(t *testing.T, s Settings, names ...string) string {
+	t.Helper()
+	found, err := Named(t.Context(), names, s)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var out []string
+	for _, f := range found {
+		if f.Target == nil {
+			out = append(out, f.Name+" is not here: "+f.Why.Reason)
+			continue
+		}
+		out = append(out, f.Target.Info().Name)
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
+	withEngines(t)
+	s := Settings{Engine: func(name string) subject.Engine { return subject.Engine{Address: "A(" + name + ")"} }}
+	both := s
+	both.Via = []string{"api", "cli"}
+	cli := s
+	cli.Via = []string{"cli"}
+	for _, c := range []struct {
+		what     string
+		settings Settings
+		names    string
+		want     string
+	}{
+		{"the usual way", s, "ship/crun", "ship/crun by api at A(ship/crun)"},
+		{"another way by name", s, "ship+cli/crun", "ship+cli/crun by cli at A(ship+cli/crun)"},
+		{"the usual way by name", s, "ship+api/crun", "ship+api/crun by api at A(ship+api/crun)"},
+		{"the default runtime", s, "ship", "ship/runc by api at A(ship/runc)"},
+		{"both ways", both, "ship/crun", "ship/crun by api at A(ship/crun); ship+cli/crun by cli at A(ship+cli/crun)"},
+		{"the other way only", cli, "ship", "ship+cli/runc by cli at A(ship+cli/runc)"},
+		{"a name that says the way keeps it", cli, "ship+api/runc", "ship+api/runc by api at A(ship+api/runc)"},
+		{"an engine with one way keeps it", both, "cri+boat", "cri+boat/runc by  at A(cri+boat/runc)"},
+		{"a missing runtime has its reason", s, "ship/kata", "ship/kata is not here: no runtime kata"},
+		{"a missing engine has its reason", s, "dead/runc ship/runc", "dead/runc is not here: nobody answers; ship/runc by api at A(ship/runc)"},
+		{"a missing engine without a runtime", s, "dead", "dead is not here: nobody answers"},
+	} {
+		if got := named(t, c.settings, strings.Fields(c.names)...); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	for what, c := range map[string][2]string{
+		"an unknown engine":       {"boot/runc", `there is no engine "boot"`},
+		"no runtime":              {"ship/", "no runtime after the slash"},
+		"the same target twice":   {"ship ship/runc", "named twice"},
+		"a path behind an engine": {"ship/runc=/usr/bin/runc", "the engine's to find"},
+		"two slashes":             {"ship/a/b", "a name is 1 to 60"},
+		"an unknown way":          {"ship+grpc/runc", `there is no engine "ship+grpc"`},
+	} {
+		if got := named(t, s, strings.Fields(c[0])...); !strings.Contains(got, c[1]) {
+			t.Errorf("%s: %s, want %s", what, got, c[1])
+		}
+	}
+}
+
+func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
+	withEngines(t)
+	var got []string
+	for _, f := range All(t.Context(), Settings{Via: []string{"cli"}}) {
+		if IsEngine(f.Name) {
+			got = append(got, f.Name)
+		}
+	}
+	if want := "ship+cli/runc ship+cli/crun cri+boat/runc dead"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}

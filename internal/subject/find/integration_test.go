@@ -1,0 +1,141 @@
+package find
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle drives the real runtimes,
+// one lane and fifty, and looks afterwards whether anything is left. runc and
+// crun are installed by make test; youki and runsc are weighed when present.
+func TestEveryRuntimeOfTheMachineGoesThroughItsLifecycle(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("runtimes need root")
+	}
+	for _, f := range All(context.Background(), Settings{}) {
+		if IsEngine(f.Name) {
+			continue // the machine's own engines are not for tests; theirs start their own
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			if f.Target == nil {
+				t.Skip(f.Why)
+			}
+			for _, lanes := range []struct {
+				name string
+				n    int
+			}{{"one lane", 1}, {"fifty lanes", 50}} {
+				t.Run(lanes.name, func(t *testing.T) { lifecycle(t, f.Target, lanes.n) })
+			}
+		})
+	}
+}
+
+func lifecycle(t *testing.T, tg subject.Target, lanes int) {
+	dir := t.TempDir()
+	run, err := workspace.New(workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	untouched.Check(t, dir, func() []string { return []string{run.ID} })
+	defer func() {
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	info := tg.Info()
+	data, state, err := run.Dirs(info.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	s, err := tg.Open(ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 30 * time.Second, Limits: subject.DefaultLimits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		leftOfTarget(t, run.ID)
+	}()
+	all := make([]int, lanes)
+	for i := range all {
+		all[i] = i
+	}
+	for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove, subject.Run} {
+		if info.Operations[string(op)].Absent != "" {
+			if err := s.Discard(ctx, all); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		batch(t, s, info, op, all)
+	}
+	// Discarding running containers is how a round with run ends.
+	if err := s.Discard(ctx, all); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, lanes []int) {
+	t.Helper()
+	b, err := s.Arm(t.Context(), op, lanes)
+	if err != nil {
+		t.Fatalf("%s: %v", op, err)
+	}
+	released, samples, err := b.Release(t.Context())
+	if err != nil {
+		t.Fatalf("%s: %v", op, err)
+	}
+	if len(samples) != len(lanes) {
+		t.Fatalf("%s: %d samples of %d lanes", op, len(samples), len(lanes))
+	}
+	def := info.Operations[string(op)]
+	for i := range samples {
+		sm := &samples[i]
+		if sm.Failure != nil {
+			t.Fatalf("%s on lane %d: %+v", op, sm.Lane, *sm.Failure)
+		}
+		if d, ok := sm.Latency(def.Done); !ok || d <= 0 || sm.Start < released {
+			t.Errorf("%s on lane %d: %v to %q, started %d ns after the release", op, sm.Lane, d, def.Done, sm.Start-released)
+		}
+		if op != subject.Start && op != subject.Run {
+			continue
+		}
+		// The workload's report is the proof that it ran. Its own stamp exists
+		// where its clock is the host's, and then lies before its arrival.
+		if sm.Seen == 0 || (info.Clock == "host") != (sm.First != 0) || sm.First > sm.Seen {
+			t.Errorf("%s on lane %d: first %d, seen %d, on a %s clock", op, sm.Lane, sm.First, sm.Seen, info.Clock)
+		}
+	}
+	if alone := len(lanes) == 1 && info.Kind == "oci" && op != subject.Remove; alone != (samples[0].Running != 0) {
+		t.Errorf("%s: state was stamped %v with %d lanes", op, samples[0].Running != 0, len(lanes))
+	}
+}
+
+// leftOfTarget looks for the target's own cgroups; the run's is still there.
+func leftOfTarget(t *testing.T, id string) {
+	t.Helper()
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hs {
+		if groups, _ := filepath.Glob(filepath.Join(h.Mount, cgroup.Prefix+id, "*", "")); len(groups) > 0 {
+			for _, g := range groups {
+				if info, err := os.Stat(g); err == nil && info.IsDir() {
+					t.Errorf("left behind: %s", g)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package floor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/child"
+)
+
+// namespaces are those that a container has of its own.
+const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// Exec implements target.Executor: fork in the container's cgroup and
+// namespaces, and exec. No program stands between tare and the command.
+func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
+	if n < 0 || n >= len(s.boxes) || s.boxes[n].pid == 0 {
+		return subject.Executed{}, fmt.Errorf("target floor: lane %d holds no running container", n)
+	}
+	b := &s.boxes[n]
+	in, err := s.inside(b)
+	if err != nil {
+		return subject.Executed{}, fmt.Errorf("target floor: enter the container on lane %d: %w", n, err)
+	}
+	defer in.close()
+	ended, err := child.Run(ctx, child.Command{
+		Args: args, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Show:  fmt.Sprintf("setns(%d); exec %s", b.pid, lane.Quote(args)),
+		Enter: in.enter, Group: in.group,
+	})
+	if err != nil {
+		err = fmt.Errorf("target floor: %w", err)
+	}
+	return ended, err
+}
+
+// inside is the way into a container.
+type inside struct {
+	process int        // pidfd of its first process
+	tasks   []*os.File // of its v1 cgroups
+	group   *os.File   // of v2, nil where there is none
+}
+
+// inside opens all that is named by a path of the host.
+func (s *session) inside(b *box) (*inside, error) {
+	name := filepath.Join(s.group, b.name)
+	in := &inside{}
+	var err error
+	if in.process, err = unix.PidfdOpen(b.pid, 0); err != nil {
+		return nil, fmt.Errorf("pidfd_open(%d): %w", b.pid, err)
+	}
+	if !cgroup.Holds(name, b.pid) {
+		in.close()
+		return nil, fmt.Errorf("process %d has ended", b.pid)
+	}
+	for _, h := range s.hierarchies {
+		dir := filepath.Join(h.Mount, name)
+		if h.Version == 2 {
+			in.group, err = os.Open(dir)
+		} else {
+			var f *os.File
+			if f, err = os.OpenFile(filepath.Join(dir, "tasks"), os.O_WRONLY, 0); err == nil {
+				in.tasks = append(in.tasks, f)
+			}
+		}
+		if err != nil {
+			in.close()
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// enter takes the calling thread into the container, which never comes back: so
+// what it starts is born there, and nothing is charged elsewhere.
+func (in *inside) enter() error {
+	// Threads of one process share their root, unless they ask for their own.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unshare(CLONE_FS): %w", err)
+	}
+	var errs []error
+	for _, f := range in.tasks {
+		_, err := f.WriteString(strconv.Itoa(unix.Gettid()))
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("join the cgroup: %w", err)
+	}
+	if err := unix.Setns(in.process, namespaces); err != nil {
+		return fmt.Errorf("setns: %w", err)
+	}
+	return nil
+}
+
+func (in *inside) close() {
+	_ = unix.Close(in.process)
+	for _, f := range in.tasks {
+		f.Close()
+	}
+	if in.group != nil {
+		in.group.Close()
+	}
+}
+
+// Sandboxes implements target.Sandboxed.
+func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
+	var out []subject.Sandbox
+	for n, b := range s.boxes {
+		if b.name != "" {
+			out = append(out, subject.Sandbox{Lane: n, IDs: []string{b.name}, Workload: b.pid, Group: "/" + filepath.Join(s.group, b.name)})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,212 @@
+// Package floor weighs a container made with nothing but the kernel's own
+// calls: new mount, PID, network, IPC and UTS namespaces, a cgroup with the
+// same limits, pivot_root into the same root file system, exec. It is what no
+// runtime can beat. The calls are made by the lane itself (internal/lane/src/floor.h);
+// no program is started but the workload.
+package floor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// Name is the target's name.
+const Name = "floor"
+
+// The controllers in which every container has a limit, and, where it is one of
+// its own, the one that counts its CPU time.
+func controllers(hs []cgroup.Hierarchy) []string {
+	names := []string{"memory", "pids", "cpu"}
+	for _, h := range hs {
+		if h.Version == 1 && h.Has("cpuacct") {
+			names = append(names, "cpuacct")
+		}
+	}
+	return names
+}
+
+// Target is the floor.
+type Target struct{ hierarchies []cgroup.Hierarchy }
+
+// New returns the floor as a target, or why it cannot be weighed here.
+func New() (*Target, error) {
+	if os.Geteuid() != 0 {
+		return nil, &subject.Unavailable{Name: Name, Reason: "namespaces and cgroups need root", Advice: "run tare as root (sudo tare …)"}
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil, &subject.Unavailable{Name: Name, Reason: err.Error()}
+	}
+	if cgroup.ModeOf(hs) == cgroup.None {
+		return nil, &subject.Unavailable{Name: Name, Reason: "no cgroup hierarchy is mounted", Advice: "mount -t cgroup2 none /sys/fs/cgroup"}
+	}
+	return &Target{hierarchies: cgroup.Using(hs, controllers(hs)...)}, nil
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	join := "join the cgroup"
+	if len(t.hierarchies) == 1 && t.hierarchies[0].Version == 2 {
+		join = "CLONE_INTO_CGROUP"
+	}
+	create := "mkdir the cgroup and write its limits; clone3(NEWNS|NEWPID|NEWNET|NEWIPC|NEWUTS), " + join + ", pivot_root"
+	return record.Target{
+		Name: Name, Kind: "floor", Clock: "host",
+		Operations: map[string]record.Operation{
+			string(subject.Create): {Command: create, Done: record.StampReturned, Means: "the process is in its namespaces, cgroup and root, and waits"},
+			string(subject.Start):  {Command: "let it exec /probe ID", Done: record.StampReturned, Means: "it has exec'd the workload"},
+			string(subject.Stop):   {Command: "kill(PID, SIGTERM)", Done: record.StampExited, Means: "SIGTERM was sent and the process has exited"},
+			string(subject.Remove): {Command: "rmdir of the cgroup", Done: record.StampReturned, Means: "the cgroup is gone; the namespaces ended with their process"},
+			string(subject.Run):    {Command: create + ", exec /probe ID", Done: record.StampReturned, Means: "it has exec'd the workload"},
+		},
+	}
+}
+
+// Open implements target.Target.
+func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+	group := filepath.Join(cgroup.Prefix+env.RunID, Name)
+	s := &session{env: env, hierarchies: t.hierarchies, group: group, boxes: make([]box, env.Lanes)}
+	err := cgroup.Delegate(t.hierarchies, group, controllers(t.hierarchies)...)
+	if err == nil {
+		err = s.openStorage()
+	}
+	if err == nil {
+		s.pool, err = lane.NewPool(lane.Options{Lanes: env.Lanes})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("target floor: %w", errors.Join(err, s.Close(context.Background())))
+	}
+	return s, nil
+}
+
+type session struct {
+	env         subject.Env
+	hierarchies []cgroup.Hierarchy
+	group       string // of the target, below which each container has its own
+	volumes     *engine.Volumes
+	pool        *lane.Pool
+	boxes       []box
+	made        int
+}
+
+// box is the container of a lane.
+type box struct {
+	name string // of its cgroup, "" where there is none
+	pid  int
+}
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	tasks := make([]batch.Task, 0, len(lanes))
+	for _, n := range lanes {
+		b := &s.boxes[n]
+		task := batch.Task{Lane: n, SharedClock: true, Order: lane.Order{Timeout: s.env.Timeout}}
+		o := &task.Order
+		switch op {
+		case subject.Create, subject.Run:
+			b.name = fmt.Sprintf("%s-floor-%d-%d", s.env.RunID, n, s.made)
+			s.made++
+			o.Kind, o.Args = lane.FloorCreate, s.describe(n, b.name)
+			if op == subject.Run {
+				o.Kind, o.Need, o.Token = lane.FloorRun, lane.NeedReady, b.name
+			}
+			task.Seen = func(r *lane.Result) { b.pid = r.Pid }
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure { return s.mountTmpfs(b) }
+		case subject.Start:
+			o.Kind, o.Need, o.Token = lane.FloorStart, lane.NeedReady, b.name
+		case subject.Stop:
+			o.Kind, o.Need, o.Watch = lane.Kill, lane.NeedExit, b.pid
+			task.Confirm = func(_ context.Context, r *lane.Result, _ *record.Sample) *record.Failure {
+				b.pid = 0
+				return batch.EndedAsTold(r)
+			}
+		case subject.Remove:
+			o.Kind = lane.FloorRemove
+			for _, h := range s.hierarchies {
+				o.Args = append(o.Args, "d", filepath.Join(h.Mount, s.group, b.name))
+			}
+			task.Confirm = func(context.Context, *lane.Result, *record.Sample) *record.Failure {
+				b.name = ""
+				if err := s.clear(n); err != nil {
+					return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+				}
+				return nil
+			}
+		default:
+			return nil, fmt.Errorf("target floor: %s: %w", op, subject.ErrUnsupported)
+		}
+		tasks = append(tasks, task)
+	}
+	return batch.Arm(s.pool, tasks)
+}
+
+// describe is the tagged list that src/floor.h reads.
+func (s *session) describe(n int, name string) []string {
+	var list []string
+	l := s.env.Limits
+	wanted := cgroup.Wanted{Memory: l.Memory, Pids: l.Pids, CPUShares: l.CPUShares, Quota: l.CPUQuota(), Period: subject.CPUPeriod}
+	for _, h := range s.hierarchies {
+		dir := filepath.Join(h.Mount, s.group, name)
+		list = append(list, "d", dir)
+		for _, limit := range h.Limits(wanted) {
+			list = append(list, "w", filepath.Join(dir, limit.File), limit.Value)
+		}
+		if h.Version == 2 {
+			list = append(list, "c", dir)
+		} else {
+			list = append(list, "j", filepath.Join(dir, "cgroup.procs"))
+		}
+	}
+	list = append(list, "r", s.root(n))
+	if folder := s.volumes.Folder(n); folder != "" {
+		list = append(list, "b", folder, strings.TrimPrefix(subject.VolumePath, "/"))
+	}
+	return append(list, "x", probe.Name, name)
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	var errs []error
+	for _, n := range lanes {
+		b := &s.boxes[n]
+		if b.pid != 0 {
+			_, err := s.pool.Do(ctx, n, lane.Order{Kind: lane.Kill, Signal: unix.SIGKILL, Watch: b.pid, Need: lane.NeedExit, Timeout: s.env.Timeout})
+			errs = append(errs, err)
+			b.pid = 0
+		}
+		if b.name != "" {
+			errs = append(errs, cgroup.Remove(s.hierarchies, filepath.Join(s.group, b.name)), s.clear(n))
+			b.name = ""
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("target floor: %w", err)
+	}
+	return nil
+}
+
+// Close implements target.Session.
+func (s *session) Close(context.Context) error {
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if err := cgroup.Remove(s.hierarchies, s.group); err != nil {
+		return fmt.Errorf("target floor: %w", err)
+	}
+	return errors.Join(s.volumes.Close(), mounts.RemoveTree(s.env.Dir))
+}

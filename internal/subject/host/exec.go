@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/child"
+)
+
+// Exec implements target.Executor: the command is a plain child of tare. The
+// paths that a container would have are the host's own: the probe's, those of
+// the files that are carried, and the volume's.
+func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
+	if n < 0 || n >= len(s.pids) || s.pids[n] == 0 {
+		return subject.Executed{}, fmt.Errorf("target host: lane %d holds no workload", n)
+	}
+	pid, used := 0, int64(0)
+	ended, err := child.Run(ctx, child.Command{
+		Args: s.onHost(n, args), Env: lane.Environment([]string{"LC_ALL=C"}), // what tools print is read, here as in containers, which know no other language
+		Begun: func(p int) {
+			pid = p
+			s.note(n, func(list []int) []int { return append(list, p) })
+		},
+		Used: func(cpu int64) { used = cpu },
+	})
+	ended.CPU = used
+	s.note(n, func(list []int) []int { return slices.DeleteFunc(list, func(p int) bool { return p == pid }) })
+	if err != nil {
+		err = fmt.Errorf("target host: %w", err)
+	}
+	return ended, err
+}
+
+func (s *session) note(n int, change func([]int) []int) {
+	s.executing.Lock()
+	defer s.executing.Unlock()
+	s.more[n] = change(s.more[n])
+}
+
+// onHost is a container's command with the host's paths.
+func (s *session) onHost(n int, args []string) []string {
+	out := slices.Clone(args)
+	out[0] = s.program(args[0])
+	for i := 1; i < len(out); i++ {
+		out[i] = inPlace(out[i], func(path string) string { return s.path(n, path) })
+	}
+	return out
+}
+
+func (s *session) program(path string) string {
+	if path == probe.Name {
+		return filepath.Join(s.env.Dir, probe.Name)
+	}
+	for _, f := range s.env.Workload.Files {
+		if filepath.Clean("/"+f.Path) == path {
+			return f.Source
+		}
+	}
+	return path
+}
+
+// assigned is an argument that begins with a path, or an option whose value does:
+// "/data/file", "--filename=/data/file", "of=/dev/tare".
+var assigned = regexp.MustCompile(`^(-{0,2}[A-Za-z][A-Za-z0-9_-]*=)?(/.*)$`)
+
+// inPlace puts paths of the host in the place of a container's: of the one that an
+// argument is, or of the several that fio has for one ("/data/a:/data/b").
+func inPlace(arg string, host func(path string) string) string {
+	m := assigned.FindStringSubmatch(arg)
+	if m == nil {
+		return arg
+	}
+	list := strings.Split(m[2], ":")
+	for i := range list {
+		list[i] = host(list[i])
+	}
+	return m[1] + strings.Join(list, ":")
+}
+
+// path is the host's path of what a container has at one.
+func (s *session) path(n int, path string) string {
+	below, onVolume := strings.CutPrefix(path, subject.VolumePath)
+	switch {
+	case onVolume && (below == "" || below[0] == '/'):
+		return s.folder(n) + below
+	case path == subject.DevicePath && s.device.Node != "":
+		return s.device.Node
+	}
+	return path
+}
+
+// Sandboxes implements target.Sandboxed.
+func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
+	s.executing.Lock()
+	defer s.executing.Unlock()
+	var out []subject.Sandbox
+	for n, pid := range s.pids {
+		if pid != 0 {
+			out = append(out, subject.Sandbox{Lane: n, Workload: pid, More: slices.Clone(s.more[n])})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+// The child of this test holds workloads, and a tmpfs with a file on it, until it
+// is killed.
+func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
+	if dir := os.Getenv("TARE_TEST_HOST"); dir != "" {
+		if err := holdTmpfs(rootsIn(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Fatal("run the tests as root: mounting a tmpfs needs it")
+	}
+	dir, id := t.TempDir(), ""
+	untouched.Check(t, dir, func() []string { return []string{id} })
+	child := exec.Command(os.Args[0], "-test.run=^TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder$")
+	child.Env = append(os.Environ(), "TARE_TEST_HOST="+dir)
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for s := bufio.NewScanner(out); id == "" && s.Scan(); said += s.Text() + "\n" {
+		if rest, ok := strings.CutPrefix(s.Text(), "holds "); ok {
+			id = rest
+		}
+	}
+	_ = child.Process.Kill()
+	_ = child.Wait() // killed: the error is expected
+	if id == "" {
+		t.Fatalf("it holds no tmpfs:\n%s", said)
+	}
+
+	left, live, err := workspace.Leftovers(rootsIn(dir))
+	if err != nil || len(left) != 1 || left[0].RunID != id || len(live) != 0 {
+		t.Fatalf("left %+v, live %v, %v; the run is %s", left, live, err, id)
+	}
+	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // of two lanes
+		t.Errorf("mounts %v and workloads %v: of what is not found the removal proves nothing", left[0].Mounts, left[0].Processes)
+	}
+	if err := left[0].Remove(); err != nil {
+		t.Error(err)
+	}
+	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
+		t.Errorf("still mounted: %v, %v", points, err)
+	}
+	if left, _, err := workspace.Leftovers(rootsIn(dir)); err != nil || len(left) > 0 {
+		t.Errorf("still there: %+v, %v", left, err)
+	}
+}
+
+func rootsIn(dir string) workspace.Roots {
+	return workspace.Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
+}
+
+// holdTmpfs opens the host with a tmpfs for each of two lanes, writes to one, says
+// so, and waits for its end.
+func holdTmpfs(roots workspace.Roots) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	run, err := workspace.New(roots)
+	if err != nil {
+		return err
+	}
+	data, state, err := run.Dirs(Name)
+	if err != nil {
+		return err
+	}
+	s, err := New().Open(ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: time.Minute, Workload: subject.Workload{Tmpfs: 1 << 20}})
+	if err != nil {
+		return err
+	}
+	batch, err := s.Arm(ctx, subject.Run, []int{0, 1})
+	if err != nil {
+		return err
+	}
+	if _, _, err := batch.Release(ctx); err != nil {
+		return err
+	}
+	e, err := s.(subject.Executor).Exec(ctx, 0, probe.FillArgs(4096, subject.VolumePath+"/file"))
+	if err == nil {
+		_, err = probe.ParseFilled(e.Output)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("holds " + run.ID)
+	<-ctx.Done()
+	return fmt.Errorf("nobody killed it: %w", ctx.Err())
+}

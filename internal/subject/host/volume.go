@@ -1,0 +1,79 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// openStorage makes what stands for a container's target.VolumePath and
+// target.DevicePath. What is mounted lies below the run's folder, and is unmounted
+// with it, by Close or by tare clean.
+func (s *session) openStorage() error {
+	w := s.env.Workload
+	var err error
+	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
+		return err
+	}
+	if s.device, err = engine.FindDevice(w); err != nil || s.volumes != nil {
+		return err
+	}
+	for n := range s.env.Lanes {
+		if err := s.make(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folder is what a lane's workload has for target.VolumePath: one of the volume,
+// a tmpfs, or, since the host has no root file system for each workload, a folder
+// of the run.
+func (s *session) folder(n int) string {
+	if s.volumes != nil {
+		return s.volumes.Folder(n)
+	}
+	return filepath.Join(s.env.Dir, "volume", strconv.Itoa(n))
+}
+
+// make makes a lane's folder, and mounts the tmpfs on it.
+func (s *session) make(n int) error {
+	path, size := s.folder(n), s.env.Workload.Tmpfs
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("make the folder of lane %d: %w", n, err)
+	}
+	if size == 0 {
+		return nil
+	}
+	err := unix.Mount("tare-"+s.env.RunID, path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d", size))
+	if errors.Is(err, unix.EPERM) {
+		err = fmt.Errorf("%w: %w: run tare as root (sudo tare …)", err, subject.ErrUnsupported)
+	}
+	if err != nil {
+		return fmt.Errorf("mount a tmpfs of %d bytes on %s: %w", size, path, err)
+	}
+	return nil
+}
+
+// clear takes away what a workload left in its folder, as it goes with a
+// container. What is on the volume stays.
+func (s *session) clear(n int) error {
+	if s.volumes != nil {
+		return nil
+	}
+	if left, err := os.ReadDir(s.folder(n)); err == nil && len(left) == 0 {
+		return nil
+	}
+	if err := mounts.RemoveTree(s.folder(n)); err != nil {
+		return err
+	}
+	return s.make(n)
+}

@@ -1,0 +1,166 @@
+package hosttools
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/probe"
+)
+
+func fio(t *testing.T) *Program {
+	t.Helper()
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("fio is not installed: apt-get install fio")
+	}
+	p, err := Fio(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The root file system has nothing but the probe, fio's files and empty folders:
+// no /proc, no /dev/shm.
+func TestFioRunsInAnEmptyRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("chroot needs root")
+	}
+	p := fio(t)
+	root := t.TempDir()
+	if err := probe.Rootfs(root, p.Files...); err != nil {
+		t.Fatal(err)
+	}
+	in := func(args ...string) string {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, p.Path, args...)
+		cmd.Dir, cmd.Env = "/", []string{}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+		null, err := os.Open(os.DevNull) // not the root's
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		cmd.Stdin = null
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	if got := strings.TrimSpace(in("--version")); got != p.Version {
+		t.Errorf("inside it is %q, outside %q", got, p.Version)
+	}
+	out := in("--name=seed", "--directory=/data", "--filename=file", "--size=1M", "--rw=randwrite", "--bs=64k",
+		"--ioengine=psync", "--direct=1", "--numjobs=8", "--thread", "--group_reporting", "--output-format=json")
+	if !strings.Contains(out, `"total_ios" : 128`) {
+		t.Errorf("eight jobs did not write 16 blocks each: %s", out)
+	}
+	if info, err := os.Stat(filepath.Join(root, "data", "file")); err != nil || info.Size() != 1<<20 {
+		t.Errorf("the file: %v %v", info, err)
+	}
+}
+
+func TestAProgramIsCarriedAtItsOwnPaths(t *testing.T) {
+	p := fio(t)
+	i, err := interpreter(p.Path)
+	if err != nil || i == "" {
+		t.Fatalf("%q %v", i, err)
+	}
+	var paths []string
+	for _, f := range p.Files {
+		if info, err := os.Stat(f.Source); err != nil || !info.Mode().IsRegular() || f.Path != f.Source {
+			t.Errorf("%+v: %v", f, err)
+		}
+		paths = append(paths, f.Path)
+	}
+	if !slices.Contains(paths, p.Path) || !slices.Contains(paths, i) || len(paths) < 3 {
+		t.Errorf("%q", paths)
+	}
+	if sorted := slices.Clone(paths); len(slices.Compact(slices.Sorted(slices.Values(sorted)))) != len(paths) {
+		t.Errorf("a file twice: %q", paths)
+	}
+}
+
+func TestAStaticProgramNeedsNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	if err := probe.Install(dir); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, probe.Name)
+	if i, err := interpreter(path); err != nil || i != "" {
+		t.Errorf("%q %v", i, err)
+	}
+}
+
+func TestWhatCannotBeCarriedIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("script", "#!/bin/sh\necho 1\n")
+	write("fio", "#!/bin/sh\necho fio-9\n")
+	t.Setenv("PATH", dir+":/bin:/usr/bin")
+	for name, want := range map[string]string{
+		"no-such-program": "apt-get install no-such-program",
+		"script":          "no ELF program",
+		"fio":             "no ELF program",
+		"false":           "exit status 1",
+	} {
+		if p, err := Find(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+}
+
+func TestALinkersListIsReadStrictly(t *testing.T) {
+	for name, c := range map[string]struct {
+		out  string
+		want []string
+	}{
+		"glibc": {"\tlinux-vdso.so.1 (0x00007ffd3e7f2000)\n\tlibz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f2b5c400000)\n" +
+			"\tlibceph-common.so.2 => /usr/lib/x86_64-linux-gnu/ceph/libceph-common.so.2 (0x00007f34cc00000)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f2b5c600000)\n",
+			[]string{"/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib/x86_64-linux-gnu/ceph/libceph-common.so.2", "/lib64/ld-linux-x86-64.so.2"}},
+		"musl":                {"\t/lib/ld-musl-x86_64.so.1 (0x7f2b5c600000)\n\tlibc.musl-x86_64.so.1 => /lib/ld-musl-x86_64.so.1 (0x7f2b5c600000)\n", []string{"/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-x86_64.so.1"}},
+		"static":              {"\tstatically linked\n", nil},
+		"a path with a space": {"\tliba.so => /opt/a b/liba.so (0x1)\n", []string{"/opt/a b/liba.so"}},
+	} {
+		if got, err := parseList(c.out); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+	}
+	for name, out := range map[string]string{
+		"a missing library":        "\tlibx.so.1 => not found\n",
+		"a relative path":          "\tlibx.so.1 => lib/libx.so.1 (0x1)\n",
+		"a library without path":   "\tlibx.so.1 (0x1)\n",
+		"no address":               "\tlibx.so.1 => /lib/libx.so.1\n",
+		"no number":                "\tlibx.so.1 => /lib/libx.so.1 (0xzz)\n",
+		"an error message":         "error while loading shared libraries: libx.so\n",
+		"more than there could be": strings.Repeat("\tlibx.so.1 => /lib/libx.so.1 (0x1)\n", most+1),
+	} {
+		if got, err := parseList(out); err == nil {
+			t.Errorf("%s was taken for %q", name, got)
+		}
+	}
+}
+
+func FuzzParseList(f *testing.F) {
+	f.Add("\tlibz.so.1 => /lib/libz.so.1 (0x00007f2b5c400000)\n")
+	f.Fuzz(func(t *testing.T, out string) {
+		libs, err := parseList(out)
+		for _, l := range libs {
+			if err == nil && !filepath.IsAbs(l) {
+				t.Errorf("%q gave %q", out, libs)
+			}
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package isula
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+)
+
+// versions reads what `isula version` prints: sections, and in each a line
+// "  Version:\t2.1.5".
+func versions(text string) (client, server string) {
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \n")
+		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
+			section = line
+			continue
+		}
+		key, value, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(key) != "Version" {
+			continue
+		}
+		switch section {
+		case "Client:":
+			client = strings.TrimSpace(value)
+		case "Server:":
+			server = strings.TrimSpace(value)
+		}
+	}
+	return client, server
+}
+
+// facts reads what `isula info` prints: "Storage Driver: overlay".
+func facts(text string) map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(line, ":")
+		if ok {
+			out[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	return out
+}
+
+// inspected is what matters of a container in `isula inspect`.
+type inspected struct {
+	ID      string `json:"Id"`
+	Name    string `json:"Name"`
+	LogPath string `json:"LogPath"`
+	State   struct {
+		Status   string `json:"Status"`
+		Running  bool   `json:"Running"`
+		Pid      int    `json:"Pid"`
+		ExitCode int    `json:"ExitCode"`
+		Error    string `json:"Error"`
+	} `json:"State"`
+	HostConfig struct {
+		Runtime string `json:"Runtime"`
+	} `json:"HostConfig"`
+}
+
+func parseInspect(out []byte) ([]cli.State, error) {
+	var all []inspected
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("isula inspect printed no JSON list of containers: %w", err)
+	}
+	states := make([]cli.State, len(all))
+	for i := range all {
+		var err error
+		if states[i], err = all[i].state(); err != nil {
+			return nil, fmt.Errorf("isula inspect: %w", err)
+		}
+	}
+	return states, nil
+}
+
+// mostPid is the kernel's PID_MAX_LIMIT.
+const mostPid = 1 << 22
+
+func (c *inspected) state() (cli.State, error) {
+	s := cli.State{
+		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
+		Runtime: c.HostConfig.Runtime, Log: c.LogPath,
+	}
+	if s.Name == "" || s.ID == "" || s.Said == "" {
+		return s, fmt.Errorf("a container without name, id or status")
+	}
+	if s.Pid < 0 || s.Pid > mostPid {
+		return s, fmt.Errorf("container %s has the impossible pid %d", s.Name, s.Pid)
+	}
+	switch {
+	case s.Said == "running" && c.State.Running:
+		s.Status = cli.Running
+	case s.Said == "inited" || s.Said == "created": // ps and its filters say created
+		s.Status = cli.Created
+	case s.Said == "exited" && !c.State.Running:
+		s.Status = cli.Exited
+	default:
+		s.Status = cli.Other
+	}
+	return s, nil
+}
+
+// ownImages are the workload's images in what `isula images` prints: a table
+// whose columns are padded with spaces, the repository and the tag first.
+func ownImages(table string) []string {
+	var refs []string
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if len(fields) >= 3 && engine.OwnImage(fields[0]+":"+fields[1]) {
+			refs = append(refs, fields[0]+":"+fields[1])
+		}
+	}
+	return refs
+}
+
+// parseLog takes the output out of a console.log of the driver json-file, whose
+// lines are {"log":"TEXT\n","stream":"stdout","time":"…"}. What has another
+// form, a cut line for instance, is passed over.
+func parseLog(log string) string {
+	var text strings.Builder
+	for line := range strings.Lines(log) {
+		var l struct {
+			Log string `json:"log"`
+		}
+		if strings.HasSuffix(line, "\n") && json.Unmarshal([]byte(line), &l) == nil {
+			text.WriteString(l.Log)
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,212 @@
+package isula
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+)
+
+// commands is isula as a session uses it. It implements cli.Engine.
+type commands struct {
+	*Target
+	image *image.Image // with the files that the run carries
+	env   subject.Env
+}
+
+// Line is the command line of an operation.
+func (c *commands) Line(op subject.Op, name string, place cli.Place) []string {
+	switch op {
+	case subject.Create:
+		return c.line("create", c.making(name, place)...)
+	case subject.Run:
+		return c.line("run", append([]string{"--detach"}, c.making(name, place)...)...)
+	case subject.Start, subject.Stop, subject.Remove:
+		return c.line(string(op), name)
+	}
+	return nil
+}
+
+func (c *commands) making(name string, place cli.Place) []string {
+	line := []string{"--name", name, "--label", engine.RunLabel + "=" + c.env.RunID, "--net", c.network}
+	if c.runtime != "" {
+		line = append(line, "--runtime", c.runtime)
+	}
+	if c.pull {
+		line = append(line, "--pull", "never")
+	}
+	if c.logs {
+		line = append(line, "--log-driver", jsonFile)
+	}
+	limit := func(flag string, value int64) {
+		if value > 0 {
+			line = append(line, flag, strconv.FormatInt(value, 10))
+		}
+	}
+	limit("--memory", c.env.Limits.Memory)
+	limit("--pids-limit", c.env.Limits.Pids)
+	limit("--cpu-shares", c.env.Limits.CPUShares)
+	if quota := c.env.Limits.CPUQuota(); quota > 0 {
+		limit("--cpu-period", subject.CPUPeriod)
+		limit("--cpu-quota", quota)
+	}
+	line = append(line, place.Flags()...)
+	return append(line, c.image.Ref, name)
+}
+
+// atOnce is how many containers one command is given; isula takes less than a
+// thousand.
+const atOnce = 100
+
+// Look implements cli.Engine. isula inspects several containers with one
+// command, but says nothing of any if it does not know one of them.
+func (c *commands) Look(ctx context.Context, names []string) (map[string]cli.State, error) {
+	known := map[string]cli.State{}
+	for some := range slices.Chunk(names, atOnce) {
+		err := c.inspect(ctx, known, some)
+		if err == nil {
+			continue
+		}
+		for _, name := range some {
+			if err := c.inspect(ctx, known, []string{name}); err != nil && !unknown(err) {
+				return known, err
+			}
+		}
+	}
+	return known, nil
+}
+
+func (c *commands) inspect(ctx context.Context, known map[string]cli.State, names []string) error {
+	out, err := c.isula.Run(ctx, c.verb("inspect", names...)...)
+	if err != nil {
+		return err
+	}
+	states, err := parseInspect(out)
+	for _, s := range states {
+		if slices.Contains(names, s.Name) {
+			known[s.Name] = s
+		}
+	}
+	return err
+}
+
+// unknown reports whether a command failed because the daemon does not know
+// what it was asked about, and for no other reason: isula inspect says "No such
+// object" whatever the matter is.
+func unknown(err error) bool {
+	var e *cli.Error
+	if !errors.As(err, &e) || e.Exit <= 0 || e.Output == "" {
+		return false
+	}
+	for line := range strings.Lines(e.Output) {
+		if strings.TrimSpace(line) != "" && !strings.Contains(line, "No such ") {
+			return false
+		}
+	}
+	return true
+}
+
+// Output implements cli.Engine.
+func (c *commands) Output(_ context.Context, containers []cli.State) (string, error) {
+	var text strings.Builder
+	var errs []error
+	for _, s := range containers {
+		b, err := cli.ReadLog(s.Log)
+		text.WriteString(parseLog(string(b)))
+		errs = append(errs, err)
+	}
+	return text.String(), errors.Join(errs...)
+}
+
+// List implements cli.Engine.
+func (c *commands) List(ctx context.Context) ([]string, error) {
+	names, err := c.list(ctx, "--filter", "label="+engine.RunLabel+"="+c.env.RunID)
+	return slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, c.env.RunID) }), err
+}
+
+func (t *Target) list(ctx context.Context, filter ...string) ([]string, error) {
+	out, err := t.isula.Run(ctx, t.verb("ps", append([]string{"-a", "--format", "{{.Names}}"}, filter...)...)...)
+	return strings.Fields(string(out)), err // the names are padded
+}
+
+// Remove implements cli.Engine.
+func (c *commands) Remove(ctx context.Context, names []string) error {
+	var errs []error
+	for some := range slices.Chunk(names, atOnce) {
+		bounded, cancel := context.WithTimeout(ctx, removing)
+		_, err := c.isula.Run(bounded, c.verb("rm", append([]string{"-f"}, some...)...)...)
+		cancel()
+		if !unknown(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removing is how long a hundred containers may take to be removed by force:
+// isula removes them one after the other.
+const removing = 2 * time.Minute
+
+// Import implements cli.Engine. That the name is there is proof enough: its tag
+// is a digest of what is in the image.
+func (c *commands) Import(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if has, err := c.hasImage(ctx); has || err != nil {
+		return false, err
+	}
+	file := filepath.Join(c.env.Dir, "image.tar") // it is the daemon that reads it
+	if err := os.WriteFile(file, c.image.Archive, 0o644); err != nil {
+		return false, fmt.Errorf("import the workload's image: %w", err)
+	}
+	defer os.Remove(file)
+	if _, err := c.isula.Run(ctx, c.verb("load", "-i", file)...); err != nil {
+		return false, fmt.Errorf("import the workload's image: %w", err)
+	}
+	has, err := c.hasImage(ctx)
+	if err == nil && !has {
+		err = fmt.Errorf("isula images does not list %s", c.image.Ref)
+	}
+	if err != nil {
+		return true, fmt.Errorf("import the workload's image: isula load reported success, but: %w", err)
+	}
+	return true, nil
+}
+
+func (c *commands) hasImage(ctx context.Context) (bool, error) {
+	has, err := c.images(ctx)
+	return slices.Contains(has, c.image.Ref), err
+}
+
+// images are the workload's, whatever files they carry.
+func (t *Target) images(ctx context.Context) ([]string, error) {
+	out, err := t.isula.Run(ctx, t.verb("images")...)
+	if err != nil {
+		return nil, err
+	}
+	return ownImages(string(out)), nil
+}
+
+// Drop implements cli.Engine.
+func (c *commands) Drop(ctx context.Context) error { return c.drop(ctx, c.image.Ref) }
+
+func (t *Target) drop(ctx context.Context, ref string) error {
+	_, err := t.isula.Run(ctx, t.verb("rmi", ref)...)
+	if err == nil {
+		return nil
+	}
+	if has, asked := t.images(ctx); asked == nil && !slices.Contains(has, ref) {
+		return nil
+	}
+	return fmt.Errorf("remove the workload's image: %w", err)
+}

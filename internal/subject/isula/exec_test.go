@@ -1,0 +1,212 @@
+package isula
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/engine/cli/placetest"
+)
+
+func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
+	_, e := newFake(t)
+	s := open(t, e, environment(t, 2))
+	defer s.Close(context.Background())
+	must(t, s, subject.Run, 2)
+	x := s.(subject.Executor)
+	for name, c := range map[string]struct {
+		args        []string
+		exit        int
+		out, stderr string
+		fails       string
+	}{
+		"the probe":             {args: []string{"/probe", "--exit", "x"}, out: "tare-probe/1 x "},
+		"a bad argument":        {args: []string{"/probe", strings.Repeat("x", 200)}, exit: 2},
+		"an exit code":          {args: []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 7"}, exit: 7, out: "out\n", stderr: "err\n"},
+		"one that daemons use":  {args: []string{"/bin/sh", "-c", "exit 126"}, exit: 126},
+		"a signal":              {args: []string{"/bin/sh", "-c", "kill -9 $$"}, exit: 137},
+		"an option of its own":  {args: []string{"/bin/sh", "-c", "echo $1", "sh", "--detach"}, out: "--detach\n"},
+		"a program not there":   {args: []string{"/no/such"}, fails: "Exec container error"},
+		"no command whatsoever": {fails: "no command"},
+	} {
+		got, err := x.Exec(t.Context(), 0, c.args)
+		if c.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), c.fails) || got.Exit != -1 {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+			continue
+		}
+		if err != nil || got.Exit != c.exit || !strings.HasPrefix(got.Output, c.out) || got.Stderr != c.stderr || !strings.Contains(got.Command, " exec -H ") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+
+	// Both at once: each waits for the other's file.
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var wait sync.WaitGroup
+	for n, names := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		mine, others := filepath.Join(dir, names[0]), filepath.Join(dir, names[1])
+		wait.Go(func() {
+			got, err := x.Exec(ctx, n, []string{"/bin/sh", "-c", "echo > " + mine + "; while ! [ -e " + others + " ]; do :; done"})
+			if err != nil || got.Exit != 0 {
+				t.Errorf("lane %d: %+v, %v", n, got, err)
+			}
+		})
+	}
+	wait.Wait()
+
+	short, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	began := time.Now()
+	got, err := x.Exec(short, 0, []string{"/bin/sh", "-c", "echo begun; while :; do :; done"})
+	if !errors.Is(err, context.DeadlineExceeded) || got.Output != "begun\n" || time.Since(began) > 10*time.Second || !strings.Contains(err.Error(), "it may go on") {
+		t.Errorf("a command of which no process is to be seen, after %v: %+v, %v", time.Since(began), got, err)
+	}
+}
+
+func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
+	f, e := newFake(t)
+	s := open(t, e, environment(t, 3))
+	defer s.Close(context.Background())
+	must(t, s, subject.Run, 3)
+	if err := s.Discard(t.Context(), []int{1}); err != nil {
+		t.Fatal(err)
+	}
+	boxes, err := s.(subject.Sandboxed).Sandboxes(t.Context())
+	if err != nil || len(boxes) != 2 {
+		t.Fatalf("%+v, %v", boxes, err)
+	}
+	told, err := s.(subject.Reporter).Statistics(t.Context())
+	if err != nil || len(told) != 2 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	for i, n := range []int{0, 2} {
+		b := boxes[i]
+		if b.Lane != n || len(b.IDs) != 1 || len(b.IDs[0]) != 64 || b.Workload <= 1 || b.Group != "" {
+			t.Errorf("%+v", b)
+		}
+		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", b.Workload)); err != nil || exe != filepath.Join(f.dir, "probe") {
+			t.Errorf("process %d is %s, %v", b.Workload, exe, err)
+		}
+		if r := told[i]; r.Lane != n || r.Source != "isula stats" || r.CPU != -1 || r.Memory != 1751122 { // 1.67 MiB
+			t.Errorf("%+v", r)
+		}
+	}
+	f.answers(t, "stats", "no-daemon-create")
+	if _, err := s.(subject.Reporter).Statistics(t.Context()); err == nil || !strings.Contains(err.Error(), "Can not connect") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestStatisticsAreReadStrictly(t *testing.T) {
+	got := parseStats("\x1b[H\x1b[J\x1b[7m\x1b[1mCONTAINER CPU %\n\x1b[0m" +
+		"aaaaaaaaaaaa     0.00       512.00 B / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
+		"bbbbbbbbbbbb     0.00       2.50 KiB / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
+		"cccccccccccc     0.00       1.25 GiB / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
+		"dddddddddddd     0.00       0.00 B / 23.58 GiB       0.00       0.00 B / 0.00 B            0\n" +
+		"eeeeeeeeeeee     0.00       1.00 TB / 23.58 GiB       0.01       0.00 B / 0.00 B            8\n" +
+		"ffffffffffff     0.00       -1.00 B / 23.58 GiB       0.01\nffffffffffff     0.00       1.0")
+	want := map[string]int64{"aaaaaaaaaaaa": 512, "bbbbbbbbbbbb": 2560, "cccccccccccc": 5 << 28, "dddddddddddd": -1}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
+	f, e := newFake(t)
+	env := environment(t, 1)
+	carried := filepath.Join(t.TempDir(), "carried")
+	if err := os.WriteFile(carried, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env.Limits = subject.Limits{CPU: 0.5}
+	env.Workload = subject.Workload{Files: []probe.File{{Path: "/etc/carried", Source: carried, Mode: 0o644}}, Volume: filepath.Join(t.TempDir(), "volume")}
+	s := open(t, e, env)
+	must(t, s, subject.Run, 1)
+	line := " " + strings.Join((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(subject.Create, "name", cli.Place{Bind: env.Workload.Volume + "/0:/data:Z"}), " ") + " "
+	for _, want := range []string{" --cpu-period 100000 --cpu-quota 50000 ", " --volume " + env.Workload.Volume + "/0:/data:Z "} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %s", want, line)
+		}
+	}
+	for _, without := range []string{" --memory ", " --pids-limit ", " --cpu-shares "} {
+		if strings.Contains(line, without) {
+			t.Errorf("%q is in %s", without, line)
+		}
+	}
+	ref, err := os.ReadFile(filepath.Join(f.dir, "image"))
+	if err != nil || string(ref) == s.(*session).target.image.Ref {
+		t.Errorf("the image with files is called %s as the one without, %v", ref, err)
+	}
+	found, err := s.(*session).target.Sweep(t.Context(), env.RunID, true)
+	if err != nil || len(found) != 2 || found[1] != "image "+string(ref) {
+		t.Errorf("clean finds %q, %v", found, err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := f.left(t); left != nil {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
+	_, e := newFake(t)
+	link, node := placetest.Loop(t, 1<<20)
+	for flags, w := range map[string]subject.Workload{
+		" --tmpfs /data ":                       {Tmpfs: 1 << 20},
+		" --device " + node + ":/dev/tare:rwm ": {Device: link},
+	} {
+		env := environment(t, 1)
+		env.Workload = w
+		s := open(t, e, env)
+		line := lane.Quote((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(subject.Run, "name", s.(*session).Place(0)))
+		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
+			t.Errorf("%q is not in %s", flags, line)
+		}
+		must(t, s, subject.Run, 1) // the fake refuses options that isula's help does not have
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAPlaceThatIsulaCannotGiveIsUnsupported(t *testing.T) {
+	for name, c := range map[string]struct {
+		without, runtime string
+		w                subject.Workload
+		want             string
+	}{
+		"a tmpfs, without --tmpfs":      {without: "--tmpfs ", w: subject.Workload{Tmpfs: 1}, want: "has no --tmpfs"},
+		"a tmpfs beyond half of memory": {w: subject.Workload{Tmpfs: 1 << 60}, want: "it may grow to half of the memory"},
+		"a device, without --device":    {without: "--device ", w: subject.Workload{Device: "/dev/x"}, want: "has no --device"},
+		"a device for gVisor":           {runtime: "runsc", w: subject.Workload{Device: "/dev/x"}, want: "gVisor"},
+	} {
+		f, e := newFake(t)
+		if c.without != "" {
+			f.is(t, "without", c.without)
+		}
+		tg, err := New(t.Context(), "isula/x", c.runtime, "", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := environment(t, 1)
+		env.Workload = c.w
+		if _, err := tg.Open(t.Context(), env); !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+// Package isula weighs OCI runtimes under iSulad, through its command line
+// isula. What it prints was taken from iSulad 2.1.5.
+package isula
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/kata"
+	"github.com/tare-bench/tare/record"
+)
+
+const (
+	defaultAddress = "unix:///var/run/isulad.sock"
+	// patience is how long isula may take to say what it is.
+	patience = 10 * time.Second
+)
+
+// Target is iSulad with one runtime.
+type Target struct {
+	name    string
+	isula   cli.Program
+	before  []string // what each command is given right after its verb
+	address string   // of the daemon's socket
+	runtime string   // "" for the daemon's default
+	version string   // of the server
+	client  string
+	facts   map[string]string // what `isula info` says
+	network string
+	pull    bool // create knows --pull
+	logs    bool // and --log-driver
+	tmpfs   bool // and --tmpfs
+	devices bool // and --device
+	image   *image.Image
+}
+
+// New returns iSulad with a runtime, "" for its default. There is one way to
+// drive it, so via says nothing. e.Args are given after the verb: isula takes
+// no option before it. The error is a *target.Unavailable when it cannot be
+// weighed here.
+//
+// Which runtimes a daemon has cannot be asked. One that it has not shows at
+// create.
+func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
+	return newTarget(ctx, name, runtime, e)
+}
+
+func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Target, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	t := &Target{name: name, runtime: runtime, network: cmp.Or(e.Network, subject.NetworkNone)}
+	var err error
+	// The client wants the locale en_US.UTF-8, which may be elsewhere.
+	t.isula, err = cli.Find(e, "isula", "ISULAD_*", "LOCPATH", "LOCALE_ARCHIVE")
+	if err != nil {
+		return nil, engine.Unavailable(name, "install iSulad (openEuler: dnf install iSulad)", "%v", err)
+	}
+	t.address = address(e)
+	if e.Address != "" {
+		t.before = append(t.before, "-H", withScheme(e.Address))
+	}
+	t.before = append(t.before, t.isula.Args...)
+	t.isula.Args = nil
+	if engine.Socket(t.address) == "" {
+		return nil, engine.Unavailable(name, "name its socket: "+defaultAddress, "iSulad is weighed on the machine itself, by its unix socket, not at %q", t.address)
+	}
+	if err := t.ask(ctx); err != nil {
+		return nil, err
+	}
+	t.image, err = image.Probe()
+	return t, err
+}
+
+// address is the one that the client will use.
+func address(e subject.Engine) string {
+	host, given := e.Env["ISULAD_HOST"]
+	if !given {
+		host = os.Getenv("ISULAD_HOST")
+	}
+	return cmp.Or(withScheme(e.Address), host, defaultAddress)
+}
+
+// withScheme makes an address of a socket's path.
+func withScheme(address string) string {
+	if strings.HasPrefix(address, "/") {
+		return "unix://" + address
+	}
+	return address
+}
+
+// ask gathers what the daemon says of itself.
+func (t *Target) ask(ctx context.Context) error {
+	const advice = "start the daemon: systemctl start isulad"
+	out, err := t.isula.Run(ctx, t.verb("version")...)
+	var failed *cli.Error
+	switch {
+	case errors.As(err, &failed) && strings.Contains(failed.Output, "en_US.UTF-8"):
+		return engine.Unavailable(t.name, "localedef -i en_US -f UTF-8 en_US.UTF-8", "%v", err)
+	case err != nil:
+		return engine.Unavailable(t.name, advice, "no answer from %s: %v", t.address, err)
+	}
+	t.client, t.version = versions(string(out))
+	if t.version == "" {
+		return engine.Unavailable(t.name, "run it by hand: "+lane.Quote(t.line("version")), "isula version names no version of a server")
+	}
+	if major, _, _ := strings.Cut(t.version, "."); major < "2" && len(major) == 1 {
+		return engine.Unavailable(t.name, "install a newer iSulad", "iSulad %s is older than 2.0, the first version that is supported", t.version)
+	}
+	if out, err = t.isula.Run(ctx, t.verb("info")...); err != nil {
+		return engine.Unavailable(t.name, advice, "%v", err)
+	}
+	t.facts = facts(string(out))
+	// Clients before 2.1 have no --pull: they pull what is missing, so that
+	// the import has to be there, which Open makes sure of.
+	out, _ = t.isula.Run(ctx, t.verb("create", "--help")...)
+	t.pull = strings.Contains(string(out), "--pull ")
+	t.logs = strings.Contains(string(out), "--log-driver ")
+	t.tmpfs = strings.Contains(string(out), "--tmpfs ")
+	t.devices = strings.Contains(string(out), "--device ")
+	if driver := t.facts[loggingDriver]; !t.logs && driver != "" && driver != jsonFile {
+		return engine.Unavailable(t.name, `set "container-log": {"driver": "json-file"} in `+daemonConfig+` and restart isulad`,
+			"containers log by %s, which keeps no output to prove that the workload ran, and this isula create has no --log-driver", driver)
+	}
+	return nil
+}
+
+const (
+	loggingDriver = "Logging Driver"
+	jsonFile      = "json-file"
+)
+
+// verb puts the address where isula wants it.
+func (t *Target) verb(verb string, rest ...string) []string {
+	return slices.Concat([]string{verb}, t.before, rest)
+}
+
+// line is a whole command line.
+func (t *Target) line(verb string, rest ...string) []string {
+	return t.isula.Line(t.verb(verb, rest...)...)
+}
+
+// Runtimes lists the runtimes that are known to be there, the default first:
+// those that the daemon's configuration names, else the one that it is built
+// with. The error is a *target.Unavailable when there is no iSulad.
+func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
+	t, err := newTarget(ctx, "isula", "", e)
+	if err != nil {
+		return nil, err
+	}
+	return configured(engine.Socket(t.address)), nil
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	out := record.Target{
+		Name: t.name, Kind: "isula", Version: t.version, Path: t.isula.Path, Clock: engine.Clock(t.runtime),
+		Operations: t.operations(), Config: map[string]string{
+			"runtime": cmp.Or(t.runtime, "iSulad's default"), "network": t.network, "via": "command line", "address": t.address,
+			"client version": t.client,
+		},
+	}
+	for fact, key := range map[string]string{
+		"Storage Driver": "storage driver", "Backing Filesystem": "backing file system", loggingDriver: "log driver",
+		"Cgroup Driver": "cgroup driver", "Cgroup Version": "cgroup version", "iSulad Root Dir": "storage root",
+	} {
+		if v := t.facts[fact]; v != "" {
+			out.Config[key] = v
+		}
+	}
+	if kata.Is(t.runtime) {
+		maps.Copy(out.Config, kata.Facts(""))
+	}
+	if t.logs {
+		out.Config["log driver"] = jsonFile
+		out.Notes = append(out.Notes, "log driver json-file is asked for, whichever the daemon's is (isula info says json-file also where it is syslog), because another keeps no output to prove that the workload ran")
+	}
+	if !t.pull {
+		out.Notes = append(out.Notes, "this isula has no --pull: were the image not there, it would try to pull it")
+	}
+	return out
+}
+
+func (t *Target) operations() map[string]record.Operation {
+	out := map[string]record.Operation{}
+	for _, op := range subject.PodOps {
+		out[string(op)] = record.Operation{Absent: "containers of isula have no pods; pods are weighed through CRI"}
+	}
+	c := commands{Target: t, image: t.image, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
+	const ran = "; then: inspect says running, the process is there and its first line is in the log"
+	for op, then := range map[subject.Op]string{
+		subject.Create: "; then: inspect says inited",
+		subject.Start:  ran, // a start of what runs exits with 0 too: inspect is what counts
+		subject.Stop:   "; iSulad sends SIGTERM and waits for the exit; then: inspect says exited, with 0",
+		subject.Remove: "; then: ps does not list the container",
+		subject.Run:    ran,
+	} {
+		out[string(op)] = record.Operation{
+			Command: lane.Quote(c.Line(op, "ID", cli.Place{})), Done: record.StampReturned, Means: "the command has exited with 0" + then,
+		}
+	}
+	return out
+}

@@ -1,0 +1,394 @@
+package isula
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/record"
+)
+
+func environment(t *testing.T, lanes int) subject.Env {
+	t.Helper()
+	dir := t.TempDir()
+	env := subject.Env{
+		RunID: "abcdefgh", Dir: filepath.Join(dir, "disk"), StateDir: filepath.Join(dir, "run"),
+		Lanes: lanes, Timeout: 20 * time.Second, Limits: subject.DefaultLimits,
+	}
+	for _, d := range []string{env.Dir, env.StateDir} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return env
+}
+
+func open(t *testing.T, e subject.Engine, env subject.Env) subject.Session {
+	t.Helper()
+	tg, err := New(t.Context(), "isula/runc", "runc", "cli", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tg.Open(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
+	t.Helper()
+	lanes := make([]int, n)
+	for i := range lanes {
+		lanes[i] = i
+	}
+	b, err := s.Arm(t.Context(), op, lanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, samples, err := b.Release(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples
+}
+
+func must(t *testing.T, s subject.Session, op subject.Op, n int) {
+	t.Helper()
+	for _, sample := range do(t, s, op, n) {
+		if f := sample.Failure; f != nil {
+			t.Fatalf("%s, lane %d: %+v", op, sample.Lane, *f)
+		}
+		if (op == subject.Start || op == subject.Run) && sample.First == 0 {
+			t.Errorf("%s, lane %d: no stamp of the workload", op, sample.Lane)
+		}
+	}
+}
+
+func (f fake) left(t *testing.T) []string {
+	t.Helper()
+	files, err := os.ReadDir(filepath.Join(f.dir, "containers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, file := range files {
+		out = append(out, file.Name())
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "image")); err == nil {
+		out = append(out, "image")
+	}
+	return out
+}
+
+func TestContainersGoThroughTheirWholeLifeAndNothingStays(t *testing.T) {
+	for _, lanes := range []int{1, 20} {
+		t.Run(fmt.Sprint(lanes), func(t *testing.T) {
+			f, e := newFake(t)
+			s := open(t, e, environment(t, lanes))
+			for _, op := range subject.ContainerOps {
+				must(t, s, op, lanes)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := f.left(t); left != nil {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		op                subject.Op
+		verb, answer      string
+		dies              bool
+		kind, detail, out string
+		exit              int
+	}{
+		{"the name is taken", subject.Create, "create", "create-duplicate", false, record.FailExit, "exit status 1", "Conflict", 1},
+		{"there is no such runtime", subject.Create, "create", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+		{"the flag is not known", subject.Create, "create", "badflag", false, record.FailExit, "exit status 125", "Unknown flag", 125},
+		{"the daemon went away", subject.Create, "create", "no-daemon-create", false, record.FailExit, "exit status 1", "Can not connect", 1},
+		{"create made nothing", subject.Create, "create", "create", false, record.FailState, "does not know the container", "", 0},
+		{"start of nothing", subject.Start, "start", "start-missing", false, record.FailExit, "exit status 1", "No such container", 1},
+		{"start did nothing and exits with 0", subject.Start, "start", "start-again", false, record.FailState, "says the container is inited, not running", "", 0},
+		{"the workload died at once", subject.Start, "", "", true, record.FailState, "says the container is exited, not running", "tare-probe/1", 137},
+		{"stop did nothing and exits with 0", subject.Stop, "stop", "stop-again", false, record.FailState, "says the container is running, not exited", "", 0},
+		{"rm did nothing and exits with 0", subject.Remove, "rm", "rm", false, record.FailState, "still knows the container", "", 0},
+		{"the daemon is gone when it is asked", subject.Start, "inspect", "no-daemon-create", false, record.FailState, "could not be read", "Can not connect", 1},
+		{"run fails", subject.Run, "run", "create-badruntime", false, record.FailExit, "exit status 1", "Execute operation failed", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, e := newFake(t)
+			s := open(t, e, environment(t, 2))
+			for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove} {
+				if op == c.op || c.op == subject.Run {
+					break
+				}
+				must(t, s, op, 2)
+			}
+			if c.verb != "" {
+				f.answers(t, c.verb, c.answer)
+			}
+			if c.dies {
+				f.is(t, "dies", "")
+			}
+			for _, sample := range do(t, s, c.op, 2) {
+				got := sample.Failure
+				if got == nil {
+					t.Fatal("no failure")
+				}
+				if got.Kind != c.kind || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Output, c.out) || got.Exit != c.exit || !strings.Contains(got.Command, "isula") {
+					t.Errorf("%+v", *got)
+				}
+			}
+			if c.verb != "" {
+				f.answers(t, c.verb, "")
+			}
+			if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := f.left(t); left != nil {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+func TestACommandThatHangsTimesOutAndIsCleanedUp(t *testing.T) {
+	f, e := newFake(t)
+	env := environment(t, 1)
+	env.Timeout = 500 * time.Millisecond
+	s := open(t, e, env)
+	f.answers(t, "create", "hang")
+	if got := do(t, s, subject.Create, 1)[0].Failure; got == nil || got.Kind != record.FailTimeout {
+		t.Errorf("%+v", got)
+	}
+	f.answers(t, "create", "")
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMissingImportIsAnError(t *testing.T) {
+	f, e := newFake(t)
+	f.answers(t, "load", "load") // which succeeds, and imports nothing
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = tg.Open(t.Context(), environment(t, 1)); err == nil || !strings.Contains(err.Error(), "does not list") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnIsulaThatCannotBeWeighedSaysWhy(t *testing.T) {
+	f, e := newFake(t)
+	for _, c := range []struct {
+		name   string
+		change func(e *subject.Engine)
+		want   string
+	}{
+		{"no daemon", func(*subject.Engine) { f.answers(t, "version", "no-daemon") }, "Can not connect with server"},
+		{"no program", func(e *subject.Engine) { e.Command = filepath.Join(f.dir, "nothing") }, "there is no"},
+		{"logs that are nowhere", func(*subject.Engine) {
+			f.answers(t, "version", "")
+			f.is(t, "log-driver-told", "syslog")
+			f.is(t, "without", "--log-driver")
+		}, "containers log by syslog"},
+		{"not on this machine", func(e *subject.Engine) { e.Address = "tcp://localhost:2375" }, "unix socket"},
+	} {
+		changed := e
+		c.change(&changed)
+		_, err := New(t.Context(), "isula/runc", "runc", "", changed)
+		var u *subject.Unavailable
+		if !errors.As(err, &u) || !strings.Contains(u.Reason, c.want) || u.Advice == "" {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
+	f, e := newFake(t)
+	s := open(t, e, environment(t, 2))
+	must(t, s, subject.Run, 2)
+	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label, but not the name
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweeper := tg.(subject.Sweeper)
+	before := f.left(t)
+	found, err := sweeper.Sweep(t.Context(), "abcdefgh", true)
+	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
+		t.Errorf("%q, %v", found, err)
+	}
+	if found, err := sweeper.Sweep(t.Context(), "another", false); err != nil || len(found) != 0 {
+		t.Errorf("another run's: %q, %v", found, err)
+	}
+	if _, err := sweeper.Sweep(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
+		t.Errorf("left: %q, %v", f.left(t), err)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnImageThatIsCleanedUpBetweenTwoBatchesIsImportedAgain(t *testing.T) {
+	f, e := newFake(t)
+	s := open(t, e, environment(t, 2))
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range []subject.Op{subject.Run, subject.Create} {
+		found, err := tg.(subject.Sweeper).Sweep(t.Context(), "dead", false)
+		if left := f.left(t); err != nil || len(found) != 1 || left != nil {
+			t.Fatalf("%q, %v; left %q", found, err, left)
+		}
+		must(t, s, op, 2)
+		if err := s.Discard(t.Context(), []int{0, 1}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil || f.left(t) != nil {
+		t.Errorf("left: %q, %v", f.left(t), err)
+	}
+}
+
+func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
+	for _, told := range []string{"json-file", "syslog"} { // it says json-file whatever it does
+		f, e := newFake(t)
+		f.is(t, "log-driver", "syslog")
+		f.is(t, "log-driver-told", told)
+		tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := tg.Info()
+		if info.Config["log driver"] != "json-file" || !slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "log driver") }) {
+			t.Errorf("%+v", info)
+		}
+		s := open(t, e, environment(t, 2))
+		must(t, s, subject.Run, 2)
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
+	f, e := newFake(t)
+	tg, err := newTarget(t.Context(), "isula/runc", "runc", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := tg.Info()
+	sock := "unix://" + filepath.Join(f.dir, "isulad.sock")
+	for op, want := range map[subject.Op]string{
+		subject.Create: " create -H " + sock + " --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --log-driver json-file --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
+		subject.Run:    " run -H " + sock + " --detach --name ID --label dev.tare.run=RUN --net none --runtime runc --pull never --log-driver json-file --memory 536870912 --pids-limit 256 --cpu-shares 1024 " + tg.image.Ref + " ID",
+		subject.Start:  " start -H " + sock + " ID",
+		subject.Stop:   " stop -H " + sock + " ID",
+		subject.Remove: " rm -H " + sock + " ID",
+	} {
+		if got := info.Operations[string(op)].Command; got != e.Command+want {
+			t.Errorf("%s: %s", op, got)
+		}
+	}
+	if info.Version != "2.1.5" || info.Config["storage driver"] != "overlay" || info.Config["cgroup driver"] != "cgroupfs" || info.Config["log driver"] != "json-file" {
+		t.Errorf("%+v", info)
+	}
+	for _, op := range subject.PodOps {
+		if info.Operations[string(op)].Absent == "" {
+			t.Errorf("%s is not said to be absent", op)
+		}
+	}
+}
+
+func TestRecordedAnswersAreRead(t *testing.T) {
+	answer := func(name string) string {
+		r, err := recorded("testdata", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.stdout
+	}
+	if client, server := versions(answer("version")); client != "2.1.5" || server != "2.1.5" {
+		t.Errorf("version: %q, %q", client, server)
+	}
+	if client, server := versions(answer("no-daemon")); client != "2.1.5" || server != "" {
+		t.Errorf("version without a daemon: %q, %q", client, server)
+	}
+	for name, want := range map[string]cli.State{
+		"inspect":         {Name: "ta-1", Status: cli.Running, Said: "running", Pid: 8005},
+		"inspect-stopped": {Name: "ta-1", Status: cli.Exited, Said: "exited"},
+	} {
+		want.ID, want.Runtime = recordedID, "runc"
+		want.Log = "/opt/isulad/lib/engines/runc/" + recordedID + "/console.log"
+		got, err := parseInspect([]byte(answer(name)))
+		if err != nil || !reflect.DeepEqual(got, []cli.State{want}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	table := answer("images")
+	own := strings.Replace(table, "tare.local/app                 1    ", "localhost/tare-probe 0123456789ab", 1)
+	if len(ownImages(table)) != 0 || !slices.Equal(ownImages(own), []string{"localhost/tare-probe:0123456789ab"}) {
+		t.Error("images")
+	}
+	if got := strings.Fields(answer("ps-filter")); !slices.Contains(got, "ta-2") {
+		t.Errorf("ps: %q", got)
+	}
+}
+
+func TestWhatIsNoAnswerIsAnError(t *testing.T) {
+	for _, text := range []string{"", "[", "{}", `[{}]`, `[{"Id":"a","Name":"b","State":{"Status":"running","Pid":-3}}]`, `[{"Id":"a","Name":"b","State":{"Status":"running","Pid":99999999}}]`, "Error\n"} {
+		if s, err := parseInspect([]byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+	got, err := parseInspect([]byte(`[{"Id":"a","Name":"b","State":{"Status":"running","Running":false}},{"Id":"a","Name":"c","State":{"Status":"paused","Running":true}}]`))
+	if err != nil || got[0].Status != cli.Other || got[1].Status != cli.Other {
+		t.Errorf("a contradiction: %+v, %v", got, err)
+	}
+}
+
+func TestALogIsReadAsFarAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"log":"tare-probe/1 x 5\n","stream":"stdout","time":"2026-11-21T03:35:23Z"}` + "\n": "tare-probe/1 x 5\n",
+		`{"log":"tare-probe/1 x 5\n","stream":"stdout"}`:                                      "",
+		"rubbish\n" + `{"log":"a\n"}` + "\n" + `{"log":`:                                      "a\n",
+		"": "",
+	} {
+		if got := parseLog(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
+func TestTheConfigurationTellsTheRuntimes(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"default-runtime":"lcr","runtimes":{"kata-runtime":{},"crun":{}}}`: {"lcr", "crun", "kata-runtime"},
+		`{"runtimes":{"runc":{},"kata":{}}}`:                                 {"runc", "kata"},
+		`{`:                                                                  {"runc"},
+	} {
+		if got := runtimesOf(strings.NewReader(text), "runc"); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}

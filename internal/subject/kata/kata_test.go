@@ -1,0 +1,84 @@
+package kata
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestKataIsKnownByItsNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"kata": true, "kata-qemu": true, "kata-clh": true, "io.containerd.kata.v2": true, "io.containerd.kata-fc.v2": true, "/usr/bin/kata-runtime": true,
+		"containerd-shim-kata-v2": true, "runc": false, "katana": false, "": false,
+	} {
+		if Is(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
+
+func TestProcessesOfALiveSandboxGetTheirRoles(t *testing.T) {
+	b, err := os.ReadFile("testdata/ps.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		role, ok := Role(procs.Found{Name: filepath.Base(fields[5]), Args: fields[6:]})
+		if !ok {
+			role = "none"
+		}
+		got = append(got, string(role))
+	}
+	// vhost-device-vsock, the fourth, is none of the roles.
+	if want := "shim virtiofs vmm none virtiofs"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	for name, want := range map[string]record.Role{
+		"cloud-hypervisor": record.RoleVMM, "firecracker": record.RoleVMM, "conmon": record.RoleMonitor,
+		"containerd-shim-runc-v2": record.RoleShim, "isulad-shim": record.RoleShim, "grep": "", "bash": "", "ld.so": "", "ld-linux-x86-64.so.2": "",
+	} {
+		if role, _ := Role(procs.Found{Name: name}); role != want {
+			t.Errorf("%s: %q", name, role)
+		}
+	}
+}
+
+func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
+	for name, c := range map[string]struct{ file, dropIn, hypervisor, only string }{
+		"the Go runtime's default is false":     {file: "[hypervisor.qemu]\npath='x'\n[runtime]\n", hypervisor: "qemu", only: "false"},
+		"what is written holds":                 {file: "[hypervisor.clh]\n[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "clh", only: "true"},
+		"a drop-in overrides":                   {file: "[hypervisor.qemu]\n[runtime]\nsandbox_cgroup_only=false\n", dropIn: "[runtime]\nsandbox_cgroup_only=true\n", hypervisor: "qemu", only: "true"},
+		"runtime-rs's default is true":          {file: "[hypervisor.qemu]\n[runtime]\nname='virt_container'\nhypervisor_name='qemu'\n", hypervisor: "qemu", only: "true"},
+		"Dragonball knows nothing else":         {file: "[runtime]\nname='virt_container'\nhypervisor_name='dragonball'\nsandbox_cgroup_only=false\n", hypervisor: "dragonball", only: "true"},
+		"a file without a hypervisor says that": {file: "[runtime]\n", hypervisor: "unknown", only: "false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "configuration.toml")
+			if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if c.dropIn != "" {
+				if err := os.Mkdir(filepath.Join(dir, "config.d"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "config.d", "10-x.toml"), []byte(c.dropIn), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := Facts(path)
+			if got["hypervisor"] != c.hypervisor || got["sandbox_cgroup_only"] != c.only || got["kata config"] != path {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+	if got := Facts("/no/such/file"); got["hypervisor"] != "" || !strings.Contains(got["kata config"], "no such file") {
+		t.Errorf("a file that is not there: %v", got)
+	}
+}

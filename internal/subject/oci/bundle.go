@@ -1,0 +1,121 @@
+package oci
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+)
+
+// bundle is what every container gets: the mounts, namespaces, capabilities and
+// masked paths of `runc spec`, the run's limits, and the probe as its one
+// process, without a terminal. Like `runc spec` it has no seccomp profile and no
+// LSM label; engines add those.
+func bundle(version, rootfs, cgroupsPath, id string, limits subject.Limits, unified bool) *specs.Spec {
+	spec := &specs.Spec{
+		Version:  version,
+		Process:  process(probe.Name, id),
+		Root:     &specs.Root{Path: rootfs, Readonly: true},
+		Hostname: "tare",
+		Mounts:   standardMounts,
+		Linux: &specs.Linux{
+			CgroupsPath: cgroupsPath,
+			Resources:   resources(limits),
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.PIDNamespace}, {Type: specs.NetworkNamespace}, {Type: specs.IPCNamespace},
+				{Type: specs.UTSNamespace}, {Type: specs.MountNamespace},
+			},
+			MaskedPaths: []string{"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+				"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/sys/firmware", "/proc/scsi"},
+			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		},
+	}
+	if unified { // as runc spec does on such a machine
+		spec.Linux.Namespaces = append(spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	return spec
+}
+
+// process is one without a terminal: the container's own, or a command in it.
+func process(args ...string) *specs.Process {
+	nofile := uint64(1024)
+	return &specs.Process{
+		Args:            args,
+		Env:             []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Cwd:             "/",
+		NoNewPrivileges: true,
+		Capabilities:    &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
+		Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: nofile, Soft: nofile}},
+	}
+}
+
+// resources are the limits that there are: to runtimes a limit of 0 is one of
+// nothing, or none, or an error.
+func resources(l subject.Limits) *specs.LinuxResources {
+	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
+	if l.Memory > 0 {
+		r.Memory = &specs.LinuxMemory{Limit: &l.Memory}
+	}
+	if l.Pids > 0 {
+		r.Pids = &specs.LinuxPids{Limit: &l.Pids}
+	}
+	shares, quota, period := uint64(l.CPUShares), l.CPUQuota(), uint64(subject.CPUPeriod)
+	if shares > 0 || quota > 0 {
+		r.CPU = &specs.LinuxCPU{}
+	}
+	if shares > 0 {
+		r.CPU.Shares = &shares
+	}
+	if quota > 0 {
+		r.CPU.Quota, r.CPU.Period = &quota, &period
+	}
+	return r
+}
+
+var capabilities = []string{"CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE"}
+
+var standardMounts = []specs.Mount{
+	{Destination: "/proc", Type: "proc", Source: "proc"},
+	{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
+	{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"}},
+	{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=65536k"}},
+	{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+	{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
+	{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"}},
+}
+
+func writeBundle(dir string, spec *specs.Spec) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the bundle: %w", err)
+	}
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("make the bundle: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), b, 0o644); err != nil {
+		return fmt.Errorf("make the bundle: %w", err)
+	}
+	return nil
+}
+
+// WriteBundle writes a bundle of the kind that containers are made of, with a
+// root file system beside its configuration, for whoever wants to drive a
+// runtime by hand. Its cgroup lies below the run's.
+func WriteBundle(dir, runID string, limits subject.Limits) error {
+	root := filepath.Join(dir, "rootfs")
+	if err := probe.Rootfs(root); err != nil {
+		return err
+	}
+	group := "/" + filepath.Join(cgroup.Prefix+runID, filepath.Base(dir))
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return err
+	}
+	return writeBundle(dir, bundle(bundleSpec, root, group, "tare-"+runID, limits, cgroup.ModeOf(hs) == cgroup.V2))
+}

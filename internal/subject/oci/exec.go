@@ -1,0 +1,127 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/child"
+	"github.com/tare-bench/tare/internal/thread"
+)
+
+// Exec implements target.Executor by the runtime's exec. Where the runtime can
+// it detaches, so that it isn't there itself while the command runs: a Go
+// program of ten megabytes would be weighed with it. gVisor's can't: what it
+// leaves behind when it detaches is another runsc exec that waits for the
+// command, which is no process of the host's; so it stays in the foreground.
+func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
+	if n < 0 || n >= len(s.containers) || s.containers[n].pid == 0 {
+		return subject.Executed{}, fmt.Errorf("target %s: lane %d holds no running container", s.name, n)
+	}
+	ended, err := s.exec(ctx, &s.containers[n], args)
+	if err != nil {
+		err = fmt.Errorf("target %s: %w", s.name, err)
+	}
+	return ended, err
+}
+
+func (s *session) exec(ctx context.Context, c *container, args []string) (subject.Executed, error) {
+	base := filepath.Join(c.dir, fmt.Sprintf("exec-%d", s.executed.Add(1)))
+	file, pidFile := base+".json", base+".pid"
+	b, err := json.Marshal(process(args...))
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		return subject.Executed{}, fmt.Errorf("describe the command: %w", err)
+	}
+	defer os.Remove(file)
+	command := child.Command{
+		Env: lane.Environment(nil), Enter: s.enter(),
+		Show: lane.Quote(s.args(s.state, append([]string{"exec", c.id}, args...)...)),
+	}
+	defer os.Remove(pidFile)
+	if !s.flavour.detaches {
+		command.Args = s.args(s.state, "exec", "--process", file, c.id)
+		if s.flavour.name == "runsc" {
+			command.Args = s.args(s.state, "exec", "--process", file, "--internal-pid-file", pidFile, c.id)
+			command.End = func() { s.killInside(c, pidFile) }
+		}
+		return s.stay(ctx, command, filepath.Join(c.root, filepath.Clean("/"+args[0])), args[0])
+	}
+	command.Args = s.args(s.state, "exec", "--detach", "--process", file, "--pid-file", pidFile, c.id)
+	return child.RunDetaching(ctx, child.Detaching{Command: command, Timeout: s.env.Timeout, Started: func(zombie func(int) bool) (int, error) {
+		pid, err := readPid(pidFile)
+		if err != nil {
+			return 0, err
+		}
+		group := filepath.Join(s.group, c.id)
+		// Of a process that is ending the kernel says, on cgroup v1, that it is
+		// in the root; a moment later it is a zombie.
+		for deadline := time.Now().Add(time.Second); !cgroup.Holds(group, pid) && !zombie(pid); time.Sleep(time.Millisecond) {
+			if time.Now().Before(deadline) {
+				continue
+			}
+			return 0, fmt.Errorf("process %d of the runtime's pid file is not in the container's cgroup /%s", pid, group)
+		}
+		return pid, nil
+	}})
+}
+
+// stay runs a command with the runtime in the foreground, whose exit code is the
+// command's. path is the program's on the host.
+func (s *session) stay(ctx context.Context, command child.Command, path, program string) (subject.Executed, error) {
+	// Asked before, since a runtime's own failure is an exit code as well.
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return subject.Executed{}, fmt.Errorf("%s: there is no program %s in the container's root file system", command.Show, program)
+	}
+	ended, err := child.Run(ctx, command)
+	if err == nil && ended.Exit == runscFailed && s.flavour.name == "runsc" {
+		err = fmt.Errorf("%s: exit status %d: %.1000s", command.Show, ended.Exit, strings.TrimSpace(ended.Stderr))
+	}
+	return ended, err
+}
+
+// killInside ends a command in gVisor, where it goes on when the runsc exec that
+// waits for it is killed.
+func (s *session) killInside(c *container, pidFile string) {
+	pid, err := readPid(pidFile)
+	if err != nil {
+		return // it hasn't begun
+	}
+	for _, which := range []string{"--pgid", "--pid"} {
+		_, _ = child.Ask(context.Background(), s.args(s.state, "kill", which, strconv.Itoa(pid), c.id, "KILL")) // or it has ended
+	}
+}
+
+// runscFailed is runsc's exit code for a failure of its own (util.Fatalf).
+const runscFailed = 128
+
+// enter takes a thread into the mount namespace in which the runtime is run, nil
+// where that is tare's own.
+func (s *session) enter() func() error {
+	if s.mounts == nil {
+		return nil
+	}
+	return func() error { return thread.EnterMounts(int(s.mounts.Fd())) }
+}
+
+// Sandboxes implements target.Sandboxed. Of gVisor the first process is the
+// sandbox's kernel, not the workload.
+func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
+	var out []subject.Sandbox
+	for n, c := range s.containers {
+		if c.id != "" {
+			out = append(out, subject.Sandbox{Lane: n, IDs: []string{c.id}, Workload: c.pid, Group: "/" + filepath.Join(s.group, c.id)})
+		}
+	}
+	return out, nil
+}

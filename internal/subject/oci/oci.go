@@ -1,0 +1,166 @@
+// Package oci weighs bare OCI runtimes: any command line that knows create,
+// start, state, kill and delete, driven with a bundle that tare writes.
+//
+// What differs between runtimes is data in [flavour]; a runtime that is none
+// of the known ones is driven by the standard verbs alone.
+package oci
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Target is one OCI runtime.
+type Target struct {
+	name    string
+	path    string // absolute
+	version string
+	spec    string // ociVersion of its bundles
+	flavour flavour
+	private bool // needs a mount namespace without the cgroup2 mount
+	hs      []cgroup.Hierarchy
+}
+
+// Names are the runtimes that are looked for on PATH.
+func Names() []string {
+	var names []string
+	for _, f := range known {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// New returns the runtime at a path, or of that name on PATH. The error is a
+// *target.Unavailable when it cannot be weighed here.
+func New(ctx context.Context, name, path string) (*Target, error) {
+	if path == "" {
+		path = name
+	}
+	unavailable := func(reason, advice string) error {
+		return &subject.Unavailable{Name: name, Reason: reason, Advice: advice}
+	}
+	file, err := exec.LookPath(path)
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return nil, unavailable(fmt.Sprintf("there is no %s (looked on PATH)", path), install(name))
+	}
+	if err != nil {
+		return nil, unavailable(err.Error(), "")
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return nil, unavailable(err.Error(), "")
+	}
+	t := &Target{name: name, path: file}
+	banner, err := t.banner(ctx)
+	if err != nil {
+		return nil, unavailable(err.Error(), "run it by hand; if it is no OCI runtime, name another with NAME=PATH")
+	}
+	t.flavour, t.version = identify(banner, name)
+	if t.version == "" || t.version == "VERSION_MISSING" { // what runsc says when it was built by go install
+		t.version = buildVersion(file)
+	}
+	t.spec = specVersion(banner)
+	if os.Geteuid() != 0 {
+		return nil, unavailable("namespaces and cgroups need root", "run tare as root (sudo tare …)")
+	}
+	if t.hs, err = cgroup.Hierarchies(); err != nil {
+		return nil, unavailable(err.Error(), "")
+	}
+	t.private = t.flavour.refusesHybrid && cgroup.ModeOf(t.hs) == cgroup.Hybrid
+	return t, nil
+}
+
+// buildVersion is the module version that the Go toolchain put into a program,
+// "" where there is none.
+func buildVersion(path string) string {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return info.Main.Version
+}
+
+// banner asks for the version: the first sign that the program is what its
+// name says.
+func (t *Target) banner(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, t.path, "--version")
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	var out bounded
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("%s --version did not answer within 10 s", t.path)
+		}
+		return "", fmt.Errorf("%s --version: %w: %s", t.path, err, firstLine(out.String()))
+	}
+	return out.String(), nil
+}
+
+// bounded keeps the first 16 KiB and swallows the rest.
+type bounded struct{ strings.Builder }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := 16<<10 - b.Len(); room > 0 {
+		b.Builder.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	cmd := func(verb ...string) string { return lane.Quote(t.args("ROOT", verb...)) }
+	info := record.Target{
+		Name: t.name, Kind: "oci", Version: t.version, Path: t.path, SpecVersion: t.spec, Clock: "host",
+		Operations: map[string]record.Operation{
+			string(subject.Create): {Command: cmd("create", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned,
+				Means: "the command has exited with 0; then: state says created"},
+			string(subject.Start): {Command: cmd("start", "ID"), Done: record.StampReturned,
+				Means: "the command has exited with 0; then: the workload has reported, state says running"},
+			string(subject.Stop): {Command: cmd("kill", "ID", "TERM"), Done: record.StampExited,
+				Means: "the container's process has exited on SIGTERM"},
+			string(subject.Remove): {Command: cmd("delete", "ID"), Done: record.StampReturned,
+				Means: "the command has exited with 0; then: state does not know the container"},
+			string(subject.Run): {Command: cmd("run", "--detach", "--bundle", "BUNDLE", "--pid-file", "FILE", "ID"), Done: record.StampReturned,
+				Means: "the command has exited with 0; then: the workload has reported, state says running"},
+		},
+		Config: map[string]string{"flavour": t.flavour.name},
+	}
+	if t.flavour.guestClock {
+		info.Clock = "guest"
+		info.Notes = append(info.Notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp; \"seen\", the arrival of its first output, is the nearest")
+	}
+	if t.private {
+		info.Notes = append(info.Notes, "started in a private mount namespace without the cgroup2 mount, because it refuses a hybrid cgroup layout")
+	}
+	if len(t.flavour.global) > 0 {
+		info.Config["arguments"] = strings.Join(t.flavour.global, " ")
+	}
+	return info
+}
+
+// args is a command line of the runtime, its state kept under root.
+func (t *Target) args(root string, verb ...string) []string {
+	args := append([]string{t.path, "--root", root}, t.flavour.global...)
+	return append(args, verb...)
+}

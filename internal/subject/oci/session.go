@@ -1,0 +1,287 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+// stateChecks is how many lanes of a batch are asked for their state
+// afterwards. One command a lane would take as long as the batch itself; every
+// lane is proved by its pid file, the probe's report and its exit anyway.
+const stateChecks = 4
+
+// Open implements target.Target.
+func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
+	s := &session{
+		Target: t, env: env,
+		state:      filepath.Join(env.StateDir, "state"),
+		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
+		containers: make([]container, env.Lanes),
+	}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("target %s: %w", t.name, errors.Join(err, s.Close(context.Background())))
+	}
+	return s, nil
+}
+
+type session struct {
+	*Target
+	env        subject.Env
+	state      string // the runtime's --root
+	group      string // cgroup of the target, below which each container has its own
+	mounts     *os.File
+	volumes    *engine.Volumes
+	device     engine.Device
+	pool       *lane.Pool
+	containers []container
+	made       int
+	executed   atomic.Int64 // commands, by which their files are named
+}
+
+// container is what a lane holds.
+type container struct {
+	id   string // "" where there is none
+	dir  string // bundle and pid file
+	root string // its root file system
+	pid  int
+}
+
+func (c *container) pidFile() string { return filepath.Join(c.dir, "pid") }
+
+func (s *session) open() error {
+	if err := os.MkdirAll(s.state, 0o711); err != nil {
+		return fmt.Errorf("make the runtime's state folder: %w", err)
+	}
+	err := s.openStorage()
+	if err != nil {
+		return err
+	}
+	// On v2 the controllers have to be handed down on the way to the
+	// containers' groups; runtimes do that too, but not all of them.
+	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+		return err
+	}
+	if s.private {
+		if s.mounts, err = cgroup.Without2(s.hs); err != nil {
+			return err
+		}
+	}
+	s.pool, err = lane.NewPool(lane.Options{Lanes: s.env.Lanes, Mounts: s.mounts})
+	return err
+}
+
+// Arm implements target.Session.
+func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	tasks := make([]batch.Task, 0, len(lanes))
+	for i, n := range lanes {
+		task, err := s.task(op, n, i < stateChecks, len(lanes) == 1)
+		if err != nil {
+			return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
+		}
+		tasks = append(tasks, task)
+	}
+	return batch.Arm(s.pool, tasks)
+}
+
+// task is one operation on one lane. ask: the runtime's state is looked at
+// afterwards; alone: nothing else runs then, so that the answer is a stamp.
+func (s *session) task(op subject.Op, n int, ask, alone bool) (batch.Task, error) {
+	c := &s.containers[n]
+	task := batch.Task{Lane: n, SharedClock: !s.flavour.guestClock}
+	o := &task.Order
+	o.Kind, o.Timeout = lane.Exec, s.env.Timeout
+	want := ""
+	switch op {
+	case subject.Create, subject.Run:
+		if err := s.newContainer(c, n); err != nil {
+			return task, err
+		}
+		o.Args, want = s.args(s.state, "create", "--bundle", c.dir, "--pid-file", c.pidFile(), c.id), "created"
+		if op == subject.Run {
+			o.Args, want = s.args(s.state, "run", "--detach", "--bundle", c.dir, "--pid-file", c.pidFile(), c.id), "running"
+			o.Need, o.Token = lane.NeedReady, c.id
+		}
+	case subject.Start:
+		o.Args, want = s.args(s.state, "start", c.id), "running"
+		o.Need, o.Token = lane.NeedReady, c.id
+	case subject.Stop:
+		o.Args, want = s.args(s.state, "kill", c.id, "TERM"), "stopped"
+		o.Need, o.Watch = lane.NeedExit, c.pid
+	case subject.Remove:
+		o.Args = s.args(s.state, "delete", c.id)
+	default:
+		return task, subject.ErrUnsupported
+	}
+	task.Confirm = func(ctx context.Context, r *lane.Result, sample *record.Sample) *record.Failure {
+		return s.confirm(ctx, op, n, r, sample, want, ask, alone)
+	}
+	return task, nil
+}
+
+func (s *session) newContainer(c *container, n int) error {
+	c.id = fmt.Sprintf("tare-%s-%d-%d", s.env.RunID, n, s.made)
+	s.made++
+	c.pid = 0
+	c.dir = filepath.Join(s.env.Dir, "bundles", c.id)
+	group := "/" + filepath.Join(s.group, c.id)
+	c.root = s.root(n)
+	spec := bundle(s.spec, c.root, group, c.id, s.env.Limits, cgroup.ModeOf(s.hs) == cgroup.V2)
+	s.store(spec, n)
+	return writeBundle(c.dir, spec)
+}
+
+// confirm looks whether what the runtime reported is so.
+func (s *session) confirm(ctx context.Context, op subject.Op, n int, r *lane.Result, sample *record.Sample, want string, ask, alone bool) *record.Failure {
+	c := &s.containers[n]
+	switch op {
+	case subject.Create, subject.Run:
+		pid, err := s.process(c)
+		if err != nil {
+			return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but there is no container process: %v", err)}
+		}
+		c.pid = pid
+	case subject.Stop:
+		c.pid = 0
+		if f := batch.EndedAsTold(r); f != nil {
+			return f
+		}
+		ask = ask || s.flavour.lagsState // or it could not be removed yet
+	case subject.Remove:
+		return s.removed(ctx, n, ask)
+	}
+	if !ask {
+		return nil
+	}
+	seen, failure := s.awaitState(ctx, n, want)
+	if failure == nil && alone {
+		sample.Running = seen
+	}
+	return failure
+}
+
+// process is the container's first process, by the runtime's pid file. The file
+// is foreign: what it names is watched and killed only if it is in the
+// container's own cgroup.
+func (s *session) process(c *container) (int, error) {
+	pid, err := readPid(c.pidFile())
+	if err != nil {
+		return 0, err
+	}
+	if !cgroup.Holds(filepath.Join(s.group, c.id), pid) {
+		return 0, fmt.Errorf("process %d of the runtime's pid file is not in the container's cgroup /%s", pid, filepath.Join(s.group, c.id))
+	}
+	return pid, nil
+}
+
+// removed makes sure that the container is gone.
+func (s *session) removed(ctx context.Context, n int, ask bool) *record.Failure {
+	c := &s.containers[n]
+	if ask {
+		o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
+		r, err := s.pool.Do(ctx, n, o)
+		if err != nil {
+			return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+		}
+		if r.Err == nil && r.Status == 0 {
+			return &record.Failure{Kind: record.FailState, Detail: "reported success, but state still knows the container", Output: r.Stdout}
+		}
+	}
+	err := errors.Join(mounts.RemoveTree(c.dir), s.clear(n))
+	c.id = ""
+	if err != nil {
+		return &record.Failure{Kind: record.FailError, Detail: err.Error()}
+	}
+	return nil
+}
+
+// awaitState asks the runtime for the container's status until it is the
+// wanted one, and returns when the answer came. Most runtimes say it at once.
+func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *record.Failure) {
+	c := &s.containers[n]
+	o := lane.Order{Kind: lane.Exec, Args: s.args(s.state, "state", c.id), Timeout: s.env.Timeout}
+	deadline := time.Now().Add(min(s.env.Timeout, 10*time.Second))
+	for {
+		r, err := s.pool.Do(ctx, n, o)
+		if err != nil {
+			return 0, &record.Failure{Kind: record.FailError, Detail: err.Error()}
+		}
+		if f := batch.Failed(o, &r); f != nil {
+			f.Detail = "state: " + f.Detail
+			if f.Kind == record.FailExit {
+				f.Kind = record.FailState
+			}
+			return 0, f
+		}
+		st, err := parseState(r.Stdout, c.id)
+		if err != nil {
+			return 0, &record.Failure{Kind: record.FailState, Detail: err.Error(), Command: o.String(), Output: r.Stdout}
+		}
+		if st.Status == want {
+			return r.Returned, nil
+		}
+		if ctx.Err() != nil {
+			return 0, &record.Failure{Kind: record.FailInterrupted, Detail: "interrupted while waiting for the state " + want}
+		}
+		if time.Now().After(deadline) {
+			return 0, &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but state says %q, not %q", st.Status, want), Command: o.String()}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Discard implements target.Session.
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	var left []int
+	var orders []lane.Order
+	for _, n := range lanes {
+		c := &s.containers[n]
+		if c.id == "" {
+			continue
+		}
+		// Asked again: it may have come to life after all, or be gone.
+		if pid, err := readPid(c.pidFile()); err == nil {
+			_ = cgroup.Kill(filepath.Join(s.group, c.id), pid) // or it is not the container's
+		}
+		left = append(left, n)
+		orders = append(orders, lane.Order{Kind: lane.Exec, Args: s.args(s.state, "delete", "--force", c.id), Timeout: s.env.Timeout})
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	b, err := s.pool.Arm(left, orders)
+	if err == nil {
+		_, _, err = b.Release(ctx)
+	}
+	errs := []error{err}
+	for _, n := range left {
+		// Whatever the runtime made of that: no process and no cgroup stays.
+		c := &s.containers[n]
+		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, c.id)), mounts.RemoveTree(c.dir), s.clear(n))
+		c.id, c.pid = "", 0
+	}
+	return errors.Join(errs...)
+}
+
+// Close implements target.Session.
+func (s *session) Close(context.Context) error {
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if s.mounts != nil {
+		s.mounts.Close()
+	}
+	return errors.Join(cgroup.Remove(s.hs, s.group), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
+}

@@ -1,0 +1,90 @@
+package oci
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// openStorage makes the root file systems and looks for what else the workload
+// stores its files on. All containers share one root file system, which they
+// cannot write to; where their files are to lie in it, each lane has its own.
+func (s *session) openStorage() error {
+	w := s.env.Workload
+	var err error
+	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
+		return err
+	}
+	if s.device, err = engine.FindDevice(w, s.flavour.name); err != nil {
+		return err
+	}
+	for n := range s.env.Lanes {
+		if err := probe.Rootfs(s.root(n), w.Files...); err != nil {
+			return err
+		}
+		if !engine.OnRoot(w) {
+			break
+		}
+	}
+	return nil
+}
+
+// root is a lane's root file system.
+func (s *session) root(n int) string {
+	if engine.OnRoot(s.env.Workload) {
+		return filepath.Join(s.env.Dir, "rootfs-"+strconv.Itoa(n))
+	}
+	return filepath.Join(s.env.Dir, "rootfs")
+}
+
+// store puts what the workload stores its files on into a bundle. The runtime
+// makes the tmpfs and the device's node, in the container's own namespace.
+func (s *session) store(spec *specs.Spec, n int) {
+	w := s.env.Workload
+	spec.Root.Readonly = !engine.OnRoot(w)
+	m := specs.Mount{Destination: subject.VolumePath}
+	switch folder := s.volumes.Folder(n); {
+	case folder != "":
+		m.Type, m.Source, m.Options = "bind", folder, []string{"rbind", "rprivate", "rw"}
+	case w.Tmpfs > 0:
+		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", engine.TmpfsOptions(w)
+	}
+	if m.Type != "" {
+		spec.Mounts = append(slices.Clone(spec.Mounts), m)
+	}
+	if s.device.Node == "" {
+		return
+	}
+	major, minor, mode, root := int64(s.device.Major), int64(s.device.Minor), os.FileMode(0o600), uint32(0)
+	spec.Linux.Devices = append(spec.Linux.Devices, specs.LinuxDevice{Path: subject.DevicePath, Type: "b", Major: major, Minor: minor, FileMode: &mode, UID: &root, GID: &root})
+	spec.Linux.Resources.Devices = append(spec.Linux.Resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "b", Major: &major, Minor: &minor, Access: "rwm"})
+}
+
+// clear takes away what a container left on its root file system, so that the
+// next one on the lane has a fresh one: its files, and the file that gVisor keeps
+// beside them for what was written (release 20230911 on: --overlay2=root:self).
+func (s *session) clear(n int) error {
+	if !engine.OnRoot(s.env.Workload) {
+		return nil
+	}
+	root := s.root(n)
+	data := filepath.Join(root, subject.VolumePath)
+	errs := []error{mounts.RemoveTree(data), os.Mkdir(data, 0o755)}
+	entries, err := os.ReadDir(root)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".gvisor.filestore.") {
+			errs = append(errs, os.Remove(filepath.Join(root, e.Name())))
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}

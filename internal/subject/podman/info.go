@@ -1,0 +1,139 @@
+package podman
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/kata"
+)
+
+// info is what matters of `podman info --format json`, and of the API's
+// /libpod/info, which is the same.
+type info struct {
+	Host struct {
+		CgroupManager   string `json:"cgroupManager"`
+		CgroupVersion   string `json:"cgroupVersion"`
+		DatabaseBackend string `json:"databaseBackend"` // from 4.6 on
+		EventLogger     string `json:"eventLogger"`
+		LogDriver       string `json:"logDriver"`
+		NetworkBackend  string `json:"networkBackend"`
+		ServiceIsRemote bool   `json:"serviceIsRemote"`
+		Conmon          struct {
+			Version string `json:"version"`
+		} `json:"conmon"`
+		OCIRuntime struct {
+			Name    string `json:"name"`
+			Path    string `json:"path"`
+			Version string `json:"version"` // what it prints for --version, many lines
+		} `json:"ociRuntime"`
+		Security struct {
+			Rootless bool `json:"rootless"`
+		} `json:"security"`
+	} `json:"host"`
+	Store struct {
+		GraphDriverName string `json:"graphDriverName"`
+		GraphRoot       string `json:"graphRoot"`
+		RunRoot         string `json:"runRoot"`
+	} `json:"store"`
+	Version struct {
+		Version string `json:"Version"`
+	} `json:"version"`
+}
+
+func ask(ctx context.Context, podman cli.Program) (info, error) {
+	out, err := podman.Run(ctx, "info", "--format", "json")
+	if err != nil {
+		return info{}, err
+	}
+	return parseInfo(out)
+}
+
+func parseInfo(text []byte) (info, error) {
+	var i info
+	if err := json.Unmarshal(text, &i); err != nil {
+		return info{}, fmt.Errorf("podman info printed no JSON object: %w", err)
+	}
+	if i.Version.Version == "" || i.Host.OCIRuntime.Name == "" {
+		return info{}, fmt.Errorf("podman info names no version or no runtime")
+	}
+	return i, nil
+}
+
+// oldest is the first version whose commands are used: `create --pull never`
+// and `rm --ignore` among them.
+const oldest = 3
+
+// check says why this podman cannot be weighed.
+func (i info) check(name string) error {
+	switch {
+	case i.major() < oldest:
+		return engine.Unavailable(name, "install a newer podman", "podman %s is older than %d.0, the first version that is supported", i.Version.Version, oldest)
+	case i.Host.ServiceIsRemote:
+		return engine.Unavailable(name, "weigh podman+api/RUNTIME, or unset CONTAINER_HOST",
+			"this podman is the client of a service, with which no runtime can be chosen")
+	}
+	return nil
+}
+
+func (i info) major() int {
+	major, _, _ := strings.Cut(i.Version.Version, ".")
+	n, _ := strconv.Atoi(major)
+	return n
+}
+
+// runtimeBanner is the first line by which the runtime introduces itself.
+func (i info) runtimeBanner() string {
+	line, _, _ := strings.Cut(i.Host.OCIRuntime.Version, "\n")
+	return strings.TrimSpace(line)
+}
+
+func (i info) isCrun() bool { return strings.HasPrefix(i.runtimeBanner(), "crun ") }
+
+// callings are all by which the runtime may be known.
+func (i info) callings() []string {
+	return []string{i.Host.OCIRuntime.Name, i.Host.OCIRuntime.Path, i.runtimeBanner()}
+}
+
+// clock goes by the runtime's name and its own words: gVisor may be called
+// anything.
+func (i info) clock() string {
+	return engine.Clock(i.Host.OCIRuntime.Name + " " + i.Host.OCIRuntime.Path + " " + i.runtimeBanner())
+}
+
+// logDriver is what has to be asked for instead of the default, "" for nothing.
+func (i info) logDriver() string {
+	if d := i.Host.LogDriver; d == "none" || strings.HasPrefix(d, "passthrough") {
+		return "k8s-file"
+	}
+	return ""
+}
+
+func (i info) config() map[string]string {
+	c := map[string]string{
+		"runtime":         i.Host.OCIRuntime.Name,
+		"runtime path":    i.Host.OCIRuntime.Path,
+		"runtime version": i.runtimeBanner(),
+		"storage driver":  i.Store.GraphDriverName,
+		"storage root":    i.Store.GraphRoot,
+		"run root":        i.Store.RunRoot,
+		"cgroup driver":   i.Host.CgroupManager,
+		"cgroup version":  i.Host.CgroupVersion,
+		"monitor":         i.Host.Conmon.Version,
+		"event logger":    i.Host.EventLogger,
+		"log driver":      i.Host.LogDriver,
+		"network backend": i.Host.NetworkBackend,
+		"database":        i.Host.DatabaseBackend,
+		"rootless":        strconv.FormatBool(i.Host.Security.Rootless),
+	}
+	if kata.Is(i.Host.OCIRuntime.Name) || kata.Is(i.Host.OCIRuntime.Path) {
+		maps.Copy(c, kata.Facts(""))
+	}
+	maps.DeleteFunc(c, func(_, value string) bool { return value == "" })
+	return c
+}

@@ -1,0 +1,80 @@
+package podman
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+)
+
+// inspected is what matters of a container in `podman inspect`, and of the
+// API's /libpod/containers/NAME/json, which is the same.
+type inspected struct {
+	ID         string `json:"Id"`
+	Name       string `json:"Name"`
+	OCIRuntime string `json:"OCIRuntime"`
+	LogPath    string `json:"LogPath"` // before 4.0
+	State      struct {
+		Status    string `json:"Status"`
+		Pid       int    `json:"Pid"`
+		ConmonPid int    `json:"ConmonPid"`
+		ExitCode  int    `json:"ExitCode"`
+		// CgroupPath is read from the process while it runs, since 4.0.
+		CgroupPath string `json:"CgroupPath"`
+	} `json:"State"`
+	HostConfig struct {
+		LogConfig struct {
+			Type string `json:"Type"`
+			Path string `json:"Path"`
+		} `json:"LogConfig"`
+	} `json:"HostConfig"`
+}
+
+func parseInspect(out []byte) ([]cli.State, error) {
+	var all []inspected
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("podman inspect printed no JSON list of containers: %w", err)
+	}
+	states := make([]cli.State, len(all))
+	for i := range all {
+		var err error
+		if states[i], err = all[i].state(); err != nil {
+			return nil, fmt.Errorf("podman inspect: %w", err)
+		}
+	}
+	return states, nil
+}
+
+// mostPid is the kernel's PID_MAX_LIMIT.
+const mostPid = 1 << 22
+
+func (c *inspected) state() (cli.State, error) {
+	s := cli.State{
+		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
+		Runtime: c.OCIRuntime, Monitor: c.State.ConmonPid, Group: c.State.CgroupPath,
+	}
+	if s.Name == "" || s.ID == "" || s.Said == "" {
+		return s, fmt.Errorf("a container without name, id or status")
+	}
+	if s.Pid < 0 || s.Pid > mostPid || s.Monitor < 0 || s.Monitor > mostPid {
+		return s, fmt.Errorf("container %s has the impossible pid %d, monitor %d", s.Name, s.Pid, s.Monitor)
+	}
+	switch s.Said {
+	case "created", "configured":
+		s.Status = cli.Created
+	case "running":
+		s.Status = cli.Running
+	case "exited", "stopped": // stopped is exited before the clean-up
+		s.Status = cli.Exited
+	default:
+		s.Status = cli.Other
+	}
+	if l := c.HostConfig.LogConfig; l.Type == "k8s-file" || l.Type == "json-file" { // the second is podman's other word for the first
+		s.Log = l.Path
+		if s.Log == "" {
+			s.Log = c.LogPath
+		}
+	}
+	return s, nil
+}

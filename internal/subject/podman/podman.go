@@ -1,0 +1,236 @@
+// Package podman weighs OCI runtimes under Podman: through its command line,
+// which is what people run and which has no daemon, or through the REST API of
+// `podman system service`.
+package podman
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/record"
+)
+
+// The ways in which podman can be driven.
+const (
+	ViaCLI = "cli" // the usual one
+	ViaAPI = "api"
+)
+
+// patience is how long podman may take to say what it is.
+const patience = 10 * time.Second
+
+// Target is podman's command line with one runtime.
+type Target struct {
+	name    string
+	podman  cli.Program // runtime and storage among its arguments
+	info    info
+	image   *image.Image
+	network string
+	driver  string // --log-driver, "" for podman's default
+	hs      []cgroup.Hierarchy
+	private bool     // needs a mount namespace without the cgroup2 mount
+	rlimits []rlimit // to be given explicitly, nil for podman's own
+}
+
+// New returns podman with a runtime, by the name or path by which podman knows
+// it, or by a name that is on PATH; "" is podman's default. via is ViaCLI or
+// ViaAPI. The error is a *target.Unavailable when it cannot be weighed here.
+func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
+	switch via {
+	case ViaCLI, "":
+		return newTarget(ctx, name, runtime, e)
+	case ViaAPI:
+		return newService(ctx, name, runtime, e)
+	}
+	return nil, engine.Unavailable(name, "use podman/RUNTIME or podman+api/RUNTIME", "podman can be driven by cli or by api, not by %q", via)
+}
+
+func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Target, error) {
+	if os.Geteuid() != 0 {
+		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "podman without root is not weighed")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	podman, err := program(name, e)
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{name: name, network: network(e)}
+	if t.podman, t.info, err = choose(ctx, name, podman, runtime); err != nil {
+		return nil, err
+	}
+	if t.image, err = image.Probe(); err != nil {
+		return nil, err
+	}
+	if t.hs, err = cgroup.Hierarchies(); err != nil {
+		return nil, engine.Unavailable(name, "mount the cgroup hierarchies", "%v", err)
+	}
+	t.private = t.info.isCrun() && cgroup.ModeOf(t.hs) == cgroup.Hybrid
+	t.driver = t.info.logDriver()
+	t.rlimits = belowPidMax(lowered(os.Getpid()))
+	return t, nil
+}
+
+// program is podman without a runtime.
+func program(name string, e subject.Engine) (cli.Program, error) {
+	podman, err := cli.Find(e, "podman", "CONTAINER_*", "CONTAINERS_*", "XDG_*", "STORAGE_*", "REGISTRIES_CONFIG_PATH", "DBUS_SESSION_BUS_ADDRESS")
+	if err != nil {
+		return podman, engine.Unavailable(name, "apt-get install podman", "%v", err)
+	}
+	for _, v := range podman.Env {
+		if host, ok := strings.CutPrefix(v, "CONTAINER_HOST="); ok && host != "" {
+			return podman, engine.Unavailable(name, "unset CONTAINER_HOST, or weigh podman+api/RUNTIME",
+				"CONTAINER_HOST=%s makes the command line a client of a service, with which no runtime can be chosen", host)
+		}
+	}
+	if e.Root != "" {
+		podman.Args = append(podman.Args, "--root", e.Root)
+	}
+	if e.RunRoot != "" {
+		podman.Args = append(podman.Args, "--runroot", e.RunRoot)
+	}
+	return podman, nil
+}
+
+func network(e subject.Engine) string { return cmp.Or(e.Network, subject.NetworkNone) }
+
+// choose finds out how the runtime has to be named, and what podman says of
+// itself then.
+func choose(ctx context.Context, name string, podman cli.Program, runtime string) (cli.Program, info, error) {
+	with := func(runtime string) cli.Program {
+		p := podman
+		if runtime != "" {
+			p.Args = slices.Concat(podman.Args, []string{"--runtime", runtime})
+		}
+		return p
+	}
+	p := with(runtime)
+	i, err := ask(ctx, p)
+	if err == nil {
+		return p, i, i.check(name)
+	}
+	if runtime == "" {
+		return p, i, engine.Unavailable(name, "make this work: "+podman.Path+" info", "%v", err)
+	}
+	// Podman finds a runtime that its configuration does not name by its path.
+	if file, lookErr := exec.LookPath(runtime); lookErr == nil && !strings.Contains(runtime, "/") {
+		if file, lookErr = filepath.Abs(file); lookErr == nil {
+			if i, atPath := ask(ctx, with(file)); atPath == nil {
+				return with(file), i, i.check(name)
+			}
+		}
+	}
+	if _, plain := ask(ctx, podman); plain != nil { // it is not the runtime's fault
+		return p, i, engine.Unavailable(name, "make this work: "+podman.Path+" info", "%v", plain)
+	}
+	return p, i, engine.Unavailable(name, "install "+filepath.Base(runtime)+" where PATH finds it, or add it to [engine.runtimes] in containers.conf",
+		"podman has no runtime %s; it has %s (%v)", runtime, strings.Join(registered(ctx, podman), ", "), err)
+}
+
+// usual are the runtimes that podman's own configuration knows: containers/common 0.50
+// and later.
+var usual = []string{"crun", "runc", "youki", "runsc", "kata", "krun"}
+
+// Runtimes lists the runtimes that podman can be told by name, its default
+// first. The error is a *target.Unavailable when there is no podman.
+func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	podman, err := program("podman", e)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := choose(ctx, "podman", podman, ""); err != nil {
+		return nil, err
+	}
+	return registered(ctx, podman), nil
+}
+
+func registered(ctx context.Context, podman cli.Program) []string {
+	known := make([]bool, len(usual))
+	var first string
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if i, err := ask(ctx, podman); err == nil {
+			first = i.Host.OCIRuntime.Name
+		}
+	})
+	for n, runtime := range usual {
+		wait.Go(func() {
+			p := podman
+			p.Args = slices.Concat(podman.Args, []string{"--runtime", runtime})
+			_, err := ask(ctx, p)
+			known[n] = err == nil
+		})
+	}
+	wait.Wait()
+	var out []string
+	if first != "" {
+		out = append(out, first)
+	}
+	for n, runtime := range usual {
+		if known[n] && runtime != first {
+			out = append(out, runtime)
+		}
+	}
+	return out
+}
+
+// Info implements target.Target.
+func (t *Target) Info() record.Target {
+	c := commands{Target: t, image: t.image, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
+	out := record.Target{
+		Name: t.name, Kind: "podman", Version: t.info.Version.Version, Path: t.podman.Path, Clock: t.info.clock(),
+		Operations: operations(func(op subject.Op) string { return c.quoted(op, "ID") }, "the command has exited with 0"),
+		Config:     t.info.config(),
+	}
+	out.Config["via"] = "command line"
+	out.Config["network"] = t.network
+	out.Config["log driver"] = cmp.Or(t.driver, t.info.Host.LogDriver)
+	if t.private {
+		out.Notes = append(out.Notes, "podman and what it starts run in a private mount namespace without the cgroup2 mount, because crun refuses a hybrid cgroup layout")
+	}
+	if t.driver != "" {
+		out.Notes = append(out.Notes, fmt.Sprintf("log driver %s instead of %s, which keeps no output to prove that the workload ran", t.driver, t.info.Host.LogDriver))
+	}
+	if t.rlimits != nil {
+		out.Notes = append(out.Notes, "started with --ulimit: this machine withholds CAP_SYS_RESOURCE, and podman's own limits would be above those that it may give")
+	}
+	out.Notes = append(out.Notes, stopNote)
+	return out
+}
+
+const stopNote = "podman's stop looks in steps whether the process is gone (every 100 ms in version 4.3, every 10 ms in later ones), and its latency comes in such steps; " +
+	"the clean-up that its monitor then begins is waited for, untimed"
+
+// operations describes all of target.Ops.
+func operations(command func(subject.Op) string, returned string) map[string]record.Operation {
+	out := map[string]record.Operation{}
+	for _, op := range subject.PodOps {
+		out[string(op)] = record.Operation{Absent: "containers of podman are weighed without a pod"}
+	}
+	means := map[subject.Op]string{
+		subject.Create: "; then: podman says created",
+		subject.Start:  "; then: podman says running, the process is there and its first line is in the log",
+		subject.Stop:   "; podman sends SIGTERM and waits for the exit; then: podman says exited, with 0",
+		subject.Remove: "; then: podman does not know the container",
+		subject.Run:    "; then: podman says running, the process is there and its first line is in the log",
+	}
+	for op, then := range means {
+		out[string(op)] = record.Operation{Command: command(op), Done: record.StampReturned, Means: returned + then}
+	}
+	return out
+}

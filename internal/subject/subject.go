@@ -1,0 +1,179 @@
+// Package target defines what can be weighed: the host itself, the floor, a
+// bare OCI runtime, a runtime behind an engine.
+//
+// A target knows how to make its operations ready and how to tell whether they
+// really happened. It knows nothing of experiments: how often, in which order
+// and how many at once is decided elsewhere. What a target can do is data in
+// its [record.Target], never a type switch.
+package subject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Op is one operation of a lifecycle.
+type Op string
+
+// The operations of a container, in the order in which one goes through them,
+// and run, which is create and start in the runtime's own one command. Where
+// there are pods, containers live in one: run then begins with the pod.
+const (
+	RunPod    Op = "runp"
+	Create    Op = "create"
+	Start     Op = "start"
+	Stop      Op = "stop"
+	Remove    Op = "rm"
+	StopPod   Op = "stopp"
+	RemovePod Op = "rmp"
+	Run       Op = "run"
+)
+
+// Ops are all operations, in the order of a life: that of a container, or of a
+// pod around it, and run at the end.
+var Ops = []Op{RunPod, Create, Start, Stop, Remove, StopPod, RemovePod, Run}
+
+// ContainerOps and PodOps are those of a container, and of a pod without one.
+var (
+	ContainerOps = []Op{Create, Start, Stop, Remove, Run}
+	PodOps       = []Op{RunPod, StopPod, RemovePod}
+)
+
+// ParseOp returns the operation of that name.
+func ParseOp(s string) (Op, error) {
+	names := make([]string, len(Ops))
+	for i, op := range Ops {
+		if s == string(op) {
+			return op, nil
+		}
+		names[i] = string(op)
+	}
+	return "", fmt.Errorf("unknown operation %q: the operations are %s", s, strings.Join(names, ", "))
+}
+
+// Target is something that can be weighed.
+type Target interface {
+	// Info describes the target. It is complete before Open.
+	Info() record.Target
+	// Open makes everything a run on up to env.Lanes lanes needs: images,
+	// bundles, folders, cgroups. All of it carries env.RunID, and Close of
+	// the session removes it.
+	Open(ctx context.Context, env Env) (Session, error)
+}
+
+// Env is what a run gives to its targets.
+type Env struct {
+	RunID    string        // names everything that is made
+	Dir      string        // a folder of the run for this target alone, on a disk that allows exec
+	StateDir string        // another one, where runtimes keep their state; under /run where there is one
+	Lanes    int           // the most lanes a batch will have
+	Timeout  time.Duration // of one operation on one lane
+	Limits   Limits        // of every container, whatever the target
+	Workload Workload      // what containers hold beside the probe
+}
+
+// Limits are the resource limits of every container that is weighed. What is 0 is
+// not limited.
+type Limits struct {
+	Memory    int64 `json:"memory" yaml:"memory"`         // bytes
+	Pids      int64 `json:"pids" yaml:"pids"`             // tasks
+	CPUShares int64 `json:"cpu_shares" yaml:"cpu_shares"` // relative weight, 1024 is one part
+	// CPU is how many CPUs' time it may use, by quota; 0: as much as there is.
+	CPU float64 `json:"cpu,omitempty" yaml:"cpu"`
+}
+
+// CPUPeriod is that of the quota, in µs: the kernel's and every engine's default.
+const CPUPeriod = 100_000
+
+// CPUQuota is Limits.CPU in µs per CPUPeriod, 0 for none.
+func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
+
+// DefaultLimits are wide enough to stay out of the way of every runtime, and
+// present so that setting them up is part of what is weighed.
+var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}
+
+// Session is a target that is open for a run. Its methods are called by one
+// goroutine at a time.
+type Session interface {
+	// Arm makes one operation ready on the given lanes: nothing but the
+	// release is missing afterwards. Create and Run start a new container on
+	// a lane, the others act on the one that is there.
+	Arm(ctx context.Context, op Op, lanes []int) (Batch, error)
+	// Discard removes whatever the lanes still hold, however broken it is.
+	// It is not timed.
+	Discard(ctx context.Context, lanes []int) error
+	// Close removes everything that Open made. It is called on every path
+	// out, with a context of its own.
+	Close(ctx context.Context) error
+}
+
+// Batch is N operations that wait to be released together.
+type Batch interface {
+	// Release lets all lanes go at once, waits for the last one, and then
+	// checks that what was reported did happen. It returns one sample a lane,
+	// and the CLOCK_MONOTONIC time (ns) at which the lanes were released.
+	// A lane that failed has a Failure and no latency; the error is for what
+	// makes the whole batch worthless.
+	Release(ctx context.Context) (released int64, samples []record.Sample, err error)
+}
+
+// ErrUnsupported is wrapped by errors that say that the machine or the target
+// cannot do something, with the reason.
+var ErrUnsupported = errors.New("unsupported")
+
+// Unavailable is a target that was looked for and cannot be weighed.
+type Unavailable struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	Advice string `json:"advice"` // the one command or step that would change it
+}
+
+func (u *Unavailable) Error() string {
+	if u.Advice == "" {
+		return fmt.Sprintf("target %s: %s", u.Name, u.Reason)
+	}
+	return fmt.Sprintf("target %s: %s; %s", u.Name, u.Reason, u.Advice)
+}
+
+// Metered is a batch that knows what measuring cost it.
+type Metered interface {
+	// OwnCPU is the CPU time (ns) that tare's own processes used from the
+	// release to the last lane's end, without that of the operations
+	// themselves where they can be told apart.
+	OwnCPU() int64
+}
+
+// Bracketed is a batch that lets others look at the machine at its edges.
+type Bracketed interface {
+	// Bracket has begin called right before the lanes are released, and end as
+	// soon as the last one is done, before anything is checked.
+	Bracket(begin, end func())
+}
+
+// Staffed is a session whose target has processes that serve many containers or
+// stand beside one: daemons, shims, monitors, a VMM. They are metered around
+// every batch.
+type Staffed interface {
+	// Processes returns those that are there now. It is called while nothing
+	// is released.
+	Processes(ctx context.Context) []Process
+}
+
+// Process is one of a target's own processes.
+type Process struct {
+	Role record.Role
+	Pid  int
+}
+
+// Sweeper is a target that can find and remove what an interrupted run left on
+// it. What a run made carries the run's id in a label or in its name.
+type Sweeper interface {
+	// Sweep returns what there is, one line each ("container tare-ID-0-1"),
+	// and removes it unless dryRun. It touches nothing of another run.
+	Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error)
+}

@@ -1,0 +1,104 @@
+package subject
+
+import (
+	"context"
+
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/record"
+)
+
+// VolumePath is where a container finds its own folder of [Workload.Volume], or
+// the tmpfs; without both it is a folder of its own root file system, which a
+// workload that carries Files can write to.
+const VolumePath = "/data"
+
+// DevicePath is where a container finds [Workload.Device].
+const DevicePath = "/dev/tare"
+
+// Workload is what containers hold beside the probe.
+type Workload struct {
+	// Files are carried into every root file system and image.
+	Files []probe.File
+	// Volume is a folder of the host, "" for none. The container on lane N
+	// has its folder "N" at VolumePath, writable. Open makes those folders.
+	Volume string
+	// Tmpfs is the size in bytes of a tmpfs at VolumePath, instead of a Volume;
+	// 0 for none. It is the container's own where its engine has such mounts.
+	Tmpfs int64
+	// Device is the path of a block device of the host, "" for none. Containers
+	// may read and write it at DevicePath. A target whose sandboxes cannot have
+	// it says so by an error of Open that wraps ErrUnsupported.
+	Device string
+}
+
+// Executor is a session that can run further commands in its containers, as
+// `docker exec` does.
+type Executor interface {
+	// Exec runs a command in the container on a lane and waits for its end;
+	// ctx's end kills it as far as the target can. args[0] is an absolute path
+	// inside the container, the rest are its arguments. It may be called for
+	// several lanes at once, and not while a batch is armed. The error is for
+	// what kept the command from running or its end from being known; that it
+	// exited non-zero is no error.
+	Exec(ctx context.Context, lane int, args []string) (Executed, error)
+}
+
+// Executed is a command that has ended.
+type Executed struct {
+	Command string // what was called, pasteable or an API's call: "docker exec ID /probe …"
+	Exit    int    // its exit code, 128+n for signal n
+	Output  string // standard output, cut to MaxOutput
+	Stderr  string // standard error, likewise; where they cannot be told apart all is in Output
+	CPU     int64  // ns that it used, where nothing but its own process can tell: on the host; else 0
+}
+
+// Said is what the command printed, its standard error first, cut to the size that
+// records keep.
+func (e *Executed) Said() string {
+	text := e.Stderr
+	if text == "" {
+		text = e.Output
+	}
+	const most = 2048
+	if len(text) > most {
+		text = text[:most/2] + " … " + text[len(text)-most/2:]
+	}
+	return text
+}
+
+// MaxOutput is how much of a command's output is kept.
+const MaxOutput = 1 << 20
+
+// Sandboxed is a session that says what its containers are on this machine.
+type Sandboxed interface {
+	// Sandboxes returns one for each lane that holds a container or a pod, in
+	// the order of the lanes. It is called while nothing is released.
+	Sandboxes(ctx context.Context) ([]Sandbox, error)
+}
+
+// Sandbox is what an engine or a runtime says of the container, or of the pod
+// with its container, on one lane.
+type Sandbox struct {
+	Lane int
+	// IDs are those of the container and of the pod, in full: what shims,
+	// monitors and VMMs have among their arguments.
+	IDs []string
+	// Workload and Pause are the first processes of the container and of the
+	// pod on this machine, 0 where there is none or it is not known.
+	Workload, Pause int
+	// More are processes of the workload that are in no cgroup of its own:
+	// commands run by the host target.
+	More []int
+	// Group is the cgroup that was asked for, of the pod where there is one,
+	// as a path from the root of the hierarchies ("/tare-run-x/runc/c-0"); ""
+	// where the engine chooses: then it is that of Workload. Everything in or
+	// below it is charged to the pod.
+	Group string
+}
+
+// Reporter is a session whose engine reports statistics of its containers.
+type Reporter interface {
+	// Statistics asks the engine, once, for all containers that are held. Its
+	// Memory is as the engine's own command shows it.
+	Statistics(ctx context.Context) ([]record.Statistic, error)
+}

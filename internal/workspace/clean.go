@@ -1,0 +1,218 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+)
+
+// Leftover is what one interrupted run left behind.
+type Leftover struct {
+	RunID     string   `json:"run_id"`
+	Processes []int    `json:"processes,omitempty"` // in its cgroups, or started with or from one of its folders
+	Mounts    []string `json:"mounts,omitempty"`
+	Cgroups   []string `json:"cgroups,omitempty"`
+	Folders   []string `json:"folders,omitempty"`
+	roots     Roots
+}
+
+// Leftovers finds what runs left that are not alive any more, by the marks in
+// their folders below the roots. live lists the runs that are under way, which
+// are left alone.
+func Leftovers(roots Roots) (left []Leftover, live []string, err error) {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil, nil, err
+	}
+	found := map[string]bool{} // whether the run is alive
+	for _, root := range []*string{&roots.State, &roots.Data} {
+		if path, err := filepath.EvalSymlinks(*root); err == nil {
+			*root = path
+		}
+		entries, err := os.ReadDir(*root)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, nil, fmt.Errorf("look for what runs left: %w", err)
+		}
+		for _, e := range entries {
+			if !e.IsDir() || !isID(e.Name()) {
+				continue
+			}
+			if is, alive := marked(filepath.Join(*root, e.Name()), e.Name()); is {
+				found[e.Name()] = found[e.Name()] || alive
+			}
+		}
+	}
+	for id, alive := range found {
+		if alive {
+			live = append(live, id)
+			continue
+		}
+		l := Leftover{RunID: id, roots: roots}
+		if err := l.look(hs); err != nil {
+			return nil, nil, err
+		}
+		left = append(left, l)
+	}
+	slices.Sort(live)
+	slices.SortFunc(left, func(a, b Leftover) int { return strings.Compare(a.RunID, b.RunID) })
+	return left, live, nil
+}
+
+// isID tells a run's id from any other name.
+func isID(s string) bool {
+	return len(s) == 8 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// folders are those of the run that bear its mark.
+func (l *Leftover) folders() []string {
+	var out []string
+	for _, root := range []string{l.roots.State, l.roots.Data} {
+		dir := filepath.Join(root, l.RunID)
+		if is, _ := marked(dir, l.RunID); is {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+func (l *Leftover) look(hs []cgroup.Hierarchy) error {
+	l.Folders = l.folders()
+	group := cgroup.Prefix + l.RunID
+	for _, h := range hs {
+		if dir := filepath.Join(h.Mount, group); exists(dir) {
+			l.Cgroups = append(l.Cgroups, dir)
+		}
+	}
+	l.Processes = append(cgroup.Procs(hs, group), l.commands()...)
+	slices.Sort(l.Processes)
+	l.Processes = slices.Compact(l.Processes)
+	for _, dir := range l.folders() {
+		points, err := mounts.Below(dir)
+		if err != nil {
+			return err
+		}
+		l.Mounts = append(l.Mounts, points...)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func (l *Leftover) inside(path string) bool {
+	for _, dir := range l.folders() {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// commands finds processes that were started with one of the run's folders as
+// an argument: runtimes, their monitors and sandboxes; and those of a program that
+// lies there: workloads on the host, which are in no cgroup of the run. A folder's
+// name in the middle of an argument is not enough, so an editor or a grep for the
+// id is not taken for one.
+func (l *Leftover) commands() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid <= 1 || pid == os.Getpid() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil {
+			continue
+		}
+		if l.names(b) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// names reports whether a command line is that of a runtime with one of the
+// run's folders, or of a program in one.
+func (l *Leftover) names(cmdline []byte) bool {
+	if program, _, _ := strings.Cut(string(cmdline), "\x00"); l.inside(program) {
+		return true
+	}
+	for arg := range strings.SplitSeq(string(cmdline), "\x00") {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
+			arg = value
+		}
+		if l.inside(arg) && isRuntime(cmdline) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRuntime keeps programs that people run on such folders (ls, vi, tail) out:
+// a runtime's command line has a --root or --bundle with it.
+func isRuntime(cmdline []byte) bool {
+	s := string(cmdline)
+	return strings.Contains(s, "--root\x00") || strings.Contains(s, "--root=") || strings.Contains(s, "--bundle")
+}
+
+// Remove ends and removes all of it.
+func (l *Leftover) Remove() error {
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return err
+	}
+	group := cgroup.Prefix + l.RunID
+	// A runtime that is still dying may put back what is being removed: again,
+	// until nothing is left.
+	deadline := time.Now().Add(10 * time.Second)
+	var errs []error
+	for {
+		l.end(hs, group)
+		errs = []error{cgroup.Remove(hs, group)}
+		for _, dir := range l.folders() {
+			errs = append(errs, removeMarked(dir))
+		}
+		if errors.Join(errs...) == nil || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("run %s: %w", l.RunID, err)
+	}
+	return nil
+}
+
+// end ends what runs of the run: its runtimes, and what is in its cgroups.
+func (l *Leftover) end(hs []cgroup.Hierarchy, group string) {
+	for range 3 {
+		commands, members := l.commands(), cgroup.Procs(hs, group)
+		if len(commands)+len(members) == 0 {
+			return
+		}
+		for _, pid := range commands {
+			_ = cgroup.KillIf(pid, func() bool {
+				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				return err == nil && l.names(b)
+			})
+		}
+		for _, pid := range members {
+			_ = cgroup.Kill(group, pid)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,201 @@
+// Package workspace keeps what a run makes on a machine: its folders, all under
+// its id, and the lock that tells a run under way from one that was cut off.
+// Removing what interrupted runs left, and nothing else, is here too.
+package workspace
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+)
+
+// Roots are the two folders below which runs have theirs.
+type Roots struct {
+	Data  string // bundles and root file systems; must allow exec
+	State string // runtimes' state and the locks; lost at a reboot where /run is
+}
+
+// DefaultRoots are /var/lib/tare and /run/tare for root, and folders of the
+// user for others. TARE_DATA_DIR and TARE_STATE_DIR override them.
+func DefaultRoots() Roots {
+	r := Roots{Data: "/var/lib/tare", State: "/run/tare"}
+	if os.Geteuid() != 0 {
+		base := filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()))
+		if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+			base = filepath.Join(dir, "tare")
+		}
+		r = Roots{Data: filepath.Join(os.TempDir(), "tare-"+strconv.Itoa(os.Geteuid()), "data"), State: filepath.Join(base, "state")}
+	}
+	if dir := os.Getenv("TARE_DATA_DIR"); dir != "" {
+		r.Data = dir
+	}
+	if dir := os.Getenv("TARE_STATE_DIR"); dir != "" {
+		r.State = dir
+	}
+	return r
+}
+
+// Run is one run's place on the machine.
+type Run struct {
+	ID    string
+	roots Roots
+	lock  *os.File // of the machine: one run at a time
+	marks []*os.File
+}
+
+// BusyError says that another run is measuring on this machine.
+type BusyError struct{ Holder string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("another run is measuring on this machine (%s): two runs at once would measure each other; wait for it, or end it", e.Holder)
+}
+
+// New makes a run's folders and takes the machine's lock. The error is a
+// *BusyError when another run has it.
+func New(roots Roots) (*Run, error) {
+	r := &Run{ID: newID(), roots: roots}
+	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
+		if err := makeRoot(root); err != nil {
+			return nil, err
+		}
+	}
+	lock, err := os.OpenFile(filepath.Join(r.roots.State, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open tare's lock: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		holder := make([]byte, 128)
+		n, _ := lock.Read(holder)
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &BusyError{Holder: strings.Map(printable, strings.TrimSpace(string(holder[:n])))}
+		}
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	_ = lock.Truncate(0)
+	fmt.Fprintf(lock, "run %s, pid %d\n", r.ID, os.Getpid())
+	r.lock = lock
+	for _, dir := range []string{r.stateDir(), r.dataDir()} {
+		err := os.Mkdir(dir, 0o711)
+		if err == nil {
+			var m *os.File
+			if m, err = mark(dir, r.ID); err == nil {
+				r.marks = append(r.marks, m)
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make the run's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err), r.Close())
+		}
+	}
+	return r, nil
+}
+
+// makeRoot makes a folder for runs and resolves its path. Programs are run from
+// there, so nobody else may write to it.
+func makeRoot(root *string) error {
+	if err := os.MkdirAll(*root, 0o711); err != nil {
+		return fmt.Errorf("make tare's folder: %w; set TARE_DATA_DIR and TARE_STATE_DIR to folders that can be written", err)
+	}
+	path, err := filepath.Abs(*root)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	var st unix.Stat_t
+	if err == nil {
+		err = unix.Lstat(path, &st)
+	}
+	if err != nil {
+		return fmt.Errorf("tare's folder %s: %w", *root, err)
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
+		return fmt.Errorf("tare's folder %s belongs to uid %d with mode %o: programs are run from it, so it must be yours and writable by nobody else; chown and chmod it, or set TARE_DATA_DIR and TARE_STATE_DIR to others", path, st.Uid, st.Mode&0o7777)
+	}
+	*root = path
+	return nil
+}
+
+func printable(c rune) rune {
+	if c < ' ' || c > '~' {
+		return -1
+	}
+	return c
+}
+
+// newID is short enough for every name that is made of it. Forty random bits
+// make two runs of one machine with the same id unheard of.
+func newID() string {
+	var b [5]byte
+	rand.Read(b[:]) // never fails since Go 1.24
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func (r *Run) stateDir() string { return filepath.Join(r.roots.State, r.ID) }
+func (r *Run) dataDir() string  { return filepath.Join(r.roots.Data, r.ID) }
+
+// Dirs makes the two folders of one target of the run.
+func (r *Run) Dirs(name string) (data, state string, err error) {
+	safe := strings.Map(func(c rune) rune {
+		if c == '/' || c < '!' || c > '~' {
+			return '_'
+		}
+		return c
+	}, name)
+	if strings.Trim(safe, ".") == "" {
+		safe = "_" + safe
+	}
+	data, state = filepath.Join(r.dataDir(), safe), filepath.Join(r.stateDir(), safe)
+	for _, dir := range []string{data, state} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return "", "", fmt.Errorf("make the folder of target %s: %w", name, err)
+		}
+	}
+	return data, state, nil
+}
+
+// Leave gives the lock back and keeps the run's folders: something that the run
+// made could not be removed, and tare clean has to know of it. The run counts as
+// dead from then on.
+func (r *Run) Leave() {
+	_ = r.removeGroups() // or clean does
+	r.release()
+}
+
+func (r *Run) removeGroups() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		return nil
+	}
+	return cgroup.Remove(hs, cgroup.Prefix+r.ID)
+}
+
+func (r *Run) release() {
+	if r.lock != nil {
+		_ = r.lock.Truncate(0)
+		r.lock.Close()
+	}
+	for _, m := range r.marks {
+		_ = m.Close()
+	}
+}
+
+// Close removes what the run made and gives the lock back.
+func (r *Run) Close() error {
+	errs := []error{r.removeGroups(), removeMarked(r.dataDir()), removeMarked(r.stateDir())}
+	r.release()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)
+	}
+	return nil
+}

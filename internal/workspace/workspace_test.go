@@ -1,0 +1,195 @@
+package workspace
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/untouched"
+)
+
+func roots(t *testing.T) Roots {
+	t.Helper()
+	dir := t.TempDir()
+	return Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
+}
+
+func start(t *testing.T, r Roots) *Run {
+	t.Helper()
+	run, err := New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestOneRunAtATimeHasTheMachine(t *testing.T) {
+	r := roots(t)
+	first := start(t, r)
+	_, err := New(r)
+	var busy *BusyError
+	if !errors.As(err, &busy) || !strings.Contains(busy.Holder, first.ID) {
+		t.Errorf("a second run got %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(t, r).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunThatIsAliveIsLeftAloneWhateverItsFolders(t *testing.T) {
+	r := roots(t)
+	run := start(t, r)
+	defer run.Close()
+	left, live, err := Leftovers(r)
+	if err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
+		t.Errorf("left %v, live %v, %v", left, live, err)
+	}
+	// By another way to the same folders.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(r.State, link); err != nil {
+		t.Fatal(err)
+	}
+	if left, live, err := Leftovers(Roots{State: link, Data: r.Data}); err != nil || has(left, run.ID) || !slices.Contains(live, run.ID) {
+		t.Errorf("through a link: left %v, live %v, %v", left, live, err)
+	}
+}
+
+func has(left []Leftover, id string) bool {
+	return slices.ContainsFunc(left, func(l Leftover) bool { return l.RunID == id })
+}
+
+// TestOnlyWhatCarriesADeadRunsIdIsRemoved makes leftovers by hand beside what
+// is not tare's.
+func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("cgroups and mounts need root")
+	}
+	r := roots(t)
+	untouched.Alone(t)
+	const id = "deadrun2"
+	mine := []string{filepath.Join(r.State, id, "runc"), filepath.Join(r.Data, id, "runc", "bundles")}
+	others := []string{filepath.Join(r.State, "lock.d"), filepath.Join(r.Data, "somebody"), filepath.Join(r.Data, "DEADRUN2"), filepath.Join(r.Data, "deadrun2x"), filepath.Join(r.Data, "postgres", "data"), filepath.Join(r.State, "machines")}
+	for _, dir := range append(mine, others...) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{filepath.Join(r.State, id), filepath.Join(r.Data, id)} {
+		f, err := mark(dir, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close() // as the end of its process would
+	}
+	if err := unix.Mount("tare-test", mine[0], "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(mine[0], unix.MNT_DETACH)
+	hs, err := cgroup.Hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cgroup.Delegate(hs, cgroup.Prefix+id+"/runc/x", "memory", "pids"); err != nil {
+		t.Fatal(err)
+	}
+	defer cgroup.Remove(hs, cgroup.Prefix+id)
+	inside := exec.Command("sleep", "600")
+	if err := inside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Process.Kill()
+	for _, h := range cgroup.Using(hs, "memory") {
+		if err := os.WriteFile(filepath.Join(h.Mount, cgroup.Prefix+id, "runc", "x", "cgroup.procs"), []byte(strconv.Itoa(inside.Process.Pid)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := exec.Command("sleep", "600", mine[1]) // names a folder, but is no runtime
+	if err := outside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { outside.Process.Kill(); outside.Wait() }()
+
+	// A way in through a link must not lead the removal through a mount.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(r.Data, link); err != nil {
+		t.Fatal(err)
+	}
+	precious := t.TempDir()
+	if err := os.WriteFile(filepath.Join(precious, "file"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if _, err := os.Stat(filepath.Join(precious, "file")); err != nil {
+			t.Errorf("removed through a mount: %v", err)
+		}
+	}()
+	if err := unix.Mount(precious, mine[1], "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(mine[1], unix.MNT_DETACH)
+	left, _, err := Leftovers(Roots{State: r.State, Data: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found *Leftover
+	for i := range left {
+		if left[i].RunID == id {
+			found = &left[i]
+		}
+	}
+	if found == nil {
+		t.Fatalf("not found among %+v", left)
+	}
+	if len(found.Processes) != 1 || found.Processes[0] != inside.Process.Pid || len(found.Mounts) != 2 || len(found.Folders) != 2 || len(found.Cgroups) == 0 {
+		t.Errorf("found %+v; the process is %d", found, inside.Process.Pid)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- inside.Wait() }() // or it stays a zombie in its cgroup
+	if err := found.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if err := unix.Kill(outside.Process.Pid, 0); err != nil {
+		t.Error("a process that is not the run's was ended")
+	}
+	for _, dir := range others {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("not tare's, and gone: %s", dir)
+		}
+	}
+	for _, name := range cgroup.Find(hs) {
+		if name == cgroup.Prefix+id {
+			t.Errorf("cgroup %s is still there", name)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.Data, id)); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestTargetsNamesMakeHarmlessFolders(t *testing.T) {
+	run := start(t, roots(t))
+	defer run.Close()
+	for _, name := range []string{"runc", "docker/runc", "..", "../../etc", "a b\x1b"} {
+		data, state, err := run.Dirs(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{data, state} {
+			if parent := filepath.Base(filepath.Dir(dir)); parent != run.ID {
+				t.Errorf("%q leads to %s", name, dir)
+			}
+		}
+	}
+}
