@@ -55,11 +55,11 @@ func (b *bench) nothing(lanes int) (released, error) {
 		calls[i] = batch.Call{Lane: i, Timeout: 10 * time.Second, Do: func(context.Context) error { return nil }}
 	}
 	var r released
-	armed, err := batch.ArmCalls(calls)
+	armed, err := batch.PrepareCalls(calls)
 	if err != nil {
 		return r, err
 	}
-	at, samples, err := armed.Release(b.ctx)
+	at, samples, err := armed.Start(b.ctx)
 	if err != nil {
 		return r, err
 	}

@@ -94,11 +94,11 @@ func (b *bench) containers() error {
 		}}, l.close, nil
 	}
 	timed := func(ctx context.Context) (float64, error) {
-		armed, err := o.session.Arm(ctx, subject.Run, []int{0})
+		armed, err := o.session.Prepare(ctx, subject.Run, []int{0})
 		if err != nil {
 			return 0, err
 		}
-		_, samples, err := armed.Release(ctx)
+		_, samples, err := armed.Start(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -158,11 +158,11 @@ func (b *bench) batch() error {
 	}
 	var called, execd, shares, makespans []float64
 	for range b.batches {
-		armed, err := o.session.Arm(b.ctx, subject.Run, all)
+		armed, err := o.session.Prepare(b.ctx, subject.Run, all)
 		if err != nil {
 			return err
 		}
-		released, samples, err := armed.Release(b.ctx)
+		released, samples, err := armed.Start(b.ctx)
 		if err != nil {
 			return err
 		}

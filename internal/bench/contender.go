@@ -30,11 +30,11 @@ func keeping(sides []contender) []contender {
 // timedBy performs operations on one lane of a session.
 func timedBy(s subject.Session, lane int) func(context.Context, subject.Op) (float64, error) {
 	return func(ctx context.Context, op subject.Op) (float64, error) {
-		armed, err := s.Arm(ctx, op, []int{lane})
+		armed, err := s.Prepare(ctx, op, []int{lane})
 		if err != nil {
 			return 0, err
 		}
-		_, samples, err := armed.Release(ctx)
+		_, samples, err := armed.Start(ctx)
 		if err != nil {
 			return 0, err
 		}

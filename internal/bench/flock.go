@@ -84,12 +84,12 @@ func (r *requests) between(released, last int64) []int64 {
 }
 
 func (c *crowd) once(b *bench, s subject.Session, op subject.Op, lanes []int) error {
-	armed, err := s.Arm(b.ctx, op, lanes)
+	armed, err := s.Prepare(b.ctx, op, lanes)
 	if err != nil {
 		return err
 	}
 	sent := requests{at: make([]int64, 0, 4*len(lanes))}
-	released, samples, err := armed.Release(sent.watch(b.ctx))
+	released, samples, err := armed.Start(sent.watch(b.ctx))
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ const sweeping = 3 * time.Minute
 func keepEngines(run *workspace.Run, targets []subject.Target, engines plan.Engines) error {
 	var all []made
 	for _, t := range targets {
-		if _, ok := t.(subject.Sweeper); ok {
+		if _, ok := t.(subject.Cleaner); ok {
 			info := t.Info()
 			found := subject.Engine{Address: info.Config["address"], Namespace: info.Config["namespace"]}
 			all = append(all, made{info.Name, engines.Of(info.Name).Over(found), surroundings()})
@@ -247,11 +247,11 @@ func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, er
 	case found[0].Target == nil:
 		return nil, fmt.Errorf("run %s may have left containers on %s, which cannot be asked: %w", id, m.Name, found[0].Why)
 	}
-	s, ok := found[0].Target.(subject.Sweeper)
+	s, ok := found[0].Target.(subject.Cleaner)
 	if !ok {
 		return nil, nil
 	}
-	lines, err := s.Sweep(ctx, id, dryRun)
+	lines, err := s.Clean(ctx, id, dryRun)
 	if err != nil {
 		err = fmt.Errorf("run %s on %s: %w", id, m.Name, err)
 	}

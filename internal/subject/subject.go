@@ -1,4 +1,4 @@
-// Package target defines what can be weighed: the host itself, the floor, a
+// Package subject defines what can be weighed: the host itself, the floor, a
 // bare OCI runtime, a runtime behind an engine.
 //
 // A target knows how to make its operations ready and how to tell whether they
@@ -100,10 +100,10 @@ var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}
 // Session is a target that is open for a run. Its methods are called by one
 // goroutine at a time.
 type Session interface {
-	// Arm makes one operation ready on the given lanes: nothing but the
+	// Prepare makes one operation ready on the given lanes: nothing but the
 	// release is missing afterwards. Create and Run start a new container on
 	// a lane, the others act on the one that is there.
-	Arm(ctx context.Context, op Op, lanes []int) (Batch, error)
+	Prepare(ctx context.Context, op Op, lanes []int) (Batch, error)
 	// Discard removes whatever the lanes still hold, however broken it is.
 	// It is not timed.
 	Discard(ctx context.Context, lanes []int) error
@@ -114,12 +114,12 @@ type Session interface {
 
 // Batch is N operations that wait to be released together.
 type Batch interface {
-	// Release lets all lanes go at once, waits for the last one, and then
+	// Start lets all lanes go at once, waits for the last one, and then
 	// checks that what was reported did happen. It returns one sample a lane,
 	// and the CLOCK_MONOTONIC time (ns) at which the lanes were released.
 	// A lane that failed has a Failure and no latency; the error is for what
 	// makes the whole batch worthless.
-	Release(ctx context.Context) (released int64, samples []record.Sample, err error)
+	Start(ctx context.Context) (released int64, samples []record.Sample, err error)
 }
 
 // ErrUnsupported is wrapped by errors that say that the machine or the target
@@ -148,17 +148,17 @@ type Metered interface {
 	OwnCPU() int64
 }
 
-// Bracketed is a batch that lets others look at the machine at its edges.
-type Bracketed interface {
-	// Bracket has begin called right before the lanes are released, and end as
+// Hooks is a batch that lets others look at the machine at its edges.
+type Hooks interface {
+	// Hook has begin called right before the lanes are released, and end as
 	// soon as the last one is done, before anything is checked.
-	Bracket(begin, end func())
+	Hook(begin, end func())
 }
 
-// Staffed is a session whose target has processes that serve many containers or
-// stand beside one: daemons, shims, monitors, a VMM. They are metered around
-// every batch.
-type Staffed interface {
+// HelperProcesses is a session whose target has processes that serve many
+// containers or stand beside one: daemons, shims, monitors, a VMM. They are
+// metered around every batch.
+type HelperProcesses interface {
 	// Processes returns those that are there now. It is called while nothing
 	// is released.
 	Processes(ctx context.Context) []Process
@@ -170,10 +170,10 @@ type Process struct {
 	Pid  int
 }
 
-// Sweeper is a target that can find and remove what an interrupted run left on
+// Cleaner is a target that can find and remove what an interrupted run left on
 // it. What a run made carries the run's id in a label or in its name.
-type Sweeper interface {
-	// Sweep returns what there is, one line each ("container tare-ID-0-1"),
+type Cleaner interface {
+	// Clean returns what there is, one line each ("container tare-ID-0-1"),
 	// and removes it unless dryRun. It touches nothing of another run.
-	Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error)
+	Clean(ctx context.Context, runID string, dryRun bool) ([]string, error)
 }

@@ -454,11 +454,11 @@ func TestRealPodsProcessesAreFound(t *testing.T) {
 					t.Errorf("the run's cgroup is left; %v", err)
 				}
 			})
-			b, err := s.Arm(t.Context(), subject.Run, []int{0, 1})
+			b, err := s.Prepare(t.Context(), subject.Run, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, samples, err := b.Release(t.Context())
+			_, samples, err := b.Start(t.Context())
 			if err != nil || samples[0].Failure != nil || samples[1].Failure != nil {
 				t.Fatalf("%v %+v", err, samples)
 			}

@@ -45,11 +45,11 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 	defer meter.Close()
 	meter.Settle(t.Context(), 3*time.Second)
 	before := meter.Read(t.Context(), nil, nil, true)
-	b, err := s.Arm(t.Context(), subject.Run, []int{0})
+	b, err := s.Prepare(t.Context(), subject.Run, []int{0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, samples, err := b.Release(t.Context()); err != nil || samples[0].Failure != nil {
+	if _, samples, err := b.Start(t.Context()); err != nil || samples[0].Failure != nil {
 		t.Fatal(err, samples[0].Failure)
 	}
 	const held = 256 << 20

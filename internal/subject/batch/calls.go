@@ -32,7 +32,7 @@ type Call struct {
 	Confirm func(ctx context.Context, s *record.Sample) *record.Failure
 }
 
-// Calls is a batch of calls. It implements target.Batch and target.Metered.
+// Calls is a batch of calls. It implements subject.Batch and subject.Metered.
 type Calls struct {
 	// Settle is as that of [Batch].
 	Settle func(ctx context.Context, samples []record.Sample)
@@ -64,9 +64,9 @@ type answer struct {
 // grace is how long a call may take to return after it was cancelled.
 const grace = 5 * time.Second
 
-// ArmCalls makes the calls ready: each waits in a goroutine of its own for the
+// PrepareCalls makes the calls ready: each waits in a goroutine of its own for the
 // release.
-func ArmCalls(calls []Call) (*Calls, error) {
+func PrepareCalls(calls []Call) (*Calls, error) {
 	b := &Calls{calls: calls, gate: make(chan struct{}), allBegun: make(chan struct{}), answers: make(chan answer, len(calls))}
 	pids := make([]int, len(calls))
 	for i, c := range calls {
@@ -102,8 +102,8 @@ func (b *Calls) do(i int, waiting chan<- struct{}) {
 	b.answers <- a
 }
 
-// Release implements target.Batch. What was armed has to be released.
-func (b *Calls) Release(ctx context.Context) (int64, []record.Sample, error) {
+// Start implements subject.Batch. What was armed has to be released.
+func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	defer b.watch.close()
 	// The collector would run while a hundred lanes compete for the CPUs.
 	runtime.GC()
@@ -199,7 +199,7 @@ func (b *Calls) failed(ctx context.Context, a answer) *record.Failure {
 	return &record.Failure{Kind: record.FailError, Detail: cut(a.err.Error())}
 }
 
-// OwnCPU implements target.Metered. With an API the client's work is the
+// OwnCPU implements subject.Metered. With an API the client's work is the
 // operation's, as far as it is tare's process that does it: encoding, the
 // socket, decoding are in here.
 func (b *Calls) OwnCPU() int64 { return b.own.Nanoseconds() }

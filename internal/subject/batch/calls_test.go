@@ -26,7 +26,7 @@ func calls(n int, do func(ctx context.Context, lane int) error) []Call {
 
 func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 	var begun atomic.Int32
-	b, err := ArmCalls(calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
+	b, err := PrepareCalls(calls(20, func(context.Context, int) error { begun.Add(1); return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 	if n := begun.Load(); n != 0 {
 		t.Fatalf("%d calls were made before the release", n)
 	}
-	released, samples, err := b.Release(t.Context())
+	released, samples, err := b.Start(t.Context())
 	if err != nil || begun.Load() != 20 || len(samples) != 20 {
 		t.Fatalf("%d calls, %d samples, %v", begun.Load(), len(samples), err)
 	}
@@ -46,7 +46,7 @@ func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 }
 
 func TestAnErrorReplyIsNoTime(t *testing.T) {
-	b, err := ArmCalls(calls(3, func(_ context.Context, i int) error {
+	b, err := PrepareCalls(calls(3, func(_ context.Context, i int) error {
 		if i == 1 {
 			return errors.New("409 Conflict: the name is in use")
 		}
@@ -55,7 +55,7 @@ func TestAnErrorReplyIsNoTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, samples, err := b.Release(t.Context())
+	_, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,24 +82,24 @@ func TestACallThatTakesTooLongIsATimeOut(t *testing.T) {
 	for i := range all {
 		all[i].Timeout = 50 * time.Millisecond
 	}
-	b, err := ArmCalls(all)
+	b, err := PrepareCalls(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, samples, _ := b.Release(t.Context())
+	_, samples, _ := b.Start(t.Context())
 	if f := samples[1].Failure; f == nil || f.Kind != record.FailTimeout || samples[0].Failure != nil {
 		t.Errorf("%+v", samples)
 	}
 }
 
 func TestAnInterruptedCallIsNoError(t *testing.T) {
-	b, err := ArmCalls(calls(1, func(ctx context.Context, _ int) error { <-ctx.Done(); return errors.New("connection closed") }))
+	b, err := PrepareCalls(calls(1, func(ctx context.Context, _ int) error { <-ctx.Done(); return errors.New("connection closed") }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, samples, _ := b.Release(ctx)
+	_, samples, _ := b.Start(ctx)
 	if f := samples[0].Failure; f == nil || f.Kind != record.FailInterrupted {
 		t.Errorf("%+v", f)
 	}
@@ -122,13 +122,13 @@ func TestConfirmIsAskedOnlyOfWhatSucceeded(t *testing.T) {
 			return nil
 		}
 	}
-	b, err := ArmCalls(all)
+	b, err := PrepareCalls(all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var settled int
 	b.Settle = func(_ context.Context, samples []record.Sample) { settled = len(samples) }
-	_, samples, _ := b.Release(t.Context())
+	_, samples, _ := b.Start(t.Context())
 	if !slices.Equal(asked, []int{1, 2}) || settled != 3 || samples[2].Failure == nil || samples[2].Failure.Command == "" {
 		t.Errorf("asked %v, settled %d, %+v", asked, settled, samples[2].Failure)
 	}
@@ -149,11 +149,11 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 	})
 	all[1].Watch = cmd.Process.Pid
 	all[2].Watch = 1 << 21 // gone before
-	b, err := ArmCalls(all)
+	b, err := PrepareCalls(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, samples, _ := b.Release(t.Context())
+	_, samples, _ := b.Start(t.Context())
 	if s := samples[1]; s.Exited <= s.Start || s.Exited >= s.Returned {
 		t.Errorf("started %d, exited %d, returned %d", s.Start, s.Exited, s.Returned)
 	}
@@ -187,7 +187,7 @@ func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
 // engine nor in what it cost tare.
 func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	var events []string
-	b, err := ArmCalls([]Call{{Timeout: time.Second,
+	b, err := PrepareCalls([]Call{{Timeout: time.Second,
 		Do:      func(context.Context) error { events = append(events, "call"); return nil },
 		Confirm: func(context.Context, *record.Sample) *record.Failure { events = append(events, "confirm"); return nil },
 	}})
@@ -196,8 +196,8 @@ func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	}
 	b.Warm = func(context.Context) error { events = append(events, "warm"); return nil }
 	b.Settle = func(context.Context, []record.Sample) { events = append(events, "settle") }
-	b.Bracket(func() { events = append(events, "begin") }, func() { events = append(events, "end") })
-	if _, _, err := b.Release(t.Context()); err != nil {
+	b.Hook(func() { events = append(events, "begin") }, func() { events = append(events, "end") })
+	if _, _, err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"warm", "begin", "call", "end", "settle", "confirm"}; !slices.Equal(events, want) {

@@ -60,11 +60,11 @@ func TestCallsThatHaveBegunAreOrdinary(t *testing.T) {
 					return nil
 				}}
 			}
-			b, err := ArmCalls(calls)
+			b, err := PrepareCalls(calls)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := b.Release(t.Context()); err != nil {
+			if _, _, err := b.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			for range n {
@@ -96,11 +96,11 @@ func TestAHundredCallsStartTogether(t *testing.T) {
 	}
 	best := time.Hour
 	for range 5 { // a busy machine may delay one of them
-		b, err := ArmCalls(calls)
+		b, err := PrepareCalls(calls)
 		if err != nil {
 			t.Fatal(err)
 		}
-		released, samples, err := b.Release(t.Context())
+		released, samples, err := b.Start(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestAHundredCallsStartTogether(t *testing.T) {
 }
 
 func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
-	b, err := ArmCalls([]Call{{Timeout: time.Second, Do: func(context.Context) error {
+	b, err := PrepareCalls([]Call{{Timeout: time.Second, Do: func(context.Context) error {
 		t.Error("it was called")
 		return nil
 	}}})
@@ -126,7 +126,7 @@ func TestWhatCannotBeWarmedUpIsNotReleased(t *testing.T) {
 	}
 	cold := errors.New("nobody there")
 	b.Warm = func(context.Context) error { return cold }
-	if _, samples, err := b.Release(t.Context()); !errors.Is(err, cold) || samples != nil {
+	if _, samples, err := b.Start(t.Context()); !errors.Is(err, cold) || samples != nil {
 		t.Errorf("released: %v, %v", samples, err)
 	}
 }

@@ -107,11 +107,11 @@ func each(t *testing.T, files []probe.File, limits subject.Limits, test func(t *
 					t.Errorf("left in the volume: %v", left)
 				}
 			})
-			b, err := s.Arm(t.Context(), subject.Run, []int{0, 1})
+			b, err := s.Prepare(t.Context(), subject.Run, []int{0, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, samples, err := b.Release(t.Context())
+			_, samples, err := b.Start(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -50,7 +50,7 @@ func New(name string, args []string) (*Target, error) {
 	return &Target{name, path, args}, nil
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	return record.Target{
 		Name: t.name, Kind: "command", Clock: "host", Path: t.path,
@@ -60,7 +60,7 @@ func (t *Target) Info() record.Target {
 	}
 }
 
-// Open implements target.Target. Commands are run one at a time.
+// Open implements subject.Target. Commands are run one at a time.
 func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
 	return &Session{target: t, timeout: env.Timeout}, nil
 }
@@ -78,10 +78,10 @@ type Session struct {
 // command could not be executed.
 func (s *Session) Pid() int { return s.pid }
 
-// Discard implements target.Session: there is nothing of tare's.
+// Discard implements subject.Session: there is nothing of tare's.
 func (s *Session) Discard(context.Context, []int) error { return nil }
 
-// Close implements target.Session.
+// Close implements subject.Session.
 func (s *Session) Close(context.Context) error {
 	for _, o := range s.outputs {
 		o.close()
@@ -90,8 +90,8 @@ func (s *Session) Close(context.Context) error {
 	return nil
 }
 
-// Arm implements target.Session.
-func (s *Session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *Session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if op != subject.Run || len(lanes) != 1 {
 		return nil, fmt.Errorf("target %s: %s on %d lanes: %w: a command is run, one at a time", s.target.name, op, len(lanes), subject.ErrUnsupported)
 	}
@@ -114,8 +114,8 @@ func (s *Session) Containers() (ids []string) {
 // start is one run that waits to be released.
 type start struct{ *Session }
 
-// Release implements target.Batch.
-func (s *start) Release(ctx context.Context) (int64, []record.Sample, error) {
+// Start implements subject.Batch.
+func (s *start) Start(ctx context.Context) (int64, []record.Sample, error) {
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	sample, err := s.run(bounded)

@@ -25,11 +25,11 @@ func run(ctx context.Context, t *testing.T, timeout time.Duration, args ...strin
 		t.Fatal(err)
 	}
 	s := opened.(*Session)
-	armed, err := s.Arm(ctx, subject.Run, []int{0})
+	armed, err := s.Prepare(ctx, subject.Run, []int{0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	began, samples, err := armed.Release(ctx)
+	began, samples, err := armed.Start(ctx)
 	if err != nil || len(samples) != 1 || began != samples[0].Start {
 		t.Fatalf("%v: %d, %+v", err, began, samples)
 	}
@@ -199,7 +199,7 @@ func TestACommandThatIsNotThereIsToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := c.Open(t.Context(), subject.Env{})
-	if _, err := s.Arm(t.Context(), subject.Stop, []int{0}); !errors.Is(err, subject.ErrUnsupported) {
+	if _, err := s.Prepare(t.Context(), subject.Stop, []int{0}); !errors.Is(err, subject.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 }

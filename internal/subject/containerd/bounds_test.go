@@ -37,7 +37,7 @@ func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
 	if _, err := d.Open(t.Context(), environment(t, newID(), 1)); err == nil {
 		t.Error("it was opened")
 	}
-	if _, err := d.Sweep(t.Context(), "x", false); err == nil {
+	if _, err := d.Clean(t.Context(), "x", false); err == nil {
 		t.Error("it was swept")
 	}
 	if asked.Load() < 8 {

@@ -44,7 +44,7 @@ type Target struct {
 }
 
 // New returns the runtime of that name behind the containerd of e; via is
-// "api", there is no other way. The error is a *target.Unavailable when it
+// "api", there is no other way. The error is a *subject.Unavailable when it
 // cannot be weighed here.
 func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -139,7 +139,7 @@ func working(ctx context.Context, c *client.Client, name string) error {
 	return fmt.Errorf("the snapshotter %s does not work: %s (those that do: %s)", name, why, strings.Join(others, ", "))
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	create := "client.NewContainer ID (Leases.Create, Snapshots.Prepare, Containers.Create, Leases.Delete), container.NewTask (Containers.Get thrice, Snapshots.Mounts, Tasks.Create)"
 	start := "task.Start ID (Tasks.Start)"

@@ -76,12 +76,12 @@ func upTo(n int) []int {
 // do performs an operation on n lanes.
 func do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	t.Helper()
-	b, err := s.Arm(t.Context(), op, upTo(n))
+	b, err := s.Prepare(t.Context(), op, upTo(n))
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	released, samples, err := b.Release(t.Context())
+	released, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Exec implements target.Executor as ctr tasks exec does it: Tasks.Exec,
+// Exec implements subject.Executor as ctr tasks exec does it: Tasks.Exec,
 // Tasks.Wait, Tasks.Start, and Tasks.DeleteProcess at the end. The command has
 // the rights and the environment of the container's own process. What comes
 // between the container's shim and tare are two FIFOs in the run's own folder.
@@ -171,7 +171,7 @@ func patiently(ctx context.Context, call func(ctx context.Context) error) error 
 	return call(ctx)
 }
 
-// bounded keeps the first target.MaxOutput bytes of what is written to it.
+// bounded keeps the first subject.MaxOutput bytes of what is written to it.
 type bounded struct {
 	mu   sync.Mutex
 	kept []byte

@@ -175,7 +175,7 @@ func TestAFileMakesAnotherImageThatSweepFinds(t *testing.T) {
 	if s.image.Ref == plain.Ref || !slices.Contains(d.Images(t, ownNamespace), s.image.Ref) {
 		t.Errorf("%s, the plain one is %s; there are %q", s.image.Ref, plain.Ref, d.Images(t, ownNamespace))
 	}
-	left, err := s.Sweep(t.Context(), env.RunID, true)
+	left, err := s.Clean(t.Context(), env.RunID, true)
 	if err != nil || !slices.Contains(left, "image "+s.image.Ref) {
 		t.Errorf("%q, %v", left, err)
 	}

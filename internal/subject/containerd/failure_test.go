@@ -65,7 +65,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		s, _ := open(t, d, "runc", 2)
-		b, err := s.Arm(t.Context(), subject.Create, upTo(2))
+		b, err := s.Prepare(t.Context(), subject.Create, upTo(2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 		if out, err := create.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		_, samples, err := b.Release(t.Context())
+		_, samples, err := b.Start(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestSweepRemovesOneRunOnly(t *testing.T) {
 		// The image is in use, so it is not in the list.
 		want := fmt.Sprintf("[container %s container %s lease %s namespace tare]", killed.containers[0].id, killed.containers[1].id, killed.image.lease.ID)
 		for _, dryRun := range []bool{true, true, false} {
-			left, err := killed.Sweep(t.Context(), id, dryRun)
+			left, err := killed.Clean(t.Context(), id, dryRun)
 			if err != nil || fmt.Sprint(left) != want {
 				t.Fatalf("%v, %v; not %s", left, err, want)
 			}
@@ -122,7 +122,7 @@ func TestSweepRemovesOneRunOnly(t *testing.T) {
 		}
 		succeed(t, other, subject.Stop, 1)
 		succeed(t, other, subject.Remove, 1)
-		if left, err := killed.Sweep(t.Context(), id, false); err != nil || len(left) != 2 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
+		if left, err := killed.Clean(t.Context(), id, false); err != nil || len(left) != 2 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
 			t.Fatalf("%q, %v", left, err)
 		}
 		succeed(t, other, subject.Run, 1) // its image is held
@@ -144,12 +144,12 @@ func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		s.env.Timeout = 10 * time.Second
-		b, err := s.Arm(ctx, subject.Create, upTo(4))
+		b, err := s.Prepare(ctx, subject.Create, upTo(4))
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.AfterFunc(15*time.Millisecond, cancel)
-		_, samples, err := b.Release(ctx)
+		_, samples, err := b.Start(ctx)
 		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	}
 	d := engines.Containerd(t, engines.V1, engines.Runtime("victim-"+newID(), runc)) // one of its own
 	s, _ := open(t, d, "runc", 10)
-	b, err := s.Arm(t.Context(), subject.Run, upTo(10))
+	b, err := s.Prepare(t.Context(), subject.Run, upTo(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 		return err
 	}
 	began := time.Now()
-	_, samples, err := b.Release(t.Context())
+	_, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func (r runtime) options() any {
 
 // Runtimes lists what containers can be run with, containerd's default first:
 // the OCI runtimes on PATH and those that have a shim. The error is a
-// *target.Unavailable when there is no containerd.
+// *subject.Unavailable when there is no containerd.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	p, err := placeOf(e)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Sandboxes implements target.Sandboxed, by one Tasks.List. With a VM, or
+// Sandboxes implements subject.Sandboxed, by one Tasks.List. With a VM, or
 // gVisor, the process that containerd tells is the sandbox's.
 func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

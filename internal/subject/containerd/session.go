@@ -24,7 +24,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	s := &session{
 		Target: t, env: env,
@@ -103,8 +103,8 @@ func (s *session) open(ctx context.Context) error {
 	return err
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	// The exits are waited for until the batch is over.
 	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
 	calls := make([]batch.Call, len(lanes))
@@ -118,7 +118,7 @@ func (s *session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.
 		call.Command = strings.ReplaceAll(s.Info().Operations[string(op)].Command, "ID", s.containers[n].id)
 		calls[i] = call
 	}
-	b, err := batch.ArmCalls(calls)
+	b, err := batch.PrepareCalls(calls)
 	if err != nil {
 		done()
 		return nil, s.failed(string(op), err)
@@ -181,7 +181,7 @@ func (s *session) prepare(ctx, waiting context.Context, op subject.Op, n int, ca
 	return nil
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	var ids []string
 	for _, n := range lanes {
@@ -238,7 +238,7 @@ func (s *session) erase(ids []string) error {
 
 func (s *session) logFile(id string) string { return filepath.Join(s.logs, id) }
 
-// Close implements target.Session. Whatever bears the run's id is removed.
+// Close implements subject.Session. Whatever bears the run's id is removed.
 func (s *session) Close(ctx context.Context) error {
 	var errs []error
 	if s.client != nil {
@@ -257,7 +257,7 @@ func (s *session) Close(ctx context.Context) error {
 	return s.failed("close", errs...)
 }
 
-// Processes implements target.Staffed.
+// Processes implements subject.HelperProcesses.
 func (s *session) Processes(context.Context) []subject.Process {
 	var out []subject.Process
 	if pid, err := procs.Listener(s.place.socket); err == nil {

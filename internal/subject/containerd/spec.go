@@ -52,7 +52,7 @@ func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *spe
 	return written, spec.Process, err
 }
 
-// mounts are what is at target.VolumePath on a lane. Without any, that is for
+// mounts are what is at subject.VolumePath on a lane. Without any, that is for
 // the workload to make in its snapshot, which is writable. Kata and gVisor make
 // a tmpfs inside the guest, of the guest's memory.
 func (s *session) mounts(n int) []specs.Mount {

@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Statistics implements target.Reporter, by one Tasks.Metrics: each shim reads
+// Statistics implements subject.Reporter, by one Tasks.Metrics: each shim reads
 // its container's cgroup at that moment. Memory is what ctr task metrics shows,
 // memory.usage_in_bytes or memory.current, page cache included.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {

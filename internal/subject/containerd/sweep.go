@@ -234,8 +234,8 @@ func removeNamespace(ctx context.Context, c *client.Client, namespace string) er
 	return fmt.Errorf("remove the namespace %s: %w", namespace, err)
 }
 
-// Sweep implements target.Sweeper.
-func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+// Clean implements subject.Cleaner.
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := Connect(ctx, t.place.socket, t.place.namespace)
 	if err != nil {
 		return nil, t.failed("sweep", err)

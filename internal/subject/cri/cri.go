@@ -28,7 +28,7 @@ type Target struct {
 	handler    string // "" is the engine's default
 	e          subject.Engine
 	socket     string
-	network    string // target.NetworkHost or target.NetworkBridge
+	network    string // subject.NetworkHost or subject.NetworkBridge
 	version    *api.VersionResponse
 	facts      facts
 	runtime    string            // version of the handler's program, where that could be asked
@@ -39,7 +39,7 @@ type Target struct {
 
 // New returns the runtime handler of that name, or the default for an empty
 // one, of a CRI engine: "containerd", "cri-o", "isulad", "cri-dockerd". The
-// error is a *target.Unavailable when it cannot be weighed here.
+// error is a *subject.Unavailable when it cannot be weighed here.
 func New(ctx context.Context, name, engineName, handler string, e subject.Engine) (subject.Target, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
@@ -116,7 +116,7 @@ func (t *Target) runtimeNames() string {
 	return t.handler + " " + p.kind + " " + filepath.Base(p.path)
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	return record.Target{
 		Name: t.name, Kind: "cri", Version: t.version.RuntimeVersion, Path: t.socket, Clock: t.clock(),

@@ -24,7 +24,7 @@ const answerSize = 2*16<<20 + 1<<20
 // itself: its time-out is of whole seconds.
 const giveUp = 4 * time.Second
 
-// Exec implements target.Executor by ExecSync. A command that is missing is an
+// Exec implements subject.Executor by ExecSync. A command that is missing is an
 // error with some engines and exit code 127 or 255 with others, as the engine
 // reports it.
 //

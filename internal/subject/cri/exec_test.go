@@ -131,7 +131,7 @@ func TestAFileMakesAnotherImageThatSweepFinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		left, err := s.Sweep(t.Context(), env.RunID, true)
+		left, err := s.Clean(t.Context(), env.RunID, true)
 		if err != nil || s.image.ref == plain.Ref || !slices.Contains(left, "image "+s.image.ref) {
 			t.Errorf("%q, %v; the plain one is %s", left, err, plain.Ref)
 		}

@@ -215,7 +215,7 @@ func (f *facts) fromDockerd(socket string) {
 
 // Runtimes lists the handlers of an engine, its default first; one empty name,
 // which stands for the default, when it does not tell. The error is a
-// *target.Unavailable when the engine is not there.
+// *subject.Unavailable when the engine is not there.
 func Runtimes(ctx context.Context, engineName string, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

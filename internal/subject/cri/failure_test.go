@@ -67,7 +67,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest) {
 		s, _ := opened(t, u, "runc", 2)
-		b, err := s.Arm(t.Context(), subject.RunPod, upTo(2))
+		b, err := s.Prepare(t.Context(), subject.RunPod, upTo(2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, samples, err := b.Release(t.Context())
+		_, samples, err := b.Start(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestSweepRemovesOneRunOnly(t *testing.T) {
 			"pod " + killed.held[0].name, "pod " + killed.held[1].name,
 		}
 		for _, dryRun := range []bool{true, true, false} {
-			left, err := killed.Sweep(t.Context(), id, dryRun)
+			left, err := killed.Clean(t.Context(), id, dryRun)
 			slices.Sort(left)
 			if !slices.Equal(left, want) {
 				t.Fatalf("%q, %v, not %q", left, err, want)
@@ -131,7 +131,7 @@ func TestSweepRemovesOneRunOnly(t *testing.T) {
 		if err := other.Discard(t.Context(), upTo(1)); err != nil {
 			t.Fatal(err)
 		}
-		left, err := killed.Sweep(t.Context(), id, false)
+		left, err := killed.Clean(t.Context(), id, false)
 		slices.Sort(left)
 		if err != nil || len(left) != 2 || left[1] != "image "+u.pause || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
 			t.Fatalf("%q, %v", left, err)
@@ -157,12 +157,12 @@ func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		s.env.Timeout = 10 * time.Second
-		b, err := s.Arm(ctx, subject.Run, upTo(4))
+		b, err := s.Prepare(ctx, subject.Run, upTo(4))
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.AfterFunc(20*time.Millisecond, cancel)
-		if _, _, err = b.Release(ctx); err != nil && ctx.Err() == nil {
+		if _, _, err = b.Start(ctx); err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		shut(t, u, s)
@@ -176,7 +176,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	}
 	u := onContainerd(t, engines.V2, engines.Runtime("victim-"+newID(), runc)) // one of its own
 	s, _ := opened(t, u, "runc", 10)
-	b, err := s.Arm(t.Context(), subject.Run, upTo(10))
+	b, err := s.Prepare(t.Context(), subject.Run, upTo(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 		return err
 	}
 	began := time.Now()
-	_, samples, err := b.Release(t.Context())
+	_, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

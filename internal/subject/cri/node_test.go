@@ -197,7 +197,7 @@ func TestImagesThatWereTakenAwayAreBroughtBack(t *testing.T) {
 	s := n.open()
 	for _, op := range []subject.Op{subject.RunPod, subject.Create, subject.Run} {
 		n.with(func() { delete(n.images, probe.Ref) })
-		if _, err := s.Arm(t.Context(), op, nil); err != nil {
+		if _, err := s.Prepare(t.Context(), op, nil); err != nil {
 			t.Fatal(err)
 		}
 		if n.images[probe.Ref] == "" || s.image.id != "loaded" {
@@ -238,14 +238,14 @@ func TestAPauseImageThatOthersUseKeepsTheRunToBeCleanedAgain(t *testing.T) {
 	}
 	n.images[own.Ref] = own.ID
 	n.pods = []*api.PodSandbox{pod("tare-gone-0-1", "gone"), pod("web", "")}
-	if left, err := n.target().Sweep(t.Context(), "gone", true); err != nil || len(left) != 1 {
+	if left, err := n.target().Clean(t.Context(), "gone", true); err != nil || len(left) != 1 {
 		t.Errorf("%q, %v", left, err)
 	}
-	if left, err := n.target().Sweep(t.Context(), "gone", false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
+	if left, err := n.target().Clean(t.Context(), "gone", false); err == nil || !strings.Contains(err.Error(), own.Ref) || len(left) != 1 || len(n.pods) != 1 {
 		t.Errorf("%q, %v, pods %v", left, err, n.pods)
 	}
 	n.pods = nil
-	if left, err := n.target().Sweep(t.Context(), "gone", false); err != nil || len(left) != 1 || len(n.images) > 0 {
+	if left, err := n.target().Clean(t.Context(), "gone", false); err != nil || len(left) != 1 || len(n.images) > 0 {
 		t.Errorf("%q, %v, images %v", left, err, n.images)
 	}
 }

@@ -26,7 +26,7 @@ func (s *session) ensurePause(ctx context.Context) (*imported, error) {
 	return s.ensure(ctx, img, func(ctx context.Context) error { return s.conn.mayMakePause(ctx, s.name, img.Ref) })
 }
 
-// mayMakePause returns a *target.Unavailable where an image of tare's under the
+// mayMakePause returns a *subject.Unavailable where an image of tare's under the
 // name of the engine's own would get into the pods of others: those that are
 // made meanwhile would be held by it.
 func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {

@@ -86,7 +86,7 @@ func (s *session) resources() *api.LinuxContainerResources {
 }
 
 // mounts are a container's volume, or its pod's tmpfs. Without any, what is at
-// target.VolumePath is for the workload to make in its root file system, which is
+// subject.VolumePath is for the workload to make in its root file system, which is
 // writable.
 func (s *session) mounts(h *held) []*api.Mount {
 	m := &api.Mount{ContainerPath: subject.VolumePath, Propagation: api.MountPropagation_PROPAGATION_PRIVATE}

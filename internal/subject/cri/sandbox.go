@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// Sandboxes implements target.Sandboxed, by a verbose PodSandboxStatus and
+// Sandboxes implements subject.Sandboxed, by a verbose PodSandboxStatus and
 // ContainerStatus for each lane. What an engine says beyond CRI is its own:
 // containerd and CRI-O tell processes, CRI-O none for a pod that it holds
 // without one.

@@ -21,7 +21,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	s := &session{Target: t, env: env, group: groupOf(env), logs: filepath.Join(env.Dir, "log"), held: make([]*held, env.Lanes)}
 	for n := range s.held {
@@ -91,8 +91,8 @@ func (s *session) openStorage() (err error) {
 	return err
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if op == subject.RunPod || op == subject.Create || op == subject.Run {
 		if err := s.renew(ctx); err != nil {
 			return nil, s.failed(string(op), err)
@@ -109,7 +109,7 @@ func (s *session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.
 			calls[i].Watch = s.held[n].pid
 		}
 	}
-	b, err := batch.ArmCalls(calls)
+	b, err := batch.PrepareCalls(calls)
 	if err != nil {
 		return nil, s.failed(string(op), err)
 	}
@@ -125,7 +125,7 @@ func (s *session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.
 	return b, nil
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	some := false
 	for _, n := range lanes {
@@ -229,7 +229,7 @@ func insist(ctx context.Context, do func(ctx context.Context) error) {
 	}
 }
 
-// Close implements target.Session.
+// Close implements subject.Session.
 func (s *session) Close(ctx context.Context) error {
 	var errs []error
 	if s.conn != nil {
@@ -248,7 +248,7 @@ func (s *session) Close(ctx context.Context) error {
 	return s.failed("close", errs...)
 }
 
-// Processes implements target.Staffed.
+// Processes implements subject.HelperProcesses.
 func (s *session) Processes(context.Context) []subject.Process {
 	var out []subject.Process
 	if pid, err := procs.Listener(s.socket); err == nil {

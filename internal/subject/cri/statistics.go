@@ -18,7 +18,7 @@ const (
 	ofPods       = "crictl statsp"
 )
 
-// Statistics implements target.Reporter: ListContainerStats, and
+// Statistics implements subject.Reporter: ListContainerStats, and
 // ListPodSandboxStats where it is served (containerd 1.7, CRI-O 1.23). Memory is
 // the working set, which both commands show: usage without inactive_file.
 //

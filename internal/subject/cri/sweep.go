@@ -188,8 +188,8 @@ func again(ctx context.Context, what string, do func() error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Sweep implements target.Sweeper.
-func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+// Clean implements subject.Cleaner.
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := connect(ctx, t.socket)
 	if err != nil {
 		return nil, t.failed("sweep", err)

@@ -36,7 +36,7 @@ func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
 	e, _ := serve(t, map[string]string{"GET /containers/json": "[]", "GET /images/json": "hang"})
 	tg := weigh(t, e, "", ViaAPI)
 	began := time.Now()
-	_, err := tg.Sweep(context.Background(), "r", true)
+	_, err := tg.Clean(context.Background(), "r", true)
 	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+5*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}

@@ -61,7 +61,7 @@ type Target struct {
 }
 
 // New returns a runtime of a daemon as a target; "" is the daemon's default
-// runtime. The error is a *target.Unavailable when it cannot be weighed here.
+// runtime. The error is a *subject.Unavailable when it cannot be weighed here.
 func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
 	t := &Target{name: name, runtime: runtime, via: via, engine: e, network: e.Network}
 	if t.network == "" {
@@ -97,7 +97,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 }
 
 // Runtimes lists the runtimes of a daemon, its default first. Further names for
-// runc that every daemon has are left out. The error is a *target.Unavailable
+// runc that every daemon has are left out. The error is a *subject.Unavailable
 // when there is no daemon.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	t := &Target{name: "docker", engine: e}

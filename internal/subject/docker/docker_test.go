@@ -69,11 +69,11 @@ func upTo(n int) []int {
 // release performs one operation on lanes.
 func release(t *testing.T, s *session, op subject.Op, lanes int) (int64, []record.Sample) {
 	t.Helper()
-	b, err := s.Arm(t.Context(), op, upTo(lanes))
+	b, err := s.Prepare(t.Context(), op, upTo(lanes))
 	if err != nil {
 		t.Fatal(err)
 	}
-	released, samples, err := b.Release(t.Context())
+	released, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // code to be known once its output is closed.
 const ending = 5 * time.Second
 
-// Exec implements target.Executor, through the API whatever drives the
+// Exec implements subject.Executor, through the API whatever drives the
 // operations. The daemon cannot be told to end such a command: at ctx's end its
 // processes are killed by tare where they are to be seen on this machine. Else
 // it goes on as long as its container, and the error says so.

@@ -99,11 +99,11 @@ func TestAnImageWithCarriedFilesIsFoundByCleanToo(t *testing.T) {
 		"another":   nil, // the container uses it
 		s.env.RunID: {"container " + s.holds[0].name, "image " + s.image.Ref},
 	} {
-		if found, err := tg.Sweep(t.Context(), runID, true); err != nil || !slices.Equal(found, want) {
+		if found, err := tg.Clean(t.Context(), runID, true); err != nil || !slices.Equal(found, want) {
 			t.Errorf("a dry run for %s: %q, %v", runID, found, err)
 		}
 	}
-	if _, err := tg.Sweep(t.Context(), s.env.RunID, false); err != nil {
+	if _, err := tg.Clean(t.Context(), s.env.RunID, false); err != nil {
 		t.Error(err)
 	}
 	if left := append(d.Containers(t), d.Images(t)...); len(left) > 0 {

@@ -92,14 +92,14 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Arm(t.Context(), subject.Run, upTo(20))
+		b, err := s.Prepare(t.Context(), subject.Run, upTo(20))
 		if err != nil {
 			t.Fatal(err)
 		}
 		kill := time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(d.Pid, syscall.SIGKILL) })
 		defer kill.Stop()
 		began := time.Now()
-		_, samples, err := b.Release(t.Context())
+		_, samples, err := b.Start(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,8 +122,8 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		var why error
-		if b, why = s.Arm(t.Context(), subject.Run, upTo(20)); why == nil {
-			_, _, why = b.Release(t.Context())
+		if b, why = s.Prepare(t.Context(), subject.Run, upTo(20)); why == nil {
+			_, _, why = b.Start(t.Context())
 		}
 		for what, err := range map[string]error{"the next batch": why, "discard": s.Discard(t.Context(), upTo(20)), "close": s.Close(t.Context())} {
 			if err == nil {
@@ -150,7 +150,7 @@ func TestWhatAKilledRunLeftIsSweptAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dry := range []bool{true, false} {
-		what, err := tg.Sweep(t.Context(), s.env.RunID, dry)
+		what, err := tg.Clean(t.Context(), s.env.RunID, dry)
 		if err != nil || len(what) != 2 || !strings.HasPrefix(what[0], "container tare-") {
 			t.Errorf("dry %v: %q, %v", dry, what, err)
 		}
@@ -161,7 +161,7 @@ func TestWhatAKilledRunLeftIsSweptAndNothingElse(t *testing.T) {
 	if _, err := tg.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}); err != nil {
 		t.Error(err)
 	}
-	what, err := tg.Sweep(t.Context(), "another", false)
+	what, err := tg.Clean(t.Context(), "another", false)
 	if err != nil || len(what) != 2 || what[1] != "image "+s.image.Ref {
 		t.Errorf("%q, %v", what, err)
 	}
@@ -255,13 +255,13 @@ func TestWhatAnInterruptedBatchMakesTooLateIsRemovedToo(t *testing.T) {
 	d := engines.Docker(t)
 	for _, via := range []string{ViaAPI, ViaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 10)
-		b, err := s.Arm(t.Context(), subject.Run, upTo(10))
+		b, err := s.Prepare(t.Context(), subject.Run, upTo(10))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
 		defer cancel()
-		_, samples, err := b.Release(ctx)
+		_, samples, err := b.Start(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	info := record.Target{
 		Name: t.name, Kind: "docker", Version: t.info.ServerVersion, Path: t.host, Clock: t.clock(),

@@ -29,7 +29,7 @@ const (
 	stubborn = 30 * time.Second // after which one that stays is not tried again
 )
 
-// Discard implements target.Session. A container is known by the run's label
+// Discard implements subject.Session. A container is known by the run's label
 // and a name that this session gave: one of another owner that has the name is
 // let be.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
@@ -142,7 +142,7 @@ func (s *session) overdue() error {
 	return fmt.Errorf("target %s: nobody waited for the daemon's answer, so that it may yet make %s; tare clean removes what comes", s.name, list)
 }
 
-// Close implements target.Session. That a container may come into being after
+// Close implements subject.Session. That a container may come into being after
 // it is an error.
 func (s *session) Close(ctx context.Context) error {
 	lanes := make([]int, len(s.holds))
@@ -164,9 +164,9 @@ func (s *session) Close(ctx context.Context) error {
 	return err
 }
 
-// Sweep implements target.Sweeper. The image is removed when no container uses
+// Clean implements subject.Cleaner. The image is removed when no container uses
 // it, whichever run loaded it: a run that goes on loads it again.
-func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	defer t.http.CloseIdleConnections()
 	found, err := t.list(ctx, runID)
 	if err != nil {

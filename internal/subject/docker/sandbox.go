@@ -27,7 +27,7 @@ func (s *session) held() []int {
 	return lanes
 }
 
-// Sandboxes implements target.Sandboxed. Which cgroup a container is in, the
+// Sandboxes implements subject.Sandboxed. Which cgroup a container is in, the
 // daemon does not say: its inspect names the parent that was asked for, and none
 // was. What runs elsewhere has no process here.
 func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
@@ -58,7 +58,7 @@ func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	return out, nil
 }
 
-// Statistics implements target.Reporter.
+// Statistics implements subject.Reporter.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	lanes := s.held()
 	out, errs := make([]record.Statistic, len(lanes)), make([]error, len(lanes))

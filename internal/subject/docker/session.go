@@ -27,7 +27,7 @@ const imagePatience = time.Minute
 // runtimes of one daemon must not have the same names.
 var serial atomic.Int64
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	s := &session{Target: t, env: env, holds: make([]holding, env.Lanes), owed: map[string]*debt{}}
 	if err := s.open(ctx); err != nil {
@@ -159,8 +159,8 @@ func (t *Target) verb(op subject.Op, m making) []string {
 	return append(args, m.ref, m.id)
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	batch, err := s.arm(ctx, op, lanes)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
@@ -192,7 +192,7 @@ func (s *session) arm(ctx context.Context, op subject.Op, lanes []int) (subject.
 	for i, n := range lanes {
 		calls[i] = s.call(op, n)
 	}
-	batch, err := batch.ArmCalls(calls)
+	batch, err := batch.PrepareCalls(calls)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (s *session) armCommands(op subject.Op, lanes []int) (subject.Batch, error)
 			Args: s.command.args(s.verb(op, s.making(n))...),
 		}}
 	}
-	batch, err := batch.Arm(s.pool, tasks)
+	batch, err := batch.PrepareOrders(s.pool, tasks)
 	if err != nil {
 		return nil, err
 	}

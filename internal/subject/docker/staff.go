@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Processes implements target.Staffed.
+// Processes implements subject.HelperProcesses.
 func (s *session) Processes(context.Context) []subject.Process {
 	if !s.local {
 		return nil

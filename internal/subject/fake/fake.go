@@ -47,7 +47,7 @@ type Target struct {
 	OnStatistics func(ctx context.Context, lanes []int) ([]record.Statistic, error)
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	ops := map[string]record.Operation{}
 	for _, op := range t.ops() {
@@ -76,7 +76,7 @@ func (t *Target) log(format string, args ...any) {
 	}
 }
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
 	t.log("open %s", t.Name)
 	if t.OpenError != nil {
@@ -107,12 +107,12 @@ type life struct {
 	stopped   bool // the pod, which is still there
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	return &batch{s: s, op: op, lanes: lanes}, nil
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *session) Discard(_ context.Context, lanes []int) error {
 	for _, n := range lanes {
 		s.held[n] = life{}
@@ -120,7 +120,7 @@ func (s *session) Discard(_ context.Context, lanes []int) error {
 	return nil
 }
 
-// Close implements target.Session.
+// Close implements subject.Session.
 func (s *session) Close(context.Context) error {
 	s.log("close %s", s.Name)
 	return nil
@@ -162,8 +162,8 @@ type batch struct {
 	lanes []int
 }
 
-// Release implements target.Batch.
-func (b *batch) Release(ctx context.Context) (int64, []record.Sample, error) {
+// Start implements subject.Batch.
+func (b *batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	s := b.s
 	s.log("%s %s x%d", s.Name, b.op, len(b.lanes))
 	if s.OnRelease != nil {

@@ -15,7 +15,7 @@ var (
 	_ subject.Reporter  = (*session)(nil)
 )
 
-// Exec implements target.Executor.
+// Exec implements subject.Executor.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.held) || !s.held[n].container {
 		return subject.Executed{}, fmt.Errorf("fake %s: exec on lane %d, which holds no container", s.Name, n)
@@ -26,7 +26,7 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	return subject.Executed{Command: "fake exec ID " + lane.Quote(args)}, ctx.Err()
 }
 
-// Sandboxes implements target.Sandboxed.
+// Sandboxes implements subject.Sandboxed.
 func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	var out []subject.Sandbox
 	for _, n := range s.lanes() {
@@ -41,7 +41,7 @@ func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	return out, nil
 }
 
-// Statistics implements target.Reporter.
+// Statistics implements subject.Reporter.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	if s.OnStatistics == nil {
 		return nil, nil

@@ -16,11 +16,11 @@ func started(t *testing.T, tg *Target) subject.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Arm(t.Context(), subject.Run, []int{0, 2})
+	b, err := s.Prepare(t.Context(), subject.Run, []int{0, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.Release(t.Context()); err != nil {
+	if _, _, err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s

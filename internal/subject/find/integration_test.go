@@ -88,11 +88,11 @@ func lifecycle(t *testing.T, tg subject.Target, lanes int) {
 
 func batch(t *testing.T, s subject.Session, info record.Target, op subject.Op, lanes []int) {
 	t.Helper()
-	b, err := s.Arm(t.Context(), op, lanes)
+	b, err := s.Prepare(t.Context(), op, lanes)
 	if err != nil {
 		t.Fatalf("%s: %v", op, err)
 	}
-	released, samples, err := b.Release(t.Context())
+	released, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatalf("%s: %v", op, err)
 	}

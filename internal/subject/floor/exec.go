@@ -19,7 +19,7 @@ import (
 // namespaces are those that a container has of its own.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Exec implements target.Executor: fork in the container's cgroup and
+// Exec implements subject.Executor: fork in the container's cgroup and
 // namespaces, and exec. No program stands between tare and the command.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	if n < 0 || n >= len(s.boxes) || s.boxes[n].pid == 0 {
@@ -110,7 +110,7 @@ func (in *inside) close() {
 	}
 }
 
-// Sandboxes implements target.Sandboxed.
+// Sandboxes implements subject.Sandboxed.
 func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	var out []subject.Sandbox
 	for n, b := range s.boxes {

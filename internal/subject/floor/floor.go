@@ -58,7 +58,7 @@ func New() (*Target, error) {
 	return &Target{hierarchies: cgroup.Using(hs, controllers(hs)...)}, nil
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	join := "join the cgroup"
 	if len(t.hierarchies) == 1 && t.hierarchies[0].Version == 2 {
@@ -77,7 +77,7 @@ func (t *Target) Info() record.Target {
 	}
 }
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
 	group := filepath.Join(cgroup.Prefix+env.RunID, Name)
 	s := &session{env: env, hierarchies: t.hierarchies, group: group, boxes: make([]box, env.Lanes)}
@@ -110,8 +110,8 @@ type box struct {
 	pid  int
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	tasks := make([]batch.Task, 0, len(lanes))
 	for _, n := range lanes {
 		b := &s.boxes[n]
@@ -152,7 +152,7 @@ func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Ba
 		}
 		tasks = append(tasks, task)
 	}
-	return batch.Arm(s.pool, tasks)
+	return batch.PrepareOrders(s.pool, tasks)
 }
 
 // describe is the tagged list that src/floor.h reads.
@@ -179,7 +179,7 @@ func (s *session) describe(n int, name string) []string {
 	return append(list, "x", probe.Name, name)
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	var errs []error
 	for _, n := range lanes {
@@ -200,7 +200,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	return nil
 }
 
-// Close implements target.Session.
+// Close implements subject.Session.
 func (s *session) Close(context.Context) error {
 	if s.pool != nil {
 		s.pool.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/child"
 )
 
-// Exec implements target.Executor: the command is a plain child of tare. The
+// Exec implements subject.Executor: the command is a plain child of tare. The
 // paths that a container would have are the host's own: the probe's, those of
 // the files that are carried, and the volume's.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
@@ -96,7 +96,7 @@ func (s *session) path(n int, path string) string {
 	return path
 }
 
-// Sandboxes implements target.Sandboxed.
+// Sandboxes implements subject.Sandboxed.
 func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	s.executing.Lock()
 	defer s.executing.Unlock()

@@ -30,7 +30,7 @@ type Target struct{}
 // New returns the host as a target. It needs no privilege.
 func New() Target { return Target{} }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (Target) Info() record.Target {
 	start := record.Operation{
 		Command: "fork and exec of PROBE ID",
@@ -52,7 +52,7 @@ func (Target) Info() record.Target {
 	}
 }
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
 	s := &session{env: env, pids: make([]int, env.Lanes), more: make([][]int, env.Lanes)}
 	err := probe.Rootfs(env.Dir)
@@ -80,8 +80,8 @@ type session struct {
 	more      [][]int // the commands that run now, by lane
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	tasks := make([]batch.Task, 0, len(lanes))
 	for _, n := range lanes {
 		task := batch.Task{Lane: n, SharedClock: true}
@@ -111,10 +111,10 @@ func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Ba
 		}
 		tasks = append(tasks, task)
 	}
-	return batch.Arm(s.pool, tasks)
+	return batch.PrepareOrders(s.pool, tasks)
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	var errs []error
 	for _, n := range lanes {
@@ -139,7 +139,7 @@ func (s *session) all() []int {
 	return out
 }
 
-// Close implements target.Session.
+// Close implements subject.Session.
 func (s *session) Close(ctx context.Context) error {
 	err := s.Discard(ctx, s.all())
 	if s.pool != nil {

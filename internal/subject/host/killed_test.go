@@ -91,11 +91,11 @@ func holdTmpfs(roots workspace.Roots) error {
 	if err != nil {
 		return err
 	}
-	batch, err := s.Arm(ctx, subject.Run, []int{0, 1})
+	batch, err := s.Prepare(ctx, subject.Run, []int{0, 1})
 	if err != nil {
 		return err
 	}
-	if _, _, err := batch.Release(ctx); err != nil {
+	if _, _, err := batch.Start(ctx); err != nil {
 		return err
 	}
 	e, err := s.(subject.Executor).Exec(ctx, 0, probe.FillArgs(4096, subject.VolumePath+"/file"))

@@ -14,8 +14,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// openStorage makes what stands for a container's target.VolumePath and
-// target.DevicePath. What is mounted lies below the run's folder, and is unmounted
+// openStorage makes what stands for a container's subject.VolumePath and
+// subject.DevicePath. What is mounted lies below the run's folder, and is unmounted
 // with it, by Close or by tare clean.
 func (s *session) openStorage() error {
 	w := s.env.Workload
@@ -34,7 +34,7 @@ func (s *session) openStorage() error {
 	return nil
 }
 
-// folder is what a lane's workload has for target.VolumePath: one of the volume,
+// folder is what a lane's workload has for subject.VolumePath: one of the volume,
 // a tmpfs, or, since the host has no root file system for each workload, a folder
 // of the run.
 func (s *session) folder(n int) string {

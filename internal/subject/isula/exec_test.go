@@ -151,7 +151,7 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	if err != nil || string(ref) == s.(*session).target.image.Ref {
 		t.Errorf("the image with files is called %s as the one without, %v", ref, err)
 	}
-	found, err := s.(*session).target.Sweep(t.Context(), env.RunID, true)
+	found, err := s.(*session).target.Clean(t.Context(), env.RunID, true)
 	if err != nil || len(found) != 2 || found[1] != "image "+string(ref) {
 		t.Errorf("clean finds %q, %v", found, err)
 	}

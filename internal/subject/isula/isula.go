@@ -47,7 +47,7 @@ type Target struct {
 
 // New returns iSulad with a runtime, "" for its default. There is one way to
 // drive it, so via says nothing. e.Args are given after the verb: isula takes
-// no option before it. The error is a *target.Unavailable when it cannot be
+// no option before it. The error is a *subject.Unavailable when it cannot be
 // weighed here.
 //
 // Which runtimes a daemon has cannot be asked. One that it has not shows at
@@ -152,7 +152,7 @@ func (t *Target) line(verb string, rest ...string) []string {
 
 // Runtimes lists the runtimes that are known to be there, the default first:
 // those that the daemon's configuration names, else the one that it is built
-// with. The error is a *target.Unavailable when there is no iSulad.
+// with. The error is a *subject.Unavailable when there is no iSulad.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	t, err := newTarget(ctx, "isula", "", e)
 	if err != nil {
@@ -161,7 +161,7 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	return configured(engine.Socket(t.address)), nil
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	out := record.Target{
 		Name: t.name, Kind: "isula", Version: t.version, Path: t.isula.Path, Clock: engine.Clock(t.runtime),

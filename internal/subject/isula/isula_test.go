@@ -51,11 +51,11 @@ func do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	for i := range lanes {
 		lanes[i] = i
 	}
-	b, err := s.Arm(t.Context(), op, lanes)
+	b, err := s.Prepare(t.Context(), op, lanes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, samples, err := b.Release(t.Context())
+	_, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,16 +232,16 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweeper := tg.(subject.Sweeper)
+	cleaner := tg.(subject.Cleaner)
 	before := f.left(t)
-	found, err := sweeper.Sweep(t.Context(), "abcdefgh", true)
+	found, err := cleaner.Clean(t.Context(), "abcdefgh", true)
 	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
 		t.Errorf("%q, %v", found, err)
 	}
-	if found, err := sweeper.Sweep(t.Context(), "another", false); err != nil || len(found) != 0 {
+	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil || len(found) != 0 {
 		t.Errorf("another run's: %q, %v", found, err)
 	}
-	if _, err := sweeper.Sweep(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
+	if _, err := cleaner.Clean(t.Context(), "abcdefgh", false); err != nil || !slices.Equal(f.left(t), []string{"db"}) {
 		t.Errorf("left: %q, %v", f.left(t), err)
 	}
 	if err := s.Close(context.Background()); err != nil {
@@ -257,7 +257,7 @@ func TestAnImageThatIsCleanedUpBetweenTwoBatchesIsImportedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, op := range []subject.Op{subject.Run, subject.Create} {
-		found, err := tg.(subject.Sweeper).Sweep(t.Context(), "dead", false)
+		found, err := tg.(subject.Cleaner).Clean(t.Context(), "dead", false)
 		if left := f.left(t); err != nil || len(found) != 1 || left != nil {
 			t.Fatalf("%q, %v; left %q", found, err, left)
 		}

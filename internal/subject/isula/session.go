@@ -20,7 +20,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	if err := t.takes(env.Workload); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
@@ -77,7 +77,7 @@ type session struct {
 	socket string
 }
 
-// Processes implements target.Staffed.
+// Processes implements subject.HelperProcesses.
 func (s *session) Processes(context.Context) []subject.Process {
 	var out []subject.Process
 	if pid, err := procs.Listener(s.socket); err == nil {
@@ -86,9 +86,9 @@ func (s *session) Processes(context.Context) []subject.Process {
 	return append(out, cli.Staff(s.Held())...)
 }
 
-// Sweep implements target.Sweeper. The workload's images go if no container is
+// Clean implements subject.Cleaner. The workload's images go if no container is
 // left that could use one.
-func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c := &commands{Target: t, env: subject.Env{RunID: runID}}
 	names, err := c.List(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // asking is how long iSulad may take to tell of all containers.
 const asking = 30 * time.Second
 
-// Statistics implements target.Reporter. The command shows memory to a hundredth
+// Statistics implements subject.Reporter. The command shows memory to a hundredth
 // of its unit, and CPU in percent only, which with --no-stream is always 0: that
 // is not taken.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {

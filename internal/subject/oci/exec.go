@@ -17,7 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/thread"
 )
 
-// Exec implements target.Executor by the runtime's exec. Where the runtime can
+// Exec implements subject.Executor by the runtime's exec. Where the runtime can
 // it detaches, so that it isn't there itself while the command runs: a Go
 // program of ten megabytes would be weighed with it. gVisor's can't: what it
 // leaves behind when it detaches is another runsc exec that waits for the
@@ -114,7 +114,7 @@ func (s *session) enter() func() error {
 	return func() error { return thread.EnterMounts(int(s.mounts.Fd())) }
 }
 
-// Sandboxes implements target.Sandboxed. Of gVisor the first process is the
+// Sandboxes implements subject.Sandboxed. Of gVisor the first process is the
 // sandbox's kernel, not the workload.
 func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
 	var out []subject.Sandbox

@@ -44,7 +44,7 @@ func Names() []string {
 }
 
 // New returns the runtime at a path, or of that name on PATH. The error is a
-// *target.Unavailable when it cannot be weighed here.
+// *subject.Unavailable when it cannot be weighed here.
 func New(ctx context.Context, name, path string) (*Target, error) {
 	if path == "" {
 		path = name
@@ -127,7 +127,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	cmd := func(verb ...string) string { return lane.Quote(t.args("ROOT", verb...)) }
 	info := record.Target{

@@ -23,7 +23,7 @@ import (
 // lane is proved by its pid file, the probe's report and its exit anyway.
 const stateChecks = 4
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(_ context.Context, env subject.Env) (subject.Session, error) {
 	s := &session{
 		Target: t, env: env,
@@ -83,8 +83,8 @@ func (s *session) open() error {
 	return err
 }
 
-// Arm implements target.Session.
-func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	tasks := make([]batch.Task, 0, len(lanes))
 	for i, n := range lanes {
 		task, err := s.task(op, n, i < stateChecks, len(lanes) == 1)
@@ -93,7 +93,7 @@ func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Ba
 		}
 		tasks = append(tasks, task)
 	}
-	return batch.Arm(s.pool, tasks)
+	return batch.PrepareOrders(s.pool, tasks)
 }
 
 // task is one operation on one lane. ask: the runtime's state is looked at
@@ -242,7 +242,7 @@ func (s *session) awaitState(ctx context.Context, n int, want string) (int64, *r
 	}
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *session) Discard(ctx context.Context, lanes []int) error {
 	var left []int
 	var orders []lane.Order
@@ -275,7 +275,7 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	return errors.Join(errs...)
 }
 
-// Close implements target.Session.
+// Close implements subject.Session.
 func (s *session) Close(context.Context) error {
 	if s.pool != nil {
 		s.pool.Close()

@@ -109,11 +109,11 @@ func (s weighed) run(t *testing.T) { s.do(t, subject.Run) }
 
 func (s weighed) do(t *testing.T, op subject.Op) {
 	t.Helper()
-	b, err := s.Arm(t.Context(), op, []int{0, 1})
+	b, err := s.Prepare(t.Context(), op, []int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, samples, err := b.Release(t.Context())
+	_, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func TestConnectionsAreWarmedAtTheReleaseNotWhenArmed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s.Arm(t.Context(), subject.Create, []int{0, 1, 2})
+	b, err := s.Prepare(t.Context(), subject.Create, []int{0, 1, 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestConnectionsAreWarmedAtTheReleaseNotWhenArmed(t *testing.T) {
 	asked.Lock()
 	asked.paths = nil
 	asked.Unlock()
-	if _, _, err := b.Release(t.Context()); err != nil {
+	if _, _, err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	asked.Lock()

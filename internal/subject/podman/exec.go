@@ -31,7 +31,7 @@ func refused(exit int, stderr string) bool {
 // command whose output is closed.
 const ending = 5 * time.Second
 
-// Exec implements target.Executor. The service cannot be told to end such a
+// Exec implements subject.Executor. The service cannot be told to end such a
 // command: at ctx's end tare kills its processes, see cli.Session.EndExec.
 func (s *served) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
 	c, err := s.Inside(n, args)

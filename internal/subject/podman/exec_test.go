@@ -95,11 +95,11 @@ func TestAnImageWithCarriedFilesIsFoundByCleanToo(t *testing.T) {
 			t.Fatalf("images %q, %v", refs, err)
 		}
 		for runID, want := range map[string]int{"another": 0, "carry" + via: 2} {
-			if found, err := tg.(subject.Sweeper).Sweep(t.Context(), runID, true); err != nil || len(found) != want || want > 0 && found[1] != "image "+refs[0] {
+			if found, err := tg.(subject.Cleaner).Clean(t.Context(), runID, true); err != nil || len(found) != want || want > 0 && found[1] != "image "+refs[0] {
 				t.Errorf("%s: a dry run for %s: %q, %v", via, runID, found, err)
 			}
 		}
-		if _, err := tg.(subject.Sweeper).Sweep(t.Context(), "carry"+via, false); err != nil {
+		if _, err := tg.(subject.Cleaner).Clean(t.Context(), "carry"+via, false); err != nil {
 			t.Error(err)
 		}
 		nothingIsLeft(t, p)

@@ -140,12 +140,12 @@ func TestAServiceThatDiesIsAFailureAndEndsNothingElse(t *testing.T) {
 	for i := range lanes {
 		lanes[i] = i
 	}
-	b, err := s.Arm(t.Context(), subject.Run, lanes)
+	b, err := s.Prepare(t.Context(), subject.Run, lanes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(300*time.Millisecond, func() { _ = service.Process.Kill() })
-	_, samples, err := b.Release(t.Context())
+	_, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestAServiceThatDiesIsAFailureAndEndsNothingElse(t *testing.T) {
 			t.Errorf("lane %d: %+v", sample.Lane, f)
 		}
 	}
-	if _, err := s.Arm(t.Context(), subject.Run, lanes); err == nil || !strings.Contains(err.Error(), "look for the workload's image") {
+	if _, err := s.Prepare(t.Context(), subject.Run, lanes); err == nil || !strings.Contains(err.Error(), "look for the workload's image") {
 		t.Errorf("the next batch: %v", err)
 	}
 	if err := s.Close(t.Context()); err == nil {
@@ -165,7 +165,7 @@ func TestAServiceThatDiesIsAFailureAndEndsNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tg.(subject.Sweeper).Sweep(t.Context(), "dies", false); err != nil {
+	if _, err := tg.(subject.Cleaner).Clean(t.Context(), "dies", false); err != nil {
 		t.Error(err)
 	}
 	nothingIsLeft(t, p)
@@ -175,12 +175,12 @@ func TestAnInterruptedBatchLeavesNothing(t *testing.T) {
 	p := engines.Podman(t)
 	for _, via := range []string{ViaCLI, ViaAPI} {
 		s := open(t, at(p), "crun", via, environment(t, "interrupted"+via, 8))
-		b, err := s.Arm(t.Context(), subject.Run, []int{0, 1, 2, 3, 4, 5, 6, 7})
+		b, err := s.Prepare(t.Context(), subject.Run, []int{0, 1, 2, 3, 4, 5, 6, 7})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-		_, samples, err := b.Release(ctx)
+		_, samples, err := b.Start(ctx)
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -239,15 +239,15 @@ func TestWhatAKilledRunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sweeper := tg.(subject.Sweeper)
-		if found, err := sweeper.Sweep(t.Context(), "another", false); err != nil || found != nil {
+		cleaner := tg.(subject.Cleaner)
+		if found, err := cleaner.Clean(t.Context(), "another", false); err != nil || found != nil {
 			t.Errorf("%s: another run's: %q, %v", via, found, err)
 		}
-		found, err := sweeper.Sweep(t.Context(), "swept"+via, true)
+		found, err := cleaner.Clean(t.Context(), "swept"+via, true)
 		if err != nil || len(found) != 3 || len(p.Containers(t)) != 2 {
 			t.Errorf("%s: %q, %v", via, found, err)
 		}
-		if _, err := sweeper.Sweep(t.Context(), "swept"+via, false); err != nil {
+		if _, err := cleaner.Clean(t.Context(), "swept"+via, false); err != nil {
 			t.Errorf("%s: %v", via, err)
 		}
 		nothingIsLeft(t, p)

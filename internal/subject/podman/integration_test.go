@@ -43,11 +43,11 @@ func do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
 	for i := range lanes {
 		lanes[i] = i
 	}
-	b, err := s.Arm(t.Context(), op, lanes)
+	b, err := s.Prepare(t.Context(), op, lanes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	released, samples, err := b.Release(t.Context())
+	released, samples, err := b.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func wholeLife(t *testing.T, p *engines.PodmanEngine, via, runtime string, lanes
 		}
 		t.Logf("%-6s %8v, with confirmation %8v", op, longest.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 		if op == subject.Start {
-			staff := s.(subject.Staffed).Processes(t.Context())
+			staff := s.(subject.HelperProcesses).Processes(t.Context())
 			monitors := 0
 			for _, p := range staff {
 				if p.Role == record.RoleMonitor {
@@ -201,7 +201,7 @@ func TestAnImageThatIsCleanedUpBetweenTwoBatchesIsImportedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, op := range []subject.Op{subject.Run, subject.Create} {
-			found, err := tg.(subject.Sweeper).Sweep(t.Context(), "dead", false)
+			found, err := tg.(subject.Cleaner).Clean(t.Context(), "dead", false)
 			if left := p.Images(t); err != nil || len(found) != 1 || len(left) != 0 {
 				t.Fatalf("%s: %q, %v; left %q", via, found, err, left)
 			}

@@ -47,7 +47,7 @@ type Target struct {
 
 // New returns podman with a runtime, by the name or path by which podman knows
 // it, or by a name that is on PATH; "" is podman's default. via is ViaCLI or
-// ViaAPI. The error is a *target.Unavailable when it cannot be weighed here.
+// ViaAPI. The error is a *subject.Unavailable when it cannot be weighed here.
 func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
 	switch via {
 	case ViaCLI, "":
@@ -145,7 +145,7 @@ func choose(ctx context.Context, name string, podman cli.Program, runtime string
 var usual = []string{"crun", "runc", "youki", "runsc", "kata", "krun"}
 
 // Runtimes lists the runtimes that podman can be told by name, its default
-// first. The error is a *target.Unavailable when there is no podman.
+// first. The error is a *subject.Unavailable when there is no podman.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -189,7 +189,7 @@ func registered(ctx context.Context, podman cli.Program) []string {
 	return out
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (t *Target) Info() record.Target {
 	c := commands{Target: t, image: t.image, env: subject.Env{RunID: "RUN", Limits: subject.DefaultLimits}}
 	out := record.Target{
@@ -216,7 +216,7 @@ func (t *Target) Info() record.Target {
 const stopNote = "podman's stop looks in steps whether the process is gone (every 100 ms in version 4.3, every 10 ms in later ones), and its latency comes in such steps; " +
 	"the clean-up that its monitor then begins is waited for, untimed"
 
-// operations describes all of target.Ops.
+// operations describes all of subject.Ops.
 func operations(command func(subject.Op) string, returned string) map[string]record.Operation {
 	out := map[string]record.Operation{}
 	for _, op := range subject.PodOps {

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (s *Service) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	err := errors.Join(cli.Elsewhere(env.Workload, "service", s.afar), engine.Passes(env.Workload, s.callings()...))
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *served) making(n int, name string) making {
 	return making{s.env.RunID, s.image.Ref, name, s.env.Limits, s.Place(n)}
 }
 
-// Arm implements target.Session.
-func (s *served) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *served) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if err := s.Ready(ctx, op); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (s *served) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.B
 		}
 		calls[i] = call
 	}
-	b, err := batch.ArmCalls(calls)
+	b, err := batch.PrepareCalls(calls)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %s: %w", s.name, op, err)
 	}
@@ -119,7 +119,7 @@ func (s *served) order(op subject.Op, m making) func(context.Context) error {
 	return nil
 }
 
-// Processes implements target.Staffed.
+// Processes implements subject.HelperProcesses.
 func (s *served) Processes(context.Context) []subject.Process {
 	out := cli.Staff(s.Held())
 	if pid, err := procs.Listener(engine.Socket(s.client.address)); err == nil {
@@ -128,12 +128,12 @@ func (s *served) Processes(context.Context) []subject.Process {
 	return out
 }
 
-// Sweep implements target.Sweeper.
-func (s *Service) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+// Clean implements subject.Cleaner.
+func (s *Service) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	return sweep(ctx, &requests{Service: s, env: subject.Env{RunID: runID}}, s.name, runID, dryRun)
 }
 
-// Sandboxes implements target.Sandboxed. What runs elsewhere has no process here.
+// Sandboxes implements subject.Sandboxed. What runs elsewhere has no process here.
 func (s *served) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	all, err := s.Session.Sandboxes(ctx)
 	if s.afar != "" {

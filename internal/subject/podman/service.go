@@ -263,7 +263,7 @@ func (s *Service) calls(op subject.Op, m making) string {
 	return ""
 }
 
-// Info implements target.Target.
+// Info implements subject.Target.
 func (s *Service) Info() record.Target {
 	m := making{"RUN", s.image.Ref, "ID", subject.DefaultLimits, cli.Place{}}
 	out := record.Target{

@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Open implements target.Target.
+// Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	if err := engine.Passes(env.Workload, t.info.callings()...); err != nil {
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
@@ -83,11 +83,11 @@ type session struct {
 	commands *commands
 }
 
-// Processes implements target.Staffed: podman has no daemon, but each container
+// Processes implements subject.HelperProcesses: podman has no daemon, but each container
 // a monitor.
 func (s *session) Processes(context.Context) []subject.Process { return cli.Staff(s.Held()) }
 
-// Sweep implements target.Sweeper.
-func (t *Target) Sweep(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+// Clean implements subject.Cleaner.
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	return sweep(ctx, &commands{Target: t, podman: t.podman, env: subject.Env{RunID: runID}}, t.name, runID, dryRun)
 }

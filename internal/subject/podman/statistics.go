@@ -53,7 +53,7 @@ func statistics(lanes []int, states []cli.State, told []stats) ([]record.Statist
 	return out, nil
 }
 
-// Statistics implements target.Reporter.
+// Statistics implements subject.Reporter.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	return out, nil
 }
 
-// Statistics implements target.Reporter.
+// Statistics implements subject.Reporter.
 func (s *served) Statistics(ctx context.Context) ([]record.Statistic, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -191,12 +191,12 @@ func TestTheFakeRefusesWhatNoPodDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, op := range tt.ops {
-				b, err := s.Arm(t.Context(), op, []int{0})
+				b, err := s.Prepare(t.Context(), op, []int{0})
 				if err != nil {
 					t.Fatal(err)
 				}
 				var samples []record.Sample
-				_, samples, err = b.Release(t.Context())
+				_, samples, err = b.Start(t.Context())
 				if last := i == len(tt.ops)-1; last != (err != nil) || !last && len(samples) != 1 {
 					t.Errorf("%s: %v", op, err)
 				}

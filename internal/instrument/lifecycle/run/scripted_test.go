@@ -222,13 +222,13 @@ type watchedSession struct {
 	w *watched
 }
 
-func (s *watchedSession) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+func (s *watchedSession) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if s.w.arming != nil {
 		if err := s.w.arming(op, lanes); err != nil {
 			return nil, err
 		}
 	}
-	return s.Session.Arm(ctx, op, lanes)
+	return s.Session.Prepare(ctx, op, lanes)
 }
 
 func (s *watchedSession) Discard(ctx context.Context, lanes []int) error {

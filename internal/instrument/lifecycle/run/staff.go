@@ -19,7 +19,7 @@ const peakEvery = 250 * time.Millisecond
 
 // staff meters a target's own processes around one batch.
 type staff struct {
-	target subject.Staffed
+	target subject.HelperProcesses
 	before map[procs.ID]reading
 	slow   map[procs.ID]bool // whose memory takes too long to read beside a batch
 	peaks  map[procs.ID]int64
@@ -40,7 +40,7 @@ const tolerable = 2 * time.Millisecond
 // newStaff takes the first reading, of memory. It returns nil for a target that
 // has no processes of its own.
 func newStaff(ctx context.Context, session subject.Session) *staff {
-	t, ok := session.(subject.Staffed)
+	t, ok := session.(subject.HelperProcesses)
 	if !ok {
 		return nil
 	}

@@ -96,7 +96,7 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 		Type: record.TypeBatch, Phase: v.phase, Round: v.round, Order: v.order,
 		Target: v.w.Info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
 	}
-	armed, err := v.w.Arm(ctx, op, lanes)
+	armed, err := v.w.Prepare(ctx, op, lanes)
 	if err == nil {
 		b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
 	}
@@ -128,12 +128,12 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []record.Sample, []record.Usage, error) {
 	staff := newStaff(ctx, v.w.Session)
 	begin, end := staff.begin, staff.end
-	if e, ok := armed.(subject.Bracketed); ok {
-		e.Bracket(begin, end)
+	if e, ok := armed.(subject.Hooks); ok {
+		e.Hook(begin, end)
 		begin, end = func() {}, func() {}
 	}
 	begin()
-	released, samples, err := armed.Release(ctx)
+	released, samples, err := armed.Start(ctx)
 	end()
 	return released, samples, staff.finish(ctx), err
 }

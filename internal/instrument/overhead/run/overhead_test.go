@@ -58,11 +58,11 @@ type batch struct {
 	lanes []int
 }
 
-func (s *session) Arm(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	return &batch{s, op, slices.Clone(lanes)}, nil
 }
 
-func (b *batch) Release(context.Context) (int64, []record.Sample, error) {
+func (b *batch) Start(context.Context) (int64, []record.Sample, error) {
 	b.s.log.add("%s %s %d", b.s.name, b.op, len(b.lanes))
 	var out []record.Sample
 	for _, n := range b.lanes {

@@ -109,12 +109,12 @@ func (v *visit) grow(ctx context.Context, count int) error {
 	for n := v.made; n < count; n++ {
 		lanes = append(lanes, n)
 	}
-	batch, err := v.w.Arm(ctx, subject.Run, lanes)
+	batch, err := v.w.Prepare(ctx, subject.Run, lanes)
 	if err != nil {
 		return &targetError{err}
 	}
 	v.made = count // whatever became of them
-	_, samples, err := batch.Release(ctx)
+	_, samples, err := batch.Start(ctx)
 	if err != nil {
 		return &targetError{err}
 	}
@@ -181,11 +181,11 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 		if !ok || def.Absent != "" || len(lanes) == 0 {
 			continue
 		}
-		batch, err := v.w.Arm(ctx, op, lanes)
+		batch, err := v.w.Prepare(ctx, op, lanes)
 		if err != nil {
 			return &targetError{err}
 		}
-		_, samples, err := batch.Release(ctx)
+		_, samples, err := batch.Start(ctx)
 		if err != nil {
 			return &targetError{err}
 		}
@@ -235,7 +235,7 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 		}
 	}
 	var staff []subject.Process
-	if s, ok := v.w.Session.(subject.Staffed); ok {
+	if s, ok := v.w.Session.(subject.HelperProcesses); ok {
 		staff = s.Processes(ctx)
 	}
 	x := v.Options.Meter.Read(ctx, boxes, staff, memory)

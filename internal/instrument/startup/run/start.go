@@ -23,7 +23,7 @@ func (r *schedule) start(ctx context.Context, t turn, round int) (*record.Start,
 	if err := r.watched(t.watched); err != nil {
 		return nil, fmt.Errorf("watch the processes of starts: %w", err)
 	}
-	armed, err := t.w.Arm(ctx, subject.Run, []int{0})
+	armed, err := t.w.Prepare(ctx, subject.Run, []int{0})
 	if err == nil {
 		err = r.release(ctx, t, armed, s)
 	}
@@ -59,12 +59,12 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		}
 	}
 	begin, end := look(0), look(1)
-	if e, ok := armed.(subject.Bracketed); ok {
-		e.Bracket(begin, end)
+	if e, ok := armed.(subject.Hooks); ok {
+		e.Hook(begin, end)
 		begin, end = func() {}, func() {}
 	}
 	begin()
-	released, samples, err := armed.Release(ctx)
+	released, samples, err := armed.Start(ctx)
 	end()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", t.w.Info.Name, err)
@@ -224,7 +224,7 @@ func (r *schedule) observe(roots []proctree.Root, callers []int) (observed, erro
 // roots are the processes that serve the start and were there before it.
 func (r *schedule) roots(ctx context.Context, w *run.Weighed) []proctree.Root {
 	var all []proctree.Root
-	if s, ok := w.Session.(subject.Staffed); ok {
+	if s, ok := w.Session.(subject.HelperProcesses); ok {
 		for _, p := range s.Processes(ctx) {
 			all = append(all, proctree.Root{Pid: p.Pid, Kind: kindOf(p.Role), Name: procs.Name(p.Pid)})
 		}

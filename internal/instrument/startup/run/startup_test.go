@@ -396,8 +396,8 @@ func (l *left) Discard(ctx context.Context, lanes []int) error {
 
 func (l *left) Close(ctx context.Context) error { return l.Session.Close(ctx) }
 
-func (l *left) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	armed, err := l.Session.Arm(ctx, op, lanes)
+func (l *left) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	armed, err := l.Session.Prepare(ctx, op, lanes)
 	return counted{armed, l.samples}, err
 }
 
@@ -406,8 +406,8 @@ type counted struct {
 	n int
 }
 
-func (c counted) Release(ctx context.Context) (int64, []record.Sample, error) {
-	began, samples, err := c.Batch.Release(ctx)
+func (c counted) Start(ctx context.Context) (int64, []record.Sample, error) {
+	began, samples, err := c.Batch.Start(ctx)
 	return began, slices.Repeat(samples, c.n), err
 }
 

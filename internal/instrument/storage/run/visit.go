@@ -91,10 +91,10 @@ func (v *visit) do(ctx context.Context) error {
 // sandbox starts one.
 func (v *visit) sandbox(ctx context.Context) error {
 	v.step("starting a sandbox")
-	batch, err := v.w.Arm(ctx, subject.Run, lane0)
+	batch, err := v.w.Prepare(ctx, subject.Run, lane0)
 	var samples []record.Sample
 	if err == nil {
-		_, samples, err = batch.Release(ctx)
+		_, samples, err = batch.Start(ctx)
 	}
 	if err != nil {
 		return fail(record.FailError, nil, "the sandbox did not start: %v", err)
@@ -262,7 +262,7 @@ func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
 }
 
 func (v *visit) staff(ctx context.Context) []subject.Process {
-	if s, ok := v.w.Session.(subject.Staffed); ok {
+	if s, ok := v.w.Session.(subject.HelperProcesses); ok {
 		return s.Processes(ctx)
 	}
 	return nil

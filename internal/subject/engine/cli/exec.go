@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Exec implements target.Executor by the engine's own command. ctx's end ends
+// Exec implements subject.Executor by the engine's own command. ctx's end ends
 // that command, and then [Session.EndExec] the one in the container, which does
 // not end with it.
 func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {

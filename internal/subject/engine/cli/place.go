@@ -54,10 +54,10 @@ func (p *Places) Close() error {
 // Place is where one container has its files. The zero Place is its own root
 // file system.
 type Place struct {
-	Folder string   // of the host, at target.VolumePath; "" for none
+	Folder string   // of the host, at subject.VolumePath; "" for none
 	Bind   string   // the same as -v has it
 	Tmpfs  []string // the options of a tmpfs there, nil for none
-	Device string   // the node of a block device, for target.DevicePath; "" for none
+	Device string   // the node of a block device, for subject.DevicePath; "" for none
 }
 
 // DeviceAccess is what a container may do with its device, in a cgroup's words:

@@ -37,7 +37,7 @@ func (s *Session) Occupied(ctx context.Context) (lanes []int, states []State, er
 	return lanes, states, nil
 }
 
-// Sandboxes implements target.Sandboxed. A cgroup that the engine names is given
+// Sandboxes implements subject.Sandboxed. A cgroup that the engine names is given
 // where the kernel says that the workload's memory is charged to it.
 func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	lanes, states, err := s.Occupied(ctx)

@@ -101,8 +101,8 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// Arm implements target.Session.
-func (s *Session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+// Prepare implements subject.Session.
+func (s *Session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
 	if err := s.Ready(ctx, op); err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (s *Session) Arm(ctx context.Context, op subject.Op, lanes []int) (subject.
 		}
 		tasks[i] = batch.Task{Lane: n, Order: lane.Order{Kind: lane.Exec, Args: line, Timeout: s.o.Env.Timeout}}
 	}
-	b, err := batch.Arm(s.pool, tasks)
+	b, err := batch.PrepareOrders(s.pool, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %s: %w", s.o.Target, op, err)
 	}
@@ -155,7 +155,7 @@ func (s *Session) Hold(op subject.Op, n int) State {
 	return c.known
 }
 
-// Discard implements target.Session.
+// Discard implements subject.Session.
 func (s *Session) Discard(ctx context.Context, lanes []int) error {
 	var names []string
 	for _, n := range lanes {
@@ -207,7 +207,7 @@ func (s *Session) unsure(names []string, err error) error {
 	return fmt.Errorf("%s may still have %s: %w", s.o.Called, strings.Join(slices.Compact(names), ", "), err)
 }
 
-// Close implements target.Session. It removes every container of the run that
+// Close implements subject.Session. It removes every container of the run that
 // the engine knows: also one that came to be after its command was given up. Its
 // error names those of which it is not known that they are gone.
 func (s *Session) Close(ctx context.Context) error {

@@ -27,7 +27,7 @@ func sh(t *testing.T, s subject.Session, script string) subject.Executed {
 	return x
 }
 
-// Executes checks what target.Executor promises, on a session whose lanes 0 and
+// Executes checks what subject.Executor promises, on a session whose lanes 0 and
 // 1 run with [Shell] and a volume.
 func Executes(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
@@ -190,7 +190,7 @@ func procs(t *testing.T, group string) []int {
 	return out
 }
 
-// Sandboxes checks what target.Sandboxed promises of containers that run on the
+// Sandboxes checks what subject.Sandboxed promises of containers that run on the
 // lanes and are in cgroups named after them.
 func Sandboxes(t *testing.T, s subject.Session, lanes []int) {
 	t.Helper()
@@ -226,7 +226,7 @@ func number(t *testing.T, dir, file string) int64 {
 	return n
 }
 
-// Statistics checks what target.Reporter promises: no more than what the cgroup
+// Statistics checks what subject.Reporter promises: no more than what the cgroup
 // is charged for, and no less than that without all of its page cache.
 func Statistics(t *testing.T, s subject.Session, source string) {
 	t.Helper()

@@ -1,6 +1,6 @@
-// Package drive turns what lanes saw into samples. It is what the targets that
+// Package batch turns what lanes saw into samples. It is what the targets that
 // are driven by commands or by the kernel's own calls share: armed orders on a
-// pool of lanes become a [target.Batch], and a lane's result becomes a sample
+// pool of lanes become a [subject.Batch], and a lane's result becomes a sample
 // or a failure, by the same rules for all of them.
 package batch
 
@@ -32,7 +32,7 @@ type Task struct {
 	Confirm func(ctx context.Context, r *lane.Result, s *record.Sample) *record.Failure
 }
 
-// Batch implements target.Batch on a pool of lanes.
+// Batch implements subject.Batch on a pool of lanes.
 type Batch struct {
 	// Settle, when set, looks at all lanes at once after the release and
 	// before the tasks' Confirm: where one question can be asked for all. It
@@ -45,10 +45,10 @@ type Batch struct {
 	own   time.Duration
 }
 
-// edges implements target.Bracketed.
+// edges implements subject.Hooks.
 type edges struct{ begin, end func() }
 
-func (e *edges) Bracket(begin, end func()) { e.begin, e.end = begin, end }
+func (e *edges) Hook(begin, end func()) { e.begin, e.end = begin, end }
 
 func call(f func()) {
 	if f != nil {
@@ -56,8 +56,8 @@ func call(f func()) {
 	}
 }
 
-// Arm makes the tasks ready: afterwards their lanes wait at the gate.
-func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
+// PrepareOrders makes the tasks ready: afterwards their lanes wait at the gate.
+func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	lanes := make([]int, len(tasks))
 	orders := make([]lane.Order, len(tasks))
 	for i, t := range tasks {
@@ -70,8 +70,8 @@ func Arm(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	return &Batch{armed: armed, tasks: tasks}, nil
 }
 
-// Release implements target.Batch.
-func (b *Batch) Release(ctx context.Context) (int64, []record.Sample, error) {
+// Start implements subject.Batch.
+func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	call(b.begin)
 	before := procs.OwnCPU()
 	released, results, err := b.armed.Release(ctx)
@@ -116,7 +116,7 @@ func unconfirmed(ctx context.Context, samples []record.Sample) {
 	}
 }
 
-// OwnCPU implements target.Metered.
+// OwnCPU implements subject.Metered.
 func (b *Batch) OwnCPU() int64 { return b.own.Nanoseconds() }
 
 func sample(t *Task, r *lane.Result) record.Sample {
