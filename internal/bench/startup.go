@@ -71,7 +71,7 @@ func (b *bench) watching(t subject.Target) error {
 	rec, err := startuprun.Run(b.ctx, startuprun.Options{
 		Plan: p, Options: run.Options{Targets: []subject.Target{t}, RunID: own.ID, Dirs: own.Dirs},
 		Callers: procs.Own,
-		Watch:   func() (startuprun.Watch, error) { return tracer.Open(tracer.Options{Instance: "tare-" + own.ID}) },
+		Watch:   func() (startuprun.Watch, error) { return tracer.Open() },
 	})
 	if err != nil {
 		return err
@@ -117,16 +117,14 @@ func halves(rec *record.Record) string {
 // traceCost is what being watched costs a process that does nothing.
 func (b *bench) traceCost() error {
 	fmt.Println("watch: processes that do nothing, one after the other")
-	method := ""
 	once := func(watched bool) func(context.Context) (float64, error) {
 		return func(context.Context) (float64, error) {
 			if watched {
-				w, err := tracer.Open(tracer.Options{Instance: "tare-bench"})
+				w, err := tracer.Open()
 				if err != nil {
 					return 0, err
 				}
 				defer func() { _ = w.Close() }()
-				method = w.Method()
 			}
 			begin := time.Now()
 			for range 200 {
@@ -147,6 +145,6 @@ func (b *bench) traceCost() error {
 		return err
 	}
 	show(sides, values)
-	fmt.Printf("  watched by %s\n\n", method)
+	fmt.Println()
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/workspace"
 )
@@ -47,7 +46,7 @@ that does not answer is kept in mind until it does, or until --forget.`,
 				}
 				// The run's folder says where its containers are: it goes last.
 				if err == nil && !dryRun {
-					err = errors.Join(tracer.Sweep("tare-"+left[i].RunID), left[i].Remove())
+					err = left[i].Remove()
 				}
 				errs = append(errs, err)
 			}

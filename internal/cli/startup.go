@@ -30,7 +30,6 @@ type startupFlags struct {
 	rounds   int
 	warmup   int
 	untraced bool
-	trace    string
 	limit    string
 	budget   time.Duration
 	timeout  time.Duration
@@ -45,7 +44,6 @@ func (f *startupFlags) add(set *pflag.FlagSet) {
 	set.IntVar(&f.rounds, "rounds", d.Rounds, "watched starts of each target")
 	set.IntVar(&f.warmup, "warmup", d.Warmup, "starts of each target before, not recorded")
 	set.BoolVar(&f.untraced, "untraced", false, "start everything a second time in every round without watching, to see what watching costs")
-	set.StringVar(&f.trace, "trace", "", "watch by bpf, tracefs or connector (default: the first of them that works)")
 	set.StringVar(&f.limit, "limit", "", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: those of tare lifecycle)")
 	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new round after this time")
 	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one start")
@@ -65,9 +63,6 @@ func (f *startupFlags) apply(ctx context.Context, set *pflag.FlagSet, p *plan.St
 	}
 	if set.Changed("untraced") {
 		p.Untraced = f.untraced
-	}
-	if set.Changed("trace") {
-		p.Trace = f.trace
 	}
 	if set.Changed("limit") {
 		var err error
@@ -184,6 +179,9 @@ func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags
 	if err != nil {
 		return err
 	}
+	if err := tracer.Check(); err != nil {
+		return fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
+	}
 	var targets []subject.Target
 	var skipped []record.Finding
 	if len(p.Targets) > 0 || len(commands) == 0 {
@@ -197,13 +195,9 @@ func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags
 		return err
 	}
 	o.settled = lane.Settle() // last: what the machine has is not what tare is left with
-	watch := tracer.Options{Instance: "tare-" + o.run.ID}
-	if p.Trace != "" {
-		watch.Only = []string{p.Trace}
-	}
 	rec, err := startuprun.Run(ctx, startuprun.Options{
 		Plan: p, Options: o.options, Callers: procs.Own, Daemons: daemons,
-		Watch:    func() (startuprun.Watch, error) { return tracer.Open(watch) },
+		Watch:    func() (startuprun.Watch, error) { return tracer.Open() },
 		Progress: func(at startuprun.Progress) { o.progress.line(startupProgress(at)) },
 	})
 	return o.end(ctx, rec, err, func() (int, error) {
@@ -242,24 +236,13 @@ func daemons() (all []proctree.Root) {
 	return all
 }
 
-// watchCheck tells how starts can be watched here.
+// watchCheck tells whether starts can be watched here.
 func watchCheck() doctor.Check {
-	const why = "tare startup watches every process of a start"
-	c := doctor.Check{Area: doctor.AreaKernel, Name: "watching starts", Status: doctor.Missing}
-	var without []string
-	for _, m := range tracer.Check() {
-		if m.Err == nil {
-			c.Version, c.Status = m.Name, doctor.OK
-			break
-		}
-		without = append(without, fmt.Sprintf("%s: %v", m.Name, m.Err))
-	}
-	c.Why = why
-	if len(without) > 0 {
-		if c.Status == doctor.OK {
-			c.Status = doctor.Limited
-		}
-		c.Why += "; " + strings.Join(without, "; ")
+	c := doctor.Check{Area: doctor.AreaKernel, Name: "watching starts", Version: record.MethodBPF, Status: doctor.OK,
+		Why: "tare startup watches every process of a start"}
+	if err := tracer.Check(); err != nil {
+		c.Version, c.Status = "", doctor.Missing
+		c.Why += fmt.Sprintf("; %v", err)
 		if os.Geteuid() != 0 {
 			c.Fix = "sudo tare doctor"
 		}

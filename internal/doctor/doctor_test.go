@@ -25,10 +25,9 @@ func TestAHealthyMachineIsOK(t *testing.T) {
 }
 
 func TestFacilities(t *testing.T) {
-	const v1 = "10 1 8:1 / / rw - ext4 a rw\n11 10 0:20 / /sys rw - sysfs s rw\n13 11 0:22 / /sys/kernel/tracing rw - tracefs t rw\n" +
+	const v1 = "10 1 8:1 / / rw - ext4 a rw\n11 10 0:20 / /sys rw - sysfs s rw\n" +
 		"12 11 0:30 / /sys/fs/cgroup/all rw - cgroup c rw,cpu,memory,pids\n"
 	const v2 = "14 11 0:31 / /sys/fs/cgroup/unified rw - cgroup2 c rw\n"
-	const noTracefs = "10 1 8:1 / / rw - ext4 a rw\n12 10 0:21 / /sys/fs/cgroup rw - cgroup2 c rw\n"
 	caps := func(effective, bounding string) files {
 		return files{"proc/self/status": "CapEff:\t" + effective + "\nCapBnd:\t" + bounding + "\nCpus_allowed_list:\t0-3\n"}
 	}
@@ -75,11 +74,11 @@ func TestFacilities(t *testing.T) {
 		{"no time namespace is a limit", files{"proc/self/ns/time": ""}, fakeKernel{}, "namespaces", Limited, "time", ""},
 		{"no pid namespace is a lack", files{"proc/self/ns/time": "", "proc/self/ns/pid": ""}, fakeKernel{}, "namespaces", Missing, "pid", ""},
 
-		{"overlayfs may be a module", files{"proc/filesystems": "nodev\ttracefs\n"}, fakeKernel{},
+		{"overlayfs may be a module", files{"proc/filesystems": "nodev\tproc\n"}, fakeKernel{},
 			"overlayfs", Missing, "copy image layers", "modprobe overlay"},
-		{"without modules nothing can be loaded", files{"proc/filesystems": "nodev\ttracefs\n", "proc/modules": ""}, fakeKernel{},
+		{"without modules nothing can be loaded", files{"proc/filesystems": "nodev\tproc\n", "proc/modules": ""}, fakeKernel{},
 			"overlayfs", Missing, "no modules", ""},
-		{"what was not built can't be loaded", files{"proc/filesystems": "nodev\ttracefs\n"}.with(config("CONFIG_MODULES=y\n# CONFIG_OVERLAY_FS is not set\n")), fakeKernel{},
+		{"what was not built can't be loaded", files{"proc/filesystems": "nodev\tproc\n"}.with(config("CONFIG_MODULES=y\n# CONFIG_OVERLAY_FS is not set\n")), fakeKernel{},
 			"overlayfs", Missing, "built without CONFIG_OVERLAY_FS", ""},
 		{"a type that only ends alike is another", files{"proc/filesystems": "nodev\tmyoverlay\n"}, fakeKernel{},
 			"overlayfs", Missing, "copy image layers", "modprobe overlay"},
@@ -103,13 +102,6 @@ func TestFacilities(t *testing.T) {
 		{"a still older kernel has none", files{"proc/sys/kernel/bpf_stats_enabled": ""}, fakeKernel{stats: unix.EINVAL},
 			"BPF statistics", Missing, "older than 5.1", ""},
 		{"statistics may be refused", nil, fakeKernel{stats: unix.EPERM}, "BPF statistics", Missing, "EPERM", ""},
-
-		{"tracefs can be mounted", files{"proc/self/mountinfo": noTracefs}, fakeKernel{},
-			"tracefs", Limited, "can be mounted", "mount -t tracefs tracefs /sys/kernel/tracing"},
-		{"tracefs may be refused", files{"proc/self/mountinfo": noTracefs}, fakeKernel{tracefs: unix.EPERM},
-			"tracefs", Missing, "EPERM", ""},
-		{"a kernel without tracefs", files{"proc/self/mountinfo": noTracefs, "proc/filesystems": "nodev\toverlay\n"}, fakeKernel{},
-			"tracefs", Missing, "CONFIG_TRACING", ""},
 
 		{"a virtual machine has software counters only", nil, fakeKernel{cycles: unix.ENOENT}, "perf events", Limited, "ENOENT", ""},
 		{"perf may be refused by a sysctl", nil, fakeKernel{clock: unix.EACCES},

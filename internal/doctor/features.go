@@ -3,7 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +19,6 @@ func (s *subject) features() []Check {
 		s.pressure(),
 		s.bpf(),
 		s.bpfStatistics(),
-		s.tracefs(),
 		s.perf(),
 	}
 }
@@ -164,38 +162,6 @@ func (s *subject) bpfStatistics() Check {
 		c.Status, c.Fix = Limited, "sysctl -w kernel.bpf_stats_enabled=1"
 		c.Why = fmt.Sprintf("%s; this kernel can't switch it on for one reader alone (%s)", why, said(err))
 	}
-	return c
-}
-
-func (s *subject) tracefs() Check {
-	const why = "tracepoints show exec, fork and exit as they happen"
-	c := Check{Area: AreaKernel, Name: "tracefs", Status: OK, Why: why}
-	at, mounted, err := s.root.Mounted("tracefs")
-	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("%s; the mounts could not be read: %v", why, err)
-		return c
-	}
-	if mounted {
-		c.Version = at
-		if _, err := s.root.FirstLine(at+"/current_tracer", 256); errors.Is(err, fs.ErrPermission) {
-			c.Status, c.Why, c.Fix = Limited, why+"; only root may read it", s.elevate()
-		}
-		return c
-	}
-	c.Version = "not mounted"
-	if !s.hasFileSystem("tracefs") { // Linux 4.1
-		c.Status = Missing
-		c.Why = why + "; " + firstOf(s.builtWithout("CONFIG_TRACING"), "this kernel was built without CONFIG_TRACING, or is older than 4.1")
-		return c
-	}
-	err = s.kernel.MakeTracefs()
-	if err == nil || errors.Is(err, unix.ENOSYS) { // before Linux 5.2 it can't be tried
-		c.Status, c.Fix = Limited, "mount -t tracefs tracefs /sys/kernel/tracing"
-		c.Why = why + "; it is there and can be mounted"
-		return c
-	}
-	c.Status, c.Fix = Missing, s.elevate()
-	c.Why = fmt.Sprintf("%s; mounting it was refused (%s)", why, said(err))
 	return c
 }
 

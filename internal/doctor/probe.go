@@ -20,7 +20,6 @@ type Kernel interface {
 	EnableBPFStats() error // by file descriptor; Linux 5.8
 	OpenPerfClock() error  // a software event of our own; Linux 2.6.31
 	OpenPerfCycles() error // a hardware event of our own
-	MakeTracefs() error    // a tracefs that is mounted nowhere; Linux 5.2
 	SetRealtime() error    // SCHED_FIFO for one thread
 	FreeDisk(dir string) (bytes uint64, err error)
 	Wait(time.Duration)
@@ -94,15 +93,6 @@ func openPerf(kind uint32, config uint64) error {
 		return err
 	}
 	return unix.Close(fd)
-}
-
-func (running) MakeTracefs() error {
-	fd, err := unix.Fsopen("tracefs", unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.FsconfigCreate(fd)
 }
 
 // SetRealtime uses a thread of its own, which is given back only when it is

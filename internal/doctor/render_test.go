@@ -10,7 +10,7 @@ import (
 
 var sample = []Check{
 	{AreaPrivilege, "root", "uid 0", OK, "needed", ""},
-	{AreaKernel, "tracefs", "not mounted", Limited, "can be mounted", "mount -t tracefs tracefs /sys/kernel/tracing"},
+	{AreaKernel, "overlayfs", "not loaded", Limited, "can be loaded", "modprobe overlay"},
 	{AreaPrivilege, "CAP_SYS_RESOURCE", "", Limited, "withheld", ""},
 	{AreaRuntime, "crun\x1b[2J", "1.8.1\u202e", Missing, "no\nsuch file", "apt-get install crun"},
 }
@@ -26,8 +26,8 @@ func TestRender(t *testing.T) {
            → no command changes this
 
 kernel
-  limited  tracefs           not mounted  can be mounted
-           → mount -t tracefs tracefs /sys/kernel/tracing
+  limited  overlayfs         not loaded   can be loaded
+           → modprobe overlay
 
 runtime
   missing  crun\x1b[2J       1.8.1\u202e  no\nsuch file

@@ -38,7 +38,7 @@ const (
 	FoundEngineSilent = "engine-silent"
 	FoundNotDropped   = "caches-not-dropped"
 	FoundVolumeAbsent = "volume-absent"
-	// FoundWatchedOtherwise: starts are not watched in the best way that tare knows.
+	// FoundWatchedOtherwise: starts were not watched by BPF, which only older records can say.
 	FoundWatchedOtherwise = "watched-otherwise"
 	// FoundStatisticsOn: somebody else had the kernel's statistics of BPF programs on.
 	FoundStatisticsOn = "statistics-on"

@@ -29,7 +29,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"version":1,"measure":[{"lifecycle":{"lanes":[1,50],"budget":"10m","limits":{"memory":536870912}}}]}`))
 	f.Add([]byte(`{"version":1,"measure":[{"overhead":{"phases":["10M","hold 64MiB","spin 0.5cpu"],"sandboxes":[1,5],"hold":"10s","check":{"cpu":"250m","memory":"160Mi"}}}]}`))
 	f.Add([]byte(`{"version":1,"measure":[{"bpf":{"case":"quota","datapath":"reference","connections":[1,2],"qps":0.5,"cpus":"0.5","instances":1,"heavy":[0,10],"services":5,"duration":"1s"}},{"bpf":{"datapath":"","names":["a*"],"url":"http://h/"}}]}`))
-	f.Add([]byte(`{"version":1,"measure":[{"startup":{"targets":["docker/runc"],"commands":[{"name":"n","args":["docker","run",1,true]}],"rounds":3,"warmup":0,"untraced":true,"trace":"bpf"}}]}`))
+	f.Add([]byte(`{"version":1,"measure":[{"startup":{"targets":["docker/runc"],"commands":[{"name":"n","args":["docker","run",1,true]}],"rounds":3,"warmup":0,"untraced":true}}]}`))
 	f.Add([]byte(`{"version":1,"measure":[{"storage":{"volumes":["rootfs","nfs=[fd00::1]:/a","device=/dev/vdb"],"cache":["direct","buffered"],"scale":"1%","jobs":["randread 4k",{"name":"n","rw":"randrw","bs":"4k","file_size":"10M","files":7,"runtime":"1s","time_based":true,"volumes":["bind"]},{"name":"o","options":[{"name":"global","options":[{"name":"bs","value":"8k"},{"name":"group_reporting"}]},{"name":"a","options":[{"name":"size","value":"1g"},{"name":"runtime","value":60}]}]},{"tool":"dd","rw":"read","bs":4096,"count":5}],"root":"/r","programs":{"fio":"/bin/fio"}}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("fuzz.yaml", data)

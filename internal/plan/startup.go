@@ -20,7 +20,6 @@ type Startup struct {
 	// Untraced says that every round starts every target a second time without
 	// watching, so that what watching costs is known.
 	Untraced bool           `json:"untraced,omitempty" yaml:"untraced"`
-	Trace    string         `json:"trace,omitempty" yaml:"trace"` // record's Method constant; "": the best there is
 	Budget   time.Duration  `json:"budget" yaml:"budget"`
 	Timeout  time.Duration  `json:"timeout" yaml:"timeout"` // of one start
 	Seed     uint64         `json:"seed" yaml:"seed"`

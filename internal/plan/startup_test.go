@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"testing"
 	"time"
-
-	"github.com/tare-bench/tare/record"
 )
 
 func TestAStartupIsReadWithAllItsFields(t *testing.T) {
@@ -19,7 +17,6 @@ measure:
       rounds: 7
       warmup: 0
       untraced: true
-      trace: tracefs
       budget: 2m
       timeout: 9s
       seed: 5
@@ -34,7 +31,7 @@ measure:
 	got := p.Measure[0].Startup
 	want := DefaultsOfStartup()
 	want.Title, want.Targets, want.Rounds, want.Warmup, want.Untraced = "t", []string{"runc", "docker/runc"}, 7, 0, true
-	want.Trace, want.Budget, want.Timeout, want.Seed = record.MethodTracefs, 2*time.Minute, 9*time.Second, 5
+	want.Budget, want.Timeout, want.Seed = 2*time.Minute, 9*time.Second, 5
 	want.Limits.Pids = 100
 	want.Commands = []StartCommand{{"by hand", []string{"docker", "run", "--rm", "busybox", "sleep", "1", "true"}}}
 	if !reflect.DeepEqual(*got, want) {

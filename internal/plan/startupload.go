@@ -18,7 +18,6 @@ func (r *reading) startup(node ast.Node) *Startup {
 		{name: "rounds", read: func(n ast.Node) { set(at, "rounds", n, &s.Rounds, r.whole) }},
 		{name: "warmup", read: func(n ast.Node) { set(at, "warmup", n, &s.Warmup, r.whole) }},
 		{name: "untraced", read: func(n ast.Node) { set(at, "untraced", n, &s.Untraced, r.boolean) }},
-		{name: "trace", read: func(n ast.Node) { set(at, "trace", n, &s.Trace, r.text) }},
 		{name: "budget", read: func(n ast.Node) { set(at, "budget", n, &s.Budget, r.duration) }},
 		{name: "timeout", read: func(n ast.Node) { set(at, "timeout", n, &s.Timeout, r.duration) }},
 		{name: "seed", read: func(n ast.Node) { set(at, "seed", n, &s.Seed, r.seed) }},

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/tare-bench/tare/record"
 )
 
 // What a startup may ask for. The JSON Schema states the same.
@@ -15,9 +13,6 @@ const (
 	maxArguments   = 1000
 	maxArgument    = 1 << 16
 )
-
-// traceMethods are the ways to watch a start.
-var traceMethods = []string{record.MethodBPF, record.MethodTracefs, record.MethodConnector}
 
 // Validate says everything that is wrong with the startup.
 func (s *Startup) Validate() error { return joined(s.complaints()) }
@@ -39,9 +34,6 @@ func (s *Startup) watchComplaints() []complaint {
 	var all []complaint
 	if s.Warmup < 0 || s.Warmup > MaxRounds {
 		all = append(all, complain("warmup", "%d is not a number of starts: from 0 to %d are allowed", s.Warmup, MaxRounds))
-	}
-	if s.Trace != "" && !slices.Contains(traceMethods, s.Trace) {
-		all = append(all, complain("trace", "%s is no way to watch a start: write %s, or leave it out for the best there is", quote(s.Trace), strings.Join(traceMethods, ", ")))
 	}
 	return all
 }

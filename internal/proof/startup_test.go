@@ -202,9 +202,7 @@ func (c cast) check(t *testing.T, s *record.Start) {
 		switch p.Kind {
 		case record.KindCall:
 			calls = append(calls, p.Verb)
-			// Only BPF is told of CPU time and exit codes whenever a process ends.
-			told := p.Exit != nil && p.CPU > 0 || s.Method != record.MethodBPF
-			if !told || p.Exit != nil && *p.Exit != 0 || p.Ended <= p.Exec || p.Exec < p.Born {
+			if p.Exit == nil || *p.Exit != 0 || p.CPU <= 0 || p.Ended <= p.Exec || p.Exec < p.Born {
 				t.Errorf("%s: %+v", s.Target, p)
 			}
 		case record.KindCNI:

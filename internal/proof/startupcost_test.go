@@ -1,14 +1,6 @@
 package proof
 
-import (
-	"errors"
-	"slices"
-	"testing"
-
-	"github.com/tare-bench/tare/internal/instrument/startup/trace"
-	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/record"
-)
+import "testing"
 
 // Watching does not show: of starts that are watched and starts that are not, in
 // turns, neither is longer beyond what they vary by, and what it takes itself is
@@ -43,52 +35,6 @@ func TestWatchingAStartDoesNotChangeIt(t *testing.T) {
 		}
 		if attempt == attempts { // of twenty such runs one says so by chance
 			t.Fatalf("in %d attempts the watched starts of %s are longer", attempts, different)
-		}
-	}
-}
-
-// The kernel's trace events tell of the same calls as BPF does, or that arguments
-// were gone before they could be read.
-func TestTraceEventsTellTheSame(t *testing.T) {
-	w, err := tracer.Open(tracer.Options{Instance: "tare-proof", Only: []string{record.MethodTracefs}})
-	if errors.Is(err, tracer.ErrUnsupported) {
-		t.Skipf("there is no tracefs here: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := play(t)
-	targets := []string{"runc", "docker/runc"}
-	said := map[string]string{} // by target and method
-	for attempt := 1; len(said) < 2*len(targets) && attempt <= attempts; attempt++ {
-		for _, method := range []string{record.MethodBPF, record.MethodTracefs} {
-			rec, j := watch(t, append([]string{"--rounds", "2", "--trace", method}, s.on(targets...)...)...)
-			for i := range rec.Starts {
-				x := &rec.Starts[i]
-				if x.Method != method || x.Failure != nil {
-					t.Fatalf("%s by %s: %+v", x.Target, x.Method, x.Failure)
-				}
-				checkSums(t, x, engineOf(t, j, x.Target))
-				if slices.ContainsFunc(x.Missing, func(m record.Missing) bool { return m.What == "unreadable" && method == record.MethodTracefs }) {
-					t.Logf("attempt %d, %s: %+v", attempt, x.Target, x.Missing)
-					continue
-				}
-				casts[x.Target].check(t, x)
-				steps := ""
-				for _, p := range trace.Calls(x, "docker") {
-					steps += p.Name + ", "
-				}
-				said[x.Target+" "+method] = steps
-			}
-		}
-	}
-	for _, target := range targets {
-		by, other := said[target+" "+record.MethodBPF], said[target+" "+record.MethodTracefs]
-		if by == "" || by != other {
-			t.Errorf("%s: %q, by trace events %q", target, by, other)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,21 +46,10 @@ func untraced(t *testing.T) {
 	})
 }
 
-// traces are tare's BPF programs, by their ids, and its instances of tracefs.
+// traces are tare's BPF programs, by their ids.
 func traces(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
-	// Nowhere need it be mounted: in a mount namespace of its own it is.
-	list := exec.Command("unshare", "--mount", "sh", "-c", "mount -t tracefs tracefs /sys/kernel/tracing && ls /sys/kernel/tracing/instances")
-	names, err := list.Output()
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		t.Fatalf("list the instances of tracefs: %v", err) // where the kernel has none there are none
-	}
-	for _, name := range strings.Fields(string(names)) {
-		if strings.HasPrefix(name, "tare-") {
-			all[instance(name)] = true
-		}
-	}
 	for id := ebpf.ProgramID(0); ; {
 		next, err := ebpf.ProgramGetNextID(id)
 		if errors.Is(err, os.ErrNotExist) {
@@ -83,8 +71,7 @@ func traces(t *testing.T) map[string]bool {
 	}
 }
 
-func program(id string) string    { return "BPF program " + id }
-func instance(name string) string { return "instance of tracefs " + name }
+func program(id string) string { return "BPF program " + id }
 
 func everybody() map[string]bool {
 	all := map[string]bool{}
@@ -96,10 +83,9 @@ func everybody() map[string]bool {
 }
 
 // holds are the BPF programs that a process has open, itself or by a link, see
-// proc_pid_fdinfo(5), and the instances of tracefs.
+// proc_pid_fdinfo(5).
 func holds(pid string) (all []string) {
-	dir := filepath.Join("/proc", pid)
-	found, _ := filepath.Glob(filepath.Join(dir, "fdinfo", "*"))
+	found, _ := filepath.Glob(filepath.Join("/proc", pid, "fdinfo", "*"))
 	for _, file := range found {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -108,12 +94,6 @@ func holds(pid string) (all []string) {
 		for line := range strings.Lines(string(text)) {
 			if id, ok := strings.CutPrefix(line, "prog_id:"); ok {
 				all = append(all, program(strings.TrimSpace(id)))
-			}
-		}
-		if open, err := os.Readlink(filepath.Join(dir, "fd", filepath.Base(file))); err == nil {
-			if at := strings.Index(open, "/instances/tare-"); at >= 0 {
-				name, _, _ := strings.Cut(open[at+len("/instances/"):], "/")
-				all = append(all, instance(name))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ type bpf struct {
 	broken   atomic.Int64
 }
 
-func openBPF(q *queue) (source, error) {
+func openBPF(q *queue) (*bpf, error) {
 	if err := initialPids(); err != nil {
 		return nil, err
 	}

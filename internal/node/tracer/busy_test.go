@@ -9,11 +9,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-
-	"github.com/tare-bench/tare/record"
+	"golang.org/x/sys/unix"
 )
-
-var bpfs = []way{{"bpf", true, only(record.MethodBPF)}, {"bpf, as before Linux 6.15", true, oldBPF}}
 
 // waiting starts a process that burns when it is told to, and then a child that
 // burns as much.
@@ -36,58 +33,50 @@ func waiting(t *testing.T, ms int) (cmd *exec.Cmd, release io.Closer) {
 }
 
 func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
-	for _, w := range bpfs {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			tracked, in := waiting(t, 60)
-			before := usage0(t, tracked.Process.Pid)
-			other, otherIn := waiting(t, 90)
-			if err := tr.Track(tracked.Process.Pid); err != nil {
-				t.Fatal(err)
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		tracked, in := waiting(t, 60)
+		before := usage0(t, tracked.Process.Pid)
+		other, otherIn := waiting(t, 90)
+		if err := tr.Track(tracked.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		otherIn.Close()
+		_ = other.Wait()
+		if busy := tr.Busy(); busy > 5e6 {
+			t.Errorf("%v are counted of one that is not tracked", time.Duration(busy))
+		}
+		in.Close()
+		_ = tracked.Wait()
+		events := of(tracked.Process.Pid, take(t, tr))
+		// wait4 also has what its child used, which it waited for.
+		want := usage(tracked) - before
+		got := tr.Busy()
+		if d := got - want; max(d, -d) > max(want/10, 4e6) {
+			t.Errorf("busy for %v, used %v", time.Duration(got), time.Duration(want))
+		}
+		last := int64(0)
+		for _, e := range events {
+			if e.Busy < last || e.Busy > got {
+				t.Errorf("busy %d after %d, in the end %d", e.Busy, last, got)
 			}
-			otherIn.Close()
-			_ = other.Wait()
-			if busy := tr.Busy(); busy > 5e6 {
-				t.Errorf("%v are counted of one that is not tracked", time.Duration(busy))
-			}
-			in.Close()
-			_ = tracked.Wait()
-			events := of(tracked.Process.Pid, take(t, tr))
-			// wait4 also has what its child used, which it waited for.
-			want := usage(tracked) - before
-			got := tr.Busy()
-			if d := got - want; max(d, -d) > max(want/10, 4e6) {
-				t.Errorf("busy for %v, used %v", time.Duration(got), time.Duration(want))
-			}
-			last := int64(0)
-			for _, e := range events {
-				if e.Busy < last || e.Busy > got {
-					t.Errorf("busy %d after %d, in the end %d", e.Busy, last, got)
-				}
-				last = e.Busy
-			}
-			if d := got - last; d > 5e6 {
-				t.Errorf("the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
-			}
-			if err := tr.Track(); err != nil {
-				t.Fatal(err)
-			}
-			if left := entries(t, tr.source.(*bpf).maps.tracked); left != 0 {
-				t.Errorf("%d processes are still tracked", left)
-			}
-		})
-	}
+			last = e.Busy
+		}
+		if d := got - last; d > 5e6 {
+			t.Errorf("the last event says %v, and %v came after it", time.Duration(last), time.Duration(d))
+		}
+		if err := tr.Track(); err != nil {
+			t.Fatal(err)
+		}
+		if left := entries(t, tr.source.maps.tracked); left != 0 {
+			t.Errorf("%d processes are still tracked", left)
+		}
+	})
 }
 
 // A process alone on its CPU is not switched for long.
 func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
-	tr := only(record.MethodBPF)(t)
+	tr := watch(t)
 	cmd := part("burn", "60000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -125,17 +114,14 @@ func TestAProcessThatRunsWhenItIsTrackedIsCountedAtOnce(t *testing.T) {
 }
 
 func TestWhoHasEndedIsNotTracked(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("tracing wants root")
-	}
-	tr := only(record.MethodBPF)(t)
+	tr := watch(t)
 	if err := tr.Track(os.Getpid()); err != nil {
 		t.Fatal(err)
 	}
 	for range 200 {
 		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
 	}
-	if left := entries(t, tr.source.(*bpf).maps.tracked); left != 1 {
+	if left := entries(t, tr.source.maps.tracked); left != 1 {
 		t.Errorf("%d processes are tracked, of which one is alive", left)
 	}
 	for _, pid := range []int{0, -1, 1 << 30} {
@@ -157,9 +143,9 @@ func entries(t *testing.T, m *ebpf.Map) (n int) {
 // usage0 is the CPU time (ns) of a process that runs, its children's not.
 func usage0(t *testing.T, pid int) int64 {
 	t.Helper()
-	ns, ok := processTime(pid)
-	if !ok {
+	var at unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|2, &at); err != nil { // CPUCLOCK_SCHED of posix-timers.h
 		t.Fatalf("process %d has ended", pid)
 	}
-	return ns
+	return at.Nano()
 }

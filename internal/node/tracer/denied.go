@@ -37,46 +37,34 @@ func denied(err error) error {
 		return err
 	}
 	if b, _ := os.ReadFile("/sys/kernel/security/lockdown"); strings.Contains(string(b), "[confidentiality]") {
-		return fmt.Errorf("%w: the kernel is locked down (confidentiality) and lets no program read its memory", err)
+		return fmt.Errorf("%w: the kernel is locked down (confidentiality) and lets no program read its memory: boot it with lockdown=integrity or without", err)
 	}
-	if missing := lacking(); missing != "" {
-		return fmt.Errorf("%w: tare has no %s; run it as root", unix.EPERM, missing)
+	if missing := lacking(); len(missing) > 0 {
+		return fmt.Errorf("%w: tare has no %s: run it as root, or give it %s", unix.EPERM, strings.Join(missing, " and no "), strings.Join(missing, " and "))
 	}
 	return err
 }
 
-// Numbers of linux/capability.h.
-const (
-	capSysAdmin = 21
-	capPerfmon  = 38
-	capBPF      = 39
-)
-
 // lacking names the capabilities that BPF wants and this process has not.
-func lacking() string {
-	b, err := os.ReadFile("/proc/thread-self/status")
-	if err != nil {
-		return ""
-	}
+func lacking() (names []string) {
+	b, _ := os.ReadFile("/proc/thread-self/status")
 	for line := range strings.Lines(string(b)) {
 		rest, ok := strings.CutPrefix(line, "CapEff:")
 		if !ok {
 			continue
 		}
 		have, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
-		if err != nil || have&(1<<capSysAdmin) != 0 {
-			return ""
+		if err != nil || have&(1<<unix.CAP_SYS_ADMIN) != 0 {
+			return nil
 		}
-		var names []string
-		if have&(1<<capBPF) == 0 {
+		if have&(1<<unix.CAP_BPF) == 0 {
 			names = append(names, "CAP_BPF")
 		}
-		if have&(1<<capPerfmon) == 0 {
+		if have&(1<<unix.CAP_PERFMON) == 0 {
 			names = append(names, "CAP_PERFMON")
 		}
-		return strings.Join(names, " and no ")
 	}
-	return ""
+	return names
 }
 
 // unlockMemory lifts the limit of locked memory until restore is called.
@@ -86,11 +74,4 @@ func unlockMemory() (restore func(), err error) {
 		return nil, err
 	}
 	return func() { _ = unix.Prlimit(0, unix.RLIMIT_MEMLOCK, &before, nil) }, nil
-}
-
-// line makes one line of an error: the first of what the kernel's verifier says
-// would be the start of a long log.
-func line(err error) string {
-	s, _, _ := strings.Cut(err.Error(), "\n")
-	return s
 }

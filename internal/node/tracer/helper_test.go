@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/record"
 )
 
 // partVariable makes of this test's binary a process that does what its value
@@ -22,13 +20,9 @@ import (
 const partVariable = "TARE_TEST_TRACER"
 
 var parts = map[string]func(args []string){
-	"exit": func(args []string) { os.Exit(number(args[0])) },
-	"burn": func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
-	"open": func([]string) {
-		for _, m := range Check() {
-			fmt.Println(m.Name, m.Err)
-		}
-	},
+	"exit":  func(args []string) { os.Exit(number(args[0])) },
+	"burn":  func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
+	"open":  func([]string) { fmt.Println(Check()) },
 	"hang":  func([]string) { fmt.Println("hangs"); time.Sleep(time.Minute) },
 	"again": func(args []string) { execute(args) },
 	"other": func(args []string) { onAnother(func() { execute(args) }); select {} },
@@ -137,55 +131,53 @@ func part(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// way is one way to trace, as the tests try it.
+// way is one form of the programs, as the tests try it.
 type way struct {
-	name  string
-	exact bool // nothing is read from /proc, where it may be gone
-	open  func(t testing.TB) *Tracer
+	name string
+	open func(t testing.TB) *Tracer
 }
 
-func (w way) String() string { return w.name }
+// ways are the programs as this kernel takes them, and without what only newer
+// kernels tell.
+var ways = []way{{"as this kernel is", watch}, {"as before Linux 6.15", watchOld}}
 
-// all are the ways that this machine has. What it lacks is said.
-func all(t testing.TB) []way {
+// each tries a test with every form of the programs.
+func each(t *testing.T, test func(t *testing.T, open func(testing.TB) *Tracer)) {
+	t.Helper()
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) { test(t, w.open) })
+	}
+}
+
+func watch(t testing.TB) *Tracer {
+	t.Helper()
+	needRoot(t)
+	tr, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return closing(t, tr)
+}
+
+func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("tracing wants root")
 	}
-	out := slices.Clone(bpfs)
-	for _, m := range Check() {
-		switch {
-		case m.Name == record.MethodBPF && m.Err != nil:
-			t.Skipf("no BPF: %v", m.Err)
-		case m.Name == record.MethodBPF:
-		case m.Err != nil:
-			t.Logf("not tried: %v", m.Err)
-		default:
-			out = append(out, way{m.Name, false, only(m.Name)})
-		}
-	}
-	return out
 }
 
-func only(method string) func(testing.TB) *Tracer {
-	return func(t testing.TB) *Tracer {
-		t.Helper()
-		tr, err := Open(Options{Instance: fmt.Sprintf("tare-test%d", os.Getpid()), Only: []string{method}})
-		if err != nil {
-			t.Fatal(err)
+func closing(t testing.TB, tr *Tracer) *Tracer {
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
 		}
-		t.Cleanup(func() {
-			if err := tr.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return tr
-	}
+	})
+	return tr
 }
 
-// oldBPF goes without what only newer kernels tell.
-func oldBPF(t testing.TB) *Tracer {
+func watchOld(t testing.TB) *Tracer {
 	t.Helper()
+	needRoot(t)
 	k, err := describe()
 	if err != nil {
 		t.Fatal(err)
@@ -196,22 +188,13 @@ func oldBPF(t testing.TB) *Tracer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &Tracer{method: record.MethodBPF, queue: q, source: b}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tr
+	return closing(t, &Tracer{queue: q, source: b})
 }
 
 // take takes all until now. On a machine that has much else to do it waits
 // longer than a Take does.
 func take(t testing.TB, tr *Tracer) []Event {
 	t.Helper()
-	if tr.Method() == record.MethodConnector {
-		time.Sleep(10 * time.Millisecond) // it tells of an exit after the parent knows
-	}
 	return takeUntil(t, tr, now())
 }
 
@@ -258,28 +241,6 @@ func story(events []Event) string {
 		}
 	}
 	return strings.Join(words, "; ")
-}
-
-// alike compares stories of which what /proc should say may be missing: the
-// arguments of what has ended or has executed another program since, and exit
-// codes.
-func alike(got, want string) bool {
-	g, w := strings.Split(got, "; "), strings.Split(want, "; ")
-	if len(g) != len(w) {
-		return false
-	}
-	for i := range g {
-		switch {
-		case g[i] == w[i]:
-		case strings.HasPrefix(w[i], "exit="):
-			if g[i] != "exit=-1" {
-				return false
-			}
-		case w[i] == "fork", g[i] != "" && !slices.Contains(w, g[i]):
-			return false
-		}
-	}
-	return true
 }
 
 func inOrder(events []Event) bool {

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/tare-bench/tare/record"
 )
 
 func TestWhatAProcessDoesIsSeen(t *testing.T) {
@@ -36,38 +34,36 @@ func TestWhatAProcessDoesIsSeen(t *testing.T) {
 			"fork; tree 3; fork; exit 0; exit=0; fork; exit 1; exit=1; fork; exit 2; exit=2; exit=0"},
 		{"arguments that are too long", func() *exec.Cmd { return part("exit", "0", long) }, "fork; exit 0 " + long[:4096-7] + "; exit=0"},
 	}
-	for _, w := range all(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			for _, tt := range tests {
-				t.Run(tt.name, func(t *testing.T) {
-					cmd := tt.cmd()
-					begin := now()
-					_ = cmd.Run()
-					events := of(cmd.Process.Pid, take(t, tr))
-					end := now()
-					if got := story(events); got != tt.want && (w.exact || !alike(got, tt.want)) {
-						t.Errorf("got  %q\nwant %q", got, tt.want)
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				cmd := tt.cmd()
+				begin := now()
+				_ = cmd.Run()
+				events := of(cmd.Process.Pid, take(t, tr))
+				end := now()
+				if got := story(events); got != tt.want {
+					t.Errorf("got  %q\nwant %q", got, tt.want)
+				}
+				check(t, events, begin, end)
+				for _, e := range events {
+					if cut := len(tt.want) > 4096 && e.Kind == Exec; e.Cut != cut {
+						t.Errorf("cut: %v of %+v", e.Cut, e)
 					}
-					check(t, events, begin, end)
-					for _, e := range events {
-						if cut := len(tt.want) > 4096 && e.Kind == Exec; e.Cut != cut && w.exact {
-							t.Errorf("cut: %v of %+v", e.Cut, e)
-						}
-						if e.Kind == Exec && e.File != "/proc/self/exe" && w.name != record.MethodConnector {
-							t.Errorf("it was called %q", e.File)
-						}
-						if e.Pid == cmd.Process.Pid && e.Parent != os.Getpid() {
-							t.Errorf("the parent is %d, not %d", e.Parent, os.Getpid())
-						}
+					if e.Kind == Exec && e.File != "/proc/self/exe" {
+						t.Errorf("it was called %q", e.File)
 					}
-					if n := tr.Lost(); n != 0 && w.exact { // others are told late on a busy machine, and say so
-						t.Errorf("%d events were lost", n)
+					if e.Pid == cmd.Process.Pid && e.Parent != os.Getpid() {
+						t.Errorf("the parent is %d, not %d", e.Parent, os.Getpid())
 					}
-				})
-			}
-		})
-	}
+				}
+				if n := tr.Lost(); n != 0 {
+					t.Errorf("%d events were lost", n)
+				}
+			})
+		}
+	})
 }
 
 // check is what is true of every list of events.
@@ -89,154 +85,135 @@ func check(t *testing.T, events []Event, begin, end int64) {
 }
 
 func TestASignalIsInTheStatus(t *testing.T) {
-	for _, w := range all(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-				cmd := part("hang")
-				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				_, _ = out.Read(make([]byte, 1))
-				_ = cmd.Process.Signal(signal)
-				_ = cmd.Wait()
-				want := fmt.Sprintf("fork; hang; exit=%d", 128+int(signal))
-				if got := story(of(cmd.Process.Pid, take(t, tr))); got != want && (w.exact || !alike(got, want)) {
-					t.Errorf("%q, want %q", got, want)
-				}
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+			cmd := part("hang")
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = out.Read(make([]byte, 1))
+			_ = cmd.Process.Signal(signal)
+			_ = cmd.Wait()
+			want := fmt.Sprintf("fork; hang; exit=%d", 128+int(signal))
+			if got := story(of(cmd.Process.Pid, take(t, tr))); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	})
 }
 
 // What comes after the last event, the freeing of memory, is the process's for
 // wait4 and not here.
 func TestCPUTimeIsThatOfWait4(t *testing.T) {
-	for _, w := range all(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			for _, args := range [][]string{
-				{"burn", "1"}, {"burn", "3"}, {"burn", "50"}, {"burn", "300"}, {"exit", "0"},
-				{"threads", "6", "30"}, {"threads", "40", "1"}, {"burners", "4", "60"},
-			} {
-				cmd := part(args[0], args[1:]...)
-				_ = cmd.Run()
-				events := of(cmd.Process.Pid, take(t, tr))
-				last := events[len(events)-1]
-				if last.CPU == -1 && !w.exact {
-					continue
-				}
-				want := usage(cmd)
-				d := max(last.CPU-want, want-last.CPU)
-				t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-				slack := int64(5e6) // the freeing of memory, of which the race detector has much
-				if !w.exact {
-					slack = 10e6 // read from /proc, when the reader comes to it
-				}
-				if d > max(want/10, slack) {
-					t.Errorf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
-				}
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		for _, args := range [][]string{
+			{"burn", "1"}, {"burn", "3"}, {"burn", "50"}, {"burn", "300"}, {"exit", "0"},
+			{"threads", "6", "30"}, {"threads", "40", "1"}, {"burners", "4", "60"},
+		} {
+			cmd := part(args[0], args[1:]...)
+			_ = cmd.Run()
+			events := of(cmd.Process.Pid, take(t, tr))
+			last := events[len(events)-1]
+			want := usage(cmd)
+			d := max(last.CPU-want, want-last.CPU)
+			t.Logf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
+			slack := int64(5e6) // the freeing of memory, of which the race detector has much
+			if d > max(want/10, slack) {
+				t.Errorf("%v: %v, wait4 says %v", args, time.Duration(last.CPU), time.Duration(want))
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestOfManyShortProcessesNoneIsLost(t *testing.T) {
 	const n = 2000
-	for _, w := range all(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			pids := make(map[int]int, n)
-			for range n {
-				cmd := exec.Command("true", "x")
-				if err := cmd.Run(); err != nil {
-					t.Fatal(err)
-				}
-				pids[cmd.Process.Pid]++
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		pids := make(map[int]int, n)
+		for range n {
+			cmd := exec.Command("true", "x")
+			if err := cmd.Run(); err != nil {
+				t.Fatal(err)
 			}
-			seen := map[int]map[Kind]int{}
-			for _, e := range take(t, tr) {
-				if pids[e.Pid] > 0 {
-					if seen[e.Pid] == nil {
-						seen[e.Pid] = map[Kind]int{}
-					}
-					seen[e.Pid][e.Kind]++
+			pids[cmd.Process.Pid]++
+		}
+		seen := map[int]map[Kind]int{}
+		for _, e := range take(t, tr) {
+			if pids[e.Pid] > 0 {
+				if seen[e.Pid] == nil {
+					seen[e.Pid] = map[Kind]int{}
 				}
+				seen[e.Pid][e.Kind]++
 			}
-			wrong := 0
-			for pid, times := range pids {
-				for kind := Fork; kind <= Exit; kind++ {
-					if seen[pid][kind] != times {
-						wrong++
-					}
+		}
+		wrong := 0
+		for pid, times := range pids {
+			for kind := Fork; kind <= Exit; kind++ {
+				if seen[pid][kind] != times {
+					wrong++
 				}
 			}
-			if wrong > 0 || tr.Lost() != 0 {
-				t.Errorf("%d events are missing or double, %d are said to be lost", wrong, tr.Lost())
-			}
-		})
-	}
+		}
+		if wrong > 0 || tr.Lost() != 0 {
+			t.Errorf("%d events are missing or double, %d are said to be lost", wrong, tr.Lost())
+		}
+	})
 }
 
 func TestAnEventIsTakenOnceAndNotBeforeItsTime(t *testing.T) {
-	for _, w := range all(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			first, second := part("exit", "1"), part("exit", "2")
-			_ = first.Run()
-			if w.name == record.MethodConnector {
-				time.Sleep(10 * time.Millisecond)
-			}
-			middle := now()
-			_ = second.Run()
-			events := takeUntil(t, tr, middle)
-			if got := len(of(first.Process.Pid, events)); got != 3 {
-				t.Errorf("%d events of the first", got)
-			}
-			if got := len(of(second.Process.Pid, events)); got != 0 {
-				t.Errorf("%d events of the second, which came later", got)
-			}
-			events = take(t, tr)
-			if got := len(of(first.Process.Pid, events)); got != 0 {
-				t.Errorf("%d events of the first a second time", got)
-			}
-			if got := len(of(second.Process.Pid, events)); got != 3 {
-				t.Errorf("%d events of the second", got)
-			}
-			begin := time.Now()
-			if _, err := tr.Take(now() + int64(time.Hour)); time.Since(begin) > 3*patience {
-				t.Errorf("%v, after %v", err, time.Since(begin))
-			}
-		})
-	}
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		first, second := part("exit", "1"), part("exit", "2")
+		_ = first.Run()
+		middle := now()
+		_ = second.Run()
+		events := takeUntil(t, tr, middle)
+		if got := len(of(first.Process.Pid, events)); got != 3 {
+			t.Errorf("%d events of the first", got)
+		}
+		if got := len(of(second.Process.Pid, events)); got != 0 {
+			t.Errorf("%d events of the second, which came later", got)
+		}
+		events = take(t, tr)
+		if got := len(of(first.Process.Pid, events)); got != 0 {
+			t.Errorf("%d events of the first a second time", got)
+		}
+		if got := len(of(second.Process.Pid, events)); got != 3 {
+			t.Errorf("%d events of the second", got)
+		}
+		begin := time.Now()
+		if _, err := tr.Take(now() + int64(time.Hour)); time.Since(begin) > 3*patience {
+			t.Errorf("%v, after %v", err, time.Since(begin))
+		}
+	})
 }
 
 func TestThePluginsEnvironmentIsReadAndNothingElse(t *testing.T) {
-	for _, w := range all(t) {
-		t.Run(w.name, func(t *testing.T) {
-			tr := w.open(t)
-			for _, before := range []int{0, 100, 9000} {
-				cmd := part("burn", "20")
-				cmd.Env = append(cmd.Env, "PASSWORD="+strings.Repeat("secret", before/6), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c0ffee", "CNI_IFNAME=eth0", "CNI_ARGS=K8S_POD_NAME=secret", "CNI_PATH=/opt/cni/bin")
-				if err := cmd.Run(); err != nil {
-					t.Fatal(err)
-				}
-				events := of(cmd.Process.Pid, take(t, tr))
-				i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Exec })
-				if i < 0 {
-					t.Fatal("no exec was seen")
-				}
-				if want := (CNI{"ADD", "c0ffee", "eth0"}); events[i].CNI != want {
-					t.Errorf("after %d bytes: %+v, want %+v", before, events[i].CNI, want)
-				}
-				if s := fmt.Sprintf("%+v", events); strings.Contains(s, "secret") {
-					t.Errorf("a secret was kept: %s", s)
-				}
+	each(t, func(t *testing.T, open func(testing.TB) *Tracer) {
+		tr := open(t)
+		for _, before := range []int{0, 100, 9000} {
+			cmd := part("burn", "20")
+			cmd.Env = append(cmd.Env, "PASSWORD="+strings.Repeat("secret", before/6), "CNI_COMMAND=ADD", "CNI_CONTAINERID=c0ffee", "CNI_IFNAME=eth0", "CNI_ARGS=K8S_POD_NAME=secret", "CNI_PATH=/opt/cni/bin")
+			if err := cmd.Run(); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			events := of(cmd.Process.Pid, take(t, tr))
+			i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Exec })
+			if i < 0 {
+				t.Fatal("no exec was seen")
+			}
+			if want := (CNI{"ADD", "c0ffee", "eth0"}); events[i].CNI != want {
+				t.Errorf("after %d bytes: %+v, want %+v", before, events[i].CNI, want)
+			}
+			if s := fmt.Sprintf("%+v", events); strings.Contains(s, "secret") {
+				t.Errorf("a secret was kept: %s", s)
+			}
+		}
+	})
 }

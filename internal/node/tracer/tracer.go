@@ -1,22 +1,16 @@
 // Package tracer tells of the birth, the programs and the death of every process
 // of the machine, on the host's CLOCK_MONOTONIC.
 //
-// It asks the kernel by the best means there is: BPF programs on raw tracepoints,
-// else the trace events of tracefs in an instance of its own, else netlink's
-// process connector. [Tracer.Method] says which, and [Tracer.Without] why not a
-// better one. Whose a process is, is not decided here.
+// The kernel tells by BPF programs on its raw tracepoints, which needs Linux 5.8 with
+// BTF. Whose a process is, is not decided here.
 package tracer
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
-
-	"github.com/tare-bench/tare/record"
 )
 
 // Kind is what happened.
@@ -57,47 +51,15 @@ type CNI struct {
 	Interface string // CNI_IFNAME
 }
 
-// Options say how to trace.
-type Options struct {
-	// Instance names what the tracer makes on the machine: "tare-RUNID".
-	Instance string
-	// Only are the methods that may be used, see record's Method constants; empty: all.
-	Only []string
-}
-
 // ErrUnsupported is wrapped by errors about what this machine does not have,
 // whoever asks and whatever for.
 var ErrUnsupported = errors.New("not supported here")
 
-// source is one way to be told. Its events go to a queue.
-type source interface {
-	// drain returns when all that had happened before the call is in the queue,
-	// or after the limit with an error.
-	drain(limit time.Duration) error
-	track(pids []int) error
-	busy() int64
-	lost() int64
-	cpu() time.Duration
-	close() error
-}
-
-// ways are all sources, the best first.
-var ways = []struct {
-	method string
-	open   func(Options, *queue) (source, error)
-}{
-	{record.MethodBPF, func(_ Options, q *queue) (source, error) { return openBPF(q) }},
-	{record.MethodTracefs, openTracefs},
-	{record.MethodConnector, openConnector},
-}
-
 // Tracer is told of every process from Open to Close. Its methods may be called
 // at the same time.
 type Tracer struct {
-	method  string
-	without []string
-	queue   *queue
-	source  source
+	queue  *queue
+	source *bpf
 
 	taking sync.Mutex   // one at a time
 	life   sync.RWMutex // Close waits for whoever uses the source
@@ -112,45 +74,25 @@ type last struct {
 	cpu        time.Duration
 }
 
-// Open begins. It wants root, or CAP_BPF and CAP_PERFMON for BPF. Where no method
-// works the error says why each does not, and wraps [ErrUnsupported] if none
-// would for anybody.
-func Open(o Options) (*Tracer, error) {
-	var without []string
-	var errs []error
-	hopeless := true
-	for _, way := range ways {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, way.method) {
-			continue
-		}
-		q := &queue{}
-		s, err := way.open(o, q)
-		if err == nil {
-			return &Tracer{method: way.method, without: without, queue: q, source: s}, nil
-		}
-		err = fmt.Errorf("%s: %w", way.method, err)
-		errs = append(errs, err)
-		without = append(without, line(err))
-		hopeless = hopeless && errors.Is(err, ErrUnsupported)
+// Open begins. It wants root, or CAP_BPF and CAP_PERFMON. The error says why the
+// kernel does not let it, and wraps [ErrUnsupported] if it would let nobody.
+func Open() (*Tracer, error) {
+	q := &queue{}
+	b, err := openBPF(q)
+	if err != nil {
+		return nil, fmt.Errorf("watch processes: %w", err)
 	}
-	if len(errs) == 0 {
-		return nil, fmt.Errorf("trace processes: there is no method %q", o.Only)
-	}
-	err := errors.Join(errs...)
-	if !hopeless {
-		return nil, fmt.Errorf("trace processes: %w", opaque{err})
-	}
-	return nil, fmt.Errorf("trace processes: %w", err)
+	return &Tracer{queue: q, source: b}, nil
 }
 
-// opaque hides what one of several errors wraps.
-type opaque struct{ error }
-
-// Method is how the tracer is told: record.MethodBPF and its like.
-func (t *Tracer) Method() string { return t.method }
-
-// Without says why better methods are not used, each in one line.
-func (t *Tracer) Without() []string { return t.without }
+// Check says why processes cannot be watched here, or nothing.
+func Check() error {
+	t, err := Open()
+	if err != nil {
+		return err
+	}
+	return t.Close()
+}
 
 // Track says whose CPU time counts into [Event.Busy]: that of these processes,
 // and of all descendants that they have from now on. Others that did count no
@@ -173,7 +115,7 @@ func (t *Tracer) Track(pids ...int) error {
 var errClosed = fmt.Errorf("the tracer of processes is closed: %w", os.ErrClosed)
 
 // Busy is what tracked processes have used until now since Open, in ns of CPU
-// time; -1 where the method does not know it.
+// time; -1 where the kernel does not answer.
 func (t *Tracer) Busy() int64 {
 	t.life.RLock()
 	defer t.life.RUnlock()
@@ -220,9 +162,9 @@ func (t *Tracer) Lost() int64 {
 // CPU is the CPU time that watching has taken since Open: of the thread that
 // reads, and of BPF programs from their first to their last look at the clock, on
 // all CPUs and whoever they interrupt. Not in it is what Open, Take and Close take
-// of their callers; the kernel's way into a program and out of it, some tens of ns
-// each time (its own statistics, which time that too and themselves, say twice as
-// much); and what the kernel's own trace events take.
+// of their callers, and the kernel's way into a program and out of it, some tens of
+// ns each time (its own statistics, which time that too and themselves, say twice as
+// much).
 func (t *Tracer) CPU() time.Duration {
 	t.life.RLock()
 	defer t.life.RUnlock()
@@ -242,34 +184,4 @@ func (t *Tracer) Close() error {
 		t.closed, t.failed = true, t.source.close()
 	}
 	return t.failed
-}
-
-// Method is whether one of the methods works here.
-type Method struct {
-	Name string // record.MethodBPF and its like
-	Err  error  // why not; nil: it does
-}
-
-// checks begin the names of the instances of tracefs that checks make; the pid
-// follows.
-const checks = "tare-check-"
-
-// checking lets one check at a time have the process's instance.
-var checking sync.Mutex
-
-// Check tries every method, the best first, and leaves nothing behind, also of
-// earlier checks that were killed.
-func Check() []Method {
-	checking.Lock()
-	defer checking.Unlock()
-	sweepChecks()
-	var out []Method
-	for _, way := range ways {
-		t, err := Open(Options{Instance: checks + strconv.Itoa(os.Getpid()), Only: []string{way.method}})
-		if err == nil {
-			err = t.Close()
-		}
-		out = append(out, Method{Name: way.method, Err: err})
-	}
-	return out
 }

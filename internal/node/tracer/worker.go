@@ -56,11 +56,3 @@ func threadTime(tid int) int64 {
 	}
 	return t.Nano()
 }
-
-// processTime reads the CPU-time clock (ns) of a process, until it was waited
-// for.
-func processTime(pid int) (int64, bool) {
-	var t unix.Timespec
-	err := unix.ClockGettime(int32(^pid)<<3|2, &t)
-	return t.Nano(), err == nil
-}

@@ -69,7 +69,7 @@ func monotonic(t *testing.T) int64 {
 // watch runs a command and returns its start as it was seen.
 func watch(t *testing.T, roots []proctree.Root, env []string, args ...string) *record.Start {
 	t.Helper()
-	tr, err := tracer.Open(tracer.Options{Instance: "tare-kin-test"})
+	tr, err := tracer.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func watch(t *testing.T, roots []proctree.Root, env []string, args ...string) *r
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), env...)
-	s := &record.Start{Method: tr.Method(), Began: monotonic(t)}
+	s := &record.Start{Method: record.MethodBPF, Began: monotonic(t)}
 	out, err := cmd.CombinedOutput()
 	s.Ended = monotonic(t)
 	if err != nil {

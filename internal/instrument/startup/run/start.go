@@ -88,7 +88,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	if err != nil {
 		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
 	}
-	s.Method, s.Lost, s.Tracing = r.watch.Method(), r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
+	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
 	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.w)}
 	if s.Ended == 0 { // it failed: what there was until now
 		asked.Ended = now

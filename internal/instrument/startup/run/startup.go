@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
@@ -42,8 +41,6 @@ type Options struct {
 
 // Watch tells what processes did, see [tracer.Tracer].
 type Watch interface {
-	Method() string
-	Without() []string
 	Track(pids ...int) error
 	Busy() int64
 	Take(until int64) ([]tracer.Event, error)
@@ -86,7 +83,6 @@ type schedule struct {
 	*run.Run
 	options Options
 	watch   Watch // nil while nothing is watched
-	told    bool  // by which method
 	done    int
 }
 
@@ -181,14 +177,7 @@ func (r *schedule) watched(wanted bool) error {
 		return err
 	}
 	r.watch = w
-	without := w.Without()
-	if r.told || len(without) == 0 {
-		return nil
-	}
-	r.told = true
-	return r.Finding(record.Finding{Code: judge.FoundWatchedOtherwise, Level: "note",
-		Message: fmt.Sprintf("starts are watched by %s, since there is nothing better: %s; arguments, exit codes and CPU time may be missing, and calls be named less well", w.Method(), strings.Join(without, "; ")),
-		Advice:  "tare doctor says what would change it"})
+	return nil
 }
 
 func (r *schedule) unwatch() error {

@@ -38,7 +38,6 @@ type scene struct {
 	plan    plan.Startup
 	targets []subject.Target
 	script  fake.Script
-	without []string
 	takeErr error
 	busy    int64
 	probe   bool // tare forks something else first
@@ -81,8 +80,6 @@ type scripted struct {
 	more  int // takes after the first
 }
 
-func (w *scripted) Method() string       { return record.MethodTracefs }
-func (w *scripted) Without() []string    { return w.without }
 func (w *scripted) Busy() int64          { return w.busy }
 func (w *scripted) Lost() int64          { return w.lost }
 func (w *scripted) CPU() time.Duration   { return w.cpu }
@@ -171,7 +168,7 @@ func TestEveryTargetIsStartedAndWatchedOnceARound(t *testing.T) {
 	for i, x := range rec.Starts {
 		orders[x.Target] = orders[x.Target] || x.Order == 0
 		switch {
-		case x.Round != i/2 || x.Method != record.MethodTracefs || x.Failure != nil || x.Ended-x.Began != 100*ms:
+		case x.Round != i/2 || x.Method != record.MethodBPF || x.Failure != nil || x.Ended-x.Began != 100*ms:
 			t.Errorf("start %d: %+v", i, x)
 		case x.Lost != 1 || x.Tracing != 2*ms:
 			t.Errorf("start %d: lost %d, watching took %d", i, x.Lost, x.Tracing)
@@ -321,25 +318,6 @@ func TestAStartThatFailedGivesNoTimes(t *testing.T) {
 	j, err := judge.StartupOf(rec)
 	if err != nil || len(rec.Starts) != 3 || rec.Starts[1].Failure == nil || j.Failed != 1 || j.Targets[0].Starts != 2 || rec.End.Failures != 1 {
 		t.Errorf("%v: %+v, end %+v", err, rec.Starts, rec.End)
-	}
-}
-
-func TestALesserWayOfWatchingIsToldOnce(t *testing.T) {
-	s := play("a")
-	s.without = []string{"bpf: no permission"}
-	s.plan.Untraced = true // opens it again and again
-	rec, err := s.run(t.Context(), t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := 0
-	for _, f := range rec.Findings {
-		if f.Code == judge.FoundWatchedOtherwise && strings.Contains(f.Message, "no permission") {
-			told++
-		}
-	}
-	if told != 1 {
-		t.Errorf("told %d times: %+v", told, rec.Findings)
 	}
 }
 
