@@ -219,19 +219,15 @@ func startCommands(all []plan.StartCommand) (targets []subject.Target, err error
 	return targets, nil
 }
 
-// rootNames are the engines' daemons, and what stays beside containers. What they
+// daemons are the engines' daemons, and what stays beside containers. What they
 // start is looked at, and is part of a start only where that is evident, see package
-// trace/kin.
-var rootNames = map[string]string{
-	"dockerd": record.KindDaemon, "containerd": record.KindDaemon, "docker-containerd": record.KindDaemon, "crio": record.KindDaemon, "isulad": record.KindDaemon,
-	"containerd-shim": record.KindShim, "containerd-shim-runc-v1": record.KindShim, "containerd-shim-runc-v2": record.KindShim,
-	"containerd-shim-kata-v2": record.KindShim, "containerd-shim-runsc-v1": record.KindShim, "isulad-shim": record.KindShim,
-	"conmon": record.KindMonitor, "conmonrs": record.KindMonitor,
-}
-
+// proctree.
 func daemons() (all []proctree.Root) {
-	for _, f := range procs.Named(func(program string) bool { return rootNames[program] != "" }) {
-		all = append(all, proctree.Root{Pid: f.Pid, Kind: rootNames[f.Name], Name: f.Name})
+	for _, f := range procs.Programs() {
+		switch f.Role {
+		case record.RoleDaemon, record.RoleShim, record.RoleMonitor:
+			all = append(all, proctree.Root{Pid: f.Pid, Kind: proctree.Kind(f.Role), Name: f.Name})
+		}
 	}
 	return all
 }

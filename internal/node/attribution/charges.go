@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -36,7 +37,7 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Box) []GroupCharge 
 			daemons = append(daemons, members[i].Pid)
 		}
 	}
-	r := s.roster(boxes, daemons)
+	r := s.facts(boxes, daemons)
 	byLane := map[int]int{} // lane → box
 	for i := range boxes {
 		byLane[boxes[i].Lane] = i
@@ -45,7 +46,7 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Box) []GroupCharge 
 	for i := range members {
 		p := &members[i]
 		for _, set := range p.Groups {
-			for _, where := range billed(set.Paths) {
+			for _, where := range procs.Billed(set.Paths) {
 				use[where] = use[where].with(p, byLane, len(set.Threads) > 0 && len(p.Groups) > 1)
 			}
 		}
@@ -63,7 +64,7 @@ func (s *Snapshot) Charges(members []record.Process, boxes []Box) []GroupCharge 
 	for i := range boxes {
 		group := path.Clean("/" + boxes[i].Group)
 		listed := slices.ContainsFunc(out, func(g GroupCharge) bool { return g.Path == group })
-		below := slices.ContainsFunc(out, func(g GroupCharge) bool { return within(g.Path, group) })
+		below := slices.ContainsFunc(out, func(g GroupCharge) bool { return procs.Within(g.Path, group) })
 		if r.asked[i] && below && !listed {
 			out = append(out, GroupCharge{Path: group, Charge: record.ChargePod, Lane: r.lane(group)})
 		}
@@ -107,7 +108,7 @@ func (u *users) with(p *record.Process, byLane map[int]int, part bool) *users {
 }
 
 // charge decides for one group.
-func (r *roster) charge(where string, u *users, owners map[string]int) (record.Charge, int) {
+func (r *facts) charge(where string, u *users, owners map[string]int) (record.Charge, int) {
 	if where == "/" {
 		return record.ChargeShared, -1
 	}
@@ -133,7 +134,7 @@ func (r *roster) charge(where string, u *users, owners map[string]int) (record.C
 
 // owners finds the groups in which, and below which, all processes of the node
 // are one sandbox's. A group that only threads are in is that of their process.
-func (r *roster) owners(members []record.Process, byLane map[int]int, users map[string]*users) map[string]int {
+func (r *facts) owners(members []record.Process, byLane map[int]int, users map[string]*users) map[string]int {
 	boxOf := make(map[int]int, len(members)) // pid → box
 	for i := range members {
 		if box, ok := byLane[members[i].Lane]; ok {
@@ -162,7 +163,7 @@ func (r *roster) owners(members []record.Process, byLane map[int]int, users map[
 			seen[p.Groups] = map[int]bool{}
 		}
 		seen[p.Groups][box] = true
-		for _, where := range p.Groups.all {
+		for _, where := range p.Groups.All {
 			upwards(where, func(dir string) bool {
 				if owner, listed := out[dir]; listed && owner != box {
 					foreign[dir] = true
@@ -179,7 +180,7 @@ func (r *roster) owners(members []record.Process, byLane map[int]int, users map[
 
 // lane is that of the box whose own group this is; -1 where several boxes were
 // given the same.
-func (r *roster) lane(where string) int {
+func (r *facts) lane(where string) int {
 	found := -1
 	for i := range r.boxes {
 		if r.asked[i] && path.Clean("/"+r.boxes[i].Group) == where {

@@ -141,7 +141,7 @@ func (d *discovery) notContained() map[string]bool {
 	for _, p := range d.Processes {
 		if p.Depth() == 0 && !seen[p.Groups] {
 			seen[p.Groups] = true
-			for _, where := range p.Groups.all {
+			for _, where := range p.Groups.All {
 				upwards(where, func(dir string) bool { out[dir] = true; return true })
 			}
 		}
@@ -221,7 +221,7 @@ func kataID(args []string) string {
 	for _, arg := range args {
 		for _, before := range []string{"/vc/vm/", "/sandboxes/", "/run/kata/", "/vc/firecracker/"} {
 			if _, rest, ok := strings.Cut(arg, before); ok {
-				if id := rest[:strings.IndexFunc(rest+"/", separator)]; id != "" {
+				if id := rest[:strings.IndexFunc(rest+"/", procs.NotOfID)]; id != "" {
 					return id
 				}
 			}
@@ -244,7 +244,7 @@ func (d *discovery) byGroups() {
 	for _, p := range d.Processes {
 		a, known := seen[p.Groups]
 		if !known {
-			for _, where := range p.Groups.all {
+			for _, where := range p.Groups.All {
 				if a.place, a.ok = locate(where); a.ok {
 					break
 				}
@@ -302,7 +302,7 @@ func (d *discovery) byNamespace() {
 	taken := map[*Process]bool{}
 	d.direct = map[string]bool{}
 	for _, p := range d.Processes {
-		for _, where := range p.Groups.all {
+		for _, where := range p.Groups.All {
 			d.direct[where] = true
 		}
 	}
@@ -315,7 +315,7 @@ func (d *discovery) byNamespace() {
 		if p.Depth() == 0 || taken[p] || p.Zombie {
 			continue
 		}
-		for _, where := range p.Groups.all {
+		for _, where := range p.Groups.All {
 			if d.foreign[where] || overhead(where) {
 				continue
 			}
@@ -334,11 +334,11 @@ func (d *discovery) byMonitors() {
 		if e == nil {
 			continue
 		}
-		if e = e.last(); e.engine != "cri-o" || e.podDir != "" && !slices.Contains(p.Groups.all, e.podDir) {
+		if e = e.last(); e.engine != "cri-o" || e.podDir != "" && !slices.Contains(p.Groups.All, e.podDir) {
 			continue
 		}
 		for _, dir := range e.dirs {
-			if above := path.Dir(dir); slices.Contains(p.Groups.all, above) {
+			if above := path.Dir(dir); slices.Contains(p.Groups.All, above) {
 				id := e.ids[0]
 				d.byID[id] = e
 				e = d.entry(id, above)
@@ -439,7 +439,7 @@ func (e *entry) isSandbox(p *Process) bool {
 	if len(e.ids) < 2 {
 		return false
 	}
-	for _, where := range p.Groups.all {
+	for _, where := range p.Groups.All {
 		if _, _, ok := named(where, func(id string) bool { return slices.Contains(e.shims, id) }); ok {
 			return true
 		}

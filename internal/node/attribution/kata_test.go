@@ -197,8 +197,8 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 		},
 		"vhost's worker of the kernel is the VMM's": {
 			procs: []proc{with(shim, v1("/kata_overhead/"+hex)), with(qemu, v1("/kata_overhead/"+hex), kvm),
-				{pid: 20, ppid: 2, comm: "vhost-11", flags: kernelThread, cgroup: v1("/kata_overhead/" + hex)},
-				{pid: 21, ppid: 2, comm: "vhost-99", flags: kernelThread, cgroup: root1}},
+				{pid: 20, ppid: 2, comm: "vhost-11", flags: 0x00200000, cgroup: v1("/kata_overhead/" + hex)},
+				{pid: 21, ppid: 2, comm: "vhost-99", flags: 0x00200000, cgroup: root1}},
 			box:     Box{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3 20=vmm@3",
 			charges: "/kata_overhead/" + hex + "=overhead@3", vcpu: 700,

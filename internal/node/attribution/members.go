@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -14,7 +15,7 @@ import (
 // They are in the order of lanes, then of pids. What could not be read is
 // counted in problems.
 func (s *Snapshot) Members(boxes []Box, daemons []int, problems *record.Problems) []Member {
-	c := &crew{roster: s.roster(boxes, daemons), who: map[int]*Member{}}
+	c := &selection{facts: s.facts(boxes, daemons), who: map[int]*Member{}}
 	c.daemonsFirst()
 	c.inGroups()
 	c.told()
@@ -33,16 +34,16 @@ func (s *Snapshot) Members(boxes []Box, daemons []int, problems *record.Problems
 	return out
 }
 
-// crew is a roster while it is filled.
-type crew struct {
-	*roster
+// selection is a facts while it is filled.
+type selection struct {
+	*facts
 	who   map[int]*Member
 	boxed map[int]int // pid → box, of who
 	queue []*Member   // whose children are still to be looked at
 }
 
 // add takes a process in, and tells whether it was not in yet.
-func (c *crew) add(p *Process, box int, role record.Role, rule string) *Member {
+func (c *selection) add(p *Process, box int, role record.Role, rule string) *Member {
 	if m := c.who[p.Pid]; m != nil {
 		return m
 	}
@@ -58,7 +59,7 @@ func (c *crew) add(p *Process, box int, role record.Role, rule string) *Member {
 	return m
 }
 
-func (c *crew) daemonsFirst() {
+func (c *selection) daemonsFirst() {
 	for _, p := range c.Processes {
 		if c.daemons[p.Pid] {
 			c.add(p, -1, record.RoleDaemon, "the engine's daemon, by who answers on its socket")
@@ -67,7 +68,7 @@ func (c *crew) daemonsFirst() {
 }
 
 // inGroups takes in everything in the sandboxes' own groups.
-func (c *crew) inGroups() {
+func (c *selection) inGroups() {
 	for _, p := range c.Processes {
 		if box := c.boxOf(p); box >= 0 {
 			c.inside(p, box, 0)
@@ -94,7 +95,7 @@ const deepest = 1 << 12
 // processes may call themselves anything, so a program's name counts only where
 // the arguments name this container, or the process is in no pid namespace of a
 // container's.
-func (c *crew) inside(p *Process, box, depth int) *Member {
+func (c *selection) inside(p *Process, box, depth int) *Member {
 	if m := c.who[p.Pid]; m != nil {
 		return m
 	}
@@ -161,7 +162,7 @@ func rule(mentions bool, otherwise string) string {
 }
 
 // underShim tells whether a process was started by a shim of the box.
-func (c *crew) underShim(p *Process, box int) bool {
+func (c *selection) underShim(p *Process, box int) bool {
 	parent := c.byPid[p.PPid]
 	if parent == nil {
 		return false
@@ -171,7 +172,7 @@ func (c *crew) underShim(p *Process, box int) bool {
 }
 
 // told takes in what the target names by pid.
-func (c *crew) told() {
+func (c *selection) told() {
 	for i := range c.boxes {
 		b := &c.boxes[i]
 		one := func(pid int, role record.Role, why string) {
@@ -201,7 +202,7 @@ func (c *crew) told() {
 // A process within a container may have any argument: outside of the groups
 // those in a pid namespace of their own count only with a parent that counts, or
 // in a cgroup that bears the id too.
-func (c *crew) mentioning() {
+func (c *selection) mentioning() {
 	for _, p := range c.Processes {
 		if c.who[p.Pid] != nil || c.boxOf(p) >= 0 || p.Kernel {
 			continue
@@ -227,8 +228,8 @@ func (c *crew) mentioning() {
 }
 
 // bearsID tells whether one of a process's cgroups names the box.
-func (c *crew) bearsID(p *Process, box int) bool {
-	for _, where := range p.Groups.all {
+func (c *selection) bearsID(p *Process, box int) bool {
+	for _, where := range p.Groups.All {
 		if _, _, ok := named(where, func(id string) bool { i, ok := c.ids[id]; return ok && i == box }); ok {
 			return true
 		}
@@ -237,7 +238,7 @@ func (c *crew) bearsID(p *Process, box int) bool {
 }
 
 // parents takes in the shim or monitor that started a first process.
-func (c *crew) parents() {
+func (c *selection) parents() {
 	for i := range c.boxes {
 		for _, pid := range []int{c.boxes[i].Workload, c.boxes[i].Pause} {
 			p := c.byPid[pid]
@@ -253,7 +254,7 @@ func (c *crew) parents() {
 }
 
 // descendants takes in what members started outside of the groups.
-func (c *crew) descendants() {
+func (c *selection) descendants() {
 	for len(c.queue) > 0 {
 		m := c.queue[0]
 		c.queue = c.queue[1:]
@@ -272,7 +273,7 @@ func (c *crew) descendants() {
 // started decides what a member's child outside of the groups is. Shims,
 // daemons and commands start containers too, which leave their groups; what
 // stays in them is theirs.
-func (c *crew) started(by *Member, p *Process) (record.Role, string, bool) {
+func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) {
 	switch by.Role {
 	case record.RoleVMM:
 		if role, ok := p.role(); ok && role == record.RoleVirtiofs {
@@ -314,7 +315,7 @@ func (c *crew) started(by *Member, p *Process) (record.Role, string, bool) {
 // kernelThreads takes in the kernel's workers of a VMM, which bear its pid in
 // their names: "vhost-123", "kvm-pit/123". Since Linux 6.4 vhost's are threads
 // of the VMM itself.
-func (c *crew) kernelThreads() {
+func (c *selection) kernelThreads() {
 	for _, p := range c.Processes {
 		if !p.Kernel || c.who[p.Pid] != nil {
 			continue
@@ -334,7 +335,7 @@ func (c *crew) kernelThreads() {
 
 // threadsElsewhere finds the vCPUs of a VMM that does not name its threads:
 // those that are in the pod's cgroup while the VMM is not.
-func (c *crew) threadsElsewhere(members []Member) {
+func (c *selection) threadsElsewhere(members []Member) {
 	for i := range members {
 		m := &members[i]
 		if m.Role != record.RoleVMM || len(m.VCPUs) > 0 || len(m.Sets) < 2 || c.boxOf(m.Process) >= 0 {
@@ -342,7 +343,7 @@ func (c *crew) threadsElsewhere(members []Member) {
 		}
 		box := c.boxed[m.Pid]
 		for _, set := range m.Sets[1:] {
-			for _, where := range billed(set.Paths) {
+			for _, where := range procs.Billed(set.Paths) {
 				in, ok := c.within(where)
 				if ok && in == box || !ok && !c.asked[box] && where != "/" && !overhead(where) {
 					m.VCPUs = append(m.VCPUs, set.Threads...)

@@ -1,42 +1,32 @@
 package attribution
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
-
-// mostThreads bounds what is listed of one process.
-const mostThreads = 1 << 16
 
 // threads reads the cgroups of a member's threads, and finds those that run a
 // guest. It tells whether the process is still the one of the snapshot; where it
 // is not, that is counted. A thread that ends meanwhile is none.
 func (r *Reader) threads(m *Member, problems *record.Problems) bool {
-	m.Sets = []record.Membership{{Paths: m.Groups.charged}}
+	m.Sets = []record.Membership{{Paths: m.Groups.Charged}}
 	if m.Threads <= 1 || m.Zombie || m.Kernel {
 		return true
 	}
-	d, err := r.open(m.Pid)
+	d, err := r.files.Open(m.Pid)
 	if err == nil {
-		defer d.close()
-		err = r.check(d, m.Process)
+		defer d.Close()
+		_, err = d.Same(m.Start)
 	}
-	var tids []string
+	var tids []int
 	if err == nil {
-		tids, err = names(d.path + "/task")
+		tids, err = d.Tasks()
 	}
 	if err != nil {
-		if isReused(err) {
-			problems.Reused++
-			example(problems, "process %d: another has its pid", m.Pid)
-		} else {
-			note(problems, err, "process %d: %v", m.Pid, err)
-		}
+		note(problems, err, "process %d: %v", m.Pid, err)
 		return false
 	}
 	type set struct {
@@ -46,24 +36,19 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	sets := []set{{groups: m.Groups}}
 	// Dragonball is a VMM within Kata's shim.
 	guests := m.Role == record.RoleVMM || m.Role == record.RoleShim && strings.Contains(m.name(), "kata")
-	all := numbers(tids)
-	for _, tid := range all[:min(len(all), mostThreads)] {
-		task := "task/" + strconv.Itoa(tid) + "/"
-		text, err := r.file(d, task+"cgroup", cgroupLimit)
+	for _, tid := range tids {
+		text, err := d.Read(procs.Task(tid) + "cgroup")
 		if err != nil {
 			continue
 		}
-		g := m.Groups
-		if string(text) != g.text {
-			g = r.intern(text, r.groups, problems, m.Pid)
-		}
+		g := r.intern(text, r.groups, problems, m.Pid)
 		i := slices.IndexFunc(sets, func(s set) bool { return s.groups == g })
 		if i < 0 {
 			i = len(sets)
 			sets = append(sets, set{groups: g})
 		}
 		sets[i].tids = append(sets[i].tids, tid)
-		if guests && vCPU.MatchString(r.comm(d, task)) {
+		if guests && vCPU.MatchString(d.TaskName(tid)) {
 			m.VCPUs = append(m.VCPUs, tid)
 			m.VCPURule = "threads by their names"
 		}
@@ -76,40 +61,13 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	}
 	m.Sets = m.Sets[:0]
 	for _, s := range sets {
-		one := record.Membership{Paths: s.groups.charged, Threads: s.tids}
+		one := record.Membership{Paths: s.groups.Charged, Threads: s.tids}
 		for _, tid := range s.tids {
-			one.Names = append(one.Names, r.comm(d, "task/"+strconv.Itoa(tid)+"/"))
+			one.Names = append(one.Names, d.TaskName(tid))
 		}
 		if len(s.tids) > 0 {
 			m.Sets = append(m.Sets, one)
 		}
 	}
 	return true
-}
-
-// comm is a thread's name, "" where it ended.
-func (r *Reader) comm(d folder, task string) string {
-	text, err := r.file(d, task+"comm", 64)
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSuffix(text, []byte("\n")))
-}
-
-// check says whether a process is still the one of the snapshot.
-func (r *Reader) check(d folder, p *Process) error {
-	_, err := r.stat(d, p)
-	return err
-}
-
-func (r *Reader) stat(d folder, p *Process) (stat, error) {
-	text, err := r.file(d, "stat", statLimit)
-	if err != nil {
-		return stat{}, err
-	}
-	st, err := parseStat(text)
-	if err == nil && st.start != p.Start {
-		err = fmt.Errorf("process %d: %w", p.Pid, errReused)
-	}
-	return st, err
 }

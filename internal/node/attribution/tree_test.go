@@ -79,7 +79,7 @@ func (p proc) write(t testing.TB, root string) {
 	file(t, dir, "cmdline", cmdline)
 	file(t, dir, "cgroup", p.cgroup)
 	file(t, dir, "status", fmt.Sprintf("Name:\t%s\nNSpid:\t%s\nVmRSS:\t%d kB\nRssAnon:\t%d kB\nVmPTE:\t44 kB\n", p.comm, strings.ReplaceAll(p.nspid, " ", "\t"), p.anon+100, p.anon))
-	file(t, dir, "statm", fmt.Sprintf("1000 %d 25 0 0 0 0\n", p.anon*1024/int(pageSize)+25))
+	file(t, dir, "statm", fmt.Sprintf("1000 %d 25 0 0 0 0\n", p.anon*1024/int(int64(os.Getpagesize()))+25))
 	file(t, dir, "smaps_rollup", fmt.Sprintf("0-1 ---p 0 00:00 0 [rollup]\nRss: %d kB\nPss: 1 kB\nPss_Anon: %d kB\nPss_File: 50 kB\nPss_Shmem: 3 kB\nShared_Hugetlb: 2048 kB\nPrivate_Hugetlb: 4096 kB\nSwap: 9 kB\nSwapPss: 8 kB\n", p.anon+100, p.anon))
 	if p.exe != "" {
 		if err := os.Symlink(p.exe, filepath.Join(dir, "exe")); err != nil {

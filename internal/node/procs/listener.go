@@ -24,7 +24,7 @@ func Listener(path string) (int, error) {
 		return 0, err
 	}
 	if pid > 1 {
-		if _, err := stat(pid); err == nil {
+		if _, err := StatOf(pid); err == nil {
 			return pid, nil
 		}
 	}
@@ -33,12 +33,12 @@ func Listener(path string) (int, error) {
 		return 0, fmt.Errorf("%s was opened by process %d for another: %w", path, pid, err)
 	}
 	link := fmt.Sprintf("socket:[%d]", inode)
-	for _, p := range pids() {
-		if p > 1 && holds(p, map[string]bool{link: true}) {
+	for _, p := range All() {
+		if p > 1 && holds(p, link) {
 			return p, nil
 		}
 	}
-	if pid == 1 && holds(1, map[string]bool{link: true}) {
+	if pid == 1 && holds(1, link) {
 		return 1, nil
 	}
 	return 0, fmt.Errorf("no process was found that listens on %s", path)

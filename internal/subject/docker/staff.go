@@ -37,9 +37,9 @@ func (s *session) Processes(context.Context) []subject.Process {
 // containerd is the one that dockerd uses: its child, or the one that it says
 // or was told to use, or the one at the usual place. 0 for none that can be seen.
 func (s *session) containerd(dockerd int) int {
-	for _, f := range procs.Children(dockerd) {
-		if f.Name == "containerd" || f.Name == "docker-containerd" {
-			return f.Pid
+	for _, pid := range procs.Children(dockerd) {
+		if name := procs.Name(pid); name == "containerd" || name == "docker-containerd" {
+			return pid
 		}
 	}
 	address := "/run/containerd/containerd.sock"

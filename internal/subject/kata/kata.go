@@ -18,10 +18,8 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/record"
 )
 
 // Is tells by its name or path whether a runtime is Kata: "kata", "kata-qemu",
@@ -31,21 +29,12 @@ func Is(runtime string) bool {
 	return name == "kata" || strings.HasPrefix(name, "kata-") || strings.HasPrefix(name, "kata_") || strings.Contains(name, ".kata.") || strings.Contains(name, ".kata-") || strings.Contains(name, "shim-kata-")
 }
 
-// Role tells whose cost a process is that stands beside a container, Kata's and
-// others': shims, monitors, VMMs, virtiofsd. ok is false for any other process.
-func Role(f procs.Found) (role record.Role, ok bool) { return attribution.RoleOf(f.Name, f.Args) }
-
 // Beside returns the processes that stand beside containers or pods of the
 // given ids, with their roles.
 func Beside(ids []string) []subject.Process {
 	var out []subject.Process
-	for _, f := range procs.Mentioning(ids, func(name string) bool {
-		_, ok := Role(procs.Found{Name: name})
-		return ok || attribution.Linker(name)
-	}) {
-		if role, ok := Role(f); ok {
-			out = append(out, subject.Process{Role: role, Pid: f.Pid})
-		}
+	for _, f := range procs.Mentioning(ids) {
+		out = append(out, subject.Process{Role: f.Role, Pid: f.Pid})
 	}
 	return out
 }

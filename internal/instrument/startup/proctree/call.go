@@ -3,6 +3,8 @@ package proctree
 import (
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // ociCall is a command of an OCI runtime.
@@ -142,11 +144,8 @@ func (c *ociCall) seen(flag string) {
 	c.typed = c.typed || slices.Contains(typical, name)
 }
 
-// runtimes are names of OCI runtimes, and parts of names of what stands in for
+// isRuntime tells by its name whether a program is an OCI runtime, or stands in for
 // one: fake-runc, runc.real.
-var runtimes = []string{"runc", "crun", "youki", "runsc", "railcar", "sysbox"}
-
-// isRuntime tells by its name whether a program is an OCI runtime or a stand-in.
 func isRuntime(name string) bool {
 	if strings.HasPrefix(name, "containerd-shim") {
 		return false
@@ -155,7 +154,7 @@ func isRuntime(name string) bool {
 		return true
 	}
 	for _, part := range strings.FieldsFunc(name, separates) {
-		if slices.Contains(runtimes, part) {
+		if slices.Contains(procs.Runtimes, part) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
 )
 
@@ -42,8 +43,8 @@ func read(e *tracer.Event) command {
 		}
 	}
 	c.base = path.Base(c.path)
-	if strings.HasPrefix(c.base, "ld-linux") || c.base == "ld.so" {
-		c.linked()
+	if i := procs.Linked(c.base, c.rest); i >= 0 && plausible(c.rest[i]) {
+		c.path, c.base, c.rest = c.rest[i], path.Base(c.rest[i]), c.rest[i+1:]
 	}
 	c.interpreted()
 	switch c.base {
@@ -59,24 +60,6 @@ func read(e *tracer.Event) command {
 		c.base = clean(e.Comm)
 	}
 	return c
-}
-
-// linked looks behind a dynamic linker's options, see ld.so(8).
-func (c *command) linked() {
-	for i := 0; i < len(c.rest); i++ {
-		switch c.rest[i] {
-		case "--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask":
-			i++
-			continue
-		}
-		if strings.HasPrefix(c.rest[i], "-") {
-			continue
-		}
-		if plausible(c.rest[i]) {
-			c.path, c.base, c.rest = c.rest[i], path.Base(c.rest[i]), c.rest[i+1:]
-		}
-		return
-	}
 }
 
 // clean makes a name of foreign text: at most 64 bytes of characters that have

@@ -137,7 +137,8 @@ func (t *tree) turns(was, i int) bool {
 		copied = copied || t.nodes[call].did
 		call = t.up(call)
 	}
-	if call >= 0 && guarded(t.nodes[call].program) || serves(n) {
+	// The sentry and its file server may stand below a wrapper of another name.
+	if _, serves := procs.GVisor(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
 		return false
 	}
 	if copied || call < 0 {
@@ -154,13 +155,6 @@ func (t *tree) turns(was, i int) bool {
 // gVisor's sentry or in a VM. What they execute themselves is none.
 func guarded(program string) bool {
 	return strings.HasPrefix(program, "kata-runtime") || slices.Contains(strings.FieldsFunc(program, separates), "runsc")
-}
-
-// serves tells whether a program is gVisor's sentry or its file server, which may
-// stand below a wrapper of another name.
-func serves(n *node) bool {
-	copied := *n
-	return sentry(&copied)
 }
 
 // slowest tells whether of all that was forked by a call, and not by a script
@@ -204,52 +198,53 @@ func beside(n *node) bool {
 	if len(n.rest) > 0 {
 		verb = n.rest[len(n.rest)-1]
 	}
-	switch name := n.program; {
-	case name == "isulad-shim":
-		n.kind = record.KindShim
+	role, ok := procs.Beside(n.program, n.rest)
+	if !ok {
+		return sentry(n)
+	}
+	n.kind = Kind(role)
+	switch {
+	case n.program == "isulad-shim":
 		if len(n.rest) > 0 {
 			n.id = container(n.rest[0])
 		}
-	case strings.HasPrefix(name, "containerd-shim"):
-		n.kind, n.id = record.KindShim, container(procs.Flag(n.rest, "-id", "--id"))
+	case role == record.RoleShim:
+		n.id = container(procs.Flag(n.rest, "-id", "--id"))
 		switch {
 		case verb == "start", verb == "delete":
 			n.kind, n.verb, n.name = record.KindHelper, verb, "shim "+verb
 		case slices.Contains(n.rest, "-info"), slices.Contains(n.rest, "-v"):
 			n.kind, n.name = record.KindHelper, "shim info"
 		}
-	case name == "conmon", name == "conmonrs":
-		n.kind, n.id = record.KindMonitor, container(procs.Flag(n.rest, "-c", "--cid"))
-	case strings.HasPrefix(name, "qemu-system-"), name == "qemu-kvm", name == "qemu-lite", name == "cloud-hypervisor",
-		name == "firecracker", name == "stratovirt", name == "jailer", name == "crosvm":
-		n.kind = record.KindVMM
-	case name == "virtiofsd", name == "virtiofsd-rs":
-		n.kind = record.KindVirtiofsd
-	default:
-		return sentry(n)
+	case role == record.RoleMonitor:
+		n.id = container(procs.Flag(n.rest, "-c", "--cid"))
 	}
 	return true
 }
 
-// sentry: gVisor's kernel is runsc's command boot, its file server gofer. They
-// call themselves runsc-sandbox and runsc-gofer.
+// Kind is what a process of a role is within a start. gVisor's sentry is what a
+// VMM is elsewhere, its gofer what virtiofsd is.
+func Kind(role record.Role) string {
+	switch role {
+	case record.RoleShim:
+		return record.KindShim
+	case record.RoleMonitor:
+		return record.KindMonitor
+	case record.RoleVMM, record.RoleSentry:
+		return record.KindVMM
+	case record.RoleVirtiofs, record.RoleGofer:
+		return record.KindVirtiofsd
+	}
+	return record.KindDaemon
+}
+
+// sentry knows gVisor's kernel and its file server by what they call themselves.
 func sentry(n *node) bool {
-	if n.program != "runsc" && !strings.HasPrefix(n.program, "runsc-") {
-		return false
+	role, ok := procs.GVisor(n.program, n.rest)
+	if ok {
+		n.kind, n.name = Kind(role), "runsc-"+map[record.Role]string{record.RoleSentry: "sandbox", record.RoleGofer: "gofer"}[role]
 	}
-	for _, arg := range n.rest { // runsc's flags have their values behind "="
-		switch arg {
-		case "boot":
-			n.kind, n.name = record.KindVMM, "runsc-sandbox"
-			return true
-		case "gofer", "umount":
-			n.kind, n.name = record.KindVirtiofsd, "runsc-gofer"
-			return true
-		case "create", "run", "start", "exec", "wait", "kill", "delete", "state", "do":
-			return false
-		}
-	}
-	return false
+	return ok
 }
 
 // ociCall: whoever is called as OCI runtimes are, and is either known as one, or has

@@ -226,25 +226,13 @@ func (r *schedule) roots(ctx context.Context, w *run.Weighed) []proctree.Root {
 	var all []proctree.Root
 	if s, ok := w.Session.(subject.HelperProcesses); ok {
 		for _, p := range s.Processes(ctx) {
-			all = append(all, proctree.Root{Pid: p.Pid, Kind: kindOf(p.Role), Name: procs.Name(p.Pid)})
+			all = append(all, proctree.Root{Pid: p.Pid, Kind: proctree.Kind(p.Role), Name: procs.Name(p.Pid)})
 		}
 	}
 	if w.Info.Kind == "command" && r.options.Daemons != nil {
 		return r.options.Daemons() // it may ask any of them
 	}
 	return all
-}
-
-func kindOf(role record.Role) string {
-	switch role {
-	case record.RoleShim:
-		return record.KindShim
-	case record.RoleMonitor:
-		return record.KindMonitor
-	case record.RoleVMM:
-		return record.KindVMM
-	}
-	return record.KindDaemon
 }
 
 // containers are the ids that the target knows of what was started.

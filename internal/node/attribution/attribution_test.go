@@ -3,7 +3,6 @@ package attribution
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,86 +15,14 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func TestACgroupFileIsReadStrictly(t *testing.T) {
-	for name, c := range map[string]struct {
-		text    string
-		want    map[string]string
-		broken  int
-		deleted bool
-	}{
-		"version 1":                     {"4:memory:/x\n1:cpu:/y\n", map[string]string{"memory": "/x", "cpu": "/y"}, 0, false},
-		"several controllers in one":    {"2:cpu,cpuacct:/x\n", map[string]string{"cpu": "/x", "cpuacct": "/x"}, 0, false},
-		"version 2":                     {"0::/a/b\n", map[string]string{"": "/a/b"}, 0, false},
-		"a name":                        {"1:name=systemd:/\n", map[string]string{"name=systemd": "/"}, 0, false},
-		"colons in the path":            {"0::/a.slice:cri-containerd:b\n", map[string]string{"": "/a.slice:cri-containerd:b"}, 0, false},
-		"a removed group":               {"4:memory:/x (deleted)\n", map[string]string{"memory": "/x"}, 0, true},
-		"no group":                      {"", map[string]string{}, 0, false},
-		"a line that was cut off":       {"4:memory:/x\n3:cp", map[string]string{"memory": "/x"}, 1, false},
-		"a relative path":               {"4:memory:x\n0::/\n", map[string]string{"": "/"}, 1, false},
-		"a hierarchy that is no number": {"x:memory:/x\n", map[string]string{}, 1, false},
-		"a controller twice":            {"4:memory:/x\n5:memory:/y\n", map[string]string{"memory": "/x"}, 1, false},
-	} {
-		g := parseGroups(c.text)
-		if !maps.Equal(g.Paths, c.want) || g.broken != c.broken || g.Deleted != c.deleted {
-			t.Errorf("%s: %v, %d broken, deleted %v", name, g.Paths, g.broken, g.Deleted)
+func FuzzPaths(f *testing.F) {
+	f.Add("/kubepods/burstable/pod12345678-1234/0123")
+	f.Add("/run/vc/vm/abc/qmp.sock")
+	f.Fuzz(func(t *testing.T, text string) {
+		if p, ok := locate(text); ok && p.dir == "" {
+			t.Errorf("%q: %+v", text, p)
 		}
-	}
-}
-
-func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
-	for name, c := range map[string]struct{ text, billed string }{
-		"version 2 counts alone":               {"0::/a\n", "/a"},
-		"not beside a version 1 that has both": {"3:memory:/m\n2:cpuacct:/c\n0::/a\n", "/m /c"},
-		"beside a version 1 that lacks memory": {"2:cpuacct:/c\n0::/a\n", "/c /a"},
-		"names and the freezer charge nobody":  {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
-	} {
-		if got := strings.Join(billed(parseGroups(c.text).Paths), " "); got != c.billed {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-	if _, ok := parseGroups("8:freezer:/f\n3:memory:/m\n").charged["freezer"]; ok {
-		t.Error("a record lists the freezer")
-	}
-}
-
-func TestAStatIsReadBehindAnyName(t *testing.T) {
-	line := func(comm string) string {
-		return "12 (" + comm + ") S 3 1 1 0 -1 4194304 0 0 0 0 10 5 0 0 20 0 7 0 99 0 0 0 0 0 70 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 90 0 0 0 0\n"
-	}
-	for _, comm := range []string{"sh", "a b", "x) R 1 1", "((", ""} {
-		s, err := parseStat([]byte(line(comm)))
-		if err != nil || s.comm != comm || s.ppid != 3 || s.threads != 7 || s.start != 99 || s.ticks != 15 || s.image != [2]uint64{90, 70} {
-			t.Errorf("%q: %+v %v", comm, s, err)
-		}
-	}
-	for _, bad := range []string{"", "12", "12 (sh", "12 (sh) S 3", strings.Replace(line("sh"), " 99 ", " -99 ", 1), strings.Replace(line("sh"), "S 3", "S x", 1)} {
-		if s, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q: %+v", bad, s)
-		}
-	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("12 (sh) S 3 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 9"))
-	f.Add([]byte("4:memory:/x (deleted)\n0::/a:b"))
-	f.Add([]byte("NSpid:\t1\t2\nVmRSS:\t 4 kB"))
-	f.Add([]byte("Rss: 1 kB\nPss_Anon: 1 kB\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if s, err := parseStat(text); err == nil && (s.ppid < 0 || s.threads < 0) {
-			t.Errorf("%+v", s)
-		}
-		_, _ = parseStatus(text)
-		_, _ = parseSchedstat(text)
-		if u, err := parseRollup(text); err == nil && min(u.rss, u.anon, u.file, u.shmem, u.swap, u.huge) < 0 {
-			t.Errorf("%+v", u)
-		}
-		for _, path := range parseGroups(string(text)).all {
-			if !strings.HasPrefix(path, "/") {
-				t.Errorf("%q", path)
-			}
-			locate(path)
-		}
-		kataID([]string{string(text)})
+		kataID([]string{text})
 	})
 }
 

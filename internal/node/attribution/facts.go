@@ -3,6 +3,7 @@ package attribution
 import (
 	"path"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -30,8 +31,8 @@ type Member struct {
 	VCPURule string
 }
 
-// roster knows by which facts a process belongs to a sandbox.
-type roster struct {
+// facts knows by which facts a process belongs to a sandbox.
+type facts struct {
 	*Snapshot
 	boxes   []Box
 	daemons map[int]bool
@@ -42,8 +43,8 @@ type roster struct {
 	cached  map[*Groups]int // → box, or -1
 }
 
-func (s *Snapshot) roster(boxes []Box, daemons []int) *roster {
-	r := &roster{
+func (s *Snapshot) facts(boxes []Box, daemons []int) *facts {
+	r := &facts{
 		Snapshot: s, boxes: boxes, daemons: map[int]bool{}, ids: map[string]int{}, groups: map[string]int{},
 		asked: make([]bool, len(boxes)), first: map[int]int{}, cached: map[*Groups]int{},
 	}
@@ -82,7 +83,7 @@ func (s *Snapshot) roster(boxes []Box, daemons []int) *roster {
 
 // derive finds the groups of boxes for which none was asked: that of their
 // first process, and those that bear one of their ids.
-func (r *roster) derive() {
+func (r *facts) derive() {
 	bearing := func(id string) bool { i, ok := r.ids[id]; return ok && !r.asked[i] }
 	seen := map[*Groups]bool{}
 	for _, p := range r.Processes {
@@ -94,7 +95,7 @@ func (r *roster) derive() {
 			continue
 		}
 		seen[p.Groups] = true
-		for _, where := range p.Groups.all {
+		for _, where := range p.Groups.All {
 			if id, dir, ok := named(where, bearing); ok && !overhead(where) && !r.shared(dir) {
 				r.groups[dir] = r.ids[id]
 			}
@@ -110,7 +111,7 @@ func (r *roster) derive() {
 			if _, beside := p.role(); beside {
 				continue // Kata: engines give the VMM's pid
 			}
-			for _, where := range p.Groups.all {
+			for _, where := range p.Groups.All {
 				if _, taken := r.within(where); !taken && !overhead(where) && !r.shared(where) && !r.holdsParent(p, where) {
 					r.groups[where] = i
 				}
@@ -121,14 +122,14 @@ func (r *roster) derive() {
 
 // shared tells whether a group, or one below it, holds what is no sandbox's:
 // the daemons, the first process of the machine, this program.
-func (r *roster) shared(where string) bool {
+func (r *facts) shared(where string) bool {
 	holds := func(pid int) bool {
 		p := r.byPid[pid]
 		if p == nil {
 			return false
 		}
-		for _, g := range p.Groups.all {
-			if within(g, where) {
+		for _, g := range p.Groups.All {
+			if procs.Within(g, where) {
 				return true
 			}
 		}
@@ -144,7 +145,7 @@ func (r *roster) shared(where string) bool {
 
 // holdsParent tells whether the parent of a first process is in its group and
 // is not its monitor: then the group is that of whoever ran it.
-func (r *roster) holdsParent(p *Process, where string) bool {
+func (r *facts) holdsParent(p *Process, where string) bool {
 	parent := r.byPid[p.PPid]
 	if parent == nil {
 		return false
@@ -152,8 +153,8 @@ func (r *roster) holdsParent(p *Process, where string) bool {
 	if _, beside := parent.role(); beside {
 		return false
 	}
-	for _, g := range parent.Groups.all {
-		if within(g, where) {
+	for _, g := range parent.Groups.All {
+		if procs.Within(g, where) {
 			return true
 		}
 	}
@@ -161,7 +162,7 @@ func (r *roster) holdsParent(p *Process, where string) bool {
 }
 
 // within finds the box whose own group a path is in or below.
-func (r *roster) within(where string) (box int, ok bool) {
+func (r *facts) within(where string) (box int, ok bool) {
 	upwards(where, func(dir string) bool {
 		box, ok = r.groups[dir]
 		return !ok
@@ -170,12 +171,12 @@ func (r *roster) within(where string) (box int, ok bool) {
 }
 
 // boxOf is the box in whose group a process is, -1 for none.
-func (r *roster) boxOf(p *Process) int {
+func (r *facts) boxOf(p *Process) int {
 	if box, ok := r.cached[p.Groups]; ok {
 		return box
 	}
 	box := -1
-	for _, where := range p.Groups.all {
+	for _, where := range p.Groups.All {
 		if i, ok := r.within(where); ok {
 			box = i
 			break
@@ -186,7 +187,7 @@ func (r *roster) boxOf(p *Process) int {
 }
 
 // mentioned is the box that a process's arguments name, -1 for none.
-func (r *roster) mentioned(p *Process) int {
+func (r *facts) mentioned(p *Process) int {
 	id, ok := p.mentions(func(id string) bool { _, ok := r.ids[id]; return ok })
 	if !ok {
 		return -1

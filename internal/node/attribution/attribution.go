@@ -1,5 +1,6 @@
-// Package census tells who is on this node: every process, whose it is, and
-// which cgroups it and each of its threads are charged to.
+// Package attribution tells whose the processes of this node are: which sandbox
+// each belongs to, in which role, by which fact, and which cgroups it and each of
+// its threads are charged to.
 //
 // A [Snapshot] is one pass over /proc. [Snapshot.Members] picks from it the
 // processes of given sandboxes, each with its role and the fact that decided it;
@@ -16,15 +17,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -34,10 +30,14 @@ type Reader struct {
 	// Root is where /proc is: "" for this machine's own.
 	Root machine.Root
 
+	files  procs.Reader
 	known  map[int]*Process   // of the last pass
 	groups map[string]*Groups // of the last pass, by the file's text
-	buffer []byte
 }
+
+// Groups are where a process is in every hierarchy. Processes with the same text
+// share one.
+type Groups = procs.Groups
 
 // Process is one process as a pass over /proc found it. It is shared by
 // snapshots and not to be changed.
@@ -84,12 +84,13 @@ func (s *Snapshot) Children(pid int) []*Process { return s.children[pid] }
 //
 // The error is for /proc itself and for ctx's end.
 func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
-	pids, err := r.pids()
+	r.files.Root = r.Root
+	pids, err := r.files.Pids()
 	if err != nil {
 		return nil, fmt.Errorf("list the processes: %w; is /proc mounted?", err)
 	}
 	s := &Snapshot{
-		reader: r, self: r.self(),
+		reader: r, self: r.files.Self(),
 		Processes: make([]*Process, 0, len(pids)),
 		byPid:     make(map[int]*Process, len(pids)),
 		children:  make(map[int][]*Process, len(pids)),
@@ -112,79 +113,45 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// pids lists the processes, ascending.
-func (r *Reader) pids() ([]int, error) {
-	names, err := names(string(r.Root) + "/proc")
-	if err != nil {
-		return nil, err
-	}
-	return numbers(names), nil
-}
-
-// self is this process's pid in that /proc, 0 where it is not known.
-func (r *Reader) self() int {
-	link, err := os.Readlink(string(r.Root) + "/proc/self")
-	if err != nil {
-		return 0
-	}
-	pid, _ := strconv.Atoi(link)
-	return pid
-}
-
-// What is read of each file at most.
-const (
-	statLimit   = 4 << 10
-	statusLimit = 64 << 10
-	cgroupLimit = 64 << 10
-	argsLimit   = 64 << 10
-)
-
 // read reads one process. What an earlier pass found is taken over where the
 // process is the same and has not exec'd since.
 func (r *Reader) read(pid int, groups map[string]*Groups, problems *record.Problems) (*Process, error) {
-	d, err := r.open(pid)
+	d, err := r.files.Open(pid)
 	if err != nil {
 		return nil, err
 	}
-	defer d.close()
-	text, err := r.file(d, "stat", statLimit)
-	if err != nil {
-		return nil, err
-	}
-	st, err := parseStat(text)
+	defer d.Close()
+	st, err := d.Stat("")
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{
-		Pid: pid, PPid: st.ppid, Start: st.start, Comm: st.comm, Threads: st.threads,
-		Kernel: st.kernel, Zombie: st.zombie, image: st.image,
+		Pid: pid, PPid: st.PPid, Start: st.Start, Comm: st.Comm, Threads: st.Threads,
+		Kernel: st.Kernel, Zombie: st.Ended(), image: st.Image,
 	}
-	if text, err = r.file(d, "cgroup", cgroupLimit); err != nil {
+	text, err := d.Read("cgroup")
+	if err != nil {
 		return nil, err
 	}
 	p.Groups = r.intern(text, groups, problems, pid)
 	if old := r.known[pid]; old != nil && old.same(p) {
 		p.Exe, p.Args, p.NSpid = old.Exe, old.Args, old.NSpid
-		if p.RssAnon, err = r.anon(d); err == nil {
+		if p.RssAnon, err = d.Anon(); err == nil {
 			return p, nil
 		}
 	}
-	if text, err = r.file(d, "status", statusLimit); err != nil {
-		return nil, err
-	}
-	status, err := parseStatus(text)
+	status, err := d.Status()
 	if err != nil {
 		return nil, err
 	}
-	p.NSpid, p.RssAnon = status.nspid, status.rssAnon
+	p.NSpid, p.RssAnon = status.NSpid, status.RSSAnon
 	if p.Kernel {
 		return p, nil
 	}
-	if text, err = r.head(d, "cmdline", argsLimit); err != nil {
+	if p.Args, err = d.Args(); err != nil {
 		return nil, err
 	}
-	p.Args = arguments(text)
-	p.Exe = d.link("exe")
+	p.Exe = d.Exe()
 	return p, nil
 }
 
@@ -201,20 +168,30 @@ func (r *Reader) intern(text []byte, groups map[string]*Groups, problems *record
 	}
 	g := r.groups[string(text)]
 	if g == nil {
-		g = parseGroups(string(text))
+		g = procs.ParseGroups(string(text))
 	}
-	if g.broken > 0 {
-		problems.Broken += g.broken
-		example(problems, "process %d: %d lines of its cgroup file are of an unknown form", pid, g.broken)
+	if g.Broken > 0 {
+		problems.Broken += g.Broken
+		example(problems, "process %d: %d lines of its cgroup file are of an unknown form", pid, g.Broken)
 	}
 	groups[string(text)] = g
 	return g
 }
 
+// name is the base name of the program by its first argument, "" for none.
+func (p *Process) name() string {
+	if len(p.Args) == 0 || p.Args[0] == "" {
+		return ""
+	}
+	return filepath.Base(p.Args[0])
+}
+
 // note counts what could not be read by what the error says.
 func note(p *record.Problems, err error, format string, args ...any) {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ESRCH):
+	case errors.Is(err, procs.ErrReused):
+		p.Reused++
+	case procs.Gone(err):
 		p.Gone++
 	case errors.Is(err, fs.ErrPermission):
 		p.Denied++
@@ -231,31 +208,4 @@ func example(p *record.Problems, format string, args ...any) {
 	if len(p.Examples) < examples {
 		p.Examples = append(p.Examples, fmt.Sprintf(format, args...))
 	}
-}
-
-// arguments splits a command line at its NULs.
-func arguments(text []byte) []string {
-	if len(text) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-}
-
-// name is the base name of the program by its first argument, "" for none.
-func (p *Process) name() string {
-	if len(p.Args) == 0 || p.Args[0] == "" {
-		return ""
-	}
-	return filepath.Base(p.Args[0])
-}
-
-func numbers(names []string) []int {
-	out := make([]int, 0, len(names))
-	for _, name := range names {
-		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= 1<<22 {
-			out = append(out, n)
-		}
-	}
-	slices.Sort(out)
-	return out
 }

@@ -8,12 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
 )
 
 func TestAProcessIsReadWithoutMistakingItForALaterOne(t *testing.T) {
@@ -116,7 +119,7 @@ func TestASocketIsKnownByItsFile(t *testing.T) {
 	if err != nil || one == two {
 		t.Errorf("%d %d %v", one, two, err)
 	}
-	if !holds(os.Getpid(), map[string]bool{fmt.Sprintf("socket:[%d]", one): true}) {
+	if !holds(os.Getpid(), fmt.Sprintf("socket:[%d]", one)) {
 		t.Error("this process does not hold the socket that was found")
 	}
 	if _, err := socketOf(filepath.Join(dir, "none.sock")); err == nil {
@@ -159,13 +162,13 @@ func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		return cmd
 	}
-	exact := start("tareshim", "/run/x/"+id+"/config")
-	start("tareshim", id+"0")
+	exact := start("conmon", "/run/x/"+id+"/config")
+	start("conmon", id+"0")
 	start("grep", id)
 	deadline := time.Now().Add(5 * time.Second)
 	for {
-		got := Mentioning([]string{id, ""}, func(name string) bool { return name == "tareshim" })
-		if len(got) == 1 && got[0].Pid == exact.Process.Pid && got[0].ID == id {
+		got := Mentioning([]string{id, ""})
+		if len(got) == 1 && got[0].Pid == exact.Process.Pid && got[0].Role == record.RoleMonitor {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -181,12 +184,9 @@ func TestChildrenAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	for _, c := range Children(os.Getpid()) {
-		if c.Pid == cmd.Process.Pid && c.Name == "sleep" && strings.Join(c.Args, " ") == "30" {
-			return
-		}
+	if pid := cmd.Process.Pid; !slices.Contains(Children(os.Getpid()), pid) || Name(pid) != "sleep" || strings.Join(ArgsOf(pid), " ") != "sleep 30" {
+		t.Error("the child was not found")
 	}
-	t.Error("the child was not found")
 }
 
 func TestTheTimeOfThreadsThatEndedIsNotLost(t *testing.T) {

@@ -1,0 +1,212 @@
+package procs
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestACgroupFileIsReadStrictly(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		want    map[string]string
+		broken  int
+		deleted bool
+	}{
+		"version 1":                     {"4:memory:/x\n1:cpu:/y\n", map[string]string{"memory": "/x", "cpu": "/y"}, 0, false},
+		"several controllers in one":    {"2:cpu,cpuacct:/x\n", map[string]string{"cpu": "/x", "cpuacct": "/x"}, 0, false},
+		"version 2":                     {"0::/a/b\n", map[string]string{"": "/a/b"}, 0, false},
+		"a name":                        {"1:name=systemd:/\n", map[string]string{"name=systemd": "/"}, 0, false},
+		"colons in the path":            {"0::/a.slice:cri-containerd:b\n", map[string]string{"": "/a.slice:cri-containerd:b"}, 0, false},
+		"a removed group":               {"4:memory:/x (deleted)\n", map[string]string{"memory": "/x"}, 0, true},
+		"no group":                      {"", map[string]string{}, 0, false},
+		"a line that was cut off":       {"4:memory:/x\n3:cp", map[string]string{"memory": "/x"}, 1, false},
+		"a relative path":               {"4:memory:x\n0::/\n", map[string]string{"": "/"}, 1, false},
+		"a hierarchy that is no number": {"x:memory:/x\n", map[string]string{}, 1, false},
+		"a controller twice":            {"4:memory:/x\n5:memory:/y\n", map[string]string{"memory": "/x"}, 1, false},
+	} {
+		g := ParseGroups(c.text)
+		if !maps.Equal(g.Paths, c.want) || g.Broken != c.broken || g.Deleted != c.deleted {
+			t.Errorf("%s: %v, %d broken, deleted %v", name, g.Paths, g.Broken, g.Deleted)
+		}
+	}
+}
+
+func TestWhatIsChargedIsOfTheHierarchiesThatAccount(t *testing.T) {
+	for name, c := range map[string]struct{ text, billed string }{
+		"version 2 counts alone":               {"0::/a\n", "/a"},
+		"not beside a version 1 that has both": {"3:memory:/m\n2:cpuacct:/c\n0::/a\n", "/m /c"},
+		"beside a version 1 that lacks memory": {"2:cpuacct:/c\n0::/a\n", "/c /a"},
+		"names and the freezer charge nobody":  {"9:name=systemd:/s\n8:freezer:/f\n3:memory:/m\n2:cpu,cpuacct:/m\n", "/m"},
+	} {
+		if got := strings.Join(Billed(ParseGroups(c.text).Paths), " "); got != c.billed {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if _, ok := ParseGroups("8:freezer:/f\n3:memory:/m\n").Charged["freezer"]; ok {
+		t.Error("a record lists the freezer")
+	}
+}
+
+func TestAStatIsReadBehindAnyName(t *testing.T) {
+	line := func(comm string) string {
+		return "12 (" + comm + ") S 3 1 1 0 -1 4194304 0 0 0 0 10 5 0 0 20 0 7 0 99 0 0 0 0 0 70 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 90 0 0 0 0\n"
+	}
+	for _, comm := range []string{"sh", "a b", "x) R 1 1", "((", "", "a\nb) Z 1", strings.Repeat("n", 3000)} {
+		s, err := parseStat([]byte(line(comm)))
+		if err != nil || s.Ended() || s.Group != 1 || s.Comm != comm || s.PPid != 3 || s.Threads != 7 || s.Start != 99 || s.Ticks != 15 || s.Image != [2]uint64{90, 70} {
+			t.Errorf("%q: %+v %v", comm, s, err)
+		}
+	}
+	for _, bad := range []string{"", "12", "12 (sh", "12 (sh) S 3", line("sh")[:40], strings.Replace(line("sh"), " 99 ", " -99 ", 1), strings.Replace(line("sh"), "S 3", "S x", 1)} {
+		if s, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, s)
+		}
+	}
+}
+
+// fake makes a /proc with one process, 7, of the given files.
+func fake(t *testing.T, files map[string]string) *Reader {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, "proc/7", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Reader{Root: machine.Root(root)}
+}
+
+func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
+	t.Parallel()
+	const good = "7 (sh) S 3 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 99 0\n"
+	huge := strings.Repeat("x", fileLimit+1)
+	for name, c := range map[string]struct {
+		file, text string
+		want       error // nil: some error
+		read       func(Dir) error
+	}{
+		"a stat of another process":       {"stat", good, ErrReused, func(d Dir) error { _, err := d.Same(98); return err }},
+		"a stat that is too long":         {"stat", good + huge, nil, func(d Dir) error { _, err := d.Stat(""); return err }},
+		"a status that is too long":       {"status", huge, nil, func(d Dir) error { _, err := d.Status(); return err }},
+		"a status in other units":         {"status", "VmRSS:\t4 MB\n", ErrForm, func(d Dir) error { _, err := d.Status(); return err }},
+		"more pid namespaces than can be": {"status", "NSpid:" + strings.Repeat("\t1", 65), ErrForm, func(d Dir) error { _, err := d.Status(); return err }},
+		"a negative amount":               {"smaps_rollup", "Rss: -1 kB\n", ErrForm, func(d Dir) error { _, err := d.Memory(); return err }},
+		"memory without its parts":        {"smaps_rollup", "Rss: 4 kB\nPss: 4 kB\n", ErrForm, func(d Dir) error { m, _ := d.Memory(); return m.Parts() }},
+		"a zombie's memory":               {"smaps_rollup", "", nil, func(d Dir) error { _, err := d.Memory(); return err }},
+		"two numbers for three":           {"statm", "1 2", ErrForm, func(d Dir) error { _, err := d.Anon(); return err }},
+		"a file that is gone":             {"stat", good, os.ErrNotExist, func(d Dir) error { _, err := d.Status(); return err }},
+		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, err := d.Moved(); return err }},
+	} {
+		d, err := fake(t, map[string]string{c.file: c.text}).Open(7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.read(d); err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		d.Close()
+	}
+	if _, err := fake(t, nil).Open(7); !Gone(err) {
+		t.Errorf("no process: %v", err)
+	}
+}
+
+func TestFilesSayWhatIsInThem(t *testing.T) {
+	t.Parallel()
+	r := fake(t, map[string]string{
+		"cmdline": "/bin/a\x00b c\x00\x00", "statm": "9 5 2 1 0 1 0\n", "io": "rchar: 5\nwchar: 7\nread_bytes: 4096\nwchar x\n",
+		"smaps_rollup":     "55-56 ---p [rollup]\nRss: 9 kB\nPss: 8 kB\nPss_Anon: 1 kB\nPss_File: 2 kB\nPss_Shmem: 3 kB\nShared_Hugetlb: 4 kB\nPrivate_Hugetlb: 5 kB\nSwapPss: 6 kB\n",
+		"task/8/schedstat": "12 3 4\n", "task/8/comm": "CPU 0/KVM\n", "task/9/stat": "9 (x) S 1 1 1 0 -1 0 0 0 0 0 2 1 0 0 20 0 1 0 99\n", "task/x/comm": "no thread",
+	})
+	d, err := r.Open(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if args, err := d.Args(); err != nil || strings.Join(args, "|") != "/bin/a|b c|" {
+		t.Errorf("arguments: %q %v", args, err)
+	}
+	if n, err := d.Anon(); err != nil || n != 3*pageSize {
+		t.Errorf("anonymous: %d %v", n, err)
+	}
+	if read, written, err := d.Moved(); err != nil || read != 5 || written != 7 {
+		t.Errorf("moved: %d %d %v", read, written, err)
+	}
+	if m, err := d.Memory(); err != nil || m.Parts() != nil || m != (Memory{9 << 10, 8 << 10, 1 << 10, 2 << 10, 3 << 10, 6 << 10, 9 << 10, rollupLines}) {
+		t.Errorf("memory: %+v %v", m, err)
+	}
+	tasks, err := d.Tasks()
+	if err != nil || len(tasks) != 2 || tasks[0] != 8 || tasks[1] != 9 {
+		t.Errorf("threads: %v %v", tasks, err)
+	}
+	if a, b, c := d.TaskCPU(8), d.TaskCPU(9), d.TaskCPU(10); a != 12 || b != 3*Tick || c != 0 || d.TaskName(8) != "CPU 0/KVM" || d.TaskName(10) != "" {
+		t.Errorf("of threads: %d %d %d %q", a, b, c, d.TaskName(8))
+	}
+}
+
+func TestAProgramsNameTellsItsRole(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]record.Role{
+		"containerd-shim-runc-v2 -id x": record.RoleShim, "isulad-shim": record.RoleShim, "conmon": record.RoleMonitor, "conmonrs": record.RoleMonitor,
+		"qemu-system-x86_64 -m 1": record.RoleVMM, "cloud-hypervisor": record.RoleVMM, "firecracker": record.RoleVMM, "crosvm run": record.RoleVMM,
+		"virtiofsd": record.RoleVirtiofs, "ld-linux-x86-64.so.2 --library-path /x /opt/virtiofsd-rs": record.RoleVirtiofs,
+		"containerd": "", "dockerd": "", "pause": "", "runsc boot": "", "grep qemu-kvm": "", "bash": "", "": "",
+		"ld.so": "", "ld.so --preload": "", "ld.so /bin/grep": "",
+	} {
+		words := strings.Fields(line + " ")
+		name, args := "", []string(nil)
+		if len(words) > 0 {
+			name, args = words[0], words[1:]
+		}
+		if role, ok := Beside(name, args); role != want || ok != (want != "") {
+			t.Errorf("beside containers: %q is %q", line, role)
+		}
+	}
+	for line, want := range map[string]record.Role{
+		"runsc --root=/x boot --bundle y": record.RoleSentry, "runsc-sandbox": record.RoleSentry, "runsc gofer": record.RoleGofer, "runsc umount": record.RoleGofer,
+		"runsc create boot": "", "runsc exec x boot": "", "runsc": "", "boot boot": "",
+	} {
+		words := strings.Fields(line)
+		if role, ok := GVisor(words[0], words[1:]); role != want || ok != (want != "") {
+			t.Errorf("gVisor: %q is %q", line, role)
+		}
+	}
+	for name, want := range map[string]record.Role{"crio": record.RoleDaemon, "containerd": record.RoleDaemon, "pause": record.RolePause, "containerdx": ""} {
+		if role := Named(name); role != want {
+			t.Errorf("%s is %q", name, role)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("12 (sh) S 3 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 9"))
+	f.Add([]byte("4:memory:/x (deleted)\n0::/a:b"))
+	f.Add([]byte("NSpid:\t1\t2\nVmRSS:\t 4 kB"))
+	f.Add([]byte("Rss: 1 kB\nPss_Anon: 1 kB\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if s, err := parseStat(text); err == nil && min(s.PPid, s.Threads, s.Group) < 0 {
+			t.Errorf("%+v", s)
+		}
+		_, _ = parseStatus(text)
+		_, _ = parseSchedstat(text)
+		if u, err := parseMemory(text); err == nil && min(u.RSS, u.PSS, u.Anon, u.File, u.Shmem, u.Swap, u.Huge) < 0 {
+			t.Errorf("%+v", u)
+		}
+		for _, path := range ParseGroups(string(text)).All {
+			if !strings.HasPrefix(path, "/") {
+				t.Errorf("%q", path)
+			}
+		}
+	})
+}

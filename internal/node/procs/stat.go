@@ -1,0 +1,200 @@
+package procs
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Tick is the unit (ns) of times in /proc/PID/stat, USER_HZ: a hundredth of a
+// second on every architecture that Go knows.
+const Tick = 1e9 / 100
+
+// Stat is what is taken of /proc/PID/stat, see proc_pid_stat(5).
+type Stat struct {
+	Comm    string
+	State   byte
+	PPid    int
+	Group   int // the process group
+	Threads int
+	Ticks   uint64 // user and system
+	Start   uint64 // ticks since boot: with the pid, what tells a process from a later one
+	Kernel  bool   // a thread of the kernel
+	// Image is where arguments and stack begin, another after an exec; 0 where
+	// that is hidden.
+	Image [2]uint64
+}
+
+// Ended tells whether the process only waits for its parent to be told of its end.
+func (s *Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
+
+const kernelThread = 0x00200000 // PF_KTHREAD of linux/sched.h
+
+// parseStat counts fields from the last parenthesis: the name before it may
+// hold anything.
+func parseStat(text []byte) (Stat, error) {
+	begin, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if begin < 0 || end < begin {
+		return Stat{}, ErrForm
+	}
+	s := Stat{Comm: string(text[begin+1 : end])}
+	rest := text[end+1:]
+	var parent, group, threads, user, system, flags uint64
+	field := 2 // of proc_pid_stat(5), the name's
+	for field < 48 {
+		rest = bytes.TrimLeft(rest, " \n")
+		i := bytes.IndexAny(rest, " \n")
+		if i < 0 {
+			i = len(rest)
+		}
+		word := rest[:i]
+		if rest = rest[i:]; len(word) == 0 {
+			break
+		}
+		field++
+		var into *uint64
+		switch field {
+		case 3:
+			s.State = word[0]
+			continue
+		case 4:
+			into = &parent
+		case 5:
+			into = &group
+		case 9:
+			into = &flags
+		case 14:
+			into = &user
+		case 15:
+			into = &system
+		case 20:
+			into = &threads
+		case 22:
+			into = &s.Start
+		case 28:
+			into = &s.Image[1]
+		case 48:
+			into = &s.Image[0]
+		default:
+			continue
+		}
+		var err error
+		if *into, err = strconv.ParseUint(string(word), 10, 64); err != nil {
+			return Stat{}, ErrForm
+		}
+	}
+	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > mostPid {
+		return Stat{}, ErrForm
+	}
+	s.PPid, s.Group, s.Threads = int(parent), int(group), int(threads)
+	s.Ticks, s.Kernel = user+system, flags&kernelThread != 0
+	return s, nil
+}
+
+// Stat reads the process's stat; task is "", or a thread's folder.
+func (d Dir) Stat(task string) (Stat, error) {
+	text, err := d.Read(task + "stat")
+	if err != nil {
+		return Stat{}, err
+	}
+	s, err := parseStat(text)
+	if err != nil {
+		err = fmt.Errorf("parse %s/%sstat: %w", d.path, task, err)
+	}
+	return s, err
+}
+
+// Same is Stat of a process that began at a time; the error wraps ErrReused where
+// another has its pid.
+func (d Dir) Same(start uint64) (Stat, error) {
+	s, err := d.Stat("")
+	if err == nil && s.Start != start {
+		err = ErrReused
+	}
+	return s, err
+}
+
+// Status is what is taken of /proc/PID/status, see proc_pid_status(5). Memory is
+// in bytes; a thread of the kernel and a zombie have none.
+type Status struct {
+	NSpid   []int // the pid in this pid namespace, and in each below that it is in
+	RSS     int64
+	RSSAnon int64
+	VMPTE   int64
+}
+
+func parseStatus(text []byte) (Status, error) {
+	var s Status
+	for line := range bytes.Lines(text) {
+		key, value, _ := bytes.Cut(line, []byte(":"))
+		var into *int64
+		switch string(key) {
+		case "NSpid":
+			for _, word := range strings.Fields(string(value)) {
+				n, err := strconv.Atoi(word)
+				if err != nil || n < 0 || n > mostPid || len(s.NSpid) == 64 {
+					return Status{}, ErrForm
+				}
+				s.NSpid = append(s.NSpid, n)
+			}
+			continue
+		case "VmRSS":
+			into = &s.RSS
+		case "RssAnon":
+			into = &s.RSSAnon
+		case "VmPTE":
+			into = &s.VMPTE
+		default:
+			continue
+		}
+		var err error
+		if *into, err = kilobytes(value); err != nil {
+			return Status{}, err
+		}
+	}
+	return s, nil
+}
+
+// Status reads the process's status.
+func (d Dir) Status() (Status, error) {
+	text, err := d.Read("status")
+	if err != nil {
+		return Status{}, err
+	}
+	return parseStatus(text)
+}
+
+// kilobytes reads "  123 kB" into bytes.
+func kilobytes(value []byte) (int64, error) {
+	number, unit, _ := strings.Cut(strings.TrimSpace(string(value)), " ")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || strings.TrimSpace(unit) != "kB" || n < 0 || n > 1<<46 {
+		return 0, ErrForm
+	}
+	return n << 10, nil
+}
+
+var pageSize = int64(os.Getpagesize())
+
+// Anon reads the anonymous memory (bytes) from statm: resident less shared, in
+// pages. They are the same counters as RssAnon in status, which takes the kernel
+// three times as long to write.
+func (d Dir) Anon() (int64, error) {
+	text, err := d.Read("statm")
+	if err != nil {
+		return 0, err
+	}
+	var pages [3]int64
+	fields := bytes.Fields(text)
+	if len(fields) < len(pages) {
+		return 0, ErrForm
+	}
+	for i := range pages {
+		if pages[i], err = strconv.ParseInt(string(fields[i]), 10, 64); err != nil || pages[i] < 0 || pages[i] > 1<<44 {
+			return 0, ErrForm
+		}
+	}
+	return max(0, pages[1]-pages[2]) * pageSize, nil
+}
