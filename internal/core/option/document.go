@@ -1,0 +1,176 @@
+package option
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Limits of a plan file. The YAML parser takes time that grows with the square
+// of the number of keys and of the nesting, so both are bounded before it.
+const (
+	maxSize   = 1 << 20
+	maxTokens = 20_000
+	maxNested = 32
+)
+
+// place is a position in the file.
+type place struct{ line, column int }
+
+var top = place{1, 1}
+
+func misplace(at place, format string, arguments ...any) error {
+	return &FieldError{Place: Place{Line: at.line, Column: at.column}, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// ReadFile returns the text of a plan file, or a little more of it than is
+// allowed, even of /dev/zero.
+func ReadFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the plan: %w; give the path of a plan file", err)
+	}
+	defer file.Close() // nothing was written: closing cannot lose anything
+	text, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the plan: %w; give the path of a plan file", err)
+	}
+	return text, nil
+}
+
+// parseDocument returns the one document of a YAML text. Its error is a
+// *FieldError.
+func parseDocument(text []byte) (ast.Node, error) {
+	if len(text) > maxSize {
+		return nil, misplace(top, "the plan is larger than 1 MiB: it is not a plan file, or has to be split")
+	}
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	tokens := lexer.Tokenize(string(text))
+	if err := checkTokens(tokens); err != nil {
+		return nil, err
+	}
+	// Keys that are there twice are found later, with a better message.
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	return onlyDocument(file)
+}
+
+func checkText(text []byte) error {
+	line := 1
+	for rest := text; len(rest) > 0; line++ {
+		var current []byte
+		current, rest, _ = bytes.Cut(rest, []byte("\n"))
+		for column := 1; len(current) > 0; column++ {
+			r, size := utf8.DecodeRune(current)
+			if (r == utf8.RuneError && size == 1) || r == 0 {
+				return misplace(place{line, column}, "the byte 0x%02x is not text: a plan is written in UTF-8", current[0])
+			}
+			current = current[size:]
+		}
+	}
+	return nil
+}
+
+// notPlan are the parts of YAML that a plan has no use for. Without them a
+// value stands where it is used, and no file can grow while it is read.
+var notPlan = map[token.Type]string{
+	token.AnchorType:     "an anchor (&): write the value out where it is needed",
+	token.AliasType:      "an alias (*): write the value out; text that begins with * has to be quoted",
+	token.TagType:        "a tag (!): leave it out; text that begins with ! has to be quoted",
+	token.MergeKeyType:   "a merge key (<<): write the fields out",
+	token.MappingKeyType: "an explicit key (?): write key: value",
+	token.DirectiveType:  "a directive (%): leave it out; text that begins with % has to be quoted",
+}
+
+func checkTokens(tokens token.Tokens) error {
+	count, nested, dashes, line := 0, 0, 0, 0
+	for _, t := range tokens {
+		at := tokenPlace(t)
+		if what, ok := notPlan[t.Type]; ok {
+			return misplace(at, "plans do not use %s", what)
+		}
+		if at.line != line {
+			dashes, line = 0, at.line
+		}
+		switch t.Type {
+		case token.CommentType:
+			continue
+		case token.SequenceStartType, token.MappingStartType:
+			nested++
+		case token.SequenceEndType, token.MappingEndType:
+			nested--
+		case token.SequenceEntryType:
+			dashes++
+		}
+		if nested+dashes > maxNested {
+			return misplace(at, "lists are nested more than %d deep here: a plan needs three", maxNested)
+		}
+		if count++; count > maxTokens {
+			return misplace(at, "the plan has more than %d words and signs up to here: it is not a plan file, or has to be split", maxTokens)
+		}
+	}
+	return nil
+}
+
+// syntaxError keeps the parser's place and message, and not its picture of the
+// file, which has no place in a one-line error.
+func syntaxError(err error) error {
+	var known yaml.Error
+	if !errors.As(err, &known) || known.GetToken() == nil {
+		return misplace(top, "the plan is not YAML: %v", err)
+	}
+	return misplace(tokenPlace(known.GetToken()), "the plan is not YAML here: %s; look at the indentation and at the signs before it", known.GetMessage())
+}
+
+func onlyDocument(file *ast.File) (ast.Node, error) {
+	const begin = "a plan begins with version: 1 and has a list named measure"
+	if len(file.Docs) == 0 || (len(file.Docs) == 1 && file.Docs[0].Body == nil) {
+		return nil, misplace(top, "the plan is empty: %s", begin)
+	}
+	if len(file.Docs) > 1 {
+		second := file.Docs[1]
+		at := top
+		if second.Start != nil {
+			at = tokenPlace(second.Start)
+		} else if second.Body != nil {
+			at = placeOf(second.Body)
+		}
+		return nil, misplace(at, "a second document begins here: a file holds one plan; put the other into a file of its own")
+	}
+	return file.Docs[0].Body, nil
+}
+
+// placeOf is where a value begins. The parser's own token of a mapping is the
+// colon behind its first key.
+func placeOf(node ast.Node) place {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return placeOf(n.Values[0].Key)
+		}
+	case *ast.MappingValueNode:
+		return placeOf(n.Key)
+	}
+	return tokenPlace(node.GetToken())
+}
+
+func tokenPlace(t *token.Token) place {
+	if t == nil || t.Position == nil {
+		return top
+	}
+	return place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}

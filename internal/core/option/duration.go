@@ -1,0 +1,32 @@
+package option
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseDuration reads "10m", and says what is missing where there is no unit.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err == nil {
+		return d, nil
+	}
+	if _, bare := strconv.ParseFloat(s, 64); bare == nil {
+		return 0, fmt.Errorf("%s has no unit: write %ss for seconds, or another of ms, s, m, h", Quote(s), s)
+	}
+	return 0, fmt.Errorf("%s is not a duration: write a number with its unit, such as 500ms, 60s, 10m or 1h30m", Quote(s))
+}
+
+// FormatDuration writes "1m" where time.Duration writes "1m0s".
+func FormatDuration(d time.Duration) string {
+	s := d.String()
+	if short, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = short + "m"
+	}
+	if short, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = short + "h"
+	}
+	return s
+}

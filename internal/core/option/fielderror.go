@@ -1,0 +1,96 @@
+package option
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// FieldError is one thing that is wrong with an option, and where that was given.
+type FieldError struct {
+	Field   string // its name in a plan file: "rounds", "limits.memory"; "" of what is none
+	Place   Place
+	Message string
+
+	path string // of the part that is wrong: "jobs.2.bs"
+}
+
+// Place is a flag, or a position in a file; or neither, of options that a
+// program made.
+type Place struct {
+	Flag         string // "--rounds"; "TARGET" of an argument
+	File         string
+	Line, Column int // from 1; columns in characters
+}
+
+// Error begins with the flag, or has the form that editors and terminals make a
+// link of.
+func (e *FieldError) Error() string {
+	switch {
+	case e.Place.Flag != "":
+		return e.Place.Flag + ": " + e.Message
+	case e.Place.File != "":
+		return fmt.Sprintf("%s:%d:%d: %s", e.Place.File, e.Place.Line, e.Place.Column, e.named())
+	}
+	return e.named()
+}
+
+func (e *FieldError) named() string {
+	if e.Field == "" {
+		return e.Message
+	}
+	return e.Field + ": " + e.Message
+}
+
+// Wrongf is a mistake in a field of a plan.
+func Wrongf(field, format string, arguments ...any) *FieldError {
+	return &FieldError{Field: field, path: field, Message: fmt.Sprintf(format, arguments...)}
+}
+
+// At is the mistake in one item of a list, and Of in one field of it.
+func (e *FieldError) At(index int) *FieldError {
+	e.path += "." + strconv.Itoa(index)
+	return e
+}
+
+// Of is a mistake in a part of what stands there.
+func (e *FieldError) Of(part string) *FieldError {
+	e.path += "." + part
+	return e
+}
+
+// In is a mistake of an item's own, told of the list that it stands in.
+func (e *FieldError) In(list string, index int, name string) *FieldError {
+	return &FieldError{Field: list, path: fmt.Sprintf("%s.%d.%s", list, index, e.path), Message: Quote(name) + ": " + e.named()}
+}
+
+// FieldErrors are all that is wrong, in the order of the file or of the options.
+type FieldErrors []*FieldError
+
+// shownMistakes is as many as help; a file of another kind has thousands.
+const shownMistakes = 20
+
+// Error has a line for each.
+func (all FieldErrors) Error() string {
+	var lines []string
+	for _, e := range all[:min(len(all), shownMistakes)] {
+		lines = append(lines, e.Error())
+	}
+	if rest := len(all) - len(lines); rest > 0 {
+		file := ""
+		if all[0].Place.File != "" {
+			file = all[0].Place.File + ": "
+		}
+		lines = append(lines, fmt.Sprintf("%sand %d more mistakes", file, rest))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find a *FieldError.
+func (all FieldErrors) Unwrap() []error {
+	out := make([]error, len(all))
+	for i, e := range all {
+		out[i] = e
+	}
+	return out
+}

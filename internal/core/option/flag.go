@@ -1,0 +1,133 @@
+package option
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/spf13/pflag"
+)
+
+// AddFlags adds a flag for each option that has one.
+func (s *Set) AddFlags(fs *pflag.FlagSet) {
+	for _, o := range s.options {
+		if v, ok := o.flagged(); ok {
+			o.add(fs, &flag{o, v})
+		}
+	}
+}
+
+func (o *Option) flagged() (pflag.Value, bool) {
+	v, ok := o.value.(pflag.Value)
+	return v, ok && !o.hidden
+}
+
+func (o *Option) add(fs *pflag.FlagSet, v pflag.Value) {
+	f := fs.VarPF(v, o.flag, o.short, o.help)
+	if v.Type() == "bool" {
+		f.NoOptDefVal = "true"
+	}
+}
+
+// flag is an option on a command line.
+type flag struct {
+	o *Option
+	pflag.Value
+}
+
+// Set gives the option the flag's value. A list grows with every further flag.
+func (f *flag) Set(text string) error {
+	var before reflect.Value
+	list := reflect.ValueOf(f.o.into)
+	if list.IsValid() && list.Elem().Kind() == reflect.Slice && f.o.given {
+		before = reflect.ValueOf(list.Elem().Interface())
+	}
+	if err := f.Value.Set(text); err != nil {
+		return &FieldError{Place: Place{Flag: f.o.flagName()}, Message: err.Error()}
+	}
+	if before.IsValid() {
+		list.Elem().Set(reflect.AppendSlice(before.Slice3(0, before.Len(), before.Len()), list.Elem()))
+	}
+	f.o.given = true
+	return nil
+}
+
+// Given are flags for options that are not known yet: those of a plan's file.
+type Given struct{ flags []*given }
+
+// given is one of them, with every value in order.
+type given struct {
+	name, kind string
+	texts      []string
+}
+
+func (g *given) Set(text string) error { g.texts = append(g.texts, text); return nil }
+func (g *given) String() string        { return "" }
+func (g *given) Type() string          { return g.kind }
+
+// Collect adds a flag for each that one of the sets has. The first tells what
+// it is for.
+func Collect(fs *pflag.FlagSet, sets ...*Set) *Given {
+	all := &Given{}
+	for _, s := range sets {
+		for _, o := range s.options {
+			v, ok := o.flagged()
+			if !ok || fs.Lookup(o.flag) != nil {
+				continue
+			}
+			g := &given{name: o.flag, kind: v.Type()}
+			if o.short != "" && fs.ShorthandLookup(o.short) != nil {
+				o.short = ""
+			}
+			all.flags = append(all.flags, g)
+			o.add(fs, g)
+		}
+	}
+	return all
+}
+
+// Names are the flags that were given.
+func (g *Given) Names() []string {
+	var names []string
+	for _, f := range g.flags {
+		if len(f.texts) > 0 {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// Takes says whether a set has a flag of that name.
+func (s *Set) Takes(name string) bool { return slices.Contains(s.Flags(), name) }
+
+// Flags are the names of all that it has.
+func (s *Set) Flags() []string {
+	var names []string
+	for _, o := range s.options {
+		if _, ok := o.flagged(); ok {
+			names = append(names, o.flag)
+		}
+	}
+	return names
+}
+
+// Lay puts the flags that the set has over what its options hold.
+func (g *Given) Lay(s *Set) error {
+	var all FieldErrors
+	for _, f := range g.flags {
+		for _, o := range s.options {
+			v, ok := o.flagged()
+			if !ok || o.flag != f.name {
+				continue
+			}
+			for _, text := range f.texts {
+				if err := (&flag{o, v}).Set(text); err != nil {
+					all = append(all, err.(*FieldError))
+				}
+			}
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	return nil
+}

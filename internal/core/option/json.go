@@ -1,0 +1,153 @@
+package option
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// A record and a plan file write options in the same words, so that the plan of
+// a record is a plan file.
+
+// Marshal writes what a record holds: every option in the order in which they
+// are declared, durations last, as records always had them.
+func Marshal(o Options) ([]byte, error) { return Of(o).marshal() }
+
+// Unmarshal reads what Marshal wrote. What it does not know was written by a
+// later version.
+func Unmarshal(text []byte, o Options) error {
+	read := reflect.New(reflect.TypeOf(o).Elem())
+	if err := Of(read.Interface().(Options)).unmarshal(text); err != nil {
+		return err
+	}
+	reflect.ValueOf(o).Elem().Set(read.Elem())
+	return nil
+}
+
+// record is a set as encoding/json takes it.
+type record struct{ *Set }
+
+func (r *record) MarshalJSON() ([]byte, error)    { return r.marshal() }
+func (r *record) UnmarshalJSON(text []byte) error { return r.unmarshal(text) }
+
+func (s *Set) marshal() ([]byte, error) {
+	var out bytes.Buffer
+	for _, late := range []bool{false, true} {
+		for _, o := range s.options {
+			if o.key == "" || o.late != late || o.omitEmpty && o.empty() {
+				continue
+			}
+			text, err := o.json()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", o.key, err)
+			}
+			fmt.Fprintf(&out, ",%q:%s", o.key, text)
+		}
+	}
+	out.WriteByte('}')
+	text := out.Bytes()
+	if len(text) == 1 {
+		return []byte("{}"), nil
+	}
+	text[0] = '{'
+	return text, nil
+}
+
+// json is the value; null would be no list to a reader.
+func (o *Option) json() ([]byte, error) {
+	if v := reflect.ValueOf(o.into); v.IsValid() && v.Elem().Kind() == reflect.Slice && v.Elem().IsNil() {
+		return []byte("[]"), nil
+	}
+	return json.Marshal(o.value.JSON())
+}
+
+func (s *Set) unmarshal(text []byte) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(text, &values); err != nil {
+		return err
+	}
+	for _, o := range s.options {
+		value, ok := values[o.key]
+		if !ok || o.key == "" {
+			continue
+		}
+		if err := json.Unmarshal(value, o.value.JSON()); err != nil {
+			return fmt.Errorf("%s: %w", o.key, err)
+		}
+	}
+	return nil
+}
+
+// Schema is a part of a JSON Schema, draft 2020-12.
+type Schema map[string]any
+
+// Describe is the schema of a mapping that holds the options of a set.
+func Describe(s *Set) Schema {
+	properties := Schema{}
+	for _, o := range s.options {
+		if o.key != "" && o.refused == "" {
+			properties[o.key] = o.schema()
+		}
+	}
+	return Schema{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+func (o *Option) schema() Schema {
+	s := o.rules.schema(o.value.Schema())
+	s["description"] = o.help
+	if _, nested := o.value.(*group); !nested && !o.empty() && o.into != nil {
+		if text, err := o.json(); err == nil {
+			s["default"] = json.RawMessage(text)
+		}
+	}
+	if o.nullable {
+		s = Schema{"anyOf": []Schema{s, {"type": "null"}}}
+	}
+	return s
+}
+
+// schema adds the rules to that of a value, of each item of a list, and of both
+// where either may stand.
+func (r *rules) schema(of Schema) Schema {
+	s := Schema{}
+	for k, v := range of {
+		s[k] = v
+	}
+	if either, ok := s["oneOf"].([]Schema); ok {
+		both := make([]Schema, len(either))
+		for i, one := range either {
+			both[i] = r.schema(one)
+		}
+		s["oneOf"] = both
+		return s
+	}
+	if items, ok := s["items"].(Schema); ok {
+		s["items"] = (&rules{bounds: r.bounds, least: r.least, choices: r.choices, orZero: r.orZero}).schema(items)
+		if r.some != "" {
+			s["minItems"] = 1
+		}
+		if r.most > 0 {
+			s["maxItems"] = r.most
+		}
+		if r.once != "" {
+			s["uniqueItems"] = true
+		}
+		return s
+	}
+	if r.choices != nil {
+		s = Schema{"enum": slices.Clone(r.choices)}
+	}
+	if kind := s["type"]; kind == "integer" || kind == "number" {
+		if r.bounds != nil {
+			s["minimum"], s["maximum"] = r.bounds.low, r.bounds.high
+		} else if r.least != nil {
+			s["minimum"] = r.least.low
+		}
+		if r.orZero && (r.bounds != nil || r.least != nil) {
+			s = Schema{"anyOf": []Schema{{"const": 0}, s}}
+		}
+	}
+	return s
+}

@@ -1,0 +1,327 @@
+package option
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is how all values of one type are written.
+type Kind[T any] struct {
+	Read   func(Node) (T, bool)    // from a plan file
+	Parse  func(string) (T, error) // from a flag; without it no flag can give one
+	Format func(T) string          // as a flag would have it
+	Type   string                  // what help calls it
+	Schema Schema
+}
+
+// Var declares an option of a kind.
+func Var[T any](s *Set, p *T, key, help string, k Kind[T], attrs ...Attr) {
+	v := &variable[T]{p: p, kind: k}
+	_, v.late = any(p).(*time.Duration)
+	if k.Parse == nil {
+		attrs = append(attrs, NoFlag)
+	}
+	Add(s, v, key, help, append(attrs, func(o *Option) { o.late = v.late })...)
+}
+
+// variable holds a value of a kind.
+type variable[T any] struct {
+	p    *T
+	kind Kind[T]
+	late bool
+}
+
+func (v *variable[T]) pointer() any   { return v.p }
+func (v *variable[T]) Schema() Schema { return v.kind.Schema }
+func (v *variable[T]) Type() string   { return v.kind.Type }
+
+func (v *variable[T]) Read(n Node) bool {
+	value, ok := v.kind.Read(n)
+	if ok {
+		*v.p = value
+	}
+	return ok
+}
+
+func (v *variable[T]) JSON() any {
+	if d, ok := any(v.p).(*time.Duration); ok {
+		return (*durationText)(d)
+	}
+	return v.p
+}
+
+func (v *variable[T]) Set(text string) error {
+	value, err := v.kind.Parse(text)
+	if err == nil {
+		*v.p = value
+	}
+	return err
+}
+
+func (v *variable[T]) String() string {
+	if v.p == nil {
+		return ""
+	}
+	if v.kind.Format != nil {
+		return v.kind.Format(*v.p)
+	}
+	return fmt.Sprint(*v.p)
+}
+
+// In a record durations are text: "10m".
+type durationText time.Duration
+
+func (d *durationText) MarshalJSON() ([]byte, error) {
+	return json.Marshal(FormatDuration(time.Duration(*d)))
+}
+
+func (d *durationText) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil || s == "" {
+		return err
+	}
+	value, err := ParseDuration(s)
+	*d = durationText(value)
+	return err
+}
+
+// Written is the kind of what has a form of its own, whatever YAML takes it for.
+func Written[T any](parse func(string) (T, error), format func(T) string, schema Schema) Kind[T] {
+	return Kind[T]{
+		Read:  func(n Node) (T, bool) { return Scalar(n, parse) },
+		Parse: parse, Format: format, Type: "string", Schema: schema,
+	}
+}
+
+// The kinds that every measurement has.
+var (
+	Duration = Kind[time.Duration]{
+		Read:  func(n Node) (time.Duration, bool) { return Scalar(n, ParseDuration) },
+		Parse: ParseDuration, Format: FormatDuration, Type: "duration",
+		Schema: Schema{"type": "string", "pattern": `^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`},
+	}
+	Integer   = integer(strconv.Atoi, "int")
+	Integer64 = integer(func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, "int")
+	Natural   = integer(func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }, "uint")
+	Number    = Kind[float64]{
+		Read:  func(n Node) (float64, bool) { return Scalar(n, parseNumber) },
+		Parse: parseNumber, Type: "float", Schema: Schema{"type": "number"},
+	}
+	Truth = Kind[bool]{Read: Node.Bool, Parse: strconv.ParseBool, Type: "bool", Schema: Schema{"type": "boolean"}}
+	// Word takes what YAML would have for a number or a truth value as it is written.
+	Word = Kind[string]{
+		Read:   func(n Node) (string, bool) { return Scalar(n, asWritten) },
+		Parse:  asWritten,
+		Schema: Schema{"type": []string{"string", "number", "boolean"}},
+	}
+)
+
+func asWritten(s string) (string, error) { return s, nil }
+
+// TextOf is the kind of text, also of a type of its own.
+func TextOf[T ~string]() Kind[T] {
+	return Kind[T]{
+		Read:  func(n Node) (T, bool) { s, ok := n.Text(); return T(s), ok },
+		Parse: func(s string) (T, error) { return T(s), nil }, Type: "string", Schema: Schema{"type": "string"},
+	}
+}
+
+func integer[T int | int64 | uint64](parse func(string) (T, error), name string) Kind[T] {
+	return Kind[T]{
+		Read: func(n Node) (T, bool) { return whole(n, parse) },
+		Parse: func(s string) (T, error) {
+			n, err := parse(strings.TrimSpace(s))
+			if errors.Is(err, strconv.ErrRange) {
+				return 0, fmt.Errorf("%s is too large", Shorten(s))
+			} else if err != nil {
+				return 0, fmt.Errorf("%s is not a whole number", Quote(s))
+			}
+			return n, nil
+		},
+		Type: name, Schema: Schema{"type": "integer"},
+	}
+}
+
+func parseNumber(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0, fmt.Errorf("%s is no number", Quote(s))
+	}
+	return v, nil
+}
+
+// ListOf is the kind of lists. A flag has commas between the items.
+func ListOf[T any](item Kind[T]) Kind[[]T] {
+	k := Kind[[]T]{Type: "string", Schema: Schema{"type": "array", "items": item.Schema}}
+	k.Read = func(n Node) ([]T, bool) {
+		all := []T{}
+		clean := n.Clean(func() {
+			items, _ := n.Items()
+			for _, each := range items {
+				each = each.at(len(all))
+				if value, ok := item.Read(each); ok {
+					each.found()
+					all = append(all, value)
+				}
+			}
+		})
+		return all, clean || len(all) > 0
+	}
+	if item.Parse == nil {
+		return k
+	}
+	k.Parse = func(s string) (all []T, err error) {
+		for word := range strings.SplitSeq(s, ",") {
+			value, err := item.Parse(strings.TrimSpace(word))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, value)
+		}
+		return all, nil
+	}
+	k.Format = func(all []T) string {
+		words := make([]string, len(all))
+		for i, v := range all {
+			words[i] = fmt.Sprint(v)
+		}
+		return strings.Join(words, ",")
+	}
+	return k
+}
+
+// Repeated is the kind of lists of which every flag gives one item.
+func Repeated(k Kind[[]string]) Kind[[]string] {
+	k.Type = "stringArray"
+	k.Parse = func(s string) ([]string, error) { return []string{s}, nil }
+	return k
+}
+
+// OneOrMore is the kind of lists that can be one item without brackets.
+func OneOrMore[T any](item Kind[T]) Kind[[]T] {
+	k := ListOf(item)
+	list := k.Read
+	k.Read = func(n Node) ([]T, bool) {
+		if n.List() {
+			return list(n)
+		}
+		value, ok := item.Read(n)
+		if ok {
+			n.at(0).found()
+		}
+		return []T{value}, ok
+	}
+	k.Schema = Schema{"oneOf": []Schema{item.Schema, k.Schema}}
+	return k
+}
+
+// Fields is the kind of mappings that declare their own options. A file begins
+// with begin.
+func Fields[T any, P interface {
+	*T
+	Options
+}](what string, begin T) Kind[T] {
+	return Kind[T]{
+		Read: func(n Node) (T, bool) {
+			value := begin
+			ok := ReadPart(n, what, P(&value))
+			return value, ok
+		},
+		Schema: Describe(Of(P(new(begin)))),
+	}
+}
+
+// Texts is the kind of mappings of names to text.
+func Texts(name string) Kind[map[string]string] {
+	return Kind[map[string]string]{
+		Read: func(n Node) (map[string]string, bool) {
+			out := map[string]string{}
+			for _, e := range n.Entries(n.field, "write "+name+": value below it") {
+				e.Value.field = n.field + " " + e.Key
+				if text, ok := e.Value.Text(); ok {
+					out[e.Key] = text
+				}
+			}
+			if len(out) == 0 {
+				return nil, n.Mapping()
+			}
+			return out, true
+		},
+		Schema: Schema{"type": "object", "additionalProperties": Schema{"type": "string"}},
+	}
+}
+
+// The plain declarations.
+
+// Text declares text.
+func Text[T ~string](s *Set, p *T, key, help string, attrs ...Attr) {
+	Var(s, p, key, help, TextOf[T](), attrs...)
+}
+
+// List declares a list of texts.
+func List[T ~string](s *Set, p *[]T, key, help string, attrs ...Attr) {
+	Var(s, p, key, help, ListOf(TextOf[T]()), attrs...)
+}
+
+// Int declares a whole number.
+func Int(s *Set, p *int, key, help string, attrs ...Attr) { Var(s, p, key, help, Integer, attrs...) }
+
+// Bool declares what is or is not.
+func Bool(s *Set, p *bool, key, help string, attrs ...Attr) { Var(s, p, key, help, Truth, attrs...) }
+
+// Time declares a duration.
+func Time(s *Set, p *time.Duration, key, help string, attrs ...Attr) {
+	Var(s, p, key, help, Duration, attrs...)
+}
+
+// Group declares a mapping with options of its own. Its flag has them as
+// "name=value,…".
+func Group(s *Set, o Options, key, help string, attrs ...Attr) {
+	Add(s, &group{what: key, set: Of(o)}, key, help, attrs...)
+}
+
+type group struct {
+	what string
+	set  *Set
+}
+
+func (g *group) Read(n Node) bool {
+	g.set.read(n, g.what, n.field+".", n.path+".")
+	return true
+}
+func (g *group) JSON() any      { return &record{g.set} }
+func (g *group) Schema() Schema { return Describe(g.set) }
+func (g *group) Type() string   { return "string" }
+func (g *group) String() string { return "" }
+
+func (g *group) Set(text string) error {
+	seen := map[string]bool{}
+	for word := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(word, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		o := g.set.option(name)
+		switch {
+		case o == nil:
+			return fmt.Errorf("unknown %s in %s: write some of %s, each with = and a value", Quote(name), Quote(text), g.set.keys())
+		case seen[name]:
+			return fmt.Errorf("%s is there twice in %s: keep one of them", Quote(name), Quote(text))
+		}
+		seen[name] = true
+		if err := o.value.(interface{ Set(string) error }).Set(value); err != nil {
+			return err
+		}
+		if o.empty() {
+			return fmt.Errorf("%s=%s is none: leave it out, or write more", name, value)
+		}
+		if found := o.rules.check(g.what+"."+name, reflect.ValueOf(o.into).Elem()); len(found) > 0 {
+			return errors.New(found[0].Message)
+		}
+	}
+	return nil
+}

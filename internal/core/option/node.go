@@ -1,0 +1,235 @@
+package option
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// reading walks a document and collects what is wrong.
+type reading struct {
+	file     string
+	mistakes FieldErrors
+}
+
+// Node is a value in a plan file.
+type Node struct {
+	r      *reading
+	yaml   ast.Node
+	field  string // what mistakes call it
+	path   string // by which checks find it again
+	places places
+}
+
+// places are where values stand, by their paths: "jobs", "jobs.2", "jobs.2.bs".
+type places map[string]place
+
+// of finds a path's place, or that of what it is a part of.
+func (p places) of(path string, otherwise place) place {
+	for path != "" {
+		if at, ok := p[path]; ok {
+			return at
+		}
+		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+	}
+	return otherwise
+}
+
+// Parse reads one YAML document, or one of JSON, which is YAML. What is wrong
+// with it, or told to the node by read, is returned as [FieldErrors], all at once.
+func Parse(file string, text []byte, read func(Node)) error {
+	r := &reading{file: file}
+	document, err := parseDocument(text)
+	if err == nil {
+		read(Node{r: r, yaml: document, places: places{}})
+	}
+	var one *FieldError
+	if errors.As(err, &one) {
+		one.Place.File = file
+		return FieldErrors{one}
+	} else if err != nil || len(r.mistakes) == 0 {
+		return err
+	}
+	slices.SortStableFunc(r.mistakes, func(a, b *FieldError) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
+	})
+	return r.mistakes
+}
+
+func (n Node) report(at place, field, format string, arguments ...any) {
+	n.r.mistakes = append(n.r.mistakes, &FieldError{Field: field, Place: Place{File: n.r.file, Line: at.line, Column: at.column}, Message: fmt.Sprintf(format, arguments...)})
+}
+
+// Wrong reports what is wrong with the value.
+func (n Node) Wrong(format string, arguments ...any) {
+	n.report(placeOf(n.yaml), n.field, format, arguments...)
+}
+
+// Plainly reports what is wrong without the field's name before it.
+func (n Node) Plainly(format string, arguments ...any) {
+	n.report(placeOf(n.yaml), "", format, arguments...)
+}
+
+// Null is what has no value, and Mapping what has fields.
+func (n Node) Null() bool    { _, ok := n.yaml.(*ast.NullNode); return ok }
+func (n Node) Mapping() bool { _, ok := n.yaml.(ast.MapNode); return ok }
+func (n Node) List() bool    { _, ok := n.yaml.(*ast.SequenceNode); return ok }
+
+// Clean tells whether nothing was wrong while something was read.
+func (n Node) Clean(read func()) bool {
+	before := len(n.r.mistakes)
+	read()
+	return len(n.r.mistakes) == before
+}
+
+// found keeps the value's place for later checks.
+func (n Node) found() { n.places[n.path] = placeOf(n.yaml) }
+
+// Entry is one key of a mapping with its value.
+type Entry struct {
+	Key   string
+	Value Node
+	key   ast.Node
+}
+
+// Wrong reports what is wrong with the key.
+func (e Entry) Wrong(format string, arguments ...any) {
+	e.Value.report(placeOf(e.key), "", format, arguments...)
+}
+
+// Found keeps the key's place as that of a path.
+func (e Entry) Found(path string) { e.Value.places[path] = placeOf(e.key) }
+
+// Entries are those of a mapping, each key once. What it is otherwise is told
+// with advice.
+func (n Node) Entries(what, advice string) []Entry {
+	mapping, ok := n.yaml.(ast.MapNode)
+	if !ok {
+		n.Plainly("%s is %s: %s", what, n.Describe(), advice)
+		return nil
+	}
+	var all []Entry
+	for entries := mapping.MapRange(); entries.Next(); {
+		e := Entry{Key: scalarText(entries.Key()), key: entries.Key()}
+		e.Value = Node{r: n.r, yaml: entries.Value(), field: e.Key, places: n.places}
+		if before := slices.IndexFunc(all, func(b Entry) bool { return b.Key == e.Key }); before >= 0 {
+			e.Wrong("%s is there twice, first in line %d: keep one of them", Quote(e.Key), placeOf(all[before].key).line)
+			continue
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Items are those of a list.
+func (n Node) Items() (items []Node, ok bool) {
+	list, ok := n.yaml.(*ast.SequenceNode)
+	if !ok {
+		n.Wrong("%s is not a list: write [a, b], or a line with - for each", n.Describe())
+		return nil, false
+	}
+	for _, item := range list.Values {
+		items = append(items, Node{r: n.r, yaml: item, field: n.field, path: n.path, places: n.places})
+	}
+	return items, true
+}
+
+// at is the item that becomes that number of a list.
+func (n Node) at(index int) Node {
+	n.path = fmt.Sprintf("%s.%d", n.path, index)
+	return n
+}
+
+// Text reads text that YAML takes for text.
+func (n Node) Text() (string, bool) {
+	switch v := n.yaml.(type) {
+	case *ast.StringNode:
+		return v.Value, true
+	case *ast.LiteralNode:
+		return v.Value.Value, true
+	}
+	n.Wrong("%s is not text: write text, in quotes if it looks like something else", n.Describe())
+	return "", false
+}
+
+// Bool reads true or false.
+func (n Node) Bool() (bool, bool) {
+	if b, ok := n.yaml.(*ast.BoolNode); ok {
+		return b.Value, true
+	}
+	n.Wrong("%s is neither true nor false", n.Describe())
+	return false, false
+}
+
+// whole reads a whole number. YAML's other forms of it (0x10, 010, 1_000)
+// mean different things to different readers and are refused.
+func whole[T int | int64 | uint64](n Node, parse func(string) (T, error)) (T, bool) {
+	raw := scalarText(n.yaml)
+	value, err := parse(raw)
+	_, text := n.yaml.(*ast.StringNode)
+	_, integer := n.yaml.(*ast.IntegerNode)
+	digits := strings.TrimLeft(raw, "+-")
+	leadingZero := len(digits) > 1 && digits[0] == '0'
+	switch {
+	case errors.Is(err, strconv.ErrRange): // to YAML, too many digits are text
+		n.Wrong("%s is too large", Shorten(raw))
+	case text:
+		n.Wrong("%s is text: write a whole number, without quotes", Quote(raw))
+	case err != nil && integer && raw[0] == '-':
+		n.Wrong("%s is below 0", Shorten(raw))
+	case err != nil || !integer || leadingZero:
+		n.Wrong("%s is not a whole number in decimal digits", n.Describe())
+	default:
+		return value, true
+	}
+	return 0, false
+}
+
+// Scalar reads a value that has a form of its own, whatever YAML takes it for.
+func Scalar[T any](n Node, parse func(string) (T, error)) (T, bool) {
+	var none T
+	if _, ok := n.yaml.(ast.ScalarNode); !ok {
+		n.Wrong("%s is not a single value", n.Describe())
+		return none, false
+	}
+	value, err := parse(scalarText(n.yaml))
+	if err != nil {
+		n.Wrong("%v", err)
+		return none, false
+	}
+	return value, true
+}
+
+// scalarText is what was written, before YAML made a number of it.
+func scalarText(node ast.Node) string {
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	}
+	if t := node.GetToken(); t != nil {
+		return t.Value
+	}
+	return ""
+}
+
+// Describe says what stands there.
+func (n Node) Describe() string {
+	switch n.yaml.(type) {
+	case ast.MapNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	case *ast.NullNode:
+		return "nothing"
+	case *ast.StringNode, *ast.LiteralNode:
+		return Quote(scalarText(n.yaml))
+	}
+	return Shorten(scalarText(n.yaml))
+}

@@ -1,0 +1,237 @@
+// Package option lets a measurement declare each of its options once: where it
+// is kept, what it is called, what it may be and what it is for. A [Set] of such
+// declarations is read from a plan file and from flags, written into a record
+// and read back from one, and described as JSON Schema. What is wrong with an
+// option is a [FieldError], which knows the flag or the line that it stands in.
+package option
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Options declare themselves onto a set, by pointers to their fields. What the
+// fields hold then are the defaults.
+type Options interface{ Declare(s *Set) }
+
+// Checked are options that can contradict one another.
+type Checked interface{ Check() FieldErrors }
+
+// Final are options of which more has to hold when they are run than when a
+// file with them is read.
+type Final interface{ CheckFinal() FieldErrors }
+
+// Value is how an option's value is read and written. One that is a
+// [github.com/spf13/pflag.Value] too can be given by a flag.
+type Value interface {
+	// Read takes it from a plan file, tells the node what is wrong, and leaves
+	// the value as it is then.
+	Read(n Node) bool
+	// JSON is a pointer of which encoding/json makes what a record holds.
+	JSON() any
+	Schema() Schema
+}
+
+// Option is one declaration.
+type Option struct {
+	key, help        string
+	flag, short      string
+	argument, hidden bool // is given by arguments; is no flag
+	refused          string
+	nullable         bool
+	omitEmpty, late  bool
+	value            Value
+	into             any // the pointer, where checks can follow it
+	rules
+	given bool // by a flag
+}
+
+// Set is all that one measurement can be asked for.
+type Set struct {
+	of       Options
+	options  []*Option
+	before   []func() error
+	after    []func()
+	places   places
+	file     string
+	anywhere place // where the measurement itself stands in the file
+}
+
+// Of returns the set that options declare.
+func Of(o Options) *Set {
+	s := &Set{of: o, places: places{}}
+	o.Declare(s)
+	return s
+}
+
+// Attr says more of an option.
+type Attr func(*Option)
+
+// Flag is the option's name on the command line, where it is not its key with
+// dashes, and its shorthand.
+func Flag(name string, short ...string) Attr {
+	return func(o *Option) { o.flag, o.short = name, strings.Join(short, "") }
+}
+
+// NoFlag keeps an option to files.
+func NoFlag(o *Option) { o.hidden = true }
+
+// Arguments are what a command line names without a flag.
+func Arguments(name string) Attr {
+	return func(o *Option) { o.flag, o.argument, o.hidden = name, true, true }
+}
+
+// Refused keeps an option out of plan files, with the reason.
+func Refused(why string) Attr { return func(o *Option) { o.refused = why } }
+
+// OmitEmpty leaves an empty value out of records; being empty, it is right.
+func OmitEmpty(o *Option) { o.omitEmpty = true }
+
+// Add declares an option that holds a value of another package's making. One
+// without a key is a flag only.
+func Add(s *Set, v Value, key, help string, attrs ...Attr) {
+	o := &Option{key: key, help: help, value: v, flag: strings.ReplaceAll(key, "_", "-")}
+	if p, ok := v.(interface{ pointer() any }); ok {
+		o.into = p.pointer()
+	}
+	for _, a := range attrs {
+		a(o)
+	}
+	s.options = append(s.options, o)
+}
+
+// Before is done once all flags are known, before anything is checked.
+func (s *Set) Before(do func() error) { s.before = append(s.before, do) }
+
+// After is done when everything is right.
+func (s *Set) After(do func()) { s.after = append(s.after, do) }
+
+// Given says whether a flag of that name was.
+func (s *Set) Given(flags ...string) bool {
+	return slices.ContainsFunc(s.options, func(o *Option) bool { return o.given && slices.Contains(flags, o.flag) })
+}
+
+// Finish takes what flags left to do, and says everything that is wrong, each
+// by its flag or its place in the file.
+func (s *Set) Finish() error {
+	for _, do := range s.before {
+		if err := do(); err != nil {
+			return s.placed(err)
+		}
+	}
+	all := s.check("")
+	if f, ok := s.of.(Final); ok {
+		all = append(all, f.CheckFinal()...)
+	}
+	if len(all) > 0 {
+		return s.placed(all)
+	}
+	for _, do := range s.after {
+		do()
+	}
+	return nil
+}
+
+// Check says everything that is wrong with options, by their names.
+func Check(o Options) error {
+	all := Of(o).check("")
+	if f, ok := o.(Final); ok {
+		all = append(all, f.CheckFinal()...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// Wrong is what is wrong with options that are not in use yet.
+func Wrong(o Options) FieldErrors { return Of(o).check("") }
+
+func (s *Set) check(prefix string) FieldErrors {
+	var all FieldErrors
+	for _, o := range s.options {
+		if g, ok := o.value.(*group); ok {
+			all = append(all, g.set.check(prefix+o.key+".")...)
+		}
+		if o.key != "" && o.into != nil && !o.leftOut() {
+			all = append(all, o.rules.check(prefix+o.key, reflect.ValueOf(o.into).Elem())...)
+		}
+	}
+	if c, ok := s.of.(Checked); ok {
+		all = append(all, c.Check()...)
+	}
+	return all
+}
+
+// placed gives every mistake the flag or the line that it is about.
+func (s *Set) placed(err error) error {
+	var all FieldErrors
+	var one *FieldError
+	switch {
+	case errors.As(err, &all):
+	case errors.As(err, &one):
+		all = FieldErrors{one}
+	default:
+		return err
+	}
+	for _, e := range all {
+		if e.Place == (Place{}) {
+			s.place(e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *FieldError) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
+	})
+	return all
+}
+
+func (s *Set) place(e *FieldError) {
+	key, _, _ := strings.Cut(e.Field, ".")
+	at := slices.IndexFunc(s.options, func(o *Option) bool { return o.key == key && key != "" })
+	switch {
+	case at >= 0 && s.options[at].given, at >= 0 && s.file == "" && (!s.options[at].hidden || s.options[at].argument):
+		o := s.options[at]
+		e.Place.Flag = o.flagName()
+	case s.file != "":
+		where := s.places.of(e.path, s.anywhere)
+		e.Place = Place{File: s.file, Line: where.line, Column: where.column}
+	}
+}
+
+func (o *Option) flagName() string {
+	if o.argument {
+		return o.flag
+	}
+	return "--" + o.flag
+}
+
+func (o *Option) empty() bool {
+	v := reflect.ValueOf(o.into)
+	if !v.IsValid() {
+		return false
+	}
+	v = v.Elem()
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	}
+	return v.IsZero()
+}
+
+// leftOut is an empty value that is right.
+func (o *Option) leftOut() bool { return o.omitEmpty && o.some == "" && o.empty() }
+
+// Quote shows what was written, cut to what fits in a line.
+func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }
+
+// Shorten cuts what was written to what fits in a line.
+func Shorten(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,77 @@
+package option
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Read takes options from a mapping, which is called what in mistakes, and
+// returns their set: with it flags can be laid over the file. What is left out
+// keeps its default.
+func Read(n Node, what string, o Options) *Set {
+	s := Of(o)
+	s.file, s.anywhere, s.places = n.r.file, placeOf(n.yaml), places{}
+	if n.Null() {
+		return s // all defaults
+	}
+	n.places, n.path = s.places, ""
+	s.read(n, what, "", "")
+	for _, e := range s.check("") {
+		s.place(e)
+		n.r.mistakes = append(n.r.mistakes, e)
+	}
+	for _, do := range s.after {
+		do()
+	}
+	return s
+}
+
+// ReadPart takes what is a part of an option, without checking it.
+func ReadPart(n Node, what string, o Options) bool {
+	return n.Clean(func() { Of(o).read(n, what, "", n.path+".") })
+}
+
+// read takes fields from a mapping. Mistakes in them are told of prefix and name,
+// and their places kept under path and name.
+func (s *Set) read(n Node, what, prefix, path string) {
+	entries := n.Entries(what, "write its fields below it, each as name: value; the fields are "+s.keys())
+	for _, e := range entries {
+		o := s.option(e.Key)
+		switch {
+		case o == nil:
+			e.Wrong("unknown field %s in %s: the fields are %s", Quote(e.Key), what, s.keys())
+		case o.refused != "":
+			e.Value.Wrong("%s", o.refused)
+		case e.Value.Null() && !o.nullable:
+			e.Wrong("%s has no value: write one, or leave the line out", e.Key)
+		default:
+			v := e.Value
+			v.field, v.path, v.places = prefix+e.Key, path+e.Key, n.places
+			if o.value.Read(v) {
+				v.found()
+				if o.leftOut() { // an empty list is none
+					reflect.ValueOf(o.into).Elem().SetZero()
+				}
+			}
+		}
+	}
+}
+
+func (s *Set) option(key string) *Option {
+	for _, o := range s.options {
+		if o.key == key && key != "" {
+			return o
+		}
+	}
+	return nil
+}
+
+func (s *Set) keys() string {
+	var all []string
+	for _, o := range s.options {
+		if o.key != "" && o.refused == "" {
+			all = append(all, o.key)
+		}
+	}
+	return strings.Join(all, ", ")
+}
