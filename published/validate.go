@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -106,7 +106,7 @@ func (r *Report) table(t *Table) error {
 }
 
 func (r *Report) row(t *Table, row *Row) error {
-	if _, err := subject.ParseOp(row.Op); err != nil {
+	if _, err := setting.ParseOp(row.Op); err != nil {
 		return err
 	}
 	if len(row.Values) != len(t.Columns) {

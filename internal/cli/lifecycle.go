@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 // lifecycleFlags are the flags that say what to weigh. They are shared with
@@ -71,7 +72,7 @@ func (f *lifecycleFlags) apply(ctx context.Context, set *pflag.FlagSet, l *plan.
 	if set.Changed("ops") {
 		l.Ops = nil
 		for name := range strings.SplitSeq(f.ops, ",") {
-			op, err := subject.ParseOp(strings.TrimSpace(name))
+			op, err := setting.ParseOp(strings.TrimSpace(name))
 			if err != nil {
 				return fmt.Errorf("--ops: %w", err)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 // What a lifecycle may ask for. The JSON Schema states the same.
@@ -134,7 +135,7 @@ func opsComplaints(ops []subject.Op) []complaint {
 	}
 	var all []complaint
 	for i, op := range ops {
-		if _, err := subject.ParseOp(string(op)); err != nil {
+		if _, err := setting.ParseOp(string(op)); err != nil {
 			all = append(all, complain("ops", "%v", err).at(i))
 		} else if slices.Contains(ops[:i], op) {
 			all = append(all, complain("ops", "%s is there twice: each operation is measured once", op).at(i))

@@ -11,50 +11,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
-// Op is one operation of a lifecycle.
-type Op string
+// What can be asked of a subject is told by a package that holds nothing else, so
+// that options do not need what carries them out.
+type (
+	Op     = setting.Op
+	Limits = setting.Limits
+	Engine = setting.Engine
+)
 
-// The operations of a container, in the order in which one goes through them,
-// and run, which is create and start in the runtime's own one command. Where
-// there are pods, containers live in one: run then begins with the pod.
+// The operations, see package setting.
 const (
-	RunPod    Op = "runp"
-	Create    Op = "create"
-	Start     Op = "start"
-	Stop      Op = "stop"
-	Remove    Op = "rm"
-	StopPod   Op = "stopp"
-	RemovePod Op = "rmp"
-	Run       Op = "run"
+	RunPod    = setting.RunPod
+	Create    = setting.Create
+	Start     = setting.Start
+	Stop      = setting.Stop
+	Remove    = setting.Remove
+	StopPod   = setting.StopPod
+	RemovePod = setting.RemovePod
+	Run       = setting.Run
 )
 
-// Ops are all operations, in the order of a life: that of a container, or of a
-// pod around it, and run at the end.
-var Ops = []Op{RunPod, Create, Start, Stop, Remove, StopPod, RemovePod, Run}
-
-// ContainerOps and PodOps are those of a container, and of a pod without one.
+// Ops are all of them, ContainerOps and PodOps those of either.
 var (
-	ContainerOps = []Op{Create, Start, Stop, Remove, Run}
-	PodOps       = []Op{RunPod, StopPod, RemovePod}
+	Ops          = setting.Ops
+	ContainerOps = setting.ContainerOps
+	PodOps       = setting.PodOps
 )
 
-// ParseOp returns the operation of that name.
-func ParseOp(s string) (Op, error) {
-	names := make([]string, len(Ops))
-	for i, op := range Ops {
-		if s == string(op) {
-			return op, nil
-		}
-		names[i] = string(op)
-	}
-	return "", fmt.Errorf("unknown operation %q: the operations are %s", s, strings.Join(names, ", "))
-}
+// The networks of containers.
+const (
+	NetworkNone   = setting.NetworkNone
+	NetworkBridge = setting.NetworkBridge
+	NetworkHost   = setting.NetworkHost
+)
+
+// CPUPeriod is that of a limit of CPU, in µs.
+const CPUPeriod = setting.CPUPeriod
+
+// DefaultLimits are those where nothing is said.
+var DefaultLimits = setting.DefaultLimits
 
 // Target is something that can be weighed.
 type Target interface {
@@ -76,26 +77,6 @@ type Env struct {
 	Limits   Limits        // of every container, whatever the target
 	Workload Workload      // what containers hold beside the probe
 }
-
-// Limits are the resource limits of every container that is weighed. What is 0 is
-// not limited.
-type Limits struct {
-	Memory    int64 `json:"memory" yaml:"memory"`         // bytes
-	Pids      int64 `json:"pids" yaml:"pids"`             // tasks
-	CPUShares int64 `json:"cpu_shares" yaml:"cpu_shares"` // relative weight, 1024 is one part
-	// CPU is how many CPUs' time it may use, by quota; 0: as much as there is.
-	CPU float64 `json:"cpu,omitempty" yaml:"cpu"`
-}
-
-// CPUPeriod is that of the quota, in µs: the kernel's and every engine's default.
-const CPUPeriod = 100_000
-
-// CPUQuota is Limits.CPU in µs per CPUPeriod, 0 for none.
-func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
-
-// DefaultLimits are wide enough to stay out of the way of every runtime, and
-// present so that setting them up is part of what is weighed.
-var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}
 
 // Session is a target that is open for a run. Its methods are called by one
 // goroutine at a time.

@@ -1,17 +1,17 @@
-package subject
+package setting
 
 // Engine says how an engine is reached and how its containers are made. What is
 // empty is as the engine's own command line has it: its environment variable,
 // else its default.
 type Engine struct {
-	Address   string            `json:"address,omitempty" yaml:"address"`     // "unix:///run/docker.sock"; a socket's path is enough
-	Namespace string            `json:"namespace,omitempty" yaml:"namespace"` // of containerd
-	Command   string            `json:"command,omitempty" yaml:"command"`     // the command line's program, by name or path
-	Args      []string          `json:"args,omitempty" yaml:"args"`           // for it, before the verb
-	Env       map[string]string `json:"env,omitempty" yaml:"env"`             // for it, beside tare's own
-	Root      string            `json:"root,omitempty" yaml:"root"`           // podman's --root
-	RunRoot   string            `json:"runroot,omitempty" yaml:"runroot"`     // podman's --runroot
-	Network   string            `json:"network,omitempty" yaml:"network"`     // NetworkNone (the default), NetworkBridge, NetworkHost
+	Address   string            `json:"address,omitempty"`   // "unix:///run/docker.sock"; a socket's path is enough
+	Namespace string            `json:"namespace,omitempty"` // of containerd
+	Command   string            `json:"command,omitempty"`   // the command line's program, by name or path
+	Args      []string          `json:"args,omitempty"`      // for it, before the verb
+	Env       map[string]string `json:"env,omitempty"`       // for it, beside tare's own
+	Root      string            `json:"root,omitempty"`      // podman's --root
+	RunRoot   string            `json:"runroot,omitempty"`   // podman's --runroot
+	Network   string            `json:"network,omitempty"`   // NetworkNone (the default), NetworkBridge, NetworkHost
 }
 
 // The networks of containers. Pods know no network none: theirs is the host's,

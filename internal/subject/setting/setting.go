@@ -1,0 +1,68 @@
+// Package setting is what can be asked of a subject: which operations, within
+// which limits, and through which engine, reached how. It holds words and no
+// work, so that whoever reads or judges what was asked needs nothing that does it.
+package setting
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Op is one operation of a lifecycle.
+type Op string
+
+// The operations of a container, in the order in which one goes through them,
+// and run, which is create and start in the runtime's own one command. Where
+// there are pods, containers live in one: run then begins with the pod.
+const (
+	RunPod    Op = "runp"
+	Create    Op = "create"
+	Start     Op = "start"
+	Stop      Op = "stop"
+	Remove    Op = "rm"
+	StopPod   Op = "stopp"
+	RemovePod Op = "rmp"
+	Run       Op = "run"
+)
+
+// Ops are all operations, in the order of a life: that of a container, or of a
+// pod around it, and run at the end.
+var Ops = []Op{RunPod, Create, Start, Stop, Remove, StopPod, RemovePod, Run}
+
+// ContainerOps and PodOps are those of a container, and of a pod without one.
+var (
+	ContainerOps = []Op{Create, Start, Stop, Remove, Run}
+	PodOps       = []Op{RunPod, StopPod, RemovePod}
+)
+
+// ParseOp returns the operation of that name.
+func ParseOp(s string) (Op, error) {
+	names := make([]string, len(Ops))
+	for i, op := range Ops {
+		if s == string(op) {
+			return op, nil
+		}
+		names[i] = string(op)
+	}
+	return "", fmt.Errorf("unknown operation %q: the operations are %s", s, strings.Join(names, ", "))
+}
+
+// Limits are the resource limits of every container that is weighed. What is 0 is
+// not limited.
+type Limits struct {
+	Memory    int64 `json:"memory"`     // bytes
+	Pids      int64 `json:"pids"`       // tasks
+	CPUShares int64 `json:"cpu_shares"` // relative weight, 1024 is one part
+	// CPU is how many CPUs' time it may use, by quota; 0: as much as there is.
+	CPU float64 `json:"cpu,omitempty"`
+}
+
+// CPUPeriod is that of the quota, in µs: the kernel's and every engine's default.
+const CPUPeriod = 100_000
+
+// CPUQuota is Limits.CPU in µs per CPUPeriod, 0 for none.
+func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
+
+// DefaultLimits are wide enough to stay out of the way of every runtime, and
+// present so that setting them up is part of what is weighed.
+var DefaultLimits = Limits{Memory: 512 << 20, Pids: 256, CPUShares: 1024}
