@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh weigh-engines test lint bench fuzz runtimes engines probe clean help
+.PHONY: build weigh weigh-engines test lint bench fuzz runtimes engines probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -79,6 +79,9 @@ engines: ## install the engines that tests start: docker, podman, containerd 1 a
 
 probe: ## rebuild the embedded C programs
 	scripts/build-probe
+
+bpf: ## rebuild the embedded BPF programs; wants clang-14, llvm-14 and libbpf-dev
+	$(GO) generate ./internal/node/tracer
 
 clean: ## remove what was built; records stay
 	rm -rf bin

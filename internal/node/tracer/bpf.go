@@ -4,62 +4,51 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 )
 
-// ringSize is what the buffer holds (bytes). An exec takes 1 to 4 KiB of it with
-// its arguments and environment, a fork or an exit 80 bytes; a container's start
-// makes a dozen of each. So 200 starts at once fit, even if nobody reads
-// meanwhile, and a reader is called when a quarter is full.
-const ringSize = 8 << 20
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types -type event -type slot watch src/watch.c -- -Wall -Werror
 
-// maxTracked is how many processes can be tracked at once.
-const maxTracked = 16384
-
-// maxCPUs is up to how many CPUs [Event.Busy] is added up.
+// maxCPUs is up to how many CPUs [Event.Busy] is added up: MAX_CPUS of watch.c.
 const maxCPUs = 1024
 
-// license: the kernel lends its helpers to programs that are under the GPL, too.
-// What this package writes is instructions of its own, and whoever wants them
-// may have them under it.
-const license = "Dual MIT/GPL"
-
-// bpf is programs on the tracepoints of the scheduler.
+// bpf is the programs of src/watch.c on the tracepoints of the scheduler.
 type bpf struct {
-	maps     maps
-	mark     *ebpf.Program
-	programs []*ebpf.Program
-	links    []link.Link
-	reader   *ringbuf.Reader
-	q        *queue
-	worker   *worker
-	flushed  chan struct{}
-	doubled  bool // an exit may be told twice
-	broken   atomic.Int64
+	loaded struct {
+		watchPrograms
+		watchMaps
+	}
+	cpus    int // that are possible
+	links   []link.Link
+	reader  *ringbuf.Reader
+	q       *queue
+	worker  *worker
+	flushed chan struct{}
+	doubled bool // an exit may be told twice
+	broken  atomic.Int64
 }
 
 func openBPF(q *queue) (*bpf, error) {
 	if err := initialPids(); err != nil {
 		return nil, err
 	}
-	k, err := describe()
+	groupDead, err := tellsGroupDead()
 	if err != nil {
-		return nil, err
+		return nil, denied(err)
 	}
-	b, err := loadBPF(q, k)
+	b, err := loadBPF(q, groupDead)
 	if errors.Is(err, unix.EPERM) {
 		// Before Linux 5.11 maps count as locked memory.
 		restore, limitErr := unlockMemory()
 		if limitErr == nil {
-			b, err = loadBPF(q, k)
+			b, err = loadBPF(q, groupDead)
 			restore()
 		}
 	}
@@ -69,44 +58,59 @@ func openBPF(q *queue) (*bpf, error) {
 	return b, nil
 }
 
-func loadBPF(q *queue, k *kernel) (_ *bpf, err error) {
-	b := &bpf{q: q, flushed: make(chan struct{}, 1), doubled: !k.groupDead}
+// tellsGroupDead says whether the kernel's sched_process_exit has a second argument,
+// whether this was a process's last thread (Linux 6.15).
+func tellsGroupDead() (bool, error) {
+	spec, err := btf.LoadKernelSpec()
+	if err != nil {
+		return false, fmt.Errorf("the kernel does not describe its own structs (BTF): use one with CONFIG_DEBUG_INFO_BTF: %w", err)
+	}
+	var exit *btf.Typedef
+	if err := spec.TypeByName("btf_trace_sched_process_exit", &exit); err != nil {
+		return false, fmt.Errorf("the kernel's BTF: %w", err)
+	}
+	if p, ok := btf.UnderlyingType(exit).(*btf.Pointer); ok {
+		if f, ok := p.Target.(*btf.FuncProto); ok {
+			return len(f.Params) >= 3, nil // the first is the tracepoint's own data
+		}
+	}
+	return false, nil
+}
+
+func loadBPF(q *queue, groupDead bool) (_ *bpf, err error) {
+	b := &bpf{q: q, flushed: make(chan struct{}, 1), doubled: !groupDead}
 	defer func() {
 		if err != nil {
 			_ = b.close()
 		}
 	}()
-	if err := b.makeMaps(); err != nil {
+	if err := b.load(groupDead); err != nil {
 		return nil, err
 	}
-	b.mark, err = ebpf.NewProgramWithOptions(&ebpf.ProgramSpec{
-		Name: "tare_mark", Type: ebpf.RawTracepoint, License: license, Instructions: onMark(k, &b.maps),
-	}, ebpf.ProgramOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("load the program that marks: %w", err)
-	}
-	// Switches first, so that a tracked process is seen from its first one.
-	for _, one := range []struct {
-		tracepoint string
-		write      func(*kernel, *maps) asm.Instructions
-	}{
-		{"sched_switch", onSwitch},
-		{"sched_process_exit", onExit},
-		{"sched_process_exec", onExec},
-		{"sched_process_fork", onFork},
-	} {
-		if err := b.attach(one.tracepoint, one.write(k, &b.maps)); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.tracepoint, err)
+	// Switches first, so that a tracked process is seen from its first one. These are
+	// raw tracepoints with types (Linux 5.5); they need no tracefs.
+	for _, p := range b.programs() {
+		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+		if err != nil {
+			return nil, fmt.Errorf("attach the program %v: %w", p, err)
 		}
+		b.links = append(b.links, l)
 	}
-	if b.reader, err = ringbuf.NewReader(b.maps.events); err != nil {
+	if b.reader, err = ringbuf.NewReader(b.loaded.TareEvents); err != nil {
 		return nil, fmt.Errorf("ring buffer: %w", err)
 	}
 	b.worker = work(b.read)
 	return b, nil
 }
 
-func (b *bpf) makeMaps() error {
+// programs are those on tracepoints.
+func (b *bpf) programs() []*ebpf.Program {
+	p := &b.loaded
+	return []*ebpf.Program{p.TareSwitch, p.TareExit, p.TareExec, p.TareFork}
+}
+
+// load fits the programs to this machine, and has the kernel take them.
+func (b *bpf) load(groupDead bool) error {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return fmt.Errorf("count the CPUs: %w", err)
@@ -118,41 +122,20 @@ func (b *bpf) makeMaps() error {
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
 		return fmt.Errorf("the length of a tick: %w", err)
 	}
-	b.maps.n, b.maps.tick = cpus, min(tick.Nano(), 1e9)
-	for _, one := range []struct {
-		to   **ebpf.Map
-		spec ebpf.MapSpec
-	}{
-		{&b.maps.cpus, ebpf.MapSpec{Name: "tare_cpus", Type: ebpf.Array, KeySize: 4, ValueSize: slotSize, MaxEntries: uint32(cpus)}},
-		{&b.maps.tracked, ebpf.MapSpec{Name: "tare_tracked", Type: ebpf.Hash, KeySize: 4, ValueSize: 4, MaxEntries: maxTracked}},
-		{&b.maps.events, ebpf.MapSpec{Name: "tare_events", Type: ebpf.RingBuf, MaxEntries: ringSize}},
-		{&b.maps.scratch, ebpf.MapSpec{Name: "tare_exec", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: scratch, MaxEntries: 1}},
-	} {
-		if *one.to, err = ebpf.NewMap(&one.spec); err != nil {
-			return fmt.Errorf("make the map %s: %w", one.spec.Name, err)
-		}
-	}
-	return nil
-}
-
-// attach loads a program for a tracepoint and attaches it. These are raw
-// tracepoints with types (Linux 5.5); they need no tracefs.
-func (b *bpf) attach(tracepoint string, ins asm.Instructions) error {
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "tare_" + strings.TrimPrefix(strings.TrimPrefix(tracepoint, "sched_"), "process_"),
-		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: tracepoint,
-		License: license, Instructions: ins,
-	})
+	spec, err := loadWatch()
 	if err != nil {
-		return fmt.Errorf("load the program: %w", err)
+		return err
 	}
-	b.programs = append(b.programs, p)
-	l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
-	if err != nil {
-		return fmt.Errorf("attach the program: %w", err)
+	b.cpus = cpus
+	spec.Maps[watchMapTareCpus].MaxEntries = uint32(cpus)
+	if err := errors.Join(
+		spec.Variables[watchVarCpus].Set(uint32(cpus)),
+		spec.Variables[watchVarTick].Set(min(tick.Nano(), 1e9)),
+		spec.Variables[watchVarGroupDead].Set(groupDead),
+	); err != nil {
+		return err
 	}
-	b.links = append(b.links, l)
-	return nil
+	return spec.LoadAndAssign(&b.loaded, nil)
 }
 
 // read takes records out of the ring as long as there is one.
@@ -223,33 +206,33 @@ func (b *bpf) drain(limit time.Duration) error {
 func (b *bpf) track(pids []int) error {
 	for {
 		var pid uint32
-		err := b.maps.tracked.NextKey(nil, &pid)
+		err := b.loaded.TareTracked.NextKey(nil, &pid)
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
 			break
 		}
 		if err == nil {
-			err = b.maps.tracked.Delete(pid)
+			err = b.loaded.TareTracked.Delete(pid)
 		}
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("track: %w", err)
 		}
 	}
 	for _, pid := range pids {
-		if err := b.maps.tracked.Put(uint32(pid), uint32(1)); err != nil {
+		if err := b.loaded.TareTracked.Put(uint32(pid), uint32(1)); err != nil {
 			return fmt.Errorf("track process %d: %w", pid, err)
 		}
 	}
-	for cpu := range b.maps.n {
-		_, _ = b.mark.Run(&ebpf.RunOptions{CPU: uint32(cpu), Flags: unix.BPF_F_TEST_RUN_ON_CPU})
+	for cpu := range b.cpus {
+		_, _ = b.loaded.TareMark.Run(&ebpf.RunOptions{CPU: uint32(cpu), Flags: unix.BPF_F_TEST_RUN_ON_CPU})
 	}
 	return nil
 }
 
 // places reads every CPU's place.
-func (b *bpf) places(f func(place []byte)) error {
-	place := make([]byte, slotSize)
-	for cpu := range b.maps.n {
-		if err := b.maps.cpus.Lookup(uint32(cpu), &place); err != nil {
+func (b *bpf) places(f func(watchSlot)) error {
+	var place watchSlot
+	for cpu := range uint32(b.cpus) {
+		if err := b.loaded.TareCpus.Lookup(cpu, &place); err != nil {
 			return fmt.Errorf("CPU %d: %w", cpu, err)
 		}
 		f(place)
@@ -264,10 +247,9 @@ func (b *bpf) busy() int64 {
 	var sum, took int64
 	for try := 0; try == 0 || try < 20 && took > 50_000; try++ {
 		begin, looked := now(), int64(0)
-		if b.places(func(place []byte) {
-			v := int64(native.Uint64(place[slotBusy:]))
-			looked += v >> 1
-			if v&1 != 0 {
+		if b.places(func(place watchSlot) {
+			looked += place.Busy >> 1
+			if place.Busy&1 != 0 {
 				looked += begin
 			}
 		}) != nil {
@@ -284,8 +266,8 @@ func (b *bpf) busy() int64 {
 // that CPU already, which the kernel counts since Linux 5.12.
 func (b *bpf) lost() int64 {
 	sum := b.broken.Load()
-	_ = b.places(func(place []byte) { sum += int64(native.Uint64(place[slotLost:])) })
-	for _, p := range b.programs {
+	_ = b.places(func(place watchSlot) { sum += int64(place.Lost) })
+	for _, p := range b.programs() {
 		if stats, err := p.Stats(); err == nil {
 			sum += int64(stats.RecursionMisses)
 		}
@@ -295,7 +277,7 @@ func (b *bpf) lost() int64 {
 
 func (b *bpf) cpu() time.Duration {
 	sum := int64(b.worker.cpu())
-	_ = b.places(func(place []byte) { sum += int64(native.Uint64(place[slotSpent:])) })
+	_ = b.places(func(place watchSlot) { sum += int64(place.Spent) })
 	return time.Duration(sum)
 }
 
@@ -310,15 +292,8 @@ func (b *bpf) close() error {
 	if b.worker != nil {
 		<-b.worker.done
 	}
-	for _, p := range append(b.programs, b.mark) {
-		if p != nil {
-			errs = append(errs, p.Close())
-		}
-	}
-	for _, m := range []*ebpf.Map{b.maps.cpus, b.maps.tracked, b.maps.events, b.maps.scratch} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
+	if b.loaded.TareCpus != nil {
+		errs = append(errs, b.loaded.watchPrograms.Close(), b.loaded.watchMaps.Close())
 	}
 	return errors.Join(errs...)
 }

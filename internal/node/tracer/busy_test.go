@@ -68,7 +68,7 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		if err := tr.Track(); err != nil {
 			t.Fatal(err)
 		}
-		if left := entries(t, tr.source.maps.tracked); left != 0 {
+		if left := entries(t, tr.source.loaded.TareTracked); left != 0 {
 			t.Errorf("%d processes are still tracked", left)
 		}
 	})
@@ -121,7 +121,7 @@ func TestWhoHasEndedIsNotTracked(t *testing.T) {
 	for range 200 {
 		_ = exec.Command("sh", "-c", "/bin/true; /bin/true").Run()
 	}
-	if left := entries(t, tr.source.maps.tracked); left != 1 {
+	if left := entries(t, tr.source.loaded.TareTracked); left != 1 {
 		t.Errorf("%d processes are tracked, of which one is alive", left)
 	}
 	for _, pid := range []int{0, -1, 1 << 30} {

@@ -2,56 +2,68 @@ package tracer
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"strings"
+	"unsafe"
 )
-
-var native = binary.NativeEndian
 
 // maxPid is PID_MAX_LIMIT of linux/threads.h.
 const maxPid = 4 << 20
 
 var errRecord = errors.New("unknown form of record")
 
+// What is read of a program's name, arguments and environment at most, and the bits
+// of an event's flags: see watch.c.
+const (
+	maxFile = 512
+	maxArgs = 4096
+	maxEnv  = 4096
+
+	flagArgsCut  = 1 // there are more arguments
+	flagArgsGone = 2 // they could not be read
+	flagEnvCut   = 4 // the environment is the end of a longer one
+)
+
+const header = int(unsafe.Sizeof(watchEvent{}))
+
 // decode takes apart what the programs hand over, and says when the process was
 // born.
 func decode(b []byte) (e Event, born uint64, err error) {
+	var is watchEvent
 	if len(b) < header {
 		return Event{}, 0, errRecord
 	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&is)), header), b)
 	e = Event{
-		Kind:   Kind(native.Uint32(b[atKind:])),
-		Time:   int64(native.Uint64(b[atTime:])),
-		Pid:    int(native.Uint32(b[atPid:])),
-		Parent: int(native.Uint32(b[atParent:])),
-		Comm:   cString(b[atComm : atComm+16]),
-		CPU:    int64(native.Uint64(b[atCPU:])),
-		Busy:   max(int64(native.Uint64(b[atBusy:])), 0),
+		Kind:   Kind(is.Kind),
+		Time:   int64(is.Time),
+		Pid:    int(is.Pid),
+		Parent: int(is.Parent),
+		Comm:   cString(is.Comm[:]),
+		CPU:    is.Cpu,
+		Busy:   max(is.Busy, 0),
 	}
-	born = native.Uint64(b[atStart:])
 	if e.Kind < Fork || e.Kind > Exit || e.Pid > maxPid || e.Parent > maxPid || e.Time < 0 || e.CPU < -1 {
 		return Event{}, 0, errRecord
 	}
 	if e.Kind == Exit {
-		e.Status = status(native.Uint32(b[atStatus:]))
+		e.Status = status(is.Status)
 	}
 	if e.Kind != Exec {
-		return e, born, nil
+		return e, is.Start, nil
 	}
-	file, args, env := int(native.Uint16(b[atFile:])), int(native.Uint16(b[atArgs:])), int(native.Uint16(b[atEnv:]))
-	flags := native.Uint16(b[atFlags:])
+	file, args, env := int(is.File), int(is.Args), int(is.Env)
 	rest := b[header:]
 	if file > maxFile || args > maxArgs || env > maxEnv || file+args+env > len(rest) {
 		return Event{}, 0, errRecord
 	}
 	e.File = cString(rest[:file])
-	e.Cut = flags&(flagArgsCut|flagArgsGone) != 0
-	if flags&flagArgsGone == 0 {
+	e.Cut = is.Flags&(flagArgsCut|flagArgsGone) != 0
+	if is.Flags&flagArgsGone == 0 {
 		e.Args = arguments(rest[file : file+args])
 	}
-	e.CNI = cni(rest[file+args:file+args+env], flags&flagEnvCut != 0)
-	return e, born, nil
+	e.CNI = cni(rest[file+args:file+args+env], is.Flags&flagEnvCut != 0)
+	return e, is.Start, nil
 }
 
 // status makes of what wait(2) says what a shell does.

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,9 +21,18 @@ import (
 const partVariable = "TARE_TEST_TRACER"
 
 var parts = map[string]func(args []string){
-	"exit":  func(args []string) { os.Exit(number(args[0])) },
-	"burn":  func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
-	"open":  func([]string) { fmt.Println(Check()) },
+	"exit": func(args []string) { os.Exit(number(args[0])) },
+	"burn": func(args []string) { burn(time.Duration(number(args[0])) * time.Millisecond) },
+	"open": func([]string) { fmt.Println(Check()) },
+	"open without BTF": func([]string) {
+		const place = "/sys/kernel/btf"
+		if err := errors.Join(unix.Unshare(unix.CLONE_FS|unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("tmpfs", place, "tmpfs", 0, "")); err != nil {
+			panic(err)
+		}
+		err := Check()
+		fmt.Println(err, errors.Is(err, ErrUnsupported))
+	},
 	"hang":  func([]string) { fmt.Println("hangs"); time.Sleep(time.Minute) },
 	"again": func(args []string) { execute(args) },
 	"other": func(args []string) { onAnother(func() { execute(args) }); select {} },
@@ -178,13 +188,8 @@ func closing(t testing.TB, tr *Tracer) *Tracer {
 func watchOld(t testing.TB) *Tracer {
 	t.Helper()
 	needRoot(t)
-	k, err := describe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.groupDead = false
 	q := &queue{}
-	b, err := loadBPF(q, k)
+	b, err := loadBPF(q, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"slices"
@@ -9,18 +10,13 @@ import (
 
 // execRecord makes what the programs hand over of an exec.
 func execRecord(file, args, env string, flags uint16) []byte {
-	b := make([]byte, header, header+len(file)+len(args)+len(env))
-	native.PutUint32(b[atKind:], uint32(Exec))
-	native.PutUint32(b[atPid:], 7)
-	native.PutUint32(b[atParent:], 3)
-	native.PutUint64(b[atTime:], 1000)
-	native.PutUint64(b[atCPU:], 20)
-	native.PutUint64(b[atBusy:], 30)
-	copy(b[atComm:], "runc")
-	native.PutUint16(b[atFile:], uint16(len(file)))
-	native.PutUint16(b[atArgs:], uint16(len(args)))
-	native.PutUint16(b[atEnv:], uint16(len(env)))
-	native.PutUint16(b[atFlags:], flags)
+	e := watchEvent{Kind: uint32(Exec), Pid: 7, Parent: 3, Time: 1000, Cpu: 20, Busy: 30,
+		File: uint16(len(file)), Args: uint16(len(args)), Env: uint16(len(env)), Flags: flags}
+	copy(e.Comm[:], "runc")
+	b, err := binary.Append(nil, binary.NativeEndian, &e)
+	if err != nil {
+		panic(err)
+	}
 	return append(append(append(b, file...), args...), env...)
 }
 

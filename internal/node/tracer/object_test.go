@@ -1,0 +1,46 @@
+package tracer
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestTheEmbeddedProgramsAreWhatTheirSourcesGive compiles the BPF programs of the
+// whole tree anew, and compares them and the Go beside them byte by byte.
+func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
+	t.Parallel()
+	for _, need := range []struct{ path, install string }{
+		{"clang-14", "clang-14"}, {"llvm-strip-14", "llvm-14"}, {"/usr/include/bpf/bpf_helpers.h", "libbpf-dev"},
+	} {
+		_, err := os.Stat(need.path)
+		if !filepath.IsAbs(need.path) {
+			_, err = exec.LookPath(need.path)
+		}
+		if err != nil {
+			t.Skipf("%v: apt-get install %s", err, need.install)
+		}
+	}
+	for dir, stem := range map[string]string{".": "watch"} {
+		t.Run(stem, func(t *testing.T) {
+			t.Parallel()
+			into := t.TempDir()
+			cmd := exec.Command("go", "generate", dir)
+			cmd.Env = append(os.Environ(), "BPF_OUT="+into)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, suffix := range []string{"_bpfel.o", "_bpfel.go"} {
+				made, err := os.ReadFile(filepath.Join(into, stem+suffix))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if there, err := os.ReadFile(filepath.Join(dir, stem+suffix)); err != nil || !bytes.Equal(made, there) {
+					t.Errorf("%s is not what its source gives (%v): run make bpf", filepath.Join(dir, stem+suffix), err)
+				}
+			}
+		})
+	}
+}
