@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -53,17 +50,13 @@ func (b *bench) probe() error {
 
 // rss is the resident size of a process in KiB.
 func rss(pid int) (int, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	d, err := new(procs.Reader).Open(pid)
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	for scan := bufio.NewScanner(f); scan.Scan(); {
-		if value, ok := strings.CutPrefix(scan.Text(), "Rss:"); ok {
-			return strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
-		}
-	}
-	return 0, fmt.Errorf("no Rss in %s", f.Name())
+	defer d.Close()
+	m, err := d.Memory()
+	return int(m.RSS >> 10), err
 }
 
 func cpus() int { return runtime.NumCPU() }

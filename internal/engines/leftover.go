@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 const (
@@ -223,35 +224,9 @@ func removeGroup(dir string) error {
 	return errors.Join(errs...)
 }
 
-func allProcesses() []int {
-	names, _ := filepath.Glob("/proc/[0-9]*")
-	var out []int
-	for _, n := range names {
-		if pid, err := strconv.Atoi(filepath.Base(n)); err == nil && pid > 1 {
-			out = append(out, pid)
-		}
-	}
-	return out
-}
-
-// status is a process's state and its parent, from /proc/PID/stat.
-func status(pid int) (state byte, parent int) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(b, ')') // the name before may hold anything
-	if err != nil || end < 0 {
-		return 0, 0
-	}
-	fields := strings.Fields(string(b[end+1:]))
-	if len(fields) < 2 {
-		return 0, 0
-	}
-	parent, _ = strconv.Atoi(fields[1])
-	return fields[0][0], parent
-}
-
 func alive(pid int) bool {
-	state, _ := status(pid)
-	return state != 0 && state != 'Z' && state != 'X'
+	s, err := procs.StatOf(pid)
+	return err == nil && !s.Ended()
 }
 
 func hasVariable(environ []byte, variable string) bool {

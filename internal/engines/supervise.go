@@ -21,6 +21,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 const (
@@ -281,8 +282,8 @@ func (s *spec) erase() error {
 // reap waits for the ended children that others left to this process.
 func (s *supervisor) reap(ended <-chan os.Signal) {
 	for range ended {
-		for _, pid := range allProcesses() {
-			if state, parent := status(pid); state != 'Z' || parent != os.Getpid() {
+		for _, pid := range procs.All() {
+			if st, err := procs.StatOf(pid); err != nil || st.State != 'Z' || st.PPid != os.Getpid() {
 				continue
 			}
 			s.mu.Lock() // a daemon that ended is waited for by whom it is looked after
@@ -298,8 +299,8 @@ func (s *supervisor) reap(ended <-chan os.Signal) {
 // processes lists those that are an engine's.
 func (s *spec) processes() []int {
 	var out []int
-	for _, pid := range allProcesses() {
-		if s.owns(pid) {
+	for _, pid := range procs.All() {
+		if pid > 1 && s.owns(pid) {
 			out = append(out, pid)
 		}
 	}

@@ -1,15 +1,12 @@
 package lane
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // endStrays ends what commands left running: a lane is the subreaper of all it
@@ -40,13 +37,8 @@ func (p *Pool) endStrays() {
 
 // children lists the running children of all lanes.
 func (p *Pool) children() []int {
-	files, _ := filepath.Glob("/proc/[0-9]*")
 	var out []int
-	for _, f := range files {
-		pid, err := strconv.Atoi(filepath.Base(f))
-		if err != nil {
-			continue
-		}
+	for _, pid := range procs.All() {
 		if parent, ok := parentOf(pid); ok && slices.Contains(p.procs, parent) {
 			out = append(out, pid)
 		}
@@ -55,17 +47,7 @@ func (p *Pool) children() []int {
 }
 
 // parentOf reads a process's parent; ok is false when it is gone or a zombie.
-// Format: proc(5), "pid (comm) state ppid", where comm may hold anything.
 func parentOf(pid int) (parent int, ok bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(b, ')')
-	if err != nil || end < 0 {
-		return 0, false
-	}
-	fields := bytes.Fields(b[end+1:])
-	if len(fields) < 2 || string(fields[0]) == "Z" {
-		return 0, false
-	}
-	parent, err = strconv.Atoi(string(fields[1]))
-	return parent, err == nil
+	s, err := procs.StatOf(pid)
+	return s.PPid, err == nil && !s.Ended()
 }

@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Leftover is what one interrupted run left behind.
@@ -124,38 +124,20 @@ func (l *Leftover) inside(path string) bool {
 // name in the middle of an argument is not enough, so an editor or a grep for the
 // id is not taken for one.
 func (l *Leftover) commands() []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	var out []int
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid <= 1 || pid == os.Getpid() {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil {
-			continue
-		}
-		if l.names(b) {
-			out = append(out, pid)
-		}
-	}
-	return out
+	return slices.DeleteFunc(procs.All(), func(pid int) bool { return pid <= 1 || pid == os.Getpid() || !l.names(procs.ArgsOf(pid)) })
 }
 
 // names reports whether a command line is that of a runtime with one of the
 // run's folders, or of a program in one.
-func (l *Leftover) names(cmdline []byte) bool {
-	if program, _, _ := strings.Cut(string(cmdline), "\x00"); l.inside(program) {
-		return true
-	}
-	for arg := range strings.SplitSeq(string(cmdline), "\x00") {
+func (l *Leftover) names(args []string) bool {
+	for i, arg := range args {
+		if i == 0 && l.inside(arg) {
+			return true
+		}
 		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
 			arg = value
 		}
-		if l.inside(arg) && isRuntime(cmdline) {
+		if l.inside(arg) && isRuntime(args) {
 			return true
 		}
 	}
@@ -164,9 +146,10 @@ func (l *Leftover) names(cmdline []byte) bool {
 
 // isRuntime keeps programs that people run on such folders (ls, vi, tail) out:
 // a runtime's command line has a --root or --bundle with it.
-func isRuntime(cmdline []byte) bool {
-	s := string(cmdline)
-	return strings.Contains(s, "--root\x00") || strings.Contains(s, "--root=") || strings.Contains(s, "--bundle")
+func isRuntime(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "--root" || strings.HasPrefix(arg, "--root=") || strings.HasPrefix(arg, "--bundle")
+	})
 }
 
 // Remove ends and removes all of it.
@@ -206,8 +189,7 @@ func (l *Leftover) end(hs []cgroup.Hierarchy, group string) {
 		}
 		for _, pid := range commands {
 			_ = cgroup.KillIf(pid, func() bool {
-				b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-				return err == nil && l.names(b)
+				return l.names(procs.ArgsOf(pid))
 			})
 		}
 		for _, pid := range members {

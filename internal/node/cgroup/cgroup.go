@@ -16,6 +16,8 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Prefix begins the name of every group that tare makes.
@@ -267,18 +269,8 @@ func Holds(name string, pid int) bool {
 	if ours(name) != nil || pid <= 1 {
 		return false
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
-		return false
-	}
-	want := "/" + strings.Trim(name, "/") + "/"
-	for line := range strings.Lines(string(b)) {
-		// "5:memory:/path": the path may hold colons, the others not.
-		if parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3); len(parts) == 3 && strings.HasPrefix(parts[2]+"/", want) {
-			return true
-		}
-	}
-	return false
+	g, err := procs.GroupsOf(pid)
+	return err == nil && slices.ContainsFunc(g.All, func(where string) bool { return procs.Within(where, "/"+strings.Trim(name, "/")) })
 }
 
 // Kill ends a process of a group. The process is pinned by its pidfd before the

@@ -2,11 +2,7 @@ package snapshot
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -147,6 +143,7 @@ func transferred(then, now map[mover]record.Transfer) *record.Transfer {
 // sandbox's I/O outside of its guest.
 func (s *Survey) movers(r *record.Reading) map[mover]record.Transfer {
 	all := map[mover]record.Transfer{}
+	reader := procs.Reader{Root: s.root}
 	for i := range r.Processes {
 		p := &r.Processes[i]
 		switch p.Role {
@@ -154,36 +151,20 @@ func (s *Survey) movers(r *record.Reading) map[mover]record.Transfer {
 		default:
 			continue
 		}
-		text, err := s.root.Read(fmt.Sprintf("/proc/%d/io", p.Pid), 4096)
-		if err != nil {
-			if !os.IsNotExist(err) {
-				r.Problems.Denied++
-			}
-			continue
+		d, err := reader.Open(p.Pid)
+		var t record.Transfer
+		if err == nil {
+			t.Read, t.Write, err = d.Moved()
+			d.Close()
 		}
-		all[mover{p.Pid, p.Start}] = parseIO(text)
+		switch {
+		case err == nil:
+			all[mover{p.Pid, p.Start}] = t
+		case !procs.Gone(err):
+			r.Problems.Denied++
+		}
 	}
 	return all
-}
-
-// parseIO reads /proc/PID/io, see proc_pid_io(5): rchar and wchar are the bytes
-// of read(2), write(2) and their kind, whatever answered them.
-func parseIO(text []byte) record.Transfer {
-	var t record.Transfer
-	for line := range strings.Lines(string(text)) {
-		name, value, ok := strings.Cut(line, ":")
-		n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-		if !ok || err != nil || n < 0 {
-			continue
-		}
-		switch name {
-		case "rchar":
-			t.Read = n
-		case "wchar":
-			t.Write = n
-		}
-	}
-	return t
 }
 
 // Rest waits until a block device, "" for all whole disks, is at rest.

@@ -1,17 +1,16 @@
 package child
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 )
 
@@ -91,16 +90,16 @@ func (d *Detaching) detach(std *stdio) (int, error) {
 	if pid, err = d.Started(zombie); err != nil {
 		return 0, err
 	}
-	if state, parent := of(pid); state == 0 || parent != os.Getpid() {
-		return 0, fmt.Errorf("it left process %d to process %d, not to tare: how that ends can't be known", pid, parent)
+	if s, _ := procs.StatOf(pid); s.PPid != os.Getpid() {
+		return 0, fmt.Errorf("it left process %d to process %d, not to tare: how that ends can't be known", pid, s.PPid)
 	}
 	return pid, nil
 }
 
 // zombie is for a child of tare's that has ended.
 func zombie(pid int) bool {
-	state, parent := of(pid)
-	return state == 'Z' && parent == os.Getpid()
+	s, err := procs.StatOf(pid)
+	return err == nil && s.State == 'Z' && s.PPid == os.Getpid()
 }
 
 // bury reaps what a runtime that failed half-way left to tare: children that
@@ -129,38 +128,10 @@ func bury(before map[int]bool) {
 // children are tare's own, dead or alive.
 func children() map[int]bool {
 	out := map[int]bool{}
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return out
-	}
-	defer func() { _ = dir.Close() }()
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			if _, parent := of(pid); parent == os.Getpid() {
-				out[pid] = true
-			}
-		}
+	for _, pid := range procs.Children(os.Getpid()) {
+		out[pid] = true
 	}
 	return out
-}
-
-// of reads a process's state and parent, 0 when it is gone. Format: proc(5),
-// "pid (comm) state ppid", where comm may hold anything.
-func of(pid int) (state byte, parent int) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(b, ')')
-	if err != nil || end < 0 {
-		return 0, 0
-	}
-	fields := bytes.Fields(b[end+1:])
-	if len(fields) < 2 {
-		return 0, 0
-	}
-	if parent, err = strconv.Atoi(string(fields[1])); err != nil {
-		return 0, 0
-	}
-	return fields[0][0], parent
 }
 
 // reaper counts those for whom tare is the reaper of orphans.

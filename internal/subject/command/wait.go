@@ -1,16 +1,15 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // grace is how long a process group has to end once it was told to.
@@ -58,29 +57,8 @@ func end(group int) {
 // alive tells whether somebody of a process group has not ended. The group's own
 // process stays in it until it is reaped, so that a signal 0 tells nothing.
 func alive(group int) bool {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return true
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return true
-	}
-	for _, name := range names {
-		if name[0] < '1' || name[0] > '9' {
-			continue
-		}
-		b, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		// pid (comm) state ppid pgrp …: comm may have brackets and blanks.
-		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-		if len(fields) < 3 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-			continue
-		}
-		if pgrp, err := strconv.Atoi(string(fields[2])); err == nil && pgrp == group {
+	for _, pid := range procs.All() {
+		if s, err := procs.StatOf(pid); err == nil && s.Group == group && !s.Ended() {
 			return true
 		}
 	}

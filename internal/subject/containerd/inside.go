@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // KillCommands kills the processes of a container but its first one: commands
@@ -21,10 +20,8 @@ func KillCommands(id string, first int) {
 	if id == "" || space == "" || space == namespace(os.Getpid()) {
 		return
 	}
-	all, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range all {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || pid == first || !inside(pid, id, space) {
+	for _, pid := range procs.All() {
+		if pid == first || !inside(pid, id, space) {
 			continue
 		}
 		_ = cgroup.KillIf(pid, func() bool { return inside(pid, id, space) }) // gone already, or killed in the next turn

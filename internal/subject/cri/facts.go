@@ -165,22 +165,7 @@ func (f *facts) fromDump(ctx context.Context, socket string) {
 
 // argument is the value of a daemon's flag, or other.
 func argument(pid int, other string, flags ...string) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return other
-	}
-	args := strings.Split(string(b), "\x00")
-	for i, arg := range args {
-		for _, flag := range flags {
-			if value, ok := strings.CutPrefix(arg, flag+"="); ok {
-				return value
-			}
-			if arg == flag && i+1 < len(args) {
-				return args[i+1]
-			}
-		}
-	}
-	return other
+	return cmp.Or(procs.Flag(procs.ArgsOf(pid), flags...), other)
 }
 
 // fromIsulad reads the daemon's configuration, since it does not tell.

@@ -3,11 +3,11 @@ package cri
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -51,13 +51,10 @@ func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 
 // kubelet tells whether one runs on this machine.
 var kubelet = func() bool {
-	names, _ := filepath.Glob("/proc/[0-9]*/comm")
-	for _, name := range names {
-		if b, err := os.ReadFile(name); err == nil && string(b) == "kubelet\n" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(procs.All(), func(pid int) bool {
+		s, err := procs.StatOf(pid)
+		return err == nil && s.Comm == "kubelet"
+	})
 }
 
 // withoutPause is nil if the engine has a pinned image, which is the one that

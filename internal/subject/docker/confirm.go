@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
@@ -194,12 +194,8 @@ func (s *session) runs(st *container.State) *record.Failure {
 
 // alive tells whether there is such a process, and it is no zombie.
 func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	end := strings.LastIndexByte(string(b), ')')
-	return end < 0 || !strings.HasPrefix(string(b[end+1:]), " Z") && !strings.HasPrefix(string(b[end+1:]), " X")
+	s, err := procs.StatOf(pid)
+	return err == nil && !s.Ended()
 }
 
 // endedAsTold checks how a container ended that was sent SIGTERM: the probe

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
@@ -58,20 +56,16 @@ func (s *session) containerd(dockerd int) int {
 // told is the containerd that dockerd was given by a flag or in its
 // configuration file, "" for none.
 func told(dockerd int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", dockerd))
-	if err != nil {
-		return ""
-	}
-	args := strings.Split(string(b), "\x00")
-	if address := flag(args, "--containerd"); address != "" {
+	args := procs.ArgsOf(dockerd)
+	if address := procs.Flag(args, "--containerd"); address != "" {
 		return address
 	}
-	file := flag(args, "--config-file")
+	file := procs.Flag(args, "--config-file")
 	if file == "" {
 		file = "/etc/docker/daemon.json"
 	}
 	// It may see other mounts than tare.
-	b, err = readSmall(filepath.Join(fmt.Sprintf("/proc/%d/root", dockerd), file))
+	b, err := readSmall(filepath.Join(fmt.Sprintf("/proc/%d/root", dockerd), file))
 	var c struct {
 		Containerd string `json:"containerd"`
 	}
@@ -79,17 +73,4 @@ func told(dockerd int) string {
 		return ""
 	}
 	return c.Containerd
-}
-
-// flag is the value of a flag, "" when it is not among the arguments.
-func flag(args []string, name string) string {
-	for i, a := range args {
-		if value, joined := strings.CutPrefix(a, name+"="); joined {
-			return value
-		}
-		if a == name && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
 }

@@ -6,10 +6,10 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // markVariable is in the environment of every command that is run in a
@@ -29,19 +29,9 @@ func EndMarked(id, mark string) int {
 	if id == "" {
 		return 0
 	}
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return 0
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
 	n := 0
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || !marked(pid, id, mark) {
-			continue
-		}
-		if cgroup.KillIf(pid, func() bool { return marked(pid, id, mark) }) == nil {
+	for _, pid := range procs.All() {
+		if marked(pid, id, mark) && cgroup.KillIf(pid, func() bool { return marked(pid, id, mark) }) == nil {
 			n++
 		}
 	}
@@ -78,21 +68,7 @@ func Charged(pid int, path string) string {
 
 // charged is Charged for the text of /proc/PID/cgroup, see cgroups(7).
 func charged(text, path string) string {
-	of := ""
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		if slices.Contains(strings.Split(parts[1], ","), "memory") {
-			of = parts[2]
-			break
-		}
-		if parts[0] == "0" {
-			of = parts[2]
-		}
-	}
-	if of == path || strings.HasPrefix(of, strings.TrimSuffix(path, "/")+"/") {
+	if procs.Within(procs.ParseGroups(text).Memory(), strings.TrimSuffix(path, "/")) {
 		return path
 	}
 	return ""

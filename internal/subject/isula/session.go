@@ -133,7 +133,7 @@ const (
 func configured(socket string) []string {
 	def := builtIn
 	if pid, err := procs.Listener(socket); err == nil {
-		if said := option(pid, "--default-runtime"); said != "" {
+		if said := procs.Flag(procs.ArgsOf(pid), "--default-runtime"); said != "" {
 			return []string{said}
 		}
 	}
@@ -161,22 +161,4 @@ func runtimesOf(r io.Reader, def string) []string {
 		}
 	}
 	return out
-}
-
-// option is the value of an option on a process's command line.
-func option(pid int, name string) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return ""
-	}
-	args := strings.Split(string(b), "\x00")
-	for i, a := range args {
-		if value, ok := strings.CutPrefix(a, name+"="); ok {
-			return value
-		}
-		if a == name && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
 }
