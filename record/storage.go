@@ -61,6 +61,9 @@ type Claim struct {
 	Read    Flow    `json:"read"`
 	Write   Flow    `json:"write"`
 	Seconds float64 `json:"seconds"` // the run's length as the tool has it; 0: it does not say
+	// Latency is that of all requests together, where the tool does not tell reads
+	// from writes.
+	Latency Latency `json:"latency,omitzero"`
 }
 
 // Flow is one direction of a claim. What a tool does not say is 0.
@@ -74,6 +77,7 @@ type Flow struct {
 
 // Latency is a distribution of the time of one I/O, in ns.
 type Latency struct {
+	Min  int64 `json:"min,omitempty"`
 	Mean int64 `json:"mean,omitempty"`
 	P50  int64 `json:"p50,omitempty"`
 	P95  int64 `json:"p95,omitempty"`

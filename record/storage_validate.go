@@ -111,7 +111,7 @@ func (c *Claim) validate() error {
 		return nil
 	}
 	return within("claim", cmp.Or(
-		within("read", c.Read.validate()), within("write", c.Write.validate()),
+		within("read", c.Read.validate()), within("write", c.Write.validate()), within("latency", c.Latency.validate()),
 		figures(figure{"seconds", c.Seconds, maxSeconds}),
 	))
 }
@@ -127,7 +127,7 @@ func (f *Flow) validate() error {
 // validate does not hold a quantile against the largest: tools take it from the
 // middle of a bin, which may lie above all that is in the bin.
 func (l *Latency) validate() error {
-	if err := spans(amount{"mean", l.Mean}, amount{"p50", l.P50}, amount{"p95", l.P95}, amount{"p99", l.P99}, amount{"p999", l.P999}, amount{"max", l.Max}); err != nil {
+	if err := spans(amount{"min", l.Min}, amount{"mean", l.Mean}, amount{"p50", l.P50}, amount{"p95", l.P95}, amount{"p99", l.P99}, amount{"p999", l.P999}, amount{"max", l.Max}); err != nil {
 		return err
 	}
 	before := amount{}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/instrument/storage/tool/notes"
+	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/record"
@@ -31,19 +31,18 @@ func newImport(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import [LABEL=]FILE...",
 		Short: "Make a record of what fio, dd and sysbench said earlier, in any text that was kept",
-		Long: `Read the output of tools out of any text (consoles, wiki pages, mails, logs) and
-make a storage record of it, so that old figures can be compared and judged:
-fio's JSON, terse lines (versions 2 to 5) and text (2.x and 3.x, whole or single
-lines), dd's of GNU, busybox and BSD, sysbench's fileio of 0.4, 0.5 and 1.0, and
-Markdown tables whose cells are rates or IOPS. FILE "-" is standard input.
+		Long: `Find what fio, dd and sysbench printed in any text (a page, Markdown, a console, a
+log) and make a storage record of it, so that old figures can be compared and
+judged: fio's JSON and normal text of versions 2 and 3, the last lines of dd (GNU,
+busybox, BSD), and sysbench's fileio reports of 0.4, 0.5 and 1.0. FILE "-" is
+standard input.
 
-Commands in the text say what the results after them are of. Whose they are says
-LABEL or --target, else a line such as "kata:" or the command that started the
-container, else the file's name. Any other name alone on a line, "my-vm:" or
-"VM 1:", begins a target as well if a command or a result comes right after; which
-lines were taken so, or may have been meant so, is told. Rows of tables keep their
-own names, and are jobs of their own beside what a tool printed. What looked like a
-result and could not be read is told with its line.
+Whose they are says LABEL, else --target, else the file's name without its ending.
+Where a text holds several outputs of one job, they are told apart by a number, as
+LABEL-1 and LABEL-2; give each target a text of its own to name it. Texts of one
+label are rounds. Nothing is guessed from the words around an output, but for dd: its
+command, if it stands before, says whether it read. An output that cannot be read is
+left out, and told with its line.
 
 A record that was imported holds what the tools said and nothing of the machine:
 nothing was seen from outside, and nothing is known of the environment.`,
@@ -57,7 +56,7 @@ nothing was seen from outside, and nothing is known of the environment.`,
 			if err := flags.validate(); err != nil {
 				return err
 			}
-			return importNotes(s, format, c.InOrStdin(), args, flags, out)
+			return importTexts(s, format, c.InOrStdin(), args, flags, out)
 		},
 	}
 	c.Flags().StringVar(&flags.target, "target", "", "whose all results are that no LABEL= names")
@@ -75,7 +74,7 @@ func (f *importFlags) validate() error {
 	if err := oneOf("--cache", f.cache, record.CacheDirect, record.CacheBuffered); err != nil {
 		return err
 	}
-	if f.target != "" && !notes.IsTarget(f.target) {
+	if f.target != "" && !tool.IsLabel(f.target) {
 		return fmt.Errorf("--target %q: a name has letters, digits and ._/+- only", f.target)
 	}
 	return nil
@@ -93,19 +92,16 @@ func oneOf(flag, value string, known ...string) error {
 	return fmt.Errorf("%s %q: it is one of %s", flag, value, strings.Join(known, ", "))
 }
 
-// importNotes reads the texts, stores what is in them and reports it.
-func importNotes(s Streams, format report.Format, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
+// importTexts reads the texts, stores what is in them and reports it.
+func importTexts(s Streams, format report.Format, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
 	began := time.Now()
-	var all []*notes.Notes
+	g := &tool.Imported{}
 	for _, arg := range args {
-		n, err := readNotes(stdin, arg, flags)
-		if err != nil {
+		if err := addText(g, stdin, arg, flags); err != nil {
 			return err
 		}
-		all = append(all, n)
 	}
-	g := notes.Gather(all...)
-	if len(g.Cells) == 0 {
+	if g.Close(); len(g.Cells) == 0 {
 		return nothingFound(args, g.Findings)
 	}
 	path, err := storeImported(g, began, out)
@@ -127,35 +123,35 @@ func importNotes(s Streams, format report.Format, stdin io.Reader, args []string
 	return nil
 }
 
-// readNotes reads one argument, LABEL=FILE or FILE. A file whose name has an
+// addText reads one argument, LABEL=FILE or FILE. A file whose name has an
 // equals sign is taken as it is if it is there.
-func readNotes(stdin io.Reader, arg string, flags importFlags) (*notes.Notes, error) {
-	o := notes.Options{Target: flags.target, Volume: flags.volume, Cache: flags.cache}
+func addText(g *tool.Imported, stdin io.Reader, arg string, flags importFlags) error {
+	told := tool.Told{Label: flags.target, Volume: flags.volume, Cache: flags.cache}
 	path := arg
-	if label, file, ok := strings.Cut(arg, "="); ok && notes.IsTarget(label) {
+	if label, file, ok := strings.Cut(arg, "="); ok && tool.IsLabel(label) {
 		if _, err := os.Lstat(arg); err != nil {
-			o.Target, path = label, file
+			told.Label, path = label, file
 		}
 	}
 	if path == "-" {
-		return notes.Read("-", stdin, o)
+		return g.Add("-", stdin, told)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("import: %w; give a text file, as FILE or LABEL=FILE", err)
+		return fmt.Errorf("import: %w; give a text file, as FILE or LABEL=FILE", err)
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("import: %s is a folder; give the files in it", path)
+		return fmt.Errorf("import: %s is a folder; give the files in it", path)
 	}
-	return notes.Read(filepath.Base(path), file, o)
+	return g.Add(filepath.Base(path), file, told)
 }
 
 // nothingFound says why no record is made.
 func nothingFound(args []string, findings []record.Finding) error {
 	why := ""
 	for _, f := range findings {
-		if f.Code == notes.FoundUnread { // the others are about results, of which there is none
+		if f.Code == tool.FoundUnread { // the others are about results, of which there is none
 			why += "\n" + f.Message
 		}
 	}
@@ -163,7 +159,7 @@ func nothingFound(args []string, findings []record.Finding) error {
 }
 
 // storeImported writes the record and returns where it is.
-func storeImported(g notes.Gathered, began time.Time, out outputFlags) (path string, err error) {
+func storeImported(g *tool.Imported, began time.Time, out outputFlags) (path string, err error) {
 	id := importID()
 	w, path, err := createRecord(out.record, "storage", id)
 	if err != nil {
@@ -183,7 +179,7 @@ func storeImported(g notes.Gathered, began time.Time, out outputFlags) (path str
 }
 
 // linesOf is the record of what was found, from its header to its end.
-func linesOf(g notes.Gathered, id string, began time.Time) ([]any, error) {
+func linesOf(g *tool.Imported, id string, began time.Time) ([]any, error) {
 	p, err := json.Marshal(g.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("store the plan: %w", err)

@@ -37,7 +37,7 @@ const maxDDLines = 1 << 20
 
 // ParseDD reads the end of dd's output: of GNU's, of busybox' or toybox', of a
 // BSD's or macOS'. It does not say which way the bytes went: direction is "read"
-// or "write". records is nil where its lines are missing, as in notes that kept
+// or "write". records is nil where its lines are missing, as in texts that kept
 // the last line only.
 //
 // The bandwidth is bytes by seconds, which is exact; dd rounds the one that it

@@ -113,6 +113,7 @@ type fioFlow struct {
 }
 
 type fioLatency struct {
+	Min         float64            `json:"min"`
 	Max         float64            `json:"max"`
 	Mean        float64            `json:"mean"`
 	Percentiles map[string]float64 `json:"percentile"`
@@ -214,7 +215,7 @@ func (f *fioFlow) flow() (flow, error) {
 	if f.IOs != nil {
 		out.IOs = *f.IOs
 	}
-	if err := out.check(); err != nil {
+	if err := out.check(0.01); err != nil {
 		return flow{}, err
 	}
 	if out.Bytes == 0 { // what was tried and failed is no request
@@ -231,7 +232,9 @@ func (f *fioFlow) kibibytes() bool {
 	return f.Runtime > 0 && float64(f.Bytes)*1000/float64(f.Runtime) < f.BW*32
 }
 
-func (f *flow) check() error {
+// check holds the figures against each other; part is how far rounded ones may be
+// apart.
+func (f *flow) check(part float64) error {
 	switch {
 	case f.Bytes < 0 || f.Bytes > maxBytes || f.IOs < 0 || f.IOs > maxIOs:
 		return fmt.Errorf("%d bytes in %d requests cannot be", f.Bytes, f.IOs)
@@ -239,9 +242,9 @@ func (f *flow) check() error {
 		return fmt.Errorf("%g bytes/s and %g IOPS cannot be", f.Bandwidth, f.IOPS)
 	case f.Bytes > 0 && (f.runtime == 0 || f.Bandwidth == 0):
 		return errors.New("it took less than a millisecond, so fio gives no bandwidth: make the job larger")
-	case f.Bytes > 0 && !near(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime), 0.01, 2048):
+	case f.Bytes > 0 && !near(f.Bandwidth, float64(f.Bytes)*1000/float64(f.runtime), part, 2048):
 		return fmt.Errorf("%d bytes in %d ms are not %g bytes/s: it contradicts itself", f.Bytes, f.runtime, f.Bandwidth)
-	case f.IOs > 0 && f.runtime > 0 && !near(f.IOPS, float64(f.IOs)*1000/float64(f.runtime), 0.01, 1):
+	case f.IOs > 0 && f.runtime > 0 && !near(f.IOPS, float64(f.IOs)*1000/float64(f.runtime), part, 1):
 		return fmt.Errorf("%d requests in %d ms are not %g IOPS: it contradicts itself", f.IOs, f.runtime, f.IOPS)
 	}
 	return nil
@@ -280,7 +283,7 @@ func (f *fioFlow) latency() (record.Latency, float64, error) {
 		value float64
 		to    *int64
 	}{
-		{from.Mean, &l.Mean}, {from.Max, &l.Max}, {from.percentile(50), &l.P50}, {from.percentile(95), &l.P95},
+		{from.Min, &l.Min}, {from.Mean, &l.Mean}, {from.Max, &l.Max}, {from.percentile(50), &l.P50}, {from.percentile(95), &l.P95},
 		{from.percentile(99), &l.P99}, {from.percentile(99.9), &l.P999},
 	} {
 		if !within(set.value*unit, maxLatency) {
@@ -315,6 +318,9 @@ func together(all []flow) (flow, error) {
 			return flow{}, errors.New("all its jobs together moved more than can be")
 		}
 		sum.runtime = max(sum.runtime, f.runtime)
+		if least := f.Latency.Min; least > 0 && (sum.Latency.Min == 0 || least < sum.Latency.Min) {
+			sum.Latency.Min = least
+		}
 		sum.Latency.Max = max(sum.Latency.Max, f.Latency.Max)
 		weighted += f.mean * float64(f.IOs)
 	}

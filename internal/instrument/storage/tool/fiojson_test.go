@@ -92,6 +92,7 @@ func latencyIn(t *testing.T, file, side, kind string) record.Latency {
 	}
 	var all map[string]json.RawMessage
 	var l struct {
+		Min        int64            `json:"min"`
 		Max        int64            `json:"max"`
 		Mean       float64          `json:"mean"`
 		Percentile map[string]int64 `json:"percentile"`
@@ -103,7 +104,7 @@ func latencyIn(t *testing.T, file, side, kind string) record.Latency {
 			t.Fatal(err)
 		}
 	}
-	return record.Latency{Mean: int64(math.Round(l.Mean)), Max: l.Max, P50: l.Percentile["50.000000"], P95: l.Percentile["95.000000"],
+	return record.Latency{Min: l.Min, Mean: int64(math.Round(l.Mean)), Max: l.Max, P50: l.Percentile["50.000000"], P95: l.Percentile["95.000000"],
 		P99: l.Percentile["99.000000"], P999: l.Percentile["99.900000"]}
 }
 
@@ -117,6 +118,7 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 				IOs     int64 `json:"total_ios"`
 				Runtime int64 `json:"runtime"`
 				Lat     struct {
+					Min  int64   `json:"min"`
 					Max  int64   `json:"max"`
 					Mean float64 `json:"mean"`
 				} `json:"clat_ns"`
@@ -127,14 +129,16 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bytes, ios, longest, most int64
+	least := raw.Jobs[0].Read.Lat.Min
 	var mean float64
 	for _, j := range raw.Jobs {
 		bytes, ios, longest, most = bytes+j.Read.Bytes, ios+j.Read.IOs, max(longest, j.Read.Runtime), max(most, j.Read.Lat.Max)
+		least = min(least, j.Read.Lat.Min)
 		mean += j.Read.Lat.Mean * float64(j.Read.IOs)
 	}
 	want := record.Claim{Seconds: float64(longest) / 1000, Read: record.Flow{
 		Bytes: bytes, IOs: ios, Bandwidth: float64(bytes * 1000 / longest), IOPS: float64(ios) * 1000 / float64(longest),
-		Latency: record.Latency{Mean: int64(math.Round(mean / float64(ios))), Max: most},
+		Latency: record.Latency{Min: least, Mean: int64(math.Round(mean / float64(ios))), Max: most},
 	}}
 	c, o, _, err := ParseFioJSON(text)
 	if err != nil || c != want {
@@ -170,7 +174,7 @@ const fio2 = `{
 func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
 	c, o, version, err := ParseFioJSON("fio: this is a warning\n" + fio2 + "\nand this is after it\n")
 	want := record.Claim{Seconds: 9.744, Read: record.Flow{Bytes: 8 << 30, IOs: 16384, Bandwidth: 860901 * 1024, IOPS: 1681.44,
-		Latency: record.Latency{Mean: 4755120, P50: 4640000, P999: 50000000, Max: 91234000}}}
+		Latency: record.Latency{Min: 10000, Mean: 4755120, P50: 4640000, P999: 50000000, Max: 91234000}}}
 	if err != nil || c != want || version != "fio-2.2.10" {
 		t.Errorf("%+v %q %v\nwant %+v", c, version, err, want)
 	}

@@ -134,13 +134,16 @@ func (s *sysbenchText) interval() float64 {
 	return 0
 }
 
-// giveLatency gives it to the direction whose it is.
+// giveLatency gives it to the direction whose it is, or to all requests. Syncs in
+// between are requests, too, and then it is nobody's.
 func (s *sysbenchText) giveLatency(c *record.Claim) {
 	switch {
-	case s.said["sync between"]: // which are events, too
+	case s.said["sync between"]:
 	case c.Read.IOPS > 0 && c.Write.IOPS == 0:
 		c.Read.Latency = s.latency
 	case c.Write.IOPS > 0 && c.Read.IOPS == 0:
 		c.Write.Latency = s.latency
+	default:
+		c.Latency = s.latency
 	}
 }

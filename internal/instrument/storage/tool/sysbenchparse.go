@@ -58,7 +58,7 @@ var (
 
 	sbTime    = regexp.MustCompile(`^(?:total time|time elapsed): +([0-9.]{1,20})s$`)
 	sbEvents  = regexp.MustCompile(`^total number of events: +([0-9]{1,18})$`)
-	sbLatency = regexp.MustCompile(`^(?:approx\. +)?(avg|max|[0-9]{1,3})(?:th)?( percentile)?: +([0-9.]{1,20})(?:ms)?$`)
+	sbLatency = regexp.MustCompile(`^(?:approx\. +)?(min|avg|max|[0-9]{1,3})(?:th)?( percentile)?: +([0-9.]{1,20})(?:ms)?$`)
 )
 
 // sysbenchText is what is found in it. Of figures that are not there the count in
@@ -221,7 +221,7 @@ func (s *sysbenchText) takeLatency(which, value string) error {
 	}
 	// Others are not asked for by anybody.
 	to := map[string]*int64{
-		"avg": &s.latency.Mean, "max": &s.latency.Max, "50": &s.latency.P50, "95": &s.latency.P95, "99": &s.latency.P99,
+		"min": &s.latency.Min, "avg": &s.latency.Mean, "max": &s.latency.Max, "50": &s.latency.P50, "95": &s.latency.P95, "99": &s.latency.P99,
 	}[which]
 	if to != nil {
 		*to = int64(math.Round(ns))

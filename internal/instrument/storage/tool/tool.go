@@ -3,8 +3,8 @@
 // end. It runs nothing.
 //
 // fio is asked for JSON. dd and sysbench say what they did in words only, so
-// their text is read, as is the text that people have kept of earlier runs; see
-// package notes.
+// their text is read. [Find] looks for all three in a text that somebody kept of
+// earlier runs.
 package tool
 
 import (

@@ -1,0 +1,236 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// fio's text for people. Up to 2.16 its "KB" and "MB" are of 1024; later ones
+// write both kinds and mean what they write.
+var (
+	fioBanner = regexp.MustCompile(`^fio[- ](\d+\.\d+[\w.-]{0,40})$`)
+	// "mix: (g=0): rw=randrw, bs=(R) 4096B-4096B, …, ioengine=psync, iodepth=1"
+	fioDescription = regexp.MustCompile(`^(\S.{0,120}?): \(g=\d+\): rw=(\w+), bs=(?:\([RWT]\) )?([\d.]+[KMG]?)i?B?-([\d.]+[KMG]?)i?B?[,/ ].*ioengine=([\w-]{1,40}), iodepth=(\d{1,9})`)
+	// "mix: (groupid=0, jobs=8): err= 0: pid=…"
+	fioHead = regexp.MustCompile(`^(.{0,120}?): \(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s*(-?\d{1,9})`)
+	// "read : io=8192.0MB, bw=4300.3MB/s, iops=8600, runt=  1905msec"
+	fio2Flow = regexp.MustCompile(`\b(read|write)\s*:\s*io=\s*([\d.]{1,20})([KMGTP]?i?)B?, *bw=\s*([\d.]{1,20})([KMGTP]?i?)(B|b|bit)?/s, *iops=\s*([\d.]{1,20})([kKMG]?)\s*, *runt=\s*(\d{1,15})\s*msec`)
+	// "read: IOPS=647, BW=324MiB/s (340MB/s)(8192MiB/25285msec)"
+	fio3Flow = regexp.MustCompile(`\b(read|write):\s*IOPS=([\d.]{1,20})([kKMG]?), *BW=([\d.]{1,20})([kKMGTP]?i?)(B|b|bit)/s(?:\s*\([^)]{1,30}/s\))?\s*\(([\d.]{1,20})([kKMGTP]?i?)B/(\d{1,15})msec\)`)
+	fioCut   = regexp.MustCompile(`\b(?:read|write)\s*: *(?:io=.*bw=|IOPS=.*BW=)`)
+	// "clat (usec): min=68, max=20135, avg=890.93, stdev=1048.53"
+	fioSpread     = regexp.MustCompile(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
+	fioQuantiles  = regexp.MustCompile(`^(clat|lat) percentiles \(([num]sec)\)`)
+	fioPercentile = regexp.MustCompile(`(50\.00|95\.00|99\.00|99\.90)th=\[\s*(\d{1,18})\]`)
+	// "issued rwts: total=1982,2114,0,0 short=…", "issued    : total=r=16384/w=0/d=0, short=…"
+	fioIssued = regexp.MustCompile(`^issued\s*(?:rwts?|r/w/d)?\s*: total=(?:r=)?(\d{1,18})[,/](?:w=)?(\d{1,18})`)
+)
+
+// roundedText is how far figures of three digits that follow from one another may
+// be apart.
+const roundedText = 0.05
+
+// fioText is fio's text as far as it has been read.
+type fioText struct {
+	version   string
+	described map[string]plan.Job
+	run       *fioTextRun
+}
+
+// fioTextRun is a run: all jobs of one name and group, which ran at the same time.
+// Lone lines of figures are a run each.
+type fioTextRun struct {
+	at          int // its line
+	name, group string
+	head        bool
+	jobs        int
+	read, write []flow
+	last        *flow // whose the details are that come
+	clat, lat   record.Latency
+	quantiles   *record.Latency
+	unit        float64 // ns, of the quantiles
+	err         error
+}
+
+// line reads the finder's line.
+func (t *fioText) line(f *finder) {
+	l := f.lines[f.at]
+	if len(l.text) > 1000 {
+		return
+	}
+	if m := fioBanner.FindStringSubmatch(l.text); m != nil {
+		f.flush()
+		t.version = "fio-" + m[1]
+	} else if m := fioDescription.FindStringSubmatch(l.text); m != nil {
+		t.describe(m)
+	} else if m := fioHead.FindStringSubmatch(l.text); m != nil {
+		t.begin(f, m)
+	} else if m := fio2Flow.FindStringSubmatch(l.text); m != nil {
+		t.figures(f, m[1], [4]string{m[2] + m[3], m[4] + m[5], m[6], m[7] + m[8]}, m[9], 1024)
+	} else if m := fio3Flow.FindStringSubmatch(l.text); m != nil {
+		t.figures(f, m[1], [4]string{m[7] + m[8], m[4] + m[5], m[6], m[2] + m[3]}, m[9], 1000)
+	} else if fioCut.MatchString(l.text) {
+		f.flush()
+		f.add(Output{Line: l.number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
+	} else if strings.HasPrefix(l.text, "Run status group") {
+		f.flush()
+	} else if t.run != nil && t.run.last != nil {
+		t.run.detail(l.text)
+	}
+}
+
+// describe keeps what fio says of a job before it runs.
+func (t *fioText) describe(m []string) {
+	j := plan.Job{RW: fioRW(m[2]), Engine: m[5], IODepth: numberOrNone(m[6])}
+	if m[3] == m[4] {
+		j.BS = sizeOrNone(m[3])
+	}
+	if len(t.described) >= plan.MaxSections || t.described == nil {
+		t.described = map[string]plan.Job{}
+	}
+	t.described[m[1]] = j
+}
+
+// begin is the line that a job's figures begin with.
+func (t *fioText) begin(f *finder, m []string) {
+	if r := t.run; r == nil || !r.head || r.name != m[1] || r.group != m[2] {
+		f.flush()
+		t.run = &fioTextRun{at: f.lines[f.at].number, head: true, name: m[1], group: m[2]}
+	} else {
+		r.settle()
+	}
+	t.run.jobs = min(t.run.jobs+numberOrNone(m[3]), math.MaxInt32)
+	if m[4] != "0" {
+		t.run.err = fmt.Errorf("fio gave up with error %s", m[4])
+	}
+}
+
+// figures is the line of one direction: its amount, rate, the rate's unit and its
+// requests a second.
+func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base float64) {
+	if t.run == nil || !t.run.head {
+		f.flush()
+		t.run = &fioTextRun{at: f.lines[f.at].number}
+	}
+	r := t.run
+	r.settle()
+	bytes, err := amount(said[0], base)
+	bandwidth, also := amount(said[1], base)
+	iops, third := amount(said[3], 1000)
+	runtime, fourth := strconv.ParseInt(ms, 10, 64)
+	if said[2] == "b" || said[2] == "bit" {
+		bandwidth /= 8
+	}
+	one := flow{runtime: runtime}
+	one.Bytes, one.Bandwidth, one.IOPS = int64(min(bytes, maxBytes+1)), bandwidth, iops
+	if err := errors.Join(err, also, third, fourth); err != nil {
+		r.err = fmt.Errorf("fio's text: %w", err)
+	}
+	to := &r.read
+	if way == "write" {
+		to = &r.write
+	}
+	*to = append(*to, one)
+	r.last = &(*to)[len(*to)-1]
+}
+
+// detail reads latencies and counts, which follow their direction's figures.
+func (r *fioTextRun) detail(text string) {
+	of := map[string]*record.Latency{"clat": &r.clat, "lat": &r.lat}
+	if m := fioQuantiles.FindStringSubmatch(text); m != nil {
+		r.quantiles, r.unit = of[m[1]], fioUnits[m[2]]
+	} else if strings.HasPrefix(text, "|") && r.quantiles != nil {
+		for _, m := range fioPercentile.FindAllStringSubmatch(text, 8) {
+			l := r.quantiles
+			*map[string]*int64{"50.00": &l.P50, "95.00": &l.P95, "99.00": &l.P99, "99.90": &l.P999}[m[1]] = nanoseconds(m[2], r.unit)
+		}
+	} else if m := fioSpread.FindStringSubmatch(text); m != nil {
+		l, unit := of[m[1]], fioUnits[m[2]]
+		l.Min, l.Max, l.Mean = nanoseconds(m[3], unit), nanoseconds(m[4], unit), nanoseconds(m[5], unit)
+	} else if m := fioIssued.FindStringSubmatch(text); m != nil {
+		for i, side := range [][]flow{r.read, r.write} {
+			if n, err := strconv.ParseInt(m[i+1], 10, 64); err == nil && n <= maxIOs && len(side) > 0 {
+				side[len(side)-1].IOs = n
+			}
+		}
+	}
+}
+
+// settle gives the direction that ends its latency, by the rule of fio's JSON: of
+// whole requests where they have quantiles, else of their completion.
+func (r *fioTextRun) settle() {
+	if r.last != nil {
+		if r.last.Latency = r.clat; r.lat.P50 > 0 || r.clat == (record.Latency{}) {
+			r.last.Latency = r.lat
+		}
+		r.last.mean = float64(r.last.Latency.Mean)
+	}
+	r.last, r.quantiles, r.clat, r.lat = nil, nil, record.Latency{}, record.Latency{}
+}
+
+// flush ends the run that is being read.
+func (f *finder) flush() {
+	t, r := &f.fio, f.fio.run
+	if t.run = nil; r == nil {
+		return
+	}
+	r.settle()
+	o := Output{Line: r.at, Version: t.version, Err: r.err, Job: t.described[r.name]}
+	o.Job.Tool, o.Job.NumJobs = plan.ToolFio, r.jobs
+	for _, side := range []struct {
+		all []flow
+		to  *record.Flow
+	}{{r.read, &o.Claim.Read}, {r.write, &o.Claim.Write}} {
+		one, err := together(side.all)
+		for i := range side.all {
+			err = errors.Join(err, side.all[i].check(roundedText))
+		}
+		if err != nil && o.Err == nil {
+			o.Err = fmt.Errorf("fio's text: %w", err)
+		}
+		*side.to, o.Claim.Seconds = one.Flow, max(o.Claim.Seconds, float64(one.runtime)/1000)
+	}
+	if o.Err == nil && o.Claim.Read.Bytes+o.Claim.Write.Bytes == 0 {
+		o.Err = errors.New("a job of fio's without figures")
+	}
+	f.add(o)
+}
+
+var fioUnits = map[string]float64{"nsec": 1, "usec": 1e3, "msec": 1e6}
+
+// nanoseconds is 0, not said, for what no latency can be.
+func nanoseconds(text string, unit float64) int64 {
+	v, err := amount(text, 1000)
+	if err != nil || !within(v*unit, maxLatency) {
+		return 0
+	}
+	return int64(math.Round(v * unit))
+}
+
+// amount is a number with a prefix such as "M" or "Mi", in units of one. An "i"
+// means powers of 1024, whatever base says for the others.
+func amount(text string, base float64) (float64, error) {
+	number := strings.TrimRight(text, "kKMGTPi")
+	prefix, binary := strings.CutSuffix(text[len(number):], "i")
+	if binary {
+		base = 1024
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || len(prefix) > 1 {
+		return 0, fmt.Errorf("%.40q is no figure", text)
+	}
+	if prefix != "" {
+		v *= math.Pow(base, float64(strings.Index("KMGTP", strings.ToUpper(prefix))+1))
+	}
+	if !within(v, maxIOPS*1e6) {
+		return 0, fmt.Errorf("%.40q is beyond all that can be", text)
+	}
+	return v, nil
+}

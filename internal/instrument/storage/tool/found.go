@@ -1,0 +1,302 @@
+package tool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// Output is what one run of a tool printed, found in a text that somebody kept.
+// Nothing is known of it but what it says itself.
+type Output struct {
+	Line    int      // where it begins, from 1
+	Job     plan.Job // as far as it says what was done
+	Version string
+	Cache   string // record.CacheDirect, record.CacheBuffered or "", not said
+	Claim   record.Claim
+	Err     error // why it cannot be used; it has no claim then
+	Assumed bool  // dd's, whose direction nothing tells: taken for writing
+}
+
+// How much of a text is read. Whoever sends a text decides what stands in it.
+const (
+	MaxFound   = 10_000   // outputs, those that cannot be used among them
+	maxKept    = 64 << 20 // bytes of a text
+	maxFoundLn = 1 << 20  // bytes of one of its lines
+	maxJSON    = 4 << 20  // bytes of fio's JSON
+	maxReport  = 1 << 14  // lines of a report of sysbench's
+	maxDDWords = 16 << 10 // bytes of a line with a command of dd's
+)
+
+// Find reads a text, a page of HTML or Markdown, a console or a log, and returns
+// the outputs in it, in their order. What looks like one and cannot be read is
+// among them, with its error; left is how many came after MaxFound of them.
+func Find(in io.Reader) (found []Output, left int, err error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxKept+1))
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(text) > maxKept:
+		return nil, 0, fmt.Errorf("it is longer than %d MiB: split it", maxKept>>20)
+	}
+	f := finder{lines: cleaned(string(text))}
+	for f.at < len(f.lines) {
+		f.at += f.next()
+	}
+	f.flush()
+	return f.found, f.left, nil
+}
+
+// finder is a text as far as it has been searched.
+type finder struct {
+	lines []keptLine
+	at    int
+	fio   fioText
+	dd    string // the command of dd that came last, until it has a result
+	found []Output
+	left  int
+}
+
+// keptLine is a line without what pages, mails and consoles put around it.
+type keptLine struct {
+	number   int
+	text     string
+	progress bool // it overwrote others: the state of something unfinished
+}
+
+var (
+	// keptEscapes colour a console (ECMA-48 CSI, and OSC).
+	keptEscapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+	keptTags    = regexp.MustCompile(`</?[a-zA-Z!][^<>]{0,1000}>`)
+	keptBreak   = regexp.MustCompile(`(?i)<br\s*/?>`)
+)
+
+func cleaned(text string) []keptLine {
+	var all []keptLine
+	number := 0
+	for whole := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		number++
+		for _, line := range keptBreak.Split(whole[:min(len(whole), maxFoundLn)], -1) {
+			line = strings.TrimRight(keptEscapes.ReplaceAllString(line, ""), "\r\n")
+			at := strings.LastIndexByte(line, '\r')
+			line = html.UnescapeString(keptTags.ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
+			if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
+				all = append(all, keptLine{number, strings.TrimRight(line, " \t\u00a0\n"), at >= 0})
+			}
+		}
+	}
+	return all
+}
+
+// next looks at one line, and returns how many it has used.
+func (f *finder) next() int {
+	for _, tool := range []func() int{f.fioJSON, f.sysbenchReport, f.ddEnd} {
+		if n := tool(); n > 0 {
+			return n
+		}
+	}
+	f.fio.line(f)
+	return 1
+}
+
+func (f *finder) add(o Output) {
+	if len(f.found) == MaxFound {
+		f.left++
+		return
+	}
+	if o.Err != nil {
+		o.Claim = record.Claim{}
+	}
+	f.found = append(f.found, o)
+}
+
+// keptReader reads lines, as long as they are not more than left bytes.
+type keptReader struct {
+	lines []keptLine
+	left  int
+	rest  string
+}
+
+func (r *keptReader) Read(p []byte) (int, error) {
+	if r.rest == "" {
+		if len(r.lines) == 0 || len(r.lines[0].text) >= r.left {
+			return 0, io.EOF
+		}
+		r.rest, r.lines = r.lines[0].text+"\n", r.lines[1:]
+		r.left -= len(r.rest)
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// fioJSON is known by what it begins with, and ends where its outermost object
+// does. Of JSON that breaks off, the line that is none is looked at again.
+func (f *finder) fioJSON() int {
+	head := f.lines[f.at].text
+	if head == "{" && f.at+1 < len(f.lines) {
+		head += f.lines[f.at+1].text
+	}
+	if !strings.HasPrefix(head, "{") || !strings.HasPrefix(strings.TrimLeft(head[1:], " \t"), `"fio version"`) {
+		return 0
+	}
+	f.flush()
+	in := &keptReader{lines: f.lines[f.at:], left: maxJSON}
+	d := json.NewDecoder(in)
+	var whole json.RawMessage
+	o := Output{Line: f.lines[f.at].number}
+	used := int64(maxJSON)
+	if err := d.Decode(&whole); err == nil {
+		used = d.InputOffset() + 1
+		o.fromJSON(string(whole))
+	} else {
+		if broken := new(json.SyntaxError); errors.As(err, &broken) {
+			used = broken.Offset - 1
+		}
+		o.Err = fmt.Errorf("fio's JSON, which breaks off or is longer than %d MiB", maxJSON>>20)
+	}
+	f.add(o)
+	n := 0
+	for _, l := range f.lines[f.at:] {
+		if used -= int64(len(l.text)) + 1; used < 0 {
+			break
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+func (o *Output) fromJSON(text string) {
+	claim, said, version, err := ParseFioJSON(text)
+	o.Claim, o.Version, o.Job = claim, version, plan.Job{Tool: plan.ToolFio, RW: fioRW(said.RW), BS: said.BS, Size: said.Size,
+		NumJobs: max(said.NumJobs, 1), IODepth: max(said.IODepth, 1), Engine: said.Engine}
+	if err != nil {
+		o.Err = fmt.Errorf("fio's JSON: %w", err)
+	}
+	if said.RW != "" || said.BS > 0 { // early versions do not say how they were run
+		o.Cache = cacheOf(said.Direct)
+	}
+}
+
+// fioRW has one word for reads and writes at random places, and one for those in
+// order.
+func fioRW(rw string) string {
+	word, _, _ := strings.Cut(rw, ":")
+	if word == "readwrite" {
+		return "rw"
+	}
+	return word
+}
+
+func cacheOf(direct bool) string {
+	if direct {
+		return record.CacheDirect
+	}
+	return record.CacheBuffered
+}
+
+// sysbenchReport reads from sysbench's name, or the line after it, to the last line
+// of every report. Other tests of sysbench's than fileio are passed over.
+func (f *finder) sysbenchReport() int {
+	begins := func(line string) bool { return sbVersion.MatchString(line) }
+	running := func(line string) bool { return strings.HasPrefix(line, "Running the test with following options") }
+	other := func(line string) bool { // what can stand after a report that was cut off
+		return fioCut.MatchString(line) || fioHead.MatchString(line) || ddCopied.MatchString(line) || ddLike.MatchString(line) || line == "{"
+	}
+	if head := f.lines[f.at].text; !begins(head) && !running(head) {
+		return 0
+	}
+	var b strings.Builder
+	files, n, said := false, 0, running(f.lines[f.at].text)
+	for _, l := range f.lines[f.at:min(len(f.lines), f.at+maxReport)] {
+		if n > 0 && (begins(l.text) || said && running(l.text) || other(l.text)) || b.Len()+len(l.text) > maxText {
+			break
+		}
+		n, said = n+1, said || running(l.text)
+		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync.MatchString(l.text)
+		b.WriteString(l.text)
+		b.WriteByte('\n')
+		if strings.HasPrefix(l.text, "execution time (avg/stddev)") {
+			break
+		}
+	}
+	if !files {
+		return 0
+	}
+	f.flush()
+	claim, o, version, err := ParseSysbench(b.String())
+	out := Output{Line: f.lines[f.at].number, Claim: claim, Cache: cacheOf(o.Direct), Job: plan.Job{
+		Tool: plan.ToolSysbench, RW: sysbenchRW(o.Mode), BS: o.BlockSize, Size: o.TotalSize, Files: o.Files, NumJobs: o.Threads, Requests: o.Requests}}
+	if version != "" {
+		out.Version = "sysbench " + version
+	}
+	if err != nil {
+		out.Err = fmt.Errorf("sysbench: %w", err)
+	}
+	f.add(out)
+	return n
+}
+
+func sysbenchRW(mode string) string {
+	for rw, name := range sysbenchModes {
+		if name == mode {
+			return rw
+		}
+	}
+	if mode == "seqwr" {
+		return plan.RWWrite
+	}
+	return ""
+}
+
+// ddCommandLine is dd with its operands, as a console shows what was typed.
+var ddCommandLine = regexp.MustCompile("(?:^|[\\s/;|&(`$#])dd((?:\\s+[a-z]{2,6}=\\S{1,400})+)")
+
+// ddLike is its last line in English, which may be cut off.
+var ddLike = regexp.MustCompile(`^\d+ bytes .*(?:copied,|transferred in) `)
+
+// ddEnd reads dd's last line with the two before it. Only the command says which
+// way the bytes went.
+func (f *finder) ddEnd() int {
+	l := f.lines[f.at]
+	if len(l.text) <= maxDDWords {
+		if m := ddCommandLine.FindStringSubmatch(l.text); m != nil {
+			f.dd = m[1]
+		}
+	}
+	if l.progress || len(l.text) > 400 || !ddCopied.MatchString(l.text) && !ddLike.MatchString(l.text) {
+		return 0
+	}
+	f.flush()
+	from := f.at
+	for from > max(0, f.at-2) && ddRecordLine.MatchString(f.lines[from-1].text) {
+		from--
+	}
+	text := ""
+	for _, l := range f.lines[from : f.at+1] {
+		text += l.text + "\n"
+	}
+	o := Output{Line: f.lines[from].number, Job: plan.Job{Tool: plan.ToolDD, RW: plan.RWWrite}, Assumed: f.dd == ""}
+	if strings.Contains(f.dd, "of=/dev/null") {
+		o.Job.RW = plan.RWRead
+	}
+	if f.dd != "" {
+		o.Cache = cacheOf(strings.Contains(f.dd, "flag=direct"))
+	}
+	f.dd = ""
+	claim, records, err := ParseDD(text, o.Job.RW)
+	if o.Claim = claim; err != nil {
+		o.Err = fmt.Errorf("dd: %w", err)
+	} else if bytes := claim.Read.Bytes + claim.Write.Bytes; records != nil && records.In > 0 && records.InPartial == 0 && bytes%records.In == 0 {
+		o.Job.BS, o.Job.Count = bytes/records.In, records.In
+	}
+	f.add(o)
+	return 1
+}

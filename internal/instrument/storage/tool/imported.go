@@ -1,0 +1,240 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// The codes of what an import finds.
+const (
+	FoundUnread    = "import-unread"      // outputs that could not be read
+	FoundLimit     = "import-limit"       // more outputs than are kept
+	FoundNumbered  = "import-numbered"    // outputs of one job that were told apart by a number
+	FoundDirection = "import-direction"   // of a dd without its command
+	FoundUnknown   = "import-environment" // what an imported record cannot say
+)
+
+// maxUnread is how many of the outputs that could not be read are named.
+const maxUnread = 20
+
+// Imported is what the outputs in several texts make together: a record's plan and
+// lines.
+type Imported struct {
+	Plan     plan.Storage
+	Targets  []record.Target
+	Cells    []record.Cell
+	Findings []record.Finding
+	texts    []keptText
+}
+
+// Told is what somebody says of all outputs in a text. It wins over what they say
+// themselves.
+type Told struct {
+	Label  string // whose they are; "": the text's name
+	Volume string // a kind of volume, see record
+	Cache  string // record.CacheDirect, record.CacheBuffered
+}
+
+type keptText struct {
+	name  string
+	told  Told
+	found []Output
+}
+
+var label = regexp.MustCompile(`^[\pL\pN][\pL\pN._/+-]{0,63}$`)
+
+// IsLabel says whether a target can be called that.
+func IsLabel(name string) bool { return label.MatchString(name) }
+
+// LabelOf is what outputs are called after their file: people keep kata.txt beside
+// host.txt.
+func LabelOf(file string) string {
+	base := path.Base(file)
+	if base = strings.TrimSuffix(base, path.Ext(base)); !IsLabel(base) {
+		return "imported"
+	}
+	return base
+}
+
+// Add takes the outputs of a text. Those that cannot be used cost nothing but
+// themselves, and are told.
+func (g *Imported) Add(name string, in io.Reader, told Told) error {
+	found, left, err := Find(in)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if told.Label == "" {
+		told.Label = LabelOf(name)
+	}
+	assumed, bad := 0, []string{}
+	found = slices.DeleteFunc(found, func(o Output) bool {
+		if o.Err == nil {
+			c := o.cell(name, told)
+			o.Err = errors.Join(c.Validate(), o.Err)
+		}
+		if o.Err != nil {
+			bad = append(bad, fmt.Sprintf("%s:%d: %s", name, o.Line, strings.Join(strings.Fields(o.Err.Error()), " ")))
+		} else if o.Assumed {
+			assumed++
+		}
+		return o.Err != nil
+	})
+	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s%s", name, len(bad), strings.Join(bad[:min(len(bad), maxUnread)], "; "), more(len(bad)-maxUnread)),
+		"look at those lines: an output that was cut short has to be completed, or left out")
+	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: %d outputs were left out: %d are kept of one text", name, left, MaxFound), "split the text into several files")
+	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: %d outputs of dd without their command, taken for writing", name, assumed), "put the command before the output if it was reading")
+	g.texts = append(g.texts, keptText{name, told, found})
+	return nil
+}
+
+func (g *Imported) find(n int, code, level, message, advice string) {
+	if n > 0 {
+		g.Findings = append(g.Findings, record.Finding{Code: code, Level: level, Message: message, Advice: advice})
+	}
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; and %d more", n)
+}
+
+// Close makes the record's content. Outputs of one job in one text are different
+// targets, LABEL-1 and LABEL-2, since nothing says that they are of one machine;
+// those of one job in texts of one label are rounds.
+func (g *Imported) Close() {
+	names := g.jobs()
+	rounds := map[[4]string]int{}
+	for _, text := range g.texts {
+		times, sofar, numbered := map[string]int{}, map[string]int{}, 0
+		for _, o := range text.found {
+			times[names(o)]++
+		}
+		for _, o := range text.found {
+			c := o.cell(text.name, text.told)
+			if c.Job = names(o); times[c.Job] > 1 {
+				numbered++
+				sofar[c.Job]++
+				c.Target = fmt.Sprintf("%s-%d", c.Target, sofar[c.Job])
+			}
+			at := [4]string{c.Target, c.Volume, c.Cache, c.Job}
+			c.Round = rounds[at]
+			rounds[at]++
+			g.take(c)
+		}
+		g.find(numbered, FoundNumbered, "note", fmt.Sprintf("%s: %d outputs are of a job that is there more than once: %s-1 is the first of each", text.name, numbered, text.told.Label),
+			"give the outputs of each target a text of its own, as tare import LABEL=FILE; texts of one label are rounds")
+	}
+	g.find(1, FoundUnknown, "note", "imported: these are figures that tools printed earlier; nothing was seen at a device, and the machines, their kernels and their runtimes are not known",
+		"run tare storage to have them with what happened at the device")
+}
+
+func (g *Imported) take(c record.Cell) {
+	p := &g.Plan
+	g.Cells = append(g.Cells, c)
+	p.Rounds = max(p.Rounds, c.Round+1)
+	if !slices.Contains(p.Targets, c.Target) {
+		p.Targets = append(p.Targets, c.Target)
+		g.Targets = append(g.Targets, record.Target{Name: c.Target, Kind: "imported"})
+	}
+	if !slices.Contains(p.Volumes, c.Volume) {
+		p.Volumes = append(p.Volumes, c.Volume)
+	}
+	if !slices.Contains(p.Cache, c.Cache) {
+		p.Cache = append(p.Cache, c.Cache)
+	}
+}
+
+// jobs makes the plan, with every job once. An output that does not say its size,
+// as fio's text, is of the one job of its kind that does, if there is one only.
+func (g *Imported) jobs() func(Output) string {
+	g.Plan = plan.Storage{Title: "imported results", Targets: []string{}, Volumes: []string{}, Cache: []string{}, Jobs: []plan.Job{}, Scale: 1}
+	sized := map[string][]string{} // by what else there is to a job
+	g.each(func(o Output) {
+		if kind, size := o.kind(); size != "" && !slices.Contains(sized[kind], size) {
+			sized[kind] = append(sized[kind], size)
+		}
+	})
+	name := func(o Output) string {
+		kind, size := o.kind()
+		if size == "" && len(sized[kind]) == 1 {
+			size = sized[kind][0]
+		}
+		return strings.TrimSpace(kind + " " + size)
+	}
+	place := map[string]int{}
+	g.each(func(o Output) {
+		o.Job.Name = name(o)
+		i, there := place[o.Job.Name]
+		if _, size := o.kind(); !there {
+			place[o.Job.Name] = len(g.Plan.Jobs)
+			g.Plan.Jobs = append(g.Plan.Jobs, o.Job)
+		} else if size != "" {
+			g.Plan.Jobs[i] = o.Job
+		}
+	})
+	return name
+}
+
+func (g *Imported) each(do func(Output)) {
+	for _, text := range g.texts {
+		for _, o := range text.found {
+			do(o)
+		}
+	}
+}
+
+// kind and size tell one job from another: "randread 512k ×8 libaio" and "1G".
+func (o *Output) kind() (kind, size string) {
+	j := o.Job
+	kind = j.RW
+	if kind == "" {
+		kind = "mixed"
+		if o.Claim.Write == (record.Flow{}) {
+			kind = "read"
+		} else if o.Claim.Read == (record.Flow{}) {
+			kind = "write"
+		}
+	}
+	if j.Tool != plan.ToolFio || j.RW == "" {
+		kind = j.Tool + " " + kind
+	}
+	for _, more := range []struct {
+		say  bool
+		text string
+	}{
+		{j.BS > 0, plan.FormatSize(j.BS)}, {j.NumJobs > 1, fmt.Sprintf("×%d", j.NumJobs)}, {j.Engine != "" && j.Engine != "psync", j.Engine},
+		{j.IODepth > 1, fmt.Sprintf("depth %d", j.IODepth)},
+	} {
+		if more.say {
+			kind += " " + more.text
+		}
+	}
+	switch {
+	case j.Count > 0:
+		return kind, fmt.Sprintf("count=%d", j.Count)
+	case j.Size > 0:
+		return kind, plan.FormatSize(j.Size)
+	}
+	return kind, ""
+}
+
+// cell is the record's line of an output.
+func (o *Output) cell(source string, told Told) record.Cell {
+	kind, _ := o.kind()
+	c := record.Cell{Type: record.TypeCell, Target: told.Label, Volume: told.Volume, Cache: o.Cache, Job: kind,
+		Tool: o.Job.Tool, Version: o.Version, Source: fmt.Sprintf("%s:%d", source, o.Line), Claim: &o.Claim}
+	if told.Cache != "" {
+		c.Cache = told.Cache
+	}
+	return c
+}
