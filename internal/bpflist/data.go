@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/top"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,7 +26,7 @@ func (v *View) WriteJSON(w io.Writer, indented bool) error {
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("write the programs as JSON: %w", err)
 	}
-	_, err := w.Write(top.Harmless(b.Bytes()))
+	_, err := w.Write(term.CleanJSON(b.Bytes()))
 	return err
 }
 

@@ -1,103 +1,31 @@
 package bpflist
 
 import (
-	"bytes"
-	"fmt"
+	"errors"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/internal/node/bpfstat"
+	tea "charm.land/bubbletea/v2"
 )
 
-// screenOf opens a terminal, see pts(4): the side a person sits at, and the other.
-func screenOf(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
+func TestTheLiveViewFitsItsScreenAndEndsWithAKey(t *testing.T) {
+	s := &screen{interval: time.Second, width: 80, height: 24, look: func() (*View, error) { return view(t), nil }}
+	s.Update(tea.WindowSizeMsg{Width: 50, Height: 8})
+	if _, next := s.Update(s.Init()()); next == nil {
+		t.Error("there is no next look")
 	}
-	t.Cleanup(func() { person.Close() })
-	fd := int(person.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
+	lines := strings.Split(s.View().Content, "\n")
+	if len(lines) != 8 || lines[7] != "q quit" || !strings.Contains(lines[6], "ID") {
+		t.Errorf("%d lines of 8: %q", len(lines), lines)
 	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: 100, Row: 12}); err != nil {
-		t.Fatal(err)
-	}
-	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	return person, program
-}
-
-func TestTheLiveViewEndsWithAKeyAndGivesTheTerminalBack(t *testing.T) {
-	id := busy(t)
-	t.Setenv("TERM", "xterm")
-	person, program := screenOf(t)
-	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var seen bytes.Buffer
-	text := func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return seen.String()
-	}
-	drawn := make(chan bool)
-	go func() {
-		defer close(drawn)
-		buffer := make([]byte, 4096)
-		for {
-			n, err := person.Read(buffer)
-			mu.Lock()
-			seen.Write(buffer[:n])
-			mu.Unlock()
-			if err != nil {
-				return // nobody has the terminal any more
-			}
-		}
-	}()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- Run(t.Context(), program, Options{Filter: bpfstat.Filter{IDs: []uint32{id}}, Interval: 50 * time.Millisecond, Watch: true})
-	}()
-	for until := time.Now().Add(20 * time.Second); strings.Count(text(), "tare_t_list") < 3 || !strings.Contains(text(), "% of the node's"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("the terminal shows %.2000q", text())
+	for _, k := range []tea.Key{{Code: 'q', Text: "q"}, {Code: tea.KeyEscape}, {Code: 'c', Mod: tea.ModCtrl}} {
+		if _, end := s.Update(tea.KeyPressMsg(k)); end == nil {
+			t.Errorf("%s does not end it", k.Keystroke())
 		}
 	}
-	if _, err := person.WriteString("q"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("it ended with %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
-	}
-	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil || *after != *before {
-		t.Errorf("the terminal's mode is %+v (%v), was %+v", after, err, before)
-	}
-	program.Close()
-	<-drawn
-	if shown := text(); !strings.Contains(shown, "\x1b[?1049h") || !strings.Contains(shown, "\x1b[?1049l") {
-		t.Errorf("the screen was not taken and given back: %.2000q", shown)
-	}
-	if statistics(t) {
-		t.Error("statistics are still on")
+	if _, end := s.Update(looked{nil, os.ErrClosed}); end == nil || !errors.Is(s.err, os.ErrClosed) {
+		t.Errorf("what cannot be read ends it with %v", s.err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/top"
 )
 
 // The formats.
@@ -78,8 +78,8 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 		s.counted, s.before = true, before
 		defer func() { _ = release() }() // Close would tell
 	}
-	if o.Watch && (o.Format == "" || o.Format == FormatText) && top.Live(w) {
-		return s.live(ctx, c)
+	if o.Watch && (o.Format == "" || o.Format == FormatText) && live.Possible(w) {
+		return watch(ctx, w, s, c)
 	}
 	return s.blocks(ctx, c)
 }
@@ -171,20 +171,6 @@ func flags(f *bpfstat.Filter) string {
 		all = append(all, fmt.Sprintf("id %d", id))
 	}
 	return few(all, 5)
-}
-
-// live draws on a terminal.
-func (s *shown) live(ctx context.Context, c *collector) error {
-	if err := s.look(c); err != nil {
-		return err
-	}
-	return top.Watch(ctx, s.out, s.options.Interval, func() error { return s.look(c) }, func(width, height int) []string {
-		lines := s.view.lines(height - 1)
-		for i := range lines {
-			lines[i] = top.Cut(lines[i], width)
-		}
-		return append(lines, top.Cut("q quit", width))
-	})
 }
 
 func (s *shown) print() error {

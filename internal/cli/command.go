@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/top"
 	"github.com/tare-bench/tare/internal/version"
 )
 
@@ -68,7 +67,6 @@ func obey(signals <-chan os.Signal, cancel func()) {
 			first = time.Now()
 			cancel()
 		case sig != unix.SIGHUP && time.Since(first) > sameHand:
-			top.Restore() // a terminal that was left raw is of no use to anyone
 			os.Exit(ExitInterrupted)
 		}
 	}

@@ -3,10 +3,9 @@
 // it, and what stands beside it and is charged elsewhere. It asks no engine, and
 // needs nothing of tare to be running.
 //
-// A [Collector] finds the sandboxes (package census) from time to time and
-// samples their cgroups (package group) and the processes beside them at every
-// tick. It makes a [View], which [View.WriteJSON] prints for programs and the rest
-// of the package for people.
+// A [Collector] finds the sandboxes from time to time, as package attribution tells
+// who is who for every command, and reads their cgroups and the processes beside them
+// at every tick. It makes a [View], which the rest of the package shows.
 package top
 
 import (
@@ -15,12 +14,10 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroupstat"
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -30,8 +27,8 @@ type Config struct {
 	// Full: every process of every sandbox at every tick, with its PSS, and every
 	// group in full. It is for few ticks.
 	Full bool
-	// PSS: the memory of processes beside their sandboxes by smaps_rollup, at
-	// every survey. The kernel walks their page tables for it.
+	// PSS: the memory of processes beside their sandboxes by smaps_rollup, whenever
+	// sandboxes are looked for. The kernel walks their page tables for it.
 	PSS bool
 }
 
@@ -41,24 +38,16 @@ type Collector struct {
 	now    func() time.Time
 	reader attribution.Reader
 	system *cgroupstat.System
-	node   *nodeMeter
+	node   *machineReader
 
 	boxes     []*box
-	groups    map[string]*kept // by path
-	turn      []*kept          // of them, in the order of full readings
-	processes map[int]*watched // by pid
-	expanded  map[string]bool  // sandboxes whose roles are read, by key
+	groups    map[string]*group // by path
+	processes map[int]*process  // by pid
 
-	ticks       uint64
-	last        time.Time
-	survey      survey
-	stale       bool // something that was there has gone
-	buffer      []byte
-	descriptors int // of processes
-	most        int
-
-	lost    record.Problems // at ticks, since the beginning
-	refused map[string]bool // paths that were denied
+	ticks  uint64
+	last   time.Time
+	search search
+	lost   record.Problems // at this tick
 }
 
 // Open finds the hierarchies of cgroups. The error says why there is nothing to
@@ -71,13 +60,10 @@ func Open(cfg Config) (*Collector, error) {
 	if !cfg.Full {
 		system.SkipIdle(idle)
 	}
-	c := &Collector{
-		cfg: cfg, now: time.Now, reader: attribution.Reader{Root: cfg.Root}, system: system,
-		groups: map[string]*kept{}, processes: map[int]*watched{}, expanded: map[string]bool{},
-		buffer: make([]byte, 4<<10), most: allowance(), refused: map[string]bool{},
-	}
-	c.node = openNode(cfg.Root)
-	return c, nil
+	return &Collector{
+		cfg: cfg, now: time.Now, reader: attribution.Reader{Root: cfg.Root}, system: system, node: openNode(cfg.Root),
+		groups: map[string]*group{}, processes: map[int]*process{},
+	}, nil
 }
 
 // idle is how long the kinds of memory of a group that does nothing are taken to
@@ -86,33 +72,22 @@ const idle = 3 * time.Second
 
 // Close gives back all descriptors.
 func (c *Collector) Close() {
-	for _, k := range c.groups {
-		k.g.Close()
-	}
-	for _, w := range c.processes {
-		c.forget(w)
+	for _, g := range c.groups {
+		g.g.Close()
 	}
 	c.system.Close()
 	c.node.close()
 }
 
-// Expand says whether the roles of a sandbox are to be read.
-func (c *Collector) Expand(key string, roles bool) {
-	if roles {
-		c.expanded[key] = true
-	} else {
-		delete(c.expanded, key)
-	}
-}
-
-// Tick reads what there is now. Rates are over the time since the tick before,
-// and unknown at the first. The error is for a machine that cannot be read at all
-// and for ctx's end.
-func (c *Collector) Tick(ctx context.Context) (*View, error) {
+// Tick reads what there is now, with the roles of the sandboxes whose keys are
+// expanded. Rates are over the time since the tick before, and unknown at the first.
+// The error is for a machine that cannot be read at all and for ctx's end.
+func (c *Collector) Tick(ctx context.Context, expanded map[string]bool) (*View, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	c.ticks++
+	c.lost = record.Problems{}
 	if c.due() {
 		if err := c.find(ctx); err != nil {
 			return nil, fmt.Errorf("find the sandboxes: %w", err)
@@ -123,137 +98,101 @@ func (c *Collector) Tick(ctx context.Context) (*View, error) {
 		v.Interval = v.Time.Sub(c.last).Seconds()
 	}
 	c.last = v.Time
-	for _, k := range c.groups {
-		if !k.gone {
-			c.tick(k)
-		}
-	}
-	c.turns()
+	c.readGroups()
+	c.node.read(v, v.Time)
+	v.Sandboxes = make([]Sandbox, 0, len(c.boxes))
 	for _, b := range c.boxes {
-		c.lookAt(b)
+		every := c.cfg.Full || expanded[b.key]
+		for i := range b.members {
+			if m := &b.members[i]; every || m.beside || m.billedBeside {
+				c.look(m)
+			}
+		}
+		if b.ended() {
+			continue
+		}
+		s := b.sandbox()
+		if every {
+			s.Roles = b.roles()
+		}
+		v.Sandboxes = append(v.Sandboxes, s)
 	}
-	c.node.read(v)
-	c.view(v)
+	v.Count, v.Sum = len(v.Sandboxes), together(v.Sandboxes)
+	merge(&v.Problems, &c.search.problems)
+	merge(&v.Problems, &c.lost)
 	return v, ctx.Err()
 }
 
-// lookAt reads the processes of a sandbox that are watched.
-func (c *Collector) lookAt(b *box) {
-	every := c.cfg.Full || c.expanded[b.key]
-	for i := range b.members {
-		m := &b.members[i]
-		if m.w == nil && (every || m.beside || m.billedBeside) {
-			c.follow(b, m)
-		}
-		if m.w != nil {
-			c.look(m.w)
-		}
-		if m.w != nil && c.cfg.Full && !m.w.gone {
-			c.pss(m)
-		}
+// merge adds problems to others.
+func merge(to, p *record.Problems) {
+	to.Gone += p.Gone
+	to.Reused += p.Reused
+	to.Denied += p.Denied
+	to.Backwards += p.Backwards
+	to.Broken += p.Broken
+	for _, text := range p.Examples {
+		example(to, "%s", text)
 	}
 }
 
-// pss reads a process's share of memory.
-func (c *Collector) pss(m *member) {
-	var problems record.Problems
-	p, err := c.reader.Process(m.Member, &problems)
-	m.w.pss = Maybe[int64]{}
-	if err == nil && p.Read {
-		m.w.pss = known(p.PSSAnon + p.PSSFile + p.PSSShmem)
+// example keeps the first few in words.
+func example(p *record.Problems, format string, args ...any) {
+	if len(p.Examples) < 8 {
+		p.Examples = append(p.Examples, fmt.Sprintf(format, args...))
 	}
-	if problems.Denied > 0 {
-		name := c.proc(m.Pid, "smaps_rollup")
-		c.denied(name, &os.PathError{Op: "read", Path: name, Err: os.ErrPermission})
+}
+
+// process is one whose CPU time and memory are read: one beside its sandbox, or one of a
+// sandbox whose roles are shown.
+type process struct {
+	id        procs.ID
+	tick      uint64 // when it was read last
+	gone      bool
+	cpu, vcpu counter // ns; that of vCPUs is in that of the process
+	rss, pss  Maybe[int64]
+}
+
+// look reads a process, once a tick.
+func (c *Collector) look(m *member) {
+	id := procs.ID{Pid: m.Pid, Start: m.Start}
+	p := c.processes[m.Pid]
+	if p == nil || p.id != id {
+		before := p
+		p = &process{id: id, tick: c.ticks - 1}
+		if before != nil && !before.gone {
+			p.cpu.wrong = true
+			c.lost.Reused++
+			example(&c.lost, "process %d: another has its pid", m.Pid)
+		}
+		c.processes[m.Pid] = p
 	}
-	c.lost.Gone += problems.Gone
-	c.lost.Reused += problems.Reused
-	c.lost.Broken += problems.Broken
-}
-
-// processCPU is the CPU time (ns) of this process.
-func processCPU() int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) // all kernels have it
-	return t.Nano()
-}
-
-// nodeMeter reads the machine and this process.
-type nodeMeter struct {
-	root  machine.Root
-	fast  *nodestat.Fast
-	state nodestat.Reader
-	total Maybe[int64]
-	cpus  int
-
-	read1, write1 counter
-	own           counter
-	problem       string
-}
-
-func openNode(root machine.Root) *nodeMeter {
-	n := &nodeMeter{root: root, state: nodestat.Reader{Root: root}}
-	fast, err := nodestat.OpenFast(root)
+	m.p = p
+	if p.gone || p.tick == c.ticks {
+		return
+	}
+	if p.tick != c.ticks-1 { // what it used in between is of no interval
+		p.cpu.lost()
+		p.vcpu.lost()
+	}
+	p.tick = c.ticks
+	read := c.reader.Look
+	if c.cfg.Full || c.cfg.PSS && m.beside && c.search.tick == c.ticks {
+		read = c.reader.Process
+		p.pss = Maybe[int64]{}
+	}
+	use, err := read(m.Member, &c.lost)
 	if err != nil {
-		n.problem = err.Error()
+		p.gone, c.search.stale = true, true
+		return
 	}
-	n.fast = fast
-	if m, err := root.Memory(); err == nil {
-		n.total = known(m.Total)
+	at := c.now()
+	p.rss = known(use.RSS)
+	if use.Read {
+		p.pss = known(use.PSSAnon + use.PSSFile + use.PSSShmem)
 	}
-	n.cpus, _ = root.CPUs()
-	return n
-}
-
-func (n *nodeMeter) close() {
-	if n.fast != nil {
-		n.fast.Close()
+	if p.cpu.next(use.CPU, at) {
+		c.lost.Backwards++
+		example(&c.lost, "process %d: its CPU time went back", m.Pid)
 	}
-}
-
-func (n *nodeMeter) read(v *View) {
-	v.Node.CPUs, v.Node.Total = n.cpus, n.total
-	problem := n.problem
-	if n.fast != nil {
-		var t nodestat.Tick
-		if err := n.fast.Read(&t); err != nil {
-			problem = err.Error()
-		}
-		have := func(x int64) Maybe[int64] { return Maybe[int64]{x, x >= 0} }
-		v.Node.Used, v.Node.Available, v.Node.Cache = have(t.Used), have(t.Available), have(t.Cache)
-		v.Node.Load1 = Maybe[float64]{float64(t.Load1000) / 1000, t.Load1000 >= 0}
-		for _, one := range []struct {
-			c  *counter
-			v  int64
-			to *Maybe[float64]
-		}{{&n.read1, t.Read, &v.Node.Read}, {&n.write1, t.Write, &v.Node.Write}} {
-			if one.v < 0 {
-				one.c.lost()
-				continue
-			}
-			one.c.next(one.v, time.Now())
-			*one.to = one.c.rate
-		}
-	}
-	state, err := n.state.Read()
-	if err != nil {
-		problem = err.Error()
-	}
-	if err == nil && state.Known {
-		v.Node.CPU, v.Node.Steal = known(state.Busy*float64(n.cpus)), known(state.Steal*float64(n.cpus))
-		if state.HavePSI {
-			v.Node.PSICPU, v.Node.PSIMemory, v.Node.PSIIO = known(state.PSICPU), known(state.PSIMemory), known(state.PSIIO)
-		}
-	}
-	if problem != "" {
-		v.Problems.Broken++
-		example(&v.Problems, "%s", problem)
-	}
-	n.own.next(processCPU(), time.Now())
-	v.Own.CPU = n.own.cpus()
-	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
-		if pages, err := resident(b); err == nil {
-			v.Own.Memory = known(pages * pageSize)
-		}
-	}
+	p.vcpu.next(use.VCPU, at)
 }

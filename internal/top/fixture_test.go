@@ -142,7 +142,7 @@ func (f *fixture) open(cfg Config) *Collector {
 func (f *fixture) pass(c *Collector, d time.Duration) *View {
 	f.t.Helper()
 	f.clock = f.clock.Add(d)
-	v, err := c.Tick(f.t.Context())
+	v, err := c.Tick(f.t.Context(), nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestASandboxIsItsGroupsAndWhatStandsBeside(t *testing.T) {
 			if !near(s.CPU, 0.375) || !near(s.CPUBeside, 0.125) || !near(s.CPUOutside, 0) {
 				t.Errorf("CPU %+v, beside %+v, outside %+v; want 0.375, 0.125 of it beside", s.CPU, s.CPUBeside, s.CPUOutside)
 			}
-			if s.Memory.V != 64<<20 || s.Cache.V != 32<<20 || s.MemoryOutside != known(int64(0)) || s.BesideRSS.V != 2560*pageSize || s.BesidePSS.OK {
+			if s.Memory.V != 64<<20 || s.Cache.V != 32<<20 || s.MemoryOutside != known(int64(0)) || s.BesideRSS.V != 2560*int64(os.Getpagesize()) || s.BesidePSS.OK {
 				t.Errorf("%+v", s.Figures)
 			}
 			if !near(s.Write, 1<<20) || s.Limit.V != 256<<20 || !near(s.Full, 0.25) {
@@ -273,17 +273,16 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	if v.Count != 2 {
 		t.Fatalf("%d sandboxes, want 2: %+v", v.Count, v)
 	}
-	s := newScreen(&Options{Interval: time.Second}, false)
+	s := screenOf(v, 120, 60)
 	for _, b := range v.Sandboxes {
 		s.expanded[b.key] = true
 	}
-	s.show(v)
 	var json strings.Builder
 	if err := v.WriteJSON(&json, &Selection{}, true); err != nil {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{
-		"text": v.Text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
+		"text": v.Text(&Selection{}, 120, true), "screen": strings.Join(s.frame(), "\n"), "json": json.String(),
 	} {
 		if !strings.Contains(text, "owned") {
 			t.Errorf("%s: the path is not there, so that nothing is tried:\n%s", what, text)

@@ -3,9 +3,10 @@ package top
 import (
 	"context"
 	"io"
-	"os"
+	"sync"
 	"time"
 
+	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -21,8 +22,8 @@ type Options struct {
 // plainWidth is for what is no terminal.
 const plainWidth = 120
 
-// Run shows the machine on out: live where that is a terminal, else in blocks
-// until ctx ends, as on a terminal without a cursor to move; with Once two samples an interval apart, of which the second is
+// Run shows the machine on out: live where that is a terminal with a cursor to move, else
+// in blocks until ctx ends; with Once two samples an interval apart, of which the second is
 // printed. It returns nil where a person ended it, ctx's error where that did.
 func Run(ctx context.Context, out io.Writer, o Options) error {
 	c, err := Open(Config{Full: o.Once, PSS: o.PSS})
@@ -30,10 +31,10 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer c.Close()
-	if !o.Once && !o.JSON && term.IsTerminal(out) && addressable(os.Getenv("TERM")) {
-		return live(ctx, c, out, o)
+	if !o.Once && !o.JSON && live.Possible(out) {
+		return o.live(ctx, out, c)
 	}
-	if _, err := c.Tick(ctx); err != nil {
+	if _, err := c.Tick(ctx, nil); err != nil {
 		return err
 	}
 	ticks := time.NewTicker(o.Interval)
@@ -44,7 +45,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 			return ctx.Err()
 		case <-ticks.C:
 		}
-		v, err := c.Tick(ctx)
+		v, err := c.Tick(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -54,9 +55,23 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 	}
 }
 
-// addressable tells whether a terminal of this type ($TERM) obeys cursor codes, see
-// terminfo(5): of one without a type nothing is known.
-func addressable(kind string) bool { return kind != "" && kind != "dumb" }
+// live shows the machine on a terminal until a key or ctx ends it. A look that is under
+// way then is ended, and waited for: the collector is closed next.
+func (o *Options) live(ctx context.Context, out io.Writer, c *Collector) error {
+	looks, end := context.WithCancel(ctx)
+	var one sync.Mutex
+	defer one.Lock()
+	defer end()
+	s := newScreen(o, term.Colour(out), func(expanded map[string]bool) (*View, error) {
+		one.Lock()
+		defer one.Unlock()
+		return c.Tick(looks, expanded)
+	})
+	if err := live.Run(ctx, out, s); err != nil {
+		return err
+	}
+	return s.err
+}
 
 func (o *Options) print(out io.Writer, v *View, blocks int) error {
 	if o.JSON {

@@ -2,11 +2,15 @@ package top
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -15,18 +19,21 @@ type screen struct {
 	sel      Selection
 	interval time.Duration
 	colour   bool
-	paused   bool
-	help     bool
-	typing   bool   // a filter
-	before   string // the filter, to go back to
+	look     func(expanded map[string]bool) (*View, error)
 
-	view     *View
-	shown    []Sandbox
-	cursor   string // the key of the sandbox that is marked
-	at       int    // its place
-	offset   int    // the first line of the list that is seen
-	expanded map[string]bool
-	page     int // lines of the list on the screen
+	width, height int
+	view          *View
+	shown         []Sandbox
+	cursor        string // the key of the sandbox that is marked
+	at            int    // its place
+	offset        int    // the first line of the list that is seen
+	page          int    // lines of the list on the screen
+	expanded      map[string]bool
+
+	paused, help, typing bool
+	looking              bool
+	timer                int   // the number of the one that counts
+	err                  error // why it ended
 }
 
 // The bounds of the interval that keys set.
@@ -35,14 +42,63 @@ const (
 	slowest = time.Minute
 )
 
-func newScreen(o *Options, colour bool) *screen {
-	return &screen{sel: o.Selection, interval: o.Interval, colour: colour, expanded: map[string]bool{}, page: 1}
+func newScreen(o *Options, colour bool, look func(map[string]bool) (*View, error)) *screen {
+	return &screen{sel: o.Selection, interval: o.Interval, colour: colour, look: look, expanded: map[string]bool{}, page: 1, width: 80, height: 24}
 }
 
-// show takes a new view.
-func (s *screen) show(v *View) {
-	s.view = v
-	s.arrange()
+// What comes to a screen beside keys.
+type (
+	looked struct {
+		view *View
+		err  error
+	}
+	due struct{ timer int }
+)
+
+// Init looks for the first time.
+func (s *screen) Init() tea.Cmd { return s.again(0) }
+
+// again has the machine looked at after a time, and no earlier wish is obeyed.
+func (s *screen) again(after time.Duration) tea.Cmd {
+	s.timer++
+	now := due{s.timer}
+	return tea.Tick(after, func(time.Time) tea.Msg { return now })
+}
+
+// Update takes what happened.
+func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		if msg.Width > 0 && msg.Height > 0 {
+			s.width, s.height = msg.Width, msg.Height
+		}
+	case due:
+		if msg.timer != s.timer || s.paused || s.looking {
+			break
+		}
+		s.looking = true
+		expanded := maps.Clone(s.expanded)
+		return s, func() tea.Msg {
+			v, err := s.look(expanded)
+			return looked{v, err}
+		}
+	case looked:
+		s.looking = false
+		if msg.err != nil {
+			s.err = msg.err
+			return s, tea.Quit
+		}
+		first := s.view == nil
+		s.view = msg.view
+		s.arrange()
+		if first { // the first rates soon, whatever the interval
+			return s, s.again(min(s.interval, 500*time.Millisecond))
+		}
+		return s, s.again(s.interval)
+	case tea.KeyPressMsg:
+		return s, s.press(msg.Key())
+	}
+	return s, nil
 }
 
 // arrange orders the sandboxes anew, and keeps the mark on its own.
@@ -66,172 +122,158 @@ func (s *screen) mark(at int) {
 
 // order sets an order; one that is set already is turned round.
 func (s *screen) order(by Sort) {
-	if s.sel.Sort == by {
-		s.sel.Reverse = !s.sel.Reverse
-	} else {
-		s.sel.Sort, s.sel.Reverse = by, false
-	}
+	s.sel.Reverse = s.sel.Sort == by && !s.sel.Reverse
+	s.sel.Sort = by
 	s.cursor = "" // to the first
 	s.at, s.offset = 0, 0
 	s.arrange()
 }
 
-var orderKeys = map[key]Sort{'m': SortMemory, 'c': SortCPU, 'o': SortOverhead, 'p': SortCache, 'i': SortIO, 'n': SortName}
-
-// press obeys a key, and tells whether it ends the program.
-func (s *screen) press(k key) (quit bool) {
-	if k == keyQuit {
-		return true
+func (s *screen) expand(roles bool) tea.Cmd {
+	if len(s.shown) == 0 {
+		return nil
 	}
-	if s.typing {
-		s.typed(k)
-		return false
+	if !roles {
+		delete(s.expanded, s.cursor)
+		return nil
 	}
-	if s.help {
-		s.help = false
-		return k == 'q'
-	}
-	if by, ok := orderKeys[k]; ok {
-		s.order(by)
-		return false
-	}
-	switch k {
-	case 'q':
-		return true
-	case keyEscape:
-		if s.sel.Filter == "" {
-			return true
-		}
-		s.sel.Filter = ""
-		s.arrange()
-	case 'r':
-		s.sel.Reverse = !s.sel.Reverse
-		s.arrange()
-	case '/':
-		s.typing, s.before = true, s.sel.Filter
-	case keyUp, 'k':
-		s.mark(s.at - 1)
-	case keyDown, 'j':
-		s.mark(s.at + 1)
-	case keyPageUp:
-		s.mark(s.at - s.page)
-	case keyPageDown:
-		s.mark(s.at + s.page)
-	case keyHome, 'g':
-		s.mark(0)
-	case keyEnd, 'G':
-		s.mark(len(s.shown) - 1)
-	case keyEnter, 'e':
-		s.expand(!s.expanded[s.cursor])
-	case keyRight:
-		s.expand(true)
-	case keyLeft:
-		s.expand(false)
-	case ' ':
-		s.paused = !s.paused
-	case '+':
-		s.interval = min(slowest, s.interval*2)
-	case '-':
-		s.interval = max(fastest, s.interval/2)
-	case 'h', '?':
-		s.help = true
-	}
-	return false
+	s.expanded[s.cursor] = true
+	return s.again(0)
 }
 
-func (s *screen) expand(roles bool) {
-	if len(s.shown) == 0 {
-		return
+// keys is what each does, by the name that bubbletea has for it.
+var keys = map[string]func(*screen) tea.Cmd{
+	"ctrl+c": quit, "q": quit,
+	"esc": func(s *screen) tea.Cmd {
+		if s.sel.Filter == "" {
+			return tea.Quit
+		}
+		s.sel.Filter = ""
+		return nil
+	},
+	"m": by(SortMemory), "c": by(SortCPU), "o": by(SortOverhead), "p": by(SortCache), "i": by(SortIO), "n": by(SortName),
+	"r":  does(func(s *screen) { s.sel.Reverse = !s.sel.Reverse }),
+	"/":  does(func(s *screen) { s.typing = true }),
+	"up": up, "k": up, "down": down, "j": down, "home": home, "g": home, "end": end, "G": end,
+	"pgup":   does(func(s *screen) { s.mark(s.at - s.page) }),
+	"pgdown": does(func(s *screen) { s.mark(s.at + s.page) }),
+	"enter":  toggle, "e": toggle,
+	"right": func(s *screen) tea.Cmd { return s.expand(true) },
+	"left":  func(s *screen) tea.Cmd { return s.expand(false) },
+	"space": func(s *screen) tea.Cmd {
+		s.paused = !s.paused
+		return s.again(min(s.interval, time.Second))
+	},
+	"+": func(s *screen) tea.Cmd { return s.every(s.interval * 2) },
+	"-": func(s *screen) tea.Cmd { return s.every(s.interval / 2) },
+	"h": help, "?": help,
+}
+
+var (
+	up     = does(func(s *screen) { s.mark(s.at - 1) })
+	down   = does(func(s *screen) { s.mark(s.at + 1) })
+	home   = does(func(s *screen) { s.mark(0) })
+	end    = does(func(s *screen) { s.mark(len(s.shown) - 1) })
+	help   = does(func(s *screen) { s.help = true })
+	toggle = func(s *screen) tea.Cmd { return s.expand(!s.expanded[s.cursor]) }
+)
+
+func quit(*screen) tea.Cmd { return tea.Quit }
+
+// does is a key after which nothing is to be waited for.
+func does(what func(*screen)) func(*screen) tea.Cmd {
+	return func(s *screen) tea.Cmd {
+		what(s)
+		return nil
 	}
-	if roles {
-		s.expanded[s.cursor] = true
-	} else {
-		delete(s.expanded, s.cursor)
+}
+
+func by(order Sort) func(*screen) tea.Cmd { return does(func(s *screen) { s.order(order) }) }
+
+func (s *screen) every(interval time.Duration) tea.Cmd {
+	s.interval = min(slowest, max(fastest, interval))
+	return s.again(min(s.interval, time.Second))
+}
+
+// press obeys a key.
+func (s *screen) press(k tea.Key) tea.Cmd {
+	name := k.Keystroke()
+	if k.Text != "" && k.Text != " " { // "G", whatever keys make it
+		name = k.Text
 	}
+	defer s.arrange()
+	switch {
+	case name == "ctrl+c":
+		return tea.Quit
+	case s.typing:
+		s.typed(name, k.Text)
+		return nil
+	case s.help:
+		s.help = false
+		if name != "q" {
+			return nil
+		}
+	}
+	if what := keys[name]; what != nil {
+		return what(s)
+	}
+	return nil
 }
 
 // typed obeys a key while a filter is typed: it counts at once.
-func (s *screen) typed(k key) {
+func (s *screen) typed(name, text string) {
 	switch {
-	case k == keyEnter:
+	case name == "enter":
 		s.typing = false
-	case k == keyEscape:
+	case name == "esc":
 		s.typing, s.sel.Filter = false, ""
-	case k == keyBackspace:
-		text := []rune(s.sel.Filter)
-		s.sel.Filter = string(text[:max(0, len(text)-1)])
-	case k > 0 && unicode.IsPrint(rune(k)) && len(s.sel.Filter) < 200:
-		s.sel.Filter += string(rune(k))
+	case name == "backspace":
+		filter := []rune(s.sel.Filter)
+		s.sel.Filter = string(filter[:max(0, len(filter)-1)])
+	case len(s.sel.Filter) < 200 && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		s.sel.Filter += text
 	}
-	s.arrange()
 }
 
-var helpLines = []string{
-	"SANDBOX   a container, or a pod with its containers",
-	"CPU%      of one CPU: of its own cgroups, and of processes beside",
-	"MEMORY    charged to its own cgroups, without page cache",
-	"OUTSIDE   of MEMORY, in other cgroups than the pod's (/kata_overhead/ID)",
-	"BESIDE    of processes that are charged to groups of others (RSS, PSS with --pss)",
-	"CACHE     page cache, charged to its own cgroups",
-	"IO/s      bytes read and written, as cgroups account for them",
-	"LIMIT     of the pod's memory; FULL%: how much of it is used, without page cache",
-	"?         not known, or a counter began anew",
-	"",
-	"q Esc Ctrl-C     quit (Esc clears a filter first)",
-	"m c o p i n      sort by memory, CPU, overhead, page cache, I/O, name; again: reverse",
-	"r                reverse",
-	"/                filter by name, id, cgroup, process: type, Enter; Esc clears",
-	"arrows j k PgUp PgDn Home End   move",
-	"Enter e right left   show and hide roles and cgroups",
-	"space            hold the view; + - longer and shorter interval",
-}
+// View draws the screen.
+func (s *screen) View() tea.View { return live.Screen(s.frame()) }
 
-// frame is what the screen shows, a line each, at most height of them. All that
+// frame is what the screen shows, a line each, at most as many as it has. All that
 // is foreign in it is clean.
-func (s *screen) frame(width, height int) []string {
-	width = min(max(width, narrowest), widest)
+func (s *screen) frame() []string {
+	width := min(max(s.width, narrowest), widest)
 	var lines []string
-	add := func(style term.Style, text string) { lines = append(lines, style.Paint(cut(text, width), s.colour)) }
-	if s.help {
-		l := layOut(width, s.shown)
-		for _, text := range helpText(width, height, l.left()) {
-			add(term.Plain, text)
+	add := func(style term.Style, texts ...string) {
+		for _, text := range texts {
+			lines = append(lines, style.Paint(cut(text, width), s.colour))
 		}
-		return lines
-	}
-	if s.view == nil {
-		add(term.Plain, "looking …")
-		return lines
-	}
-	for _, text := range s.view.head(width) {
-		add(term.Plain, text)
-	}
-	for _, text := range s.view.troubles(width) {
-		add(term.Yellow, text)
 	}
 	l := layOut(width, s.shown)
-	add(term.Dim, s.state(l.left()))
+	switch {
+	case s.help:
+		return helpText(width, s.height, l.left)
+	case s.view == nil:
+		return []string{"looking …"}
+	}
+	add(term.Plain, s.view.head(width)...)
+	if text := s.view.troubles(); text != "" {
+		add(term.Yellow, text)
+	}
+	add(term.Dim, s.state(l.left))
 	add(term.Bold, l.heading(&s.sel))
-	room := max(1, height-len(lines)-1)
-	lines = append(lines, s.list(&l, room)...)
+	lines = append(lines, s.list(&l, max(1, s.height-len(lines)-1))...)
 	if text := s.view.nothing(s.shown); text != "" {
 		add(term.Plain, text)
 	}
-	for len(lines) < height-1 {
-		lines = append(lines, "")
-	}
-	lines = lines[:max(0, min(len(lines), height-1))]
-	add(term.Dim, footer(width))
+	lines = append(lines, make([]string, max(0, s.height-1-len(lines)))...)
+	lines = lines[:max(0, s.height-1)]
+	add(term.Dim, flow(footer, width, "  ")[0])
 	return lines
 }
 
 // state says what the keys have set, and which columns a wider terminal shows.
 func (s *screen) state(left []string) string {
-	order := s.sel.Sort
-	if order == "" {
-		order = SortMemory
-	}
-	parts := []string{fmt.Sprintf("every %s", s.interval), "by " + string(order)}
+	parts := []string{fmt.Sprintf("every %s", s.interval), "by " + string(s.sel.order())}
 	if s.sel.Reverse {
 		parts[1] += ", reversed"
 	}
@@ -263,14 +305,13 @@ func (s *screen) list(l *layout, room int) []string {
 	marked, end := 0, 0
 	for i := range s.shown {
 		b := &s.shown[i]
-		mark := "  "
-		style := term.Plain
+		mark, style := "  ", term.Plain
 		if i == s.at {
 			mark, style, marked = "> ", term.Bold, len(lines)
 		}
 		lines = append(lines, style.Paint(l.sandbox(b, mark), s.colour))
 		if s.expanded[b.key] {
-			for _, text := range l.details(b) {
+			for _, text := range details(b, l.width) {
 				lines = append(lines, term.Dim.Paint(text, s.colour))
 			}
 		}
@@ -279,9 +320,46 @@ func (s *screen) list(l *layout, room int) []string {
 		}
 	}
 	s.page = max(1, room-1)
-	if end-room > s.offset { // its roles too, where they fit
-		s.offset = end - room
-	}
+	s.offset = max(s.offset, end-room) // its roles too, where they fit
 	s.offset = max(0, min(s.offset, marked, len(lines)-1))
 	return lines[s.offset:min(len(lines), s.offset+room)]
+}
+
+// footer are the keys that the last line names, the most needed first: what a
+// width has no room for is in the help.
+var footer = []string{"h help", "q quit", "mcopin sort", "r reverse", "/ filter", "e roles", "space hold", "+- rate"}
+
+var helpLines = []string{
+	"SANDBOX   a container, or a pod with its containers",
+	"CPU%      of one CPU: of its own cgroups, and of processes beside",
+	"MEMORY    charged to its own cgroups, without page cache",
+	"OUTSIDE   of MEMORY, in other cgroups than the pod's (/kata_overhead/ID)",
+	"BESIDE    of processes that are charged to groups of others (RSS, PSS with --pss)",
+	"CACHE     page cache, charged to its own cgroups",
+	"IO/s      bytes read and written, as cgroups account for them",
+	"LIMIT     of the pod's memory; FULL%: how much of it is used, without page cache",
+	"?         not known, or a counter began anew",
+	"",
+	"q Esc Ctrl-C     quit (Esc clears a filter first)",
+	"m c o p i n      sort by memory, CPU, overhead, page cache, I/O, name; again: reverse",
+	"r                reverse",
+	"/                filter by name, id, cgroup, process: type, Enter; Esc clears",
+	"arrows j k PgUp PgDn Home End   move",
+	"Enter e right left   show and hide roles and cgroups",
+	"space            hold the view; + - longer and shorter interval",
+}
+
+const goesBack = "any key goes back"
+
+// helpText is the help in lines of a width, at most height of them. How to leave it
+// is always there.
+func helpText(width, height int, left []string) (lines []string) {
+	for _, text := range helpLines {
+		lines = append(lines, wrap(text, width)...)
+	}
+	if len(left) > 0 {
+		lines = append(lines, wrap("wider     shows "+strings.Join(left, " ")+" too", width)...)
+	}
+	lines = append(lines, "")
+	return append(lines[:max(0, min(len(lines), height-1))], cut(goesBack, width))
 }

@@ -1,12 +1,17 @@
 package top
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -72,33 +77,30 @@ func sample() *View {
 	return v
 }
 
-func TestTheScreenFitsEveryWidth(t *testing.T) {
+// screenOf is a screen of that size that shows a view.
+func screenOf(v *View, width, height int) *screen {
+	s := newScreen(&Options{Interval: time.Second}, false, nil)
+	s.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	s.Update(looked{view: v})
+	return s
+}
+
+func TestTheScreenFitsEverySize(t *testing.T) {
 	for width, name := range map[int]string{60: "screen-60.txt", 80: "screen-80.txt", 120: "screen-120.txt"} {
-		s := newScreen(&Options{Interval: time.Second}, false)
-		s.show(sample())
-		s.press(keyEnter)
-		lines := s.frame(width, 24)
-		for _, line := range lines {
-			if w := term.Width(line); w > width {
-				t.Errorf("%d columns of %d: %q", w, width, line)
-			}
-		}
-		if len(lines) != 24 {
-			t.Errorf("%d lines of 24", len(lines))
-		}
-		if !strings.HasPrefix(lines[23], "h help  q quit") || strings.Contains(lines[23], "…") {
-			t.Errorf("the last line at %d: %q", width, lines[23])
+		s := screenOf(sample(), width, 24)
+		send(s, "enter")
+		lines := s.frame()
+		if last := lines[len(lines)-1]; len(lines) != 24 || !strings.HasPrefix(last, "h help  q quit") || strings.Contains(last, "…") {
+			t.Errorf("%d lines of 24, the last at %d: %q", len(lines), width, last)
 		}
 		golden(t, name, strings.Join(lines, "\n")+"\n")
 	}
 	for width := 1; width < 210; width += 7 {
 		for height := 1; height < 40; height += 3 {
-			s := newScreen(&Options{Interval: time.Second}, false)
-			s.show(sample())
-			s.press(keyEnter)
-			for _, help := range []bool{false, true} {
-				s.help = help
-				lines := s.frame(width, height)
+			s := screenOf(sample(), width, height)
+			send(s, "enter")
+			for _, s.help = range []bool{false, true} {
+				lines := s.frame()
 				if len(lines) > height {
 					t.Fatalf("%d×%d: %d lines", width, height, len(lines))
 				}
@@ -114,9 +116,7 @@ func TestTheScreenFitsEveryWidth(t *testing.T) {
 
 func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 	for width, want := range map[int]string{80: "wider: LIMIT FULL%", 60: "wider: ENGINE PROCS LIMIT FULL%", 120: ""} {
-		s := newScreen(&Options{Interval: time.Second}, false)
-		s.show(sample())
-		text := strings.Join(s.frame(width, 24), "\n")
+		text := strings.Join(screenOf(sample(), width, 24).frame(), "\n")
 		if n := strings.Count(text, "wider: "); n > 1 || (n == 1) != (want != "") || !strings.Contains(text, want) {
 			t.Errorf("at %d no %q in:\n%s", width, want, text)
 		}
@@ -124,28 +124,22 @@ func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 }
 
 func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
-	want := strings.Fields(strings.Join(helpLines, " "))
+	want := strings.Join(strings.Fields(strings.Join(helpLines, " ")), " ")
 	for _, width := range []int{30, 40, 60, 80, 120} {
-		s := newScreen(&Options{Interval: time.Second}, false)
-		s.show(sample())
-		s.help = true
-		lines := s.frame(width, 100)
-		got := strings.Join(strings.Fields(strings.Join(lines, " ")), " ")
-		if !strings.HasPrefix(got, strings.Join(want, " ")) || strings.Contains(got, "… ") {
-			t.Errorf("at %d:\n%s", width, strings.Join(lines, "\n"))
+		s := screenOf(sample(), width, 100)
+		send(s, "h")
+		text := strings.Join(s.frame(), "\n")
+		if got := strings.Join(strings.Fields(text), " "); !strings.HasPrefix(got, want) || strings.Contains(got, "… ") {
+			t.Errorf("at %d:\n%s", width, text)
 		}
-		for _, line := range lines {
-			if term.Width(line) > width {
-				t.Errorf("at %d: %q", width, line)
-			}
-		}
-		if short := s.frame(width, 5); len(short) != 5 || short[4] != goesBack {
+		s.height = 5
+		if short := s.frame(); len(short) != 5 || short[4] != goesBack {
 			t.Errorf("at %d×5 it does not say how to leave: %q", width, short)
 		}
 	}
-	s := newScreen(&Options{Interval: time.Second}, false)
+	s := screenOf(&View{}, 80, 24)
 	s.help = true
-	golden(t, "help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
+	golden(t, "help-80.txt", strings.Join(s.frame(), "\n")+"\n")
 }
 
 func TestTheNodesCPUIsInCPUs(t *testing.T) {
@@ -183,19 +177,30 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 
 func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	for _, colour := range []bool{true, false} {
-		s := newScreen(&Options{Interval: time.Second}, colour)
-		s.show(sample())
-		if got := strings.Contains(strings.Join(s.frame(100, 24), ""), "\x1b["); got != colour {
+		s := screenOf(sample(), 100, 24)
+		s.colour = colour
+		if got := strings.Contains(strings.Join(s.frame(), ""), "\x1b["); got != colour {
 			t.Errorf("colour %t: %t", colour, got)
 		}
 	}
 }
 
-// send presses keys as a terminal sends them.
-func (s *screen) send(text string) (quit bool) {
-	var d decoder
-	for _, k := range append(d.feed([]byte(text)), d.flush()...) {
-		quit = s.press(k) || quit
+// send presses keys by their names, and tells whether the last of them ends the program.
+func send(s *screen, names string) (quit bool) {
+	special := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "backspace": tea.KeyBackspace, "up": tea.KeyUp, "down": tea.KeyDown,
+		"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "f7": tea.KeyF7}
+	for _, name := range strings.Fields(names) {
+		k := tea.KeyPressMsg{Code: special[name]}
+		switch {
+		case name == "ctrl+c":
+			k = tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+		case name == "space":
+			k = tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
+		case k.Code == 0:
+			k = tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+		}
+		_, cmd := s.Update(k)
+		quit = cmd != nil && reflect.ValueOf(cmd).Pointer() == reflect.ValueOf(tea.Quit).Pointer()
 	}
 	return quit
 }
@@ -216,54 +221,70 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 		quit              bool
 	}{
 		{"the largest is first", "", ">k 0 x", false},
-		{"an arrow goes down", "\x1b[B", "k >0 x", false},
-		{"not beyond the last", "jjjjj", "k 0 >x", false},
-		{"nor above the first", "\x1b[5~k", ">k 0 x", false},
-		{"End and Home", "\x1b[F\x1b[Hj", "k >0 x", false},
+		{"an arrow goes down", "down", "k >0 x", false},
+		{"not beyond the last", "j j j j j", "k 0 >x", false},
+		{"nor above the first", "pgup k", ">k 0 x", false},
+		{"End and Home", "end home j", "k >0 x", false},
 		{"c sorts by CPU, what is unknown last", "c", ">k x 0", false},
-		{"c twice turns it round", "cc", ">x k 0", false},
+		{"c twice turns it round", "c c", ">x k 0", false},
 		{"p sorts by page cache", "p", ">0 k x", false},
 		{"n sorts by name", "n", ">0 x k", false},
 		{"r turns it round and keeps the mark", "r", "x 0 >k", false},
-		{"a filter counts while it is typed", "/kata", ">k", false},
-		{"letters of a filter are no commands", "/q\x7f", ">k 0 x", false},
-		{"Escape clears the filter", "/kata\r\x1b", ">k 0 x", false},
-		{"Escape quits without one", "\x1b", ">k 0 x", true},
+		{"a filter counts while it is typed", "/ k a t a", ">k", false},
+		{"letters of a filter are no commands", "/ q backspace", ">k 0 x", false},
+		{"Escape clears the filter", "/ k a t a enter esc", ">k 0 x", false},
+		{"Escape quits without one", "esc", ">k 0 x", true},
 		{"q quits", "q", ">k 0 x", true},
-		{"Ctrl-C quits, also in a filter", "/oci\x03", ">x", true},
-		{"a key that means nothing is passed over", "\x1b[99~\x01Z", ">k 0 x", false},
+		{"q quits from the help too", "h q", ">k 0 x", true},
+		{"Ctrl-C quits, also in a filter", "/ o c i ctrl+c", ">x", true},
+		{"a key that means nothing is passed over", "f7 Z", ">k 0 x", false},
 	} {
-		s := newScreen(&Options{Interval: time.Second}, false)
-		s.show(sample())
-		quit := s.send(c.keys)
+		s := screenOf(sample(), 80, 24)
+		quit := send(s, c.keys)
 		if got := names(s); got != c.want || quit != c.quit {
 			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", c.claim, c.keys, got, quit, c.want, c.quit)
 		}
 	}
-	s := newScreen(&Options{Interval: time.Second}, false)
-	s.show(sample())
-	if s.send("e++ "); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
+	s := screenOf(sample(), 80, 24)
+	if send(s, "e + + space"); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
 		t.Errorf("%+v %s %t", s.expanded, s.interval, s.paused)
 	}
-	if s.send("\x1b[D------------------------"); s.expanded["kk"] || s.interval != fastest {
+	if send(s, "left"+strings.Repeat(" -", 24)); s.expanded["kk"] || s.interval != fastest {
 		t.Errorf("%+v %s", s.expanded, s.interval)
-	}
-	if s.send("h"); !strings.Contains(strings.Join(s.frame(80, 30), "\n"), "any key goes back") {
-		t.Error("no help")
 	}
 }
 
-func TestKeysThatComeInPiecesAreOne(t *testing.T) {
-	var d decoder
-	var got []key
-	for _, b := range []byte("\x1b[5~ü\x1bOA") {
-		got = append(got, d.feed([]byte{b})...)
+func TestTheLastWishForALookIsTheOneThatCounts(t *testing.T) {
+	var expanded []int
+	s := newScreen(&Options{Interval: time.Second}, false, func(roles map[string]bool) (*View, error) {
+		expanded = append(expanded, len(roles))
+		return sample(), nil
+	})
+	at := func(timer int) tea.Cmd {
+		_, cmd := s.Update(due{timer})
+		return cmd
 	}
-	if len(got) != 3 || got[0] != keyPageUp || got[1] != 'ü' || got[2] != keyUp || d.pending() {
-		t.Errorf("%v", got)
+	s.Init()
+	_, old := s.Update(at(s.timer)())
+	if old == nil || len(s.shown) != 3 {
+		t.Fatalf("%d sandboxes are shown, and the next look is not asked for", len(s.shown))
 	}
-	if got := d.feed([]byte("\x1b[" + strings.Repeat("1", 100))); len(got) != 0 || d.pending() {
-		t.Errorf("an endless sequence is kept: %v", got)
+	timer := s.timer
+	send(s, "e") // its roles at once
+	if look := at(s.timer); look == nil || at(s.timer) != nil {
+		t.Error("no look, or two at a time")
+	} else {
+		s.Update(look())
+	}
+	if at(timer) != nil {
+		t.Error("a wish that was taken back is obeyed")
+	}
+	send(s, "space")
+	if at(s.timer) != nil || !slices.Equal(expanded, []int{0, 1}) {
+		t.Errorf("a view that is held is looked at, or %v are the sandboxes whose roles are read", expanded)
+	}
+	if _, cmd := s.Update(looked{err: os.ErrClosed}); cmd == nil || !errors.Is(s.err, os.ErrClosed) {
+		t.Errorf("a machine that cannot be read ends with %v", s.err)
 	}
 }
 
@@ -278,7 +299,7 @@ func TestFiguresAreShort(t *testing.T) {
 			t.Errorf("%g: %s, want %s", v, got, want)
 		}
 	}
-	if size(Maybe[int64]{}) != "?" || percent(Maybe[float64]{}) != "?" {
+	if size(Maybe[int64]{}) != unknown || percent(Maybe[float64]{}) != "?" {
 		t.Error("what is not known is a figure")
 	}
 }

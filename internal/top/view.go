@@ -1,8 +1,13 @@
 package top
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
 	"time"
 
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -141,4 +146,28 @@ type Process struct {
 	RSS     Maybe[int64]        `json:"rss"`
 	PSS     Maybe[int64]        `json:"pss"`
 	Groups  []record.Membership `json:"groups"` // the sets of cgroups that its threads are in, by controller
+}
+
+// WriteJSON prints the selected sandboxes and all else as one object, indented or
+// on one line. Foreign text is as it was; what a terminal would act on is written
+// as "\u001b" (bytes that are not UTF-8 are U+FFFD).
+func (v *View) WriteJSON(w io.Writer, sel *Selection, indented bool) error {
+	out := *v
+	out.Sandboxes = sel.of(v.Sandboxes)
+	for i := range out.Sandboxes {
+		if out.Sandboxes[i].Roles == nil {
+			out.Sandboxes[i].Roles = []Role{}
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if indented {
+		e.SetIndent("", "  ")
+	}
+	if err := e.Encode(&out); err != nil {
+		return fmt.Errorf("write the view as JSON: %w", err)
+	}
+	_, err := w.Write(term.CleanJSON(b.Bytes()))
+	return err
 }

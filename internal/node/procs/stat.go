@@ -14,14 +14,15 @@ const Tick = 1e9 / 100
 
 // Stat is what is taken of /proc/PID/stat, see proc_pid_stat(5).
 type Stat struct {
-	Comm    string
-	State   byte
-	PPid    int
-	Group   int // the process group
-	Threads int
-	Ticks   uint64 // user and system
-	Start   uint64 // ticks since boot: with the pid, what tells a process from a later one
-	Kernel  bool   // a thread of the kernel
+	Comm     string
+	State    byte
+	PPid     int
+	Group    int // the process group
+	Threads  int
+	Ticks    uint64 // user and system
+	Start    uint64 // ticks since boot: with the pid, what tells a process from a later one
+	Resident int64  // bytes
+	Kernel   bool   // a thread of the kernel
 	// Image is where arguments and stack begin, another after an exec; 0 where
 	// that is hidden.
 	Image [2]uint64
@@ -41,7 +42,7 @@ func parseStat(text []byte) (Stat, error) {
 	}
 	s := Stat{Comm: string(text[begin+1 : end])}
 	rest := text[end+1:]
-	var parent, group, threads, user, system, flags uint64
+	var parent, group, threads, user, system, flags, pages uint64
 	field := 2 // of proc_pid_stat(5), the name's
 	for field < 48 {
 		rest = bytes.TrimLeft(rest, " \n")
@@ -73,6 +74,8 @@ func parseStat(text []byte) (Stat, error) {
 			into = &threads
 		case 22:
 			into = &s.Start
+		case 24:
+			into = &pages
 		case 28:
 			into = &s.Image[1]
 		case 48:
@@ -85,11 +88,12 @@ func parseStat(text []byte) (Stat, error) {
 			return Stat{}, ErrForm
 		}
 	}
-	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > mostPid {
+	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > mostPid || pages > 1<<40 {
 		return Stat{}, ErrForm
 	}
 	s.PPid, s.Group, s.Threads = int(parent), int(group), int(threads)
 	s.Ticks, s.Kernel = user+system, flags&kernelThread != 0
+	s.Resident = int64(pages) * pageSize
 	return s, nil
 }
 

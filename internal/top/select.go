@@ -29,11 +29,7 @@ func ParseSort(text string) (Sort, error) {
 	if s := Sort(text); slices.Contains(Sorts, s) {
 		return s, nil
 	}
-	names := make([]string, len(Sorts))
-	for i, s := range Sorts {
-		names[i] = string(s)
-	}
-	return "", fmt.Errorf("%q is not an order: %s", text, strings.Join(names, ", "))
+	return "", fmt.Errorf("%q is not an order: %s", text, strings.Trim(strings.ReplaceAll(fmt.Sprint(Sorts), " ", ", "), "[]"))
 }
 
 // The engines and isolations that sandboxes are told by.
@@ -86,42 +82,43 @@ func (l *Selection) of(all []Sandbox) []Sandbox {
 	return out
 }
 
+// compare is by the figure that is asked for, largest first, and what is not known last
+// in either direction.
 func (l *Selection) compare(a, b *Sandbox) int {
+	way := 1
+	if l.Reverse {
+		way = -1
+	}
 	byName := strings.Compare(a.Name, b.Name)
 	if l.Sort == SortName {
-		if l.Reverse {
-			return -byName
-		}
-		return byName
+		return way * byName
 	}
 	x, y := l.value(a), l.value(b)
-	c := cmp.Compare(y.V, x.V)
 	switch {
 	case x.OK != y.OK && x.OK:
 		return -1
 	case x.OK != y.OK:
 		return 1
-	case !x.OK:
-		c = 0
+	case x.OK:
+		return cmp.Or(way*cmp.Compare(y.V, x.V), byName)
 	}
-	if l.Reverse {
-		c = -c
-	}
-	return cmp.Or(c, byName)
+	return byName
 }
 
 func (l *Selection) value(s *Sandbox) Maybe[float64] {
+	bytes := s.Memory
 	switch l.Sort {
 	case SortCPU:
 		return s.CPU
 	case SortIO:
 		return s.io()
 	case SortOverhead:
-		return float(s.overhead())
+		bytes = s.overhead()
 	case SortCache:
-		return float(s.Cache)
+		bytes = s.Cache
 	}
-	return float(s.Memory)
+	return Maybe[float64]{float64(bytes.V), bytes.OK}
 }
 
-func float(m Maybe[int64]) Maybe[float64] { return Maybe[float64]{float64(m.V), m.OK} }
+// order is what Sort stands for.
+func (l *Selection) order() Sort { return cmp.Or(l.Sort, SortMemory) }

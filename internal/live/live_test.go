@@ -1,0 +1,169 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens one, see pts(4): the side a person sits at, and the other.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skipf("this machine has no terminals: %v", err)
+	}
+	t.Cleanup(func() { person.Close() })
+	raw, err := person.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if e := raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: 60, Row: 12})
+		}
+		if err == nil {
+			n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
+	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+// until reads what is drawn to a text.
+func until(t *testing.T, person *os.File, text string) string {
+	t.Helper()
+	_ = person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	var seen []byte
+	buffer := make([]byte, 64<<10)
+	for !bytes.Contains(seen, []byte(text)) {
+		n, err := person.Read(buffer)
+		seen = append(seen, buffer[:n]...)
+		if err != nil {
+			t.Fatalf("%q is not drawn: %v: %q", text, err, seen)
+		}
+	}
+	return string(seen)
+}
+
+// sheet is a model that shows its size and tells of keys; q ends it, p is a fault.
+type sheet struct {
+	text string
+	told chan string
+}
+
+func (sheet) Init() tea.Cmd { return nil }
+
+func (s sheet) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		s.text = fmt.Sprintf("%dx%d", msg.Width, msg.Height)
+	case tea.KeyPressMsg:
+		switch msg.Keystroke() {
+		case "q":
+			return s, tea.Quit
+		case "p":
+			panic("as a test wants it")
+		}
+		s.told <- msg.Keystroke()
+	}
+	return s, nil
+}
+
+func (s sheet) View() tea.View { return Screen([]string{s.text}) }
+
+func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	for name, c := range map[string]struct {
+		key string
+		err error
+	}{
+		"a key":          {"q", nil},
+		"a context":      {"", context.Canceled},
+		"a fault of its": {"p", tea.ErrProgramPanic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			person, program := terminal(t)
+			before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !Possible(program) {
+				t.Error("a terminal is not taken for one")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- Run(ctx, program, sheet{}) }()
+			seen := until(t, person, "60x12")
+			if !strings.Contains(seen, "\x1b[?1049h") {
+				t.Errorf("the alternate screen is not taken: %q", seen)
+			}
+			if raw, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS); err != nil || raw.Lflag&(unix.ECHO|unix.ICANON|unix.ISIG) != 0 {
+				t.Errorf("not raw: %+v, %v", raw, err)
+			}
+			if c.key == "" {
+				cancel()
+			} else if _, err := person.WriteString(c.key); err != nil {
+				t.Fatal(err)
+			}
+			until(t, person, "\x1b[?1049l")
+			if err := <-ended; !errors.Is(err, c.err) {
+				t.Errorf("it ended with %v, want %v", err, c.err)
+			}
+			if after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS); err != nil || *after != *before {
+				t.Errorf("the terminal's mode is %+v (%v), was %+v", after, err, before)
+			}
+		})
+	}
+}
+
+func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	person, program := terminal(t)
+	ended, told := make(chan error, 1), make(chan string, 8)
+	go func() { ended <- Run(t.Context(), program, sheet{told: told}) }()
+	until(t, person, "60x12")
+	for typed, want := range map[string]string{"\x1b[B": "down", "\x1b[5~": "pgup", "\r": "enter", "\x1b": "esc", "ü": "ü"} {
+		if _, err := person.WriteString(typed); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-told; got != want {
+			t.Errorf("%q is %q, want %q", typed, got, want)
+		}
+	}
+	if _, err := person.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatHasNoCursorIsNoScreen(t *testing.T) {
+	_, program := terminal(t)
+	for _, kind := range []string{"dumb", ""} {
+		t.Setenv("TERM", kind)
+		if Possible(program) {
+			t.Errorf("TERM=%q is drawn on", kind)
+		}
+	}
+	t.Setenv("TERM", "xterm")
+	if Possible(&bytes.Buffer{}) {
+		t.Error("a buffer is drawn on")
+	}
+}

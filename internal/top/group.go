@@ -1,0 +1,131 @@
+package top
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/cgroupstat"
+	"github.com/tare-bench/tare/record"
+)
+
+// group is a cgroup of a sandbox's own, held open.
+type group struct {
+	path string
+	g    *cgroupstat.Group
+	gone bool
+
+	sample cgroupstat.Sample
+	cpu    counter // ns
+
+	fullAt      time.Time // when what follows was read; 0: never
+	read, write counter   // bytes
+	haveIO      bool
+	limit       int64 // bytes, 0: none
+}
+
+// memory is what the group is charged for without page cache: anonymous, shared
+// and the kernel's. Usage is read a moment before its parts, and may be behind.
+func (g *group) memory() Maybe[int64] {
+	return Maybe[int64]{max(0, g.sample.Usage-g.sample.File), !g.gone && g.sample.HaveMemory}
+}
+
+func (g *group) cache() Maybe[int64] {
+	return Maybe[int64]{g.sample.File, !g.gone && g.sample.HaveMemory}
+}
+
+// group returns the group of a path, opened once; nil where it cannot be read.
+func (c *Collector) group(path string) *group {
+	if g := c.groups[path]; g != nil && !g.gone {
+		return g
+	}
+	opened, err := c.system.Group(path)
+	if err != nil {
+		c.without(err)
+		return nil
+	}
+	g := &group{path: path, g: opened}
+	c.groups[path] = g
+	return g
+}
+
+// without counts an error of a group, and tells whether the group is gone.
+func (c *Collector) without(err error) (gone bool) {
+	switch {
+	case errors.Is(err, cgroupstat.ErrGone):
+		c.lost.Gone++
+		return true
+	case errors.Is(err, os.ErrPermission):
+		c.lost.Denied++
+	default:
+		c.lost.Broken++
+	}
+	example(&c.lost, "%v", err)
+	return false
+}
+
+// atOnce is how many groups are read in full at a tick once all were read: each
+// takes some 70 µs, most of it to open files that are not worth a descriptor.
+const atOnce = 32
+
+// readGroups samples all groups, and reads in full those that never were, and of the
+// others the ones that it is longest ago for.
+func (c *Collector) readGroups() {
+	list := make([]*group, 0, len(c.groups))
+	for _, g := range c.groups {
+		if !g.gone {
+			c.sample(g)
+			list = append(list, g)
+		}
+	}
+	slices.SortFunc(list, func(a, b *group) int { return a.fullAt.Compare(b.fullAt) })
+	for i, g := range list {
+		if c.cfg.Full || i < atOnce || g.fullAt.IsZero() {
+			c.readFully(g)
+		}
+	}
+}
+
+// keep tells whether a group is there still after an error.
+func (c *Collector) keep(g *group, err error) bool {
+	if err == nil || !c.without(err) {
+		return true
+	}
+	g.gone, c.search.stale = true, true
+	g.g.Close()
+	return false
+}
+
+func (c *Collector) sample(g *group) {
+	switch err := g.g.Sample(&g.sample); {
+	case !c.keep(g, err):
+	case !g.sample.HaveCPU:
+		g.cpu.lost()
+	case g.cpu.next(g.sample.CPU, c.now()):
+		c.lost.Backwards++
+		example(&c.lost, "cgroup %s: its CPU time went back", g.path)
+	}
+}
+
+// readFully reads what a sample has not: I/O and the limit.
+func (c *Collector) readFully(g *group) {
+	var r record.Group
+	if g.gone || !c.keep(g, g.g.Read(&r)) {
+		return
+	}
+	g.fullAt, g.limit = c.now(), 0
+	if r.Memory != nil {
+		g.limit = r.Memory.Limit
+	}
+	g.haveIO = slices.Contains(r.Controllers, "blkio") || slices.Contains(r.Controllers, "io")
+	if !g.haveIO {
+		g.read.lost()
+		g.write.lost()
+		return
+	}
+	if back := g.read.next(r.ReadBytes, g.fullAt); g.write.next(r.WriteBytes, g.fullAt) || back {
+		c.lost.Backwards++
+		example(&c.lost, "cgroup %s: its count of I/O went back", g.path)
+	}
+}

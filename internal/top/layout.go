@@ -1,0 +1,135 @@
+package top
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// column is one of the table's. Those of a higher rank give way first where the
+// terminal is narrow.
+type column struct {
+	title string
+	width int
+	rank  int
+	sort  Sort
+	text  func(s *Sandbox) string
+}
+
+var columns = []column{
+	{"ENGINE", 10, 5, "", func(s *Sandbox) string { return s.engine() }},
+	{"CPU%", 6, 0, SortCPU, func(s *Sandbox) string { return percent(s.CPU) }},
+	{"MEMORY", 7, 0, SortMemory, func(s *Sandbox) string { return size(s.Memory) }},
+	{"OUTSIDE", 8, 1, SortOverhead, func(s *Sandbox) string { return size(s.MemoryOutside) }},
+	{"BESIDE", 7, 2, SortOverhead, func(s *Sandbox) string { return size(s.beside()) }},
+	{"CACHE", 6, 3, SortCache, func(s *Sandbox) string { return size(s.Cache) }},
+	{"IO/s", 6, 4, SortIO, func(s *Sandbox) string { return size(s.io()) }},
+	{"PROCS", 5, 6, "", func(s *Sandbox) string { return strconv.Itoa(s.Processes) }},
+	{"LIMIT", 6, 7, "", func(s *Sandbox) string { return orDash(s.Limit.OK, size(s.Limit)) }},
+	{"FULL%", 5, 8, "", func(s *Sandbox) string { return orDash(s.Full.OK, percent(s.Full)) }},
+}
+
+func orDash(ok bool, text string) string {
+	if ok {
+		return text
+	}
+	return "-"
+}
+
+const (
+	narrowest = 20  // that a table is drawn for
+	widest    = 400 //
+	shortName = 14  // a name's least width; twelve characters of an id and a mark fit
+	longName  = 48
+)
+
+// layout is which columns a width has room for.
+type layout struct {
+	width, name int
+	columns     []column
+	left        []string // the titles of the others
+}
+
+func layOut(width int, list []Sandbox) layout {
+	width = min(max(width, narrowest), widest)
+	for rank := len(columns); ; rank-- {
+		l := layout{width: width, name: width}
+		for _, c := range columns {
+			if c.rank < rank {
+				l.columns = append(l.columns, c)
+				l.name -= c.width + 1
+			} else {
+				l.left = append(l.left, c.title)
+			}
+		}
+		if l.name >= shortName || rank == 1 {
+			l.widen(list)
+			return l
+		}
+	}
+}
+
+// widen shares out what is left: names first, then what engines need.
+func (l *layout) widen(list []Sandbox) {
+	name, engine := shortName, 0
+	for i := range list {
+		name = max(name, min(longName, term.Width(list[i].Name)+2))
+		engine = max(engine, len(list[i].engine()))
+	}
+	left := max(0, l.name-name)
+	l.name = max(1, l.name-left)
+	for i := range l.columns {
+		if c := &l.columns[i]; c.title == "ENGINE" {
+			c.width += max(0, min(left, engine-c.width))
+		}
+	}
+}
+
+func (l *layout) row(name string, cells func(*column) string) string {
+	var b strings.Builder
+	b.WriteString(pad(name, l.name, false))
+	for i := range l.columns {
+		c := &l.columns[i]
+		b.WriteByte(' ')
+		b.WriteString(pad(cells(c), c.width, c.title != "ENGINE"))
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// heading marks the column that the rows are in the order of.
+func (l *layout) heading(sel *Selection) string {
+	title := "SANDBOX"
+	if sel.Sort == SortName {
+		title = "SANDBOX*"
+	}
+	return l.row(title, func(c *column) string {
+		if c.sort == sel.order() && len(c.title) < c.width {
+			return c.title + "*"
+		}
+		return c.title
+	})
+}
+
+func (l *layout) sandbox(s *Sandbox, mark string) string {
+	return l.row(mark+s.Name, func(c *column) string { return c.text(s) })
+}
+
+// wrap breaks a text at spaces. What goes on stands below the explanation, which
+// begins behind the first two spaces or more.
+func wrap(text string, width int) []string {
+	head, rest, _ := strings.Cut(text, "  ")
+	hang := len(text) - len(strings.TrimLeft(rest, " "))
+	if hang > width/2 || head == text {
+		hang = 0
+	}
+	lines := flow(strings.Fields(text[hang:]), width-hang, " ")
+	if len(lines) == 0 {
+		return []string{""}
+	}
+	for i := range lines {
+		lines[i] = strings.Repeat(" ", hang) + lines[i]
+	}
+	lines[0] = text[:hang] + lines[0][hang:]
+	return lines
+}

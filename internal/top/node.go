@@ -1,0 +1,91 @@
+package top
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/procs"
+)
+
+// machineReader reads the machine and this process.
+type machineReader struct {
+	fast    *nodestat.Fast
+	slow    nodestat.Reader
+	total   Maybe[int64]
+	cpus    int
+	problem string // why there is no fast
+
+	read1, write1, own counter
+}
+
+func openNode(root machine.Root) *machineReader {
+	n := &machineReader{slow: nodestat.Reader{Root: root}}
+	var err error
+	if n.fast, err = nodestat.OpenFast(root); err != nil {
+		n.problem = err.Error()
+	}
+	if m, err := root.Memory(); err == nil {
+		n.total = known(m.Total)
+	}
+	n.cpus, _ = root.CPUs()
+	return n
+}
+
+func (n *machineReader) close() {
+	if n.fast != nil {
+		n.fast.Close()
+	}
+}
+
+func (n *machineReader) read(v *View, at time.Time) {
+	v.Node.CPUs, v.Node.Total = n.cpus, n.total
+	problem := n.problem
+	if n.fast != nil {
+		var t nodestat.Tick
+		if err := n.fast.Read(&t); err != nil {
+			problem = err.Error()
+		}
+		have := func(x int64) Maybe[int64] { return Maybe[int64]{x, x >= 0} }
+		v.Node.Used, v.Node.Available, v.Node.Cache = have(t.Used), have(t.Available), have(t.Cache)
+		v.Node.Load1 = Maybe[float64]{float64(t.Load1000) / 1000, t.Load1000 >= 0}
+		v.Node.Read, v.Node.Write = n.read1.perSecond(t.Read, at), n.write1.perSecond(t.Write, at)
+	}
+	state, err := n.slow.Read()
+	if err != nil {
+		problem = err.Error()
+	} else if state.Known {
+		v.Node.CPU, v.Node.Steal = known(state.Busy*float64(n.cpus)), known(state.Steal*float64(n.cpus))
+		if state.HavePSI {
+			v.Node.PSICPU, v.Node.PSIMemory, v.Node.PSIIO = known(state.PSICPU), known(state.PSIMemory), known(state.PSIIO)
+		}
+	}
+	if problem != "" {
+		v.Problems.Broken++
+		example(&v.Problems, "%s", problem)
+	}
+	n.own.next(procs.OwnCPU(), at)
+	v.Own = Own{CPU: n.own.cpus(), Memory: ownMemory()}
+}
+
+// perSecond takes a reading, of which less than 0 is none.
+func (c *counter) perSecond(v int64, at time.Time) Maybe[float64] {
+	if v < 0 {
+		c.lost()
+		return Maybe[float64]{}
+	}
+	c.next(v, at)
+	return c.rate
+}
+
+// ownMemory is what is resident of this process, see statm in proc(5).
+func ownMemory() Maybe[int64] {
+	var all, resident int64
+	text, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &all, &resident)
+	}
+	return Maybe[int64]{resident * int64(os.Getpagesize()), err == nil}
+}
