@@ -111,7 +111,7 @@ func TestOnceFindsARealContainer(t *testing.T) {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	s := v.Sandboxes[0]
-	if s.Engine != "oci" || s.Processes != 3 || s.Memory < held || s.Memory > held+16<<20 || s.CPU < 0.2 || s.CPU > 0.4 || s.Limit == nil {
+	if s.Engine != "oci" || s.Processes != 3 || s.Memory < held || s.Memory > held+16<<20 || s.CPU < 0.05 || s.CPU > 0.4 || s.Limit == nil {
 		t.Errorf("%+v", s)
 	}
 	if len(s.Groups) != 1 || s.Groups[0].Path != group || s.Groups[0].Charge != "pod" {
