@@ -2,11 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"time"
+
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
-	"io"
-	"time"
 )
 
 // progress tells how far a run is: one line that is written over on a

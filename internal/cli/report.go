@@ -1,15 +1,17 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -33,15 +35,12 @@ them. With tare come:
 		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			format, err := report.ParseFormat(out.format)
-			if err != nil {
-				return err
-			}
 			var beside *published.Report
 			if against != "" {
 				if out.subject != "" {
 					return errors.New("--subject: nothing is compared with --against; leave one of the two out")
 				}
+				var err error
 				if beside, err = published.Load(against); err != nil {
 					return fmt.Errorf("--against: %w", err)
 				}
@@ -50,28 +49,17 @@ them. With tare come:
 			if err != nil {
 				return err
 			}
-			if rec, err := onlyOverhead(args, records); rec != nil || err != nil {
-				return showStored(s, format, rec, err, out, showOverhead)
-			}
-			if some, err := alone(args, records, "bpf"); some || err != nil {
-				err = cmp.Or(err, plainOnly(against, out))
-				return showStored(s, format, records[0], err, out, showBPF)
-			}
-			if some, err := alone(args, records, "startup"); some || err != nil {
-				err = cmp.Or(err, plainOnly(against, out))
-				return showStored(s, format, records[0], err, out, showStarts)
-			}
-			if some, err := ofStorage(args, records); some || err != nil {
-				if err == nil {
-					err = plainOnly(against, out)
-				}
-				return showStorages(s, format, records, err, out)
+			if done, err := unmoved(s, records, against, out); done || err != nil {
+				return err
 			}
 			all, err := judged(args, records)
 			if err != nil {
 				return err
 			}
-			return showAll(s, format, all, beside, out)
+			if beside != nil {
+				return showBeside(s, out, all, beside)
+			}
+			return showAll(s, out, all)
 		},
 	}
 	out.addFormat(c.Flags())
@@ -92,143 +80,116 @@ func loadRecords(paths []string) (all []*record.Record, err error) {
 	return all, nil
 }
 
-// alone tells whether the records are of an experiment whose records are reported
-// one at a time.
-func alone(paths []string, records []*record.Record, experiment string) (bool, error) {
-	i := slices.IndexFunc(records, func(r *record.Record) bool { return r.Header.Experiment == experiment })
-	if i >= 0 && len(records) > 1 {
-		return false, fmt.Errorf("%s is a record of %s, which is reported alone; give it without the others", paths[i], experiment)
-	}
-	return i >= 0, nil
-}
-
-// onlyOverhead is the record of an overhead run, which is reported alone: its
-// books have nothing that could stand beside a lifecycle's times. nil for others.
-func onlyOverhead(paths []string, records []*record.Record) (*record.Record, error) {
+// judged judges records, each by its own instrument.
+func judged(paths []string, records []*record.Record) (all []instrument.Judged, err error) {
 	for i, rec := range records {
-		if rec.Header.Experiment != "overhead" {
-			continue
-		}
-		if len(records) > 1 {
-			return nil, fmt.Errorf("%s is a record of overhead, which is reported alone; give it without the others", paths[i])
-		}
-		return rec, nil
-	}
-	return nil, nil
-}
-
-// showStored prints the report of a stored record by show, the one of its experiment.
-func showStored(s Streams, format report.Format, rec *record.Record, err error, out outputFlags,
-	show func(Streams, report.Format, *record.Record, outputFlags) (int, error)) error {
-	if err != nil {
-		return err
-	}
-	code, err := show(s, format, rec, out)
-	if err == nil && code != ExitDone {
-		err = exit{code}
-	}
-	return err
-}
-
-// ofStorage tells whether records are of storage. Those cannot stand among
-// others.
-func ofStorage(paths []string, records []*record.Record) (bool, error) {
-	count, other := 0, ""
-	for i, rec := range records {
-		if rec.Header.Experiment == "storage" {
-			count++
-		} else {
-			other = paths[i]
-		}
-	}
-	if count > 0 && other != "" {
-		return false, fmt.Errorf("%s is no record of storage as the others are; give it alone", other)
-	}
-	return count > 0, nil
-}
-
-// plainOnly refuses what only reports of lifecycles have a use for.
-func plainOnly(against string, out outputFlags) error {
-	switch {
-	case against != "":
-		return errors.New("--against: published figures are of lifecycles; leave it out")
-	case out.subject != "":
-		return errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
-	}
-	return nil
-}
-
-// showStorages prints the reports of stored records of storage, one after the
-// other.
-func showStorages(s Streams, format report.Format, records []*record.Record, err error, out outputFlags) error {
-	if err != nil {
-		return err
-	}
-	if format == report.JSON && len(records) > 1 {
-		return errors.New("--format json: give one record of storage at a time")
-	}
-	worst := ExitDone
-	for i, rec := range records {
-		if i > 0 {
-			fmt.Fprintln(s.Out)
-		}
-		code, err := showStorage(s, format, rec, out)
-		if err != nil {
-			return err
-		}
-		worst = max(worst, code)
-	}
-	if worst != ExitDone {
-		return exit{worst}
-	}
-	return nil
-}
-
-// judged judges records of lifecycles.
-func judged(paths []string, records []*record.Record) (all []report.Weighed, err error) {
-	for i, rec := range records {
-		l, err := judge.Of(rec)
+		j, err := instrument.Judge(rec)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", paths[i], err)
 		}
-		all = append(all, report.Weighed{Record: rec, Lifecycle: l})
+		all = append(all, instrument.Judged{Record: rec, Judgement: j})
 	}
 	return all, nil
 }
 
-// showAll prints the reports of records, or what they hold beside published
-// figures, and fails as the runs did.
-func showAll(s Streams, format report.Format, all []report.Weighed, beside *published.Report, out outputFlags) error {
-	if err := checkSubjects(all, out.subject); err != nil {
+// showAll prints the reports of runs, and fails as they did.
+func showAll(s Streams, out outputFlags, all []instrument.Judged) error {
+	if err := checkSubject(all, out.subject); err != nil {
 		return err
 	}
-	o := reportOptions(s, out)
-	var err error
-	if beside != nil {
-		err = report.Against(s.Out, format, all, beside, o)
-	} else {
-		err = report.Lifecycles(s.Out, format, all, o)
-	}
-	if err != nil {
+	if err := instrument.Report(s.Out, out.format, all, pageOptions(s, out)); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	for _, one := range all {
-		if one.Lifecycle.Failed > 0 || hasError(one.Lifecycle.Findings) {
+		if failed, _, findings := one.Result(); codeOf(failed, findings) != ExitDone {
 			return exit{ExitFailed}
 		}
 	}
 	return nil
 }
 
-// checkSubjects wants the subject among the targets of one of the records.
-func checkSubjects(all []report.Weighed, subject string) error {
-	var errs []error
+// showBeside prints what lifecycles gave beside published figures.
+func showBeside(s Streams, out outputFlags, all []instrument.Judged, theirs *published.Report) error {
+	var ours []*lifecycle.Judgement
 	for _, one := range all {
-		err := checkSubject(one.Lifecycle, subject)
-		if err == nil {
-			return nil
+		l, ok := one.Judgement.(*lifecycle.Judgement)
+		if !ok {
+			return fmt.Errorf("--against: published figures are of lifecycles, and this is a record of %s; leave it out", one.Record.Header.Experiment)
 		}
-		errs = append(errs, err)
+		ours = append(ours, l)
 	}
-	return errors.Join(errs...)
+	o := pageOptions(s, out)
+	p, figures := lifecycle.Against(ours, theirs, o)
+	var err error
+	switch out.format {
+	case "json", "csv":
+		d := export.Document{Record: all[0].Record, Figures: figures}
+		d.Failed, d.Total, d.Findings = all[0].Result()
+		err = map[string]func(io.Writer, []export.Document) error{"json": export.JSON, "csv": export.CSV}[out.format](s.Out, []export.Document{d})
+	default:
+		err = page.Write(s.Out, out.format, []*page.Page{p}, o)
+	}
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	for _, one := range ours {
+		if codeOf(one.Failed, one.Found) != ExitDone {
+			return exit{ExitFailed}
+		}
+	}
+	return nil
+}
+
+// checkSubject wants the subject among the targets of one of the records.
+func checkSubject(all []instrument.Judged, subject string) error {
+	if subject == "" {
+		return nil
+	}
+	var names []string
+	for _, one := range all {
+		if _, ok := one.Judgement.(*lifecycle.Judgement); !ok {
+			continue
+		}
+		for _, t := range one.Record.Targets {
+			if t.Name == subject {
+				return nil
+			}
+			names = append(names, t.Name)
+		}
+	}
+	if names == nil {
+		return errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
+	}
+	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
+}
+
+// unmoved reports records of those instruments that have not yet a room of their
+// own, one at a time.
+func unmoved(s Streams, records []*record.Record, against string, out outputFlags) (bool, error) {
+	format, err := formatOf(out.format, records[0].Header.Experiment)
+	if err != nil {
+		return true, err
+	}
+	for _, rec := range records {
+		show := map[string]func(Streams, report.Format, *record.Record, outputFlags) (int, error){
+			"overhead": showOverhead, "storage": showStorage, "startup": showStarts, "bpf": showBPF,
+		}[rec.Header.Experiment]
+		if _, ok := instrument.Of(rec.Header.Experiment); ok || show == nil {
+			continue
+		}
+		switch {
+		case len(records) > 1:
+			return true, fmt.Errorf("a record of %s is reported alone; give it without the others", rec.Header.Experiment)
+		case against != "":
+			return true, errors.New("--against: published figures are of lifecycles; leave it out")
+		case out.subject != "":
+			return true, errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
+		}
+		code, err := show(s, format, rec, out)
+		if err == nil && code != ExitDone {
+			err = exit{code}
+		}
+		return true, err
+	}
+	return false, nil
 }

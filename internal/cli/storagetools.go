@@ -3,10 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
-	"slices"
 )
 
 // carryTools finds the tools that the jobs need. fio is taken for the device's

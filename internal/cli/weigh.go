@@ -12,9 +12,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -64,9 +67,8 @@ func (f *outputFlags) addForm(set *pflag.FlagSet) {
 
 // weigh performs a lifecycle, prints its report and says where the record is.
 func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) error {
-	format, err := formatOf(out.format, "lifecycle")
-	if err != nil {
-		return err
+	if err := instrument.CheckFormat(out.format, lifecycle.Name); err != nil {
+		return fmt.Errorf("--format: %w", err)
 	}
 	if err := checkEngines(l.Engines); err != nil {
 		return err
@@ -104,7 +106,7 @@ func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) er
 			return n
 		},
 	})
-	return o.end(ctx, rec, err, func() (int, error) { return show(s, format, rec, out) })
+	return o.end(ctx, rec, err, func() (int, error) { return show(s, rec, out) })
 }
 
 // formatOf is a format in which the report of an experiment can be made: it would
@@ -186,7 +188,7 @@ func (o *outing) end(ctx context.Context, rec *record.Record, runErr error, show
 // closeRun removes the run's folders, unless something is left on an engine: then
 // tare clean needs them to find it.
 func closeRun(run *workspace.Run, rec *record.Record) error {
-	if rec != nil && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == judge.FoundLeftBehind }) {
+	if rec != nil && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.LeftBehind }) {
 		run.Leave()
 		return nil // the finding says it
 	}
@@ -207,7 +209,7 @@ func rootChanged() func() []record.Finding {
 		if len(added) == 0 {
 			return nil
 		}
-		return []record.Finding{{Code: judge.FoundRootChanged, Level: "note",
+		return []record.Finding{{Code: finding.RootChanged, Level: "note",
 			Message: "the root of cgroup v2 now hands down to its groups, too: " + strings.Join(added, ", ") + "; a runtime did that",
 			Advice:  "tare leaves it, since others may use it by now; a controller is taken back with echo -NAME > /sys/fs/cgroup/cgroup.subtree_control"}}
 	}
@@ -223,19 +225,28 @@ func environment(dir string) record.Environment {
 // commandLine is what the user typed.
 func commandLine() []string { return os.Args[1:] }
 
-// show prints the report of a record and returns the exit code it calls for.
-func show(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
-	l, err := judge.Of(rec)
+// show prints the report of a run and returns the exit code it calls for.
+func show(s Streams, rec *record.Record, out outputFlags) (int, error) {
+	j, err := instrument.Judge(rec)
 	if err != nil {
 		return 0, err
 	}
-	if err := checkSubject(l, out.subject); err != nil {
+	all := []instrument.Judged{{Record: rec, Judgement: j}}
+	if err := checkSubject(all, out.subject); err != nil {
 		return 0, err
 	}
-	if err := report.Lifecycle(s.Out, format, rec, l, reportOptions(s, out)); err != nil {
+	if err := instrument.Report(s.Out, out.format, all, pageOptions(s, out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
-	return codeOf(l.Failed, l.Findings), nil
+	failed, _, findings := j.Result()
+	return codeOf(failed, findings), nil
+}
+
+// pageOptions are those of a page of any instrument: as wide as the terminal, or
+// 120 columns where there is none.
+func pageOptions(s Streams, out outputFlags) page.Options {
+	o := reportOptions(s, out)
+	return page.Options{Width: o.Width, Colour: o.Colour, Subject: o.Subject, Verbose: o.Verbose, Explain: o.Explain}
 }
 
 // reportOptions are those of a report of any experiment: as wide as the terminal, or
@@ -263,20 +274,6 @@ func hasError(findings []record.Finding) bool {
 		}
 	}
 	return false
-}
-
-func checkSubject(l *judge.Lifecycle, subject string) error {
-	var names []string
-	for _, t := range l.Targets {
-		if t.Name == subject {
-			return nil
-		}
-		names = append(names, t.Name)
-	}
-	if subject == "" {
-		return nil
-	}
-	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
 }
 
 // selection is the part of a plan that says what is weighed.
@@ -320,7 +317,7 @@ func choose(ctx context.Context, s Streams, c selection, quiet bool) ([]subject.
 			continue
 		}
 		errs = append(errs, f.Why)
-		skipped = append(skipped, record.Finding{Code: judge.FoundNotWeighed, Level: "note", Target: f.Name,
+		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: "note", Target: f.Name,
 			Message: "not weighed: " + f.Why.Reason, Advice: f.Why.Advice})
 		for _, name := range c.named {
 			if *name == f.Name {
@@ -371,7 +368,7 @@ func checkOps(targets []subject.Target, ops []subject.Op) error {
 	for _, t := range targets {
 		info := t.Info()
 		for _, op := range ops {
-			if judge.Absent(&info, op) == "" {
+			if lifecycle.Absent(&info, op) == "" {
 				return nil
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -238,7 +239,7 @@ func TestAPointThatIsThereTwiceCountsOnce(t *testing.T) {
 	if twice.Total != once.Total || twice.Rows[0].Rounds != 1 {
 		t.Errorf("%d points, %d rounds", twice.Total, twice.Rows[0].Rounds)
 	}
-	if m := messageOf(t, twice, foundDamaged); !strings.Contains(m, "there twice") {
+	if m := messageOf(t, twice, finding.Damaged); !strings.Contains(m, "there twice") {
 		t.Error(m)
 	}
 }
@@ -258,7 +259,7 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	if r := &b.Rows[3]; r.Rounds != 0 || r.Failed != 2 || r.Failure != refused || r.QPS.Known {
 		t.Errorf("%+v", r)
 	}
-	if m := messageOf(t, b, foundFailed); !strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect") {
+	if m := messageOf(t, b, finding.Failed); !strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect") {
 		t.Error(m)
 	}
 }
@@ -301,16 +302,16 @@ func TestFindingsOfLoads(t *testing.T) {
 		}},
 		{"a closed loop", foundClosedLoop, "coordinated omission", func(*weighing, *record.Point) {}},
 		{"a program that came", foundProgramsMoved, `in 1 of 2 phases the programs changed: program 77 "xdp" came`, func(_ *weighing, p *record.Point) { p.Problems = []string{`program 77 "xdp" came`} }},
-		{"statistics that were on before", FoundStatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
-			w.rec.Findings = []record.Finding{{Code: FoundStatisticsOn, Message: "they were on before", Advice: "off with them"}}
+		{"statistics that were on before", finding.StatisticsOn, "were on before", func(w *weighing, _ *record.Point) {
+			w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before", Advice: "off with them"}}
 		}},
 		{"runs that were counted while statistics were off", foundOthersCounted, "somebody else", func(w *weighing, p *record.Point) {
 			w.without(0, p.Asked, 1).Runs = []record.ProgramRun{{ID: 11, Count: 5}}
 			w.rec.Points[len(w.rec.Points)-1].Asked.Statistics = false
 		}},
 		{"runs that were left out", foundRecursion, "connect4 3 times with 100 connections", func(_ *weighing, p *record.Point) { p.Runs[0].Misses = 3 }},
-		{"too few rounds", foundFewRounds, "1 round gives no 95 % interval", func(*weighing, *record.Point) {}},
-		{"tare's own cost", foundOwnCost, "up to 12.5 %", func(_ *weighing, p *record.Point) { p.Own = 10 * second }},
+		{"too few rounds", finding.FewRounds, "1 round gives no 95 % interval", func(*weighing, *record.Point) {}},
+		{"tare's own cost", finding.OwnCost, "up to 12.5 %", func(_ *weighing, p *record.Point) { p.Own = 10 * second }},
 		{"tail calls", foundTailCalls, "prog_array (connect4)", func(w *weighing, _ *record.Point) { w.rec.Programs[0].Maps[1].Kind = "prog_array" }},
 		{"no program at all", foundNoPrograms, "100 connections", func(_ *weighing, p *record.Point) { p.Runs = nil }},
 		{"a rate that was not reached", foundRateMissed, "100/s of 500 with 100 connections", func(w *weighing, p *record.Point) {
@@ -359,7 +360,7 @@ func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
 
 func TestStatisticsThatWereOnBeforeGiveNoPrice(t *testing.T) {
 	w := fourLoads(1)
-	w.rec.Findings = []record.Finding{{Code: FoundStatisticsOn, Message: "they were on before"}}
+	w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before"}}
 	if b := w.judge(t); b.Rows[0].Price.Known {
 		t.Errorf("%+v", b.Rows[0].Price)
 	}
@@ -370,7 +371,7 @@ func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
 	asked := record.Asked{Connections: 100}
 	w.phase(0, asked, record.PhaseLoad).Failure = &record.Failure{Kind: record.FailError, Detail: "statistics: not permitted"}
 	w.without(0, asked, 1000)
-	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || slices.Contains(codes(b), foundDamaged) {
+	if b := w.judge(t); b.Total != 2 || b.Failed != 1 || slices.Contains(codes(b), finding.Damaged) {
 		t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
 	}
 }
@@ -444,7 +445,7 @@ func TestARecordThatWasCutOffIsJudgedAsFarAsItGoes(t *testing.T) {
 	if len(b.Rows) != 0 || b.Total != 1 || b.Failed != 0 {
 		t.Errorf("%d rows, %d of %d failed", len(b.Rows), b.Failed, b.Total)
 	}
-	messageOf(t, b, foundCutOff)
+	messageOf(t, b, finding.CutOff)
 }
 
 func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
@@ -454,7 +455,7 @@ func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
 			p := w.phase(0, record.Asked{Connections: 100, Statistics: on}, record.PhaseLoad)
 			p.Failure, p.Begun = &record.Failure{Kind: record.FailError, Detail: "refused"}, p.Begun+int64(i)
 		}
-		if b := w.judge(t); b.Total != 2 || b.Failed != 2 || slices.Contains(codes(b), foundDamaged) {
+		if b := w.judge(t); b.Total != 2 || b.Failed != 2 || slices.Contains(codes(b), finding.Damaged) {
 			t.Errorf("%d of %d failed, %v", b.Failed, b.Total, codes(b))
 		}
 	}

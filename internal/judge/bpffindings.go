@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -37,10 +38,10 @@ const mostLines = 1000
 const full = 0.95
 
 func (j *bpfJudge) findings() []record.Finding {
-	var out found
-	add := out.add
-	out.takeOver(j.rec)
-	wholeness(j.rec, add)
+	var out finding.List
+	add := out.Add
+	out.TakeOver(j.rec)
+	out.Whole(j.rec)
 	j.ended(add)
 	j.failures(add)
 	j.problems(add)
@@ -52,14 +53,14 @@ func (j *bpfJudge) findings() []record.Finding {
 	j.quotaCautions(add)
 	j.costs(add)
 	j.few(add)
-	nodeFindings(j.rec, add)
+	out.Node(j.rec)
 	return out
 }
 
 // ended tells of a run that came to no point, and why.
 func (j *bpfJudge) ended(add func(record.Finding)) {
 	if end := j.rec.End; len(j.rec.Points) == 0 && end != nil && end.Status == "failed" {
-		add(record.Finding{Code: foundRunFailed, Level: levelError, Message: "the run failed before anything was measured: " + end.Why,
+		add(record.Finding{Code: foundRunFailed, Level: finding.Error, Message: "the run failed before anything was measured: " + end.Why,
 			Advice: "what it says is in the way; run it again without that"})
 	}
 }
@@ -118,7 +119,7 @@ func (j *bpfJudge) failures(add func(record.Finding)) {
 		if strings.TrimSpace(f.Output) != "" {
 			message += ": " + lastLine(f.Output)
 		}
-		add(record.Finding{Code: foundFailed, Level: levelError, Message: message, Advice: "they are in no figure; the record has what came back", Tried: f.Command})
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Message: message, Advice: "they are in no figure; the record has what came back", Tried: f.Command})
 	}
 }
 
@@ -145,11 +146,11 @@ func (j *bpfJudge) problems(add func(record.Finding)) {
 		counted = counted || countedFor(p)
 	}
 	if lines != nil {
-		add(record.Finding{Code: foundProgramsMoved, Level: levelWarning, Message: fmt.Sprintf("in %d of %d phases the programs changed: %s", phases, len(j.rec.Points), fewOf(lines)),
+		add(record.Finding{Code: foundProgramsMoved, Level: finding.Warning, Message: fmt.Sprintf("in %d of %d phases the programs changed: %s", phases, len(j.rec.Points), fewOf(lines)),
 			Advice: "their runs are in the figures only as far as they were seen; keep the mesh's agent and deployments still meanwhile, and run it again"})
 	}
 	if counted {
-		add(record.Finding{Code: foundOthersCounted, Level: levelWarning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
+		add(record.Finding{Code: foundOthersCounted, Level: finding.Warning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
 			Advice: "what they cost cannot be told from those rounds, which are not in it; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
 	}
 }
@@ -163,11 +164,11 @@ func (j *bpfJudge) seen(add func(record.Finding)) {
 		}
 	}
 	if rows != nil {
-		add(record.Finding{Code: foundNoPrograms, Level: levelError, Message: "no program was seen under load: " + fewOf(rows),
+		add(record.Finding{Code: foundNoPrograms, Level: finding.Error, Message: "no program was seen under load: " + fewOf(rows),
 			Advice: "tare bpf list says what is loaded, and what the choice of programs leaves of it"})
 	}
 	if j.b.Memory < 0 && len(j.b.Programs) > 0 {
-		add(record.Finding{Code: foundMemoryUnknown, Level: levelNote, Message: "of some program or map the kernel does not say what it occupies: there is no sum",
+		add(record.Finding{Code: foundMemoryUnknown, Level: finding.Note, Message: "of some program or map the kernel does not say what it occupies: there is no sum",
 			Advice: "it stands in fdinfo, for which tare needs CAP_BPF or root"})
 	}
 }
@@ -190,7 +191,7 @@ func (j *bpfJudge) misbooked(add func(record.Finding)) {
 		}
 	}
 	if all := slices.Concat(below, off); all != nil {
-		add(record.Finding{Code: foundDiffer, Level: levelWarning, Message: "accounts of the same CPU time differ: " + fewOf(all),
+		add(record.Finding{Code: foundDiffer, Level: finding.Warning, Message: "accounts of the same CPU time differ: " + fewOf(all),
 			Advice: "the kernel books long times in it to the wrong task when others wake up, and a program's clock goes on while others have its CPU; what programs cost is taken from their own run time, and the verdict from the larger of the two. A quiet node brings them together"})
 	}
 }
@@ -212,11 +213,11 @@ func (j *bpfJudge) limits(add func(record.Finding)) {
 		}
 	}
 	if client != nil {
-		add(record.Finding{Code: foundClientBound, Level: levelWarning, Message: "the client used all of its CPUs: " + fewOf(client),
+		add(record.Finding{Code: foundClientBound, Level: finding.Warning, Message: "the client used all of its CPUs: " + fewOf(client),
 			Advice: "QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)"})
 	}
 	if node != nil {
-		add(record.Finding{Code: foundNodeFull, Level: levelNote, Message: "the node was full: " + fewOf(node),
+		add(record.Finding{Code: foundNodeFull, Level: finding.Note, Message: "the node was full: " + fewOf(node),
 			Advice: "client, server and programs share its CPUs there: latencies are those of the queue for a CPU"})
 	}
 }
@@ -232,13 +233,13 @@ func (j *bpfJudge) programCautions(add func(record.Finding)) {
 		}
 	}
 	if missed != nil {
-		add(record.Finding{Code: foundRecursion, Level: levelWarning, Message: "programs were left out since they were running on that CPU already: " + fewOf(missed),
+		add(record.Finding{Code: foundRecursion, Level: finding.Warning, Message: "programs were left out since they were running on that CPU already: " + fewOf(missed),
 			Advice: "those runs are in no count and no time: what the programs do is not done for them"})
 	}
 	for i := range j.b.Programs {
 		p := &j.b.Programs[i]
 		if slices.ContainsFunc(p.Maps, func(m record.ProgramMap) bool { return m.Kind == "prog_array" }) {
-			add(record.Finding{Code: foundTailCalls, Level: levelNote, Message: fmt.Sprintf("programs call others through a prog_array (%s): the kernel books all of their time, and one run, to the one that was entered first", p.Name),
+			add(record.Finding{Code: foundTailCalls, Level: finding.Note, Message: fmt.Sprintf("programs call others through a prog_array (%s): the kernel books all of their time, and one run, to the one that was entered first", p.Name),
 				Advice: "read the sum; a program that is only called so shows no runs"})
 			return
 		}
@@ -255,7 +256,7 @@ func (j *bpfJudge) quotaCautions(add func(record.Finding)) {
 		return
 	}
 	if j.b.Plan.Datapath == "" {
-		add(record.Finding{Code: foundOthersRuns, Level: levelWarning, Message: "the programs run for others than the workload, too: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
+		add(record.Finding{Code: foundOthersRuns, Level: finding.Warning, Message: "the programs run for others than the workload, too: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
 			Advice: "ask the same of the reference datapath, whose programs run for the clients only: tare bpf quota without a choice of programs"})
 	}
 	var kinds []string
@@ -265,7 +266,7 @@ func (j *bpfJudge) quotaCautions(add func(record.Finding)) {
 		}
 	}
 	if kinds != nil {
-		add(record.Finding{Code: foundSoftirq, Level: levelNote, Message: fmt.Sprintf("programs of some kinds (%s) run in softirq, too, where the kernel charges whatever task is on that CPU", strings.Join(kinds, ", ")),
+		add(record.Finding{Code: foundSoftirq, Level: finding.Note, Message: fmt.Sprintf("programs of some kinds (%s) run in softirq, too, where the kernel charges whatever task is on that CPU", strings.Join(kinds, ", ")),
 			Advice: "the verdict is about what runs in the workload's own calls"})
 	}
 }
@@ -279,7 +280,7 @@ func (j *bpfJudge) costs(add func(record.Finding)) {
 		}
 	}
 	if price != nil {
-		add(record.Finding{Code: foundStatisticsShow, Level: levelNote, Message: "the kernel's statistics themselves show: " + fewOf(price), Advice: "QPS without them stands in the record; the programs' own times hold some 20 ns per run of it"})
+		add(record.Finding{Code: foundStatisticsShow, Level: finding.Note, Message: "the kernel's statistics themselves show: " + fewOf(price), Advice: "QPS without them stands in the record; the programs' own times hold some 20 ns per run of it"})
 	}
 	var own float64
 	for i := range j.rec.Points {
@@ -287,8 +288,8 @@ func (j *bpfJudge) costs(add func(record.Finding)) {
 			own = max(own, float64(p.Own)/float64(p.Ended-p.Begun)/float64(j.b.CPUs))
 		}
 	}
-	if own > ownBound {
-		add(record.Finding{Code: foundOwnCost, Level: levelNote, Message: fmt.Sprintf("tare itself used up to %.1f %% of the node's CPU time during a load", 100*own), Advice: "use a machine with more CPUs, or choose fewer programs"})
+	if own > finding.OwnBound {
+		add(record.Finding{Code: finding.OwnCost, Level: finding.Note, Message: fmt.Sprintf("tare itself used up to %.1f %% of the node's CPU time during a load", 100*own), Advice: "use a machine with more CPUs, or choose fewer programs"})
 	}
 }
 
@@ -306,10 +307,10 @@ func (j *bpfJudge) few(add func(record.Finding)) {
 		if least == 1 {
 			gives = "1 round gives"
 		}
-		add(record.Finding{Code: foundFewRounds, Level: levelNote, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))})
+		add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))})
 	}
 	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {
-		add(record.Finding{Code: foundDisagree, Level: levelWarning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
+		add(record.Finding{Code: foundDisagree, Level: finding.Warning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
 			Advice: "ask for a longer --time or more --rounds, and for a quiet machine"})
 	}
 }

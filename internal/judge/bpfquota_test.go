@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -214,7 +215,7 @@ func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
 	b := w.judge(t)
 	messageOf(t, b, foundOthersRuns)
 	for _, f := range b.Findings {
-		if f.Code == foundOthersRuns && f.Level != levelWarning {
+		if f.Code == foundOthersRuns && f.Level != finding.Warning {
 			t.Errorf("it is a %s", f.Level)
 		}
 	}

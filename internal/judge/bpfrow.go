@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -52,7 +53,7 @@ func (j *bpfJudge) row(asked record.Asked, all []*bpfMeasured) BPFRow {
 
 // alwaysOn tells whether somebody else had statistics on all the time.
 func (j *bpfJudge) alwaysOn() bool {
-	return slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == FoundStatisticsOn })
+	return slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == finding.StatisticsOn })
 }
 
 // bpfFigures are the values of a row, round by round.

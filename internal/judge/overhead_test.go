@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
@@ -492,7 +493,7 @@ func TestOverheadFindings(t *testing.T) {
 		{"a record without an end is told", func(w *oversight) { w.change = func(rec *record.Record) { rec.End = nil } }, []string{"cut-off"}, ""},
 		{"what the experiment found is taken over, and nothing else", func(w *oversight) {
 			w.change = func(rec *record.Record) {
-				rec.Findings = []record.Finding{{Code: judge.FoundNotReached}, {Code: judge.FoundPhaseSkipped}, {Code: "engine-blind"}}
+				rec.Findings = []record.Finding{{Code: finding.NotReached}, {Code: finding.PhaseSkipped}, {Code: "engine-blind"}}
 			}
 		}, []string{"sandboxes-not-reached", "phase-skipped"}, ""},
 	}

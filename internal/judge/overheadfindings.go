@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
@@ -53,10 +54,10 @@ const (
 type adder = func(record.Finding)
 
 func (j *overheadJudge) findings() []record.Finding {
-	var out found
-	add := out.add
-	out.takeOver(j.rec)
-	wholeness(j.rec, add)
+	var out finding.List
+	add := out.Add
+	out.TakeOver(j.rec)
+	out.Whole(j.rec)
 	j.failed(add)
 	for i := range j.Targets {
 		t := j.Targets[i].Name
@@ -77,7 +78,7 @@ func (j *overheadJudge) findings() []record.Finding {
 	}
 	for _, s := range j.Scaling {
 		if s.Memory.Bent {
-			add(record.Finding{Code: foundBent, Level: levelNote, Target: s.Target,
+			add(record.Finding{Code: foundBent, Level: finding.Note, Target: s.Target,
 				Message: fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", bytesText(s.Memory.Value)),
 				Advice:  "look at the counts one by one; what a fixed part or a shared daemon takes is not shared out evenly"})
 		}
@@ -96,7 +97,7 @@ func (j *overheadJudge) failed(add adder) {
 			if out := strings.TrimSpace(c.Failure.Output); out != "" {
 				message += ": " + out
 			}
-			add(record.Finding{Code: foundFailed, Level: levelError, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: j.advice(t.Phase, c.Failure), Tried: c.Failure.Command})
+			add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: j.advice(t.Phase, c.Failure), Tried: c.Failure.Command})
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (j *overheadJudge) advice(phase string, f *record.Failure) string {
 	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == plan.PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
 		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", bytesText(float64(limit)), bytesText(float64(p.Bytes)))
 	}
-	return failureAdvice(f)
+	return finding.Advice(f)
 }
 
 // closed is how many rounds of a phase have books.
@@ -148,7 +149,7 @@ func (j *overheadJudge) incomplete(target string, add adder) {
 	}
 	if rounds == 0 {
 		if ended > 0 {
-			add(record.Finding{Code: foundVanished, Level: levelNote, Target: target,
+			add(record.Finding{Code: foundVanished, Level: finding.Note, Target: target,
 				Message: fmt.Sprintf("%d processes or cgroups ended while the node was read, in %d phases", ended, all),
 				Advice:  "their memory may be in the residual; stop what starts many short processes here"})
 		}
@@ -174,7 +175,7 @@ func (j *overheadJudge) incomplete(target string, add adder) {
 	if sum.Denied > 0 {
 		advice += ". Run tare as root with CAP_SYS_PTRACE"
 	}
-	add(record.Finding{Code: foundIncomplete, Level: levelWarning, Target: target, Message: message, Advice: advice})
+	add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: target, Message: message, Advice: advice})
 }
 
 func (j *overheadJudge) left(target string, add adder) {
@@ -190,7 +191,7 @@ func (j *overheadJudge) left(target string, add adder) {
 	if len(all) == 0 {
 		return
 	}
-	add(record.Finding{Code: foundLeaked, Level: levelWarning, Target: target,
+	add(record.Finding{Code: foundLeaked, Level: finding.Warning, Target: target,
 		Message: fmt.Sprintf("%d cgroups were still there after the sandboxes were removed, in %d visits: %s", len(all), visits, firstOf(all, 3)),
 		Advice:  "each costs kernel memory until it is removed: rmdir them, and report it to the runtime"})
 }
@@ -227,12 +228,12 @@ func (j *overheadJudge) sampling(target string, add adder) {
 		}
 	}
 	if ticks > 0 && float64(missed) > missedShare*float64(ticks) {
-		add(record.Finding{Code: foundMissed, Level: levelWarning, Target: target,
+		add(record.Finding{Code: foundMissed, Level: finding.Warning, Target: target,
 			Message: fmt.Sprintf("%d of %d ticks were missed (%.0f %%): the series have holes", missed, ticks, 100*float64(missed)/float64(ticks)),
 			Advice:  "use a longer --interval, or a machine with a CPU to spare"})
 	}
 	if unsettled > 0 {
-		add(record.Finding{Code: foundUnsettled, Level: levelNote, Target: target,
+		add(record.Finding{Code: foundUnsettled, Level: finding.Note, Target: target,
 			Message: fmt.Sprintf("the node's memory was still changing at %d of %d readings", unsettled, read),
 			Advice:  "stop what else runs, or raise --settle; the uncertainty of the residual tells how much it matters"})
 	}
@@ -257,10 +258,10 @@ func (j *overheadJudge) chargedOutside(target string, add adder) {
 		return
 	}
 	what := outside(&worst.Ledger, kindOf(where.Phase) == plan.PhaseIdle)
-	level := levelNote
+	level := finding.Note
 	for _, g := range worst.Ledger.Groups {
 		if g.Charge == record.ChargeOverhead && g.Usage > outsideBound {
-			level = levelWarning
+			level = finding.Warning
 			limit := "without a limit"
 			if g.Limit > 0 {
 				limit = "limit " + bytesText(float64(g.Limit))
@@ -269,7 +270,7 @@ func (j *overheadJudge) chargedOutside(target string, add adder) {
 		}
 	}
 	if most > growthBound {
-		level = levelWarning
+		level = finding.Warning
 	}
 	if len(what) == 0 {
 		what = []string{"many roles with less than 1 MiB each"}
@@ -341,7 +342,7 @@ func (j *overheadJudge) unlimited(target string, add adder) {
 	if at == nil {
 		return
 	}
-	add(record.Finding{Code: foundUnlimited, Level: levelWarning, Target: target, Op: at.Phase, Lanes: at.Sandboxes,
+	add(record.Finding{Code: foundUnlimited, Level: finding.Warning, Target: target, Op: at.Phase, Lanes: at.Sandboxes,
 		Message: fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(paths, 1), bytesText(float64(from)), bytesText(float64(to)), at.Phase),
 		Advice:  "a load inside can take the node's memory this way: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory"})
 }
@@ -373,9 +374,9 @@ func (j *overheadJudge) blind(target string, add adder) {
 	if worst == nil {
 		return
 	}
-	level := levelNote
+	level := finding.Note
 	if worst.Truth-worst.Reported > growthBound {
-		level = levelWarning
+		level = finding.Warning
 	}
 	add(record.Finding{Code: foundBlind, Level: level, Target: target, Op: where.Phase, Lanes: where.Sandboxes,
 		Message: fmt.Sprintf("%s reports %s where the sandboxes have %s (%.0f %%)", worst.Source, bytesText(float64(worst.Reported)), bytesText(float64(worst.Truth)), 100*float64(worst.Reported)/float64(worst.Truth)),
@@ -399,7 +400,7 @@ func (j *overheadJudge) cells(target string, add adder) {
 		allowed := max(residualShare*math.Abs(float64(l.Node)), residualBound) + float64(l.Uncertainty)
 		if off := math.Abs(float64(l.Residual)); off > allowed {
 			by := l.ResidualBy
-			put(off/allowed, t, foundResidual, levelWarning,
+			put(off/allowed, t, foundResidual, finding.Warning,
 				fmt.Sprintf("%s of the node's change of %s is unexplained (allowed: %s with its uncertainty of %s); by kind anonymous %s, shared %s",
 					bytesText(float64(l.Residual)), bytesText(float64(l.Node)), bytesText(allowed), bytesText(float64(l.Uncertainty)), bytesText(float64(by.Anon)), bytesText(float64(by.Shmem))),
 				"something else on the node changed, or a process of the target was not recognised: see tare overhead --explain, and repeat on a quiet node")
@@ -407,30 +408,30 @@ func (j *overheadJudge) cells(target string, add adder) {
 		if off := math.Abs(c.Found - c.Told); c.Told > 0 {
 			if kindOf(t.Phase) == plan.PhaseSpin {
 				if share := off / c.Told; share > spinShare {
-					level, advice := levelWarning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
+					level, advice := finding.Warning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
 					if guestRole(l) != "" && c.Found > c.Told {
-						level, advice = levelNote, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
+						level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
 					}
 					put(share/spinShare, t, foundCalibration, level, fmt.Sprintf("the load was told to use %.3g CPUs, and %.4g were found (%+.1f %%)", c.Told, c.Found, 100*(c.Found/c.Told-1)), advice)
 				}
 			} else if allowed := holdBound + holdShare*c.Told; off > allowed {
-				put(off/allowed, t, foundCalibration, levelWarning, fmt.Sprintf("the load was told to hold %s, and %s were found", bytesText(c.Told), bytesText(c.Found)),
+				put(off/allowed, t, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", bytesText(c.Told), bytesText(c.Found)),
 					"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
 			}
 		}
 		if off := l.OthersUnclear(); off > 0 {
-			put(float64(off), t, foundOthers, levelNote,
+			put(float64(off), t, foundOthers, finding.Note,
 				fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", bytesText(float64(l.Others)), bytesText(float64(l.OthersNode))),
 				"RssAnon counts pages that forks share once for each of them: stop what forks on this node, and repeat")
 		}
 		if cache := l.Cache.Charged; cache > cacheBound && cache > l.Sum {
-			put(float64(cache), t, foundCacheHeavy, levelNote, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", bytesText(float64(cache)), bytesText(float64(l.Sum))),
+			put(float64(cache), t, foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", bytesText(float64(cache)), bytesText(float64(l.Sum))),
 				"memory.usage and what engines make of it mostly show cache here: judge by the roles")
 		}
 		for _, g := range l.Groups {
 			if took := j.length(target, t); g.Charge != record.ChargeShared && took > 0 {
 				if share := float64(g.Throttled) / took / float64(max(t.Sandboxes, 1)); share > throttledShare {
-					put(share, t, foundThrottled, levelWarning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
+					put(share, t, foundThrottled, finding.Warning, fmt.Sprintf("the sandboxes were throttled for %.1f %% of the phase each", 100*share),
 						"the CPU limit cuts the load and what stands beside it in the same group: raise --limit cpu, or read the CPU figures as bounded")
 				}
 			}
@@ -461,7 +462,7 @@ func (j *overheadJudge) overcounted(target string, add adder) {
 	}
 	l := &worst.ledger
 	charged := rowOf(l, record.RoleKernel).Memory.Kernel
-	add(record.Finding{Code: foundOvercounted, Level: levelWarning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
+	add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
 		Message: fmt.Sprintf("%s of kernel memory are counted by name, %s more than the node's grew by (allowed: %s with its uncertainty of %s)",
 			bytesText(float64(charged)), bytesText(float64(-l.Uncharged)), bytesText(float64(kernelBound+l.Uncertainty)), bytesText(float64(l.Uncertainty))),
 		Advice: "either it is counted twice, or something else gave kernel memory back: repeat on a quiet node, and read the kernel row as an upper bound"})
@@ -503,16 +504,16 @@ func (j *overheadJudge) nodePressure(add adder) {
 		bound        float64
 		what, advice string
 	}{
-		{steal, stealBound, "the hypervisor took CPU time away (steal)", "use a machine with CPUs of its own"},
-		{cpu, psiCPUBound, "tasks waited for a CPU (PSI)", "something else runs on this machine: stop it, or pin it away"},
-		{io, psiIOBound, "tasks waited for I/O (PSI)", "something else uses the disk"},
-		{mem, psiMemBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure"},
+		{steal, finding.StealBound, "the hypervisor took CPU time away (steal)", "use a machine with CPUs of its own"},
+		{cpu, finding.PSICPUBound, "tasks waited for a CPU (PSI)", "something else runs on this machine: stop it, or pin it away"},
+		{io, finding.PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk"},
+		{mem, finding.PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure"},
 	} {
 		if len(x.values) == 0 {
 			continue
 		}
 		if mid, most := median(x.values), slices.Max(x.values); mid > x.bound || most > 4*x.bound {
-			add(record.Finding{Code: foundNode, Level: levelWarning,
+			add(record.Finding{Code: foundNode, Level: finding.Warning,
 				Message: fmt.Sprintf("%s in phases without I/O: median %.1f %%, worst %.1f %%; the bound is %.0f %%", x.what, 100*mid, 100*most, 100*x.bound), Advice: x.advice})
 		}
 	}
@@ -548,7 +549,7 @@ func notEnough(c *Check, add adder) {
 	if broke == nil {
 		broke = []string{"no phase was long enough to measure its cpu"}
 	}
-	add(record.Finding{Code: foundNotEnough, Level: levelError, Target: c.Target,
+	add(record.Finding{Code: foundNotEnough, Level: finding.Error, Target: c.Target,
 		Message: fmt.Sprintf("an overhead of %dm and %s is not enough: %s", c.CPU, bytesText(float64(c.Memory)), strings.Join(broke, "; ")),
 		Advice:  advice})
 }

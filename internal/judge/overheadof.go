@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
@@ -15,7 +16,7 @@ func OverheadOf(rec *record.Record) (*Overhead, error) {
 	if rec.Header.Experiment != "overhead" {
 		return nil, fmt.Errorf("this is a record of %q, not of overhead", rec.Header.Experiment)
 	}
-	rec = once(rec)
+	rec = finding.Once(rec)
 	o := &Overhead{Targets: rec.Targets}
 	if err := json.Unmarshal(rec.Header.Plan, &o.Plan); err != nil {
 		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)

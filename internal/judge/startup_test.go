@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -120,7 +121,7 @@ func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
 	if d := s.Targets[0]; s.Failed != 1 || s.Total != 2 || d.Failed != 1 || d.Starts != 1 || d.Wall.Value != 700e6 {
 		t.Errorf("%+v of %d/%d", d, s.Failed, s.Total)
 	}
-	if f := s.Findings[0]; f.Code != foundFailed || !strings.Contains(f.Message, "1 of 2") || !strings.Contains(f.Message, "no such image") || !strings.Contains(f.Advice, "docker run x") {
+	if f := s.Findings[0]; f.Code != finding.Failed || !strings.Contains(f.Message, "1 of 2") || !strings.Contains(f.Message, "no such image") || !strings.Contains(f.Advice, "docker run x") {
 		t.Errorf("%+v", f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,10 +28,10 @@ const (
 const worth = 0.02
 
 func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
-	var out found
-	add := out.add
-	out.takeOver(rec)
-	wholeness(rec, add)
+	var out finding.List
+	add := out.Add
+	out.TakeOver(rec)
+	out.Whole(rec)
 	for _, t := range j.targets {
 		t.failures(add)
 		t.waits(add)
@@ -39,7 +40,7 @@ func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
 		t.cautions(add)
 	}
 	if len(j.targets) == mostTargets {
-		add(record.Finding{Code: foundOverwhelm, Level: levelWarning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", mostTargets),
+		add(record.Finding{Code: foundOverwhelm, Level: finding.Warning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", mostTargets),
 			Advice: "read fewer logs at once"})
 	}
 	logFindings(s.Logs, add)
@@ -58,7 +59,7 @@ func (t *startupJudge) failures(add func(record.Finding)) {
 	if t.Failure.Command != "" {
 		advice = "they are in no figure; try it by hand: " + t.Failure.Command
 	}
-	add(record.Finding{Code: foundFailed, Level: levelError, Target: t.Target, Message: message, Advice: advice})
+	add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: t.Target, Message: message, Advice: advice})
 }
 
 // lastLine is where programs say why they gave up.
@@ -79,9 +80,9 @@ func (t *startupJudge) waits(add func(record.Finding)) {
 		if g.Source != "" {
 			message += " (" + g.Source + ")"
 		}
-		level := levelWarning
+		level := finding.Warning
 		if 2*g.Seen < len(t.kept) || t.Clock == record.ClockMonotonic && len(t.kept) == 1 {
-			level = levelNote // chance can be as long as a timer once
+			level = finding.Note // chance can be as long as a timer once
 		}
 		add(record.Finding{Code: foundWait, Level: level, Target: t.Target, Message: message,
 			Advice: "look for who sets this timer between those two events; what it waits for may be ready long before"})
@@ -118,14 +119,14 @@ func (t *startupJudge) claims(add func(record.Finding)) {
 		if c.Source != "" {
 			message += " (" + c.Source + ")"
 		}
-		add(record.Finding{Code: foundClaim, Level: levelWarning, Target: t.Target, Message: message, Advice: "use the figure that follows from the others"})
+		add(record.Finding{Code: foundClaim, Level: finding.Warning, Target: t.Target, Message: message, Advice: "use the figure that follows from the others"})
 	}
 }
 
 // evidence is what is missing.
 func (t *startupJudge) evidence(add func(record.Finding)) {
 	if t.NoEnd > 0 {
-		add(record.Finding{Code: foundNoEnd, Level: levelWarning, Target: t.Target,
+		add(record.Finding{Code: foundNoEnd, Level: finding.Warning, Target: t.Target,
 			Message: fmt.Sprintf("%d of %d starts have no end: they are in no total, their gaps are", t.NoEnd, t.NoEnd+t.Starts),
 			Advice:  "the logs end too early, a part of them is missing, or the start never ended"})
 	}
@@ -137,23 +138,23 @@ func (t *startupJudge) evidence(add func(record.Finding)) {
 		if where := t.where[what]; where != "" {
 			message += "; " + where
 		}
-		add(record.Finding{Code: foundMissing, Level: levelWarning, Target: t.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
 	}
 }
 
 // cautions are about how the figures were made.
 func (t *startupJudge) cautions(add func(record.Finding)) {
 	if t.watched > mostKept {
-		add(record.Finding{Code: foundSomeKept, Level: levelNote, Target: t.Target,
+		add(record.Finding{Code: foundSomeKept, Level: finding.Note, Target: t.Target,
 			Message: fmt.Sprintf("figures are those of a random choice of %d of %d starts", mostKept, t.watched), Advice: "read fewer logs at once for all of them"})
 	}
 	if n := t.Starts; t.Same > 0 && t.Same < min(n, mostKept) {
-		add(record.Finding{Code: foundOtherWay, Level: levelNote, Target: t.Target,
+		add(record.Finding{Code: foundOtherWay, Level: finding.Note, Target: t.Target,
 			Message: fmt.Sprintf("%d of %d starts went through other calls, or in another order, than the table shows", min(n, mostKept)-t.Same, min(n, mostKept)),
 			Advice:  "phases and totals are of all of them"})
 	}
 	if t.Different && t.Watching.Value > 1 {
-		add(record.Finding{Code: foundWatching, Level: levelWarning, Target: t.Target,
+		add(record.Finding{Code: foundWatching, Level: finding.Warning, Target: t.Target,
 			Message: fmt.Sprintf("watching shows: starts take %.1f %% longer with it (%s)", 100*(t.Watching.Value-1), t.Why), Advice: "take totals from rounds without it (--untraced), and where they go from those with it"})
 	}
 }
@@ -164,15 +165,15 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 		return
 	}
 	if l.Suppressed > 0 {
-		add(record.Finding{Code: foundMissing, Level: levelWarning, Message: fmt.Sprintf("the journal says that it dropped %d messages", l.Suppressed),
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: fmt.Sprintf("the journal says that it dropped %d messages", l.Suppressed),
 			Advice: "raise RateLimitBurst in journald.conf, or log to a file, and start again"})
 	}
 	if l.Cut > 0 {
-		add(record.Finding{Code: foundMissing, Level: levelNote, Message: fmt.Sprintf("%d of %d lines end in the middle: what stood behind is lost", l.Cut, l.Lines),
+		add(record.Finding{Code: foundMissing, Level: finding.Note, Message: fmt.Sprintf("%d of %d lines end in the middle: what stood behind is lost", l.Cut, l.Lines),
 			Advice: "syslog daemons cut long lines; take the journal (journalctl -o cat) or raise their limit"})
 	}
 	if l.Dropped > 0 {
-		add(record.Finding{Code: foundMissing, Level: levelWarning, Message: fmt.Sprintf("%d starts were open at once beyond what is kept: they were given out early", l.Dropped),
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: fmt.Sprintf("%d starts were open at once beyond what is kept: they were given out early", l.Dropped),
 			Advice: "read fewer logs at once"})
 	}
 	ordered := true
@@ -180,15 +181,15 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 		switch m.What {
 		case "disorder":
 			ordered = false
-			add(record.Finding{Code: foundDisorder, Level: levelWarning, Message: "lines are in disorder: " + m.Detail, Advice: sortThem})
+			add(record.Finding{Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: " + m.Detail, Advice: sortThem})
 		case "ends in the middle":
-			add(record.Finding{Code: foundMissing, Level: levelWarning, Message: "a file ends in the middle: " + m.Detail, Advice: "what stood behind is lost: give the whole file"})
+			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: " + m.Detail, Advice: "what stood behind is lost: give the whole file"})
 		default:
-			add(record.Finding{Code: foundMissing, Level: levelWarning, Message: m.What + ": " + m.Detail, Advice: "what stood behind is in no figure: read it again"})
+			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: m.What + ": " + m.Detail, Advice: "what stood behind is in no figure: read it again"})
 		}
 	}
 	if ordered && float64(l.Backward) > mostBackward*float64(l.Lines) {
-		add(record.Finding{Code: foundDisorder, Level: levelWarning,
+		add(record.Finding{Code: foundDisorder, Level: finding.Warning,
 			Message: fmt.Sprintf("lines are in disorder: %d of %d are older than the one before them", l.Backward, l.Lines), Advice: sortThem})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -37,7 +38,7 @@ func (j *storageJudge) versions(add adder) {
 		for _, v := range order[tool] {
 			parts = append(parts, v+" on "+strings.Join(targets[[2]string{tool, v}], ", "))
 		}
-		add(record.Finding{Code: foundVersions, Level: levelWarning,
+		add(record.Finding{Code: foundVersions, Level: finding.Warning,
 			Message: fmt.Sprintf("%s is not of one version: %s", tool, strings.Join(parts, "; ")),
 			Advice:  "a difference may be the tool's: let tare carry the host's into every sandbox (no --root), or install one version everywhere"})
 	}
@@ -67,15 +68,15 @@ func (j *storageJudge) surroundings(add adder) {
 			restless.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
 		}
 	})
-	shared.put(add, foundShared, levelWarning, "others used the device meanwhile", "stop them, or give the volume a device of its own; tare top and iostat show who it is")
-	flushed.put(add, foundFlushed, levelNote, "writes were not on the device yet when the tool said that they were done",
+	shared.put(add, foundShared, finding.Warning, "others used the device meanwhile", "stop them, or give the volume a device of its own; tare top and iostat show who it is")
+	flushed.put(add, foundFlushed, finding.Note, "writes were not on the device yet when the tool said that they were done",
 		"what the tool says is the speed of memory until it is full: ask for --cache direct, or for end_fsync in the job")
-	held.put(add, foundFlushed, levelNote, "direct writes were not on the device yet when the tool said that they were done",
+	held.put(add, foundFlushed, finding.Note, "direct writes were not on the device yet when the tool said that they were done",
 		"what lies between kept them back, as the verdict says: ask for end_fsync in the job, or use a volume that takes O_DIRECT down to a device")
-	if !slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == FoundNotDropped }) {
-		kept.put(add, FoundNotDropped, levelWarning, "caches were not dropped before", "run tare as root; what was in memory from before may have answered")
+	if !slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == finding.NotDropped }) {
+		kept.put(add, finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; what was in memory from before may have answered")
 	}
-	restless.put(add, foundRestless, levelNote, "the device had not come to rest before", "something else uses it, or it still writes what was laid out: raise --settle")
+	restless.put(add, foundRestless, finding.Note, "the device had not come to rest before", "something else uses it, or it still writes what was laid out: raise --settle")
 }
 
 // late is how much of what a job wrote the flush after it brought to the device,
@@ -109,7 +110,7 @@ func (w *weighedCell) count(is func(*record.Cell) bool) int {
 func (j *storageJudge) ceilings(add adder) {
 	for i, c := range j.rec.Ceilings {
 		if c.Failure != nil {
-			add(record.Finding{Code: foundNoCeiling, Level: levelWarning, Op: c.Volume, Tried: c.Failure.Command,
+			add(record.Finding{Code: foundNoCeiling, Level: finding.Warning, Op: c.Volume, Tried: c.Failure.Command,
 				Message: fmt.Sprintf("the ceiling of %s could not be measured %s the rounds: %s", c.Volume, c.When, c.Failure.Detail),
 				Advice:  "its cells are judged without it"})
 			continue
@@ -129,7 +130,7 @@ func (j *storageJudge) ceilings(add adder) {
 			}
 		}
 		if moved != nil {
-			add(record.Finding{Code: foundCeilingDrift, Level: levelWarning, Op: c.Volume,
+			add(record.Finding{Code: foundCeilingDrift, Level: finding.Warning, Op: c.Volume,
 				Message: fmt.Sprintf("what %s under %s gives changed from before the rounds to after: %s", device(c.Device), c.Volume, strings.Join(moved, ", ")),
 				Advice:  "it warmed up, filled up, ran out of credits, or is shared; rounds are paired, so ratios hold better than figures"})
 		}
@@ -162,7 +163,7 @@ func (j *storageJudge) unread(add adder) {
 		if len(sum.Examples) > 0 {
 			message += "; " + strings.Join(sum.Examples, "; ")
 		}
-		add(record.Finding{Code: foundIncomplete, Level: levelWarning, Target: j.Targets[i].Name, Message: message, Advice: "run tare as root; verdicts and CPU figures rest on less than they should"})
+		add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: j.Targets[i].Name, Message: message, Advice: "run tare as root; verdicts and CPU figures rest on less than they should"})
 	}
 }
 
@@ -181,7 +182,7 @@ func (j *storageJudge) fewRounds(add adder) {
 	if most == 1 {
 		give = "gives"
 	}
-	add(record.Finding{Code: foundFewRounds, Level: levelNote,
+	add(record.Finding{Code: finding.FewRounds, Level: finding.Note,
 		Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
 		Advice:  fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))})
 }

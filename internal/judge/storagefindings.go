@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -52,10 +53,10 @@ var disbelieved = []struct {
 const importedFindings = "import-"
 
 func (j *storageJudge) findings() []record.Finding {
-	var out found
-	add := out.add
-	out.takeOver(j.rec, importedFindings)
-	wholeness(j.rec, add)
+	var out finding.List
+	add := out.Add
+	out.TakeOver(j.rec, importedFindings)
+	out.Whole(j.rec)
 	j.failed(add)
 	j.disbelieved(add)
 	j.disagreeing(add)
@@ -140,7 +141,7 @@ func (j *storageJudge) failed(add adder) {
 			if out := strings.TrimSpace(c.Failure.Output); out != "" {
 				message += ": " + out
 			}
-			add(record.Finding{Code: foundFailed, Level: levelError, Target: c.Target, Op: t.Job, Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
+			add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Job, Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
 		}
 	}
 }
@@ -167,7 +168,7 @@ func storageAdvice(f *record.Failure) string {
 	if f.Kind == record.FailTimeout {
 		return "the volume may hang: look at dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
 	}
-	return failureAdvice(f)
+	return finding.Advice(f)
 }
 
 // disbelieved names the cells whose figures are not the device's, once for each
@@ -177,14 +178,14 @@ func (j *storageJudge) disbelieved(add adder) {
 	j.each(func(*weighedCell) { total++ })
 	for _, d := range disbelieved {
 		var l listed
-		level := levelNote // memory is what a tmpfs is: no surprise
+		level := finding.Note // memory is what a tmpfs is: no surprise
 		j.each(func(w *weighedCell) {
 			if w.Verdict != d.verdict {
 				return
 			}
 			l.add(w, "")
 			if _, memory := w.inMemory(); !memory {
-				level = levelWarning
+				level = finding.Warning
 			}
 		})
 		if len(l.cells) > 0 {
@@ -214,7 +215,7 @@ func (j *storageJudge) disagreeing(add adder) {
 		}
 		l.add(w, strings.Join(parts, ", "))
 	})
-	l.put(add, foundDisagree, levelWarning, "rounds of one cell are of different kinds", "the median may be of neither: add rounds, and see in the record what was different in them")
+	l.put(add, foundDisagree, finding.Warning, "rounds of one cell are of different kinds", "the median may be of neither: add rounds, and see in the record what was different in them")
 }
 
 // aboveCeiling names cells that outran what the device gave on the host though
@@ -226,6 +227,6 @@ func (j *storageJudge) aboveCeiling(add adder) {
 			l.add(w, b.text())
 		}
 	})
-	l.put(add, foundAbove, levelWarning, "the device saw every byte, and yet was faster than its ceiling",
+	l.put(add, foundAbove, finding.Warning, "the device saw every byte, and yet was faster than its ceiling",
 		"it has a cache of its own, or is a virtual disk whose host has one, or it may run faster for a while: use --size beyond that, or raise --ceiling")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
@@ -98,7 +99,7 @@ func TestFindingsOfStorage(t *testing.T) {
 		{"where the job made its own files there was nothing to drop", func(s *storing) { writing(s); s.cell = func(c *record.Cell) { c.Dropped = "" } }, nil, ""},
 		{"but once if the run said so", func(s *storing) {
 			s.cell = func(c *record.Cell) { c.Dropped, c.Layout = "", &record.Layout{Files: 1} }
-			s.findings = []record.Finding{{Code: judge.FoundNotDropped, Message: "by the run"}, {Code: "noisy", Message: "made anew"}}
+			s.findings = []record.Finding{{Code: finding.NotDropped, Message: "by the run"}, {Code: "noisy", Message: "made anew"}}
 		}, []string{"caches-not-dropped"}, "by the run"},
 		{"a device that was not at rest is told", func(s *storing) {
 			s.cell = func(c *record.Cell) { c.Quiet = c.Round > 0 }

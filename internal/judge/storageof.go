@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -20,7 +21,7 @@ func StorageOf(rec *record.Record) (*Storage, error) {
 	if rec.Header.Experiment != "storage" {
 		return nil, fmt.Errorf("this is a record of %q, not of storage", rec.Header.Experiment)
 	}
-	rec = onceCells(once(rec))
+	rec = onceCells(finding.Once(rec))
 	s := &Storage{Targets: slices.Clone(rec.Targets), Places: rec.Places}
 	if err := json.Unmarshal(rec.Header.Plan, &s.Plan); err != nil {
 		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)

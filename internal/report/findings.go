@@ -1,7 +1,6 @@
 package report
 
 import (
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -14,8 +13,6 @@ const longestMessage = 500
 const longestLevel = 10
 
 var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow}
-
-func found(l *judge.Lifecycle, o Options) section { return findings(l.Findings, lanesOf, o) }
 
 // findings are what to mistrust, and what to do about it. count says in words what
 // their Lanes are.

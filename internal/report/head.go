@@ -5,21 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
-
-// head says what ran where: the environment is part of the result.
-func head(rec *record.Record, l *judge.Lifecycle, o Options) []string {
-	lines := []string{
-		ran(rec, l.Plan.Seed),
-		targets(l.Targets, l.Baseline),
-	}
-	if o.Verbose {
-		lines = append(lines, surroundings(&rec.Header))
-	}
-	return lines
-}
 
 // ran is which run it was, of what, on which machine, and how it ended.
 func ran(rec *record.Record, seed uint64) string {

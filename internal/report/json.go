@@ -12,7 +12,6 @@ import (
 	"unicode"
 	"unicode/utf16"
 
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -39,29 +38,6 @@ func headOf(rec *record.Record) documentHead {
 		d.Why, d.Elapsed = rec.End.Why, rec.End.Elapsed
 	}
 	return d
-}
-
-// document is the JSON report of lifecycles. Times are nanoseconds and shares are 0 to 1,
-// except in the plan, which is written as a plan file has it.
-type document struct {
-	documentHead
-	TimeUnit  string           `json:"time_unit"`
-	Lifecycle *judge.Lifecycle `json:"lifecycle"`
-}
-
-func writeJSON(w io.Writer, all []Weighed) error {
-	documents := make([]document, len(all))
-	for i, one := range all {
-		documents[i] = documentOf(one)
-	}
-	if len(documents) == 1 {
-		return writeValue(w, documents[0])
-	}
-	return writeValue(w, documents)
-}
-
-func documentOf(one Weighed) document {
-	return document{documentHead: headOf(one.Record), TimeUnit: "ns", Lifecycle: one.Lifecycle}
 }
 
 func writeValue(w io.Writer, value any) error {

@@ -1,13 +1,11 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -34,23 +32,6 @@ func newRun(lanes []int, ops ...subject.Op) *run {
 	}}
 	r.plan.Lanes, r.plan.Ops, r.plan.Seed = lanes, ops, 42
 	return r
-}
-
-func (r *run) judged(t *testing.T) (*record.Record, *judge.Lifecycle) {
-	t.Helper()
-	for _, target := range r.rec.Targets {
-		r.plan.Targets = append(r.plan.Targets, target.Name)
-	}
-	text, err := json.Marshal(r.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.rec.Header.Plan = text
-	l, err := judge.Of(r.rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.rec, l
 }
 
 // runtime adds an OCI runtime with all operations.
@@ -247,7 +228,7 @@ func failing() *run {
 func guest() *run {
 	r := newRun([]int{1}, subject.Start, subject.Run)
 	r.runtime("runc", "1.1.12")
-	r.runtime("kata", "3.2.0").Clock = guestClock
+	r.runtime("kata", "3.2.0").Clock = "guest"
 	for _, name := range []string{"runc", "kata"} {
 		for round, ns := range []int64{980_000, 999_600, 1_010_000} {
 			if name == "kata" {
@@ -302,6 +283,6 @@ func hostile() *run {
 	for i := range r.rec.Batches {
 		r.rec.Batches[i].Roles = []record.Usage{{Role: hostileVersion, Before: 1, After: 1, Unread: 1}}
 	}
-	r.rec.Findings = []record.Finding{{Code: judge.FoundLeftBehind, Level: hostileVersion, Target: hostileName, Op: hostileVersion, Message: hostileVersion, Advice: hostileVersion}}
+	r.rec.Findings = []record.Finding{{Code: finding.LeftBehind, Level: hostileVersion, Target: hostileName, Op: hostileVersion, Message: hostileVersion, Advice: hostileVersion}}
 	return r
 }

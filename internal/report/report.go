@@ -23,9 +23,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/record"
 )
 
 // Format is a form of report.
@@ -86,62 +83,9 @@ type Options struct {
 	Explain bool   // of an overhead run: the fact behind every role, and every cgroup's path
 }
 
-// Weighed is a record and its judgement.
-type Weighed struct {
-	Record    *record.Record
-	Lifecycle *judge.Lifecycle
-}
-
-// Lifecycle writes the report of a lifecycle run: a record and its judgement.
-// It fails when w does, and on a format or a subject that there is none of.
-func Lifecycle(w io.Writer, format Format, rec *record.Record, l *judge.Lifecycle, o Options) error {
-	return Lifecycles(w, format, []Weighed{{rec, l}}, o)
-}
-
-// Lifecycles writes the reports of one run or of several, such as those of the
-// measures of one plan, one after the other: in JSON a list where there are
-// several, in CSV one table, in which the last column then names the run. The
-// subject holds for those that have it.
-func Lifecycles(w io.Writer, format Format, all []Weighed, o Options) error {
-	if o.Subject != "" && !slices.ContainsFunc(all, func(one Weighed) bool { return has(one.Lifecycle, o.Subject) }) {
-		return fmt.Errorf("subject %q is not among the targets of the record", o.Subject)
-	}
-	switch format {
-	case JSON:
-		return writeJSON(w, all)
-	case CSV:
-		return writeCSV(w, all)
-	case Text, Markdown:
-	default:
-		return format.Of("lifecycle")
-	}
-	for i, one := range all {
-		if i > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
-		}
-		each := o
-		if !has(one.Lifecycle, each.Subject) {
-			each.Subject = ""
-		}
-		if each.Subject == "" && has(one.Lifecycle, one.Lifecycle.Plan.Subject) {
-			each.Subject = one.Lifecycle.Plan.Subject
-		}
-		if err := writePage(w, format, pageOf(one.Record, one.Lifecycle, each), each); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func writePage(w io.Writer, format Format, p *page, o Options) error {
 	if format == Markdown {
 		return writeMarkdown(w, p)
 	}
 	return writeText(w, p, o)
-}
-
-func has(l *judge.Lifecycle, target string) bool {
-	return slices.ContainsFunc(l.Targets, func(t record.Target) bool { return t.Name == target })
 }

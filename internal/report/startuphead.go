@@ -81,7 +81,7 @@ func clocks(v *judge.Startup) string {
 // done.
 func startsTimed(rec *record.Record, v *judge.Startup) *section {
 	s := &section{title: "what was timed", style: term.Bold}
-	run := subject.Run
+	run := string(subject.Run)
 	items := definitions(rec.Targets, run)
 	for i := range v.Targets {
 		t := &v.Targets[i]

@@ -74,33 +74,6 @@ func halfWidth(s judge.Interval) string {
 	return fmt.Sprintf("±%.0f %%", percent)
 }
 
-// change is a comparison as benchstat shows it: a tilde where none was shown.
-func change(v *judge.Versus) cell {
-	if !finite(v.Delta) || !finite(v.P) {
-		return plain("?")
-	}
-	p := "(p<0.001)"
-	if v.P >= 0.001 {
-		p = fmt.Sprintf("(p=%.3f)", v.P)
-	}
-	if !v.Different {
-		return cell{head: "~", tail: p}
-	}
-	c := cell{tail: p, style: term.Green}
-	if v.Delta > 0 {
-		c.style = term.Red
-	}
-	switch size := math.Abs(100 * v.Delta); {
-	case size >= 999.5:
-		c.head = fmt.Sprintf("%+.0f %%", 100*v.Delta)
-	case size < 0.095:
-		c.head = fmt.Sprintf("%+.2f %%", 100*v.Delta)
-	default:
-		c.head = fmt.Sprintf("%+.1f %%", 100*v.Delta)
-	}
-	return c
-}
-
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // short cuts a text to at most n characters.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/doctor"
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -113,7 +113,7 @@ func doctored(t *testing.T, out *Outcome) {
 
 func lived(t *testing.T, out *Outcome) {
 	rec := recorded(t, out, "lifecycle")
-	l, err := judge.Of(rec)
+	l, err := lifecycle.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func lived(t *testing.T, out *Outcome) {
 			t.Errorf("row %d is %s of %d targets", i, row.Op, len(row.Cells))
 		}
 		for j, c := range row.Cells {
-			if c.Target != []string{"runc", "crun"}[j] || c.Summary.N != 3 || c.Summary.Median < 1e6 || c.Summary.Median > 60e9 {
-				t.Errorf("%s of %s: %+v", row.Op, c.Target, c.Summary)
+			if c.Target != []string{"runc", "crun"}[j] || c.Time.Estimate.N != 3 || c.Time.Estimate.Value < 1e6 || c.Time.Estimate.Value > 60e9 {
+				t.Errorf("%s of %s: %+v", row.Op, c.Target, c.Time)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -105,7 +105,7 @@ func (c *Run) Finding(f record.Finding) error {
 // GiveUp takes a target out of the run.
 func (c *Run) GiveUp(w *Weighed, f record.Finding) error {
 	w.Gone = true
-	f.Code, f.Level, f.Target = judge.FoundGivenUp, "error", w.Info.Name
+	f.Code, f.Level, f.Target = finding.GivenUp, "error", w.Info.Name
 	f.Advice = "see its failed operations for the cause; other targets went on"
 	return c.Finding(f)
 }
@@ -163,7 +163,7 @@ func (c *Run) OpenOne(ctx context.Context, t subject.Target, env subject.Env) er
 
 // NotOpened records that a target could not be opened.
 func (c *Run) NotOpened(t subject.Target, err error) error {
-	return c.Finding(record.Finding{Code: judge.FoundOpenFailed, Level: "error", Target: t.Info().Name,
+	return c.Finding(record.Finding{Code: finding.OpenFailed, Level: "error", Target: t.Info().Name,
 		Message: err.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"})
 }
 
@@ -186,7 +186,7 @@ func (c *Run) CloseOpen() {
 		cancel()
 		if err != nil {
 			// A record that cannot be written is told by Finish.
-			_ = c.Finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error", Target: w.Info.Name,
+			_ = c.Finding(record.Finding{Code: finding.LeftBehind, Level: "error", Target: w.Info.Name,
 				Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
 		}
 	}
@@ -211,7 +211,7 @@ func (c *Run) Finish(ctx context.Context, why string, cause error, judged func(*
 	end.Failures = failures
 	c.Record.Findings = findings
 	for _, f := range findings {
-		if slices.Contains(judge.FromExperiment, f.Code) {
+		if slices.Contains(finding.FromRun, f.Code) {
 			continue // it is in the file already
 		}
 		if err := c.Line(f); err != nil {

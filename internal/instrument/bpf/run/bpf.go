@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
@@ -110,7 +111,7 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	r := &schedule{Run: c, options: o, began: time.Now()}
 	why, err := r.all(ctx)
 	if err != nil && ctx.Err() == nil && len(c.Record.Points) > 0 { // else it is judged to have failed
-		err = errors.Join(err, r.Finding(record.Finding{Code: judge.FoundNotWeighed, Level: "error",
+		err = errors.Join(err, r.Finding(record.Finding{Code: finding.NotWeighed, Level: "error",
 			Message: fmt.Sprintf("the run ended by an error after %d points: %s", r.done, err), Advice: "points that were not reached are in no figure"}))
 	}
 	err = errors.Join(err, r.close())
@@ -146,7 +147,7 @@ func (r *schedule) close() error {
 	}
 	r.closers = nil
 	if err := errors.Join(errs...); err != nil {
-		return r.Finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error",
+		return r.Finding(record.Finding{Code: finding.LeftBehind, Level: "error",
 			Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
 	}
 	return nil
@@ -185,7 +186,7 @@ func (r *schedule) spent(rounds int) error {
 	if rounds == 0 {
 		level = "error" // nothing was seen
 	}
-	return r.Finding(record.Finding{Code: judge.FoundBudget, Level: level,
+	return r.Finding(record.Finding{Code: finding.Budget, Level: level,
 		Message: fmt.Sprintf("the budget of %v was spent after %d of %d rounds", r.options.Plan.Budget, rounds, r.options.Plan.Rounds),
 		Advice:  "raise --budget, or use fewer --rounds or points"})
 }

@@ -5,11 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
-	"github.com/tare-bench/tare/internal/plan"
-	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/fake"
-	"github.com/tare-bench/tare/record"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,6 +14,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/record"
 )
 
 func runUnsaved(ctx context.Context, p plan.Lifecycle, targets ...subject.Target) (*record.Record, error) {
@@ -81,11 +82,11 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 				t.Errorf("the last batch is %s %s in round %d with %d samples", last.Target, last.Op, last.Round, len(last.Samples))
 			}
 			c := cellOf(t, l, lanes, tt.op, "a")
-			if c.Failed != 0 || c.Total != 2*lanes+tt.counted || c.Summary.N != 2 || c.Batch.Latencies != 2*lanes+tt.counted {
-				t.Errorf("got %+v %+v", c, c.Batch)
+			if c.Time.Failed != 0 || c.Time.Total != 2*lanes+tt.counted || c.Time.Estimate.N != 2 || laneCount(c) != 2*lanes+tt.counted {
+				t.Errorf("got %+v %+v", c, c.Lanes)
 			}
 			if l.Failed != 0 || len(found(t, l, "failed-operations")) != 0 || len(found(t, l, "target-given-up")) != 0 || len(found(t, l, "interrupted")) != 1 {
-				t.Errorf("%d failed; findings %v", l.Failed, codes(l.Findings))
+				t.Errorf("%d failed; findings %v", l.Failed, codes(l.Found))
 			}
 			if e := *log; !slices.Equal(e[len(e)-2:], events{"close a", "close b"}) {
 				t.Errorf("the end was %q", e[len(e)-3:])
@@ -125,8 +126,8 @@ func TestAnInterruptBeforeTheFirstRoundIsNoError(t *testing.T) {
 				tt.opts(interrupt, &o)
 			}
 			rec, l := weighWith(ctx, t, o)
-			if rec.End.Status != "interrupted" || l.Failed != 0 || !slices.Equal(codes(l.Findings), []string{"interrupted"}) {
-				t.Errorf("end %+v, %d failed, findings %+v", rec.End, l.Failed, l.Findings)
+			if rec.End.Status != "interrupted" || l.Failed != 0 || !slices.Equal(codes(l.Found), []string{"interrupted"}) {
+				t.Errorf("end %+v, %d failed, findings %+v", rec.End, l.Failed, l.Found)
 			}
 			if log.count("open") != log.count("close") {
 				t.Errorf("events %q", *log)
@@ -360,7 +361,7 @@ func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
 			t.Errorf("reading %d is %+v, want %+v", i, n, want)
 		}
 	}
-	if got := codes(l.Findings); !slices.Equal(got, []string{"steal", "pressure"}) {
+	if got := codes(l.Found); !slices.Equal(got, []string{"steal", "pressure"}) {
 		t.Errorf("findings %v", got)
 	}
 }
@@ -371,8 +372,8 @@ func TestAQuietMachineYieldsNoFinding(t *testing.T) {
 		return record.Node{Known: true, HavePSI: true, Busy: 0.1, Steal: 0.001, PSICPU: 0.05, PSIIO: 0.01, PSIMemory: 0}
 	}
 	rec, l := weighWith(t.Context(), t, o)
-	if len(l.Findings) != 0 || len(rec.Findings) != 0 || rec.End.Status != "done" || rec.End.Why != "rounds" {
-		t.Errorf("findings %+v, end %+v", l.Findings, rec.End)
+	if len(l.Found) != 0 || len(rec.Findings) != 0 || rec.End.Status != "done" || rec.End.Why != "rounds" {
+		t.Errorf("findings %+v, end %+v", l.Found, rec.End)
 	}
 }
 
@@ -428,7 +429,7 @@ func TestARecordThatWasCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 				before = len(rec.Batches)
 				// The last bytes of a compressed record are its checksum.
 				if rec.End == nil && len(found(t, l, "cut-off")) != 1 || rec.End != nil && !strings.HasSuffix(name, ".zst") || rec.ProblemCount > 0 {
-					t.Fatalf("cut at %d: end %v, %v, findings %v", cut, rec.End, rec.Problems, codes(l.Findings))
+					t.Fatalf("cut at %d: end %v, %v, findings %v", cut, rec.End, rec.Problems, codes(l.Found))
 				}
 			}
 			if readable < 40 || before != len(whole.Batches) {

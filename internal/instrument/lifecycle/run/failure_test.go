@@ -22,13 +22,13 @@ func TestAFailureNeverEntersAMean(t *testing.T) {
 		&fake.Target{Name: "a", Script: constant(1)}, &fake.Target{Name: "flaky", Script: flaky})
 
 	c := cellOf(t, l, 1, subject.Run, "flaky")
-	if c.Failed != 3 || c.Total != 9 || c.Summary.N != 6 || c.Summary.Median != 4.5*ms || c.Summary.Lo != 1*ms || c.Summary.Hi != 8*ms {
+	if c.Time.Failed != 3 || c.Time.Total != 9 || c.Time.Estimate.N != 6 || c.Time.Estimate.Value != 4.5*ms || c.Time.Estimate.Lo != 1*ms || c.Time.Estimate.Hi != 8*ms {
 		t.Errorf("got %+v", c)
 	}
-	if *c.Trimmed != 4.5*ms { // of 2, 4, 5, 7
-		t.Errorf("trimmed mean %v", *c.Trimmed)
+	if c.Trimmed.Estimate.Value != 4.5*ms { // of 2, 4, 5, 7
+		t.Errorf("trimmed mean %v", c.Trimmed.Estimate.Value)
 	}
-	if c := cellOf(t, l, 1, subject.Start, "flaky"); c.Failed != 0 || c.Total != 9 || c.Summary.N != 9 {
+	if c := cellOf(t, l, 1, subject.Start, "flaky"); c.Time.Failed != 0 || c.Time.Total != 9 || c.Time.Estimate.N != 9 {
 		t.Errorf("start suffered from run: %+v", c)
 	}
 	if l.Failed != 3 || l.Total != 2*10*5 || rec.End.Failures != 3 || rec.End.Status != "done" {
@@ -56,16 +56,16 @@ func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 	})
 	rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{4} }), &fake.Target{Name: "a", Script: flaky})
 
-	if c := cellOf(t, l, 4, subject.Create, "a"); c.Failed != 2 || c.Total != 40 || c.Lost != 0 || c.Summary.N != 8 || c.Batch.Latencies != 38 {
-		t.Errorf("create: %+v %+v", c, c.Batch)
+	if c := cellOf(t, l, 4, subject.Create, "a"); c.Time.Failed != 2 || c.Time.Total != 40 || c.Lost != 0 || c.Time.Estimate.N != 8 || laneCount(c) != 38 {
+		t.Errorf("create: %+v %+v", c, c.Lanes)
 	}
 	for _, op := range []subject.Op{subject.Start, subject.Stop, subject.Remove} {
 		// A batch of three is not the batch that was asked for.
-		if c := cellOf(t, l, 4, op, "a"); c.Failed != 0 || c.Total != 38 || c.Lost != 2 || c.Summary.N != 8 {
+		if c := cellOf(t, l, 4, op, "a"); c.Time.Failed != 0 || c.Time.Total != 38 || c.Lost != 2 || c.Time.Estimate.N != 8 {
 			t.Errorf("%s: %+v", op, c)
 		}
 	}
-	if c := cellOf(t, l, 4, subject.Run, "a"); c.Failed != 0 || c.Total != 40 || c.Lost != 0 || c.Summary.N != 10 {
+	if c := cellOf(t, l, 4, subject.Run, "a"); c.Time.Failed != 0 || c.Time.Total != 40 || c.Lost != 0 || c.Time.Estimate.N != 10 {
 		t.Errorf("run begins anew: %+v", c)
 	}
 	for _, b := range rec.Batches {
@@ -95,11 +95,11 @@ func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 		measured := max(2-warmup, 0)
 		for _, op := range []subject.Op{subject.Create, subject.Run} {
 			c := cellOf(t, l, 1, op, "broken")
-			if c.Failed != measured || c.Total != measured || c.Summary.N != 0 || c.Trimmed != nil || c.Versus != nil || len(c.Moments) != 0 {
+			if c.Time.Failed != measured || c.Time.Total != measured || c.Time.Estimate.N != 0 || c.Trimmed.Estimate.Known() || c.Time.Versus != nil || len(c.Moments) != 0 {
 				t.Errorf("warm-up %d: %+v", warmup, c)
 			}
 		}
-		if c := cellOf(t, l, 1, subject.Run, "a"); c.Summary.N != 10 || c.Failed != 0 {
+		if c := cellOf(t, l, 1, subject.Run, "a"); c.Time.Estimate.N != 10 || c.Time.Failed != 0 {
 			t.Errorf("warm-up %d: the other has %+v", warmup, c)
 		}
 		if f := found(t, l, "target-given-up"); len(f) != 1 || f[0].Target != "broken" {
@@ -114,7 +114,7 @@ func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 func TestARoundThatSucceedsKeepsATarget(t *testing.T) {
 	everyOther := failing(constant(1), func(_ subject.Op, _, n int) bool { return n%2 == 0 })
 	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops = []subject.Op{subject.Run} }), &fake.Target{Name: "a", Script: everyOther})
-	if c := cellOf(t, l, 1, subject.Run, "a"); c.Total != 10 || c.Failed != 5 || len(found(t, l, "target-given-up")) > 0 {
+	if c := cellOf(t, l, 1, subject.Run, "a"); c.Time.Total != 10 || c.Time.Failed != 5 || len(found(t, l, "target-given-up")) > 0 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -122,7 +122,7 @@ func TestARoundThatSucceedsKeepsATarget(t *testing.T) {
 func TestARunEndsWhenEveryTargetIsGivenUp(t *testing.T) {
 	rec, l := weigh(t, planned(nil), pair(failing(constant(1), always), failing(constant(1), always))...)
 	if rec.End.Status != "done" || rec.End.Why != "every target was given up" || len(found(t, l, "target-given-up")) != 2 {
-		t.Errorf("end %+v, findings %v", rec.End, codes(l.Findings))
+		t.Errorf("end %+v, findings %v", rec.End, codes(l.Found))
 	}
 }
 
@@ -137,7 +137,7 @@ func TestATargetThatCannotBeOpenedIsLeftOutAlone(t *testing.T) {
 	if len(f) != 1 || f[0].Target != "b" || !strings.Contains(f[0].Message, "no such runtime") {
 		t.Errorf("findings %+v", f)
 	}
-	if len(l.Targets) != 3 || cellOf(t, l, 1, subject.Run, "c").Summary.N != 10 || cellOf(t, l, 1, subject.Run, "b").Total != 0 {
+	if len(l.Targets) != 3 || cellOf(t, l, 1, subject.Run, "c").Time.Estimate.N != 10 || cellOf(t, l, 1, subject.Run, "b").Time.Total != 0 {
 		t.Error("the others were not weighed as if it were not there")
 	}
 	if rec.End.Status != "done" || l.Failed != 0 {
@@ -173,7 +173,7 @@ func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
 	if log.count("b run") != 3 || log.count("b create") != 4 || log.count("a run") != 11 || log.count("close ") != 2 {
 		t.Errorf("events %q", *log)
 	}
-	if c := cellOf(t, l, 1, subject.Start, "b"); c.Failed != 1 || c.Total != 3 || c.Summary.N != 2 {
+	if c := cellOf(t, l, 1, subject.Start, "b"); c.Time.Failed != 1 || c.Time.Total != 3 || c.Time.Estimate.N != 2 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -20,28 +20,28 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 		for op, median := range truth {
 			latency := median * float64(i+1)
 			one := cellOf(t, l, 1, op, name)
-			if s := one.Summary; s.N != 10 || s.Median != latency || !s.Known || s.Lo != latency || s.Hi != latency || *one.Trimmed != latency {
+			if s := one.Time.Estimate; s.N != 10 || s.Value != latency || !s.Bounded || s.Lo != latency || s.Hi != latency || one.Trimmed.Estimate.Value != latency {
 				t.Errorf("%s %s, one lane: %+v", name, op, one)
 			}
-			if b := one.Batch; b.Latencies != 10 || b.P50 != latency || b.Max != latency || b.Skew != 0 || b.Parallelism != 1 {
+			if b := one; laneCount(b) != 10 || lane(b, "p50") != latency || lane(b, "max") != latency || lane(b, "release-skew") != 0 || lane(b, "parallelism") != 1 {
 				t.Errorf("%s %s, one lane: %+v", name, op, b)
 			}
 			// The fake starts its lanes 10 ns apart.
 			many, makespan := cellOf(t, l, 20, op, name), latency+190
-			if s := many.Summary; s.N != 10 || s.Median != makespan || *many.Trimmed != makespan {
+			if s := many.Time.Estimate; s.N != 10 || s.Value != makespan || many.Trimmed.Estimate.Value != makespan {
 				t.Errorf("%s %s, 20 lanes: %+v, want %v", name, op, s, makespan)
 			}
-			b := many.Batch
-			if b.Latencies != 200 || b.P50 != latency || b.P99 != latency || b.Max != latency || b.Skew != 190 || b.SkewMax != 190 || !near(b.Parallelism, 20*latency/makespan, 1e-12) {
+			b := many
+			if laneCount(b) != 200 || lane(b, "p50") != latency || lane(b, "p99") != latency || lane(b, "max") != latency || lane(b, "release-skew") != 190 || skewMax(b) != 190 || !near(lane(b, "parallelism"), 20*latency/makespan, 1e-12) {
 				t.Errorf("%s %s, 20 lanes: %+v", name, op, b)
 			}
-			if one.Failed+many.Failed+one.Lost+many.Lost != 0 || one.Total != 10 || many.Total != 200 {
-				t.Errorf("%s %s: %d and %d in all", name, op, one.Total, many.Total)
+			if one.Time.Failed+many.Time.Failed+one.Lost+many.Lost != 0 || one.Time.Total != 10 || many.Time.Total != 200 {
+				t.Errorf("%s %s: %d and %d in all", name, op, one.Time.Total, many.Time.Total)
 			}
 		}
 	}
 	for _, op := range subject.ContainerOps {
-		if v := cellOf(t, l, 1, op, "b").Versus; v == nil || v.Baseline != "a" || v.Delta != 1 || !v.Different {
+		if v := cellOf(t, l, 1, op, "b").Time.Versus; v == nil || v.Baseline != "a" || v.Delta != 1 || !v.Different {
 			t.Errorf("%s: twice as long is called %+v", op, v)
 		}
 	}
@@ -55,10 +55,10 @@ func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
 	for _, op := range subject.ContainerOps {
 		c := cellOf(t, l, lanes, op, "a")
 		makespan := lanes*ms + 190
-		if c.Summary.Median != makespan {
-			t.Errorf("%s: makespan %v, want %v", op, c.Summary.Median, makespan)
+		if c.Time.Estimate.Value != makespan {
+			t.Errorf("%s: makespan %v, want %v", op, c.Time.Estimate.Value, makespan)
 		}
-		if b := c.Batch; !near(b.Parallelism, sum/makespan, 1e-12) || b.P50 != 10*ms || b.P90 != 18*ms || b.P99 != 20*ms || b.Max != 20*ms || b.Skew != 190 {
+		if b := c; !near(lane(b, "parallelism"), sum/makespan, 1e-12) || lane(b, "p50") != 10*ms || lane(b, "p90") != 18*ms || lane(b, "p99") != 20*ms || lane(b, "max") != 20*ms || lane(b, "release-skew") != 190 {
 			t.Errorf("%s: %+v", op, b)
 		}
 	}
@@ -71,11 +71,11 @@ func TestOneAfterTheOtherIsAParallelismOfOne(t *testing.T) {
 	}
 	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{100} }), &fake.Target{Name: "a", Script: queue})
 	b := cellOf(t, l, 100, subject.Create, "a")
-	if b.Summary.Median != 100*ms { // 100 creates of 1 ms each
-		t.Errorf("makespan %v", b.Summary.Median)
+	if b.Time.Estimate.Value != 100*ms { // 100 creates of 1 ms each
+		t.Errorf("makespan %v", b.Time.Estimate.Value)
 	}
-	if !near(b.Batch.Parallelism, 50.5, 1e-4) { // 100 in hand at first, 1 at last
-		t.Errorf("parallelism %v", b.Batch.Parallelism)
+	if !near(lane(b, "parallelism"), 50.5, 1e-4) { // 100 in hand at first, 1 at last
+		t.Errorf("parallelism %v", lane(b, "parallelism"))
 	}
 }
 
@@ -89,14 +89,14 @@ func TestMediansUnderNoiseAreRecovered(t *testing.T) {
 	mean := math.Exp(sigma * sigma / 2)
 	for op, median := range truth {
 		one, many := cellOf(t, l, 1, op, "a"), cellOf(t, l, lanes, op, "a")
-		t.Logf("%s: one lane %+.2f %%, %d lanes %+.2f %% off", op, 100*(one.Summary.Median/median-1), lanes, 100*(many.Summary.Median/median/largest-1))
-		if !near(one.Summary.Median, median, 0.02) {
-			t.Errorf("%s: median %v, want %v", op, one.Summary.Median, median)
+		t.Logf("%s: one lane %+.2f %%, %d lanes %+.2f %% off", op, 100*(one.Time.Estimate.Value/median-1), lanes, 100*(many.Time.Estimate.Value/median/largest-1))
+		if !near(one.Time.Estimate.Value, median, 0.02) {
+			t.Errorf("%s: median %v, want %v", op, one.Time.Estimate.Value, median)
 		}
-		if !near(many.Summary.Median, median*largest, 0.02) {
-			t.Errorf("%s: makespan %v, want %v", op, many.Summary.Median, median*largest)
+		if !near(many.Time.Estimate.Value, median*largest, 0.02) {
+			t.Errorf("%s: makespan %v, want %v", op, many.Time.Estimate.Value, median*largest)
 		}
-		if b := many.Batch; !near(b.P50, median, 0.01) || !near(b.Parallelism, lanes*mean/largest, 0.02) {
+		if b := many; !near(lane(b, "p50"), median, 0.01) || !near(lane(b, "parallelism"), lanes*mean/largest, 0.02) {
 			t.Errorf("%s: %+v", op, b)
 		}
 	}
@@ -110,7 +110,7 @@ func TestIntervalsHoldTheTrueMedian(t *testing.T) {
 			l := judged(t, inMemory(t, planned(func(p *plan.Lifecycle) { p.Rounds = rounds }), &fake.Target{Name: "a", Script: noisy(seeded(seed), 1, 0.1)}))
 			for op, median := range truth {
 				all++
-				if s := cellOf(t, l, 1, op, "a").Summary; s.Lo <= median && median <= s.Hi {
+				if s := cellOf(t, l, 1, op, "a").Time.Estimate; s.Lo <= median && median <= s.Hi {
 					held++
 				}
 			}
@@ -130,7 +130,7 @@ func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
 		_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, 20 }),
 			pair(noisy(seeded(seed), 1, 0.02), noisy(seeded(seed+1000), 1.05, 0.02))...)
 		for _, op := range subject.ContainerOps {
-			if v := cellOf(t, l, 1, op, "b").Versus; v.Different && v.Delta > 0 && v.PairedLo > 0 {
+			if v := cellOf(t, l, 1, op, "b").Time.Versus; v.Different && v.Delta > 0 && v.Paired.Lo > 0 {
 				foundIn[op]++
 			}
 		}
@@ -205,7 +205,7 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 					l, before := judged(t, rec), called
 					for _, op := range subject.ContainerOps {
 						compared++
-						if cellOf(t, l, 1, op, "b").Versus.Different {
+						if cellOf(t, l, 1, op, "b").Time.Versus.Different {
 							called++
 						}
 					}

@@ -16,8 +16,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -62,11 +63,11 @@ func Run(ctx context.Context, o Options) (*record.Record, error) {
 	}
 	c.Close()
 	return c.Record, c.Finish(ctx, why, err, func(rec *record.Record) ([]record.Finding, int, error) {
-		l, err := judge.Of(rec)
+		l, err := lifecycle.Judge(rec)
 		if err != nil {
 			return nil, 0, err
 		}
-		return l.Findings, l.Failed, nil
+		return l.Found, l.Failed, nil
 	})
 }
 
@@ -109,7 +110,7 @@ func (r *schedule) measure(ctx context.Context, lanes int) (why string, err erro
 			if i == 0 {
 				level = "error" // nothing was weighed
 			}
-			return "budget spent", r.Finding(record.Finding{Code: judge.FoundBudget, Level: level, Lanes: lanes,
+			return "budget spent", r.Finding(record.Finding{Code: finding.Budget, Level: level, Lanes: lanes,
 				Message: fmt.Sprintf("the budget of %v was spent after %d of %d rounds", r.Plan.Budget, i, r.Plan.Rounds),
 				Advice:  "raise --budget, or use fewer --rounds, targets or lanes"})
 		case i >= r.Plan.Rounds && r.Plan.Precision == 0:
@@ -120,7 +121,7 @@ func (r *schedule) measure(ctx context.Context, lanes int) (why string, err erro
 				return "precision reached", err
 			}
 			if over {
-				return "budget spent", r.Finding(record.Finding{Code: judge.FoundNotPrecise, Level: "warning", Lanes: lanes,
+				return "budget spent", r.Finding(record.Finding{Code: finding.NotPrecise, Level: "warning", Lanes: lanes,
 					Message: fmt.Sprintf("±%.1f %% was not reached in %v (%d rounds): %s", 100*r.Plan.Precision, r.Plan.Budget, i, widest(worst, where)),
 					Advice:  "raise --budget, or ask for less: on a noisy machine an interval shrinks with the square root of the rounds"})
 			}
@@ -140,7 +141,7 @@ func (r *schedule) over() bool { return time.Since(r.Began) > r.Plan.Budget }
 // precision is the widest interval of the targets that still take part: one
 // that was given up will never get narrower.
 func (r *schedule) precision(lanes int) (worst float64, where string, err error) {
-	l, err := judge.Of(r.Record)
+	l, err := lifecycle.Judge(r.Record)
 	if err != nil {
 		return 0, "", err
 	}

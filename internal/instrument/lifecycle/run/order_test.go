@@ -187,8 +187,8 @@ func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing
 			if !slices.Equal(rows, tt.ops) {
 				t.Errorf("the table has %v, want %v", rows, tt.ops)
 			}
-			if l.Failed > 0 || len(l.Findings) > 0 {
-				t.Errorf("%d failed; findings %+v", l.Failed, l.Findings)
+			if l.Failed > 0 || len(l.Found) > 0 {
+				t.Errorf("%d failed; findings %+v", l.Failed, l.Found)
 			}
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
@@ -80,15 +80,15 @@ func TestPodsAreVisitedAsFarAsTheyAreNeededAndPlainTargetsNeverSeeThem(t *testin
 				if got := rowsOf(l); !slices.Equal(got, ops) {
 					t.Errorf("the table has %v, want %v", got, ops)
 				}
-				if l.Failed > 0 || len(l.Findings) > 0 {
-					t.Errorf("%d failed; findings %+v", l.Failed, l.Findings)
+				if l.Failed > 0 || len(l.Found) > 0 {
+					t.Errorf("%d failed; findings %+v", l.Failed, l.Found)
 				}
 			})
 		}
 	}
 }
 
-func rowsOf(l *judge.Lifecycle) []subject.Op {
+func rowsOf(l *lifecycle.Judgement) []subject.Op {
 	var ops []subject.Op
 	for _, t := range l.Tables {
 		for _, r := range t.Rows {
@@ -102,16 +102,16 @@ func TestWhatIsTimedOfAPodIsItsOwnTime(t *testing.T) {
 	_, targets := mixed()
 	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops = subject.Ops }), targets...)
 	for op, want := range podTruth {
-		if c := cellOf(t, l, 1, op, "pods"); c.Summary.N != 10 || c.Summary.Median != want || c.Absent != "" {
+		if c := cellOf(t, l, 1, op, "pods"); c.Time.Estimate.N != 10 || c.Time.Estimate.Value != want || c.Absent != "" {
 			t.Errorf("%s: %+v", op, c)
 		}
-		if c := cellOf(t, l, 1, op, "plain"); c.Total != 0 || c.Absent == "" || c.Trimmed != nil {
+		if c := cellOf(t, l, 1, op, "plain"); c.Time.Total != 0 || c.Absent == "" || c.Trimmed.Estimate.Known() {
 			t.Errorf("a target without pods has a %s: %+v", op, c)
 		}
 	}
 	for op, want := range truth {
 		for _, name := range []string{"pods", "plain"} {
-			if c := cellOf(t, l, 1, op, name); c.Summary.N != 10 || c.Summary.Median != want {
+			if c := cellOf(t, l, 1, op, name); c.Time.Estimate.N != 10 || c.Time.Estimate.Value != want {
 				t.Errorf("%s %s: %+v", name, op, c)
 			}
 		}
@@ -151,11 +151,11 @@ func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
 	pods := targets[0].(*fake.Target)
 	pods.Script = failing(constant(1), func(op subject.Op, lane, _ int) bool { return op == subject.Start && lane == 2 })
 	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops, p.Lanes = subject.Ops, []int{4} }), targets...)
-	for op, want := range map[subject.Op]judge.Cell{
+	for op, want := range map[subject.Op]struct{ Total, Failed, Lost int }{
 		subject.RunPod: {Total: 40}, subject.Create: {Total: 40}, subject.Start: {Total: 40, Failed: 10},
 		subject.Stop: {Total: 30, Lost: 10}, subject.RemovePod: {Total: 30, Lost: 10}, subject.Run: {Total: 40},
 	} {
-		if c := cellOf(t, l, 4, op, "pods"); c.Total != want.Total || c.Failed != want.Failed || c.Lost != want.Lost {
+		if c := cellOf(t, l, 4, op, "pods"); c.Time.Total != want.Total || c.Time.Failed != want.Failed || c.Lost != want.Lost {
 			t.Errorf("%s: %+v", op, c)
 		}
 	}
@@ -163,7 +163,7 @@ func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
 		t.Errorf("what is left of a pod keeps run from beginning: %q", *log)
 	}
 	var kinds []string
-	for _, f := range l.Findings {
+	for _, f := range l.Found {
 		kinds = append(kinds, f.Code)
 	}
 	if !slices.Contains(kinds, "failed-operations") || slices.Contains(kinds, "target-given-up") {

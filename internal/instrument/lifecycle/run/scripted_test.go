@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
@@ -94,12 +95,12 @@ func options(p plan.Lifecycle, targets []subject.Target) lifecyclerun.Options {
 
 // weigh runs the plan into a stored record and judges that. What is in memory
 // has to be the same.
-func weigh(t *testing.T, p plan.Lifecycle, targets ...subject.Target) (*record.Record, *judge.Lifecycle) {
+func weigh(t *testing.T, p plan.Lifecycle, targets ...subject.Target) (*record.Record, *lifecycle.Judgement) {
 	t.Helper()
 	return weighWith(t.Context(), t, options(p, targets))
 }
 
-func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*record.Record, *judge.Lifecycle) {
+func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*record.Record, *lifecycle.Judgement) {
 	t.Helper()
 	var file bytes.Buffer
 	o.Write = record.NewWriter(&file).Write
@@ -127,9 +128,9 @@ func weighWith(ctx context.Context, t *testing.T, o lifecyclerun.Options) (*reco
 	return stored, l
 }
 
-func judged(t *testing.T, rec *record.Record) *judge.Lifecycle {
+func judged(t *testing.T, rec *record.Record) *lifecycle.Judgement {
 	t.Helper()
-	l, err := judge.Of(rec)
+	l, err := lifecycle.Judge(rec)
 	if err != nil {
 		t.Fatalf("judge: %v", err)
 	}
@@ -137,16 +138,20 @@ func judged(t *testing.T, rec *record.Record) *judge.Lifecycle {
 }
 
 // encoded also shows that there is no NaN in it: JSON has none.
-func encoded(t *testing.T, v any) string {
+func encoded(t *testing.T, l *lifecycle.Judgement) string {
 	t.Helper()
-	b, err := json.Marshal(v)
+	text, err := json.Marshal(struct {
+		Figures  []figure.Figure
+		Findings []record.Finding
+		Tables   int
+	}{l.Figures(), l.Found, len(l.Tables)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return string(text)
 }
 
-func cellOf(t *testing.T, l *judge.Lifecycle, lanes int, op subject.Op, name string) judge.Cell {
+func cellOf(t *testing.T, l *lifecycle.Judgement, lanes int, op subject.Op, name string) lifecycle.Cell {
 	t.Helper()
 	for _, table := range l.Tables {
 		for _, row := range table.Rows {
@@ -158,7 +163,7 @@ func cellOf(t *testing.T, l *judge.Lifecycle, lanes int, op subject.Op, name str
 		}
 	}
 	t.Fatalf("no cell of %s %s at %d lanes", name, op, lanes)
-	return judge.Cell{}
+	return lifecycle.Cell{}
 }
 
 func codes(findings []record.Finding) []string {
@@ -170,10 +175,10 @@ func codes(findings []record.Finding) []string {
 }
 
 // found returns the findings of that code, and holds each to its promise.
-func found(t *testing.T, l *judge.Lifecycle, code string) []record.Finding {
+func found(t *testing.T, l *lifecycle.Judgement, code string) []record.Finding {
 	t.Helper()
 	var out []record.Finding
-	for _, f := range l.Findings {
+	for _, f := range l.Found {
 		if f.Message == "" || f.Advice == "" {
 			t.Errorf("finding without a message or advice: %+v", f)
 		}
@@ -245,4 +250,23 @@ func (s *watchedSession) Close(ctx context.Context) error {
 		err = errors.Join(err, s.w.closing())
 	}
 	return err
+}
+
+// lane is a figure of a cell's lanes: "p50", or a quantity such as "parallelism".
+func lane(c lifecycle.Cell, name string) float64 {
+	f := figure.Find(c.Lanes, name)
+	if f.Quantity == "" {
+		f = figure.Find(c.Lanes, "lane-latency", "quantile", name)
+	}
+	return f.Estimate.Value
+}
+
+// laneCount is how many latencies of lanes there are.
+func laneCount(c lifecycle.Cell) int {
+	return figure.Find(c.Lanes, "lane-latency").Estimate.N
+}
+
+// skewMax is the release skew of the worst round.
+func skewMax(c lifecycle.Cell) float64 {
+	return figure.Find(c.Lanes, "release-skew", "quantile", "max").Estimate.Value
 }

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/plan"
@@ -150,7 +151,7 @@ func (r *schedule) budgetSpent(place int) error {
 	if r.round == 0 && place == 0 {
 		level = "error" // nothing was weighed
 	}
-	return r.Finding(record.Finding{Code: judge.FoundBudget, Level: level,
+	return r.Finding(record.Finding{Code: finding.Budget, Level: level,
 		Message: fmt.Sprintf("the budget of %v was spent in round %d of %d", r.Options.Plan.Budget, r.round+1, r.Options.Plan.Rounds),
 		Advice:  "raise --budget, or use fewer --rounds, targets, phases or sandboxes"})
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
@@ -40,7 +40,7 @@ func (v *visit) skip(p plan.Phase, why, advice string) error {
 	if v.Options.Plan.Missing == plan.MissingSkip {
 		level = "warning"
 	}
-	return v.Finding(record.Finding{Code: judge.FoundPhaseSkipped, Level: level, Target: v.w.Info.Name,
+	return v.Finding(record.Finding{Code: finding.PhaseSkipped, Level: level, Target: v.w.Info.Name,
 		Message: fmt.Sprintf("phase %s was left out: %s", p.Name, why), Advice: advice})
 }
 
@@ -112,7 +112,7 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 		return s, nil
 	}
 	v.silent[v.w.Info.Name] = true
-	return nil, v.Finding(record.Finding{Code: judge.FoundEngineSilent, Level: "warning", Target: v.w.Info.Name,
+	return nil, v.Finding(record.Finding{Code: finding.EngineSilent, Level: "warning", Target: v.w.Info.Name,
 		Message: "the engine does not give its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
 }
 

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -197,7 +197,7 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 			}
 		}
 		if failed != nil {
-			if err := v.Finding(record.Finding{Code: judge.FoundNotRetired, Level: "warning", Target: v.w.Info.Name, Op: string(op),
+			if err := v.Finding(record.Finding{Code: finding.NotRetired, Level: "warning", Target: v.w.Info.Name, Op: string(op),
 				Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", len(samples)-len(lanes), len(samples), op, failed.Detail),
 				Advice:  "tare lifecycle " + v.w.Info.Name + " times the operation and shows why it fails", Tried: failed.Command}); err != nil {
 				return err
@@ -269,7 +269,7 @@ func (v *visit) roomFor(ctx context.Context, count int) error {
 	if float64(need) <= mostOfRoom*float64(available) {
 		return nil
 	}
-	err := v.Finding(record.Finding{Code: judge.FoundNotReached, Level: "warning", Target: v.w.Info.Name,
+	err := v.Finding(record.Finding{Code: finding.NotReached, Level: "warning", Target: v.w.Info.Name,
 		Message: fmt.Sprintf("%d sandboxes were not started: %d more of %d MiB each would take more than 80 %% of the %d MiB that are available",
 			count, count-v.made, each>>20, available>>20),
 		Advice: "use smaller --sandboxes, or a node with more memory"})

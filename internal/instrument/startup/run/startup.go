@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	"github.com/tare-bench/tare/internal/judge"
@@ -114,7 +115,7 @@ func (r *schedule) spent(rounds int) error {
 	if rounds == 0 {
 		level = "error" // nothing was seen
 	}
-	return r.Finding(record.Finding{Code: judge.FoundBudget, Level: level,
+	return r.Finding(record.Finding{Code: finding.Budget, Level: level,
 		Message: fmt.Sprintf("the budget of %v was spent after %d of %d rounds", r.options.Plan.Budget, rounds, r.options.Plan.Rounds),
 		Advice:  "raise --budget, or use fewer --rounds or targets"})
 }

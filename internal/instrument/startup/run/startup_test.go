@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	"github.com/tare-bench/tare/internal/judge"
@@ -403,7 +404,7 @@ func TestATargetThatIsGivenUpSaysInWhichRound(t *testing.T) {
 		}
 		var said []string
 		for _, f := range rec.Findings {
-			if f.Code == judge.FoundGivenUp {
+			if f.Code == finding.GivenUp {
 				said = append(said, f.Message)
 			}
 		}
@@ -457,7 +458,7 @@ func TestNoRoundIsBegunAfterTheBudget(t *testing.T) {
 	if err != nil || len(rec.Starts) != 0 || rec.End.Why != "budget spent" {
 		t.Fatalf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
 	}
-	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == judge.FoundBudget && f.Level == "error" }) {
+	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.Budget && f.Level == "error" }) {
 		t.Errorf("findings %+v", rec.Findings)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -119,7 +119,7 @@ func (s *stage) budgetSpent() error {
 	if len(s.Record.Cells) == 0 {
 		level = "error" // nothing was weighed
 	}
-	return s.Finding(record.Finding{Code: judge.FoundBudget, Level: level,
+	return s.Finding(record.Finding{Code: finding.Budget, Level: level,
 		Message: fmt.Sprintf("the budget of %v was spent on %s in round %d of %d", s.Options.Plan.Budget, s.volume.Name, s.round+1, s.Options.Plan.Rounds),
 		Advice:  "raise --budget, or use fewer --rounds, targets, volumes or jobs, or a smaller --scale"})
 }

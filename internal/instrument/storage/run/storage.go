@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/judge"
@@ -175,7 +176,7 @@ func (r *schedule) on(ctx context.Context, v plan.Volume, pairs []pair) (spent, 
 		err = s.ceiling(ctx, "after")
 	}
 	if cut := ready.Close(); cut != nil {
-		err = errors.Join(err, r.Finding(record.Finding{Code: judge.FoundLeftBehind, Level: "error",
+		err = errors.Join(err, r.Finding(record.Finding{Code: finding.LeftBehind, Level: "error",
 			Message: "could not remove everything: " + cut.Error(), Advice: "run: tare clean"}))
 	}
 	return spent, opened, err
@@ -216,7 +217,7 @@ func (r *schedule) absent(v plan.Volume, name string, why error) error {
 	if r.Options.Plan.Missing == plan.MissingSkip {
 		level = "note"
 	}
-	return r.Finding(record.Finding{Code: judge.FoundVolumeAbsent, Level: level, Target: name,
+	return r.Finding(record.Finding{Code: finding.VolumeAbsent, Level: level, Target: name,
 		Message: fmt.Sprintf("nothing was run on %s: %v", v.Name, why), Advice: advice})
 }
 

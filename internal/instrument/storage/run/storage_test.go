@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
@@ -168,11 +168,11 @@ func TestAVolumeThatCannotBeHadKeepsNothingFromTheOthers(t *testing.T) {
 			absent++
 		}
 	}
-	if absent != 2 || !slices.Contains(codes(rec), "error "+judge.FoundVolumeAbsent) {
+	if absent != 2 || !slices.Contains(codes(rec), "error "+finding.VolumeAbsent) {
 		t.Errorf("places %+v, findings %v", rec.Places, codes(rec))
 	}
 	s.plan.Missing = plan.MissingSkip
-	if rec = s.run(); !slices.Contains(codes(rec), "note "+judge.FoundVolumeAbsent) {
+	if rec = s.run(); !slices.Contains(codes(rec), "note "+finding.VolumeAbsent) {
 		t.Errorf("findings %v where volumes may be missing", codes(rec))
 	}
 }
@@ -208,7 +208,7 @@ func TestCachesThatCannotBeDroppedAreSaidOnce(t *testing.T) {
 	rec := s.run()
 	n := 0
 	for _, c := range codes(rec) {
-		if c == "warning "+judge.FoundNotDropped {
+		if c == "warning "+finding.NotDropped {
 			n++
 		}
 	}
@@ -245,7 +245,7 @@ func TestABudgetEndsTheRun(t *testing.T) {
 	s := newStand(t, "a")
 	s.plan.Rounds, s.plan.Budget = 1000, time.Nanosecond
 	rec := s.run()
-	if len(rec.Cells) != 0 || !slices.Contains(codes(rec), "error "+judge.FoundBudget) {
+	if len(rec.Cells) != 0 || !slices.Contains(codes(rec), "error "+finding.Budget) {
 		t.Errorf("%d cells, findings %v", len(rec.Cells), codes(rec))
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -298,7 +298,7 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 		v.cell.Dropped = "node"
 		return nil
 	}
-	return v.once(record.Finding{Code: judge.FoundNotDropped, Level: "warning",
+	return v.once(record.Finding{Code: finding.NotDropped, Level: "warning",
 		Message: fmt.Sprintf("the node's page cache was not dropped before the jobs, only that of their files: %v", err),
 		Advice:  "run tare as root with /proc/sys/vm/drop_caches writable, or ask for no more with --drop files"})
 }

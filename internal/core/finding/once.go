@@ -1,11 +1,11 @@
-package judge
+package finding
 
 import "github.com/tare-bench/tare/record"
 
-// once returns the record with what a run does only once in it only once: a
+// Once returns the record with what a run does only once in it only once: a
 // file whose lines were doubled would otherwise count operations that never
 // were. What is left out is one more problem of the record.
-func once(rec *record.Record) *record.Record {
+func Once(rec *record.Record) *record.Record {
 	type key struct {
 		phase  record.Phase
 		round  int

@@ -1,30 +1,53 @@
-package report
+package lifecycle
 
 import (
-	"io"
 	"slices"
+	"strconv"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
 
-// Against writes what was weighed beside published figures: for every table of
-// theirs the rows with their values and with ours, in milliseconds and by the
-// statistic that the iSulad report uses. Theirs are of other machines, kernels
-// and versions, so no difference between the two is computed, and none judged.
-func Against(w io.Writer, format Format, all []Weighed, p *published.Report, o Options) error {
+// Against is what was weighed beside published figures: for every table of theirs
+// the rows with their values and with ours, in milliseconds and by the statistic
+// that the iSulad report uses. Theirs are of other machines, kernels and versions,
+// so no difference between the two is computed, and none judged. The figures are
+// theirs, with the label side=theirs, and then ours.
+func Against(all []*Judgement, p *published.Report, o page.Options) (*page.Page, []figure.Figure) {
 	b := besideOf(all, p)
-	switch format {
-	case Text, Markdown:
-		return writePage(w, format, b.page(o), o)
-	case JSON:
-		return writeValue(w, b.document())
-	case CSV:
-		return b.writeCSV(w)
+	figures := b.figures()
+	for _, one := range all {
+		for _, f := range one.Figures() {
+			f.Labels = f.Labels.With("run", one.Record.Header.RunID)
+			figures = append(figures, f)
+		}
 	}
-	return format.Of("published figures")
+	return b.page(o), figures
+}
+
+// figures are all of theirs that are times, in nanoseconds.
+func (b *beside) figures() (out []figure.Figure) {
+	for _, t := range b.theirs.Tables {
+		for _, row := range t.Rows {
+			for i, id := range t.Columns {
+				ms, ok := b.theirs.Milliseconds(row.Values[i])
+				if !ok {
+					continue
+				}
+				f := about("trimmed-mean", figure.Nanoseconds, figure.Of(
+					"side", "theirs", "table", t.ID, "target", id, "op", row.Op, "lanes", strconv.Itoa(t.Lanes)))
+				f.Estimate = figure.Exactly(1e6 * ms)
+				if row.Note != "" {
+					f.Reasons = []string{row.Note}
+				}
+				out = append(out, f)
+			}
+		}
+	}
+	return out
 }
 
 // noVerdict stands with every such report.
@@ -33,7 +56,7 @@ const noVerdict = "theirs and ours are of different machines, kernels and versio
 // beside is a publication with our figures beside its own.
 type beside struct {
 	theirs *published.Report
-	ours   []Weighed
+	ours   []*Judgement
 	tables []besideTable // in the order of the publication
 }
 
@@ -48,10 +71,10 @@ type besideTable struct {
 type besideColumn struct {
 	theirs int            // its place among the table's columns; -1 where it is ours
 	akin   string         // the ID of the column of theirs, "" where there is none like it
-	run    *Weighed       // ours
+	run    *Judgement     // ours
 	target *record.Target // ours
 	exact  bool           // ours were weighed with as many lanes
-	tables []*judge.Table // ours, of those lanes or else of all lanes above one
+	tables []*Table       // ours, of those lanes or else of all lanes above one
 }
 
 // besideRow is one operation at one number of lanes; theirs is nil where the
@@ -60,10 +83,10 @@ type besideRow struct {
 	lanes  int
 	op     subject.Op
 	theirs *published.Row
-	ours   []*judge.Cell // one for each column; nil where there is none
+	ours   []*Cell // one for each column; nil where there is none
 }
 
-func besideOf(all []Weighed, p *published.Report) *beside {
+func besideOf(all []*Judgement, p *published.Report) *beside {
 	b := &beside{theirs: p, ours: all}
 	for i := range p.Tables {
 		t := besideTable{Table: &p.Tables[i]}
@@ -99,13 +122,13 @@ func (b *beside) columns(t *published.Table) []besideColumn {
 // one of pods, and the others into the others.
 func (b *beside) candidates(t *published.Table) (out []besideColumn) {
 	for i := range b.ours {
-		l := b.ours[i].Lifecycle
+		l := b.ours[i]
 		for j := range l.Targets {
 			info := &l.Targets[j]
-			if pods := judge.Absent(info, subject.RunPod) == ""; pods != t.Pods {
+			if pods := Absent(info, subject.RunPod) == ""; pods != t.Pods {
 				continue
 			}
-			c := besideColumn{theirs: -1, run: &b.ours[i], target: info}
+			c := besideColumn{theirs: -1, run: l, target: info}
 			c.tables, c.exact = tablesFor(l, t.Lanes)
 			if !slices.ContainsFunc(t.Rows, func(r published.Row) bool { return c.did(subject.Op(r.Op)) }) {
 				continue
@@ -124,10 +147,10 @@ func (b *beside) candidates(t *published.Table) (out []besideColumn) {
 
 // tablesFor are those of that many lanes, or else, for more lanes than one,
 // those of any other number above one.
-func tablesFor(l *judge.Lifecycle, lanes int) (tables []*judge.Table, exact bool) {
+func tablesFor(l *Judgement, lanes int) (tables []*Table, exact bool) {
 	for i := range l.Tables {
 		if l.Tables[i].Lanes == lanes {
-			return []*judge.Table{&l.Tables[i]}, true
+			return []*Table{&l.Tables[i]}, true
 		}
 		if lanes > 1 && l.Tables[i].Lanes > 1 {
 			tables = append(tables, &l.Tables[i])
@@ -138,13 +161,13 @@ func tablesFor(l *judge.Lifecycle, lanes int) (tables []*judge.Table, exact bool
 
 // did tells whether there is anything of that operation.
 func (c *besideColumn) did(op subject.Op) bool {
-	return slices.ContainsFunc(c.tables, func(t *judge.Table) bool {
+	return slices.ContainsFunc(c.tables, func(t *Table) bool {
 		cell := c.cell(t.Lanes, op)
-		return cell != nil && cell.Total > 0
+		return cell != nil && cell.Time.Total > 0
 	})
 }
 
-func (c *besideColumn) cell(lanes int, op subject.Op) *judge.Cell {
+func (c *besideColumn) cell(lanes int, op subject.Op) *Cell {
 	for _, t := range c.tables {
 		for i := range t.Rows {
 			for j := range t.Rows[i].Cells {
@@ -176,13 +199,13 @@ func (t *besideTable) rowsOf() (rows []besideRow) {
 				row.theirs = &t.Rows[j]
 			}
 			for k := range t.columns {
-				var cell *judge.Cell
+				var cell *Cell
 				if t.columns[k].theirs < 0 {
 					cell = t.columns[k].cell(n, row.op)
 				}
 				row.ours = append(row.ours, cell)
 			}
-			if row.theirs != nil || slices.ContainsFunc(row.ours, func(c *judge.Cell) bool { return c != nil }) {
+			if row.theirs != nil || slices.ContainsFunc(row.ours, func(c *Cell) bool { return c != nil }) {
 				rows = append(rows, row)
 			}
 		}

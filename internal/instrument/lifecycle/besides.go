@@ -1,4 +1,4 @@
-package report
+package lifecycle
 
 import (
 	"fmt"
@@ -6,33 +6,33 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/published"
 )
 
 // page draws it: the two sides, the tables that hold something of ours, and
 // what was timed and is to be mistrusted of ours.
-func (b *beside) page(o Options) *page {
-	p := &page{title: "Beside " + source(b.theirs), head: []string{noVerdict + "."}}
-	p.sections = append(p.sections, b.sides())
+func (b *beside) page(o page.Options) *page.Page {
+	p := &page.Page{Title: "Beside " + source(b.theirs), Command: "tare " + Name, Head: []string{noVerdict + "."}}
+	p.Add(b.sides())
 	var without []string
 	for i := range b.tables {
 		if t := &b.tables[i]; t.hasOurs() {
-			p.sections = append(p.sections, b.section(t))
+			p.Add(b.section(t))
 		} else {
 			without = append(without, t.Title)
 		}
 	}
 	if without != nil {
-		p.sections = append(p.sections, section{title: "tables of theirs without a figure of ours: " + strings.Join(without, "; ")})
+		p.Add(&page.Section{Title: "tables of theirs without a figure of ours: " + strings.Join(without, "; ")})
 	}
-	p.sections = append(p.sections, b.theirMethod())
+	p.Add(b.theirMethod())
 	for _, one := range b.ours {
-		name := "run " + heading(known(one.Record.Header.RunID)) + ": "
-		for _, s := range []section{failed(one.Lifecycle), timed(one.Lifecycle), found(one.Lifecycle, o)} {
-			s.title = name + s.title
-			p.sections = append(p.sections, s)
+		name := "run " + page.Heading(page.Known(one.Record.Header.RunID)) + ": "
+		for _, s := range []*page.Section{failed(one), timed(one), page.Findings(one.Found, lanesOf, o)} {
+			s.Title = name + s.Title
+			p.Add(s)
 		}
 	}
 	return p
@@ -44,54 +44,51 @@ func source(p *published.Report) string {
 	if p.OriginalTitle != "" {
 		title += " (" + p.OriginalTitle + ")"
 	}
-	return short(term.Clean(strings.Join([]string{title, p.Author, p.Date}, ", ")), longestTitle)
+	return page.Short(term.Clean(strings.Join([]string{title, p.Author, p.Date}, ", ")), 200)
 }
 
 // sides are the machines and the versions of both.
-func (b *beside) sides() section {
-	s := section{title: "whose figures are of what", style: term.Bold}
-	theirs := list{heading: "theirs"}
+func (b *beside) sides() *page.Section {
+	s := &page.Section{Title: "whose figures are of what", Style: term.Bold}
+	theirs := page.List{Heading: "theirs"}
 	for _, m := range b.theirs.Machines {
-		theirs.items = append(theirs.items, item{key: heading(m.Name), text: dotted(m.OS, m.Kernel, m.CPU, m.Memory)})
+		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(m.Name), Text: page.Dotted(m.OS, m.Kernel, m.CPU, m.Memory)})
 	}
 	for _, e := range b.theirs.Engines {
 		version := e.Version
 		if version == "" {
 			version = "version not stated"
 		}
-		theirs.items = append(theirs.items, item{key: heading(e.Name), text: dotted(slices.Concat([]string{version}, e.Parts, e.Notes)...)})
+		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(e.Name), Text: page.Dotted(slices.Concat([]string{version}, e.Parts, e.Notes)...)})
 	}
-	s.lists = []list{theirs}
+	s.Lists = []page.List{theirs}
 	for _, one := range b.ours {
 		env := &one.Record.Header.Environment
-		ours := list{heading: "ours, run " + heading(known(one.Record.Header.RunID)), items: []item{
-			{key: "machine", text: dotted(env.OS, "Linux "+known(env.Kernel), processor(env), "memory "+size(float64(env.Memory)), cgroups(env.Cgroup))},
+		ours := page.List{Heading: "ours, run " + page.Heading(page.Known(one.Record.Header.RunID)), Items: []page.Item{
+			{Key: "machine", Text: page.Dotted(env.OS, "Linux "+page.Known(env.Kernel), page.Processor(env), "memory "+page.Size(float64(env.Memory)), page.Cgroups(env.Cgroup))},
 		}}
-		for _, t := range one.Lifecycle.Targets {
+		for _, t := range one.Targets {
 			version := t.Version
 			if version == "" {
 				version = "no version of its own"
 			}
-			ours.items = append(ours.items, item{key: heading(t.Name), text: dotted(version, t.Config["runtime"], t.Config["runtime version"])})
+			ours.Items = append(ours.Items, page.Item{Key: page.Heading(t.Name), Text: page.Dotted(version, t.Config["runtime"], t.Config["runtime version"])})
 		}
-		s.lists = append(s.lists, ours)
+		s.Lists = append(s.Lists, ours)
 	}
 	return s
 }
 
 // section is one table of theirs with ours.
-func (b *beside) section(t *besideTable) section {
+func (b *beside) section(t *besideTable) *page.Section {
 	machine := b.theirs.Machine(t.Machine)
-	s := section{title: t.Title + "; theirs on " + machine.Name + ", ours here", style: term.Bold}
-	s.table = &spread{pivot: -1, build: func(of []int) *grid { return b.grid(t, of) }}
-	for i := range t.columns {
-		s.table.order = append(s.table.order, i)
-	}
+	s := &page.Section{Title: t.Title + "; theirs on " + machine.Name + ", ours here", Style: term.Bold}
+	s.Table = b.table(t)
 	statistic := "theirs: " + b.theirs.Statistic + "; ours: " + ourStatistic + ourRounds(t)
 	if b.theirs.Statistic == ourStatistic+ourRounds(t) {
 		statistic = "theirs and ours: " + b.theirs.Statistic
 	}
-	s.notes = append([]string{statistic}, b.notes(t)...)
+	s.Notes = append([]string{statistic}, b.notes(t)...)
 	return s
 }
 
@@ -113,29 +110,29 @@ func ourRounds(t *besideTable) string {
 		texts[i] = strconv.Itoa(n)
 	}
 	if len(numbers) == 1 {
-		return roundsOf(numbers[0])
+		return page.Amount(numbers[0], "round")
 	}
 	return strings.Join(texts, ", ") + " rounds"
 }
 
-func (b *beside) grid(t *besideTable, of []int) *grid {
-	g := &grid{columns: []term.Column{{Title: "operation (ms)"}}}
-	for _, i := range of {
-		g.columns = append(g.columns, term.Column{Title: b.title(t, i), Right: true})
+func (b *beside) table(t *besideTable) *page.Table {
+	table := page.Names("operation (ms)")
+	for i := range t.columns {
+		table.Columns = append(table.Columns, page.Column{Title: b.title(t, i), Right: true, Group: i + 1})
 	}
 	for _, row := range t.rows {
-		cells := []cell{plain(row.label())}
-		for _, i := range of {
+		cells := []page.Cell{page.Words(row.label())}
+		for i := range t.columns {
 			cells = append(cells, b.cell(t, &row, i))
 		}
-		g.rows = append(g.rows, cells)
+		table.Row(cells...)
 	}
-	return g
+	return table
 }
 
 func (r *besideRow) label() string {
 	if r.theirs != nil {
-		return short(term.Clean(r.theirs.Label), longestName)
+		return page.Short(term.Clean(r.theirs.Label), page.LongestName)
 	}
 	return fmt.Sprintf("%d * %s", r.lanes, r.op)
 }
@@ -145,7 +142,7 @@ func (r *besideRow) label() string {
 func (b *beside) title(t *besideTable, i int) string {
 	c := &t.columns[i]
 	if c.theirs >= 0 {
-		return "theirs: " + heading(b.theirs.Column(c.akin).Title)
+		return "theirs: " + page.Heading(b.theirs.Column(c.akin).Title)
 	}
 	same := 0
 	for _, other := range t.columns {
@@ -153,27 +150,27 @@ func (b *beside) title(t *besideTable, i int) string {
 			same++
 		}
 	}
-	name := "ours: " + heading(c.target.Name)
+	name := "ours: " + page.Heading(c.target.Name)
 	if same > 1 {
-		name += " (" + heading(c.run.Record.Header.RunID) + ")"
+		name += " (" + page.Heading(c.run.Record.Header.RunID) + ")"
 	}
 	return name
 }
 
-func (b *beside) cell(t *besideTable, row *besideRow, i int) cell {
+func (b *beside) cell(t *besideTable, row *besideRow, i int) page.Cell {
 	if c := t.columns[i]; c.theirs >= 0 {
 		if row.theirs == nil {
-			return plain(none)
+			return page.Words(page.None)
 		}
-		return plain(b.printed(row.theirs.Values[c.theirs]))
+		return page.Words(b.printed(row.theirs.Values[c.theirs]))
 	}
 	ours := row.ours[i]
 	if ours == nil {
-		return plain(none)
+		return page.Words(page.None)
 	}
-	out := plain(milliseconds(ours.Trimmed))
-	if ours.Failed > 0 {
-		out = cell{head: fmt.Sprintf("%d/%d failed, %s", ours.Failed, ours.Total, out.head), style: term.Red}
+	out := page.Value(&ours.Trimmed, milliseconds)
+	if ours.Time.Failed > 0 {
+		out.Head, out.Style = fmt.Sprintf("%d/%d failed, %s", ours.Time.Failed, ours.Time.Total, out.Head), term.Red
 	}
 	return out
 }
@@ -183,7 +180,7 @@ func (b *beside) printed(f published.Figure) string {
 	ms, ok := b.theirs.Milliseconds(f)
 	switch {
 	case !ok:
-		return none
+		return page.None
 	case b.theirs.Unit == "ms":
 		return string(f)
 	}
@@ -223,15 +220,15 @@ func (b *beside) notes(t *besideTable) []string {
 	}
 	for _, row := range t.rows {
 		for i, c := range row.ours {
-			if c != nil && c.Summary.N < roundsAt(t.columns[i].tables, row.lanes) {
-				out = append(out, fmt.Sprintf("%s %s: of %s, those without a failure", heading(c.Target), row.label(), roundsOf(c.Summary.N)))
+			if c != nil && c.Time.Estimate.N < roundsAt(t.columns[i].tables, row.lanes) {
+				out = append(out, fmt.Sprintf("%s %s: of %s, those without a failure", page.Heading(c.Target), row.label(), page.Amount(c.Time.Estimate.N, "round")))
 			}
 		}
 	}
 	return out
 }
 
-func roundsAt(tables []*judge.Table, lanes int) int {
+func roundsAt(tables []*Table, lanes int) int {
 	for _, t := range tables {
 		if t.Lanes == lanes {
 			return t.Rounds
@@ -242,16 +239,16 @@ func roundsAt(tables []*judge.Table, lanes int) int {
 
 // theirMethod is what the publication says of how it measured, and what it
 // does not say.
-func (b *beside) theirMethod() section {
-	s := section{title: "how they measured", style: term.Bold}
-	var items []item
+func (b *beside) theirMethod() *page.Section {
+	s := &page.Section{Title: "how they measured", Style: term.Bold}
+	var items []page.Item
 	for _, text := range slices.Concat(b.theirs.Method, b.theirs.Notes) {
-		items = append(items, item{key: "theirs", text: text})
+		items = append(items, page.Item{Key: "theirs", Text: text})
 	}
 	if items == nil {
-		s.title += ": not said"
+		s.Title += ": not said"
 		return s
 	}
-	s.lists = []list{{items: items}}
+	s.Lists = []page.List{{Items: items}}
 	return s
 }

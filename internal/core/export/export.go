@@ -1,0 +1,46 @@
+// Package export writes figures for programs. Every format is one function over
+// the same documents, and knows no instrument: what an instrument measured is in
+// its figures, see docs/figures.md.
+package export
+
+import (
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/record"
+)
+
+// Document is a run as programs want it: where it came from, what it gave, and
+// what to mistrust.
+type Document struct {
+	Record   *record.Record // its header, targets and end
+	Figures  []figure.Figure
+	Findings []record.Finding
+	Failed   int
+	Total    int
+}
+
+// head is what every JSON document begins with.
+type head struct {
+	Version     string             `json:"tare_version"`
+	RunID       string             `json:"run_id"`
+	Experiment  string             `json:"experiment"`
+	Started     time.Time          `json:"started"`
+	Command     []string           `json:"command"`
+	Environment record.Environment `json:"environment"`
+	Status      string             `json:"status"` // "done", "interrupted", "failed", "cut off"
+	Why         string             `json:"why,omitempty"`
+	Elapsed     int64              `json:"elapsed"` // ns; 0 when cut off
+}
+
+func headOf(rec *record.Record) head {
+	h := &rec.Header
+	out := head{
+		Version: h.Version, RunID: h.RunID, Experiment: h.Experiment, Started: h.Started, Command: h.Command,
+		Environment: h.Environment, Status: "cut off",
+	}
+	if rec.End != nil {
+		out.Status, out.Why, out.Elapsed = rec.End.Status, rec.End.Why, rec.End.Elapsed
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/record"
+)
+
+// document is one run. Values of figures are in their own units, never rounded.
+type document struct {
+	head
+	Plan     json.RawMessage  `json:"plan"`
+	Targets  []record.Target  `json:"targets"`
+	Failed   int              `json:"failed"`
+	Total    int              `json:"total"`
+	Findings []record.Finding `json:"findings"`
+	Figures  []figure.Figure  `json:"figures"`
+}
+
+// JSON writes one object for one run, and a list for several. Foreign text stays
+// exactly what it is to a reader of JSON; what a terminal would obey is escaped.
+func JSON(w io.Writer, all []Document) error {
+	documents := make([]document, len(all))
+	for i, d := range all {
+		documents[i] = document{
+			head: headOf(d.Record), Plan: d.Record.Header.Plan, Targets: list(d.Record.Targets),
+			Failed: d.Failed, Total: d.Total, Findings: list(d.Findings), Figures: list(d.Figures),
+		}
+		if len(documents[i].Plan) == 0 {
+			documents[i].Plan = json.RawMessage("null")
+		}
+	}
+	var value any = documents
+	if len(documents) == 1 {
+		value = documents[0]
+	}
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the report as JSON: %w", err)
+	}
+	_, err = w.Write(append(quiet(text), '\n'))
+	return err
+}
+
+// list is never null.
+func list[T any](of []T) []T {
+	if of == nil {
+		return []T{}
+	}
+	return of
+}
+
+// quiet writes characters that a terminal obeys or does not show as escapes,
+// which encoding/json does only for those below a space. The text stays the
+// same to a reader of JSON: outside of strings there are none.
+func quiet(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || unicode.IsGraphic(r):
+			out = append(out, string(r)...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
+}

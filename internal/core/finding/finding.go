@@ -1,0 +1,134 @@
+// Package finding is what is to be mistrusted of a run, and what to do about it:
+// findings are data of the record, and lines of every report.
+package finding
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Codes of findings. Those up to StatisticsOn are written by a run itself, because
+// only it knows; a judgement takes them over.
+const (
+	OpenFailed   = "target-not-opened"
+	GivenUp      = "target-given-up"
+	LeftBehind   = "left-behind"
+	NotPrecise   = "precision-not-reached"
+	RootChanged  = "cgroup-root-changed"
+	Budget       = "budget-spent"
+	NotWeighed   = "target-not-weighed"
+	NotReached   = "sandboxes-not-reached"
+	PhaseSkipped = "phase-skipped"
+	NotRetired   = "sandboxes-not-retired"
+	LoadFailed   = "load-failed"
+	EngineSilent = "engine-silent"
+	NotDropped   = "caches-not-dropped"
+	VolumeAbsent = "volume-absent"
+	// WatchedOtherwise: starts are not watched in the best way that tare knows.
+	WatchedOtherwise = "watched-otherwise"
+	// StatisticsOn: somebody else had the kernel's statistics of BPF programs on.
+	StatisticsOn = "statistics-on"
+
+	Failed      = "failed-operations"
+	Drift       = "drift"
+	Bimodal     = "bimodal"
+	FewRounds   = "too-few-rounds"
+	Steal       = "steal"
+	Pressure    = "pressure"
+	Skew        = "release-skew"
+	OwnCost     = "own-cost"
+	CutOff      = "cut-off"
+	Damaged     = "damaged-record"
+	Interrupted = "interrupted"
+	Ordinary    = "ordinary-lanes"
+
+	// Levels.
+	Note    = "note"
+	Warning = "warning"
+	Error   = "error"
+)
+
+// FromRun are the codes of findings that cannot be made from samples.
+var FromRun = []string{OpenFailed, GivenUp, LeftBehind, NotPrecise, Budget, RootChanged, NotWeighed,
+	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn}
+
+// List is findings, in the order in which they were made.
+type List []record.Finding
+
+// Add appends one.
+func (l *List) Add(f record.Finding) {
+	f.Type = record.TypeFinding
+	*l = append(*l, f)
+}
+
+// TakeOver takes those over that only the experiment knows, and of others those whose
+// code begins with one of more.
+func (l *List) TakeOver(rec *record.Record, more ...string) {
+	for _, f := range rec.Findings {
+		begins := func(prefix string) bool { return strings.HasPrefix(f.Code, prefix) }
+		if slices.Contains(FromRun, f.Code) || slices.ContainsFunc(more, begins) {
+			l.Add(f)
+		}
+	}
+}
+
+// Whole is about the record itself: whether it was cut off, interrupted, damaged.
+func (l *List) Whole(rec *record.Record) {
+	switch {
+	case rec.End == nil:
+		l.Add(record.Finding{Code: CutOff, Level: Warning,
+			Message: "the record has no end: the run was killed, is still under way, or its disk was full",
+			Advice:  "what was measured up to then is shown; if the run is over, tare clean removes what it left on the machine"})
+	case rec.End.Status == "interrupted":
+		l.Add(record.Finding{Code: Interrupted, Level: Warning,
+			Message: "the run was interrupted", Advice: "what was measured up to then is shown"})
+	}
+	if p := rec.Header.Environment.Lanes; p != "" && p != "SCHED_FIFO" {
+		l.Add(record.Finding{Code: Ordinary, Level: Note,
+			Message: "the lanes wait with priority " + p + ", not SCHED_FIFO: on a busy machine an end is noticed late, and lanes start further apart",
+			Advice:  "give tare CAP_SYS_NICE, and compare with records made in the same way only"})
+	}
+	if rec.ProblemCount > 0 {
+		l.Add(record.Finding{Code: Damaged, Level: Error,
+			Message: fmt.Sprintf("lines of the record that could not be read: %d, the first: %s", rec.ProblemCount, rec.Problems[0]),
+			Advice:  "their samples are missing here; was the file edited, or damaged in a copy?"})
+	}
+}
+
+// Advice is what to do about a failed operation.
+func Advice(f *record.Failure) string {
+	switch f.Kind {
+	case record.FailTimeout:
+		return "if it is only slow, raise --timeout"
+	case record.FailExec:
+		return "the program could not be executed: is it there, for this architecture, and on a file system that allows exec?"
+	case record.FailState:
+		return "the runtime's word and its deed differ; its times cannot be believed"
+	case record.FailWorkload:
+		return "the workload did not live as told: look for an OOM kill (dmesg) or a limit that is too low"
+	}
+	if f.Command == "" {
+		return "the kernel or the engine refused it, or the engine does not answer: see its log; tare doctor says what this machine allows"
+	}
+	return "run it by hand, with the runtime's debug flag"
+}
+
+// Brief prints nanoseconds with three digits.
+func Brief(ns float64) string {
+	if math.IsNaN(ns) {
+		return "?"
+	}
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(100 * time.Nanosecond).String()
+}

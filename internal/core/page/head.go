@@ -1,0 +1,88 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Ran is which run it was, of what, on which machine, and how it ended.
+func Ran(rec *record.Record, seed uint64) string {
+	h, env := &rec.Header, &rec.Header.Environment
+	return Dotted("tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
+		fmt.Sprintf("seed %d", seed), outcome(rec))
+}
+
+// Status is the run's own word on its end; a record without an end has none.
+func Status(rec *record.Record) string {
+	if rec.End == nil {
+		return "cut off"
+	}
+	return Known(rec.End.Status)
+}
+
+func outcome(rec *record.Record) string {
+	s := Status(rec)
+	if rec.End == nil {
+		return s
+	}
+	if rec.End.Elapsed > 0 {
+		s += " after " + Duration(float64(rec.End.Elapsed))
+	}
+	if rec.End.Why != "" {
+		s += " (" + rec.End.Why + ")"
+	}
+	return s
+}
+
+// Targets says what was weighed.
+func Targets(all []record.Target, baseline string) string {
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.Name
+		if t.Version != "" {
+			names[i] += " " + t.Version
+		}
+		if baseline != "" && t.Name == baseline {
+			names[i] += " (baseline)"
+		}
+	}
+	if len(names) == 0 {
+		return "no targets"
+	}
+	return "targets: " + Dotted(names...)
+}
+
+// Processor is the machine's.
+func Processor(env *record.Environment) string {
+	if env.CPUModel == "" {
+		return fmt.Sprintf("%d CPUs", env.CPUs)
+	}
+	return fmt.Sprintf("%s × %d", env.CPUModel, env.CPUs)
+}
+
+// Cgroups is the mode of the machine's.
+func Cgroups(mode string) string {
+	if mode == "none" {
+		return "no cgroups"
+	}
+	return "cgroup " + Known(mode)
+}
+
+// Surroundings is the rest of the environment, for those who ask.
+func Surroundings(h *record.Header) string {
+	env := &h.Environment
+	parts := []string{h.Started.UTC().Format(time.RFC3339), env.OS, env.Arch}
+	for _, p := range []struct{ name, value string }{
+		{"governor", env.Governor}, {"virtual", env.Virtual}, {"root file system", env.RootFS},
+		{"clock", env.ClockSource}, {"missing capabilities", strings.Join(env.MissingCaps, " ")},
+	} {
+		if p.value != "" {
+			parts = append(parts, p.name+" "+p.value)
+		}
+	}
+	parts = append(parts, "memory "+Size(float64(env.Memory)), fmt.Sprintf("load %.2f at the start", env.LoadStart))
+	return Dotted(parts...)
+}

@@ -1,0 +1,132 @@
+// Package page is what a person reads of a run: sections of tables whose cells are
+// figures, pictures, lists and remarks. An instrument says what stands on its page;
+// each renderer (text, Markdown) draws a page once, for all instruments.
+//
+// Everything that stands on a page may have come from others. Every renderer
+// cleans what it writes; nobody before it has to.
+package page
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Page is a report before it is drawn.
+type Page struct {
+	Title    string // the plan's; "" where it has none
+	Command  string // that made the record, which stands for a title in Markdown
+	Head     []string
+	Sections []Section
+}
+
+// Section is a title with a picture, a table, or lists, or neither, and remarks
+// below.
+type Section struct {
+	Title   string
+	Picture *Waterfall
+	Table   *Table
+	Lists   []List
+	Block   *Block
+	Notes   []string
+	Style   term.Style // of the title
+}
+
+// Block is a text to be copied as it stands.
+type Block struct {
+	Language string
+	Lines    []string
+}
+
+// List is rows of a key and a text, under a heading where there is one.
+type List struct {
+	Heading string
+	Items   []Item
+}
+
+// Item is one text of a list. Without a key it goes on with the one above.
+type Item struct {
+	Key, Text string
+	Code      bool // a command
+	Style     term.Style
+}
+
+// Add appends a section, unless there is none.
+func (p *Page) Add(s ...*Section) {
+	for _, one := range s {
+		if one != nil {
+			p.Sections = append(p.Sections, *one)
+		}
+	}
+}
+
+// Empty tells whether a section is nothing but its title.
+func (s *Section) Empty() bool {
+	return s.Picture == nil && s.Table == nil && s.Lists == nil && s.Block == nil && s.Notes == nil
+}
+
+// Options say how a page is drawn, and how much of it is asked for.
+type Options struct {
+	Width   int    // columns of the terminal; 0: no limit. Text only
+	Colour  bool   // text only
+	Subject string // lifecycle: the target that the iSulad form compares with every other; "": the plan's, or else every other with the baseline
+	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
+	Explain bool   // of an overhead run: the fact behind every role, and every cgroup's path
+}
+
+// Write draws pages one below the other, as "text" or "md".
+func Write(w io.Writer, format string, pages []*Page, o Options) error {
+	for i, p := range pages {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		var err error
+		switch format {
+		case "text":
+			err = writeText(w, p, o)
+		case "md":
+			err = writeMarkdown(w, p)
+		default:
+			err = fmt.Errorf("a page cannot be drawn as %q", format)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// longestTitle is where a title is cut: it is to be one line.
+const longestTitle = 200
+
+// New begins the page of an instrument's run under the plan's title.
+func New(title, instrument string) *Page {
+	return &Page{Title: Short(term.Clean(title), longestTitle), Command: "tare " + instrument}
+}
+
+// Merge adds an item, or only its key if there is one with the same text.
+func Merge(items []Item, more Item) []Item {
+	for i := range items {
+		if items[i].Text == more.Text {
+			items[i].Key += ", " + more.Key
+			return items
+		}
+	}
+	return append(items, more)
+}
+
+// TargetNotes are what targets say of themselves.
+func TargetNotes(targets []record.Target) []Item {
+	var items []Item
+	for _, t := range targets {
+		if len(t.Notes) > 0 {
+			items = Merge(items, Item{Key: Heading(t.Name), Text: strings.Join(t.Notes, "; ")})
+		}
+	}
+	return items
+}

@@ -1,0 +1,232 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Table is rows of cells in aligned columns. Where all its columns are too many
+// for the page it is parted: the columns of a group stay together, and those
+// without one stand in every part.
+type Table struct {
+	Columns []Column
+	Rows    [][]Cell // each as long as Columns
+}
+
+// Column is what all cells below each other have in common.
+type Column struct {
+	Title string
+	Right bool // numbers line up on the right
+	Group int  // from 1: columns that belong together, such as a target's; 0: in every part
+}
+
+// Names begins a table with columns of names, which stand in every part.
+func Names(titles ...string) *Table {
+	t := &Table{}
+	for _, title := range titles {
+		t.Columns = append(t.Columns, Column{Title: title})
+	}
+	return t
+}
+
+// Cell has up to two parts, so that the second ones line up below each other:
+// "24.6 ms" and "±2 %".
+type Cell struct {
+	Head, Tail string
+	Style      term.Style
+	Label      string         // what a row is called where it can't be set below another one
+	Figure     *figure.Figure // what it shows; nil of words
+}
+
+// Words is a cell of text.
+func Words(text string) Cell { return Cell{Head: text} }
+
+// Row appends a row that has its names only; the columns of numbers come after.
+func (t *Table) Row(names ...Cell) { t.Rows = append(t.Rows, names) }
+
+// Add appends a column of numbers of a group of its own, one cell for each row.
+func (t *Table) Add(title string, cells []Cell) {
+	t.addColumn(Column{Title: title, Right: true}, cells)
+}
+
+// AddText appends a column whose texts begin below each other.
+func (t *Table) AddText(title string, cells []Cell) { t.addColumn(Column{Title: title}, cells) }
+
+// AddIf appends a column unless it shows nothing of any row.
+func (t *Table) AddIf(title string, cells []Cell) {
+	if slices.ContainsFunc(cells, func(c Cell) bool { return c.Head != Dot && c.Head != "" }) {
+		t.Add(title, cells)
+	}
+}
+
+func (t *Table) addColumn(c Column, cells []Cell) {
+	for _, other := range t.Columns {
+		c.Group = max(c.Group, other.Group)
+	}
+	c.Group++
+	t.Columns = append(t.Columns, c)
+	for i := range t.Rows {
+		t.Rows[i] = append(t.Rows[i], cells[i])
+	}
+}
+
+// Each makes the cells of a column, one a row.
+func Each[T any](rows []T, show func(*T) Cell) []Cell {
+	out := make([]Cell, len(rows))
+	for i := range rows {
+		out[i] = show(&rows[i])
+	}
+	return out
+}
+
+// joined is the cell as one text, its tail set right in that many columns.
+func (c Cell) joined(tail int) string {
+	if c.Tail == "" {
+		return c.Head
+	}
+	return c.Head + strings.Repeat(" ", max(tail-term.Width(c.Tail), 0)+1) + c.Tail
+}
+
+// tails is the width of the widest second part in every column.
+func (t *Table) tails() []int {
+	widths := make([]int, len(t.Columns))
+	for _, row := range t.Rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], term.Width(c.Tail))
+		}
+	}
+	return widths
+}
+
+// gap separates two columns.
+const gap = 2
+
+// width is that of the table as text.
+func (t *Table) width(stacked bool) int {
+	total := -gap
+	for _, w := range t.widths(stacked) {
+		total += w + gap
+	}
+	return total
+}
+
+func (t *Table) widths(stacked bool) []int {
+	tails, widths := t.tails(), make([]int, len(t.Columns))
+	for i, column := range t.Columns {
+		for _, row := range t.Rows {
+			widths[i] = max(widths[i], term.Width(row[i].joined(tails[i])))
+		}
+		for _, part := range titleParts(column.Title, stacked) {
+			widths[i] = max(widths[i], term.Width(part))
+		}
+	}
+	return widths
+}
+
+// headings are the titles, on more than one line if they are stacked: a long
+// name then takes no more room than the figures below it.
+func (t *Table) headings(stacked bool) [][]string {
+	widths, columns, height := t.widths(stacked), make([][]string, len(t.Columns)), 1
+	for i, column := range t.Columns {
+		columns[i] = joinedTo(widths[i], titleParts(column.Title, stacked))
+		height = max(height, len(columns[i]))
+	}
+	lines := make([][]string, height)
+	for _, column := range columns {
+		for line := range height {
+			text := ""
+			if at := line - (height - len(column)); at >= 0 { // the last line is the one above the figures
+				text = column[at]
+			}
+			lines[line] = append(lines[line], text)
+		}
+	}
+	return lines
+}
+
+// titleParts are what a title can be broken into: words, and the engine and
+// the runtime of a target.
+func titleParts(title string, stacked bool) []string {
+	title = term.Clean(title)
+	if !stacked {
+		return []string{title}
+	}
+	var parts []string
+	for word := range strings.FieldsSeq(title) {
+		parts = append(parts, strings.SplitAfter(word, "/")...)
+	}
+	return parts
+}
+
+// joinedTo puts parts on as few lines as there can be in that width.
+func joinedTo(width int, parts []string) []string {
+	var lines []string
+	for _, part := range parts {
+		last := len(lines) - 1
+		if last < 0 {
+			lines = append(lines, part)
+			continue
+		}
+		space := " "
+		if strings.HasSuffix(lines[last], "/") {
+			space = ""
+		}
+		if term.Width(lines[last]+space+part) <= width {
+			lines[last] += space + part
+			continue
+		}
+		lines = append(lines, part)
+	}
+	return lines
+}
+
+// groups are those of the columns, in the order in which they appear.
+func (t *Table) groups() (all []int) {
+	for _, c := range t.Columns {
+		if c.Group != 0 && !slices.Contains(all, c.Group) {
+			all = append(all, c.Group)
+		}
+	}
+	return all
+}
+
+// only is the table with some of its groups, behind what stands in every part.
+func (t *Table) only(groups []int) *Table {
+	part := &Table{Rows: make([][]Cell, len(t.Rows))}
+	for _, common := range []bool{true, false} {
+		for i, c := range t.Columns {
+			if (c.Group == 0) != common || !common && !slices.Contains(groups, c.Group) {
+				continue
+			}
+			part.Columns = append(part.Columns, c)
+			for r := range t.Rows {
+				part.Rows[r] = append(part.Rows[r], t.Rows[r][i])
+			}
+		}
+	}
+	return part
+}
+
+// fitting are the tables for as many groups at a time as fit in the width. Before
+// a table is parted its headings are stacked.
+func (t *Table) fitting(width int) (parts []*Table, stacked bool) {
+	if width <= 0 || t.width(false) <= width {
+		return []*Table{t}, false
+	}
+	if t.width(true) <= width {
+		return []*Table{t}, true
+	}
+	var part []int
+	for _, group := range t.groups() {
+		next := append(slices.Clip(part), group)
+		if len(part) > 0 && t.only(next).width(true) > width {
+			parts = append(parts, t.only(part))
+			next = []int{group}
+		}
+		part = next
+	}
+	return append(parts, t.only(part)), true
+}

@@ -1,0 +1,313 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Waterfall is bars below each other on one axis of time, which begins at 0. In
+// Markdown it is a Gantt chart of Mermaid's.
+type Waterfall struct {
+	Length int64 // ns, of the axis
+	Bars   []Bar
+	First  int64 // ns, of what is marked; -1: not known
+}
+
+// Bar is one row. Its times are ns from the beginning, within the axis.
+type Bar struct {
+	Name     string
+	Kind     string // in words: bars of one kind stand together in a Gantt chart
+	Depth    int
+	From, To int64
+	CPU      int64 // ns; -1: not known
+	Exit     int   // 0 where there is none, too
+	Open     bool  // it was still there at the end
+	Marked   bool  // the waterfall's First lies in it
+	Wait     bool  // nothing was told meanwhile
+	Point    bool  // it is First itself, which has no length
+	Style    term.Style
+}
+
+const (
+	usualWidth   = 120 // where no width is given: a picture without one is None
+	narrowestBar = 10
+	narrowName   = 16
+	// tickWidth is how far the marks of the scale are apart at least.
+	tickWidth = 11
+)
+
+// text draws it for a terminal: every row has its name, its bar, when
+// it began and how long it took, the CPU time where that is known, and what else
+// there is to say of it.
+func (p *Waterfall) text(w io.Writer, o Options) error {
+	width := o.Width
+	if width <= 0 {
+		width = usualWidth
+	}
+	left, rest, figures := p.names(), p.remarks(), p.figures()
+	names := 0
+	for _, name := range left {
+		names = max(names, term.Width(name))
+	}
+	names = min(names, max(36*width/100, narrowName))
+	cells := width - indent - names
+	for _, column := range append(figures, rest) {
+		if widest := widestOf(column); widest > 0 {
+			cells -= gap + widest
+		}
+	}
+	cells = max(cells-gap, narrowestBar)
+
+	t := term.Table{Indent: indent, Colour: o.Colour, Columns: []term.Column{{}, {}}}
+	for range figures {
+		t.Columns = append(t.Columns, term.Column{Right: true})
+	}
+	for i := range len(left) {
+		row := []term.Cell{{Text: Cut(left[i], names)}, {Text: p.scale(cells), Style: term.Dim}}
+		if i > 0 {
+			b := &p.Bars[i-1]
+			row[1] = term.Cell{Text: p.draw(b, cells), Style: b.Style}
+			if b.Wait {
+				row[0].Style = term.Dim
+			}
+		}
+		for _, column := range figures {
+			row = append(row, term.Cell{Text: column[i]})
+		}
+		remark := term.Cell{Text: rest[i]}
+		if i > 0 && p.Bars[i-1].Exit != 0 {
+			remark.Style = term.Red
+		}
+		t.AddCells(append(row, remark)...)
+	}
+	return t.Write(w)
+}
+
+// names are the first column, below an empty heading.
+func (p *Waterfall) names() []string {
+	out := []string{""}
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		name := term.Clean(Known(b.Name))
+		if b.Point {
+			name = "◆ " + name
+		}
+		out = append(out, strings.Repeat("  ", b.Depth)+name)
+	}
+	return out
+}
+
+// figures are the columns of numbers with their headings.
+func (p *Waterfall) figures() [][]string {
+	at, took, cpu, some := []string{"at"}, []string{"took"}, []string{"CPU"}, false
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		at = append(at, Duration(float64(b.From)))
+		if b.Point {
+			took, cpu = append(took, ""), append(cpu, "")
+			continue
+		}
+		took = append(took, Duration(float64(b.To-b.From)))
+		if b.CPU < 0 {
+			cpu = append(cpu, None)
+			continue
+		}
+		cpu, some = append(cpu, Duration(float64(b.CPU))), true
+	}
+	if !some {
+		return [][]string{at, took}
+	}
+	return [][]string{at, took, cpu}
+}
+
+func (p *Waterfall) remarks() []string {
+	out := []string{""}
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		var parts []string
+		if b.Open {
+			parts = append(parts, "→")
+		}
+		if b.Exit != 0 {
+			parts = append(parts, fmt.Sprintf("exit %d", b.Exit))
+		}
+		out = append(out, strings.Join(parts, " "))
+	}
+	return out
+}
+
+func widestOf(column []string) (n int) {
+	for _, text := range column {
+		n = max(n, term.Width(text))
+	}
+	return n
+}
+
+// lefts are the blocks that are filled from the left by so many eighths.
+var lefts = [9]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
+
+// draw is a row's bar in that many cells: dotted for a wait, else of blocks, the
+// last of which is filled in eighths and the first in halves, as there are no
+// finer ones that are filled from the right. Nothing is too short to be seen.
+func (p *Waterfall) draw(b *Bar, cells int) string {
+	line := []rune(strings.Repeat(" ", cells))
+	scaled := func(at int64) float64 { return float64(at) / float64(p.Length) * float64(cells) }
+	from, to := scaled(b.From), scaled(b.To)
+	first := min(int(from), cells-1)
+	switch end := int(math.Round(8 * to)); {
+	case b.Point:
+	case b.Wait:
+		for i := first; i < max(min(int(math.Round(to)), cells), first+1); i++ {
+			line[i] = '┄'
+		}
+	case end <= 8*(first+1):
+		line[first] = lefts[min(max(int(math.Round(8*(to-from))), 1), 8)]
+	default:
+		line[first] = '█'
+		if part := from - float64(first); part >= 0.75 {
+			line[first] = '▕'
+		} else if part >= 0.25 {
+			line[first] = '▐'
+		}
+		for i := first + 1; i < min(end/8, cells); i++ {
+			line[i] = '█'
+		}
+		if end/8 < cells {
+			line[end/8] = lefts[end%8]
+		}
+	}
+	if b.Marked && p.First >= 0 {
+		line[min(int(scaled(p.First)), cells-1)] = '◆'
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+// scale is the line above the bars: round times, each behind the mark of where it
+// is.
+func (p *Waterfall) scale(cells int) string {
+	step := niceStep(float64(p.Length) * tickWidth / float64(cells))
+	unit, name := 1.0, "ns"
+	for _, u := range []struct {
+		ns   float64
+		name string
+	}{{1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}} {
+		if float64(p.Length) >= 1.5*u.ns {
+			unit, name = u.ns, u.name
+		}
+	}
+	line := ""
+	for i := 0; ; i++ {
+		at := int(math.Round(float64(i) * step / float64(p.Length) * float64(cells)))
+		text := "╷" + strconv.FormatFloat(float64(i)*step/unit, 'g', 6, 64) + " " + name
+		if i == 0 {
+			text = "╷0"
+		}
+		if at+term.Width(text) > cells {
+			return line
+		}
+		line += strings.Repeat(" ", max(at-term.Width(line), 0)) + text
+	}
+}
+
+// niceStep is the smallest of 1, 2, 5, 10, … that is not below v.
+func niceStep(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(max(v, 1))))
+	for _, n := range []float64{1, 2, 5} {
+		if n*power >= v {
+			return n * power
+		}
+	}
+	return 10 * power
+}
+
+// gantt is a picture as Mermaid's Gantt chart, see mermaid.js.org/syntax/gantt.html:
+// times are ms since the start, which "x" takes as ms since 1970, and the axis shows
+// their seconds. Beyond a minute it shows all seconds since 1970, which are the
+// same in every time zone.
+func (p *Waterfall) gantt() []string {
+	axis := "%S.%L s"
+	if p.Length >= 60e9 {
+		axis = "%s s"
+	}
+	lines := []string{"gantt", "    dateFormat x", "    axisFormat " + axis, "    todayMarker off"}
+	var kinds []string
+	tasks := map[string][]string{}
+	task := func(kind, line string) {
+		if tasks[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		tasks[kind] = append(tasks[kind], line)
+	}
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		from, to := millis(b.From), max(millis(b.To), millis(b.From)+1)
+		tag := ""
+		if b.Exit != 0 || b.Wait {
+			tag = "crit, "
+		}
+		if !b.Point {
+			task(b.Kind, fmt.Sprintf("    %s :%st%d, %d, %d", p.taskName(b), tag, i+1, from, to))
+		}
+		if b.Marked {
+			task(b.Kind, fmt.Sprintf("    first instruction :milestone, m%d, %d, 0ms", i+1, millis(p.First)))
+		}
+	}
+	for _, kind := range kinds {
+		lines = append(append(lines, "    section "+kind), tasks[kind]...)
+	}
+	return lines
+}
+
+// millis is a time in ms, rounded: what is finer a Gantt chart does not take.
+func millis(ns int64) int64 { return int64(math.Round(float64(ns) / 1e6)) }
+
+// taskName is a name with its length and what is to be said of it.
+func (p *Waterfall) taskName(b *Bar) string {
+	text := strings.TrimPrefix(b.Name, "· ") + " " + Duration(float64(b.To-b.From))
+	if b.Exit != 0 {
+		text += fmt.Sprintf(" exit %d", b.Exit)
+	}
+	if b.Open {
+		text += " →"
+	}
+	return tame(text)
+}
+
+// longestTask is where the name of a task is cut.
+const longestTask = 60
+
+// tame is a name as Mermaid takes it for nothing else, by the grammar of its Gantt
+// charts: what ends a name (: ; #), begins a comment or a directive (%), is HTML or
+// may be Markdown becomes a space, and a name that begins with a keyword gets
+// something before it.
+func tame(name string) string {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-+/()=@…→µ×", r) {
+			return r
+		}
+		return ' '
+	}, term.Clean(name))
+	text = Cut(strings.Join(strings.Fields(text), " "), longestTask)
+	first := strings.ToLower(text)
+	for _, word := range ganttWords {
+		if strings.HasPrefix(first, word) {
+			return "· " + text
+		}
+	}
+	if first == "" || unicode.IsDigit(rune(first[0])) || first[0] == '-' {
+		return "· " + text // 2018-08-03 is a date
+	}
+	return text
+}
+
+// ganttWords begin a line that is no task.
+var ganttWords = []string{
+	"gantt", "dateformat", "axisformat", "tickinterval", "includes", "excludes", "todaymarker", "weekday", "weekend", "title", "section",
+	"inclusiveenddates", "topaxis", "accdescr", "acctitle", "click", "href", "call",
+}

@@ -1,0 +1,144 @@
+package lifecycle
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// stamps are the moments of an operation in the order in which they come.
+var stamps = []record.Stamp{record.StampReturned, record.StampRunning, record.StampFirst, record.StampSeen, record.StampExited}
+
+// cell sums up the measured batches of one operation on one target.
+func cell(t *record.Target, op subject.Op, lanes int, batches []*record.Batch, cpus int) Cell {
+	def := t.Operations[string(op)]
+	labels := figure.Of("target", t.Name, "op", string(op), "lanes", strconv.Itoa(lanes))
+	c := Cell{Target: t.Name, Absent: Absent(t, op), Time: about("latency", figure.Nanoseconds, labels)}
+	if lanes > 1 {
+		c.Time.Quantity = "makespan"
+	}
+	c.Time.Better = figure.Less
+	c.Trimmed = about("trimmed-mean", figure.Nanoseconds, labels)
+	if c.Absent != "" {
+		return c
+	}
+	g := gathered{times: map[record.Stamp]stat.Rounds{}, roles: roleRounds{}}
+	for _, b := range batches {
+		if b.Target == t.Name && b.Op == string(op) {
+			g.add(b, def.Done, lanes, cpus)
+		}
+	}
+	c.Lost, c.Time.Failed, c.Time.Total = g.lost, g.failed, g.total
+	values := g.times[def.Done]
+	c.Time.Rounds, c.Time.Estimate = figure.ByRound(values), figure.Median(values)
+	if mean, ok := stat.Trimmed(figure.Ordered(values)); ok {
+		c.Trimmed.Estimate = figure.Exactly(mean)
+		c.Trimmed.Estimate.N = len(values)
+	}
+	for _, stamp := range stamps {
+		if v := g.times[stamp]; len(v) > 0 {
+			f := about("time-to", figure.Nanoseconds, labels.With("stamp", string(stamp)))
+			f.Rounds, f.Estimate, f.Better = figure.ByRound(v), figure.Median(v), figure.Less
+			c.Moments = append(c.Moments, f)
+		}
+	}
+	c.Own, c.Lanes, c.Roles = g.own(labels), g.lanes.figures(labels), g.roles.figures(labels)
+	return c
+}
+
+func about(quantity string, unit figure.Unit, labels figure.Labels) figure.Figure {
+	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Labels: labels}
+}
+
+// gathered is what the batches of a cell add up to.
+type gathered struct {
+	lost, failed, total int
+	times               map[record.Stamp]stat.Rounds
+	user, system, rss   []float64
+	lanes               laneRounds
+	roles               roleRounds
+}
+
+func (g *gathered) add(b *record.Batch, done record.Stamp, lanes, cpus int) {
+	g.lost += b.Lost
+	failed, cut := 0, 0
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		switch {
+		case s.Failure == nil:
+			g.user, g.system, g.rss = append(g.user, float64(s.UserCPU)), append(g.system, float64(s.SysCPU)), append(g.rss, float64(s.MaxRSS))
+		case s.Failure.Kind == record.FailInterrupted:
+			cut++
+		default:
+			failed++
+		}
+	}
+	g.total += len(b.Samples) - cut
+	g.failed += failed
+	// A batch that lost a lane was not the batch that was asked for.
+	whole := failed+cut == 0 && len(b.Samples) == lanes
+	for _, stamp := range stamps {
+		v, ok := span(b, stamp)
+		if !whole || !ok {
+			continue
+		}
+		if g.times[stamp] == nil {
+			g.times[stamp] = stat.Rounds{}
+		}
+		g.times[stamp][b.Round] = v
+	}
+	g.lanes.add(b, done, whole, cpus)
+	if whole {
+		g.roles.add(b)
+	}
+}
+
+// own are the resources of the operation's own command and the children it waited
+// for.
+func (g *gathered) own(labels figure.Labels) (out []figure.Figure) {
+	for _, q := range []struct {
+		name   string
+		unit   figure.Unit
+		values []float64
+	}{{"user-cpu", figure.Nanoseconds, g.user}, {"system-cpu", figure.Nanoseconds, g.system}, {"max-rss", figure.Bytes, g.rss}} {
+		f := about(q.name, q.unit, labels)
+		f.Estimate = middle(q.values)
+		out = append(out, f)
+	}
+	return out
+}
+
+// span is the time to a stamp: a lane's own latency where there is one lane,
+// from the release to the last lane's stamp where there are more.
+func span(b *record.Batch, stamp record.Stamp) (float64, bool) {
+	if len(b.Samples) == 0 {
+		return 0, false
+	}
+	if b.Lanes == 1 {
+		d, ok := b.Samples[0].Latency(stamp)
+		return float64(d), ok
+	}
+	var last int64
+	for i := range b.Samples {
+		t, ok := b.Samples[i].Time(stamp)
+		if !ok || b.Samples[i].Failure != nil {
+			return 0, false
+		}
+		last = max(last, t)
+	}
+	return float64(last - b.Released), true
+}
+
+// middle is a median without an interval.
+func middle(values []float64) figure.Estimate {
+	if len(values) == 0 {
+		return figure.Estimate{}
+	}
+	e := figure.Exactly(stat.Quantiles(slices.Clone(values), 0.5)[0])
+	e.N = len(values)
+	return e
+}

@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// details are every stamp, the resources of the operations' own commands, and
+// the reason of every verdict.
+func details(t *Table) *page.Section {
+	s := &page.Section{Title: lanesOf(t.Lanes) + ": every stamp, the commands' own resources, and the verdicts", Style: term.Bold}
+	for _, row := range t.Rows {
+		list := page.List{Heading: string(row.Op)}
+		for i := range row.Cells {
+			if c := &row.Cells[i]; c.Absent == "" {
+				list.Items = append(list.Items, detail(c)...)
+			}
+		}
+		if list.Items != nil {
+			s.Lists = append(s.Lists, list)
+		}
+	}
+	return s
+}
+
+func detail(c *Cell) []page.Item {
+	parts := []string{fmt.Sprintf("n=%d", c.Time.Estimate.N)}
+	for _, m := range c.Moments {
+		parts = append(parts, m.Labels.Get("stamp")+" "+page.Duration(m.Estimate.Value))
+	}
+	user, system, rss := c.Own[0].Estimate.Value, c.Own[1].Estimate.Value, c.Own[2].Estimate.Value
+	if user+system > 0 {
+		parts = append(parts, fmt.Sprintf("CPU %s user, %s system", page.Duration(user), page.Duration(system)))
+	}
+	if rss > 0 {
+		parts = append(parts, "max RSS "+page.Size(rss))
+	}
+	items := []page.Item{{Key: page.Heading(c.Target), Text: strings.Join(parts, " · ")}}
+	if v := c.Time.Versus; v != nil {
+		items = append(items, page.Item{Text: "vs " + v.Baseline + ": " + v.Why})
+	}
+	return items
+}

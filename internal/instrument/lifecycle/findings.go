@@ -1,0 +1,116 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// The bounds above which the release of the lanes is worth a finding.
+const skewBound = 0.20 // of the makespan between the first lane's start and the last's
+
+// failures sums up what went wrong, one finding for each target, operation and
+// number of lanes, warm-up included, with the first cause.
+func failures(rec *record.Record, add func(record.Finding)) {
+	type key struct {
+		target, op string
+		lanes      int
+	}
+	type sum struct {
+		failed, total int
+		first         *record.Failure
+	}
+	sums := map[key]*sum{}
+	var order []key
+	for i := range rec.Batches {
+		b := &rec.Batches[i]
+		k := key{b.Target, b.Op, b.Lanes}
+		if sums[k] == nil {
+			sums[k] = &sum{}
+			order = append(order, k)
+		}
+		for j := range b.Samples {
+			f := b.Samples[j].Failure
+			if f != nil && f.Kind == record.FailInterrupted {
+				continue // no fault of the target
+			}
+			sums[k].total++
+			if f != nil {
+				sums[k].failed++
+				if sums[k].first == nil {
+					sums[k].first = f
+				}
+			}
+		}
+	}
+	for _, k := range order {
+		s := sums[k]
+		if s.failed == 0 {
+			continue
+		}
+		message := fmt.Sprintf("%d of %d failed, warm-up included; the first: %s", s.failed, s.total, s.first.Detail)
+		if out := strings.TrimSpace(s.first.Output); out != "" {
+			message += ": " + out
+		}
+		add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: k.target, Op: k.op, Lanes: k.lanes, Message: message, Advice: finding.Advice(s.first), Tried: s.first.Command})
+	}
+}
+
+// fewRounds tells once for each number of rounds that is too small, and where
+// if it is one place only.
+func fewRounds(t *Table, add func(record.Finding)) {
+	where := map[int][]record.Finding{}
+	for _, row := range t.Rows {
+		for _, c := range row.Cells {
+			if e := c.Time.Estimate; e.Known() && !e.Bounded {
+				where[e.N] = append(where[e.N], record.Finding{Target: c.Target, Op: string(row.Op)})
+			}
+		}
+	}
+	for n := range stat.MinRounds(figure.Confidence) {
+		if len(where[n]) == 0 {
+			continue
+		}
+		f := record.Finding{}
+		if len(where[n]) == 1 {
+			f = where[n][0]
+		}
+		f.Code, f.Level, f.Lanes = finding.FewRounds, finding.Note, t.Lanes
+		f.Message = fmt.Sprintf("%s no 95 %% interval", map[bool]string{true: "1 round gives", false: fmt.Sprintf("%d rounds give", n)}[n == 1])
+		f.Advice = fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))
+		add(f)
+	}
+}
+
+func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Finding)) {
+	put := func(code, level, message, advice string) {
+		add(record.Finding{Code: code, Level: level, Target: c.Target, Op: string(row.Op), Lanes: t.Lanes, Message: message, Advice: advice})
+	}
+	values := figure.Ordered(c.Time.Values())
+	if d := stat.Drift(values); d.Drifted {
+		put(finding.Drift, finding.Warning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (p=%.3f)", 100*(d.Ratio-1), d.P),
+			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold: rounds are paired")
+	}
+	if m := stat.Bimodal(values); m.Bimodal {
+		put(finding.Bimodal, finding.Warning, fmt.Sprintf("two heaps: about %s in %d rounds and about %s in %d",
+			finding.Brief(m.Low), m.LowN, finding.Brief(m.High), m.N-m.LowN),
+			"the median sits in one of them or between; look for a cache, a lock or a timer that is hit in some rounds only")
+	}
+	if c.Lanes != nil && c.Time.Estimate.Known() {
+		skew, own := c.Lanes[skewColumn].Estimate.Value, c.Lanes[ownColumn].Estimate.Value
+		if share := skew / c.Time.Estimate.Value; share > skewBound {
+			put(finding.Skew, finding.Note, fmt.Sprintf("from the first lane's start to the last's %s pass, %.0f %% of the makespan", finding.Brief(skew), 100*share),
+				"the operation is hardly longer than releasing the lanes takes; read the lanes' own latencies instead of the makespan")
+		}
+		// Of host and floor the lane makes the operation itself; and one lane
+		// leaves CPUs idle, on which tare does nobody harm.
+		if own > finding.OwnBound && t.Lanes > 1 && kind != "host" && kind != "floor" {
+			put(finding.OwnCost, finding.Note, fmt.Sprintf("tare itself used %.1f %% of the machine's CPU time in these batches", 100*own),
+				"the times may be that much too long; use a machine with more CPUs, and fewer lanes at once")
+		}
+	}
+}

@@ -1,0 +1,228 @@
+// Package lifecycle is the first instrument: how long create, start, stop, rm and
+// run take on each target, and the operations of pods, one at a time or many at
+// once.
+//
+// Here are its options, its judgement of a record, its figures and its page; they
+// need nothing but a record. Package run below it schedules.
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Judgement is what can be said of a lifecycle run.
+type Judgement struct {
+	Record   *record.Record
+	Plan     plan.Lifecycle
+	Baseline string // "" when there is one target only
+	Targets  []record.Target
+	Tables   []Table // one for each number of lanes
+	Found    []record.Finding
+	Failed   int // operations, warm-up included
+	Total    int
+}
+
+// Table holds everything at one number of lanes.
+type Table struct {
+	Lanes  int
+	Rounds int   // measured ones that were begun
+	Rows   []Row // of the operations that were asked for and that some target has
+}
+
+// Row is one operation across the targets, in the order of Targets.
+type Row struct {
+	Op    subject.Op
+	Cells []Cell
+}
+
+// Cell is one operation on one target.
+type Cell struct {
+	Target string
+	Absent string // why the target has no such operation
+	Lost   int    // lanes that did not come so far
+
+	// Time is with one lane the operation's latency, with more the makespan of the
+	// batch, one value for each round that had no failure.
+	Time    figure.Figure
+	Trimmed figure.Figure   // mean without the largest and the smallest; from 3 rounds on
+	Moments []figure.Figure // the time to each stamp of the operation
+	Lanes   []figure.Figure // how the lanes of a batch fared, see [laneColumns]; with more lanes than one
+	Own     []figure.Figure // user and system CPU time and the memory of the operation's own command, each where there is any
+	Roles   []Role          // of targets that have processes of their own
+}
+
+// Judge judges a record of a lifecycle run, finished or not.
+func Judge(rec *record.Record) (*Judgement, error) {
+	if rec.Header.Experiment != Name {
+		return nil, fmt.Errorf("this is a record of %q, not of %s", rec.Header.Experiment, Name)
+	}
+	rec = finding.Once(rec)
+	j := &Judgement{Record: rec, Targets: rec.Targets}
+	if err := json.Unmarshal(rec.Header.Plan, &j.Plan); err != nil {
+		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	}
+	j.Baseline = baseline(j.Plan.Baseline, rec.Targets)
+	for _, n := range j.Plan.Lanes {
+		if t := j.table(rec, n); t.Rounds > 0 {
+			j.Tables = append(j.Tables, t)
+		}
+	}
+	for i := range rec.Batches {
+		for k := range rec.Batches[i].Samples {
+			switch f := rec.Batches[i].Samples[k].Failure; {
+			case f == nil:
+				j.Total++
+			case f.Kind != record.FailInterrupted: // being told to stop is no fault of the target
+				j.Total++
+				j.Failed++
+			}
+		}
+	}
+	j.Found = j.findings(rec)
+	return j, nil
+}
+
+// Name of the instrument: its verb, its key in a plan, its word in a record.
+const Name = "lifecycle"
+
+// baseline is the target that the others are compared with: the wanted one, or
+// the first runtime, or else the first target.
+func baseline(wanted string, targets []record.Target) string {
+	if len(targets) < 2 {
+		return ""
+	}
+	for _, t := range targets {
+		if t.Name == wanted {
+			return wanted
+		}
+	}
+	for _, t := range targets {
+		if t.Kind != "host" && t.Kind != "floor" {
+			return t.Name
+		}
+	}
+	return targets[0].Name
+}
+
+func (j *Judgement) table(rec *record.Record, lanes int) Table {
+	t := Table{Lanes: lanes}
+	var batches []*record.Batch
+	for i := range rec.Batches {
+		if b := &rec.Batches[i]; b.Lanes == lanes && b.Phase == record.PhaseMeasure {
+			batches = append(batches, b)
+			t.Rounds = max(t.Rounds, b.Round+1)
+		}
+	}
+	for _, op := range j.Plan.Ops {
+		if !slices.ContainsFunc(j.Targets, func(t record.Target) bool { return Absent(&t, op) == "" }) {
+			continue
+		}
+		row := Row{Op: op}
+		for i := range j.Targets {
+			row.Cells = append(row.Cells, cell(&j.Targets[i], op, lanes, batches, rec.Header.Environment.CPUs))
+		}
+		j.compare(&row)
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// Absent says why a target has no such operation, "" where it has one.
+func Absent(t *record.Target, op subject.Op) string {
+	def, ok := t.Operations[string(op)]
+	if !ok {
+		return "the target has no such operation"
+	}
+	return def.Absent
+}
+
+func (j *Judgement) compare(row *Row) {
+	base := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Target == j.Baseline })
+	if base < 0 {
+		return
+	}
+	values := row.Cells[base].Time.Values()
+	for i := range row.Cells {
+		if f := &row.Cells[i].Time; i != base {
+			f.Versus = figure.Compare(j.Baseline, values, f.Values())
+		}
+	}
+}
+
+// Result is how many operations failed of how many, warm-up included, and what is
+// to be mistrusted.
+func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
+	return j.Failed, j.Total, j.Found
+}
+
+// Figures are all of the run's.
+func (j *Judgement) Figures() (all []figure.Figure) {
+	for _, t := range j.Tables {
+		for _, row := range t.Rows {
+			for _, c := range row.Cells {
+				if c.Absent != "" {
+					continue
+				}
+				all = append(append(all, c.Time, c.Trimmed), c.Moments...)
+				all = append(append(all, c.Lanes...), c.Own...)
+				for _, r := range c.Roles {
+					all = append(all, r.Used...)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Precision is the widest interval of the table, as a share of its median, and
+// where it is. Infinite while an interval is not known. The targets that are
+// named to be left out do not count, and neither does an operation that never
+// succeeded, unless there is nothing else: more rounds would not help either.
+func (t *Table) Precision(leftOut ...string) (worst float64, where string) {
+	failed := ""
+	for _, row := range t.Rows {
+		for _, c := range row.Cells {
+			if c.Absent != "" || c.Time.Total == 0 || slices.Contains(leftOut, c.Target) {
+				continue
+			}
+			if !c.Time.Estimate.Known() {
+				failed = c.Target + " " + string(row.Op)
+				continue
+			}
+			if p := c.Time.Estimate.Half(); p >= worst {
+				worst, where = p, c.Target+" "+string(row.Op)
+			}
+		}
+	}
+	if where == "" && failed != "" {
+		return math.Inf(1), failed
+	}
+	return worst, where
+}
+
+// findings are what is to be mistrusted.
+func (j *Judgement) findings(rec *record.Record) []record.Finding {
+	var out finding.List
+	out.TakeOver(rec)
+	out.Whole(rec)
+	failures(rec, out.Add)
+	for i := range j.Tables {
+		fewRounds(&j.Tables[i], out.Add)
+		for _, row := range j.Tables[i].Rows {
+			for k := range row.Cells {
+				cellFindings(&j.Tables[i], row, &row.Cells[k], j.Targets[k].Kind, out.Add)
+			}
+		}
+	}
+	out.Node(rec)
+	return out
+}

@@ -1,0 +1,140 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// medians is the main table: the median of every operation, its interval, and
+// the comparison with the baseline.
+func medians(j *Judgement, t *Table) *page.Section {
+	s := &page.Section{Title: fmt.Sprintf("%s, %s: latency", lanesOf(t.Lanes), page.Amount(t.Rounds, "round")), Style: term.Bold}
+	if t.Lanes > 1 {
+		s.Title = fmt.Sprintf("%s, %s: makespan, from the release of all lanes to the last one's completion", lanesOf(t.Lanes), page.Amount(t.Rounds, "round"))
+	}
+	s.Table, s.Notes = mediansTable(j, t), mediansNotes(j, t)
+	return s
+}
+
+// mediansTable has the baseline first, and in every part.
+func mediansTable(j *Judgement, t *Table) *page.Table {
+	table := page.Names("operation")
+	pivot := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == j.Baseline })
+	order := baselineFirst(len(j.Targets), pivot)
+	for _, i := range order {
+		if i == pivot {
+			table.Columns = append(table.Columns, page.Column{Title: page.Heading(j.Targets[i].Name), Right: true})
+			continue
+		}
+		table.Columns = append(table.Columns, page.Column{Title: page.Heading(j.Targets[i].Name), Right: true, Group: i + 1})
+		if pivot >= 0 {
+			table.Columns = append(table.Columns, page.Column{Title: "vs " + page.Heading(j.Baseline), Right: true, Group: i + 1})
+		}
+	}
+	for r := range t.Rows {
+		row, first := &t.Rows[r], firstInstruction(j, &t.Rows[r])
+		cells, below := []page.Cell{page.Words(string(row.Op))}, []page.Cell{{Head: "  first instruction", Label: string(row.Op) + ": first instruction"}}
+		for _, i := range order {
+			cells, below = append(cells, page.Median(&row.Cells[i].Time)), append(below, first[i])
+			if pivot >= 0 && i != pivot {
+				cells, below = append(cells, page.Change(&row.Cells[i].Time)), append(below, page.Cell{})
+			}
+		}
+		table.Row(cells...)
+		if slices.ContainsFunc(first, func(c page.Cell) bool { return c.Head != page.None }) {
+			table.Row(below...)
+		}
+	}
+	return table
+}
+
+func baselineFirst(n, baseline int) []int {
+	var order []int
+	if baseline >= 0 {
+		order = append(order, baseline)
+	}
+	for i := range n {
+		if i != baseline {
+			order = append(order, i)
+		}
+	}
+	return order
+}
+
+// firstInstruction is the time to the workload's first instruction on every
+// target, for the operations that lead to it. A guest's own clock says nothing
+// about the host's, so there it is the first output that the host saw.
+func firstInstruction(j *Judgement, row *Row) []page.Cell {
+	out := make([]page.Cell, len(row.Cells))
+	for i := range row.Cells {
+		out[i] = page.Words(page.None)
+		if row.Op != subject.Start && row.Op != subject.Run {
+			continue
+		}
+		stamp, mark := record.StampFirst, ""
+		if j.Targets[i].Clock == guestClock {
+			stamp, mark = record.StampSeen, "≤ "
+		}
+		for _, m := range row.Cells[i].Moments {
+			if m.Labels.Get("stamp") == string(stamp) {
+				out[i] = page.Median(&m)
+				out[i].Head = mark + out[i].Head
+			}
+		}
+	}
+	return out
+}
+
+// guestClock is record.Target.Clock of a workload that has a clock of its own.
+const guestClock = "guest"
+
+func mediansNotes(j *Judgement, t *Table) []string {
+	note := "median ± the larger half of its 95 % interval"
+	if j.Baseline != "" {
+		note += "; vs " + page.Heading(j.Baseline) + ": difference of the medians, ~ where none was shown"
+	}
+	notes := []string{note}
+	unknown, guest := false, false
+	for _, row := range t.Rows {
+		for i, c := range row.Cells {
+			unknown = unknown || c.Time.Estimate.Known() && !c.Time.Estimate.Bounded
+			guest = guest || j.Targets[i].Clock == guestClock && firstInstruction(j, &row)[i].Head != page.None
+			if c.Lost > 0 {
+				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(c.Target), row.Op, lanesOf(c.Lost)))
+			}
+		}
+	}
+	if mixed(j, t) {
+		notes = append(notes, "run of "+strings.Join(withPods(j), ", ")+" begins with the pod, and create takes place in one; of the others a container stands alone")
+	}
+	if unknown {
+		notes = append(notes, "±? too few rounds for an interval")
+	}
+	if guest {
+		notes = append(notes, "≤ the workload has a clock of its own: this is its first output as the host saw it, after its first instruction")
+	}
+	return notes
+}
+
+// withPods are the targets whose containers live in pods.
+func withPods(j *Judgement) (names []string) {
+	for i := range j.Targets {
+		if Absent(&j.Targets[i], subject.RunPod) == "" {
+			names = append(names, page.Heading(j.Targets[i].Name))
+		}
+	}
+	return names
+}
+
+// mixed tells whether a container's operations stand beside those of one in a
+// pod.
+func mixed(j *Judgement, t *Table) bool {
+	n := len(withPods(j))
+	return n > 0 && n < len(j.Targets) && slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Op == subject.Create || r.Op == subject.Run })
+}
