@@ -14,80 +14,64 @@ import (
 	"strings"
 	"time"
 
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Prefix begins the name of every group that tare makes.
 const Prefix = "tare-run-"
 
-// Mode is how the machine lays out its cgroups.
-type Mode string
+// Mode is how the machine lays out its cgroups, see [machine.Cgroups].
+type Mode = string
 
 // The modes. Hybrid is v1 controllers beside a cgroup2 mount, whatever
 // controllers that one has.
 const (
-	None   Mode = "none"
-	V1     Mode = "v1"
-	V2     Mode = "v2"
-	Hybrid Mode = "hybrid"
+	None   Mode = machine.ModeNone
+	V1     Mode = machine.ModeV1
+	V2     Mode = machine.ModeV2
+	Hybrid Mode = machine.ModeHybrid
 )
 
 // Hierarchy is one mounted tree of cgroups.
 type Hierarchy struct {
 	Mount       string
 	Version     int      // 1 or 2
-	Controllers []string // of v1: from the mount's options, "name=systemd" included; of v2: cgroup.controllers of the root
+	Controllers []string // a name such as "name=systemd" included
 }
 
 // Has reports whether the hierarchy has a controller.
 func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
 // Hierarchies lists what is mounted, one entry for each hierarchy however
-// often it is mounted.
+// often it is mounted. A mount of a part of a hierarchy only is some container's
+// view of it, and is left out.
 func Hierarchies() ([]Hierarchy, error) {
-	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
-		return m.FSType != "cgroup" && m.FSType != "cgroup2", false
-	})
+	mounted, err := machine.Root("").Cgroups()
 	if err != nil {
 		return nil, fmt.Errorf("read the mounted cgroup hierarchies: %w", err)
 	}
-	return fromMounts(mounts), nil
+	return whole(mounted), nil
 }
 
-func fromMounts(mounts []*mountinfo.Info) []Hierarchy {
+func whole(mounted machine.Cgroups) []Hierarchy {
 	var out []Hierarchy
-	seen := map[string]bool{}
-	for _, m := range mounts {
-		h := Hierarchy{Mount: m.Mountpoint, Version: 1}
-		if m.FSType == "cgroup2" {
-			h.Version = 2
-			b, _ := os.ReadFile(filepath.Join(m.Mountpoint, "cgroup.controllers"))
-			h.Controllers = strings.Fields(string(b))
-		} else {
-			for o := range strings.SplitSeq(m.VFSOptions, ",") {
-				switch o {
-				case "rw", "ro", "relatime", "noprefix", "clone_children", "xattr", "none":
-				default:
-					if !strings.HasPrefix(o, "release_agent=") {
-						h.Controllers = append(h.Controllers, o)
-					}
-				}
-			}
+	add := func(h machine.Hierarchy, version int) {
+		if h.Root != "/" {
+			return
 		}
-		key := fmt.Sprint(h.Version, h.Controllers)
-		if h.Version == 2 {
-			key = "v2"
+		if h.Name != "" {
+			h.Controllers = append(h.Controllers, "name="+h.Name)
 		}
-		// A mount of a part of the hierarchy only (Root is not "/") is some
-		// container's view of it.
-		if seen[key] || m.Root != "/" {
-			continue
-		}
-		seen[key] = true
-		out = append(out, h)
+		out = append(out, Hierarchy{h.Mountpoint, version, h.Controllers})
+	}
+	for _, h := range mounted.V1 {
+		add(h, 1)
+	}
+	if mounted.V2 != nil {
+		add(*mounted.V2, 2)
 	}
 	return out
 }

@@ -4,36 +4,46 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
-	"github.com/moby/sys/mountinfo"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 func TestHierarchiesAreTakenFromMountsOnceEach(t *testing.T) {
+	const base = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
 	for _, c := range []struct {
-		name   string
-		mounts []*mountinfo.Info
-		want   []Hierarchy
-		mode   Mode
+		name, mounts string
+		want         []Hierarchy
+		mode         Mode
 	}{
-		{"nothing is mounted", nil, nil, None},
-		{"two controllers share a v1 hierarchy", []*mountinfo.Info{
-			{FSType: "cgroup", Mountpoint: "/c/cpu", Root: "/", VFSOptions: "rw,cpu,cpuacct"},
-			{FSType: "cgroup", Mountpoint: "/c/systemd", Root: "/", VFSOptions: "rw,xattr,release_agent=/x,name=systemd"},
-		}, []Hierarchy{{"/c/cpu", 1, []string{"cpu", "cpuacct"}}, {"/c/systemd", 1, []string{"name=systemd"}}}, V1},
-		{"a hierarchy mounted twice counts once, a container's part of it not at all", []*mountinfo.Info{
-			{FSType: "cgroup", Mountpoint: "/x", Root: "/docker/1", VFSOptions: "rw,memory"},
-			{FSType: "cgroup", Mountpoint: "/a", Root: "/", VFSOptions: "rw,memory"},
-			{FSType: "cgroup", Mountpoint: "/b", Root: "/", VFSOptions: "rw,memory"},
-		}, []Hierarchy{{"/a", 1, []string{"memory"}}}, V1},
-		{"v1 beside cgroup2 is hybrid, controllers or not", []*mountinfo.Info{
-			{FSType: "cgroup", Mountpoint: "/a", Root: "/", VFSOptions: "rw,memory"},
-			{FSType: "cgroup2", Mountpoint: "/none", Root: "/", VFSOptions: "rw"},
-		}, []Hierarchy{{"/a", 1, []string{"memory"}}, {"/none", 2, []string{}}}, Hybrid},
+		{"nothing is mounted", base, nil, None},
+		{"two controllers share a v1 hierarchy", base +
+			"13 10 0:22 / /c/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" +
+			"14 10 0:23 / /c/systemd rw - cgroup cgroup rw,xattr,release_agent=/x,name=systemd\n",
+			[]Hierarchy{{"/c/cpu", 1, []string{"cpu", "cpuacct"}}, {"/c/systemd", 1, []string{"name=systemd"}}}, V1},
+		{"a hierarchy mounted twice counts once, a container's part of it not at all", base +
+			"13 10 0:22 /docker/1 /x rw - cgroup cgroup rw,memory\n" +
+			"14 10 0:22 / /a rw - cgroup cgroup rw,memory\n" +
+			"15 10 0:22 / /b rw - cgroup cgroup rw,memory\n" +
+			"16 10 0:23 /docker/1 /y rw - cgroup cgroup rw,pids\n",
+			[]Hierarchy{{"/a", 1, []string{"memory"}}}, V1},
+		{"v1 beside cgroup2 is hybrid, controllers or not", base +
+			"13 10 0:22 / /a rw - cgroup cgroup rw,memory\n" +
+			"14 10 0:23 / /none rw - cgroup2 cgroup2 rw\n",
+			[]Hierarchy{{"/a", 1, []string{"memory"}}, {"/none", 2, []string{}}}, Hybrid},
 	} {
-		got := fromMounts(c.mounts)
-		if !reflect.DeepEqual(got, c.want) || ModeOf(got) != c.mode {
-			t.Errorf("%s: %+v, %s", c.name, got, ModeOf(got))
+		root := t.TempDir()
+		if err := os.Mkdir(filepath.Join(root, "none"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "none/cgroup.controllers"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mounted, err := machine.ReadCgroups(strings.NewReader(c.mounts), root)
+		got := whole(mounted)
+		if err != nil || !reflect.DeepEqual(got, c.want) || ModeOf(got) != c.mode {
+			t.Errorf("%s: %+v, %s, %v", c.name, got, ModeOf(got), err)
 		}
 	}
 }

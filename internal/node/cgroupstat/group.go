@@ -33,8 +33,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/internal/node/nodestat"
 )
 
 // What can be wrong with a group; errors wrap them. A file that may not be read
@@ -57,7 +57,7 @@ type System struct {
 	most    int
 	detours int64
 	idle    time.Duration
-	disks   nodestat.Disks
+	disks   disk.Disks
 }
 
 // tree is one mounted hierarchy.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/disk"
 )
 
 // io1 adds up "8:0 Read 4096" and "8:0 Write 4096" of all devices that count.
@@ -73,7 +73,7 @@ func (s *System) counts(device []byte) bool {
 	whole, known := s.disks.Number(string(device))
 	if !known {
 		// New, or the first of all. Where they cannot be read every one counts.
-		if disks, err := nodestat.ReadDisks(s.root); err == nil {
+		if disks, err := disk.ReadDisks(s.root); err == nil {
 			s.disks = disks
 			whole, known = s.disks.Number(string(device))
 		}

@@ -3,7 +3,8 @@ package cgroupstat
 import (
 	"bytes"
 	"fmt"
-	"math"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // mostBytes is the largest amount of memory that is believed; the kernel's own
@@ -11,22 +12,7 @@ import (
 const mostBytes = 1 << 62
 
 // number reads a file, or a field, that is one number.
-func number(b []byte) (int64, bool) {
-	if n := len(b); n > 0 && b[n-1] == '\n' {
-		b = b[:n-1]
-	}
-	if len(b) == 0 || len(b) > 19 { // 2^63 has 19 digits
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return int64(n), n <= math.MaxInt64
-}
+func number(b []byte) (int64, bool) { return machine.Number(bytes.TrimSuffix(b, []byte("\n"))) }
 
 // amount reads a number of bytes.
 func amount(b []byte) (int64, error) {

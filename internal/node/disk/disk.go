@@ -8,23 +8,21 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/record"
 )
 
 // Stats are the counters of all block devices since boot, by name.
 type Stats map[string]record.DeviceUse
 
-// statsLimit is more than any machine's /proc/diskstats has.
-const statsLimit = 4 << 20
+// StatsLimit is more than any machine's /proc/diskstats has.
+const StatsLimit = 4 << 20
 
 // Read reads /proc/diskstats. A line that is not understood costs that line.
 func Read(root machine.Root) (Stats, error) {
-	text, err := root.Read("/proc/diskstats", statsLimit)
+	text, err := root.Read("/proc/diskstats", StatsLimit)
 	if err != nil {
 		return nil, fmt.Errorf("read what the disks did: %w", err)
 	}
@@ -49,29 +47,34 @@ const sectorSize = 512
 func parse(text []byte) Stats {
 	all := Stats{}
 	for line := range bytes.Lines(text) {
-		fields := strings.Fields(string(line))
-		if len(fields) <= fieldBusy {
-			continue
-		}
-		u := record.DeviceUse{Name: fields[fieldName]}
-		ok := true
-		for _, f := range []struct {
-			to     *int64
-			at     int
-			factor int64
-		}{
-			{&u.ReadIOs, fieldReads, 1}, {&u.ReadBytes, fieldReadBytes, sectorSize},
-			{&u.WriteIOs, fieldWrites, 1}, {&u.WriteBytes, fieldWriteBytes, sectorSize}, {&u.Busy, fieldBusy, 1_000_000},
-		} {
-			n, err := strconv.ParseUint(fields[f.at], 10, 63)
-			ok = ok && err == nil && n <= uint64(math.MaxInt64/f.factor)
-			*f.to = int64(n) * f.factor
-		}
-		if ok {
+		if u, _, ok := counters(line); ok {
+			name, _ := machine.Field(line, fieldName)
+			u.Name = string(name)
 			all[u.Name] = u
 		}
 	}
 	return all
+}
+
+// counters takes a line apart, without its name, and says whether requests are in
+// flight; ok is false where it is not understood.
+func counters(line []byte) (u record.DeviceUse, flying, ok bool) {
+	var n [fieldBusy + 1]int64
+	_, rest := machine.Field(line, fieldName)
+	for i := fieldReads; i < len(n); i++ {
+		var digits []byte
+		digits, rest = machine.Field(rest, 0)
+		if n[i], ok = machine.Number(digits); !ok {
+			return u, false, false
+		}
+	}
+	if max(n[fieldReadBytes], n[fieldWriteBytes]) > math.MaxInt64/sectorSize || n[fieldBusy] > math.MaxInt64/1_000_000 {
+		return u, false, false
+	}
+	return record.DeviceUse{
+		ReadIOs: n[fieldReads], ReadBytes: n[fieldReadBytes] * sectorSize,
+		WriteIOs: n[fieldWrites], WriteBytes: n[fieldWriteBytes] * sectorSize, Busy: n[fieldBusy] * 1_000_000,
+	}, n[fieldInFlight] != 0, true
 }
 
 // Of adds up the counters of some devices. The name tells which; those that are
@@ -93,8 +96,8 @@ func (s Stats) Of(names ...string) record.DeviceUse {
 	return sum
 }
 
-// Whole are the names of the machine's whole disks, sorted, see [nodestat.Disks].
-func (s Stats) Whole(disks nodestat.Disks) []string {
+// Whole are the names of the machine's whole disks, sorted, see [Disks].
+func (s Stats) Whole(disks Disks) []string {
 	var names []string
 	for name := range s {
 		if disks.Whole(name) {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -87,7 +86,7 @@ func TestAWriteToAFileShowsAtItsDevice(t *testing.T) {
 	if got := Between(before.Of(device), after.Of(device)); got.WriteBytes < size {
 		t.Errorf("%s wrote %d bytes of %d", device, got.WriteBytes, size)
 	}
-	disks, err := nodestat.ReadDisks("")
+	disks, err := ReadDisks("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,4 +197,32 @@ func TestRestIsToldFromWork(t *testing.T) {
 	if Rest(context.Background(), machine.Root(t.TempDir()), []string{"sda"}, 10*time.Millisecond) {
 		t.Error("what cannot be read is at rest")
 	}
+}
+
+func TestADeviceThatComesIsLookedUpOnce(t *testing.T) {
+	root := machine.Root(t.TempDir())
+	if err := os.MkdirAll(string(root)+"/sys/block/sda/slaves", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stats := []byte("8 0 sda 1 0 1 0 1 0 2 0 0 0 0\n8 1 sda1 1 0 1 0 1 0 2 0 0 0 0\n66 0 odd 1 0 9 0 1 0 9 0 0 0 0\n")
+	var d Disks
+	if err := d.Follow(root, stats); err != nil {
+		t.Fatal(err)
+	}
+	if read, written := d.Sum(stats); read != 512 || written != 1024 {
+		t.Errorf("%d read, %d written", read, written)
+	}
+	if name := d.unknown(stats); name != nil {
+		t.Errorf("%s is looked up again and again", name)
+	}
+}
+
+func FuzzSum(f *testing.F) {
+	f.Add([]byte("8 0 sda 1 0 1 0 1 0 2 0 0 0 0\n"))
+	f.Fuzz(func(t *testing.T, stats []byte) {
+		d := Disks{names: map[string]bool{"sda": true, "": true}}
+		if read, written := d.Sum(stats); min(read, written) < 0 {
+			t.Errorf("%q: %d, %d", stats, read, written)
+		}
+	})
 }

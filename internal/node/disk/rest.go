@@ -1,11 +1,11 @@
 package disk
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -71,17 +71,17 @@ func Rest(ctx context.Context, root machine.Root, names []string, most time.Dura
 
 // moving is how many bytes devices have moved since boot, and whether one of
 // them has requests in flight.
-func moving(root machine.Root, names []string) (bytes int64, busy bool, err error) {
-	text, err := root.Read("/proc/diskstats", statsLimit)
+func moving(root machine.Root, names []string) (sum int64, busy bool, err error) {
+	text, err := root.Read("/proc/diskstats", StatsLimit)
 	if err != nil {
 		return 0, false, err
 	}
-	sum := parse(text).Of(names...)
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) > fieldInFlight && fields[fieldInFlight] != "0" && slices.Contains(names, fields[fieldName]) {
-			busy = true
+	for line := range bytes.Lines(text) {
+		name, _ := machine.Field(line, fieldName)
+		if u, flying, ok := counters(line); ok && slices.Contains(names, string(name)) {
+			sum += u.ReadBytes + u.WriteBytes
+			busy = busy || flying
 		}
 	}
-	return sum.ReadBytes + sum.WriteBytes, busy, nil
+	return sum, busy, nil
 }

@@ -149,19 +149,26 @@ func hierarchy(m *mountinfo.Info) Hierarchy {
 	}
 }
 
-// preferred returns the mount that engines use: the first in the usual place,
-// else the first. Others are for a tool's own use, such as the cgroup2 that a
-// service mesh mounts for its BPF programs.
+// preferred returns the mount that engines use: one of the whole hierarchy, and
+// in the usual place, as far as there are such; else the first. Others are some
+// container's view, or for a tool's own use, such as the cgroup2 that a service
+// mesh mounts for its BPF programs.
 func preferred(mounts []*mountinfo.Info) *mountinfo.Info {
+	var best *mountinfo.Info
+	most := -1
 	for _, m := range mounts {
+		rank := 0
+		if m.Root == "/" {
+			rank += 2
+		}
 		if m.Mountpoint == "/sys/fs/cgroup" || strings.HasPrefix(m.Mountpoint, "/sys/fs/cgroup/") {
-			return m
+			rank++
+		}
+		if rank > most {
+			best, most = m, rank
 		}
 	}
-	if len(mounts) == 0 {
-		return nil
-	}
-	return mounts[0]
+	return best
 }
 
 func readControllers(root Root, mountpoint string) ([]string, error) {

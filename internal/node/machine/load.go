@@ -1,9 +1,8 @@
 package machine
 
 import (
+	"bytes"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // Load returns the load average of the last minute: how many tasks wanted a
@@ -13,27 +12,53 @@ func (r Root) Load() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return parseLoad(line)
+	thousandths, err := ParseLoad([]byte(line))
+	return float64(thousandths) / 1000, err
 }
 
-// parseLoad reads /proc/loadavg, "0.01 0.35 0.31 1/87 10696".
-func parseLoad(line string) (float64, error) {
-	fields := strings.Fields(line)
-	if len(fields) != 5 || !isDecimal(fields[0]) {
-		return 0, fmt.Errorf("parse /proc/loadavg: want five fields such as %q, got %.80q", "0.01 0.35 0.31 1/87 10696", line)
+// ParseLoad reads the first number of /proc/loadavg, "0.01 0.35 0.31 1/87 10696",
+// in thousandths. It has two decimals, see fs/proc/loadavg.c.
+func ParseLoad(b []byte) (thousandths int64, err error) {
+	first, _ := Field(b, 0)
+	whole, part, dot := bytes.Cut(first, []byte("."))
+	w, ok := Number(whole)
+	p, ok2 := Number(part)
+	if !dot || !ok || !ok2 || len(part) != 2 || w > mostKiB {
+		return 0, fmt.Errorf("parse /proc/loadavg: want a number with two decimals first, got %.40q", b)
 	}
-	load, err := strconv.ParseFloat(fields[0], 64)
-	if err != nil {
-		return 0, fmt.Errorf("parse /proc/loadavg: %w", err)
-	}
-	return load, nil
+	return w*1000 + p*10, nil
 }
 
-// isDecimal keeps out what ParseFloat takes and no kernel writes: signs,
-// exponents, NaN, hexadecimal digits.
-func isDecimal(s string) bool {
-	whole, part, _ := strings.Cut(s, ".")
-	return isDigits(whole) && isDigits(part) && len(s) <= 32
+// Field passes over n fields of a line and returns the next one, and what follows
+// it.
+func Field(line []byte, n int) (field, rest []byte) {
+	for {
+		line = bytes.TrimLeft(line, " ")
+		end := bytes.IndexAny(line, " \n")
+		if end < 0 {
+			end = len(line)
+		}
+		field, line = line[:end], line[end:]
+		if n == 0 || len(field) == 0 {
+			return field, line
+		}
+		n--
+	}
+}
+
+// Number reads a number that is nothing but digits, below 2^63.
+func Number(digits []byte) (int64, bool) {
+	if len(digits) == 0 || len(digits) > 19 { // 2^63 has 19 of them
+		return 0, false
+	}
+	var n uint64
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return int64(n), n < 1<<63
 }
 
 func isDigits(s string) bool {

@@ -13,15 +13,15 @@ func TestParseLoad(t *testing.T) {
 	}{
 		{"a kernel's line", "0.01 0.35 0.31 1/87 10696", 0.01, true},
 		{"a load of thousands", "4711.50 1.00 1.00 1/87 10696", 4711.5, true},
-		{"too few fields", "0.01 0.35 0.31", 0, false},
+		{"one decimal", "0.1 0.35 0.31 1/87 1", 0, false},
 		{"no number", "NaN 0.35 0.31 1/87 1", 0, false},
 		{"a negative number", "-1.00 0.35 0.31 1/87 1", 0, false},
 		{"an exponent", "1e9 0.35 0.31 1/87 1", 0, false},
 		{"nothing", "", 0, false},
 	} {
-		got, err := parseLoad(c.in)
-		if got != c.want || (err == nil) != c.ok {
-			t.Errorf("%s: parseLoad(%q) = %v, %v", c.claim, c.in, got, err)
+		got, err := ParseLoad([]byte(c.in))
+		if float64(got)/1000 != c.want || (err == nil) != c.ok {
+			t.Errorf("%s: ParseLoad(%q) = %v, %v", c.claim, c.in, got, err)
 		}
 	}
 }
@@ -37,8 +37,9 @@ func TestParseMemory(t *testing.T) {
 		{"a negative number", "MemTotal: -16 kB\n", false},
 		{"a number beyond all machines", "MemTotal: 9223372036854775807 kB\n", false},
 	} {
-		if m, err := parseMemory(c.in); (err == nil) != c.ok {
-			t.Errorf("%s: parseMemory(%q) = %+v, %v", c.claim, c.in, m, err)
+		var m Memory
+		if err := m.Parse([]byte(c.in)); (err == nil) != c.ok {
+			t.Errorf("%s: Parse(%q) = %+v, %v", c.claim, c.in, m, err)
 		}
 	}
 }
@@ -134,11 +135,13 @@ func FuzzParsers(f *testing.F) {
 	f.Add("CapEff:\t000001ffffffffff\nCapBnd:\t0\n")
 	f.Add(base + "13 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		if load, err := parseLoad(s); err == nil && !(load >= 0) {
-			t.Errorf("parseLoad(%q) = %v", s, load)
+		if load, err := ParseLoad([]byte(s)); err == nil && load < 0 {
+			t.Errorf("ParseLoad(%q) = %v", s, load)
 		}
-		if m, err := parseMemory(s); err == nil && (m.Total <= 0 || m.Available < 0 || m.SwapTotal < 0 || m.SwapFree < 0) {
-			t.Errorf("parseMemory(%q) = %+v", s, m)
+		var m Memory
+		err := m.Parse([]byte(s))
+		if used, free := m.Huge(); err == nil && min(m.Total-1, m.Available, m.SwapTotal, m.SwapFree, used, free) < 0 {
+			t.Errorf("Parse(%q) = %+v", s, m)
 		}
 		if cpus, err := parseCPUList(s); err == nil && (len(cpus) == 0 || len(cpus) > mostCPUs) {
 			t.Errorf("parseCPUList(%q) has %d CPUs", s, len(cpus))

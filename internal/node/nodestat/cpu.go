@@ -1,11 +1,12 @@
 package nodestat
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"math"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // CPU is the time that all CPUs together have spent since the machine started,
@@ -26,7 +27,7 @@ func ReadCPU(root machine.Root) (CPU, error) {
 	if err != nil {
 		return CPU{}, err
 	}
-	return parseCPU(line)
+	return parseCPU([]byte(line))
 }
 
 // Since returns which share of all CPUs' time was busy and which was stolen
@@ -53,18 +54,27 @@ const mostTicks = 1 << 58
 
 // parseCPU reads "cpu  user nice system idle iowait irq softirq steal …". Steal
 // is there since Linux 2.6.11; guest times follow, which are counted already.
-func parseCPU(line string) (CPU, error) {
-	fields := strings.Fields(line)
-	if len(fields) < 9 || len(fields) > 17 || fields[0] != "cpu" {
-		return CPU{}, fmt.Errorf("parse /proc/stat: want %q and at least 8 counters, got %.80q", "cpu", line)
-	}
+func parseCPU(line []byte) (CPU, error) {
+	name, rest := machine.Field(line, 0)
+	ok := string(name) == "cpu"
 	var t [8]uint64
 	for i := range t {
-		n, err := strconv.ParseUint(fields[i+1], 10, 64)
-		if err != nil || n > mostTicks {
-			return CPU{}, fmt.Errorf("parse /proc/stat: counter %d is %.40q, not a number of ticks", i+1, fields[i+1])
-		}
-		t[i] = n
+		var digits []byte
+		digits, rest = machine.Field(rest, 0)
+		n, good := machine.Number(digits)
+		ok = ok && good && n <= mostTicks
+		t[i] = uint64(n)
+	}
+	if !ok {
+		return CPU{}, fmt.Errorf("parse /proc/stat: want %q and at least 8 counters of ticks, got %.80q", "cpu", line)
 	}
 	return CPU{Busy: t[0] + t[1] + t[2] + t[5] + t[6], Idle: t[3] + t[4], IOWait: t[4], Steal: t[7]}, nil
+}
+
+// times are ns.
+func (c CPU) times() (busy, steal, ioWait int64, err error) {
+	if max(c.Busy, c.Steal, c.IOWait) > math.MaxInt64/procs.Tick {
+		return 0, 0, 0, errors.New("parse /proc/stat: the CPUs were busy for more than 292 years")
+	}
+	return int64(c.Busy) * procs.Tick, int64(c.Steal) * procs.Tick, int64(c.IOWait) * procs.Tick, nil
 }

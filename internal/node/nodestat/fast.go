@@ -1,15 +1,14 @@
 package nodestat
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
@@ -37,7 +36,7 @@ type Fast struct {
 	root  machine.Root
 	files [fastFiles]int
 	buf   []byte
-	disks Disks
+	disks disk.Disks
 	lists lists
 }
 
@@ -63,7 +62,7 @@ var fastNames = [fastFiles]string{"/proc/meminfo", "/proc/zoneinfo", "/proc/stat
 // there is read as -1.
 func OpenFast(root machine.Root) (*Fast, error) {
 	f := &Fast{root: root, buf: make([]byte, 16<<10)}
-	f.disks, _ = ReadDisks(root) // without them no disk counts, see disk
+	f.disks, _ = disk.ReadDisks(root) // without them no disk counts, see disk
 	var errs []error
 	for i, name := range fastNames {
 		fd, err := unix.Open(string(root)+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -109,16 +108,19 @@ func (f *Fast) memory(into *Tick) error {
 	if err != nil {
 		return err
 	}
-	var m meminfo
-	if err := m.parse(b); err != nil {
+	var m machine.Memory
+	if err := m.Parse(b); err != nil {
 		return err
 	}
-	cache := m.cached + m.buffers - m.shmem
-	into.Available, into.Cache = m.available, cache
+	if err := m.Complete(); err != nil {
+		return err
+	}
+	cache := m.Cached + m.Buffers - m.Shmem
+	into.Available, into.Cache = m.Available, cache
 	if err := f.list(); err != nil {
 		return err
 	}
-	into.Used = m.total - m.free - f.lists.bytes - cache
+	into.Used = m.Total - m.Free - f.lists.bytes - cache
 	return nil
 }
 
@@ -151,22 +153,15 @@ func (f *Fast) busy(into *Tick) error {
 	if err != nil || b == nil {
 		return err
 	}
-	// "cpu  user nice system idle iowait irq softirq steal …", see parseCPU.
-	var t [7]int64
-	name, rest := skip(b, 0)
-	ok := string(name) == "cpu"
-	for i := range t {
-		var digits []byte
-		var good bool
-		digits, rest = skip(rest, 0)
-		t[i], good = decimal(digits)
-		ok = ok && good && t[i] < math.MaxInt64/nsPerTick/8
+	cpu, err := parseCPU(b)
+	if err != nil {
+		return err
 	}
-	if !ok {
-		return fmt.Errorf("parse /proc/stat: want %q and at least 7 counters, got %.80q", "cpu", b)
+	busy, _, _, err := cpu.times()
+	if err == nil {
+		into.Busy = busy
 	}
-	into.Busy = (t[0] + t[1] + t[2] + t[5] + t[6]) * nsPerTick
-	return nil
+	return err
 }
 
 func (f *Fast) load(into *Tick) error {
@@ -174,63 +169,23 @@ func (f *Fast) load(into *Tick) error {
 	if err != nil || b == nil {
 		return err
 	}
-	first, _ := skip(b, 0)
-	whole, part, dot := bytes.Cut(first, []byte("."))
-	w, ok := decimal(whole)
-	p, ok2 := decimal(part)
-	if !dot || !ok || !ok2 || len(part) != 2 || w > mostKiB { // two decimals, see fs/proc/loadavg.c
-		return fmt.Errorf("parse /proc/loadavg: want a number with two decimals, got %.40q", b)
+	load, err := machine.ParseLoad(b)
+	if err == nil {
+		into.Load1000 = load
 	}
-	into.Load1000 = w*1000 + p*10
-	return nil
+	return err
 }
 
 func (f *Fast) disk(into *Tick) error {
-	b, err := f.bytes(fastDisks, diskstatsLimit)
+	b, err := f.bytes(fastDisks, disk.StatsLimit)
 	if err != nil || b == nil {
 		return err
 	}
-	if f.unknown(b) != nil { // a disk has come
-		disks, err := ReadDisks(f.root)
-		if err != nil {
-			return err
-		}
-		f.disks = disks
-		f.passOver(b)
+	if err := f.disks.Follow(f.root, b); err != nil {
+		return err
 	}
-	into.Read, into.Write = f.disks.sum(b)
+	into.Read, into.Write = f.disks.Sum(b)
 	return nil
-}
-
-// unknown returns the name of the first device that was not there when the disks
-// were looked at, nil when all were. Partitions come right after their disk, and
-// are not among the disks.
-func (f *Fast) unknown(stats []byte) []byte {
-	var disk []byte
-	for line := range bytes.Lines(stats) {
-		name, _ := skip(line, 2)
-		if _, known := f.disks.names[string(name)]; known {
-			disk = name
-		} else if disk == nil || !isPartition(name, disk) {
-			return name
-		}
-	}
-	return nil
-}
-
-// passOver keeps devices that are no disks from being looked up again.
-func (f *Fast) passOver(stats []byte) {
-	for name := f.unknown(stats); name != nil; name = f.unknown(stats) {
-		f.disks.names[string(name)] = false
-	}
-}
-
-// isPartition tells whether a name is a disk's with a number after it, and a "p"
-// between where the disk's own ends in one: sda1, nvme0n1p1.
-func isPartition(name, disk []byte) bool {
-	number, ok := bytes.CutPrefix(name, disk)
-	_, digits := decimal(bytes.TrimPrefix(number, []byte("p")))
-	return ok && digits
 }
 
 // bytes reads a file as it is now, nil where it is not there; at most limit bytes of /proc/stat, of which

@@ -7,19 +7,13 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
-// Bounds of files: a machine of a thousand CPUs and many disks stays below.
-const (
-	meminfoLimit   = 64 << 10
-	zoneinfoLimit  = 16 << 20
-	diskstatsLimit = 4 << 20
-)
-
-// nsPerTick is for /proc/stat: USER_HZ is 100 on all architectures in use.
-const nsPerTick = 1_000_000_000 / 100
+// zoneinfoLimit is above what a machine of a thousand CPUs has.
+const zoneinfoLimit = 16 << 20
 
 // ReadHost reads the memory and the counters of the machine. Memory comes first,
 // and what is read of it within some tens of µs.
@@ -33,7 +27,7 @@ func ReadHost(root machine.Root) (record.Host, error) {
 
 	cpu, cpuErr := ReadCPU(root)
 	if cpuErr == nil {
-		cpuErr = cpu.host(&h)
+		h.Busy, h.Steal, h.IOWait, cpuErr = cpu.times()
 	}
 	load, loadErr := root.Load()
 	h.Load1 = load
@@ -51,22 +45,22 @@ func ReadHost(root machine.Root) (record.Host, error) {
 // hostMemory reads the pages on the CPUs' lists next to MemFree: between the two
 // they go back and forth.
 func hostMemory(root machine.Root, h *record.Host) error {
-	info, err := root.Read("/proc/meminfo", meminfoLimit)
+	m, err := root.Memory()
 	zones, zonesErr := root.Read("/proc/zoneinfo", zoneinfoLimit)
-	if err := errors.Join(err, zonesErr); err != nil {
-		return err
-	}
-	var m meminfo
-	if err := m.parse(info); err != nil {
+	if err := errors.Join(err, zonesErr, m.Complete()); err != nil {
 		return err
 	}
 	pages, err := listed(zones)
 	if err != nil {
 		return err
 	}
-	m.host(h)
+	h.Total, h.Available, h.Buffers, h.Cached, h.SwapCached = m.Total, m.Available, m.Buffers, m.Cached, m.SwapCached
+	h.Shmem, h.Anon, h.Slab, h.Stacks, h.Percpu = m.Shmem, m.Anon, m.Slab, m.Stacks, m.Percpu
+	h.PageTables = m.Tables + m.SecTables
+	h.SwapUsed = max(m.SwapTotal-m.SwapFree, 0)
+	h.Huge, h.HugeFree = m.Huge()
 	h.Listed = pages * int64(os.Getpagesize())
-	h.Free += h.Listed
+	h.Free = m.Free + h.Listed
 	if used, free, ok := hugetlb(root); ok {
 		h.Huge, h.HugeFree = used, free
 	}
@@ -74,23 +68,15 @@ func hostMemory(root machine.Root, h *record.Host) error {
 }
 
 func hostDisks(root machine.Root, h *record.Host) error {
-	disks, err := ReadDisks(root)
+	disks, err := disk.ReadDisks(root)
 	if err != nil {
 		return err
 	}
-	stats, err := root.Read("/proc/diskstats", diskstatsLimit)
+	stats, err := root.Read("/proc/diskstats", disk.StatsLimit)
 	if err != nil {
 		return err
 	}
-	h.ReadBytes, h.WriteBytes = disks.sum(stats)
-	return nil
-}
-
-func (c CPU) host(h *record.Host) error {
-	if max(c.Busy, c.Steal, c.IOWait) > math.MaxInt64/nsPerTick {
-		return errors.New("parse /proc/stat: the CPUs were busy for more than 292 years")
-	}
-	h.Busy, h.Steal, h.IOWait = int64(c.Busy)*nsPerTick, int64(c.Steal)*nsPerTick, int64(c.IOWait)*nsPerTick
+	h.ReadBytes, h.WriteBytes = disks.Sum(stats)
 	return nil
 }
 

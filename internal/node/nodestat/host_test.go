@@ -243,9 +243,6 @@ func TestFastFindsDisksThatCome(t *testing.T) {
 	if err := f.Read(&got); err != nil || got.Read != 114*512 || got.Write != 226*512 {
 		t.Errorf("%v, %+v", err, got)
 	}
-	if name := f.unknown([]byte(more)); name != nil {
-		t.Errorf("%s is looked up at every tick", name)
-	}
 }
 
 func TestListsThatTakeLongAreReadOnceASecond(t *testing.T) {
@@ -310,20 +307,11 @@ func TestThisMachineReadBothWays(t *testing.T) {
 	}
 }
 
-func FuzzMemory(f *testing.F) {
-	f.Add([]byte(info), []byte(zones), []byte(diskstats))
-	f.Fuzz(func(t *testing.T, a, b, c []byte) {
-		var m meminfo
-		err := m.parse(a)
-		if used, free := m.huge(); err == nil && (m.total <= 0 || m.free < 0 || used < 0 || free < 0) {
-			t.Errorf("%q: %+v", a, m)
-		}
+func FuzzZones(f *testing.F) {
+	f.Add([]byte(zones))
+	f.Fuzz(func(t *testing.T, b []byte) {
 		if n, err := listed(b); err == nil && n < 0 {
 			t.Errorf("%q: %d", b, n)
-		}
-		d := Disks{names: map[string]bool{"sda": true, "": true}}
-		if r, w := d.sum(c); min(r, w) < 0 {
-			t.Errorf("%q: %d, %d", c, r, w)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func hugetlb(root machine.Root) (used, free int64, ok bool) {
 	for _, e := range sizes {
 		digits, cut := strings.CutPrefix(e.Name(), "hugepages-")
 		kib, cut2 := strings.CutSuffix(digits, "kB")
-		size, isSize := decimal([]byte(kib))
+		size, isSize := machine.Number([]byte(kib))
 		total, hasTotal := count(root, folder+e.Name()+"/nr_hugepages")
 		free0, hasFree := count(root, folder+e.Name()+"/free_hugepages")
 		if !cut || !cut2 || !isSize || !hasTotal || !hasFree || size == 0 || size > mostKiB || total > mostKiB/size {
@@ -38,5 +38,8 @@ func count(root machine.Root, name string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return decimal([]byte(line))
+	return machine.Number([]byte(line))
 }
+
+// mostKiB keeps sums from overflowing.
+const mostKiB = 1 << 50

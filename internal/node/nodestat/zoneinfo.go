@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"math"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 var (
@@ -39,7 +41,7 @@ func listed(b []byte) (pages int64, err error) {
 		if !inside || !ok {
 			continue
 		}
-		n, ok := decimal(bytes.TrimSpace(digits))
+		n, ok := machine.Number(bytes.TrimSpace(digits))
 		if !ok || n > math.MaxInt32 {
 			return 0, errors.New("parse /proc/zoneinfo: a count is not a number of pages")
 		}

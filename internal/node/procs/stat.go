@@ -10,7 +10,7 @@ import (
 
 // Tick is the unit (ns) of times in /proc/PID/stat, USER_HZ: a hundredth of a
 // second on every architecture that Go knows.
-const Tick = 1e9 / 100
+const Tick = 1_000_000_000 / 100
 
 // Stat is what is taken of /proc/PID/stat, see proc_pid_stat(5).
 type Stat struct {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/disk"
-	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -72,7 +71,7 @@ func (s *Survey) Seen(begin, end *Edge, device string) record.Seen {
 	if device != "" {
 		seen.Device = disk.Between(begin.stats.Of(device), end.stats.Of(device))
 	}
-	if whole, err := nodestat.ReadDisks(s.root); err == nil {
+	if whole, err := disk.ReadDisks(s.root); err == nil {
 		names := end.stats.Whole(whole)
 		seen.Disks = disk.Between(begin.stats.Of(names...), end.stats.Of(names...))
 	} else {
@@ -172,7 +171,7 @@ func (s *Survey) Rest(ctx context.Context, device string, most time.Duration) bo
 	names := []string{device}
 	if device == "" {
 		stats, err := disk.Read(s.root)
-		whole, diskErr := nodestat.ReadDisks(s.root)
+		whole, diskErr := disk.ReadDisks(s.root)
 		if err != nil || diskErr != nil {
 			return false
 		}

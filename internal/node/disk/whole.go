@@ -1,11 +1,10 @@
-package nodestat
+package disk
 
 import (
 	"bytes"
 	"fmt"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -66,57 +65,58 @@ func (d Disks) Number(number string) (whole, known bool) {
 // disk.
 func (d Disks) Whole(name string) bool { return d.names[name] }
 
-// sectorSize is that of /proc/diskstats, whatever the disk's own is
-// (Documentation/admin-guide/iostats.rst).
-const sectorSize = 512
-
-// sum adds up what all whole disks have read and written since boot, from
-// /proc/diskstats: "254 0 vda READS MERGED SECTORS MS WRITES MERGED SECTORS …". A
-// line that is not understood costs that line.
-func (d *Disks) sum(stats []byte) (read, written int64) {
+// Sum adds up what all whole disks have read and written (bytes) since boot, and
+// allocates nothing.
+func (d *Disks) Sum(stats []byte) (read, written int64) {
 	for line := range bytes.Lines(stats) {
-		name, rest := skip(line, 2)
-		if !d.names[string(name)] {
+		if name, _ := machine.Field(line, fieldName); !d.names[string(name)] {
 			continue
 		}
-		r, rest := skip(rest, 2) // reads, merged
-		w, _ := skip(rest, 3)    // ms, writes, merged
-		rs, rok := sectors(r)
-		ws, wok := sectors(w)
-		if !rok || !wok || rs > math.MaxInt64-read || ws > math.MaxInt64-written {
-			continue
+		u, _, ok := counters(line)
+		if ok && u.ReadBytes <= math.MaxInt64-read && u.WriteBytes <= math.MaxInt64-written {
+			read, written = read+u.ReadBytes, written+u.WriteBytes
 		}
-		read, written = read+rs, written+ws
 	}
 	return read, written
 }
 
-// skip passes over n fields and returns the next one, and what follows it.
-func skip(b []byte, n int) (field, rest []byte) {
-	for {
-		b = bytes.TrimLeft(b, " ")
-		end := bytes.IndexAny(b, " \n")
-		if end < 0 {
-			end = len(b)
-		}
-		field, b = b[:end], b[end:]
-		if n == 0 || len(field) == 0 {
-			return field, b
-		}
-		n--
+// Follow looks at the disks again where one has come since.
+func (d *Disks) Follow(root machine.Root, stats []byte) error {
+	if d.unknown(stats) == nil {
+		return nil
 	}
+	now, err := ReadDisks(root)
+	if err != nil {
+		return err
+	}
+	*d = now
+	// Devices that are no disks are not looked up again.
+	for name := d.unknown(stats); name != nil; name = d.unknown(stats) {
+		d.names[string(name)] = false
+	}
+	return nil
 }
 
-func sectors(digits []byte) (int64, bool) {
-	n, ok := decimal(digits)
-	return n * sectorSize, ok && n <= math.MaxInt64/sectorSize
+// unknown returns the name of the first device that was not there when the disks
+// were looked at, nil when all were. Partitions come right after their disk, and
+// are not among the disks.
+func (d *Disks) unknown(stats []byte) []byte {
+	var disk []byte
+	for line := range bytes.Lines(stats) {
+		name, _ := machine.Field(line, fieldName)
+		if _, known := d.names[string(name)]; known {
+			disk = name
+		} else if disk == nil || !isPartition(name, disk) {
+			return name
+		}
+	}
+	return nil
 }
 
-// decimal is strconv.ParseInt without signs.
-func decimal(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > 19 || b[0] < '0' || b[0] > '9' {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return n, err == nil
+// isPartition tells whether a name is a disk's with a number after it, and a "p"
+// between where the disk's own ends in one: sda1, nvme0n1p1.
+func isPartition(name, disk []byte) bool {
+	number, ok := bytes.CutPrefix(name, disk)
+	_, digits := machine.Number(bytes.TrimPrefix(number, []byte("p")))
+	return ok && digits
 }
