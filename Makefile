@@ -81,7 +81,7 @@ probe: ## rebuild the embedded C programs
 	scripts/build-probe
 
 bpf: ## rebuild the embedded BPF programs; wants clang-14, llvm-14 and libbpf-dev
-	$(GO) generate ./internal/node/tracer
+	$(GO) generate ./internal/node/tracer ./internal/instrument/bpf/run/datapath
 
 clean: ## remove what was built; records stay
 	rm -rf bin

@@ -147,7 +147,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 		before := bpftool(t, d.IDs())
 		view := make(chan listed, 1)
 		go func() {
-			view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "proof_*", "--interval", "1500ms")
+			view <- list(t, "--owner", strconv.Itoa(os.Getpid()), "--name", "tare_*", "--interval", "1500ms")
 		}()
 		time.Sleep(600 * time.Millisecond) // it has begun to look by then
 		sent := sending(t, d, group)
@@ -163,7 +163,7 @@ func TestAnotherToolSaysTheSameOfPrograms(t *testing.T) {
 				t.Errorf("%s: %d runs, %d ns, then by bpftool %+v, %+v before", p.Name, p.Runs, p.Time, a, b)
 				continue
 			}
-			if p.Name == "proof_connect4" && a.Count-b.Count != uint64(sent.Sockets) {
+			if p.Name == "tare_connect4" && a.Count-b.Count != uint64(sent.Sockets) {
 				t.Errorf("%d connections, %d runs by bpftool", sent.Sockets, a.Count-b.Count)
 			}
 			if took := p.Rate.Mean * float64(p.Rate.Runs); p.Rate.Runs != a.Count-b.Count || took < float64(a.Time-b.Time)-1 || took > float64(a.Time-b.Time)+1 {

@@ -156,7 +156,7 @@ func attachment(t *testing.T) (*datapath.Datapath, string) {
 		}
 	})
 	backend := serving(t)
-	d, err := datapath.Attach(datapath.Options{Name: "proof", Cgroup: group, Services: 1, Sockops: true, Backend: backend.Addr()})
+	d, err := datapath.Attach(datapath.Options{Cgroup: group, Services: 1, Sockops: true, Backend: backend.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}

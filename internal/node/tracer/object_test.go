@@ -23,7 +23,7 @@ func TestTheEmbeddedProgramsAreWhatTheirSourcesGive(t *testing.T) {
 			t.Skipf("%v: apt-get install %s", err, need.install)
 		}
 	}
-	for dir, stem := range map[string]string{".": "watch"} {
+	for dir, stem := range map[string]string{".": "watch", "../../instrument/bpf/run/datapath": "datapath"} {
 		t.Run(stem, func(t *testing.T) {
 			t.Parallel()
 			into := t.TempDir()

@@ -267,7 +267,7 @@ func (r *schedule) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: 1, Most: most, Grow: p.Case == record.CaseMemory, Backend: backend, Sockops: true, Name: "tare"})
+	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: 1, Most: most, Grow: p.Case == record.CaseMemory, Backend: backend, Sockops: true})
 	if err != nil {
 		return fmt.Errorf("attach the reference datapath: %w", err)
 	}

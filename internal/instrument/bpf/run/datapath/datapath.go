@@ -2,9 +2,9 @@
 // lookup of services at connect, and a look at connections' events, attached to a
 // cgroup of tare's own and to nothing else.
 //
-// It stands for what a mesh does in the kernel. The programs are made of
-// instructions when they are loaded; no compiler and no file takes part. Their
-// links end with the process, however it ends.
+// It stands for what a mesh does in the kernel. The programs are those of
+// src/datapath.c, compiled already; no compiler and no file takes part. Their links
+// end with the process, however it ends.
 //
 // Needed: Linux 5.7, for links to cgroups; CAP_BPF and CAP_NET_ADMIN. With Linux
 // 5.17 the loop that makes programs heavy is the kernel's own (bpf_loop), before
@@ -20,8 +20,6 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
@@ -37,7 +35,6 @@ type Options struct {
 	Backend  netip.AddrPort // where all services lead
 	Heavy    int64          // rounds of a loop in every run of every program
 	Sockops  bool           // attach the look at connections' events, too
-	Name     string         // what maps and programs are called begins with it, up to 6 bytes: "tare"
 }
 
 // ErrUnsupported is what Attach and Place return, wrapped with the reason, where
@@ -48,16 +45,15 @@ var ErrUnsupported = errors.New("not supported by this kernel")
 // goroutines.
 type Datapath struct {
 	mu       sync.Mutex
-	name     string
 	backend  netip.AddrPort
 	count    int // services in the map
 	most     int
 	loop     loop
 	closed   bool
-	services *ebpf.Map // hash: serviceSize bytes of address → as many of the backend's
-	rounds   *ebpf.Map // array of one u64
-	events   *ebpf.Map // array for each CPU: times of each operation of a sock_ops, u64
-	programs []*ebpf.Program
+	loaded   *ebpf.Collection
+	services *ebpf.Map
+	rounds   *ebpf.Map
+	events   *ebpf.Map // nil without a look at connections' events
 	links    []*link.RawLink
 	ids      []uint32
 }
@@ -81,14 +77,14 @@ func Attach(o Options) (_ *Datapath, err error) {
 }
 
 func attach(o Options, group *os.File, l loop) (_ *Datapath, err error) {
-	d := &Datapath{name: o.Name, backend: o.Backend, most: o.most(), loop: l}
+	d := &Datapath{backend: o.Backend, most: o.most(), loop: l}
 	defer func() {
 		if err != nil {
 			_ = d.Close()
 			err = fmt.Errorf("reference datapath: %w", err)
 		}
 	}()
-	if err := d.makeMaps(o); err != nil {
+	if err := d.load(o); err != nil {
 		return nil, err
 	}
 	if err := d.setHeavy(o.Heavy); err != nil {
@@ -99,29 +95,17 @@ func attach(o Options, group *os.File, l loop) (_ *Datapath, err error) {
 	}
 	// Events first, so that a connection's are seen from its beginning.
 	if o.Sockops {
-		if err := d.attach(group, suffixSockops, ebpf.SockOps, ebpf.AttachCGroupSockOps, d.sockops()); err != nil {
+		if err := d.attach(group, datapathProgTareSockops, ebpf.AttachCGroupSockOps); err != nil {
 			return nil, err
 		}
 	}
-	if err := d.attach(group, suffixConnect4, ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, d.connect4()); err != nil {
+	if err := d.attach(group, datapathProgTareConnect4, ebpf.AttachCGroupInet4Connect); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// maxName leaves room for "_connect4" in the 15 bytes that the kernel keeps.
-const maxName = 6
-
 func (o *Options) check() error {
-	if o.Name == "" {
-		o.Name = "tare"
-	}
-	for _, c := range []byte(o.Name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-		if !letter || len(o.Name) > maxName {
-			return fmt.Errorf("the name %q is not one to %d letters, digits or _", o.Name, maxName)
-		}
-	}
 	if o.Services < 1 || o.most() < o.Services || o.most() > MaxServices {
 		return fmt.Errorf("%d services, later up to %d: from 1 to %d are possible", o.Services, o.most(), MaxServices)
 	}
@@ -172,55 +156,39 @@ func own(f *os.File) error {
 	return fmt.Errorf("the cgroup %q is not one of tare's (%s…): refused", real, cgroup.Prefix)
 }
 
-// theLoop is the loop that the kernel can do.
-func theLoop() (loop, error) {
-	err := features.HaveProgramHelper(ebpf.SocketFilter, asm.FnLoop)
-	switch {
-	case err == nil:
-		return helperLoop{}, nil
-	case errors.Is(err, ebpf.ErrNotSupported):
-		return walkedLoop{}, nil
+// load has the kernel take maps and programs as they are asked for.
+func (d *Datapath) load(o Options) error {
+	programs := []string{datapathProgTareConnect4}
+	if o.Sockops {
+		programs = append(programs, datapathProgTareSockops)
 	}
-	return nil, explained("ask the kernel for bpf_loop", err)
-}
-
-// makeMaps makes what programs look things up in.
-func (d *Datapath) makeMaps(o Options) error {
-	var flags uint32
-	if o.Grow {
-		flags = unix.BPF_F_NO_PREALLOC
-	}
-	for _, one := range []struct {
-		to   **ebpf.Map
-		spec ebpf.MapSpec
-	}{
-		{&d.services, ebpf.MapSpec{Name: d.name + "_services", Type: ebpf.Hash, KeySize: serviceSize, ValueSize: serviceSize, MaxEntries: uint32(d.most), Flags: flags}},
-		{&d.rounds, ebpf.MapSpec{Name: d.name + "_rounds", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
-		{&d.events, ebpf.MapSpec{Name: d.name + "_events", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: operations}},
-	} {
-		if one.to == &d.events && !o.Sockops {
-			continue
-		}
-		m, err := ebpf.NewMap(&one.spec)
-		if err != nil {
-			return explained("make the map "+one.spec.Name, err)
-		}
-		*one.to = m
-	}
-	return nil
-}
-
-// attach loads a program and attaches it by a link of its own. There is no
-// falling back on an attachment without a link: that would outlive the process.
-func (d *Datapath) attach(group *os.File, suffix string, kind ebpf.ProgramType, where ebpf.AttachType, ins asm.Instructions) error {
-	p, err := load(d.name+suffix, kind, where, ins)
+	spec, err := d.loop.spec(programs...)
 	if err != nil {
 		return err
 	}
-	d.programs = append(d.programs, p)
+	services := spec.Maps[datapathMapTareServices]
+	services.MaxEntries = uint32(d.most)
+	if o.Grow {
+		services.Flags = unix.BPF_F_NO_PREALLOC
+	}
+	if !o.Sockops {
+		delete(spec.Maps, datapathMapTareEvents)
+	}
+	if d.loaded, err = ebpf.NewCollection(spec); err != nil {
+		return explained("load maps and programs", err)
+	}
+	maps := d.loaded.Maps
+	d.services, d.rounds, d.events = maps[datapathMapTareServices], maps[datapathMapTareRounds], maps[datapathMapTareEvents]
+	return nil
+}
+
+// attach attaches a program by a link of its own. There is no falling back on an
+// attachment without a link: that would outlive the process.
+func (d *Datapath) attach(group *os.File, name string, where ebpf.AttachType) error {
+	p := d.loaded.Programs[name]
 	info, err := p.Info()
 	if err != nil {
-		return explained("ask for the id of "+d.name+suffix, err)
+		return explained("ask for the id of "+name, err)
 	}
 	id, ok := info.ID()
 	if !ok {
@@ -229,18 +197,10 @@ func (d *Datapath) attach(group *os.File, suffix string, kind ebpf.ProgramType, 
 	d.ids = append(d.ids, uint32(id))
 	l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(group.Fd()), Program: p, Attach: where})
 	if err != nil {
-		return explained("attach "+d.name+suffix+" to the cgroup", err)
+		return explained("attach "+name+" to the cgroup", err)
 	}
 	d.links = append(d.links, l)
 	return nil
-}
-
-func load(name string, kind ebpf.ProgramType, where ebpf.AttachType, ins asm.Instructions) (*ebpf.Program, error) {
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: kind, AttachType: where, License: license, Instructions: ins})
-	if err != nil {
-		return nil, explained("load the program "+name, err)
-	}
-	return p, nil
 }
 
 // explained says what was tried, and why the kernel may have refused.
@@ -271,11 +231,8 @@ func (d *Datapath) Close() error {
 	for _, l := range d.links {
 		errs = append(errs, l.Close())
 	}
-	for _, p := range d.programs {
-		errs = append(errs, p.Close())
-	}
-	for _, m := range []*ebpf.Map{d.services, d.rounds, d.events} {
-		errs = append(errs, m.Close()) // of nil, too
+	if d.loaded != nil {
+		d.loaded.Close()
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("reference datapath: detach: %w", err)

@@ -61,8 +61,8 @@ func TestServicesComeAndGoWhileAttached(t *testing.T) {
 func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 	g1, g2 := group(t), group(t)
 	b1, b2 := newBackend(t), newBackend(t)
-	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at, Name: "tare_1", Sockops: true})
-	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at, Name: "tare_2", Sockops: true})
+	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at, Sockops: true})
+	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at, Sockops: true})
 	counting(t)
 	if got := clientIn(t, g1)("tcp", d1.Service(0), 5); got != 5 || b1.got.Load() != 5 || b2.got.Load() != 0 {
 		t.Errorf("the first's client: %d of 5, to %d and %d", got, b1.got.Load(), b2.got.Load())
@@ -73,7 +73,7 @@ func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 	for d, want := range map[*Datapath]int64{d1: 5, d2: 7} {
 		n, _ := runs(t, d.IDs()[1])
 		if active, _, err := d.Connections(); err != nil || n != want || active != want {
-			t.Errorf("%s: %d runs, %d connections (%v); want %d", d.name, n, active, err, want)
+			t.Errorf("%d runs, %d connections (%v); want %d", n, active, err, want)
 		}
 	}
 	if err := d1.Close(); err != nil {

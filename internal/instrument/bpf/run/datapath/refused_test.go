@@ -27,8 +27,6 @@ func TestAttachRefusesWhatItCannotDo(t *testing.T) {
 		{"no backend", Options{Services: 1}, "is not an IPv4 address"},
 		{"a backend of IPv6", Options{Services: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
 		{"a backend without a port", Options{Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},
-		{"a name that the kernel would cut", Options{Services: 1, Backend: backend, Name: "toolong"}, "one to 6 letters"},
-		{"a name that is none", Options{Services: 1, Backend: backend, Name: "a/b"}, "one to 6 letters"},
 		{"no cgroup", Options{Services: 1, Backend: backend}, "open the cgroup"},
 		{"a folder that is no cgroup", Options{Services: 1, Backend: backend, Cgroup: t.TempDir()}, "is not a folder of cgroup v2"},
 		{"a file", Options{Services: 1, Backend: backend, Cgroup: os.Args[0]}, "not a directory"},
@@ -73,16 +71,16 @@ func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 }
 
 func TestHeavyBeyondWhatCanBeDoneIsRefused(t *testing.T) {
-	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080"), Heavy: MaxHeavy + 1, Name: "left_3"}
+	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080"), Heavy: MaxHeavy + 1}
 	if d, err := Attach(o); err == nil {
 		_ = d.Close()
 		t.Error("attached")
 	}
-	nothingLeft(t, nil, "left_3")
+	nothingLeft(t, nil)
 }
 
 func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
-	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080"), Name: "left_4"}
+	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
 	done := make(chan error)
 	go func() {
 		// Never unlocked: the thread has no rights any more, and ends with this
@@ -103,5 +101,5 @@ func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
 	if err := <-done; !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "CAP_BPF") {
 		t.Errorf("got %v", err)
 	}
-	nothingLeft(t, nil, o.Name)
+	nothingLeft(t, nil)
 }

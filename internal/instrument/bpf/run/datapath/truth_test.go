@@ -86,8 +86,8 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 		loop   loop
 		rounds []int64
 	}{
-		{"bpf_loop", helperLoop{}, []int64{0, 1, 2, 1000, maxLoop - 1, maxLoop, maxLoop + 1, 10_000_000, MaxHeavy}},
-		{"walked", walkedLoop{}, []int64{0, walkedBlock, 100 * walkedBlock, maxWalked - walkedBlock, maxWalked}},
+		{"bpf_loop", looped, []int64{0, 1, 2, 1000, 1<<23 - 1, 1 << 23, 1<<23 + 1, 10_000_000, MaxHeavy}},
+		{"walked", walked, []int64{0, 16, 1600, walked.most - 16, walked.most}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := with(t, group(t), c.loop)
@@ -103,7 +103,7 @@ func TestTheLoopDoesExactlyItsRounds(t *testing.T) {
 					t.Errorf("%d rounds work out %#x, want %#x", rounds, got, want)
 				}
 			}
-			if err := d.SetHeavy(c.loop.most() + 1); err == nil {
+			if err := d.SetHeavy(c.loop.most + 1); err == nil {
 				t.Error("one round too many was taken")
 			}
 			if err := d.SetHeavy(-1); err == nil {
@@ -131,7 +131,7 @@ func with(t *testing.T, path string, l loop) *Datapath {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	d, err := attach(Options{Name: "tare", Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9"), Sockops: true}, g, l)
+	d, err := attach(Options{Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9"), Sockops: true}, g, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func with(t *testing.T, path string, l loop) *Datapath {
 }
 
 func TestAKernelWithoutBpfLoopSaysHowFarItGoes(t *testing.T) {
-	err := with(t, group(t), walkedLoop{}).SetHeavy(maxWalked + 1)
+	err := with(t, group(t), walked).SetHeavy(walked.most + 1)
 	if !errors.Is(err, ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
 	}
@@ -155,9 +155,9 @@ func TestTimePerRunIsThatOfATestRun(t *testing.T) {
 		loop loop
 		test func(*testing.T, *Datapath) func(repeat int) (float64, error)
 	}{
-		{"bpf_loop", helperLoop{}, func(_ *testing.T, d *Datapath) func(int) (float64, error) { return d.TestRun }},
+		{"bpf_loop", looped, func(_ *testing.T, d *Datapath) func(int) (float64, error) { return d.TestRun }},
 		// The verifier takes half a second for its twin, which is kept therefore.
-		{"walked", walkedLoop{}, keptTwin},
+		{"walked", walked, keptTwin},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := group(t)
