@@ -284,7 +284,7 @@ func TestRealEnginesProcessesAreFound(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("engines need root")
 	}
-	image := "localhost/tare-census-test:1"
+	image := "localhost/tare-attribution-test:1"
 	t.Run("docker", func(t *testing.T) {
 		d := engines.Docker(t)
 		docker := func(args ...string) *exec.Cmd {
@@ -324,7 +324,7 @@ func throughEngine(t *testing.T, name string, daemons []int, e engine, runtimes 
 		t.Run(runtime, func(t *testing.T) {
 			var ids []string
 			for i := range 2 {
-				c := fmt.Sprintf("tare-census-%s-%d", runtime, i)
+				c := fmt.Sprintf("tare-attribution-%s-%d", runtime, i)
 				t.Cleanup(func() { output(t, e.remove(c)) })
 				ids = append(ids, strings.TrimSpace(output(t, e.run(runtime, c))))
 				session(t, e.exec(runtime, ids[i], probe.Name, "hold", strconv.Itoa(held), "60"))

@@ -32,7 +32,7 @@ type mover struct {
 
 // Begin reads what there is before a job: the disks last, so that nothing of the
 // reading itself is in their figures.
-func (s *Survey) Begin(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
+func (s *Reader) Begin(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
 	e := &Edge{Reading: s.Read(ctx, boxes, staff, false)}
 	e.moved = s.movers(&e.Reading)
 	e.disks(s)
@@ -41,7 +41,7 @@ func (s *Survey) Begin(ctx context.Context, boxes []subject.Sandbox, staff []sub
 }
 
 // End reads what there is after a job: the disks first.
-func (s *Survey) End(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
+func (s *Reader) End(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
 	e := &Edge{}
 	e.disks(s)
 	e.Reading = s.Read(ctx, boxes, staff, false)
@@ -56,7 +56,7 @@ func (e *Edge) note() {
 	}
 }
 
-func (e *Edge) disks(s *Survey) {
+func (e *Edge) disks(s *Reader) {
 	e.stats, e.err = disk.Read(s.root)
 	e.ownCPU = procs.OwnCPU()
 	e.time = lane.Now()
@@ -64,7 +64,7 @@ func (e *Edge) disks(s *Survey) {
 
 // Seen is what happened between two edges on the block device of a name, "" for
 // none, and on the whole node. CPU time by role is left to the ledger.
-func (s *Survey) Seen(begin, end *Edge, device string) record.Seen {
+func (s *Reader) Seen(begin, end *Edge, device string) record.Seen {
 	took := end.time - begin.time
 	from, to := &begin.Reading, &end.Reading
 	seen := record.Seen{Took: took, Flushed: -1, Cached: to.Host.Cache() - from.Host.Cache(), OwnCPU: max(end.ownCPU-begin.ownCPU, 0), CPU: []record.RoleTime{}}
@@ -140,7 +140,7 @@ func transferred(then, now map[mover]record.Transfer) *record.Transfer {
 
 // movers reads what those processes have moved by system calls that do a
 // sandbox's I/O outside of its guest.
-func (s *Survey) movers(r *record.Reading) map[mover]record.Transfer {
+func (s *Reader) movers(r *record.Reading) map[mover]record.Transfer {
 	all := map[mover]record.Transfer{}
 	reader := procs.Reader{Root: s.root}
 	for i := range r.Processes {
@@ -167,7 +167,7 @@ func (s *Survey) movers(r *record.Reading) map[mover]record.Transfer {
 }
 
 // Rest waits until a block device, "" for all whole disks, is at rest.
-func (s *Survey) Rest(ctx context.Context, device string, most time.Duration) bool {
+func (s *Reader) Rest(ctx context.Context, device string, most time.Duration) bool {
 	names := []string{device}
 	if device == "" {
 		stats, err := disk.Read(s.root)
@@ -181,13 +181,13 @@ func (s *Survey) Rest(ctx context.Context, device string, most time.Duration) bo
 }
 
 // Drop drops the node's page cache.
-func (s *Survey) Drop() error { return disk.DropCaches() }
+func (s *Reader) Drop() error { return disk.DropCaches() }
 
 // Flush writes back what is dirty on the whole node, and tells how many bytes a
 // block device, "" for all whole disks, has written since the disks were read at
 // an edge, so that nothing is lost between that and the flush; -1 where it does
 // not say.
-func (s *Survey) Flush(since *Edge, device string) int64 {
+func (s *Reader) Flush(since *Edge, device string) int64 {
 	if since == nil || since.err != nil {
 		return -1
 	}

@@ -131,7 +131,7 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	}
 }
 
-// kataNode is the live sandbox's node as far as a survey reads it.
+// kataNode is the live sandbox's node as far as a snapshot reads it.
 func kataNode(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

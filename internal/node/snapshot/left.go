@@ -18,7 +18,7 @@ const mostFolders = 100_000
 // Left implements overhead.Meter. Groups in which nobody was left when they were
 // looked at, such as Kata's overhead groups on some machines, are in no reading:
 // they are found by the ids in their names.
-func (s *Survey) Left(of *record.Reading, ids []string) []string {
+func (s *Reader) Left(of *record.Reading, ids []string) []string {
 	var out []string
 	for _, g := range of.Groups {
 		if g.Charge == record.ChargeShared || g.Lane < 0 {

@@ -26,7 +26,7 @@ func TestWhatAContainerHoldsIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	env := subject.Env{RunID: "surveyt1", Dir: filepath.Join(dir, "runc"), StateDir: filepath.Join(dir, "state"), Lanes: 1, Timeout: time.Minute}
+	env := subject.Env{RunID: "snapshott1", Dir: filepath.Join(dir, "runc"), StateDir: filepath.Join(dir, "state"), Lanes: 1, Timeout: time.Minute}
 	s, err := runtime.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Watch implements overhead.Meter.
-func (s *Survey) Watch(of *record.Reading, interval time.Duration) func() record.Series {
+func (s *Reader) Watch(of *record.Reading, interval time.Duration) func() record.Series {
 	w := &watch{values: map[string][]int64{}, pace: 1}
 	for _, g := range of.Groups {
 		if g.Nested || g.Charge == record.ChargeShared {

@@ -185,7 +185,7 @@ func TestAHelperWithoutAnIDFollowsTheOnlyContainer(t *testing.T) {
 }
 
 func TestTheFirstInstructionIsOfTheStartsOwnWorkload(t *testing.T) {
-	exec := func(k Kin, name string) int64 {
+	exec := func(k Start, name string) int64 {
 		for _, p := range k.Processes {
 			if p.Name == name && p.Kind == record.KindWorkload {
 				return p.Exec

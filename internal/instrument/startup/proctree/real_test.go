@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { engines.Main(m) }
 
-const imageName = "localhost/tare-kin-test:1"
+const imageName = "localhost/tare-proctree-test:1"
 
 // slow is a runtime that notes its verbs and takes half a second to create.
 func slow(t *testing.T) (file, noted string) {

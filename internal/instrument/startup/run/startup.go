@@ -4,7 +4,7 @@
 // It schedules and nothing else. Every round starts every target once, in a
 // fresh random order, and a second time without watching where the plan asks
 // what watching costs. What happened is told by a [Watch], which of it belongs to
-// a start is decided by package trace/kin, and what it means by package judge.
+// a start is decided by package proctree, and what it means by package judge.
 package run
 
 import (

@@ -2,7 +2,7 @@
 // processes and phases ran one after the other, what lies between them, and which
 // of those gaps look like a timer that somebody waited for.
 //
-// Everything here is a pure function of a [record.Start]. Package trace/kin makes
+// Everything here is a pure function of a [record.Start]. Package proctree makes
 // such a start from what the kernel told of processes, trace/logs and
 // trace/starts from logs, trace/notes from figures in a text. A start whose
 // clock makes no sense, such as a process that ended before it was born, has

@@ -55,7 +55,7 @@ func comm(file string) string {
 }
 
 // told is a process of a start as one line: "runc create c1 < containerd-shim-runc-v2".
-func told(k Kin) []string {
+func told(k Start) []string {
 	lines := make([]string, 0, len(k.Processes))
 	for _, p := range k.Processes {
 		line := p.Kind + " " + p.Name
@@ -73,7 +73,7 @@ func told(k Kin) []string {
 	return lines
 }
 
-func expect(t *testing.T, k Kin, want ...string) {
+func expect(t *testing.T, k Start, want ...string) {
 	t.Helper()
 	if got := told(k); !slices.Equal(got, want) {
 		t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
@@ -81,8 +81,8 @@ func expect(t *testing.T, k Kin, want ...string) {
 	sound(t, k)
 }
 
-// sound checks what is true of all kin.
-func sound(t *testing.T, k Kin) {
+// sound checks what is true of all starts.
+func sound(t *testing.T, k Start) {
 	t.Helper()
 	pids := map[int]bool{0: true}
 	for _, p := range k.Processes {

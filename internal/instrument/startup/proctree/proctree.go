@@ -1,4 +1,4 @@
-// Package kin tells of all that happened to the processes of a machine what
+// Package proctree tells of all that happened to the processes of a machine what
 // belongs to one start of a container, and what each of those processes is.
 //
 // A process belongs that descends from the command that was started. One that
@@ -58,8 +58,8 @@ type Root struct {
 	Name string
 }
 
-// Kin are the processes of a start.
-type Kin struct {
+// Start are the processes of a start.
+type Start struct {
 	Processes  []record.StartProcess // in the order of Born; a parent that is not among them is 0
 	Busy       []record.BusyAt       // at the events of these processes, and at the last before and the first after the window
 	First      int64                 // the workload's exec; 0: there was none
@@ -75,18 +75,18 @@ type Kin struct {
 
 // Gather finds the processes of a start in what was told of all processes, and
 // says what each of them is. The events may be in any order.
-func Gather(events []tracer.Event, a Asked) Kin {
+func Gather(events []tracer.Event, a Asked) Start {
 	t := grow(events, a)
 	t.classify()
 	t.inherit()
 	c := t.claim()
-	return t.kin(c)
+	return t.start(c)
 }
 
-// kin puts together what is handed out.
-func (t *tree) kin(c *claims) Kin {
+// start puts together what is handed out.
+func (t *tree) start(c *claims) Start {
 	kept, dropped := t.kept(c)
-	k := Kin{Missing: c.missing}
+	k := Start{Missing: c.missing}
 	if dropped > 0 {
 		k.Missing = append(k.Missing, record.Missing{What: "too many", Count: int64(dropped),
 			Detail: fmt.Sprintf("processes after the first %d of the start", Most)})

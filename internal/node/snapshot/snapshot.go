@@ -1,4 +1,4 @@
-// Package survey reads a node and a target on it: what the whole node has, which
+// Package snapshot reads a node and a target on it: what the whole node has, which
 // processes are the target's and in which role, what each uses, and which cgroups
 // are charged for it. It puts together what the single meters see.
 package snapshot
@@ -17,35 +17,35 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Survey reads one machine. It is for one goroutine.
-type Survey struct {
-	root   machine.Root
-	census attribution.Reader
-	groups *cgroupstat.System
+// Reader reads one machine. It is for one goroutine.
+type Reader struct {
+	root      machine.Root
+	processes attribution.Reader
+	groups    *cgroupstat.System
 }
 
-// New returns a survey of this machine. The error says why its cgroups cannot
+// New returns a reader of this machine. The error says why its cgroups cannot
 // be read.
-func New() (*Survey, error) { return Of("") }
+func New() (*Reader, error) { return Of("") }
 
 // Of is New for another machine's files, in tests.
-func Of(root machine.Root) (*Survey, error) {
+func Of(root machine.Root) (*Reader, error) {
 	groups, err := cgroupstat.Open(root)
 	if err != nil {
 		return nil, fmt.Errorf("find the machine's cgroups: %w", err)
 	}
 	groups.SkipIdle(time.Second) // a tick needs no more of one in which nothing happens
-	return &Survey{root: root, census: attribution.Reader{Root: root}, groups: groups}, nil
+	return &Reader{root: root, processes: attribution.Reader{Root: root}, groups: groups}, nil
 }
 
 // Close gives back what is kept open.
-func (s *Survey) Close() { s.groups.Close() }
+func (s *Reader) Close() { s.groups.Close() }
 
 // Settle waits until the node's memory in use stays within calm for as long as
 // steady looks, at most for a time, and tells whether it did. What was freed
 // comes back late: a namespace or a cgroup is taken down by the kernel's own
 // workers.
-func (s *Survey) Settle(ctx context.Context, most time.Duration) bool {
+func (s *Reader) Settle(ctx context.Context, most time.Duration) bool {
 	deadline := time.Now().Add(most)
 	var seen []int64
 	for {
@@ -91,11 +91,11 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // Read implements overhead.Meter.
-func (s *Survey) Read(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process, memory bool) record.Reading {
+func (s *Reader) Read(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process, memory bool) record.Reading {
 	began := lane.Now()
 	x := record.Reading{Type: record.TypeReading}
 	own := boxesOf(boxes)
-	there, err := s.census.Snapshot(ctx)
+	there, err := s.processes.Snapshot(ctx)
 	if err != nil {
 		broken(&x.Problems, fmt.Errorf("the processes of the node: %w", err))
 		there = &attribution.Snapshot{}
@@ -113,7 +113,7 @@ func (s *Survey) Read(ctx context.Context, boxes []subject.Sandbox, staff []subj
 	var read []attribution.Member
 	for _, m := range members {
 		theirs[m.Pid] = true
-		p, err := s.census.Clocks(m, &x.Problems)
+		p, err := s.processes.Clocks(m, &x.Problems)
 		if err != nil {
 			continue // it is counted
 		}
@@ -130,10 +130,10 @@ func (s *Survey) Read(ctx context.Context, boxes []subject.Sandbox, staff []subj
 }
 
 // memories reads the processes in full, and keeps their clocks.
-func (s *Survey) memories(clocks []record.Process, members []attribution.Member, problems *record.Problems) []record.Process {
+func (s *Reader) memories(clocks []record.Process, members []attribution.Member, problems *record.Problems) []record.Process {
 	out := clocks[:0]
 	for i, c := range clocks {
-		p, err := s.census.Process(members[i], problems)
+		p, err := s.processes.Process(members[i], problems)
 		if err != nil {
 			continue // it is counted
 		}
@@ -143,7 +143,7 @@ func (s *Survey) memories(clocks []record.Process, members []attribution.Member,
 	return out
 }
 
-func (s *Survey) readGroups(charges []attribution.GroupCharge, problems *record.Problems) []record.Group {
+func (s *Reader) readGroups(charges []attribution.GroupCharge, problems *record.Problems) []record.Group {
 	var out []record.Group
 	for _, c := range charges {
 		g, err := s.groups.Group(c.Path)
