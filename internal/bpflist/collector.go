@@ -6,7 +6,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/node/machine"
-	"github.com/tare-bench/tare/record"
 )
 
 // collector makes views. It is for one goroutine.
@@ -16,7 +15,6 @@ type collector struct {
 	cpus   int
 
 	listing   *bpfstat.Listing // the last
-	before    *reading
 	described time.Time
 	took      time.Duration // by the last description
 	problems  []string      // of it
@@ -46,8 +44,7 @@ func (c *collector) look() (*View, error) {
 	} else {
 		l.Problems = append(l.Problems, c.problems...)
 	}
-	gone, last := c.went(l)
-	v := newView(l, gone, last, c.before, c.cpus)
+	v := newView(l, c.listing, c.cpus)
 	v.Time = time.Now()
 	if len(l.Programs) == 0 && chooses(&c.filter) {
 		all, err := c.meter.List(bpfstat.Filter{})
@@ -56,24 +53,8 @@ func (c *collector) look() (*View, error) {
 		}
 		v.loaded = len(all.Programs)
 	}
-	now := readingOf(l.At, l.Counters)
-	c.listing, c.before = l, &now
+	c.listing = l
 	return v, nil
-}
-
-// went are the programs of the look before that are not there any more, with their
-// last counters.
-func (c *collector) went(l *bpfstat.Listing) (programs []record.Program, counters []bpfstat.Counters) {
-	if c.listing == nil {
-		return nil, nil
-	}
-	for _, last := range l.Went {
-		at := slices.IndexFunc(c.listing.Counters, func(b bpfstat.Counters) bool { return b.ID == last.ID })
-		if at >= 0 {
-			programs, counters = append(programs, c.listing.Programs[at]), append(counters, last)
-		}
-	}
-	return programs, counters
 }
 
 // How often programs are described anew: where they are attached and pinned, who

@@ -2,6 +2,7 @@ package bpflist
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -30,62 +31,93 @@ func (v *View) WriteJSON(w io.Writer, indented bool) error {
 	return err
 }
 
-var csvColumns = []string{
-	"time", "interval_s", "id", "kind", "name", "tag", "owner", "attached", "holders", "pins", "runs_per_s", "mean_ns", "core_percent", "node_percent",
-	"interval_misses", "runs", "run_time_ns", "misses", "memory_bytes", "map_ids", "shared_map_ids", "gone",
+// csvColumns are what a row of CSV has of a program.
+var csvColumns = []struct {
+	title string
+	text  func(v *View, p *Program) string
+}{
+	{"time", func(v *View, _ *Program) string { return v.Time.UTC().Format(time.RFC3339Nano) }},
+	{"interval_s", func(v *View, p *Program) string { return p.rated(func(*Rate) string { return decimal(v.Interval, 6) }) }},
+	{"id", func(_ *View, p *Program) string { return whole(p.ID) }},
+	{"kind", func(_ *View, p *Program) string { return p.Kind }},
+	{"name", func(_ *View, p *Program) string { return cell(p.name()) }},
+	{"tag", func(_ *View, p *Program) string { return p.Tag }},
+	{"owner", func(_ *View, p *Program) string { return p.Owner }},
+	{"attached", func(_ *View, p *Program) string { return cell(strings.Join(p.Attached, "; ")) }},
+	{"holders", func(_ *View, p *Program) string { return cell(strings.Join(p.Holders, "; ")) }},
+	{"pins", func(_ *View, p *Program) string { return cell(strings.Join(p.Pins, "; ")) }},
+	{"runs_per_s", func(_ *View, p *Program) string {
+		return p.rated(func(r *Rate) string { return decimal(r.PerSec, 3) })
+	}},
+	{"mean_ns", func(_ *View, p *Program) string {
+		if p.Rate == nil || p.Rate.Runs == 0 {
+			return ""
+		}
+		return decimal(p.Rate.Mean, 3)
+	}},
+	{"core_percent", func(_ *View, p *Program) string {
+		return p.rated(func(r *Rate) string { return decimal(r.Core*100, 6) })
+	}},
+	{"node_percent", func(_ *View, p *Program) string {
+		return p.rated(func(r *Rate) string { return decimal(r.Node*100, 6) })
+	}},
+	{"interval_misses", func(_ *View, p *Program) string { return p.rated(func(r *Rate) string { return whole(r.Misses) }) }},
+	{"runs", func(_ *View, p *Program) string { return whole(p.Runs) }},
+	{"run_time_ns", func(_ *View, p *Program) string { return whole(p.Time) }},
+	{"misses", func(_ *View, p *Program) string { return whole(p.Misses) }},
+	{"memory_bytes", func(_ *View, p *Program) string {
+		if p.Memory < 0 {
+			return ""
+		}
+		return whole(p.Memory)
+	}},
+	{"map_ids", func(_ *View, p *Program) string { return ids(p.Maps, 1) }},
+	{"shared_map_ids", func(_ *View, p *Program) string { return ids(p.Maps, 2) }},
+	{"gone", func(_ *View, p *Program) string { return strconv.FormatBool(p.Gone) }},
 }
 
 // WriteCSV prints a row for each program. Lists are separated by "; ", what is not
 // known is empty.
 func (v *View) WriteCSV(w io.Writer, heading bool) error {
 	out := csv.NewWriter(w)
+	row := make([]string, len(csvColumns))
 	if heading {
-		if err := out.Write(csvColumns); err != nil {
-			return err
+		for i, c := range csvColumns {
+			row[i] = c.title
 		}
+		_ = out.Write(row) // Error tells
 	}
 	for i := range v.Programs {
-		if err := out.Write(v.csvRow(&v.Programs[i])); err != nil {
-			return err
+		for j, c := range csvColumns {
+			row[j] = c.text(v, &v.Programs[i])
 		}
+		_ = out.Write(row)
 	}
 	out.Flush()
 	return out.Error()
 }
 
-func (v *View) csvRow(p *Program) []string {
-	decimal := func(f float64, digits int) string { return strconv.FormatFloat(f, 'f', digits, 64) }
-	whole := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	interval, rates := "", make([]string, 5)
-	if r := p.Rate; r != nil {
-		interval = decimal(v.Interval, 6)
-		rates = []string{decimal(r.PerSec, 3), "", decimal(r.Core*100, 6), decimal(r.Node*100, 6), whole(r.Misses)}
-		if r.Runs > 0 {
-			rates[1] = decimal(r.Mean, 3)
-		}
+// name is all of a program's name that is known, "" where it has none.
+func (p *Program) name() string { return cmp.Or(p.Full, p.Name) }
+
+// rated is a text of the program's rate, "" where it has none.
+func (p *Program) rated(text func(*Rate) string) string {
+	if p.Rate == nil {
+		return ""
 	}
-	memory := ""
-	if p.Memory >= 0 {
-		memory = strconv.FormatInt(p.Memory, 10)
-	}
-	name := p.Full
-	if name == "" {
-		name = p.Name
-	}
-	row := []string{
-		v.Time.UTC().Format(time.RFC3339Nano), interval, whole(uint64(p.ID)), p.Kind, cell(name), p.Tag, p.Owner,
-		cell(strings.Join(p.Attached, "; ")), cell(strings.Join(p.Holders, "; ")), cell(strings.Join(p.Pins, "; ")),
-	}
-	row = append(row, rates...)
-	return append(row, whole(p.Runs), whole(p.Time), whole(p.Misses), memory, ids(p.Maps, 1), ids(p.Maps, 2), strconv.FormatBool(p.Gone))
+	return text(p.Rate)
 }
+
+func decimal(f float64, digits int) string { return strconv.FormatFloat(f, 'f', digits, 64) }
+
+func whole[T uint64 | uint32 | int64 | int](n T) string { return fmt.Sprint(n) }
 
 // ids are those of the maps that at least so many programs use.
 func ids(maps []record.ProgramMap, users int) string {
 	var out []string
 	for _, a := range maps {
 		if a.Shared >= users {
-			out = append(out, strconv.FormatUint(uint64(a.ID), 10))
+			out = append(out, whole(a.ID))
 		}
 	}
 	return strings.Join(out, "; ")

@@ -19,11 +19,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // made is a listing of a node of eight CPUs, two seconds after another: a mesh's
 // program that used 12.99 % of a core, one that nobody knows and whose memory is not
 // known, and one with a name that a terminal would act on.
-func made() (*bpfstat.Listing, *reading) {
+func made() (l, before *bpfstat.Listing) {
 	shared := record.ProgramMap{ID: 12, Kind: "hash", Name: "km_service", Entries: 65536, Memory: 5767168, Shared: 2}
 	outer := record.ProgramMap{ID: 14, Kind: "hash_of_maps", Name: "km_outer", Entries: 16, Memory: 2048, Shared: 1, Inner: 3, InnerMemory: 12288}
 	ring := record.ProgramMap{ID: 15, Kind: "ringbuf", Name: "events", Entries: 65536, Memory: -1, Shared: 1}
-	l := &bpfstat.Listing{
+	l = &bpfstat.Listing{
 		At: 12e9,
 		Programs: []record.Program{
 			{
@@ -47,16 +47,18 @@ func made() (*bpfstat.Listing, *reading) {
 		Gone:     1,
 		Problems: []string{"only 3 of 9 processes were asked which programs they hold"},
 	}
-	before := readingOf(10e9, []bpfstat.Counters{{ID: 41, Count: 500_000, Time: 3_000_000_000, Misses: 1}, {ID: 42, Count: 12, Time: 99}})
-	return l, &before
+	went := record.Program{Type: record.TypeProgram, ID: 43, Kind: "tracepoint", Name: "short_lived", Tag: "0102030405060708", Attached: []string{}, Memory: 4096, Maps: []record.ProgramMap{}}
+	l.Went = []bpfstat.Counters{{ID: 43, Count: 300, Time: 41_000}}
+	return l, &bpfstat.Listing{
+		At: 10e9, Programs: []record.Program{l.Programs[0], l.Programs[1], went},
+		Counters: []bpfstat.Counters{{ID: 41, Count: 500_000, Time: 3_000_000_000, Misses: 1}, {ID: 42, Count: 12, Time: 99}, {ID: 43, Count: 100, Time: 1000}},
+	}
 }
 
 func view(t *testing.T) *View {
 	t.Helper()
 	l, before := made()
-	went := record.Program{Type: record.TypeProgram, ID: 43, Kind: "tracepoint", Name: "short_lived", Tag: "0102030405060708", Attached: []string{}, Memory: 4096, Maps: []record.ProgramMap{}}
-	before.counters[43] = bpfstat.Counters{ID: 43, Count: 100, Time: 1000}
-	v := newView(l, []record.Program{went}, []bpfstat.Counters{{ID: 43, Count: 300, Time: 41_000}}, before, 8)
+	v := newView(l, before, 8)
 	v.Time, v.Counted, v.Before = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), true, true
 	return v
 }
@@ -64,7 +66,7 @@ func view(t *testing.T) *View {
 func TestRenderings(t *testing.T) {
 	v := view(t)
 	l, _ := made()
-	still := newView(l, nil, nil, nil, 8)
+	still := newView(l, nil, 8)
 	still.Time = v.Time
 	for name, write := range map[string]func(b *strings.Builder) error{
 		"interval.txt":         func(b *strings.Builder) error { return v.WriteText(b, 0, false) },
@@ -76,7 +78,7 @@ func TestRenderings(t *testing.T) {
 		"screen.txt":           func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(40), "\n") + "\n"); return nil },
 		"screen-short.txt":     func(b *strings.Builder) error { b.WriteString(strings.Join(v.lines(8), "\n") + "\n"); return nil },
 		"nothing.txt": func(b *strings.Builder) error {
-			return newView(&bpfstat.Listing{}, nil, nil, nil, 8).WriteText(b, 0, false)
+			return newView(&bpfstat.Listing{}, nil, 8).WriteText(b, 0, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

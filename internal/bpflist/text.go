@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/record"
 )
 
 // unknown stands for what cannot be said, none for what there was none of.
@@ -18,48 +17,49 @@ const (
 	none    = "-"
 )
 
-var programColumns = []term.Column{
-	{Title: "ID", Right: true}, {Title: "KIND"}, {Title: "NAME"}, {Title: "RUNS/s", Right: true}, {Title: "AVG ns", Right: true},
-	{Title: "CORE%", Right: true}, {Title: "NODE%", Right: true}, {Title: "MISSES", Right: true}, {Title: "MEMORY", Right: true},
-	{Title: "IN MAPS", Right: true}, {Title: "MAPS"}, {Title: "OWNER"}, {Title: "ATTACHED"}, {Title: "PINS"},
+var (
+	programColumns = columns("ID>", "KIND", "NAME", "RUNS/s>", "AVG ns>", "CORE%>", "NODE%>", "MISSES>", "MEMORY>", "IN MAPS>", "MAPS", "OWNER", "ATTACHED", "PINS")
+	mapColumns     = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS")
+)
+
+// columns are those of the titles; numbers, which stand to the right, end in ">".
+func columns(titles ...string) (out []term.Column) {
+	for _, title := range titles {
+		title, right := strings.CutSuffix(title, ">")
+		out = append(out, term.Column{Title: title, Right: right})
+	}
+	return out
 }
 
 // WriteText prints two tables, programs and the maps that they use, and what they
 // are together. The width is where the last column is broken, 0: nowhere.
 func (v *View) WriteText(w io.Writer, width int, colour bool) error {
-	if len(v.Programs) == 0 {
-		t := term.Table{Width: width}
-		text := "no program is loaded"
-		if v.loaded > 0 {
-			text = fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", counted(v.loaded, "program"), are(v.loaded))
-		}
-		t.AddLine(0, text, term.Plain)
-		v.notes(&t)
-		return t.Write(w)
-	}
 	t := term.Table{Colour: colour, Width: width, Columns: programColumns}
-	for i := range v.Programs {
-		v.Programs[i].row(&t)
-	}
-	t.AddLine(0, "", term.Plain)
-	for _, line := range v.Total.lines(v.CPUs) {
-		t.AddLine(0, line, term.Bold)
+	switch {
+	case len(v.Programs) > 0:
+		for i := range v.Programs {
+			t.Add(v.Programs[i].row()...)
+		}
+		t.AddLine(0, "", term.Plain)
+		v.head(&t, term.Bold)
+	case v.loaded > 0:
+		t = term.Table{}
+		t.AddLine(0, fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", counted(v.loaded, "program"), are(v.loaded)), term.Plain)
+	default:
+		t = term.Table{}
+		t.AddLine(0, "no program is loaded", term.Plain)
 	}
 	v.notes(&t)
-	if err := t.Write(w); err != nil || len(v.Maps) == 0 {
+	if err := t.Write(w); err != nil || len(v.Programs) == 0 || len(v.Maps) == 0 {
 		return err
 	}
-	maps := term.Table{Colour: colour, Width: width, Columns: []term.Column{
-		{Title: "MAP", Right: true}, {Title: "KIND"}, {Title: "NAME"}, {Title: "ENTRIES", Right: true}, {Title: "MEMORY", Right: true},
-		{Title: "USED BY", Right: true}, {Title: "INNER MAPS"},
-	}}
-	for i := range v.Maps {
-		a := &v.Maps[i]
+	maps := term.Table{Colour: colour, Width: width, Columns: mapColumns}
+	for _, a := range v.Maps {
 		inner := ""
 		if a.Inner > 0 {
 			inner = fmt.Sprintf("%d, %s", a.Inner, size(a.InnerMemory))
 		}
-		maps.Add(strconv.FormatUint(uint64(a.ID), 10), a.Kind, a.Name, strconv.FormatInt(a.Entries, 10), size(a.Memory), strconv.Itoa(a.Shared), inner)
+		maps.Add(whole(a.ID), a.Kind, a.Name, whole(a.Entries), size(a.Memory), whole(a.Shared), inner)
 	}
 	fmt.Fprintln(w)
 	return maps.Write(w)
@@ -68,28 +68,21 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 // lines are what a screen of that height shows: what all are together, and as many
 // programs as have room, those first that cost most.
 func (v *View) lines(height int) []string {
+	var b strings.Builder // it takes all
 	head := term.Table{}
-	for _, line := range v.Total.lines(v.CPUs) {
-		head.AddLine(0, line, term.Plain)
-	}
+	v.head(&head, term.Plain)
 	v.notes(&head)
-	order := make([]*Program, 0, len(v.Programs))
-	for i := range v.Programs {
-		order = append(order, &v.Programs[i])
-	}
-	slices.SortStableFunc(order, func(a, b *Program) int { return cmp.Compare(b.core(), a.core()) })
-	var b strings.Builder
-	_ = head.Write(&b) // a strings.Builder takes all
-	used := strings.Count(b.String(), "\n")
-	room := max(1, height-used-1)
+	_ = head.Write(&b)
+	room := max(1, height-strings.Count(b.String(), "\n")-1)
+	order := slices.Clone(v.Programs)
+	slices.SortStableFunc(order, func(a, b Program) int { return cmp.Compare(b.core(), a.core()) })
 	left := 0
 	if len(order) > room {
 		left = len(order) - max(1, room-1)
-		order = order[:len(order)-left]
 	}
 	rows := term.Table{Columns: programColumns}
-	for _, p := range order {
-		p.row(&rows)
+	for i := range order[:len(order)-left] {
+		rows.Add(order[i].row()...)
 	}
 	if left > 0 {
 		rows.AddLine(0, fmt.Sprintf("%d more", left), term.Plain)
@@ -106,74 +99,46 @@ func (p *Program) core() float64 {
 	return p.Rate.Core
 }
 
-func (p *Program) row(t *term.Table) {
-	cells := []string{strconv.FormatUint(uint64(p.ID), 10), p.Kind, p.title()}
-	if r := p.Rate; r == nil {
-		cells = append(cells, none, none, none, none, strconv.FormatUint(p.Misses, 10))
-	} else {
-		cells = append(cells, count(r.PerSec), r.mean(), percent(r.Core), percent(r.Node), strconv.FormatUint(r.Misses, 10))
-	}
-	cells = append(cells, size(p.Memory), p.inMaps(), mapWords(p.Maps), p.whose(), few(p.Attached, 2), few(p.Pins, 1))
-	t.Add(cells...)
-}
-
-// title is the program's name; one that has none is known by its tag.
-func (p *Program) title() string {
-	name := p.Full
-	if name == "" {
-		name = p.Name
-	}
-	if name == "" {
-		name = "tag " + p.Tag
-	}
+// row is a program's cells. One without a name is known by its tag.
+func (p *Program) row() []string {
+	name := cmp.Or(p.name(), "tag "+p.Tag)
 	if p.Gone {
 		name += " (went)"
 	}
-	return name
-}
-
-// whose is the owner that is recognised, and the processes that hold it.
-func (p *Program) whose() string {
-	switch holders := few(p.Holders, 1); {
-	case p.Owner == "":
-		return holders
-	case len(p.Holders) == 0:
-		return p.Owner
-	default:
-		return p.Owner + ": " + holders
+	rates := []string{none, none, none, none, whole(p.Misses)}
+	if r := p.Rate; r != nil {
+		rates = []string{count(r.PerSec), none, percent(r.Core), percent(r.Node), whole(r.Misses)}
+		if r.Runs > 0 {
+			rates[1] = count(r.Mean)
+		}
 	}
+	memory, maps := p.maps()
+	whose := slices.DeleteFunc([]string{p.Owner, few(p.Holders, 1)}, func(s string) bool { return s == "" })
+	row := append([]string{whole(p.ID), p.Kind, name}, rates...)
+	return append(row, size(p.Memory), memory, maps, strings.Join(whose, ": "), few(p.Attached, 2), few(p.Pins, 1))
 }
 
-// inMaps is the memory of the program's maps, marked where others use one too.
-func (p *Program) inMaps() string {
+// maps are the memory of a program's maps and their ids, marked where others use one too.
+func (p *Program) maps() (memory, words string) {
 	sum, shared, known := int64(0), "", true
+	var ids []string
 	for _, a := range p.Maps {
+		id := whole(a.ID)
 		known = known && a.Memory >= 0
 		sum += max(0, a.Memory) + max(0, a.InnerMemory)
 		if a.Shared > 1 {
 			shared = "*"
+			id += "*"
 		}
+		ids = append(ids, id)
+	}
+	if len(ids) > 4 {
+		ids = append(ids[:4], fmt.Sprintf("+%d", len(ids)-4))
 	}
 	if !known {
-		return unknown
+		return unknown, strings.Join(ids, " ")
 	}
-	return size(sum) + shared
-}
-
-// mapWords are ids, marked where others use the map too.
-func mapWords(maps []record.ProgramMap) string {
-	words := make([]string, 0, len(maps))
-	for _, a := range maps {
-		word := strconv.FormatUint(uint64(a.ID), 10)
-		if a.Shared > 1 {
-			word += "*"
-		}
-		words = append(words, word)
-	}
-	if len(words) > 4 {
-		words = append(words[:4], fmt.Sprintf("+%d", len(words)-4))
-	}
-	return strings.Join(words, " ")
+	return size(sum) + shared, strings.Join(ids, " ")
 }
 
 // few are the first of a list, and how many more there are.
@@ -184,27 +149,32 @@ func few(list []string, most int) string {
 	return fmt.Sprintf("%s, +%d", strings.Join(list[:most], ", "), len(list)-most)
 }
 
-// lines are what all programs are together: their share, where there is one, and
+// head says what all programs are together: their share, where there is one, and
 // what they occupy.
-func (t *Total) lines(cpus int) (lines []string) {
-	if r := t.Rate; r != nil {
-		lines = append(lines, fmt.Sprintf("%s %% of a core, which is %s %% of the node's %d; %s runs/s", percent(r.Core), percent(r.Node), cpus, count(r.PerSec)))
+func (v *View) head(t *term.Table, style term.Style) {
+	all := &v.Total
+	if r := all.Rate; r != nil {
+		t.AddLine(0, fmt.Sprintf("%s %% of a core, which is %s %% of the node's %d; %s runs/s", percent(r.Core), percent(r.Node), v.CPUs, count(r.PerSec)), style)
 	}
+	t.AddLine(0, all.words(), style)
+}
+
+func (t *Total) words() string {
 	line := counted(t.Programs, "program")
 	if t.Maps > 0 {
 		line += ", " + counted(t.Maps, "map")
-		if t.Shared > 0 {
-			line += fmt.Sprintf(" (* %d shared)", t.Shared)
-		}
+	}
+	if t.Shared > 0 {
+		line += fmt.Sprintf(" (* %d shared)", t.Shared)
 	}
 	line += fmt.Sprintf(", together %s with each map once", size(t.Memory))
 	if t.Unknown > 0 {
 		line += fmt.Sprintf(" and without %d whose memory is not known", t.Unknown)
 	}
-	return append(lines, line)
+	return line
 }
 
-// counted is a number of things, in words.
+// counted is a number of things, in words, and are its verb.
 func counted(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -239,19 +209,12 @@ func (v *View) notes(t *term.Table) {
 	}
 }
 
-func (r *Rate) mean() string {
-	if r.Runs == 0 {
-		return none
-	}
-	return count(r.Mean)
-}
-
 // count writes a number with a digit behind the point where it is small.
 func count(v float64) string {
 	if v > 0 && v < 99.95 {
-		return strconv.FormatFloat(v, 'f', 1, 64)
+		return decimal(v, 1)
 	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
+	return decimal(v, 0)
 }
 
 // percent writes a share of one: two digits, and more where these would say nothing.
@@ -259,22 +222,20 @@ func percent(v float64) string {
 	if v > 0 && v < 0.0001 {
 		return "<0.01"
 	}
-	return strconv.FormatFloat(v*100, 'f', 2, 64)
+	return decimal(v*100, 2)
 }
 
 // size writes bytes; units are powers of 1024.
 func size(n int64) string {
-	if n < 0 {
+	switch {
+	case n < 0:
 		return unknown
-	}
-	v := float64(n)
-	if v < 1024 {
+	case n < 1024:
 		return strconv.FormatInt(n, 10)
 	}
-	for _, unit := range "KMGT" {
-		if v /= 1024; v < 1023.95 || unit == 'T' {
-			return strconv.FormatFloat(v, 'f', 1, 64) + string(unit)
-		}
+	v, unit := float64(n)/1024, 0
+	for ; v >= 1023.95 && unit < 3; unit++ {
+		v /= 1024
 	}
-	return unknown
+	return decimal(v, 1) + "KMGT"[unit:unit+1]
 }

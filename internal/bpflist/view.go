@@ -1,13 +1,14 @@
 // Package bpflist shows which BPF programs are loaded and what they cost: as a
 // table, JSON, CSV or OpenMetrics, once or live. It is what `tare bpf list` does.
 //
-// A [collector] reads package meter/bpf at both ends of an interval and makes a
+// A [collector] reads package bpfstat at both ends of an interval and makes a
 // [View], which the rest of the package prints. Shares are told both of one core and
 // of the node, since 12.99 % of a core is 1.62 % of eight.
 package bpflist
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
@@ -74,50 +75,48 @@ type Total struct {
 	Rate     *Rate `json:"rate,omitempty"`
 }
 
-// reading is the counters of some programs at a moment.
-type reading struct {
-	at       int64 // ns of CLOCK_MONOTONIC
-	counters map[uint32]bpfstat.Counters
-}
-
-func readingOf(at int64, list []bpfstat.Counters) reading {
-	r := reading{at: at, counters: make(map[uint32]bpfstat.Counters, len(list))}
-	for _, c := range list {
-		r.counters[c.ID] = c
-	}
-	return r
-}
-
 // shortest is the least time that says anything of rates.
 const shortest = 10 * time.Millisecond
 
-// newView puts programs together with what they did since before. gone are those
-// that went since, with their last counters.
-func newView(l *bpfstat.Listing, gone []record.Program, last []bpfstat.Counters, before *reading, cpus int) *View {
-	v := &View{Schema: SchemaVersion, CPUs: cpus, Programs: make([]Program, 0, len(l.Programs)+len(gone)), Maps: used(l), Problems: l.Problems}
-	if v.Problems == nil {
-		v.Problems = []string{}
-	}
-	if before != nil && l.At-before.at < int64(shortest) {
-		before = nil
-	}
+// newView puts programs together with what they did since a listing before, nil for
+// none. Those that went since are in it with their last counters.
+func newView(l, before *bpfstat.Listing, cpus int) *View {
+	v := &View{Schema: SchemaVersion, CPUs: cpus, Programs: []Program{}, Maps: used(l), Problems: append([]string{}, l.Problems...)}
+	was := map[uint32]int{} // places in before
 	if before != nil {
-		v.Interval = float64(l.At-before.at) / 1e9
+		for i, c := range before.Counters {
+			was[c.ID] = i
+		}
+		if passed := l.At - before.At; passed >= int64(shortest) {
+			v.Interval = float64(passed) / 1e9
+		}
+	}
+	add := func(p record.Program, c bpfstat.Counters, gone bool) {
+		row := Program{Program: p, Runs: c.Count, Time: c.Time, Misses: c.Misses, Gone: gone}
+		if v.Interval > 0 {
+			var had bpfstat.Counters // one that was not there before began with nothing
+			if at, known := was[p.ID]; known {
+				had = before.Counters[at]
+			} else {
+				v.Came++
+			}
+			row.Rate = v.rate(since(had.Count, c.Count), since(had.Time, c.Time), since(had.Misses, c.Misses))
+		}
+		v.Programs = append(v.Programs, row)
 	}
 	for i := range l.Programs {
-		v.add(l.Programs[i], l.Counters[i], before, false)
+		add(l.Programs[i], l.Counters[i], false)
 	}
-	for i := range gone {
-		v.add(gone[i], last[i], before, true)
+	for _, last := range l.Went {
+		if at, known := was[last.ID]; known {
+			add(before.Programs[at], last, true)
+			v.Went++
+		}
 	}
-	v.Went = len(gone)
 	if l.Gone > 0 {
 		v.Problems = append(v.Problems, fmt.Sprintf("programs or maps that went while they were looked at: %d", l.Gone))
 	}
-	v.Total.Programs, v.Total.Maps = len(l.Programs), len(v.Maps)
-	v.Total.Memory, v.Total.Shared = bpfstat.Total(l.Programs)
-	v.Total.Unknown = unweighed(l, v.Maps)
-	v.sum()
+	v.sum(l)
 	return v
 }
 
@@ -129,49 +128,12 @@ func used(l *bpfstat.Listing) []record.ProgramMap {
 			ids[a.ID] = true
 		}
 	}
-	maps := make([]record.ProgramMap, 0, len(ids))
-	for _, a := range l.Maps {
-		if ids[a.ID] {
-			maps = append(maps, a)
-		}
-	}
-	return maps
-}
-
-// unweighed counts programs and maps whose memory is not known.
-func unweighed(l *bpfstat.Listing, maps []record.ProgramMap) (n int) {
-	for i := range l.Programs {
-		if l.Programs[i].Memory < 0 {
-			n++
-		}
-	}
-	for i := range maps {
-		if maps[i].Memory < 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// add takes in a program. One that was not there before began with nothing.
-func (v *View) add(p record.Program, c bpfstat.Counters, before *reading, gone bool) {
-	row := Program{Program: p, Runs: c.Count, Time: c.Time, Misses: c.Misses, Gone: gone}
-	if before != nil && v.Interval > 0 {
-		was, known := before.counters[p.ID]
-		if !known {
-			v.Came++
-		}
-		row.Rate = v.rate(since(was.Count, c.Count), since(was.Time, c.Time), since(was.Misses, c.Misses))
-	}
-	v.Programs = append(v.Programs, row)
+	return slices.DeleteFunc(append([]record.ProgramMap{}, l.Maps...), func(a record.ProgramMap) bool { return !ids[a.ID] })
 }
 
 // since is how much a counter grew. One that is less than before is another's.
 func since(before, now uint64) uint64 {
-	if now < before {
-		return 0
-	}
-	return now - before
+	return max(before, now) - before
 }
 
 func (v *View) rate(runs, ns, misses uint64) *Rate {
@@ -183,20 +145,33 @@ func (v *View) rate(runs, ns, misses uint64) *Rate {
 	return r
 }
 
-// sum adds up the rates.
-func (v *View) sum() {
+// sum is what all are together.
+func (v *View) sum(l *bpfstat.Listing) {
+	t := &v.Total
+	t.Programs, t.Maps = len(l.Programs), len(v.Maps)
+	t.Memory, t.Shared = bpfstat.Total(l.Programs)
+	for i := range l.Programs {
+		if l.Programs[i].Memory < 0 {
+			t.Unknown++
+		}
+	}
+	for i := range v.Maps {
+		if v.Maps[i].Memory < 0 {
+			t.Unknown++
+		}
+	}
 	if v.Interval <= 0 {
 		return
 	}
-	sum, ns := &Rate{}, 0.0
+	t.Rate = &Rate{}
+	ns := 0.0
 	for i := range v.Programs {
-		r := v.Programs[i].Rate
+		r, sum := v.Programs[i].Rate, t.Rate
 		sum.Runs, sum.PerSec, sum.Core, sum.Node = sum.Runs+r.Runs, sum.PerSec+r.PerSec, sum.Core+r.Core, sum.Node+r.Node
 		sum.Misses += r.Misses
 		ns += r.Mean * float64(r.Runs)
 	}
-	if sum.Runs > 0 {
-		sum.Mean = ns / float64(sum.Runs)
+	if t.Rate.Runs > 0 {
+		t.Rate.Mean = ns / float64(t.Rate.Runs)
 	}
-	v.Total.Rate = sum
 }

@@ -50,11 +50,11 @@ type search struct {
 
 // How often the sandboxes are looked for: sooner when the number of processes
 // has changed or something has gone, and never so often that it takes more than an
-// eightieth of a CPU.
+// hundredth of a CPU.
 const (
 	soon    = 2 * time.Second
 	late    = 5 * time.Second
-	costCap = 80
+	costCap = 100
 )
 
 func (c *Collector) due() bool {
