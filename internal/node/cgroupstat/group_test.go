@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -379,13 +380,13 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("8:0 rbytes=4096 wbytes=8192\n8:0 Read 1\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var s stats
-		for _, err := range []error{s.parse1(b, every), s.parse1(b, needed), s.parse2(b, every), s.parse2(b, needed)} {
-			if err == nil && min(s.anon, s.file, s.shmem, s.inactive, s.kernel, s.swap) < 0 {
-				t.Errorf("%q: %+v", b, s)
+		for version := range 2 {
+			for _, most := range []key{needed, keys} {
+				if err := s.parse(b, version+1, most); err == nil && slices.Min(s[:]) < 0 {
+					t.Errorf("%q: %+v", b, s)
+				}
 			}
-		}
-		for _, io := range []func([]byte, func([]byte) bool) (int64, int64, error){io1, io2} {
-			if r, w, err := io(b, func([]byte) bool { return true }); err == nil && min(r, w) < 0 {
+			if r, w, err := transfers(b, version+1, func([]byte) bool { return true }); err == nil && min(r, w) < 0 {
 				t.Errorf("%q: %d, %d", b, r, w)
 			}
 		}

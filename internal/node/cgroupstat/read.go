@@ -40,16 +40,6 @@ func (g *Group) Read(into *record.Group) error {
 
 func isGone(err error) bool { return err != nil && errors.Is(err, ErrGone) }
 
-func both(a, b error) error {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return errors.Join(a, b)
-}
-
 // was notes the controller that a file is of.
 func (g *Group) was(into *record.Group, i slot) {
 	_, controller := g.places[g.files[i].place].tree.in(i)
@@ -62,13 +52,13 @@ func (g *Group) readMemory(into *record.Group) error {
 		return err
 	}
 	var s stats
-	if err := g.stat(&s, every); err != nil {
+	if err := g.stat(&s, keys); err != nil {
 		return err
 	}
 	m := &record.GroupMemory{
-		Usage: usage, Anon: s.anon, File: s.file, Mapped: s.mapped, Shmem: s.shmem, Kernel: s.kernel,
-		Slab: s.slab, Stacks: s.stacks, PageTables: s.tables + s.sectables, Percpu: s.percpu, Sock: s.sock,
-		Swap: s.swap, InactiveFile: s.inactive,
+		Usage: usage, Anon: s[anon], File: s[fileCache], Mapped: s[mapped], Shmem: s[shmem], Kernel: s[kernel],
+		Slab: s[slab], Stacks: s[stacks], PageTables: s[tables] + s[sectables], Percpu: s[percpu], Sock: s[sock],
+		Swap: s[swap], InactiveFile: s[inactive],
 	}
 	var errs []error
 	for _, f := range []struct {
@@ -131,12 +121,7 @@ func (g *Group) readIO(into *record.Group) error {
 	if err != nil || b == nil {
 		return err
 	}
-	var r, w int64
-	if g.version(ioBytes) == 2 {
-		r, w, err = io2(b, g.system.counts)
-	} else {
-		r, w, err = io1(b, g.system.counts)
-	}
+	r, w, err := transfers(b, g.version(ioBytes), g.system.counts)
 	if err != nil {
 		return g.fault(ioBytes, err)
 	}

@@ -1,6 +1,7 @@
 package cgroupstat
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -43,7 +44,7 @@ func (g *Group) Sample(into *Sample) error {
 			return memoryErr
 		}
 	}
-	return both(memoryErr, cpuErr)
+	return errors.Join(memoryErr, cpuErr)
 }
 
 // kinds fills in what memory.stat says.
@@ -59,7 +60,7 @@ func (g *Group) kinds(into *Sample) error {
 		return err
 	}
 	into.HaveMemory = true
-	into.Anon, into.File, into.Shmem, into.InactiveFile = st.anon, st.file, st.shmem, st.inactive
+	into.Anon, into.File, into.Shmem, into.InactiveFile = st[anon], st[fileCache], st[shmem], st[inactive]
 	if s.idle > 0 {
 		*last, g.read = *into, time.Now()
 	}
@@ -91,17 +92,12 @@ func (g *Group) usage() (n int64, have bool, err error) {
 	return n, true, nil
 }
 
-func (g *Group) stat(s *stats, wanted keys) error {
+func (g *Group) stat(s *stats, most key) error {
 	b, err := g.bytes(memoryStat)
 	if err != nil {
 		return err
 	}
-	if g.version(memoryStat) == 2 {
-		err = s.parse2(b, wanted)
-	} else {
-		err = s.parse1(b, wanted)
-	}
-	if err != nil {
+	if err := s.parse(b, g.version(memoryStat), most); err != nil {
 		return g.fault(memoryStat, err)
 	}
 	return nil

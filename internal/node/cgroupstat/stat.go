@@ -2,136 +2,88 @@ package cgroupstat
 
 import "bytes"
 
-// stats are what is taken from memory.stat, in bytes.
-type stats struct {
-	anon, file, shmem, inactive     int64 // always there
-	mapped, swap                    int64
-	kernel, vmalloc                 int64
-	slab, stacks, tables, sectables int64
-	percpu, sock                    int64
-	seen                            keys
-}
+// stats are what is taken from memory.stat, in bytes, by the lines of it.
+type stats [keys]int64
 
-// keys is a set of lines.
-type keys uint
+// key is one of the figures. Those before needed are always there.
+type key int
 
 const (
-	keyAnon keys = 1 << iota
-	keyFile
-	keyShmem
-	keyInactive
-	keyKernel
-
-	needed = keyAnon | keyFile | keyShmem | keyInactive
-	every  = ^keys(0)
+	anon key = iota
+	fileCache
+	shmem
+	inactive
+	needed
+	mapped key = iota - 1
+	swap
+	kernel
+	vmalloc
+	slab
+	stacks
+	tables
+	sectables
+	percpu
+	sock
+	keys
 )
 
-// parse1 reads the memory.stat of version 1: after the group's own lines those
-// of it and all below it, which begin with "total_". It stops when it has the
-// wanted ones.
+// statNames are a figure's line in version 1 and 2, "" where that has none.
 //
 // total_rss is anonymous memory, huge pages among them, and swap cache that is
-// mapped; total_cache is all of the page cache with shmem and tmpfs in it;
-// total_mapped_file has mapped shmem in it.
-func (s *stats) parse1(b []byte, wanted keys) error {
+// mapped; total_cache and file are all of the page cache with shmem and tmpfs in
+// it; total_mapped_file has mapped shmem in it. kernel (Linux 5.18) has slab,
+// stacks, page tables, percpu and vmalloc in it, but not sock.
+var statNames = [keys][2]string{
+	anon:      {"total_rss", "anon"},
+	fileCache: {"total_cache", "file"},
+	shmem:     {"total_shmem", "shmem"},
+	inactive:  {"total_inactive_file", "inactive_file"},
+	mapped:    {"total_mapped_file", "file_mapped"},
+	swap:      {"total_swap", ""},
+	kernel:    {"", "kernel"},
+	vmalloc:   {"", "vmalloc"},
+	slab:      {"", "slab"},
+	stacks:    {"", "kernel_stack"},
+	tables:    {"", "pagetables"},
+	sectables: {"", "sec_pagetables"},
+	percpu:    {"", "percpu"},
+	sock:      {"", "sock"},
+}
+
+// parse reads the memory.stat of a version, of which the figures are of the group
+// and all below it: in version 1 they follow the group's own lines. most says which
+// figures are wanted, needed or all of them (keys); it stops when it has them.
+func (s *stats) parse(b []byte, version int, most key) error {
 	*s = stats{}
-	if i := bytes.Index(b, []byte("\ntotal_")); i >= 0 {
+	if i := bytes.Index(b, []byte("\ntotal_")); i >= 0 && version == 1 {
 		b = b[i+1:]
 	}
-	for rest := b; len(rest) > 0 && s.seen&wanted != wanted; {
-		var key, value []byte
-		key, value, rest = line(rest)
-		var to *int64
-		var mark keys
-		switch string(key) {
-		case "total_rss":
-			to, mark = &s.anon, keyAnon
-		case "total_cache":
-			to, mark = &s.file, keyFile
-		case "total_shmem":
-			to, mark = &s.shmem, keyShmem
-		case "total_inactive_file":
-			to, mark = &s.inactive, keyInactive
-		case "total_mapped_file":
-			to = &s.mapped
-		case "total_swap":
-			to = &s.swap
-		default:
-			continue
-		}
-		if err := s.take(to, value, mark); err != nil {
-			return err
+	var seen uint
+	wanted := uint(1)<<most - 1
+	for rest := b; len(rest) > 0 && seen&wanted != wanted; {
+		var name, value []byte
+		name, value, rest = line(rest)
+		for k := range most {
+			if n := statNames[k][version-1]; n == "" || string(name) != n {
+				continue
+			}
+			n, err := amount(value)
+			if err != nil {
+				return err
+			}
+			s[k] = n
+			seen |= 1 << k
+			break
 		}
 	}
-	return s.close(b, "total_rss, total_cache, total_shmem and total_inactive_file")
-}
-
-// parse2 reads the memory.stat of version 2, whose figures are of the group and
-// all below it. "file" has shmem and tmpfs in it; "kernel" (Linux 5.18) has
-// slab, stacks, page tables, percpu and vmalloc in it, but not "sock".
-func (s *stats) parse2(b []byte, wanted keys) error {
-	*s = stats{}
-	for rest := b; len(rest) > 0 && s.seen&wanted != wanted; {
-		var key, value []byte
-		key, value, rest = line(rest)
-		var to *int64
-		var mark keys
-		switch string(key) {
-		case "anon":
-			to, mark = &s.anon, keyAnon
-		case "file":
-			to, mark = &s.file, keyFile
-		case "shmem":
-			to, mark = &s.shmem, keyShmem
-		case "inactive_file":
-			to, mark = &s.inactive, keyInactive
-		case "file_mapped":
-			to = &s.mapped
-		case "kernel":
-			to, mark = &s.kernel, keyKernel
-		case "kernel_stack":
-			to = &s.stacks
-		case "pagetables":
-			to = &s.tables
-		case "sec_pagetables":
-			to = &s.sectables
-		case "percpu":
-			to = &s.percpu
-		case "vmalloc":
-			to = &s.vmalloc
-		case "sock":
-			to = &s.sock
-		case "slab":
-			to = &s.slab
-		default:
-			continue
-		}
-		if err := s.take(to, value, mark); err != nil {
-			return err
-		}
+	if all := uint(1)<<needed - 1; seen&all != all {
+		return malformed("lines of anonymous memory, page cache, shmem and inactive files", b)
 	}
-	if s.seen&keyKernel == 0 {
-		s.kernel = s.slab + s.stacks + s.tables + s.sectables + s.percpu + s.vmalloc
+	if seen&(1<<kernel) == 0 {
+		s[kernel] = s[slab] + s[stacks] + s[tables] + s[sectables] + s[percpu] + s[vmalloc]
 	}
-	return s.close(b, "anon, file, shmem and inactive_file")
-}
-
-func (s *stats) take(to *int64, value []byte, mark keys) error {
-	n, err := amount(value)
-	if err != nil {
-		return err
-	}
-	*to = n
-	s.seen |= mark
-	return nil
-}
-
-// close takes shmem out of file. The two are counted on their own, and where
-// they are nearly all the same the difference may come out below nothing.
-func (s *stats) close(b []byte, want string) error {
-	if s.seen&needed != needed {
-		return malformed("lines "+want, b)
-	}
-	s.file = max(s.file-s.shmem, 0)
+	// The two are counted on their own, and where they are nearly all the same the
+	// difference may come out below nothing.
+	s[fileCache] = max(s[fileCache]-s[shmem], 0)
 	return nil
 }

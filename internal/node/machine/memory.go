@@ -14,7 +14,7 @@ type Memory struct {
 	SwapTotal, SwapFree                                              int64
 	HugeTotal, HugeFree, HugeSize                                    int64
 
-	required int // how many of those were there that each kernel of the last ten years has
+	seen int // how many of the required lines were there
 }
 
 // mostKiB keeps sums from overflowing.
@@ -36,24 +36,36 @@ func (r Root) Memory() (Memory, error) {
 // Parse reads the lines that are wanted, and allocates nothing.
 func (m *Memory) Parse(b []byte) error {
 	*m = Memory{}
+	lines := [...]struct {
+		name string
+		to   *int64
+	}{
+		{"MemTotal", &m.Total}, {"MemFree", &m.Free}, {"MemAvailable", &m.Available}, {"Buffers", &m.Buffers}, {"Cached", &m.Cached},
+		{"Shmem", &m.Shmem}, {"AnonPages", &m.Anon}, {"Slab", &m.Slab}, {"KernelStack", &m.Stacks}, {"PageTables", &m.Tables},
+		{"SecPageTables", &m.SecTables}, // Linux 6.1, and those before it in each kernel of the last ten years
+		{"Percpu", &m.Percpu},           // Linux 4.20
+		{"SwapCached", &m.SwapCached}, {"SwapTotal", &m.SwapTotal}, {"SwapFree", &m.SwapFree},
+		{"HugePages_Total", &m.HugeTotal}, {"HugePages_Free", &m.HugeFree}, {"Hugepagesize", &m.HugeSize},
+	}
 	for line := range bytes.Lines(b) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
-		to, required := m.field(name)
-		if to == nil {
-			continue
-		}
-		value = bytes.TrimSpace(value)
-		digits, kib := bytes.CutSuffix(value, []byte(" kB"))
-		n, ok := Number(digits)
-		if !ok || n > mostKiB || kib == (to == &m.HugeTotal || to == &m.HugeFree) {
-			return fmt.Errorf("parse /proc/meminfo: %s is %.40q, not an amount", name, value)
-		}
-		if kib {
-			n <<= 10
-		}
-		*to = n
-		if required {
-			m.required++
+		for i := range lines {
+			to := lines[i].to
+			if lines[i].name != string(name) {
+				continue
+			}
+			value = bytes.TrimSpace(value)
+			digits, kib := bytes.CutSuffix(value, []byte(" kB"))
+			n, ok := Number(digits)
+			if !ok || n > mostKiB || kib == (to == &m.HugeTotal || to == &m.HugeFree) {
+				return fmt.Errorf("parse /proc/meminfo: %s is %.40q, not an amount", name, value)
+			}
+			if *to = n; kib {
+				*to = n << 10
+			}
+			if i < required {
+				m.seen++
+			}
 		}
 	}
 	if m.Total == 0 {
@@ -62,51 +74,12 @@ func (m *Memory) Parse(b []byte) error {
 	return nil
 }
 
-func (m *Memory) field(name []byte) (to *int64, required bool) {
-	switch string(name) {
-	case "MemTotal":
-		return &m.Total, true
-	case "MemFree":
-		return &m.Free, true
-	case "MemAvailable":
-		return &m.Available, true
-	case "Buffers":
-		return &m.Buffers, true
-	case "Cached":
-		return &m.Cached, true
-	case "Shmem":
-		return &m.Shmem, true
-	case "AnonPages":
-		return &m.Anon, true
-	case "Slab":
-		return &m.Slab, true
-	case "KernelStack":
-		return &m.Stacks, true
-	case "PageTables":
-		return &m.Tables, true
-	case "SecPageTables": // Linux 6.1
-		return &m.SecTables, false
-	case "Percpu": // Linux 4.20
-		return &m.Percpu, false
-	case "SwapCached":
-		return &m.SwapCached, false
-	case "SwapTotal":
-		return &m.SwapTotal, false
-	case "SwapFree":
-		return &m.SwapFree, false
-	case "HugePages_Total":
-		return &m.HugeTotal, false
-	case "HugePages_Free":
-		return &m.HugeFree, false
-	case "Hugepagesize":
-		return &m.HugeSize, false
-	}
-	return nil, false
-}
+// required is how many of the lines a ledger cannot do without.
+const required = 10
 
-// Complete is an error where a line is missing that a ledger cannot do without.
+// Complete is an error where a required line is missing.
 func (m *Memory) Complete() error {
-	if m.required != 10 {
+	if m.seen != required {
 		return errors.New("parse /proc/meminfo: it lacks one of MemTotal, MemFree, MemAvailable, Buffers, Cached, Shmem, AnonPages, Slab, KernelStack, PageTables; look whether something is mounted over it")
 	}
 	return nil

@@ -66,18 +66,11 @@ func (p pressure) since(before pressure, elapsed int64) (s shares, ok bool) {
 // parsePressure reads the total of
 // "some avg10=0.03 avg60=0.19 avg300=2.43 total=40243767".
 func parsePressure(line string) (uint64, error) {
-	fields := strings.Fields(line)
-	if len(fields) == 0 || len(fields) > 16 || fields[0] != "some" {
-		return 0, fmt.Errorf("want a line that begins with %q, got %.80q", "some", line)
+	averages, some := strings.CutPrefix(line, "some ")
+	_, digits, ok := strings.Cut(averages, "total=")
+	total, err := strconv.ParseUint(digits, 10, 64)
+	if !some || !ok || err != nil {
+		return 0, fmt.Errorf("want a line of %q with a total in µs, got %.80q", "some", line)
 	}
-	for _, f := range fields[1:] {
-		if digits, ok := strings.CutPrefix(f, "total="); ok {
-			total, err := strconv.ParseUint(digits, 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("total is %.40q, not a number of µs", digits)
-			}
-			return total, nil
-		}
-	}
-	return 0, fmt.Errorf("want a total, got %.80q", line)
+	return total, nil
 }
