@@ -110,7 +110,7 @@ like a timer somebody waited for are named.
 
 With --log, --journal or both, starts are put together from the logs of Kata
 (runtime, agent, proxy, runtime-rs), containerd, CRI-O, docker and runsc, in any
-mixture, and from notes with figures. No configuration, no root.
+mixture. No configuration, no root.
 
 A command is run as it is, --warmup plus --rounds times, and what it leaves behind
 is yours. Give "docker run --rm", not "docker run -d", or expect that many

@@ -15,14 +15,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
-	"github.com/tare-bench/tare/internal/instrument/startup/notes"
 	"github.com/tare-bench/tare/record"
 )
 
 const (
-	// mostNotes is how long a file can be to be read as notes, too: somebody has
-	// written them.
-	mostNotes = 256 << 10
 	// mostPieces is how many logs may have been put into one file.
 	mostPieces = 64
 	// mostSources is how many logs are read at once: each costs a block of memory
@@ -36,8 +32,6 @@ type reading struct {
 	names   []string // of sources
 	files   []string // of which several sources may be
 	known   []os.FileInfo
-	notes   []record.Start
-	written []written // what pipes gave that may be notes
 	missing []record.Missing
 	closers []io.Closer
 	read    *counter
@@ -91,7 +85,7 @@ func (r *reading) file(ctx context.Context, path string) error {
 	r.known, r.files = append(r.known, info), append(r.files, name)
 	if !info.Mode().IsRegular() {
 		r.endless = true
-		return r.add(logs.Source{Name: name, Reader: r.unpacked(r.noted(name, waited(ctx, open, path != "-")))})
+		return r.add(logs.Source{Name: name, Reader: r.unpacked(waited(ctx, open, path != "-"))})
 	}
 	from, err := r.regular(ctx, name, open)
 	if err != nil {
@@ -113,8 +107,7 @@ func (r *reading) add(s logs.Source) error {
 	return nil
 }
 
-// regular looks into a file for notes and for where one log ends and another
-// begins.
+// regular looks into a file for where one log ends and another begins.
 func (r *reading) regular(ctx context.Context, name string, open func() (*os.File, error)) ([]logs.Source, error) {
 	f, err := open()
 	if err != nil {
@@ -137,11 +130,6 @@ func (r *reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	}
 	size = max(info.Size()-begin, 0)
 	r.bytes += size
-	if size <= mostNotes {
-		if err := r.lookForNotes(name, io.NewSectionReader(f, begin, size)); err != nil {
-			return nil, err
-		}
-	}
 	var magic [4]byte
 	n, _ := f.ReadAt(magic[:], begin)
 	pieces := []logs.Segment{{To: size}}
@@ -168,57 +156,6 @@ func (r *reading) regular(ctx context.Context, name string, open func() (*os.Fil
 		all = append(all, logs.Source{Name: name, Reader: r.unpacked(in), Line: p.Line})
 	}
 	return all, nil
-}
-
-// lookForNotes reads a short text for figures. What is wrong with a packed one is
-// told when its lines are read.
-func (r *reading) lookForNotes(name string, in io.Reader) (err error) {
-	packed := &unpacker{in: in}
-	defer func() { err = errors.Join(err, packed.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(packed, mostNotes+1))
-	if err != nil || len(text) > mostNotes {
-		return nil //nolint:nilerr // see above
-	}
-	found, err := notes.Read(name, bytes.NewReader(text))
-	r.notes = append(r.notes, found...)
-	return err
-}
-
-// written is the beginning of what a pipe gave.
-type written struct {
-	name string
-	text *bytes.Buffer
-	over *bool
-}
-
-// noted keeps what a pipe gives as long as it may be notes: how much it will give
-// is known at its end.
-func (r *reading) noted(name string, in io.Reader) io.Reader {
-	w := written{name, &bytes.Buffer{}, new(bool)}
-	r.written = append(r.written, w)
-	return io.TeeReader(in, w)
-}
-
-func (w written) Write(p []byte) (int, error) {
-	if *w.over = *w.over || w.text.Len()+len(p) > mostNotes; *w.over {
-		*w.text = bytes.Buffer{}
-	} else {
-		w.text.Write(p)
-	}
-	return len(p), nil
-}
-
-// wasWritten looks for notes in what pipes gave.
-func (r *reading) wasWritten() error {
-	for _, w := range r.written {
-		if *w.over {
-			continue
-		}
-		if err := r.lookForNotes(w.name, w.text); err != nil {
-			return fmt.Errorf("read logs: %w", err)
-		}
-	}
-	return nil
 }
 
 // late is a file that is opened when it is read, and closed at its end.

@@ -42,7 +42,7 @@ func (f *logFlags) given() bool { return len(f.files) > 0 || f.journal || f.sinc
 // mostNames is how many targets have their starts numbered.
 const mostNames = 1000
 
-// read puts starts together from logs and notes, keeps them in a record, and
+// read puts starts together from logs, keeps them in a record, and
 // reports them. Memory does not grow with what is read.
 func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p plan.Startup, out outputFlags) (err error) {
 	if set.Changed("since") && !f.journal {
@@ -132,14 +132,6 @@ func (r *reading) gather(ctx context.Context, s Streams, p plan.Startup, out out
 	}
 	if rec.Logs, err = r.logs(ctx, newProgress(s, out.quiet), began, give); err != nil {
 		return nil, nil, path, err
-	}
-	if err := r.wasWritten(); err != nil {
-		return nil, nil, path, err
-	}
-	for i := range r.notes {
-		if err := give(&r.notes[i]); err != nil {
-			return nil, nil, path, err
-		}
 	}
 	if number == 0 {
 		return nil, nil, path, r.nothing(rec.Logs)

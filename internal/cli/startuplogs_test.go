@@ -214,35 +214,6 @@ func TestLogsThatCannotBeReadAreToldWithWhatToDo(t *testing.T) {
 	}
 }
 
-const someNotes = "runs:\nkata-runtime create -> 1,7s docker -> 0,39s\nreal 0m2,776s\n"
-
-func TestNotesAreReadFromFilesAndPipes(t *testing.T) {
-	dir := t.TempDir()
-	notes := writeLog(t, dir, "notes.txt", []byte(someNotes))
-	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	check := func(name string, args ...string) {
-		t.Helper()
-		rec := startsOf(t, args...)
-		if len(rec.Starts) != 1 || rec.Starts[0].Method != record.MethodNotes || rec.Starts[0].Ended != 2776e6 {
-			t.Errorf("%s: %+v", name, rec.Starts)
-		}
-	}
-	check("a file", "--log", notes)
-	check("a packed file", "--log", writeLog(t, dir, "notes.gz", packed(t, "gz", []byte(someNotes))))
-	readFrom(t, notes)
-	check("standard input that is a file", "--log", "-")
-	go os.WriteFile(fifo, []byte(someNotes), 0o600)
-	check("a pipe", "--log", fifo)
-	// Nobody writes so much by hand.
-	long := writeLog(t, dir, "long.txt", append([]byte(someNotes), append(bytes.Repeat([]byte("text\n"), mostNotes/5), logText(t, "cripod.kata.log")...)...))
-	if rec := startsOf(t, "--log", long); len(rec.Starts) != 1 || rec.Starts[0].Method != record.MethodLogs {
-		t.Errorf("a long file: %+v", rec.Starts)
-	}
-}
-
 // A pipe in which nothing comes must not keep anybody from leaving.
 func TestASilentPipeIsLeft(t *testing.T) {
 	dir := t.TempDir()

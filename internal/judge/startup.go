@@ -54,8 +54,6 @@ type StartupTarget struct {
 	WatchingCPU Estimate `json:"watching_cpu"` // CPU time of the watching over that of the start
 	Different   bool     `json:"different"`    // Watching, see stat.Compare
 	Why         string   `json:"why,omitempty"`
-	// Claims are figures of notes beside what they follow from.
-	Claims []StartupClaim `json:"claims,omitempty"`
 }
 
 // StartupStep is one step of a start, over the rounds.
@@ -86,12 +84,4 @@ type StartupDrawn struct {
 	// that the call waited for.
 	Calls    int64 `json:"calls"`
 	Workload int64 `json:"workload,omitempty"`
-}
-
-// StartupClaim is a figure of notes, and what the others give for it.
-type StartupClaim struct {
-	record.StartClaim
-	Follows int64 `json:"follows"`
-	Off     int64 `json:"off"`   // Value less Follows
-	Wrong   bool  `json:"wrong"` // by more than rounding
 }

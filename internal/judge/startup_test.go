@@ -139,53 +139,6 @@ func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
 	}
 }
 
-func notesStart(name string, parts []float64, wall float64, claims map[string]float64) record.Start {
-	s := record.Start{Target: "kata-runtime", Method: record.MethodNotes, Clock: record.ClockNone, Name: name, Ended: int64(wall * 1e9)}
-	at := int64(0)
-	for i, took := range parts {
-		x := record.Span{Name: "kata-runtime call", Kind: record.KindCall, Began: at}
-		if i%2 == 1 {
-			x.Name, x.Kind = "docker", record.KindEngine
-		}
-		at += int64(math.Round(took * 1e9))
-		x.Ended = at
-		s.Spans = append(s.Spans, x)
-	}
-	for _, name := range []string{claimSum, claimWall, claimCredits} {
-		if v, ok := claims[name]; ok {
-			s.Claims = append(s.Claims, record.StartClaim{Name: name, Value: int64(math.Round(v * 1e9))})
-		}
-	}
-	return s
-}
-
-func TestThePublishedSumsAreRecomputed(t *testing.T) {
-	s := judgeStarts(t,
-		notesStart("w/ vm template", []float64{1.7, 0.39, 0.009, 0.012, 0.013, 0.01, 0.004}, 2.776, map[string]float64{claimSum: 2.137, claimWall: 2.2776, claimCredits: 0.5526}),
-		notesStart("w/ vm template again", []float64{1.666, 0.35, 0.002, 0.006, 0.007, 0.005, 0.002}, 2.370, map[string]float64{claimSum: 2.047, claimWall: 2.370, claimCredits: 0.684}),
-		notesStart("w/o vm template", []float64{1.328, 0.012, 0.002, 0.006, 0.0057, 0.005, 0.002}, 1.701, map[string]float64{claimSum: 1.136, claimWall: 1.701, claimCredits: 0.588}),
-		notesStart("w/o vm template again", []float64{1.308, 0.014, 0.002, 0.005, 0.0059, 0.005, 0.002}, 2.009, map[string]float64{claimSum: 1.343, claimWall: 2.009, claimCredits: 0.69}))
-	got := map[string]string{}
-	for _, d := range s.Targets {
-		if d.Engine != "docker" {
-			t.Errorf("%s: the engine is %s", d.Target, d.Engine)
-		}
-		for _, c := range d.Claims {
-			if c.Wrong {
-				got[d.Target] += fmt.Sprintf("%s %.4f not %.4f; ", c.Name, float64(c.Value)/1e9, float64(c.Follows)/1e9)
-			}
-		}
-	}
-	want := map[string]string{
-		"w/ vm template":  "wall 2.2776 not 2.7760; credits 0.5526 not 1.0500; ",
-		"w/o vm template": "sum 1.1360 not 1.3607; credits 0.5880 not 0.3633; ",
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", got, want)
-	}
-	about(t, "the fourth's credits", s.Targets[3].Credits, 691.1)
-}
-
 func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 	s := record.Start{Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: 1e18, Name: "p", Source: "kata.log:1",
 		Spans:   []record.Span{{Name: "a", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + 5}},

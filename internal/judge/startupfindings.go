@@ -16,7 +16,7 @@ const (
 	foundWait      = "suspicious-wait"
 	foundNoEnd     = "start-without-end"
 	foundMissing   = "missing-evidence"
-	foundClaim     = "claim-does-not-follow"
+	foundClaim     = "claim-does-not-follow" // stored by those who read a publication
 	foundOtherWay  = "started-another-way"
 	foundWatching  = "watching-shows"
 	foundSomeKept  = "random-choice"
@@ -30,12 +30,11 @@ const worth = 0.02
 func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
 	var out finding.List
 	add := out.Add
-	out.TakeOver(rec)
+	out.TakeOver(rec, foundClaim)
 	out.Whole(rec)
 	for _, t := range j.targets {
 		t.failures(add)
 		t.waits(add)
-		t.claims(add)
 		t.evidence(add)
 		t.cautions(add)
 	}
@@ -99,28 +98,6 @@ func seconds(ns float64) string {
 		return fmt.Sprintf("%.3g ms", ns/1e6)
 	}
 	return fmt.Sprintf("%.3g µs", ns/1e3)
-}
-
-func (t *startupJudge) claims(add func(record.Finding)) {
-	follows := map[string]string{
-		claimSum:     "its own parts add up to %s",
-		claimCredits: "the wall time less the runtime's calls is %s",
-		claimWall:    "the wall time that was measured is %s",
-	}
-	for _, c := range t.Claims {
-		if !c.Wrong {
-			continue
-		}
-		name := c.Name
-		if name == claimWall {
-			name = "the wall time in the credits"
-		}
-		message := fmt.Sprintf("%s is said to be %s, but "+follows[c.Name], name, seconds(float64(c.Value)), seconds(float64(c.Follows)))
-		if c.Source != "" {
-			message += " (" + c.Source + ")"
-		}
-		add(record.Finding{Code: foundClaim, Level: finding.Warning, Target: t.Target, Message: message, Advice: "use the figure that follows from the others"})
-	}
 }
 
 // evidence is what is missing.

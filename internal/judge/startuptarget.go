@@ -186,7 +186,6 @@ func (t *startupJudge) draw() {
 	}
 	t.Drawn = &StartupDrawn{Start: best, Rows: trace.Rows(best), Parts: trace.Parts(best, t.Engine), Gaps: trace.Gaps(best, t.Engine, mostGaps)}
 	t.Drawn.Calls, t.Drawn.Workload = taken(trace.Calls(best, t.Engine))
-	t.Claims = claimsOf(best)
 }
 
 // watching compares the rounds that were watched with those that were not.

@@ -34,7 +34,7 @@ func startupPage(rec *record.Record, v *judge.Startup, o Options) *page {
 	p.add(startsTable(v))
 	for i := range v.Targets {
 		t := &v.Targets[i]
-		p.add(drawnStart(v, t, o), inOrder(t, o), byWork(t, o), waits(t, o), claims(t))
+		p.add(drawnStart(v, t, o), inOrder(t, o), byWork(t, o), waits(t, o))
 	}
 	if len(v.Targets) == 0 {
 		p.add(&section{title: "no start was seen"})

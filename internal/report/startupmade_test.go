@@ -220,7 +220,7 @@ func fromLogs() *begun {
 	return s
 }
 
-// fromNotes is the published report on Kata's boot, with its two mistakes.
+// fromNotes is a start of the published report on Kata's boot.
 func fromNotes() *begun {
 	s := newBegun(false)
 	names := []string{"kata-runtime create", "docker", "kata-runtime state", "docker", "kata-runtime start", "docker", "kata-runtime state", "docker"}
@@ -243,11 +243,6 @@ func fromNotes() *begun {
 	}
 	d.Calls = 1_726_000_000
 	t.Phases, t.Drawn = t.Table, d
-	t.Claims = []judge.StartupClaim{
-		{StartClaim: record.StartClaim{Name: "sum", Value: ms(2137), Source: "notes.txt:37"}, Follows: ms(2138), Off: -ms(1)},
-		{StartClaim: record.StartClaim{Name: "wall, as used for the credits", Value: ms(2277.6), Source: "notes.txt:43"}, Follows: ms(2776), Off: -ms(498.4), Wrong: true},
-		{StartClaim: record.StartClaim{Name: "credits", Value: ms(552.6), Source: "notes.txt:43"}, Follows: ms(1050), Off: -ms(497.4), Wrong: true},
-	}
 	s.v.Targets, s.v.Total = []judge.StartupTarget{t}, 1
 	return s
 }
@@ -310,9 +305,6 @@ func vileStarts() *begun {
 		for j := range t.Gaps {
 			g := &t.Gaps[j]
 			g.After, g.Before, g.In, g.Source, g.Wait = hostileVersion, hostileName, hostileName, hostileVersion, wait
-		}
-		for j := range t.Claims {
-			t.Claims[j].Name, t.Claims[j].Source = hostileName, hostileVersion
 		}
 		d := t.Drawn
 		d.Start.Name, d.Start.Sandbox, d.Start.Source, d.Start.Command, d.Start.Target = hostileVersion, hostileName, hostileName, hostileVersion, hostileName

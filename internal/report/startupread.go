@@ -12,39 +12,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// claims are the figures that somebody computed in notes, beside what follows from
-// the others. They have all their digits: one that is wrong is looked for there.
-func claims(t *judge.StartupTarget) *section {
-	if len(t.Claims) == 0 {
-		return nil
-	}
-	s := ofTarget(t, "what the notes say, and what follows from their figures")
-	m := &matrix{lead: []term.Column{{Title: "what"}}}
-	wrong := 0
-	for i := range t.Claims {
-		what := cell{head: short(term.Clean(known(t.Claims[i].Name)), longestName)}
-		if what.label = what.head; t.Claims[i].Wrong {
-			what.style, wrong = term.Red, wrong+1
-		}
-		m.rows = append(m.rows, matrixRow{lead: []cell{what}})
-	}
-	m.column("said", each(t.Claims, func(c *judge.StartupClaim) cell { return plain(seconds(c.Value)) }))
-	m.column("follows", each(t.Claims, func(c *judge.StartupClaim) cell { return plain(seconds(c.Follows)) }))
-	m.column("off", each(t.Claims, func(c *judge.StartupClaim) cell {
-		out := plain(sign(c.Off, seconds(c.Off)))
-		if c.Wrong {
-			out.tail, out.style = "wrong", term.Red
-		}
-		return out
-	}))
-	m.text("where", each(t.Claims, func(c *judge.StartupClaim) cell { return plain(cut(c.Source, longestName)) }))
-	s.table = m.spread()
-	if wrong > 0 {
-		s.notes = []string{fmt.Sprintf("%d of %d do not follow, by more than rounding", wrong, len(t.Claims))}
-	}
-	return s
-}
-
 // logsRead says what was read of logs, and what of it could not be used.
 func logsRead(v *judge.Startup) *section {
 	l := v.Logs

@@ -4,9 +4,9 @@
 //
 // Everything here is a pure function of a [record.Start]. Package proctree makes
 // such a start from what the kernel told of processes, trace/logs and
-// trace/starts from logs, trace/notes from figures in a text. A start whose
-// clock makes no sense, such as a process that ended before it was born, has
-// its times brought into order; one without an end has no parts.
+// trace/starts from logs. A start whose clock makes no sense, such as a process
+// that ended before it was born, has its times brought into order; one without an
+// end has no parts.
 package trace
 
 import "github.com/tare-bench/tare/record"
