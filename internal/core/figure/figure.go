@@ -152,6 +152,9 @@ type Series struct {
 func (f Figure) MarshalJSON() ([]byte, error) {
 	type plain Figure
 	f.Rounds = slices.DeleteFunc(slices.Clone(f.Rounds), func(r Round) bool { return !finite(r.Value) })
+	if v := f.Versus; v != nil && !(finite(v.Delta) && finite(v.P)) {
+		f.Versus = nil
+	}
 	return json.Marshal(struct {
 		plain
 		Estimate *Estimate `json:"estimate,omitempty"`

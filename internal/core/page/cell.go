@@ -93,7 +93,7 @@ func Change(f *figure.Figure) Cell {
 // Value is a figure alone, shown as the table says: its interval would make a
 // table of many columns wide.
 func Value(f *figure.Figure, show func(float64) string) Cell {
-	if f == nil || !f.Estimate.Known() {
+	if f == nil || !f.Estimate.Known() || !finite(f.Estimate.Value) {
 		return Words(None)
 	}
 	return Cell{Head: show(f.Estimate.Value), Figure: f}

@@ -232,6 +232,9 @@ func Heading(name string) string { return Short(term.Clean(name), LongestName) }
 
 // Count is a median of whole numbers, which can lie between two.
 func Count(v float64) string {
+	if !finite(v) {
+		return None
+	}
 	if v == math.Trunc(v) {
 		return fmt.Sprintf("%.0f", v)
 	}

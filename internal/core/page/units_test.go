@@ -1,0 +1,65 @@
+package page
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+)
+
+func TestMarkdownEscapes(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"a bar", "a|b", `a\|b`},
+		{"a bar after a backslash", `a\|b`, `a\\\|b`},
+		{"a tag", "<img>", "&lt;img&gt;"},
+		{"a backtick", "`x`", "\\`x\\`"},
+		{"a newline, as term.Clean writes it", "a\nb", `a\\nb`},
+		{"an image", "![x](y)", `!\[x\](y)`},
+		{"emphasis", "*a* _b_ ~c~", `\*a\* \_b\_ \~c\~`},
+		{"but not a product", "100 * create", "100 * create"},
+		{"nor the sign of no difference", "~ (p=0.481)", "~ (p=0.481)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := escaped(tt.text); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDurationsHaveThreeDigits(t *testing.T) {
+	for ns, want := range map[float64]string{
+		0: "0 s", 8.5: "8.50 ns", 842: "842 ns", 999.4: "999 ns", 999.6: "1.00 µs", 842e3: "842 µs", 999_600: "1.00 ms",
+		24.62e6: "24.6 ms", 9.994e6: "9.99 ms", 9.996e6: "10.0 ms", 99.96e6: "100 ms", 1.934e9: "1.93 s", 1234.5e9: "1234 s",
+		-24.62e6: "-24.6 ms", math.Inf(1): "?",
+	} {
+		if got := Duration(ns); got != want {
+			t.Errorf("%v: got %s, want %s", ns, got, want)
+		}
+	}
+	if got := Duration(math.NaN()); got != "?" {
+		t.Errorf("NaN: got %s", got)
+	}
+}
+
+func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
+	tests := []struct {
+		name string
+		v    figure.Versus
+		want string
+	}{
+		{"none", figure.Versus{Delta: 0.3, P: 0.481}, "~ (p=0.481)"},
+		{"slower", figure.Versus{Delta: 0.123, P: 0.001, Different: true}, "+12.3 % (p=0.001)"},
+		{"faster", figure.Versus{Delta: -0.5, P: 0.00001, Different: true}, "-50.0 % (p<0.001)"},
+		{"small", figure.Versus{Delta: 0.0004, P: 0.02, Different: true}, "+0.04 % (p=0.020)"},
+		{"manifold", figure.Versus{Delta: 41.234, P: 0.02, Different: true}, "+4123 % (p=0.020)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Change(&figure.Figure{Estimate: figure.Exactly(1), Versus: &tt.v}).joined(0); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,301 @@
+package lifecycle_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/record"
+)
+
+func isuladReport(t *testing.T) *published.Report {
+	t.Helper()
+	p, err := published.Load("published/isulad-2020")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func judgedAs(t *testing.T, runs ...*run) (all []*lifecycle.Judgement) {
+	t.Helper()
+	for i, r := range runs {
+		r.rec.Header.RunID = "run" + strconv.Itoa(i+1)
+		_, l := r.judged(t)
+		all = append(all, l)
+	}
+	return all
+}
+
+func against(t *testing.T, format string, o page.Options, runs ...*run) string {
+	t.Helper()
+	p, _ := lifecycle.Against(judgedAs(t, runs...), isuladReport(t), o)
+	var out bytes.Buffer
+	if err := page.Write(&out, format, []*page.Page{p}, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func client(lanes ...int) *run {
+	r := newRun(lanes, subject.ContainerOps...)
+	for i, name := range []string{"crun", "docker/runc", "podman/runc"} {
+		r.runtime(name, strconv.Itoa(i+1)+".0")
+		for j, op := range subject.ContainerOps {
+			for _, n := range lanes {
+				r.times(name, op, n, int64((i+1)*(j+1)*n)*10_000, 10)
+			}
+		}
+	}
+	return r
+}
+
+// measures are the two of pods: alone, and with a container.
+func measures() (alone, container *run) {
+	alone, container = newRun([]int{1, 100}, subject.PodOps...), newRun([]int{1, 100}, subject.Run, subject.Stop, subject.Remove)
+	for _, r := range []*run{alone, container} {
+		for i, name := range []string{"cri+cri-dockerd/runc", "cri+cri-o/runc", "cri+containerd/runc"} {
+			r.cri(name, strconv.Itoa(i+1)+".0")
+			for j, op := range subject.Ops {
+				for _, n := range []int{1, 100} {
+					r.times(name, op, n, int64((i+1)*(j+1)*n)*10_000, 10)
+				}
+			}
+		}
+	}
+	return alone, container
+}
+
+func TestFiguresBesidePublishedOnesAreAsTheGoldenFilesHaveThem(t *testing.T) {
+	alone, container := measures()
+	failed := client(1, 20)
+	failed.fail("docker/runc", subject.Create, 3, record.Failure{Kind: record.FailError, Detail: "no space left"})
+	golden(t, "against.txt", against(t, "text", page.Options{Width: 120}, failed))
+	golden(t, "against.md", against(t, "md", page.Options{}, client(1, 20)))
+	for line := range strings.Lines(against(t, "text", page.Options{Width: 80}, alone, container)) {
+		if n := term.Width(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+func TestOursStandBesideTheirsByEngine(t *testing.T) {
+	out := against(t, "md", page.Options{}, client(1, 100))
+	for _, want := range []string{
+		"| operation (ms) | theirs: Docker | ours: docker/runc | theirs: Podman | ours: podman/runc | theirs: iSula | ours: crun |",
+		"| create | 287 | 20 | 180 | 30 | 131 | 10 |",
+		"| 100 * run | 28091 | 10000 | 16280 | 15000 | 9015 | 5000 |",
+		"it prints -92.33% against Podman; its averages, 10943 and 926, give -91.54%",
+		"Client mode, ARM: one container; theirs on ARM, ours here",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("not in it: %s", want)
+		}
+	}
+	if strings.Contains(out, "| theirs: CRIO |") {
+		t.Error("tables of pods are shown with nothing of ours in them")
+	}
+}
+
+func TestRecordsOfSeveralMeasuresFillTheTablesThatTheyBelongTo(t *testing.T) {
+	alone, container := measures()
+	out := against(t, "md", page.Options{}, client(1), alone, container)
+	for _, want := range []string{
+		"| operation (ms) | theirs: Docker | ours: cri+cri-dockerd/runc | theirs: CRIO | ours: cri+cri-o/runc | theirs: iSula | ours: cri+containerd/runc |",
+		"| 100 * runp | 13998 | 1000 | 4946 | 2000 | 3887 | 3000 |",
+		"| 100 * rm | 4415 | 5000 | 3739 | 10000 | 1524 | 15000 |",
+		"| run | 2069 | 80 | 3039 | 160 | 338 | 240 |",
+		"theirs by the dockershim of kubelet, ours by cri-dockerd",
+		"tables of theirs without a figure of ours: Client mode, x86: 100 containers at once; Client mode, ARM: 100 containers at once",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("not in it: %s", want)
+		}
+	}
+	if strings.Count(out, "theirs on") != 10 {
+		t.Errorf("%d tables, want 10", strings.Count(out, "theirs on"))
+	}
+}
+
+func TestOtherLanesAreRowsOfTheirOwn(t *testing.T) {
+	out := against(t, "md", page.Options{}, client(1, 20, 50))
+	for _, want := range []string{
+		"| 100 * create | 4995 | – | 3993 | – | 1911 | – |",
+		"| 20 * create | – | 400 | – | 600 | – | 200 |",
+		"| 50 * create | – | 1000 | – | 1500 | – | 500 |",
+		"the lanes differ: theirs are 100 at once; 20, 50 at once, of ours, are rows of their own",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("not in it: %s", want)
+		}
+	}
+	if out := against(t, "md", page.Options{}, client(1, 20, 100)); strings.Contains(out, "20 * create") || strings.Contains(out, "the lanes differ") {
+		t.Error("where there are as many lanes, others are shown, too")
+	}
+	if out := against(t, "md", page.Options{}, client(20)); strings.Contains(out, "Client mode, x86: one container; theirs") {
+		t.Error("20 at once stand beside one")
+	}
+}
+
+func TestTheSameTargetOfTwoRunsIsToldApart(t *testing.T) {
+	out := against(t, "md", page.Options{}, client(1), client(1))
+	if want := "| theirs: Docker | ours: docker/runc (run1) | ours: docker/runc (run2) |"; !strings.Contains(out, want) {
+		t.Errorf("not in it: %s", want)
+	}
+}
+
+func TestNoDifferenceBetweenTheirsAndOursIsComputed(t *testing.T) {
+	alone, container := measures()
+	for _, format := range []string{"text", "md"} {
+		out := against(t, format, page.Options{Width: 120}, client(1, 20), alone, container)
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), "a difference between the two is not one between engines, and none is computed") {
+			t.Errorf("%s does not say that the two are of different machines", format)
+		}
+		for _, word := range []string{"p<", "p=", "faster", "slower"} {
+			if strings.Contains(out, word) {
+				t.Errorf("%s judges: %q", format, word)
+			}
+		}
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, "%") && !strings.Contains(line, "it prints -92.33%") && !strings.Contains(line, "-91.54%") {
+				t.Errorf("%s: a difference: %s", format, line)
+			}
+		}
+	}
+}
+
+func TestBothMachinesAndAllVersionsAreSaid(t *testing.T) {
+	out := against(t, "text", page.Options{}, client(1))
+	for _, want := range []string{
+		"linux 5.7.10-201.fc32.x86_64", "Intel Xeon CPU E5-2695 v2", "linux 4.19.90", "19.03.11", "2.0.3", "lxc-start", "kubelet v1.15.0",
+		"Linux 6.8.0-31-generic", "AMD EPYC 7B13 × 8", "docker/runc  2.0", "haozi007, 2020-09-09", "run run1: failed 0/150",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not said in:\n%s", want, out)
+		}
+	}
+}
+
+func TestTheDataOfBothSidesAreFigures(t *testing.T) {
+	_, all := lifecycle.Against(judgedAs(t, client(1, 20)), isuladReport(t), page.Options{})
+	for _, tt := range []struct {
+		labels []string
+		want   float64 // ms
+	}{
+		{[]string{"side", "theirs", "table", "client-x86-containers-1", "target", "docker", "op", "create", "lanes", "1"}, 287},
+		{[]string{"side", "theirs", "table", "cri-arm-pods-100", "target", "cri-isula", "op", "rmp", "lanes", "100"}, 1790},
+		{[]string{"target", "crun", "op", "create", "lanes", "1", "run", "run1"}, 10},
+	} {
+		if f := figure.Find(all, "trimmed-mean", tt.labels...); f.Estimate.Value != tt.want*1e6 || f.Unit != figure.Nanoseconds {
+			t.Errorf("%v: got %+v", tt.labels, f)
+		}
+	}
+}
+
+func TestATextOfOthersIsHarmlessBesidePublishedFigures(t *testing.T) {
+	p := isuladReport(t)
+	p.Title, p.Author, p.Notes = hostileVersion, hostileVersion, []string{hostileVersion}
+	p.Engines[0].Version, p.Machines[0].CPU, p.Tables[0].Title = hostileVersion, hostileVersion, hostileVersion
+	p.Columns[0].Title, p.Tables[0].Rows[0].Label, p.Tables[0].Rows[0].Note = hostileVersion, hostileVersion, hostileVersion
+	for _, format := range []string{"text", "md"} {
+		var out bytes.Buffer
+		shown, _ := lifecycle.Against(judgedAs(t, hostile(), client(1)), p, page.Options{Width: 80})
+		if err := page.Write(&out, format, []*page.Page{shown}, page.Options{Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.String() {
+			if r != '\n' && !unicode.IsGraphic(r) {
+				t.Errorf("%s: %U is passed on", format, r)
+			}
+		}
+	}
+}
+
+func TestTablesBesidePublishedOnesStayWithinTheWidth(t *testing.T) {
+	alone, container := measures()
+	for _, width := range []int{80, 120} {
+		for line := range strings.Lines(against(t, "text", page.Options{Width: width}, client(1, 20), alone, container)) {
+			if n := term.Width(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns: %s", n, line)
+			}
+		}
+	}
+}
+
+func TestTheISuladFormGivesEveryPublishedTable(t *testing.T) {
+	p := isuladReport(t)
+	for _, table := range p.Tables {
+		var ops []subject.Op
+		for _, row := range table.Rows {
+			ops = append(ops, subject.Op(row.Op))
+		}
+		r := newRun([]int{table.Lanes}, ops...)
+		var names []string
+		for _, id := range table.Columns {
+			name := p.Column(id).Title
+			names = append(names, name)
+			r.cri(name, "")
+		}
+		r.plan.Subject = p.Column(table.Subject).Title
+		for _, row := range table.Rows {
+			for i, v := range row.Values {
+				ms, _ := p.Milliseconds(v)
+				r.times(names[i], subject.Op(row.Op), table.Lanes, int64(ms)*1000, 10)
+			}
+		}
+		out := rendered(t, r, "md", page.Options{})
+		if want := "| operation (ms) | " + strings.Join(names, " (avg) | ") + " (avg) | VS " + names[0] + " | VS " + names[1] + " |"; !strings.Contains(out, want) {
+			t.Errorf("%s: not in it: %s", table.ID, want)
+		}
+		for _, row := range table.Rows {
+			vs := slices.Clone(row.Versus)
+			if row.Note != "" {
+				vs[1] = "-91.54%" // theirs is wrong
+			}
+			cells := []string{row.Label}
+			for _, v := range row.Values {
+				cells = append(cells, string(v))
+			}
+			if want := "| " + strings.Join(append(cells, vs...), " | ") + " |"; !strings.Contains(out, want) {
+				t.Errorf("%s: not in it: %s", table.ID, want)
+			}
+		}
+	}
+}
+
+func TestSeveralReportsAreOneAfterTheOther(t *testing.T) {
+	first, second := client(1), pods(1)
+	second.rec.Header.RunID = "run2"
+	for _, format := range []string{"text", "md"} {
+		got := renderedAll(t, format, page.Options{}, first, second)
+		if want := rendered(t, first, format, page.Options{}) + "\n" + rendered(t, second, format, page.Options{}); got != want {
+			t.Errorf("%s: got\n%s", format, got)
+		}
+	}
+	var documents []document
+	if err := json.Unmarshal([]byte(renderedAll(t, "json", page.Options{}, first, second)), &documents); err != nil || len(documents) != 2 || documents[1].RunID != "run2" {
+		t.Errorf("%v, %v", err, documents)
+	}
+	rows, err := csv.NewReader(strings.NewReader(renderedAll(t, "csv", page.Options{}, first, second))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows[0][0] != "run_id" || rows[1][0] == "run2" || rows[len(rows)-1][0] != "run2" {
+		t.Errorf("runs are not named: %q", rows)
+	}
+	// The subject holds where it is.
+	if out := renderedAll(t, "text", page.Options{Subject: "podman/runc"}, first, second); !strings.Contains(out, "VS docker/runc") || !strings.Contains(out, "VS cri+cri-o/runc") {
+		t.Errorf("got\n%s", out)
+	}
+}

@@ -1,0 +1,193 @@
+package lifecycle_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestFindings(t *testing.T) {
+	noisy := func(seed uint64, sigma float64) func(string, subject.Op, int, int) int64 {
+		r := rand.New(rand.NewPCG(seed, 1))
+		return func(string, subject.Op, int, int) int64 { return int64(100 * ms * math.Exp(sigma*r.NormFloat64())) }
+	}
+	node := func(change func(n *record.Node)) func(*written) {
+		return func(w *written) {
+			w.change = func(rec *record.Record) {
+				for i := range rec.Nodes {
+					change(&rec.Nodes[i])
+				}
+			}
+		}
+	}
+	fail := func(kind string) func(*written) {
+		return func(w *written) {
+			w.sample = func(name string, _ subject.Op, round int, s *record.Sample) {
+				if name == "oci1" && round == 4 {
+					s.Failure = &record.Failure{Kind: kind, Detail: "it broke", Command: "do run", Output: " first words\n"}
+				}
+			}
+		}
+	}
+	tests := []struct {
+		name    string
+		change  func(*written)
+		want    []string
+		message string
+	}{
+		{"a quiet machine and steady targets yield none", nil, nil, ""},
+		{"nor does noise of a tenth", func(w *written) { w.rounds, w.latency = 20, noisy(1, 0.1) }, nil, ""},
+		{"nor do twenty lanes on a machine that they press", func(w *written) {
+			w.plan.Lanes = []int{20}
+			w.change = func(rec *record.Record) {
+				for i := range rec.Nodes {
+					rec.Nodes[i].PSICPU, rec.Nodes[i].PSIIO, rec.Nodes[i].PSIMemory = 0.9, 0.9, 0.9
+				}
+			}
+		}, nil, ""},
+		{"times that rise are a drift", func(w *written) {
+			w.rounds = 20
+			w.latency = func(n string, _ subject.Op, _, round int) int64 { return 100*ms + int64(round)*3*ms }
+		}, []string{"drift"}, "+26 % off the first"},
+		{"two heaps are bimodal", func(w *written) {
+			w.rounds = 40
+			noise, pick := noisy(2, 0.02), rand.New(rand.NewPCG(3, 3))
+			w.latency = func(n string, op subject.Op, lane, round int) int64 {
+				return noise(n, op, lane, round) * int64(1+pick.IntN(2))
+			}
+		}, []string{"bimodal"}, "two heaps: about 1"},
+		{"five rounds are too few", func(w *written) { w.rounds = 5 }, []string{"too-few-rounds"}, "5 rounds give no 95 % interval"},
+		{"six are not", func(w *written) { w.rounds = 6 }, nil, ""},
+		{"steal in every round is found", node(func(n *record.Node) { n.Steal = 0.02 }), []string{"steal"}, "median round 2.0 %"},
+		{"steal in one round is found if it is much", node(func(n *record.Node) {
+			if n.Round == 3 {
+				n.Steal = 0.2
+			}
+		}), []string{"steal"}, "worst 20.0 %"},
+		{"a little steal in one round is nothing", node(func(n *record.Node) {
+			if n.Round == 3 {
+				n.Steal = 0.03
+			}
+		}), nil, ""},
+		{"steal that was not read is nothing", node(func(n *record.Node) { n.Steal, n.Known = 0.9, false }), nil, ""},
+		{"steal in the warm-up is nothing", node(func(n *record.Node) { n.Steal, n.Phase = 0.9, record.PhaseWarmup }), nil, ""},
+		{"steal counts with many lanes too", func(w *written) {
+			w.plan.Lanes = []int{20}
+			node(func(n *record.Node) { n.Steal = 0.02 })(w)
+		}, []string{"steal"}, ""},
+		{"waiting for a CPU is pressure", node(func(n *record.Node) { n.PSICPU = 0.4 }), []string{"pressure"}, "for a CPU"},
+		{"waiting for I/O is pressure", node(func(n *record.Node) { n.PSIIO = 0.2 }), []string{"pressure"}, "for I/O"},
+		{"waiting for memory is pressure", node(func(n *record.Node) { n.PSIMemory = 0.02 }), []string{"pressure"}, "for memory"},
+		{"a kernel without PSI presses nothing", node(func(n *record.Node) { n.PSICPU, n.HavePSI = 0.9, false }), nil, ""},
+		{"lanes that start late are a release skew", func(w *written) {
+			w.plan.Lanes = []int{10}
+			w.sample = func(_ string, _ subject.Op, _ int, s *record.Sample) { s.Start += int64(s.Lane) * 5 * ms }
+		}, []string{"release-skew"}, "45ms pass, 45 % of the makespan"},
+		{"one lane leaves CPUs to tare", func(w *written) {
+			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
+		}, nil, ""},
+		{"lanes that use CPU time are an own cost", func(w *written) {
+			w.plan.Lanes = []int{10}
+			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms } // of 4 CPUs for 100 ms
+		}, []string{"own-cost"}, "of the machine's CPU time"},
+		{"of host and floor it is the operation itself", func(w *written) {
+			w.targets = []string{"host", "floor"}
+			w.plan.Lanes = []int{10}
+			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
+		}, nil, ""},
+		{"a command that exits non-zero", fail(record.FailExit), []string{"failed-operations"}, "1 of 10 failed, warm-up included; the first: it broke: first words"},
+		{"a time-out", fail(record.FailTimeout), []string{"failed-operations"}, "1 of 10"},
+		{"a program that is not there", fail(record.FailExec), []string{"failed-operations"}, "1 of 10"},
+		{"a state that contradicts", fail(record.FailState), []string{"failed-operations"}, "1 of 10"},
+		{"a workload that did not live", fail(record.FailWorkload), []string{"failed-operations"}, "1 of 10"},
+		{"a call that is refused", fail(record.FailError), []string{"failed-operations"}, "1 of 10"},
+		{"what was interrupted did not fail", fail(record.FailInterrupted), nil, ""},
+		{"a record without an end is cut off", func(w *written) {
+			w.change = func(rec *record.Record) { rec.End = nil }
+		}, []string{"cut-off"}, "has no end"},
+		{"an interrupted run says so", func(w *written) {
+			w.change = func(rec *record.Record) { rec.End.Status = "interrupted" }
+		}, []string{"interrupted"}, ""},
+		{"lines that could not be read are told of", func(w *written) {
+			w.change = func(rec *record.Record) {
+				rec.ProblemCount, rec.Problems = 2, []record.Problem{{Line: 7, Reason: "not JSON"}}
+			}
+		}, []string{"damaged-record"}, "lines of the record that could not be read: 2, the first: line 7: not JSON"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := judged(t, write(tt.change))
+			if got := codes(l); !slices.Equal(got, tt.want) {
+				t.Fatalf("found %v, want %v: %+v", got, tt.want, l.Found)
+			}
+			said := false
+			for _, f := range l.Found {
+				said = said || strings.Contains(f.Message, tt.message)
+				if f.Advice == "" || f.Message == "" || f.Type != record.TypeFinding || !slices.Contains([]string{"note", "warning", "error"}, f.Level) {
+					t.Errorf("half a finding: %+v", f)
+				}
+			}
+			if !said && tt.message != "" {
+				t.Errorf("%q is not said: %+v", tt.message, l.Found)
+			}
+		})
+	}
+}
+
+func TestEachKindOfFailureHasAdviceOfItsOwn(t *testing.T) {
+	seen := map[string]string{}
+	for _, kind := range []string{record.FailExit, record.FailTimeout, record.FailExec, record.FailState, record.FailWorkload} {
+		l := judged(t, write(func(w *written) {
+			w.sample = func(_ string, _ subject.Op, _ int, s *record.Sample) {
+				s.Failure = &record.Failure{Kind: kind, Detail: "it broke", Command: "do run"}
+			}
+		}))
+		f := l.Found[0]
+		if other, twice := seen[f.Advice]; twice {
+			t.Errorf("%s and %s have the same advice: %s", kind, other, f.Advice)
+		}
+		seen[f.Advice] = kind
+		if f.Tried != "do run" {
+			t.Errorf("%s: %q was tried", kind, f.Tried)
+		}
+	}
+}
+
+func TestWhatWasInterruptedIsNotOfTheTotalThatAFindingStates(t *testing.T) {
+	l := judged(t, write(func(w *written) {
+		w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
+			switch round {
+			case 8:
+				s.Failure = &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
+			case 9:
+				s.Failure = &record.Failure{Kind: record.FailInterrupted}
+			}
+		}
+	}))
+	if f := l.Found[0]; !strings.HasPrefix(f.Message, "1 of 9 failed") {
+		t.Errorf("%q", f.Message)
+	}
+	if c := l.Tables[0].Rows[0].Cells[0]; c.Time.Failed != 1 || c.Time.Total != 9 || c.Time.Estimate.N != 8 || l.Failed != 2 || l.Total != 18 {
+		t.Errorf("%+v; %d of %d", c, l.Failed, l.Total)
+	}
+}
+
+func TestFindingsOfTheExperimentAreKeptAndThoseOfSamplesMadeAnew(t *testing.T) {
+	rec := write(func(w *written) {
+		w.change = func(rec *record.Record) {
+			for _, code := range append(slices.Clone(finding.FromRun), "drift", "a-code-of-a-later-version") {
+				rec.Findings = append(rec.Findings, record.Finding{Type: record.TypeFinding, Code: code, Level: "note", Message: "m", Advice: "a"})
+			}
+		}
+	})
+	want := slices.Sorted(slices.Values(finding.FromRun))
+	if got := codes(judged(t, rec)); !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+}

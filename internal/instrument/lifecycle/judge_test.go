@@ -1,0 +1,272 @@
+package lifecycle_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestAFailedSampleGivesNoTimeWhateverItsStampsSay(t *testing.T) {
+	for _, lanes := range []int{1, 4} {
+		l := judged(t, write(func(w *written) {
+			w.plan.Lanes = []int{lanes}
+			w.latency = func(string, subject.Op, int, int) int64 { return 100 * ms }
+			w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
+				if round%2 == 0 && s.Lane == 0 { // all stamps are there, and an hour off
+					s.Returned += 3600 * 1000 * ms
+					s.Running, s.UserCPU, s.MaxRSS = s.Returned, 3600*1000*ms, 1<<40
+					s.Failure = &record.Failure{Kind: record.FailState, Detail: "it is not running"}
+				}
+			}
+		}))
+		want := 100.0 * ms
+		if lanes > 1 {
+			want += 1000 // from the release
+		}
+		for _, c := range l.Tables[0].Rows[0].Cells {
+			if c.Time.Estimate.N != 5 || c.Time.Estimate.Value != want || c.Trimmed.Estimate.Value != want || c.Time.Failed != 5 || c.Time.Total != 10*lanes {
+				t.Errorf("%d lanes: %+v", lanes, c)
+			}
+			if len(c.Moments) != 1 || c.Own[0].Estimate.Value != 0 || c.Own[2].Estimate.Value != 0 || c.Lanes[3].Estimate.Value != 100*ms || c.Lanes[3].Estimate.N != 10*lanes-5 {
+				t.Errorf("%d lanes: %+v %+v", lanes, c, c.Lanes)
+			}
+		}
+	}
+}
+
+func TestEveryStampHasAMomentOfItsOwn(t *testing.T) {
+	rec := write(func(w *written) {
+		w.targets = []string{"oci"}
+		w.sample = func(_ string, _ subject.Op, _ int, s *record.Sample) {
+			s.Returned, s.First, s.Seen, s.Running = s.Start+10*ms, s.Start+20*ms, s.Start+30*ms, s.Start+40*ms
+		}
+		w.change = func(rec *record.Record) {
+			rec.Targets[0].Operations["run"] = record.Operation{Done: record.StampSeen}
+		}
+	})
+	c := judged(t, rec).Tables[0].Rows[0].Cells[0]
+	if c.Time.Estimate.Value != 30*ms {
+		t.Errorf("the stamp that is said to end it gives %v", c.Time.Estimate.Value)
+	}
+	want := map[record.Stamp]float64{record.StampReturned: 10, record.StampFirst: 20, record.StampSeen: 30, record.StampRunning: 40}
+	for _, m := range c.Moments {
+		if m.Estimate.Value != want[record.Stamp(m.Labels.Get("stamp"))]*ms {
+			t.Errorf("%s after %v", record.Stamp(m.Labels.Get("stamp")), m.Estimate.Value)
+		}
+	}
+	if len(c.Moments) != len(want) {
+		t.Errorf("%+v", c.Moments)
+	}
+}
+
+func TestWarmupIsNotCountedExceptForFailures(t *testing.T) {
+	rec := write(func(w *written) {
+		w.batch = func(b *record.Batch) {
+			if b.Round >= 6 {
+				b.Phase, b.Round = record.PhaseWarmup, b.Round-6
+				b.Samples[0].Failure = &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
+			}
+		}
+	})
+	l := judged(t, rec)
+	c := l.Tables[0].Rows[0].Cells[0]
+	if l.Tables[0].Rounds != 6 || c.Time.Total != 6 || c.Time.Failed != 0 || c.Time.Estimate.N != 6 || l.Failed != 8 || l.Total != 20 {
+		t.Errorf("%+v; %d of %d failed", c, l.Failed, l.Total)
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	of := func(names ...string) (out []record.Target) {
+		for _, n := range names {
+			kind := "oci"
+			if n == "host" || n == "floor" {
+				kind = n
+			}
+			out = append(out, record.Target{Name: n, Kind: kind})
+		}
+		return out
+	}
+	tests := []struct {
+		name    string
+		wanted  string
+		targets []record.Target
+		want    string
+	}{
+		{"the wanted one", "crun", of("host", "runc", "crun"), "crun"},
+		{"else the first runtime", "", of("host", "floor", "runc", "crun"), "runc"},
+		{"else the first target", "", of("host", "floor"), "host"},
+		{"one that is not there is not missed", "youki", of("host", "runc"), "runc"},
+		{"a target alone has none", "", of("runc"), ""},
+		{"not even if it is wanted", "runc", of("runc"), ""},
+		{"no target has none", "", nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := baselineOf(t, tt.wanted, tt.targets); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestComparisonsAreWithTheBaselineAndOnlyThere(t *testing.T) {
+	rec := write(func(w *written) {
+		w.targets = []string{"host", "oci", "oci"}
+		w.latency = func(name string, _ subject.Op, _, round int) int64 {
+			factor := map[string]int64{"host0": 1, "oci1": 10, "oci2": 9}[name]
+			return factor * (10*ms + int64(round)*1000)
+		}
+	})
+	l := judged(t, rec)
+	cells := l.Tables[0].Rows[0].Cells
+	if l.Baseline != "oci1" || cells[1].Time.Versus != nil {
+		t.Errorf("baseline %q, %+v", l.Baseline, cells[1].Time.Versus)
+	}
+	for i, want := range map[int]float64{0: -0.9, 2: -0.1} {
+		v := cells[i].Time.Versus
+		if v == nil || v.Baseline != "oci1" || math.Abs(v.Delta-want) > 1e-9 || !v.Different || !v.Paired.Bounded || v.Paired.Lo > want+1e-9 || v.Paired.Hi < want-1e-9 || v.Why == "" {
+			t.Errorf("%s: %+v", cells[i].Target, v)
+		}
+	}
+}
+
+func TestWhatTheBaselineNeverDidIsComparedWithNothing(t *testing.T) {
+	rec := write(func(w *written) {
+		w.sample = func(name string, _ subject.Op, _ int, s *record.Sample) {
+			if name == "oci0" {
+				s.Failure = &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
+			}
+		}
+	})
+	cells := judged(t, rec).Tables[0].Rows[0].Cells
+	if cells[0].Time.Versus != nil || cells[1].Time.Versus != nil || cells[0].Trimmed.Estimate.Known() || cells[0].Lanes != nil {
+		t.Errorf("%+v", cells)
+	}
+}
+
+func TestAnOperationThatATargetHasNotIsAbsentAndNotFailed(t *testing.T) {
+	rec := write(func(w *written) {
+		w.targets = []string{"host", "oci"}
+		w.batch = func(b *record.Batch) {
+			if b.Target == "host0" {
+				b.Target = "elsewhere"
+			}
+		}
+		w.change = func(rec *record.Record) {
+			rec.Targets[0].Operations["run"] = record.Operation{Absent: "nothing to run"}
+		}
+	})
+	l := judged(t, rec)
+	c := l.Tables[0].Rows[0].Cells[0]
+	if c.Absent != "nothing to run" || c.Time.Total != 0 || c.Time.Estimate.N != 0 || len(l.Found) != 0 {
+		t.Errorf("%+v, findings %+v", c, l.Found)
+	}
+}
+
+func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
+	for name, change := range map[string]func(ops map[string]record.Operation){
+		"not listed":         func(ops map[string]record.Operation) { delete(ops, "runp") },
+		"said to be missing": func(ops map[string]record.Operation) { ops["runp"] = record.Operation{Absent: "no pods"} },
+	} {
+		for _, all := range []bool{true, false} {
+			l := judged(t, write(func(w *written) {
+				w.plan.Ops = []subject.Op{subject.RunPod, subject.Run}
+				w.change = func(rec *record.Record) {
+					change(rec.Targets[0].Operations)
+					if all {
+						change(rec.Targets[1].Operations)
+					}
+				}
+			}))
+			rows := l.Tables[0].Rows
+			if all && (len(rows) != 1 || rows[0].Op != subject.Run) || !all && len(rows) != 2 {
+				t.Errorf("%s: %+v", name, rows)
+			}
+			if c := rows[0].Cells[0]; !all && (c.Absent == "" || c.Time.Total != 0 || rows[0].Cells[1].Absent != "") {
+				t.Errorf("%s: %+v", name, rows[0].Cells)
+			}
+		}
+	}
+}
+
+func TestPrecision(t *testing.T) {
+	spread := func(w *written) {
+		w.plan.Ops = []subject.Op{subject.Create, subject.Run}
+		w.latency = func(name string, op subject.Op, _, round int) int64 {
+			step := int64(ms)
+			if name == "oci1" && op == subject.Run {
+				step = 5 * ms
+			}
+			return 100*ms + int64(round)*step
+		}
+	}
+	fails := func(w *written, name string) {
+		w.sample = func(n string, op subject.Op, _ int, s *record.Sample) {
+			if n == name || name == "" {
+				s.Failure = &record.Failure{Kind: record.FailExit, Detail: "exit status 1"}
+			}
+		}
+	}
+	tests := []struct {
+		name    string
+		change  func(*written)
+		leftOut []string
+		worst   float64
+		where   string
+	}{
+		// Of ten values the interval is from the second to the ninth.
+		{"is that of the widest interval", spread, nil, 17.5 / 122.5, "oci1 run"},
+		{"of those that take part", spread, []string{"oci1"}, 3.5 / 104.5, "oci0 run"},
+		{"is not known before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run"},
+		{"does not wait for what never succeeds", func(w *written) { spread(w); fails(w, "oci1") }, nil, 3.5 / 104.5, "oci0 run"},
+		{"is not reached where nothing succeeds", func(w *written) { spread(w); fails(w, "") }, nil, math.Inf(1), "oci1 run"},
+		{"is perfect where nothing is left", spread, []string{"oci0", "oci1"}, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := judged(t, write(tt.change))
+			worst, where := l.Tables[0].Precision(tt.leftOut...)
+			if math.Abs(worst-tt.worst) > 1e-9 || where != tt.where {
+				t.Errorf("got %v of %q, want %v of %q", worst, where, tt.worst, tt.where)
+			}
+		})
+	}
+}
+
+func TestOnlyRecordsOfALifecycleAreJudged(t *testing.T) {
+	rec := write(nil)
+	rec.Header.Experiment = "overhead"
+	if _, err := lifecycle.Judge(rec); err == nil {
+		t.Error("a record of another experiment was judged")
+	}
+	rec = write(nil)
+	rec.Header.Plan = []byte(`"not a plan"`)
+	if _, err := lifecycle.Judge(rec); err == nil {
+		t.Error("a record without a plan was judged")
+	}
+}
+
+func TestJudgingChangesNothingInTheRecord(t *testing.T) {
+	rec := write(func(w *written) { w.plan.Lanes, w.plan.Ops = []int{1, 3}, subject.Ops })
+	first := judged(t, rec)
+	second := judged(t, rec)
+	if a, b := len(first.Tables), len(second.Tables); a != 2 || b != 2 {
+		t.Errorf("%d and %d tables", a, b)
+	}
+	if len(rec.Findings) != 0 || len(first.Found) != len(second.Found) {
+		t.Errorf("findings were put into the record: %+v", rec.Findings)
+	}
+}
+
+// baselineOf is the one that a record of these targets is judged with.
+func baselineOf(t *testing.T, wanted string, targets []record.Target) string {
+	t.Helper()
+	rec := write(func(w *written) {
+		w.plan.Baseline = wanted
+		w.change = func(rec *record.Record) { rec.Targets = targets }
+	})
+	return judged(t, rec).Baseline
+}

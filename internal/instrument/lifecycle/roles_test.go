@@ -1,0 +1,140 @@
+package lifecycle_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+const mib = 1 << 20
+
+// staffed gives the first target a daemon that grows by 2 MiB a container and
+// a shim of 5 MiB for each; a round's number adds to the daemon's CPU time.
+func staffed(lanes int, change func(b *record.Batch)) func(*written) {
+	return func(w *written) {
+		w.plan.Lanes = []int{lanes}
+		w.batch = func(b *record.Batch) {
+			if b.Target != "oci0" {
+				return
+			}
+			n := int64(lanes)
+			before := int64(100+b.Round) * mib
+			b.Roles = []record.Usage{
+				{Role: record.RoleShim, After: lanes, CPU: 8 * ms * n, PSSPeak: 5 * mib * n, PSSAfter: 5 * mib * n},
+				{Role: record.RoleDaemon, Before: 2, After: 2, CPU: (20*ms + int64(b.Round)*ms) * n, PSSBefore: before, PSSPeak: before + 4*mib*n, PSSAfter: before + 2*mib*n},
+			}
+			if change != nil {
+				change(b)
+			}
+		}
+	}
+}
+
+func rolesOf(t *testing.T, rec *record.Record) []lifecycle.Role {
+	t.Helper()
+	l := judged(t, rec)
+	if other := l.Tables[0].Rows[0].Cells[1].Roles; other != nil {
+		t.Errorf("a target without processes of its own has %+v", other)
+	}
+	return l.Tables[0].Rows[0].Cells[0].Roles
+}
+
+func TestWhatAnEngineUsedIsGivenForEachOperationAndContainer(t *testing.T) {
+	for _, lanes := range []int{1, 20} {
+		got := rolesOf(t, write(staffed(lanes, nil)))
+		n := float64(lanes)
+		want := [][8]float64{
+			{2, 2, 24.5 * ms, 104.5 * mib, (104.5 + 4*n) * mib, (104.5 + 2*n) * mib, 2 * mib, (104.5 + 2*n) / 2 * mib},
+			{0, n, 8 * ms, 0, 5 * n * mib, 5 * n * mib, 5 * mib, 5 * mib},
+		}
+		for i, role := range []record.Role{record.RoleDaemon, record.RoleShim} {
+			if got[i].Role != role || got[i].N != 10 || !same(used(got[i]), want[i]) {
+				t.Errorf("%d lanes, %s: got  %v of %d rounds\nwant %v", lanes, role, used(got[i]), got[i].N, want[i])
+			}
+		}
+	}
+}
+
+// used are a role's figures in the order of its table; NaN where one is not known.
+func used(r lifecycle.Role) (out [8]float64) {
+	for i, f := range r.Used {
+		out[i] = math.NaN()
+		if f.Estimate.Known() {
+			out[i] = f.Estimate.Value
+		}
+	}
+	return out
+}
+
+// same compares them, of which one that is not known is like another.
+func same(a, b [8]float64) bool {
+	for i := range a {
+		if a[i] != b[i] && !(math.IsNaN(a[i]) && math.IsNaN(b[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestMemoryThatIsGivenBackIsAGrowthBelowNone(t *testing.T) {
+	got := rolesOf(t, write(staffed(4, func(b *record.Batch) {
+		b.Roles = []record.Usage{{Role: record.RoleShim, Before: 4, PSSBefore: 20 * mib, PSSPeak: 20 * mib}}
+	})))
+	if want := [8]float64{4, 0, math.NaN(), 20 * mib, 20 * mib, 0, -5 * mib, 5 * mib}; len(got) != 1 || got[0].N != 10 || !same(used(got[0]), want) { // and no CPU time
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestABatchWithAFailureSaysNothingOfAnOperationsCost(t *testing.T) {
+	got := rolesOf(t, write(func(w *written) {
+		staffed(4, nil)(w)
+		w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
+			if round >= 7 && s.Lane == 3 {
+				s.Failure = &record.Failure{Kind: record.FailError, Detail: "no"}
+			}
+		}
+	}))
+	if len(got) != 2 || got[0].N != 7 || used(got[0])[2] != 23*ms {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestARoundThatLacksAProcessDoesNotCount(t *testing.T) {
+	lacking := func(rounds int) *record.Record {
+		return write(staffed(4, func(b *record.Batch) {
+			if b.Round < rounds {
+				b.Roles[1].Unread, b.Roles[1].PSSAfter, b.Roles[1].CPU = 1, 0, 0
+			}
+		}))
+	}
+	if got := rolesOf(t, lacking(3))[0]; got.N != 7 || got.Unread != 3 || used(got)[2] != 26*ms || used(got)[6] != 2*mib {
+		t.Errorf("got %+v", got)
+	}
+	if got := rolesOf(t, lacking(10))[0]; got.Role != record.RoleDaemon || got.N != 0 || got.Unread != 10 || got.Used[0].Estimate.Known() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolesThatAreNotKnownComeLastAndTheUnreadAreCounted(t *testing.T) {
+	got := rolesOf(t, write(staffed(1, func(b *record.Batch) {
+		b.Roles = append([]record.Usage{{Role: "zebra", Before: 1, After: 1}, {Role: "ant", Before: 1, After: 1}, {Role: record.RoleVMM, After: 1, Unread: 1}}, b.Roles...)
+	})))
+	var names []record.Role
+	unread := 0
+	for _, r := range got {
+		names = append(names, r.Role)
+		unread += r.Unread
+	}
+	want := []record.Role{record.RoleDaemon, record.RoleShim, record.RoleVMM, "ant", "zebra"}
+	if len(names) != len(want) || unread != 10 {
+		t.Fatalf("got %v, %d unread", names, unread)
+	}
+	for i := range want {
+		if names[i] != want[i] {
+			t.Errorf("got %v, want %v", names, want)
+		}
+	}
+}
