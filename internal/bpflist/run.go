@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/tare-bench/tare/internal/live"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/term"
@@ -79,7 +81,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 		defer func() { _ = release() }() // Close would tell
 	}
 	if o.Watch && (o.Format == "" || o.Format == FormatText) && live.Possible(w) {
-		return watch(ctx, w, s, c)
+		return s.watch(c).Run(ctx, w)
 	}
 	return s.blocks(ctx, c)
 }
@@ -102,6 +104,31 @@ func (s *shown) look(c *collector) error {
 	v.Counted, v.Before = s.counted, s.before
 	s.view = v
 	return nil
+}
+
+// watch is the live view: what [View.lines] has room for.
+func (s *shown) watch(c *collector) *live.Watch[*View] {
+	var view *View
+	return &live.Watch[*View]{
+		Look: func() func(context.Context) (*View, error) {
+			return func(context.Context) (*View, error) {
+				err := s.look(c)
+				return s.view, err
+			}
+		},
+		Show:     func(v *View) { view = v },
+		Interval: func() time.Duration { return s.options.Interval },
+		Draw: func(width, height int) []string {
+			lines := []string{"looking …"}
+			if view != nil {
+				lines = append(view.lines(height-1), "q quit")
+			}
+			for i := range lines {
+				lines[i] = ansi.Truncate(lines[i], width, "…")
+			}
+			return lines
+		},
+	}
 }
 
 func (s *shown) blocks(ctx context.Context, c *collector) error {

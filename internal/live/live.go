@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
@@ -26,10 +25,10 @@ func Possible(out io.Writer) bool {
 // framesPerSecond is enough for keys to seem to act at once, and costs nothing to speak of.
 const framesPerSecond = 30
 
-// Run shows a model on out until it quits, for which it returns nil, or ctx ends, for
+// run shows a model on out until it quits, for which it returns nil, or ctx ends, for
 // which it returns ctx's error. Keys are read from the terminal that out is, wherever the
 // standard input comes from.
-func Run(ctx context.Context, out io.Writer, m tea.Model) error {
+func run(ctx context.Context, out io.Writer, m tea.Model) error {
 	f, ok := out.(interface{ Fd() uintptr })
 	if !ok {
 		return errors.New("the output has no descriptor")
@@ -49,11 +48,4 @@ func Run(ctx context.Context, out io.Writer, m tea.Model) error {
 		return fmt.Errorf("show the live view: %w", err)
 	}
 	return nil
-}
-
-// Screen is what a model shows: lines on the alternate screen.
-func Screen(lines []string) tea.View {
-	v := tea.NewView(strings.Join(lines, "\n"))
-	v.AltScreen = true
-	return v
 }

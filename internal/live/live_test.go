@@ -60,31 +60,32 @@ func until(t *testing.T, person *os.File, text string) string {
 	return string(seen)
 }
 
-// sheet is a model that shows its size and tells of keys; q ends it, p is a fault.
-type sheet struct {
-	text string
-	told chan string
-}
-
-func (sheet) Init() tea.Cmd { return nil }
-
-func (s sheet) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		s.text = fmt.Sprintf("%dx%d", msg.Width, msg.Height)
-	case tea.KeyPressMsg:
-		switch msg.Keystroke() {
-		case "q":
-			return s, tea.Quit
-		case "p":
-			panic("as a test wants it")
-		}
-		s.told <- msg.Keystroke()
+// sheet is a view that tells of its size, of how often it was read (in words of which no
+// letter stays, since what stays is not drawn again), and of keys; q ends it, p is a fault,
+// n wants to be read.
+func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[int] {
+	reads := 0
+	return &Watch[int]{
+		Look:     func() func(context.Context) (int, error) { return read },
+		Show:     func(n int) { reads = n },
+		Interval: func() time.Duration { return time.Hour },
+		Draw: func(width, height int) []string {
+			return []string{fmt.Sprintf("%dx%d", width, height), fmt.Sprintf("read%d", reads)}
+		},
+		Press: func(k tea.Key) (time.Duration, bool) {
+			switch k.Keystroke() {
+			case "p":
+				panic("as a test wants it")
+			case "n":
+				return 0, false
+			}
+			told <- k.Keystroke()
+			return -1, k.Keystroke() == "q"
+		},
 	}
-	return s, nil
 }
 
-func (s sheet) View() tea.View { return Screen([]string{s.text}) }
+func once(context.Context) (int, error) { return 1, nil }
 
 func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 	t.Setenv("TERM", "xterm")
@@ -108,8 +109,8 @@ func TestTheTerminalIsGivenBackOnEveryPath(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
-			go func() { ended <- Run(ctx, program, sheet{}) }()
-			seen := until(t, person, "60x12")
+			go func() { ended <- sheet(make(chan string, 8), once).Run(ctx, program) }()
+			seen := until(t, person, "its-size")
 			if !strings.Contains(seen, "\x1b[?1049h") {
 				t.Errorf("the alternate screen is not taken: %q", seen)
 			}
@@ -136,8 +137,8 @@ func TestKeysComeFromTheTerminalThatIsDrawnOn(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	person, program := terminal(t)
 	ended, told := make(chan error, 1), make(chan string, 8)
-	go func() { ended <- Run(t.Context(), program, sheet{told: told}) }()
-	until(t, person, "60x12")
+	go func() { ended <- sheet(told, once).Run(t.Context(), program) }()
+	until(t, person, "its-size")
 	for typed, want := range map[string]string{"\x1b[B": "down", "\x1b[5~": "pgup", "\r": "enter", "\x1b": "esc", "ü": "ü"} {
 		if _, err := person.WriteString(typed); err != nil {
 			t.Fatal(err)
@@ -165,5 +166,45 @@ func TestWhatHasNoCursorIsNoScreen(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	if Possible(&bytes.Buffer{}) {
 		t.Error("a buffer is drawn on")
+	}
+}
+
+func TestAReadingIsWantedAndWaitedFor(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	person, program := terminal(t)
+	n, begun, closed := 0, make(chan bool), false
+	w := sheet(make(chan string, 8), func(ctx context.Context) (int, error) {
+		if n++; n < 3 {
+			return n, nil
+		}
+		close(begun)
+		<-ctx.Done() // a long one
+		closed = true
+		return n, ctx.Err()
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(t.Context(), program) }()
+	until(t, person, "ONCE")
+	for _, shown := range []string{"second", ""} {
+		if _, err := person.WriteString("n"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, person, shown)
+	}
+	<-begun
+	if _, err := person.WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || !closed {
+		t.Errorf("%v; the reading has ended: %t", err, closed)
+	}
+}
+
+func TestAReadingThatFailsEndsTheView(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	_, program := terminal(t)
+	err := sheet(nil, func(context.Context) (int, error) { return 0, os.ErrClosed }).Run(t.Context(), program)
+	if !errors.Is(err, os.ErrClosed) {
+		t.Errorf("it ended with %v", err)
 	}
 }

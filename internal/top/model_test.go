@@ -273,7 +273,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 	if v.Count != 2 {
 		t.Fatalf("%d sandboxes, want 2: %+v", v.Count, v)
 	}
-	s := screenOf(v, 120, 60)
+	s := screenOf(v)
 	for _, b := range v.Sandboxes {
 		s.expanded[b.key] = true
 	}
@@ -282,7 +282,7 @@ func TestHostileNamesReachNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, text := range map[string]string{
-		"text": v.Text(&Selection{}, 120, true), "screen": strings.Join(s.frame(), "\n"), "json": json.String(),
+		"text": v.Text(&Selection{}, 120, true), "screen": strings.Join(s.frame(120, 60), "\n"), "json": json.String(),
 	} {
 		if !strings.Contains(text, "owned") {
 			t.Errorf("%s: the path is not there, so that nothing is tried:\n%s", what, text)

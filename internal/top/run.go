@@ -3,7 +3,6 @@ package top
 import (
 	"context"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/tare-bench/tare/internal/live"
@@ -32,7 +31,7 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 	}
 	defer c.Close()
 	if !o.Once && !o.JSON && live.Possible(out) {
-		return o.live(ctx, out, c)
+		return newScreen(&o, term.Colour(out)).watch(c.Tick).Run(ctx, out)
 	}
 	if _, err := c.Tick(ctx, nil); err != nil {
 		return err
@@ -53,24 +52,6 @@ func Run(ctx context.Context, out io.Writer, o Options) error {
 			return err
 		}
 	}
-}
-
-// live shows the machine on a terminal until a key or ctx ends it. A look that is under
-// way then is ended, and waited for: the collector is closed next.
-func (o *Options) live(ctx context.Context, out io.Writer, c *Collector) error {
-	looks, end := context.WithCancel(ctx)
-	var one sync.Mutex
-	defer one.Lock()
-	defer end()
-	s := newScreen(o, term.Colour(out), func(expanded map[string]bool) (*View, error) {
-		one.Lock()
-		defer one.Unlock()
-		return c.Tick(looks, expanded)
-	})
-	if err := live.Run(ctx, out, s); err != nil {
-		return err
-	}
-	return s.err
 }
 
 func (o *Options) print(out io.Writer, v *View, blocks int) error {

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,21 +20,17 @@ type screen struct {
 	sel      Selection
 	interval time.Duration
 	colour   bool
-	look     func(expanded map[string]bool) (*View, error)
 
-	width, height int
-	view          *View
-	shown         []Sandbox
-	cursor        string // the key of the sandbox that is marked
-	at            int    // its place
-	offset        int    // the first line of the list that is seen
-	page          int    // lines of the list on the screen
-	expanded      map[string]bool
+	view     *View
+	shown    []Sandbox
+	cursor   string // the key of the sandbox that is marked
+	at       int    // its place
+	offset   int    // the first line of the list that is seen
+	page     int    // lines of the list on the screen
+	expanded map[string]bool
 
-	paused, help, typing bool
-	looking              bool
-	timer                int   // the number of the one that counts
-	err                  error // why it ended
+	paused, help, typing, ended bool
+	next                        time.Duration // when a key wants the machine read, see [live.Watch]
 }
 
 // The bounds of the interval that keys set.
@@ -42,63 +39,35 @@ const (
 	slowest = time.Minute
 )
 
-func newScreen(o *Options, colour bool, look func(map[string]bool) (*View, error)) *screen {
-	return &screen{sel: o.Selection, interval: o.Interval, colour: colour, look: look, expanded: map[string]bool{}, page: 1, width: 80, height: 24}
+func newScreen(o *Options, colour bool) *screen {
+	return &screen{sel: o.Selection, interval: o.Interval, colour: colour, expanded: map[string]bool{}, page: 1}
 }
 
-// What comes to a screen beside keys.
-type (
-	looked struct {
-		view *View
-		err  error
+// watch is the screen as it lives.
+func (s *screen) watch(tick func(context.Context, map[string]bool) (*View, error)) *live.Watch[*View] {
+	looks := 0
+	return &live.Watch[*View]{
+		Look: func() func(context.Context) (*View, error) {
+			expanded := maps.Clone(s.expanded)
+			return func(ctx context.Context) (*View, error) { return tick(ctx, expanded) }
+		},
+		Show: func(v *View) {
+			looks++
+			s.view = v
+			s.arrange()
+		},
+		Draw: s.frame,
+		Interval: func() time.Duration {
+			switch {
+			case s.paused:
+				return 0
+			case looks == 1: // the first rates soon, whatever the interval
+				return min(s.interval, 500*time.Millisecond)
+			}
+			return s.interval
+		},
+		Press: s.press,
 	}
-	due struct{ timer int }
-)
-
-// Init looks for the first time.
-func (s *screen) Init() tea.Cmd { return s.again(0) }
-
-// again has the machine looked at after a time, and no earlier wish is obeyed.
-func (s *screen) again(after time.Duration) tea.Cmd {
-	s.timer++
-	now := due{s.timer}
-	return tea.Tick(after, func(time.Time) tea.Msg { return now })
-}
-
-// Update takes what happened.
-func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		if msg.Width > 0 && msg.Height > 0 {
-			s.width, s.height = msg.Width, msg.Height
-		}
-	case due:
-		if msg.timer != s.timer || s.paused || s.looking {
-			break
-		}
-		s.looking = true
-		expanded := maps.Clone(s.expanded)
-		return s, func() tea.Msg {
-			v, err := s.look(expanded)
-			return looked{v, err}
-		}
-	case looked:
-		s.looking = false
-		if msg.err != nil {
-			s.err = msg.err
-			return s, tea.Quit
-		}
-		first := s.view == nil
-		s.view = msg.view
-		s.arrange()
-		if first { // the first rates soon, whatever the interval
-			return s, s.again(min(s.interval, 500*time.Millisecond))
-		}
-		return s, s.again(s.interval)
-	case tea.KeyPressMsg:
-		return s, s.press(msg.Key())
-	}
-	return s, nil
 }
 
 // arrange orders the sandboxes anew, and keeps the mark on its own.
@@ -129,95 +98,75 @@ func (s *screen) order(by Sort) {
 	s.arrange()
 }
 
-func (s *screen) expand(roles bool) tea.Cmd {
-	if len(s.shown) == 0 {
-		return nil
-	}
-	if !roles {
+func (s *screen) expand(roles bool) {
+	switch {
+	case len(s.shown) == 0:
+	case roles:
+		s.expanded[s.cursor] = true
+		s.next = 0
+	default:
 		delete(s.expanded, s.cursor)
-		return nil
 	}
-	s.expanded[s.cursor] = true
-	return s.again(0)
+}
+
+func (s *screen) every(interval time.Duration) {
+	s.interval = min(slowest, max(fastest, interval))
+	s.next = min(s.interval, time.Second)
 }
 
 // keys is what each does, by the name that bubbletea has for it.
-var keys = map[string]func(*screen) tea.Cmd{
+var keys = map[string]func(*screen){
 	"ctrl+c": quit, "q": quit,
-	"esc": func(s *screen) tea.Cmd {
-		if s.sel.Filter == "" {
-			return tea.Quit
-		}
+	"esc": func(s *screen) {
+		s.ended = s.sel.Filter == ""
 		s.sel.Filter = ""
-		return nil
 	},
 	"m": by(SortMemory), "c": by(SortCPU), "o": by(SortOverhead), "p": by(SortCache), "i": by(SortIO), "n": by(SortName),
-	"r":  does(func(s *screen) { s.sel.Reverse = !s.sel.Reverse }),
-	"/":  does(func(s *screen) { s.typing = true }),
+	"r":  func(s *screen) { s.sel.Reverse = !s.sel.Reverse },
+	"/":  func(s *screen) { s.typing = true },
 	"up": up, "k": up, "down": down, "j": down, "home": home, "g": home, "end": end, "G": end,
-	"pgup":   does(func(s *screen) { s.mark(s.at - s.page) }),
-	"pgdown": does(func(s *screen) { s.mark(s.at + s.page) }),
+	"pgup":   func(s *screen) { s.mark(s.at - s.page) },
+	"pgdown": func(s *screen) { s.mark(s.at + s.page) },
 	"enter":  toggle, "e": toggle,
-	"right": func(s *screen) tea.Cmd { return s.expand(true) },
-	"left":  func(s *screen) tea.Cmd { return s.expand(false) },
-	"space": func(s *screen) tea.Cmd {
+	"right": func(s *screen) { s.expand(true) },
+	"left":  func(s *screen) { s.expand(false) },
+	"space": func(s *screen) {
 		s.paused = !s.paused
-		return s.again(min(s.interval, time.Second))
+		s.every(s.interval)
 	},
-	"+": func(s *screen) tea.Cmd { return s.every(s.interval * 2) },
-	"-": func(s *screen) tea.Cmd { return s.every(s.interval / 2) },
+	"+": func(s *screen) { s.every(s.interval * 2) },
+	"-": func(s *screen) { s.every(s.interval / 2) },
 	"h": help, "?": help,
 }
 
-var (
-	up     = does(func(s *screen) { s.mark(s.at - 1) })
-	down   = does(func(s *screen) { s.mark(s.at + 1) })
-	home   = does(func(s *screen) { s.mark(0) })
-	end    = does(func(s *screen) { s.mark(len(s.shown) - 1) })
-	help   = does(func(s *screen) { s.help = true })
-	toggle = func(s *screen) tea.Cmd { return s.expand(!s.expanded[s.cursor]) }
-)
+func quit(s *screen)   { s.ended = true }
+func up(s *screen)     { s.mark(s.at - 1) }
+func down(s *screen)   { s.mark(s.at + 1) }
+func home(s *screen)   { s.mark(0) }
+func end(s *screen)    { s.mark(len(s.shown) - 1) }
+func help(s *screen)   { s.help = true }
+func toggle(s *screen) { s.expand(!s.expanded[s.cursor]) }
 
-func quit(*screen) tea.Cmd { return tea.Quit }
-
-// does is a key after which nothing is to be waited for.
-func does(what func(*screen)) func(*screen) tea.Cmd {
-	return func(s *screen) tea.Cmd {
-		what(s)
-		return nil
-	}
-}
-
-func by(order Sort) func(*screen) tea.Cmd { return does(func(s *screen) { s.order(order) }) }
-
-func (s *screen) every(interval time.Duration) tea.Cmd {
-	s.interval = min(slowest, max(fastest, interval))
-	return s.again(min(s.interval, time.Second))
-}
+func by(order Sort) func(*screen) { return func(s *screen) { s.order(order) } }
 
 // press obeys a key.
-func (s *screen) press(k tea.Key) tea.Cmd {
+func (s *screen) press(k tea.Key) (next time.Duration, ended bool) {
 	name := k.Keystroke()
 	if k.Text != "" && k.Text != " " { // "G", whatever keys make it
 		name = k.Text
 	}
-	defer s.arrange()
+	s.next = -1
+	what := keys[name]
 	switch {
-	case name == "ctrl+c":
-		return tea.Quit
-	case s.typing:
+	case s.typing && name != "ctrl+c":
 		s.typed(name, k.Text)
-		return nil
-	case s.help:
+	case s.help && name != "ctrl+c" && name != "q":
 		s.help = false
-		if name != "q" {
-			return nil
-		}
+	case what != nil:
+		what(s)
 	}
-	if what := keys[name]; what != nil {
-		return what(s)
-	}
-	return nil
+	s.arrange()
+	return s.next, s.ended
 }
 
 // typed obeys a key while a filter is typed: it counts at once.
@@ -235,13 +184,10 @@ func (s *screen) typed(name, text string) {
 	}
 }
 
-// View draws the screen.
-func (s *screen) View() tea.View { return live.Screen(s.frame()) }
-
-// frame is what the screen shows, a line each, at most as many as it has. All that
+// frame is what the screen shows, a line each, at most height of them. All that
 // is foreign in it is clean.
-func (s *screen) frame() []string {
-	width := min(max(s.width, narrowest), widest)
+func (s *screen) frame(width, height int) []string {
+	width = min(max(width, narrowest), widest)
 	var lines []string
 	add := func(style term.Style, texts ...string) {
 		for _, text := range texts {
@@ -251,7 +197,7 @@ func (s *screen) frame() []string {
 	l := layOut(width, s.shown)
 	switch {
 	case s.help:
-		return helpText(width, s.height, l.left)
+		return helpText(width, height, l.left)
 	case s.view == nil:
 		return []string{"looking …"}
 	}
@@ -261,12 +207,12 @@ func (s *screen) frame() []string {
 	}
 	add(term.Dim, s.state(l.left))
 	add(term.Bold, l.heading(&s.sel))
-	lines = append(lines, s.list(&l, max(1, s.height-len(lines)-1))...)
+	lines = append(lines, s.list(&l, max(1, height-len(lines)-1))...)
 	if text := s.view.nothing(s.shown); text != "" {
 		add(term.Plain, text)
 	}
-	lines = append(lines, make([]string, max(0, s.height-1-len(lines)))...)
-	lines = lines[:max(0, s.height-1)]
+	lines = append(lines, make([]string, max(0, height-1-len(lines)))...)
+	lines = lines[:max(0, height-1)]
 	add(term.Dim, flow(footer, width, "  ")[0])
 	return lines
 }

@@ -1,12 +1,10 @@
 package top
 
 import (
-	"errors"
+	"context"
 	"flag"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,19 +75,18 @@ func sample() *View {
 	return v
 }
 
-// screenOf is a screen of that size that shows a view.
-func screenOf(v *View, width, height int) *screen {
-	s := newScreen(&Options{Interval: time.Second}, false, nil)
-	s.Update(tea.WindowSizeMsg{Width: width, Height: height})
-	s.Update(looked{view: v})
+// screenOf is a screen that shows a view.
+func screenOf(v *View) *screen {
+	s := newScreen(&Options{Interval: time.Second}, false)
+	s.watch(nil).Show(v)
 	return s
 }
 
 func TestTheScreenFitsEverySize(t *testing.T) {
 	for width, name := range map[int]string{60: "screen-60.txt", 80: "screen-80.txt", 120: "screen-120.txt"} {
-		s := screenOf(sample(), width, 24)
+		s := screenOf(sample())
 		send(s, "enter")
-		lines := s.frame()
+		lines := s.frame(width, 24)
 		if last := lines[len(lines)-1]; len(lines) != 24 || !strings.HasPrefix(last, "h help  q quit") || strings.Contains(last, "…") {
 			t.Errorf("%d lines of 24, the last at %d: %q", len(lines), width, last)
 		}
@@ -97,10 +94,10 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 	}
 	for width := 1; width < 210; width += 7 {
 		for height := 1; height < 40; height += 3 {
-			s := screenOf(sample(), width, height)
+			s := screenOf(sample())
 			send(s, "enter")
 			for _, s.help = range []bool{false, true} {
-				lines := s.frame()
+				lines := s.frame(width, height)
 				if len(lines) > height {
 					t.Fatalf("%d×%d: %d lines", width, height, len(lines))
 				}
@@ -116,7 +113,7 @@ func TestTheScreenFitsEverySize(t *testing.T) {
 
 func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 	for width, want := range map[int]string{80: "wider: LIMIT FULL%", 60: "wider: ENGINE PROCS LIMIT FULL%", 120: ""} {
-		text := strings.Join(screenOf(sample(), width, 24).frame(), "\n")
+		text := strings.Join(screenOf(sample()).frame(width, 24), "\n")
 		if n := strings.Count(text, "wider: "); n > 1 || (n == 1) != (want != "") || !strings.Contains(text, want) {
 			t.Errorf("at %d no %q in:\n%s", width, want, text)
 		}
@@ -126,20 +123,19 @@ func TestWhatAWidthHasNoRoomForIsNamed(t *testing.T) {
 func TestTheHelpLosesNoWordAtAnyWidth(t *testing.T) {
 	want := strings.Join(strings.Fields(strings.Join(helpLines, " ")), " ")
 	for _, width := range []int{30, 40, 60, 80, 120} {
-		s := screenOf(sample(), width, 100)
+		s := screenOf(sample())
 		send(s, "h")
-		text := strings.Join(s.frame(), "\n")
+		text := strings.Join(s.frame(width, 100), "\n")
 		if got := strings.Join(strings.Fields(text), " "); !strings.HasPrefix(got, want) || strings.Contains(got, "… ") {
 			t.Errorf("at %d:\n%s", width, text)
 		}
-		s.height = 5
-		if short := s.frame(); len(short) != 5 || short[4] != goesBack {
+		if short := s.frame(width, 5); len(short) != 5 || short[4] != goesBack {
 			t.Errorf("at %d×5 it does not say how to leave: %q", width, short)
 		}
 	}
-	s := screenOf(&View{}, 80, 24)
+	s := screenOf(&View{})
 	s.help = true
-	golden(t, "help-80.txt", strings.Join(s.frame(), "\n")+"\n")
+	golden(t, "help-80.txt", strings.Join(s.frame(80, 24), "\n")+"\n")
 }
 
 func TestTheNodesCPUIsInCPUs(t *testing.T) {
@@ -177,9 +173,9 @@ func TestPlainTextAndJSONKeepTheirShape(t *testing.T) {
 
 func TestColourIsOnlyWhereItIsWanted(t *testing.T) {
 	for _, colour := range []bool{true, false} {
-		s := screenOf(sample(), 100, 24)
+		s := screenOf(sample())
 		s.colour = colour
-		if got := strings.Contains(strings.Join(s.frame(), ""), "\x1b["); got != colour {
+		if got := strings.Contains(strings.Join(s.frame(100, 24), ""), "\x1b["); got != colour {
 			t.Errorf("colour %t: %t", colour, got)
 		}
 	}
@@ -199,8 +195,7 @@ func send(s *screen, names string) (quit bool) {
 		case k.Code == 0:
 			k = tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
 		}
-		_, cmd := s.Update(k)
-		quit = cmd != nil && reflect.ValueOf(cmd).Pointer() == reflect.ValueOf(tea.Quit).Pointer()
+		_, quit = s.press(k.Key())
 	}
 	return quit
 }
@@ -239,13 +234,13 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 		{"Ctrl-C quits, also in a filter", "/ o c i ctrl+c", ">x", true},
 		{"a key that means nothing is passed over", "f7 Z", ">k 0 x", false},
 	} {
-		s := screenOf(sample(), 80, 24)
+		s := screenOf(sample())
 		quit := send(s, c.keys)
 		if got := names(s); got != c.want || quit != c.quit {
 			t.Errorf("%s: %q gives %s, quit %t; want %s, quit %t", c.claim, c.keys, got, quit, c.want, c.quit)
 		}
 	}
-	s := screenOf(sample(), 80, 24)
+	s := screenOf(sample())
 	if send(s, "e + + space"); !s.expanded["kk"] || s.interval != 4*time.Second || !s.paused {
 		t.Errorf("%+v %s %t", s.expanded, s.interval, s.paused)
 	}
@@ -254,37 +249,42 @@ func TestKeysDoWhatTheHelpSays(t *testing.T) {
 	}
 }
 
-func TestTheLastWishForALookIsTheOneThatCounts(t *testing.T) {
-	var expanded []int
-	s := newScreen(&Options{Interval: time.Second}, false, func(roles map[string]bool) (*View, error) {
-		expanded = append(expanded, len(roles))
+func TestTheMachineIsReadWhenAKeyWantsIt(t *testing.T) {
+	var expanded map[string]bool
+	s := newScreen(&Options{Interval: 10 * time.Second}, false)
+	w := s.watch(func(_ context.Context, keys map[string]bool) (*View, error) {
+		expanded = keys
 		return sample(), nil
 	})
-	at := func(timer int) tea.Cmd {
-		_, cmd := s.Update(due{timer})
-		return cmd
+	read := func() {
+		v, err := w.Look()(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Show(v)
 	}
-	s.Init()
-	_, old := s.Update(at(s.timer)())
-	if old == nil || len(s.shown) != 3 {
-		t.Fatalf("%d sandboxes are shown, and the next look is not asked for", len(s.shown))
+	read()
+	if d := w.Interval(); d != 500*time.Millisecond {
+		t.Errorf("the first rates come after %s", d)
 	}
-	timer := s.timer
-	send(s, "e") // its roles at once
-	if look := at(s.timer); look == nil || at(s.timer) != nil {
-		t.Error("no look, or two at a time")
-	} else {
-		s.Update(look())
+	read()
+	if d := w.Interval(); d != 10*time.Second || len(expanded) != 0 {
+		t.Errorf("an interval is %s, with roles of %v", d, expanded)
 	}
-	if at(timer) != nil {
-		t.Error("a wish that was taken back is obeyed")
+	for _, c := range []struct {
+		key   rune
+		claim string
+		want  time.Duration
+	}{{'j', "a mark that moves waits", -1}, {'e', "roles are read at once", 0}, {'+', "a new interval begins soon", time.Second}, {'-', "a new interval begins soon", time.Second}} {
+		if next, _ := w.Press(tea.Key{Code: c.key, Text: string(c.key)}); next != c.want {
+			t.Errorf("%s: %s, want %s", c.claim, next, c.want)
+		}
 	}
-	send(s, "space")
-	if at(s.timer) != nil || !slices.Equal(expanded, []int{0, 1}) {
-		t.Errorf("a view that is held is looked at, or %v are the sandboxes whose roles are read", expanded)
+	if read(); len(expanded) != 1 {
+		t.Errorf("the roles of %v are read, want those of one", expanded)
 	}
-	if _, cmd := s.Update(looked{err: os.ErrClosed}); cmd == nil || !errors.Is(s.err, os.ErrClosed) {
-		t.Errorf("a machine that cannot be read ends with %v", s.err)
+	if send(s, "space"); w.Interval() != 0 {
+		t.Error("a view that is held is read")
 	}
 }
 
