@@ -172,7 +172,7 @@ func (r *Reader) intern(text []byte, groups map[string]*Groups, problems *record
 	}
 	if g.Broken > 0 {
 		problems.Broken += g.Broken
-		example(problems, "process %d: %d lines of its cgroup file are of an unknown form", pid, g.Broken)
+		problems.Note(fmt.Sprintf("process %d: %d lines of its cgroup file are of an unknown form", pid, g.Broken))
 	}
 	groups[string(text)] = g
 	return g
@@ -198,14 +198,5 @@ func note(p *record.Problems, err error, format string, args ...any) {
 	default:
 		p.Broken++
 	}
-	example(p, format, args...)
-}
-
-// examples is how many are kept in words.
-const examples = 8
-
-func example(p *record.Problems, format string, args ...any) {
-	if len(p.Examples) < examples {
-		p.Examples = append(p.Examples, fmt.Sprintf(format, args...))
-	}
+	p.Note(fmt.Sprintf(format, args...))
 }

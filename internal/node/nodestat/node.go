@@ -12,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
@@ -72,10 +70,7 @@ func (r *Reader) now() int64 {
 	if r.Clock != nil {
 		return r.Clock()
 	}
-	var t unix.Timespec
-	// It fails for clocks that a kernel doesn't have; all have this one.
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
-	return t.Nano()
+	return monotonic()
 }
 
 // compare fills in the shares, all of them or none.

@@ -3,9 +3,9 @@ package containerd
 import (
 	"fmt"
 	"os"
-	"path"
-	"strings"
+	"slices"
 
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
@@ -47,24 +47,12 @@ func namespace(pid int) string {
 
 // Charged tells whether a process is in a cgroup that bears a container's id.
 func Charged(pid int, id string) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	return err == nil && bears(string(b), id)
+	groups, err := procs.GroupsOf(pid)
+	return err == nil && bears(groups, id)
 }
 
-// bears tells whether one of the paths in a /proc/PID/cgroup ("5:memory:/path")
-// has an element that is a container's, in the forms of all drivers: "ID",
-// "crio-ID", "cri-containerd-ID.scope".
-func bears(groups, id string) bool {
-	for line := range strings.Lines(groups) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for at := parts[2]; len(at) > 1; at = path.Dir(at) {
-			if name := strings.TrimSuffix(path.Base(at), ".scope"); name == id || strings.HasSuffix(name, "-"+id) {
-				return true
-			}
-		}
-	}
-	return false
+// bears tells whether one of the cgroups is a container's, in the forms of all
+// drivers: "ID", "crio-ID", "cri-containerd-ID.scope".
+func bears(groups *procs.Groups, id string) bool {
+	return slices.ContainsFunc(groups.All, func(where string) bool { return attribution.Names(where, []string{id}) })
 }

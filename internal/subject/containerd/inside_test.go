@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -42,7 +43,7 @@ func TestOnlyAContainersOwnGroupsBearItsID(t *testing.T) {
 		{"nonsense tare-x-0-1\n", false},
 		{"", false},
 	} {
-		if got := bears(c.groups, id); got != c.want {
+		if got := bears(procs.ParseGroups(c.groups), id); got != c.want {
 			t.Errorf("%q: %v", c.groups, got)
 		}
 	}
