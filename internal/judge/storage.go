@@ -81,6 +81,10 @@ type StorageFlow struct {
 	P95       Estimate `json:"p95"`
 	P99       Estimate `json:"p99"`
 	P999      Estimate `json:"p999"`
+	// Min and Max are of imported figures, which are of one run: they say nothing of
+	// a distribution that several runs draw.
+	Min Estimate `json:"min"`
+	Max Estimate `json:"max"`
 }
 
 // Estimate is a median with its interval. Known is false where there is no value;

@@ -65,10 +65,11 @@ func (w *weighedCell) take(c *record.Cell) bool {
 type flowRounds struct {
 	bytes, bandwidth, iops    stat.Rounds
 	mean, p50, p95, p99, p999 stat.Rounds
+	least, most               stat.Rounds
 }
 
 func newFlowRounds() *flowRounds {
-	return &flowRounds{stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}}
+	return &flowRounds{stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}}
 }
 
 // sum makes the cell's figures from its rounds.
@@ -89,7 +90,7 @@ func (w *weighedCell) sum() {
 		total := record.Flow{}
 		for d, f := range flows(c.Claim) {
 			bandwidth, iops := ratesOf(f, length)
-			each[d].add(c.Round, f, bandwidth, iops)
+			each[d].add(c, f, bandwidth, iops)
 			total.Bytes += f.Bytes
 			total.Bandwidth += bandwidth
 			total.IOPS += iops
@@ -97,7 +98,7 @@ func (w *weighedCell) sum() {
 		if l, ok := lone(c.Claim); ok {
 			total.Latency = l
 		}
-		both.add(c.Round, &total, total.Bandwidth, total.IOPS)
+		both.add(c, &total, total.Bandwidth, total.IOPS)
 		w.cpu(c, max(length, float64(c.Ended-c.Begun)/1e9), float64(total.Bytes), workload, runtime)
 		if use, ok := deviceOf(c); ok {
 			seen[reading], seen[writing] = append(seen[reading], float64(use.ReadBytes)), append(seen[writing], float64(use.WriteBytes))
@@ -127,7 +128,8 @@ func (t *weighedTable) choose() {
 	}
 }
 
-// lone is the latency of the one direction that a claim has.
+// lone is the latency of the one direction that a claim has, or that of both
+// together where the tool says it.
 func lone(c *record.Claim) (record.Latency, bool) {
 	switch r, w := moves(&c.Read), moves(&c.Write); {
 	case r && !w:
@@ -135,7 +137,7 @@ func lone(c *record.Claim) (record.Latency, bool) {
 	case w && !r:
 		return c.Write.Latency, true
 	}
-	return record.Latency{}, false
+	return c.Latency, c.Latency != (record.Latency{})
 }
 
 func moves(f *record.Flow) bool { return f.Bytes > 0 || f.IOs > 0 || f.Bandwidth > 0 || f.IOPS > 0 }
@@ -169,7 +171,8 @@ func ratesOf(f *record.Flow, seconds float64) (bandwidth, iops float64) {
 	return bandwidth, iops
 }
 
-func (r *flowRounds) add(round int, f *record.Flow, bandwidth, iops float64) {
+func (r *flowRounds) add(c *record.Cell, f *record.Flow, bandwidth, iops float64) {
+	round := c.Round
 	put(r.bytes, round, float64(f.Bytes))
 	put(r.bandwidth, round, bandwidth)
 	put(r.iops, round, iops)
@@ -178,11 +181,15 @@ func (r *flowRounds) add(round int, f *record.Flow, bandwidth, iops float64) {
 	put(r.p95, round, float64(f.Latency.P95))
 	put(r.p99, round, float64(f.Latency.P99))
 	put(r.p999, round, float64(f.Latency.P999))
+	if c.Source != "" {
+		put(r.least, round, float64(f.Latency.Min))
+		put(r.most, round, float64(f.Latency.Max))
+	}
 }
 
 func (r *flowRounds) flow() StorageFlow {
 	return StorageFlow{Bytes: median(ordered(r.bytes)), Bandwidth: estimate(r.bandwidth), IOPS: estimate(r.iops),
-		Mean: estimate(r.mean), P50: estimate(r.p50), P95: estimate(r.p95), P99: estimate(r.p99), P999: estimate(r.p999)}
+		Mean: estimate(r.mean), P50: estimate(r.p50), P95: estimate(r.p95), P99: estimate(r.p99), P999: estimate(r.p999), Min: estimate(r.least), Max: estimate(r.most)}
 }
 
 // put keeps a value; 0 is what a tool did not say.

@@ -120,7 +120,7 @@ func jobMatrix(t *judge.StorageTable, rows []flowRow, o Options) *matrix {
 	for _, q := range quantiles {
 		m.figures(rows, q.title, func(r *flowRow) cell {
 			e := q.of(r.flow)
-			if !o.Verbose && q.instead != nil && q.instead(r.flow).Known {
+			if !o.Verbose && !r.flow.Max.Known && q.instead != nil && q.instead(r.flow).Known {
 				return plain(dot)
 			}
 			e.Bounded = e.Bounded && o.Verbose
@@ -176,11 +176,13 @@ var quantiles = []struct {
 	of      func(*judge.StorageFlow) judge.Estimate
 	instead func(*judge.StorageFlow) judge.Estimate
 }{
+	{"min", func(f *judge.StorageFlow) judge.Estimate { return f.Min }, nil},
 	{"mean", func(f *judge.StorageFlow) judge.Estimate { return f.Mean }, func(f *judge.StorageFlow) judge.Estimate { return f.P50 }},
 	{"p50", func(f *judge.StorageFlow) judge.Estimate { return f.P50 }, nil},
 	{"p95", func(f *judge.StorageFlow) judge.Estimate { return f.P95 }, func(f *judge.StorageFlow) judge.Estimate { return f.P99 }},
 	{"p99", func(f *judge.StorageFlow) judge.Estimate { return f.P99 }, nil},
 	{"p99.9", func(f *judge.StorageFlow) judge.Estimate { return f.P999 }, nil},
+	{"max", func(f *judge.StorageFlow) judge.Estimate { return f.Max }, nil},
 }
 
 // unbounded leaves out an interval that would make a table of many columns wide;
