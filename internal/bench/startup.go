@@ -11,7 +11,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/engines"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
@@ -68,15 +67,11 @@ func (b *bench) watching(t subject.Target) error {
 	p := plan.DefaultsOfStartup()
 	p.Rounds, p.Untraced, p.Warmup = watchPairs, true, 2
 	defer lane.Settle()()
-	rec, err := startuprun.Run(b.ctx, startuprun.Options{
-		Plan: p, Options: run.Options{Targets: []subject.Target{t}, RunID: own.ID, Dirs: own.Dirs},
+	rec, j, err := startuprun.Run(b.ctx, startuprun.Options{
+		Plan: p, Targets: []subject.Target{t}, Options: run.Options{RunID: own.ID, Dirs: own.Dirs},
 		Callers: procs.Own,
 		Watch:   func() (startuprun.Watch, error) { return tracer.Open() },
 	})
-	if err != nil {
-		return err
-	}
-	j, err := judge.StartupOf(rec)
 	if err != nil {
 		return err
 	}

@@ -201,9 +201,9 @@ func (s *storageBench) byTare(ctx context.Context, j plan.Job) (float64, error) 
 	defer meter.Close()
 	p := plan.DefaultsOfStorage()
 	p.Jobs, p.Rounds, p.Ceiling, p.Volumes = []plan.Job{j}, 1, 0, []string{"bind"}
-	rec, err := storagerun.Run(ctx, storagerun.Options{
-		Options: run.Options{Targets: []subject.Target{host.New()}, RunID: s.run.ID, Dirs: s.run.Dirs},
-		Plan:    p, Meter: meter, Programs: map[string]string{plan.ToolFio: s.fio.Path}, OnHost: map[string]string{plan.ToolFio: s.fio.Path}, Run: s.onHost,
+	rec, _, err := storagerun.Run(ctx, storagerun.Options{
+		Targets: []subject.Target{host.New()}, Options: run.Options{RunID: s.run.ID, Dirs: s.run.Dirs},
+		Plan: p, Meter: meter, Programs: map[string]string{plan.ToolFio: s.fio.Path}, OnHost: map[string]string{plan.ToolFio: s.fio.Path}, Run: s.onHost,
 		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
 			dir, _, err := s.run.Dirs("-volume")
 			if err != nil {

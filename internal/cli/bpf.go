@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/core/run"
 	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
@@ -21,6 +22,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -292,44 +294,36 @@ func here(at netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// weighBPF performs a plan, prints its report and says where the record is.
+// weighBPF performs a plan.
 func weighBPF(ctx context.Context, s Streams, p plan.BPF, out outputFlags) error {
-	format, err := formatOf(out.format, "bpf")
-	if err != nil {
-		return err
-	}
-	if err := enoughFor(ctx, &p); err != nil {
-		return err
-	}
-	meter, err := meterbpf.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = meter.Close() }() // nothing was written
-	o, err := begin(s, "bpf", nil, nil, nil, out)
-	if err != nil {
-		return err
-	}
-	rec, err := bpfrun.Run(ctx, bpfrun.Options{
-		Plan: p, Options: o.options, Meter: meter, Node: nodeCPU, Own: procs.OwnCPU,
-		Place:  func() (string, func() error, error) { return datapath.Place(o.run.ID) },
-		Attach: func(d datapath.Options) (bpfrun.Datapath, error) { return datapath.Attach(d) },
-		Serve: func(ctx context.Context) (bpfrun.Server, error) {
-			return load.Serve(ctx, load.ServerOptions{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0).String()})
-		},
-		Start: func(ctx context.Context, c load.ClientOptions) (bpfrun.Clients, error) { return load.Start(ctx, c) },
-		Limit: func(place string, cpus float64, instances int) (bpfrun.Groups, error) {
-			return bpfrun.MakeGroups(o.run.ID, place, cpus, instances)
-		},
-		Progress: func(at bpfrun.Progress) {
-			o.progress.line(fmt.Sprintf("round %d/%d: %s: %s", at.Round+1, at.Rounds, at.Point, at.Phase), at.Elapsed, at.Left)
-		},
-	})
-	return o.end(ctx, rec, err, func() (int, error) {
-		if rec == nil {
-			return ExitUsage, nil
+	var meter *meterbpf.Meter
+	defer func() {
+		if meter != nil {
+			_ = meter.Close() // nothing was written
 		}
-		return showBPF(s, format, rec, out)
+	}()
+	return weigh(ctx, s, &out, weighing{
+		experiment: "bpf",
+		targets: func() (_ []subject.Target, _ []record.Finding, err error) {
+			if err = enoughFor(ctx, &p); err == nil {
+				meter, err = meterbpf.Open()
+			}
+			return nil, nil, err
+		},
+		run: func(o *session) (*record.Record, run.Judgement, error) {
+			return outcome(bpfrun.Run(ctx, bpfrun.Options{
+				Plan: p, Options: o.options, Meter: meter, Node: nodeCPU, Own: procs.OwnCPU,
+				Place:  func() (string, func() error, error) { return datapath.Place(o.run.ID) },
+				Attach: func(d datapath.Options) (bpfrun.Datapath, error) { return datapath.Attach(d) },
+				Serve: func(ctx context.Context) (bpfrun.Server, error) {
+					return load.Serve(ctx, load.ServerOptions{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0).String()})
+				},
+				Start: func(ctx context.Context, c load.ClientOptions) (bpfrun.Clients, error) { return load.Start(ctx, c) },
+				Limit: func(place string, cpus float64, instances int) (bpfrun.Groups, error) {
+					return bpfrun.MakeGroups(o.run.ID, place, cpus, instances)
+				},
+			}))
+		},
 	})
 }
 

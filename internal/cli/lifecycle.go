@@ -153,7 +153,7 @@ The record holds every raw sample; tare report makes any report of it again.`,
 			if err := flags.apply(c.Context(), c.Flags(), &l, true); err != nil {
 				return err
 			}
-			return weigh(c.Context(), s, l, out)
+			return weighLifecycle(c.Context(), s, l, out)
 		},
 	}
 	flags.add(c.Flags())

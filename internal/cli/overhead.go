@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tare-bench/tare/internal/core/run"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/report"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/record"
 	"golang.org/x/sys/unix"
@@ -161,47 +163,32 @@ all sides run the same version; it has to be installed for phases such as 1G.`,
 	return c
 }
 
-// weighOverhead performs an overhead plan, prints its report and says where the
-// record is.
+// weighOverhead performs an overhead plan.
 func weighOverhead(ctx context.Context, s Streams, p plan.Overhead, out outputFlags) error {
-	format, err := formatOf(out.format, "overhead")
-	if err != nil {
-		return err
-	}
-	if err := checkEngines(p.Engines); err != nil {
-		return err
-	}
-	phases, err := p.Resolved()
-	if err != nil {
-		return err
-	}
-	options := overheadrun.Options{Plan: p}
-	if err := carryFio(ctx, phases, &options); err != nil {
-		return err
-	}
-	targets, skipped, err := choose(ctx, s, overheadSelection(&p), out.quiet)
-	if err != nil {
-		return err
-	}
-	if options.Meter, err = snapshot.New(); err != nil {
-		return err
-	}
-	o, err := begin(s, "overhead", targets, skipped, p.Engines, out)
-	if err != nil {
-		return err
-	}
-	options.Plan, options.Options = p, o.options
-	options.Progress = func(at overheadrun.Progress) { o.progress.line(overheadProgress(at)) }
-	var rec *record.Record
-	if options.Workload.Volume, err = loadFolder(o, phases); err == nil {
-		options.Free = func() (int64, error) { return freeBelow(options.Workload.Volume) }
-		rec, err = overheadrun.Run(ctx, options)
-	}
-	return o.end(ctx, rec, err, func() (int, error) {
-		if rec == nil {
-			return ExitUsage, nil
-		}
-		return showOverhead(s, format, rec, out)
+	var options overheadrun.Options
+	var phases []plan.Phase
+	return weigh(ctx, s, &out, weighing{
+		experiment: "overhead", engines: p.Engines,
+		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
+			if phases, err = p.Resolved(); err != nil {
+				return nil, nil, err
+			}
+			if err := carryFio(ctx, phases, &options); err != nil {
+				return nil, nil, err
+			}
+			if options.Meter, err = snapshot.New(); err != nil {
+				return nil, nil, err
+			}
+			return choose(ctx, s, overheadSelection(&p), out.quiet)
+		},
+		run: func(o *session) (_ *record.Record, _ run.Judgement, err error) {
+			options.Plan, options.Options, options.Targets = p, o.options, o.targets
+			if options.Workload.Volume, err = loadFolder(o, phases); err != nil {
+				return nil, nil, err
+			}
+			options.Free = func() (int64, error) { return freeBelow(options.Workload.Volume) }
+			return outcome(overheadrun.Run(ctx, options))
+		},
 	})
 }
 
@@ -220,7 +207,7 @@ func carryFio(ctx context.Context, phases []plan.Phase, o *overheadrun.Options) 
 
 // loadFolder makes the folder below which every sandbox has one of its own to write
 // to, if a phase writes.
-func loadFolder(o *outing, phases []plan.Phase) (string, error) {
+func loadFolder(o *session, phases []plan.Phase) (string, error) {
 	if !slices.ContainsFunc(phases, func(p plan.Phase) bool { return p.Kind == plan.PhaseFio }) {
 		return "", nil
 	}
@@ -234,10 +221,6 @@ func freeBelow(dir string) (int64, error) {
 		return 0, fmt.Errorf("ask for the free space of %s: %w", filepath.Base(dir), os.NewSyscallError("statfs", err))
 	}
 	return int64(st.Bavail) * st.Bsize, nil
-}
-
-func overheadProgress(at overheadrun.Progress) (string, time.Duration, time.Duration) {
-	return fmt.Sprintf("round %d/%d: %s, %s, %s", at.Round+1, at.Rounds, at.Target, at.Phase, plural(at.Sandboxes, "sandbox", "sandboxes")), at.Elapsed, at.Left
 }
 
 func plural(n int, one, many string) string {

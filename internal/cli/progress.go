@@ -5,9 +5,7 @@ import (
 	"io"
 	"time"
 
-	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/record"
 )
 
 // progress tells how far a run is: one line that is written over on a
@@ -28,19 +26,6 @@ const (
 
 func newProgress(s Streams, quiet bool) *progress {
 	return &progress{w: s.Err, over: term.IsTerminal(s.Err), quiet: quiet, last: time.Now()}
-}
-
-// show tells where a lifecycle is.
-func (p *progress) show(at lifecyclerun.Progress) {
-	phase := "round"
-	if at.Phase == record.PhaseWarmup {
-		phase = "warm-up"
-	}
-	number := fmt.Sprintf("%d/%d", at.Round+1, at.Rounds)
-	if at.Round >= at.Rounds {
-		number = fmt.Sprintf("%d, for the precision", at.Round+1)
-	}
-	p.line(fmt.Sprintf("%s %s, %d at once: %s %s", phase, number, at.Lanes, at.Target, at.Op), at.Elapsed, at.Left)
 }
 
 // line tells what is done, for how long the run has been going, and how long it

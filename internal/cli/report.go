@@ -163,6 +163,11 @@ func checkSubject(all []instrument.Judged, subject string) error {
 	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
 }
 
+// showUnmoved are the reports of those instruments.
+var showUnmoved = map[string]func(Streams, report.Format, *record.Record, outputFlags) (int, error){
+	"overhead": showOverhead, "storage": showStorage, "startup": showStarts, "bpf": showBPF,
+}
+
 // unmoved reports records of those instruments that have not yet a room of their
 // own, one at a time.
 func unmoved(s Streams, records []*record.Record, against string, out outputFlags) (bool, error) {
@@ -171,9 +176,7 @@ func unmoved(s Streams, records []*record.Record, against string, out outputFlag
 		return true, err
 	}
 	for _, rec := range records {
-		show := map[string]func(Streams, report.Format, *record.Record, outputFlags) (int, error){
-			"overhead": showOverhead, "storage": showStorage, "startup": showStarts, "bpf": showBPF,
-		}[rec.Header.Experiment]
+		show := showUnmoved[rec.Header.Experiment]
 		if _, ok := instrument.Of(rec.Header.Experiment); ok || show == nil {
 			continue
 		}

@@ -107,9 +107,9 @@ func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) er
 	case m.BPF != nil:
 		return weighBPF(ctx, s, *m.BPF, out)
 	case m.Startup != nil:
-		return watchStarts(ctx, s, *m.Startup, out)
+		return weighStartup(ctx, s, *m.Startup, out)
 	}
-	return weigh(ctx, s, *m.Lifecycle, out)
+	return weighLifecycle(ctx, s, *m.Lifecycle, out)
 }
 
 // numbered puts a number before a record's extension.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
 	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/plan"
@@ -137,7 +137,7 @@ started. Targets are those of tare lifecycle.`,
 			if err := flags.apply(c.Context(), c.Flags(), &p, true); err != nil {
 				return err
 			}
-			return watchStarts(c.Context(), s, p, out)
+			return weighStartup(c.Context(), s, p, out)
 		},
 	}
 	flags.add(c.Flags())
@@ -165,46 +165,29 @@ func nameOfCommand(args []string) string {
 	return name
 }
 
-// watchStarts performs a startup plan, prints its report and says where the
-// record is.
-func watchStarts(ctx context.Context, s Streams, p plan.Startup, out outputFlags) error {
-	format, err := formatOf(out.format, "startup")
-	if err != nil {
-		return err
-	}
-	if err := checkEngines(p.Engines); err != nil {
-		return err
-	}
-	commands, err := startCommands(p.Commands)
-	if err != nil {
-		return err
-	}
-	if err := tracer.Check(); err != nil {
-		return fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
-	}
-	var targets []subject.Target
-	var skipped []record.Finding
-	if len(p.Targets) > 0 || len(commands) == 0 {
-		if targets, skipped, err = choose(ctx, s, startupSelection(&p), out.quiet); err != nil {
-			return err
-		}
-	}
-	targets = append(targets, commands...)
-	o, err := begin(s, "startup", targets, skipped, p.Engines, out)
-	if err != nil {
-		return err
-	}
-	o.settled = lane.Settle() // last: what the machine has is not what tare is left with
-	rec, err := startuprun.Run(ctx, startuprun.Options{
-		Plan: p, Options: o.options, Callers: procs.Own, Daemons: daemons,
-		Watch:    func() (startuprun.Watch, error) { return tracer.Open() },
-		Progress: func(at startuprun.Progress) { o.progress.line(startupProgress(at)) },
-	})
-	return o.end(ctx, rec, err, func() (int, error) {
-		if rec == nil {
-			return ExitUsage, nil
-		}
-		return showStarts(s, format, rec, out)
+// weighStartup performs a startup plan.
+func weighStartup(ctx context.Context, s Streams, p plan.Startup, out outputFlags) error {
+	return weigh(ctx, s, &out, weighing{
+		experiment: "startup", engines: p.Engines, steady: true,
+		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
+			commands, err := startCommands(p.Commands)
+			if err != nil {
+				return nil, nil, err
+			}
+			if err := tracer.Check(); err != nil {
+				return nil, nil, fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
+			}
+			if len(p.Targets) > 0 || len(commands) == 0 {
+				targets, skipped, err = choose(ctx, s, startupSelection(&p), out.quiet)
+			}
+			return append(targets, commands...), skipped, err
+		},
+		run: func(o *session) (*record.Record, run.Judgement, error) {
+			return outcome(startuprun.Run(ctx, startuprun.Options{
+				Plan: p, Options: o.options, Targets: o.targets, Callers: procs.Own, Daemons: daemons,
+				Watch: func() (startuprun.Watch, error) { return tracer.Open() },
+			}))
+		},
 	})
 }
 
@@ -244,13 +227,6 @@ func watchCheck() doctor.Check {
 		}
 	}
 	return c
-}
-
-func startupProgress(at startuprun.Progress) (string, time.Duration, time.Duration) {
-	if at.Warmup {
-		return "warm-up: " + at.Target, at.Elapsed, at.Left
-	}
-	return fmt.Sprintf("round %d/%d: %s", at.Round+1, at.Rounds, at.Target), at.Elapsed, at.Left
 }
 
 // showStarts judges and prints the starts of a record.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/tare-bench/tare/internal/core/run"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
@@ -309,58 +310,47 @@ func (f *outputFlags) addStorageForm(set *pflag.FlagSet) {
 	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything: why each verdict was given, every interval, what was laid out, and where imported figures stood")
 }
 
-// weighStorage performs a storage plan, prints its report and says where the
-// record is.
+// weighStorage performs a storage plan.
 func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlags) error {
-	format, err := formatOf(out.format, "storage")
-	if err != nil {
-		return err
-	}
-	if err := checkEngines(p.Engines); err != nil {
-		return err
-	}
-	if err := checkDevices(&p); err != nil {
-		return err
-	}
-	if err := checkJobs(&p); err != nil {
-		return err
-	}
-	options := storagerun.Options{Plan: p}
-	if err := carryTools(ctx, &p, &options); err != nil {
-		return err
-	}
-	targets, skipped, err := choose(ctx, s, storageSelection(&p), out.quiet)
-	if err != nil {
-		return err
-	}
-	meter, err := snapshot.New()
-	if err != nil {
-		return err
-	}
-	defer meter.Close()
-	o, err := begin(s, "storage", targets, skipped, p.Engines, out)
-	if err != nil {
-		return err
-	}
-	options.Plan, options.Options, options.Meter = p, o.options, meter
-	options.Progress = func(at storagerun.Progress) { o.progress.line(storageProgress(at)) }
-	rec, err := o.storage(ctx, &options)
-	return o.end(ctx, rec, err, func() (int, error) {
-		if rec == nil {
-			return ExitUsage, nil
+	var options storagerun.Options
+	var meter *snapshot.Reader
+	defer func() {
+		if meter != nil {
+			meter.Close()
 		}
-		return showStorage(s, format, rec, out)
+	}()
+	return weigh(ctx, s, &out, weighing{
+		experiment: "storage", engines: p.Engines,
+		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
+			if err := checkDevices(&p); err != nil {
+				return nil, nil, err
+			}
+			if err := checkJobs(&p); err != nil {
+				return nil, nil, err
+			}
+			if err := carryTools(ctx, &p, &options); err != nil {
+				return nil, nil, err
+			}
+			if targets, skipped, err = choose(ctx, s, storageSelection(&p), out.quiet); err == nil {
+				meter, err = snapshot.New()
+			}
+			return targets, skipped, err
+		},
+		run: func(o *session) (*record.Record, run.Judgement, error) {
+			options.Plan, options.Options, options.Targets, options.Meter = p, o.options, o.targets, meter
+			return outcome(o.storage(ctx, &options))
+		},
 	})
 }
 
 // storage makes what the run needs on this machine, and performs it.
-func (o *outing) storage(ctx context.Context, options *storagerun.Options) (*record.Record, error) {
+func (o *session) storage(ctx context.Context, options *storagerun.Options) (*record.Record, *judge.Storage, error) {
 	dir, _, err := o.run.Dirs("-host")
 	if err == nil {
 		err = probe.Install(dir)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	options.Run = func(ctx context.Context, args []string) (subject.Executed, error) {
 		args = slices.Clone(args)
@@ -377,10 +367,6 @@ func (o *outing) storage(ctx context.Context, options *storagerun.Options) (*rec
 		return volume.Prepare(ctx, v, volume.Asked{RunID: o.run.ID, Dir: dir, Bytes: bytes, Destroys: options.Plan.Destroys})
 	}
 	return storagerun.Run(ctx, *options)
-}
-
-func storageProgress(at storagerun.Progress) (string, time.Duration, time.Duration) {
-	return fmt.Sprintf("round %d/%d: %s, %s %s, %s: %s", at.Round+1, at.Rounds, at.Volume, at.Job, at.Cache, at.Target, at.Step), at.Elapsed, at.Left
 }
 
 // showStorage prints the report of a record and returns the exit code it calls

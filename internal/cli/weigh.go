@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,48 +66,96 @@ func (f *outputFlags) addForm(set *pflag.FlagSet) {
 	set.BoolVar(&f.explain, "explain", false, "of overhead: show by which fact every role was decided, and how charges and processes agree")
 }
 
-// weigh performs a lifecycle, prints its report and says where the record is.
-func weigh(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) error {
-	if err := instrument.CheckFormat(out.format, lifecycle.Name); err != nil {
-		return fmt.Errorf("--format: %w", err)
-	}
-	if err := checkEngines(l.Engines); err != nil {
-		return err
-	}
-	targets, skipped, err := choose(ctx, s, selectionOf(&l), out.quiet)
-	if err != nil {
-		return err
-	}
-	if err := checkOps(targets, l.Ops); err != nil {
-		return err
-	}
-	if err := checkNames(targets, l.Baseline, "--baseline"); err != nil {
-		return err
-	}
-	if out.subject == "" {
-		out.subject = l.Subject
-	}
-	l.Subject = out.subject
-	if err := checkNames(targets, out.subject, "--subject"); err != nil {
-		return err
-	}
-	o, err := begin(s, "lifecycle", targets, skipped, l.Engines, out)
-	if err != nil {
-		return err
-	}
-	o.settled = lane.Settle() // last: what the machine has is not what tare is left with
+// weighLifecycle performs a lifecycle.
+func weighLifecycle(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) error {
 	node := &nodestat.Reader{}
-	rec, err := lifecyclerun.Run(ctx, lifecyclerun.Options{
-		Plan: l, Options: o.options, Progress: o.progress.show,
-		Node: func() record.Node {
-			n, err := node.Read()
+	return weigh(ctx, s, &out, weighing{
+		experiment: lifecycle.Name, engines: l.Engines, steady: true,
+		targets: func() ([]subject.Target, []record.Finding, error) {
+			targets, skipped, err := choose(ctx, s, selectionOf(&l), out.quiet)
 			if err != nil {
-				n.Known = false
+				return nil, nil, err
 			}
-			return n
+			out.subject = cmp.Or(out.subject, l.Subject)
+			l.Subject = out.subject
+			return targets, skipped, cmp.Or(checkOps(targets, l.Ops), checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, out.subject, "--subject"))
+		},
+		run: func(o *session) (*record.Record, run.Judgement, error) {
+			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Node: func() record.Node {
+				n, _ := node.Read() // which says itself that it is not known
+				return n
+			}}))
 		},
 	})
-	return o.end(ctx, rec, err, func() (int, error) { return show(s, rec, out) })
+}
+
+// weighing is what a session has to know of an instrument.
+type weighing struct {
+	experiment string
+	engines    plan.Engines
+	steady     bool // it times so finely that lanes are to be settled
+	// targets finds what is weighed, after everything was checked that can be before
+	// anything is made. Findings tell of what is not weighed.
+	targets func() ([]subject.Target, []record.Finding, error)
+	run     func(o *session) (*record.Record, run.Judgement, error)
+}
+
+// outcome is that of an instrument's run; the judgement is nil where there is none.
+func outcome[J any, P interface {
+	*J
+	run.Judgement
+}](rec *record.Record, j P, err error) (*record.Record, run.Judgement, error) {
+	if j == nil {
+		return rec, nil, err
+	}
+	return rec, j, err
+}
+
+// weigh does a session: it performs a plan, prints its report and says where the record
+// is.
+func weigh(ctx context.Context, s Streams, out *outputFlags, w weighing) error {
+	if err := checkFormat(out.format, w.experiment); err != nil {
+		return err
+	}
+	if err := checkEngines(w.engines); err != nil {
+		return err
+	}
+	targets, skipped, err := w.targets()
+	if err != nil {
+		return err
+	}
+	o, err := begin(s, w.experiment, targets, skipped, w.engines, *out)
+	if err != nil {
+		return err
+	}
+	settled := func() {}
+	if w.steady {
+		settled = lane.Settle() // last: what the machine has is not what tare is left with
+	}
+	rec, j, runErr := w.run(o)
+	settled()
+	err = errors.Join(runErr, o.close(rec))
+	if j == nil {
+		return err
+	}
+	code, showErr := show(s, rec, j, *out)
+	if showErr != nil {
+		return errors.Join(err, showErr)
+	}
+	return o.end(ctx, code, err)
+}
+
+// checkFormat refuses a format in which the report of an experiment cannot be made: it
+// would be a pity to find out after the run that there is none.
+func checkFormat(format, experiment string) error {
+	if _, ok := instrument.Of(experiment); !ok {
+		_, err := formatOf(format, experiment)
+		return err
+	}
+	if err := instrument.CheckFormat(format, experiment); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	return nil
 }
 
 // formatOf is a format in which the report of an experiment can be made: it would
@@ -122,19 +171,20 @@ func formatOf(name, experiment string) (report.Format, error) {
 	return format, nil
 }
 
-// outing is one run of an experiment: its folders, its record, its progress.
-type outing struct {
+// session is one run of an instrument from the command line: its folders, its record,
+// its progress.
+type session struct {
 	streams  Streams
+	targets  []subject.Target
 	run      *workspace.Run
 	record   *record.Writer
 	path     string // of the record
 	progress *progress
-	settled  func()
 	options  run.Options
 }
 
-// begin makes what a run needs. What it made is removed by end.
-func begin(s Streams, experiment string, targets []subject.Target, skipped []record.Finding, engines plan.Engines, out outputFlags) (*outing, error) {
+// begin makes what a run needs. What it made is removed by close.
+func begin(s Streams, experiment string, targets []subject.Target, skipped []record.Finding, engines plan.Engines, out outputFlags) (*session, error) {
 	roots := workspace.DefaultRoots()
 	own, err := workspace.New(roots)
 	if err != nil {
@@ -148,28 +198,27 @@ func begin(s Streams, experiment string, targets []subject.Target, skipped []rec
 	if err := keepEngines(own, targets, engines); err != nil {
 		return nil, errors.Join(err, w.Close(), own.Close())
 	}
-	return &outing{
-		streams: s, run: own, record: w, path: path, progress: newProgress(s, out.quiet), settled: func() {},
+	p := newProgress(s, out.quiet)
+	return &session{
+		streams: s, targets: targets, run: own, record: w, path: path, progress: p,
 		options: run.Options{
-			Targets: targets, RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
-			Header: record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
+			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
+			Header:   record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
+			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
 		},
 	}, nil
 }
 
-// end puts everything away, shows the result, and returns what the command ends
-// with.
-func (o *outing) end(ctx context.Context, rec *record.Record, runErr error, show func() (int, error)) error {
-	o.settled()
+// close puts everything away.
+func (o *session) close(rec *record.Record) error {
 	o.progress.done()
-	runErr = errors.Join(runErr, o.record.Close())
-	closeErr := closeRun(o.run, rec)
-	code, err := show()
-	if err != nil {
-		return errors.Join(runErr, closeErr, err)
-	}
+	return errors.Join(o.record.Close(), closeRun(o.run, rec))
+}
+
+// end says where the record is that was shown, and returns what the command ends with.
+func (o *session) end(ctx context.Context, code int, err error) error {
 	fmt.Fprintf(o.streams.Err, "record: %s\n", o.path)
-	if err := errors.Join(runErr, closeErr); err != nil {
+	if err != nil {
 		if ctx.Err() == nil {
 			return fmt.Errorf("%w\nwhat was measured before is shown above", err)
 		}
@@ -187,12 +236,12 @@ func (o *outing) end(ctx context.Context, rec *record.Record, runErr error, show
 
 // closeRun removes the run's folders, unless something is left on an engine: then
 // tare clean needs them to find it.
-func closeRun(run *workspace.Run, rec *record.Record) error {
+func closeRun(own *workspace.Run, rec *record.Record) error {
 	if rec != nil && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.LeftBehind }) {
-		run.Leave()
+		own.Leave()
 		return nil // the finding says it
 	}
-	return run.Close()
+	return own.Close()
 }
 
 // rootChanged remembers which controllers the root of cgroup v2 hands down, and
@@ -225,13 +274,17 @@ func environment(dir string) record.Environment {
 // commandLine is what the user typed.
 func commandLine() []string { return os.Args[1:] }
 
-// show prints the report of a run and returns the exit code it calls for.
-func show(s Streams, rec *record.Record, out outputFlags) (int, error) {
-	j, err := instrument.Judge(rec)
-	if err != nil {
-		return 0, err
+// show prints the report of a judged run and returns the exit code it calls for.
+func show(s Streams, rec *record.Record, j run.Judgement, out outputFlags) (int, error) {
+	moved, ok := j.(instrument.Judgement)
+	if !ok {
+		format, err := formatOf(out.format, rec.Header.Experiment)
+		if err != nil {
+			return 0, err
+		}
+		return showUnmoved[rec.Header.Experiment](s, format, rec, out)
 	}
-	all := []instrument.Judged{{Record: rec, Judgement: j}}
+	all := []instrument.Judged{{Record: rec, Judgement: moved}}
 	if err := checkSubject(all, out.subject); err != nil {
 		return 0, err
 	}

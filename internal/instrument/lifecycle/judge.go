@@ -9,7 +9,6 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -181,32 +180,6 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 		}
 	}
 	return all
-}
-
-// Precision is the widest interval of the table, as a share of its median, and
-// where it is. Infinite while an interval is not known. The targets that are
-// named to be left out do not count, and neither does an operation that never
-// succeeded, unless there is nothing else: more rounds would not help either.
-func (t *Table) Precision(leftOut ...string) (worst float64, where string) {
-	failed := ""
-	for _, row := range t.Rows {
-		for _, c := range row.Cells {
-			if c.Absent != "" || c.Time.Total == 0 || slices.Contains(leftOut, c.Target) {
-				continue
-			}
-			if !c.Time.Estimate.Known() {
-				failed = c.Target + " " + string(row.Op)
-				continue
-			}
-			if p := c.Time.Estimate.Half(); p >= worst {
-				worst, where = p, c.Target+" "+string(row.Op)
-			}
-		}
-	}
-	if where == "" && failed != "" {
-		return math.Inf(1), failed
-	}
-	return worst, where
 }
 
 // findings are what is to be mistrusted.

@@ -227,8 +227,14 @@ func TestPrecision(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l := judged(t, write(tt.change))
-			worst, where := l.Tables[0].Precision(tt.leftOut...)
+			rec := write(tt.change)
+			v := lifecycle.NewIntervals(rec.Targets, judged(t, rec).Plan.Ops)
+			for i := range rec.Batches {
+				if rec.Batches[i].Phase == record.PhaseMeasure {
+					v.Add(&rec.Batches[i])
+				}
+			}
+			worst, where := v.Widest(tt.leftOut...)
 			if math.Abs(worst-tt.worst) > 1e-9 || where != tt.where {
 				t.Errorf("got %v of %q, want %v of %q", worst, where, tt.worst, tt.where)
 			}

@@ -1,9 +1,9 @@
-// Package bpf measures what BPF programs cost while connections are made: how much
+// Package run measures what BPF programs cost while connections are made: how much
 // CPU time they take of a core and of the node, whether a workload's limit pays
 // for it, and what their maps occupy.
 //
-// It schedules and nothing else. Every round visits every point (connections,
-// weight of the programs, services) once, in a fresh random order; at each point
+// It says what one visit of a point is and nothing else; rounds are those of core/run,
+// and visit every point (connections, weight of the programs, services) once. At each
 // the node is looked at idle, loaded and cooling down, and it is loaded once more
 // without the kernel's statistics, in an order of its own, so that their price is
 // known. Whose programs are looked at, is decided by a filter, or they are tare's
@@ -14,9 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
-	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
@@ -25,6 +23,7 @@ import (
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -49,8 +48,6 @@ type Options struct {
 	Node func() (busy int64, cpus int, err error)
 	// Own is the CPU time (ns) of tare itself so far.
 	Own func() int64
-	// Progress is told what is done next. May be nil.
-	Progress func(Progress)
 }
 
 // Meter tells of programs, see [bpfstat.Meter].
@@ -91,104 +88,55 @@ type Groups interface {
 	Close() error
 }
 
-// Progress is where a run is.
-type Progress struct {
-	Round, Rounds int // the round from 0
-	Point         string
-	Phase         string
-	Elapsed, Left time.Duration
+// Run performs the plan and returns the record of it and what is made of that, see
+// [run.Finish].
+func Run(ctx context.Context, o Options) (*record.Record, *judge.BPF, error) {
+	o.Plan.Seed = run.Seed(o.Plan.Seed)
+	r, err := run.Begin[run.Session](o.Options, "bpf", o.Plan, []subject.Target(nil))
+	s := &schedule{Run: r, options: o, points: points(&o.Plan), told: map[string]bool{}, names: map[uint32]string{}}
+	why := ""
+	if err == nil {
+		why, err = s.all(ctx)
+	}
+	if err != nil && ctx.Err() == nil && len(r.Record.Points) > 0 { // else it is judged to have failed
+		err = errors.Join(err, r.Finding(record.Finding{Code: finding.NotWeighed, Level: "error",
+			Message: fmt.Sprintf("the run ended by an error after %d points: %s", s.done, err), Advice: "points that were not reached are in no figure"}))
+	}
+	return run.Finish(ctx, r, why, err, judge.BPFOf)
 }
 
-// Run performs the plan and returns the record of it, which is as far as the run
-// came. The error says what kept it from going on: ctx's end is not one (the
-// record's End says "interrupted"), and points that failed are not either.
-func Run(ctx context.Context, o Options) (*record.Record, error) {
-	o.Plan.Seed = run.Seed(o.Plan.Seed)
-	c, err := run.Begin(o.Options, "bpf", o.Plan)
-	if err != nil {
-		return c.Record, err
-	}
-	r := &schedule{Run: c, options: o, began: time.Now()}
-	why, err := r.all(ctx)
-	if err != nil && ctx.Err() == nil && len(c.Record.Points) > 0 { // else it is judged to have failed
-		err = errors.Join(err, r.Finding(record.Finding{Code: finding.NotWeighed, Level: "error",
-			Message: fmt.Sprintf("the run ended by an error after %d points: %s", r.done, err), Advice: "points that were not reached are in no figure"}))
-	}
-	err = errors.Join(err, r.close())
-	c.Close()
-	return c.Record, c.Finish(ctx, why, err, func(rec *record.Record) ([]record.Finding, int, error) {
-		j, err := judge.BPFOf(rec)
-		if err != nil {
-			return nil, 0, err
-		}
-		return j.Findings, j.Failed, nil
-	})
-}
+type turn = run.Turn[run.Session]
 
 type schedule struct {
-	*run.Run
+	*run.Run[run.Session]
 	options Options
-	began   time.Time
-	closers []func() error // the last first
-	path    Datapath       // nil where programs were chosen
-	server  Server         // nil where somebody else answers
+	points  []record.Asked
+	path    Datapath // nil where programs were chosen
+	server  Server   // nil where somebody else answers
 	place   string
 	filter  bpfstat.Filter
 	ids     []uint32 // of the programs, as far as they are known
 	names   map[uint32]string
 	told    map[string]bool
-	done    int
+	done    int // points
 }
-
-func (r *schedule) close() error {
-	var errs []error
-	for i := len(r.closers) - 1; i >= 0; i-- {
-		errs = append(errs, r.closers[i]())
-	}
-	r.closers = nil
-	if err := errors.Join(errs...); err != nil {
-		return r.Finding(record.Finding{Code: finding.LeftBehind, Level: "error",
-			Message: "could not remove everything: " + err.Error(), Advice: "run: tare clean"})
-	}
-	return nil
-}
-
-func (r *schedule) after(f func() error) { r.closers = append(r.closers, f) }
 
 // all makes ready what all points share, and goes through the rounds.
 func (r *schedule) all(ctx context.Context) (why string, err error) {
 	p := &r.options.Plan
-	r.told, r.names = map[string]bool{}, map[uint32]string{}
-	if err := r.ready(ctx); err != nil || ctx.Err() != nil {
+	if err := r.ready(ctx); err != nil {
 		return "", err
 	}
-	for round := range p.Rounds {
-		if time.Since(r.began) > p.Budget {
-			return "budget spent", r.spent(round)
-		}
-		points := points(p)
-		rand.New(rand.NewPCG(p.Seed, uint64(round))).Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
-		for order, at := range points {
-			if ctx.Err() != nil {
-				return "", nil
+	return r.Perform(ctx, run.Rounds[run.Session]{
+		Rounds: p.Rounds, Budget: p.Budget, Fewer: " or points", Visit: r.visit,
+		Turns: func(at run.Round) []turn {
+			turns := make([]turn, len(r.points))
+			for i := range turns {
+				turns[i] = turn{Round: at, Part: i}
 			}
-			if err := r.visit(ctx, at, round, order, len(points)); err != nil {
-				return "", err
-			}
-			r.done++
-		}
-	}
-	return "rounds", nil
-}
-
-func (r *schedule) spent(rounds int) error {
-	level := "warning"
-	if rounds == 0 {
-		level = "error" // nothing was seen
-	}
-	return r.Finding(record.Finding{Code: finding.Budget, Level: level,
-		Message: fmt.Sprintf("the budget of %v was spent after %d of %d rounds", r.options.Plan.Budget, rounds, r.options.Plan.Rounds),
-		Advice:  "raise --budget, or use fewer --rounds or points"})
+			return run.Shuffled(p.Seed, uint64(at.Number), turns)
+		},
+	})
 }
 
 // points are those of the plan, in its order. The question whose limit pays has one
@@ -225,12 +173,12 @@ func (r *schedule) ready(ctx context.Context) error {
 		return fmt.Errorf("make a cgroup: %w", err)
 	}
 	r.place = place
-	r.after(remove)
+	r.OnClose(remove)
 	if p.URL == "" {
 		if r.server, err = r.options.Serve(ctx); err != nil {
 			return fmt.Errorf("start a server: %w", err)
 		}
-		r.after(r.server.Close)
+		r.OnClose(r.server.Close)
 	}
 	if p.Datapath == plan.DatapathReference {
 		if err := r.attach(ctx); err != nil {
@@ -272,7 +220,7 @@ func (r *schedule) attach(ctx context.Context) error {
 		return fmt.Errorf("attach the reference datapath: %w", err)
 	}
 	r.path = d
-	r.after(d.Close)
+	r.OnClose(d.Close)
 	r.filter = bpfstat.Filter{IDs: d.IDs()}
 	return nil
 }
@@ -305,19 +253,6 @@ func (r *schedule) program(x record.Program) error {
 	x.Type = record.TypeProgram
 	r.Record.Programs = append(r.Record.Programs, x)
 	return r.Line(x)
-}
-
-func (r *schedule) tell(at *record.Asked, phase string, round, points int) {
-	if r.options.Progress == nil {
-		return
-	}
-	p := Progress{Round: round, Rounds: r.options.Plan.Rounds, Point: pointName(at), Phase: phase, Elapsed: time.Since(r.began)}
-	all := points * r.options.Plan.Rounds
-	if r.done > 0 {
-		p.Left = time.Duration(float64(p.Elapsed) / float64(r.done) * float64(max(all-r.done, 0)))
-		p.Left = min(p.Left, max(r.options.Plan.Budget-p.Elapsed, 0))
-	}
-	r.options.Progress(p)
 }
 
 func pointName(a *record.Asked) string {

@@ -61,7 +61,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
 	t.Helper()
 	w := record.NewWriter(&s.file)
 	busy := int64(0)
-	rec, err := Run(ctx, Options{
+	rec, _, err := Run(ctx, Options{
 		Plan: s.plan, Options: run.Options{RunID: "r", Write: w.Write}, Meter: s,
 		Place: func() (string, func() error, error) { s.made(); return "/place", s.end, nil },
 		Attach: func(o datapath.Options) (Datapath, error) {

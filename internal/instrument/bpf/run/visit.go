@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
@@ -18,24 +19,30 @@ import (
 // visit is one point in one round.
 type visit struct {
 	*schedule
+	turn
 	at     record.Asked
-	round  int
-	order  int
-	points int
 	groups Groups
 	// statistics says that the kernel's are on.
 	statistics bool
 }
 
-func (r *schedule) visit(ctx context.Context, at record.Asked, round, order, points int) error {
-	v := &visit{schedule: r, at: at, round: round, order: order, points: points}
+func (r *schedule) visit(ctx context.Context, t turn) error {
+	v := &visit{schedule: r, turn: t, at: r.points[t.Part]}
+	err := v.do(ctx)
+	if err == nil {
+		r.done++
+	}
+	return err
+}
+
+func (v *visit) do(ctx context.Context) error {
 	if err := v.prepare(); err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
 	// The order is fresh for each point: what comes second finds ports in
 	// TIME_WAIT that what came first has left.
 	sides := []bool{true, false}
-	if rand.New(rand.NewPCG(r.options.Plan.Seed, uint64(round)<<32|uint64(order))).IntN(2) == 0 {
+	if rand.New(rand.NewPCG(v.options.Plan.Seed, uint64(v.Number)<<32|uint64(v.Order))).IntN(2) == 0 {
 		slices.Reverse(sides)
 	}
 	var errs []error
@@ -81,7 +88,7 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, release()) }()
 		if already {
-			if err := v.note("statistics-on", "the kernel's statistics of BPF programs were on before, for everyone: their price cannot be seen",
+			if err := v.note(finding.StatisticsOn, "the kernel's statistics of BPF programs were on before, for everyone: their price cannot be seen",
 				"sysctl -w kernel.bpf_stats_enabled=0, if nobody needs them"); err != nil {
 				return err
 			}
@@ -110,7 +117,7 @@ func (v *visit) note(code, message, advice string) error {
 
 // still looks at the node without a load.
 func (v *visit) still(ctx context.Context, phase string) error {
-	v.tell(&v.at, phase, v.round, v.points)
+	v.Tell(pointName(&v.at), phase, "")
 	begin, err := v.look()
 	if err != nil {
 		return v.failed(ctx, phase, err)
@@ -129,7 +136,7 @@ func (v *visit) still(ctx context.Context, phase string) error {
 
 // load loads, with clients that were there before.
 func (v *visit) load(ctx context.Context, statistics bool) error {
-	v.tell(&v.at, record.PhaseLoad, v.round, v.points)
+	v.Tell(pointName(&v.at), record.PhaseLoad, "")
 	address, host := v.address()
 	clients, err := v.options.Start(ctx, load.ClientOptions{
 		URL: address, Host: host, Connections: v.at.Connections, QPS: v.at.QPS, KeepAlive: v.at.KeepAlive, Duration: v.options.Plan.Duration,
@@ -213,7 +220,7 @@ func (v *visit) between(begin moment, phase string, statistics bool) (record.Poi
 	end, err := v.look()
 	asked := v.at
 	asked.Statistics = statistics
-	p := record.Point{Round: v.round, Order: v.order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked,
+	p := record.Point{Round: v.Number, Order: v.Order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked,
 		Begun: begin.at, Ended: end.at, ClientCPU: -1, ServerCPU: -1, NodeCPU: end.node - begin.node, CPUs: end.cpus, Runs: []record.ProgramRun{}, Own: max(end.own-begin.own, 0)}
 	if err != nil {
 		return p, err
@@ -364,7 +371,7 @@ func (v *visit) failed(ctx context.Context, phase string, why error) error {
 	now := lane.Now()
 	asked := v.at
 	asked.Statistics = v.statistics
-	return v.point(record.Point{Round: v.round, Order: v.order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked, Begun: now, Ended: now,
+	return v.point(record.Point{Round: v.Number, Order: v.Order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked, Begun: now, Ended: now,
 		ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, Runs: []record.ProgramRun{}, Failure: &record.Failure{Kind: record.FailError, Detail: why.Error()}})
 }
 

@@ -8,7 +8,7 @@ import (
 
 // has tells whether the target has the operation.
 func (v *visit) has(op subject.Op) bool {
-	def, ok := v.w.Info.Operations[string(op)]
+	def, ok := v.Target.Info.Operations[string(op)]
 	return ok && def.Absent == ""
 }
 
@@ -39,7 +39,7 @@ func (v *visit) upTo(ops ...subject.Op) []subject.Op {
 	return ops
 }
 
-func (v *visit) asked(op subject.Op) bool { return slices.Contains(v.Plan.Ops, op) }
+func (v *visit) asked(op subject.Op) bool { return slices.Contains(v.plan.Ops, op) }
 
 // had leaves out what the target has not.
 func (v *visit) had(ops []subject.Op) []subject.Op {

@@ -4,28 +4,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
-// barrenRounds is how many rounds in a row may pass without one success before
-// a target is given up: with a time-out of a minute each, a runtime that hangs
-// would otherwise eat the whole budget of the others.
-const barrenRounds = 2
-
 // visit is one target's turn in a round.
 type visit struct {
 	*schedule
-	w         *run.Weighed
-	phase     record.Phase
-	lanes     int
-	round     int
-	order     int
+	turn
 	tried     bool
 	succeeded bool
+}
+
+func (s *schedule) visit(ctx context.Context, t turn) error {
+	v := visit{schedule: s, turn: t}
+	return v.do(ctx)
 }
 
 // do goes through the operations of a life as far as they are asked for, and
@@ -37,22 +32,19 @@ func (v *visit) do(ctx context.Context) error {
 			return err
 		}
 	}
-	if slices.Contains(v.Plan.Ops, subject.Run) && v.has(subject.Run) && ctx.Err() == nil && !v.w.Gone {
+	if slices.Contains(v.plan.Ops, subject.Run) && v.has(subject.Run) && ctx.Err() == nil && !v.Target.Gone {
 		if err := v.sequence(ctx, []subject.Op{subject.Run}); err != nil {
 			return err
 		}
 	}
-	if ctx.Err() != nil || v.w.Gone {
+	if ctx.Err() != nil || v.Target.Gone {
 		return nil
 	}
-	if v.succeeded || !v.tried { // what has none of the operations does not fail at them
-		v.barren[v.w] = 0
-		return nil
+	// What has none of the operations does not fail at them.
+	if v.Target.Hopeless(v.succeeded || !v.tried) {
+		return v.giveUp(fmt.Sprintf("nothing succeeded in %d rounds in a row", run.FailedRounds))
 	}
-	if v.barren[v.w]++; v.barren[v.w] < barrenRounds {
-		return nil
-	}
-	return v.giveUp(fmt.Sprintf("nothing succeeded in %d rounds in a row", barrenRounds))
+	return nil
 }
 
 // sequence does operations one after the other on all lanes. A lane on which
@@ -65,7 +57,7 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 	left := all
 	var unsaved error
 	for _, op := range ops {
-		if len(left) == 0 || ctx.Err() != nil || v.w.Gone || unsaved != nil {
+		if len(left) == 0 || ctx.Err() != nil || v.Target.Gone || unsaved != nil {
 			break
 		}
 		v.tried = true
@@ -81,9 +73,9 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 			}
 		}
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+v.Plan.Timeout)
+	clean, cancel := run.CleaningUp(ctx, v.plan.Timeout)
 	defer cancel()
-	if err := v.w.Discard(clean, all); err != nil && !v.w.Gone {
+	if err := v.Target.Session.Discard(clean, all); err != nil && !v.Target.Gone {
 		return run.Together(unsaved, v.giveUp("what it made could not be removed: "+err.Error()))
 	}
 	return unsaved
@@ -91,12 +83,12 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 
 // batch does one operation on the given lanes and records it.
 func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.Batch, error) {
-	v.tell(op)
+	v.Tell(fmt.Sprintf("%d at once", v.lanes), v.Target.Info.Name, string(op))
 	b := record.Batch{
-		Type: record.TypeBatch, Phase: v.phase, Round: v.round, Order: v.order,
-		Target: v.w.Info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
+		Type: record.TypeBatch, Phase: v.Phase, Round: v.Number, Order: v.Order,
+		Target: v.Target.Info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
 	}
-	armed, err := v.w.Prepare(ctx, op, lanes)
+	armed, err := v.Target.Session.Prepare(ctx, op, lanes)
 	if err == nil {
 		b.Released, b.Samples, b.Roles, err = v.release(ctx, armed)
 	}
@@ -121,12 +113,15 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 		}
 	}
 	v.Record.Batches = append(v.Record.Batches, b)
+	if v.Phase == record.PhaseMeasure {
+		v.intervals.Add(&b)
+	}
 	return &v.Record.Batches[len(v.Record.Batches)-1], v.Line(b)
 }
 
 // release lets the lanes go, and meters the target's own processes meanwhile.
 func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []record.Sample, []record.Usage, error) {
-	staff := newStaff(ctx, v.w.Session)
+	staff := newStaff(ctx, v.Target.Session)
 	begin, end := staff.begin, staff.end
 	if e, ok := armed.(subject.Hooks); ok {
 		e.Hook(begin, end)
@@ -138,39 +133,7 @@ func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []reco
 	return released, samples, staff.finish(ctx), err
 }
 
-func (v *visit) tell(op subject.Op) {
-	if v.Progress == nil {
-		return
-	}
-	p := Progress{Phase: v.phase, Lanes: v.lanes, Round: v.round, Rounds: v.Plan.Rounds, Target: v.w.Info.Name, Op: op, Elapsed: time.Since(v.Began)}
-	if v.phase == record.PhaseWarmup {
-		p.Rounds = v.Plan.Warmup
-	}
-	if v.done > 0 {
-		p.Left = v.left()
-	}
-	v.Progress(p)
-}
-
-// left estimates the time to the end from the rounds so far, by the lanes in
-// them; a precision may add to it, and the budget bounds it.
-func (v *visit) left() time.Duration {
-	work, done, round := 0, 0, 0
-	for _, n := range v.Plan.Lanes {
-		for range v.Plan.Warmup + v.Plan.Rounds {
-			cost := 3 + n // a fixed part, and one for each lane
-			work += cost
-			if round < v.done {
-				done += cost
-			}
-			round++
-		}
-	}
-	left := time.Duration(float64(v.spent) * float64(work-done) / float64(max(done, 1)))
-	return min(left, max(v.Plan.Budget-time.Since(v.Began), 0))
-}
-
 func (v *visit) giveUp(why string) error {
-	return v.GiveUp(v.w, record.Finding{Lanes: v.lanes,
-		Message: fmt.Sprintf("given up in round %d (%s): %s", v.round+1, v.phase, why)})
+	return v.GiveUp(v.Target, record.Finding{Lanes: v.lanes,
+		Message: fmt.Sprintf("given up in round %d (%s): %s", v.Number+1, v.Phase, why)})
 }

@@ -169,7 +169,7 @@ func options(p func(*plan.Overhead), targets ...*scripted) (overheadrun.Options,
 
 func perform(ctx context.Context, t *testing.T, o overheadrun.Options) *record.Record {
 	t.Helper()
-	rec, err := overheadrun.Run(ctx, o)
+	rec, _, err := overheadrun.Run(ctx, o)
 	if err != nil {
 		t.Fatalf("run: %v", err)
 	}
@@ -372,7 +372,7 @@ func TestARecordThatCannotBeWrittenEndsTheRun(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := overheadrun.Run(t.Context(), o); !errors.Is(err, full) {
+	if _, _, err := overheadrun.Run(t.Context(), o); !errors.Is(err, full) {
 		t.Errorf("error %v", err)
 	}
 	if log.events[len(log.events)-1] != "a close" {

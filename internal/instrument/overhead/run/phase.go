@@ -18,11 +18,11 @@ import (
 
 // phase does one phase on the sandboxes that are there, and records it.
 func (v *visit) phase(ctx context.Context, p plan.Phase) error {
-	v.tell(v.w.Info.Name, p.Name, v.made)
+	v.tell(p.Name, v.made)
 	if p.Kind == plan.PhaseIdle {
 		return v.idle(ctx, p)
 	}
-	if _, ok := v.w.Session.(subject.Executor); !ok {
+	if _, ok := v.Target.Session.(subject.Executor); !ok {
 		return v.skip(p, "this target cannot run a command in its sandboxes", "weigh it idle")
 	}
 	if p.Kind == plan.PhaseFio {
@@ -33,25 +33,25 @@ func (v *visit) phase(ctx context.Context, p plan.Phase) error {
 
 // skip says why a phase is left out, once a run.
 func (v *visit) skip(p plan.Phase, why, advice string) error {
-	if v.round > 0 {
+	if v.Number > 0 {
 		return nil
 	}
 	level := "error" // it was asked for
-	if v.Options.Plan.Missing == plan.MissingSkip {
+	if v.options.Plan.Missing == plan.MissingSkip {
 		level = "warning"
 	}
-	return v.Finding(record.Finding{Code: finding.PhaseSkipped, Level: level, Target: v.w.Info.Name,
+	return v.Finding(record.Finding{Code: finding.PhaseSkipped, Level: level, Target: v.Target.Info.Name,
 		Message: fmt.Sprintf("phase %s was left out: %s", p.Name, why), Advice: advice})
 }
 
 // idle watches sandboxes that do nothing.
 func (v *visit) idle(ctx context.Context, p plan.Phase) error {
-	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
 		return err
 	}
-	sleep(ctx, v.Options.Plan.Hold)
+	sleep(ctx, v.options.Plan.Hold)
 	return v.store(v.close(ctx, p, begin, stop, nil))
 }
 
@@ -66,7 +66,7 @@ func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.R
 	if err := v.reading(begin); err != nil {
 		return nil, nil, err
 	}
-	return &begin, v.Options.Meter.Watch(&begin, v.Options.Plan.Interval), nil
+	return &begin, v.options.Meter.Watch(&begin, v.options.Plan.Interval), nil
 }
 
 // close reads what a phase has come to. One that was interrupted has no end: it
@@ -83,7 +83,7 @@ func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, 
 	}
 	end.Work = work
 	v.learn(&end)
-	s.Round, s.Target, s.Phase, s.Sandboxes = v.round, v.w.Info.Name, p.Name, v.made
+	s.Round, s.Target, s.Phase, s.Sandboxes = v.Number, v.Target.Info.Name, p.Name, v.made
 	return &end, &s, nil
 }
 
@@ -98,21 +98,21 @@ func (v *visit) store(end *record.Reading, s *record.Series, err error) error {
 // statistics are what the engine itself reports; none for a target that has no
 // engine, and none where it does not answer, which is told once.
 func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
-	r, ok := v.w.Session.(subject.Reporter)
+	r, ok := v.Target.Session.(subject.Reporter)
 	if !ok {
 		return nil, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	asking, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
 	defer cancel()
 	s, err := r.Statistics(asking)
 	for i := range s {
 		s[i].Time = lane.Now()
 	}
-	if err == nil || ctx.Err() != nil || v.silent[v.w.Info.Name] {
+	if err == nil || ctx.Err() != nil || v.silent[v.Target.Info.Name] {
 		return s, nil
 	}
-	v.silent[v.w.Info.Name] = true
-	return nil, v.Finding(record.Finding{Code: finding.EngineSilent, Level: "warning", Target: v.w.Info.Name,
+	v.silent[v.Target.Info.Name] = true
+	return nil, v.Finding(record.Finding{Code: finding.EngineSilent, Level: "warning", Target: v.Target.Info.Name,
 		Message: "the engine does not give its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
 }
 
@@ -136,7 +136,7 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 	if p.Kind == plan.PhaseHold {
 		lead += time.Duration(float64(p.Bytes) / fillPerSec * float64(time.Second))
 	}
-	d := lead + v.Options.Plan.Settle + v.Options.Plan.Hold + margin
+	d := lead + v.options.Plan.Settle + v.options.Plan.Hold + margin
 	work := &record.Work{}
 	args := probe.HoldArgs(p.Bytes, d)
 	work.Hold = p.Bytes
@@ -144,18 +144,18 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 		args = probe.SpinArgs(p.CPUs, d)
 		work.Hold, work.Spin = 0, p.CPUs
 	}
-	load := v.start(ctx, args, d+v.Options.Plan.Timeout)
+	load := v.start(ctx, args, d+v.options.Plan.Timeout)
 	work.Begun, work.Command = load.begun, lane.Quote(args)
 	defer load.wait()
 	sleep(ctx, lead)
-	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
 		load.cancel()
 		return err
 	}
 	begun := lane.Now()
-	sleep(ctx, v.Options.Plan.Hold)
+	sleep(ctx, v.options.Plan.Hold)
 	end, s, err := v.close(ctx, p, begin, stop, work)
 	ended := int(load.ended.Load())
 	if ctx.Err() != nil {
@@ -200,22 +200,22 @@ func stood(l *load, p plan.Phase, ended int, begun int64, work *record.Work) *re
 
 // fio watches fio until it ends in every sandbox.
 func (v *visit) fio(ctx context.Context, p plan.Phase) error {
-	if v.Options.Free != nil {
-		free, err := v.Options.Free()
+	if v.options.Free != nil {
+		free, err := v.options.Free()
 		if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
 			return v.skip(p, fmt.Sprintf("%d files of %d MiB do not fit in 90 %% of the %d MiB that are free on the disk", v.made, p.Bytes>>20, free>>20),
 				"give tare a larger disk (TARE_DATA_DIR), or use smaller phases")
 		}
 	}
-	args := fioArgs(v.Options.FioPath, p)
-	settled := v.Options.Meter.Settle(ctx, v.Options.Plan.Settle)
+	args := fioArgs(v.options.FioPath, p)
+	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
 		return err
 	}
-	load := v.start(ctx, args, v.Options.Plan.Patience)
+	load := v.start(ctx, args, v.options.Plan.Patience)
 	load.wait()
-	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: lane.Now(), Version: v.Options.FioVersion}
+	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: lane.Now(), Version: v.options.FioVersion}
 	for _, r := range load.results {
 		work.CPU += r.CPU
 	}
@@ -252,7 +252,7 @@ type result struct {
 // start runs a command in every sandbox at once.
 func (v *visit) start(ctx context.Context, args []string, patience time.Duration) *load {
 	l := &load{begun: lane.Now(), results: make([]result, v.made)}
-	executor := v.w.Session.(subject.Executor)
+	executor := v.Target.Session.(subject.Executor)
 	var bounded context.Context
 	bounded, l.cancel = context.WithTimeout(ctx, patience)
 	for n := range v.made {

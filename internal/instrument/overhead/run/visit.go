@@ -20,28 +20,24 @@ import (
 // visit is one target's turn in a round.
 type visit struct {
 	*schedule
-	w     *run.Weighed
-	order int
+	turn
 	made  int             // sandboxes that are there
 	last  *record.Reading // the fullest: its groups are looked for at the end
 	first *record.Reading // before
 	ids   []string        // of the sandboxes that were there
 }
 
-// cleaning bounds the removal of what a visit made.
-const cleaning = 2 * time.Minute
-
 // warmUp makes and removes one sandbox, and learns how much memory it takes.
 func (v *visit) warmUp(ctx context.Context) error {
-	v.tell(v.w.Info.Name, "warming up", 1)
+	v.tell("warming up", 1)
 	before := v.host(ctx)
 	err := v.grow(ctx, 1)
 	if err == nil && ctx.Err() == nil {
-		v.Options.Meter.Settle(ctx, time.Second)
+		v.options.Meter.Settle(ctx, time.Second)
 		with := v.host(ctx)
-		v.takes[v.w.Info.Name] = max(with.Used()-before.Used(), 0)
+		v.takes[v.Target.Info.Name] = max(with.Used()-before.Used(), 0)
 	}
-	return v.settleScore(ctx, errors.Join(err, v.shrink(ctx)))
+	return v.giveUpOn(ctx, errors.Join(err, v.shrink(ctx)))
 }
 
 // do goes through a visit. Whatever happens, no sandbox is left.
@@ -56,17 +52,17 @@ func (v *visit) do(ctx context.Context) error {
 	if err == nil && v.first != nil {
 		err = v.after(ctx)
 	}
-	return v.settleScore(ctx, err)
+	return v.giveUpOn(ctx, err)
 }
 
-// settleScore gives the target up for an error that is its own.
-func (v *visit) settleScore(ctx context.Context, err error) error {
+// giveUpOn gives the target up for an error that is its own.
+func (v *visit) giveUpOn(ctx context.Context, err error) error {
 	var own *targetError
 	switch {
 	case err == nil, errors.Is(err, errCutShort), ctx.Err() != nil:
 		return nil
 	case errors.As(err, &own):
-		return v.GiveUp(v.w, record.Finding{Message: fmt.Sprintf("given up in round %d: %s", v.round+1, own.Error())})
+		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up in round %d: %s", v.Number+1, own.Error())})
 	}
 	return err
 }
@@ -77,17 +73,17 @@ type targetError struct{ error }
 func (e *targetError) Unwrap() error { return e.error }
 
 func (v *visit) phasesOf(ctx context.Context) error {
-	v.tell(v.w.Info.Name, "reading the node before", 0)
-	before := v.read(ctx, "", record.MomentBefore, true, v.Options.Meter.Settle(ctx, v.Options.Plan.Settle))
+	v.tell("reading the node before", 0)
+	before := v.read(ctx, "", record.MomentBefore, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	v.first = &before
 	if err := v.reading(before); err != nil || ctx.Err() != nil {
 		return err
 	}
-	for i, count := range v.Options.Plan.Sandboxes {
+	for i, count := range v.options.Plan.Sandboxes {
 		if err := v.roomFor(ctx, count); err != nil {
 			return err
 		}
-		v.tell(v.w.Info.Name, "starting sandboxes", count)
+		v.tell("starting sandboxes", count)
 		if err := v.grow(ctx, count); err != nil || ctx.Err() != nil {
 			return err
 		}
@@ -109,7 +105,7 @@ func (v *visit) grow(ctx context.Context, count int) error {
 	for n := v.made; n < count; n++ {
 		lanes = append(lanes, n)
 	}
-	batch, err := v.w.Prepare(ctx, subject.Run, lanes)
+	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lanes)
 	if err != nil {
 		return &targetError{err}
 	}
@@ -143,7 +139,7 @@ func (v *visit) shrink(ctx context.Context) error {
 	if v.made == 0 {
 		return nil
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleaning+v.Options.Plan.Timeout)
+	clean, cancel := run.CleaningUp(ctx, v.options.Plan.Timeout)
 	defer cancel()
 	all := make([]int, v.made)
 	for i := range all {
@@ -152,10 +148,10 @@ func (v *visit) shrink(ctx context.Context) error {
 	v.made = 0
 	var soft error
 	if ctx.Err() == nil {
-		v.tell(v.w.Info.Name, "removing sandboxes", len(all))
+		v.tell("removing sandboxes", len(all))
 		soft = v.retire(clean, all)
 	}
-	if err := v.w.Discard(clean, all); err != nil {
+	if err := v.Target.Session.Discard(clean, all); err != nil {
 		return &targetError{fmt.Errorf("what it made could not be removed: %w", err)}
 	}
 	v.forget(all)
@@ -165,11 +161,11 @@ func (v *visit) shrink(ctx context.Context) error {
 // forget removes what the loads wrote: the next target is to begin with a new
 // file, too.
 func (v *visit) forget(lanes []int) {
-	if v.Options.Workload.Volume == "" {
+	if v.options.Workload.Volume == "" {
 		return
 	}
 	for _, n := range lanes {
-		os.Remove(filepath.Join(v.Options.Workload.Volume, strconv.Itoa(n), fioFile))
+		os.Remove(filepath.Join(v.options.Workload.Volume, strconv.Itoa(n), fioFile))
 	}
 }
 
@@ -177,11 +173,11 @@ func (v *visit) forget(lanes []int) {
 func (v *visit) retire(ctx context.Context, lanes []int) error {
 	lanes = slices.Clone(lanes) // whoever fails is still to be discarded
 	for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod} {
-		def, ok := v.w.Info.Operations[string(op)]
+		def, ok := v.Target.Info.Operations[string(op)]
 		if !ok || def.Absent != "" || len(lanes) == 0 {
 			continue
 		}
-		batch, err := v.w.Prepare(ctx, op, lanes)
+		batch, err := v.Target.Session.Prepare(ctx, op, lanes)
 		if err != nil {
 			return &targetError{err}
 		}
@@ -197,9 +193,9 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 			}
 		}
 		if failed != nil {
-			if err := v.Finding(record.Finding{Code: finding.NotRetired, Level: "warning", Target: v.w.Info.Name, Op: string(op),
+			if err := v.Finding(record.Finding{Code: finding.NotRetired, Level: "warning", Target: v.Target.Info.Name, Op: string(op),
 				Message: fmt.Sprintf("%d of %d could not be ended by %s: %s; what was left was then removed by force", len(samples)-len(lanes), len(samples), op, failed.Detail),
-				Advice:  "tare lifecycle " + v.w.Info.Name + " times the operation and shows why it fails", Tried: failed.Command}); err != nil {
+				Advice:  "tare lifecycle " + v.Target.Info.Name + " times the operation and shows why it fails", Tried: failed.Command}); err != nil {
 				return err
 			}
 		}
@@ -209,10 +205,10 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 
 // after reads the node once everything is gone, and what of it is not.
 func (v *visit) after(ctx context.Context) error {
-	v.tell(v.w.Info.Name, "reading the node after", 0)
-	after := v.read(ctx, "", record.MomentAfter, true, v.Options.Meter.Settle(ctx, v.Options.Plan.Settle))
+	v.tell("reading the node after", 0)
+	after := v.read(ctx, "", record.MomentAfter, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	if v.last != nil {
-		after.Left = v.Options.Meter.Left(v.last, v.ids)
+		after.Left = v.options.Meter.Left(v.last, v.ids)
 	}
 	return v.reading(after)
 }
@@ -221,7 +217,7 @@ func (v *visit) after(ctx context.Context) error {
 func (v *visit) read(ctx context.Context, phase string, moment record.Moment, memory, settled bool) record.Reading {
 	var boxes []subject.Sandbox
 	var problem error
-	if s, ok := v.w.Session.(subject.Sandboxed); ok && v.made > 0 {
+	if s, ok := v.Target.Session.(subject.Sandboxed); ok && v.made > 0 {
 		var err error
 		if boxes, err = s.Sandboxes(ctx); err != nil {
 			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
@@ -235,11 +231,11 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 		}
 	}
 	var staff []subject.Process
-	if s, ok := v.w.Session.(subject.HelperProcesses); ok {
+	if s, ok := v.Target.Session.(subject.HelperProcesses); ok {
 		staff = s.Processes(ctx)
 	}
-	x := v.Options.Meter.Read(ctx, boxes, staff, memory)
-	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.round, v.order, v.w.Info.Name, phase, v.made, moment, settled
+	x := v.options.Meter.Read(ctx, boxes, staff, memory)
+	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, phase, v.made, moment, settled
 	if problem != nil {
 		x.Problems.Broken++
 		x.Problems.Examples = append(x.Problems.Examples, problem.Error())
@@ -253,7 +249,7 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 
 // host is the node as it is now.
 func (v *visit) host(ctx context.Context) record.Host {
-	x := v.Options.Meter.Read(ctx, nil, nil, false)
+	x := v.options.Meter.Read(ctx, nil, nil, false)
 	return x.Host
 }
 
@@ -264,12 +260,12 @@ const mostOfRoom = 0.8
 // roomFor refuses a count that the node's memory does not hold, going by what
 // sandboxes were seen to take.
 func (v *visit) roomFor(ctx context.Context, count int) error {
-	each := v.takes[v.w.Info.Name]
+	each := v.takes[v.Target.Info.Name]
 	need, available := each*int64(count-v.made), v.host(ctx).Available
 	if float64(need) <= mostOfRoom*float64(available) {
 		return nil
 	}
-	err := v.Finding(record.Finding{Code: finding.NotReached, Level: "warning", Target: v.w.Info.Name,
+	err := v.Finding(record.Finding{Code: finding.NotReached, Level: "warning", Target: v.Target.Info.Name,
 		Message: fmt.Sprintf("%d sandboxes were not started: %d more of %d MiB each would take more than 80 %% of the %d MiB that are available",
 			count, count-v.made, each>>20, available>>20),
 		Advice: "use smaller --sandboxes, or a node with more memory"})
@@ -286,6 +282,15 @@ func (v *visit) learn(x *record.Reading) {
 	}
 	if x.Sandboxes > 0 {
 		each := max(x.Host.Used()-v.first.Host.Used(), 0) / int64(x.Sandboxes)
-		v.takes[v.w.Info.Name] = max(each, v.takes[v.w.Info.Name])
+		v.takes[v.Target.Info.Name] = max(each, v.takes[v.Target.Info.Name])
 	}
+}
+
+// tell says what is done next, with so many sandboxes.
+func (v *visit) tell(what string, sandboxes int) {
+	point := fmt.Sprintf("%d sandboxes", sandboxes)
+	if sandboxes == 1 {
+		point = "1 sandbox"
+	}
+	v.Tell(point, v.Target.Info.Name, what)
 }

@@ -17,13 +17,13 @@ import (
 
 // start does one start and removes what it started. It returns nil where the run
 // was told to stop meanwhile.
-func (r *schedule) start(ctx context.Context, t turn, round int) (*record.Start, error) {
-	info := &t.w.Info
-	s := &record.Start{Round: max(round, 0), Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(subject.Run)].Command}
-	if err := r.watched(t.watched); err != nil {
+func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
+	info := &t.Target.Info
+	s := &record.Start{Round: t.Number, Target: info.Name, Method: record.MethodNone, Clock: record.ClockMonotonic, Command: info.Operations[string(subject.Run)].Command}
+	if err := r.watching(t.Part == watched); err != nil {
 		return nil, fmt.Errorf("watch the processes of starts: %w", err)
 	}
-	armed, err := t.w.Prepare(ctx, subject.Run, []int{0})
+	armed, err := t.Target.Session.Prepare(ctx, subject.Run, []int{0})
 	if err == nil {
 		err = r.release(ctx, t, armed, s)
 	}
@@ -34,12 +34,12 @@ func (r *schedule) start(ctx context.Context, t turn, round int) (*record.Start,
 		s.Began = max(s.Began, lane.Now())
 		s.Failure = &record.Failure{Kind: record.FailError, Detail: err.Error()}
 	}
-	return s, r.discard(ctx, t.w, round)
+	return s, r.discard(ctx, t)
 }
 
 // release performs the start between two moments of the watch.
 func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *record.Start) error {
-	roots := r.roots(ctx, t.w)
+	roots := r.roots(ctx, t.Target)
 	var callers []int
 	before := observed{}
 	if r.watch != nil {
@@ -67,10 +67,10 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	released, samples, err := armed.Start(ctx)
 	end()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", t.w.Info.Name, err)
+		return fmt.Errorf("start %s: %w", t.Target.Info.Name, err)
 	}
 	if len(samples) != 1 {
-		return fmt.Errorf("start %s: the target gave %d samples of one start", t.w.Info.Name, len(samples))
+		return fmt.Errorf("start %s: the target gave %d samples of one start", t.Target.Info.Name, len(samples))
 	}
 	x := &samples[0]
 	s.Began, s.First, s.Ended, s.Failure = x.Start, x.First, x.Returned, x.Failure
@@ -86,25 +86,25 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	now := lane.Now()
 	events, err := r.watch.Take(now)
 	if err != nil {
-		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
+		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
 	}
 	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
-	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.w)}
+	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.Target)}
 	if s.Ended == 0 { // it failed: what there was until now
 		asked.Ended = now
 	}
-	asked.Starts = t.w.Info.Kind != "command" && len(roots) > 0
-	if c, ok := t.w.Session.(interface{ Pid() int }); ok {
+	asked.Starts = t.Target.Info.Kind != "command" && len(roots) > 0
+	if c, ok := t.Target.Session.(interface{ Pid() int }); ok {
 		asked.Client = c.Pid()
 	} else {
 		asked.Client = clientOf(events, callers, s.Began, asked.Ended)
 	}
 	own, err := r.settle(s, events, asked)
 	if err != nil {
-		return fmt.Errorf("watch the start of %s: %w", t.w.Info.Name, err)
+		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
 	}
 	s.Busy = between(edges, s.Busy)
-	if t.w.Info.Kind == "command" && len(roots) > 0 && !served(s, roots) {
+	if t.Target.Info.Kind == "command" && len(roots) > 0 && !served(s, roots) {
 		s.Busy = own // what the daemons did meanwhile was for others
 	}
 	return nil
@@ -222,22 +222,22 @@ func (r *schedule) observe(roots []proctree.Root, callers []int) (observed, erro
 }
 
 // roots are the processes that serve the start and were there before it.
-func (r *schedule) roots(ctx context.Context, w *run.Weighed) []proctree.Root {
+func (r *schedule) roots(ctx context.Context, t *opened) []proctree.Root {
 	var all []proctree.Root
-	if s, ok := w.Session.(subject.HelperProcesses); ok {
+	if s, ok := t.Session.(subject.HelperProcesses); ok {
 		for _, p := range s.Processes(ctx) {
 			all = append(all, proctree.Root{Pid: p.Pid, Kind: proctree.Kind(p.Role), Name: procs.Name(p.Pid)})
 		}
 	}
-	if w.Info.Kind == "command" && r.options.Daemons != nil {
+	if t.Info.Kind == "command" && r.options.Daemons != nil {
 		return r.options.Daemons() // it may ask any of them
 	}
 	return all
 }
 
 // containers are the ids that the target knows of what was started.
-func (r *schedule) containers(ctx context.Context, w *run.Weighed) (ids []string) {
-	switch s := w.Session.(type) {
+func (r *schedule) containers(ctx context.Context, t *opened) (ids []string) {
+	switch s := t.Session.(type) {
 	case interface{ Containers() []string }:
 		return s.Containers()
 	case subject.Sandboxed:
@@ -257,16 +257,16 @@ func (r *schedule) containers(ctx context.Context, w *run.Weighed) (ids []string
 }
 
 // discard removes what was started. A target whose start cannot be removed is
-// given up, in a round from 0; before it is the warm-up.
-func (r *schedule) discard(ctx context.Context, w *run.Weighed, round int) error {
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute+r.options.Plan.Timeout)
+// given up.
+func (r *schedule) discard(ctx context.Context, t turn) error {
+	clean, cancel := run.CleaningUp(ctx, r.options.Plan.Timeout)
 	defer cancel()
-	if err := w.Discard(clean, []int{0}); err != nil {
+	if err := t.Target.Session.Discard(clean, []int{0}); err != nil {
 		when := "in the warm-up"
-		if round >= 0 {
-			when = fmt.Sprintf("in round %d", round+1)
+		if t.Phase == record.PhaseMeasure {
+			when = fmt.Sprintf("in round %d", t.Number+1)
 		}
-		return r.GiveUp(w, record.Finding{Message: fmt.Sprintf("given up %s: what it started could not be removed: %v", when, err)})
+		return r.GiveUp(t.Target, record.Finding{Message: fmt.Sprintf("given up %s: what it started could not be removed: %v", when, err)})
 	}
 	return nil
 }

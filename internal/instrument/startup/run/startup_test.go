@@ -61,9 +61,9 @@ func play(names ...string) *scene {
 func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 	t.Helper()
 	w := record.NewWriter(&s.file)
-	rec, err := Run(ctx, Options{
-		Plan:    s.plan,
-		Options: run.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+	rec, _, err := Run(ctx, Options{
+		Plan: s.plan, Targets: s.targets,
+		Options: run.Options{RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
 		Callers: func() []int { return []int{own} },
 		Daemons: func() []proctree.Root { return s.daemons },
 		Watch:   func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil },
@@ -329,8 +329,8 @@ func TestWhatCannotBeWatchedIsNotStarted(t *testing.T) {
 	started := false
 	s.script = func(subject.Op, int, int) (int64, *record.Failure) { started = true; return 1, nil }
 	w := record.NewWriter(&s.file)
-	_, err := Run(t.Context(), Options{
-		Plan: s.plan, Options: run.Options{Targets: s.targets, RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
+	_, _, err := Run(t.Context(), Options{
+		Plan: s.plan, Targets: s.targets, Options: run.Options{RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
 		Callers: func() []int { return nil }, Watch: func() (Watch, error) { return nil, refused },
 	})
 	if !errors.Is(err, refused) || started {

@@ -33,11 +33,11 @@ const (
 // ceiling measures what the volume's device gives on the host. A failure is
 // recorded, and stops nothing.
 func (s *stage) ceiling(ctx context.Context, when string) error {
-	took := s.Options.Plan.Ceiling
-	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.Options.OnHost[plan.ToolFio] == "" || ctx.Err() != nil {
+	took := s.options.Plan.Ceiling
+	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.options.OnHost[plan.ToolFio] == "" || ctx.Err() != nil {
 		return nil
 	}
-	s.tell(Progress{Round: s.round, Target: "host", Volume: s.volume.Name, Job: "ceiling", Cache: record.CacheDirect, Step: "measuring the device " + when + " the rounds"})
+	s.tell("ceiling", record.CacheDirect, "host", "measuring the device "+when+" the rounds")
 	c := record.Ceiling{Type: record.TypeCeiling, Volume: s.volume.Name, Device: s.volume.OwnDevice, When: when, Seconds: took.Seconds()}
 	if err := s.measureCeiling(ctx, &c, took); err != nil {
 		if ctx.Err() != nil {
@@ -56,12 +56,12 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		defer os.Remove(file)
 	}
 	size := min(ceilingFile, max(s.largest(), leastCeiling))
-	bounded, cancel := context.WithTimeout(ctx, s.Options.Plan.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, s.options.Plan.Timeout)
 	defer cancel()
 	if f := s.roomForCeiling(bounded, size); f != nil {
 		return f
 	}
-	e, err := s.Options.Run(bounded, probe.FillArgs(size, file))
+	e, err := s.options.Run(bounded, probe.FillArgs(size, file))
 	if err == nil {
 		_, err = probe.ParseFilled(e.Output)
 	}
@@ -78,7 +78,7 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		{"write", largeBlock, func(x record.Claim) { c.Write = x.Write.Bandwidth }},
 		{"randwrite", smallBlock, func(x record.Claim) { c.WriteIOPS = x.Write.IOPS }},
 	} {
-		args := ceilingArgs(s.Options.OnHost[plan.ToolFio], file, m.rw, m.block, size, took)
+		args := ceilingArgs(s.options.OnHost[plan.ToolFio], file, m.rw, m.block, size, took)
 		if c.Command == "" {
 			c.Command = lane.Quote(args)
 		}
@@ -109,7 +109,7 @@ func (s *stage) roomForCeiling(ctx context.Context, size int64) *record.Failure 
 // roomOnHost refuses a file of the host's own that would fill the volume, as
 // [visit.room] does for those of jobs.
 func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
-	e, err := s.Options.Run(ctx, probe.FileSystemArgs(s.volume.Own))
+	e, err := s.options.Run(ctx, probe.FileSystemArgs(s.volume.Own))
 	var list []probe.FileSystem
 	if err == nil {
 		list, err = probe.ParseFileSystems(e.Output)
@@ -133,7 +133,7 @@ func ceilingArgs(fio, file, rw string, block, size int64, took time.Duration) []
 func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration) (record.Claim, *record.Failure) {
 	bounded, cancel := context.WithTimeout(ctx, took+grace)
 	defer cancel()
-	e, err := s.Options.Run(bounded, args)
+	e, err := s.options.Run(bounded, args)
 	switch {
 	case err != nil:
 		return record.Claim{}, &fail(record.FailError, &e, "fio on the host: %v", err).Failure

@@ -77,14 +77,14 @@ func bySize(files []tool.File) map[int64][]string {
 
 // fill has files of one size written by the probe.
 func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
-	bounded, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
 	defer cancel()
 	var e subject.Executed
 	var err error
 	if v.lasts() {
-		e, err = v.Options.Run(bounded, probe.FillArgs(size, v.onHost(paths)...))
+		e, err = v.options.Run(bounded, probe.FillArgs(size, v.onHost(paths)...))
 	} else {
-		e, err = v.w.Session.(subject.Executor).Exec(bounded, 0, probe.FillArgs(size, paths...))
+		e, err = v.Target.Session.(subject.Executor).Exec(bounded, 0, probe.FillArgs(size, paths...))
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -96,7 +96,7 @@ func (v *visit) fill(ctx context.Context, size int64, paths []string) error {
 	var file *probe.FileError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.Options.Plan.Timeout)
+		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.options.Plan.Timeout)
 	case errors.As(err, &file):
 		return fail(record.FailError, &e, "the files could not be laid out: %s: %s", file.Path, meaning(file.Errno))
 	case err != nil:
@@ -171,7 +171,7 @@ func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.Options.Plan.Timeout)
+		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.options.Plan.Timeout)
 	case err != nil:
 		return fail(record.FailError, &e, "the files could not be laid out: %v", err)
 	case e.Exit != 0:

@@ -147,7 +147,7 @@ func performed(t *testing.T, name string, p plan.Storage, targets []*overheard) 
 	for _, x := range targets {
 		o.Targets = append(o.Targets, x)
 	}
-	_, err = storagerun.Run(t.Context(), o)
+	_, _, err = storagerun.Run(t.Context(), o)
 	left := files(filepath.Join(dir, "data"))
 	if err := errors.Join(err, w.Close(), own.Close()); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ const shm = "/dev/shm"
 
 // look finds what the volume is on a target, until that is recorded.
 func (v *visit) look(ctx context.Context, at tool.Place) error {
-	if v.placed[v.w.Info.Name] {
+	if v.placed[v.Target.Info.Name] {
 		return nil
 	}
 	paths := []string{"/", shm}
@@ -30,7 +30,7 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if err != nil {
 		return err
 	}
-	p := record.Place{Target: v.w.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.device()}
+	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.device()}
 	for _, fs := range list {
 		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}
 		if fs.Errno != 0 {
@@ -40,7 +40,7 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 		}
 		p.Mounts = append(p.Mounts, m)
 	}
-	v.looked[v.w.Info.Name] = &p
+	v.looked[v.Target.Info.Name] = &p
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (s *stage) restOfPlaces() error {
 // host has no root file system of a sandbox's own: its files lie in a folder of the
 // run, which may be on another disk than /.
 func (v *visit) mountPoint() string {
-	if v.volume.Kind == record.VolumeRootfs && v.w.Info.Kind != "host" {
+	if v.volume.Kind == record.VolumeRootfs && v.Target.Info.Kind != "host" {
 		return "/"
 	}
 	return subject.VolumePath
@@ -94,7 +94,7 @@ const directBlock = 4096
 // O_DIRECT. Only then is it recorded: a job that failed before leaves it to the
 // next one.
 func (v *visit) tryDirect(ctx context.Context, files []tool.File) error {
-	name := v.w.Info.Name
+	name := v.Target.Info.Name
 	if v.looked[name] == nil {
 		return nil
 	}

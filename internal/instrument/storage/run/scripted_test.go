@@ -134,12 +134,12 @@ func (s *stand) run() *record.Record {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.stop = cancel
-	rec, err := storagerun.Run(ctx, storagerun.Options{
-		Options: run.Options{Targets: s.targets, RunID: "run1", Dirs: func(name string) (string, string, error) {
+	rec, _, err := storagerun.Run(ctx, storagerun.Options{
+		Options: run.Options{RunID: "run1", Dirs: func(name string) (string, string, error) {
 			dir := filepath.Join(s.dir, name)
 			return dir, dir, os.MkdirAll(dir, 0o700)
 		}},
-		Plan: s.plan, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd", plan.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
+		Plan: s.plan, Targets: s.targets, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd", plan.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
 		Run: func(_ context.Context, args []string) (subject.Executed, error) {
 			s.note("host %s", verb(args))
 			s.ran = append(s.ran, strings.Join(args, " "))

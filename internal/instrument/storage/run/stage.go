@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"time"
 
-	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
@@ -22,7 +18,6 @@ type stage struct {
 	*schedule
 	volume *volume.Volume
 	pairs  []pair
-	round  int
 	placed map[string]bool          // targets whose places are recorded
 	looked map[string]*record.Place // what was found of the others
 	laid   []tool.File              // that are on a volume which outlives sandboxes, by their paths in them
@@ -35,13 +30,13 @@ func (s *stage) lasts() bool {
 
 // at is where a job's files are in a sandbox of a kind of target.
 func (r *schedule) at(p pair, kind, of string) tool.Place {
-	program := r.Options.Programs[p.job.Tool]
-	if of == "host" && r.Options.Plan.Programs[p.job.Tool] != "" {
+	program := r.options.Programs[p.job.Tool]
+	if of == "host" && r.options.Plan.Programs[p.job.Tool] != "" {
 		// Its own, whatever containers have. Two slashes, so that a file that is
 		// carried to the same path elsewhere is not taken for it.
-		program = "/" + r.Options.OnHost[p.job.Tool]
+		program = "/" + r.options.OnHost[p.job.Tool]
 	}
-	at := tool.Place{Program: program, Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.Options.Plan.RuntimeLimit}
+	at := tool.Place{Program: program, Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit}
 	if kind == record.VolumeDevice {
 		at.Device = subject.DevicePath
 	}
@@ -52,76 +47,39 @@ func (r *schedule) at(p pair, kind, of string) tool.Place {
 // out.
 func (s *stage) open(ctx context.Context) error {
 	w := s.volume.Workload
-	w.Files = s.Options.Files
-	for _, t := range s.Options.Targets {
-		if ctx.Err() != nil {
-			return nil
+	w.Files = s.options.Files
+	p := &s.options.Plan
+	open := subject.Opener(s.options.Targets, subject.Env{Lanes: 1, Timeout: p.Timeout, Limits: p.Limits, Workload: w})
+	return s.OpenEach(ctx, open, func(name string, why error) error {
+		if errors.Is(why, subject.ErrUnsupported) {
+			return s.absent(s.volume.Volume, name, why)
 		}
-		err := s.OpenOne(ctx, t, subject.Env{Lanes: 1, Timeout: s.Options.Plan.Timeout, Limits: s.Options.Plan.Limits, Workload: w})
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		s.work.done += len(s.pairs) * s.Options.Plan.Rounds
-		if errors.Is(err, subject.ErrUnsupported) {
-			err = s.absent(s.volume.Volume, t.Info().Name, err)
-		} else {
-			err = s.NotOpened(t, fmt.Errorf("on %s: %w", s.volume.Name, err))
-		}
-		if err != nil {
-			return err
-		}
+		return s.NotOpened(name, fmt.Errorf("on %s: %w", s.volume.Name, why))
+	})
+}
+
+// rounds goes through the rounds.
+func (s *stage) rounds(ctx context.Context) (why string, err error) {
+	p := &s.options.Plan
+	why, err = s.Perform(ctx, run.Rounds[subject.Session]{
+		Rounds: p.Rounds, Budget: p.Budget, EachVisit: true, Turns: s.turns,
+		On: "on " + s.volume.Name + " ", Fewer: ", targets, volumes or jobs, or a smaller --scale", Later: float64(s.later),
+		Visit: func(ctx context.Context, t turn) error {
+			v := &visit{stage: s, turn: t, pair: s.pairs[t.Part]}
+			return v.do(ctx)
+		},
+	})
+	return why, errors.Join(err, s.restOfPlaces())
+}
+
+// turns are those of every job, one after the other. The order of its targets is a
+// job's own, whatever other volumes there are.
+func (s *stage) turns(at run.Round) (turns []turn) {
+	for i := range s.pairs {
+		salt := uint64(at.Number)<<32 | uint64(i)
+		turns = append(turns, run.Shuffled(s.options.Plan.Seed, salt, s.Each(at, i))...)
 	}
-	return nil
-}
-
-// rounds goes through the rounds. spent says that the budget is.
-func (s *stage) rounds(ctx context.Context) (spent bool, err error) {
-	s.looked = map[string]*record.Place{}
-	spent, err = s.visits(ctx)
-	return spent, errors.Join(err, s.restOfPlaces())
-}
-
-func (s *stage) visits(ctx context.Context) (spent bool, err error) {
-	for s.round = range s.Options.Plan.Rounds {
-		for i, p := range s.pairs {
-			for place, w := range s.order(i) {
-				switch {
-				case ctx.Err() != nil:
-					return false, nil
-				case w.Gone:
-					s.work.done++
-					continue
-				case time.Since(s.Began) > s.Options.Plan.Budget:
-					return true, s.budgetSpent()
-				}
-				v := &visit{stage: s, w: w, pair: p, order: place}
-				if err := v.do(ctx); err != nil {
-					return false, err
-				}
-				s.work.done++
-			}
-		}
-	}
-	return false, nil
-}
-
-// order is that of the targets for one job in this round: its own, whatever
-// other volumes there are.
-func (s *stage) order(i int) []*run.Weighed {
-	random := rand.New(rand.NewPCG(s.Options.Plan.Seed, uint64(s.round)<<32|uint64(i)))
-	order := slices.Clone(s.Open)
-	random.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] })
-	return order
-}
-
-func (s *stage) budgetSpent() error {
-	level := "warning"
-	if len(s.Record.Cells) == 0 {
-		level = "error" // nothing was weighed
-	}
-	return s.Finding(record.Finding{Code: finding.Budget, Level: level,
-		Message: fmt.Sprintf("the budget of %v was spent on %s in round %d of %d", s.Options.Plan.Budget, s.volume.Name, s.round+1, s.Options.Plan.Rounds),
-		Advice:  "raise --budget, or use fewer --rounds, targets, volumes or jobs, or a smaller --scale"})
+	return turns
 }
 
 // needs is how much room a job's files take.
@@ -146,4 +104,9 @@ func written(j plan.Job) int64 {
 		return j.FileSize * int64(max(j.Files, 1))
 	}
 	return j.Size
+}
+
+// tell says what is done next for a job.
+func (s *stage) tell(job, cache, target, what string) {
+	s.Tell(fmt.Sprintf("%s, %s %s", s.volume.Name, job, cache), target, what)
 }

@@ -1,10 +1,10 @@
-// Package storage weighs what I/O a runtime loses: every job on every target, on
+// Package run weighs what I/O a runtime loses: every job on every target, on
 // every volume, past the page cache and through it.
 //
-// It schedules and nothing else. Volumes are gone through one after the other.
-// On each, every round visits every target once for every job and cache, in a
-// fresh random order, so that a device that drifts does so under all of them. A
-// visit is a sandbox of its own: files are laid out, caches dropped, the device
+// It says what one visit of a target is and nothing else; rounds are those of
+// core/run. Volumes are gone through one after the other. On each, every round visits
+// every target once for every job and cache, in an order of its own for each, so that
+// a device that drifts does so under all targets. A visit is a sandbox of its own: files are laid out, caches dropped, the device
 // comes to rest; then the tool runs between two readings; then everything is
 // removed. What is read is decided by a [Meter], which command a job is by
 // package tool, and what the figures are worth by package judge.
@@ -31,6 +31,7 @@ import (
 type Options struct {
 	run.Options
 	Plan     plan.Storage
+	Targets  []subject.Target
 	Meter    Meter
 	Files    []probe.File      // carried into every sandbox: the tools
 	Programs map[string]string // the path inside of each tool
@@ -40,16 +41,6 @@ type Options struct {
 	// Run runs a command on the host, without a target. args[0] may be the
 	// probe's path in containers.
 	Run func(ctx context.Context, args []string) (subject.Executed, error)
-	// Progress is told what is done next. May be nil.
-	Progress func(Progress)
-}
-
-// Progress is where a run is.
-type Progress struct {
-	Round, Rounds              int // the round from 0
-	Target, Volume, Job, Cache string
-	Step                       string // "laying out files", "running", …
-	Elapsed, Left              time.Duration
 }
 
 // Meter sees what happens on the node while a job runs.
@@ -69,45 +60,32 @@ type Meter interface {
 	Flush(end *snapshot.Edge, device string) int64
 }
 
-// Run performs the plan and returns the record of it, which is as far as the
-// run came. The error says what kept it from going on: ctx's end is not one
-// (the record's End says "interrupted"), and cells that failed are not either.
-func Run(ctx context.Context, o Options) (*record.Record, error) {
+type turn = run.Turn[subject.Session]
+
+// Run performs the plan and returns the record of it and what is made of that, see
+// [run.Finish].
+func Run(ctx context.Context, o Options) (*record.Record, *judge.Storage, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	volumes, jobs, err := o.Plan.Resolved()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c, err := run.Begin(o.Options, "storage", o.Plan)
-	if err != nil {
-		return c.Record, err
+	r, err := run.Begin[subject.Session](o.Options, "storage", o.Plan, o.Targets)
+	s := &schedule{Run: r, options: o, jobs: jobs, told: map[string]bool{}}
+	why := ""
+	if err == nil {
+		why, err = s.all(ctx, volumes)
 	}
-	r := &schedule{Run: c, Options: o, volumes: volumes, jobs: jobs, told: map[string]bool{}}
-	for _, v := range volumes {
-		r.work.all += len(r.pairs(v)) * o.Plan.Rounds * len(o.Targets)
-	}
-	why, err := r.all(ctx)
-	c.Close()
-	return c.Record, c.Finish(ctx, why, err, func(rec *record.Record) ([]record.Finding, int, error) {
-		j, err := judge.StorageOf(rec)
-		if err != nil {
-			return nil, 0, err
-		}
-		return j.Findings, j.Failed, nil
-	})
+	return run.Finish(ctx, r, why, err, judge.StorageOf)
 }
 
 type schedule struct {
-	*run.Run
-	Options Options
-	volumes []plan.Volume
+	*run.Run[subject.Session]
+	options Options
 	jobs    []plan.Job
 	told    map[string]bool // findings that are told once
-	work    work            // for the estimate
+	later   int             // visits on volumes whose turn has not come
 }
-
-// work counts cells.
-type work struct{ done, all int }
 
 // pair is a job with a cache.
 type pair struct {
@@ -119,7 +97,7 @@ type pair struct {
 func (r *schedule) pairs(v plan.Volume) []pair {
 	var all []pair
 	for _, j := range r.jobs {
-		for _, cache := range r.Options.Plan.Cache {
+		for _, cache := range r.options.Plan.Cache {
 			if j.Takes(v.Kind, cache) {
 				all = append(all, pair{j, cache})
 			}
@@ -128,58 +106,59 @@ func (r *schedule) pairs(v plan.Volume) []pair {
 	return all
 }
 
+// planned is how many visits are, on a volume.
+func (r *schedule) planned(v plan.Volume) int {
+	return len(r.pairs(v)) * r.options.Plan.Rounds * len(r.options.Targets)
+}
+
 // all goes through the volumes.
-func (r *schedule) all(ctx context.Context) (why string, err error) {
+func (r *schedule) all(ctx context.Context, volumes []plan.Volume) (why string, err error) {
 	opened := false
-	for _, v := range r.volumes {
+	for _, v := range volumes {
+		r.later += r.planned(v)
+	}
+	for _, v := range volumes {
 		pairs := r.pairs(v)
 		if ctx.Err() != nil || len(pairs) == 0 {
 			continue
 		}
-		spent, any, err := r.on(ctx, v, pairs)
+		r.later -= r.planned(v)
+		why, any, err := r.on(ctx, v, pairs)
 		opened = opened || any
-		if err != nil {
-			return "", err
-		}
-		if spent {
-			return "budget spent", nil
+		if err != nil || why == run.WhyBudget {
+			return why, err
 		}
 	}
 	if !opened && ctx.Err() == nil {
 		return "", errors.New("no target could be opened on any volume; the findings say why")
 	}
-	return "rounds", nil
+	return run.WhyRounds, nil
 }
 
-// on does everything on one volume. spent says that the budget is; opened that
-// at least one target could be opened.
-func (r *schedule) on(ctx context.Context, v plan.Volume, pairs []pair) (spent, opened bool, err error) {
+// on does everything on one volume. opened says that at least one target could be
+// opened.
+func (r *schedule) on(ctx context.Context, v plan.Volume, pairs []pair) (why string, opened bool, err error) {
 	ready, err := r.prepare(ctx, v, pairs)
 	if err != nil {
 		if ctx.Err() != nil {
-			return false, false, nil
+			return "", false, nil
 		}
-		r.work.done += len(pairs) * r.Options.Plan.Rounds * len(r.Options.Targets)
-		return false, false, r.absent(v, "", err)
+		return "", false, r.absent(v, "", err)
 	}
-	s := &stage{schedule: r, volume: ready, pairs: pairs, placed: map[string]bool{}}
+	s := &stage{schedule: r, volume: ready, pairs: pairs, placed: map[string]bool{}, looked: map[string]*record.Place{}}
 	err = s.ceiling(ctx, "before")
 	if err == nil {
 		err = s.open(ctx)
 	}
 	opened = len(r.Open) > 0
 	if err == nil {
-		spent, err = s.rounds(ctx)
+		why, err = s.rounds(ctx)
 	}
 	r.CloseOpen()
-	if err == nil && !spent && opened {
+	if err == nil && why != run.WhyBudget && opened {
 		err = s.ceiling(ctx, "after")
 	}
-	if cut := ready.Close(); cut != nil {
-		err = errors.Join(err, r.Finding(record.Finding{Code: finding.LeftBehind, Level: "error",
-			Message: "could not remove everything: " + cut.Error(), Advice: "run: tare clean"}))
-	}
-	return spent, opened, err
+	return why, opened, errors.Join(err, r.LeftBehind("", ready.Close()))
 }
 
 func (r *schedule) prepare(ctx context.Context, v plan.Volume, pairs []pair) (*volume.Volume, error) {
@@ -191,7 +170,7 @@ func (r *schedule) prepare(ctx context.Context, v plan.Volume, pairs []pair) (*v
 		}
 		most = max(most, n)
 	}
-	return r.Options.Prepare(ctx, v, most)
+	return r.options.Prepare(ctx, v, most)
 }
 
 // absent records that a volume cannot be had, on a target or, without one, on
@@ -200,8 +179,8 @@ func (r *schedule) absent(v plan.Volume, name string, why error) error {
 	targets := []string{name}
 	if name == "" {
 		targets = targets[:0]
-		for _, t := range r.Options.Targets {
-			targets = append(targets, t.Info().Name)
+		for _, t := range r.Record.Targets {
+			targets = append(targets, t.Name)
 		}
 	}
 	advice := volume.Advice(why)
@@ -214,7 +193,7 @@ func (r *schedule) absent(v plan.Volume, name string, why error) error {
 		advice = "leave the volume out for this target, or see docs/storage.md for what it needs"
 	}
 	level := "error"
-	if r.Options.Plan.Missing == plan.MissingSkip {
+	if r.options.Plan.Missing == plan.MissingSkip {
 		level = "note"
 	}
 	return r.Finding(record.Finding{Code: finding.VolumeAbsent, Level: level, Target: name,
@@ -241,16 +220,4 @@ func (r *schedule) once(f record.Finding) error {
 	}
 	r.told[key] = true
 	return r.Finding(f)
-}
-
-func (r *schedule) tell(p Progress) {
-	if r.Options.Progress == nil {
-		return
-	}
-	p.Rounds, p.Elapsed = r.Options.Plan.Rounds, time.Since(r.Began)
-	if r.work.done > 0 {
-		p.Left = time.Duration(float64(p.Elapsed) / float64(r.work.done) * float64(r.work.all-r.work.done))
-		p.Left = min(p.Left, max(r.Options.Plan.Budget-p.Elapsed, 0))
-	}
-	r.Options.Progress(p)
 }

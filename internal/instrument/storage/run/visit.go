@@ -21,9 +21,8 @@ import (
 // visit is one job on one target.
 type visit struct {
 	*stage
-	w     *run.Weighed
-	pair  pair
-	order int
+	turn
+	pair pair
 
 	cell  record.Cell
 	found *record.Place // what the volume is on the target, where that is not recorded yet
@@ -32,9 +31,6 @@ type visit struct {
 
 // lane0 is the one lane that a storage run has.
 var lane0 = []int{0}
-
-// removing bounds the removal of a sandbox, beside the plan's own time-out.
-const removing = 2 * time.Minute
 
 // failure ends a visit: the cell has no figures, and the run goes on.
 type failure struct{ record.Failure }
@@ -53,15 +49,15 @@ func fail(kind string, e *subject.Executed, format string, args ...any) *failure
 // for what ends the run.
 func (v *visit) do(ctx context.Context) error {
 	began := lane.Now()
-	v.cell = record.Cell{Round: v.round, Order: v.order, Target: v.w.Info.Name, Volume: v.volume.Name,
+	v.cell = record.Cell{Round: v.Number, Order: v.Order, Target: v.Target.Info.Name, Volume: v.volume.Name,
 		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool}
 	err := v.sandbox(ctx)
 	if err == nil {
 		err = v.job(ctx)
 	}
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), removing)
+	clean, cancel := run.CleaningUp(ctx, 0)
 	defer cancel()
-	cut := v.w.Discard(clean, lane0)
+	cut := v.Target.Session.Discard(clean, lane0)
 	if ctx.Err() != nil {
 		return nil // it was not measured to its end; Close removes what is left
 	}
@@ -73,7 +69,7 @@ func (v *visit) do(ctx context.Context) error {
 		return err
 	}
 	if v.found != nil {
-		v.placed[v.w.Info.Name] = true
+		v.placed[v.Target.Info.Name] = true
 		if err := v.place(*v.found); err != nil {
 			return err
 		}
@@ -83,7 +79,7 @@ func (v *visit) do(ctx context.Context) error {
 		return err
 	}
 	if cut != nil {
-		return v.GiveUp(v.w, record.Finding{Message: fmt.Sprintf("given up on %s in round %d: what it made could not be removed: %v", v.volume.Name, v.round+1, cut)})
+		return v.GiveUp(v.Target, record.Finding{Message: fmt.Sprintf("given up on %s in round %d: what it made could not be removed: %v", v.volume.Name, v.Number+1, cut)})
 	}
 	return nil
 }
@@ -91,7 +87,7 @@ func (v *visit) do(ctx context.Context) error {
 // sandbox starts one.
 func (v *visit) sandbox(ctx context.Context) error {
 	v.step("starting a sandbox")
-	batch, err := v.w.Prepare(ctx, subject.Run, lane0)
+	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lane0)
 	var samples []record.Sample
 	if err == nil {
 		_, samples, err = batch.Start(ctx)
@@ -111,7 +107,7 @@ func (v *visit) sandbox(ctx context.Context) error {
 
 // job makes everything ready and runs the tool.
 func (v *visit) job(ctx context.Context) error {
-	at := v.at(v.pair, v.volume.Kind, v.w.Info.Kind)
+	at := v.at(v.pair, v.volume.Kind, v.Target.Info.Kind)
 	files, err := tool.Files(v.pair.job, at)
 	if err != nil {
 		return fail(record.FailError, nil, "%v", err)
@@ -138,7 +134,7 @@ func (v *visit) job(ctx context.Context) error {
 	if err := v.warm(ctx, at.Program); err != nil {
 		return err
 	}
-	v.cell.Quiet = v.Options.Meter.Rest(ctx, v.device(), v.Options.Plan.Settle)
+	v.cell.Quiet = v.options.Meter.Rest(ctx, v.device(), v.options.Plan.Settle)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -151,7 +147,7 @@ var ownRoots = []string{"host", "floor", "oci"}
 
 // device is the block device to look at, "" for all whole disks.
 func (v *visit) device() string {
-	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.w.Info.Kind) {
+	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.Target.Info.Kind) {
 		return v.volume.OwnDevice
 	}
 	return v.volume.Device
@@ -164,7 +160,7 @@ const grace = 20 * time.Second
 // measure runs the tool between two readings.
 func (v *visit) measure(ctx context.Context, args []string) error {
 	v.step("running")
-	executor := v.w.Session.(subject.Executor)
+	executor := v.Target.Session.(subject.Executor)
 	boxes, err := v.boxes(ctx)
 	if err != nil {
 		return err
@@ -172,17 +168,17 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	if err := v.volume.Check(); err != nil { // once more: laying out and coming to rest take minutes
 		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
-	begin := v.Options.Meter.Begin(ctx, boxes, v.staff(ctx))
+	begin := v.options.Meter.Begin(ctx, boxes, v.staff(ctx))
 	bounded, cancel := context.WithTimeout(ctx, v.patience())
 	v.cell.Begun = lane.Now()
 	e, runErr := executor.Exec(bounded, 0, args)
 	v.cell.Ended = lane.Now()
 	cancel()
-	end := v.Options.Meter.End(ctx, boxes, v.staff(ctx))
+	end := v.options.Meter.End(ctx, boxes, v.staff(ctx))
 	v.busy += v.cell.Ended - v.cell.Begun
 	e.Command = plainly(e.Command)
 	v.cell.Command = v.ran(args, e)
-	seen := v.Options.Meter.Seen(begin, end, v.device())
+	seen := v.options.Meter.Seen(begin, end, v.device())
 	end.Reading.Work = &record.Work{Command: v.cell.Command, Begun: v.cell.Begun, Ended: v.cell.Ended, CPU: e.CPU}
 	seen.CPU = append(seen.CPU, ledger.CPU(&begin.Reading, &end.Reading)...)
 	if ctx.Err() != nil {
@@ -192,7 +188,7 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 		return err
 	}
 	if seen.Flushed = -1; v.cell.Claim.Write.Bytes > 0 || v.cell.Claim.Write.IOs > 0 {
-		seen.Flushed = v.Options.Meter.Flush(end, v.device())
+		seen.Flushed = v.options.Meter.Flush(end, v.device())
 	}
 	v.cell.Seen = &seen
 	return nil
@@ -201,7 +197,7 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 // ran is the command as the tool saw it. The host's own has other paths than that
 // of a container.
 func (v *visit) ran(args []string, e subject.Executed) string {
-	if v.w.Info.Kind == "host" && e.Command != "" {
+	if v.Target.Info.Kind == "host" && e.Command != "" {
 		return e.Command
 	}
 	return plainly(lane.Quote(args))
@@ -219,18 +215,18 @@ func plainly(command string) string {
 // stopped at the limit.
 func (v *visit) patience() time.Duration {
 	if stops(v.pair.job.Tool) {
-		return v.Options.Plan.RuntimeLimit + max(v.pair.job.Runtime-v.Options.Plan.RuntimeLimit, 0) + grace
+		return v.options.Plan.RuntimeLimit + max(v.pair.job.Runtime-v.options.Plan.RuntimeLimit, 0) + grace
 	}
-	return v.Options.Plan.RuntimeLimit
+	return v.options.Plan.RuntimeLimit
 }
 
 // ended takes what the tool said.
 func (v *visit) ended(e subject.Executed, err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && !stops(v.pair.job.Tool):
-		return fail(record.FailTimeout, &e, "%s was not done within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.Options.Plan.RuntimeLimit)
+		return fail(record.FailTimeout, &e, "%s was not done within --runtime-limit %v, and cannot stop by itself", v.pair.job.Tool, v.options.Plan.RuntimeLimit)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(record.FailTimeout, &e, "%s had not ended %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.Options.Plan.RuntimeLimit)
+		return fail(record.FailTimeout, &e, "%s had not ended %v after its limit of %v: the storage hangs", v.pair.job.Tool, grace, v.options.Plan.RuntimeLimit)
 	case err != nil:
 		return fail(record.FailError, &e, "%v", err)
 	case e.Exit != 0:
@@ -250,7 +246,7 @@ func (v *visit) ended(e subject.Executed, err error) error {
 func stops(name string) bool { return name != "dd" }
 
 func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
-	s, ok := v.w.Session.(subject.Sandboxed)
+	s, ok := v.Target.Session.(subject.Sandboxed)
 	if !ok {
 		return nil, nil
 	}
@@ -262,7 +258,7 @@ func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
 }
 
 func (v *visit) staff(ctx context.Context) []subject.Process {
-	if s, ok := v.w.Session.(subject.HelperProcesses); ok {
+	if s, ok := v.Target.Session.(subject.HelperProcesses); ok {
 		return s.Processes(ctx)
 	}
 	return nil
@@ -290,10 +286,10 @@ func (v *visit) drop(ctx context.Context, files []tool.File) error {
 			v.cell.Dropped = "files"
 		}
 	}
-	if v.Options.Plan.Drop == "files" {
+	if v.options.Plan.Drop == "files" {
 		return nil
 	}
-	err := v.Options.Meter.Drop()
+	err := v.options.Meter.Drop()
 	if err == nil {
 		v.cell.Dropped = "node"
 		return nil
@@ -332,11 +328,11 @@ func (v *visit) warm(ctx context.Context, program string) error {
 
 // exec runs a command that is not measured in the sandbox.
 func (v *visit) exec(ctx context.Context, args []string) (subject.Executed, error) {
-	ctx, cancel := context.WithTimeout(ctx, v.Options.Plan.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, v.options.Plan.Timeout)
 	defer cancel()
-	return v.w.Session.(subject.Executor).Exec(ctx, 0, args)
+	return v.Target.Session.(subject.Executor).Exec(ctx, 0, args)
 }
 
 func (v *visit) step(what string) {
-	v.tell(Progress{Round: v.round, Target: v.w.Info.Name, Volume: v.volume.Name, Job: v.pair.job.Name, Cache: v.pair.cache, Step: what})
+	v.tell(v.pair.job.Name, v.pair.cache, v.Target.Info.Name, what)
 }

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/record"
+)
+
+// Opener opens the target that is the i-th of the record's, in folders of its own.
+type Opener[S Session] func(ctx context.Context, i int, runID, dir, stateDir string) (S, error)
+
+// opening bounds what a target may take to get ready, and closing what it may
+// take to remove everything: one whose engine hangs must not keep the others
+// from theirs.
+const (
+	opening = 3 * time.Minute
+	closing = time.Minute
+)
+
+// OpenAll opens every target. One that cannot be opened is told of and left out; the
+// others go on. It is an error when none is left.
+func (r *Run[S]) OpenAll(ctx context.Context, open Opener[S]) error {
+	if err := r.OpenEach(ctx, open, r.NotOpened); err != nil {
+		return err
+	}
+	if len(r.Open) == 0 && ctx.Err() == nil {
+		return errors.New("no target could be opened; the findings say why")
+	}
+	return nil
+}
+
+// OpenEach opens every target, and says of each that cannot be opened why.
+func (r *Run[S]) OpenEach(ctx context.Context, open Opener[S], not func(name string, why error) error) error {
+	for i := range r.Record.Targets {
+		if ctx.Err() != nil {
+			return nil
+		}
+		err := r.openOne(ctx, i, open)
+		if err == nil || ctx.Err() != nil { // which is why it did not open
+			continue
+		}
+		if err := not(r.Record.Targets[i].Name, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run[S]) openOne(ctx context.Context, i int, open Opener[S]) error {
+	info := r.Record.Targets[i]
+	dir, stateDir, err := r.Dirs(info.Name)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	s, err := open(bounded, i, r.RunID, dir, stateDir)
+	if err == nil {
+		r.Open = append(r.Open, &Target[S]{Session: s, Info: info})
+	}
+	return err
+}
+
+// NotOpened records that a target could not be opened.
+func (r *Run[S]) NotOpened(name string, why error) error {
+	return r.Finding(record.Finding{Code: finding.OpenFailed, Level: "error", Target: name,
+		Message: why.Error(), Advice: "other targets went on; tare doctor says what can be weighed here"})
+}
+
+// OnClose has something closed at the end of the run, the last first.
+func (r *Run[S]) OnClose(f func() error) { r.closers = append(r.closers, f) }
+
+// close closes everything, and looks at the machine then. A record that cannot be
+// written is told of by Finish.
+func (r *Run[S]) close() {
+	var errs []error
+	for len(r.closers) > 0 {
+		last := len(r.closers) - 1
+		errs = append(errs, r.closers[last]())
+		r.closers = r.closers[:last]
+	}
+	_ = r.LeftBehind("", errors.Join(errs...))
+	r.CloseOpen()
+	if r.After != nil {
+		for _, f := range r.After() {
+			_ = r.Finding(f)
+		}
+	}
+}
+
+// CloseOpen closes every session, each with time of its own: the run may have
+// been told to stop.
+func (r *Run[S]) CloseOpen() {
+	for _, t := range r.Open {
+		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		_ = r.LeftBehind(t.Info.Name, t.Session.Close(ctx))
+		cancel()
+	}
+	r.Open = nil
+}
+
+// LeftBehind records that something could not be removed, if why is not nil.
+func (r *Run[S]) LeftBehind(target string, why error) error {
+	if why == nil {
+		return nil
+	}
+	return r.Finding(record.Finding{Code: finding.LeftBehind, Level: "error", Target: target,
+		Message: "could not remove everything: " + why.Error(), Advice: "run: tare clean"})
+}
+
+// CleaningUp is a context for removing what a visit made: it has time of its own, beside
+// what one operation may take, for the run may have been told to stop.
+func CleaningUp(ctx context.Context, operation time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute+operation)
+}

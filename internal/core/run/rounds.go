@@ -1,0 +1,185 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/record"
+)
+
+// Rounds are what is repeated at one point of a plan.
+type Rounds[S Session] struct {
+	Warmup int           // rounds before, which are not counted
+	Rounds int           // measured rounds; more may follow for the precision
+	Budget time.Duration // from the beginning of the run; nothing is begun after it
+
+	// EachVisit says that the budget ends a round in its midst: its visits are long.
+	EachVisit bool
+
+	// Turns are those of a round, in their order.
+	Turns func(at Round) []Turn[S]
+	// Visit does one. An error ends the run.
+	Visit func(ctx context.Context, t Turn[S]) error
+	// After is called after every round that came to its end. May be nil.
+	After func(at Round) error
+
+	// Precision is the share of a median that the widest interval may have; 0: no
+	// matter. Widest says how wide it is and of what, once there are enough rounds.
+	Precision float64
+	Widest    func() (share float64, where string)
+
+	Lanes int    // for findings: at how many it was, 0 where that is no matter
+	On    string // for findings: where it was, "on bind "
+	Fewer string // for findings: what of a plan can be made less, beside --rounds
+
+	Worth float64 // of a turn, for the time that is left; 0: 1
+	Later float64 // what all turns at later points are worth
+}
+
+// Round is one of them, from 0 in its phase.
+type Round struct {
+	Phase  record.Phase
+	Number int
+}
+
+// Turn is one visit of a round.
+type Turn[S Session] struct {
+	Round
+	Order  int        // its place in the round
+	Target *Target[S] // nil where it is not targets that are visited
+	Part   int        // which of several visits of a target, or which point
+}
+
+// Each is a turn of every open target.
+func (r *Run[S]) Each(at Round, part int) []Turn[S] {
+	turns := make([]Turn[S], len(r.Open))
+	for i, t := range r.Open {
+		turns[i] = Turn[S]{Round: at, Target: t, Part: part}
+	}
+	return turns
+}
+
+// Shuffled puts turns into an order that the seed and the salt decide: what drifts hits
+// all alike, and the same seed gives the same order again.
+func Shuffled[S Session](seed, salt uint64, turns []Turn[S]) []Turn[S] {
+	rand.New(rand.NewPCG(seed, salt)).Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
+	for i := range turns {
+		turns[i].Order = i
+	}
+	return turns
+}
+
+// What ended the rounds.
+const (
+	WhyRounds  = "rounds"
+	WhyBudget  = "budget spent"
+	WhyPrecise = "precision reached"
+	WhyGivenUp = "every target was given up"
+)
+
+// Perform goes through rounds, and says what ended them; "" where the run was told to
+// stop.
+func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err error) {
+	if p.Worth == 0 {
+		p.Worth = 1
+	}
+	for i := range p.Warmup {
+		if r.over(&p) || r.noneLeft() {
+			break // the measured rounds say so
+		}
+		if why, err = r.round(ctx, &p, Round{record.PhaseWarmup, i}); why != "" || err != nil || ctx.Err() != nil {
+			return why, err
+		}
+	}
+	for i := 0; ; i++ {
+		if why, err = r.enough(&p, i); why != "" || err != nil {
+			return why, err
+		}
+		if why, err = r.round(ctx, &p, Round{record.PhaseMeasure, i}); why != "" || err != nil || ctx.Err() != nil {
+			return why, err
+		}
+	}
+}
+
+// over tells that nothing new may be begun.
+func (r *Run[S]) over(p *Rounds[S]) bool { return time.Since(r.Began) > p.Budget }
+
+func (r *Run[S]) noneLeft() bool {
+	return len(r.Open) > 0 && !slices.ContainsFunc(r.Open, func(t *Target[S]) bool { return !t.Gone })
+}
+
+// enough says why no round follows so many, "" where one does.
+func (r *Run[S]) enough(p *Rounds[S], rounds int) (why string, err error) {
+	over := r.over(p)
+	switch {
+	case r.noneLeft():
+		return WhyGivenUp, nil
+	case rounds < p.Rounds && over && !p.EachVisit:
+		return WhyBudget, r.budgetSpent(p, rounds == 0, fmt.Sprintf("after %d of %d rounds", rounds, p.Rounds))
+	case rounds < p.Rounds:
+		return "", nil
+	case p.Precision == 0:
+		return WhyRounds, nil
+	}
+	worst, where := p.Widest()
+	switch {
+	case worst <= p.Precision:
+		return WhyPrecise, nil
+	case over:
+		return WhyBudget, r.Finding(record.Finding{Code: finding.NotPrecise, Level: "warning", Lanes: p.Lanes,
+			Message: fmt.Sprintf("±%.1f %% was not reached in %v (%d rounds): %s", 100*p.Precision, p.Budget, rounds, widest(worst, where)),
+			Advice:  "raise --budget, or ask for less: on a noisy machine an interval shrinks with the square root of the rounds"})
+	}
+	return "", nil
+}
+
+func widest(worst float64, where string) string {
+	if math.IsInf(worst, 1) {
+		return "there is no interval yet of " + where
+	}
+	return fmt.Sprintf("the widest interval is ±%.1f %%, of %s", 100*worst, where)
+}
+
+// budgetSpent records that the budget was spent, which is an error where nothing was weighed.
+func (r *Run[S]) budgetSpent(p *Rounds[S], nothing bool, where string) error {
+	level := "warning"
+	if nothing {
+		level = "error"
+	}
+	return r.Finding(record.Finding{Code: finding.Budget, Level: level, Lanes: p.Lanes,
+		Message: fmt.Sprintf("the budget of %v was spent %s%s", p.Budget, p.On, where),
+		Advice:  "raise --budget, or use fewer --rounds" + p.Fewer})
+}
+
+// round visits every target once, but for those that were given up.
+func (r *Run[S]) round(ctx context.Context, p *Rounds[S], at Round) (why string, err error) {
+	turns := p.Turns(at)
+	for i, t := range turns {
+		switch {
+		case ctx.Err() != nil:
+			return "", nil
+		case t.Target != nil && t.Target.Gone:
+			continue
+		case p.EachVisit && at.Phase == record.PhaseMeasure && r.over(p):
+			return WhyBudget, r.budgetSpent(p, r.visits == 0, fmt.Sprintf("in round %d of %d", at.Number+1, p.Rounds))
+		}
+		began := time.Now()
+		r.now = stage{at, p.planned(at.Phase), p.ahead(at, len(turns), i), p.Budget}
+		if err := p.Visit(ctx, t); err != nil {
+			return "", err
+		}
+		r.done, r.spent = r.done+p.Worth, r.spent+time.Since(began)
+		if at.Phase == record.PhaseMeasure {
+			r.visits++
+		}
+	}
+	if p.After == nil || ctx.Err() != nil {
+		return "", nil
+	}
+	return "", p.After(at)
+}
