@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/node/disk"
@@ -12,8 +13,11 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// zoneinfoLimit is above what a machine of a thousand CPUs has.
-const zoneinfoLimit = 16 << 20
+// What is read at most: more than a machine of a thousand CPUs has.
+const (
+	meminfoLimit  = 64 << 10
+	zoneinfoLimit = 16 << 20
+)
 
 // ReadHost reads the memory and the counters of the machine. Memory comes first,
 // and what is read of it within some tens of µs.
@@ -45,9 +49,16 @@ func ReadHost(root machine.Root) (record.Host, error) {
 // hostMemory reads the pages on the CPUs' lists next to MemFree: between the two
 // they go back and forth.
 func hostMemory(root machine.Root, h *record.Host) error {
-	m, err := root.Memory()
+	info, err := root.Read("/proc/meminfo", meminfoLimit)
 	zones, zonesErr := root.Read("/proc/zoneinfo", zoneinfoLimit)
-	if err := errors.Join(err, zonesErr, m.Complete()); err != nil {
+	if err := errors.Join(err, zonesErr); err != nil {
+		return err
+	}
+	var m machine.Memory
+	if err := m.Parse(info); err != nil {
+		return err
+	}
+	if err := m.Complete(); err != nil {
 		return err
 	}
 	pages, err := listed(zones)
@@ -81,11 +92,11 @@ func hostDisks(root machine.Root, h *record.Host) error {
 }
 
 func (p pressure) host(h *record.Host) error {
-	if max(p.cpu, p.memory, p.io) > math.MaxInt64/1000 {
+	if slices.Max(p[:]) > math.MaxInt64/1000 {
 		return errors.New("parse /proc/pressure: tasks have waited for more than 292 years")
 	}
 	h.HavePSI = true
-	h.PSICPU, h.PSIMemory, h.PSIIO = int64(p.cpu)*1000, int64(p.memory)*1000, int64(p.io)*1000
+	h.PSICPU, h.PSIMemory, h.PSIIO = int64(p[0])*1000, int64(p[1])*1000, int64(p[2])*1000
 	return nil
 }
 

@@ -82,7 +82,7 @@ func compare(n *record.Node, before, now counters) {
 	if !before.havePSI { // nothing to compare with yet
 		n.HavePSI = false
 	}
-	var p shares
+	var p [3]float64
 	if n.HavePSI {
 		if p, ok = now.pressure.since(before.pressure, now.time-before.time); !ok {
 			return
@@ -90,5 +90,5 @@ func compare(n *record.Node, before, now counters) {
 	}
 	n.Known = true
 	n.Busy, n.Steal = busy, steal
-	n.PSICPU, n.PSIMemory, n.PSIIO = p.cpu, p.memory, p.io
+	n.PSICPU, n.PSIMemory, n.PSIIO = p[0], p[1], p[2]
 }

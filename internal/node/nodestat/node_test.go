@@ -65,7 +65,7 @@ func alike(a, b record.Node) bool {
 
 func TestPSIThatAppearsGivesNoShareSinceNothing(t *testing.T) {
 	before := counters{time: 1}
-	now := counters{time: 2e9, cpu: CPU{Busy: 1, Idle: 1}, pressure: pressure{cpu: 5e6}, havePSI: true}
+	now := counters{time: 2e9, cpu: CPU{Busy: 1, Idle: 1}, pressure: pressure{5e6}, havePSI: true}
 	n := record.Node{HavePSI: true}
 	compare(&n, before, now)
 	if !n.Known || n.HavePSI || n.PSICPU != 0 || n.Busy != 0.5 {
@@ -172,8 +172,8 @@ func FuzzParsePressure(f *testing.F) {
 		if err1 != nil || err2 != nil {
 			return
 		}
-		s, ok := pressure{cpu: now}.since(pressure{cpu: before}, elapsed)
-		if !(s.cpu >= 0 && s.cpu <= 1) || (!ok && s != shares{}) {
+		s, ok := pressure{now}.since(pressure{before}, elapsed)
+		if !(s[0] >= 0 && s[0] <= 1) || (!ok && s[0] != 0) {
 			t.Errorf("%q after %q in %d ns: %+v, %v", second, first, elapsed, s, ok)
 		}
 	})

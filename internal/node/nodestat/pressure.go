@@ -12,27 +12,17 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// pressure is how long some task has waited for each resource since the
+// pressure is how long some task has waited for CPU, memory and disks since the
 // machine started, in µs. The kernel brings it up to date on every read; its
 // clock runs at the rate of CLOCK_MONOTONIC (kernel/sched/psi.c).
-type pressure struct {
-	cpu, memory, io uint64
-}
-
-// shares are shares of wall time, 0 to 1.
-type shares struct {
-	cpu, memory, io float64
-}
+type pressure [3]uint64
 
 // readPressure reads /proc/pressure, ok false where there is none: a kernel
 // before Linux 4.20, built without CONFIG_PSI, or started without psi=1 where
 // the distribution has it off.
 func readPressure(root machine.Root) (p pressure, ok bool, err error) {
-	for _, f := range []struct {
-		name  string
-		total *uint64
-	}{{"cpu", &p.cpu}, {"memory", &p.memory}, {"io", &p.io}} {
-		path := "/proc/pressure/" + f.name
+	for i, name := range []string{"cpu", "memory", "io"} {
+		path := "/proc/pressure/" + name
 		line, err := root.FirstLine(path, 1024)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
 			return pressure{}, false, nil
@@ -40,27 +30,25 @@ func readPressure(root machine.Root) (p pressure, ok bool, err error) {
 		if err != nil {
 			return pressure{}, false, err
 		}
-		if *f.total, err = parsePressure(line); err != nil {
+		if p[i], err = parsePressure(line); err != nil {
 			return pressure{}, false, fmt.Errorf("parse %s: %w", path, err)
 		}
 	}
 	return p, true, nil
 }
 
-// since returns the shares of a time, in ns, that some task waited; ok is
+// since returns the shares (0 to 1) of a time, in ns, that some task waited; ok is
 // false when a counter went backwards, or no time passed.
-func (p pressure) since(before pressure, elapsed int64) (s shares, ok bool) {
-	if elapsed <= 0 || p.cpu < before.cpu || p.memory < before.memory || p.io < before.io {
-		return shares{}, false
+func (p pressure) since(before pressure, elapsed int64) (shares [3]float64, ok bool) {
+	for i := range p {
+		if elapsed <= 0 || p[i] < before[i] {
+			return [3]float64{}, false
+		}
+		// The clock and the three files are read a few µs apart, so that a share
+		// can come out slightly above one.
+		shares[i] = min(1, float64(p[i]-before[i])*1000/float64(elapsed))
 	}
-	// The clock and the three files are read a few µs apart, so that a share
-	// can come out slightly above one.
-	share := func(micros uint64) float64 { return min(1, float64(micros)*1000/float64(elapsed)) }
-	return shares{
-		cpu:    share(p.cpu - before.cpu),
-		memory: share(p.memory - before.memory),
-		io:     share(p.io - before.io),
-	}, true
+	return shares, true
 }
 
 // parsePressure reads the total of
