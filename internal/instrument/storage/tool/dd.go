@@ -1,8 +1,12 @@
 package tool
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"path"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/plan"
@@ -81,25 +85,199 @@ func ddCount(j plan.Job) (int64, error) {
 }
 
 // parseDDRun wants all blocks, whole: dd ends well at the end of a short file, too.
-func parseDDRun(j plan.Job, e subject.Executed) (record.Claim, error) {
+func parseDDRun(j plan.Job, e subject.Executed) (record.Claim, string, error) {
 	text := e.Stderr
 	if strings.TrimSpace(text) == "" {
 		text = e.Output // where they cannot be told apart
 	}
 	c, records, err := ParseDD(text, j.RW)
 	if err != nil {
-		return c, err
+		return c, "", err
 	}
 	count, err := ddCount(j)
 	if err != nil {
-		return record.Claim{}, err
+		return record.Claim{}, "", err
 	}
 	switch bytes := c.Read.Bytes + c.Write.Bytes; {
 	case records == nil:
-		return record.Claim{}, fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
+		return record.Claim{}, "", fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
 	case *records != DDRecords{In: count, Out: count} || bytes != count*j.BS:
-		return record.Claim{}, fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
+		return record.Claim{}, "", fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
 			records.In, records.InPartial, records.Out, records.OutPartial, bytes, count, j.BS)
 	}
-	return c, nil
+	return c, "", nil
+}
+
+// DDRecords are the blocks that dd counts: whole ones, and those that were cut
+// short.
+type DDRecords struct {
+	In, InPartial, Out, OutPartial int64
+}
+
+// What dd prints at its end. The words are looked at as little as can be, for
+// they are other ones in other languages.
+//
+//	GNU        41943040000 bytes (42 GB, 39 GiB) copied, 376.446 s, 111 MB/s
+//	busybox    41943040000 bytes (39.1GB) copied, 347.990191 seconds, 114.9MB/s
+//	BSD, macOS 41943040000 bytes transferred in 376.446 secs (111418477 bytes/sec)
+var (
+	ddCopied = regexp.MustCompile(`^([0-9]{1,18}) [^\s\d()]{1,30} (?:\([^()]{1,60}\) )?[^\s\d()]{1,30}, ` +
+		`([0-9]{1,12}(?:[.,][0-9]{1,12})?(?:e[-+]?[0-9]{1,3})?) [^\s\d()]{1,30}, ` +
+		`([0-9]{1,12}(?:[.,][0-9]{1,6})?(?:e[-+]?[0-9]{1,3})?) ?([kKMGTPE]?)(i?)(?:B/s|/s)$`)
+	ddTransferred = regexp.MustCompile(`^([0-9]{1,18}) bytes transferred in ([0-9]{1,12}(?:[.,][0-9]{1,12})?) secs \(([0-9]{1,18}) bytes/sec\)$`)
+	ddRecordLine  = regexp.MustCompile(`^([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
+)
+
+// maxDDLines is how many lines of progress dd may print.
+const maxDDLines = 1 << 20
+
+// ParseDD reads the end of dd's output: of GNU's, of busybox' or toybox', of a
+// BSD's or macOS'. It does not say which way the bytes went: direction is "read"
+// or "write". records is nil where its lines are missing, as in texts that kept
+// the last line only.
+//
+// The bandwidth is bytes by seconds, which is exact; dd rounds the one that it
+// prints, in units of 1000 (GNU) or of 1024 (busybox, which calls them the same).
+// One of the two has to fit, or the line is refused.
+func ParseDD(text, direction string) (c record.Claim, records *DDRecords, err error) {
+	if direction != plan.RWRead && direction != plan.RWWrite {
+		return c, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
+	}
+	if len(text) > maxText {
+		return c, nil, fmt.Errorf("it is %d bytes long: at most %d are read", len(text), maxText)
+	}
+	summary, records, err := ddSummary(text)
+	if err != nil {
+		return c, nil, err
+	}
+	f := record.Flow{Bytes: summary.bytes, Bandwidth: float64(summary.bytes) / summary.seconds}
+	if records != nil {
+		in, partial := records.In, records.InPartial
+		if direction == plan.RWWrite {
+			in, partial = records.Out, records.OutPartial
+		}
+		if f.IOs = in + partial; f.IOs > f.Bytes {
+			return c, nil, fmt.Errorf("%d records hold more than the %d bytes that it says: it contradicts itself", f.IOs, f.Bytes)
+		}
+		f.IOPS = float64(f.IOs) / summary.seconds
+	}
+	c.Seconds = summary.seconds
+	if direction == plan.RWRead {
+		c.Read = f
+	} else {
+		c.Write = f
+	}
+	return c, records, nil
+}
+
+// ddEnd is the last line.
+type ddEnd struct {
+	bytes   int64
+	seconds float64
+}
+
+// ddSummary finds the last line, which progress looks like too, and the records
+// before it.
+func ddSummary(text string) (end ddEnd, records *DDRecords, err error) {
+	var counts [][2]int64
+	found := ""
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	if len(lines) > maxDDLines {
+		return end, nil, fmt.Errorf("it has %d lines: at most %d are read", len(lines), maxDDLines)
+	}
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		if m := ddRecordLine.FindStringSubmatch(line); m != nil {
+			// The pattern lets no more than 18 digits through.
+			whole, _ := strconv.ParseInt(m[1], 10, 64)
+			cut, _ := strconv.ParseInt(m[2], 10, 64)
+			if whole > maxIOs || cut > maxIOs {
+				return end, nil, fmt.Errorf("%d+%d records cannot be", whole, cut)
+			}
+			counts = append(counts, [2]int64{whole, cut})
+			continue
+		}
+		if ddCopied.MatchString(line) || ddTransferred.MatchString(line) {
+			found = line
+		}
+	}
+	if found == "" {
+		return end, nil, errors.New("it has no line such as \"4096 bytes (4.1 kB) copied, 0.01 s, 410 kB/s\"")
+	}
+	switch len(counts) {
+	case 0:
+	case 2:
+		records = &DDRecords{In: counts[0][0], InPartial: counts[0][1], Out: counts[1][0], OutPartial: counts[1][1]}
+	default:
+		return end, nil, fmt.Errorf("it has %d lines of records instead of one in and one out: give one run at a time", len(counts))
+	}
+	end, err = parseDDEnd(found)
+	return end, records, err
+}
+
+func parseDDEnd(line string) (ddEnd, error) {
+	m := ddCopied.FindStringSubmatch(line)
+	if m == nil {
+		m = append(ddTransferred.FindStringSubmatch(line), "", "")
+	}
+	bytes, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil || bytes > maxBytes {
+		return ddEnd{}, fmt.Errorf("%s bytes cannot be", m[1])
+	}
+	seconds, ulp, err := decimal(m[2])
+	switch {
+	case err != nil || !within(seconds, maxRuntime/1000):
+		return ddEnd{}, fmt.Errorf("%.40q seconds cannot be", m[2])
+	case bytes == 0:
+		return ddEnd{}, errors.New("dd moved nothing")
+	case seconds == 0:
+		return ddEnd{}, errors.New("dd took no time that it could show: make the job larger")
+	}
+	printed, step, err := decimal(m[3])
+	if err != nil || !within(float64(bytes)/seconds, maxBandwidth) {
+		return ddEnd{}, fmt.Errorf("%d bytes in %g s cannot be", bytes, seconds)
+	}
+	// What it was before it was rounded, the time as well as the bandwidth.
+	low, high := float64(bytes)/(seconds+ulp), math.Inf(1)
+	if seconds > ulp {
+		high = float64(bytes) / (seconds - ulp)
+	}
+	for _, unit := range ddUnits(m[4], m[5] != "") {
+		if (printed-step)*unit <= high && (printed+step)*unit >= low {
+			return ddEnd{bytes: bytes, seconds: seconds}, nil
+		}
+	}
+	return ddEnd{}, fmt.Errorf("%d bytes in %g s are not %s %s%sB/s, in units of 1000 or 1024: it contradicts itself", bytes, seconds, m[3], m[4], m[5])
+}
+
+// ddUnits is what a prefix may stand for.
+func ddUnits(prefix string, binary bool) []float64 {
+	n := 0
+	if prefix != "" {
+		n = strings.Index("KMGTPE", strings.ToUpper(prefix)) + 1
+	}
+	if binary {
+		return []float64{math.Pow(1024, float64(n))}
+	}
+	return []float64{math.Pow(1000, float64(n)), math.Pow(1024, float64(n))}
+}
+
+// decimal reads a number with a point or a comma, and what its last digit is
+// worth.
+func decimal(s string) (value, ulp float64, err error) {
+	s = strings.Replace(s, ",", ".", 1)
+	if value, err = strconv.ParseFloat(s, 64); err != nil {
+		return 0, 0, err
+	}
+	mantissa, exponent, _ := strings.Cut(s, "e")
+	_, fraction, _ := strings.Cut(mantissa, ".")
+	power := -len(fraction)
+	if exponent != "" {
+		n, err := strconv.Atoi(exponent)
+		if err != nil {
+			return 0, 0, err
+		}
+		power += n
+	}
+	return value, math.Pow(10, float64(power)), nil
 }

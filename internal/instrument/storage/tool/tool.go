@@ -9,10 +9,13 @@ package tool
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -31,16 +34,23 @@ type File struct {
 	Size int64 // bytes
 }
 
+// known are the tools: which command does a job, which files it wants to find, and
+// what the tool said of it.
+var known = map[string]struct {
+	command func(plan.Job, Place) ([]string, error)
+	files   func(plan.Job, Place) ([]File, error)
+	parse   func(plan.Job, subject.Executed) (record.Claim, string, error)
+}{
+	plan.ToolFio:      {fioCommand, fioFiles, parseFio},
+	plan.ToolDD:       {ddCommand, ddFiles, parseDDRun},
+	plan.ToolSysbench: {sysbenchCommand, sysbenchFiles, parseSysbenchRun},
+}
+
 // Command returns the command line of a job. The job is resolved: scaled, and
 // complete as plan says.
 func Command(j plan.Job, at Place) ([]string, error) {
-	switch j.Tool {
-	case plan.ToolFio:
-		return fioCommand(j, at)
-	case plan.ToolDD:
-		return ddCommand(j, at)
-	case plan.ToolSysbench:
-		return sysbenchCommand(j, at)
+	if t, ok := known[j.Tool]; ok {
+		return t.command(j, at)
 	}
 	return nil, fmt.Errorf("unknown tool %q", j.Tool)
 }
@@ -48,13 +58,8 @@ func Command(j plan.Job, at Place) ([]string, error) {
 // Files returns the files that a job wants to find, under the names that its
 // command uses; none for one that makes its own. On a device that is the device.
 func Files(j plan.Job, at Place) ([]File, error) {
-	switch j.Tool {
-	case plan.ToolFio:
-		return fioFiles(j, at)
-	case plan.ToolDD:
-		return ddFiles(j, at)
-	case plan.ToolSysbench:
-		return sysbenchFiles(j, at)
+	if t, ok := known[j.Tool]; ok {
+		return t.files(j, at)
 	}
 	return nil, fmt.Errorf("unknown tool %q", j.Tool)
 }
@@ -62,14 +67,24 @@ func Files(j plan.Job, at Place) ([]File, error) {
 // Parse reads what the tool said at its end, and its version, "" where it does
 // not say it. The command has exited with 0.
 func Parse(j plan.Job, e subject.Executed) (c record.Claim, version string, err error) {
-	switch j.Tool {
-	case plan.ToolFio:
-		return parseFio(e)
-	case plan.ToolDD:
-		c, err = parseDDRun(j, e)
-		return c, "", err
-	case plan.ToolSysbench:
-		return parseSysbenchRun(e)
+	if t, ok := known[j.Tool]; ok {
+		return t.parse(j, e)
 	}
 	return record.Claim{}, "", fmt.Errorf("unknown tool %q", j.Tool)
+}
+
+// busybox is in the first line of the usage that it prints instead of a version.
+var busybox = regexp.MustCompile(`BusyBox v[0-9][0-9A-Za-z.+-]{0,40}`)
+
+// Version is what a tool says that was called with --version, in one line; ""
+// where it says nothing that is one.
+func Version(e subject.Executed) string {
+	if name := busybox.FindString(e.Output + "\n" + e.Stderr); name != "" {
+		return name
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(e.Output), "\n")
+	if line = term.Clean(strings.TrimSpace(line)); e.Exit != 0 || len(line) > 100 || !strings.ContainsAny(line, "0123456789") {
+		return ""
+	}
+	return line
 }
