@@ -1,60 +1,223 @@
 package record
 
 import (
-	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"reflect"
+	"strings"
 )
 
-// rawLine is one line of text as it stands in the file, without its newline.
-type rawLine struct {
-	number int    // from 1
-	text   []byte // valid until the next line is read
-	long   bool   // longer than MaxLine; text is empty
-	whole  bool   // ended by a newline
+// LineType declares a type of line: the word that its lines begin with, the Go
+// type they are read into and written from, and where a [Record] keeps them. The
+// Go type's first field is `Type Type`; what its other fields can be say their
+// tags, and a Check method what they can be together, see [Checker].
+type LineType struct {
+	word  Type
+	of    reflect.Type
+	keep  func(*Record, any)
+	place place
+	tags  *bounds
 }
 
-// lineReader splits text into lines in memory that does not grow with the
-// file, however long its lines are.
-type lineReader struct {
-	in     *bufio.Reader
-	text   []byte
-	number int
+// place is where a line may stand.
+type place int
+
+const (
+	anywhere place = iota // between the first and the last
+	first                 // it opens the record
+	last                  // it closes the record
+)
+
+// Each declares a line of which a record has any number.
+func Each[T any](word Type, in func(*Record) *[]T) LineType {
+	return LineType{word: word, of: reflect.TypeFor[T](), keep: func(r *Record, line any) {
+		list := in(r)
+		*list = append(*list, *line.(*T))
+	}}
 }
 
-func newLineReader(r io.Reader) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(r, 64<<10)}
+// One declares a line that a record has once; of several the last counts.
+func One[T any](word Type, in func(*Record) **T) LineType {
+	return LineType{word: word, of: reflect.TypeFor[T](), keep: func(r *Record, line any) { *in(r) = line.(*T) }}
 }
 
-// next returns the next line, blank ones included. An error other than io.EOF
-// comes with the part of a line that was read before it.
-func (l *lineReader) next() (rawLine, error) {
-	line := rawLine{number: l.number + 1}
-	l.text = l.text[:0]
-	for {
-		part, err := l.in.ReadSlice('\n')
-		begun := len(part) > 0 || len(l.text) > 0 || line.long
-		if begun {
-			l.number = line.number
-		}
-		if err == nil {
-			part, line.whole = part[:len(part)-1], true
-		}
-		if len(l.text)+len(part) > MaxLine {
-			line.long = true
-			l.text = l.text[:0]
-		}
-		if !line.long {
-			l.text = append(l.text, part...)
-			line.text = l.text
-		} else {
-			line.text = nil
-		}
-		switch {
-		case err == nil, err == io.EOF && begun:
-			return line, nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return line, err
+// Own declares a line of another package's, which [All] finds in a record.
+func Own[T any](word Type) LineType {
+	return LineType{word: word, of: reflect.TypeFor[T](), keep: func(r *Record, line any) { r.own = append(r.own, line) }}
+}
+
+// All are the lines of a type that was declared with [Own].
+func All[T any](r *Record) (lines []*T) {
+	for _, line := range r.own {
+		if l, ok := line.(*T); ok {
+			lines = append(lines, l)
 		}
 	}
+	return lines
 }
+
+// at says where lines of the type may stand, which is anywhere otherwise.
+func (t LineType) at(p place) LineType {
+	t.place = p
+	return t
+}
+
+// Lines are the types of line that a reader and a writer know. The zero of it
+// knows none; see [NewLines].
+type Lines struct {
+	types  []*LineType
+	byWord map[Type]*LineType
+	byType map[reflect.Type]*LineType
+}
+
+// standard are the types of line that this package declares.
+var standard, errStandard = newLines(headerLines, lifecycleLines, overheadLines, storageLines, startupLines, bpfLines)
+
+// NewLines are the types of line that this package declares, and others beside
+// them. Readers that were not told of those pass over such lines.
+func NewLines(own ...LineType) (*Lines, error) {
+	if errStandard != nil {
+		return nil, errStandard
+	}
+	return newLines(headerLines, lifecycleLines, overheadLines, storageLines, startupLines, bpfLines, own)
+}
+
+func newLines(parts ...[]LineType) (*Lines, error) {
+	l := &Lines{byWord: map[Type]*LineType{}, byType: map[reflect.Type]*LineType{}}
+	for _, part := range parts {
+		for _, t := range part {
+			if err := l.add(t); err != nil {
+				return nil, fmt.Errorf("declare line %q: %w", t.word, err)
+			}
+		}
+	}
+	return l, nil
+}
+
+func (l *Lines) add(t LineType) (err error) {
+	switch {
+	case t.of == nil || t.of.Kind() != reflect.Struct:
+		return errors.New("a line is a struct")
+	case t.word == "" || strings.ContainsAny(string(t.word), "\"\\ "):
+		return errors.New("its word has to be one, without quotes")
+	case l.byWord[t.word] != nil || l.byType[t.of] != nil:
+		return fmt.Errorf("the word or %s is declared already", t.of)
+	case t.of.NumField() == 0 || t.of.Field(0).Type != reflect.TypeFor[Type]() || t.of.Field(0).Tag.Get("json") != "type":
+		return fmt.Errorf("the first field of %s has to be: Type record.Type `json:\"type\"`", t.of)
+	}
+	if t.tags, err = boundsOf(t.of); err != nil {
+		return err
+	}
+	l.types = append(l.types, &t)
+	l.byWord[t.word], l.byType[t.of] = &t, &t
+	return nil
+}
+
+// lineType reads no more of a line than its type.
+func lineType(text []byte) (Type, error) {
+	// The writer puts the type first. Taking it from there saves parsing
+	// every line twice; decode checks that it was the right one.
+	if rest, ok := bytes.CutPrefix(text, []byte(`{"type":"`)); ok {
+		if name, _, ok := bytes.Cut(rest, []byte(`"`)); ok {
+			return Type(name), nil
+		}
+	}
+	var line struct {
+		Type *Type `json:"type"`
+	}
+	if err := json.Unmarshal(text, &line); err != nil {
+		return "", fmt.Errorf("not a JSON object with a type: %w", err)
+	}
+	if line.Type == nil {
+		return "", errors.New("a JSON object without a type")
+	}
+	return *line.Type, nil
+}
+
+// decode returns the line that text is, a pointer to the type's struct, if its
+// values can be true.
+func (t *LineType) decode(text []byte) (any, error) {
+	if err := measure(text, t.word, t.tags); err != nil {
+		return nil, err
+	}
+	line := reflect.New(t.of)
+	if err := json.Unmarshal(text, line.Interface()); err != nil {
+		return nil, err
+	}
+	if got := line.Elem().Field(0).String(); got != string(t.word) {
+		return nil, fmt.Errorf("a line of two types, %s and %s", t.word, got)
+	}
+	if err := t.tags.check(line.Elem()); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.word, err)
+	}
+	return line.Interface(), nil
+}
+
+// encode returns a line's text with its newline, its type filled in, without
+// touching the caller's value. Commands in it stay readable: & and > are not
+// written as escapes.
+func (l *Lines) encode(line any) ([]byte, *LineType, error) {
+	v := reflect.ValueOf(line)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return nil, nil, fmt.Errorf("write to record: the %T is nil", line)
+		}
+		v = v.Elem()
+	}
+	var t *LineType
+	if v.IsValid() {
+		t = l.byType[v.Type()]
+	}
+	if t == nil {
+		return nil, nil, fmt.Errorf("write to record: %T is not a line of a record; the lines are %s", line, l.words())
+	}
+	filled := reflect.New(t.of)
+	filled.Elem().Set(v)
+	filled.Elem().Field(0).SetString(string(t.word))
+	if h, ok := filled.Interface().(*Header); ok {
+		h.Schema = Schema
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(filled.Interface()); err != nil {
+		return nil, nil, fmt.Errorf("write a %s line: %w", t.word, err)
+	}
+	if text.Len() > MaxLine {
+		return nil, nil, fmt.Errorf("write a %s line: it has %d bytes and readers take at most %d", t.word, text.Len(), MaxLine)
+	}
+	return text.Bytes(), t, nil
+}
+
+func (l *Lines) words() string {
+	words := make([]string, len(l.types))
+	for i, t := range l.types {
+		words[i] = string(t.word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Open reads the record at path, plain or zstd-compressed, whatever its name.
+func Open(path string) (*Reader, error) { return standard.Open(path) }
+
+// NewReader reads a record from r, plain or zstd-compressed.
+func NewReader(r io.Reader) *Reader { return standard.NewReader(r) }
+
+// Load reads all of the record at path.
+func Load(path string) (*Record, error) { return standard.Load(path) }
+
+// Read reads all of a record from r.
+func Read(r io.Reader) (*Record, error) { return standard.Read(r) }
+
+// Create makes a record at path, zstd-compressed if the path ends in ".zst".
+// A file that is there already is left alone and is an error, since a record
+// cannot be measured again: the machine has moved on.
+func Create(path string, options ...Option) (*Writer, error) {
+	return standard.Create(path, options...)
+}
+
+// NewWriter writes a plain record to w, which Close leaves open.
+func NewWriter(w io.Writer) *Writer { return standard.NewWriter(w) }

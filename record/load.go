@@ -23,14 +23,16 @@ type Record struct {
 	Findings []Finding
 	End      *End // nil: the run was cut off
 
+	own []any // see Own
+
 	Problems     []Problem // the first MaxProblems lines that could not be used
 	ProblemCount int       // all of them
 	Truncated    bool      // it breaks off within a line or a compressed frame
 }
 
-// Load reads all of the record at path.
-func Load(path string) (*Record, error) {
-	r, err := Open(path)
+// Load is [Load] for these types of line.
+func (l *Lines) Load(path string) (*Record, error) {
+	r, err := l.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +41,9 @@ func Load(path string) (*Record, error) {
 	return collect(r)
 }
 
-// Read reads all of a record from r.
-func Read(r io.Reader) (*Record, error) {
-	reader := NewReader(r)
+// Read is [Read] for these types of line.
+func (l *Lines) Read(r io.Reader) (*Record, error) {
+	reader := l.NewReader(r)
 	defer func() { _ = reader.Close() }()
 	return collect(reader)
 }
@@ -49,7 +51,7 @@ func Read(r io.Reader) (*Record, error) {
 func collect(r *Reader) (*Record, error) {
 	all := new(Record)
 	for {
-		line, err := r.Next()
+		line, kind, err := r.next()
 		if errors.Is(err, io.EOF) {
 			all.Problems, all.ProblemCount, all.Truncated = r.Problems(), r.ProblemCount(), r.Truncated()
 			return all, nil
@@ -57,37 +59,6 @@ func collect(r *Reader) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch l := line.(type) {
-		case *Header:
-			all.Header = *l
-		case *Target:
-			all.Targets = append(all.Targets, *l)
-		case *Batch:
-			all.Batches = append(all.Batches, *l)
-		case *Node:
-			all.Nodes = append(all.Nodes, *l)
-		case *Reading:
-			all.Readings = append(all.Readings, *l)
-		case *Series:
-			all.Series = append(all.Series, *l)
-		case *Cell:
-			all.Cells = append(all.Cells, *l)
-		case *Place:
-			all.Places = append(all.Places, *l)
-		case *Ceiling:
-			all.Ceilings = append(all.Ceilings, *l)
-		case *Start:
-			all.Starts = append(all.Starts, *l)
-		case *Logs:
-			all.Logs = l
-		case *Program:
-			all.Programs = append(all.Programs, *l)
-		case *Point:
-			all.Points = append(all.Points, *l)
-		case *Finding:
-			all.Findings = append(all.Findings, *l)
-		case *End:
-			all.End = l
-		}
+		kind.keep(all, line)
 	}
 }

@@ -1,5 +1,11 @@
 package record
 
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
 // The types of line that a record of "overhead" holds besides those that all
 // records have.
 const (
@@ -7,8 +13,13 @@ const (
 	TypeSeries  Type = "series"
 )
 
-// More roles: what stands inside a sandbox, what a sandbox itself is, and what
-// no process has. The roles of a target's own processes are further up.
+var overheadLines = []LineType{
+	Each(TypeReading, func(r *Record) *[]Reading { return &r.Readings }),
+	Each(TypeSeries, func(r *Record) *[]Series { return &r.Series }),
+}
+
+// More roles than those of a target's own processes: what stands inside a
+// sandbox, what a sandbox itself is, and what no process has.
 const (
 	RoleWorkload   Role = "workload"          // the container's own processes, where the host sees them
 	RolePause      Role = "pause"             // the process that holds a pod
@@ -39,57 +50,57 @@ const (
 // of a visit. A visit is one round on one target.
 type Reading struct {
 	Type      Type        `json:"type"`
-	Time      int64       `json:"time"` // ns, when the node was read; groups and processes follow at once
-	Took      int64       `json:"took"` // ns until all of it was read
+	Time      int64       `json:"time"`           // ns, when the node was read; groups and processes follow at once
+	Took      int64       `json:"took" is:"span"` // ns until all of it was read
 	Round     int         `json:"round"`
 	Order     int         `json:"order"`
-	Target    string      `json:"target"`
-	Phase     string      `json:"phase"`             // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
-	Sandboxes int         `json:"sandboxes"`         // that were there
-	Moment    Moment      `json:"moment"`            //
-	Settled   bool        `json:"settled"`           // false: the node was still changing when it was read
-	Work      *Work       `json:"work,omitempty"`    // what was run inside; at the end of a phase with one
-	Host      Host        `json:"host"`              // the whole node
-	Groups    []Group     `json:"groups"`            // every cgroup that a process or thread of the target is charged to
-	Processes []Process   `json:"processes"`         // of the target: in its sandboxes, beside them, its daemons
-	Engine    []Statistic `json:"engine,omitempty"`  // what the engine itself reports
-	Problems  Problems    `json:"problems"`          // what could not be read
-	Left      []string    `json:"left,omitempty"`    // "after" only: cgroups of the target's sandboxes that are still there
-	Failure   *Failure    `json:"failure,omitempty"` // why the phase gives no figures
+	Target    string      `json:"target" is:"needed"`
+	Phase     string      `json:"phase" is:"label"`                              // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
+	Sandboxes int         `json:"sandboxes" is:"max=10000"`                      // that were there
+	Moment    Moment      `json:"moment" is:"needed,one=before|begin|end|after"` //
+	Settled   bool        `json:"settled"`                                       // false: the node was still changing when it was read
+	Work      *Work       `json:"work,omitempty"`                                // what was run inside; at the end of a phase with one
+	Host      Host        `json:"host"`                                          // the whole node
+	Groups    []Group     `json:"groups" is:"max=65536"`                         // every cgroup that a process or thread of the target is charged to
+	Processes []Process   `json:"processes" is:"max=65536"`                      // of the target: in its sandboxes, beside them, its daemons
+	Engine    []Statistic `json:"engine,omitempty" is:"max=65536"`               // what the engine itself reports
+	Problems  Problems    `json:"problems"`                                      // what could not be read
+	Left      []string    `json:"left,omitempty"`                                // "after" only: cgroups of the target's sandboxes that are still there
+	Failure   *Failure    `json:"failure,omitempty"`                             // why the phase gives no figures
 }
 
 // Work is what ran inside the sandboxes in a phase.
 type Work struct {
-	Command string  `json:"command"`           // as it was run in each sandbox, pasteable
-	Hold    int64   `json:"hold,omitempty"`    // bytes that each sandbox was told to hold
-	Spin    float64 `json:"spin,omitempty"`    // CPUs that each sandbox was told to use
-	Spun    float64 `json:"spun,omitempty"`    // CPUs that each says it used on average, from its begin to its end: less than Spin where others took them
-	Begun   int64   `json:"begun"`             // ns, when the first was started
-	Ended   int64   `json:"ended,omitempty"`   // ns, when the last had ended; 0 when the reading was taken while it ran
-	Version string  `json:"version,omitempty"` // of the program, where it is not the probe
-	CPU     int64   `json:"cpu,omitempty"`     // ns that commands which have ended used, where no cgroup tells: on the host
+	Command string  `json:"command"`                               // as it was run in each sandbox, pasteable
+	Hold    int64   `json:"hold,omitempty" is:"bytes"`             // bytes that each sandbox was told to hold
+	Spin    float64 `json:"spin,omitempty" is:"cpus"`              // CPUs that each sandbox was told to use
+	Spun    float64 `json:"spun,omitempty" is:"cpus"`              // CPUs that each says it used on average, from its begin to its end: less than Spin where others took them
+	Begun   int64   `json:"begun"`                                 // ns, when the first was started
+	Ended   int64   `json:"ended,omitempty" is:"zero,after=begun"` // ns, when the last had ended; 0 when the reading was taken while it ran
+	Version string  `json:"version,omitempty"`                     // of the program, where it is not the probe
+	CPU     int64   `json:"cpu,omitempty"`                         // ns that commands which have ended used, where no cgroup tells: on the host
 }
 
 // Host is the node's memory and counters at one moment. Memory is in bytes, from
 // /proc/meminfo; Free has the pages on the lists of the CPUs (/proc/zoneinfo)
 // added, which MemFree lacks and which can be hundreds of megabytes.
 type Host struct {
-	Total       int64   `json:"total"`
-	Free        int64   `json:"free"`
-	Listed      int64   `json:"listed"` // the pages on the lists of the CPUs, in Free
-	Available   int64   `json:"available"`
-	Buffers     int64   `json:"buffers"`
-	Cached      int64   `json:"cached"` // with Shmem in it
-	SwapCached  int64   `json:"swap_cached"`
-	Shmem       int64   `json:"shmem"`
-	Anon        int64   `json:"anon"`
-	Slab        int64   `json:"slab"`
-	Stacks      int64   `json:"stacks"`
-	PageTables  int64   `json:"page_tables"` // and SecPageTables
-	Percpu      int64   `json:"percpu"`
-	Huge        int64   `json:"huge"`                // hugetlb pages in use
-	HugeFree    int64   `json:"huge_free,omitempty"` // hugetlb pages that are kept and that nobody uses; Free lacks them
-	SwapUsed    int64   `json:"swap_used"`
+	Total       int64   `json:"total" is:"bytes"`
+	Free        int64   `json:"free" is:"bytes"`
+	Listed      int64   `json:"listed" is:"bytes"` // the pages on the lists of the CPUs, in Free
+	Available   int64   `json:"available" is:"bytes"`
+	Buffers     int64   `json:"buffers" is:"bytes"`
+	Cached      int64   `json:"cached" is:"bytes"` // with Shmem in it
+	SwapCached  int64   `json:"swap_cached" is:"bytes"`
+	Shmem       int64   `json:"shmem" is:"bytes"`
+	Anon        int64   `json:"anon" is:"bytes"`
+	Slab        int64   `json:"slab" is:"bytes"`
+	Stacks      int64   `json:"stacks" is:"bytes"`
+	PageTables  int64   `json:"page_tables" is:"bytes"` // and SecPageTables
+	Percpu      int64   `json:"percpu" is:"bytes"`
+	Huge        int64   `json:"huge" is:"bytes"`                // hugetlb pages in use
+	HugeFree    int64   `json:"huge_free,omitempty" is:"bytes"` // hugetlb pages that are kept and that nobody uses; Free lacks them
+	SwapUsed    int64   `json:"swap_used" is:"bytes"`
 	Busy        int64   `json:"busy"`    // ns of all CPUs since boot, a hundredth of a second exact
 	Steal       int64   `json:"steal"`   // ns
 	IOWait      int64   `json:"io_wait"` // ns
@@ -100,8 +111,8 @@ type Host struct {
 	PSIIO       int64   `json:"psi_io"`
 	ReadBytes   int64   `json:"read_bytes"` // of all whole disks since boot
 	WriteBytes  int64   `json:"write_bytes"`
-	Others      int64   `json:"others"` // anonymous memory of all processes that are not the target's, from their RssAnon
-	OthersCount int     `json:"others_count"`
+	Others      int64   `json:"others" is:"bytes"` // anonymous memory of all processes that are not the target's, from their RssAnon
+	OthersCount int     `json:"others_count" is:"processes"`
 	Refreshed   bool    `json:"refreshed,omitempty"` // the CPUs' own counters were added up (vm.stat_refresh) just before
 }
 
@@ -119,14 +130,14 @@ const (
 // Figures are those of the group and all below it. A group whose parent is
 // listed too is Nested, and is left out of sums.
 type Group struct {
-	Path        string       `json:"path"`
-	Charge      Charge       `json:"charge"`
-	Lane        int          `json:"lane"` // of its sandbox; -1 for one that several share
+	Path        string       `json:"path" is:"id,needed,rooted,path"`
+	Charge      Charge       `json:"charge" is:"needed,name"`
+	Lane        int          `json:"lane" is:"lane,unknown"` // of its sandbox; -1 for one that several share
 	Nested      bool         `json:"nested,omitempty"`
-	Controllers []string     `json:"controllers"`         // that were read here: "memory", "cpuacct", "cpu", "blkio", "io", "pids"
-	Memory      *GroupMemory `json:"memory,omitempty"`    // nil: no memory controller here
-	CPU         *int64       `json:"cpu,omitempty"`       // ns used since it was made; nil: not accounted here
-	Throttled   int64        `json:"throttled,omitempty"` // ns
+	Controllers []string     `json:"controllers" is:"max=100"` // that were read here: "memory", "cpuacct", "cpu", "blkio", "io", "pids"
+	Memory      *GroupMemory `json:"memory,omitempty"`         // nil: no memory controller here
+	CPU         *int64       `json:"cpu,omitempty"`            // ns used since it was made; nil: not accounted here
+	Throttled   int64        `json:"throttled,omitempty"`      // ns
 	ReadBytes   int64        `json:"read_bytes,omitempty"`
 	WriteBytes  int64        `json:"write_bytes,omitempty"`
 	Pids        int64        `json:"pids,omitempty"`
@@ -134,84 +145,84 @@ type Group struct {
 
 // GroupMemory is what a group is charged for, in bytes.
 type GroupMemory struct {
-	Usage        int64 `json:"usage"` // memory.usage_in_bytes, memory.current
-	Peak         int64 `json:"peak,omitempty"`
-	Limit        int64 `json:"limit,omitempty"` // 0: none
-	Anon         int64 `json:"anon"`            // v1: total_rss, which holds huge pages too
-	File         int64 `json:"file"`            // page cache without shmem
-	Mapped       int64 `json:"mapped"`          // of File and Shmem, what processes map
-	Shmem        int64 `json:"shmem"`           // tmpfs, memfd, shared memory
-	Kernel       int64 `json:"kernel"`          // v1: memory.kmem.usage_in_bytes; v2: kernel, else the sum of its parts
-	Slab         int64 `json:"slab,omitempty"`
-	Stacks       int64 `json:"stacks,omitempty"`
-	PageTables   int64 `json:"page_tables,omitempty"`
-	Percpu       int64 `json:"percpu,omitempty"`
-	Sock         int64 `json:"sock,omitempty"` // v1: memory.kmem.tcp.usage_in_bytes
-	Swap         int64 `json:"swap,omitempty"`
-	InactiveFile int64 `json:"inactive_file"` // what engines subtract from usage
+	Usage        int64 `json:"usage" is:"bytes"` // memory.usage_in_bytes, memory.current
+	Peak         int64 `json:"peak,omitempty" is:"bytes"`
+	Limit        int64 `json:"limit,omitempty" is:"bytes"` // 0: none
+	Anon         int64 `json:"anon" is:"bytes"`            // v1: total_rss, which holds huge pages too
+	File         int64 `json:"file" is:"bytes"`            // page cache without shmem
+	Mapped       int64 `json:"mapped" is:"bytes"`          // of File and Shmem, what processes map
+	Shmem        int64 `json:"shmem" is:"bytes"`           // tmpfs, memfd, shared memory
+	Kernel       int64 `json:"kernel" is:"bytes"`          // v1: memory.kmem.usage_in_bytes; v2: kernel, else the sum of its parts
+	Slab         int64 `json:"slab,omitempty" is:"bytes"`
+	Stacks       int64 `json:"stacks,omitempty" is:"bytes"`
+	PageTables   int64 `json:"page_tables,omitempty" is:"bytes"`
+	Percpu       int64 `json:"percpu,omitempty" is:"bytes"`
+	Sock         int64 `json:"sock,omitempty" is:"bytes"` // v1: memory.kmem.tcp.usage_in_bytes
+	Swap         int64 `json:"swap,omitempty" is:"bytes"`
+	InactiveFile int64 `json:"inactive_file" is:"bytes"` // what engines subtract from usage
 }
 
 // Process is one process of a target.
 type Process struct {
-	Pid        int          `json:"pid"`
-	Start      uint64       `json:"start"` // clock ticks since boot: tells it from a later one with its pid
-	PPid       int          `json:"ppid"`
-	Name       string       `json:"name"` // as the kernel has it, cut to 15 characters
-	Role       Role         `json:"role"`
-	Rule       string       `json:"rule"` // the fact that decided the role
-	Lane       int          `json:"lane"` // of its sandbox; -1 for a daemon
-	Threads    int          `json:"threads"`
-	Groups     []Membership `json:"groups"`         // the sets of cgroups that its threads are in; the first is the process's own
-	CPU        int64        `json:"cpu"`            // ns since it began, of all its threads
-	VCPU       int64        `json:"vcpu,omitempty"` // ns of them in threads that run a guest
-	RSS        int64        `json:"rss"`
+	Pid        int          `json:"pid" is:"id,min=1,processes"`
+	Start      uint64       `json:"start" is:"id"` // clock ticks since boot: tells it from a later one with its pid
+	PPid       int          `json:"ppid" is:"processes"`
+	Name       string       `json:"name" is:"name"` // as the kernel has it, cut to 15 characters
+	Role       Role         `json:"role" is:"needed,name"`
+	Rule       string       `json:"rule" is:"rule"`         // the fact that decided the role
+	Lane       int          `json:"lane" is:"lane,unknown"` // of its sandbox; -1 for a daemon
+	Threads    int          `json:"threads" is:"processes"`
+	Groups     []Membership `json:"groups" is:"total=131072"` // the sets of cgroups that its threads are in; the first is the process's own
+	CPU        int64        `json:"cpu"`                      // ns since it began, of all its threads
+	VCPU       int64        `json:"vcpu,omitempty"`           // ns of them in threads that run a guest
+	RSS        int64        `json:"rss" is:"bytes"`
 	Read       bool         `json:"read"` // false: smaps_rollup could not be read, and PSS is unknown
-	PSSAnon    int64        `json:"pss_anon"`
-	PSSFile    int64        `json:"pss_file"`
-	PSSShmem   int64        `json:"pss_shmem"`
-	Swap       int64        `json:"swap,omitempty"`
-	Huge       int64        `json:"huge,omitempty"` // hugetlb pages, private and shared
-	PageTables int64        `json:"page_tables"`    // VmPTE
+	PSSAnon    int64        `json:"pss_anon" is:"bytes"`
+	PSSFile    int64        `json:"pss_file" is:"bytes"`
+	PSSShmem   int64        `json:"pss_shmem" is:"bytes"`
+	Swap       int64        `json:"swap,omitempty" is:"bytes"`
+	Huge       int64        `json:"huge,omitempty" is:"bytes"` // hugetlb pages, private and shared
+	PageTables int64        `json:"page_tables" is:"bytes"`    // VmPTE
 }
 
 // Membership is one set of cgroups and the threads that are in it.
 type Membership struct {
-	Paths   map[string]string `json:"paths"`             // controller → path; "" → the v2 hierarchy
-	Threads []int             `json:"threads,omitempty"` // absent: all
-	Names   []string          `json:"names,omitempty"`   // of the threads, in their order
+	Paths   map[string]string `json:"paths" is:"max=100,keys=name,path"`                  // controller → path; "" → the v2 hierarchy
+	Threads []int             `json:"threads,omitempty" is:"max=4194304,min=1,processes"` // absent: all
+	Names   []string          `json:"names,omitempty" is:"max=4194304,name"`              // of the threads, in their order
 }
 
 // Statistic is what an engine reports of one sandbox.
 type Statistic struct {
-	Lane   int    `json:"lane"`
-	Time   int64  `json:"time,omitempty"` // ns, when the answer was there
-	Source string `json:"source"`         // "docker stats", "ctr task metrics", "crictl stats", …
-	Memory int64  `json:"memory"`         // bytes; -1: not reported
-	CPU    int64  `json:"cpu"`            // ns since its start; -1: not reported
+	Lane   int    `json:"lane" is:"lane"`
+	Time   int64  `json:"time,omitempty"`            // ns, when the answer was there
+	Source string `json:"source" is:"needed,label"`  // "docker stats", "ctr task metrics", "crictl stats", …
+	Memory int64  `json:"memory" is:"bytes,unknown"` // bytes; -1: not reported
+	CPU    int64  `json:"cpu" is:"unknown"`          // ns since its start; -1: not reported
 }
 
 // Problems count what could not be read and is missing in the figures.
 type Problems struct {
-	Gone      int      `json:"gone,omitempty"`      // cgroups and processes that vanished while they were read
-	Reused    int      `json:"reused,omitempty"`    // pids that another process had by then
-	Denied    int      `json:"denied,omitempty"`    // files that may not be read, such as smaps_rollup
-	Backwards int      `json:"backwards,omitempty"` // counters that went back
-	Broken    int      `json:"broken,omitempty"`    // files of an unknown form
-	Examples  []string `json:"examples,omitempty"`  // the first few of them, in words
+	Gone      int      `json:"gone,omitempty"`                  // cgroups and processes that vanished while they were read
+	Reused    int      `json:"reused,omitempty"`                // pids that another process had by then
+	Denied    int      `json:"denied,omitempty"`                // files that may not be read, such as smaps_rollup
+	Backwards int      `json:"backwards,omitempty"`             // counters that went back
+	Broken    int      `json:"broken,omitempty"`                // files of an unknown form
+	Examples  []string `json:"examples,omitempty" is:"max=100"` // the first few of them, in words
 }
 
 // Series is what was sampled within one phase at a fixed cadence.
 type Series struct {
 	Type      Type               `json:"type"`
 	Round     int                `json:"round"`
-	Target    string             `json:"target"`
-	Phase     string             `json:"phase"`
-	Sandboxes int                `json:"sandboxes"`
-	Interval  int64              `json:"interval"` // ns
-	Missed    int                `json:"missed"`   // ticks at which nothing could be read in time
-	OwnCPU    int64              `json:"own_cpu"`  // ns that the sampler used
-	Times     []int64            `json:"times"`    // ns of CLOCK_MONOTONIC, ascending
-	Values    map[string][]int64 `json:"values"`   // by the names below, each as long as Times; -1: not read at that tick
+	Target    string             `json:"target" is:"needed"`
+	Phase     string             `json:"phase" is:"needed,label"`
+	Sandboxes int                `json:"sandboxes" is:"max=10000"`
+	Interval  int64              `json:"interval" is:"min=1,span"`                       // ns
+	Missed    int                `json:"missed"`                                         // ticks at which nothing could be read in time
+	OwnCPU    int64              `json:"own_cpu"`                                        // ns that the sampler used
+	Times     []int64            `json:"times" is:"max=1048576"`                         // ns of CLOCK_MONOTONIC, ascending
+	Values    map[string][]int64 `json:"values" is:"max=64,each=1048576,keys=label,any"` // by the names below, each as long as Times; -1: not read at that tick
 	Problems  Problems           `json:"problems"`
 }
 
@@ -240,3 +251,59 @@ func (h *Host) Cache() int64 { return h.Cached + h.Buffers - h.Shmem }
 
 // Kernel is the node's kernel memory as far as it is accounted by kind.
 func (h *Host) Kernel() int64 { return h.Slab + h.Stacks + h.PageTables + h.Percpu }
+
+// Check says whether the reading can be true.
+func (r *Reading) Check() error {
+	switch {
+	case len(r.Left) > 0 && r.Moment != MomentAfter:
+		return fmt.Errorf("cgroups were left at the moment %q: only %q can tell", r.Moment, MomentAfter)
+	case r.Host.Total == 0 && r.Failure == nil:
+		return errors.New("host.total is 0, and no failure that would explain it")
+	case r.Phase == "" && (r.Moment == MomentBegin || r.Moment == MomentEnd):
+		return fmt.Errorf("the %s of a phase without a name", r.Moment)
+	}
+	return nil
+}
+
+// Check says whether the pages on lists can be among the free ones.
+func (h *Host) Check() error {
+	if h.Listed > h.Free {
+		return fmt.Errorf("listed %d is above free %d, which it is part of", h.Listed, h.Free)
+	}
+	return nil
+}
+
+// Check says whether every name can be a thread's.
+func (m *Membership) Check() error {
+	if len(m.Names) > 0 && len(m.Names) != len(m.Threads) {
+		return fmt.Errorf("%d names of %d threads", len(m.Names), len(m.Threads))
+	}
+	return nil
+}
+
+// Check says whether the series can be true. Counters may go back: a cgroup
+// that was made anew begins at 0.
+func (s *Series) Check() error {
+	for i, t := range s.Times {
+		if i > 0 && t <= s.Times[i-1] {
+			return fmt.Errorf("tick %d at %d is not after the one before it at %d", i, t, s.Times[i-1])
+		}
+	}
+	for name, values := range s.Values {
+		if len(values) != len(s.Times) {
+			return fmt.Errorf("series %.40q has %d values at %d times", name, len(values), len(s.Times))
+		}
+		most := int64(math.MaxInt64)
+		switch name {
+		case SeriesPodMemory, SeriesOverheadMemory, SeriesNodeUsed, SeriesNodeAvailable, SeriesNodeCache:
+			most = maxBytes
+		}
+		one := bound{unknown: true, most: most}
+		for i, v := range values {
+			if err := one.number(v); err != nil {
+				return fmt.Errorf("series %.40q at tick %d %w", name, i, err)
+			}
+		}
+	}
+	return nil
+}

@@ -48,6 +48,7 @@ func (p Problem) String() string {
 type Reader struct {
 	name    string
 	source  *source
+	types   *Lines
 	lines   *lineReader
 	decoder *zstd.Decoder
 	closer  io.Closer
@@ -60,42 +61,48 @@ type Reader struct {
 	truncated bool
 }
 
-// Open reads the record at path, plain or zstd-compressed, whatever its name.
-func Open(path string) (*Reader, error) {
+// Open is [Open] for these types of line.
+func (l *Lines) Open(path string) (*Reader, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open record: %w; give the path of a file that tare wrote", err)
 	}
-	r := NewReader(file)
+	r := l.NewReader(file)
 	r.name, r.closer = path, file
 	return r, nil
 }
 
-// NewReader reads a record from r, plain or zstd-compressed.
-func NewReader(r io.Reader) *Reader {
-	return &Reader{name: "record", source: &source{r: r}}
+// NewReader is [NewReader] for these types of line.
+func (l *Lines) NewReader(r io.Reader) *Reader {
+	return &Reader{name: "record", types: l, source: &source{r: r}}
 }
 
-// Next returns the next line, io.EOF after the last. The first is the *Header:
-// without one the error wraps [ErrNotRecord]. Lines of unknown types are passed
-// over, and lines that cannot be true are too, as Problems.
-func (r *Reader) Next() (Line, error) {
+// Next returns the next line, a pointer to its struct, and io.EOF after the last.
+// The first is the *Header: without one the error wraps [ErrNotRecord]. Lines of
+// unknown types are passed over, and lines that cannot be true are too, as
+// Problems.
+func (r *Reader) Next() (any, error) {
+	line, _, err := r.next()
+	return line, err
+}
+
+func (r *Reader) next() (any, *LineType, error) {
 	for r.err == nil {
 		raw, err := r.read()
 		if err != nil {
 			r.finish(raw, err)
 			break
 		}
-		line, err := r.decode(raw)
+		line, kind, err := r.decode(raw)
 		if err != nil {
 			r.err = err
 			break
 		}
 		if line != nil {
-			return line, nil
+			return line, kind, nil
 		}
 	}
-	return nil, r.err
+	return nil, nil, r.err
 }
 
 // Problems returns the first MaxProblems lines that could not be used so far.
@@ -163,42 +170,56 @@ func (r *Reader) begin() error {
 
 // decode returns the line, nil if it is passed over, or the error that makes
 // the rest of the file worthless.
-func (r *Reader) decode(raw rawLine) (Line, error) {
+func (r *Reader) decode(raw rawLine) (any, *LineType, error) {
 	if raw.long {
-		return nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
+		return nil, nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
 	}
 	text := bytes.TrimSpace(raw.text)
 	if len(text) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	kind, err := lineType(text)
+	word, err := lineType(text)
 	if err != nil {
-		return nil, r.problem(raw, err)
+		return nil, nil, r.problem(raw, err)
 	}
-	if !r.opened && kind == TypeHeader {
-		if err := r.checkSchema(text); err != nil {
-			return nil, err
-		}
-	}
-	line, err := decodeLine(text, kind)
+	kind, line := r.types.byWord[word], any(nil)
 	switch {
-	case err != nil && !errors.Is(err, errUnknownType):
-		return nil, r.problem(raw, err)
-	case !r.opened && kind != TypeHeader:
-		return nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, kind))
-	case err != nil:
-		return nil, nil
-	case r.opened && kind == TypeHeader:
+	case kind == nil && !json.Valid(text):
+		err = errors.New("not JSON")
+	case kind == nil: // of a later version, or of another package
+	case kind.place == first && !r.opened:
+		if err := r.checkSchema(text); err != nil {
+			return nil, nil, err
+		}
+		fallthrough
+	default:
+		line, err = kind.decode(text)
+	}
+	if err != nil {
+		return nil, nil, r.problem(raw, err)
+	}
+	return r.place(raw, word, kind, line)
+}
+
+// place says whether a good line may stand where it does.
+func (r *Reader) place(raw rawLine, word Type, kind *LineType, line any) (any, *LineType, error) {
+	opens := kind != nil && kind.place == first
+	switch {
+	case !r.opened && !opens:
+		return nil, nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, word))
+	case kind == nil:
+		return nil, nil, nil
+	case r.opened && opens:
 		// Times of two runs cannot be mixed, so what follows is left alone.
 		r.note(raw.number, "a second header: this and all that follows is another record; give it a file of its own")
-		return nil, io.EOF
+		return nil, nil, io.EOF
 	case r.ended:
-		return nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", kind))
+		return nil, nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", word))
 	}
 	r.opened = true
-	r.ended = kind == TypeEnd
+	r.ended = kind.place == last
 	r.truncated = r.truncated || !raw.whole
-	return line, nil
+	return line, kind, nil
 }
 
 // checkSchema comes before the rest of the header is looked at, which in a

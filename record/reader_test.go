@@ -78,7 +78,7 @@ func TestFilesThatAreNoRecordsSaySo(t *testing.T) {
 		"a long text":              {strings.Repeat("x\n", 1<<20), ErrNotRecord, "line 1: not a JSON object"},
 		"one endless line":         {strings.Repeat("x", MaxLine+2) + "\n", ErrNotRecord, "line 1: longer than 16 MiB"},
 		"half a header":            {headerLine[:12], ErrNotRecord, "breaks off before the header is complete"},
-		"a header of schema 0":     {`{"type":"header"}` + "\n", ErrNotRecord, "schemas begin at 1"},
+		"a header of schema 0":     {`{"type":"header"}` + "\n", ErrNotRecord, "schema is 0 and has to be 1 or more"},
 		"a broken header":          {`{"type":"header","schema":1,"run_id":5}` + "\n" + `{"type":"end","status":"done"}` + "\n", ErrNotRecord, "line 1: json: cannot unmarshal number"},
 		"zstd of nothing":          {string(zstdMagic), ErrNotRecord, "breaks off"},
 		"zstd that is damaged":     {string(zstdMagic) + "\x04\x58\xff\xff\xff\xff\xff", ErrNotRecord, "damaged"},
@@ -115,7 +115,7 @@ func TestACompressedRecordCutAnywhereGivesAllItsWholeBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
-		if n := len(lines(got)); n != whole || !got.Truncated || len(got.Problems) != 0 {
+		if n := count(got); n != whole || !got.Truncated || len(got.Problems) != 0 {
 			t.Fatalf("cut at %d: %d lines of %d, truncated %v, problems %v", cut, n, whole, got.Truncated, got.Problems)
 		}
 	}
@@ -144,8 +144,8 @@ func compressed(t *testing.T) (text []byte, ends []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Writer{out: &b, encoder: encoder}
-	for _, line := range lines(fullRecord()) {
+	w := &Writer{types: standard, out: &b, encoder: encoder}
+	for _, line := range few() {
 		if err := w.Write(line); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func compressed(t *testing.T) (text []byte, ends []int) {
 }
 
 func TestAnErrorOfTheDiskIsNotTakenForTheEnd(t *testing.T) {
-	text, _ := plainText(t)
+	text, _ := written(t, few())
 	in := io.MultiReader(strings.NewReader(text), iotest.ErrReader(syscall.EIO))
 	if _, err := Read(in); !errors.Is(err, syscall.EIO) {
 		t.Errorf("got %v", err)

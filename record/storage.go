@@ -1,5 +1,12 @@
 package record
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // The types of line that a record of "storage" holds besides those that all
 // records have.
 const (
@@ -7,6 +14,12 @@ const (
 	TypePlace   Type = "place"
 	TypeCeiling Type = "ceiling"
 )
+
+var storageLines = []LineType{
+	Each(TypeCell, func(r *Record) *[]Cell { return &r.Cells }),
+	Each(TypePlace, func(r *Record) *[]Place { return &r.Places }),
+	Each(TypeCeiling, func(r *Record) *[]Ceiling { return &r.Ceilings }),
+}
 
 // The kinds of volume: where the files of a job lie.
 const (
@@ -30,37 +43,37 @@ type Cell struct {
 	Type    Type     `json:"type"`
 	Round   int      `json:"round"` // from 0
 	Order   int      `json:"order"` // this target's place in the round's random order
-	Target  string   `json:"target"`
-	Volume  string   `json:"volume"`            // see the Volume constants; "" where it is not known, in imported ones
-	Cache   string   `json:"cache"`             // CacheDirect, CacheBuffered; "" where it is not known
-	Job     string   `json:"job"`               // its name in the plan: "randread 512k"
-	Tool    string   `json:"tool"`              // "fio", "dd", "sysbench"
-	Version string   `json:"version,omitempty"` // of the tool that ran: "fio-3.33"
-	Command string   `json:"command,omitempty"` // as it was run in the sandbox, with its paths; on "host" with the host's; pasteable
-	Layout  *Layout  `json:"layout,omitempty"`  // of the files, before; nil where the job makes its own
-	Dropped string   `json:"dropped,omitempty"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
-	Quiet   bool     `json:"quiet,omitempty"`   // the device had come to rest before the job
-	Begun   int64    `json:"begun,omitempty"`   // ns of CLOCK_MONOTONIC, about to be run
-	Ended   int64    `json:"ended,omitempty"`   // ns, its end was known
-	SetUp   int64    `json:"set_up,omitempty"`  // ns that tare spent on the cell besides the job and its layout: sandbox, caches, readings
-	Claim   *Claim   `json:"claim,omitempty"`   // what the tool says
-	Seen    *Seen    `json:"seen,omitempty"`    // what was seen from outside
-	Source  string   `json:"source,omitempty"`  // of an imported one: "notes.txt:120"
-	Failure *Failure `json:"failure,omitempty"` // why it gives no figures
+	Target  string   `json:"target" is:"needed,label"`
+	Volume  string   `json:"volume" is:"place"`                     // see the Volume constants; "" where it is not known, in imported ones
+	Cache   string   `json:"cache" is:"one=direct|buffered"`        // CacheDirect, CacheBuffered; "" where it is not known
+	Job     string   `json:"job" is:"needed,label"`                 // its name in the plan: "randread 512k"
+	Tool    string   `json:"tool" is:"needed,label"`                // "fio", "dd", "sysbench"
+	Version string   `json:"version,omitempty" is:"label"`          // of the tool that ran: "fio-3.33"
+	Command string   `json:"command,omitempty" is:"command"`        // as it was run in the sandbox, with its paths; on "host" with the host's; pasteable
+	Layout  *Layout  `json:"layout,omitempty"`                      // of the files, before; nil where the job makes its own
+	Dropped string   `json:"dropped,omitempty" is:"one=node|files"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
+	Quiet   bool     `json:"quiet,omitempty"`                       // the device had come to rest before the job
+	Begun   int64    `json:"begun,omitempty"`                       // ns of CLOCK_MONOTONIC, about to be run
+	Ended   int64    `json:"ended,omitempty" is:"zero,after=begun"` // ns, its end was known
+	SetUp   int64    `json:"set_up,omitempty" is:"span"`            // ns that tare spent on the cell besides the job and its layout: sandbox, caches, readings
+	Claim   *Claim   `json:"claim,omitempty"`                       // what the tool says
+	Seen    *Seen    `json:"seen,omitempty"`                        // what was seen from outside
+	Source  string   `json:"source,omitempty" is:"place"`           // of an imported one: "notes.txt:120"
+	Failure *Failure `json:"failure,omitempty"`                     // why it gives no figures
 }
 
 // Layout is what was written before a job.
 type Layout struct {
 	Files int   `json:"files"`
-	Bytes int64 `json:"bytes"` // of all of them
-	Took  int64 `json:"took"`  // ns
+	Bytes int64 `json:"bytes" is:"bytes"` // of all of them
+	Took  int64 `json:"took" is:"span"`   // ns
 }
 
 // Claim is what a tool says it did.
 type Claim struct {
 	Read    Flow    `json:"read"`
 	Write   Flow    `json:"write"`
-	Seconds float64 `json:"seconds"` // the run's length as the tool has it; 0: it does not say
+	Seconds float64 `json:"seconds" is:"seconds"` // the run's length as the tool has it; 0: it does not say
 	// Latency is that of all requests together, where the tool does not tell reads
 	// from writes.
 	Latency Latency `json:"latency,omitzero"`
@@ -68,36 +81,36 @@ type Claim struct {
 
 // Flow is one direction of a claim. What a tool does not say is 0.
 type Flow struct {
-	Bytes     int64   `json:"bytes"`
+	Bytes     int64   `json:"bytes" is:"bytes"`
 	IOs       int64   `json:"ios"`
-	Bandwidth float64 `json:"bandwidth"` // bytes/s, as the tool has it: not computed from the others unless it says none
-	IOPS      float64 `json:"iops"`      // 1/s, likewise
+	Bandwidth float64 `json:"bandwidth" is:"rate"` // bytes/s, as the tool has it: not computed from the others unless it says none
+	IOPS      float64 `json:"iops" is:"rate"`      // 1/s, likewise
 	Latency   Latency `json:"latency"`
 }
 
 // Latency is a distribution of the time of one I/O, in ns.
 type Latency struct {
-	Min  int64 `json:"min,omitempty"`
-	Mean int64 `json:"mean,omitempty"`
-	P50  int64 `json:"p50,omitempty"`
-	P95  int64 `json:"p95,omitempty"`
-	P99  int64 `json:"p99,omitempty"`
-	P999 int64 `json:"p999,omitempty"`
-	Max  int64 `json:"max,omitempty"`
+	Min  int64 `json:"min,omitempty" is:"span"`
+	Mean int64 `json:"mean,omitempty" is:"span"`
+	P50  int64 `json:"p50,omitempty" is:"span"`
+	P95  int64 `json:"p95,omitempty" is:"span"`
+	P99  int64 `json:"p99,omitempty" is:"span"`
+	P999 int64 `json:"p999,omitempty" is:"span"`
+	Max  int64 `json:"max,omitempty" is:"span"`
 }
 
 // Seen is what happened on the node between a reading just before a job and one
 // just after it. Bytes are those of the time between the readings, which is
 // slightly longer than the job.
 type Seen struct {
-	Took int64 `json:"took"` // ns between the readings
+	Took int64 `json:"took" is:"span"` // ns between the readings
 	// Device is the block device that the volume lies on and what it did; "" where
 	// that is not one: then the whole disks of the node tell.
 	Device DeviceUse `json:"device"`
 	Disks  DeviceUse `json:"disks"` // all whole disks of the node together
 	// Flushed is what the disks wrote when what was still dirty was synced right
 	// after the job, in bytes; -1 where that was not done.
-	Flushed int64 `json:"flushed"`
+	Flushed int64 `json:"flushed" is:"bytes,unknown"`
 	// Group is what the sandbox's own cgroups were charged, where they are
 	// accounted. Writing back what was buffered may be charged elsewhere.
 	Group *GroupUse `json:"group,omitempty"`
@@ -105,24 +118,24 @@ type Seen struct {
 	// sentry, gofer) read and wrote by system calls, whatever answered them; nil
 	// where the target has none, or they could not be read.
 	Outside   *Transfer  `json:"outside,omitempty"`
-	Cached    int64      `json:"cached"`     // change of the node's page cache, bytes
-	Throttled int64      `json:"throttled"`  // ns that the sandbox's groups were kept from the CPU by their quota
-	HavePSI   bool       `json:"have_psi"`   //
-	PSICPU    float64    `json:"psi_cpu"`    // share of the time in which some task waited
-	PSIMemory float64    `json:"psi_memory"` //
-	PSIIO     float64    `json:"psi_io"`     //
-	Busy      float64    `json:"busy"`       // CPUs of the node that were busy
-	Steal     float64    `json:"steal"`      // CPUs' time stolen, per time
-	CPU       []RoleTime `json:"cpu"`        // what the target's roles used
-	OwnCPU    int64      `json:"own_cpu"`    // ns that tare itself used
-	Problems  Problems   `json:"problems"`   // what could not be read
+	Cached    int64      `json:"cached" is:"min=-144115188075855872,bytes"` // change of the node's page cache, bytes
+	Throttled int64      `json:"throttled" is:"cpu"`                        // ns that the sandbox's groups were kept from the CPU by their quota
+	HavePSI   bool       `json:"have_psi"`                                  //
+	PSICPU    float64    `json:"psi_cpu" is:"pressure"`                     // share of the time in which some task waited
+	PSIMemory float64    `json:"psi_memory" is:"pressure"`                  //
+	PSIIO     float64    `json:"psi_io" is:"pressure"`                      //
+	Busy      float64    `json:"busy" is:"cpus"`                            // CPUs of the node that were busy
+	Steal     float64    `json:"steal" is:"cpus"`                           // CPUs' time stolen, per time
+	CPU       []RoleTime `json:"cpu" is:"max=64"`                           // what the target's roles used
+	OwnCPU    int64      `json:"own_cpu" is:"cpu"`                          // ns that tare itself used
+	Problems  Problems   `json:"problems"`                                  // what could not be read
 }
 
 // DeviceUse is what a block device did, from /proc/diskstats.
 type DeviceUse struct {
-	Name       string `json:"name,omitempty"` // "vda"; of several "vda+vdb"
-	ReadBytes  int64  `json:"read_bytes"`
-	WriteBytes int64  `json:"write_bytes"`
+	Name       string `json:"name,omitempty" is:"path"` // "vda"; of several "vda+vdb"
+	ReadBytes  int64  `json:"read_bytes" is:"bytes"`
+	WriteBytes int64  `json:"write_bytes" is:"bytes"`
 	ReadIOs    int64  `json:"read_ios"`
 	WriteIOs   int64  `json:"write_ios"`
 	Busy       int64  `json:"busy"` // ns in which it had work
@@ -130,41 +143,41 @@ type DeviceUse struct {
 
 // GroupUse is what cgroups were charged for I/O, in bytes.
 type GroupUse struct {
-	ReadBytes  int64 `json:"read_bytes"`
-	WriteBytes int64 `json:"write_bytes"`
+	ReadBytes  int64 `json:"read_bytes" is:"bytes"`
+	WriteBytes int64 `json:"write_bytes" is:"bytes"`
 }
 
 // Transfer is what processes moved by system calls, in bytes.
 type Transfer struct {
-	Read  int64 `json:"read"`
-	Write int64 `json:"write"`
+	Read  int64 `json:"read" is:"bytes"`
+	Write int64 `json:"write" is:"bytes"`
 }
 
 // RoleTime is the CPU time of one role.
 type RoleTime struct {
-	Role Role  `json:"role"`
-	NS   int64 `json:"ns"`
+	Role Role  `json:"role" is:"id,needed,name"`
+	NS   int64 `json:"ns" is:"cpu"`
 }
 
 // Place is what a volume is on a target: file systems and their sizes, as the
 // workload sees them.
 type Place struct {
 	Type   Type   `json:"type"`
-	Target string `json:"target"`
-	Volume string `json:"volume"`
+	Target string `json:"target" is:"needed,label"`
+	Volume string `json:"volume" is:"place"`
 	// Mounts are those of "/", "/dev/shm" and the volume.
-	Mounts []FileSystem `json:"mounts"`
+	Mounts []FileSystem `json:"mounts" is:"max=100"`
 	// HostType is the file system on the host that holds the volume, "" where it
 	// is not known; and Device the block device that it lies on.
-	HostType string `json:"host_type,omitempty"`
-	Device   string `json:"device,omitempty"`
+	HostType string `json:"host_type,omitempty" is:"label"`
+	Device   string `json:"device,omitempty" is:"path"`
 	// Direct says what the file system does with O_DIRECT: DirectTaken,
 	// DirectRefused, or "" where it was not tried.
-	Direct string `json:"direct,omitempty"`
+	Direct string `json:"direct,omitempty" is:"one=taken|refused"`
 	// Absent says why the volume cannot be had on this target; then there is
 	// nothing else.
-	Absent string `json:"absent,omitempty"`
-	Advice string `json:"advice,omitempty"`
+	Absent string `json:"absent,omitempty" is:"command"`
+	Advice string `json:"advice,omitempty" is:"command"`
 }
 
 // What a file system does with O_DIRECT. That it is taken does not say that the
@@ -176,27 +189,97 @@ const (
 
 // FileSystem is what statfs(2) says of a path.
 type FileSystem struct {
-	Path    string `json:"path"`
-	Type    string `json:"type,omitempty"` // "ext4", "overlay", "tmpfs", "0x1021994" where it is none that is known
-	Size    int64  `json:"size"`           // bytes
-	Free    int64  `json:"free"`           // bytes, for whoever asked
-	Problem string `json:"problem,omitempty"`
+	Path    string `json:"path" is:"needed,rooted,path"`
+	Type    string `json:"type,omitempty" is:"label"` // "ext4", "overlay", "tmpfs", "0x1021994" where it is none that is known
+	Size    int64  `json:"size"`                      // bytes
+	Free    int64  `json:"free"`                      // bytes, for whoever asked
+	Problem string `json:"problem,omitempty" is:"command"`
 }
 
 // Ceiling is what a device gave on the host, directly and with many requests at
 // once: the most that could be expected of it.
 type Ceiling struct {
 	Type   Type   `json:"type"`
-	Volume string `json:"volume"`
-	Device string `json:"device"`
-	When   string `json:"when"` // "before" or "after" the rounds
+	Volume string `json:"volume" is:"place"`
+	Device string `json:"device" is:"path"`
+	When   string `json:"when" is:"needed,one=before|after"` // "before" or "after" the rounds
 	// Bandwidths are of 1 MiB requests, in bytes/s; IOPS of 4 KiB requests at
 	// random. 0: not measured.
-	Read      float64  `json:"read"`
-	Write     float64  `json:"write"`
-	ReadIOPS  float64  `json:"read_iops"`
-	WriteIOPS float64  `json:"write_iops"`
-	Seconds   float64  `json:"seconds"` // of each of the four
-	Command   string   `json:"command"` // of the first, pasteable
+	Read      float64  `json:"read" is:"rate"`
+	Write     float64  `json:"write" is:"rate"`
+	ReadIOPS  float64  `json:"read_iops" is:"rate"`
+	WriteIOPS float64  `json:"write_iops" is:"rate"`
+	Seconds   float64  `json:"seconds" is:"seconds"` // of each of the four
+	Command   string   `json:"command" is:"command"` // of the first, pasteable
 	Failure   *Failure `json:"failure,omitempty"`
+}
+
+// Check says whether the cell can be true. One that was imported may leave open
+// where it was.
+func (c *Cell) Check() error {
+	imported := c.Source != ""
+	switch {
+	case c.Cache == "" && !imported:
+		return fmt.Errorf("a cell is %s or %s", CacheDirect, CacheBuffered)
+	case imported && (c.Seen != nil || c.Layout != nil || c.Dropped != "" || c.Quiet || c.Begun != 0 || c.Ended != 0 || c.SetUp != 0):
+		return fmt.Errorf("a cell that was imported from %.100q has nothing but the claim: what was seen or done is of a run", c.Source)
+	case c.Failure == nil && !c.Claim.hasFigures():
+		return errors.New("a claim without figures, and no failure that would explain it")
+	case !imported && c.Failure == nil && (c.Begun == 0 || c.Ended == 0):
+		return errors.New("no begin or no end, and no failure that would explain it")
+	case c.Volume == "" && imported:
+		return nil
+	}
+	return checkVolume(c.Volume)
+}
+
+// checkVolume takes a kind, and one with its source as a plan has it.
+func checkVolume(volume string) error {
+	kinds := []string{VolumeRootfs, VolumeBind, VolumeTmpfs, VolumeNFS, VolumeDevice}
+	if kind, _, _ := strings.Cut(volume, "="); !slices.Contains(kinds, kind) {
+		return fmt.Errorf("volume %.40q: it is one of %s", volume, strings.Join(kinds, ", "))
+	}
+	return nil
+}
+
+// hasFigures is false where all that a claim says is how long it took.
+func (c *Claim) hasFigures() bool {
+	said := func(f *Flow) bool { return f.Bytes != 0 || f.IOs != 0 || f.Bandwidth != 0 || f.IOPS != 0 }
+	return c != nil && (said(&c.Read) || said(&c.Write))
+}
+
+// Check says whether the quantiles are in their order. It does not hold one
+// against the largest: tools take it from the middle of a bin, which may lie
+// above all that is in the bin.
+func (l *Latency) Check() error {
+	name, before := "", int64(0)
+	for _, q := range []struct {
+		name string
+		ns   int64
+	}{{"p50", l.P50}, {"p95", l.P95}, {"p99", l.P99}, {"p999", l.P999}} {
+		if q.ns == 0 { // not said
+			continue
+		}
+		if q.ns < before {
+			return fmt.Errorf("%s %d is below %s %d", q.name, q.ns, name, before)
+		}
+		name, before = q.name, q.ns
+	}
+	return nil
+}
+
+// Check says whether the place can be true.
+func (p *Place) Check() error {
+	if p.Absent != "" && (len(p.Mounts) > 0 || p.HostType != "" || p.Device != "" || p.Direct != "") {
+		return errors.New("a volume that is absent, and facts about it")
+	}
+	return checkVolume(p.Volume)
+}
+
+// Check says whether the ceiling tells something.
+func (c *Ceiling) Check() error {
+	if c.Failure == nil && c.Read == 0 && c.Write == 0 && c.ReadIOPS == 0 && c.WriteIOPS == 0 {
+		return errors.New("a ceiling without figures, and no failure that would explain it")
+	}
+	return checkVolume(c.Volume)
 }

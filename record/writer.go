@@ -1,8 +1,6 @@
 package record
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +25,7 @@ const encoderWindow = 1 << 20
 // readable, whatever happens to the process afterwards. It may be used by
 // several goroutines.
 type Writer struct {
+	types   *Lines
 	mu      sync.Mutex
 	out     io.Writer
 	encoder *zstd.Encoder // nil: plain text
@@ -46,10 +45,8 @@ func Overwrite() Option {
 	return func(c *creation) { c.overwrite = true }
 }
 
-// Create makes a record at path, zstd-compressed if the path ends in ".zst".
-// A file that is there already is left alone and is an error, since a record
-// cannot be measured again: the machine has moved on.
-func Create(path string, options ...Option) (*Writer, error) {
+// Create is [Create] for these types of line.
+func (l *Lines) Create(path string, options ...Option) (*Writer, error) {
 	var how creation
 	for _, option := range options {
 		option(&how)
@@ -58,7 +55,7 @@ func Create(path string, options ...Option) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{out: file, file: file}
+	w := &Writer{types: l, out: file, file: file}
 	if strings.HasSuffix(path, ".zst") {
 		if w.encoder, err = newEncoder(file); err != nil {
 			return nil, errors.Join(fmt.Errorf("create record %s: %w", path, err), file.Close())
@@ -67,24 +64,19 @@ func Create(path string, options ...Option) (*Writer, error) {
 	return w, nil
 }
 
-// NewWriter writes a plain record to w, which Close leaves open.
-func NewWriter(w io.Writer) *Writer {
-	return &Writer{out: w}
+// NewWriter is [NewWriter] for these types of line.
+func (l *Lines) NewWriter(w io.Writer) *Writer {
+	return &Writer{types: l, out: w}
 }
 
-// Write appends one line: a Header, Target, Batch, Node, Reading, Series, Cell,
-// Place, Ceiling, Start, Logs, Program, Point, Finding or End, or a pointer to one. It fills in the line's
-// type, and the header's schema, itself; the caller's value is not changed. The
-// header comes first, and once.
+// Write appends one line: the struct of one of the writer's types of line, or a
+// pointer to one. It fills in the line's type, and the header's schema, itself;
+// the caller's value is not changed. The header comes first, and once.
 //
 // When the destination fails, all that was written before stays readable, and
 // this and every later call returns the same first error.
 func (w *Writer) Write(line any) error {
-	typed, kind, err := withType(line)
-	if err != nil {
-		return err
-	}
-	text, err := encodeLine(typed, kind)
+	text, kind, err := w.types.encode(line)
 	if err != nil {
 		return err
 	}
@@ -134,13 +126,13 @@ func (w *Writer) Close() error {
 }
 
 // admit says whether a line of this type may come now.
-func (w *Writer) admit(kind Type) error {
+func (w *Writer) admit(kind *LineType) error {
 	switch {
 	case w.closed:
-		return fmt.Errorf("write a %s line: the record is closed", kind)
-	case !w.begun && kind != TypeHeader:
-		return fmt.Errorf("write a %s line: a record begins with its header; write that first", kind)
-	case w.begun && kind == TypeHeader:
+		return fmt.Errorf("write a %s line: the record is closed", kind.word)
+	case !w.begun && kind.place != first:
+		return fmt.Errorf("write a %s line: a record begins with its header; write that first", kind.word)
+	case w.begun && kind.place == first:
 		return errors.New("write a header line: the record has one already; a second run needs a record of its own")
 	}
 	return nil
@@ -179,111 +171,6 @@ func cutShort(err error) error {
 		return fmt.Errorf("the record is cut short: %w; the lines before are kept: the disk is failing (see dmesg), write the record to another one", err)
 	}
 	return fmt.Errorf("the record is cut short: %w; the lines before are kept", err)
-}
-
-// withType returns a copy of a line that has its type filled in.
-func withType(line any) (any, Type, error) {
-	switch l := line.(type) {
-	case Header:
-		l.Type, l.Schema = TypeHeader, Schema
-		return l, TypeHeader, nil
-	case Target:
-		l.Type = TypeTarget
-		return l, TypeTarget, nil
-	case Batch:
-		l.Type = TypeBatch
-		return l, TypeBatch, nil
-	case Node:
-		l.Type = TypeNode
-		return l, TypeNode, nil
-	case Reading:
-		l.Type = TypeReading
-		return l, TypeReading, nil
-	case Series:
-		l.Type = TypeSeries
-		return l, TypeSeries, nil
-	case Cell:
-		l.Type = TypeCell
-		return l, TypeCell, nil
-	case Place:
-		l.Type = TypePlace
-		return l, TypePlace, nil
-	case Ceiling:
-		l.Type = TypeCeiling
-		return l, TypeCeiling, nil
-	case Start:
-		l.Type = TypeStart
-		return l, TypeStart, nil
-	case Logs:
-		l.Type = TypeLogs
-		return l, TypeLogs, nil
-	case Program:
-		l.Type = TypeProgram
-		return l, TypeProgram, nil
-	case Point:
-		l.Type = TypePoint
-		return l, TypePoint, nil
-	case Finding:
-		l.Type = TypeFinding
-		return l, TypeFinding, nil
-	case End:
-		l.Type = TypeEnd
-		return l, TypeEnd, nil
-	case *Header:
-		return withTypeOf(l)
-	case *Target:
-		return withTypeOf(l)
-	case *Batch:
-		return withTypeOf(l)
-	case *Node:
-		return withTypeOf(l)
-	case *Reading:
-		return withTypeOf(l)
-	case *Series:
-		return withTypeOf(l)
-	case *Cell:
-		return withTypeOf(l)
-	case *Place:
-		return withTypeOf(l)
-	case *Ceiling:
-		return withTypeOf(l)
-	case *Start:
-		return withTypeOf(l)
-	case *Logs:
-		return withTypeOf(l)
-	case *Program:
-		return withTypeOf(l)
-	case *Point:
-		return withTypeOf(l)
-	case *Finding:
-		return withTypeOf(l)
-	case *End:
-		return withTypeOf(l)
-	}
-	return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are Header, Target, Batch, Node, Reading, Series, Cell, Place, Ceiling, Start, Logs, Program, Point, Finding, End", line)
-}
-
-// withTypeOf does the same for a pointer, whose line stays as it is.
-func withTypeOf[T any](line *T) (any, Type, error) {
-	if line == nil {
-		return nil, "", fmt.Errorf("write to record: the %T is nil", line)
-	}
-	return withType(*line)
-}
-
-// encodeLine returns the line's text with its newline. Commands in it stay
-// readable: & and > are not written as escapes.
-func encodeLine(line any, kind Type) ([]byte, error) {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(line); err != nil {
-		return nil, fmt.Errorf("write a %s line: %w", kind, err)
-	}
-	if text.Len() > MaxLine {
-		return nil, fmt.Errorf("write a %s line: it has %d bytes and readers take at most %d", kind, text.Len(), MaxLine)
-	}
-	return text.Bytes(), nil
 }
 
 // newEncoder compresses in the calling goroutine: what Flush has returned for

@@ -66,7 +66,7 @@ func (w *weighing) judge(t *testing.T) *BPF {
 	}
 	w.rec.Header.Plan = text
 	for i := range w.rec.Points {
-		if err := w.rec.Points[i].Validate(); err != nil {
+		if err := record.Validate(&w.rec.Points[i]); err != nil {
 			t.Fatalf("the record cannot be: %v", err)
 		}
 	}

@@ -81,7 +81,7 @@ func (o *oversight) record() *record.Record {
 				if o.reading != nil {
 					o.reading(&r)
 				}
-				if err := r.Validate(); err != nil {
+				if err := record.Validate(&r); err != nil {
 					panic(err)
 				}
 				rec.Readings = append(rec.Readings, r)

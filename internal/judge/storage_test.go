@@ -385,7 +385,7 @@ func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
 				if i%3 == 0 {
 					c.Seen = nil
 				}
-				if err := c.Validate(); err != nil {
+				if err := record.Validate(&c); err != nil {
 					t.Fatal(err)
 				}
 			}

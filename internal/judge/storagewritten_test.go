@@ -71,7 +71,7 @@ func store(change func(*storing)) *record.Record {
 			if s.cell != nil && name != "host" {
 				s.cell(&c)
 			}
-			if err := c.Validate(); err != nil {
+			if err := record.Validate(&c); err != nil {
 				panic(err)
 			}
 			rec.Cells = append(rec.Cells, c)

@@ -40,7 +40,7 @@ func (l *loading) judge(t *testing.T) *loaded {
 	}
 	l.rec.Header.Plan = text
 	for i := range l.rec.Points {
-		if err := l.rec.Points[i].Validate(); err != nil {
+		if err := record.Validate(&l.rec.Points[i]); err != nil {
 			t.Fatalf("point %d cannot be: %v", i, err)
 		}
 	}

@@ -66,7 +66,7 @@ func (w *written) record() *record.Record {
 					if w.batch != nil {
 						w.batch(&b)
 					}
-					if err := b.Validate(); err != nil {
+					if err := record.Validate(&b); err != nil {
 						panic(err)
 					}
 					rec.Batches = append(rec.Batches, b)

@@ -27,7 +27,7 @@ func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string
 	}
 	var out []record.Start
 	b := New(o, func(s *record.Start) error {
-		if err := s.Validate(); err != nil {
+		if err := record.Validate(s); err != nil {
 			t.Errorf("the start of %s: %v", s.Sandbox, err)
 		}
 		out = append(out, *s)

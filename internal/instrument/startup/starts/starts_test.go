@@ -360,7 +360,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 			given := 0
 			b := New(Options{Names: []string{"a"}}, func(s *record.Start) error {
 				given++
-				if err := s.Validate(); err != nil {
+				if err := record.Validate(s); err != nil {
 					t.Errorf("%v", err)
 				}
 				return nil

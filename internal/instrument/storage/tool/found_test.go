@@ -322,7 +322,7 @@ func FuzzFind(f *testing.F) {
 			names[j.Name] = true
 		}
 		for _, c := range g.Cells {
-			if err := c.Validate(); err != nil || !names[c.Job] {
+			if err := record.Validate(&c); err != nil || !names[c.Job] {
 				t.Errorf("%+v of %q: %v", c, c.Job, err)
 			}
 		}

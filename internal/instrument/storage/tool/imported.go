@@ -78,7 +78,7 @@ func (g *Imported) Add(name string, in io.Reader, told Told) error {
 	found = slices.DeleteFunc(found, func(o Output) bool {
 		if o.Err == nil {
 			c := o.cell(name, told)
-			o.Err = errors.Join(c.Validate(), o.Err)
+			o.Err = errors.Join(record.Validate(c), o.Err)
 		}
 		if o.Err != nil {
 			bad = append(bad, fmt.Sprintf("%s:%d: %s", name, o.Line, strings.Join(strings.Fields(o.Err.Error()), " ")))

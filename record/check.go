@@ -1,0 +1,212 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// check says whether a struct's values can be true: first each by itself, then
+// all of them together.
+func (b *bounds) check(v reflect.Value) error {
+	for _, x := range b.fields {
+		if err := x.check(v.Field(x.index), v); err != nil {
+			return err
+		}
+	}
+	if b.checks {
+		return v.Addr().Interface().(Checker).Check()
+	}
+	return nil
+}
+
+func (x *bound) check(v, in reflect.Value) error {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return nil
+		}
+		v = v.Elem()
+	}
+	switch {
+	case x.list:
+		return x.checkList(v)
+	case x.dict:
+		return x.checkDict(v)
+	case x.inner != nil:
+		return within(x.name, x.inner.check(v))
+	}
+	if err := x.value(v); err != nil {
+		return fmt.Errorf("%s %w", x.name, err)
+	}
+	if x.after != "" && !(x.zero && v.IsZero()) {
+		return after(x.name, x.after, in.Field(x.afterIndex).Int(), v.Int())
+	}
+	return nil
+}
+
+func (x *bound) checkList(v reflect.Value) error {
+	if x.max > 0 && v.Len() > x.max {
+		return fmt.Errorf("%d %s: at most %d are read", v.Len(), x.name, x.max)
+	}
+	if x.any {
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range v.Len() {
+		e := reflect.Indirect(v.Index(i))
+		switch {
+		case !e.IsValid(): // null
+		case x.inner == nil:
+			if err := x.value(e); err != nil {
+				return fmt.Errorf("%s: element %d %w", x.name, i, err)
+			}
+		case x.inner.id == nil:
+			if err := x.inner.check(e); err != nil {
+				return fmt.Errorf("%s: %w", x.name, err)
+			}
+		default:
+			key := x.inner.identity(e)
+			if seen[key] {
+				return fmt.Errorf("%s: %s is there twice", x.name, x.inner.shown(e))
+			}
+			seen[key] = true
+			if err := x.inner.check(e); err != nil {
+				return fmt.Errorf("%s: %s: %w", x.name, x.inner.shown(e), err)
+			}
+		}
+	}
+	return nil
+}
+
+// identity is what tells an element from the others of its list.
+func (b *bounds) identity(v reflect.Value) string {
+	var key []byte
+	for _, x := range b.id {
+		switch f := v.Field(x.index); {
+		case f.CanInt():
+			key = strconv.AppendInt(key, f.Int(), 10)
+		case f.CanUint():
+			key = strconv.AppendUint(key, f.Uint(), 10)
+		default:
+			key = append(key, f.String()...)
+		}
+		key = append(key, ' ')
+	}
+	return string(key)
+}
+
+func (b *bounds) shown(v reflect.Value) string {
+	x := b.id[0]
+	if f := v.Field(x.index); f.Kind() == reflect.String {
+		return fmt.Sprintf("%s %.200q", x.name, f.String())
+	}
+	return fmt.Sprintf("%s %v", x.name, v.Field(x.index))
+}
+
+func (x *bound) checkDict(v reflect.Value) error {
+	if x.max > 0 && v.Len() > x.max {
+		return fmt.Errorf("%d %s: at most %d are read", v.Len(), x.name, x.max)
+	}
+	for i := v.MapRange(); i.Next(); {
+		if n := i.Key().Len(); x.keys > 0 && n > x.keys {
+			return fmt.Errorf("%s: a name is %d bytes long: at most %d are read", x.name, n, x.keys)
+		}
+		e := reflect.New(i.Value().Type()).Elem() // values in a map have no address
+		e.Set(i.Value())
+		var err error
+		if e = reflect.Indirect(e); x.inner == nil {
+			err = x.value(e)
+		} else if e.IsValid() {
+			err = x.inner.check(e)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %.40q %w", x.name, i.Key(), err)
+		}
+	}
+	return nil
+}
+
+// value says whether a number or a text can be. What is neither can.
+func (x *bound) value(v reflect.Value) error {
+	switch {
+	case x.any:
+		return nil
+	case v.Kind() == reflect.String:
+		return x.text(v.String())
+	case v.CanInt():
+		return x.number(v.Int())
+	case v.CanUint():
+		return x.number(int64(min(v.Uint(), math.MaxInt64)))
+	case v.CanFloat():
+		return x.share(v.Float())
+	}
+	return nil
+}
+
+func (x *bound) number(n int64) error {
+	switch {
+	case x.unknown && n == -1:
+		return nil
+	case n > x.most && x.mostSaid != "":
+		return fmt.Errorf("is %d: more than %s cannot be", n, x.mostSaid)
+	case n > x.most:
+		return fmt.Errorf("is %d: more than %d cannot be", n, x.most)
+	case n >= x.least:
+		return nil
+	case x.unknown:
+		return fmt.Errorf("is %d and cannot be negative; -1 is for what is not known", n)
+	case x.least == 0:
+		return fmt.Errorf("is %d and cannot be negative", n)
+	}
+	return fmt.Errorf("is %d and has to be %d or more", n, x.least)
+}
+
+// share refuses NaN too.
+func (x *bound) share(f float64) error {
+	switch {
+	case f >= 0 && f <= x.mostShare:
+		return nil
+	case x.mostShare == math.MaxFloat64:
+		return fmt.Errorf("is %g and has to be 0 or more", f)
+	}
+	return fmt.Errorf("is %g and has to be from 0 to %g", f, x.mostShare)
+}
+
+// text keeps a text that may be long out of the reason.
+func (x *bound) text(s string) error {
+	switch {
+	case s == "" && x.needed:
+		return errors.New("is missing")
+	case s == "":
+		return nil
+	case x.words != nil && !slices.Contains(x.words, s):
+		return fmt.Errorf("is %.40q and has to be one of %s", s, strings.Join(x.words, ", "))
+	case x.chars > 0 && len(s) > x.chars:
+		return fmt.Errorf("is %d bytes long: at most %d are read", len(s), x.chars)
+	case x.rooted && s[0] != '/':
+		return errors.New("begins at the root, with /")
+	}
+	return nil
+}
+
+// after says whether a stamp can come after another.
+func after(name, earlier string, began, ended int64) error {
+	switch {
+	case ended < began:
+		return fmt.Errorf("%s %d is before %s %d", name, ended, earlier, began)
+	case ended-began > int64(longestSpan):
+		return fmt.Errorf("%s %d is more than a year after %s %d: it is of another clock", name, ended, earlier, began)
+	}
+	return nil
+}
+
+func within(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

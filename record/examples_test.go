@@ -1,0 +1,152 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const page = "../docs/record.md"
+
+const headerLine = `{"type":"header","schema":1}` + "\n"
+
+const batchPrefix = `{"type":"batch","phase":"measure","target":"runc","op":"create","lanes":2,"released":1000,"samples":`
+
+// examples are the lines of the page: every type, with every field in use.
+func examples(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, example := range regexp.MustCompile("(?s)```json\n(.*?)\n```").FindAllSubmatch(text, -1) {
+		all = append(all, strings.Split(string(example[1]), "\n")...)
+	}
+	return all
+}
+
+// decoded are the examples as lines.
+func decoded(t testing.TB) (lines []any) {
+	t.Helper()
+	r := NewReader(strings.NewReader(strings.Join(examples(t), "\n") + "\n"))
+	for {
+		line, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+}
+
+// written is what a writer makes of lines, whole and by line.
+func written(t testing.TB, lines []any) (string, []string) {
+	t.Helper()
+	var b strings.Builder
+	w := NewWriter(&b)
+	for _, line := range lines {
+		if err := w.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String(), strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// count is how many lines a record holds.
+func count(r *Record) int {
+	n := 1 // the header
+	for v, i := reflect.ValueOf(*r), 1; i < v.NumField(); i++ {
+		switch f := v.Field(i); {
+		case f.Kind() == reflect.Slice && v.Type().Field(i).Name != "Problems":
+			n += f.Len()
+		case f.Kind() == reflect.Pointer && !f.IsNil():
+			n++
+		}
+	}
+	return n
+}
+
+// edited is an example ("start", "start 2" for the second of its type) with some
+// of its values set, as "processes.0.pid=0 & round=1", or taken out: "round=".
+func edited(t testing.TB, example, edits string) string {
+	t.Helper()
+	kind, nth, _ := strings.Cut(example, " ")
+	n, _ := strconv.Atoi(nth)
+	var line any
+	for _, text := range examples(t) {
+		if !strings.HasPrefix(text, `{"type":"`+kind+`"`) {
+			continue
+		}
+		if n--; n > 0 {
+			continue
+		}
+		decoder := json.NewDecoder(strings.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	for edit := range strings.SplitSeq(edits, " & ") {
+		if path, value, ok := strings.Cut(edit, "="); ok {
+			set(line, strings.Split(path, "."), value)
+		}
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(line); err != nil {
+		t.Fatalf("%s, %s: %v", example, edits, err)
+	}
+	return text.String()
+}
+
+func set(in any, path []string, value string) {
+	switch in := in.(type) {
+	case []any:
+		i, _ := strconv.Atoi(path[0])
+		if len(path) == 1 {
+			in[i] = json.RawMessage(value)
+			return
+		}
+		set(in[i], path[1:], value)
+	case map[string]any:
+		switch {
+		case len(path) > 1:
+			set(in[path[0]], path[1:], value)
+		case value == "":
+			delete(in, path[0])
+		default:
+			in[path[0]] = json.RawMessage(value)
+		}
+	}
+}
+
+// list is so many times the same element.
+func list(n int, element string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+}
+
+// long is a text of so many bytes.
+func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+
+// few are lines of a short record.
+func few() []any {
+	return []any{
+		Header{RunID: "tare-1f", Experiment: "lifecycle"},
+		Target{Name: "runc", Operations: map[string]Operation{"create": {Command: "runc create -b a ID && true", Done: StampReturned}}},
+		Batch{Phase: PhaseWarmup, Target: "runc", Op: "create", Lanes: 1, Released: 1000, Samples: []Sample{{Start: 1100, Returned: 2000, First: 1500, Seen: 1600}}},
+		Finding{Code: "drift", Message: "it drifts"},
+		End{Status: "done", Batches: 1},
+	}
+}

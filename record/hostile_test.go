@@ -1,0 +1,85 @@
+package record
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func numbered(n int) string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"%d":[1,2,3]`, i)
+	}
+	return strings.Join(names, ",")
+}
+
+// hostileLines are long lists of what takes little of a line and much of memory.
+func hostileLines(size int) map[string]string {
+	fill := func(begin, element, end string) string {
+		return begin + strings.Repeat(element+",", max(0, size-len(begin+element+end))/(len(element)+1)) + element + end
+	}
+	return map[string]string{
+		"empty samples":     fill(`{"type":"batch","samples":[`, `{}`, `]}`),
+		"empty groups":      fill(`{"type":"reading","groups":[`, `{}`, `]}`),
+		"empty memory":      fill(`{"type":"reading","groups":[`, `{"memory":{}}`, `]}`),
+		"empty processes":   fill(`{"type":"reading","processes":[`, `{}`, `]}`),
+		"empty memberships": fill(`{"type":"reading","processes":[{"pid":1,"groups":[`, `{}`, `]}]}`),
+		"small memberships": fill(`{"type":"reading","processes":[{"pid":1,"groups":[`, `{"paths":{"":""}}`, `]}]}`),
+		"one set each":      fill(`{"type":"reading","processes":[`, `{"groups":[{"paths":{"":""}}]}`, `]}`),
+		"empty statistics":  fill(`{"type":"reading","engine":[`, `{}`, `]}`),
+		"empty examples":    fill(`{"type":"reading","problems":{"examples":[`, `""`, `]}}`),
+		"names left":        fill(`{"type":"reading","left":[`, `""`, `]}`),
+		"short ticks":       fill(`{"type":"series","times":[`, `1`, `]}`),
+		"short values":      fill(`{"type":"series","values":{"a":[`, `1`, `]}}`),
+		"empty series":      fill(`{"type":"series","values":{`, `"a":[]`, `}}`),
+		"empty roles":       fill(`{"type":"cell","seen":{"cpu":[`, `{}`, `]}}`),
+		"empty mounts":      fill(`{"type":"place","mounts":[`, `{}`, `]}`),
+		"empty gaps":        fill(`{"type":"start","gaps":[`, `{}`, `]}`),
+		"empty maps":        fill(`{"type":"program","id":1,"kind":"a","maps":[`, `{}`, `]}`),
+		"empty runs":        fill(`{"type":"point","runs":[`, `{}`, `]}`),
+		"empty words":       fill(`{"type":"header","schema":1,"command":[`, `""`, `]}`),
+		"many brackets":     fill(`{"type":"end","x":[`, `[`, ``),
+	}
+}
+
+// What a hostile line leads to is counted before any of it is made.
+func TestAHostileLineTakesLittleMemory(t *testing.T) {
+	const size = 3 << 20 // the longest of the lists that a line can have has a million elements
+	for name, line := range hostileLines(size) {
+		text := []byte(line)
+		kind, err := lineType(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := standard.byWord[kind].decode(text); err == nil {
+			t.Errorf("%s: it was let through", name)
+		}
+		runtime.ReadMemStats(&after)
+		// All that was allocated meanwhile, garbage included.
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 2*size {
+			t.Errorf("%s: it took %d KiB for %d of text", name, grown>>10, size>>10)
+		}
+	}
+}
+
+// A list that is just not too long may take what so many of its elements take.
+func TestTheLongestListsThatAreTakenAreBounded(t *testing.T) {
+	const most = 96 << 20
+	for name, line := range map[string]string{
+		"groups":      `{"type":"reading","groups":` + list(1<<16, `{"memory":{}}`) + `}`,
+		"processes":   `{"type":"reading","processes":` + list(1<<16, `{}`) + `}`,
+		"memberships": `{"type":"reading","processes":[{"pid":1,"groups":` + list(1<<17, `{"paths":{"":""}}`) + `}]}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = standard.byWord[TypeReading].decode([]byte(line)) // whether it is let through is not asked here
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > most {
+			t.Errorf("%s: %d MiB", name, grown>>20)
+		}
+	}
+}

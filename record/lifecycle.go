@@ -1,0 +1,171 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// TypeBatch is the line that a record of "lifecycle" holds besides those that all
+// records have.
+const TypeBatch Type = "batch"
+
+var lifecycleLines = []LineType{
+	Each(TypeBatch, func(r *Record) *[]Batch { return &r.Batches }),
+}
+
+// MaxLanes is the most lanes a batch of a record can have.
+const MaxLanes = 10_000
+
+// Phase tells measured batches from those that are not counted.
+type Phase string
+
+// The phases of a run.
+const (
+	PhaseWarmup  Phase = "warmup"
+	PhaseMeasure Phase = "measure"
+)
+
+// Batch is one release of N lanes of one operation on one target.
+type Batch struct {
+	Type     Type     `json:"type"`
+	Phase    Phase    `json:"phase" is:"needed,one=warmup|measure"`
+	Round    int      `json:"round"` // from 0; warm-up rounds count on their own
+	Order    int      `json:"order"` // this target's place in the round's random order
+	Target   string   `json:"target" is:"needed"`
+	Op       string   `json:"op" is:"needed"`
+	Lanes    int      `json:"lanes" is:"min=1,max=10000"`  // N as planned
+	Released int64    `json:"released"`                    // ns, taken just before the release
+	Samples  []Sample `json:"samples" is:"max=10000"`      // one per lane that was released
+	Lost     int      `json:"lost,omitempty"`              // lanes not released because an earlier operation of theirs failed
+	OwnCPU   int64    `json:"own_cpu,omitempty"`           // ns of CPU that tare and its lanes used in the batch
+	Roles    []Usage  `json:"roles,omitempty" is:"max=64"` // what the target's own processes used, by role
+}
+
+// Sample is one timed operation. Times are ns of CLOCK_MONOTONIC, zero where
+// the operation has no such stamp.
+type Sample struct {
+	Lane     int      `json:"lane" is:"id"`      // from 0
+	Start    int64    `json:"start"`             // the call was about to be made
+	Spawned  int64    `json:"spawned,omitempty"` // the command's own exec had happened
+	Returned int64    `json:"returned,omitempty"`
+	Running  int64    `json:"running,omitempty"`
+	First    int64    `json:"first,omitempty"`
+	Seen     int64    `json:"seen,omitempty"`
+	Exited   int64    `json:"exited,omitempty"`
+	Guest    int64    `json:"guest,omitempty"`    // the workload's own clock where it is not the host's; never subtracted from ours
+	UserCPU  int64    `json:"user_cpu,omitempty"` // ns, of the command and the children it waited for
+	SysCPU   int64    `json:"sys_cpu,omitempty"`
+	MaxRSS   int64    `json:"max_rss,omitempty"` // bytes, the largest of the command and those children
+	Failure  *Failure `json:"failure,omitempty"`
+}
+
+// Time returns a stamp of the sample, ok false when it was not taken.
+func (s *Sample) Time(stamp Stamp) (ns int64, ok bool) {
+	switch stamp {
+	case StampReturned:
+		ns = s.Returned
+	case StampRunning:
+		ns = s.Running
+	case StampFirst:
+		ns = s.First
+	case StampSeen:
+		ns = s.Seen
+	case StampExited:
+		ns = s.Exited
+	}
+	return ns, ns != 0
+}
+
+// Latency returns the time from the sample's start to a stamp. A failed
+// sample has no latency.
+func (s *Sample) Latency(stamp Stamp) (d time.Duration, ok bool) {
+	t, ok := s.Time(stamp)
+	if !ok || s.Failure != nil {
+		return 0, false
+	}
+	return time.Duration(t - s.Start), true
+}
+
+// Usage is what the processes of one role used in a batch. Memory is PSS, so
+// that pages which processes share are counted once; before and after are read
+// while nothing is released, and peak is the largest of them and of what was
+// read in between.
+type Usage struct {
+	Role      Role  `json:"role" is:"id,needed,name"`
+	Before    int   `json:"before" is:"processes"`             // processes before the batch
+	After     int   `json:"after" is:"processes"`              // processes after it
+	CPU       int64 `json:"cpu" is:"cpu"`                      // ns, from before to after, of those that are there after it
+	PSSBefore int64 `json:"pss_before" is:"bytes"`             // bytes
+	PSSPeak   int64 `json:"pss_peak" is:"bytes"`               // bytes
+	PSSAfter  int64 `json:"pss_after" is:"bytes"`              // bytes
+	Unread    int   `json:"unread,omitempty" is:"max=8388608"` // processes that could not be read: the figures lack them
+}
+
+// Check says whether the batch can have happened. One sample with an impossible
+// time is enough to distrust the clock of all of them.
+func (b *Batch) Check() error {
+	if b.Lost > b.Lanes-len(b.Samples) {
+		return fmt.Errorf("%d samples and %d lost lanes in a batch of %d", len(b.Samples), b.Lost, b.Lanes)
+	}
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		if s.Lane >= b.Lanes {
+			return fmt.Errorf("lane %d in a batch of %d", s.Lane, b.Lanes)
+		}
+		if err := s.checkTimes(b.Released); err != nil {
+			return fmt.Errorf("lane %d: %w", s.Lane, err)
+		}
+	}
+	return nil
+}
+
+// checkTimes says whether the sample's times can be true, given when its batch
+// was released. Only orders that hold for every target are required: who
+// notices first that a command returned and that its container runs, differs.
+func (s *Sample) checkTimes(released int64) error {
+	switch {
+	case s.Start == 0 && s.Failure == nil:
+		return errors.New("no start, and no failure that would explain it")
+	case released == 0 && s.Failure == nil:
+		return errors.New("its batch has no release, and no failure that would explain it")
+	case s.Start != 0 && s.Start < released:
+		return fmt.Errorf("start %d is before the batch's release %d", s.Start, released)
+	}
+	// A lane that failed before its start has none; its release then is the
+	// earliest its other stamps can be.
+	begin := max(s.Start, released)
+	for _, stamp := range []struct {
+		name string
+		at   int64
+	}{{"spawned", s.Spawned}, {"returned", s.Returned}, {"running", s.Running}, {"first", s.First}, {"seen", s.Seen}, {"exited", s.Exited}} {
+		if stamp.at == 0 { // not taken
+			continue
+		}
+		if err := after(stamp.name, "the start", begin, stamp.at); err != nil {
+			return err
+		}
+	}
+	// The workload's own stamps come in one order only.
+	switch {
+	case s.First != 0 && s.Seen != 0 && s.Seen < s.First:
+		return fmt.Errorf("seen %d is before first %d: output cannot come before the first instruction", s.Seen, s.First)
+	case s.First != 0 && s.Exited != 0 && s.Exited < s.First:
+		return fmt.Errorf("exited %d is before first %d: the workload cannot end before it begins", s.Exited, s.First)
+	}
+	return nil
+}
+
+// Check says whether what a role used can be true. Roles that this version does
+// not know are as good as those it does.
+func (u *Usage) Check() error {
+	switch least := max(u.PSSBefore, u.PSSAfter); {
+	case u.PSSPeak < least:
+		return fmt.Errorf("pss_peak %d is below %d, which it had before or after", u.PSSPeak, least)
+	case u.Before == 0 && u.PSSBefore > 0:
+		return fmt.Errorf("pss_before is %d without a process before", u.PSSBefore)
+	case u.After == 0 && (u.PSSAfter > 0 || u.CPU > 0):
+		return fmt.Errorf("pss_after is %d and cpu %d without a process after", u.PSSAfter, u.CPU)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package record_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// echo is a line that an instrument of another package declares.
+type echo struct {
+	Type   record.Type `json:"type"`
+	Target string      `json:"target" is:"needed,label"`
+	Sent   int64       `json:"sent"`
+	Heard  int64       `json:"heard" is:"after=sent"`
+	Hops   []hop       `json:"hops" is:"max=2"`
+}
+
+type hop struct {
+	Name string `json:"name" is:"id"`
+}
+
+// Check says that an echo comes by some way.
+func (e *echo) Check() error {
+	if len(e.Hops) == 0 {
+		return errors.New("an echo without a hop")
+	}
+	return nil
+}
+
+func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	lines, err := record.NewLines(record.Own[echo]("echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	w := lines.NewWriter(&file)
+	good := echo{Target: "runc", Sent: 5, Heard: 7, Hops: []hop{{"a"}, {"b"}}}
+	for _, line := range []any{record.Header{Experiment: "echo"}, good, &good, record.End{Status: "done"}} {
+		if err := w.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := file.String()
+	bad := `{"type":"echo","target":"a","sent":5,"heard":4,"hops":[{"name":"a"}]}
+{"type":"echo","hops":[{"name":"a"}]}
+{"type":"echo","target":"a","hops":[{"name":"a"},{"name":"a"}]}
+{"type":"echo","target":"a","hops":[{},{},{}]}
+{"type":"echo","target":"a"}
+`
+	header, rest, _ := strings.Cut(text, "\n")
+	got, err := lines.Read(strings.NewReader(header + "\n" + bad + rest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.Type = "echo"
+	if all := record.All[echo](got); len(all) != 2 || !reflect.DeepEqual(*all[0], good) || got.End == nil {
+		t.Errorf("got %+v", all)
+	}
+	for i, want := range []string{"echo: heard 4 is before sent 5", "echo: target is missing", `hops: name "a" is there twice`, "more than 2 hops in one echo", "an echo without a hop"} {
+		if i >= len(got.Problems) || !strings.Contains(got.Problems[i].Reason, want) {
+			t.Fatalf("problems %v have no %q", got.Problems, want)
+		}
+	}
+
+	// Readers and writers that were not told of it do not know it.
+	plain, err := record.Read(strings.NewReader(text))
+	if err != nil || len(plain.Problems) != 0 || len(record.All[echo](plain)) != 0 || plain.End == nil {
+		t.Errorf("%v, %+v", err, plain)
+	}
+	if err := record.NewWriter(&file).Write(good); err == nil || !strings.Contains(err.Error(), "record_test.echo is not a line of a record; the lines are header, target") {
+		t.Errorf("got %v", err)
+	}
+}

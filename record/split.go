@@ -1,0 +1,60 @@
+package record
+
+import (
+	"bufio"
+	"errors"
+	"io"
+)
+
+// rawLine is one line of text as it stands in the file, without its newline.
+type rawLine struct {
+	number int    // from 1
+	text   []byte // valid until the next line is read
+	long   bool   // longer than MaxLine; text is empty
+	whole  bool   // ended by a newline
+}
+
+// lineReader splits text into lines in memory that does not grow with the
+// file, however long its lines are.
+type lineReader struct {
+	in     *bufio.Reader
+	text   []byte
+	number int
+}
+
+func newLineReader(r io.Reader) *lineReader {
+	return &lineReader{in: bufio.NewReaderSize(r, 64<<10)}
+}
+
+// next returns the next line, blank ones included. An error other than io.EOF
+// comes with the part of a line that was read before it.
+func (l *lineReader) next() (rawLine, error) {
+	line := rawLine{number: l.number + 1}
+	l.text = l.text[:0]
+	for {
+		part, err := l.in.ReadSlice('\n')
+		begun := len(part) > 0 || len(l.text) > 0 || line.long
+		if begun {
+			l.number = line.number
+		}
+		if err == nil {
+			part, line.whole = part[:len(part)-1], true
+		}
+		if len(l.text)+len(part) > MaxLine {
+			line.long = true
+			l.text = l.text[:0]
+		}
+		if !line.long {
+			l.text = append(l.text, part...)
+			line.text = l.text
+		} else {
+			line.text = nil
+		}
+		switch {
+		case err == nil, err == io.EOF && begun:
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package record
+
+// Target describes one thing that was weighed, or that could not be.
+type Target struct {
+	Type        Type                 `json:"type"`
+	Name        string               `json:"name" is:"needed"` // as in the plan: "runc", "docker/crun"
+	Kind        string               `json:"kind"`             // "host", "floor", "oci", "docker", …
+	Version     string               `json:"version,omitempty"`
+	Path        string               `json:"path,omitempty"` // the program, where there is one
+	Digest      string               `json:"digest,omitempty"`
+	SpecVersion string               `json:"spec_version,omitempty"` // ociVersion written into its bundles
+	Clock       string               `json:"clock"`                  // "host": the workload's CLOCK_MONOTONIC is the host's; "guest": it is not
+	Operations  map[string]Operation `json:"operations"`
+	Notes       []string             `json:"notes,omitempty"`  // what was needed to make it work here
+	Config      map[string]string    `json:"config,omitempty"` // facts that change what was weighed
+}
+
+// Operation says what was timed: the definition printed with every result.
+type Operation struct {
+	Command string `json:"command"`          // pasteable command line or API calls, with ID for the container's name
+	Done    Stamp  `json:"done"`             // the stamp that ends the operation's latency
+	Means   string `json:"means"`            // the same in words
+	Absent  string `json:"absent,omitempty"` // why the target has no such operation
+}
+
+// Stamp names a moment of an operation.
+type Stamp string
+
+// The moments of an operation. Not every operation has each of them.
+const (
+	StampReturned Stamp = "returned" // the command exited, or the API call replied
+	StampRunning  Stamp = "running"  // the runtime's own state said "running" (or created, stopped)
+	StampFirst    Stamp = "first"    // the workload executed its first instruction
+	StampSeen     Stamp = "seen"     // the workload's first output reached the host
+	StampExited   Stamp = "exited"   // the workload's process was gone
+)
+
+// Failure says why an operation gives no time.
+type Failure struct {
+	Kind    string `json:"kind" is:"needed"`        // see the Fail constants
+	Detail  string `json:"detail"`                  // one line for people
+	Command string `json:"command,omitempty"`       // what was tried, pasteable
+	Exit    int    `json:"exit,omitempty" is:"any"` // exit code, 128+n for signal n
+	Output  string `json:"output,omitempty"`        // what came back, cut to a few KiB
+}
+
+// Kinds of failure.
+const (
+	FailExit        = "exit"        // the command exited non-zero
+	FailExec        = "exec"        // the command could not be executed
+	FailTimeout     = "timeout"     // not done within the time-out
+	FailState       = "state"       // the runtime's own state contradicts success, or could not be read
+	FailWorkload    = "workload"    // the workload did not run, or did not end as told
+	FailError       = "error"       // an API call replied with an error
+	FailInterrupted = "interrupted" // tare was told to stop
+)
+
+// Role is whose cost something is.
+type Role string
+
+// The roles of a target's own processes.
+const (
+	RoleDaemon   Role = "daemon"   // the engine's daemon: dockerd, containerd, crio, isulad
+	RoleShim     Role = "shim"     // one for each container or pod: containerd-shim-*, isulad-shim
+	RoleMonitor  Role = "monitor"  // conmon
+	RoleVMM      Role = "vmm"      // qemu, cloud-hypervisor, firecracker
+	RoleVirtiofs Role = "virtiofs" // virtiofsd
+)
