@@ -8,8 +8,10 @@
 package doctor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/node/machine"
 )
@@ -76,11 +78,30 @@ func Facilities(root string, options ...Option) []Check {
 	s.capabilities, s.capabilitiesErr = s.root.Capabilities()
 
 	var checks []Check
-	checks = append(checks, s.privilege()...)
-	checks = append(checks, s.features()...)
-	checks = append(checks, s.hardware()...)
-	return append(checks, s.resources()...)
+	for _, f := range slices.Concat(s.privileges(), features, hardware, s.resources()) {
+		c := Check{Area: f.area, Name: f.name, Status: OK}
+		if f.look(s, &c); c.Status != absent {
+			checks = append(checks, c)
+		}
+	}
+	return checks
 }
+
+// facility is something to be looked at, and how: look is given a check that says OK,
+// and changes what is otherwise.
+type facility struct {
+	area, name string
+	look       func(*subject, *Check)
+}
+
+// absent is what this machine does not have and nobody misses: it is not told.
+const absent Status = ""
+
+// is says how far something can be used, why, and what would change it.
+func (c *Check) is(status Status, why, fix string) { c.Status, c.Why, c.Fix = status, why, fix }
+
+// unread says that nothing is known.
+func (c *Check) unread(err error) { c.is(Limited, fmt.Sprintf("could not be read: %v", err), "") }
 
 // subject is the machine that is looked at.
 type subject struct {
@@ -107,16 +128,6 @@ func usualFolders() []Folder {
 func (s *subject) elevate() string {
 	if s.uid != 0 {
 		return "sudo tare doctor"
-	}
-	return ""
-}
-
-// firstOf returns the first text that says something.
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
 	}
 	return ""
 }

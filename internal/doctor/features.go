@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -10,36 +12,31 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-func (s *subject) features() []Check {
-	return []Check{
-		s.linux(),
-		s.cgroups(),
-		s.namespaces(),
-		s.overlay(),
-		s.pressure(),
-		s.bpf(),
-		s.bpfStatistics(),
-		s.perf(),
-	}
+var features = []facility{
+	{AreaKernel, "Linux", (*subject).linux},
+	{AreaKernel, "cgroups", (*subject).cgroups},
+	{AreaKernel, "namespaces", (*subject).namespaces},
+	{AreaKernel, "overlayfs", (*subject).overlay},
+	{AreaKernel, "pressure (PSI)", (*subject).pressure},
+	{AreaKernel, "BPF", (*subject).bpf},
+	{AreaKernel, "BPF statistics", (*subject).bpfStatistics},
+	{AreaKernel, "perf events", (*subject).perf},
 }
 
-func (s *subject) linux() Check {
-	c := Check{Area: AreaKernel, Name: "Linux", Version: s.root.Kernel(), Status: OK}
-	if c.Version == "" {
-		c.Status, c.Why = Limited, "its release could not be read from /proc/sys/kernel/osrelease"
+func (s *subject) linux(c *Check) {
+	if c.Version = s.root.Kernel(); c.Version == "" {
+		c.is(Limited, "its release could not be read from /proc/sys/kernel/osrelease", "")
 	}
-	return c
 }
 
 // neededControllers are those that every container of a run has a limit in.
 var neededControllers = []string{"cpu", "memory", "pids"}
 
-func (s *subject) cgroups() Check {
-	c := Check{Area: AreaKernel, Name: "cgroups", Status: OK}
+func (s *subject) cgroups(c *Check) {
 	groups, err := s.root.Cgroups()
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("could not be read: %v", err)
-		return c
+		c.unread(err)
+		return
 	}
 	c.Version = groups.Mode
 	var lacking []string
@@ -50,30 +47,29 @@ func (s *subject) cgroups() Check {
 	}
 	switch {
 	case groups.Mode == machine.ModeNone:
-		c.Status, c.Why = Missing, "nothing is mounted: no runtime can limit or account a container"
-		c.Fix = "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+		c.is(Missing, "nothing is mounted: no runtime can limit or account a container", "mount -t cgroup2 cgroup2 /sys/fs/cgroup")
 	case len(lacking) > 0:
-		c.Status = Limited
-		c.Why = "no controller for " + strings.Join(lacking, ", ") + ": runtimes refuse such limits or ignore them"
+		c.is(Limited, "no controller for "+strings.Join(lacking, ", ")+": runtimes refuse such limits or ignore them", "")
 	case groups.Mode == machine.ModeHybrid:
 		c.Why = "version 1 beside version 2; crun refuses that and needs a private mount namespace with version 1 only, which tare makes by itself"
 	default:
 		c.Why = "cpu, memory and pids can be limited and accounted"
 	}
-	return c
 }
 
-func (s *subject) namespaces() Check {
-	c := Check{Area: AreaKernel, Name: "namespaces", Status: OK}
+// namespaceKinds are those that containers are made of, and what the lack of each means.
+var namespaceKinds = []struct {
+	name string
+	lack Status
+}{
+	{"mnt", Missing}, {"pid", Missing}, {"net", Missing}, {"ipc", Missing}, {"uts", Missing},
+	{"cgroup", Limited}, // Linux 4.6
+	{"time", Limited},   // Linux 5.6
+}
+
+func (s *subject) namespaces(c *Check) {
 	var have, lack []string
-	for _, ns := range []struct {
-		name string
-		lack Status
-	}{
-		{"mnt", Missing}, {"pid", Missing}, {"net", Missing}, {"ipc", Missing}, {"uts", Missing},
-		{"cgroup", Limited}, // Linux 4.6
-		{"time", Limited},   // Linux 5.6
-	} {
+	for _, ns := range namespaceKinds {
 		if s.root.Exists("/proc/self/ns/" + ns.name) {
 			have = append(have, ns.name)
 			continue
@@ -83,131 +79,100 @@ func (s *subject) namespaces() Check {
 			c.Status = ns.lack
 		}
 	}
-	c.Version = fmt.Sprintf("%d of %d", len(have), len(have)+len(lack))
+	c.Version = fmt.Sprintf("%d of %d", len(have), len(namespaceKinds))
 	c.Why = "containers and the floor are made of them: " + strings.Join(have, ", ")
 	if len(lack) > 0 {
 		c.Why = "this kernel has none of the kind " + strings.Join(lack, ", ") + "; cgroup came with Linux 4.6, time with 5.6"
 	}
-	return c
 }
 
-func (s *subject) overlay() Check {
-	c := Check{Area: AreaKernel, Name: "overlayfs", Status: OK, Why: "image layers are stacked with it"}
+func (s *subject) overlay(c *Check) {
 	if s.hasFileSystem("overlay") {
-		return c
+		c.Why = "image layers are stacked with it"
+		return
 	}
-	c.Status, c.Why = Missing, "not in /proc/filesystems: engines copy image layers instead, which makes every create slower"
+	c.is(Missing, "not in /proc/filesystems: engines copy image layers instead, which makes every create slower", "modprobe overlay")
 	if without := s.builtWithout("CONFIG_OVERLAY_FS"); without != "" || !s.root.Exists("/proc/modules") {
-		c.Why += "; " + firstOf(without, "this kernel has no modules to load")
-		return c
+		c.is(Missing, c.Why+"; "+cmp.Or(without, "this kernel has no modules to load"), "")
 	}
-	c.Fix = "modprobe overlay"
-	return c
 }
 
-func (s *subject) pressure() Check {
-	c := Check{Area: AreaKernel, Name: "pressure (PSI)", Status: OK,
-		Why: "pressure stall information says how long tasks waited for CPU, memory and disk during a run"}
-	_, err := s.root.FirstLine("/proc/pressure/cpu", 1024)
-	if err == nil {
-		return c
+func (s *subject) pressure(c *Check) {
+	c.Why = "pressure stall information says how long tasks waited for CPU, memory and disk during a run"
+	if _, err := s.root.FirstLine("/proc/pressure/cpu", 1024); err == nil {
+		return
 	}
-	c.Status = Missing
-	c.Why += "; " + firstOf(s.builtWithout("CONFIG_PSI"),
-		"this kernel is older than 4.20, has it not built in, or was started without psi=1")
-	if s.builtWithout("CONFIG_PSI") == "" && s.root.Exists("/etc/default/grub") {
+	without := s.builtWithout("CONFIG_PSI")
+	c.is(Missing, c.Why+"; "+cmp.Or(without, "this kernel is older than 4.20, has it not built in, or was started without psi=1"), "")
+	if without == "" && s.root.Exists("/etc/default/grub") {
 		c.Fix = `sed -i 's/^GRUB_CMDLINE_LINUX="/&psi=1 /' /etc/default/grub && update-grub && reboot`
 	}
-	return c
 }
 
-func (s *subject) bpf() Check {
-	c := Check{Area: AreaKernel, Name: "BPF", Status: OK, Why: "a program was loaded and closed again"}
+// refused tells whether a right was lacking.
+func refused(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) }
+
+func (s *subject) bpf(c *Check) {
 	err := s.kernel.LoadBPF()
 	switch {
 	case err == nil:
+		c.Why = "a program was loaded and closed again"
 	case errors.Is(err, unix.ENOSYS):
-		c.Status = Missing
-		c.Why = firstOf(s.builtWithout("CONFIG_BPF_SYSCALL"), "the bpf call is not there: this kernel was built without CONFIG_BPF_SYSCALL, or a seccomp filter hides it")
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		c.Status, c.Fix = Missing, s.elevate()
-		c.Why = fmt.Sprintf("loading a program was refused (%s): it needs CAP_BPF, and no seccomp filter, lockdown or, before Linux 5.11, memlock limit in the way", said(err))
+		c.is(Missing, cmp.Or(s.builtWithout("CONFIG_BPF_SYSCALL"), "the bpf call is not there: this kernel was built without CONFIG_BPF_SYSCALL, or a seccomp filter hides it"), "")
+	case refused(err):
+		c.is(Missing, fmt.Sprintf("loading a program was refused (%s): it needs CAP_BPF, and no seccomp filter, lockdown or, before Linux 5.11, memlock limit in the way", said(err)), s.elevate())
 	default:
-		c.Status, c.Why = Missing, fmt.Sprintf("loading the smallest program failed: %s", said(err))
+		c.is(Missing, "loading the smallest program failed: "+said(err), "")
 	}
-	return c
 }
 
-func (s *subject) bpfStatistics() Check {
+func (s *subject) bpfStatistics(c *Check) {
 	const why = "run time and run count of every BPF program"
-	c := Check{Area: AreaKernel, Name: "BPF statistics", Status: OK, Why: why}
 	sysctl, sysctlErr := s.root.FirstLine("/proc/sys/kernel/bpf_stats_enabled", 64)
 	err := s.kernel.EnableBPFStats()
 	switch on := sysctl == "1"; {
 	case on && err == nil:
-		c.Status = Limited
-		c.Why = "switched on for everyone: about 20 ns for every run of every program, in all that is weighed"
-		c.Fix = "sysctl -w kernel.bpf_stats_enabled=0"
+		c.is(Limited, "switched on for everyone: about 20 ns for every run of every program, in all that is weighed", "sysctl -w kernel.bpf_stats_enabled=0")
 	case err == nil:
 		c.Why = why + ", switched on only while it is read"
-	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		c.Status, c.Fix = Missing, s.elevate()
-		c.Why = fmt.Sprintf("%s; switching it on was refused (%s)", why, said(err))
+	case refused(err):
+		c.is(Missing, fmt.Sprintf("%s; switching it on was refused (%s)", why, said(err)), s.elevate())
 	case sysctlErr != nil:
-		c.Status = Missing
-		c.Why = why + "; " + firstOf(s.builtWithout("CONFIG_BPF_SYSCALL"), "this kernel is older than 5.1")
+		c.is(Missing, why+"; "+cmp.Or(s.builtWithout("CONFIG_BPF_SYSCALL"), "this kernel is older than 5.1"), "")
 	case on:
 		c.Why = why + ", switched on for everyone"
 	default: // Linux 5.1 to 5.7 know only the sysctl
-		c.Status, c.Fix = Limited, "sysctl -w kernel.bpf_stats_enabled=1"
-		c.Why = fmt.Sprintf("%s; this kernel can't switch it on for one reader alone (%s)", why, said(err))
+		c.is(Limited, fmt.Sprintf("%s; this kernel can't switch it on for one reader alone (%s)", why, said(err)), "sysctl -w kernel.bpf_stats_enabled=1")
 	}
-	return c
 }
 
-func (s *subject) perf() Check {
-	c := Check{Area: AreaKernel, Name: "perf events", Status: OK, Why: "software and hardware counters can be opened"}
-	paranoid, err := s.root.FirstLine("/proc/sys/kernel/perf_event_paranoid", 64)
-	if err == nil {
+func (s *subject) perf(c *Check) {
+	c.Why = "software and hardware counters can be opened"
+	if paranoid, err := s.root.FirstLine("/proc/sys/kernel/perf_event_paranoid", 64); err == nil {
 		c.Version = "paranoid " + paranoid
 	}
-	if err := s.kernel.OpenPerfClock(); err != nil {
-		c.Status = Missing
-		c.Why = fmt.Sprintf("a counter of our own task could not be opened (%s)", said(err))
-		if errors.Is(err, unix.ENOSYS) {
-			c.Why = firstOf(s.builtWithout("CONFIG_PERF_EVENTS"), c.Why+": this kernel was built without CONFIG_PERF_EVENTS, or a seccomp filter hides the call")
+	fix := func(err error) string {
+		if refused(err) {
+			return "sysctl -w kernel.perf_event_paranoid=1"
 		}
-		c.Fix = s.perfFix(err)
-		return c
+		return ""
 	}
-	if err := s.kernel.OpenPerfCycles(); err != nil {
-		c.Status, c.Fix = Limited, s.perfFix(err)
-		c.Why = fmt.Sprintf("software counters only (cycles: %s)", said(err))
+	if err := s.kernel.OpenPerfClock(); err != nil {
+		c.is(Missing, fmt.Sprintf("a counter of our own task could not be opened (%s)", said(err)), fix(err))
+		if errors.Is(err, unix.ENOSYS) {
+			c.Why = cmp.Or(s.builtWithout("CONFIG_PERF_EVENTS"), c.Why+": this kernel was built without CONFIG_PERF_EVENTS, or a seccomp filter hides the call")
+		}
+	} else if err := s.kernel.OpenPerfCycles(); err != nil {
+		c.is(Limited, fmt.Sprintf("software counters only (cycles: %s)", said(err)), fix(err))
 		if c.Fix == "" {
 			c.Why += ": this machine shows no performance counters, as most virtual ones"
 		}
 	}
-	return c
-}
-
-func (s *subject) perfFix(err error) string {
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return "sysctl -w kernel.perf_event_paranoid=1"
-	}
-	return ""
 }
 
 // hasFileSystem tells whether the kernel knows a type of file system now. A
 // module that is not loaded is not in the list.
 func (s *subject) hasFileSystem(name string) bool {
 	data, err := s.root.Read("/proc/filesystems", 64<<10)
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.Contains(strings.Fields(string(data)), name)
 }

@@ -11,57 +11,44 @@ import (
 
 const cpuDir = "/sys/devices/system/cpu"
 
-// hardware looks at what makes the same work take a different time.
-func (s *subject) hardware() []Check {
-	checks := []Check{s.governor()}
-	if c, ok := s.smt(); ok {
-		checks = append(checks, c)
-	}
-	if c, ok := s.turbo(); ok {
-		checks = append(checks, c)
-	}
-	return append(checks, s.clockSource(), s.steal())
+// hardware is what makes the same work take a different time.
+var hardware = []facility{
+	{AreaMachine, "CPU governor", (*subject).governor},
+	{AreaMachine, "SMT", (*subject).smt},
+	{AreaMachine, "turbo", (*subject).turbo},
+	{AreaMachine, "clock source", (*subject).clockSource},
+	{AreaMachine, "stolen CPU time", (*subject).steal},
 }
 
-func (s *subject) governor() Check {
-	c := Check{Area: AreaMachine, Name: "CPU governor", Version: s.root.Governor(), Status: OK}
-	switch c.Version {
+func (s *subject) governor(c *Check) {
+	switch c.Version = s.root.Governor(); c.Version {
 	case "":
-		c.Version = "none"
-		c.Why = "this machine shows no frequency scaling; what lies below it may scale all the same"
+		c.Version, c.Why = "none", "this machine shows no frequency scaling; what lies below it may scale all the same"
 	case "performance":
 		c.Why = "the frequency does not follow the load"
 	default:
-		c.Status = Limited
-		c.Why = "the frequency follows the load: short operations after a pause run slower"
-		c.Fix = "echo performance | tee " + cpuDir + "/cpu*/cpufreq/scaling_governor"
+		c.is(Limited, "the frequency follows the load: short operations after a pause run slower",
+			"echo performance | tee "+cpuDir+"/cpu*/cpufreq/scaling_governor")
 	}
-	return c
 }
 
-// smt reports on hyperthreads, ok false where the kernel shows none (Linux
-// 4.19, and only on hardware that has them).
-func (s *subject) smt() (c Check, ok bool) {
+// smt is about hyperthreads, which the kernel shows since Linux 4.19, and only on
+// hardware that has them.
+func (s *subject) smt(c *Check) {
 	control, err := s.root.FirstLine(cpuDir+"/smt/control", 64)
-	if err != nil || control == "notsupported" || control == "notimplemented" {
-		return Check{}, false
+	active, activeErr := s.root.FirstLine(cpuDir+"/smt/active", 64)
+	c.Version, c.Why = "off", "lanes do not share cores"
+	switch {
+	case err != nil, activeErr != nil, control == "notsupported", control == "notimplemented":
+		c.Status = absent
+	case active == "1":
+		c.Version = "on"
+		c.is(Limited, "two lanes can share a core and slow each other", "echo off > "+cpuDir+"/smt/control")
 	}
-	active, err := s.root.FirstLine(cpuDir+"/smt/active", 64)
-	if err != nil {
-		return Check{}, false
-	}
-	c = Check{Area: AreaMachine, Name: "SMT", Version: "off", Status: OK, Why: "lanes do not share cores"}
-	if active == "1" {
-		c.Version, c.Status = "on", Limited
-		c.Why = "two lanes can share a core and slow each other"
-		c.Fix = "echo off > " + cpuDir + "/smt/control"
-	}
-	return c, true
 }
 
-// turbo reports on frequencies above the nominal one, ok false where no driver
-// shows a switch for them.
-func (s *subject) turbo() (c Check, ok bool) {
+// turbo is about frequencies above the nominal one, where a driver has a switch for them.
+func (s *subject) turbo(c *Check) {
 	for _, driver := range []struct{ file, on, off string }{
 		{"/intel_pstate/no_turbo", "0", "1"},
 		{"/cpufreq/boost", "1", "0"},
@@ -70,41 +57,37 @@ func (s *subject) turbo() (c Check, ok bool) {
 		if err != nil {
 			continue
 		}
-		c = Check{Area: AreaMachine, Name: "turbo", Version: "off", Status: OK, Why: "the frequency does not depend on heat"}
+		c.Version, c.Why = "off", "the frequency does not depend on heat"
 		if state == driver.on {
-			c.Version, c.Status = "on", Limited
-			c.Why = "the frequency depends on heat and on how many cores are busy"
-			c.Fix = "echo " + driver.off + " > " + cpuDir + driver.file
+			c.Version = "on"
+			c.is(Limited, "the frequency depends on heat and on how many cores are busy", "echo "+driver.off+" > "+cpuDir+driver.file)
 		}
-		return c, true
+		return
 	}
-	return Check{}, false
+	c.Status = absent
 }
 
 // slowClocks are read through a device instead of a register: a microsecond or
 // more for every stamp, in the kernel's own as well.
 var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 
-func (s *subject) clockSource() Check {
+func (s *subject) clockSource(c *Check) {
 	current, available := s.root.ClockSource()
-	c := Check{Area: AreaMachine, Name: "clock source", Version: current, Status: OK, Why: "a stamp costs some tens of nanoseconds"}
+	c.Version, c.Why = current, "a stamp costs some tens of nanoseconds"
 	switch {
 	case current == "":
-		c.Status, c.Why = Limited, "it could not be read from /sys/devices/system/clocksource"
+		c.is(Limited, "it could not be read from /sys/devices/system/clocksource", "")
 	case slices.Contains(slowClocks, current):
-		c.Status = Limited
-		c.Why = "a stamp costs a microsecond or more, or is that coarse"
-		for _, better := range []string{"tsc", "kvm-clock"} {
+		c.is(Limited, "a stamp costs a microsecond or more, or is that coarse", "")
+		for _, better := range []string{"kvm-clock", "tsc"} { // the last is the best
 			if slices.Contains(available, better) {
 				c.Fix = "echo " + better + " > /sys/devices/system/clocksource/clocksource0/current_clocksource"
-				break
 			}
 		}
 		if c.Fix == "" {
 			c.Why += "; the kernel has found no better one (" + strings.Join(available, ", ") + ")"
 		}
 	}
-	return c
 }
 
 // stealWindow is how long stolen time is watched: twenty ticks of every CPU.
@@ -117,18 +100,17 @@ const (
 	stealNow        = 0.05
 )
 
-func (s *subject) steal() Check {
-	c := Check{Area: AreaMachine, Name: "stolen CPU time", Status: OK}
+func (s *subject) steal(c *Check) {
 	first, err := nodestat.ReadCPU(s.root)
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("could not be read: %v", err)
-		return c
+		c.unread(err)
+		return
 	}
 	s.kernel.Wait(stealWindow)
 	second, err := nodestat.ReadCPU(s.root)
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("could not be read again: %v", err)
-		return c
+		c.is(Limited, fmt.Sprintf("could not be read again: %v", err), "")
+		return
 	}
 	_, before, _ := first.Since(nodestat.CPU{})
 	busy, now, known := second.Since(first)
@@ -141,5 +123,4 @@ func (s *subject) steal() Check {
 		c.Status = Limited
 		c.Why += "; other machines on the same hardware take time from this one, and nothing in here stops them"
 	}
-	return c
 }

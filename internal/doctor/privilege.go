@@ -9,26 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (s *subject) privilege() []Check {
-	checks := []Check{s.rootUser()}
-	checks = append(checks, s.capabilityChecks()...)
-	return append(checks, s.realtime())
+func (s *subject) privileges() []facility {
+	list := []facility{{AreaPrivilege, "root", (*subject).rootUser}}
+	if err := s.capabilitiesErr; err != nil {
+		list = append(list, facility{AreaPrivilege, "capabilities", func(_ *subject, c *Check) { c.unread(err) }})
+	} else {
+		for _, use := range capabilityUses {
+			list = append(list, facility{AreaPrivilege, use.name, use.look})
+		}
+	}
+	return append(list, facility{AreaPrivilege, "real-time priority", (*subject).realtime})
 }
 
-func (s *subject) rootUser() Check {
-	c := Check{Area: AreaPrivilege, Name: "root", Version: fmt.Sprintf("uid %d", s.uid), Status: OK}
+func (s *subject) rootUser(c *Check) {
+	c.Version = fmt.Sprintf("uid %d", s.uid)
 	switch {
 	case s.uid != 0:
-		c.Status = Missing
-		c.Why = "runtimes, the floor and cgroups need root; the host alone can be weighed"
-		c.Fix = s.elevate()
+		c.is(Missing, "runtimes, the floor and cgroups need root; the host alone can be weighed", s.elevate())
 	case !s.wholeUserNamespace():
-		c.Status = Limited
-		c.Why = "root only inside a user namespace: mounts, cgroups and BPF are the outer root's to allow"
+		c.is(Limited, "root only inside a user namespace: mounts, cgroups and BPF are the outer root's to allow", "")
 	default:
 		c.Why = "runtimes, the floor and cgroups need it"
 	}
-	return c
 }
 
 // wholeUserNamespace tells whether uids are the machine's own. A kernel
@@ -38,13 +40,16 @@ func (s *subject) wholeUserNamespace() bool {
 	return err != nil || slices.Equal(strings.Fields(line), []string{"0", "0", "4294967295"})
 }
 
-// capabilityUses are the capabilities in the order in which their lack hurts.
-var capabilityUses = []struct {
+// capability is one with what tare needs it for.
+type capability struct {
 	name   string
 	use    string
 	within string // a capability that includes it, in the kernel's own checks
 	lack   Status
-}{
+}
+
+// capabilityUses are the capabilities in the order in which their lack hurts.
+var capabilityUses = []capability{
 	{"CAP_SYS_ADMIN", "makes the namespaces and mounts of the floor and of every runtime", "", Missing},
 	{"CAP_SYS_CHROOT", "enters a container's root and mount namespace", "", Missing},
 	{"CAP_SYS_RESOURCE", "lowers oom_score_adj and raises limits, as containerd and CRI-O do for every pod", "", Limited},
@@ -58,31 +63,19 @@ var capabilityUses = []struct {
 	{"CAP_MKNOD", "makes the device files of a container", "", Limited},
 }
 
-func (s *subject) capabilityChecks() []Check {
-	if s.capabilitiesErr != nil {
-		return []Check{{Area: AreaPrivilege, Name: "capabilities", Status: Limited,
-			Why: fmt.Sprintf("could not be read: %v", s.capabilitiesErr)}}
+func (use capability) look(s *subject, c *Check) {
+	has, known := s.capabilities.Has(use.name)
+	within, _ := s.capabilities.Has(use.within)
+	c.Why = use.use
+	switch {
+	case !known: // CAP_BPF and CAP_PERFMON before Linux 5.8
+		c.Status = absent
+	case has:
+	case within:
+		c.Why += "; " + use.within + " includes it"
+	default:
+		c.is(use.lack, use.use+"; "+s.whyWithheld(use.name), s.elevate())
 	}
-	var checks []Check
-	for _, use := range capabilityUses {
-		has, known := s.capabilities.Has(use.name)
-		if !known { // CAP_BPF and CAP_PERFMON before Linux 5.8
-			continue
-		}
-		c := Check{Area: AreaPrivilege, Name: use.name, Status: OK, Why: use.use}
-		within, _ := s.capabilities.Has(use.within)
-		switch {
-		case has:
-		case within:
-			c.Why += "; " + use.within + " includes it"
-		default:
-			c.Status = use.lack
-			c.Why += "; " + s.whyWithheld(use.name)
-			c.Fix = s.elevate()
-		}
-		checks = append(checks, c)
-	}
-	return checks
 }
 
 func (s *subject) whyWithheld(name string) string {
@@ -96,15 +89,13 @@ func (s *subject) whyWithheld(name string) string {
 		strings.TrimPrefix(name, "CAP_") + ")"
 }
 
-func (s *subject) realtime() Check {
-	c := Check{Area: AreaPrivilege, Name: "real-time priority", Status: OK,
-		Why: "SCHED_FIFO was set on one thread and reset"}
+func (s *subject) realtime(c *Check) {
 	err := s.kernel.SetRealtime()
 	if err == nil {
-		return c
+		c.Why = "SCHED_FIFO was set on one thread and reset"
+		return
 	}
-	c.Status = Limited
-	c.Why = fmt.Sprintf("SCHED_FIFO refused (%s); stamps are taken at normal priority, late when all CPUs are busy", said(err))
+	c.is(Limited, fmt.Sprintf("SCHED_FIFO refused (%s); stamps are taken at normal priority, late when all CPUs are busy", said(err)), "")
 	nice, _ := s.capabilities.Has("CAP_SYS_NICE")
 	switch {
 	case !nice:
@@ -115,5 +106,4 @@ func (s *subject) realtime() Check {
 		c.Why += "; this cgroup has no real-time budget"
 		c.Fix = "sysctl -w kernel.sched_rt_runtime_us=-1"
 	}
-	return c
 }

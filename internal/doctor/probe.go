@@ -9,6 +9,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,48 +34,23 @@ func (running) EffectiveUID() int { return os.Geteuid() }
 
 func (running) Wait(d time.Duration) { time.Sleep(d) }
 
-// bpfProgram is the part of union bpf_attr (linux/bpf.h) that BPF_PROG_LOAD
-// has had from the beginning.
-type bpfProgram struct {
-	kind         uint32
-	instructions uint32
-	code         uint64
-	license      uint64
-	logLevel     uint32 // 0: the verifier writes none
-	logSize      uint32
-	log          uint64
-}
-
-// The kernel is given the addresses of these as numbers, which only stay right
-// for what is neither on a stack nor on the heap.
-var (
-	bpfCode    = [16]byte{0: 0xb7, 8: 0x95} // r0 = 0; exit
-	bpfLicense = [4]byte{'G', 'P', 'L', 0}
-)
-
 func (running) LoadBPF() error {
-	const socketFilter = 1 // needs the fewest rights of all kinds
-	attr := bpfProgram{
-		kind:         socketFilter,
-		instructions: uint32(len(bpfCode) / 8),
-		code:         uint64(uintptr(unsafe.Pointer(&bpfCode))),
-		license:      uint64(uintptr(unsafe.Pointer(&bpfLicense))),
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SocketFilter, License: "GPL", // the kind that needs the fewest rights
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return err
 	}
-	return bpf(unix.BPF_PROG_LOAD, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	return p.Close()
 }
 
 func (running) EnableBPFStats() error {
-	attr := struct{ kind uint32 }{unix.BPF_STATS_RUN_TIME}
-	return bpf(unix.BPF_ENABLE_STATS, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
-}
-
-// bpf makes the call and closes what it opened.
-func bpf(command uintptr, attr unsafe.Pointer, size uintptr) error {
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(attr), size)
-	if errno != 0 {
-		return errno
+	c, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return err
 	}
-	return unix.Close(int(fd))
+	return c.Close()
 }
 
 func (running) OpenPerfClock() error {

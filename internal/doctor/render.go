@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -13,7 +15,13 @@ import (
 func Render(w io.Writer, checks []Check) error {
 	t := &term.Table{Indent: 2, Colour: term.Colour(w)}
 	t.Width, _ = term.Columns(w)
-	for i, area := range areas(checks) {
+	var areas []string // in the order in which they first come up
+	for _, c := range checks {
+		if !slices.Contains(areas, c.Area) {
+			areas = append(areas, c.Area)
+		}
+	}
+	for i, area := range areas {
 		if i > 0 {
 			t.AddLine(0, "", term.Plain)
 		}
@@ -61,25 +69,7 @@ func addCheck(t *term.Table, c Check) {
 		term.Cell{Text: c.Version},
 		term.Cell{Text: c.Why},
 	)
-	if c.Status == OK {
-		return
+	if c.Status != OK {
+		t.AddLine(fixIndent, "→ "+cmp.Or(c.Fix, "no command changes this"), term.Plain)
 	}
-	fix := c.Fix
-	if fix == "" {
-		fix = "no command changes this"
-	}
-	t.AddLine(fixIndent, "→ "+fix, term.Plain)
-}
-
-// areas returns the areas in the order in which they first come up.
-func areas(checks []Check) []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, c := range checks {
-		if !seen[c.Area] {
-			seen[c.Area] = true
-			names = append(names, c.Area)
-		}
-	}
-	return names
 }

@@ -1,105 +1,92 @@
 package doctor
 
-import (
-	"fmt"
-
-	"github.com/tare-bench/tare/internal/node/machine"
-)
+import "fmt"
 
 const (
 	mib = 1 << 20
 	gib = 1 << 30
 )
 
-// resources looks at what a run needs and others may be using.
-func (s *subject) resources() []Check {
-	checks := []Check{s.load()}
-	checks = append(checks, s.memory()...)
+// resources are what a run needs and others may be using.
+func (s *subject) resources() []facility {
+	list := []facility{{AreaMachine, "load", (*subject).load}, {AreaMachine, "memory", (*subject).memory}, {AreaMachine, "swap", (*subject).swap}}
 	for _, f := range s.folders {
-		checks = append(checks, s.disk(f))
+		list = append(list, facility{AreaMachine, "disk for " + f.Name, f.look})
 	}
-	return checks
+	return list
 }
 
 // quietLoad is the load a CPU up to which a machine counts as idle enough:
 // above it a lane has often to wait.
 const quietLoad = 0.25
 
-func (s *subject) load() Check {
-	c := Check{Area: AreaMachine, Name: "load", Status: OK}
+func (s *subject) load(c *Check) {
 	load, err := s.root.Load()
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("could not be read: %v", err)
-		return c
+		c.unread(err)
+		return
 	}
 	c.Version = fmt.Sprintf("%.2f", load)
 	cpus, err := s.root.CPUs()
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("of the last minute; on how many CPUs could not be read: %v", err)
-		return c
+		c.is(Limited, fmt.Sprintf("of the last minute; on how many CPUs could not be read: %v", err), "")
+		return
 	}
-	c.Why = fmt.Sprintf("of the last minute, on %d %s", cpus, plural(cpus, "CPU"))
+	c.Why = fmt.Sprintf("of the last minute, on %d CPUs", cpus)
+	if cpus == 1 {
+		c.Why = "of the last minute, on 1 CPU"
+	}
 	if load > quietLoad*float64(cpus) {
-		c.Status = Limited
-		c.Why += "; other work is being done and will show in the figures: wait until it ends, or stop it"
+		c.is(Limited, c.Why+"; other work is being done and will show in the figures: wait until it ends, or stop it", "")
 	}
-	return c
 }
 
-func (s *subject) memory() []Check {
-	c := Check{Area: AreaMachine, Name: "memory", Status: OK}
+func (s *subject) memory(c *Check) {
 	m, err := s.root.Memory()
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("could not be read: %v", err)
-		return []Check{c}
+		c.unread(err)
+		return
 	}
-	c.Version = size(uint64(m.Available))
-	c.Why = "available of " + size(uint64(m.Total))
+	c.Version, c.Why = size(uint64(m.Available)), "available of "+size(uint64(m.Total))
 	switch {
 	case m.Available < 128*mib:
-		c.Status = Missing
-		c.Why += ": not enough for a batch of containers"
+		c.is(Missing, c.Why+": not enough for a batch of containers", "")
 	case m.Available < gib:
-		c.Status = Limited
-		c.Why += ": large batches and virtual machines will not fit"
+		c.is(Limited, c.Why+": large batches and virtual machines will not fit", "")
 	}
-	return []Check{c, swap(m)}
 }
 
-func swap(m machine.Memory) Check {
-	c := Check{Area: AreaMachine, Name: "swap", Version: size(uint64(m.SwapTotal)), Status: OK}
-	used := max(0, m.SwapTotal-m.SwapFree)
-	switch {
+func (s *subject) swap(c *Check) {
+	m, err := s.root.Memory()
+	switch used := max(0, m.SwapTotal-m.SwapFree); {
+	case err != nil: // memory has told
+		c.Status = absent
+		return
 	case m.SwapTotal == 0:
 		c.Version, c.Why = "none", "memory stays where it is counted"
-		return c
+		return
 	case used > 0:
 		c.Why = size(uint64(used)) + " of it in use"
 	default:
 		c.Why = "not in use yet"
 	}
-	c.Status, c.Fix = Limited, "swapoff -a"
-	c.Why += ": what is swapped out is missing from resident memory"
-	return c
+	c.Version = size(uint64(m.SwapTotal))
+	c.is(Limited, c.Why+": what is swapped out is missing from resident memory", "swapoff -a")
 }
 
-func (s *subject) disk(f Folder) Check {
-	c := Check{Area: AreaMachine, Name: "disk for " + f.Name, Status: OK, Why: "free in " + f.Path}
+func (f Folder) look(s *subject, c *Check) {
 	free, err := s.kernel.FreeDisk(string(s.root) + f.Path)
 	if err != nil {
-		c.Status, c.Why = Limited, fmt.Sprintf("could not be read: %v", err)
-		return c
+		c.unread(err)
+		return
 	}
-	c.Version = size(free)
+	c.Version, c.Why = size(free), "free in "+f.Path
 	switch {
 	case free < 64*mib:
-		c.Status = Missing
-		c.Why += ": not enough for images, bundles and a record"
+		c.is(Missing, c.Why+": not enough for images, bundles and a record", "")
 	case free < gib:
-		c.Status = Limited
-		c.Why += ": enough for small batches only"
+		c.is(Limited, c.Why+": enough for small batches only", "")
 	}
-	return c
 }
 
 // size writes bytes with three digits and a binary unit.
@@ -112,11 +99,4 @@ func size(bytes uint64) string {
 	default:
 		return fmt.Sprintf("%.0f MiB", float64(bytes)/mib)
 	}
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
 }
