@@ -17,13 +17,11 @@ import (
 // say, or says differently for several jobs, is "" or 0. Early versions of fio 2
 // say none of them.
 type FioOptions struct {
-	Name             string // of the first job
 	RW               string
 	BS, Size         int64 // bytes
 	NumJobs, IODepth int
 	Direct           bool
 	Engine           string
-	Jobs             int // that the JSON has: one of a group with group_reporting
 }
 
 // maxText is how much of a tool's output is read, in bytes.

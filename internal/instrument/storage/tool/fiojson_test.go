@@ -140,20 +140,17 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 		Bytes: bytes, IOs: ios, Bandwidth: float64(bytes * 1000 / longest), IOPS: float64(ios) * 1000 / float64(longest),
 		Latency: record.Latency{Min: least, Mean: int64(math.Round(mean / float64(ios))), Max: most},
 	}}
-	c, o, _, err := ParseFioJSON(text)
+	c, _, _, err := ParseFioJSON(text)
 	if err != nil || c != want {
 		t.Errorf("%+v %v\nwant %+v", c, err, want)
-	}
-	if o.Jobs != 3 || len(raw.Jobs) != 3 {
-		t.Errorf("%d jobs, want 3", o.Jobs)
 	}
 }
 
 func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
 	for file, want := range map[string]FioOptions{
-		"fio-3.33-randrw.json":     {Name: "randrw", RW: "randrw", BS: 16 << 10, Size: 16 << 20, NumJobs: 2, IODepth: 1, Direct: true, Engine: "psync", Jobs: 1},
-		"fio-3.33-three-jobs.json": {Name: "threads", RW: "randread", BS: 4 << 10, Size: 8 << 20, NumJobs: 3, IODepth: 8, Direct: true, Engine: "libaio", Jobs: 3},
-		"fio-3.33-write.json+":     {Name: "plus", RW: "write", BS: 512 << 10, Size: 16 << 20, Jobs: 1},
+		"fio-3.33-randrw.json":     {RW: "randrw", BS: 16 << 10, Size: 16 << 20, NumJobs: 2, IODepth: 1, Direct: true, Engine: "psync"},
+		"fio-3.33-three-jobs.json": {RW: "randread", BS: 4 << 10, Size: 8 << 20, NumJobs: 3, IODepth: 8, Direct: true, Engine: "libaio"},
+		"fio-3.33-write.json+":     {RW: "write", BS: 512 << 10, Size: 16 << 20},
 	} {
 		if _, got, _, err := ParseFioJSON(golden(t, file)); err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", file, got, err, want)
@@ -178,7 +175,7 @@ func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
 	if err != nil || c != want || version != "fio-2.2.10" {
 		t.Errorf("%+v %q %v\nwant %+v", c, version, err, want)
 	}
-	if (o != FioOptions{Name: "mytest", Jobs: 1}) {
+	if (o != FioOptions{}) {
 		t.Errorf("options %+v from JSON without any", o)
 	}
 }
@@ -244,7 +241,7 @@ func FuzzParseFioJSON(f *testing.F) {
 			return
 		}
 		plausible(t, c)
-		if len(o.Name)+len(o.RW)+len(o.Engine) > 600 || o.BS < 0 || o.Size < 0 || o.NumJobs < 0 || len(version) > 100 {
+		if len(o.RW)+len(o.Engine) > 600 || o.BS < 0 || o.Size < 0 || o.NumJobs < 0 || len(version) > 100 {
 			t.Errorf("%+v %q", o, version)
 		}
 	})

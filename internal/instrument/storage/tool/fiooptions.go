@@ -9,13 +9,9 @@ import (
 // options are those that all jobs have alike.
 func (out *fioOutput) options() FioOptions {
 	o := FioOptions{
-		Jobs: len(out.Jobs),
-		RW:   out.option("rw", "readwrite"), Engine: out.option("ioengine"),
+		RW: out.option("rw", "readwrite"), Engine: out.option("ioengine"),
 		BS: sizeOrNone(out.option("bs", "blocksize")), Size: sizeOrNone(out.option("size")),
 		NumJobs: numberOrNone(out.option("numjobs")), IODepth: numberOrNone(out.option("iodepth")),
-	}
-	if name := out.Jobs[0].Name; len(name) <= plan.MaxJobName {
-		o.Name = name
 	}
 	// An option without a value is switched on.
 	direct := out.option("direct")
