@@ -284,13 +284,18 @@ int tare_exit(__u64 *ctx) // thread, group_dead
 	return 0;
 }
 
-// length is how long the memory between two addresses is, and no more than most.
-static __always_inline __u32 length(__u64 start, __u64 end, __u32 most, int *cut)
+// at_most is said again wherever a verifier has to know it: what one before Linux 6.2
+// knows of a number does not survive what a compiler makes of it.
+static __always_inline __u64 at_most(__u64 most, __u64 n)
 {
-	if (end < start)
-		return 0;
-	*cut = end - start > most;
-	return *cut ? most : end - start;
+	asm volatile("if %0 <= %1 goto +1; %0 = %1" : "+r"(n) : "i"(most));
+	return n;
+}
+
+// bytes is how many there are between two addresses.
+static __always_inline __u64 bytes(__u64 start, __u64 end)
+{
+	return end < start ? 0 : end - start;
 }
 
 // The arguments and the end of the environment have just been written by the kernel.
@@ -301,7 +306,6 @@ int tare_exec(__u64 *ctx) // thread, its former pid, program
 	struct linux_binprm *program = (void *)ctx[2];
 	__u64 now = bpf_ktime_get_ns();
 	__u32 zero = 0;
-	int cut = 0;
 	struct slot *s = here();
 	struct exec *x = bpf_map_lookup_elem(&tare_scratch, &zero);
 	if (!s)
@@ -309,31 +313,27 @@ int tare_exec(__u64 *ctx) // thread, its former pid, program
 	if (x) {
 		struct event *e = &x->event;
 		struct mm_struct *mm = t->mm;
-		__u64 env_end = mm->env_end;
+		__u64 arg_start = mm->arg_start, env_end = mm->env_end;
+		__u64 all_args = bytes(arg_start, mm->arg_end), all_env = bytes(mm->env_start, env_end);
 		begin(e, EXEC, t, now);
 		e->status = 0;
 		e->cpu = used(t, 1, now);
 		e->busy = all_busy(now);
-		e->flags = 0;
+		e->flags = (all_args > MAX_ARGS ? ARGS_CUT : 0) | (all_env > MAX_ENV ? ENV_CUT : 0);
 
-		long file = bpf_probe_read_kernel_str(x->text, MAX_FILE, program->filename);
-		if (file < 0 || file > MAX_FILE)
-			file = 0;
+		long name = bpf_probe_read_kernel_str(x->text, MAX_FILE, program->filename);
+		__u64 file = at_most(MAX_FILE, name < 0 ? 0 : name);
+		__u64 args = all_args > MAX_ARGS ? MAX_ARGS : all_args;
+		__u64 env = all_env > MAX_ENV ? MAX_ENV : all_env;
 		e->file = file;
-
-		__u32 args = length(mm->arg_start, mm->arg_end, MAX_ARGS, &cut);
-		if (cut)
-			e->flags |= ARGS_CUT;
-		if (bpf_probe_read_user(x->text + file, args, (void *)mm->arg_start))
-			e->flags |= ARGS_GONE;
 		e->args = args;
-
-		cut = 0;
-		__u32 env = length(mm->env_start, env_end, MAX_ENV, &cut);
-		if (bpf_probe_read_user(x->text + file + args, env, (void *)(env_end - env)) || cut)
-			e->flags |= ENV_CUT;
 		e->env = env;
-		output(s, x, sizeof(*e) + file + args + env);
+		if (bpf_probe_read_user(x->text + file, at_most(MAX_ARGS, args), (void *)arg_start))
+			e->flags |= ARGS_GONE;
+		__u64 before = at_most(MAX_FILE + MAX_ARGS, file + args);
+		if (bpf_probe_read_user(x->text + before, at_most(MAX_ENV, env), (void *)(env_end - env)))
+			e->flags |= ENV_CUT;
+		output(s, x, sizeof(*e) + at_most(sizeof(x->text), before + env));
 	}
 	leave(s, now);
 	return 0;
