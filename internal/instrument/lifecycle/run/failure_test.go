@@ -111,47 +111,6 @@ func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	}
 }
 
-func TestARoundThatSucceedsKeepsATarget(t *testing.T) {
-	everyOther := failing(constant(1), func(_ subject.Op, _, n int) bool { return n%2 == 0 })
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops = []subject.Op{subject.Run} }), &fake.Target{Name: "a", Script: everyOther})
-	if c := cellOf(t, l, 1, subject.Run, "a"); c.Time.Total != 10 || c.Time.Failed != 5 || len(found(t, l, "target-given-up")) > 0 {
-		t.Errorf("%+v", c)
-	}
-}
-
-func TestARunEndsWhenEveryTargetIsGivenUp(t *testing.T) {
-	rec, l := weigh(t, planned(nil), pair(failing(constant(1), always), failing(constant(1), always))...)
-	if rec.End.Status != "done" || rec.End.Why != "every target was given up" || len(found(t, l, "target-given-up")) != 2 {
-		t.Errorf("end %+v, findings %v", rec.End, codes(l.Found))
-	}
-}
-
-func TestATargetThatCannotBeOpenedIsLeftOutAlone(t *testing.T) {
-	log, targets := logging("a", "b", "c")
-	targets[1].(*fake.Target).OpenError = errors.New("no such runtime")
-	rec, l := weigh(t, planned(nil), targets...)
-	if log.count("b ") != 0 || log.count("close b") != 0 || log.count("a run") != 11 || log.count("close ") != 2 {
-		t.Errorf("events %q", *log)
-	}
-	f := found(t, l, "target-not-opened")
-	if len(f) != 1 || f[0].Target != "b" || !strings.Contains(f[0].Message, "no such runtime") {
-		t.Errorf("findings %+v", f)
-	}
-	if len(l.Targets) != 3 || cellOf(t, l, 1, subject.Run, "c").Time.Estimate.N != 10 || cellOf(t, l, 1, subject.Run, "b").Time.Total != 0 {
-		t.Error("the others were not weighed as if it were not there")
-	}
-	if rec.End.Status != "done" || l.Failed != 0 {
-		t.Errorf("end %+v, %d failed", rec.End, l.Failed)
-	}
-}
-
-func TestARunWithoutAnyOpenTargetIsAnError(t *testing.T) {
-	rec, err := runUnsaved(t.Context(), planned(nil), &fake.Target{Name: "a", OpenError: errors.New("no such runtime")})
-	if err == nil || rec.End.Status != "failed" || !slices.Contains(codes(rec.Findings), "target-not-opened") {
-		t.Errorf("error %v, record %+v", err, rec)
-	}
-}
-
 func TestBrokenLanesGiveUpTheirTargetOnly(t *testing.T) {
 	log, targets := logging("a", "b")
 	rounds := 0

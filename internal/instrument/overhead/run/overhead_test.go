@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -215,24 +214,6 @@ func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	}
 }
 
-func TestEveryRoundVisitsEveryTargetOnce(t *testing.T) {
-	o, _ := options(func(p *plan.Overhead) { p.Rounds = 4 }, &scripted{name: "a"}, &scripted{name: "b"}, &scripted{name: "c"})
-	visits := map[string]int{}
-	orders := map[string]bool{}
-	order := ""
-	for _, x := range perform(t.Context(), t, o).Readings {
-		if x.Moment == record.MomentBefore {
-			visits[fmt.Sprint(x.Round, x.Target)]++
-			if order += x.Target; len(order) == 3 {
-				orders[order], order = true, ""
-			}
-		}
-	}
-	if len(visits) != 12 || len(orders) < 2 {
-		t.Errorf("visits %v, orders %v", visits, orders)
-	}
-}
-
 func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	broken := &scripted{name: "broken", fails: func(op subject.Op, lane int) *record.Failure {
 		if op == subject.Run && lane == 2 {
@@ -359,23 +340,5 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	}
 	if slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }) {
 		t.Errorf("a phase that was cut short was recorded: %v", moments(rec))
-	}
-}
-
-func TestARecordThatCannotBeWrittenEndsTheRun(t *testing.T) {
-	o, log := options(nil, &scripted{name: "a"})
-	full := errors.New("disk full")
-	lines := 0
-	o.Write = func(any) error {
-		if lines++; lines > 4 {
-			return full
-		}
-		return nil
-	}
-	if _, _, err := overheadrun.Run(t.Context(), o); !errors.Is(err, full) {
-		t.Errorf("error %v", err)
-	}
-	if log.events[len(log.events)-1] != "a close" {
-		t.Errorf("events %v", log.events)
 	}
 }

@@ -434,35 +434,6 @@ func TestAStartThatGivesMoreThanOneSampleIsRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestARunThatIsInterruptedKeepsWhatItSaw(t *testing.T) {
-	s := play("a")
-	s.plan.Warmup, s.plan.Rounds = 0, 100
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	s.script = func(_ subject.Op, _, n int) (int64, *record.Failure) {
-		if n == 3 {
-			cancel()
-		}
-		return 100 * ms, nil
-	}
-	rec, err := s.run(ctx, t)
-	if err != nil || rec.End == nil || rec.End.Status != "interrupted" || len(rec.Starts) < 3 || len(rec.Starts) > 4 {
-		t.Errorf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
-	}
-}
-
-func TestNoRoundIsBegunAfterTheBudget(t *testing.T) {
-	s := play("a")
-	s.plan.Warmup, s.plan.Rounds, s.plan.Budget = 0, 50, time.Nanosecond
-	rec, err := s.run(t.Context(), t)
-	if err != nil || len(rec.Starts) != 0 || rec.End.Why != "budget spent" {
-		t.Fatalf("%v: %d starts, end %+v", err, len(rec.Starts), rec.End)
-	}
-	if !slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.Budget && f.Level == "error" }) {
-		t.Errorf("findings %+v", rec.Findings)
-	}
-}
-
 func TestCPUTimeIsKnownFromTheCallToItsReturn(t *testing.T) {
 	at := func(t, cpu int64) record.BusyAt { return record.BusyAt{At: t, CPU: cpu} }
 	for _, test := range []struct {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
@@ -238,14 +237,5 @@ func TestARunThatIsToldToStopKeepsWhatItHas(t *testing.T) {
 	rec := s.run()
 	if len(rec.Cells) != 3 || rec.End.Status != "interrupted" {
 		t.Errorf("%d cells, end %+v", len(rec.Cells), rec.End)
-	}
-}
-
-func TestABudgetEndsTheRun(t *testing.T) {
-	s := newStand(t, "a")
-	s.plan.Rounds, s.plan.Budget = 1000, time.Nanosecond
-	rec := s.run()
-	if len(rec.Cells) != 0 || !slices.Contains(codes(rec), "error "+finding.Budget) {
-		t.Errorf("%d cells, findings %v", len(rec.Cells), codes(rec))
 	}
 }

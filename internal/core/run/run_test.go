@@ -1,0 +1,321 @@
+package run_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestARunOpensWarmsUpGoesThroughRoundsAndCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(2, 3, "a", "b", "c")
+		f.After = func() []record.Finding { f.note("after"); return nil }
+		rec := f.must(t)
+		e := f.events
+		if want := []string{"open a fake data/a state/a", "open b fake data/b state/b", "open c fake data/c state/c"}; !slices.Equal(e[:3], want) {
+			t.Errorf("first came %q", e[:3])
+		}
+		if want := []string{"close a", "close b", "close c", "after"}; !slices.Equal(e[len(e)-4:], want) {
+			t.Errorf("last came %q", e[len(e)-4:])
+		}
+		for i, b := range rec.Batches {
+			phase, number := record.PhaseWarmup, i/3
+			if number >= 2 {
+				phase, number = record.PhaseMeasure, number-2
+			}
+			if b.Phase != phase || b.Round != number || b.Order != i%3 {
+				t.Errorf("visit %d is %+v", i, b)
+			}
+			if i%3 == 2 && len(map[string]bool{rec.Batches[i-2].Target: true, rec.Batches[i-1].Target: true, b.Target: true}) != 3 {
+				t.Errorf("round %d did not visit everyone", i/3)
+			}
+		}
+		if len(rec.Batches) != 15 || rec.End.Status != "done" || rec.End.Why != run.WhyRounds || rec.End.Batches != 15 {
+			t.Errorf("%d visits, end %+v", len(rec.Batches), rec.End)
+		}
+	})
+}
+
+// orders are the targets of each measured round.
+func orders(rec *record.Record) []string {
+	var out []string
+	for _, b := range rec.Batches {
+		if b.Order == 0 {
+			out = append(out, "")
+		}
+		out[len(out)-1] += b.Target
+	}
+	return out
+}
+
+// Stored records have to be made again in the order in which they were made.
+func TestTheSameSeedGivesTheSameOrderInEveryVersion(t *testing.T) {
+	order := func(seed, salt uint64) (text string) {
+		turns := make([]run.Turn[*session], 6)
+		for i := range turns {
+			turns[i].Part = i
+		}
+		for i, turn := range run.Shuffled(seed, salt, turns) {
+			if turn.Order != i {
+				t.Errorf("%+v is in place %d", turn, i)
+			}
+			text += string(rune('a' + turn.Part))
+		}
+		return text
+	}
+	for _, c := range []struct {
+		seed, salt uint64
+		want       string
+	}{{1, 8589934592, "cdbefa"}, {1, 12884901888, "dcbeaf"}, {77, 34359738370, "dcfaeb"}, {77, 0, "edcfab"}, {77, 3, "efabdc"}, {42, 8589934593, "bcdfea"}} {
+		if got := order(c.seed, c.salt); got != c.want {
+			t.Errorf("seed %d, salt %d: %s, want %s", c.seed, c.salt, got, c.want)
+		}
+	}
+}
+
+func TestEveryTargetIsInEveryPlaceAboutEquallyOften(t *testing.T) {
+	t.Parallel()
+	const seeds, rounds = 20, 100
+	var all [4]int
+	for seed := range uint64(seeds) {
+		f := newFake(0, rounds, "a", "b", "c", "d")
+		f.seed, f.takes = seed+1, 0
+		var places [4][4]int
+		got := orders(f.must(t))
+		for _, o := range got {
+			for place, name := range o {
+				places[name-'a'][place]++
+			}
+		}
+		if n := len(slices.Compact(slices.Sorted(slices.Values(got)))); n < 20 { // of 24 that there are
+			t.Errorf("seed %d: 100 rounds had only %d orders", seed+1, n)
+		}
+		for name, n := range places {
+			all[name] += n[0]
+			for place, times := range n {
+				if times < 8 || times > 42 { // 25 and four standard deviations, of 320 counts
+					t.Errorf("seed %d: %c was in place %d in %d of %d rounds", seed+1, 'a'+name, place, times, rounds)
+				}
+			}
+		}
+	}
+	for name, n := range all {
+		if n < 430 || n > 570 { // 500 and three and a half
+			t.Errorf("%c went first in %d of %d rounds", 'a'+name, n, seeds*rounds)
+		}
+	}
+}
+
+func TestASeedIsTheOneAskedForOrOneThatJSONHolds(t *testing.T) {
+	if run.Seed(7) != 7 {
+		t.Error("the seed that was asked for was not taken")
+	}
+	if s := run.Seed(0); s == 0 || s >= 1<<53 {
+		t.Errorf("by chance %d", s)
+	}
+}
+
+func TestWhatEndsARunAndWhatIsSaidOfIt(t *testing.T) {
+	always := func(string, int) bool { return true }
+	of := func(name string) func(string, int) bool { return func(n string, _ int) bool { return n == name } }
+	// There are two targets, a visit takes a second and a round two.
+	for name, c := range map[string]struct {
+		change func(f *fake, stop func())
+		visits int
+		status string
+		why    string
+		said   []string
+	}{
+		"the rounds are done": {func(*fake, func()) {}, 12, "done", run.WhyRounds, nil},
+		"there is no budget": {func(f *fake, _ func()) { f.rounds.Budget = -1 }, 0, "done", run.WhyBudget,
+			[]string{"error budget-spent: the budget of -1ns was spent after 0 of 5 rounds"}},
+		"the budget is spent in the warm-up": {func(f *fake, _ func()) { f.rounds.Budget = time.Second }, 2, "done", run.WhyBudget,
+			[]string{"error budget-spent: the budget of 1s was spent after 0 of 5 rounds"}},
+		"it is spent in a round, which is not cut short": {func(f *fake, _ func()) { f.rounds.Budget = 7500 * time.Millisecond }, 8, "done", run.WhyBudget,
+			[]string{"warning budget-spent: the budget of 7.5s was spent after 3 of 5 rounds"}},
+		"it is spent where visits are long": {func(f *fake, _ func()) {
+			f.rounds.Budget, f.rounds.EachVisit, f.rounds.On = 6500*time.Millisecond, true, "on bind "
+		}, 7, "done", run.WhyBudget, []string{"warning budget-spent: the budget of 6.5s was spent on bind in round 3 of 5"}},
+		"it is spent before the first long visit": {func(f *fake, _ func()) { f.rounds.Budget, f.rounds.EachVisit, f.rounds.Warmup = -1, true, 0 }, 0, "done", run.WhyBudget,
+			[]string{"error budget-spent: the budget of -1ns was spent in round 1 of 5"}},
+		"it is precise after the rounds": {func(f *fake, _ func()) {
+			f.rounds.Precision, f.rounds.Widest = 0.05, func() (float64, string) { return 0.05, "a" }
+		}, 12, "done", run.WhyPrecise, nil},
+		"it is precise after more rounds": {func(f *fake, _ func()) {
+			f.rounds.Precision, f.rounds.Widest = 0.05, func() (float64, string) { return 1 / float64(f.done), "a" }
+		}, 20, "done", run.WhyPrecise, nil},
+		"it does not get precise": {func(f *fake, _ func()) {
+			f.rounds.Precision, f.rounds.Budget, f.rounds.Lanes = 0.001, 19*time.Second, 3
+			f.rounds.Widest = func() (float64, string) { return 0.25, "a run" }
+		}, 20, "done", run.WhyBudget, []string{"warning precision-not-reached: ±0.1 % was not reached in 19s (9 rounds): the widest interval is ±25.0 %, of a run"}},
+		"there never is an interval": {func(f *fake, _ func()) {
+			f.rounds.Precision, f.rounds.Budget = 0.05, 13*time.Second
+			f.rounds.Widest = func() (float64, string) { return math.Inf(1), "a run" }
+		}, 14, "done", run.WhyBudget, []string{"warning precision-not-reached: ±5.0 % was not reached in 13s (6 rounds): there is no interval yet of a run"}},
+		"one target always fails, and the other goes on": {func(f *fake, _ func()) { f.fails = of("b") }, 8, "done", run.WhyRounds,
+			[]string{"error target-given-up b: nothing succeeded", "error failed-operations: "}},
+		"a target that succeeds now and then is kept": {func(f *fake, _ func()) { f.fails = func(_ string, n int) bool { return n%2 == 0 } }, 12, "done", run.WhyRounds,
+			[]string{"error failed-operations: "}},
+		"all targets fail": {func(f *fake, _ func()) { f.fails = always }, 4, "done", run.WhyGivenUp,
+			[]string{"error target-given-up a: nothing succeeded", "error target-given-up b: nothing succeeded", "error failed-operations: "}},
+		"one cannot be opened": {func(f *fake, _ func()) { f.opening = refuse("b") }, 6, "done", run.WhyRounds,
+			[]string{"error target-not-opened b: no such runtime"}},
+		"one leaves something behind": {func(f *fake, _ func()) { f.closing = refuse("b") }, 12, "done", run.WhyRounds,
+			[]string{"error left-behind b: could not remove everything: no such runtime"}},
+		"it is interrupted before it begins":      {func(_ *fake, stop func()) { stop() }, 0, "interrupted", "", nil},
+		"it is interrupted while a target opens":  {func(f *fake, stop func()) { f.opening = func(string) error { stop(); return context.Canceled } }, 0, "interrupted", "", nil},
+		"it is interrupted in a visit":            {func(f *fake, stop func()) { f.visit = at(5, stop) }, 5, "interrupted", "", nil},
+		"it is interrupted in the last visit":     {func(f *fake, stop func()) { f.visit = at(11, stop) }, 11, "interrupted", "", nil},
+		"it is interrupted while it is warmed up": {func(f *fake, stop func()) { f.visit = at(1, stop) }, 1, "interrupted", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				f := newFake(1, 5, "a", "b")
+				c.change(f, stop)
+				rec := f.mustUntil(ctx, t)
+				if len(rec.Batches) != c.visits || rec.End.Status != c.status || rec.End.Why != c.why {
+					t.Errorf("%d visits, end %+v; want %d, %s, %s", len(rec.Batches), rec.End, c.visits, c.status, c.why)
+				}
+				got := said(rec)
+				slices.Sort(got)
+				want := slices.Sorted(slices.Values(c.said))
+				if !slices.Equal(got, want) {
+					t.Errorf("said\n%q, want\n%q", got, want)
+				}
+				if f.count("open ")-strings.Count(strings.Join(got, " "), "not-opened") != f.count("close ") && c.status == "done" {
+					t.Errorf("not everything was closed: %q", f.events)
+				}
+				for _, x := range rec.Findings {
+					if x.Code != "failed-operations" && x.Advice == "" {
+						t.Errorf("no advice: %+v", x)
+					}
+				}
+			})
+		})
+	}
+}
+
+func refuse(name string) func(string) error {
+	return func(n string) error {
+		if n == name {
+			return errors.New("no such runtime")
+		}
+		return nil
+	}
+}
+
+// at calls f in the n-th visit.
+func at(n int, f func()) func(int) {
+	return func(visit int) {
+		if visit == n {
+			f()
+		}
+	}
+}
+
+func TestARunWithoutAnyOpenTargetIsAnError(t *testing.T) {
+	f := newFake(1, 5, "a")
+	f.opening = refuse("a")
+	rec, _, err := f.perform(t.Context())
+	if err == nil || rec.End.Status != "failed" || !strings.Contains(rec.End.Why, "no target could be opened") || len(said(rec)) != 1 {
+		t.Errorf("%v, end %+v, said %q", err, rec.End, said(rec))
+	}
+}
+
+func TestWhatIsClosedAtTheEndIsClosedLastFirstAndBeforeTheTargets(t *testing.T) {
+	f := newFake(0, 1, "a")
+	f.takes = 0
+	f.visit = func(int) {
+		f.run.OnClose(func() error { f.note("first"); return errors.New("first is busy") })
+		f.run.OnClose(func() error { f.note("last"); return errors.New("last is busy") })
+	}
+	rec := f.must(t)
+	if e := f.events; !slices.Equal(e[len(e)-3:], []string{"last", "first", "close a"}) {
+		t.Errorf("%q", e)
+	}
+	if got := said(rec); len(got) != 1 || got[0] != "error left-behind: could not remove everything: last is busy\nfirst is busy" {
+		t.Errorf("%q", got)
+	}
+}
+
+// disk takes so many bytes and is full then.
+type disk struct {
+	bytes.Buffer
+	left int
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	if len(p) > d.left {
+		n, _ := d.Buffer.Write(p[:d.left])
+		d.left = 0
+		return n, syscall.ENOSPC
+	}
+	d.left -= len(p)
+	return d.Buffer.Write(p)
+}
+
+func TestAFullDiskEndsTheRunAndLosesNothingInMemory(t *testing.T) {
+	t.Parallel()
+	whole := newFake(1, 3, "a", "b")
+	whole.takes, whole.fails = 0, func(name string, n int) bool { return name == "b" && n == 1 }
+	whole.must(t)
+	for size := range whole.file.Len() - 20 { // how long it took has not always as many digits
+		d := &disk{left: size}
+		f := newFake(1, 3, "a", "b")
+		f.takes, f.fails, f.Write = 0, whole.fails, record.NewWriter(d).Write
+		rec, _, err := f.perform(t.Context())
+		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "no space left") != 1 {
+			t.Fatalf("full at %d: error %v", size, err)
+		}
+		if f.count("open ") != f.count("close ") || len(rec.Batches) != f.done {
+			t.Fatalf("full at %d: %d visits in memory of %d, %q", size, len(rec.Batches), f.done, f.events)
+		}
+		stored, err := record.Read(&d.Buffer)
+		if errors.Is(err, record.ErrNotRecord) && f.done == 0 {
+			continue
+		}
+		if err != nil || len(stored.Batches) > f.done || len(stored.Batches) < f.done-1 || stored.ProblemCount > 0 {
+			t.Fatalf("full at %d: %d of %d visits stored, %v", size, len(stored.Batches), f.done, err)
+		}
+	}
+}
+
+func TestProgressSaysWhereARunIsAndHowMuchTimeIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1, 4, "a", "b")
+		f.rounds.Later = 3
+		f.must(t)
+		if len(f.told) != 10 || f.told[0].Left != 0 {
+			t.Fatalf("told %+v", f.told)
+		}
+		for i, p := range f.told {
+			// Every visit takes a second, and three more will follow elsewhere.
+			if want := time.Duration(13-i) * time.Second; i > 0 && p.Left != want || p.Elapsed != time.Duration(i)*time.Second {
+				t.Errorf("visit %d: %+v, want %v left", i, p, want)
+			}
+		}
+	})
+	for want, p := range map[string]run.Progress{
+		"warm-up 1/2, 5 at once: runc create":                {Round: run.Round{Phase: record.PhaseWarmup}, Rounds: 2, Point: "5 at once", Target: "runc", Step: "create"},
+		"round 3/3, 5 at once: runc create":                  {Round: run.Round{Phase: record.PhaseMeasure, Number: 2}, Rounds: 3, Point: "5 at once", Target: "runc", Step: "create"},
+		"round 4, for the precision, 5 at once: runc create": {Round: run.Round{Phase: record.PhaseMeasure, Number: 3}, Rounds: 3, Point: "5 at once", Target: "runc", Step: "create"},
+		"round 1/1: runc":                                    {Round: run.Round{Phase: record.PhaseMeasure}, Rounds: 1, Target: "runc"},
+		"bind, ceiling direct: host measuring the device":    {Point: "bind, ceiling direct", Target: "host", Step: "measuring the device"},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
