@@ -120,8 +120,8 @@ there.
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
 and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
-podman/crun, podman+api/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER
-for CRI endpoints. An engine's name alone is its default runtime.
+podman/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER for CRI endpoints.
+Podman's service is docker/RUNTIME with --docker-host. An engine's name alone is its default runtime.
 
 Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
 or a --check that is not enough; 130 interrupted (what was measured is saved).`,

@@ -22,23 +22,22 @@ import (
 // engineFlags say how engines are reached. What is not given is as the engines'
 // own command lines have it.
 type engineFlags struct {
-	dockerHost, podmanHost, containerdAddress, isulaHost string
-	namespace                                            string
-	cri                                                  []string
-	via                                                  []string
-	network                                              string
-	root, runRoot                                        string
-	args                                                 []string
+	dockerHost, containerdAddress, isulaHost string
+	namespace                                string
+	cri                                      []string
+	via                                      []string
+	network                                  string
+	root, runRoot                            string
+	args                                     []string
 }
 
 func (f *engineFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.dockerHost, "docker-host", "", "address of dockerd (default: $DOCKER_HOST, else its usual socket)")
-	set.StringVar(&f.podmanHost, "podman-host", "", "address of podman's service, for podman+api (default: $CONTAINER_HOST, else its usual socket)")
+	set.StringVar(&f.dockerHost, "docker-host", "", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)")
 	set.StringVar(&f.containerdAddress, "containerd-address", "", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)")
 	set.StringVar(&f.isulaHost, "isula-host", "", "address of isulad (default: $ISULAD_HOST, else its usual socket)")
 	set.StringVar(&f.namespace, "namespace", "", "containerd's namespace for tare's containers")
 	set.StringArrayVar(&f.cri, "cri", nil, "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated")
-	set.StringSliceVar(&f.via, "via", nil, "drive docker and podman through their api, their cli, or both: api,cli (default: docker its api, podman its cli)")
+	set.StringSliceVar(&f.via, "via", nil, "drive docker through its api, its cli, or both: api,cli (default: api)")
 	set.StringVar(&f.network, "network", "", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)")
 	set.StringVar(&f.root, "podman-root", "", "podman's --root")
 	set.StringVar(&f.runRoot, "podman-runroot", "", "podman's --runroot")
@@ -62,7 +61,7 @@ func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, c selection
 		return fmt.Errorf("--network: %q is not one of none, bridge, host", f.network)
 	}
 	for _, a := range []struct{ flag, engine, address string }{
-		{"docker-host", "docker", f.dockerHost}, {"podman-host", "podman", f.podmanHost},
+		{"docker-host", "docker", f.dockerHost},
 		{"containerd-address", "containerd", f.containerdAddress}, {"isula-host", "isula", f.isulaHost},
 	} {
 		if set.Changed(a.flag) {

@@ -76,8 +76,8 @@ func (m everything) nothingLeft(t *testing.T) {
 
 // everywhere are targets on all of them; the CRI endpoints are given by flags.
 func (m everything) everywhere() []string {
-	return []string{"lifecycle", "runc", "docker/runc", "docker+cli/runc", "podman/runc", "podman+api/crun", "containerd/runc",
-		"cri+containerd/runc", "cri+cri-o/runc", "--podman-host", m.podman.Host, "--cri", "containerd=unix://" + m.containerd.Address, "--cri", "cri-o=unix://" + m.crio.Socket}
+	return []string{"lifecycle", "runc", "docker/runc", "docker+cli/runc", "podman/runc", "containerd/runc",
+		"cri+containerd/runc", "cri+cri-o/runc", "--cri", "containerd=unix://" + m.containerd.Address, "--cri", "cri-o=unix://" + m.crio.Socket}
 }
 
 func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
@@ -126,7 +126,7 @@ func TestEveryEngineIsWeighedInOneRun(t *testing.T) {
 		}
 	}
 	// One shim or monitor stands beside each container, and each is seen.
-	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "podman+api/crun", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
+	for _, name := range []string{"docker/runc", "docker+cli/runc", "podman/runc", "containerd/runc", "cri+containerd/runc", "cri+cri-o/runc"} {
 		for _, op := range []string{"start", "run"} {
 			if n := beside[name+" "+op]; n != 4 {
 				t.Errorf("%s %s: %d shims and monitors beside 4 containers", name, op, n)

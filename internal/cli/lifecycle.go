@@ -128,8 +128,9 @@ A target is host, floor, an OCI runtime (runc, or NAME=PATH), or a runtime
 behind an engine: docker/runc, podman/crun, containerd/runsc, isula/runc, and
 cri+containerd/runc for a CRI endpoint, where pods are timed too (runp, stopp,
 rmp). docker+cli/runc drives docker's command line, docker/runc its API;
-podman/runc podman's command line, podman+api/runc its service. An engine's
-name alone is its default runtime.
+podman/runc is podman's command line; its service is weighed as docker, with
+--docker-host unix:///run/podman/podman.sock. An engine's name alone is its
+default runtime.
 
 With more than one lane, N operations are released together and the makespan
 (release to last completion) is the figure; the lanes' own latencies, the skew

@@ -118,7 +118,7 @@ func (e *execution) end(ctx context.Context) error {
 	defer cancel()
 	kill := func() {
 		if !e.guest {
-			KillCommands(e.container.id, e.pid)
+			engine.KillCommands(e.container.id, e.pid)
 		}
 	}
 	for signal, pause := syscall.SIGTERM, grace; ; signal, pause = syscall.SIGKILL, 20*time.Millisecond {

@@ -12,7 +12,10 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
+
+var carried = enginetest.Carried
 
 // file is one of a group's, in the v1 hierarchy of a controller.
 func file(t *testing.T, hs []cgroup.Hierarchy, controller, group, name string) string {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // answerSize is how large ExecSync's answer may be: engines cut each stream to
@@ -78,7 +78,7 @@ func (s *session) execute(ctx context.Context, h *held, args []string) (*api.Exe
 	early := fmt.Errorf("it was ended before its time: %w", ctx.Err())
 	for until := time.Now().Add(giveUp); time.Now().Before(until); {
 		if s.clock() == "host" {
-			containerd.KillCommands(h.container, h.pid)
+			engine.KillCommands(h.container, h.pid)
 		}
 		select {
 		case a := <-answers:

@@ -2,29 +2,15 @@ package cri
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
 
-// carried is the program of ../containerd/testdata/inside, to be carried into
-// containers.
-func carried(t *testing.T) probe.File {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "inside")
-	build := exec.Command("go", "build", "-o", program, "../containerd/testdata/inside")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return probe.File{Path: "/opt/tools/inside", Source: program, Mode: 0o755}
-}
+var carried = enginetest.Carried
 
 func environment(t *testing.T, lanes int) subject.Env {
 	return subject.Env{RunID: newID(), Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: lanes, Timeout: 60 * time.Second, Limits: subject.DefaultLimits}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // file is one of a group's, in the v1 hierarchy of a controller.
@@ -91,7 +91,7 @@ func TestSandboxesAreInGroupsOfTheirOwnAndLimited(t *testing.T) {
 func told(t *testing.T, s *session, n int, b subject.Sandbox) {
 	t.Helper()
 	h := s.held[n]
-	if b.Lane != n || !slices.Equal(b.IDs, []string{h.container, h.pod}) || b.Workload <= 1 || !cgroup.Holds(b.Group, b.Workload) || !containerd.Charged(b.Workload, h.container) {
+	if b.Lane != n || !slices.Equal(b.IDs, []string{h.container, h.pod}) || b.Workload <= 1 || !cgroup.Holds(b.Group, b.Workload) || !engine.InGroupOf(b.Workload, h.container) {
 		t.Errorf("%+v of %+v", b, h)
 	}
 	switch {

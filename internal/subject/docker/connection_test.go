@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
 )
 
 func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
@@ -17,16 +18,16 @@ func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
 	}
 	long := strings.Repeat(" ", mostReply) // as white space JSON goes on, and ends well
 	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
-	tg := weigh(t, e, "", ViaAPI)
-	if _, err := tg.hasImage(t.Context(), i); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
+	tg := &driver{Target: weigh(t, e, "", ViaAPI), image: i, env: subject.Env{RunID: "r"}}
+	if _, err := tg.hasImage(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
 		t.Errorf("the image: %v", err)
 	}
 	f.list = func() string { return "[" + long + "]" }
-	if _, err := tg.list(t.Context(), "r"); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
+	if _, err := tg.List(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {
 		t.Errorf("the list: %v", err)
 	}
 	f.list = func() string { return "[" + long[2:] + "]" }
-	if found, err := tg.list(t.Context(), "r"); err != nil || len(found) != 0 {
+	if found, err := tg.List(t.Context()); err != nil || len(found) != 0 {
 		t.Errorf("a reply of just the length: %v, %v", found, err)
 	}
 }

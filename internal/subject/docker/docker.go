@@ -27,12 +27,14 @@ import (
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 // The ways to drive a daemon.
@@ -52,12 +54,15 @@ type Target struct {
 	via     string
 	engine  subject.Engine
 	network string
-	command *command // nil with the API
+	command *cli.Program // nil with the API
 	info    system.Info
 	version client.ServerVersionResult
-	local   bool   // the daemon's processes and clock are this machine's
-	afar    string // why not
-	program string // version of the runtime, "" where it is not known
+	local   bool                // the daemon's processes and clock are this machine's
+	afar    string              // why not
+	program string              // version of the runtime, "" where it is not known
+	client  string              // version of the docker command
+	podman  bool                // it is Podman's service that answers
+	ulimits []*container.Ulimit // to be asked for, nil for the daemon's own
 }
 
 // New returns a runtime of a daemon as a target; "" is the daemon's default
@@ -85,11 +90,22 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	}
 	if via == ViaCLI {
 		var err error
-		if t.command, err = findCommand(ctx, name, e, t.address); err != nil {
+		if err = t.findCommand(ctx); err != nil {
 			return nil, err
 		}
 	}
+	if t.podman && t.runtime != "" && t.runtime != t.info.DefaultRuntime {
+		return nil, engine.Unavailable(name, fmt.Sprintf("weigh podman/%s, or start a service for it and name its address: podman --runtime %s system service --time 0 unix:///run/podman/%s.sock", runtime, runtime, filepath.Base(runtime)),
+			"Podman's service does not tell which runtime a container got; its own is %s", t.info.DefaultRuntime)
+	}
 	t.locate()
+	if t.podman && t.local {
+		for _, pid := range engine.Listeners(t.host) {
+			for _, l := range engine.Lowered(pid) {
+				t.ulimits = append(t.ulimits, &container.Ulimit{Name: l.Name, Hard: l.Limit, Soft: l.Limit})
+			}
+		}
+	}
 	if t.local && r.Path != "" {
 		t.program = programVersion(ctx, r.Path)
 	}
@@ -151,9 +167,7 @@ func (t *Target) introduce(ctx context.Context) error {
 	if t.version, err = t.ServerVersion(ctx, client.ServerVersionOptions{}); err != nil {
 		return t.unreachable(ctx, err)
 	}
-	if slices.ContainsFunc(t.version.Components, func(c system.ComponentVersion) bool { return c.Name == "Podman Engine" }) {
-		return engine.Unavailable(t.name, "weigh it as podman", "at %s Podman answers in Docker's place", t.host)
-	}
+	t.podman = slices.ContainsFunc(t.version.Components, func(c system.ComponentVersion) bool { return c.Name == "Podman Engine" })
 	info, err := t.Client.Info(ctx, client.InfoOptions{})
 	if err != nil {
 		return t.unreachable(ctx, err)
@@ -221,7 +235,11 @@ func (t *Target) locate() {
 		t.afar = fmt.Sprintf("the daemon's process %d cannot be looked at", pid)
 		return
 	}
-	if exe = filepath.Base(exe); !strings.Contains(exe, "dockerd") {
+	exe = filepath.Base(strings.TrimSuffix(exe, " (deleted)")) // by an upgrade
+	switch {
+	case strings.Contains(exe, "dockerd"):
+	case t.podman && (exe == "podman" || exe == "systemd"): // which listens for a service that it starts when it is asked
+	default:
 		t.afar = exe + " listens on the daemon's socket, which is no dockerd"
 		return
 	}

@@ -2,7 +2,8 @@ package docker
 
 import (
 	"context"
-	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,9 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -31,132 +32,30 @@ func weigh(t *testing.T, e subject.Engine, runtime, via string) *Target {
 // open returns a session on a target, which is closed with the test.
 func open(t *testing.T, tg *Target, lanes int) *session {
 	t.Helper()
-	s, err := tg.Open(t.Context(), environ(t, lanes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return s.(*session)
+	return enginetest.Open(t, tg, enginetest.Environment(t, lanes)).(*session)
 }
 
-func environ(t *testing.T, lanes int) subject.Env {
-	return subject.Env{RunID: runID(t), Lanes: lanes, Timeout: 30 * time.Second, Limits: subject.DefaultLimits}
+// first is the name of the container on the first lane.
+func (s *session) first() string { return s.Held()[0].Name }
+
+func left(d *engines.Dockerd) func(t *testing.T) []string {
+	return func(t *testing.T) []string { return slices.Concat(d.Containers(t), d.Images(t), d.Volumes(t)) }
 }
 
-// runID is a run's id that no other test has.
-func runID(t *testing.T) string {
-	id := strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-			return c
-		}
-		return -1
-	}, strings.ToLower(t.Name()))
-	return id[max(0, len(id)-30):]
-}
-
-func upTo(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// release performs one operation on lanes.
-func release(t *testing.T, s *session, op subject.Op, lanes int) (int64, []record.Sample) {
-	t.Helper()
-	b, err := s.Prepare(t.Context(), op, upTo(lanes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	released, samples, err := b.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return released, samples
-}
-
-// do performs one operation on lanes, all of which have to succeed. It returns
-// the samples and how far apart the lanes started.
-func do(t *testing.T, s *session, op subject.Op, lanes int) ([]record.Sample, time.Duration) {
-	t.Helper()
-	began := time.Now()
-	released, samples := release(t, s, op, lanes)
-	var makespan, skew time.Duration
-	for _, x := range samples {
-		if x.Failure != nil {
-			t.Fatalf("%s on lane %d: %+v", op, x.Lane, *x.Failure)
-		}
-		if x.Start < released || x.Returned <= x.Start {
-			t.Errorf("%s: released %d, started %d, returned %d", op, released, x.Start, x.Returned)
-		}
-		makespan = max(makespan, time.Duration(x.Returned-released))
-		skew = max(skew, time.Duration(x.Start-released))
-	}
-	t.Logf("%-6s %3d lanes: makespan %v, skew %v, and all else %v", op, lanes, makespan, skew, time.Since(began)-makespan)
-	return samples, skew
-}
-
-func TestALifeIsWeighedOnARealDaemon(t *testing.T) {
+func TestDockerConformsInBothWays(t *testing.T) {
 	d := engines.Docker(t)
 	e := subject.Engine{Address: d.Host}
 	seen := events(t, weigh(t, e, "", ViaAPI))
-	made := serial.Load()
-	life := []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove}
-	for _, c := range []struct {
-		via, runtime string
-		lanes        int
-		ops          []subject.Op
-	}{
-		{ViaAPI, "runc", 1, subject.ContainerOps}, {ViaAPI, "runc", 20, life},
-		{ViaAPI, "crun", 1, subject.ContainerOps}, {ViaAPI, "crun", 20, []subject.Op{subject.Run}},
-		{ViaAPI, "runsc", 1, subject.ContainerOps}, {ViaAPI, "runsc", 20, []subject.Op{subject.Run}},
-		{ViaCLI, "runc", 1, subject.ContainerOps}, {ViaCLI, "runc", 20, life},
-		{ViaCLI, "crun", 1, subject.ContainerOps}, {ViaCLI, "runsc", 1, subject.ContainerOps},
-	} {
-		t.Run(fmt.Sprint(c.via, " ", c.runtime, " ", c.lanes), func(t *testing.T) {
-			tg := weigh(t, e, c.runtime, c.via)
-			s := open(t, tg, c.lanes)
-			for _, op := range c.ops {
-				samples, _ := do(t, s, op, c.lanes)
-				check(t, tg, op, samples)
-			}
-			if err := s.Discard(t.Context(), upTo(c.lanes)); err != nil {
-				t.Fatal(err)
-			}
-			if left := d.Containers(t); len(left) > 0 {
-				t.Errorf("left: %v", left)
-			}
+	var cases []enginetest.Case
+	for _, c := range []struct{ via, runtime string }{{ViaAPI, "runc"}, {ViaCLI, "runc"}, {ViaAPI, "crun"}, {ViaAPI, "runsc"}} {
+		cases = append(cases, enginetest.Case{
+			Name: c.via + " " + c.runtime, Target: func(t *testing.T) subject.Target { return weigh(t, e, c.runtime, c.via) },
+			Left: left(d), Source: "docker stats", GoesOn: true, Swept: 3,
 		})
 	}
-	if left := append(d.Containers(t), d.Images(t)...); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	n := int(serial.Load() - made)
-	if got := seen(); got["create"] != n || got["destroy"] != n {
-		t.Errorf("tare made %d containers, the daemon tells of %v", n, got)
-	}
-}
-
-// check looks at the stamps that an operation has to have.
-func check(t *testing.T, tg *Target, op subject.Op, samples []record.Sample) {
-	t.Helper()
-	for _, x := range samples {
-		starts := op == subject.Start || op == subject.Run
-		host := tg.Info().Clock == "host"
-		if (x.First != 0) != (starts && host) || (x.Guest != 0) != (starts && !host) {
-			t.Errorf("%s: first %d, guest %d", op, x.First, x.Guest)
-		}
-		if (x.Exited != 0) != (op == subject.Stop && tg.via == ViaAPI && tg.local) {
-			t.Errorf("%s: exited %d", op, x.Exited)
-		}
-		if x.Exited != 0 && (x.Exited < x.Start || x.Exited > lane.Now()) {
-			t.Errorf("%s: exited %d before it was told to", op, x.Exited)
-		}
+	enginetest.Conforms(t, cases...)
+	if got := seen(); got["create"] != got["destroy"] || got["create"] < 4*2*21 {
+		t.Errorf("the daemon tells of %v", got)
 	}
 }
 
@@ -188,17 +87,15 @@ func events(t *testing.T, tg *Target) (stop func() map[string]int) {
 func TestAHundredRequestsStartTogether(t *testing.T) {
 	s := open(t, weigh(t, subject.Engine{Address: engines.Docker(t).Host}, "crun", ViaAPI), 100)
 	best := time.Hour
-	for range 2 {
-		for _, op := range []subject.Op{subject.Create, subject.Remove} {
-			_, skew := do(t, s, op, 100)
-			best = min(best, skew)
+	for _, op := range []subject.Op{subject.Create, subject.Remove, subject.Create, subject.Remove} {
+		first, last := int64(math.MaxInt64), int64(0)
+		for _, x := range enginetest.Must(t, s, op, 100) {
+			first, last = min(first, x.Start), max(last, x.Start)
 		}
+		best = min(best, time.Duration(last-first))
 	}
 	if best > 10*time.Millisecond {
-		t.Errorf("the last of a hundred starts %v after the release", best)
-	}
-	if n := len(s.owed); n != 0 {
-		t.Errorf("%d containers are not known to be gone", n)
+		t.Errorf("the last of a hundred starts %v after the first", best)
 	}
 }
 
@@ -207,15 +104,16 @@ func TestBothWaysMakeTheSameContainer(t *testing.T) {
 	made := map[string]string{}
 	for _, via := range []string{ViaAPI, ViaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: subject.NetworkHost}, "crun", via), 1)
-		do(t, s, subject.Create, 1)
-		found, err := s.ContainerInspect(t.Context(), s.holds[0].name, client.ContainerInspectOptions{})
+		enginetest.Must(t, s, subject.Create, 1)
+		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c, h := found.Container.Config, found.Container.HostConfig
 		h.ConsoleSize, h.RestartPolicy.Name = [2]uint{}, "" // of the caller's terminal; "no"
 		made[via] = strings.ReplaceAll(compact(map[string]any{"image": c.Image, "labels": c.Labels, "cmd": c.Cmd, "entrypoint": c.Entrypoint,
-			"env": c.Env, "host": h}), s.holds[0].name, "ID")
+			"env": c.Env, "host": h}), s.first(), "ID")
+		made[via] = strings.ReplaceAll(made[via], s.env.RunID, "RUN")
 		if !strings.Contains(made[via], `"Runtime":"crun"`) || !strings.Contains(made[via], `"Memory":536870912`) || !strings.Contains(made[via], `"NetworkMode":"host"`) {
 			t.Errorf("%s made %s", via, made[via])
 		}
@@ -261,7 +159,7 @@ func TestATargetTellsWhatItIs(t *testing.T) {
 func TestADaemonsOwnProcessesAreFound(t *testing.T) {
 	d := engines.Docker(t)
 	s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", ViaAPI), 2)
-	do(t, s, subject.Run, 2)
+	enginetest.Must(t, s, subject.Run, 2)
 	found := map[int]record.Role{}
 	shims := 0
 	for _, p := range s.Processes(t.Context()) {

@@ -28,42 +28,41 @@ const ending = 5 * time.Second
 // it goes on as long as its container, and the error says so.
 func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
 	x := subject.Executed{Exit: -1}
-	if lane < 0 || lane >= len(s.holds) || s.holds[lane].name == "" || len(args) == 0 {
-		return x, fmt.Errorf("target %s: exec on lane %d: there is no container or no command", s.name, lane)
-	}
-	err := s.exec(ctx, s.holds[lane].name, args, &x)
+	c, err := s.Inside(lane, args)
 	if err != nil {
+		return x, err
+	}
+	if err = s.exec(ctx, c, args, &x); err != nil {
 		err = fmt.Errorf("target %s: %s: %w", s.name, x.Command, err)
 	}
 	return x, err
 }
 
-func (s *session) exec(ctx context.Context, name string, args []string, x *subject.Executed) error {
+func (s *session) exec(ctx context.Context, c engine.State, args []string, x *subject.Executed) error {
 	mark := engine.NewMark()
 	at := "/v" + s.ClientVersion()
 	cmd, _ := json.Marshal(args)
-	x.Command = fmt.Sprintf(`POST %s/containers/%s/exec {"AttachStdout":true,"AttachStderr":true,"Cmd":%s}; POST %s/exec/ID/start`, at, name, cmd, at)
+	x.Command = fmt.Sprintf(`POST %s/containers/%s/exec {"AttachStdout":true,"AttachStderr":true,"Cmd":%s}; POST %s/exec/ID/start`, at, c.Name, cmd, at)
 	short, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	made, err := s.ExecCreate(short, name, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Env: []string{mark}, Cmd: args})
+	made, err := s.ExecCreate(short, c.Name, client.ExecCreateOptions{AttachStdout: true, AttachStderr: true, Env: []string{mark}, Cmd: args})
 	if err != nil {
 		return s.plain(err)
 	}
 	out, said := engine.Kept{Most: subject.MaxOutput}, engine.Kept{Most: subject.MaxOutput}
 	err = s.attach(ctx, made.ID, &out, &said)
 	x.Output, x.Stderr = out.String(), said.String()
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), s.endExec(context.WithoutCancel(ctx), made.ID, mark))
+	if err = s.plain(err); ctx.Err() != nil {
+		err = ctx.Err()
 	}
-	if err != nil {
-		// It may run all the same.
-		return errors.Join(s.plain(err), s.endExec(context.WithoutCancel(ctx), made.ID, mark))
+	if err != nil { // it may run all the same
+		return errors.Join(err, s.EndExec(c.ID, mark, func() bool { return s.over(context.WithoutCancel(ctx), made.ID) }))
 	}
 	e, err := s.execEnded(ctx, made.ID)
 	if err != nil {
 		return err
 	}
-	if e.PID == 0 || e.ExitCode >= 126 && e.ExitCode <= 127 && strings.Contains(x.Output+x.Stderr, "OCI runtime exec failed") {
+	if e.PID == 0 && !s.podman || e.ExitCode >= 126 && e.ExitCode <= 127 && (strings.Contains(x.Output+x.Stderr, "OCI runtime exec failed") || s.podman && strings.Contains(x.Stderr, "OCI runtime attempted to invoke a command")) {
 		return fmt.Errorf("the daemon could not start it: %s", strings.TrimSpace(x.Output+x.Stderr))
 	}
 	x.Exit = e.ExitCode
@@ -116,25 +115,10 @@ func (s *session) execEnded(ctx context.Context, id string) (client.ExecInspectR
 	}
 }
 
-// endExec kills a command that nobody waits for any more; nil when it is gone.
-func (s *session) endExec(ctx context.Context, id, mark string) error {
-	ctx, cancel := context.WithTimeout(ctx, ending)
+// over tells whether the daemon says that a command has ended.
+func (s *session) over(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for {
-		e, err := s.ExecInspect(ctx, id, client.ExecInspectOptions{})
-		if err == nil && !e.Running && e.PID != 0 {
-			return nil
-		}
-		if err == nil && s.local {
-			engine.EndMarked(e.ContainerID, mark)
-		}
-		select {
-		case <-ctx.Done():
-			if err == nil && e.PID == 0 {
-				return nil // it never began
-			}
-			return errors.New("the command could not be ended from outside: it may go on in the container until that is removed")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	e, err := s.ExecInspect(ctx, id, client.ExecInspectOptions{})
+	return err == nil && !e.Running
 }

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -39,8 +41,13 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 	d := engines.Docker(t)
 	for _, via := range []string{ViaAPI, ViaCLI} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 2)
-		theirs := stranger(t, s.Target, s.image.Ref, engine.Name(s.env.RunID, 1, int(serial.Load())+2))
-		_, samples := release(t, s, subject.Create, 2)
+		var next int // the number of the first lane's next container
+		if _, err := fmt.Sscanf(strings.TrimPrefix(engine.NewName("", 0), "tare--0-"), "%d", &next); err != nil {
+			t.Fatal(err)
+		}
+		next++
+		theirs := stranger(t, s.Target, s.image.Ref, engine.Name(s.env.RunID, 1, next+1))
+		samples := enginetest.Do(t, s, subject.Create, 2)
 		if f := samples[0].Failure; f != nil {
 			t.Errorf("the other lane failed: %+v", *f)
 		}
@@ -48,7 +55,7 @@ func TestANameThatExistsIsAFailureAndItsOwnerIsLeftAlone(t *testing.T) {
 		if f == nil || !strings.Contains(f.Detail+f.Output, "already in use") || !strings.Contains(f.Command, "create") {
 			t.Fatalf("%s: %+v", via, f)
 		}
-		if err := s.Discard(t.Context(), upTo(2)); err != nil {
+		if err := s.Discard(t.Context(), enginetest.UpTo(2)); err != nil {
 			t.Error(err)
 		}
 		if left := d.Containers(t); len(left) != 1 || left[0] != theirs {
@@ -75,24 +82,24 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 	d := engines.Docker(t, engines.Runtime("idle", liar(t)))
 	e := subject.Engine{Address: d.Host}
 	t.Run("a start that starts nothing", func(t *testing.T) {
-		env := environ(t, 1)
+		env := enginetest.Environment(t, 1)
 		env.Timeout = 3 * time.Second
 		s, err := weigh(t, e, "idle", ViaAPI).Open(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close(context.Background())
-		_, samples := release(t, s.(*session), subject.Run, 1)
+		samples := enginetest.Do(t, s, subject.Run, 1)
 		if f := samples[0].Failure; f == nil || f.Kind != record.FailWorkload || !strings.Contains(f.Detail, "first line") {
 			t.Errorf("got %+v", f)
 		}
 	})
 	t.Run("a daemon that is killed", func(t *testing.T) {
-		s, err := weigh(t, e, "crun", ViaAPI).Open(t.Context(), environ(t, 20))
+		s, err := weigh(t, e, "crun", ViaAPI).Open(t.Context(), enginetest.Environment(t, 20))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.Prepare(t.Context(), subject.Run, upTo(20))
+		b, err := s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,10 +129,10 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		var why error
-		if b, why = s.Prepare(t.Context(), subject.Run, upTo(20)); why == nil {
+		if b, why = s.Prepare(t.Context(), subject.Run, enginetest.UpTo(20)); why == nil {
 			_, _, why = b.Start(t.Context())
 		}
-		for what, err := range map[string]error{"the next batch": why, "discard": s.Discard(t.Context(), upTo(20)), "close": s.Close(t.Context())} {
+		for what, err := range map[string]error{"the next batch": why, "discard": s.Discard(t.Context(), enginetest.UpTo(20)), "close": s.Close(t.Context())} {
 			if err == nil {
 				t.Errorf("%s: no error", what)
 			}
@@ -136,39 +143,6 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-func TestWhatAKilledRunLeftIsSweptAndNothingElse(t *testing.T) {
-	d := engines.Docker(t)
-	tg := weigh(t, subject.Engine{Address: d.Host}, "crun", ViaAPI)
-	s := open(t, tg, 2) // stands for the killed one: its Close finds nothing any more
-	do(t, s, subject.Run, 2)
-	theirs := stranger(t, tg, s.image.Ref, "theirs")
-	other := tg.options(making{ref: s.image.Ref, runID: "another", id: engine.Name("another", 0, 1), limits: subject.DefaultLimits})
-	living, err := tg.ContainerCreate(t.Context(), other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dry := range []bool{true, false} {
-		what, err := tg.Clean(t.Context(), s.env.RunID, dry)
-		if err != nil || len(what) != 2 || !strings.HasPrefix(what[0], "container tare-") {
-			t.Errorf("dry %v: %q, %v", dry, what, err)
-		}
-	}
-	if left := d.Containers(t); len(left) != 2 {
-		t.Errorf("left: %v", left)
-	}
-	if _, err := tg.ContainerRemove(t.Context(), theirs, client.ContainerRemoveOptions{}); err != nil {
-		t.Error(err)
-	}
-	what, err := tg.Clean(t.Context(), "another", false)
-	if err != nil || len(what) != 2 || what[1] != "image "+s.image.Ref {
-		t.Errorf("%q, %v", what, err)
-	}
-	if left := append(d.Containers(t), d.Images(t)...); len(left) != 0 {
-		t.Errorf("left: %v, of the other run %s", left, living.ID)
-	}
-	do(t, s, subject.Create, 2) // the image comes back for a run that goes on
 }
 
 // relay passes connections on to a daemon's socket.
@@ -219,8 +193,9 @@ func TestADaemonElsewhereGivesNoStampsOfTheWorkload(t *testing.T) {
 			}
 			s := open(t, tg, 3)
 			for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop, subject.Remove} {
-				samples, _ := do(t, s, op, 3)
-				check(t, tg, op, samples)
+				for _, x := range enginetest.Must(t, s, op, 3) {
+					enginetest.Stamped(t, tg, op, x)
+				}
 			}
 			if p := s.Processes(t.Context()); len(p) != 0 {
 				t.Errorf("processes %v", p)
@@ -241,8 +216,8 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 		"command":     {Address: d.Host, Command: wrapped, Args: []string{"--log-level", "error"}},
 	} {
 		s := open(t, weigh(t, e, "crun", ViaCLI), 1)
-		do(t, s, subject.Run, 1)
-		if err := s.Discard(t.Context(), upTo(1)); err != nil {
+		enginetest.Must(t, s, subject.Run, 1)
+		if err := s.Discard(t.Context(), enginetest.UpTo(1)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if e.Command != "" && s.Info().Path != wrapped {
@@ -251,48 +226,12 @@ func TestTheCommandFindsItsDaemonInItsOwnWays(t *testing.T) {
 	}
 }
 
-func TestWhatAnInterruptedBatchMakesTooLateIsRemovedToo(t *testing.T) {
-	d := engines.Docker(t)
-	for _, via := range []string{ViaAPI, ViaCLI} {
-		s := open(t, weigh(t, subject.Engine{Address: d.Host}, "crun", via), 10)
-		b, err := s.Prepare(t.Context(), subject.Run, upTo(10))
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
-		defer cancel()
-		_, samples, err := b.Start(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, x := range samples {
-			if x.Failure == nil || x.Failure.Kind != record.FailInterrupted {
-				t.Errorf("%s: lane %d: %+v", via, x.Lane, x.Failure)
-			}
-		}
-		began := time.Now()
-		if err := s.Discard(t.Context(), upTo(10)); err != nil {
-			t.Error(err)
-		}
-		// A command may have been killed before it asked: nobody knows, and
-		// Close says so.
-		if err := s.Close(t.Context()); err != nil && (via == ViaAPI || !strings.Contains(err.Error(), "may yet make")) {
-			t.Error(err)
-		}
-		clear(s.owed) // for the test's own Close
-		t.Logf("%s: removed in %v", via, time.Since(began))
-		if left := append(d.Containers(t), d.Images(t)...); len(left) != 0 {
-			t.Errorf("%s: left: %v", via, left)
-		}
-	}
-}
-
 func TestAContainerGetsTheNetworkThatWasAskedFor(t *testing.T) {
 	d := engines.Docker(t)
 	for _, network := range []string{subject.NetworkBridge, subject.NetworkHost} {
 		s := open(t, weigh(t, subject.Engine{Address: d.Host, Network: network}, "runc", ViaAPI), 1)
-		do(t, s, subject.Run, 1)
-		found, err := s.ContainerInspect(t.Context(), s.holds[0].name, client.ContainerInspectOptions{})
+		enginetest.Must(t, s, subject.Run, 1)
+		found, err := s.ContainerInspect(t.Context(), s.first(), client.ContainerInspectOptions{})
 		if err != nil || found.Container.NetworkSettings.Networks[network] == nil {
 			t.Errorf("%s: %+v, %v", network, found.Container.NetworkSettings, err)
 		}

@@ -14,10 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/api/types/container"
-
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -27,9 +26,8 @@ type fake struct {
 	answers map[string]string // a status before a space, or the whole body
 	headers http.Header
 	asked   atomic.Int64
-	// list answers GET /containers/json, and log GET of any container's logs,
-	// where they are set: their answers change.
-	list, log func() string
+	name    string        // of the container that was asked for last, NAME in paths and answers
+	list    func() string // answers GET /containers/json where it is set: that changes
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -41,12 +39,16 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if parts := strings.SplitN(path, "/", 3); len(parts) == 3 && strings.HasPrefix(parts[1], "v1.") {
 		path = "/" + parts[2]
 	}
+	if name := r.URL.Query().Get("name"); name != "" {
+		f.name = name
+	}
+	if f.name != "" {
+		path = strings.Replace(path, f.name, "NAME", 1)
+	}
 	answer, ok := f.answers[r.Method+" "+path]
 	switch {
 	case f.list != nil && path == "/containers/json":
 		answer, ok = f.list(), true
-	case f.log != nil && strings.HasSuffix(path, "/logs"):
-		answer, ok = f.log(), true
 	}
 	if !ok {
 		answer = map[string]string{"GET /version": `{"ApiVersion":"1.41"}`, "GET /_ping": "OK", "HEAD /_ping": ""}[r.Method+" "+path]
@@ -65,6 +67,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(answer, "{") {
 		w.Header().Set("Content-Type", "application/json")
 	}
+	line := "tare-probe/1 " + f.name + " 5\n"
+	answer = strings.NewReplacer("NAME", f.name, "SIZE", string(rune(len(line))), "LINE", line).Replace(answer)
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(answer))
 }
@@ -120,7 +124,6 @@ func TestWhatCannotBeWeighedSaysWhyAndWhatToDo(t *testing.T) {
 		"a path with a command":      {engine: subject.Engine{Address: "ssh://h/a;reboot"}, want: "only a socket's path"},
 		"a password":                 {engine: subject.Engine{Address: "ssh://a:b@h"}, want: "use keys"},
 		"an API that is too old":     {api: "1.39", want: "1.39 is not supported"},
-		"Podman in its place":        {answers: map[string]string{"GET /version": `{"Components":[{"Name":"Podman Engine"}]}`}, want: "Podman answers"},
 		"Windows containers":         {answers: map[string]string{"GET /info": `{"OSType":"windows"}`}, want: `"windows" containers`},
 		"another architecture":       {answers: map[string]string{"GET /info": `{"OSType":"linux","Architecture":"s390x"}`}, want: "s390x"},
 		"no JSON":                    {answers: map[string]string{"GET /info": "<html>"}, want: "the Docker daemon at"},
@@ -190,7 +193,7 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := serve(t, c.answers)
-			_, err := weigh(t, e, "runc", ViaAPI).ensureImage(t.Context(), i)
+			_, err := (&driver{Target: weigh(t, e, "runc", ViaAPI), image: i}).Import(t.Context())
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -203,57 +206,61 @@ func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const runs = `{"Status":"running","Running":true,"Pid":7}`
 	for name, c := range map[string]struct {
-		op      subject.Op
-		list    string
-		inspect string
-		logs    string
-		kind    string // "" for success
-		want    string
+		op    subject.Op
+		state string // what inspect, or for a removal the list, says
+		logs  string
+		kind  string // "" for success
+		want  string
 	}{
-		"created and listed":            {op: subject.Create, list: `[{"Id":"1","Names":["/NAME"],"State":"created","Labels":{"dev.tare.run":"r"}}]`},
-		"created and not listed":        {op: subject.Create, list: `[]`, kind: record.FailState, want: "does not list"},
-		"created, and listed as dead":   {op: subject.Create, list: `[{"Id":"1","Names":["/NAME"],"State":"dead","Labels":{"dev.tare.run":"r"}}]`, kind: record.FailState, want: "dead, not created"},
-		"listed for another run":        {op: subject.Create, list: `[{"Id":"1","Names":["/NAME"],"State":"created","Labels":{"dev.tare.run":"x"}}]`, kind: record.FailState, want: "does not list"},
-		"a list that is none":           {op: subject.Create, list: `{}`, kind: record.FailState, want: "cannot be confirmed"},
-		"removed and still listed":      {op: subject.Remove, list: `[{"Id":"1","Names":["/NAME"],"State":"removing","Labels":{"dev.tare.run":"r"}}]`, kind: record.FailState, want: "still lists"},
-		"removed":                       {op: subject.Remove, list: `[]`},
-		"started":                       {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: "\x01\x00\x00\x00\x00\x00\x00\x00LINE"},
-		"started and over":              {op: subject.Start, inspect: `{"Status":"exited","ExitCode":127,"Error":"no such file"}`, kind: record.FailState, want: "exited with exit status 127"},
-		"started as no process":         {op: subject.Start, inspect: `{"Status":"running","Running":true}`, kind: record.FailState, want: "process 0"},
-		"started without a word":        {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: "", kind: record.FailWorkload, want: "first line is not in"},
-		"started, with rubbish for log": {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: "\x09\xff\xff\xff\xff\xff\xff\xff\xff", kind: record.FailWorkload, want: "first line is not in"},
-		"started, no log to be read":    {op: subject.Start, inspect: `{"Status":"running","Running":true,"Pid":7}`, logs: `501 {"message":"configured logging driver does not support reading"}`},
-		"an inspect that is none":       {op: subject.Start, inspect: `[]`, kind: record.FailState, want: "cannot be confirmed"},
-		"stopped":                       {op: subject.Stop, inspect: `{"Status":"exited"}`},
-		"stopped by force":              {op: subject.Stop, inspect: `{"Status":"exited","ExitCode":137}`, kind: record.FailWorkload, want: "killed by signal 9"},
-		"stopped for lack of memory":    {op: subject.Stop, inspect: `{"Status":"exited","ExitCode":137,"OOMKilled":true}`, kind: record.FailWorkload, want: "lack of memory"},
-		"stopped with an error":         {op: subject.Stop, inspect: `{"Status":"exited","ExitCode":3}`, kind: record.FailWorkload, want: "status 3"},
-		"stopped and running":           {op: subject.Stop, inspect: `{"Status":"running","Running":true}`, kind: record.FailState, want: "running, not exited"},
+		"created":                       {op: subject.Create, state: `{"Status":"created"}`},
+		"created, and dead":             {op: subject.Create, state: `{"Status":"dead"}`, kind: record.FailState, want: "dead, not created"},
+		"created, and not known":        {op: subject.Create, state: `404 {"message":"no such container"}`, kind: record.FailState, want: "does not know the container"},
+		"removed and still listed":      {op: subject.Remove, state: `[{"Id":"1","Names":["/NAME"],"State":"removing","Labels":{"dev.tare.run":"RUN"}}]`, kind: record.FailState, want: "still knows"},
+		"removed, another run's listed": {op: subject.Remove, state: `[{"Id":"1","Names":["/NAME"],"State":"removing","Labels":{"dev.tare.run":"x"}}]`},
+		"removed":                       {op: subject.Remove, state: `[]`},
+		"a list that is none":           {op: subject.Remove, state: `{}`, kind: record.FailState, want: "could not be read"},
+		"started":                       {op: subject.Start, state: runs, logs: "\x01\x00\x00\x00\x00\x00\x00SIZELINE"},
+		"started and over":              {op: subject.Start, state: `{"Status":"exited","ExitCode":127,"Error":"no such file"}`, kind: record.FailState, want: "its process ended with 127"},
+		"started as no process":         {op: subject.Start, state: `{"Status":"running","Running":true}`, kind: record.FailState, want: "process 0"},
+		"started without a word":        {op: subject.Start, state: runs, kind: record.FailWorkload, want: "first line is not in"},
+		"started, with rubbish for log": {op: subject.Start, state: runs, logs: "\x09\xff\xff\xff\xff\xff\xff\xff\xff", kind: record.FailWorkload, want: "first line is not in"},
+		"started, no log to be read":    {op: subject.Start, state: runs, logs: `501 {"message":"configured logging driver does not support reading"}`},
+		"the same of an old daemon":     {op: subject.Start, state: runs, logs: `500 {"message":"configured logging driver does not support reading"}`},
+		"started, and the log fails":    {op: subject.Start, state: runs, logs: `500 {"message":"too many open files"}`, kind: record.FailWorkload, want: "too many open files"},
+		"an inspect that is none":       {op: subject.Start, state: `[]`, kind: record.FailState, want: "could not be read"},
+		"stopped":                       {op: subject.Stop, state: `{"Status":"exited"}`},
+		"stopped by force":              {op: subject.Stop, state: `{"Status":"exited","ExitCode":137}`, kind: record.FailWorkload, want: "killed by signal 9"},
+		"stopped for lack of memory":    {op: subject.Stop, state: `{"Status":"exited","ExitCode":137,"OOMKilled":true}`, kind: record.FailWorkload, want: "lack of memory"},
+		"stopped with an error":         {op: subject.Stop, state: `{"Status":"exited","ExitCode":3}`, kind: record.FailWorkload, want: "status 3"},
+		"stopped and running":           {op: subject.Stop, state: `{"Status":"running","Running":true}`, kind: record.FailState, want: "running, not exited"},
+		"stopped and unheard of":        {op: subject.Stop, state: `{"Status":"paused"}`, kind: record.FailState, want: "paused, not exited"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answers := map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID)}
+			answers := map[string]string{
+				"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q}`, i.ID), "GET /containers/json": "[]",
+				"POST /containers/create": `201 {"Id":"1"}`, "DELETE /containers/NAME": "204 ",
+				"POST /containers/NAME/start": "204 ", "POST /containers/NAME/stop": "204 ", "GET /containers/1/logs": c.logs,
+			}
 			e, _ := serve(t, answers)
-			s := &session{Target: weigh(t, e, "", ViaAPI), env: subject.Env{RunID: "r", Timeout: 300 * time.Millisecond},
-				image: i, holds: make([]holding, 1), owed: map[string]*debt{}}
-			n := serial.Load() + 1
-			label := fmt.Sprintf("tare-r-0-%d", n)
-			s.holds[0].name = label
-			if c.op == subject.Create {
-				answers["POST /containers/create"] = `201 {"Id":"1"}`
+			env := enginetest.Environment(t, 1)
+			env.Timeout = 300 * time.Millisecond
+			s := enginetest.Open(t, weigh(t, e, "", ViaAPI), env)
+			state := func(state string) {
+				answers["GET /containers/NAME/json"] = state
+				if strings.HasPrefix(state, `{"Status`) {
+					answers["GET /containers/NAME/json"] = `{"Id":"1","Name":"/NAME","State":` + state + `}`
+				}
 			}
-			answers["POST /containers/"+label+"/start"], answers["POST /containers/"+label+"/stop"] = "204 ", "204 "
-			answers["DELETE /containers/"+label] = "204 "
-			answers["GET /containers/json"] = strings.ReplaceAll(c.list, "NAME", label)
-			inspect := c.inspect
-			if strings.HasPrefix(inspect, "{") {
-				inspect = fmt.Sprintf(`{"Id":"1","Name":"/%s","State":%s}`, label, inspect)
+			if state(`{"Status":"created"}`); c.op != subject.Create {
+				enginetest.Must(t, s, subject.Create, 1)
 			}
-			answers["GET /containers/"+label+"/json"] = inspect
-			line := "tare-probe/1 " + label + " 5\n"
-			answers["GET /containers/"+label+"/logs"] = strings.ReplaceAll(strings.ReplaceAll(c.logs, "\x00LINE", string(rune(len(line)))+"LINE"), "LINE", line)
-			_, samples := release(t, s, c.op, 1)
-			f := samples[0].Failure
+			if state(c.state); c.op == subject.Remove {
+				answers["GET /containers/json"] = strings.ReplaceAll(c.state, "RUN", env.RunID)
+			}
+			f := enginetest.Do(t, s, c.op, 1)[0].Failure
+			answers["GET /containers/json"] = "[]"
 			switch {
 			case c.kind == "" && f != nil:
 				t.Errorf("failed: %+v", *f)
@@ -261,16 +268,5 @@ func TestSuccessThatTheStateContradictsIsAFailure(t *testing.T) {
 				t.Errorf("got %+v, want %s %q", f, c.kind, c.want)
 			}
 		})
-	}
-}
-
-func TestAnUnknownStateIsNoSuccess(t *testing.T) {
-	for _, status := range []container.ContainerState{"", "paused", "restarting", "removing", "dead", "created", "new"} {
-		if f := endedAsTold(&container.State{Status: status}); f == nil {
-			t.Errorf("%q is taken for exited", status)
-		}
-		if f := (&session{Target: &Target{}}).runs(&container.State{Status: status, Pid: 1}); f == nil {
-			t.Errorf("%q is taken for running", status)
-		}
 	}
 }

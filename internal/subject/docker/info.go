@@ -3,6 +3,7 @@ package docker
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func (t *Target) Info() record.Target {
 		info.Path = socket
 	}
 	if t.command != nil {
-		info.Path = t.command.path
+		info.Path = t.command.Path
 	}
 	return info
 }
@@ -43,7 +44,7 @@ func (t *Target) operations() map[string]record.Operation {
 	lines := map[subject.Op]string{}
 	for _, op := range subject.ContainerOps {
 		if t.command != nil {
-			lines[op] = lane.Quote(t.command.args(t.verb(op, m)...))
+			lines[op] = lane.Quote(t.command.Line(t.verb(op, m)...))
 			continue
 		}
 		lines[op] = t.requests(op, m)
@@ -57,7 +58,7 @@ func (t *Target) operations() map[string]record.Operation {
 		alive += ", its process lives"
 	}
 	means := map[subject.Op]string{
-		subject.Create: reply + "; then: the container is listed as created",
+		subject.Create: reply + "; then: inspect says created",
 		subject.Start:  reply + "; then: " + alive,
 		subject.Stop:   reply + ", which it does once the container has exited on SIGTERM; then: inspect says exited, with status 0",
 		subject.Remove: reply + "; then: the container is not listed any more",
@@ -168,7 +169,7 @@ func (t *Target) config() map[string]string {
 		facts["tls"] = tlsKind(t.secure)
 	}
 	if t.command != nil {
-		facts["command version"] = t.command.version
+		facts["command version"] = t.client
 	}
 	for _, c := range t.version.Components {
 		if c.Name == "containerd" {
@@ -198,23 +199,20 @@ func (t *Target) notes() []string {
 	case t.clock() == "guest":
 		notes = append(notes, "the workload's clock is the sandbox's own, so its first instruction has no stamp")
 	}
+	if t.podman {
+		notes = append(notes, "it is Podman's service that answers as Docker's daemon does; its stop looks in steps whether the process is gone (every 100 ms in version 4.3, every 10 ms in later ones), and the clean-up that its monitor then begins is waited for, untimed")
+		if t.ulimits != nil {
+			notes = append(notes, "containers are given the service's own limits of files and processes, because the service may not raise them (no CAP_SYS_RESOURCE), which it would do otherwise")
+		}
+	}
 	if n := logNote(t.info, t.ClientVersion()); n != "" {
 		notes = append(notes, n)
 	}
 	notes = append(notes, "stop is the daemon's own: SIGTERM, and SIGKILL after 10 s, which is a failure here")
-	if !slicesHas(t.info.SecurityOptions, "seccomp") {
+	if !slices.ContainsFunc(t.info.SecurityOptions, func(o string) bool { return o == "seccomp" || strings.HasPrefix(o, "name=seccomp") }) {
 		notes = append(notes, "the daemon gives containers no seccomp profile")
 	}
 	return notes
-}
-
-func slicesHas(options []string, name string) bool {
-	for _, o := range options {
-		if o == "name="+name || strings.HasPrefix(o, "name="+name+",") {
-			return true
-		}
-	}
-	return false
 }
 
 // readable tells that a log driver keeps what it is given, to be read again.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
@@ -39,8 +40,7 @@ func EndMarked(id, mark string) int {
 }
 
 func marked(pid int, id, mark string) bool {
-	in, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil || !strings.Contains(string(in), id) {
+	if !InGroupOf(pid, id) {
 		return false
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/environ", pid))
@@ -52,6 +52,48 @@ func marked(pid int, id, mark string) bool {
 	return slices.Contains(strings.Split(string(environ), "\x00"), mark)
 }
 
+// KillCommands kills the processes of a container but its first one: commands
+// that were run in it, and what those started. It goes by two facts, looked at
+// while the process is pinned: a cgroup that bears the container's id, and the
+// first process's own PID namespace. Where that is the machine's, as with VMs,
+// or the first process is not known, nothing is killed.
+func KillCommands(id string, first int) {
+	space := namespace(first)
+	if id == "" || space == "" || space == namespace(os.Getpid()) {
+		return
+	}
+	inside := func(pid int) bool { return namespace(pid) == space && InGroupOf(pid, id) }
+	for _, pid := range procs.All() {
+		if pid != first && inside(pid) {
+			_ = cgroup.KillIf(pid, func() bool { return inside(pid) }) // gone already, or killed in the next turn
+		}
+	}
+}
+
+// namespace is a process's PID namespace, "" where it is not known.
+func namespace(pid int) string {
+	if pid <= 1 {
+		return ""
+	}
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	if err != nil {
+		return ""
+	}
+	return space
+}
+
+// InGroupOf tells whether a process is in a cgroup that bears a container's id.
+func InGroupOf(pid int, id string) bool {
+	groups, err := procs.GroupsOf(pid)
+	return err == nil && bears(groups, id)
+}
+
+// bears tells whether one of the cgroups is a container's, in the forms of all
+// drivers: "ID", "crio-ID", "cri-containerd-ID.scope".
+func bears(groups *procs.Groups, id string) bool {
+	return slices.ContainsFunc(groups.All, func(where string) bool { return attribution.Names(where, []string{id}) })
+}
+
 // Charged is path if the process's memory is charged to that cgroup or one below
 // it, as the kernel says; else "". Where memory has no hierarchy of its own the
 // cgroup2 one counts.
@@ -59,16 +101,15 @@ func Charged(pid int, path string) string {
 	if pid <= 0 || !strings.HasPrefix(path, "/") || path == "/" {
 		return ""
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	groups, err := procs.GroupsOf(pid)
 	if err != nil {
 		return ""
 	}
-	return charged(string(b), path)
+	return charged(groups, path)
 }
 
-// charged is Charged for the text of /proc/PID/cgroup, see cgroups(7).
-func charged(text, path string) string {
-	if procs.Within(procs.ParseGroups(text).Memory(), strings.TrimSuffix(path, "/")) {
+func charged(groups *procs.Groups, path string) string {
+	if procs.Within(groups.Memory(), strings.TrimSuffix(path, "/")) {
 		return path
 	}
 	return ""

@@ -3,6 +3,8 @@ package engine
 import (
 	"strings"
 	"testing"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 func TestOutputIsTakenOutOfItsFrames(t *testing.T) {
@@ -34,7 +36,7 @@ func TestAGroupIsBelievedOnlyWhereTheMemoryIsCharged(t *testing.T) {
 		{"0::/x/container\n", "/x", "/x"},
 		{"nonsense", "/x", ""},
 	} {
-		if got := charged(c.text, c.path); got != c.want {
+		if got := charged(procs.ParseGroups(c.text), c.path); got != c.want {
 			t.Errorf("%q in %q: %q", c.path, c.text, got)
 		}
 	}

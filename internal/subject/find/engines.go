@@ -81,6 +81,9 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 	e, _, runtime, ok := split(name)
 	if !ok {
 		if before, _, slash := strings.Cut(name, "/"); slash {
+			if before == "podman+api" {
+				return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
+			}
 			return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(EngineNames(), ", "))
 		}
 		return []string{name}, false, nil

@@ -15,7 +15,7 @@ import (
 // engines are those that tare can drive, in the order tables show them.
 var engines = []engine{
 	{name: "docker", ways: []string{"api", "cli"}, new: docker.New, runtimes: docker.Runtimes},
-	{name: "podman", ways: []string{"cli", "api"}, new: podman.New, runtimes: podman.Runtimes},
+	{name: "podman", new: podman.New, runtimes: podman.Runtimes},
 	{name: "containerd", new: containerd.New, runtimes: containerd.Runtimes},
 	{name: "isula", new: isula.New, runtimes: isula.Runtimes},
 	endpoint("containerd"), endpoint("cri-o"), endpoint("isulad"), endpoint("cri-dockerd"),

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 // versions reads what `isula version` prints: sections, and in each a line
@@ -62,12 +61,12 @@ type inspected struct {
 	} `json:"HostConfig"`
 }
 
-func parseInspect(out []byte) ([]cli.State, error) {
+func parseInspect(out []byte) ([]engine.State, error) {
 	var all []inspected
 	if err := json.Unmarshal(out, &all); err != nil {
 		return nil, fmt.Errorf("isula inspect printed no JSON list of containers: %w", err)
 	}
-	states := make([]cli.State, len(all))
+	states := make([]engine.State, len(all))
 	for i := range all {
 		var err error
 		if states[i], err = all[i].state(); err != nil {
@@ -80,8 +79,8 @@ func parseInspect(out []byte) ([]cli.State, error) {
 // mostPid is the kernel's PID_MAX_LIMIT.
 const mostPid = 1 << 22
 
-func (c *inspected) state() (cli.State, error) {
-	s := cli.State{
+func (c *inspected) state() (engine.State, error) {
+	s := engine.State{
 		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
 		Runtime: c.HostConfig.Runtime, Log: c.LogPath,
 	}
@@ -93,13 +92,13 @@ func (c *inspected) state() (cli.State, error) {
 	}
 	switch {
 	case s.Said == "running" && c.State.Running:
-		s.Status = cli.Running
+		s.Status = engine.Running
 	case s.Said == "inited" || s.Said == "created": // ps and its filters say created
-		s.Status = cli.Created
+		s.Status = engine.Created
 	case s.Said == "exited" && !c.State.Running:
-		s.Status = cli.Exited
+		s.Status = engine.Exited
 	default:
-		s.Status = cli.Other
+		s.Status = engine.Other
 	}
 	return s, nil
 }
@@ -115,20 +114,4 @@ func ownImages(table string) []string {
 		}
 	}
 	return refs
-}
-
-// parseLog takes the output out of a console.log of the driver json-file, whose
-// lines are {"log":"TEXT\n","stream":"stdout","time":"…"}. What has another
-// form, a cut line for instance, is passed over.
-func parseLog(log string) string {
-	var text strings.Builder
-	for line := range strings.Lines(log) {
-		var l struct {
-			Log string `json:"log"`
-		}
-		if strings.HasSuffix(line, "\n") && json.Unmarshal([]byte(line), &l) == nil {
-			text.WriteString(l.Log)
-		}
-	}
-	return text.String()
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// commands is isula as a session uses it. It implements cli.Engine.
+// commands is isula as a session uses it. It implements engine.Driver.
 type commands struct {
 	*Target
 	image *image.Image // with the files that the run carries
@@ -25,7 +24,7 @@ type commands struct {
 }
 
 // Line is the command line of an operation.
-func (c *commands) Line(op subject.Op, name string, place cli.Place) []string {
+func (c *commands) Line(op subject.Op, name string, place engine.Place) []string {
 	switch op {
 	case subject.Create:
 		return c.line("create", c.making(name, place)...)
@@ -37,7 +36,7 @@ func (c *commands) Line(op subject.Op, name string, place cli.Place) []string {
 	return nil
 }
 
-func (c *commands) making(name string, place cli.Place) []string {
+func (c *commands) making(name string, place engine.Place) []string {
 	line := []string{"--name", name, "--label", engine.RunLabel + "=" + c.env.RunID, "--net", c.network}
 	if c.runtime != "" {
 		line = append(line, "--runtime", c.runtime)
@@ -48,18 +47,7 @@ func (c *commands) making(name string, place cli.Place) []string {
 	if c.logs {
 		line = append(line, "--log-driver", jsonFile)
 	}
-	limit := func(flag string, value int64) {
-		if value > 0 {
-			line = append(line, flag, strconv.FormatInt(value, 10))
-		}
-	}
-	limit("--memory", c.env.Limits.Memory)
-	limit("--pids-limit", c.env.Limits.Pids)
-	limit("--cpu-shares", c.env.Limits.CPUShares)
-	if quota := c.env.Limits.CPUQuota(); quota > 0 {
-		limit("--cpu-period", subject.CPUPeriod)
-		limit("--cpu-quota", quota)
-	}
+	line = append(line, engine.LimitFlags(c.env.Limits)...)
 	line = append(line, place.Flags()...)
 	return append(line, c.image.Ref, name)
 }
@@ -68,10 +56,10 @@ func (c *commands) making(name string, place cli.Place) []string {
 // thousand.
 const atOnce = 100
 
-// Look implements cli.Engine. isula inspects several containers with one
+// Look implements engine.Driver. isula inspects several containers with one
 // command, but says nothing of any if it does not know one of them.
-func (c *commands) Look(ctx context.Context, names []string) (map[string]cli.State, error) {
-	known := map[string]cli.State{}
+func (c *commands) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	known := map[string]engine.State{}
 	for some := range slices.Chunk(names, atOnce) {
 		err := c.inspect(ctx, known, some)
 		if err == nil {
@@ -86,7 +74,7 @@ func (c *commands) Look(ctx context.Context, names []string) (map[string]cli.Sta
 	return known, nil
 }
 
-func (c *commands) inspect(ctx context.Context, known map[string]cli.State, names []string) error {
+func (c *commands) inspect(ctx context.Context, known map[string]engine.State, names []string) error {
 	out, err := c.isula.Run(ctx, c.verb("inspect", names...)...)
 	if err != nil {
 		return err
@@ -116,30 +104,30 @@ func unknown(err error) bool {
 	return true
 }
 
-// Output implements cli.Engine.
-func (c *commands) Output(_ context.Context, containers []cli.State) (string, error) {
+// Output implements engine.Driver.
+func (c *commands) Output(_ context.Context, containers []engine.State) (string, error) {
 	var text strings.Builder
 	var errs []error
 	for _, s := range containers {
-		b, err := cli.ReadLog(s.Log)
-		text.WriteString(parseLog(string(b)))
+		b, err := engine.ReadLog(s.Log)
+		text.WriteString(engine.ParseLog(b))
 		errs = append(errs, err)
 	}
 	return text.String(), errors.Join(errs...)
 }
 
-// List implements cli.Engine.
+// List implements engine.Driver.
 func (c *commands) List(ctx context.Context) ([]string, error) {
 	names, err := c.list(ctx, "--filter", "label="+engine.RunLabel+"="+c.env.RunID)
 	return slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, c.env.RunID) }), err
 }
 
-func (t *Target) list(ctx context.Context, filter ...string) ([]string, error) {
-	out, err := t.isula.Run(ctx, t.verb("ps", append([]string{"-a", "--format", "{{.Names}}"}, filter...)...)...)
+func (c *commands) list(ctx context.Context, filter ...string) ([]string, error) {
+	out, err := c.isula.Run(ctx, c.verb("ps", append([]string{"-a", "--format", "{{.Names}}"}, filter...)...)...)
 	return strings.Fields(string(out)), err // the names are padded
 }
 
-// Remove implements cli.Engine.
+// Remove implements engine.Driver.
 func (c *commands) Remove(ctx context.Context, names []string) error {
 	var errs []error
 	for some := range slices.Chunk(names, atOnce) {
@@ -157,7 +145,7 @@ func (c *commands) Remove(ctx context.Context, names []string) error {
 // isula removes them one after the other.
 const removing = 2 * time.Minute
 
-// Import implements cli.Engine. That the name is there is proof enough: its tag
+// Import implements engine.Driver. That the name is there is proof enough: its tag
 // is a digest of what is in the image.
 func (c *commands) Import(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -184,28 +172,33 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 }
 
 func (c *commands) hasImage(ctx context.Context) (bool, error) {
-	has, err := c.images(ctx)
+	has, err := c.Images(ctx)
 	return slices.Contains(has, c.image.Ref), err
 }
 
-// images are the workload's, whatever files they carry.
-func (t *Target) images(ctx context.Context) ([]string, error) {
-	out, err := t.isula.Run(ctx, t.verb("images")...)
+// Users implements engine.Cleaned: all that could use an image of tare's. Whose a
+// container's image is, isula ps does not tell.
+func (c *commands) Users(ctx context.Context, _ string) ([]string, error) {
+	all, err := c.list(ctx)
+	return slices.DeleteFunc(all, func(n string) bool { return !strings.HasPrefix(n, "tare-") }), err
+}
+
+// Images implements engine.Cleaned.
+func (c *commands) Images(ctx context.Context) ([]string, error) {
+	out, err := c.isula.Run(ctx, c.verb("images")...)
 	if err != nil {
 		return nil, err
 	}
 	return ownImages(string(out)), nil
 }
 
-// Drop implements cli.Engine.
-func (c *commands) Drop(ctx context.Context) error { return c.drop(ctx, c.image.Ref) }
-
-func (t *Target) drop(ctx context.Context, ref string) error {
-	_, err := t.isula.Run(ctx, t.verb("rmi", ref)...)
+// Drop implements engine.Driver.
+func (c *commands) Drop(ctx context.Context, ref string) error {
+	_, err := c.isula.Run(ctx, c.verb("rmi", ref)...)
 	if err == nil {
 		return nil
 	}
-	if has, asked := t.images(ctx); asked == nil && !slices.Contains(has, ref) {
+	if has, asked := c.Images(ctx); asked == nil && !slices.Contains(has, ref) {
 		return nil
 	}
 	return fmt.Errorf("remove the workload's image: %w", err)

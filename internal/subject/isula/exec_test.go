@@ -15,8 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
-	"github.com/tare-bench/tare/internal/subject/engine/cli/placetest"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
 
 func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
@@ -134,9 +134,9 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 	}
 	env.Limits = subject.Limits{CPU: 0.5}
 	env.Workload = subject.Workload{Files: []probe.File{{Path: "/etc/carried", Source: carried, Mode: 0o644}}, Volume: filepath.Join(t.TempDir(), "volume")}
-	s := open(t, e, env)
+	s, tg := open(t, e, env), weigh(t, e)
 	must(t, s, subject.Run, 1)
-	line := " " + strings.Join((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(subject.Create, "name", cli.Place{Bind: env.Workload.Volume + "/0:/data:Z"}), " ") + " "
+	line := " " + strings.Join((&commands{Target: tg, image: tg.image, env: env}).Line(subject.Create, "name", engine.Place{Bind: env.Workload.Volume + "/0:/data:Z"}), " ") + " "
 	for _, want := range []string{" --cpu-period 100000 --cpu-quota 50000 ", " --volume " + env.Workload.Volume + "/0:/data:Z "} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
@@ -148,10 +148,10 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 		}
 	}
 	ref, err := os.ReadFile(filepath.Join(f.dir, "image"))
-	if err != nil || string(ref) == s.(*session).target.image.Ref {
+	if err != nil || string(ref) == tg.image.Ref {
 		t.Errorf("the image with files is called %s as the one without, %v", ref, err)
 	}
-	found, err := s.(*session).target.Clean(t.Context(), env.RunID, true)
+	found, err := weigh(t, e).Clean(t.Context(), env.RunID, true)
 	if err != nil || len(found) != 2 || found[1] != "image "+string(ref) {
 		t.Errorf("clean finds %q, %v", found, err)
 	}
@@ -165,15 +165,19 @@ func TestAContainerIsMadeWithItsLimitsItsFilesAndItsVolume(t *testing.T) {
 
 func TestATmpfsAndADeviceAreAskedForAsIsulaTakesThem(t *testing.T) {
 	_, e := newFake(t)
-	link, node := placetest.Loop(t, 1<<20)
+	link, node := enginetest.Loop(t, 1<<20)
 	for flags, w := range map[string]subject.Workload{
 		" --tmpfs /data ":                       {Tmpfs: 1 << 20},
 		" --device " + node + ":/dev/tare:rwm ": {Device: link},
 	} {
 		env := environment(t, 1)
 		env.Workload = w
-		s := open(t, e, env)
-		line := lane.Quote((&commands{Target: s.(*session).target, image: s.(*session).target.image, env: env}).Line(subject.Run, "name", s.(*session).Place(0)))
+		s, tg := open(t, e, env), weigh(t, e)
+		places, err := engine.OpenPlaces(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := lane.Quote((&commands{Target: tg, image: tg.image, env: env}).Line(subject.Run, "name", places.On(0)))
 		if !strings.Contains(line, flags) || strings.Contains(line, "--volume") {
 			t.Errorf("%q is not in %s", flags, line)
 		}

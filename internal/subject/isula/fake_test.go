@@ -22,7 +22,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // fakeEnv makes this binary an isula that plays the recorded answers of a real
@@ -369,7 +369,7 @@ func (f fake) start(c kept) {
 func (f fake) end(c kept, signal unix.Signal) {
 	if c.Pid != 0 {
 		_ = unix.Kill(c.Pid, signal)
-		cli.Ended(c.Pid, 5*time.Second)
+		engine.Ended(c.Pid, 5*time.Second)
 	}
 	if c.Status == "running" {
 		c.Status, c.Pid, c.Exit = "exited", 0, 0

@@ -206,7 +206,7 @@ func (t *Target) operations() map[string]record.Operation {
 		subject.Run:    ran,
 	} {
 		out[string(op)] = record.Operation{
-			Command: lane.Quote(c.Line(op, "ID", cli.Place{})), Done: record.StampReturned, Means: "the command has exited with 0" + then,
+			Command: lane.Quote(c.Line(op, "ID", engine.Place{})), Done: record.StampReturned, Means: "the command has exited with 0" + then,
 		}
 	}
 	return out

@@ -13,61 +13,35 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
 func environment(t *testing.T, lanes int) subject.Env {
 	t.Helper()
-	dir := t.TempDir()
-	env := subject.Env{
-		RunID: "abcdefgh", Dir: filepath.Join(dir, "disk"), StateDir: filepath.Join(dir, "run"),
-		Lanes: lanes, Timeout: 20 * time.Second, Limits: subject.DefaultLimits,
-	}
-	for _, d := range []string{env.Dir, env.StateDir} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	env := enginetest.Environment(t, lanes)
+	env.RunID = "abcdefgh"
 	return env
+}
+
+func weigh(t *testing.T, e subject.Engine) *Target {
+	t.Helper()
+	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tg.(*Target)
 }
 
 func open(t *testing.T, e subject.Engine, env subject.Env) subject.Session {
 	t.Helper()
-	tg, err := New(t.Context(), "isula/runc", "runc", "cli", e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := tg.Open(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
-	t.Helper()
-	lanes := make([]int, n)
-	for i := range lanes {
-		lanes[i] = i
-	}
-	b, err := s.Prepare(t.Context(), op, lanes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, samples, err := b.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return samples
+	return enginetest.Open(t, weigh(t, e), env)
 }
 
 func must(t *testing.T, s subject.Session, op subject.Op, n int) {
 	t.Helper()
-	for _, sample := range do(t, s, op, n) {
-		if f := sample.Failure; f != nil {
-			t.Fatalf("%s, lane %d: %+v", op, sample.Lane, *f)
-		}
+	for _, sample := range enginetest.Must(t, s, op, n) {
 		if (op == subject.Start || op == subject.Run) && sample.First == 0 {
 			t.Errorf("%s, lane %d: no stamp of the workload", op, sample.Lane)
 		}
@@ -145,7 +119,7 @@ func TestWhatIsulaReportsIsHeldAgainstWhatIsSo(t *testing.T) {
 			if c.dies {
 				f.is(t, "dies", "")
 			}
-			for _, sample := range do(t, s, c.op, 2) {
+			for _, sample := range enginetest.Do(t, s, c.op, 2) {
 				got := sample.Failure
 				if got == nil {
 					t.Fatal("no failure")
@@ -176,7 +150,7 @@ func TestACommandThatHangsTimesOutAndIsCleanedUp(t *testing.T) {
 	env.Timeout = 500 * time.Millisecond
 	s := open(t, e, env)
 	f.answers(t, "create", "hang")
-	if got := do(t, s, subject.Create, 1)[0].Failure; got == nil || got.Kind != record.FailTimeout {
+	if got := enginetest.Do(t, s, subject.Create, 1)[0].Failure; got == nil || got.Kind != record.FailTimeout {
 		t.Errorf("%+v", got)
 	}
 	f.answers(t, "create", "")
@@ -228,11 +202,7 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 	s := open(t, e, environment(t, 2))
 	must(t, s, subject.Run, 2)
 	f.save(kept{ID: recordedID, Name: "db", Status: "inited", Label: "dev.tare.run=abcdefgh"}) // the label, but not the name
-	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cleaner := tg.(subject.Cleaner)
+	cleaner := weigh(t, e)
 	before := f.left(t)
 	found, err := cleaner.Clean(t.Context(), "abcdefgh", true)
 	if err != nil || len(found) != 3 || !slices.Equal(before, f.left(t)) {
@@ -252,12 +222,9 @@ func TestWhatARunLeftIsFoundAndRemovedAndNothingElse(t *testing.T) {
 func TestAnImageThatIsCleanedUpBetweenTwoBatchesIsImportedAgain(t *testing.T) {
 	f, e := newFake(t)
 	s := open(t, e, environment(t, 2))
-	tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tg := weigh(t, e)
 	for _, op := range []subject.Op{subject.Run, subject.Create} {
-		found, err := tg.(subject.Cleaner).Clean(t.Context(), "dead", false)
+		found, err := tg.Clean(t.Context(), "dead", false)
 		if left := f.left(t); err != nil || len(found) != 1 || left != nil {
 			t.Fatalf("%q, %v; left %q", found, err, left)
 		}
@@ -276,11 +243,7 @@ func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
 		f, e := newFake(t)
 		f.is(t, "log-driver", "syslog")
 		f.is(t, "log-driver-told", told)
-		tg, err := New(t.Context(), "isula/runc", "runc", "", e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		info := tg.Info()
+		info := weigh(t, e).Info()
 		if info.Config["log driver"] != "json-file" || !slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "log driver") }) {
 			t.Errorf("%+v", info)
 		}
@@ -294,10 +257,7 @@ func TestADaemonThatLogsElsewhereIsWeighedWithALogFile(t *testing.T) {
 
 func TestCommandLinesAreThoseOfItsHelp(t *testing.T) {
 	f, e := newFake(t)
-	tg, err := newTarget(t.Context(), "isula/runc", "runc", e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tg := weigh(t, e)
 	info := tg.Info()
 	sock := "unix://" + filepath.Join(f.dir, "isulad.sock")
 	for op, want := range map[subject.Op]string{
@@ -335,14 +295,14 @@ func TestRecordedAnswersAreRead(t *testing.T) {
 	if client, server := versions(answer("no-daemon")); client != "2.1.5" || server != "" {
 		t.Errorf("version without a daemon: %q, %q", client, server)
 	}
-	for name, want := range map[string]cli.State{
-		"inspect":         {Name: "ta-1", Status: cli.Running, Said: "running", Pid: 8005},
-		"inspect-stopped": {Name: "ta-1", Status: cli.Exited, Said: "exited"},
+	for name, want := range map[string]engine.State{
+		"inspect":         {Name: "ta-1", Status: engine.Running, Said: "running", Pid: 8005},
+		"inspect-stopped": {Name: "ta-1", Status: engine.Exited, Said: "exited"},
 	} {
 		want.ID, want.Runtime = recordedID, "runc"
 		want.Log = "/opt/isulad/lib/engines/runc/" + recordedID + "/console.log"
 		got, err := parseInspect([]byte(answer(name)))
-		if err != nil || !reflect.DeepEqual(got, []cli.State{want}) {
+		if err != nil || !reflect.DeepEqual(got, []engine.State{want}) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -363,21 +323,8 @@ func TestWhatIsNoAnswerIsAnError(t *testing.T) {
 		}
 	}
 	got, err := parseInspect([]byte(`[{"Id":"a","Name":"b","State":{"Status":"running","Running":false}},{"Id":"a","Name":"c","State":{"Status":"paused","Running":true}}]`))
-	if err != nil || got[0].Status != cli.Other || got[1].Status != cli.Other {
+	if err != nil || got[0].Status != engine.Other || got[1].Status != engine.Other {
 		t.Errorf("a contradiction: %+v, %v", got, err)
-	}
-}
-
-func TestALogIsReadAsFarAsItIsWritten(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"log":"tare-probe/1 x 5\n","stream":"stdout","time":"2026-11-21T03:35:23Z"}` + "\n": "tare-probe/1 x 5\n",
-		`{"log":"tare-probe/1 x 5\n","stream":"stdout"}`:                                      "",
-		"rubbish\n" + `{"log":"a\n"}` + "\n" + `{"log":`:                                      "a\n",
-		"": "",
-	} {
-		if got := parseLog(text); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
 	}
 }
 

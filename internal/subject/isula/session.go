@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -16,8 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
-	"github.com/tare-bench/tare/record"
 )
 
 // Open implements subject.Target.
@@ -30,15 +27,17 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		return nil, fmt.Errorf("target %s: %w", t.name, err)
 	}
 	c := &commands{Target: t, image: probe, env: env}
-	s, err := cli.Open(ctx, cli.Options{
-		Target: t.name, Called: "iSulad", Program: t.isula, Line: c.Line, Engine: c, Env: env,
+	s, err := engine.Open(ctx, engine.Options{
+		Target: t.name, Called: "iSulad", Driver: c, Env: env, Program: t.isula, Line: c.Line,
 		Exec: t.exec, Refused: refused,
-		Image: "isula " + t.address + " " + probe.Ref, Settled: t.settled,
+		Image: "isula " + t.address + " " + probe.Ref, Ref: probe.Ref, Guest: engine.GuestClock(t.runtime),
+		Runtime: t.runtime, Statistics: c.statistics, Source: "isula stats",
+		Daemons: func() []int { return engine.Listeners(t.address) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &session{Session: s, target: t, socket: engine.Socket(t.address)}, nil
+	return s, nil
 }
 
 // takes is the error of a workload that isula cannot have. Its --tmpfs takes a
@@ -63,64 +62,9 @@ func (t *Target) takes(w subject.Workload) error {
 	return engine.Passes(w, t.runtime)
 }
 
-// settled makes sure that it is the chosen runtime that was weighed.
-func (t *Target) settled(_ subject.Op, s cli.State) *record.Failure {
-	if t.runtime == "" || s.Runtime == "" || s.Runtime == t.runtime {
-		return nil
-	}
-	return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("iSulad says that the container's runtime is %s, not %s", s.Runtime, t.runtime)}
-}
-
-type session struct {
-	*cli.Session
-	target *Target
-	socket string
-}
-
-// Processes implements subject.HelperProcesses.
-func (s *session) Processes(context.Context) []subject.Process {
-	var out []subject.Process
-	if pid, err := procs.Listener(s.socket); err == nil {
-		out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
-	}
-	return append(out, cli.Staff(s.Held())...)
-}
-
-// Clean implements subject.Cleaner. The workload's images go if no container is
-// left that could use one.
+// Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	c := &commands{Target: t, env: subject.Env{RunID: runID}}
-	names, err := c.List(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("target %s: look for what run %s left: %w", t.name, runID, err)
-	}
-	var found []string
-	for _, n := range names {
-		found = append(found, "container "+n)
-	}
-	if len(names) > 0 && !dryRun {
-		if _, err := cli.Clear(ctx, c, names, func(string) bool { return true }, 0); err != nil {
-			return found, fmt.Errorf("target %s: remove what run %s left: %w", t.name, runID, err)
-		}
-	}
-	refs, err := t.images(ctx)
-	if err != nil || len(refs) == 0 {
-		return found, err
-	}
-	all, err := t.list(ctx)
-	if err != nil || slices.ContainsFunc(all, func(n string) bool { return strings.HasPrefix(n, "tare-") && !engine.OfRun(n, runID) }) {
-		return found, err // another run's
-	}
-	for _, ref := range refs {
-		found = append(found, "image "+ref)
-		if dryRun {
-			continue
-		}
-		if err := t.drop(ctx, ref); err != nil {
-			return found, fmt.Errorf("target %s: %w", t.name, err)
-		}
-	}
-	return found, nil
+	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, runID, dryRun)
 }
 
 const (

@@ -2,52 +2,35 @@ package isula
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// asking is how long iSulad may take to tell of all containers.
-const asking = 30 * time.Second
-
-// Statistics implements subject.Reporter. The command shows memory to a hundredth
-// of its unit, and CPU in percent only, which with --no-stream is always 0: that
-// is not taken.
-func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	lanes, states, err := s.Occupied(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shown := map[string]int64{}
+// statistics asks isula. The command shows memory to a hundredth of its unit, and
+// CPU in percent only, which with --no-stream is always 0: that is not taken.
+func (c *commands) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
+	told := map[string]engine.Usage{}
 	for some := range slices.Chunk(states, atOnce) {
 		rest := []string{"--no-stream"}
-		for _, c := range some {
-			rest = append(rest, c.Name)
+		for _, s := range some {
+			rest = append(rest, s.Name)
 		}
-		out, err := s.target.isula.Run(ctx, s.target.verb("stats", rest...)...)
+		out, err := c.isula.Run(ctx, c.verb("stats", rest...)...)
 		if err != nil {
-			return nil, fmt.Errorf("target %s: %w", s.target.name, err)
+			return nil, err
 		}
-		for id, memory := range parseStats(string(out)) {
-			shown[id] = memory
+		shown := parseStats(string(out))
+		for _, s := range some {
+			if memory, is := shown[s.ID[:min(len(s.ID), shortID)]]; is {
+				told[s.ID] = engine.Usage{Memory: memory, CPU: -1}
+			}
 		}
 	}
-	out := make([]record.Statistic, len(states))
-	for i, c := range states {
-		memory, is := shown[c.ID[:min(len(c.ID), shortID)]]
-		if !is {
-			return nil, fmt.Errorf("target %s: isula stats says nothing of the container %s", s.target.name, c.ID)
-		}
-		out[i] = record.Statistic{Lane: lanes[i], Source: "isula stats", Memory: memory, CPU: -1}
-	}
-	return out, nil
+	return told, nil
 }
 
 // shortID is how much of an id isula shows.

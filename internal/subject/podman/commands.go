@@ -2,12 +2,12 @@ package podman
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +19,7 @@ import (
 )
 
 // commands is podman's command line as a session uses it. It implements
-// cli.Engine.
+// engine.Driver.
 type commands struct {
 	*Target
 	podman cli.Program  // where the session runs it
@@ -28,7 +28,7 @@ type commands struct {
 }
 
 // Line is the command line of an operation.
-func (c *commands) Line(op subject.Op, name string, place cli.Place) []string {
+func (c *commands) Line(op subject.Op, name string, place engine.Place) []string {
 	switch op {
 	case subject.Create:
 		return c.Target.podman.Line(c.making(name, place, "create")...)
@@ -40,24 +40,16 @@ func (c *commands) Line(op subject.Op, name string, place cli.Place) []string {
 	return nil
 }
 
-func (c *commands) making(name string, place cli.Place, verb ...string) []string {
-	l := c.env.Limits
+func (c *commands) making(name string, place engine.Place, verb ...string) []string {
+	limits := c.env.Limits
+	if limits.Pids == 0 {
+		limits.Pids = -1 // podman has a limit of its own, of 2048 unless containers.conf says otherwise
+	}
 	line := append(verb, "--pull", "never", "--name", name, "--label", engine.RunLabel+"="+c.env.RunID, "--network", c.network)
-	limit := func(flag string, value int64) {
-		if value > 0 {
-			line = append(line, flag, strconv.FormatInt(value, 10))
-		}
-	}
-	limit("--memory", l.Memory)
-	line = append(line, "--pids-limit", strconv.FormatInt(pids(l), 10))
-	limit("--cpu-shares", l.CPUShares)
-	if quota := l.CPUQuota(); quota > 0 {
-		limit("--cpu-period", subject.CPUPeriod)
-		limit("--cpu-quota", quota)
-	}
+	line = append(line, engine.LimitFlags(limits)...)
 	line = append(line, place.Flags(tmpfs(place)...)...)
 	for _, r := range c.rlimits {
-		line = append(line, "--ulimit", fmt.Sprintf("%s=%d:%d", r.Type, r.Soft, r.Hard))
+		line = append(line, "--ulimit", fmt.Sprintf("%s=%d:%d", r.Name, r.Limit, r.Limit))
 	}
 	if c.driver != "" {
 		line = append(line, "--log-driver", c.driver)
@@ -65,26 +57,17 @@ func (c *commands) making(name string, place cli.Place, verb ...string) []string
 	return append(line, c.image.Ref, name)
 }
 
-// pids is the limit to ask for. Podman has one of its own, of 2048 tasks unless
-// containers.conf says otherwise, where none is asked for.
-func pids(l subject.Limits) int64 {
-	if l.Pids > 0 {
-		return l.Pids
-	}
-	return -1
-}
-
 // tmpfs are the options of a place's tmpfs. Into one podman copies what the image
 // has at its path, unless it is told not to.
-func tmpfs(place cli.Place) []string { return append(slices.Clone(place.Tmpfs), "notmpcopyup") }
+func tmpfs(place engine.Place) []string { return append(slices.Clone(place.Tmpfs), "notmpcopyup") }
 
 func (c *commands) quoted(op subject.Op, name string) string {
-	return lane.Quote(c.Line(op, name, cli.Place{}))
+	return lane.Quote(c.Line(op, name, engine.Place{}))
 }
 
-// Look implements cli.Engine.
-func (c *commands) Look(ctx context.Context, names []string) (map[string]cli.State, error) {
-	known := map[string]cli.State{}
+// Look implements engine.Driver.
+func (c *commands) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	known := map[string]engine.State{}
 	for some := range slices.Chunk(names, atOnce) {
 		out, err := c.podman.Run(ctx, append([]string{"inspect", "--type", "container"}, some...)...)
 		// It prints those that it knows, and fails if there are others.
@@ -123,14 +106,14 @@ func unknown(err error) bool {
 	return e.Output != ""
 }
 
-// Output implements cli.Engine. Files are read; what is kept elsewhere, in the
+// Output implements engine.Driver. Files are read; what is kept elsewhere, in the
 // journal for instance, podman is asked for.
-func (c *commands) Output(ctx context.Context, containers []cli.State) (string, error) {
+func (c *commands) Output(ctx context.Context, containers []engine.State) (string, error) {
 	var text strings.Builder
 	var ask []string
 	for _, s := range containers {
-		if said, err := readLog(s.Log); err == nil {
-			text.WriteString(said)
+		if log, err := engine.ReadLog(s.Log); err == nil {
+			text.WriteString(engine.ParseLog(log))
 		} else {
 			ask = append(ask, s.Name)
 		}
@@ -145,33 +128,44 @@ func (c *commands) Output(ctx context.Context, containers []cli.State) (string, 
 	return text.String(), nil
 }
 
-// List implements cli.Engine. A podman that was killed while it made a
+// unprefixed takes the container's id off each line of `podman logs` of several
+// containers.
+func unprefixed(log string, several bool) string {
+	if !several {
+		return log
+	}
+	var text strings.Builder
+	for line := range strings.Lines(log) {
+		if _, said, ok := strings.Cut(line, " "); ok {
+			text.WriteString(said)
+		}
+	}
+	return text.String()
+}
+
+// List implements engine.Driver. A podman that was killed while it made a
 // container may leave a name in the storage, without a label, that stands in
 // the way of the image's removal: podman calls it external.
 func (c *commands) List(ctx context.Context) ([]string, error) {
-	names, err := list(ctx, c.podman, "--external")
+	names, err := c.list(ctx, "--external")
 	return slices.DeleteFunc(names, func(name string) bool { return !engine.OfRun(name, c.env.RunID) }), err
 }
 
-func list(ctx context.Context, podman cli.Program, which ...string) ([]string, error) {
-	out, err := podman.Run(ctx, append([]string{"ps", "--all", "--no-trunc", "--format", "{{.Names}}"}, which...)...)
+func (c *commands) list(ctx context.Context, which ...string) ([]string, error) {
+	out, err := c.podman.Run(ctx, append([]string{"ps", "--all", "--no-trunc", "--format", "{{.Names}}"}, which...)...)
 	return strings.Fields(string(out)), err
 }
 
-// Remove implements cli.Engine.
+// Remove implements engine.Driver.
 func (c *commands) Remove(ctx context.Context, names []string) error {
-	return c.remove(ctx, c.podman, names)
-}
-
-func (t *Target) remove(ctx context.Context, podman cli.Program, names []string) error {
 	verb := []string{"rm", "--force", "--ignore"}
-	if t.info.major() >= 4 {
+	if c.info.major() >= 4 {
 		verb = append(verb, "--time", "0") // SIGKILL without ten seconds' grace
 	}
 	var errs []error
 	for some := range slices.Chunk(names, atOnce) {
 		bounded, cancel := context.WithTimeout(ctx, removing)
-		_, err := podman.Run(bounded, slices.Concat(verb, some)...)
+		_, err := c.podman.Run(bounded, slices.Concat(verb, some)...)
 		cancel()
 		errs = append(errs, err)
 	}
@@ -181,11 +175,11 @@ func (t *Target) remove(ctx context.Context, podman cli.Program, names []string)
 // removing is how long a hundred containers may take to be removed by force.
 const removing = 2 * time.Minute
 
-// Import implements cli.Engine.
+// Import implements engine.Driver.
 func (c *commands) Import(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if id, err := imageID(ctx, c.podman, c.image.Ref); err == nil && id == c.image.ID {
+	if id, err := c.imageID(ctx); err == nil && id == c.image.ID {
 		return false, nil
 	}
 	file := filepath.Join(c.env.Dir, "image.tar")
@@ -196,7 +190,7 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 	if _, err := c.podman.Run(ctx, "load", "--quiet", "--input", file); err != nil {
 		return false, fmt.Errorf("import the workload's image: %w", err)
 	}
-	id, err := imageID(ctx, c.podman, c.image.Ref)
+	id, err := c.imageID(ctx)
 	if err == nil && id != c.image.ID {
 		err = fmt.Errorf("%s is image %s now, not %s", c.image.Ref, id, c.image.ID)
 	}
@@ -206,19 +200,52 @@ func (c *commands) Import(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func imageID(ctx context.Context, podman cli.Program, ref string) (string, error) {
-	out, err := podman.Run(ctx, "image", "inspect", "--format", "{{.Id}}", ref)
+func (c *commands) imageID(ctx context.Context) (string, error) {
+	out, err := c.podman.Run(ctx, "image", "inspect", "--format", "{{.Id}}", c.image.Ref)
 	return "sha256:" + strings.TrimPrefix(strings.TrimSpace(string(out)), "sha256:"), err
 }
 
-// Drop implements cli.Engine.
-func (c *commands) Drop(ctx context.Context) error { return c.drop(ctx, c.image.Ref) }
-
-func (c *commands) drop(ctx context.Context, ref string) error { return dropImage(ctx, c.podman, ref) }
-
-func dropImage(ctx context.Context, podman cli.Program, ref string) error {
-	if _, err := podman.Run(ctx, "rmi", ref); err != nil && !unknown(err) {
+// Drop implements engine.Driver.
+func (c *commands) Drop(ctx context.Context, ref string) error {
+	if _, err := c.podman.Run(ctx, "rmi", ref); err != nil && !unknown(err) {
 		return fmt.Errorf("remove the workload's image: %w", err)
 	}
 	return nil
+}
+
+// parseImages reads what `podman images --format json` prints: an image is the workload's by its label, its name
+// and its id, which begins with the name's tag.
+func parseImages(out []byte) ([]string, error) {
+	var all []struct {
+		ID     string            `json:"Id"`
+		Names  []string          `json:"Names"`
+		Labels map[string]string `json:"Labels"`
+	}
+	if err := json.Unmarshal(out, &all); err != nil {
+		return nil, fmt.Errorf("podman lists its images by no JSON list: %w", err)
+	}
+	var refs []string
+	for _, i := range all {
+		for _, ref := range engine.OwnImages(i.Names, i.Labels) {
+			if strings.HasPrefix(strings.TrimPrefix(i.ID, "sha256:"), ref[strings.LastIndexByte(ref, ':')+1:]) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs), nil
+}
+
+// Images implements engine.Cleaned.
+func (c *commands) Images(ctx context.Context) ([]string, error) {
+	out, err := c.podman.Run(ctx, "images", "--filter", "label="+engine.ImageFilter, "--no-trunc", "--format", "json")
+	if err != nil {
+		return nil, err
+	}
+	return parseImages(out)
+}
+
+// Users implements engine.Cleaned.
+func (c *commands) Users(ctx context.Context, ref string) ([]string, error) {
+	return c.list(ctx, "--filter", "ancestor="+ref)
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
-// info is what matters of `podman info --format json`, and of the API's
-// /libpod/info, which is the same.
+// info is what matters of `podman info --format json`.
 type info struct {
 	Host struct {
 		CgroupManager   string `json:"cgroupManager"`
@@ -75,7 +74,7 @@ func (i info) check(name string) error {
 	case i.major() < oldest:
 		return engine.Unavailable(name, "install a newer podman", "podman %s is older than %d.0, the first version that is supported", i.Version.Version, oldest)
 	case i.Host.ServiceIsRemote:
-		return engine.Unavailable(name, "weigh podman+api/RUNTIME, or unset CONTAINER_HOST",
+		return engine.Unavailable(name, "unset CONTAINER_HOST, or weigh that service as docker, with --docker-host",
 			"this podman is the client of a service, with which no runtime can be chosen")
 	}
 	return nil

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// inspected is what matters of a container in `podman inspect`, and of the
-// API's /libpod/containers/NAME/json, which is the same.
+// inspected is what matters of a container in `podman inspect`.
 type inspected struct {
 	ID         string `json:"Id"`
 	Name       string `json:"Name"`
@@ -31,12 +30,12 @@ type inspected struct {
 	} `json:"HostConfig"`
 }
 
-func parseInspect(out []byte) ([]cli.State, error) {
+func parseInspect(out []byte) ([]engine.State, error) {
 	var all []inspected
 	if err := json.Unmarshal(out, &all); err != nil {
 		return nil, fmt.Errorf("podman inspect printed no JSON list of containers: %w", err)
 	}
-	states := make([]cli.State, len(all))
+	states := make([]engine.State, len(all))
 	for i := range all {
 		var err error
 		if states[i], err = all[i].state(); err != nil {
@@ -49,8 +48,8 @@ func parseInspect(out []byte) ([]cli.State, error) {
 // mostPid is the kernel's PID_MAX_LIMIT.
 const mostPid = 1 << 22
 
-func (c *inspected) state() (cli.State, error) {
-	s := cli.State{
+func (c *inspected) state() (engine.State, error) {
+	s := engine.State{
 		Name: strings.TrimPrefix(c.Name, "/"), ID: c.ID, Said: c.State.Status, Pid: c.State.Pid, Exit: c.State.ExitCode,
 		Runtime: c.OCIRuntime, Monitor: c.State.ConmonPid, Group: c.State.CgroupPath,
 	}
@@ -62,13 +61,13 @@ func (c *inspected) state() (cli.State, error) {
 	}
 	switch s.Said {
 	case "created", "configured":
-		s.Status = cli.Created
+		s.Status = engine.Created
 	case "running":
-		s.Status = cli.Running
+		s.Status = engine.Running
 	case "exited", "stopped": // stopped is exited before the clean-up
-		s.Status = cli.Exited
+		s.Status = engine.Exited
 	default:
-		s.Status = cli.Other
+		s.Status = engine.Other
 	}
 	if l := c.HostConfig.LogConfig; l.Type == "k8s-file" || l.Type == "json-file" { // the second is podman's other word for the first
 		s.Log = l.Path

@@ -1,6 +1,7 @@
 // Package podman weighs OCI runtimes under Podman: through its command line,
-// which is what people run and which has no daemon, or through the REST API of
-// `podman system service`.
+// which is what people run and which has no daemon. The service that Podman can
+// be (`podman system service`) answers as Docker's daemon does, and is weighed as
+// one: docker/RUNTIME with --docker-host unix:///run/podman/podman.sock.
 package podman
 
 import (
@@ -23,12 +24,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// The ways in which podman can be driven.
-const (
-	ViaCLI = "cli" // the usual one
-	ViaAPI = "api"
-)
-
 // patience is how long podman may take to say what it is.
 const patience = 10 * time.Second
 
@@ -41,24 +36,14 @@ type Target struct {
 	network string
 	driver  string // --log-driver, "" for podman's default
 	hs      []cgroup.Hierarchy
-	private bool     // needs a mount namespace without the cgroup2 mount
-	rlimits []rlimit // to be given explicitly, nil for podman's own
+	private bool            // needs a mount namespace without the cgroup2 mount
+	rlimits []engine.Rlimit // to be given explicitly, nil for podman's own
 }
 
 // New returns podman with a runtime, by the name or path by which podman knows
-// it, or by a name that is on PATH; "" is podman's default. via is ViaCLI or
-// ViaAPI. The error is a *subject.Unavailable when it cannot be weighed here.
-func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subject.Target, error) {
-	switch via {
-	case ViaCLI, "":
-		return newTarget(ctx, name, runtime, e)
-	case ViaAPI:
-		return newService(ctx, name, runtime, e)
-	}
-	return nil, engine.Unavailable(name, "use podman/RUNTIME or podman+api/RUNTIME", "podman can be driven by cli or by api, not by %q", via)
-}
-
-func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Target, error) {
+// it, or by a name that is on PATH; "" is podman's default. The error is a
+// *subject.Unavailable when it cannot be weighed here.
+func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	if os.Geteuid() != 0 {
 		return nil, engine.Unavailable(name, "run tare as root (sudo tare …)", "podman without root is not weighed")
 	}
@@ -68,7 +53,7 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{name: name, network: network(e)}
+	t := &Target{name: name, network: cmp.Or(e.Network, subject.NetworkNone)}
 	if t.podman, t.info, err = choose(ctx, name, podman, runtime); err != nil {
 		return nil, err
 	}
@@ -80,7 +65,7 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 	}
 	t.private = t.info.isCrun() && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	t.driver = t.info.logDriver()
-	t.rlimits = belowPidMax(lowered(os.Getpid()))
+	t.rlimits = engine.BelowPidMax(engine.Lowered(os.Getpid()))
 	return t, nil
 }
 
@@ -92,9 +77,12 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 	}
 	for _, v := range podman.Env {
 		if host, ok := strings.CutPrefix(v, "CONTAINER_HOST="); ok && host != "" {
-			return podman, engine.Unavailable(name, "unset CONTAINER_HOST, or weigh podman+api/RUNTIME",
+			return podman, engine.Unavailable(name, "unset CONTAINER_HOST, or weigh that service as docker: --docker-host "+host,
 				"CONTAINER_HOST=%s makes the command line a client of a service, with which no runtime can be chosen", host)
 		}
+	}
+	if e.Address != "" {
+		return podman, engine.Unavailable(name, "weigh that service as docker: --docker-host "+e.Address, "podman is weighed by its command line, which has no address")
 	}
 	if e.Root != "" {
 		podman.Args = append(podman.Args, "--root", e.Root)
@@ -104,8 +92,6 @@ func program(name string, e subject.Engine) (cli.Program, error) {
 	}
 	return podman, nil
 }
-
-func network(e subject.Engine) string { return cmp.Or(e.Network, subject.NetworkNone) }
 
 // choose finds out how the runtime has to be named, and what podman says of
 // itself then.

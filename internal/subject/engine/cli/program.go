@@ -67,6 +67,14 @@ func environ(e subject.Engine, variables []string) []string {
 	return env
 }
 
+// Leave lets go of the mount namespace.
+func (p Program) Leave() error {
+	if p.Mounts == nil {
+		return nil
+	}
+	return p.Mounts.Close()
+}
+
 // Line is a whole command line: the program, its own arguments, and a verb with
 // its.
 func (p Program) Line(verb ...string) []string {
@@ -102,7 +110,7 @@ const (
 // ends the command with all it started in its process group.
 func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 	out, said := bounded{most: mostStdout}, bounded{most: mostStderr}
-	err := p.start(ctx, verb, &out, &said)
+	err := p.Start(ctx, verb, &out, &said)
 	if err == nil && out.dropped {
 		err = fmt.Errorf("printed more than %d MiB", mostStdout>>20)
 	}
@@ -118,8 +126,8 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 	return out.kept, e
 }
 
-// start runs a command to its end, in the mount namespace.
-func (p Program) start(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
+// Start runs a command to its end, in the mount namespace.
+func (p Program) Start(ctx context.Context, verb []string, stdout, stderr io.Writer) error {
 	if p.Mounts == nil {
 		return p.run(ctx, verb, stdout, stderr)
 	}

@@ -1,4 +1,4 @@
-package cli
+package engine
 
 import (
 	"fmt"
@@ -22,6 +22,9 @@ type State struct {
 	Monitor int    // the process that watches it for the engine, 0 when there is none
 	Group   string // the cgroup that the engine says it is in, "" when it does not say
 	Log     string // the file in which its output is kept, "" when it is not in one
+	Why     string // what the engine says went wrong, "" for nothing
+	Starved bool   // it was killed for lack of memory
+	Afar    bool   // its processes are not this machine's
 }
 
 // Status is where a container is in its life.
@@ -48,22 +51,41 @@ func (s State) Verify(engine string, op subject.Op) *record.Failure {
 	case want == "":
 		return nil
 	case s.Status != want && s.Status == Exited:
-		return &record.Failure{Kind: record.FailState, Exit: s.Exit,
+		return &record.Failure{Kind: record.FailState, Exit: s.Exit, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s; its process ended with %d", engine, s.Said, want, s.Exit)}
 	case s.Status != want:
 		return &record.Failure{Kind: record.FailState,
 			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s", engine, s.Said, want)}
-	case want == Running && !Alive(s.Pid):
-		return &record.Failure{Kind: record.FailState,
+	case want == Running && (s.Pid <= 0 || !s.Afar && !Alive(s.Pid)):
+		return &record.Failure{Kind: record.FailState, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}
-	case op == subject.Stop && s.Exit > 128:
-		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit,
-			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", s.Exit-128)}
-	case op == subject.Stop && s.Exit != 0:
-		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit,
-			Detail: fmt.Sprintf("the workload ended with status %d instead of 0", s.Exit)}
+	case op == subject.Stop && s.Starved:
+		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit, Output: s.Why, Detail: "the workload was killed for lack of memory"}
+	case op == subject.Stop:
+		return EndedWith(s.Exit, s.Why)
 	}
 	return nil
+}
+
+// EndedWith holds how a workload ended that was sent SIGTERM against 0, with
+// which the probe does; why is what the engine says about it.
+func EndedWith(exit int, why string) *record.Failure {
+	f := &record.Failure{Kind: record.FailWorkload, Exit: exit, Output: why}
+	switch {
+	case exit == 0:
+		return nil
+	case exit > 128:
+		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", exit-128)
+	default:
+		f.Detail = fmt.Sprintf("the workload ended with status %d instead of 0", exit)
+	}
+	return f
+}
+
+// Contradicted is the failure of an operation that an engine reported as done,
+// and whose effect is not to be seen.
+func Contradicted(format string, arguments ...any) *record.Failure {
+	return &record.Failure{Kind: record.FailState, Detail: "reported success, but " + fmt.Sprintf(format, arguments...)}
 }
 
 // Alive reports whether a process runs. One that ended and was not waited for

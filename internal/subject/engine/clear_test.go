@@ -1,4 +1,4 @@
-package cli
+package engine
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -71,7 +70,7 @@ func (f *fake) Import(context.Context) (bool, error) {
 	return true, nil
 }
 
-func (f *fake) Drop(context.Context) error {
+func (f *fake) Drop(context.Context, string) error {
 	f.image = false
 	f.drops++
 	return nil
@@ -115,7 +114,7 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.comes["late"] = c.comes
-			left, err := Clear(t.Context(), f, nil, every, engine.Late(c.outstanding))
+			left, err := Clear(t.Context(), f, nil, every, Late(c.outstanding))
 			took := time.Since(f.began)
 			if err != nil || len(left)+len(f.has) != 0 || took < c.want || took > c.want+2*time.Second {
 				t.Errorf("%d outstanding: after %v: %q, %v", c.outstanding, took, left, err)
@@ -127,7 +126,7 @@ func TestHowLongIsWaitedGrowsWithWhatMayCome(t *testing.T) {
 func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		quiet := engine.Late(1000)
+		quiet := Late(1000)
 		for i := range 6 {
 			f.comes[fmt.Sprint(i)] = time.Duration(i+1) * 9 * time.Second
 		}
@@ -141,7 +140,7 @@ func TestWhatComesWhenPatienceIsOverIsRemovedToo(t *testing.T) {
 func on(t *testing.T, f *fake, lanes int) *Session {
 	t.Helper()
 	s, err := Open(t.Context(), Options{
-		Target: "fake", Called: "the engine", Engine: f, Image: t.Name(),
+		Target: "fake", Called: "the engine", Driver: f, Image: t.Name(),
 		Env: subject.Env{RunID: "r", Dir: t.TempDir(), StateDir: t.TempDir(), Lanes: lanes, Timeout: time.Second},
 	})
 	if err != nil {
@@ -149,7 +148,7 @@ func on(t *testing.T, f *fake, lanes int) *Session {
 	}
 	samples := make([]record.Sample, lanes)
 	for n := range lanes {
-		s.Hold(subject.Create, n)
+		s.hold(subject.Create, n)
 		samples[n] = record.Sample{Lane: n, Failure: &record.Failure{Kind: record.FailInterrupted}}
 	}
 	s.Settle(t.Context(), subject.Create, samples)
@@ -188,7 +187,7 @@ func TestCloseNamesWhatItDoesNotKnowToBeGone(t *testing.T) {
 			f := newFake()
 			s := on(t, f, 2)
 			first, second := s.lanes[0].name, s.lanes[1].name
-			s.Hold(subject.Create, 0) // the lane goes on, what it had is owed still
+			s.hold(subject.Create, 0) // the lane goes on, what it had is owed still
 			ctx, cancel := context.WithTimeout(t.Context(), c.upset(f))
 			defer cancel()
 			err := s.Close(ctx)
@@ -203,7 +202,7 @@ func TestCloseNamesWhatItDoesNotKnowToBeGone(t *testing.T) {
 func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T) {
 	f := newFake()
 	f.image = true // of an earlier run
-	s, err := Open(t.Context(), Options{Target: "fake", Engine: f, Image: t.Name(), Env: subject.Env{Dir: t.TempDir(), StateDir: t.TempDir()}})
+	s, err := Open(t.Context(), Options{Target: "fake", Driver: f, Image: t.Name(), Env: subject.Env{Dir: t.TempDir(), StateDir: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,12 +211,12 @@ func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T)
 		want int
 	}{{subject.Create, 1}, {subject.Run, 1}, {subject.Start, 0}, {subject.Stop, 0}, {subject.Remove, 0}} {
 		f.image, f.imports = false, 0
-		if err := s.Ready(t.Context(), c.op); err != nil || f.imports != c.want {
+		if err := s.ready(t.Context(), c.op); err != nil || f.imports != c.want {
 			t.Errorf("%s: imported %d times, %v", c.op, f.imports, err)
 		}
 	}
 	f.broken = errors.New("no space")
-	if err := s.Ready(t.Context(), subject.Create); !errors.Is(err, f.broken) || !strings.HasPrefix(err.Error(), "target fake: create: ") {
+	if err := s.ready(t.Context(), subject.Create); !errors.Is(err, f.broken) {
 		t.Errorf("%v", err)
 	}
 	if err := s.Close(t.Context()); err != nil || f.drops != 1 {

@@ -1,6 +1,4 @@
-// Package placetest holds what the tests of engines claim of the places in which
-// containers have their files.
-package placetest
+package enginetest
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package cli
+package engine
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // Exec implements subject.Executor by the engine's own command. ctx's end ends
@@ -21,11 +20,11 @@ func (s *Session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if err != nil {
 		return subject.Executed{Exit: -1}, err
 	}
-	mark := engine.NewMark()
+	mark := NewMark()
 	verb := s.o.Exec(c.Name, mark, args)
 	x := subject.Executed{Exit: -1, Command: lane.Quote(s.o.Program.Line(verb...))}
-	out, said := engine.Kept{Most: subject.MaxOutput}, engine.Kept{Most: subject.MaxOutput}
-	err = s.o.Program.start(ctx, verb, &out, &said)
+	out, said := Kept{Most: subject.MaxOutput}, Kept{Most: subject.MaxOutput}
+	err = s.o.Program.Start(ctx, verb, &out, &said)
 	x.Output, x.Stderr = out.String(), said.String()
 	if ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), s.EndExec(c.ID, mark, nil))
@@ -63,13 +62,13 @@ const (
 )
 
 // EndExec kills the processes on this machine of a command that nobody waits for
-// any more, in the container of an id, as [engine.EndMarked]. ended, which may be
+// any more, in the container of an id, as [EndMarked]. ended, which may be
 // nil, tells whether the engine says that it is over. The error says that none was
 // seen: a command under a kernel of its own goes on as long as its container.
 func (s *Session) EndExec(id, mark string, ended func() bool) error {
 	killed := 0
 	for began, last := time.Now(), time.Now(); time.Since(began) < ending; time.Sleep(20 * time.Millisecond) {
-		if n := engine.EndMarked(id, mark); n > 0 {
+		if n := EndMarked(id, mark); n > 0 {
 			killed, last = killed+n, time.Now()
 		}
 		if time.Since(last) > calm && (killed > 0 || ended != nil && ended()) {

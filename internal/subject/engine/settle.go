@@ -1,9 +1,8 @@
-package cli
+package engine
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -45,7 +45,7 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	case op == subject.Stop && s.o.Quiet != nil:
 		s.o.Quiet(before)
 	}
-	known, err := s.o.Engine.Look(ctx, names)
+	known, err := s.o.Driver.Look(ctx, names)
 	for _, sample := range done {
 		sample.Failure = s.verify(ctx, op, sample, known, err)
 	}
@@ -74,11 +74,11 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	}
 	c.known = state
 	f := state.Verify(s.o.Called, op)
-	if f == nil && s.o.Settled != nil {
-		f = s.o.Settled(op, state)
+	if f == nil && s.o.Runtime != "" && state.Runtime != "" && state.Runtime != s.o.Runtime {
+		f = Contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)
 	}
 	if f != nil && f.Output == "" && state.Status == Exited {
-		f.Output, _ = s.o.Engine.Output(ctx, []State{state}) // a workload that ended early may have said why
+		f.Output, _ = s.o.Driver.Output(ctx, []State{state}) // a workload that ended early may have said why
 	}
 	return f
 }
@@ -86,10 +86,10 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 // missing is the failure of a container of which nothing was learnt.
 func missing(called string, err error) *record.Failure {
 	if err == nil {
-		return &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s does not know the container", called)}
+		return Contradicted("%s does not know the container", called)
 	}
 	f := &record.Failure{Kind: record.FailState, Detail: "reported success, but the container's state could not be read: " + err.Error()}
-	if e := (*Error)(nil); errors.As(err, &e) {
+	if e := (*cli.Error)(nil); errors.As(err, &e) {
 		f.Detail, f.Command, f.Exit, f.Output = "reported success, but the container's state could not be read: "+e.Cause.Error(), e.Command, max(e.Exit, 0), e.Output
 	}
 	return f
@@ -107,12 +107,18 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	if len(ask) == 0 {
 		return
 	}
-	text, err := AwaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Engine.Output)
+	text, err := AwaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Driver.Output)
+	if errors.Is(err, subject.ErrUnsupported) {
+		return // its log driver keeps nothing: that it runs is known from its state alone
+	}
 	for _, sample := range done {
 		if sample.Failure != nil {
 			continue
 		}
 		sample.Failure = batch.FirstFromLog(sample, text, s.lanes[sample.Lane].name)
+		if s.o.Guest && sample.First != 0 { // another clock that happens to fit
+			sample.Guest, sample.First = sample.First, 0
+		}
 		if f := sample.Failure; f != nil {
 			f.Output = "" // it is that of others
 			if err != nil {
@@ -137,23 +143,29 @@ func AwaitOutput(ctx context.Context, patience time.Duration, containers []State
 		if len(containers) == 0 {
 			return text.String(), nil
 		}
+		if errors.Is(err, subject.ErrUnsupported) {
+			return "", err
+		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return text.String(), err
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
 func (s *Session) settleRemoved(ctx context.Context, done []*record.Sample) {
-	left, err := s.o.Engine.List(ctx)
+	left, err := s.o.Driver.List(ctx)
 	for _, sample := range done {
 		c := &s.lanes[sample.Lane]
 		switch {
 		case err != nil:
 			sample.Failure = missing(s.o.Called, err)
 		case slices.Contains(left, c.name):
-			sample.Failure = &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("reported success, but %s still knows the container", s.o.Called)}
+			sample.Failure = Contradicted("%s still knows the container", s.o.Called)
 		default:
+			if err := s.removed([]string{c.name}); err != nil {
+				sample.Failure = &record.Failure{Kind: record.FailError, Detail: "removed, but not all of it: " + err.Error()}
+			}
 			*c = container{}
 		}
 	}

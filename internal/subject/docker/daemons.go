@@ -1,56 +1,44 @@
 package docker
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 
 	"github.com/tare-bench/tare/internal/node/procs"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/kata"
-	"github.com/tare-bench/tare/record"
 )
 
-// Processes implements subject.HelperProcesses.
-func (s *session) Processes(context.Context) []subject.Process {
-	if !s.local {
+// daemons are those on this machine: dockerd, and the containerd that it uses.
+func (t *Target) daemons() []int {
+	if !t.local {
 		return nil
 	}
-	var out []subject.Process
-	if pid, err := procs.Listener(engine.Socket(s.host)); err == nil {
-		out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
-		if pid := s.containerd(pid); pid != 0 {
-			out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
-		}
+	found := engine.Listeners(t.host)
+	if len(found) == 1 && !t.podman {
+		found = append(found, t.containerd(found[0]))
 	}
-	var ids []string
-	for _, h := range s.holds {
-		ids = append(ids, h.id)
-	}
-	return append(out, kata.Beside(ids)...)
+	return found
 }
 
 // containerd is the one that dockerd uses: its child, or the one that it says
 // or was told to use, or the one at the usual place. 0 for none that can be seen.
-func (s *session) containerd(dockerd int) int {
+func (t *Target) containerd(dockerd int) int {
 	for _, pid := range procs.Children(dockerd) {
 		if name := procs.Name(pid); name == "containerd" || name == "docker-containerd" {
 			return pid
 		}
 	}
 	address := "/run/containerd/containerd.sock"
-	if c := s.info.Containerd; c != nil && c.Address != "" { // since Docker 27
+	if c := t.info.Containerd; c != nil && c.Address != "" { // since Docker 27
 		address = c.Address
 	} else if told := told(dockerd); told != "" {
 		address = told
 	}
-	pid, err := procs.Listener(engine.Socket(address))
-	if err != nil {
-		return 0
+	for _, pid := range engine.Listeners(address) {
+		return pid
 	}
-	return pid
+	return 0
 }
 
 // told is the containerd that dockerd was given by a flag or in its

@@ -1,4 +1,4 @@
-package podman
+package engine
 
 import (
 	"fmt"
@@ -9,11 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowered are the limits to give containers explicitly: those of the process
+// Rlimit is one of setrlimit(2).
+type Rlimit struct {
+	Name  string // "nproc", without RLIMIT_
+	Limit int64  // hard and soft
+}
+
+// Lowered are the limits to give containers explicitly: those of the process
 // that starts podman's runtimes, where it may not raise them. Podman gives a
 // container 1048576 files and as many processes unless containers.conf or its
 // caller says otherwise. nil where the process may, or where it is not known.
-func lowered(pid int) []rlimit {
+func Lowered(pid int) []Rlimit {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil || mayRaise(string(status)) {
 		return nil
@@ -39,9 +45,9 @@ func mayRaise(status string) bool {
 
 // hardLimits reads the third column, see proc_pid_limits(5):
 // "Max open files            1024                 524288               files".
-func hardLimits(text string) []rlimit {
+func hardLimits(text string) []Rlimit {
 	const most = 1048576 // what podman would give
-	var out []rlimit
+	var out []Rlimit
 	for _, l := range []struct{ line, name string }{{"Max processes", "nproc"}, {"Max open files", "nofile"}} {
 		for line := range strings.Lines(text) {
 			rest, ok := strings.CutPrefix(line, l.line)
@@ -53,26 +59,23 @@ func hardLimits(text string) []rlimit {
 			if err != nil || hard > most { // "unlimited" is no number
 				hard = most
 			}
-			out = append(out, rlimit{Type: l.name, Hard: hard, Soft: hard})
+			out = append(out, Rlimit{l.name, int64(hard)})
 		}
 	}
 	return out
 }
 
-// belowPidMax is what is left of the limits once podman itself has started: its
+// BelowPidMax is what is left of the limits once podman itself has started: its
 // command lowers its own limit of processes to the kernel's pid_max.
-func belowPidMax(limits []rlimit) []rlimit {
+func BelowPidMax(limits []Rlimit) []Rlimit {
 	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
 	if err != nil {
 		return limits
 	}
-	pidMax, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return limits
-	}
+	pidMax, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	for i := range limits {
-		if l := &limits[i]; l.Type == "nproc" {
-			l.Soft, l.Hard = min(l.Soft, pidMax), min(l.Hard, pidMax)
+		if l := &limits[i]; l.Name == "nproc" && err == nil {
+			l.Limit = min(l.Limit, pidMax)
 		}
 	}
 	return limits

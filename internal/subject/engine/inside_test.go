@@ -1,30 +1,16 @@
-package containerd
+package engine
 
 import (
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/procs"
-	"github.com/tare-bench/tare/internal/probe"
 )
-
-// carried is the program of testdata/inside, to be carried into containers.
-func carried(t *testing.T) probe.File {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "inside")
-	build := exec.Command("go", "build", "-o", program, "./testdata/inside")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return probe.File{Path: "/opt/tools/inside", Source: program, Mode: 0o755}
-}
 
 func TestOnlyAContainersOwnGroupsBearItsID(t *testing.T) {
 	const id = "tare-x-0-1"

@@ -1,19 +1,19 @@
-package cli
+package engine
 
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // Places are where the containers of a session have the files of their workload:
 // a folder of the host, a tmpfs, a device, or nothing but their own root file
 // system. Nil is the last. Docker, podman and isula know the same ones.
 type Places struct {
-	volumes *engine.Volumes
+	volumes *Volumes
 	tmpfs   []string
 	device  string
 }
@@ -21,7 +21,7 @@ type Places struct {
 // OpenPlaces makes the folders of the workload's volume, and looks whether its
 // device is one.
 func OpenPlaces(env subject.Env) (*Places, error) {
-	device, err := engine.FindDevice(env.Workload)
+	device, err := FindDevice(env.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -29,9 +29,9 @@ func OpenPlaces(env subject.Env) (*Places, error) {
 	if env.Workload.Tmpfs > 0 {
 		// Docker and podman have noexec where nothing is said, a folder of the
 		// host has not.
-		p.tmpfs = append(engine.TmpfsOptions(env.Workload), "exec")
+		p.tmpfs = append(TmpfsOptions(env.Workload), "exec")
 	}
-	p.volumes, err = engine.OpenVolumes(env)
+	p.volumes, err = OpenVolumes(env)
 	return p, err
 }
 
@@ -95,4 +95,24 @@ func Elsewhere(w subject.Workload, called, why string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// LimitFlags are the limits that are given, on the command lines of docker,
+// podman and isula, which agree on them. -1 is none where an engine has one of its
+// own.
+func LimitFlags(l subject.Limits) []string {
+	var line []string
+	quota := l.CPUQuota()
+	for _, limit := range []struct {
+		flag  string
+		value int64
+	}{
+		{"--memory", l.Memory}, {"--pids-limit", l.Pids}, {"--cpu-shares", l.CPUShares},
+		{"--cpu-period", subject.CPUPeriod * min(quota, 1)}, {"--cpu-quota", quota},
+	} {
+		if limit.value != 0 {
+			line = append(line, limit.flag, strconv.FormatInt(limit.value, 10))
+		}
+	}
+	return line
 }

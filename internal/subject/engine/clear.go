@@ -1,4 +1,4 @@
-package cli
+package engine
 
 import (
 	"context"
@@ -29,7 +29,7 @@ var (
 // removals reported: what an engine was killed over takes more than one, and
 // complains. It returns what is left, with an error; nil with an error when that
 // is not known.
-func Clear(ctx context.Context, e Engine, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
+func Clear(ctx context.Context, e Driver, names []string, mine func(name string) bool, quiet time.Duration) (left []string, err error) {
 	tried := map[string]bool{}
 	var deadline, since time.Time // for what is left, and of the quiet
 	for {
@@ -73,7 +73,7 @@ func Clear(ctx context.Context, e Engine, names []string, mine func(name string)
 	}
 }
 
-func listed(ctx context.Context, e Engine, mine func(name string) bool) ([]string, error) {
+func listed(ctx context.Context, e Driver, mine func(name string) bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listing)
 	defer cancel()
 	names, err := e.List(ctx)

@@ -1,0 +1,286 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// driver asks a daemon, and cleans it, through its API. It implements
+// engine.Driver and engine.Cleaned.
+type driver struct {
+	*Target
+	image *image.Image // with the files that the run carries
+	env   subject.Env
+}
+
+// Look implements engine.Driver.
+func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	known := map[string]engine.State{}
+	var mu sync.Mutex
+	err := engine.Each(len(names), func(i int) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		found, err := d.ContainerInspect(ctx, names[i], client.ContainerInspectOptions{})
+		c := found.Container
+		switch {
+		case cerrdefs.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("inspect: %w", d.plain(err))
+		case strings.TrimPrefix(c.Name, "/") != names[i] || c.ID == "" || c.State == nil:
+			return fmt.Errorf("inspect of %s answered for container %q", names[i], c.Name)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		known[names[i]] = d.state(names[i], &c)
+		return nil
+	})
+	return known, err
+}
+
+func (d *driver) state(name string, c *container.InspectResponse) engine.State {
+	s := engine.State{
+		Name: name, ID: c.ID, Said: string(c.State.Status), Pid: c.State.Pid, Exit: c.State.ExitCode,
+		Why: c.State.Error, Starved: c.State.OOMKilled, Afar: !d.local, Status: engine.Other,
+	}
+	if c.HostConfig != nil {
+		s.Runtime = c.HostConfig.Runtime
+	}
+	switch {
+	case c.State.Status == container.StateRunning && c.State.Running:
+		s.Status = engine.Running
+	case c.State.Status == container.StateCreated:
+		s.Status = engine.Created
+	case c.State.Status == container.StateExited && !c.State.Running:
+		s.Status = engine.Exited
+	}
+	return s
+}
+
+// Output implements engine.Driver.
+func (d *driver) Output(ctx context.Context, containers []engine.State) (string, error) {
+	said := make([]string, len(containers))
+	err := engine.Each(len(containers), func(i int) (err error) {
+		said[i], err = d.log(ctx, containers[i].ID)
+		return err
+	})
+	return strings.Join(said, ""), err
+}
+
+// log returns what a container printed, at most 64 KiB of it. Docker answers 501
+// where the log driver keeps nothing that could be read, or 500 with these words
+// before 20.10.
+func (d *driver) log(ctx context.Context, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := d.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true})
+	if err != nil && (cerrdefs.IsNotImplemented(err) || strings.Contains(err.Error(), "does not support reading")) {
+		return "", fmt.Errorf("%w: %w", subject.ErrUnsupported, err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("logs: %w", d.plain(err))
+	}
+	defer r.Close()
+	var text strings.Builder
+	_ = engine.Unframe(io.LimitReader(r, 64<<10), &text, &text) // of what is cut off, what is there
+	return text.String(), nil
+}
+
+// list returns the containers of a run that the daemon has, by name.
+func (d *driver) list(ctx context.Context) (map[string]container.Summary, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := d.ContainerList(ctx, client.ContainerListOptions{All: true,
+		Filters: client.Filters{}.Add("label", engine.RunLabel+"="+d.env.RunID)})
+	if err != nil {
+		return nil, fmt.Errorf("list the run's containers: %w", d.plain(err))
+	}
+	out := make(map[string]container.Summary, len(found.Items))
+	for _, item := range found.Items {
+		if item.Labels[engine.RunLabel] != d.env.RunID { // not what was asked for
+			continue
+		}
+		for _, name := range item.Names {
+			if name = strings.TrimPrefix(name, "/"); engine.OfRun(name, d.env.RunID) {
+				out[name] = item
+			}
+		}
+	}
+	return out, nil
+}
+
+// List implements engine.Driver. A container is known by the run's label and by
+// its name: one of another owner that has the name is let be.
+func (d *driver) List(ctx context.Context) ([]string, error) {
+	found, err := d.list(ctx)
+	return slices.Collect(maps.Keys(found)), err
+}
+
+// removal is how long the forced removal of a batch's containers may take: a
+// daemon on a busy machine takes some 100 ms for each.
+const removal = 2 * time.Minute
+
+// Remove implements engine.Driver. One whose start is still under way is refused
+// for as long.
+func (d *driver) Remove(ctx context.Context, names []string) error {
+	found, err := d.list(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, removal)
+	defer cancel()
+	return engine.Each(len(names), func(i int) error {
+		c, there := found[names[i]]
+		if !there {
+			return nil
+		}
+		_, err := d.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("remove %s: %w", names[i], d.plain(err))
+		}
+		return nil
+	})
+}
+
+// Users implements engine.Cleaned.
+func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := d.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("ancestor", ref)})
+	if err != nil {
+		return nil, fmt.Errorf("list the users of %s: %w", ref, d.plain(err))
+	}
+	var out []string
+	for _, c := range found.Items {
+		name := c.ID
+		if c.Labels[engine.RunLabel] == d.env.RunID && len(c.Names) > 0 {
+			name = strings.TrimPrefix(c.Names[0], "/")
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// imagePatience is how long loading an image may take, or removing it.
+const imagePatience = time.Minute
+
+// Import implements engine.Driver. Nothing is pulled: what the daemon has
+// afterwards under the image's name is the image, or it is an error.
+func (d *driver) Import(ctx context.Context) (made bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, imagePatience)
+	defer cancel()
+	has, err := d.hasImage(ctx)
+	if has || err != nil {
+		return false, err
+	}
+	reply, err := d.ImageLoad(ctx, bytes.NewReader(d.image.Archive), client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return false, fmt.Errorf("load the image %s: %w", d.image.Ref, d.plain(err))
+	}
+	defer reply.Close()
+	said, err := loadReply(reply)
+	if err == nil {
+		has, err = d.hasImage(ctx)
+	}
+	if err == nil && !has {
+		err = fmt.Errorf("the daemon has none of that name afterwards; it said %q", said)
+	}
+	if err != nil {
+		return true, fmt.Errorf("load the image %s: %w", d.image.Ref, err)
+	}
+	return true, nil
+}
+
+// hasImage looks for the image. Another one under its name is an error.
+func (d *driver) hasImage(ctx context.Context) (bool, error) {
+	i := d.image
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := d.ImageInspect(ctx, i.Ref)
+	id := "sha256:" + strings.TrimPrefix(found.ID, "sha256:") // which Podman leaves out
+	switch {
+	case cerrdefs.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the image %s: %w", i.Ref, d.plain(err))
+	// The classic store calls an image by its configuration, the one of
+	// containerd by its manifest.
+	case id != i.ID && id != i.Digest:
+		return false, fmt.Errorf("the daemon has another image under the name %s (%s instead of %s); remove it: docker rmi %s", i.Ref, found.ID, i.ID, i.Ref)
+	}
+	return true, nil
+}
+
+// loadReply reads the messages of a load, one of which may be an error though
+// the status was 200.
+func loadReply(r io.Reader) (said string, err error) {
+	messages := json.NewDecoder(io.LimitReader(r, 1<<20))
+	for {
+		var m struct {
+			Stream string `json:"stream"`
+			Error  string `json:"error"`
+		}
+		switch err := messages.Decode(&m); {
+		case errors.Is(err, io.EOF):
+			return said, nil
+		case err != nil:
+			return said, fmt.Errorf("unreadable reply: %w", err)
+		case m.Error != "":
+			return said, errors.New(m.Error)
+		}
+		if said += m.Stream; len(said) > 1024 {
+			said = said[:1024]
+		}
+	}
+}
+
+// Drop implements engine.Driver, unless a container uses the image: then that is
+// another run's, which removes it.
+func (d *driver) Drop(ctx context.Context, ref string) error {
+	ctx, cancel := context.WithTimeout(ctx, imagePatience)
+	defer cancel()
+	_, err := d.ImageRemove(ctx, ref, client.ImageRemoveOptions{PruneChildren: true})
+	if err == nil || cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("remove the image %s: %w", ref, d.plain(err))
+}
+
+// Images implements engine.Cleaned.
+func (d *driver) Images(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	found, err := d.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", engine.ImageFilter)})
+	if err != nil {
+		return nil, fmt.Errorf("list the workload's images: %w", d.plain(err))
+	}
+	var refs []string
+	for _, i := range found.Items {
+		refs = append(refs, engine.OwnImages(i.RepoTags, i.Labels)...)
+	}
+	slices.Sort(refs)
+	return slices.Compact(refs), nil
+}
+
+// Clean implements subject.Cleaner.
+func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	defer t.http.CloseIdleConnections()
+	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, runID, dryRun)
+}

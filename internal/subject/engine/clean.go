@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Cleaned is an engine on which a run that was killed may have left things.
+type Cleaned interface {
+	Driver
+	// Images names the workload's images that there are, whatever files they
+	// carry: a run that was interrupted does not say which it had.
+	Images(ctx context.Context) ([]string, error)
+	// Users names the containers that use an image.
+	Users(ctx context.Context, ref string) ([]string, error)
+}
+
+// Clean finds what a run left, and removes it unless dryRun. An image of the
+// workload goes if no container of another run uses it, whichever run imported
+// it: one that goes on imports it again.
+func Clean(ctx context.Context, d Cleaned, target, runID string, dryRun bool) (found []string, err error) {
+	doing := "look for what run " + runID + " left"
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("target %s: %s: %w", target, doing, err)
+		}
+	}()
+	names, err := d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		found = append(found, "container "+n)
+	}
+	refs, err := d.Images(ctx)
+	if err != nil {
+		return found, err
+	}
+	var idle []string
+	for _, ref := range refs {
+		users, err := d.Users(ctx, ref)
+		if err != nil {
+			return found, err
+		}
+		if !slices.ContainsFunc(users, func(n string) bool { return !OfRun(n, runID) }) {
+			idle, found = append(idle, ref), append(found, "image "+ref)
+		}
+	}
+	if dryRun {
+		return found, nil
+	}
+	doing = "remove what run " + runID + " left"
+	if len(names) > 0 {
+		if _, err := Clear(ctx, d, names, func(string) bool { return true }, 0); err != nil {
+			return found, err
+		}
+	}
+	for _, ref := range idle {
+		if err := d.Drop(ctx, ref); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}

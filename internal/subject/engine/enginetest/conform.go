@@ -1,0 +1,292 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// Case is one runtime behind one engine, driven in one way.
+type Case struct {
+	Name   string
+	Target func(t *testing.T) subject.Target
+	Left   func(t *testing.T) []string // what the engine has that a run may leave
+	Source string                      // of its statistics
+	// GoesOn tells that of a command which nobody waits for, in a guest, it is
+	// said that it goes on.
+	GoesOn bool
+	// Swept is how many lines tell of a killed run's two containers.
+	Swept int
+}
+
+// Conforms checks what all engines promise, whatever is behind them and however
+// they are driven.
+func Conforms(t *testing.T, cases ...Case) {
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			for _, lanes := range []int{1, 20} {
+				t.Run(fmt.Sprintf("a life on %d lanes is stamped and leaves nothing", lanes), func(t *testing.T) { c.life(t, lanes) })
+			}
+			t.Run("commands run in its containers and are seen", c.inside)
+			for _, limits := range []subject.Limits{{CPU: 0.5}, {Memory: 64 << 20, Pids: 100, CPUShares: 512, CPU: 1.5}} {
+				t.Run(fmt.Sprintf("limits are those of the cgroup: %+v", limits), func(t *testing.T) {
+					env := Environment(t, 1)
+					env.Limits = limits
+					s := c.open(t, env)
+					Must(t, s, subject.Run, 1)
+					Limited(t, s, limits)
+				})
+			}
+			t.Run("a tmpfs is the container's own and as large as asked for", c.tmpfs)
+			t.Run("a folder of the root file system goes with the container", c.rootfs)
+			t.Run("a block device is read and written", c.device)
+			t.Run("an interrupted batch leaves nothing", c.interrupted)
+			t.Run("only what a killed run left is found and removed", c.killed)
+		})
+	}
+}
+
+var runs atomic.Int64
+
+// Environment is that of a run that no other test has.
+func Environment(t *testing.T, lanes int) subject.Env {
+	t.Helper()
+	dir := t.TempDir()
+	env := subject.Env{
+		RunID: fmt.Sprintf("t%d%d", os.Getpid(), runs.Add(1)), Dir: filepath.Join(dir, "disk"), StateDir: filepath.Join(dir, "run"),
+		Lanes: lanes, Timeout: 30 * time.Second, Limits: subject.DefaultLimits,
+	}
+	if err := errors.Join(os.Mkdir(env.Dir, 0o700), os.Mkdir(env.StateDir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// Open opens a target, and closes it with the test.
+func Open(t *testing.T, target subject.Target, env subject.Env) subject.Session {
+	t.Helper()
+	s, err := target.Open(t.Context(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if hs, err := cgroup.Hierarchies(); err == nil { // the run's own group is for whoever opened the session
+			_ = cgroup.Remove(hs, cgroup.Prefix+env.RunID)
+		}
+	})
+	return s
+}
+
+// open is Open, after which nothing may be left.
+func (c Case) open(t *testing.T, env subject.Env) subject.Session {
+	t.Helper()
+	t.Cleanup(func() { c.nothingLeft(t) })
+	return Open(t, c.Target(t), env)
+}
+
+func (c Case) nothingLeft(t *testing.T) {
+	t.Helper()
+	if left := c.Left(t); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// UpTo are lanes 0 to n-1.
+func UpTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// Do performs an operation on n lanes.
+func Do(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
+	t.Helper()
+	b, err := s.Prepare(t.Context(), op, UpTo(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	released, samples, err := b.Start(t.Context())
+	if err != nil || len(samples) != n {
+		t.Fatalf("%s: %d samples of %d lanes, %v", op, len(samples), n, err)
+	}
+	for _, x := range samples {
+		if x.Start != 0 && x.Start < released {
+			t.Errorf("%s: lane %d began before the release", op, x.Lane)
+		}
+	}
+	return samples
+}
+
+// Must is Do, and the end of the test where a lane fails.
+func Must(t *testing.T, s subject.Session, op subject.Op, n int) []record.Sample {
+	t.Helper()
+	samples := Do(t, s, op, n)
+	for _, x := range samples {
+		if x.Failure != nil {
+			t.Fatalf("%s on lane %d: %+v", op, x.Lane, *x.Failure)
+		}
+		if x.Start == 0 || x.Returned <= x.Start {
+			t.Fatalf("%s on lane %d has no latency: %+v", op, x.Lane, x)
+		}
+	}
+	return samples
+}
+
+func (c Case) life(t *testing.T, lanes int) {
+	target := c.Target(t)
+	s := c.open(t, Environment(t, lanes))
+	for _, op := range subject.ContainerOps {
+		began := time.Now()
+		samples := Must(t, s, op, lanes)
+		t.Logf("%-6s %3d lanes, with confirmation %v", op, lanes, time.Since(began).Round(time.Millisecond))
+		for _, x := range samples {
+			Stamped(t, target, op, x)
+		}
+		if op == subject.Start {
+			beside := map[record.Role]int{}
+			for _, p := range s.(subject.HelperProcesses).Processes(t.Context()) {
+				beside[p.Role]++
+			}
+			if beside[record.RoleMonitor]+beside[record.RoleShim] != lanes || beside[record.RoleDaemon] > 2 {
+				t.Errorf("beside %d containers there are %v", lanes, beside)
+			}
+		}
+	}
+	if err := s.Discard(t.Context(), UpTo(lanes)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Stamped checks what only some operations have: the workload's first
+// instruction, and its exit.
+func Stamped(t *testing.T, target subject.Target, op subject.Op, x record.Sample) {
+	t.Helper()
+	begins, host := op == subject.Start || op == subject.Run, target.Info().Clock == "host"
+	if (x.First != 0) != (begins && host) || (x.Guest != 0) != (begins && !host) {
+		t.Errorf("%s: first %d, guest %d", op, x.First, x.Guest)
+	}
+	if x.First != 0 && x.First <= x.Start || x.Exited != 0 && (op != subject.Stop || x.Exited < x.Start || x.Exited > lane.Now()) {
+		t.Errorf("%s: began %d, first %d, exited %d", op, x.Start, x.First, x.Exited)
+	}
+}
+
+func (c Case) inside(t *testing.T) {
+	env := Environment(t, 2)
+	env.Limits = subject.Limits{}
+	env.Workload = subject.Workload{Files: Shell(t), Volume: filepath.Join(t.TempDir(), "volume")}
+	t.Cleanup(func() {
+		if left, _ := os.ReadDir(env.Workload.Volume); len(left) > 0 {
+			t.Errorf("left in the volume: %v", left)
+		}
+	})
+	s := c.open(t, env)
+	if _, err := s.(subject.Executor).Exec(t.Context(), 0, []string{"/probe"}); err == nil {
+		t.Error("a command ran without a container")
+	}
+	Must(t, s, subject.Run, 2)
+	Sandboxes(t, s, []int{0, 1})
+	Statistics(t, s, c.Source)
+	Limited(t, s, env.Limits)
+	Executes(t, s, env.Workload.Volume)
+	switch guest := c.Target(t).Info().Clock == "guest"; {
+	case !guest:
+		IsEnded(t, s)
+	case c.GoesOn:
+		SaysThatItGoesOn(t, s)
+	}
+}
+
+func (c Case) tmpfs(t *testing.T) {
+	env := Environment(t, 2)
+	env.Workload.Tmpfs = 12 << 20
+	s := c.open(t, env)
+	Must(t, s, subject.Run, 2)
+	Tmpfs(t, s, 12<<20)
+	if c.Target(t).Info().Clock == "host" {
+		Executable(t, s)
+	}
+}
+
+func (c Case) rootfs(t *testing.T) {
+	s := c.open(t, Environment(t, 2))
+	Must(t, s, subject.Run, 2)
+	Rootfs(t, s, func() {
+		if err := s.Discard(t.Context(), []int{0}); err != nil {
+			t.Fatal(err)
+		}
+		Must(t, s, subject.Run, 1)
+	})
+}
+
+func (c Case) device(t *testing.T) {
+	link, node := Loop(t, 4<<20)
+	env := Environment(t, 2)
+	env.Workload.Device = link
+	if target := c.Target(t); target.Info().Clock == "guest" {
+		if _, err := target.Open(t.Context(), env); !errors.Is(err, subject.ErrUnsupported) || !strings.Contains(err.Error(), "gVisor") {
+			t.Error(err)
+		}
+		return
+	}
+	s := c.open(t, env)
+	Must(t, s, subject.Run, 2)
+	Device(t, s, node)
+}
+
+func (c Case) interrupted(t *testing.T) {
+	s := c.open(t, Environment(t, 10))
+	b, err := s.Prepare(t.Context(), subject.Run, UpTo(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
+	defer cancel()
+	_, samples, err := b.Start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(samples, func(x record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailInterrupted }) {
+		t.Errorf("nothing was interrupted: %+v", samples)
+	}
+	if err := s.Discard(t.Context(), UpTo(10)); err != nil {
+		t.Error(err)
+	}
+}
+
+func (c Case) killed(t *testing.T) {
+	env := Environment(t, 2)
+	env.Workload.Files = Shell(t) // an image of its own
+	s := c.open(t, env)
+	Must(t, s, subject.Run, 2)
+	cleaner := c.Target(t).(subject.Cleaner)
+	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil || len(found) != 0 {
+		t.Errorf("another run's: %q, %v", found, err)
+	}
+	var first []string
+	for _, dry := range []bool{true, false} {
+		found, err := cleaner.Clean(t.Context(), env.RunID, dry)
+		if err != nil || len(found) != c.Swept || !strings.HasPrefix(found[0], "container tare-"+env.RunID) || first != nil && !slices.Equal(found, first) {
+			t.Errorf("dry %v: %q, %v", dry, found, err)
+		}
+		first = found
+	}
+	c.nothingLeft(t)
+	Must(t, s, subject.Create, 2) // the image comes back for a run that goes on
+}

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mostLog is how much of a log is read. The workload says one line.
+const mostLog = 64 << 10
+
+// ReadLog reads the beginning of the file in which an engine keeps a
+// container's output. The file is foreign, and its path too: what is no plain
+// file is refused.
+func ReadLog(path string) ([]byte, error) {
+	if path == "" {
+		return nil, errors.New("the log is not in a file")
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("the log %s is no plain file", path)
+	}
+	return io.ReadAll(io.LimitReader(f, mostLog))
+}
+
+// ParseLog takes the output out of a container's log, in whichever form the
+// engine keeps it: Kubernetes' lines "TIME STREAM F|P TEXT", where P is a part of
+// a line, or Docker's, {"log":"TEXT\n",…}. What has another form, or is not
+// complete yet, is passed over.
+func ParseLog(log []byte) string {
+	var text strings.Builder
+	for line := range bytes.Lines(log) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // still being written
+		}
+		if line[0] == '{' {
+			var entry struct {
+				Log string `json:"log"`
+			}
+			if json.Unmarshal(line, &entry) == nil {
+				text.WriteString(entry.Log)
+			}
+			continue
+		}
+		parts := strings.SplitN(strings.TrimSuffix(string(line), "\n"), " ", 4)
+		if len(parts) != 4 || parts[1] != "stdout" && parts[1] != "stderr" {
+			continue
+		}
+		switch tag, _, _ := strings.Cut(parts[2], ":"); tag {
+		case "F":
+			text.WriteString(parts[3] + "\n")
+		case "P":
+			text.WriteString(parts[3])
+		}
+	}
+	return text.String()
+}

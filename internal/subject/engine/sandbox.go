@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// occupied are the containers that the lanes hold, as the engine knows them now,
+// and their lanes in the same order. It changes nothing that is remembered, so
+// that commands may run in them meanwhile.
+func (s *Session) occupied(ctx context.Context) (lanes []int, states []State, err error) {
+	var names []string
+	for n, c := range s.lanes {
+		if c.name != "" {
+			lanes, names = append(lanes, n), append(names, c.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil, nil
+	}
+	known, err := s.o.Driver.Look(ctx, names)
+	if err != nil {
+		return nil, nil, fmt.Errorf("target %s: ask for the containers: %w", s.o.Target, err)
+	}
+	for _, name := range names {
+		state, ok := known[name]
+		if !ok {
+			return nil, nil, fmt.Errorf("target %s: %s does not know the container %s any more", s.o.Target, s.o.Called, name)
+		}
+		states = append(states, state)
+	}
+	return lanes, states, nil
+}
+
+// Sandboxes implements subject.Sandboxed. A cgroup that the engine names is given
+// where the kernel says that the workload's memory is charged to it. What runs on
+// another machine has no process here.
+func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	lanes, states, err := s.occupied(ctx)
+	out := make([]subject.Sandbox, len(states))
+	for i, c := range states {
+		out[i] = subject.Sandbox{Lane: lanes[i], IDs: []string{c.ID}}
+		if c.Status == Running && !c.Afar {
+			out[i].Workload, out[i].Group = c.Pid, Charged(c.Pid, c.Group)
+		}
+	}
+	return out, err
+}
+
+// Usage is what an engine says that a container uses: bytes, and ns of CPU since
+// its start; -1 where it says nothing.
+type Usage struct{ Memory, CPU int64 }
+
+// Statistics implements subject.Reporter.
+func (s *Session) Statistics(ctx context.Context) ([]record.Statistic, error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	lanes, states, err := s.occupied(ctx)
+	if err != nil || len(lanes) == 0 {
+		return nil, err
+	}
+	told, err := s.o.Statistics(ctx, states)
+	if err != nil {
+		return nil, fmt.Errorf("target %s: %w", s.o.Target, err)
+	}
+	out := make([]record.Statistic, len(states))
+	for i, c := range states {
+		used, is := told[c.ID]
+		if !is {
+			return nil, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, s.o.Source, c.ID)
+		}
+		out[i] = record.Statistic{Lane: lanes[i], Source: s.o.Source, Memory: used.Memory, CPU: used.CPU}
+	}
+	return out, nil
+}
+
+// Amount is a number that an engine tells, -1 for one that nothing can have which
+// runs.
+func Amount(n uint64) int64 {
+	if n == 0 || n > 1<<63-1 {
+		return -1
+	}
+	return int64(n)
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
+	self := os.Getpid()
+	for _, c := range []struct {
+		name  string
+		op    subject.Op
+		state State
+		kind  string // "" when all is well
+		want  string
+	}{
+		{"created", subject.Create, State{Status: Created}, "", ""},
+		{"created and running already", subject.Create, State{Status: Running, Said: "running"}, record.FailState, "running, not created"},
+		{"running", subject.Start, State{Status: Running, Pid: self}, "", ""},
+		{"running without a process", subject.Run, State{Status: Running, Pid: 1 << 22}, record.FailState, "does not"},
+		{"running, pid 0", subject.Run, State{Status: Running}, record.FailState, "does not"},
+		{"ended at once", subject.Run, State{Status: Exited, Said: "exited", Exit: 3}, record.FailState, "ended with 3"},
+		{"stopped", subject.Stop, State{Status: Exited}, "", ""},
+		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9"},
+		{"stopped with an error", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
+		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
+		{"removed", subject.Remove, State{}, "", ""},
+	} {
+		f := c.state.Verify("podman", c.op)
+		if (f == nil) != (c.kind == "") || f != nil && (f.Kind != c.kind || !strings.Contains(f.Detail, c.want)) {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}
+
+func TestAProcessThatWasNotWaitedForHasEnded(t *testing.T) {
+	cmd := exec.Command("/bin/true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !Ended(cmd.Process.Pid, 10*time.Second) || Alive(cmd.Process.Pid) {
+		t.Error("a zombie counts as alive")
+	}
+	_ = cmd.Wait()
+	if Ended(os.Getpid(), 10*time.Millisecond) || !Alive(os.Getpid()) {
+		t.Error("this process counts as ended")
+	}
+}
+
+func TestALogThatIsNoFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	plain, link := filepath.Join(dir, "plain"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(plain, make([]byte, 2*mostLog), 0o600), os.Symlink(plain, link)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := ReadLog(plain); err != nil || len(b) != mostLog {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	for _, path := range []string{"", link, dir, "/dev/zero", filepath.Join(dir, "missing")} {
+		if _, err := ReadLog(path); err == nil {
+			t.Errorf("%q was read", path)
+		}
+	}
+}
+
+func TestOutputIsAwaitedOfEveryContainer(t *testing.T) {
+	reads := 0
+	read := func(_ context.Context, left []State) (string, error) {
+		if reads++; reads == 1 {
+			return "tare-probe/1 a 1\n", nil
+		}
+		if len(left) != 1 || left[0].Name != "b" {
+			t.Errorf("asked again for %+v", left)
+		}
+		return "tare-probe/1 b 2\n", nil
+	}
+	text, err := AwaitOutput(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, read)
+	if err != nil || !strings.Contains(text, " a 1\n") || !strings.Contains(text, " b 2\n") {
+		t.Errorf("%q, %v", text, err)
+	}
+	broken := errors.New("no log")
+	if _, err := AwaitOutput(t.Context(), 20*time.Millisecond, []State{{Name: "a"}}, func(context.Context, []State) (string, error) { return "", broken }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
