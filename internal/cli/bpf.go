@@ -15,13 +15,11 @@ import (
 	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
-	"github.com/tare-bench/tare/internal/judge"
 	meterbpf "github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/plan"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -336,16 +334,4 @@ func nodeCPU() (busy int64, cpus int, err error) {
 	const tick = 10_000_000 // ns of USER_HZ
 	cpus, err = machine.Root("").Online()
 	return int64(c.Busy) * tick, cpus, err
-}
-
-// showBPF prints the report of a record and returns the exit code it calls for.
-func showBPF(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
-	j, err := judge.BPFOf(rec)
-	if err != nil {
-		return 0, err
-	}
-	if err := report.BPF(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
-		return 0, fmt.Errorf("write the report: %w", err)
-	}
-	return codeOf(j.Failed, j.Findings), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/record"
 )
@@ -37,6 +38,7 @@ type Judgement interface {
 // All instruments, in the order in which people meet them.
 var All = []Instrument{
 	{Name: lifecycle.Name, Judge: judge(lifecycle.Judge)},
+	{Name: bpf.Name, Judge: judge(bpf.Judge)},
 }
 
 func judge[J Judgement](f func(*record.Record) (J, error)) func(*record.Record) (Judgement, error) {

@@ -16,8 +16,3 @@ func (j *Storage) Result() (failed, total int, findings []record.Finding) {
 func (j *Startup) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Findings
 }
-
-// Result is how much failed of how much, and what is to be mistrusted.
-func (j *BPF) Result() (failed, total int, findings []record.Finding) {
-	return j.Failed, j.Total, j.Findings
-}

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	httpload "github.com/tare-bench/tare/internal/instrument/bpf/run/load"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -236,14 +236,14 @@ func TestProgramsOfAWorkloadCountAgainstItsLimit(t *testing.T) {
 					t.Fatalf("%d of %d points failed, %+v", j.Failed, j.Total, j.Quota)
 				}
 				because := strings.Join(j.Quota.Because, "; ")
-				if j.Quota.Verdict == judge.QuotaShared {
+				if j.Quota.Verdict == bpf.QuotaShared {
 					if j.Quota.Rounds != 1 || j.Quota.Agree != 1 || strconv.FormatFloat(j.Quota.Limit, 'f', -1, 64) != cpus {
 						t.Errorf("%+v", j.Quota)
 					}
 					return
 				}
 				others := busy(rec)
-				if j.Quota.Verdict != judge.QuotaUndecided || others < 0.15 || attempt == 3 {
+				if j.Quota.Verdict != bpf.QuotaUndecided || others < 0.15 || attempt == 3 {
 					t.Fatalf("%s: %s (others had %.0f %% of the node)", j.Quota.Verdict, because, 100*others)
 				}
 				t.Logf("attempt %d, while others had %.0f %% of the node: %s", attempt, 100*others, because)
@@ -293,7 +293,7 @@ func TestThePlanOfTheReportOnProgramsRunsWhole(t *testing.T) {
 			}
 		}
 		if rec.End == nil || rec.End.Why != "rounds" || j.Failed > 0 || (j.Quota != nil) != want.quota || len(j.Growth) > 0 != (len(want.services) > 1) {
-			t.Errorf("measure %d: end %+v, %d of %d failed: %+v", i+1, rec.End, j.Failed, j.Total, j.Findings)
+			t.Errorf("measure %d: end %+v, %d of %d failed: %+v", i+1, rec.End, j.Failed, j.Total, j.Found)
 		}
 	}
 	for _, table := range []string{"whose limit pays: ", "CPU by load, in percent of one core and of the node", "memory by services"} {

@@ -20,8 +20,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/bpflist"
 	"github.com/tare-bench/tare/internal/cli"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 )
@@ -37,7 +37,7 @@ type programs struct {
 // weighed is one measure of BPF programs.
 type weighed struct {
 	rec *record.Record
-	j   *judge.BPF
+	j   *bpf.Judgement
 }
 
 // playBPF makes ready, and looks at the test's end whether anything is left: in the
@@ -66,7 +66,7 @@ func playBPF(t *testing.T) *programs {
 }
 
 // weigh runs a command that writes one record.
-func (s *programs) weigh(args ...string) (*record.Record, *judge.BPF) {
+func (s *programs) weigh(args ...string) (*record.Record, *bpf.Judgement) {
 	s.t.Helper()
 	all, _ := s.run(args...)
 	if len(all) != 1 {
@@ -118,7 +118,7 @@ func (s *programs) try(args ...string) (all []weighed, text, why string) {
 			s.t.Fatal(err)
 		}
 		s.ids = append(s.ids, rec.Header.RunID)
-		j, err := judge.BPFOf(rec)
+		j, err := bpf.Judge(rec)
 		if err != nil {
 			s.t.Fatal(err)
 		}

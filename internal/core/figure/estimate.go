@@ -116,3 +116,16 @@ func Compare(baseline string, base, f stat.Rounds) *Versus {
 	}
 	return v
 }
+
+// PairedRatio is the median of the rounds' own ratios.
+func PairedRatio(c stat.Comparison) Estimate {
+	if !finite(c.PairedDelta) {
+		return Estimate{}
+	}
+	e := Estimate{N: c.Pairs, Value: 1 + c.PairedDelta}
+	e.Lo, e.Hi = e.Value, e.Value
+	if finite(c.PairedLo) && finite(c.PairedHi) {
+		e.Lo, e.Hi, e.Bounded = 1+c.PairedLo, 1+c.PairedHi, true
+	}
+	return e
+}

@@ -132,3 +132,9 @@ func Brief(ns float64) string {
 	}
 	return d.Round(100 * time.Nanosecond).String()
 }
+
+// LastLine is where programs say why they gave up.
+func LastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}

@@ -5,9 +5,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// longestMessage is where the message of a finding is cut: a failure's holds
+// LongestMessage is where the message of a finding is cut: a failure's holds
 // what the command printed, which can be pages. JSON has all of it.
-const longestMessage = 500
+const LongestMessage = 500
 
 // longestLevel is where a level is cut that is none of ours.
 const longestLevel = 10
@@ -27,7 +27,7 @@ func Findings(all []record.Finding, count func(int) string, o Options) *Section 
 		f := &all[i]
 		message := term.Clean(f.Message)
 		if !o.Verbose {
-			message = Short(message, longestMessage)
+			message = Short(message, LongestMessage)
 		}
 		if where := place(f, count); where != "" {
 			message = where + ": " + message

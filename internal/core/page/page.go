@@ -101,12 +101,12 @@ func Write(w io.Writer, format string, pages []*Page, o Options) error {
 	return nil
 }
 
-// longestTitle is where a title is cut: it is to be one line.
-const longestTitle = 200
+// LongestTitle is where a title is cut: it is to be one line.
+const LongestTitle = 200
 
 // New begins the page of an instrument's run under the plan's title.
 func New(title, instrument string) *Page {
-	return &Page{Title: Short(term.Clean(title), longestTitle), Command: "tare " + instrument}
+	return &Page{Title: Short(term.Clean(title), LongestTitle), Command: "tare " + instrument}
 }
 
 // Merge adds an item, or only its key if there is one with the same text.

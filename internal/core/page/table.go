@@ -62,6 +62,13 @@ func (t *Table) AddIf(title string, cells []Cell) {
 	}
 }
 
+// AddUnless appends a column unless nothing of it is known of any row.
+func (t *Table) AddUnless(title string, cells []Cell) {
+	if slices.ContainsFunc(cells, func(c Cell) bool { return c.Head != None }) {
+		t.AddIf(title, cells)
+	}
+}
+
 func (t *Table) addColumn(c Column, cells []Cell) {
 	for _, other := range t.Columns {
 		c.Group = max(c.Group, other.Group)

@@ -18,9 +18,9 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
@@ -90,9 +90,9 @@ type Groups interface {
 
 // Run performs the plan and returns the record of it and what is made of that, see
 // [run.Finish].
-func Run(ctx context.Context, o Options) (*record.Record, *judge.BPF, error) {
+func Run(ctx context.Context, o Options) (*record.Record, *bpf.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
-	r, err := run.Begin[run.Session](o.Options, "bpf", o.Plan, []subject.Target(nil))
+	r, err := run.Begin[run.Session](o.Options, bpf.Name, o.Plan, []subject.Target(nil))
 	s := &schedule{Run: r, options: o, points: points(&o.Plan), told: map[string]bool{}, names: map[uint32]string{}}
 	why := ""
 	if err == nil {
@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *judge.BPF, error) {
 		err = errors.Join(err, r.Finding(record.Finding{Code: finding.NotWeighed, Level: "error",
 			Message: fmt.Sprintf("the run ended by an error after %d points: %s", s.done, err), Advice: "points that were not reached are in no figure"}))
 	}
-	return run.Finish(ctx, r, why, err, judge.BPFOf)
+	return run.Finish(ctx, r, why, err, bpf.Judge)
 }
 
 type turn = run.Turn[run.Session]

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
@@ -217,7 +217,7 @@ func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *t
 	if s.asked[0].URL != "http://198.18.0.1:80/" || s.asked[0].Instances != 1 {
 		t.Errorf("asked %+v", s.asked[0])
 	}
-	j, err := judge.BPFOf(rec)
+	j, err := bpf.Judge(rec)
 	if err != nil || len(j.Rows) != 2 || j.Rows[0].Rounds != 2 || j.Memory != 100 {
 		t.Errorf("%v: %+v", err, j)
 	}
@@ -316,8 +316,8 @@ func TestRunsThatAreCountedForSomebodyElseAreSaidAndKept(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	j, err := judge.BPFOf(rec)
-	if err != nil || without != 4 || j.Rows[0].Price.Known {
+	j, err := bpf.Judge(rec)
+	if err != nil || without != 4 || j.Rows[0].Price.Known() {
 		t.Errorf("%v: %d loads without; their price %+v", err, without, j.Rows[0].Price)
 	}
 }

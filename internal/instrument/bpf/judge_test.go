@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
@@ -58,7 +59,7 @@ func (w *weighing) without(round int, asked record.Asked, requests int64) *recor
 	return load
 }
 
-func (w *weighing) judge(t *testing.T) *BPF {
+func (w *weighing) judge(t *testing.T) *Judgement {
 	t.Helper()
 	text, err := json.Marshal(w.plan)
 	if err != nil {
@@ -70,30 +71,30 @@ func (w *weighing) judge(t *testing.T) *BPF {
 			t.Fatalf("the record cannot be: %v", err)
 		}
 	}
-	b, err := BPFOf(&w.rec)
+	b, err := Judge(&w.rec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func near(t *testing.T, what string, e Estimate, want float64) {
+func near(t *testing.T, what string, e figure.Figure, want float64) {
 	t.Helper()
-	if !e.Known || math.Abs(e.Value-want) > 1e-9*math.Max(1, math.Abs(want)) {
+	if !e.Known() || math.Abs(e.Value-want) > 1e-9*math.Max(1, math.Abs(want)) {
 		t.Errorf("%s is %+v, not %v", what, e, want)
 	}
 }
 
-func codes(b *BPF) (all []string) {
-	for _, f := range b.Findings {
+func codes(b *Judgement) (all []string) {
+	for _, f := range b.Found {
 		all = append(all, f.Code)
 	}
 	return all
 }
 
-func messageOf(t *testing.T, b *BPF, code string) string {
+func messageOf(t *testing.T, b *Judgement, code string) string {
 	t.Helper()
-	for _, f := range b.Findings {
+	for _, f := range b.Found {
 		if f.Code == code {
 			return f.Message
 		}
@@ -219,7 +220,7 @@ func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
 
 func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
-	if !r.Price.Known || r.Different || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
+	if !r.Price.Known() || r.Different || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
 		t.Errorf("price %+v, different %v", r.Price, r.Different)
 	}
 	b := fourLoads(8).judge(t)
@@ -256,7 +257,7 @@ func TestPointsThatFailedAreInNoFigure(t *testing.T) {
 	if b.Failed != 2 || b.Total != 8 {
 		t.Errorf("%d of %d failed", b.Failed, b.Total)
 	}
-	if r := &b.Rows[3]; r.Rounds != 0 || r.Failed != 2 || r.Failure != refused || r.QPS.Known {
+	if r := &b.Rows[3]; r.Rounds != 0 || r.Failed != 2 || r.Failure != refused || r.QPS.Known() {
 		t.Errorf("%+v", r)
 	}
 	if m := messageOf(t, b, finding.Failed); !strings.HasPrefix(m, "2 of 8 points failed (3000 connections in round 1; 3000 connections in round 1): error: connect") {
@@ -328,7 +329,7 @@ func TestFindingsOfLoads(t *testing.T) {
 			if m := messageOf(t, b, tt.code); !strings.Contains(m, tt.says) {
 				t.Error(m)
 			}
-			for _, f := range b.Findings {
+			for _, f := range b.Found {
 				if f.Advice == "" {
 					t.Errorf("%s advises nothing", f.Code)
 				}
@@ -353,7 +354,7 @@ func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
 			p.Runs = []record.ProgramRun{{ID: 11, Count: 1}}
 		}
 	}
-	if b := w.judge(t); b.Rows[0].Price.Known {
+	if b := w.judge(t); b.Rows[0].Price.Known() {
 		t.Errorf("%+v", b.Rows[0].Price)
 	}
 }
@@ -361,7 +362,7 @@ func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
 func TestStatisticsThatWereOnBeforeGiveNoPrice(t *testing.T) {
 	w := fourLoads(1)
 	w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before"}}
-	if b := w.judge(t); b.Rows[0].Price.Known {
+	if b := w.judge(t); b.Rows[0].Price.Known() {
 		t.Errorf("%+v", b.Rows[0].Price)
 	}
 }
@@ -431,7 +432,7 @@ func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
 
 func TestARecordOfSomethingElseIsRefused(t *testing.T) {
 	for _, h := range []record.Header{{Experiment: "storage", Plan: []byte("{}")}, {Experiment: "bpf", Plan: []byte("[]")}} {
-		if _, err := BPFOf(&record.Record{Header: h}); err == nil {
+		if _, err := Judge(&record.Record{Header: h}); err == nil {
 			t.Errorf("%+v is judged", h)
 		}
 	}
@@ -483,7 +484,7 @@ func TestAPriceIsOfRoundsThatHaveBoth(t *testing.T) {
 }
 
 func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
-	r := BPFRow{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
+	r := Row{Open: true, Errors: 7, Unsent: 4, Failures: map[string]int64{noAnswerInTime: 5, "status 503": 2}}
 	if r.Uncounted() != 2 || r.Bounds() != 9 {
 		t.Errorf("%d, %d", r.Uncounted(), r.Bounds())
 	}

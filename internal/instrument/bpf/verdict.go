@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"fmt"
@@ -198,3 +198,5 @@ func busy(v float64) string {
 	}
 	return fmt.Sprintf("%.0f %%", 100*min(v, 1))
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 const noAnswerInTime = "no answer in time"
 
 // addSent adds up what of a load is in no figure, or in one only as a bound.
-func (r *BPFRow) addSent(s *record.Sent) {
+func (r *Row) addSent(s *record.Sent) {
 	r.Errors, r.Unsent, r.Lag, r.Open = r.Errors+s.Errors, r.Unsent+s.Unsent, max(r.Lag, s.Lag), s.OpenLoop
 	for why, n := range s.Failures {
 		if r.Failures == nil {
@@ -27,12 +27,12 @@ func (r *BPFRow) addSent(s *record.Sent) {
 
 // Uncounted are requests that are in no latency: those that failed. In an open loop
 // those that had no answer in time count with as long as they were waited for.
-func (r *BPFRow) Uncounted() int64 { return max(r.Errors-r.waitedFor(), 0) }
+func (r *Row) Uncounted() int64 { return max(r.Errors-r.waitedFor(), 0) }
 
 // Bounds are requests that are in latencies with less than they would have taken.
-func (r *BPFRow) Bounds() int64 { return r.Unsent + r.waitedFor() }
+func (r *Row) Bounds() int64 { return r.Unsent + r.waitedFor() }
 
-func (r *BPFRow) waitedFor() int64 {
+func (r *Row) waitedFor() int64 {
 	if !r.Open {
 		return 0
 	}
@@ -40,7 +40,7 @@ func (r *BPFRow) waitedFor() int64 {
 }
 
 // reasons names why requests failed, the most frequent first.
-func (r *BPFRow) reasons() string {
+func (r *Row) reasons() string {
 	all := slices.SortedFunc(maps.Keys(r.Failures), func(a, b string) int {
 		if r.Failures[a] != r.Failures[b] {
 			return int(min(max(r.Failures[b]-r.Failures[a], -1), 1))
@@ -57,7 +57,7 @@ func (r *BPFRow) reasons() string {
 }
 
 // sent is about what the client says of its load.
-func (j *bpfJudge) sent(add func(record.Finding)) {
+func (j *judging) sent(add func(record.Finding)) {
 	var failed, unsent, missed []string
 	closed := false
 	for i := range j.b.Rows {
@@ -69,10 +69,10 @@ func (j *bpfJudge) sent(add func(record.Finding)) {
 		if r.Unsent > 0 {
 			unsent = append(unsent, fmt.Sprintf("%d with %s", r.Unsent, where))
 		}
-		if r.Asked.QPS > 0 && r.QPS.Known && r.QPS.Value < full*r.Asked.QPS {
+		if r.Asked.QPS > 0 && r.QPS.Known() && r.QPS.Value < full*r.Asked.QPS {
 			missed = append(missed, fmt.Sprintf("%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, where))
 		}
-		closed = closed || r.P50.Known && !r.Open
+		closed = closed || r.P50.Known() && !r.Open
 	}
 	if failed != nil {
 		add(record.Finding{Code: foundLoadErrors, Level: finding.Warning, Message: "requests without an answer, or with one that is no 2xx: " + fewOf(failed),

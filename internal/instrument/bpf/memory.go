@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"cmp"
@@ -9,13 +9,13 @@ import (
 
 // growth is what programs and maps occupy with so many services, in the order of
 // the plan.
-func (j *bpfJudge) growth() []BPFMemory {
-	of := map[int]*memoryFigures{}
+func (j *judging) growth() []MemoryRow {
+	of := map[int]*memoryValues{}
 	var order []int
 	for _, asked := range j.asked {
 		for _, m := range j.measured[asked] {
 			if of[asked.Services] == nil {
-				of[asked.Services] = &memoryFigures{}
+				of[asked.Services] = &memoryValues{}
 				order = append(order, asked.Services)
 			}
 			of[asked.Services].add(m)
@@ -25,22 +25,22 @@ func (j *bpfJudge) growth() []BPFMemory {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(place(services, a), place(services, b)), cmp.Compare(a, b))
 	})
-	var rows []BPFMemory
+	var rows []MemoryRow
 	for _, n := range order {
 		if f := of[n]; f.each != nil {
-			rows = append(rows, BPFMemory{Services: n, Programs: largest(f.programs), Maps: largest(f.maps), Each: f.each, UnderLoad: largest(f.loaded)})
+			rows = append(rows, MemoryRow{Services: n, Programs: largest(f.programs), Maps: largest(f.maps), Each: f.each, UnderLoad: largest(f.loaded)})
 		}
 	}
 	return rows
 }
 
-// memoryFigures are sums of bytes, of each round.
-type memoryFigures struct {
+// memoryValues are sums of bytes, of each round.
+type memoryValues struct {
 	programs, maps, loaded []int64
 	each                   []record.ProgramMem // of the first round
 }
 
-func (f *memoryFigures) add(m *bpfMeasured) {
+func (f *memoryValues) add(m *measured) {
 	if p := m.idle; p != nil && p.Failure == nil && len(p.Memory) > 0 {
 		programs, maps := occupied(p.Memory)
 		f.programs, f.maps = append(f.programs, programs), append(f.maps, maps)

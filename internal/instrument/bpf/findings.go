@@ -1,16 +1,19 @@
-package judge
+package bpf
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
 // The codes of findings about BPF programs, besides those that other runs have too.
+const maxNamed = 5 // points in one finding
+
 const (
 	foundProgramsMoved  = "programs-came-or-went"
 	foundOthersCounted  = "others-counted"
@@ -37,7 +40,7 @@ const mostLines = 1000
 // full is the share of its CPUs from which on somebody has no more to give.
 const full = 0.95
 
-func (j *bpfJudge) findings() []record.Finding {
+func (j *judging) findings() []record.Finding {
 	var out finding.List
 	add := out.Add
 	out.TakeOver(j.rec)
@@ -58,7 +61,7 @@ func (j *bpfJudge) findings() []record.Finding {
 }
 
 // ended tells of a run that came to no point, and why.
-func (j *bpfJudge) ended(add func(record.Finding)) {
+func (j *judging) ended(add func(record.Finding)) {
 	if end := j.rec.End; len(j.rec.Points) == 0 && end != nil && end.Status == "failed" {
 		add(record.Finding{Code: foundRunFailed, Level: finding.Error, Message: "the run failed before anything was measured: " + end.Why,
 			Advice: "what it says is in the way; run it again without that"})
@@ -66,7 +69,7 @@ func (j *bpfJudge) ended(add func(record.Finding)) {
 }
 
 // where names a point in a sentence.
-func (j *bpfJudge) where(a *record.Asked) string {
+func (j *judging) where(a *record.Asked) string {
 	parts := []string{counted(int64(a.Connections), "connection")}
 	if len(j.b.Plan.Heavy) > 1 || a.Heavy > 0 {
 		parts = append(parts, counted(a.Heavy, "round")+" of the loop")
@@ -89,13 +92,13 @@ func counted(n int64, one string) string {
 
 // fewOf names the first few of a list.
 func fewOf(all []string) string {
-	if n := len(all) - mostNamed; n > 0 {
-		all = append(slices.Clone(all[:mostNamed]), fmt.Sprintf("and %d more", n))
+	if n := len(all) - maxNamed; n > 0 {
+		all = append(slices.Clone(all[:maxNamed]), fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(all, "; ")
 }
 
-func (j *bpfJudge) failures(add func(record.Finding)) {
+func (j *judging) failures(add func(record.Finding)) {
 	type cause struct{ kind, detail string }
 	var causes []cause
 	first, at := map[cause]*record.Failure{}, map[cause][]string{}
@@ -117,7 +120,7 @@ func (j *bpfJudge) failures(add func(record.Finding)) {
 		f := first[c]
 		message := fmt.Sprintf("%d of %d points failed (%s): %s: %s", len(at[c]), j.b.Total, fewOf(at[c]), f.Kind, f.Detail)
 		if strings.TrimSpace(f.Output) != "" {
-			message += ": " + lastLine(f.Output)
+			message += ": " + finding.LastLine(f.Output)
 		}
 		add(record.Finding{Code: finding.Failed, Level: finding.Error, Message: message, Advice: "they are in no figure; the record has what came back", Tried: f.Command})
 	}
@@ -125,7 +128,7 @@ func (j *bpfJudge) failures(add func(record.Finding)) {
 
 // problems are what was seen besides figures: programs that came or went, and
 // statistics that others had on.
-func (j *bpfJudge) problems(add func(record.Finding)) {
+func (j *judging) problems(add func(record.Finding)) {
 	var lines []string
 	phases, counted := 0, false
 	for i := range j.rec.Points {
@@ -156,10 +159,10 @@ func (j *bpfJudge) problems(add func(record.Finding)) {
 }
 
 // seen tells of rows that have a load and no programs.
-func (j *bpfJudge) seen(add func(record.Finding)) {
+func (j *judging) seen(add func(record.Finding)) {
 	var rows []string
 	for i := range j.b.Rows {
-		if r := &j.b.Rows[i]; r.Rounds > 0 && !r.BPFCore.Known {
+		if r := &j.b.Rows[i]; r.Rounds > 0 && !r.BPFCore.Known() {
 			rows = append(rows, j.where(&r.Asked))
 		}
 	}
@@ -174,7 +177,7 @@ func (j *bpfJudge) seen(add func(record.Finding)) {
 }
 
 // misbooked tells where the cgroup's account cannot be.
-func (j *bpfJudge) misbooked(add func(record.Finding)) {
+func (j *judging) misbooked(add func(record.Finding)) {
 	if j.b.Quota == nil {
 		return
 	}
@@ -197,7 +200,7 @@ func (j *bpfJudge) misbooked(add func(record.Finding)) {
 }
 
 // limits tell of points in which something else than the server was full.
-func (j *bpfJudge) limits(add func(record.Finding)) {
+func (j *judging) limits(add func(record.Finding)) {
 	var client, node []string
 	for i := range j.b.Rows {
 		r := &j.b.Rows[i]
@@ -205,10 +208,10 @@ func (j *bpfJudge) limits(add func(record.Finding)) {
 		if has == 0 {
 			has = float64(j.b.CPUs)
 		}
-		if r.ClientCore.Known && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota {
+		if r.ClientCore.Known() && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota {
 			client = append(client, fmt.Sprintf("%s (%s of %s)", j.where(&r.Asked), cpus(r.ClientCore.Value), cpus(has)))
 		}
-		if r.NodeBusy.Known && r.NodeBusy.Value >= full {
+		if r.NodeBusy.Known() && r.NodeBusy.Value >= full {
 			node = append(node, fmt.Sprintf("%s (%s)", j.where(&r.Asked), busy(r.NodeBusy.Value)))
 		}
 	}
@@ -223,7 +226,7 @@ func (j *bpfJudge) limits(add func(record.Finding)) {
 }
 
 // programCautions are about the programs themselves.
-func (j *bpfJudge) programCautions(add func(record.Finding)) {
+func (j *judging) programCautions(add func(record.Finding)) {
 	var missed []string
 	for i := range j.b.Rows {
 		for _, p := range j.b.Rows[i].Programs {
@@ -251,7 +254,7 @@ func (j *bpfJudge) programCautions(add func(record.Finding)) {
 var softirq = []string{"xdp", "sched_cls", "sched_act", "cgroup_skb", "sock_ops", "sk_skb"}
 
 // quotaCautions are what weakens a verdict.
-func (j *bpfJudge) quotaCautions(add func(record.Finding)) {
+func (j *judging) quotaCautions(add func(record.Finding)) {
 	if j.b.Quota == nil {
 		return
 	}
@@ -272,7 +275,7 @@ func (j *bpfJudge) quotaCautions(add func(record.Finding)) {
 }
 
 // costs are what measuring takes itself.
-func (j *bpfJudge) costs(add func(record.Finding)) {
+func (j *judging) costs(add func(record.Finding)) {
 	var price []string
 	for i := range j.b.Rows {
 		if r := &j.b.Rows[i]; r.Different {
@@ -295,22 +298,22 @@ func (j *bpfJudge) costs(add func(record.Finding)) {
 
 // few tells of too few rounds for intervals, and of a verdict that rounds disagree
 // on.
-func (j *bpfJudge) few(add func(record.Finding)) {
+func (j *judging) few(add func(record.Finding)) {
 	least := 0
 	for i := range j.b.Rows {
 		if n := j.b.Rows[i].Rounds; n > 0 && (least == 0 || n < least) {
 			least = n
 		}
 	}
-	if least > 0 && least < stat.MinRounds(Confidence) {
+	if least > 0 && least < stat.MinRounds(figure.Confidence) {
 		gives := fmt.Sprintf("%d rounds give", least)
 		if least == 1 {
 			gives = "1 round gives"
 		}
-		add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(Confidence))})
+		add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))})
 	}
 	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {
-		add(record.Finding{Code: foundDisagree, Level: finding.Warning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
+		add(record.Finding{Code: "rounds-disagree", Level: finding.Warning, Message: fmt.Sprintf("only %d of %d rounds lead to the verdict (%s) by themselves", q.Agree, q.Rounds, q.Verdict),
 			Advice: "ask for a longer --time or more --rounds, and for a quiet machine"})
 	}
 }

@@ -1,4 +1,4 @@
-package report
+package bpf
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -15,7 +14,7 @@ import (
 // published report, and its judgement.
 type loaded struct {
 	rec *record.Record
-	v   judge.BPF
+	v   Judgement
 }
 
 // loading makes the record before it is judged.
@@ -25,7 +24,10 @@ type loading struct {
 }
 
 func newLoading(p plan.BPF) *loading {
-	l := &loading{plan: p, rec: newRun(nil).rec}
+	l := &loading{plan: p, rec: &record.Record{
+		Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: "abc123", Version: "v1.0.0", Environment: record.Environment{Kernel: "6.8.0", CPUs: 8, CPUModel: "AMD EPYC 7B13", Memory: 64 << 30, Cgroup: "v2"}},
+		End:    &record.End{Type: record.TypeEnd, Status: "done"},
+	}}
 	l.plan.Seed = 42
 	l.rec.Header.Experiment, l.rec.Header.Command = "bpf", []string{"tare", "bpf", p.Case}
 	l.rec.End.Elapsed = 512_000_000_000
@@ -44,7 +46,7 @@ func (l *loading) judge(t *testing.T) *loaded {
 			t.Fatalf("point %d cannot be: %v", i, err)
 		}
 	}
-	v, err := judge.BPFOf(l.rec)
+	v, err := Judge(l.rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,45 +227,4 @@ func openLoop() *loading {
 	load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 100, Time: 100_000, Misses: 4}}
 	load.Problems = []string{"program 99 xdp_authz came meanwhile: its runs count from the next phase on"}
 	return l
-}
-
-// vileLoads has text of others wherever there can be some.
-func vileLoads(t *testing.T) *loaded {
-	t.Helper()
-	l := quotaShared()
-	more := meshLoads(1)
-	l.kmesh()
-	l.rec.Header.Version, l.rec.Header.RunID, l.plan.Title = hostileVersion, hostileVersion, hostileVersion
-	l.plan.Datapath, l.plan.Names, l.plan.Pins, l.plan.Cgroups, l.plan.Owners = "", []string{hostileName}, []string{hostileVersion}, []string{hostileName}, []int{1}
-	l.rec.Points = append(l.rec.Points, more.rec.Points...)
-	for i := range l.rec.Points {
-		p := &l.rec.Points[i]
-		p.Datapath, p.Problems = hostileName, []string{hostileVersion, hostileName}
-		if p.Asked.URL != "" {
-			p.Asked.URL = hostileVersion
-		}
-		for j := range p.Runs {
-			p.Runs[j].Name, p.Runs[j].Misses = hostileName, 3
-		}
-	}
-	failed := l.phase(5, record.Asked{Connections: 9, Statistics: true}, record.PhaseLoad, 0)
-	failed.Failure = &record.Failure{Kind: hostileVersion, Detail: hostileVersion, Command: hostileName, Output: hostileName + "\n" + hostileVersion}
-	for i := range l.rec.Programs {
-		p := &l.rec.Programs[i]
-		p.Kind, p.Name, p.Full, p.Tag, p.Owner = hostileName, hostileVersion, hostileName, hostileName, hostileVersion
-		p.Attached, p.Holders, p.Pins = []string{hostileVersion, hostileName}, []string{hostileName}, []string{hostileVersion}
-		for j := range p.Maps {
-			p.Maps[j].Kind, p.Maps[j].Name = hostileVersion, hostileName
-		}
-	}
-	v := l.judge(t)
-	v.v.Quota.Verdict, v.v.Quota.Because = hostileName, []string{hostileVersion, hostileName}
-	v.v.Growth = memoryGrows().judge(t).v.Growth
-	for i := range v.v.Growth {
-		for j := range v.v.Growth[i].Each {
-			v.v.Growth[i].Each[j].Name = hostileName
-		}
-	}
-	v.v.Findings = append(v.v.Findings, record.Finding{Code: hostileName, Level: hostileVersion, Target: hostileName, Op: hostileName, Message: hostileVersion, Advice: hostileVersion, Tried: hostileName})
-	return v
 }

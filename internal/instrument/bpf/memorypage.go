@@ -1,53 +1,53 @@
-package report
+package bpf
 
 import (
 	"fmt"
 	"strconv"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
 // growthTable is what programs and maps occupy as services grow.
-func growthTable(v *judge.BPF) *section {
+func growthTable(v *Judgement) *page.Section {
 	if len(v.Growth) == 0 {
 		return nil
 	}
-	s := &section{title: "memory by services", style: term.Bold}
-	m := &matrix{lead: []term.Column{{Title: "services", Right: true}}}
+	s := &page.Section{Title: "memory by services", Style: term.Bold}
+	m := &page.Table{Columns: []page.Column{{Title: "services", Right: true}}}
 	for i := range v.Growth {
-		m.rows = append(m.rows, matrixRow{lead: []cell{plain(strconv.Itoa(v.Growth[i].Services))}})
+		m.Row(page.Words(strconv.Itoa(v.Growth[i].Services)))
 	}
-	m.column("programs MiB", each(v.Growth, func(g *judge.BPFMemory) cell { return mebibytes(g.Programs) }))
-	m.column("maps MiB", each(v.Growth, func(g *judge.BPFMemory) cell { return mebibytes(g.Maps) }))
-	m.column("both MiB", each(v.Growth, func(g *judge.BPFMemory) cell { return mebibytes(both(g.Programs, g.Maps)) }))
-	m.column("both under load MiB", each(v.Growth, func(g *judge.BPFMemory) cell { return mebibytes(g.UnderLoad) }))
-	s.table = m.spread()
-	var items []item
+	m.Add("programs MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(g.Programs) }))
+	m.Add("maps MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(g.Maps) }))
+	m.Add("both MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(both(g.Programs, g.Maps)) }))
+	m.Add("both under load MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(g.UnderLoad) }))
+	s.Table = m
+	var items []page.Item
 	if text := growthText(v.Growth); text != "" {
-		items = append(items, item{key: "services", text: text})
+		items = append(items, page.Item{Key: "services", Text: text})
 	}
 	if text := underLoad(v.Growth); text != "" {
-		items = append(items, item{key: "load", text: text})
+		items = append(items, page.Item{Key: "load", Text: text})
 	}
 	if items != nil {
-		s.lists = []list{{items: items}}
+		s.Lists = []page.List{{Items: items}}
 	}
-	s.notes = []string{"each map once, before the load; " + none + " not known, or not loaded; where rounds differ the largest"}
+	s.Notes = []string{"each map once, before the load; " + page.None + " not known, or not loaded; where rounds differ the largest"}
 	return s
 }
 
 // mebibytes is an amount in MiB without its unit, which stands in the title.
-func mebibytes(n int64) cell {
+func mebibytes(n int64) page.Cell {
 	if n < 0 {
-		return plain(none)
+		return page.Words(page.None)
 	}
-	return plain(significant(float64(n) / (1 << 20)))
+	return page.Words(page.Significant(float64(n) / (1 << 20)))
 }
 
 // growthText compares the fewest services with the most.
-func growthText(all []judge.BPFMemory) string {
+func growthText(all []MemoryRow) string {
 	few, many := &all[0], &all[0]
 	for i := range all {
 		if g := &all[i]; g.Services < few.Services {
@@ -69,21 +69,21 @@ func growthText(all []judge.BPFMemory) string {
 
 func moreOrLess(bytes int64) string {
 	if bytes < 0 {
-		return size(float64(-bytes)) + " less"
+		return page.Size(float64(-bytes)) + " less"
 	}
-	return size(float64(bytes)) + " more"
+	return page.Size(float64(bytes)) + " more"
 }
 
 // sizeOf is size for amounts on both sides of zero.
 func sizeOf(n float64) string {
 	if n < 0 {
-		return "-" + size(-n)
+		return "-" + page.Size(-n)
 	}
-	return size(n)
+	return page.Size(n)
 }
 
 // underLoad is the largest difference that the load made.
-func underLoad(all []judge.BPFMemory) string {
+func underLoad(all []MemoryRow) string {
 	var most int64
 	known := false
 	for i := range all {
@@ -108,7 +108,7 @@ func underLoad(all []judge.BPFMemory) string {
 
 // growthEach are the maps that are not of the same size everywhere; all of them
 // where that is asked for.
-func growthEach(v *judge.BPF, o Options) *section {
+func growthEach(v *Judgement, o page.Options) *page.Section {
 	type key struct {
 		isMap bool
 		name  string
@@ -131,36 +131,36 @@ func growthEach(v *judge.BPF, o Options) *section {
 			of[k][i] = mem
 		}
 	}
-	s := &section{title: "memory by services: what differs", style: term.Bold}
+	s := &page.Section{Title: "memory by services: what differs", Style: term.Bold}
 	if o.Verbose {
-		s.title = "memory by services: each"
+		s.Title = "memory by services: each"
 	}
-	m := &matrix{lead: []term.Column{{Title: "map or program"}}}
+	m := &page.Table{Columns: []page.Column{{Title: "map or program"}}}
 	for i := range v.Growth {
-		m.columns = append(m.columns, term.Column{Title: amount(v.Growth[i].Services, "service"), Right: true})
+		m.Columns = append(m.Columns, page.Column{Title: page.Amount(v.Growth[i].Services, "service"), Right: true, Group: i + 1})
 	}
 	for _, k := range order {
 		differs := len(of[k]) != len(v.Growth)
-		cells := make([]cell, len(v.Growth))
+		cells := make([]page.Cell, len(v.Growth))
 		for i := range v.Growth {
 			mem, there := of[k][i]
-			cells[i] = plain(dot)
+			cells[i] = page.Words(page.Dot)
 			if !there {
 				continue
 			}
-			cells[i] = bytesOf(mem.Memory)
+			cells[i] = page.BytesOf(mem.Memory)
 			if mem.Used > 0 {
-				cells[i].tail = "(" + strconv.FormatInt(mem.Used, 10) + " in it)"
+				cells[i].Tail = "(" + strconv.FormatInt(mem.Used, 10) + " in it)"
 			}
 			differs = differs || mem.Memory != of[k][0].Memory
 		}
-		if (differs || o.Verbose) && (o.Verbose || len(m.rows) < mostProgramsShown) {
-			m.rows = append(m.rows, matrixRow{lead: []cell{plain(heading(known(k.name)))}, cells: cells})
+		if (differs || o.Verbose) && (o.Verbose || len(m.Rows) < mostProgramsShown) {
+			m.Row(append([]page.Cell{page.Words(page.Heading(page.Known(k.name)))}, cells...)...)
 		}
 	}
-	if len(m.rows) == 0 {
+	if len(m.Rows) == 0 {
 		return nil
 	}
-	s.table = m.spread()
+	s.Table = m
 	return s
 }

@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"fmt"
@@ -54,7 +54,7 @@ func (c quotaCharge) fact(limit float64, f *quotaFacts) string {
 // whose account that may be: when the connection is established (tcp_input.c,
 // tcp_finish_connect); the others are made by connect itself. Where other kinds run
 // is not known.
-func inCalls(m *bpfMeasured, kinds map[uint32]string) float64 {
+func inCalls(m *measured, kinds map[uint32]string) float64 {
 	core, known := m.bpfCore()
 	if !known {
 		return math.NaN()
@@ -90,7 +90,7 @@ func partElsewhere(r *record.ProgramRun, kind string, connects int64) float64 {
 }
 
 // kinds are those of the record's programs.
-func (j *bpfJudge) kinds() map[uint32]string {
+func (j *judging) kinds() map[uint32]string {
 	all := map[uint32]string{}
 	for i := range j.rec.Programs {
 		all[j.rec.Programs[i].ID] = j.rec.Programs[i].Kind

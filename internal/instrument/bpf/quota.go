@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"cmp"
@@ -6,7 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
 )
 
 // quotaPeriod is the kernel's period of a quota where nobody sets another one
@@ -54,13 +56,13 @@ type quotaStep struct {
 }
 
 // quota answers whose limit pays.
-func (j *bpfJudge) quota() *BPFQuota {
-	q := &BPFQuota{Limit: j.b.Plan.CPUs}
+func (j *judging) quota() *Quota {
+	q := &Quota{Limit: j.b.Plan.CPUs}
 	steps, control := j.quotaSteps()
 	medians := make([]quotaFacts, len(steps))
 	for i, s := range steps {
 		medians[i] = s.median()
-		q.Steps = append(q.Steps, s.estimates())
+		q.Steps = append(q.Steps, s.figures(q.Limit))
 	}
 	var free *quotaFacts
 	if control != nil {
@@ -96,7 +98,7 @@ func (j *bpfJudge) quota() *BPFQuota {
 
 // quotaSteps are the weights under the limit, the lightest first, and the heaviest
 // without one, nil where that was not measured.
-func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
+func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 	limited, free, kinds := map[int64]*quotaStep{}, map[int64]*quotaStep{}, j.kinds()
 	reference := j.b.Plan.Datapath != ""
 	for _, asked := range j.asked {
@@ -134,7 +136,7 @@ func (j *bpfJudge) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 	return steps, control
 }
 
-func (s *quotaStep) add(m *bpfMeasured) {
+func (s *quotaStep) add(m *measured) {
 	p, unknown := m.load, math.NaN()
 	took := float64(p.Ended - p.Begun)
 	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, own: unknown, throttled: unknown, qps: unknown, rate: unknown, client: unknown, node: unknown, edge: quotaPeriod / took}
@@ -191,19 +193,19 @@ func (s *quotaStep) of(round int) *quotaStep {
 	return out
 }
 
-func (s *quotaStep) over(figure func(*quotaFacts) float64) Estimate {
+func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	values := stat.Rounds{}
 	for i := range s.facts {
-		if v := figure(&s.facts[i]); finite(v) {
+		if v := of(&s.facts[i]); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			values[i] = v
 		}
 	}
-	return estimate(values)
+	return values
 }
 
 func (s *quotaStep) median() quotaFacts {
-	middle := func(figure func(*quotaFacts) float64) float64 {
-		if e := s.over(figure); e.Known {
+	middle := func(of func(*quotaFacts) float64) float64 {
+		if e := figure.Median(s.over(of)); e.Known() {
 			return e.Value
 		}
 		return math.NaN()
@@ -217,20 +219,27 @@ func (s *quotaStep) median() quotaFacts {
 	}
 }
 
-func (s *quotaStep) estimates() BPFQuotaStep {
-	return BPFQuotaStep{
+func (s *quotaStep) figures(limit float64) QuotaStep {
+	labels := labelsOf(&record.Asked{Heavy: s.heavy, CPUs: limit})
+	if s.heavy == 0 {
+		labels = labels.With("heavy", "0")
+	}
+	of := func(quantity string, unit figure.Unit, better figure.Direction, value func(*quotaFacts) float64) figure.Figure {
+		return about(quantity, unit, better, labels, s.over(value))
+	}
+	return QuotaStep{
 		Heavy: s.heavy,
-		Usage: s.over(func(f *quotaFacts) float64 { return f.usage }),
-		Ticks: s.over(func(f *quotaFacts) float64 { return f.ticks }),
-		BPF:   s.over(func(f *quotaFacts) float64 { return f.bpf }),
-		Workload: s.over(func(f *quotaFacts) float64 {
-			if f.usage < f.bpf || !finite(f.own) {
+		Usage: of("quota-usage", figure.CPUs, "", func(f *quotaFacts) float64 { return f.usage }),
+		Ticks: of("quota-usage-by-tick", figure.CPUs, "", func(f *quotaFacts) float64 { return f.ticks }),
+		BPF:   of("quota-bpf", figure.CPUs, figure.Less, func(f *quotaFacts) float64 { return f.bpf }),
+		Workload: of("quota-workload", figure.CPUs, "", func(f *quotaFacts) float64 {
+			if f.usage < f.bpf || math.IsNaN(f.own) {
 				return math.NaN() // misbooked, or spent for others: there is no telling
 			}
 			return f.usage - f.bpf
 		}),
-		Throttled: s.over(func(f *quotaFacts) float64 { return f.throttled }),
-		QPS:       s.over(func(f *quotaFacts) float64 { return f.qps }),
+		Throttled: of("quota-throttled", figure.Ratio, figure.Less, func(f *quotaFacts) float64 { return f.throttled }),
+		QPS:       of("quota-requests", figure.PerSecond, figure.More, func(f *quotaFacts) float64 { return f.qps }),
 	}
 }
 

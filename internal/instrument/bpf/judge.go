@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"cmp"
@@ -10,12 +10,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// BPFOf judges a record of what BPF programs cost, finished or not.
-func BPFOf(rec *record.Record) (*BPF, error) {
-	if rec.Header.Experiment != "bpf" {
+// Name of the instrument: its verb, its key in a plan, its word in a record.
+const Name = "bpf"
+
+// Judge judges a record of what BPF programs cost, finished or not.
+func Judge(rec *record.Record) (*Judgement, error) {
+	if rec.Header.Experiment != Name {
 		return nil, fmt.Errorf("this is a record of %q, not of BPF programs", rec.Header.Experiment)
 	}
-	j := &bpfJudge{rec: rec, b: &BPF{CPUs: rec.Header.Environment.CPUs}}
+	j := &judging{rec: rec, b: &Judgement{Record: rec, CPUs: rec.Header.Environment.CPUs}}
 	if err := json.Unmarshal(rec.Header.Plan, &j.b.Plan); err != nil {
 		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
 	}
@@ -28,21 +31,21 @@ func BPFOf(rec *record.Record) (*BPF, error) {
 	case record.CaseMemory:
 		j.b.Growth = j.growth()
 	}
-	j.b.Findings = j.findings()
+	j.b.Found = j.findings()
 	return j.b, nil
 }
 
-// bpfJudge weighs one record.
-type bpfJudge struct {
+// judging weighs one record.
+type judging struct {
 	rec      *record.Record // with every phase of a point once
-	b        *BPF
+	b        *Judgement
 	asked    []record.Asked // what is told apart, in the order of the plan
-	measured map[record.Asked][]*bpfMeasured
+	measured map[record.Asked][]*measured
 }
 
-// bpfMeasured is one point of one round: its phases, of which those that were not
+// measured is one point of one round: its phases, of which those that were not
 // reached are nil.
-type bpfMeasured struct {
+type measured struct {
 	round      int
 	statistics bool
 	idle       *record.Point
@@ -59,9 +62,9 @@ func apart(a record.Asked) record.Asked {
 
 // group puts the phases of a point together. A phase that is there twice counts
 // once, see [once].
-func (j *bpfJudge) group() {
+func (j *judging) group() {
 	rec := *j.rec
-	j.rec, j.measured = &rec, map[record.Asked][]*bpfMeasured{}
+	j.rec, j.measured = &rec, map[record.Asked][]*measured{}
 	for i := range rec.Points {
 		p := &rec.Points[i]
 		j.b.CPUs = max(j.b.CPUs, p.CPUs)
@@ -85,7 +88,7 @@ func (j *bpfJudge) group() {
 			cmp.Compare(b.CPUs, a.CPUs)) // the control without a limit last
 	})
 	for _, a := range j.asked {
-		slices.SortStableFunc(j.measured[a], func(a, b *bpfMeasured) int { return cmp.Compare(a.round, b.round) })
+		slices.SortStableFunc(j.measured[a], func(a, b *measured) int { return cmp.Compare(a.round, b.round) })
 		for _, m := range j.measured[a] {
 			if m.interrupted() {
 				continue // no fault of the point
@@ -108,7 +111,7 @@ func place[T comparable](all []T, v T) int {
 
 // measuredOf is the point that a phase belongs to. The node is looked at idle and
 // cooling with statistics only.
-func (j *bpfJudge) measuredOf(p *record.Point) *bpfMeasured {
+func (j *judging) measuredOf(p *record.Point) *measured {
 	key := apart(p.Asked)
 	all, known := j.measured[key]
 	if !known {
@@ -120,7 +123,7 @@ func (j *bpfJudge) measuredOf(p *record.Point) *bpfMeasured {
 			return m
 		}
 	}
-	m := &bpfMeasured{round: p.Round, statistics: statistics}
+	m := &measured{round: p.Round, statistics: statistics}
 	j.measured[key] = append(all, m)
 	return m
 }
@@ -132,13 +135,13 @@ func sameLoad(a, b *record.Point) bool {
 	return (a.Failure == nil) == (b.Failure == nil) && (a.Failure == nil || a.Begun == b.Begun)
 }
 
-func (m *bpfMeasured) phases() []*record.Point {
+func (m *measured) phases() []*record.Point {
 	return slices.DeleteFunc([]*record.Point{m.idle, m.load, m.cool}, func(p *record.Point) bool { return p == nil })
 }
 
 // failure is why the point gives no figures. After the load nothing can take them
 // away.
-func (m *bpfMeasured) failure() *record.Failure {
+func (m *measured) failure() *record.Failure {
 	for _, p := range []*record.Point{m.idle, m.load} {
 		if p != nil && p.Failure != nil && p.Failure.Kind != record.FailInterrupted {
 			return p.Failure
@@ -147,12 +150,12 @@ func (m *bpfMeasured) failure() *record.Failure {
 	return nil
 }
 
-func (m *bpfMeasured) interrupted() bool {
+func (m *measured) interrupted() bool {
 	return m.failure() == nil && slices.ContainsFunc(m.phases(), func(p *record.Point) bool { return p.Failure != nil && p != m.cool })
 }
 
 // loaded is the point's load, nil where it gives no figures.
-func (m *bpfMeasured) loaded() *record.Point {
+func (m *measured) loaded() *record.Point {
 	if m.load == nil || m.load.Failure != nil || m.idle != nil && m.idle.Failure != nil || m.load.Ended <= m.load.Begun {
 		return nil
 	}
@@ -162,7 +165,7 @@ func (m *bpfMeasured) loaded() *record.Point {
 // programs are those of the record, each once: a data path that is loaded anew at
 // each point has other ids every time, of which those of one point are taken, and
 // of others what is called otherwise.
-func (j *bpfJudge) programs() {
+func (j *judging) programs() {
 	var most []record.ProgramRun
 	for i := range j.rec.Points {
 		if runs := j.rec.Points[i].Runs; len(runs) > len(most) {
@@ -194,7 +197,7 @@ func (j *bpfJudge) programs() {
 }
 
 // memory is that of all programs and of each map once.
-func (j *bpfJudge) memory() {
+func (j *judging) memory() {
 	users := map[uint32]int{}
 	j.b.Memory = 0
 	for i := range j.b.Programs {

@@ -1,29 +1,31 @@
-package judge
+package bpf
 
 import (
 	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
 // rows are the points that had a load, over the rounds.
-func (j *bpfJudge) rows() {
+func (j *judging) rows() {
 	for _, asked := range j.asked {
 		all := j.measured[asked]
-		if slices.ContainsFunc(all, func(m *bpfMeasured) bool { return m.load != nil || m.failure() != nil }) {
+		if slices.ContainsFunc(all, func(m *measured) bool { return m.load != nil || m.failure() != nil }) {
 			j.b.Rows = append(j.b.Rows, j.row(asked, all))
 		}
 	}
 }
 
-func (j *bpfJudge) row(asked record.Asked, all []*bpfMeasured) BPFRow {
-	row, f := BPFRow{Asked: asked}, newBPFFigures()
+func (j *judging) row(asked record.Asked, all []*measured) Row {
+	row, f := Row{Asked: asked}, newValues()
 	row.Asked.Statistics = true
 	for _, m := range all {
 		if failure := m.failure(); failure != nil {
@@ -52,27 +54,27 @@ func (j *bpfJudge) row(asked record.Asked, all []*bpfMeasured) BPFRow {
 }
 
 // alwaysOn tells whether somebody else had statistics on all the time.
-func (j *bpfJudge) alwaysOn() bool {
+func (j *judging) alwaysOn() bool {
 	return slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == finding.StatisticsOn })
 }
 
-// bpfFigures are the values of a row, round by round.
-type bpfFigures struct {
+// values are the values of a row, round by round.
+type values struct {
 	qps, without                     stat.Rounds
 	p50, p90, p99, p999              stat.Rounds
 	client, server, node, bpf, perRq stat.Rounds
-	programs                         map[string]*programFigures
+	programs                         map[string]*programValues
 	order                            []string          // of the programs, by their first appearance
 	called                           map[uint32]string // what a program of that id is called in programs
 }
 
-type programFigures struct {
-	row                      BPFProgramRow
+type programValues struct {
+	row                      ProgramRow
 	rate, each, core, perReq stat.Rounds
 }
 
-func newBPFFigures() *bpfFigures {
-	f := &bpfFigures{programs: map[string]*programFigures{}, called: map[uint32]string{}}
+func newValues() *values {
+	f := &values{programs: map[string]*programValues{}, called: map[uint32]string{}}
 	for _, r := range []*stat.Rounds{&f.qps, &f.without, &f.p50, &f.p90, &f.p99, &f.p999, &f.client, &f.server, &f.node, &f.bpf, &f.perRq} {
 		*r = stat.Rounds{}
 	}
@@ -81,7 +83,7 @@ func newBPFFigures() *bpfFigures {
 
 // add takes a point with figures. CPU times become shares of one core: time over
 // the time of the phase.
-func (f *bpfFigures) add(m *bpfMeasured, cpus int) {
+func (f *values) add(m *measured, cpus int) {
 	p := m.load
 	took := float64(p.Ended - p.Begun)
 	share := func(to stat.Rounds, ns int64, of float64) {
@@ -113,7 +115,7 @@ func (f *bpfFigures) add(m *bpfMeasured, cpus int) {
 
 // bpfCore is what the programs took during the load less what they took per second
 // while idle, as a share of one core. Less than nothing is noise of next to nothing.
-func (m *bpfMeasured) bpfCore() (core float64, known bool) {
+func (m *measured) bpfCore() (core float64, known bool) {
 	if len(m.load.Runs) == 0 {
 		return 0, false
 	}
@@ -132,7 +134,7 @@ func bpfShare(p *record.Point) float64 {
 	return sum / float64(p.Ended-p.Begun)
 }
 
-func (f *bpfFigures) addPrograms(m *bpfMeasured, took, requests float64) {
+func (f *values) addPrograms(m *measured, took, requests float64) {
 	runs := slices.Clone(m.load.Runs)
 	slices.SortStableFunc(runs, func(a, b record.ProgramRun) int { return cmp.Compare(a.ID, b.ID) })
 	here := map[string]bool{}
@@ -163,7 +165,7 @@ func (f *bpfFigures) addPrograms(m *bpfMeasured, took, requests float64) {
 // program finds a program again in another round: by its id, or, of a data path
 // that is loaded anew at each point, by its name, the first of that name for the
 // first.
-func (f *bpfFigures) program(r *record.ProgramRun, here map[string]bool) *programFigures {
+func (f *values) program(r *record.ProgramRun, here map[string]bool) *programValues {
 	key, known := f.called[r.ID]
 	for n := 0; !known || here[key]; n++ {
 		key, known = fmt.Sprintf("%d %s", n, r.Name), true
@@ -171,7 +173,7 @@ func (f *bpfFigures) program(r *record.ProgramRun, here map[string]bool) *progra
 	here[key], f.called[r.ID] = true, key
 	p := f.programs[key]
 	if p == nil {
-		p = &programFigures{row: BPFProgramRow{ID: r.ID, Name: r.Name}, rate: stat.Rounds{}, each: stat.Rounds{}, core: stat.Rounds{}, perReq: stat.Rounds{}}
+		p = &programValues{row: ProgramRow{ID: r.ID, Name: r.Name}, rate: stat.Rounds{}, each: stat.Rounds{}, core: stat.Rounds{}, perReq: stat.Rounds{}}
 		f.programs[key] = p
 		f.order = append(f.order, key)
 	}
@@ -179,24 +181,39 @@ func (f *bpfFigures) program(r *record.ProgramRun, here map[string]bool) *progra
 }
 
 // sum makes the row's figures of those of the rounds, the heaviest program first.
-func (f *bpfFigures) sum(row *BPFRow, cpus int) {
-	row.QPS = estimate(f.qps)
-	row.P50, row.P90, row.P99, row.P999 = estimate(f.p50), estimate(f.p90), estimate(f.p99), estimate(f.p999)
-	row.ClientCore, row.ServerCore, row.NodeBusy = estimate(f.client), estimate(f.server), estimate(f.node)
-	row.BPFCore, row.PerRequest = estimate(f.bpf), estimate(f.perRq)
-	if cpus > 0 {
-		row.BPFNode = dividedBy(row.BPFCore, float64(cpus))
+func (f *values) sum(row *Row, cpus int) {
+	point := labelsOf(&row.Asked)
+	of := func(quantity string, unit figure.Unit, better figure.Direction, values stat.Rounds, more ...string) figure.Figure {
+		return about(quantity, unit, better, append(slices.Clone(point), figure.Of(more...)...), values)
 	}
+	latency := func(quantile string, values stat.Rounds) figure.Figure {
+		return of("latency", figure.Nanoseconds, figure.Less, values, "quantile", quantile)
+	}
+	row.QPS = of("requests", figure.PerSecond, figure.More, f.qps)
+	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
+	row.P50, row.P90, row.P99, row.P999 = latency("p50", f.p50), latency("p90", f.p90), latency("p99", f.p99), latency("p99.9", f.p999)
+	row.ClientCore = of("cpu", figure.CPUs, figure.Less, f.client, "role", "client")
+	row.ServerCore = of("cpu", figure.CPUs, figure.Less, f.server, "role", "server")
+	row.NodeBusy = of("node-busy", figure.Ratio, figure.Less, f.node)
+	row.BPFCore = of("cpu", figure.CPUs, figure.Less, f.bpf, "role", "bpf")
+	row.PerRequest = of("bpf-time-per-request", figure.Nanoseconds, figure.Less, f.perRq)
+	row.BPFNode = *ofNode(&row.BPFCore, cpus)
 	for _, key := range f.order {
 		p := f.programs[key]
-		p.row.Rate, p.row.Each, p.row.Core, p.row.PerRequest = estimate(p.rate), estimate(p.each), estimate(p.core), estimate(p.perReq)
+		name := []string{"program", p.row.Name, "id", strconv.FormatUint(uint64(p.row.ID), 10)}
+		p.row.Rate = of("program-runs", figure.PerSecond, "", p.rate, name...)
+		p.row.Each = of("program-run-time", figure.Nanoseconds, figure.Less, p.each, name...)
+		p.row.Core = of("program-cpu", figure.CPUs, figure.Less, p.core, name...)
+		p.row.PerRequest = of("program-runs-per-request", figure.Ratio, figure.Less, p.perReq, name...)
 		row.Programs = append(row.Programs, p.row)
 	}
-	slices.SortStableFunc(row.Programs, func(a, b BPFProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
+	slices.SortStableFunc(row.Programs, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
+	row.Price = of("requests-with-statistics-ratio", figure.Ratio, figure.More, nil)
 	without, with := paired(f.without, f.qps)
 	if row.PriceRounds = len(with); row.PriceRounds > 0 {
 		c := stat.Compare(without, with)
-		row.Price, row.Different, row.Why = ratio(c), c.Different, c.Why
+		row.Price.Estimate, row.Different, row.Why = figure.PairedRatio(c), c.Different, c.Why
+		row.Price.Reasons = []string{c.Why}
 	}
 }
 
@@ -220,7 +237,21 @@ func countedFor(p *record.Point) bool {
 // othersStatistics tells whether a problem is that somebody else had statistics on.
 func othersStatistics(line string) bool { return strings.HasPrefix(line, "statistics were on") }
 
-func dividedBy(e Estimate, by float64) Estimate {
-	e.Value, e.Lo, e.Hi = e.Value/by, e.Lo/by, e.Hi/by
-	return e
+// labelsOf are those of a point: whatever a plan can vary.
+func labelsOf(a *record.Asked) figure.Labels {
+	limit := ""
+	if a.CPUs > 0 {
+		limit = strconv.FormatFloat(a.CPUs, 'g', -1, 64)
+	}
+	some := func(n int64) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	return figure.Of("connections", some(int64(a.Connections)), "heavy", some(a.Heavy), "services", some(int64(a.Services)), "limit", limit)
+}
+
+func about(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {
+	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better, Labels: labels, Rounds: figure.ByRound(values), Estimate: figure.Median(values)}
 }

@@ -1,4 +1,4 @@
-package judge
+package bpf
 
 import (
 	"fmt"
@@ -163,7 +163,7 @@ func TestStepsAreUnderTheLimitAndTheLightestFirst(t *testing.T) {
 	near(t, "workload", q.Steps[1].Workload, 0.1)
 	near(t, "throttled", q.Steps[1].Throttled, 0.9)
 	near(t, "QPS", q.Steps[1].QPS, 20)
-	if q.Steps[0].Ticks.Known {
+	if q.Steps[0].Ticks.Known() {
 		t.Error("ticks are known that were not read")
 	}
 }
@@ -176,7 +176,7 @@ func TestRoundsThatLeadElsewhereAreCounted(t *testing.T) {
 	if q := b.Quota; q.Verdict != QuotaShared || q.Rounds != 3 || q.Agree != 2 {
 		t.Errorf("%s, %d of %d agree", q.Verdict, q.Agree, q.Rounds)
 	}
-	if m := messageOf(t, b, foundDisagree); !strings.HasPrefix(m, "only 2 of 3 rounds") {
+	if m := messageOf(t, b, "rounds-disagree"); !strings.HasPrefix(m, "only 2 of 3 rounds") {
 		t.Error(m)
 	}
 }
@@ -201,7 +201,7 @@ func TestAnAccountThatCannotBeIsAFindingOfItsOwn(t *testing.T) {
 			case tt.says != "" && !strings.Contains(messageOf(t, b, foundDiffer), tt.says):
 				t.Error(messageOf(t, b, foundDiffer))
 			}
-			if tt.h.usage < tt.h.bpf && b.Quota.Steps[0].Workload.Known {
+			if tt.h.usage < tt.h.bpf && b.Quota.Steps[0].Workload.Known() {
 				t.Error("a workload of less than nothing")
 			}
 		})
@@ -214,7 +214,7 @@ func TestWhatWeakensAVerdictIsSaid(t *testing.T) {
 	w.rec.Programs[0].Kind = "sched_cls"
 	b := w.judge(t)
 	messageOf(t, b, foundOthersRuns)
-	for _, f := range b.Findings {
+	for _, f := range b.Found {
 		if f.Code == foundOthersRuns && f.Level != finding.Warning {
 			t.Errorf("it is a %s", f.Level)
 		}
@@ -302,7 +302,7 @@ func TestRunTimeOfChosenProgramsIsNotThatOfTheClients(t *testing.T) {
 			if b.Quota.Verdict != tt.want || !strings.Contains(b.Quota.Because[0], tt.because) {
 				t.Errorf("%s, because %q", b.Quota.Verdict, b.Quota.Because)
 			}
-			if b.Quota.Steps[0].Workload.Known || slices.Contains(codes(b), foundDiffer) {
+			if b.Quota.Steps[0].Workload.Known() || slices.Contains(codes(b), foundDiffer) {
 				t.Errorf("the clients' part is told: %+v, %v", b.Quota.Steps[0].Workload, codes(b))
 			}
 		})
@@ -311,7 +311,7 @@ func TestRunTimeOfChosenProgramsIsNotThatOfTheClients(t *testing.T) {
 
 func TestRunsInSoftirqMayBeOnTheAccountOfOthers(t *testing.T) {
 	// Of five runs of a sock_ops for a connection one may be elsewhere.
-	of := func(sockops float64) *BPFQuota {
+	of := func(sockops float64) *Quota {
 		w := quotaOf(0.2, []held{{usage: 0.6 / 5, ticks: 0.6 / 5}, {heavy: 9, usage: 0.2, ticks: 0.2, throttled: 0.9, rate: 900}})
 		w.rec.Programs = append(w.rec.Programs, record.Program{ID: 12, Kind: "sock_ops", Name: "sockops"})
 		p := &w.rec.Points[1]

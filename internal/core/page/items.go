@@ -1,0 +1,88 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Needed is what it took to make targets work here; nil where nothing was needed.
+func Needed(targets []record.Target) *Section {
+	items := TargetNotes(targets)
+	if items == nil {
+		return nil
+	}
+	return &Section{Title: "notes", Style: term.Bold, Lists: []List{{Items: items}}}
+}
+
+// FailureItems say what failed, how often, what was tried and what came back.
+func FailureItems(name, count string, f *record.Failure) []Item {
+	if f == nil {
+		return []Item{{Key: name, Text: count, Style: term.Red}}
+	}
+	text := Short(term.Clean(f.Detail), LongestMessage)
+	if count != "" {
+		text = count + "; the first: " + text
+	}
+	items := []Item{{Key: name, Text: text, Style: term.Red}}
+	if f.Command != "" {
+		items = append(items, Item{Text: f.Command, Code: true})
+	}
+	if output := strings.TrimSpace(f.Output); output != "" && !strings.Contains(f.Detail, output) {
+		items = append(items, Item{Text: "came back: " + Short(term.Clean(output), LongestMessage)})
+	}
+	return items
+}
+
+// MaxListed is how many files, versions or rounds a line names.
+const MaxListed = 8
+
+// Listed names each once, in the order of the first, and counts the rest.
+func Listed(all []string) string {
+	var once []string
+	for _, one := range all {
+		if !slices.Contains(once, one) {
+			once = append(once, one)
+		}
+	}
+	more := ""
+	if n := len(once) - MaxListed; n > 0 {
+		once, more = once[:MaxListed], fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(once, ", ") + more
+}
+
+// InBrackets is a figure with its interval in brackets, where there are enough
+// rounds for one.
+func InBrackets(f *figure.Figure, show func(float64) string) Cell {
+	c := Value(f, show)
+	if e := f.Estimate; e.Bounded && c.Figure != nil {
+		c.Tail = "[" + show(e.Lo) + ", " + show(e.Hi) + "]"
+	}
+	return c
+}
+
+// WithHalf is a figure with the larger half of its interval; "·" where it is not
+// known, and no half where there are too few rounds for an interval.
+func WithHalf(f *figure.Figure, show func(float64) string) Cell {
+	c := Value(f, show)
+	switch {
+	case c.Figure == nil:
+		c.Head = Dot
+	case f.Estimate.Bounded:
+		c.Tail = HalfWidth(f.Estimate)
+	}
+	return c
+}
+
+// BytesOf is an amount of memory; below 0 it is not known.
+func BytesOf(n int64) Cell {
+	if n < 0 {
+		return Words(None)
+	}
+	return Words(Size(float64(n)))
+}

@@ -1,0 +1,145 @@
+package bpf
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// head says what ran where, and what percent are of: published reports have
+// "12.99 %" and "1.62 %" for the same time.
+func head(rec *record.Record, v *Judgement, o page.Options) []string {
+	memory := ""
+	if env := &rec.Header.Environment; env.Memory > 0 {
+		memory = "memory " + page.Size(float64(env.Memory))
+	}
+	lines := []string{
+		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
+		page.Dotted("case "+page.Heading(page.Known(v.Plan.Case)), "programs: "+chosen(v), page.Amount(v.Plan.Rounds, "round"), "load "+page.Duration(float64(v.Plan.Duration))+" at each point",
+			"idle "+page.Duration(float64(v.Plan.Idle))+" before it and after it", cpuLimits(v)),
+	}
+	if v.CPUs > 0 {
+		lines = append(lines, fmt.Sprintf("%s: of one core, 100 is one CPU all the time · %s: of the node, 100 is all of its %d CPUs · 12.99 %% of a core is %s %% of the node",
+			ofACore, ofTheNode, v.CPUs, page.Hundred(0.1299/float64(v.CPUs))))
+	}
+	if o.Verbose {
+		lines = append(lines, page.Surroundings(&rec.Header))
+	}
+	return lines
+}
+
+// chosen says which programs were measured.
+func chosen(v *Judgement) string {
+	p := &v.Plan
+	if p.Datapath != "" {
+		if p.Datapath == "reference" {
+			return "tare's reference datapath"
+		}
+		return page.Heading(p.Datapath)
+	}
+	var parts []string
+	if p.Kmesh {
+		parts = append(parts, "of Kmesh")
+	}
+	for _, of := range []struct {
+		word string
+		list []string
+	}{{"named", p.Names}, {"pinned at", p.Pins}, {"attached to", p.Cgroups}} {
+		if len(of.list) > 0 {
+			parts = append(parts, of.word+" "+cleanList(of.list))
+		}
+	}
+	if len(p.Owners) > 0 {
+		pids := make([]string, len(p.Owners))
+		for i, pid := range p.Owners {
+			pids[i] = strconv.Itoa(pid)
+		}
+		parts = append(parts, "held by "+cleanList(pids))
+	}
+	if parts == nil {
+		return "?"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func cpuLimits(v *Judgement) string {
+	p := &v.Plan
+	if p.CPUs <= 0 {
+		return ""
+	}
+	text := "limit " + cpuLimit(p.CPUs)
+	if p.Instances > 1 {
+		text += fmt.Sprintf(" (%d clients of %s)", p.Instances, cpuLimit(p.CPUs/float64(p.Instances)))
+	}
+	return text
+}
+
+// howMeasured says how the load was made and what the figures are.
+func howMeasured(v *Judgement) *page.Section {
+	p := &v.Plan
+	s := &page.Section{Title: "what was measured", Style: term.Bold}
+	var items []page.Item
+	for i, url := range asked(v) {
+		key := ""
+		if i == 0 {
+			key = "asked"
+		}
+		items = append(items, page.Item{Key: key, Text: url})
+	}
+	if items == nil {
+		items = []page.Item{{Key: "asked", Text: "a server of tare's own, on loopback"}}
+	}
+	loop := "a closed loop: every connection asks again as soon as it has its answer; latencies are of those requests only that were sent, and a stall delays the next ones unseen (coordinated omission)"
+	switch {
+	case open(v):
+		loop = fmt.Sprintf("an open loop: %s requests a second are due at fixed times, and latencies count from then%s", page.Significant(p.QPS), omitted(v))
+	case p.QPS > 0:
+		loop = fmt.Sprintf("at most %s requests a second; latencies count from when a request was sent", page.Significant(p.QPS))
+	}
+	connections := "a new connection for each request"
+	if p.KeepAlive {
+		connections = "connections that are kept"
+	}
+	items = append(items, page.Item{Key: "load", Text: loop + "; " + connections})
+	items = append(items,
+		page.Item{Key: "programs", Text: "run counts and run times are the kernel's own (BPF statistics), during the load less those per second while idle before it; the time of a program that is called from another one (tail call) is the first one's"},
+		page.Item{Key: "client, server", Text: "CPU time of their processes, what BPF programs took in their calls included"},
+		page.Item{Key: "points", Text: "in random order in each round; each once more without statistics, which is what they cost"},
+	)
+	if v.Quota != nil {
+		items = append(items, page.Item{Key: "limit", Text: "a CPU quota of the clients' cgroup, the server outside of it; the verdict goes by what the cgroup was charged, the quota's periods, and the run time of programs in the clients' own calls"})
+	}
+	if len(v.Growth) > 0 {
+		items = append(items, page.Item{Key: "memory", Text: "as the kernel's fdinfo has it, each map once; maps that are laid out when they are made do not grow with what is in them"})
+	}
+	s.Lists = []page.List{{Items: items}}
+	return s
+}
+
+// asked are the addresses that the load went to, each once.
+func asked(v *Judgement) (all []string) {
+	if url := page.Short(term.Clean(v.Plan.URL), page.LongestTitle); url != "" {
+		return []string{url}
+	}
+	for i := range v.Rows {
+		url := page.Short(term.Clean(v.Rows[i].Asked.URL), page.LongestTitle)
+		if url != "" && !slices.Contains(all, url) && len(all) < page.MaxListed {
+			all = append(all, url)
+		}
+	}
+	return all
+}
+
+// cleanList names the first few of a list that a plan has.
+func cleanList(all []string) string {
+	clean := make([]string, len(all))
+	for i, one := range all {
+		clean[i] = page.Middle(term.Clean(one), 2*page.LongestName)
+	}
+	return page.Listed(clean)
+}

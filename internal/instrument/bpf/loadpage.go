@@ -1,0 +1,244 @@
+package bpf
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// pointColumns are what tells points apart: their connections, and whatever else
+// the plan varies.
+func pointColumns(v *Judgement) (columns []page.Column, show func(*Row) []page.Cell) {
+	p := &v.Plan
+	columns = []page.Column{{Title: "connections", Right: true}}
+	heavy, services, limits := len(p.Heavy) > 1, len(p.Services) > 1, false
+	for i := range v.Rows {
+		limits = limits || v.Rows[i].Asked.CPUs != v.Rows[0].Asked.CPUs
+	}
+	if heavy {
+		columns = append(columns, page.Column{Title: "loop rounds", Right: true})
+	}
+	if services {
+		columns = append(columns, page.Column{Title: "services", Right: true})
+	}
+	if limits {
+		columns = append(columns, page.Column{Title: "limit"})
+	}
+	return columns, func(r *Row) []page.Cell {
+		cells := []page.Cell{page.Words(strconv.Itoa(r.Asked.Connections))}
+		if heavy {
+			cells = append(cells, page.Words(strconv.FormatInt(r.Asked.Heavy, 10)))
+		}
+		if services {
+			cells = append(cells, page.Words(strconv.Itoa(r.Asked.Services)))
+		}
+		if limits && r.Asked.CPUs > 0 {
+			cells = append(cells, page.Words(cpuLimit(r.Asked.CPUs)))
+		} else if limits {
+			cells = append(cells, page.Words("none"))
+		}
+		return cells
+	}
+}
+
+// pointMatrix begins a table with a row for each point.
+func pointMatrix(v *Judgement) *page.Table {
+	columns, lead := pointColumns(v)
+	m := &page.Table{Columns: columns}
+	for i := range v.Rows {
+		r := &v.Rows[i]
+		cells := lead(r)
+		if r.Rounds == 0 || r.Failed > 0 {
+			cells[0].Style = term.Red
+		}
+		m.Row(cells...)
+	}
+	return m
+}
+
+// cpuByLoad is the table of the published report, with both shares of the CPU.
+func cpuByLoad(v *Judgement) *page.Section {
+	if !slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Rounds > 0 }) {
+		return nil
+	}
+	s := &page.Section{Title: "CPU by load, in percent of one core and of the node", Style: term.Bold}
+	if v.CPUs > 0 {
+		s.Title += fmt.Sprintf(" (%d CPUs)", v.CPUs)
+	}
+	m := pointMatrix(v)
+	for _, c := range []struct {
+		title    string
+		of       func(*Row) *figure.Figure
+		brackets bool
+	}{
+		{"client", func(r *Row) *figure.Figure { return &r.ClientCore }, false},
+		{"eBPF", func(r *Row) *figure.Figure { return &r.BPFCore }, true},
+		{"server", func(r *Row) *figure.Figure { return &r.ServerCore }, false},
+	} {
+		show := page.Value
+		if c.brackets {
+			show = page.InBrackets
+		}
+		m.AddUnless(c.title+" "+ofACore, page.Each(v.Rows, func(r *Row) page.Cell { return show(c.of(r), page.Hundred) }))
+		m.AddUnless(c.title+" "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return show(ofNode(c.of(r), v.CPUs), page.Hundred) }))
+	}
+	m.AddUnless("busy "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.NodeBusy, page.Hundred) }))
+	s.Table = m
+	s.Notes = []string{"medians over the rounds, in brackets the 95 % interval; " + page.None + " not known. client: the app that makes the load; busy: all CPUs that were not idle, by the kernel's ticks of 10 ms, and 100 at most; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}
+	return s
+}
+
+// requestsByLoad is what the client says, and what of a request's time is the
+// programs'.
+func requestsByLoad(v *Judgement) *page.Section {
+	if len(v.Rows) == 0 {
+		return nil
+	}
+	s := &page.Section{Title: "requests by load", Style: term.Bold}
+	m := pointMatrix(v)
+	m.Add("rounds (failed)", page.Each(v.Rows, func(r *Row) page.Cell {
+		if r.Failed == 0 {
+			return page.Words(strconv.Itoa(r.Rounds))
+		}
+		return page.Cell{Head: fmt.Sprintf("%d (%d)", r.Rounds, r.Failed), Style: term.Red}
+	}))
+	m.Add("QPS", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.QPS, page.Significant) }))
+	for _, q := range []struct {
+		title string
+		of    func(*Row) *figure.Figure
+	}{
+		{"p50", func(r *Row) *figure.Figure { return &r.P50 }}, {"p90", func(r *Row) *figure.Figure { return &r.P90 }},
+		{"p99", func(r *Row) *figure.Figure { return &r.P99 }}, {"p99.9", func(r *Row) *figure.Figure { return &r.P999 }},
+	} {
+		m.Add(q.title, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(q.of(r), page.Duration) }))
+	}
+	m.Add("eBPF per request", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.PerRequest, page.Duration) }))
+	m.AddIf("errors", page.Each(v.Rows, func(r *Row) page.Cell {
+		if r.Errors == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.Cell{Head: strconv.FormatInt(r.Errors, 10), Style: term.Yellow}
+	}))
+	m.AddUnless("not sent", page.Each(v.Rows, func(r *Row) page.Cell {
+		if r.Unsent == 0 {
+			return page.Words(page.None)
+		}
+		return page.Cell{Head: strconv.FormatInt(r.Unsent, 10), Style: term.Yellow}
+	}))
+	m.AddUnless("QPS × by statistics", page.Each(v.Rows, priceCell))
+	s.Table = m
+	for i := range v.Rows {
+		if r := &v.Rows[i]; r.Failure != nil {
+			s.Lists = []page.List{{Items: append(itemsOf(s), page.FailureItems(pointName(v, r), page.Amount(r.Failed, "time")+" failed", r.Failure)...)}}
+		}
+	}
+	if slices.ContainsFunc(v.Rows, func(r Row) bool { return r.P50.Known() }) {
+		s.Notes = []string{loopNote(v)}
+	}
+	if all := pricePairs(v); all >= fewestPairs {
+		s.Notes = append(s.Notes, "QPS × by statistics: QPS with the kernel's statistics over QPS without, in the same round; ~ where no difference was shown")
+	} else if all > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("what the kernel's statistics cost is not shown: of fewer than %d rounds it is noise (--rounds)", fewestPairs))
+	}
+	return s
+}
+
+func itemsOf(s *page.Section) []page.Item {
+	if len(s.Lists) == 0 {
+		return nil
+	}
+	return s.Lists[0].Items
+}
+
+// fewestPairs is how many rounds a price takes. The ratio of one or two pairs is
+// whatever the machine did meanwhile; of three the median leaves an outlier out.
+const fewestPairs = 3
+
+func priceCell(r *Row) page.Cell {
+	if !r.Price.Known() || r.PriceRounds < fewestPairs {
+		return page.Words(page.None)
+	}
+	c := page.Words(page.Significant(r.Price.Value) + "×")
+	if r.Price.Bounded {
+		c.Tail = "[" + page.Significant(r.Price.Lo) + ", " + page.Significant(r.Price.Hi) + "]"
+	}
+	switch {
+	case !r.Different:
+		c.Head = "~ " + c.Head
+	case r.Price.Value < 1:
+		c.Style = term.Yellow
+	}
+	return c
+}
+
+// pricePairs is the most rounds that a price is of.
+func pricePairs(v *Judgement) (most int) {
+	for i := range v.Rows {
+		most = max(most, v.Rows[i].PriceRounds)
+	}
+	return most
+}
+
+// open tells whether the load came at a fixed rate, whatever became of the answers.
+func open(v *Judgement) bool {
+	return slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Open })
+}
+
+func loopNote(v *Judgement) string {
+	if open(v) {
+		return "latencies of an open loop, from when a request was due" + omitted(v)
+	}
+	return "latencies of a closed loop: those that would have come during a stall are not among them (coordinated omission)"
+}
+
+// omitted says whether an open loop's latencies are those of all requests.
+func omitted(v *Judgement) string {
+	var uncounted, bounds int64
+	for i := range v.Rows {
+		uncounted, bounds = uncounted+v.Rows[i].Uncounted(), bounds+v.Rows[i].Bounds()
+	}
+	text := ""
+	if uncounted > 0 {
+		text += fmt.Sprintf("; %s failed and %s in none of them", page.Amount(uncounted, "request"), are(uncounted))
+	}
+	if bounds > 0 {
+		text += fmt.Sprintf("; %s had no answer in time or %s never sent, and count with as long as they were waited for, which is the least", page.Amount(bounds, "request"), were(bounds))
+	}
+	if text == "" {
+		return ": free of coordinated omission"
+	}
+	return text
+}
+
+func are(n int64) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func were(n int64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// pointName names a point in a list.
+func pointName(v *Judgement, r *Row) string {
+	name := page.Amount(r.Asked.Connections, "connection")
+	if len(v.Plan.Heavy) > 1 {
+		name += ", " + page.Amount(r.Asked.Heavy, "round")
+	}
+	if len(v.Plan.Services) > 1 {
+		name += ", " + page.Amount(r.Asked.Services, "service")
+	}
+	if v.Plan.CPUs > 0 && r.Asked.CPUs == 0 {
+		name += ", no limit"
+	}
+	return name
+}

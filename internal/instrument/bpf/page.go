@@ -1,0 +1,103 @@
+package bpf
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Page is what a person reads of the run.
+func (j *Judgement) Page(o page.Options) *page.Page {
+	p := page.New(j.Plan.Title, Name)
+	p.Head = head(j.Record, j, o)
+	p.Add(quotaTable(j), growthTable(j), growthEach(j, o), cpuByLoad(j), requestsByLoad(j), byProgram(j, o))
+	if len(j.Rows) == 0 && len(j.Growth) == 0 {
+		p.Add(&page.Section{Title: "no point was measured"})
+	}
+	p.Add(programsTable(j, o), mapsTable(j, o))
+	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d points, round by round", j.Failed, j.Total)}
+	if j.Failed > 0 {
+		failed.Style = term.Red
+	}
+	p.Add(failed, howMeasured(j), page.Needed(j.Record.Targets), page.Findings(j.Found, lanesOf, o))
+	return p
+}
+
+func lanesOf(n int) string { return page.Amount(n, "lane") }
+
+// Result is how many points failed of how many, and what is to be mistrusted.
+func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
+	return j.Failed, j.Total, j.Found
+}
+
+// Figures are all of the run's: of every point, of its programs, of the quota's
+// steps, and of memory.
+func (j *Judgement) Figures() (all []figure.Figure) {
+	for i := range j.Rows {
+		r := &j.Rows[i]
+		all = append(all, r.QPS, r.P50, r.P90, r.P99, r.P999, r.ClientCore, r.ServerCore, r.NodeBusy, r.BPFCore, r.BPFNode, r.PerRequest, r.Price)
+		for _, c := range []struct {
+			quantity string
+			n        int64
+		}{{"request-errors", r.Errors}, {"requests-not-sent", r.Unsent}} {
+			all = append(all, exactly(c.quantity, figure.Count, labelsOf(&r.Asked), c.n))
+		}
+		if r.Lag > 0 {
+			all = append(all, exactly("send-lag", figure.Nanoseconds, labelsOf(&r.Asked), r.Lag))
+		}
+		for _, p := range r.Programs {
+			all = append(all, p.Rate, p.Each, p.Core, p.PerRequest, exactly("program-misses", figure.Count, p.Rate.Labels, p.Misses))
+		}
+	}
+	if q := j.Quota; q != nil {
+		for _, s := range q.Steps {
+			for _, f := range []figure.Figure{s.Usage, s.Ticks, s.BPF, s.Workload, s.Throttled, s.QPS} {
+				f.Verdict, f.Reasons = string(q.Verdict), q.Because
+				all = append(all, f)
+			}
+		}
+	}
+	all = append(all, j.memory()...)
+	return all
+}
+
+// memory is that of all programs and maps, of each, and of each number of services.
+func (j *Judgement) memory() (all []figure.Figure) {
+	all = append(all, exactly("memory", figure.Bytes, figure.Of("of", "programs and maps"), j.Memory))
+	for i := range j.Programs {
+		p := &j.Programs[i]
+		labels := figure.Of("program", p.Name, "id", strconv.FormatUint(uint64(p.ID), 10))
+		all = append(all, exactly("program-memory", figure.Bytes, labels, p.Memory))
+		for _, m := range p.Maps {
+			all = append(all, exactly("map-memory", figure.Bytes, labels.With("map", m.Name).With("map-id", strconv.FormatUint(uint64(m.ID), 10)), plus(m.Memory, m.InnerMemory)))
+		}
+	}
+	for i := range j.Growth {
+		g := &j.Growth[i]
+		services := figure.Of("services", strconv.Itoa(g.Services))
+		all = append(all, exactly("memory", figure.Bytes, services.With("of", "programs"), g.Programs),
+			exactly("memory", figure.Bytes, services.With("of", "maps"), g.Maps),
+			exactly("memory", figure.Bytes, services.With("of", "both").With("when", "under load"), g.UnderLoad))
+		for _, m := range g.Each {
+			kind := "program"
+			if m.Map {
+				kind = "map"
+			}
+			all = append(all, exactly(kind+"-memory", figure.Bytes, services.With(kind, m.Name), m.Memory))
+		}
+	}
+	return all
+}
+
+// exactly is a figure that was read and not estimated; below 0 it is not known.
+func exactly(quantity string, unit figure.Unit, labels figure.Labels, n int64) figure.Figure {
+	f := figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less, Labels: labels}
+	if n >= 0 {
+		f.Estimate = figure.Exactly(float64(n))
+	}
+	return f
+}

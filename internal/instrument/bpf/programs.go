@@ -1,0 +1,238 @@
+package bpf
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// How many programs of a point, and programs and maps in all, a page shows. Verbose
+// it shows all, as JSON and CSV do.
+const (
+	mostProgramsOfPoint = 12
+	mostProgramsShown   = 40
+)
+
+// byProgram has every program at every point, the heaviest first.
+func byProgram(v *Judgement, o page.Options) *page.Section {
+	columns, lead := pointColumns(v)
+	m := &page.Table{Columns: append(columns, page.Column{Title: "program"})}
+	var all []*ProgramRow
+	left := 0
+	for i := range v.Rows {
+		r := &v.Rows[i]
+		for j := range r.Programs {
+			p := &r.Programs[j]
+			if !o.Verbose && (j >= mostProgramsOfPoint || p.Rate.Known() && p.Rate.Value == 0 && p.Misses == 0) {
+				left++
+				continue
+			}
+			all = append(all, p)
+			m.Row(append(lead(r), page.Words(page.Heading(page.Known(p.Name))))...)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	s := &page.Section{Title: "eBPF by program, under load", Style: term.Bold}
+	of := func(title string, show func(*ProgramRow) page.Cell) {
+		cells := make([]page.Cell, len(all))
+		for i, p := range all {
+			cells[i] = show(p)
+		}
+		m.AddIf(title, cells)
+	}
+	of("runs/s", func(p *ProgramRow) page.Cell { return page.Value(&p.Rate, page.Significant) })
+	of("each", func(p *ProgramRow) page.Cell { return page.InBrackets(&p.Each, page.Duration) })
+	of(ofACore, func(p *ProgramRow) page.Cell { return page.Value(&p.Core, page.Hundred) })
+	of(ofTheNode, func(p *ProgramRow) page.Cell { return page.Value(ofNode(&p.Core, v.CPUs), page.Hundred) })
+	of("runs per request", func(p *ProgramRow) page.Cell { return page.Value(&p.PerRequest, page.Significant) })
+	of("memory", func(p *ProgramRow) page.Cell {
+		if program := programOf(v, p); program != nil {
+			return page.BytesOf(withMaps(program))
+		}
+		return page.Words(page.Dot)
+	})
+	of("left out", func(p *ProgramRow) page.Cell {
+		if p.Misses == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.Cell{Head: strconv.FormatInt(p.Misses, 10), Style: term.Yellow}
+	})
+	s.Table = m
+	s.Notes = []string{"each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
+	if left > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --verbose shows all", page.Amount(left, "row"), mostProgramsOfPoint))
+	}
+	return s
+}
+
+// programOf finds the program of a row, by its name where it was loaded anew since;
+// but not with another number of services, with which its maps have another size.
+func programOf(v *Judgement, row *ProgramRow) *record.Program {
+	same := func(f func(*record.Program) bool) *record.Program {
+		if i := slices.IndexFunc(v.Programs, func(p record.Program) bool { return f(&p) }); i >= 0 {
+			return &v.Programs[i]
+		}
+		return nil
+	}
+	if p := same(func(p *record.Program) bool { return p.ID == row.ID }); p != nil {
+		return p
+	}
+	if len(v.Plan.Services) > 1 {
+		return nil
+	}
+	return same(func(p *record.Program) bool { return p.Name == row.Name })
+}
+
+// withMaps is what a program and its maps occupy.
+func withMaps(p *record.Program) int64 {
+	sum := p.Memory
+	for _, m := range p.Maps {
+		sum = both(sum, both(m.Memory, m.InnerMemory))
+	}
+	return sum
+}
+
+// programsTable are the programs as they are loaded.
+func programsTable(v *Judgement, o page.Options) *page.Section {
+	if len(v.Programs) == 0 {
+		return nil
+	}
+	title := "programs: " + strconv.Itoa(len(v.Programs))
+	if v.Memory >= 0 {
+		title += ", with their maps " + page.Size(float64(v.Memory)) + ", each map once"
+	}
+	s := &page.Section{Title: title, Style: term.Bold}
+	shown := v.Programs
+	if !o.Verbose {
+		shown = shown[:min(len(shown), mostProgramsShown)]
+	}
+	m := &page.Table{Columns: []page.Column{{Title: "id", Right: true}, {Title: "program"}}}
+	for i := range shown {
+		p := &shown[i]
+		name := p.Name
+		if p.Full != "" {
+			name = p.Full
+		}
+		m.Row(page.Words(strconv.FormatUint(uint64(p.ID), 10)), page.Words(page.Heading(page.Known(name))))
+	}
+	m.AddText("kind", page.Each(shown, func(p *record.Program) page.Cell { return page.Words(page.Heading(p.Kind)) }))
+	before := len(m.Columns)
+	m.AddIf("of", page.Each(shown, func(p *record.Program) page.Cell {
+		if p.Owner == "" {
+			return page.Words(page.Dot)
+		}
+		return page.Words(page.Heading(p.Owner))
+	}))
+	for i := range m.Columns[before:] {
+		m.Columns[before+i].Right = false
+	}
+	m.Add("memory", page.Each(shown, func(p *record.Program) page.Cell { return page.BytesOf(p.Memory) }))
+	m.AddText("maps", page.Each(shown, func(p *record.Program) page.Cell { return page.Words(mapIDs(p)) }))
+	m.AddText("attached to", page.Each(shown, func(p *record.Program) page.Cell {
+		if len(p.Attached) == 0 {
+			return page.Words(page.None)
+		}
+		text := page.Middle(term.Clean(p.Attached[0]), 2*page.LongestName)
+		if more := len(p.Attached) - 1; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		return page.Words(text)
+	}))
+	s.Table = m
+	if o.Verbose {
+		s.Lists = bpfHolders(shown)
+	}
+	if left := len(v.Programs) - len(shown); left > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", left))
+	}
+	return s
+}
+
+// mapIDs names a program's maps by their numbers.
+func mapIDs(p *record.Program) string {
+	ids := make([]string, 0, len(p.Maps))
+	for _, m := range p.Maps {
+		ids = append(ids, strconv.FormatUint(uint64(m.ID), 10))
+	}
+	if len(ids) == 0 {
+		return page.None
+	}
+	return page.Listed(ids)
+}
+
+// bpfHolders are who keeps the programs.
+func bpfHolders(all []record.Program) []page.List {
+	var items []page.Item
+	for i := range all {
+		p := &all[i]
+		var parts []string
+		if len(p.Holders) > 0 {
+			parts = append(parts, "held by "+cleanList(p.Holders))
+		}
+		if len(p.Pins) > 0 {
+			parts = append(parts, "pinned at "+cleanList(p.Pins))
+		}
+		if p.Tag != "" {
+			parts = append(parts, "tag "+page.Heading(p.Tag))
+		}
+		if parts != nil {
+			items = append(items, page.Item{Key: strconv.FormatUint(uint64(p.ID), 10) + " " + page.Heading(p.Name), Text: strings.Join(parts, "; ")})
+		}
+	}
+	if items == nil {
+		return nil
+	}
+	return []page.List{{Items: items}}
+}
+
+// mapsTable are all maps of the programs, each once.
+func mapsTable(v *Judgement, o page.Options) *page.Section {
+	var all []record.ProgramMap
+	users := map[uint32]int{}
+	for i := range v.Programs {
+		for _, m := range v.Programs[i].Maps {
+			if users[m.ID]++; users[m.ID] == 1 {
+				all = append(all, m)
+			}
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	s := &page.Section{Title: fmt.Sprintf("maps: %d, %d of them shared", len(all), v.Shared), Style: term.Bold}
+	shown := all
+	if !o.Verbose {
+		shown = shown[:min(len(shown), mostProgramsShown)]
+	}
+	m := &page.Table{Columns: []page.Column{{Title: "id", Right: true}, {Title: "map"}}}
+	for i := range shown {
+		m.Row(page.Words(strconv.FormatUint(uint64(shown[i].ID), 10)), page.Words(page.Heading(page.Known(shown[i].Name))))
+	}
+	m.AddText("kind", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.Words(page.Heading(of.Kind)) }))
+	m.Add("entries at most", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.Words(strconv.FormatInt(of.Entries, 10)) }))
+	m.Add("memory", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.BytesOf(of.Memory) }))
+	m.AddIf("maps in it", page.Each(shown, func(of *record.ProgramMap) page.Cell {
+		if of.Inner == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.Cell{Head: strconv.Itoa(of.Inner), Tail: "(" + page.BytesOf(of.InnerMemory).Head + ")"}
+	}))
+	m.AddIf("shared by", page.Each(shown, func(of *record.ProgramMap) page.Cell {
+		if n := max(of.Shared, users[of.ID]); n > 1 {
+			return page.Words(strconv.Itoa(n))
+		}
+		return page.Words(page.Dot)
+	}))
+	s.Table = m
+	if left := len(all) - len(shown); left > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", left))
+	}
+	return s
+}

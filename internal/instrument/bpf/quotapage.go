@@ -1,0 +1,65 @@
+package bpf
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// quotaTable answers whose limit pays, and shows why.
+func quotaTable(v *Judgement) *page.Section {
+	q := v.Quota
+	if q == nil {
+		return nil
+	}
+	s := &page.Section{Title: "whose limit pays: eBPF time " + page.Heading(string(q.Verdict)), Style: term.Bold}
+	switch q.Verdict {
+	case QuotaUndecided:
+		s.Title, s.Style = "whose limit pays: "+string(q.Verdict), term.Yellow
+	case QuotaBeside:
+		s.Style = term.Yellow
+	}
+	if len(q.Steps) > 0 {
+		s.Table = quotaMatrix(v, q)
+	}
+	var items []page.Item
+	for i, because := range q.Because {
+		key := ""
+		if i == 0 {
+			key = "because"
+		}
+		items = append(items, page.Item{Key: key, Text: page.Short(term.Clean(because), page.LongestMessage)})
+	}
+	if q.Rounds > 0 {
+		items = append(items, page.Item{Key: "rounds", Text: fmt.Sprintf("%d of %d lead to this by themselves", q.Agree, q.Rounds)})
+	}
+	s.Lists = []page.List{{Items: items}}
+	if v.CPUs > 0 && q.Limit > 0 {
+		s.Notes = []string{fmt.Sprintf("the limit of %s is %s %% of a core and %s %% of the node; usage: what the clients' cgroup was charged; workload: that less eBPF", cpuLimit(q.Limit), page.Hundred(q.Limit), page.Hundred(q.Limit/float64(v.CPUs)))}
+	}
+	return s
+}
+
+func quotaMatrix(v *Judgement, q *Quota) *page.Table {
+	m := &page.Table{Columns: []page.Column{{Title: "weight (loop rounds)", Right: true}}}
+	for i := range q.Steps {
+		m.Row(page.Words(strconv.FormatInt(q.Steps[i].Heavy, 10)))
+	}
+	of := func(title string, show func(*QuotaStep) page.Cell) { m.AddUnless(title, page.Each(q.Steps, show)) }
+	of("usage "+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.Usage, page.Hundred) })
+	of("by tick "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Ticks, page.Hundred) })
+	// Chosen programs run for others, too: that is no part of the clients' usage.
+	programs := "of it eBPF "
+	if v.Plan.Datapath == "" {
+		programs = "eBPF of all "
+	}
+	of(programs+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.BPF, page.Hundred) })
+	of("workload "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Workload, page.Hundred) })
+	of("usage "+ofTheNode, func(t *QuotaStep) page.Cell { return page.Value(ofNode(&t.Usage, v.CPUs), page.Hundred) })
+	of(programs+ofTheNode, func(t *QuotaStep) page.Cell { return page.Value(ofNode(&t.BPF, v.CPUs), page.Hundred) })
+	of("throttled periods %", func(t *QuotaStep) page.Cell { return page.Value(&t.Throttled, page.Hundred) })
+	of("QPS", func(t *QuotaStep) page.Cell { return page.Value(&t.QPS, page.Significant) })
+	return m
+}

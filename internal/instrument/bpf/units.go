@@ -1,0 +1,48 @@
+package bpf
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+)
+
+// Shares of CPU are of one core or of the node, and every title says of which, in
+// words so short that a table has both.
+const (
+	ofACore   = "core %"
+	ofTheNode = "node %"
+)
+
+// ofNode turns a share of one core into one of the node's.
+func ofNode(of *figure.Figure, cpus int) *figure.Figure {
+	f := *of
+	if cpus <= 0 {
+		f.Estimate = figure.Estimate{}
+		return &f
+	}
+	n := float64(cpus)
+	f.Quantity, f.Unit = f.Quantity+"-share", figure.Ratio
+	f.Value, f.Lo, f.Hi, f.Rounds = f.Value/n, f.Lo/n, f.Hi/n, slices.Clone(f.Rounds)
+	for i := range f.Rounds {
+		f.Rounds[i].Value /= n
+	}
+	return &f
+}
+
+// both adds two amounts up, where both are known.
+func both(a, b int64) int64 {
+	if a < 0 || b < 0 || a+b < 0 {
+		return -1
+	}
+	return a + b
+}
+
+// cpuLimit is a number of CPUs: "1 CPU", "0.2 CPUs".
+func cpuLimit(cpus float64) string {
+	text := strconv.FormatFloat(cpus, 'g', 4, 64)
+	if text == "1" {
+		return "1 CPU"
+	}
+	return text + " CPUs"
+}
