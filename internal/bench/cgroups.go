@@ -73,7 +73,7 @@ func (b *bench) sampled(name string) error {
 	if err := b.sampleAt(m, 100*time.Millisecond, ", memory.stat of idle groups once a second"); err != nil {
 		return err
 	}
-	fmt.Printf("  memory of the meter: %d KiB resident; readings without a descriptor: %d\n\n", after-before, m.system.Detours())
+	fmt.Printf("  memory of the meter: %d KiB resident\n\n", after-before)
 	return nil
 }
 

@@ -7,9 +7,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Box is what is known of one sandbox, as [target.Sandbox] says it.
-//
-// [target.Sandbox]: https://pkg.go.dev/github.com/tare-bench/tare/target#Sandbox
+// Box is what is known of one sandbox, as a subject's Sandbox says it.
 type Box struct {
 	Lane            int
 	IDs             []string // of the container and of the pod, in full
@@ -31,7 +29,7 @@ type Member struct {
 	VCPURule string
 }
 
-// facts knows by which facts a process belongs to a sandbox.
+// facts say by which facts a process belongs to a sandbox.
 type facts struct {
 	*Snapshot
 	boxes   []Box

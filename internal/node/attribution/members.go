@@ -34,7 +34,7 @@ func (s *Snapshot) Members(boxes []Box, daemons []int, problems *record.Problems
 	return out
 }
 
-// selection is a facts while it is filled.
+// selection is who was picked by the facts so far.
 type selection struct {
 	*facts
 	who   map[int]*Member

@@ -18,9 +18,6 @@ func (g *Group) bytes(i slot) ([]byte, error) {
 			return nil, g.fault(i, err)
 		}
 		return b, nil
-	case detour:
-		g.system.detours++
-		return g.once(i)
 	case seldom:
 		return g.once(i)
 	}

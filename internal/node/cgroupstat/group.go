@@ -1,4 +1,4 @@
-// Package group reads what cgroups are charged for, on machines with cgroup v1,
+// Package cgroupstat reads what cgroups are charged for, on machines with cgroup v1,
 // v2 or both.
 //
 // [Group.Sample] is the reading for a sampler's tick: three files on descriptors
@@ -51,13 +51,12 @@ type System struct {
 	root  machine.Root
 	trees []tree
 
-	mu      sync.Mutex // guards what follows, and the descriptors of all groups
-	buf     []byte
-	kept    int
-	most    int
-	detours int64
-	idle    time.Duration
-	disks   disk.Disks
+	mu    sync.Mutex // guards what follows, and the descriptors of all groups
+	buf   []byte
+	kept  int
+	most  int
+	idle  time.Duration
+	disks disk.Disks
 }
 
 // tree is one mounted hierarchy.
@@ -117,15 +116,6 @@ func (s *System) Close() {
 		}
 		s.trees[i].mount = -1
 	}
-}
-
-// Detours is how many times a sampler's file had to be opened for one reading,
-// because the process has no descriptors left to keep, or may not read it. It
-// costs several times as much.
-func (s *System) Detours() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.detours
 }
 
 // allowance is how many descriptors may be kept: what the process may have, less

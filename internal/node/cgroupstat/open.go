@@ -33,9 +33,8 @@ type state uint8
 
 const (
 	absent state = iota // the kernel or the hierarchy does not have it
-	seldom              // opened for every reading
+	seldom              // opened for every reading, also for want of a descriptor to keep or of the right to read it
 	open                // and kept so
-	detour              // as seldom, for want of a descriptor to keep or of the right to read it
 )
 
 // file is one file of a group.
@@ -124,7 +123,7 @@ func (g *Group) open(i slot, folder int) error {
 	f, s := &g.files[i], g.system
 	files, _ := g.places[f.place].tree.in(i)
 	if s.kept >= s.most {
-		f.state = detour
+		f.state = seldom
 		return nil
 	}
 	for alt, name := range files {
@@ -135,7 +134,7 @@ func (g *Group) open(i slot, folder int) error {
 			s.kept++
 			return nil
 		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, os.ErrPermission):
-			f.state = detour
+			f.state = seldom
 			return nil
 		case !errors.Is(err, unix.ENOENT):
 			return err

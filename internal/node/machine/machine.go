@@ -1,7 +1,7 @@
 // Package machine reads what a machine is: all that can change a figure
 // without the target having changed. It is read once, when a run begins, and
 // goes into the head of the record; how the machine fares during the run is
-// package node's.
+// package nodestat's.
 //
 // Everything comes from /proc, /sys and /etc, and every file is read with a
 // bound and parsed strictly. What can't be read is left empty and never

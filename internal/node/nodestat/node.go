@@ -1,4 +1,4 @@
-// Package node reads how the whole machine fares while a run goes on: its
+// Package nodestat reads how the whole machine fares while a run goes on: its
 // load, how busy its CPUs are, what a hypervisor takes from them, and how long
 // tasks wait for CPU, memory and disk.
 //
