@@ -10,7 +10,7 @@ import (
 )
 
 func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
-	p, err := plan.Load("../plans/isulad-2020.yaml")
+	p, err := plan.Load("../plans/isulad-2020.yaml", plan.Instruments())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,12 +19,12 @@ func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 		t.Errorf("plan %s of %d measures", p.Name, len(p.Measure))
 	}
 	for _, table := range r.Tables {
-		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Lifecycle, table) }) {
+		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*plan.Lifecycle), table) }) {
 			t.Errorf("no measure gives %s", table.ID)
 		}
 	}
 	for _, m := range p.Measure {
-		l := m.Lifecycle
+		l := m.Options.(*plan.Lifecycle)
 		if l.Rounds != 10 || l.Missing != plan.MissingSkip || !slices.Contains(l.Targets, l.Subject) || l.Title == "" {
 			t.Errorf("%+v", l)
 		}

@@ -1,17 +1,19 @@
 package cli
 
 import (
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/bpflist"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 )
 
 func newBPFList(s Streams) *cobra.Command {
-	var choice choiceFlags
+	var choice bpf.Choice
+	set := option.Of(&choice)
 	var interval time.Duration
 	var format string
 	var watch bool
@@ -31,11 +33,11 @@ have to hold. It is an error where none is loaded that was chosen.`,
 		Example: "  tare bpf list --interval 100ms\n  tare bpf list --format json --interval 0",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("name") && len(choice.names) == 0 || c.Flags().Changed("owner") && len(choice.owners) == 0 {
-				return errors.New("--name, --owner: what is empty chooses no program; leave it out to see all")
+			if err := set.Finish(c.Context()); err != nil {
+				return err
 			}
 			o := bpflist.Options{
-				Filter:   bpfstat.Filter{Kmesh: choice.kmesh, Names: choice.names, Pins: choice.pins, Cgroups: choice.cgroups, Owners: choice.owners},
+				Filter:   bpfstat.Filter{Kmesh: choice.Kmesh, Names: choice.Names, Pins: choice.Pins, Cgroups: choice.Cgroups, Owners: choice.Owners},
 				Interval: interval, Format: format, Watch: watch,
 			}
 			if err := o.Check(); err != nil {
@@ -48,7 +50,7 @@ have to hold. It is an error where none is loaded that was chosen.`,
 			return err
 		},
 	}
-	choice.add(c.Flags())
+	set.AddFlags(c.Flags())
 	c.Flags().DurationVar(&interval, "interval", time.Second, "how long is looked; 0: no statistics")
 	c.Flags().StringVar(&format, "format", "text", "text, json, csv or openmetrics")
 	c.Flags().BoolVar(&watch, "watch", false, "again and again, until Ctrl-C")

@@ -13,9 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/spf13/pflag"
-
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 )
 
 // Somebody else's server is reached through a service of the reference datapath, by
@@ -91,7 +89,7 @@ func TestThePlansServerIsOnThisMachineWhereItsAddressIs(t *testing.T) {
 		}
 	}
 	// 192.0.2.1 is nobody's (RFC 5737), and needs no queue as long as its connections.
-	p := plan.DefaultsOfBPF()
+	p := bpf.DefaultsOfLoad()
 	text, err := os.ReadFile("/proc/sys/net/core/somaxconn")
 	if err != nil {
 		t.Fatal(err)
@@ -122,14 +120,8 @@ func TestServicesAreLeftOutWhereProgramsAreChosen(t *testing.T) {
 		"chosen programs with services": {[]string{"--kmesh", "--url", "http://10.0.0.1/", "--services", "1,100"}, nil},
 		"the reference datapath":        {nil, []int{1, 100, 1000}},
 	} {
-		var f bpfFlags
-		set := pflag.NewFlagSet("memory", pflag.ContinueOnError)
-		b := plan.DefaultsOfMemory()
-		f.add(set, b)
-		if err := set.Parse(c.args); err != nil {
-			t.Fatal(err)
-		}
-		err := f.apply(set, &b)
+		b := bpf.DefaultsOfMemory()
+		err := asked(t, &b, c.args...)
 		if (err != nil) != (c.want == nil) || err != nil && !strings.HasPrefix(err.Error(), "--services: ") || err == nil && len(b.Services) != len(c.want) {
 			t.Errorf("%s: %v, %v", name, b.Services, err)
 		}
@@ -145,11 +137,11 @@ func TestAListOfNothingSaysWhetherNothingIsThereOrNothingWasChosen(t *testing.T)
 		}
 	}
 	for _, flag := range []string{"--name", "--pin", "--cgroup"} {
-		if code, out, stderr := tare(t, "bpf", "list", flag, ""); code != ExitUsage || out != "" || !strings.Contains(stderr, "leave it out to see all") {
+		if code, out, stderr := tare(t, "bpf", "list", flag, ""); code != ExitUsage || out != "" || !strings.Contains(stderr, "is not a name") {
 			t.Errorf("%s: exit %d, %q, %q", flag, code, out, stderr)
 		}
 	}
-	if code, _, stderr := tare(t, "bpf", "list", "--name", ","); code != ExitUsage || !strings.Contains(stderr, "leave it out to see all") {
+	if code, _, stderr := tare(t, "bpf", "list", "--name", ","); code != ExitUsage || !strings.Contains(stderr, "is not a name") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
 )
@@ -132,12 +135,16 @@ or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	terms.Identify = find.IdentifyCRI
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("tare {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if wrong := new(option.FieldError); errors.As(err, &wrong) {
+			return wrong // which says what to write
+		}
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newBPF(s), newRun(s), newImport(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newBPF(s), newRun(s), newImport(s), newSchema(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
 	return root
 }

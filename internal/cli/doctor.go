@@ -7,15 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/doctor"
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
 func newDoctor(s Streams) *cobra.Command {
 	var format string
-	var flags engineFlags
+	var reach terms.Reach
+	set := option.Of(&reach)
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what can be weighed here, what cannot, and what would change it",
@@ -25,14 +28,13 @@ change it. Nothing on the machine is changed.`,
 		Example: "  tare doctor\n  tare doctor --format json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			l := plan.Defaults()
-			if err := flags.apply(c.Context(), c.Flags(), selectionOf(&l), false); err != nil {
+			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities("", doctor.WithFolders(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
-			for _, f := range find.All(c.Context(), selectionOf(&l).settings()) {
+			for _, f := range find.All(c.Context(), selection{Whom: &reach.Whom}.settings()) {
 				checks = append(checks, targetCheck(f))
 			}
 			checks = append(checks, watchCheck())
@@ -47,7 +49,7 @@ change it. Nothing on the machine is changed.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", "text", "text or json")
-	flags.add(c.Flags())
+	set.AddFlags(c.Flags())
 	return c
 }
 
@@ -55,10 +57,10 @@ change it. Nothing on the machine is changed.`,
 func toolChecks(ctx context.Context) []doctor.Check {
 	var all []doctor.Check
 	for _, t := range []struct{ name, why, without, pkg string }{
-		{plan.ToolFio, "the load of tare overhead's phases such as 1G, and of tare storage; carried into sandboxes with its libraries",
+		{storage.ToolFio, "the load of tare overhead's phases such as 1G, and of tare storage; carried into sandboxes with its libraries",
 			"without it tare overhead has no phases that write, and tare storage only dd and sysbench, and no ceiling of a device", "fio"},
-		{plan.ToolSysbench, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of sysbench", "sysbench"},
-		{plan.ToolDD, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of dd", "coreutils"},
+		{storage.ToolSysbench, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of sysbench", "sysbench"},
+		{storage.ToolDD, "a load of tare storage; carried into sandboxes with its libraries", "without it tare storage has no jobs of dd", "coreutils"},
 	} {
 		c := doctor.Check{Area: doctor.AreaLoad, Name: t.name, Status: doctor.OK, Why: t.why}
 		program, err := findTool(ctx, t.name)

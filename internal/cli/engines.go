@@ -11,119 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-// engineFlags say how engines are reached. What is not given is as the engines'
-// own command lines have it.
-type engineFlags struct {
-	dockerHost, containerdAddress, isulaHost string
-	namespace                                string
-	cri                                      []string
-	via                                      []string
-	network                                  string
-	root, runRoot                            string
-	args                                     []string
-}
-
-func (f *engineFlags) add(set *pflag.FlagSet) {
-	set.StringVar(&f.dockerHost, "docker-host", "", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)")
-	set.StringVar(&f.containerdAddress, "containerd-address", "", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)")
-	set.StringVar(&f.isulaHost, "isula-host", "", "address of isulad (default: $ISULAD_HOST, else its usual socket)")
-	set.StringVar(&f.namespace, "namespace", "", "containerd's namespace for tare's containers")
-	set.StringArrayVar(&f.cri, "cri", nil, "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated")
-	set.StringSliceVar(&f.via, "via", nil, "drive docker through its api, its cli, or both: api,cli (default: api)")
-	set.StringVar(&f.network, "network", "", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)")
-	set.StringVar(&f.root, "podman-root", "", "podman's --root")
-	set.StringVar(&f.runRoot, "podman-runroot", "", "podman's --runroot")
-	set.StringArrayVar(&f.args, "engine-arg", nil, "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated")
-}
-
-// apply puts the flags that were given into a plan's engines, and with add the
-// CRI endpoints into its targets.
-func (f *engineFlags) apply(ctx context.Context, set *pflag.FlagSet, c selection, add bool) error {
-	change := func(name string, to func(*subject.Engine)) {
-		e := (*c.engines)[name]
-		to(&e)
-		if *c.engines == nil {
-			*c.engines = plan.Engines{}
-		}
-		(*c.engines)[name] = e
-	}
-	switch f.network {
-	case "", subject.NetworkNone, subject.NetworkBridge, subject.NetworkHost:
-	default:
-		return fmt.Errorf("--network: %q is not one of none, bridge, host", f.network)
-	}
-	for _, a := range []struct{ flag, engine, address string }{
-		{"docker-host", "docker", f.dockerHost},
-		{"containerd-address", "containerd", f.containerdAddress}, {"isula-host", "isula", f.isulaHost},
-	} {
-		if set.Changed(a.flag) {
-			change(a.engine, func(e *subject.Engine) { e.Address = a.address })
-		}
-	}
-	if set.Changed("namespace") {
-		change("containerd", func(e *subject.Engine) { e.Namespace = f.namespace })
-	}
-	if set.Changed("podman-root") {
-		change("podman", func(e *subject.Engine) { e.Root = f.root })
-	}
-	if set.Changed("podman-runroot") {
-		change("podman", func(e *subject.Engine) { e.RunRoot = f.runRoot })
-	}
-	for _, arg := range f.args {
-		name, value, ok := strings.Cut(arg, "=")
-		if !ok || !slices.Contains(find.EngineNames(), name) {
-			return fmt.Errorf("--engine-arg: %q is not ENGINE=ARGUMENT; the engines are %s", arg, strings.Join(find.EngineNames(), ", "))
-		}
-		change(name, func(e *subject.Engine) { e.Args = append(slices.Clip(e.Args), value) })
-	}
-	for _, endpoint := range f.cri {
-		name, address, err := criEndpoint(ctx, endpoint)
-		if err != nil {
-			return err
-		}
-		change("cri+"+name, func(e *subject.Engine) { e.Address = address })
-		if add && !slices.ContainsFunc(*c.targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") }) {
-			*c.targets = append(*c.targets, "cri+"+name)
-		}
-	}
-	if set.Changed("network") {
-		for _, name := range find.EngineNames() {
-			change(name, func(e *subject.Engine) { e.Network = f.network })
-		}
-		for name := range *c.engines {
-			change(name, func(e *subject.Engine) { e.Network = f.network })
-		}
-	}
-	if set.Changed("via") {
-		*c.via = f.via
-	}
-	return nil
-}
-
-// criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked
-// for its own.
-func criEndpoint(ctx context.Context, s string) (name, address string, err error) {
-	if before, after, ok := strings.Cut(s, "="); ok && !strings.Contains(before, "/") {
-		return before, after, nil
-	}
-	name, err = find.IdentifyCRI(ctx, s)
-	if err != nil {
-		return "", "", fmt.Errorf("--cri %s: %w; where it may be missing, name it: --cri NAME=%s --missing skip", s, err, s)
-	}
-	return name, s, nil
-}
-
 // checkEngines refuses settings for engines that there are none of: they would
 // be passed over, and another daemon than the one that was meant be weighed.
-func checkEngines(engines plan.Engines) error {
+func checkEngines(engines terms.Engines) error {
 	for _, name := range slices.Sorted(maps.Keys(engines)) {
 		if !find.IsEngine(name) {
 			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(find.EngineNames(), ", "))
@@ -178,7 +74,7 @@ func within(env map[string]string, do func()) {
 const sweeping = 3 * time.Minute
 
 // keepEngines notes the targets on which a run will make things.
-func keepEngines(run *workspace.Run, targets []subject.Target, engines plan.Engines) error {
+func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Engines) error {
 	var all []made
 	for _, t := range targets {
 		if _, ok := t.(subject.Cleaner); ok {

@@ -3,19 +3,17 @@ package cli
 import (
 	"context"
 	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"github.com/tare-bench/tare/internal/core/run"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
@@ -23,109 +21,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overheadFlags say what to weigh and how.
-type overheadFlags struct {
-	phases    string
-	sandboxes string
-	limit     string
-	check     string
-	rounds    int
-	hold      time.Duration
-	interval  time.Duration
-	settle    time.Duration
-	budget    time.Duration
-	timeout   time.Duration
-	patience  time.Duration
-	seed      uint64
-	missing   string
-	engines   engineFlags
-}
-
-func (f *overheadFlags) add(set *pflag.FlagSet) {
-	d := plan.DefaultsOfOverhead()
-	set.StringVar(&f.phases, "phases", strings.Join(d.Phases, ","), "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random); hold 64MiB, spin 0.5cpu (to calibrate)")
-	set.StringVar(&f.sandboxes, "sandboxes", joinInts(d.Sandboxes), "counts to hold idle, for the cost of one more; phases with a load run at the smallest")
-	set.StringVar(&f.limit, "limit", "", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: none)")
-	set.StringVar(&f.check, "check", "", "an overhead.podFixed to check: 250m,160Mi")
-	set.IntVar(&f.rounds, "rounds", d.Rounds, "rounds, each visiting every target once")
-	set.DurationVar(&f.hold, "hold", d.Hold, "how long a phase is watched; one with fio is watched until that ends")
-	set.DurationVar(&f.interval, "interval", d.Interval, "between samples")
-	set.DurationVar(&f.settle, "settle", d.Settle, "at most, until the node's memory stops changing before a reading")
-	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new visit after this time")
-	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one operation on one sandbox")
-	set.DurationVar(&f.patience, "patience", d.Patience, "for fio to end")
-	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of targets in each round (default: random, and recorded)")
-	set.StringVar(&f.missing, "missing", string(d.Missing), "what to do about a named target that cannot be weighed here: fail, or skip it and weigh the others")
-	f.engines.add(set)
-}
-
-func joinInts(all []int) string {
-	text := make([]string, len(all))
-	for i, n := range all {
-		text[i] = fmt.Sprint(n)
-	}
-	return strings.Join(text, ",")
-}
-
-// apply puts the flags that were given into a plan.
-func (f *overheadFlags) apply(ctx context.Context, set *pflag.FlagSet, o *plan.Overhead, add bool) error {
-	var err error
-	if set.Changed("phases") {
-		if o.Phases, err = plan.ParsePhases(f.phases); err != nil {
-			return fmt.Errorf("--phases: %w", err)
-		}
-	}
-	if set.Changed("sandboxes") {
-		if o.Sandboxes, err = plan.ParseSandboxes(f.sandboxes); err != nil {
-			return fmt.Errorf("--sandboxes: %w", err)
-		}
-	}
-	if set.Changed("limit") {
-		if o.Limits, err = plan.ParseLimit(f.limit); err != nil {
-			return fmt.Errorf("--limit: %w", err)
-		}
-	}
-	if set.Changed("check") {
-		fixed, err := plan.ParsePodFixed(f.check)
-		if err != nil {
-			return fmt.Errorf("--check: %w", err)
-		}
-		o.Check = &fixed
-	}
-	if set.Changed("rounds") {
-		o.Rounds = f.rounds
-	}
-	if set.Changed("seed") {
-		o.Seed = f.seed
-	}
-	if set.Changed("missing") {
-		o.Missing = plan.Missing(f.missing)
-	}
-	for _, d := range []struct {
-		name     string
-		to       *time.Duration
-		duration time.Duration
-	}{{"hold", &o.Hold, f.hold}, {"interval", &o.Interval, f.interval}, {"settle", &o.Settle, f.settle}, {"budget", &o.Budget, f.budget}, {"timeout", &o.Timeout, f.timeout}, {"patience", &o.Patience, f.patience}} {
-		if set.Changed(d.name) {
-			*d.to = d.duration
-		}
-	}
-	if err := f.engines.apply(ctx, set, overheadSelection(o), add); err != nil {
-		return err
-	}
-	o.Phases = plan.WithIdle(o.Phases)
-	if err := o.Validate(); err != nil {
-		return fmt.Errorf("--%w", err)
-	}
-	return nil
-}
-
-func overheadSelection(o *plan.Overhead) selection {
-	return selection{&o.Targets, o.Missing, &o.Via, &o.Engines, nil}
-}
-
 func newOverhead(s Streams) *cobra.Command {
-	var flags overheadFlags
+	o := overhead.Defaults()
+	set := option.Of(&o)
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "overhead [TARGET...]",
@@ -149,24 +47,23 @@ all sides run the same version; it has to be installed for phases such as 1G.`,
   tare overhead runc --sandboxes 1 --phases 'hold 256MiB,spin 0.5cpu' --explain
   tare overhead docker/runc --sandboxes 1 --check 250m,160Mi`,
 		RunE: func(c *cobra.Command, args []string) error {
-			o := plan.DefaultsOfOverhead()
 			o.Targets = args
-			if err := flags.apply(c.Context(), c.Flags(), &o, true); err != nil {
+			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
 			return weighOverhead(c.Context(), s, o, out)
 		},
 	}
-	flags.add(c.Flags())
+	set.AddFlags(c.Flags())
 	out.addRecord(c.Flags())
 	out.addForm(c.Flags())
 	return c
 }
 
 // weighOverhead performs an overhead plan.
-func weighOverhead(ctx context.Context, s Streams, p plan.Overhead, out outputFlags) error {
+func weighOverhead(ctx context.Context, s Streams, p overhead.Options, out outputFlags) error {
 	var options overheadrun.Options
-	var phases []plan.Phase
+	var phases []overhead.Phase
 	return weigh(ctx, s, &out, weighing{
 		experiment: "overhead", engines: p.Engines,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
@@ -179,7 +76,7 @@ func weighOverhead(ctx context.Context, s Streams, p plan.Overhead, out outputFl
 			if options.Meter, err = snapshot.New(); err != nil {
 				return nil, nil, err
 			}
-			return choose(ctx, s, overheadSelection(&p), out.quiet)
+			return choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
 		},
 		run: func(o *session) (_ *record.Record, _ run.Judgement, err error) {
 			options.Plan, options.Options, options.Targets = p, o.options, o.targets
@@ -193,8 +90,8 @@ func weighOverhead(ctx context.Context, s Streams, p plan.Overhead, out outputFl
 }
 
 // carryFio finds fio if a phase needs it.
-func carryFio(ctx context.Context, phases []plan.Phase, o *overheadrun.Options) error {
-	if !slices.ContainsFunc(phases, func(p plan.Phase) bool { return p.Kind == plan.PhaseFio }) {
+func carryFio(ctx context.Context, phases []overhead.Phase, o *overheadrun.Options) error {
+	if !slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
 		return nil
 	}
 	fio, err := hosttools.Fio(ctx)
@@ -207,8 +104,8 @@ func carryFio(ctx context.Context, phases []plan.Phase, o *overheadrun.Options) 
 
 // loadFolder makes the folder below which every sandbox has one of its own to write
 // to, if a phase writes.
-func loadFolder(o *session, phases []plan.Phase) (string, error) {
-	if !slices.ContainsFunc(phases, func(p plan.Phase) bool { return p.Kind == plan.PhaseFio }) {
+func loadFolder(o *session, phases []overhead.Phase) (string, error) {
+	if !slices.ContainsFunc(phases, func(p overhead.Phase) bool { return p.Kind == overhead.PhaseFio }) {
 		return "", nil
 	}
 	dir, _, err := o.run.Dirs("-volume")

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/record"
 )
 
 // stored writes a record of one target and returns its path.
 func stored(t *testing.T, dir, name string, failed bool) string {
 	t.Helper()
-	l := plan.Defaults()
+	l := lifecycle.Defaults()
 	l.Ops = l.Ops[:0]
 	l.Ops = append(l.Ops, "create")
 	text, err := json.Marshal(l)

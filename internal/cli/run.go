@@ -5,111 +5,112 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/plan"
 )
 
 func newRun(s Streams) *cobra.Command {
-	var flags runFlags
 	var out outputFlags
+	var given *option.Given
 	c := &cobra.Command{
 		Use:   "run PLAN",
 		Short: "Do what a plan file says",
-		Long: `Do what a plan file says, in its order. Flags override the file. A mistake in
-the file is reported with file, line and column before anything is done.`,
+		Long: `Do what a plan file says, in its order. Flags override the file, in every measure
+that has such an option; one that no measure of the plan has is refused. A mistake
+in the file is reported with file, line and column before anything is done.`,
 		Example: "  tare run plan.yaml --rounds 6",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := plan.Load(args[0])
+			p, err := plan.Load(args[0], planInstruments())
 			if err != nil {
 				return err
 			}
-			for i := range p.Measure {
-				if err := flags.override(c.Context(), c.Flags(), &p.Measure[i]); err != nil {
-					return err
-				}
+			if err := override(c.Context(), s, given, p.Measure); err != nil {
+				return err
 			}
-			var failed error
-			for i, m := range p.Measure {
-				each := out
-				if out.record != "" && len(p.Measure) > 1 {
-					each.record = numbered(out.record, i+1)
-				}
-				err := perform(c.Context(), s, m, each)
-				var code exit
-				var missing *notHere
-				switch {
-				case errors.As(err, &missing) && len(p.Measure) > 1: // the others go on
-					fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(p.Measure), cleanLines(missing.Error()))
-					failed = errors.Join(failed, exit{ExitUsage})
-				case errors.As(err, &code) && code.code == ExitFailed:
-					failed = errors.Join(code, failed) // operations that failed weigh more
-				case err != nil:
-					return err
-				}
-			}
-			return failed
+			return performAll(c.Context(), s, p.Measure, out)
 		},
 	}
-	flags.add(c.Flags())
 	out.add(c.Flags())
+	var sets []*option.Set
+	for _, i := range verbs {
+		sets = append(sets, option.Of(i.New()))
+	}
+	given = option.Collect(c.Flags(), sets...)
 	return c
 }
 
-// runFlags override a plan: those of a lifecycle, of which every other measure
-// takes what it has too, and those that only storage has.
-type runFlags struct {
-	lifecycleFlags
-	storage storageFlags
-}
-
-func (f *runFlags) add(set *pflag.FlagSet) {
-	f.lifecycleFlags.add(set)
-	f.storage.addScale(set)
-}
-
-// override puts the flags that were given into a measure of a plan.
-func (f *runFlags) override(ctx context.Context, set *pflag.FlagSet, m *plan.Measure) error {
-	switch {
-	case m.Overhead != nil:
-		same := overheadFlags{rounds: f.rounds, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
-		return same.apply(ctx, set, m.Overhead, false)
-	case m.Storage != nil:
-		same := f.storage
-		same.rounds, same.budget, same.timeout, same.seed, same.missing, same.engines = f.rounds, f.budget, f.timeout, f.seed, f.missing, f.engines
-		return same.apply(ctx, set, m.Storage, false)
-	case m.BPF != nil:
-		same := bpfFlags{rounds: f.rounds, budget: f.budget, timeout: f.timeout, seed: f.seed}
-		if set.Changed("scale") {
-			if err := scaled(m.BPF, f.storage.scale); err != nil {
-				return err
+// override lays the flags over every measure that has such options. A flag that
+// only some have is told of; one that none has would be passed over in silence,
+// and another measurement be made than the one that was asked for.
+func override(ctx context.Context, s Streams, given *option.Given, measures []plan.Measure) error {
+	for _, flag := range given.Names() {
+		var with, without []string
+		for i, m := range measures {
+			name := fmt.Sprintf("%s (%d)", m.Name, i+1)
+			if m.Set.Takes(flag) {
+				with = append(with, name)
+			} else {
+				without = append(without, name)
 			}
 		}
-		return same.apply(set, m.BPF)
-	case m.Startup != nil:
-		same := startupFlags{rounds: f.rounds, warmup: f.warmup, budget: f.budget, timeout: f.timeout, seed: f.seed, missing: f.missing, engines: f.engines}
-		return same.apply(ctx, set, m.Startup, false)
+		switch {
+		case len(with) == 0:
+			return option.WrongFlag(flag, "no measure of the plan has use for it%s", takenBy(measures))
+		case len(without) > 0:
+			fmt.Fprintf(s.Err, "--%s: for %s; not for %s\n", flag, strings.Join(with, ", "), strings.Join(without, ", "))
+		}
 	}
-	return f.apply(ctx, set, m.Lifecycle, false)
+	for _, m := range measures {
+		if err := given.Lay(m.Set); err != nil {
+			return err
+		}
+		if err := m.Set.Finish(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// perform does one measure of a plan.
-func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) error {
-	switch {
-	case m.Overhead != nil:
-		return weighOverhead(ctx, s, *m.Overhead, out)
-	case m.Storage != nil:
-		return weighStorage(ctx, s, *m.Storage, out)
-	case m.BPF != nil:
-		return weighBPF(ctx, s, *m.BPF, out)
-	case m.Startup != nil:
-		return weighStartup(ctx, s, *m.Startup, out)
+// takenBy says which flags each kind of measure in a plan takes.
+func takenBy(measures []plan.Measure) string {
+	var lines []string
+	for _, m := range measures {
+		line := fmt.Sprintf("\n%s takes --%s", m.Name, strings.Join(m.Set.Flags(), ", --"))
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
-	return weighLifecycle(ctx, s, *m.Lifecycle, out)
+	return strings.Join(lines, "")
+}
+
+// performAll does one measure of a plan after the other.
+func performAll(ctx context.Context, s Streams, measures []plan.Measure, out outputFlags) error {
+	var failed error
+	for i, m := range measures {
+		each := out
+		if out.record != "" && len(measures) > 1 {
+			each.record = numbered(out.record, i+1)
+		}
+		err := perform(ctx, s, m, each)
+		var code exit
+		var missing *notHere
+		switch {
+		case errors.As(err, &missing) && len(measures) > 1: // the others go on
+			fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(measures), cleanLines(missing.Error()))
+			failed = errors.Join(failed, exit{ExitUsage})
+		case errors.As(err, &code) && code.code == ExitFailed:
+			failed = errors.Join(code, failed) // operations that failed weigh more
+		case err != nil:
+			return err
+		}
+	}
+	return failed
 }
 
 // numbered puts a number before a record's extension.

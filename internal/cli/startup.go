@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,7 +18,6 @@ import (
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/command"
@@ -25,78 +25,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// startupFlags say which starts to watch and how, or which logs to read.
-type startupFlags struct {
-	rounds   int
-	warmup   int
-	untraced bool
-	limit    string
-	budget   time.Duration
-	timeout  time.Duration
-	seed     uint64
-	missing  string
-	engines  engineFlags
-	logs     logFlags
-}
-
-func (f *startupFlags) add(set *pflag.FlagSet) {
-	d := plan.DefaultsOfStartup()
-	set.IntVar(&f.rounds, "rounds", d.Rounds, "watched starts of each target")
-	set.IntVar(&f.warmup, "warmup", d.Warmup, "starts of each target before, not recorded")
-	set.BoolVar(&f.untraced, "untraced", false, "start everything a second time in every round without watching, to see what watching costs")
-	set.StringVar(&f.limit, "limit", "", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: those of tare lifecycle)")
-	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new round after this time")
-	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for one start")
-	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of targets in each round (default: random, and recorded)")
-	set.StringVar(&f.missing, "missing", string(d.Missing), "what to do about a named target that cannot be weighed here: fail, or skip it and watch the others")
-	f.engines.add(set)
-	f.logs.add(set)
-}
-
-// apply puts the flags that were given into a plan.
-func (f *startupFlags) apply(ctx context.Context, set *pflag.FlagSet, p *plan.Startup, add bool) error {
-	if set.Changed("rounds") {
-		p.Rounds = f.rounds
-	}
-	if set.Changed("warmup") {
-		p.Warmup = f.warmup
-	}
-	if set.Changed("untraced") {
-		p.Untraced = f.untraced
-	}
-	if set.Changed("limit") {
-		var err error
-		if p.Limits, err = plan.ParseLimit(f.limit); err != nil {
-			return fmt.Errorf("--limit: %w", err)
-		}
-	}
-	if set.Changed("budget") {
-		p.Budget = f.budget
-	}
-	if set.Changed("timeout") {
-		p.Timeout = f.timeout
-	}
-	if set.Changed("seed") {
-		p.Seed = f.seed
-	}
-	if set.Changed("missing") {
-		p.Missing = plan.Missing(f.missing)
-	}
-	if err := f.engines.apply(ctx, set, startupSelection(p), add); err != nil {
-		return err
-	}
-	if err := p.Validate(); err != nil {
-		return fmt.Errorf("--%w", err)
-	}
-	return nil
-}
-
-func startupSelection(p *plan.Startup) selection {
-	return selection{&p.Targets, p.Missing, &p.Via, &p.Engines, nil}
-}
-
 func newStartup(s Streams) *cobra.Command {
-	var flags startupFlags
+	p := startup.Defaults()
+	set := option.Of(&p)
+	var logs logFlags
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "startup [TARGET...] [-- COMMAND [ARGUMENT...]]",
@@ -121,26 +53,26 @@ started. Targets are those of tare lifecycle.`,
   tare startup --rounds 2 -- sh -c 'sleep 0.01'
   tare startup --log kata.log --log containerd.log --format chrome`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p := plan.DefaultsOfStartup()
 			var asked []string
 			if dash := c.ArgsLenAtDash(); dash >= 0 {
 				args, asked = args[:dash], args[dash:]
 				if len(asked) == 0 {
 					return errors.New("a command has to follow --, such as tare startup -- docker run --rm busybox true")
 				}
-				p.Commands = []plan.StartCommand{{Name: nameOfCommand(asked), Args: asked}}
+				p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
 			}
 			p.Targets = args
-			if flags.logs.given() {
-				return flags.logs.read(c.Context(), s, c.Flags(), p, out)
+			if logs.given() {
+				return logs.read(c.Context(), s, c.Flags(), set, p, out)
 			}
-			if err := flags.apply(c.Context(), c.Flags(), &p, true); err != nil {
+			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
 			return weighStartup(c.Context(), s, p, out)
 		},
 	}
-	flags.add(c.Flags())
+	set.AddFlags(c.Flags())
+	logs.add(c.Flags())
 	out.addRecord(c.Flags())
 	out.addStarts(c.Flags())
 	return c
@@ -159,14 +91,14 @@ func nameOfCommand(args []string) string {
 	if len(args) > 1 && len(args[1]) > 0 && len(args[1]) < 20 && args[1][0] != '-' {
 		name += " " + term.Clean(args[1])
 	}
-	if len(name) > plan.MaxCommandName {
-		name = name[:plan.MaxCommandName]
+	if len(name) > startup.MaxCommandName {
+		name = name[:startup.MaxCommandName]
 	}
 	return name
 }
 
 // weighStartup performs a startup plan.
-func weighStartup(ctx context.Context, s Streams, p plan.Startup, out outputFlags) error {
+func weighStartup(ctx context.Context, s Streams, p startup.Options, out outputFlags) error {
 	return weigh(ctx, s, &out, weighing{
 		experiment: "startup", engines: p.Engines, steady: true,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
@@ -178,7 +110,7 @@ func weighStartup(ctx context.Context, s Streams, p plan.Startup, out outputFlag
 				return nil, nil, fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
 			}
 			if len(p.Targets) > 0 || len(commands) == 0 {
-				targets, skipped, err = choose(ctx, s, startupSelection(&p), out.quiet)
+				targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
 			}
 			return append(targets, commands...), skipped, err
 		},
@@ -191,7 +123,7 @@ func weighStartup(ctx context.Context, s Streams, p plan.Startup, out outputFlag
 	})
 }
 
-func startCommands(all []plan.StartCommand) (targets []subject.Target, err error) {
+func startCommands(all []startup.Command) (targets []subject.Target, err error) {
 	for _, c := range all {
 		t, err := command.New(c.Name, c.Args)
 		if err != nil {

@@ -15,10 +15,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
 	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/record"
 )
@@ -44,17 +45,15 @@ const mostNames = 1000
 
 // read puts starts together from logs, keeps them in a record, and
 // reports them. Memory does not grow with what is read.
-func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p plan.Startup, out outputFlags) (err error) {
+func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, asked *option.Set, p startup.Options, out outputFlags) (err error) {
 	if set.Changed("since") && !f.journal {
 		return errors.New("--since is about the journal: give --journal, too, or leave it out")
 	}
 	if len(p.Commands) > 0 {
 		return errors.New("--log and --journal read what was; leave the command out")
 	}
-	for _, name := range flagsOfStarts() {
-		if set.Changed(name) {
-			return fmt.Errorf("--%s is about starts that are made; with --log and --journal none is: leave it out", name)
-		}
+	for _, name := range asked.GivenFlags() {
+		return option.WrongFlag(name, "it is about starts that are made; with --log and --journal none is: leave it out")
 	}
 	format, err := formatOf(out.format, "startup")
 	if err != nil {
@@ -83,17 +82,8 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, p pl
 	return nil
 }
 
-// flagsOfStarts are the flags that only starts need that are made.
-func flagsOfStarts() []string {
-	names := []string{"rounds", "warmup", "untraced", "trace", "limit", "budget", "timeout", "seed", "missing"}
-	engines := pflag.NewFlagSet("", pflag.ContinueOnError)
-	new(engineFlags).add(engines)
-	engines.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return names
-}
-
 // gather reads everything, and writes the record of it as it is found.
-func (r *reading) gather(ctx context.Context, s Streams, p plan.Startup, out outputFlags) (rec *record.Record, j *judge.Startup, path string, err error) {
+func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out outputFlags) (rec *record.Record, j *judge.Startup, path string, err error) {
 	began := time.Now()
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,7 +19,6 @@ import (
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
@@ -28,244 +27,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// storageFlags say what to weigh and how.
-type storageFlags struct {
-	volumes  string
-	cache    string
-	jobs     string
-	jobFile  string
-	size     string
-	bs       string
-	numJobs  int
-	tool     string
-	scale    string
-	limit    string
-	rounds   int
-	runtime  time.Duration
-	ceiling  time.Duration
-	settle   time.Duration
-	drop     string
-	budget   time.Duration
-	timeout  time.Duration
-	seed     uint64
-	missing  string
-	destroys []string
-	root     string
-	programs []string
-	engines  engineFlags
-}
-
-func (f *storageFlags) add(set *pflag.FlagSet) {
-	d := plan.DefaultsOfStorage()
-	f.addScale(set)
-	set.StringVar(&f.cache, "cache", strings.Join(d.Cache, ","), "direct (O_DIRECT), buffered, or both")
-	set.StringVar(&f.jobs, "jobs", "randread,read,randwrite,write", "jobs: randread, read, randwrite, write, rndrw; plan for those of the published report")
-	set.StringVar(&f.jobFile, "jobfile", "", "a job file of fio's, instead of --jobs")
-	set.StringVar(&f.size, "size", "1G", "of a job's files, all together")
-	set.StringVar(&f.bs, "bs", "512k", "block sizes: 512k,4k makes each job one of either (default with dd 4k, with sysbench 16k)")
-	set.IntVar(&f.numJobs, "numjobs", 8, "threads, each doing the whole job on the same file; dd has one")
-	set.StringVar(&f.tool, "tool", plan.ToolFio, "fio, dd or sysbench")
-	set.StringVar(&f.limit, "limit", "", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: none)")
-	set.IntVar(&f.rounds, "rounds", d.Rounds, "rounds, each running every job once on every target")
-	set.DurationVar(&f.runtime, "runtime-limit", d.RuntimeLimit, "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")")
-	set.DurationVar(&f.ceiling, "ceiling", d.Ceiling, "how long each of four measurements of the device on the host takes, before and after; 0 for none")
-	set.DurationVar(&f.settle, "settle", d.Settle, "at most, until the device is at rest before a job")
-	set.StringVar(&f.drop, "drop", string(d.Drop), "caches before a job: node drops all page cache of the node, which its other programs notice; files only that of the job's files")
-	set.DurationVar(&f.budget, "budget", d.Budget, "begin no new job after this time")
-	set.DurationVar(&f.timeout, "timeout", d.Timeout, "for laying out files, and for starting a sandbox")
-	set.Uint64Var(&f.seed, "seed", 0, "seed of the order of targets (default: random, and recorded)")
-	set.StringVar(&f.missing, "missing", string(d.Missing), "what to do about a named target or a volume that cannot be had here: fail, or skip it")
-	set.StringVar(&f.root, "root", "", "a folder with a root file system that containers have, for tools of its own, see --program")
-	set.StringArrayVar(&f.programs, "program", nil, "run this program of --root instead of the host's: fio=/usr/local/bin/fio")
-	f.engines.add(set)
-}
-
-// addScale adds the flags that tare run has too.
-func (f *storageFlags) addScale(set *pflag.FlagSet) {
-	d := plan.DefaultsOfStorage()
-	set.StringVar(&f.volumes, "volume", strings.Join(d.Volumes, ","), "where the files lie: rootfs, bind, tmpfs, nfs=server:/path, device=/dev/NAME")
-	set.StringVar(&f.scale, "scale", "1", "multiply all sizes, counts and times of storage jobs, and the times of loads on BPF programs: 0.01 for a short trial")
-	set.StringArrayVar(&f.destroys, "i-know-this-destroys", nil, "a device of --volume whose content may be overwritten, by its path")
-}
-
-// apply puts the flags that were given into a plan.
-func (f *storageFlags) apply(ctx context.Context, set *pflag.FlagSet, s *plan.Storage, add bool) error {
-	var err error
-	if set.Changed("volume") {
-		if s.Volumes, err = plan.ParseVolumes(f.volumes); err != nil {
-			return fmt.Errorf("--volume: %s", bare(err))
-		}
-	}
-	if set.Changed("cache") {
-		if s.Cache, err = plan.ParseCaches(f.cache); err != nil {
-			return fmt.Errorf("--cache: %s", bare(err))
-		}
-	}
-	if set.Changed("scale") {
-		if s.Scale, err = plan.ParseScale(f.scale); err != nil {
-			return fmt.Errorf("--scale: %s", bare(err))
-		}
-		if s.Scale == 0 {
-			return errors.New("--scale: 0 leaves nothing to do: write one such as 0.01, or leave it out")
-		}
-	}
-	if err := f.applyJobs(set, s); err != nil {
-		return err
-	}
-	if set.Changed("limit") {
-		if s.Limits, err = plan.ParseLimit(f.limit); err != nil {
-			return fmt.Errorf("--limit: %s", bare(err))
-		}
-		if none := noLimit(f.limit, s.Limits); none != "" {
-			return fmt.Errorf("--limit: %s is none: leave it out, or write more", none)
-		}
-	}
-	if err := f.applyPrograms(set, s); err != nil {
-		return err
-	}
-	f.applyPlain(set, s)
-	if err := f.engines.apply(ctx, set, storageSelection(s), add); err != nil {
-		return err
-	}
-	return flagged(s.Validate())
-}
-
-// applyPlain takes what needs no parsing.
-func (f *storageFlags) applyPlain(set *pflag.FlagSet, s *plan.Storage) {
-	for _, d := range []struct {
-		name     string
-		to       *time.Duration
-		duration time.Duration
-	}{{"runtime-limit", &s.RuntimeLimit, f.runtime}, {"ceiling", &s.Ceiling, f.ceiling}, {"settle", &s.Settle, f.settle}, {"budget", &s.Budget, f.budget}, {"timeout", &s.Timeout, f.timeout}} {
-		if set.Changed(d.name) {
-			*d.to = d.duration
-		}
-	}
-	if set.Changed("rounds") {
-		s.Rounds = f.rounds
-	}
-	if set.Changed("seed") {
-		s.Seed = f.seed
-	}
-	if set.Changed("missing") {
-		s.Missing = plan.Missing(f.missing)
-	}
-	if set.Changed("drop") {
-		s.Drop = plan.Drop(f.drop)
-	}
-	if set.Changed("i-know-this-destroys") {
-		s.Destroys = f.destroys
-	}
-}
-
-// applyJobs makes jobs of the flags for them, if one of those was given.
-func (f *storageFlags) applyJobs(set *pflag.FlagSet, s *plan.Storage) error {
-	asked := slices.ContainsFunc([]string{"jobs", "size", "bs", "numjobs", "tool"}, set.Changed)
-	if set.Changed("jobfile") {
-		if asked {
-			return errors.New("--jobfile: the file says what the jobs are; leave out --jobs, --size, --bs, --numjobs and --tool")
-		}
-		job, err := readJobFile(f.jobFile)
-		if err != nil {
-			return fmt.Errorf("--jobfile: %w", err)
-		}
-		s.Jobs = []plan.Job{job}
-		return nil
-	}
-	if !asked {
-		return nil
-	}
-	switch {
-	case defaultJobs[f.tool] == "":
-		return fmt.Errorf("--tool: unknown tool %q: the tools are fio, dd and sysbench", f.tool)
-	case set.Changed("numjobs") && f.numJobs < 1:
-		return fmt.Errorf("--numjobs: %d threads do nothing: write 1 or more", f.numJobs)
-	case set.Changed("numjobs") && f.numJobs > 1 && f.tool == plan.ToolDD:
-		return fmt.Errorf("--numjobs: dd has one thread, and not %d: leave it out, or use --tool fio", f.numJobs)
-	}
-	names, sizes := f.jobs, f.bs
-	if !set.Changed("jobs") || f.jobs == "plan" {
-		names = defaultJobs[f.tool]
-	}
-	if !set.Changed("bs") {
-		sizes = defaultBlocks[f.tool]
-	}
-	size, err := plan.ParseSize(f.size)
-	if err != nil {
-		return fmt.Errorf("--size: %s", bare(err))
-	}
-	bs, err := plan.ParseBlockSizes(sizes)
-	if err != nil {
-		return fmt.Errorf("--bs: %s", bare(err))
-	}
-	if s.Jobs, err = plan.ParseJobs(names, bs, f.tool, size, f.numJobs); err != nil {
-		return fmt.Errorf("--jobs: %s", bare(err))
-	}
-	if f.tool == plan.ToolSysbench && !set.Changed("runtime-limit") {
-		for i := range s.Jobs { // which have no requests, and so no end of their own
-			s.Jobs[i].Runtime = sysbenchRuns
-		}
-	}
-	return nil
-}
-
-// sysbenchRuns is how long its jobs run that nothing else ends.
-const sysbenchRuns = 10 * time.Second
-
-// What the tools do when nothing else is said: the jobs and blocks of the
-// published report.
-var (
-	defaultJobs   = map[string]string{plan.ToolFio: "randread,read,randwrite,write", plan.ToolDD: "write,read", plan.ToolSysbench: "rndrw"}
-	defaultBlocks = map[string]string{plan.ToolFio: "512k", plan.ToolDD: "4k", plan.ToolSysbench: "16k"}
-)
-
-// maxJobFile is what a job file can have at most.
-const maxJobFile = 1 << 20
-
-func readJobFile(path string) (plan.Job, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJobFile) {
-		err = fmt.Errorf("%s is no file of up to 1 MiB", path)
-	}
-	if err != nil {
-		return plan.Job{}, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return plan.Job{}, err
-	}
-	sections, err := tool.ParseJobFile(string(text))
-	if err != nil {
-		return plan.Job{}, fmt.Errorf("%s: %w", path, err)
-	}
-	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-	return plan.Job{Name: term.Clean(name), Tool: plan.ToolFio, Options: sections}, nil
-}
-
-func (f *storageFlags) applyPrograms(set *pflag.FlagSet, s *plan.Storage) error {
-	if set.Changed("root") {
-		s.Root = f.root
-	}
-	if !set.Changed("program") {
-		return nil
-	}
-	s.Programs = map[string]string{}
-	for _, p := range f.programs {
-		name, path, ok := strings.Cut(p, "=")
-		if !ok {
-			return fmt.Errorf("--program: %q: write TOOL=PATH, such as fio=/usr/local/bin/fio", p)
-		}
-		s.Programs[name] = path
-	}
-	return nil
-}
-
-func storageSelection(s *plan.Storage) selection {
-	return selection{&s.Targets, s.Missing, &s.Via, &s.Engines, nil}
-}
-
 func newStorage(s Streams) *cobra.Command {
-	var flags storageFlags
+	storage.ReadJobFile = readJobFile
+	p := storage.Defaults()
+	set := option.Of(&p)
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "storage [TARGET...]",
@@ -290,15 +55,14 @@ never one that is in use.`,
   tare storage host runc --volume rootfs --tool dd --jobs write --size 4M --rounds 1 --ceiling 0 --settle 1s
   tare storage runc --volume bind --jobfile my.fio --rounds 1 --ceiling 0`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p := plan.DefaultsOfStorage()
 			p.Targets = args
-			if err := flags.apply(c.Context(), c.Flags(), &p, true); err != nil {
+			if err := set.Finish(c.Context()); err != nil {
 				return err
 			}
 			return weighStorage(c.Context(), s, p, out)
 		},
 	}
-	flags.add(c.Flags())
+	set.AddFlags(c.Flags())
 	out.addRecord(c.Flags())
 	out.addStorageForm(c.Flags())
 	return c
@@ -311,7 +75,7 @@ func (f *outputFlags) addStorageForm(set *pflag.FlagSet) {
 }
 
 // weighStorage performs a storage plan.
-func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlags) error {
+func weighStorage(ctx context.Context, s Streams, p storage.Options, out outputFlags) error {
 	var options storagerun.Options
 	var meter *snapshot.Reader
 	defer func() {
@@ -331,7 +95,7 @@ func weighStorage(ctx context.Context, s Streams, p plan.Storage, out outputFlag
 			if err := carryTools(ctx, &p, &options); err != nil {
 				return nil, nil, err
 			}
-			if targets, skipped, err = choose(ctx, s, storageSelection(&p), out.quiet); err == nil {
+			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom}, out.quiet); err == nil {
 				meter, err = snapshot.New()
 			}
 			return targets, skipped, err
@@ -359,7 +123,7 @@ func (o *session) storage(ctx context.Context, options *storagerun.Options) (*re
 		}
 		return child.Run(ctx, child.Command{Args: args, Env: lane.Environment(nil)})
 	}
-	options.Prepare = func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+	options.Prepare = func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error) {
 		dir, _, err := o.run.Dirs("-volume-" + v.Kind)
 		if err != nil {
 			return nil, err
@@ -380,4 +144,27 @@ func showStorage(s Streams, format report.Format, rec *record.Record, out output
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOf(j.Failed, j.Findings), nil
+}
+
+// maxJobFile is what a job file can have at most.
+const maxJobFile = 1 << 20
+
+func readJobFile(path string) (storage.Job, error) {
+	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxJobFile) {
+		err = fmt.Errorf("%s is no file of up to 1 MiB", path)
+	}
+	if err != nil {
+		return storage.Job{}, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return storage.Job{}, err
+	}
+	sections, err := tool.ParseJobFile(string(text))
+	if err != nil {
+		return storage.Job{}, fmt.Errorf("%s: %w", path, err)
+	}
+	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	return storage.Job{Name: term.Clean(name), Tool: storage.ToolFio, Options: sections}, nil
 }

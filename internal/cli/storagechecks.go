@@ -3,16 +3,17 @@ package cli
 import (
 	"fmt"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
 // checkJobs refuses jobs that no tool can be told to do, wherever they come from:
 // a plan may hold the options of a job file.
-func checkJobs(p *plan.Storage) error {
+func checkJobs(p *storage.Options) error {
 	_, jobs, err := p.Resolved()
 	if err != nil {
 		return err
@@ -32,8 +33,8 @@ func checkJobs(p *plan.Storage) error {
 // checkDevices refuses a device that cannot be written over before anything runs,
 // for it is most likely not the one that was meant. It is looked at once more
 // when its turn comes.
-func checkDevices(p *plan.Storage) error {
-	if p.Missing == plan.MissingSkip {
+func checkDevices(p *storage.Options) error {
+	if p.Missing == terms.MissingSkip {
 		return nil
 	}
 	volumes, _, err := p.Resolved()

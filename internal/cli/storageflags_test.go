@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 func TestWhatStorageCannotDoIsToldByTheFlagThatAskedForIt(t *testing.T) {
@@ -46,17 +47,23 @@ func TestWhatStorageCannotDoIsToldByTheFlagThatAskedForIt(t *testing.T) {
 	}
 }
 
-// planned is the plan of a command line.
-func planned(t *testing.T, args ...string) plan.Storage {
+// asked lays a command line over options.
+func asked(t *testing.T, o option.Options, args ...string) error {
 	t.Helper()
-	var f storageFlags
-	set := pflag.NewFlagSet("storage", pflag.ContinueOnError)
-	f.add(set)
-	p := plan.DefaultsOfStorage()
-	if err := set.Parse(args); err != nil {
+	set := option.Of(o)
+	flags := pflag.NewFlagSet("asked", pflag.ContinueOnError)
+	set.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.apply(t.Context(), set, &p, false); err != nil {
+	return set.Finish(t.Context())
+}
+
+// planned is the plan of a command line.
+func planned(t *testing.T, args ...string) storage.Options {
+	t.Helper()
+	p := storage.Defaults()
+	if err := asked(t, &p, args...); err != nil {
 		t.Fatal(err)
 	}
 	return p

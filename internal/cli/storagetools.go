@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 )
 
 // carryTools finds the tools that the jobs need. fio is taken for the device's
 // ceiling, too, where it is there.
-func carryTools(ctx context.Context, p *plan.Storage, o *storagerun.Options) error {
+func carryTools(ctx context.Context, p *storage.Options, o *storagerun.Options) error {
 	o.Programs, o.OnHost = map[string]string{}, map[string]string{}
 	if p.Root != "" {
 		files, err := hosttools.Root(ctx, p.Root)
@@ -39,9 +39,9 @@ func carryTools(ctx context.Context, p *plan.Storage, o *storagerun.Options) err
 		}
 		o.Programs[name] = program.Path
 	}
-	if _, there := o.OnHost[plan.ToolFio]; !there && p.Ceiling > 0 {
+	if _, there := o.OnHost[storage.ToolFio]; !there && p.Ceiling > 0 {
 		if fio, err := hosttools.Fio(ctx); err == nil {
-			o.OnHost[plan.ToolFio] = fio.Path
+			o.OnHost[storage.ToolFio] = fio.Path
 		}
 	}
 	return nil
@@ -49,13 +49,13 @@ func carryTools(ctx context.Context, p *plan.Storage, o *storagerun.Options) err
 
 // findTool finds one of the programs that load storage.
 func findTool(ctx context.Context, name string) (*hosttools.Program, error) {
-	if name == plan.ToolFio {
+	if name == storage.ToolFio {
 		return hosttools.Fio(ctx)
 	}
 	return hosttools.Find(ctx, name)
 }
 
-func toolsOf(p *plan.Storage) []string {
+func toolsOf(p *storage.Options) []string {
 	var names []string
 	for _, j := range p.Jobs {
 		if name := j.Tool; !slices.Contains(names, name) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,6 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
@@ -67,12 +67,12 @@ func (f *outputFlags) addForm(set *pflag.FlagSet) {
 }
 
 // weighLifecycle performs a lifecycle.
-func weighLifecycle(ctx context.Context, s Streams, l plan.Lifecycle, out outputFlags) error {
+func weighLifecycle(ctx context.Context, s Streams, l lifecycle.Options, out outputFlags) error {
 	node := &nodestat.Reader{}
 	return weigh(ctx, s, &out, weighing{
 		experiment: lifecycle.Name, engines: l.Engines, steady: true,
 		targets: func() ([]subject.Target, []record.Finding, error) {
-			targets, skipped, err := choose(ctx, s, selectionOf(&l), out.quiet)
+			targets, skipped, err := choose(ctx, s, selection{&l.Whom, []*string{&l.Baseline, &l.Subject}}, out.quiet)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -92,7 +92,7 @@ func weighLifecycle(ctx context.Context, s Streams, l plan.Lifecycle, out output
 // weighing is what a session has to know of an instrument.
 type weighing struct {
 	experiment string
-	engines    plan.Engines
+	engines    terms.Engines
 	steady     bool // it times so finely that lanes are to be settled
 	// targets finds what is weighed, after everything was checked that can be before
 	// anything is made. Findings tell of what is not weighed.
@@ -184,7 +184,7 @@ type session struct {
 }
 
 // begin makes what a run needs. What it made is removed by close.
-func begin(s Streams, experiment string, targets []subject.Target, skipped []record.Finding, engines plan.Engines, out outputFlags) (*session, error) {
+func begin(s Streams, experiment string, targets []subject.Target, skipped []record.Finding, engines terms.Engines, out outputFlags) (*session, error) {
 	roots := workspace.DefaultRoots()
 	own, err := workspace.New(roots)
 	if err != nil {
@@ -329,36 +329,29 @@ func hasError(findings []record.Finding) bool {
 	return false
 }
 
-// selection is the part of a plan that says what is weighed.
+// selection is the part of a measurement that says what is weighed.
 type selection struct {
-	targets *[]string
-	missing plan.Missing
-	via     *[]string
-	engines *plan.Engines
-	named   []*string // other names of targets in it, emptied if theirs is not here
-}
-
-func selectionOf(l *plan.Lifecycle) selection {
-	return selection{&l.Targets, l.Missing, &l.Via, &l.Engines, []*string{&l.Baseline, &l.Subject}}
+	*terms.Whom
+	named []*string // other names of targets in it, emptied if theirs is not here
 }
 
 // settings are those for finding the targets.
 func (c selection) settings() find.Settings {
-	return find.Settings{Engine: c.engines.Of, Via: *c.via}
+	return find.Settings{Engine: c.Engines.Of, Via: c.Via}
 }
 
 // choose finds the targets of the plan, or all that can be weighed. Those that
 // the plan names, that are not here and that may be missing are told of in
 // findings.
 func choose(ctx context.Context, s Streams, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
-	if len(*c.targets) == 0 {
+	if len(c.Targets) == 0 {
 		found := find.All(ctx, c.settings())
 		if !quiet {
 			tellMissing(s, found)
 		}
 		return present(found), nil, nil
 	}
-	found, err := find.Named(ctx, *c.targets, c.settings())
+	found, err := find.Named(ctx, c.Targets, c.settings())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -378,7 +371,7 @@ func choose(ctx context.Context, s Streams, c selection, quiet bool) ([]subject.
 			}
 		}
 	}
-	if errs != nil && (c.missing != plan.MissingSkip || len(targets) == 0) {
+	if errs != nil && (c.Missing != terms.MissingSkip || len(targets) == 0) {
 		return nil, nil, &notHere{errors.Join(errs...)}
 	}
 	if !quiet {
@@ -414,6 +407,14 @@ func tellMissing(s Streams, found []find.Found) {
 		}
 		fmt.Fprintln(s.Err)
 	}
+}
+
+func joinOps(ops []subject.Op) string {
+	var names []string
+	for _, op := range ops {
+		names = append(names, string(op))
+	}
+	return strings.Join(names, ",")
 }
 
 // checkOps refuses operations that none of the targets has.

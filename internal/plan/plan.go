@@ -1,79 +1,180 @@
-// Package plan is what a run is asked to do: the types, their defaults, and
-// the YAML file that holds them. A mistake in a file is reported with file,
-// line and column. The resolved plan, every default filled in, goes into the
-// record, so that a record says all that is needed to do the run again.
+// Package plan reads a plan file: what to measure, in order. What each
+// measurement can be asked for, it is told by the instruments it is given; a
+// mistake is reported with file, line and column.
 package plan
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // Version is the version of the plan format.
 const Version = 1
 
-// Plan is one file: what to measure, in order.
+// Instrument is a kind of measurement, by its name in a plan.
+type Instrument struct {
+	Name string
+	Help string
+	New  func() option.Options // the options of a plan that says nothing
+}
+
+// Plan is one file.
 type Plan struct {
-	Version     int       `json:"version" yaml:"version"`
-	Name        string    `json:"name" yaml:"name"`
-	Description string    `json:"description,omitempty" yaml:"description"`
-	Source      string    `json:"source,omitempty" yaml:"source"` // the publication it reproduces
-	Measure     []Measure `json:"measure" yaml:"measure"`
+	Version     int
+	Name        string
+	Description string
+	Source      string // the publication it reproduces
+	Measure     []Measure
 }
 
-// Measure is one experiment of a plan. Exactly one field is set.
+// Measure is one entry of a plan: the instrument's name, and what it is asked for.
 type Measure struct {
-	Lifecycle *Lifecycle `json:"lifecycle,omitempty" yaml:"lifecycle"`
-	Overhead  *Overhead  `json:"overhead,omitempty" yaml:"overhead"`
-	Storage   *Storage   `json:"storage,omitempty" yaml:"storage"`
-	Startup   *Startup   `json:"startup,omitempty" yaml:"startup"`
-	BPF       *BPF       `json:"bpf,omitempty" yaml:"bpf"`
+	Name    string
+	Options option.Options
+	Set     *option.Set // what declares the options, to lay flags over them
 }
 
-// Lifecycle asks how long each operation takes on each target.
-type Lifecycle struct {
-	Title     string         `json:"title,omitempty" yaml:"title"`       // above its report
-	Targets   []string       `json:"targets" yaml:"targets"`             // names, or name=path for a runtime; empty: all that are found
-	Missing   Missing        `json:"missing,omitempty" yaml:"missing"`   // what to do about a target that cannot be weighed here; empty: MissingFail
-	Via       []string       `json:"via,omitempty" yaml:"via"`           // "api", "cli": how engines that have both are driven; empty: each its usual way
-	Engines   Engines        `json:"engines,omitempty" yaml:"engines"`   // how engines are reached
-	Baseline  string         `json:"baseline,omitempty" yaml:"baseline"` // the target all others are compared with; empty: the first runtime
-	Subject   string         `json:"subject,omitempty" yaml:"subject"`   // the target whose column of the iSulad form is compared with every other; empty: the others with the baseline
-	Lanes     []int          `json:"lanes" yaml:"lanes"`                 // the batch sizes to sweep
-	Ops       []subject.Op   `json:"ops" yaml:"ops"`
-	Rounds    int            `json:"rounds" yaml:"rounds"`                 // at least; Precision may add more
-	Warmup    int            `json:"warmup" yaml:"warmup"`                 // rounds that are not counted
-	Precision float64        `json:"precision,omitempty" yaml:"precision"` // 0.05: go on until every interval is within ±5 %; 0: exactly Rounds
-	Budget    time.Duration  `json:"budget" yaml:"budget"`                 // no new round is begun after it
-	Timeout   time.Duration  `json:"timeout" yaml:"timeout"`               // of one operation on one lane
-	Seed      uint64         `json:"seed" yaml:"seed"`                     // of the order of targets in each round; 0: taken from the clock and recorded
-	Limits    subject.Limits `json:"limits" yaml:"limits"`
-}
-
-// Missing says what is done about a target of the plan that cannot be weighed
-// on this machine.
-type Missing string
-
-// What can be done about it.
-const (
-	MissingFail Missing = "fail" // nothing is weighed
-	MissingSkip Missing = "skip" // the others are weighed, and a finding says why it is missing
-)
-
-// Engines says how engines are reached, by an engine's name ("docker",
-// "cri+containerd") or a target's ("docker/runc"). What stands under the target
-// is taken before what stands under its engine.
-type Engines map[string]subject.Engine
-
-// Of returns what holds for a target.
-func (e Engines) Of(name string) subject.Engine {
-	engine, _, _ := strings.Cut(name, "/")
-	plain, _, _ := strings.Cut(engine, "+") // docker+cli is docker, another way
-	merged := e[name].Over(e[engine])
-	if plain != "cri" {
-		merged = merged.Over(e[plain])
+// Load reads the plan file at path. What is wrong with its content is returned
+// as [option.FieldErrors], all of it at once.
+func Load(path string, instruments []Instrument) (*Plan, error) {
+	text, err := option.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	return merged
+	return Parse(path, text, instruments)
+}
+
+// Parse reads a plan from YAML, or from JSON, which is YAML. The name is that
+// of the file, for mistakes and for a plan that has no name of its own.
+func Parse(name string, text []byte, instruments []Instrument) (*Plan, error) {
+	f := &file{Plan: Plan{Version: Version}, instruments: instruments}
+	if err := option.Parse(name, text, f.read); err != nil {
+		return nil, err
+	}
+	if f.Name == "" {
+		f.Name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+	}
+	return &f.Plan, nil
+}
+
+// Schema is the JSON Schema (draft 2020-12) of plan files, for editors. It knows
+// the shape and the ranges of values; Parse knows the rest.
+func Schema(instruments []Instrument) ([]byte, error) {
+	s := option.Describe(option.Of(&file{instruments: instruments}))
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"], s["description"], s["required"] = "tare plan", "What a run of tare measures.", []string{"version", "measure"}
+	text, err := json.MarshalIndent(s, "", "  ")
+	return append(text, '\n'), err
+}
+
+// file is a plan while it is read.
+type file struct {
+	Plan
+	instruments []Instrument
+}
+
+func (f *file) read(n option.Node) {
+	s := option.Read(n, "a plan", f)
+	if !n.Mapping() {
+		return
+	}
+	const write = "write what to measure, such as measure: [lifecycle: {}]"
+	if !s.Found("version") {
+		n.Plainly("version is missing: write version: %d", Version)
+	}
+	if !s.Found("measure") {
+		n.Plainly("measure is missing: %s", write)
+	}
+}
+
+// Declare declares the fields of a plan.
+func (f *file) Declare(s *option.Set) {
+	version := option.Integer
+	version.Schema = option.Schema{"const": Version}
+	option.Var(s, &f.Version, "version", "version of the plan format", version, option.Must(checkVersion))
+	option.Text(s, &f.Name, "name", "name of the plan in records and reports (default: the file's name)")
+	option.Text(s, &f.Description, "description", "what the plan is for")
+	option.Text(s, &f.Source, "source", "the publication whose tables the plan reproduces")
+	option.Var(s, &f.Measure, "measure", "the measurements, in order", option.Kind[[]Measure]{Read: f.measures, Schema: f.schema()}, option.Nullable)
+}
+
+func checkVersion(n int) error {
+	switch {
+	case n > Version:
+		return fmt.Errorf("%d is newer than this tare reads, which is %d: use a later tare", n, Version)
+	case n != Version:
+		return fmt.Errorf("%d does not exist: write version: %d", n, Version)
+	}
+	return nil
+}
+
+func (f *file) measures(n option.Node) (all []Measure, ok bool) {
+	const empty = "it is empty: write what to measure, such as measure: [lifecycle: {}]"
+	if n.Null() {
+		n.Wrong(empty)
+		return nil, false
+	}
+	items, ok := n.Items()
+	if ok && len(items) == 0 {
+		n.Wrong(empty)
+	}
+	for _, item := range items {
+		all = append(all, f.measure(item)...)
+	}
+	return all, ok
+}
+
+// measure reads an entry, which has one key.
+func (f *file) measure(n option.Node) (all []Measure) {
+	var names []string
+	for _, i := range f.instruments {
+		names = append(names, i.Name)
+	}
+	fields := strings.Join(names, ", ")
+	entries := n.Entries("an entry of measure", "write its fields below it, each as name: value; the fields are "+fields)
+	if n.Mapping() && len(entries) == 0 {
+		n.Plainly("the entry of measure is empty: write an experiment, such as lifecycle: {}")
+	}
+	for k, e := range entries {
+		i, err := find(f.instruments, e.Key)
+		switch {
+		case err != nil:
+			e.Wrong("unknown field %s in an entry of measure: the fields are %s", option.Quote(e.Key), fields)
+		case k == 0:
+			o := i.New()
+			all = append(all, Measure{i.Name, o, option.Read(e.Value, i.Name, o)})
+		}
+		if k > 0 {
+			e.Wrong("%s is a second experiment in one entry of measure, after %s: give it an entry of its own, with its own -", option.Quote(e.Key), entries[0].Key)
+		}
+	}
+	return all
+}
+
+var errUnknown = errors.New("no such instrument")
+
+func find(all []Instrument, name string) (Instrument, error) {
+	for _, i := range all {
+		if i.Name == name {
+			return i, nil
+		}
+	}
+	return Instrument{}, errUnknown
+}
+
+func (f *file) schema() option.Schema {
+	properties := option.Schema{}
+	for _, i := range f.instruments {
+		one := option.Describe(option.Of(i.New()))
+		one["type"], one["description"] = []string{"object", "null"}, i.Help
+		properties[i.Name] = one
+	}
+	return option.Schema{"type": "array", "minItems": 1, "items": option.Schema{
+		"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1, "properties": properties,
+	}}
 }

@@ -47,6 +47,11 @@ func Wrongf(field, format string, arguments ...any) *FieldError {
 	return &FieldError{Field: field, path: field, Message: fmt.Sprintf(format, arguments...)}
 }
 
+// WrongFlag is a mistake in a flag that is no field of a plan.
+func WrongFlag(flag, format string, arguments ...any) *FieldError {
+	return &FieldError{Place: Place{Flag: "--" + flag}, Message: fmt.Sprintf(format, arguments...)}
+}
+
 // At is the mistake in one item of a list, and Of in one field of it.
 func (e *FieldError) At(index int) *FieldError {
 	e.path += "." + strconv.Itoa(index)

@@ -23,6 +23,9 @@ func (o *Option) flagged() (pflag.Value, bool) {
 
 func (o *Option) add(fs *pflag.FlagSet, v pflag.Value) {
 	f := fs.VarPF(v, o.flag, o.short, o.help)
+	if o.quiet {
+		f.DefValue = ""
+	}
 	if v.Type() == "bool" {
 		f.NoOptDefVal = "true"
 	}

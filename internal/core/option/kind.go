@@ -25,7 +25,7 @@ func Var[T any](s *Set, p *T, key, help string, k Kind[T], attrs ...Attr) {
 	v := &variable[T]{p: p, kind: k}
 	_, v.late = any(p).(*time.Duration)
 	if k.Parse == nil {
-		attrs = append(attrs, NoFlag)
+		attrs = append([]Attr{Flag("")}, append(attrs, NoFlag)...)
 	}
 	Add(s, v, key, help, append(attrs, func(o *Option) { o.late = v.late })...)
 }
@@ -161,13 +161,23 @@ func ListOf[T any](item Kind[T]) Kind[[]T] {
 	k := Kind[[]T]{Type: "string", Schema: Schema{"type": "array", "items": item.Schema}}
 	k.Read = func(n Node) ([]T, bool) {
 		all := []T{}
+		if n.Null() { // where that is allowed
+			return all, true
+		}
 		clean := n.Clean(func() {
 			items, _ := n.Items()
 			for _, each := range items {
 				each = each.at(len(all))
-				if value, ok := item.Read(each); ok {
+				value, ok := item.Read(each)
+				if ok {
 					each.found()
 					all = append(all, value)
+					continue
+				}
+				for path := range n.places { // the next takes its number
+					if strings.HasPrefix(path, each.path+".") {
+						delete(n.places, path)
+					}
 				}
 			}
 		})

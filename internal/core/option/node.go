@@ -23,6 +23,7 @@ type Node struct {
 	yaml   ast.Node
 	field  string // what mistakes call it
 	path   string // by which checks find it again
+	prefix string // of the names of its fields in mistakes
 	places places
 }
 

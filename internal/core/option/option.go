@@ -7,6 +7,7 @@ package option
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -19,11 +20,11 @@ import (
 type Options interface{ Declare(s *Set) }
 
 // Checked are options that can contradict one another.
-type Checked interface{ Check() FieldErrors }
+type Checked interface{ Wrong() FieldErrors }
 
 // Final are options of which more has to hold when they are run than when a
 // file with them is read.
-type Final interface{ CheckFinal() FieldErrors }
+type Final interface{ WrongToRun() FieldErrors }
 
 // Value is how an option's value is read and written. One that is a
 // [github.com/spf13/pflag.Value] too can be given by a flag.
@@ -42,7 +43,7 @@ type Option struct {
 	flag, short      string
 	argument, hidden bool // is given by arguments; is no flag
 	refused          string
-	nullable         bool
+	nullable, quiet  bool
 	omitEmpty, late  bool
 	value            Value
 	into             any // the pointer, where checks can follow it
@@ -54,9 +55,10 @@ type Option struct {
 type Set struct {
 	of       Options
 	options  []*Option
-	before   []func() error
+	before   []func(context.Context) error
 	after    []func()
 	places   places
+	there    []string // keys in the file
 	file     string
 	anywhere place // where the measurement itself stands in the file
 }
@@ -85,6 +87,12 @@ func Arguments(name string) Attr {
 	return func(o *Option) { o.flag, o.argument, o.hidden = name, true, true }
 }
 
+// NoDefault keeps help from showing the default, of which it tells itself.
+func NoDefault(o *Option) { o.quiet = true }
+
+// Nullable leaves it to the value what a key in a file without one is.
+func Nullable(o *Option) { o.nullable = true }
+
 // Refused keeps an option out of plan files, with the reason.
 func Refused(why string) Attr { return func(o *Option) { o.refused = why } }
 
@@ -105,7 +113,7 @@ func Add(s *Set, v Value, key, help string, attrs ...Attr) {
 }
 
 // Before is done once all flags are known, before anything is checked.
-func (s *Set) Before(do func() error) { s.before = append(s.before, do) }
+func (s *Set) Before(do func(context.Context) error) { s.before = append(s.before, do) }
 
 // After is done when everything is right.
 func (s *Set) After(do func()) { s.after = append(s.after, do) }
@@ -115,17 +123,28 @@ func (s *Set) Given(flags ...string) bool {
 	return slices.ContainsFunc(s.options, func(o *Option) bool { return o.given && slices.Contains(flags, o.flag) })
 }
 
+// GivenFlags are the names of all that were.
+func (s *Set) GivenFlags() []string {
+	var names []string
+	for _, o := range s.options {
+		if o.given {
+			names = append(names, o.flag)
+		}
+	}
+	return names
+}
+
 // Finish takes what flags left to do, and says everything that is wrong, each
 // by its flag or its place in the file.
-func (s *Set) Finish() error {
+func (s *Set) Finish(ctx context.Context) error {
 	for _, do := range s.before {
-		if err := do(); err != nil {
+		if err := do(ctx); err != nil {
 			return s.placed(err)
 		}
 	}
 	all := s.check("")
 	if f, ok := s.of.(Final); ok {
-		all = append(all, f.CheckFinal()...)
+		all = append(all, f.WrongToRun()...)
 	}
 	if len(all) > 0 {
 		return s.placed(all)
@@ -136,11 +155,14 @@ func (s *Set) Finish() error {
 	return nil
 }
 
+// FromFile tells whether a plan says what is asked for, and not arguments.
+func (s *Set) FromFile() bool { return s.file != "" }
+
 // Check says everything that is wrong with options, by their names.
 func Check(o Options) error {
 	all := Of(o).check("")
 	if f, ok := o.(Final); ok {
-		all = append(all, f.CheckFinal()...)
+		all = append(all, f.WrongToRun()...)
 	}
 	if len(all) == 0 {
 		return nil
@@ -148,8 +170,8 @@ func Check(o Options) error {
 	return all
 }
 
-// Wrong is what is wrong with options that are not in use yet.
-func Wrong(o Options) FieldErrors { return Of(o).check("") }
+// Mistakes are those of options that are a part of others.
+func Mistakes(o Options) FieldErrors { return Of(o).check("") }
 
 func (s *Set) check(prefix string) FieldErrors {
 	var all FieldErrors
@@ -162,7 +184,7 @@ func (s *Set) check(prefix string) FieldErrors {
 		}
 	}
 	if c, ok := s.of.(Checked); ok {
-		all = append(all, c.Check()...)
+		all = append(all, c.Wrong()...)
 	}
 	return all
 }
@@ -193,9 +215,8 @@ func (s *Set) place(e *FieldError) {
 	key, _, _ := strings.Cut(e.Field, ".")
 	at := slices.IndexFunc(s.options, func(o *Option) bool { return o.key == key && key != "" })
 	switch {
-	case at >= 0 && s.options[at].given, at >= 0 && s.file == "" && (!s.options[at].hidden || s.options[at].argument):
-		o := s.options[at]
-		e.Place.Flag = o.flagName()
+	case at >= 0 && s.options[at].flag != "" && (s.file == "" || s.Given(s.options[at].flag)):
+		e.Place.Flag = s.options[at].flagName()
 	case s.file != "":
 		where := s.places.of(e.path, s.anywhere)
 		e.Place = Place{File: s.file, Line: where.line, Column: where.column}

@@ -2,6 +2,7 @@ package option
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -26,9 +27,18 @@ func Read(n Node, what string, o Options) *Set {
 	return s
 }
 
+// Found tells whether a file has the field at all.
+func (s *Set) Found(key string) bool { return slices.Contains(s.there, key) }
+
 // ReadPart takes what is a part of an option, without checking it.
 func ReadPart(n Node, what string, o Options) bool {
-	return n.Clean(func() { Of(o).read(n, what, "", n.path+".") })
+	return n.Clean(func() { Of(o).read(n, what, n.prefix, n.path+".") })
+}
+
+// Named has mistakes in the fields of a mapping begin with a prefix: "check.".
+func (n Node) Named(prefix string) Node {
+	n.prefix = prefix
+	return n
 }
 
 // read takes fields from a mapping. Mistakes in them are told of prefix and name,
@@ -36,6 +46,7 @@ func ReadPart(n Node, what string, o Options) bool {
 func (s *Set) read(n Node, what, prefix, path string) {
 	entries := n.Entries(what, "write its fields below it, each as name: value; the fields are "+s.keys())
 	for _, e := range entries {
+		s.there = append(s.there, e.Key)
 		o := s.option(e.Key)
 		switch {
 		case o == nil:

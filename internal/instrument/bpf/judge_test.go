@@ -10,17 +10,16 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
 // weighing is a record of BPF programs made by hand, on a node of 8 CPUs.
 type weighing struct {
-	plan plan.BPF
+	plan Options
 	rec  record.Record
 }
 
-func newWeighing(p plan.BPF) *weighing {
+func newWeighing(p Options) *weighing {
 	w := &weighing{plan: p, rec: record.Record{Header: record.Header{Experiment: "bpf", Environment: record.Environment{CPUs: 8}}, End: &record.End{Status: "done"}}}
 	w.rec.Programs = []record.Program{
 		{ID: 11, Kind: "cgroup_sock_addr", Name: "connect4", Memory: 4096, Maps: []record.ProgramMap{{ID: 1, Kind: "hash", Name: "services", Memory: 1 << 20, Shared: 2}, {ID: 2, Kind: "array", Name: "counts", Memory: 4096, Shared: 1}}},
@@ -104,7 +103,7 @@ func messageOf(t *testing.T, b *Judgement, code string) string {
 }
 
 func fourLoads(rounds int) *weighing {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	for round := range rounds {
 		for _, n := range []int{3000, 100, 1000, 500} { // random order
 			asked := record.Asked{Connections: n, URL: "http://127.0.0.1:8080/"}
@@ -158,7 +157,7 @@ func TestWhatProgramsTakeWhileIdleIsNotTheLoads(t *testing.T) {
 }
 
 func TestTheIdlePhaseIsThatOfTheSameRound(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	asked := record.Asked{Connections: 100}
 	w.measure(0, asked, 1000)
 	load := w.measure(1, asked, 1000)
@@ -168,7 +167,7 @@ func TestTheIdlePhaseIsThatOfTheSameRound(t *testing.T) {
 }
 
 func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	load := w.measure(0, record.Asked{Connections: 100}, 1000)
 	load.Runs[0].Time, load.Runs[0].Count, load.Runs[1].Time = 1000, 10, 0
 	r := &w.judge(t).Rows[0]
@@ -177,7 +176,7 @@ func TestMoreIdleThanUnderLoadIsNothing(t *testing.T) {
 }
 
 func TestAProgramThatIsLoadedAnewAtEachPointIsOneProgram(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	w.rec.Programs = nil
 	for round := range 2 {
 		load := w.measure(round, record.Asked{Connections: 100}, 1000)
@@ -275,7 +274,7 @@ func TestAnInterruptionIsNoFaultOfThePoint(t *testing.T) {
 }
 
 func TestAFailureAfterTheLoadTakesNothingAway(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	w.measure(0, record.Asked{Connections: 100}, 1000)
 	cool := w.phase(0, record.Asked{Connections: 100, Statistics: true}, record.PhaseCool)
 	cool.Failure = &record.Failure{Kind: record.FailTimeout, Detail: "slow"}
@@ -323,7 +322,7 @@ func TestFindingsOfLoads(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWeighing(plan.DefaultsOfBPF())
+			w := newWeighing(DefaultsOfLoad())
 			tt.change(w, w.measure(0, record.Asked{Connections: 100}, 1000))
 			b := w.judge(t)
 			if m := messageOf(t, b, tt.code); !strings.Contains(m, tt.says) {
@@ -339,7 +338,7 @@ func TestFindingsOfLoads(t *testing.T) {
 }
 
 func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	w.measure(0, record.Asked{Connections: 100, QPS: 100}, 1000).Sent.OpenLoop = true
 	b := w.judge(t)
 	if !b.Rows[0].Open || slices.Contains(codes(b), foundClosedLoop) || slices.Contains(codes(b), foundRateMissed) {
@@ -368,7 +367,7 @@ func TestStatisticsThatWereOnBeforeGiveNoPrice(t *testing.T) {
 }
 
 func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	asked := record.Asked{Connections: 100}
 	w.phase(0, asked, record.PhaseLoad).Failure = &record.Failure{Kind: record.FailError, Detail: "statistics: not permitted"}
 	w.without(0, asked, 1000)
@@ -378,7 +377,7 @@ func TestAFailureBesideAGoodLoadOfTheSameRoundIsNoRepetition(t *testing.T) {
 }
 
 func TestAnIdlePhaseThatFailedTakesTheLoadWithStatisticsAway(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	asked := record.Asked{Connections: 100}
 	w.measure(0, asked, 1000)
 	w.rec.Points = w.rec.Points[1:] // the load
@@ -390,7 +389,7 @@ func TestAnIdlePhaseThatFailedTakesTheLoadWithStatisticsAway(t *testing.T) {
 }
 
 func TestMemoryGrowsByServices(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfMemory())
+	w := newWeighing(DefaultsOfMemory())
 	for round := range 2 {
 		for _, n := range []int{1000, 1, 100} {
 			asked := record.Asked{Connections: 100, Services: n}
@@ -417,7 +416,7 @@ func TestMemoryGrowsByServices(t *testing.T) {
 }
 
 func TestMemoryThatWasNotLoadedSaysSo(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfMemory())
+	w := newWeighing(DefaultsOfMemory())
 	idle := w.phase(0, record.Asked{Services: 1, Statistics: true}, record.PhaseIdle)
 	idle.Memory = []record.ProgramMem{{ID: 1, Memory: 5}, {ID: 2, Memory: -1, Map: true}}
 	w.phase(0, record.Asked{Services: 100, Statistics: true}, record.PhaseIdle).Failure = &record.Failure{Kind: record.FailError, Detail: "no memory"}
@@ -451,7 +450,7 @@ func TestARecordThatWasCutOffIsJudgedAsFarAsItGoes(t *testing.T) {
 
 func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
 	for _, statistics := range []bool{true, false} { // of old records it is not known
-		w := newWeighing(plan.DefaultsOfBPF())
+		w := newWeighing(DefaultsOfLoad())
 		for i, on := range []bool{statistics, false} {
 			p := w.phase(0, record.Asked{Connections: 100, Statistics: on}, record.PhaseLoad)
 			p.Failure, p.Begun = &record.Failure{Kind: record.FailError, Detail: "refused"}, p.Begun+int64(i)
@@ -463,7 +462,7 @@ func TestTwoFailuresOfOneRoundAreNoDamage(t *testing.T) {
 }
 
 func TestARunThatFailedBeforeAnythingSaysWhy(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	w.rec.End = &record.End{Status: "failed", Why: "no program is loaded that was chosen"}
 	if m := messageOf(t, w.judge(t), foundRunFailed); !strings.Contains(m, "no program is loaded") {
 		t.Error(m)
@@ -494,7 +493,7 @@ func TestWhatIsInNoLatencyIsCounted(t *testing.T) {
 }
 
 func TestANodeIsNotMoreThanFull(t *testing.T) {
-	w := newWeighing(plan.DefaultsOfBPF())
+	w := newWeighing(DefaultsOfLoad())
 	w.measure(0, record.Asked{Connections: 100}, 1000).NodeCPU = 83 * second // ticks at both edges
 	near(t, "the node's share", w.judge(t).Rows[0].NodeBusy, 1)
 }

@@ -2,7 +2,6 @@ package bpf
 
 import (
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -11,7 +10,7 @@ import (
 // node where they are called Node; the two are never mixed.
 type Judgement struct {
 	Record   *record.Record
-	Plan     plan.BPF
+	Plan     Options
 	CPUs     int // of the node
 	Programs []record.Program
 	Memory   int64 // bytes of all programs and maps, each once; -1: not known

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -19,11 +18,11 @@ type loaded struct {
 
 // loading makes the record before it is judged.
 type loading struct {
-	plan plan.BPF
+	plan Options
 	rec  *record.Record
 }
 
-func newLoading(p plan.BPF) *loading {
+func newLoading(p Options) *loading {
 	l := &loading{plan: p, rec: &record.Record{
 		Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: "abc123", Version: "v1.0.0", Environment: record.Environment{Kernel: "6.8.0", CPUs: 8, CPUModel: "AMD EPYC 7B13", Memory: 64 << 30, Cgroup: "v2"}},
 		End:    &record.End{Type: record.TypeEnd, Status: "done"},
@@ -86,7 +85,7 @@ func sent(p *record.Point, qps int64) {
 // node in the client, 1, 4.1, 8.8 and 9.5 % in programs. Rounds differ by a
 // hundredth.
 func meshLoads(rounds int) *loading {
-	p := plan.DefaultsOfBPF()
+	p := DefaultsOfLoad()
 	p.Title, p.Datapath, p.Kmesh, p.URL, p.Rounds, p.Duration = "Kmesh 0.4, pods without a limit", "", true, "http://fortio-server.default.svc:80/", rounds, 100*time.Second
 	l := newLoading(p)
 	l.kmesh()
@@ -113,7 +112,7 @@ func meshLoads(rounds int) *loading {
 // steps is a quota of 1 CPU, each weight and the control in three rounds; shares in
 // percent of a core: usage, by the tick, of programs, throttled.
 func quotaSteps(weights ...[5]float64) *loading {
-	p := plan.DefaultsOfQuota()
+	p := DefaultsOfQuota()
 	p.Instances = 4
 	l := newLoading(p)
 	l.rec.Programs = []record.Program{{Type: record.TypeProgram, ID: 7, Kind: "cgroup_sock_addr", Name: "tare_connect4", Owner: "tare", Attached: []string{"cgroup connect4 /sys/fs/cgroup/unified/tare-run-k3v9x2"}, Memory: 4096,
@@ -176,7 +175,7 @@ func quotaMisbooked() *loading {
 // memoryGrows has one map that grows with services and one that does not, and a
 // little more under load.
 func memoryGrows() *loading {
-	l := newLoading(plan.DefaultsOfMemory())
+	l := newLoading(DefaultsOfMemory())
 	l.kmesh()
 	for _, services := range []int{100, 1, 1000} {
 		asked := record.Asked{Connections: 100, Seconds: 3, Services: services, Statistics: true}
@@ -193,7 +192,7 @@ func memoryGrows() *loading {
 
 // memoryStays is case 5 of the published report: 23 MB with any number of services.
 func memoryStays() *loading {
-	l := newLoading(plan.DefaultsOfMemory())
+	l := newLoading(DefaultsOfMemory())
 	for _, services := range []int{1, 100, 1000} {
 		mem := []record.ProgramMem{{ID: 41, Name: "cgroup_connect4", Memory: 8192}, {ID: 21, Map: true, Name: "km_service", Memory: 23_000_000}}
 		l.phase(0, record.Asked{Connections: 100, Services: services, Statistics: true}, record.PhaseIdle, 2).Memory = mem
@@ -203,7 +202,7 @@ func memoryStays() *loading {
 
 // loadsFailed has nothing but failures.
 func loadsFailed() *loading {
-	l := newLoading(plan.DefaultsOfBPF())
+	l := newLoading(DefaultsOfLoad())
 	for round := range 2 {
 		for _, n := range []int{100, 3000} {
 			load := l.phase(round, record.Asked{Connections: n, Seconds: 30, Statistics: true}, record.PhaseLoad, 0)
@@ -216,7 +215,7 @@ func loadsFailed() *loading {
 
 // openLoop is a fixed rate.
 func openLoop() *loading {
-	p := plan.DefaultsOfBPF()
+	p := DefaultsOfLoad()
 	p.QPS, p.Connections, p.KeepAlive, p.Rounds = 2000, []int{100}, true, 1
 	l := newLoading(p)
 	l.kmesh()

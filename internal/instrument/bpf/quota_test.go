@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,7 +20,7 @@ type held struct {
 }
 
 func quotaOf(limit float64, rounds ...[]held) *weighing {
-	p := plan.DefaultsOfQuota()
+	p := DefaultsOfQuota()
 	p.CPUs = limit
 	w := newWeighing(p)
 	w.rec.Programs = w.rec.Programs[:1] // no softirq

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -21,7 +20,7 @@ import (
 // Judgement is what can be said of a lifecycle run.
 type Judgement struct {
 	Record   *record.Record
-	Plan     plan.Lifecycle
+	Plan     Options
 	Baseline string // "" when there is one target only
 	Targets  []record.Target
 	Tables   []Table // one for each number of lanes

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -17,11 +16,11 @@ import (
 // run is a record being made by hand, with times that are easy to check.
 type run struct {
 	rec  *record.Record
-	plan plan.Lifecycle
+	plan lifecycle.Options
 }
 
 func newRun(lanes []int, ops ...subject.Op) *run {
-	r := &run{plan: plan.Defaults(), rec: &record.Record{
+	r := &run{plan: lifecycle.Defaults(), rec: &record.Record{
 		Header: record.Header{
 			Type: record.TypeHeader, Schema: record.Schema, RunID: "k3v9x2", Experiment: "lifecycle",
 			Started: time.Date(2025, 3, 1, 12, 30, 0, 0, time.UTC), Command: []string{"tare", "lifecycle"}, Version: "v0.1.0",

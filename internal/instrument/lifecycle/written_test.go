@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -15,7 +14,7 @@ const ms = 1_000_000
 
 // written makes records by hand.
 type written struct {
-	plan    plan.Lifecycle
+	plan    lifecycle.Options
 	targets []string // kinds; the name of each is its kind and place
 	rounds  int
 	latency func(target string, op subject.Op, lane, round int) int64 // ns
@@ -26,7 +25,7 @@ type written struct {
 }
 
 func write(change func(*written)) *record.Record {
-	w := written{plan: plan.Defaults(), targets: []string{"oci", "oci"}, rounds: 10}
+	w := written{plan: lifecycle.Defaults(), targets: []string{"oci", "oci"}, rounds: 10}
 	w.plan.Ops = []subject.Op{subject.Run}
 	w.latency = func(_ string, _ subject.Op, _, round int) int64 { return 100*ms + int64(round%3)*ms }
 	if change != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
@@ -157,7 +158,7 @@ func (g *Imported) take(c record.Cell) {
 // jobs makes the plan, with every job once. An output that does not say its size,
 // as fio's text, is of the one job of its kind that does, if there is one only.
 func (g *Imported) jobs() func(Output) string {
-	g.Plan = plan.Storage{Title: "imported results", Targets: []string{}, Volumes: []string{}, Cache: []string{}, Jobs: []plan.Job{}, Scale: 1}
+	g.Plan = plan.Storage{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []plan.Job{}, Scale: 1}
 	sized := map[string][]string{} // by what else there is to a job
 	g.each(func(o Output) {
 		if kind, size := o.kind(); size != "" && !slices.Contains(sized[kind], size) {

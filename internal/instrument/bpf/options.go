@@ -1,0 +1,282 @@
+// Package bpf asks what eBPF programs cost, and whose limit pays for them.
+package bpf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/record"
+)
+
+// What a measurement of BPF programs may ask for.
+const (
+	MaxConnections = 100_000
+	MaxQPS         = 10_000_000
+	MaxInstances   = 256
+	MaxServices    = 131_070 // those of 198.18.0.0/15, see package datapath
+	MaxHeavy       = 10_000_000
+	MaxPoints      = 100
+	MinLoad        = 100 * time.Millisecond
+	MaxLoad        = 24 * time.Hour
+	MaxRequest     = time.Hour
+
+	maxChosen = 100
+	maxPath   = 4095 // PATH_MAX without its NUL
+)
+
+// DatapathReference are tare's own programs.
+const DatapathReference = "reference"
+
+// Options are what a measurement of BPF programs can be asked for.
+type Options struct {
+	Title string
+	// Case is record.CaseLoad, CaseQuota or CaseMemory.
+	Case string
+	// Datapath is "reference", tare's own programs; "" for what is loaded already,
+	// of which the choice is.
+	Datapath string
+	Choice
+	// URL is who is asked; "": a server of tare's own on loopback.
+	URL         string
+	Connections []int
+	QPS         float64 // 0: as many as it can
+	KeepAlive   bool
+	Duration    time.Duration // of the load at each point
+	Idle        time.Duration // before each load, and after it
+	Rounds      int
+	// CPUs is the limit of the load's clients: 1 is one CPU; Instances clients
+	// share it, each with its part.
+	CPUs      float64
+	Instances int
+	Heavy     []int64 // rounds of the loop in the reference datapath's programs
+	Services  []int   // in its map
+	Budget    time.Duration
+	Timeout   time.Duration // of each request
+	Seed      uint64
+}
+
+// Choice chooses programs that are loaded already.
+type Choice struct {
+	Kmesh   bool
+	Names   []string // globs
+	Pins    []string
+	Cgroups []string
+	Owners  []int // pids
+}
+
+// DefaultsOfLoad are the options of a measurement that says nothing: the load of the
+// published report, on tare's own programs.
+func DefaultsOfLoad() Options {
+	return Options{
+		Case: record.CaseLoad, Datapath: DatapathReference,
+		Connections: []int{100, 500, 1000, 3000}, Duration: 30 * time.Second, Idle: 2 * time.Second, Rounds: 2,
+		Instances: 1, Heavy: []int64{0}, Services: []int{1}, Budget: 2 * time.Hour, Timeout: 5 * time.Second,
+	}
+}
+
+// DefaultsOfQuota are those of the question whose limit pays.
+func DefaultsOfQuota() Options {
+	o := DefaultsOfLoad()
+	o.Case, o.CPUs, o.Connections, o.Duration, o.Rounds = record.CaseQuota, 1, []int{64}, 3*time.Second, 3
+	o.Heavy = []int64{0, 10_000, 65_535, 400_000}
+	return o
+}
+
+// DefaultsOfMemory are those of the question what services cost.
+func DefaultsOfMemory() Options {
+	o := DefaultsOfLoad()
+	o.Case, o.Services, o.Connections, o.Duration, o.Rounds = record.CaseMemory, []int{1, 100, 1000}, []int{100}, 3*time.Second, 1
+	return o
+}
+
+// Declare declares the options.
+func (o *Options) Declare(s *option.Set) {
+	terms.Title(s, &o.Title)
+	option.Text(s, &o.Case, "case", "a load on programs, the question whose limit pays for them, or what services cost in memory",
+		option.NoFlag, option.Choices(record.CaseLoad, record.CaseQuota, record.CaseMemory))
+	option.Text(s, &o.Datapath, "datapath", "reference: programs of tare's own (default, where none are chosen)", option.Must(datapath), option.NoDefault)
+	o.Choice.Declare(s)
+	o.settleChoice(s)
+	option.Text(s, &o.URL, "url", "who is asked (default: a server of tare's own on loopback)", option.OmitEmpty, option.Must(address))
+	option.Var(s, &o.Connections, "connections", "at once; a list sweeps: 100,500,1000", option.OneOrMore(option.Integer), option.OmitEmpty,
+		option.Flag("connections", "c"), option.Some("write at least one number from 1 to 100000"),
+		option.Bounds(1, MaxConnections, "a number of connections"), option.Once("each number of connections is measured once"))
+	option.Var(s, &o.QPS, "qps", "requests per second, due at fixed times and counted from then (open loop); 0: as many as it can", option.Number,
+		option.OmitEmpty, option.Bounds(0, MaxQPS, "a rate", ", 0 for as many as it can"))
+	option.Bool(s, &o.KeepAlive, "keep_alive", "many requests on one connection, instead of one each", option.OmitEmpty, option.Flag("keepalive"))
+	option.Time(s, &o.Duration, "duration", "of the load at each point", option.Flag("time", "t"), option.Bounds(MinLoad, MaxLoad, "a load"))
+	option.Time(s, &o.Idle, "idle", "how long is looked before each load, and after it", option.Bounds(MinLoad, MaxLoad, "a time to look at"))
+	terms.Rounds(s, &o.Rounds, "times that every point is visited")
+	o.declareLimit(s)
+	option.Var(s, &o.Heavy, "heavy", "rounds of a loop in the reference datapath's programs; a list makes them heavier step by step", option.ListOf(option.Integer64), option.OmitEmpty,
+		option.Some("write at least one, such as 0,10000,65535"), option.AtMost(MaxPoints), option.Bounds(0, MaxHeavy, "a number of rounds"), option.Once("each weight is measured once"))
+	option.Var(s, &o.Services, "services", "in the reference datapath's map; a list sweeps: 1,100,1000", option.OneOrMore(option.Integer), option.OmitEmpty,
+		option.Some("write at least one number from 1 to 131070"), option.Bounds(1, MaxServices, "a number of services"), option.Once("each number of services is measured once"))
+	terms.Budget(s, &o.Budget, "round")
+	terms.Timeout(s, &o.Timeout, "for one request; what is not answered by then has failed")
+	terms.Seed(s, &o.Seed, "points")
+	terms.ScaleFlag(s, func(scale float64) error {
+		o.Duration = max(time.Duration(float64(o.Duration)*scale), MinLoad)
+		o.Idle = max(time.Duration(float64(o.Idle)*scale), MinLoad)
+		return nil
+	})
+}
+
+// Declare declares what chooses programs.
+func (o *Choice) Declare(s *option.Set) {
+	texts := option.ListOf(option.TextOf[string]())
+	option.Bool(s, &o.Kmesh, "kmesh", "the programs of Kmesh, known by their pins and maps", option.OmitEmpty)
+	option.Var(s, &o.Names, "names", "programs whose short or whole name is like this: cgroup_*", texts,
+		option.OmitEmpty, option.Flag("name"), option.AtMost(maxChosen), option.Must(pattern))
+	option.Var(s, &o.Pins, "pins", "the program that is pinned here, or all in this folder", option.Repeated(texts),
+		option.OmitEmpty, option.Flag("pin"), option.AtMost(maxChosen), option.Must(rooted))
+	option.Var(s, &o.Cgroups, "cgroups", "programs that are attached to this folder of cgroup v2", option.Repeated(texts),
+		option.OmitEmpty, option.Flag("cgroup"), option.AtMost(maxChosen), option.Must(rooted))
+	option.Var(s, &o.Owners, "owners", "programs that this process holds", option.ListOf(option.Integer),
+		option.OmitEmpty, option.Flag("owner"), option.AtMost(maxChosen), option.Bounds(1, 1<<22, "a pid"))
+}
+
+// settleChoice lets flags choose alone, where one of them does: an empty name
+// chooses nothing, which is not the same as not to choose.
+func (o *Options) settleChoice(s *option.Set) {
+	s.Before(func(context.Context) error {
+		if s.Given("kmesh") && o.Kmesh || s.Given("name", "pin", "cgroup", "owner") {
+			for flag, clear := range map[string]func(){
+				"kmesh": func() { o.Kmesh = false }, "name": func() { o.Names = nil }, "pin": func() { o.Pins = nil },
+				"cgroup": func() { o.Cgroups = nil }, "owner": func() { o.Owners = nil },
+				"datapath": func() { o.Datapath = "" },
+			} {
+				if !s.Given(flag) {
+					clear()
+				}
+			}
+		}
+		if o.Datapath == "" && !s.Given("heavy") {
+			o.Heavy = []int64{0} // only tare's own can be made heavier
+		}
+		if o.Datapath == "" && !s.Given("services") {
+			o.Services = []int{1} // and only in their map are services made
+		}
+		return nil
+	})
+}
+
+// declareLimit declares the clients' limit, which one flag says with its parts.
+func (o *Options) declareLimit(s *option.Set) {
+	cpus := option.Number
+	cpus.Parse, cpus.Type = func(text string) (float64, error) {
+		if text == "0" {
+			o.Instances = 1
+			return 0, nil
+		}
+		n, instances, err := ParseCPUs(text)
+		if err == nil {
+			o.Instances = instances
+		}
+		return n, err
+	}, "string"
+	option.Var(s, &o.CPUs, "cpus", "limit of the load's clients: 1, 0.5, 250m, or 4x250m for four clients with a quarter each; 0: none", cpus,
+		option.OmitEmpty, option.Bounds(terms.MinCPU, terms.MaxCPU, "a limit"))
+	option.Int(s, &o.Instances, "instances", "clients that share connections and limit", option.OmitEmpty, option.Flag("cpus"), option.NoFlag,
+		option.Some("write 1 or more"), option.Bounds(1, MaxInstances, "a number of clients"))
+}
+
+// ParseCPUs reads a limit: a number of CPUs ("1", "0.5"), milli-CPUs ("250m"), or
+// several clients that share it, each with its part ("4x250m").
+func ParseCPUs(s string) (cpus float64, instances int, err error) {
+	instances = 1
+	each := strings.TrimSpace(s)
+	if count, rest, several := strings.Cut(each, "x"); several {
+		if instances, err = strconv.Atoi(strings.TrimSpace(count)); err != nil || instances < 1 || instances > MaxInstances {
+			return 0, 0, fmt.Errorf("%s: %s is not a number of clients from 1 to %d", option.Quote(s), option.Quote(count), MaxInstances)
+		}
+		each = rest
+	}
+	milli, err := terms.ParseMilliCPU(strings.TrimSpace(each))
+	if err != nil {
+		return 0, 0, err
+	}
+	return float64(milli) / 1000 * float64(instances), instances, nil
+}
+
+func datapath(name string) error {
+	if name != "" && name != DatapathReference {
+		return fmt.Errorf("%s is not known: write reference, or leave it empty and choose programs", option.Quote(name))
+	}
+	return nil
+}
+
+func pattern(name string) error {
+	if _, err := path.Match(name, ""); err != nil {
+		return fmt.Errorf("%s is not a pattern: write a name with * and ?, such as cgroup_*", option.Quote(name))
+	}
+	return named(name)
+}
+
+func rooted(name string) error {
+	if err := named(name); err != nil || strings.HasPrefix(name, "/") {
+		return err
+	}
+	return fmt.Errorf("%s is not a path: write it from the root", option.Quote(name))
+}
+
+func named(s string) error {
+	if s == "" || len(s) > maxPath || strings.ContainsRune(s, 0) {
+		return fmt.Errorf("%s is not a name", option.Quote(s))
+	}
+	return nil
+}
+
+func address(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || len(s) > maxPath {
+		return errors.New(option.Quote(s) + " is not an address: write one such as http://10.0.0.1:8080/")
+	}
+	return nil
+}
+
+// Wrong says what is wrong between options.
+func (o *Options) Wrong() option.FieldErrors {
+	var all option.FieldErrors
+	wrong := func(is bool, field, message string) {
+		if is {
+			all = append(all, option.Wrongf(field, "%s", message))
+		}
+	}
+	others, own := o.Datapath == "", o.Datapath == DatapathReference
+	chosen := o.Kmesh || len(o.Names) > 0 || len(o.Pins) > 0 || len(o.Cgroups) > 0 || len(o.Owners) > 0
+	wrong(others && !chosen, "datapath", "no programs are chosen: write reference, or kmesh, names, pins, cgroups or owners")
+	wrong(own && chosen, "datapath", "tare's own programs are measured alone: leave out kmesh, names, pins, cgroups and owners")
+	wrong(others && !slices.Equal(o.Heavy, []int64{0}), "heavy", "only tare's own programs can be made heavier: write datapath: reference")
+	wrong(others && !slices.Equal(o.Services, []int{1}), "services",
+		"they are in the map of tare's own programs, and nobody else's are made: leave them out, or write datapath: reference")
+	wrong(own && strings.HasPrefix(strings.ToLower(o.URL), "https:"), "url",
+		"tare's own programs lead services to it, whose addresses no certificate has: write an http address, or choose programs")
+	wrong(others && o.URL == "", "url", "programs that are loaded already see the load to a server of theirs only: write its address")
+	wrong(o.Timeout > MaxRequest, "timeout", fmt.Sprintf("%v is not a time for one request: up to %v is allowed", o.Timeout, MaxRequest))
+	wrong(o.Case == record.CaseQuota && o.CPUs == 0, "cpus", "the question is whose limit pays: write one, such as 1")
+	for i, n := range o.Connections {
+		if n < o.Instances {
+			all = append(all, option.Wrongf("connections", "%d are fewer than the %d clients that share them", n, o.Instances).At(i))
+		}
+	}
+	return all
+}
+
+// Validate says everything that is wrong with the options.
+func (o *Options) Validate() error { return option.Check(o) }
+
+// MarshalJSON writes what a record holds.
+func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// MaxLanes is how many operations can be released together.
+const MaxLanes = 1000
+
+// Options are what a lifecycle can be asked for.
+type Options struct {
+	Title string
+	terms.Whom
+	Baseline  string // the target all others are compared with; empty: the first runtime
+	Subject   string // the target whose column of the iSulad form is compared with every other; empty: the others with the baseline
+	Lanes     []int  // the batch sizes to sweep
+	Ops       []setting.Op
+	Rounds    int           // at least; Precision may add more
+	Warmup    int           // rounds that are not counted
+	Precision float64       // 0.05: go on until every interval is within ±5 %; 0: exactly Rounds
+	Budget    time.Duration // no new round is begun after it
+	Timeout   time.Duration // of one operation on one lane
+	Seed      uint64        // of the order of targets in each round; 0: taken from the clock and recorded
+	Limits    setting.Limits
+}
+
+// Defaults are the options of a lifecycle that says nothing.
+func Defaults() Options {
+	return Options{
+		Whom: terms.Everyone, Lanes: []int{1}, Ops: slices.Clone(setting.Ops), Rounds: 10, Warmup: 1,
+		Budget: 10 * time.Minute, Timeout: time.Minute, Limits: setting.DefaultLimits,
+	}
+}
+
+// Declare declares the options.
+func (o *Options) Declare(s *option.Set) {
+	terms.Title(s, &o.Title)
+	o.DeclareWhom(s)
+	option.Text(s, &o.Baseline, "baseline", "target to compare the others with (default: the first runtime)", option.OmitEmpty)
+	option.Text(s, &o.Subject, "subject", "target whose column of the iSulad form is compared with every other (default: the others with the baseline)", option.OmitEmpty, option.NoFlag)
+	option.Var(s, &o.Lanes, "lanes", "operations released at once; a list sweeps: 1,10,100", option.OneOrMore(option.Integer),
+		option.Flag("lanes", "n"), option.Some("write at least one number from 1 to 1000"),
+		option.Bounds(1, MaxLanes, "a number of lanes"), option.Once("each number of lanes is measured once"))
+	option.List(s, &o.Ops, "ops", "operations to weigh", option.Some("write at least one, such as run"),
+		option.Must(known), option.Once("each operation is measured once"))
+	terms.Rounds(s, &o.Rounds, "measured rounds, each visiting every target once")
+	terms.Warmup(s, &o.Warmup, "rounds before, not counted")
+	option.Var(s, &o.Precision, "precision", "add rounds until every 95 % interval is this narrow, e.g. 5%", terms.Precision, option.OmitEmpty)
+	terms.Budget(s, &o.Budget, "round")
+	terms.Timeout(s, &o.Timeout, "for one operation on one lane")
+	terms.Seed(s, &o.Seed, "targets")
+	terms.Limits(s, &o.Limits, false, "wide ones")
+	s.Before(func(context.Context) error {
+		if s.Given("ops") { // tables show them in the order of a life, however they were named
+			slices.SortStableFunc(o.Ops, func(a, b setting.Op) int { return slices.Index(setting.Ops, a) - slices.Index(setting.Ops, b) })
+		}
+		return nil
+	})
+}
+
+func known(op setting.Op) error {
+	_, err := setting.ParseOp(string(op))
+	return err
+}
+
+// Wrong says what is wrong between options.
+func (o *Options) Wrong() option.FieldErrors {
+	all, names := o.CheckWhom()
+	for field, name := range map[string]string{"baseline": o.Baseline, "subject": o.Subject} {
+		switch {
+		case name == "" || slices.Contains(names, name):
+		case len(names) > 0:
+			all = append(all, option.Wrongf(field, "%s is not one of the targets: the targets are %s", option.Quote(name), strings.Join(names, ", ")))
+		case field == "baseline" && !terms.IsTarget(name):
+			all = append(all, option.Wrongf(field, "%s is not a target: write a name such as runc", option.Quote(name)))
+		}
+	}
+	return all
+}
+
+// Validate says everything that is wrong with the options.
+func (o *Options) Validate() error { return option.Check(o) }
+
+// MarshalJSON writes what a record holds.
+func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

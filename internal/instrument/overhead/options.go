@@ -1,0 +1,109 @@
+// Package overhead asks whose memory and CPU a sandbox uses, and which cgroup is
+// charged for it.
+package overhead
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// What an overhead may ask for.
+const (
+	MaxSandboxes = 1000
+	MaxPhases    = 100
+	MinHolding   = 100 * time.Millisecond
+	MinInterval  = 10 * time.Millisecond
+	// MaxTicks is how many samples a phase may have: a series is one line of a
+	// record, and a line has a limit.
+	MaxTicks = 50_000
+)
+
+// Options are what an overhead can be asked for.
+type Options struct {
+	Title string
+	terms.Whom
+	Phases    []string // see ParsePhase; idle is put first where it is missing, since loads are compared with it; loads run at the smallest count of Sandboxes
+	Sandboxes []int    // counts, ascending; each is held idle for Hold
+	Rounds    int
+	Hold      time.Duration // how long a phase is watched; a fio load is watched until it ends
+	Interval  time.Duration // between samples
+	Settle    time.Duration // at most, until the node stops changing before a reading
+	Budget    time.Duration
+	Timeout   time.Duration // of one operation on one sandbox; a fio load has Patience
+	Patience  time.Duration
+	Seed      uint64
+	Limits    setting.Limits // of every container; none by default
+	Check     *PodFixed
+}
+
+// Defaults are the options of an overhead that says nothing.
+func Defaults() Options {
+	return Options{
+		Whom: terms.Everyone, Phases: []string{"idle"}, Sandboxes: []int{1, 5, 20}, Rounds: 3,
+		Hold: 10 * time.Second, Interval: 100 * time.Millisecond, Settle: 3 * time.Second,
+		Budget: 2 * time.Hour, Timeout: time.Minute, Patience: 30 * time.Minute,
+	}
+}
+
+// Declare declares the options.
+func (o *Options) Declare(s *option.Set) {
+	terms.Title(s, &o.Title)
+	o.DeclareWhom(s)
+	option.Var(s, &o.Phases, "phases", "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate)", option.ListOf(phase))
+	option.Var(s, &o.Sandboxes, "sandboxes", "counts to hold idle, for the cost of one more; phases with a load run at the smallest", option.OneOrMore(option.Integer),
+		option.Some("write at least one number from 1 to 1000"), option.Bounds(1, MaxSandboxes, "a number of sandboxes"), option.Once("each number of sandboxes is measured once"))
+	terms.Rounds(s, &o.Rounds, "rounds, each visiting every target once")
+	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(MinHolding, "is too short to see anything", "10s"))
+	option.Time(s, &o.Interval, "interval", "between samples", option.AtLeast(MinInterval, "would weigh the sampling", "100ms"))
+	option.Time(s, &o.Settle, "settle", "at most, until the node's memory stops changing before a reading", option.AtLeast(time.Duration(0), "is below 0", "3s"))
+	terms.Budget(s, &o.Budget, "visit")
+	terms.Timeout(s, &o.Timeout, "for one operation on one sandbox")
+	option.Time(s, &o.Patience, "patience", "for fio to end", option.AtLeast(time.Millisecond, "would fail every load", "30m"))
+	terms.Seed(s, &o.Seed, "targets")
+	terms.Limits(s, &o.Limits, true, "none")
+	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi", podFixedKind, option.OmitEmpty)
+	terms.ScaleFlag(s, func(scale float64) error {
+		o.Phases = scaled(o.Phases, scale)
+		return nil
+	})
+	s.After(func() { o.Phases = WithIdle(o.Phases) })
+}
+
+// Wrong says what is wrong between options.
+func (o *Options) Wrong() option.FieldErrors {
+	all, _ := o.CheckWhom()
+	all = append(all, phasesWrong(o.Phases)...)
+	if !slices.IsSorted(o.Sandboxes) && slices.Min(o.Sandboxes) > 0 && slices.Max(o.Sandboxes) <= MaxSandboxes {
+		words := make([]string, len(o.Sandboxes))
+		for i, n := range slices.Sorted(slices.Values(o.Sandboxes)) {
+			words[i] = strconv.Itoa(n)
+		}
+		all = append(all, option.Wrongf("sandboxes", "they are added one after the other, so the counts have to ascend: write %s", strings.Join(words, ",")))
+	}
+	switch {
+	case o.Interval < MinInterval: // which has been said
+	case o.Interval > o.Hold:
+		all = append(all, option.Wrongf("interval", "%v is longer than the hold of %v: a phase would have no sample", o.Interval, o.Hold))
+	case o.Hold/o.Interval > MaxTicks:
+		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer one", o.Interval, o.Hold/o.Interval, o.Hold, MaxTicks))
+	}
+	if o.Check != nil {
+		all = append(all, o.Check.wrong()...)
+	}
+	return all
+}
+
+// Validate says everything that is wrong with the options.
+func (o *Options) Validate() error { return option.Check(o) }
+
+// MarshalJSON writes what a record holds.
+func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

@@ -1,0 +1,200 @@
+package overhead
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+)
+
+// What a phase may ask of each sandbox.
+const (
+	MinFile = 512 << 10 // bytes: fio writes blocks of 512 KiB
+	MaxFile = 16 << 40  // bytes: the largest file of ext4
+	MinHold = 4 << 10   // bytes
+	MaxHold = 16 << 40  // bytes
+	MinSpin = 0.01      // CPUs
+)
+
+// PhaseKind is what a phase does inside the sandboxes.
+type PhaseKind string
+
+// The kinds of phase.
+const (
+	PhaseIdle PhaseKind = "idle" // nothing
+	PhaseFio  PhaseKind = "fio"  // random writes of a file of Bytes: "10M", "1G"
+	PhaseHold PhaseKind = "hold" // the probe holds Bytes of anonymous memory: "hold 64MiB"
+	PhaseSpin PhaseKind = "spin" // the probe uses CPUs: "spin 0.5cpu"
+)
+
+// Phase is a phase, parsed.
+type Phase struct {
+	Name  string // as it was written, cleaned
+	Kind  PhaseKind
+	Bytes int64
+	CPUs  float64
+}
+
+// ParsePhase reads "idle", the size of a file for fio, "hold 64MiB" or
+// "spin 0.5cpu".
+//
+// A size is in fio's own units, which are powers of 1024 ("10M" is 10 MiB), so
+// that the phase reads as the --size of the command does. fio's Mi and MiB are
+// powers of 1000, and bytes without a unit are seldom meant: both are refused.
+// What is held is in the units of [terms.ParseMemory], where M is 10^6.
+func ParsePhase(s string) (Phase, error) {
+	p := Phase{Name: strings.Join(strings.Fields(s), " "), Kind: PhaseIdle}
+	word, rest, _ := strings.Cut(p.Name, " ")
+	var err error
+	switch {
+	case p.Name == string(PhaseIdle):
+	case word == string(PhaseHold):
+		p.Kind = PhaseHold
+		if p.Bytes, err = terms.ParseMemory(rest); err == nil && (p.Bytes < MinHold || p.Bytes > MaxHold) {
+			err = fmt.Errorf("%d bytes cannot be held: from %d to %d are allowed", p.Bytes, int64(MinHold), int64(MaxHold))
+		}
+	case word == string(PhaseSpin):
+		p.Kind = PhaseSpin
+		p.CPUs, err = parseSpin(rest)
+	default:
+		p.Kind = PhaseFio
+		p.Bytes, err = parseFile(p.Name)
+	}
+	if err != nil {
+		return Phase{}, fmt.Errorf("%s is not a phase: %w", option.Quote(s), err)
+	}
+	return p, nil
+}
+
+// parseSpin reads "0.5cpu", "2 cpus" or "0.5".
+func parseSpin(s string) (float64, error) {
+	number := s
+	for _, unit := range []string{"cpus", "cpu"} {
+		if rest, ok := strings.CutSuffix(s, unit); ok {
+			number = strings.TrimSpace(rest)
+			break
+		}
+	}
+	n, ok := terms.ParseCPUs(number)
+	if !ok || n < MinSpin || n > terms.MaxCPU {
+		return 0, fmt.Errorf("%s is not a number of CPUs: from %g to %d are allowed, such as spin 0.5cpu", option.Quote(s), MinSpin, terms.MaxCPU)
+	}
+	return n, nil
+}
+
+// fileUnits are those of fio with its default kb_base=1024.
+var fileUnits = map[string]int64{"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+func parseFile(s string) (int64, error) {
+	number := strings.TrimRight(s, "KMGT")
+	unit, known := fileUnits[s[len(number):]]
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), !known, strings.Trim(number, "0123456789") != "":
+		return 0, errors.New("write idle, the size of a file that fio writes such as 10M or 1G, hold 64MiB or spin 0.5cpu")
+	case err != nil || n > MaxFile/unit || n*unit < MinFile:
+		return 0, errors.New("fio's file is from 512K, which is one block, to 16T")
+	}
+	return n * unit, nil
+}
+
+// WithIdle is the phases with clean names, and idle before them unless it is
+// among them: what a load costs is told against the idle sandbox. Names that are
+// not phases are left as they are.
+func WithIdle(phases []string) []string {
+	out := make([]string, 0, len(phases)+1)
+	idle := false
+	for _, s := range phases {
+		if p, err := ParsePhase(s); err == nil {
+			s, idle = p.Name, idle || p.Kind == PhaseIdle
+		}
+		out = append(out, s)
+	}
+	if !idle {
+		out = slices.Insert(out, 0, string(PhaseIdle))
+	}
+	return out
+}
+
+// Resolved are the phases, parsed, with idle among them.
+func (o *Options) Resolved() ([]Phase, error) {
+	if found := phasesWrong(o.Phases); len(found) > 0 {
+		return nil, found[0]
+	}
+	var out []Phase
+	for _, s := range WithIdle(o.Phases) {
+		p, err := ParsePhase(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func phasesWrong(phases []string) option.FieldErrors {
+	if len(phases) == 0 {
+		return option.FieldErrors{option.Wrongf("phases", "the list is empty: write at least one, such as idle")}
+	}
+	if n := len(WithIdle(phases)); n > MaxPhases {
+		return option.FieldErrors{option.Wrongf("phases", "%d are too many: at most %d are allowed, idle among them", n, MaxPhases)}
+	}
+	var all option.FieldErrors
+	var before []Phase
+	for i, s := range phases {
+		p, err := ParsePhase(s)
+		if err != nil {
+			all = append(all, option.Wrongf("phases", "%v", err).At(i))
+			continue
+		}
+		if j := slices.IndexFunc(before, p.same); j >= 0 {
+			again := p.Name + " is there twice"
+			if p.Name != before[j].Name {
+				again = fmt.Sprintf("%s is %s once more", p.Name, before[j].Name)
+			}
+			all = append(all, option.Wrongf("phases", "%s: each phase is measured once", again).At(i))
+		}
+		before = append(before, p)
+	}
+	return all
+}
+
+// same is true of phases that do the same, whatever their names.
+func (p Phase) same(q Phase) bool {
+	return p.Kind == q.Kind && p.Bytes == q.Bytes && p.CPUs == q.CPUs
+}
+
+// phase takes a size that YAML would have as a number for what it is, so that
+// what is wrong with it is said as of any other phase.
+var phase = option.Written(func(s string) (string, error) { return strings.Join(strings.Fields(s), " "), nil }, nil, option.Schema{
+	"type": "string", "pattern": `^\s*(idle|[0-9]+[KMGT]|hold\s+[0-9]+\s*([KMGT]i?B?|ki?B?|B)?|spin\s+([0-9]+\.?[0-9]*|\.[0-9]+)\s*(cpus?)?)\s*$`,
+})
+
+// scaled are phases whose files are as much smaller or larger, in whole blocks of
+// fio's. What becomes one size is one phase.
+func scaled(phases []string, scale float64) []string {
+	var out []string
+	for _, s := range phases {
+		if p, err := ParsePhase(s); err == nil && p.Kind == PhaseFio {
+			bytes := min(max(int64(float64(p.Bytes)*scale), MinFile), MaxFile)
+			s = formatFile(bytes / MinFile * MinFile)
+		}
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// formatFile writes a size as ParsePhase reads it.
+func formatFile(bytes int64) string {
+	units := "KMGT"
+	for bytes >>= 10; bytes%1024 == 0 && len(units) > 1; bytes >>= 10 {
+		units = units[1:]
+	}
+	return strconv.FormatInt(bytes, 10) + units[:1]
+}

@@ -1,0 +1,154 @@
+package overhead
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+)
+
+// PodFixed is a RuntimeClass's overhead.podFixed. A plan writes it in Kubernetes'
+// quantities, {cpu: 250m, memory: 160Mi}.
+type PodFixed struct {
+	CPU    int64 // milli-CPUs
+	Memory int64 // bytes
+}
+
+// podFixedKind is a mapping in a plan, and both parts in one word on a command line.
+var podFixedKind = option.Kind[*PodFixed]{
+	Read: func(n option.Node) (*PodFixed, bool) {
+		p := new(PodFixed)
+		return p, option.ReadPart(n.Named("check."), "check", p)
+	},
+	Parse: func(s string) (*PodFixed, error) {
+		p, err := ParsePodFixed(s)
+		return &p, err
+	},
+	Format: func(*PodFixed) string { return "" }, Type: "string",
+	Schema: option.Describe(option.Of(new(PodFixed))),
+}
+
+// Declare declares both.
+func (p *PodFixed) Declare(s *option.Set) {
+	option.Var(s, &p.CPU, "cpu", "250m, 0.25 or 1", terms.MilliCPU)
+	option.Var(s, &p.Memory, "memory", "160Mi, 1Gi, 128M (10^6) or bytes", terms.Memory)
+}
+
+// ParsePodFixed reads "250m,160Mi", in either order. Both are written as in
+// Kubernetes: CPU as 250m, 0.25 or 1; memory as 160Mi, 1Gi, 128M or a number of
+// bytes. Where a unit does not tell which is which, a word can:
+// "cpu=1,memory=167772160".
+func ParsePodFixed(s string) (PodFixed, error) {
+	p, err := podFixed(s)
+	if err == nil && len(p.wrong()) > 0 {
+		err = errors.New(p.wrong()[0].Message)
+	}
+	if err != nil {
+		return PodFixed{}, fmt.Errorf("%s is not an overhead: %w; write CPU and memory, such as 250m,160Mi", option.Quote(s), err)
+	}
+	return p, nil
+}
+
+func podFixed(s string) (p PodFixed, err error) {
+	words := strings.Split(s, ",")
+	if len(words) != 2 {
+		return p, fmt.Errorf("it has %d parts and needs 2", len(words))
+	}
+	var kinds [2]string
+	for i, word := range words {
+		kinds[i], words[i] = kindOfQuantity(word)
+	}
+	for i, other := range []int{1, 0} {
+		if kinds[i] == "" { // a bare number is what the other one is not
+			kinds[i] = map[string]string{"cpu": "memory", "memory": "cpu"}[kinds[other]]
+		}
+	}
+	if kinds[0] == "" {
+		return p, errors.New("which of the two is memory has no sign")
+	}
+	if kinds[0] == kinds[1] {
+		return p, fmt.Errorf("both parts are %s", kinds[0])
+	}
+	for i, word := range words {
+		switch kinds[i] {
+		case "cpu":
+			p.CPU, err = terms.ParseMilliCPU(word)
+		default:
+			p.Memory, err = terms.ParseMemory(word)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// kindOfQuantity tells what a word is by its name or its unit: "cpu", "memory",
+// or "" for a bare whole number.
+func kindOfQuantity(word string) (kind, quantity string) {
+	name, value, named := strings.Cut(word, "=")
+	if name = strings.TrimSpace(name); named && (name == "cpu" || name == "memory") {
+		return name, strings.TrimSpace(value)
+	}
+	word = strings.TrimSpace(word)
+	switch unit := strings.TrimLeft(word, "0123456789."); {
+	case unit == "" && !strings.Contains(word, "."):
+		return "", word
+	case unit == "" || unit == "m":
+		return "cpu", word
+	}
+	return "memory", word
+}
+
+// wrong allows for one of them to be 0, as Kubernetes does.
+func (p PodFixed) wrong() option.FieldErrors {
+	var all option.FieldErrors
+	if p.CPU < 0 || p.CPU > terms.MaxCPU*1000 {
+		all = append(all, option.Wrongf("check.cpu", "%dm is not an amount of CPU: from 0 to %d are allowed", p.CPU, terms.MaxCPU))
+	}
+	if p.Memory < 0 {
+		all = append(all, option.Wrongf("check.memory", "%d is not an amount of memory: write 0 or more, such as 160Mi", p.Memory))
+	}
+	if p.CPU == 0 && p.Memory == 0 {
+		all = append(all, option.Wrongf("check", "it reserves nothing: write cpu and memory, such as {cpu: 250m, memory: 160Mi}"))
+	}
+	return all
+}
+
+// quantities is a PodFixed as it stands in a plan and in a RuntimeClass.
+type quantities struct {
+	CPU    string          `json:"cpu"`
+	Memory json.RawMessage `json:"memory"`
+}
+
+// MarshalJSON writes Kubernetes' quantities, so that the plan of a record is a
+// plan file.
+func (p PodFixed) MarshalJSON() ([]byte, error) {
+	memory := strconv.FormatInt(p.Memory, 10)
+	if p.Memory != 0 && p.Memory%(1<<20) == 0 {
+		memory = fmt.Sprintf("%q", fmt.Sprintf("%dMi", p.Memory>>20))
+	}
+	return json.Marshal(quantities{fmt.Sprintf("%dm", p.CPU), json.RawMessage(memory)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *PodFixed) UnmarshalJSON(text []byte) error {
+	read := quantities{CPU: "0", Memory: json.RawMessage("0")}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	cpu, err := terms.ParseMilliCPU(read.CPU)
+	if err != nil {
+		return fmt.Errorf("check.cpu: %w", err)
+	}
+	memory, err := terms.ParseMemory(strings.Trim(string(read.Memory), `"`))
+	if err != nil {
+		return fmt.Errorf("check.memory: %w", err)
+	}
+	*p = PodFixed{CPU: cpu, Memory: memory}
+	return nil
+}

@@ -1,0 +1,105 @@
+// Package startup asks where the seconds of a start go.
+package startup
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// What a startup may ask for.
+const (
+	MaxCommands    = 20
+	MaxCommandName = 100
+	maxArguments   = 1000
+	maxArgument    = 1 << 16
+)
+
+// Options are what a startup can be asked for.
+type Options struct {
+	Title string
+	terms.Whom
+	// Commands are started beside the targets, by name: {"docker run": [docker, run, --rm, busybox, "true"]}.
+	Commands []Command
+	Rounds   int
+	Warmup   int // starts of each target before the first round, not recorded
+	// Untraced says that every round starts every target a second time without
+	// watching, so that what watching costs is known.
+	Untraced bool
+	Budget   time.Duration
+	Timeout  time.Duration // of one start
+	Seed     uint64
+	Limits   setting.Limits
+}
+
+// Command is a command whose start is watched.
+type Command struct {
+	Name string   `json:"name"`
+	Args []string `json:"args"`
+}
+
+// Defaults are the options of a startup that says nothing.
+func Defaults() Options {
+	return Options{Whom: terms.Everyone, Rounds: 5, Warmup: 1, Budget: time.Hour, Timeout: time.Minute, Limits: setting.DefaultLimits}
+}
+
+// Declare declares the options.
+func (o *Options) Declare(s *option.Set) {
+	terms.Title(s, &o.Title)
+	o.DeclareWhom(s)
+	option.Var(s, &o.Commands, "commands", "commands whose starts are watched", option.ListOf(option.Fields("a command", Command{})), option.OmitEmpty)
+	terms.Rounds(s, &o.Rounds, "watched starts of each target")
+	option.Int(s, &o.Warmup, "warmup", "starts of each target before, not recorded", option.Bounds(0, terms.MaxRounds, "a number of starts"))
+	option.Bool(s, &o.Untraced, "untraced", "start everything a second time in every round without watching, to see what watching costs", option.OmitEmpty)
+	terms.Budget(s, &o.Budget, "round")
+	terms.Timeout(s, &o.Timeout, "for one start")
+	terms.Seed(s, &o.Seed, "targets")
+	terms.Limits(s, &o.Limits, false, "those of tare lifecycle")
+}
+
+// Declare declares the fields of a command.
+func (c *Command) Declare(s *option.Set) {
+	option.Text(s, &c.Name, "name", "what it is called in reports")
+	option.Var(s, &c.Args, "args", "the program and its arguments", option.ListOf(option.Word))
+}
+
+// Wrong says what is wrong between options.
+func (o *Options) Wrong() option.FieldErrors {
+	all, names := o.CheckWhom()
+	if len(o.Commands) > MaxCommands {
+		all = append(all, option.Wrongf("commands", "%d are more than the %d that are allowed", len(o.Commands), MaxCommands))
+	}
+	for i, c := range o.Commands {
+		wrong := func(part, format string, arguments ...any) {
+			all = append(all, option.Wrongf("commands", format, arguments...).At(i).Of(part))
+		}
+		switch {
+		case strings.TrimSpace(c.Name) == "" || len(c.Name) > MaxCommandName || strings.ContainsFunc(c.Name, unicode.IsControl):
+			wrong("name", "%s is no name: write up to %d letters, such as docker run", option.Quote(c.Name), MaxCommandName)
+		case slices.Contains(names, c.Name):
+			wrong("name", "%s is there twice: each command and target needs a name of its own", option.Quote(c.Name))
+		}
+		names = append(slices.Clip(names), c.Name)
+		if len(c.Args) == 0 || c.Args[0] == "" || len(c.Args) > maxArguments {
+			wrong("args", "write the command and its arguments, such as [docker, run, --rm, busybox, \"true\"]")
+		}
+		if slices.ContainsFunc(c.Args, func(a string) bool { return len(a) > maxArgument || strings.ContainsRune(a, 0) }) {
+			wrong("args", "an argument is no text of up to 64 KiB")
+		}
+	}
+	return all
+}
+
+// Validate says everything that is wrong with the options.
+func (o *Options) Validate() error { return option.Check(o) }
+
+// MarshalJSON writes what a record holds.
+func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

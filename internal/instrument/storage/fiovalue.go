@@ -1,0 +1,65 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fioUnits are the units of sizes in job files, as fio reads them unless it is
+// told otherwise by kb_base, which no job file of tare's holds: k, kB and Ki are
+// 1024, and KiB is 1000 (fio(1), "kb_base": the other way around than in SI and
+// IEC, for old scripts' sake; fio 3.33 does so). Upper and lower case are one.
+var fioUnits = map[string]int64{
+	"": 1, "b": 1,
+	"k": 1 << 10, "kb": 1 << 10, "ki": 1 << 10, "kib": 1e3,
+	"m": 1 << 20, "mb": 1 << 20, "mi": 1 << 20, "mib": 1e6,
+	"g": 1 << 30, "gb": 1 << 30, "gi": 1 << 30, "gib": 1e9,
+	"t": 1 << 40, "tb": 1 << 40, "ti": 1 << 40, "tib": 1e12,
+}
+
+// ParseFioSize reads a size of a job file in bytes, from 0 to 16T. What depends on
+// the file or on chance, as percentages and ranges do, is refused: tare has to
+// know how much room a job takes.
+func ParseFioSize(s string) (int64, error) {
+	number := strings.TrimRight(strings.ToLower(s), "kmgtib")
+	unit, known := fioUnits[strings.ToLower(s[len(number):])]
+	n, err := plainDigits(number)
+	switch {
+	case strings.HasSuffix(s, "%"):
+		return 0, errors.New("how many bytes a percentage is cannot be told before: write a size such as 400M")
+	case err == nil && known && n > MaxFile/unit:
+		return 0, errors.New("it is above 16T")
+	case err != nil || !known:
+		return 0, fmt.Errorf("%s is not one size: write digits and a unit, such as 400M, for 1024 times 1024 each; a number alone is bytes", option.Quote(s))
+	}
+	return n * unit, nil
+}
+
+// fioTimes are the units of fio's times, which are seconds without one.
+var fioTimes = map[string]time.Duration{
+	"": time.Second, "s": time.Second, "ms": time.Millisecond, "msec": time.Millisecond, "us": time.Microsecond, "usec": time.Microsecond,
+	"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
+}
+
+// ParseFioTime reads a time of a job file, from 0 to [MaxRuntime].
+func ParseFioTime(s string) (time.Duration, error) {
+	number := strings.TrimRight(strings.ToLower(s), "smuhdec")
+	unit, known := fioTimes[strings.ToLower(s[len(number):])]
+	n, err := plainDigits(number)
+	if err != nil || !known || n > int64(MaxRuntime/unit) {
+		return 0, fmt.Errorf("%s is no time such as 60, 60s or 1500ms, up to %s", option.Quote(s), option.FormatDuration(MaxRuntime))
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// plainDigits reads a whole number without a sign.
+func plainDigits(s string) (int64, error) {
+	if strings.Trim(s, "0123456789") != "" {
+		return 0, errors.New("it is no number")
+	}
+	return strconv.ParseInt(s, 10, 64)
+}

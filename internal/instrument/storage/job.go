@@ -1,0 +1,300 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The tools.
+const (
+	ToolFio      = "fio"
+	ToolDD       = "dd"
+	ToolSysbench = "sysbench"
+)
+
+var tools = []string{ToolFio, ToolDD, ToolSysbench}
+
+// Job is what a tool does. Sizes are bytes. What is 0 is the tool's own default,
+// or does not apply to it.
+type Job struct {
+	Name      string // "randread 512k"; unique in a measure
+	Tool      string // ToolFio by default
+	RW        string // read, write, randread, randwrite, randrw (sysbench's rndrw); dd: write or read
+	BS        int64
+	Size      int64         // of the one file, or of all Files together
+	FileSize  int64         // of each of Files, instead of Size
+	Count     int64         // dd's, instead of Size
+	Files     int           // fio's nrfiles, sysbench's file-num; 0: one
+	NumJobs   int           // fio's numjobs, sysbench's threads; 0: one
+	IODepth   int           // fio's; 0: one
+	Engine    string        // fio's ioengine; "": psync
+	Requests  int64         // sysbench's events; 0: until Runtime
+	Fsync     int           // sysbench's file-fsync-freq, fio's fsync: after so many writes; 0: never in between
+	EndFsync  bool          // fio's; dd's conv=fsync
+	Runtime   time.Duration // fio with TimeBased: for so long; else at most
+	TimeBased bool          // start over when Size is done
+	// Caches and Volumes are those of the measure that the job is run with;
+	// empty: all of them.
+	Caches  []string
+	Volumes []string // kinds: "bind"
+	// Options are those of a job of fio's own job file, section by section, in
+	// order. The fields above are empty then, but for Name and Tool.
+	Options []Section
+}
+
+// What a job may ask for.
+const (
+	MaxJobName  = 100     // characters
+	MinBlock    = 512     // bytes: a sector, the least that can go past the page cache
+	MaxBlock    = 1 << 30 // bytes
+	MaxJobFiles = 100_000
+	MaxNumJobs  = 1024
+	MaxIODepth  = 65_536
+	MaxRequests = 1_000_000_000_000
+	MaxFsync    = 1_000_000
+	MinRuntime  = 100 * time.Millisecond // below it there is more beginning and end than job
+	MaxRuntime  = 30 * 24 * time.Hour
+)
+
+// What a job can do, in fio's words.
+const (
+	RWRead      = "read"
+	RWWrite     = "write"
+	RWRandRead  = "randread"
+	RWRandWrite = "randwrite"
+	RWRandRW    = "randrw"
+)
+
+var directions = []string{RWRead, RWWrite, RWRandRead, RWRandWrite, RWRandRW}
+
+// DefaultEngine is fio's ioengine of a job that names none.
+const DefaultEngine = "psync"
+
+// engines of fio that read and write files, and whether more than one request of
+// a thread can be on its way. Others run programs, load libraries or use the
+// network; a job file can ask for them, which says so openly.
+var ioEngines = map[string]bool{
+	"sync": false, "psync": false, "vsync": false, "pvsync": false, "pvsync2": false,
+	"libaio": true, "io_uring": true, "posixaio": true,
+}
+
+// Declare declares the fields of a job.
+func (j *Job) Declare(s *option.Set) {
+	count := func(p *int, key, help string, most int) {
+		option.Int(s, p, key, help, option.OmitEmpty, option.Bounds(0, most, "a number that can be"))
+	}
+	count64 := func(p *int64, key, help string, kind option.Kind[int64], most int64, rules ...option.Attr) {
+		option.Var(s, p, key, help, kind, append(rules, option.OmitEmpty, option.Bounds(0, most, "an amount that can be"))...)
+	}
+	option.Text(s, &j.Name, "name", "unique in a measure (default: what it does, such as randread 4k)", option.Must(nameError))
+	option.Text(s, &j.Tool, "tool", "what does it", option.Choices(tools...))
+	option.Text(s, &j.RW, "rw", "what is done; dd can read and write only", option.OmitEmpty, option.Choices(directions...))
+	count64(&j.BS, "bs", "bytes of one request, a multiple of 512 up to 1G", Size, MaxFile, option.Must(blockError))
+	count64(&j.Size, "size", "of the one file, or of all files together", Size, MaxFile)
+	count64(&j.FileSize, "file_size", "of each file, instead of size", Size, MaxFile)
+	count64(&j.Count, "count", "dd's count of blocks, instead of size", option.Integer64, MaxFile)
+	count(&j.Files, "files", "how many files: fio's nrfiles, sysbench's file-num; 0: one", MaxJobFiles)
+	count(&j.NumJobs, "num_jobs", "how many threads: fio's numjobs, sysbench's threads; 0: one", MaxNumJobs)
+	count(&j.IODepth, "io_depth", "requests that each thread of fio has on their way; 0: one", MaxIODepth)
+	option.Text(s, &j.Engine, "engine", "fio's ioengine (default: psync)", option.OmitEmpty, option.Choices(slices.Sorted(maps.Keys(ioEngines))...))
+	count64(&j.Requests, "requests", "sysbench's events; 0: until runtime", option.Integer64, MaxRequests)
+	count(&j.Fsync, "fsync", "sync after so many writes: fio's fsync, sysbench's file-fsync-freq; 0: never in between", MaxFsync)
+	option.Bool(s, &j.EndFsync, "end_fsync", "sync at the end: fio's end_fsync, dd's conv=fsync", option.OmitEmpty)
+	option.Time(s, &j.Runtime, "runtime", "the job stops after this time (default: when it is done)", option.OmitEmpty,
+		option.Bounds(MinRuntime, MaxRuntime, "a time to measure in", ", and 0s for as long as it takes"))
+	option.Bool(s, &j.TimeBased, "time_based", "fio starts over when it is done, until runtime", option.OmitEmpty)
+	option.List(s, &j.Caches, "caches", "those of the measure that the job is run with (default: all)", option.OmitEmpty, option.Choices(caches...), option.Once("keep one of them"))
+	option.List(s, &j.Volumes, "volumes", "kinds of the measure's volumes that the job is run on (default: all)", option.OmitEmpty, option.Choices(volumeKinds...), option.Once("keep one of them"))
+	option.Var(s, &j.Options, "options", "a job file of fio's, section by section, instead of rw, bs, size and so on",
+		option.ListOf(option.Fields("a section of options", Section{Options: []FioOption{}})), option.OmitEmpty)
+}
+
+// jobKind is a job by its name, or with all its fields.
+var jobKind = func() option.Kind[Job] {
+	fields := option.Fields("a job", Job{Tool: ToolFio})
+	return option.Kind[Job]{
+		Read: func(n option.Node) (Job, bool) {
+			if !n.Mapping() {
+				return option.Scalar(n, parseJob)
+			}
+			j, ok := fields.Read(n)
+			if j.Name == "" && len(j.Options) == 0 {
+				j.Name = nameOf(&j)
+			}
+			return j, ok
+		},
+		Schema: option.Schema{"anyOf": []option.Schema{{"type": "string", "pattern": `^\s*(randread|read|randwrite|write|rndrw)(\s+[0-9]+[kKmMgGtT]?)?\s*$`}, fields.Schema}},
+	}
+}()
+
+// MarshalJSON writes what a record holds: sizes as bytes, which a plan file reads too.
+func (j Job) MarshalJSON() ([]byte, error) { return option.Marshal(&j) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (j *Job) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, j) }
+
+// Validate says everything that is wrong with the job.
+func (j *Job) Validate() error { return option.Check(j) }
+
+// Wrong says what is wrong between its fields.
+func (j *Job) Wrong() option.FieldErrors {
+	if len(j.Options) > 0 {
+		return j.optionsWrong()
+	}
+	all := j.leftOut()
+	switch j.Tool {
+	case ToolFio:
+		return slices.Concat(all, j.fioWrong(), j.sizeWrong())
+	case ToolDD:
+		return slices.Concat(all, j.ddWrong(), j.sizeWrong())
+	case ToolSysbench:
+		return slices.Concat(all, j.sysbenchWrong(), j.sizeWrong())
+	}
+	return all // an unknown tool, which has been said
+}
+
+func nameError(name string) error {
+	switch {
+	case name == "":
+		return errors.New("it has none: write one, such as randread 4k")
+	case utf8.RuneCountInString(name) > MaxJobName:
+		return fmt.Errorf("%s is %d characters long: at most %d are allowed", option.Quote(name), utf8.RuneCountInString(name), MaxJobName)
+	case !utf8.ValidString(name), strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }), strings.TrimSpace(name) != name:
+		return fmt.Errorf("%s is not one line of text, without blanks around it", option.Quote(name))
+	}
+	return nil
+}
+
+// leftOut is about what no tool does without, and what none does forever.
+func (j *Job) leftOut() option.FieldErrors {
+	var all option.FieldErrors
+	if j.RW == "" {
+		all = append(all, option.Wrongf("rw", "it says nowhere what is done: write one of %s", strings.Join(directions, ", ")))
+	}
+	if j.BS == 0 {
+		all = append(all, option.Wrongf("bs", "%v", blockError(0)))
+	}
+	if j.TimeBased && j.Runtime == 0 {
+		all = append(all, option.Wrongf("time_based", "the job would never end: write a runtime, such as 60s"))
+	}
+	return all
+}
+
+func blockError(bs int64) error {
+	if bs < MinBlock || bs > MaxBlock || bs%MinBlock != 0 {
+		return fmt.Errorf("%d bytes are no block: write a multiple of %d up to 1G, such as 4k or 512k", bs, MinBlock)
+	}
+	return nil
+}
+
+func (j *Job) fioWrong() option.FieldErrors {
+	all := j.without("fio has", "count", "requests")
+	if deep, known := ioEngines[j.engine()]; known && !deep && j.IODepth > 1 {
+		all = append(all, option.Wrongf("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
+	}
+	if threads := max(j.NumJobs, 1); j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
+		all = append(all, option.Wrongf("files", "each of %d threads has files of its own, which are %d: at most %d are allowed", threads, j.Files*threads, MaxJobFiles))
+	}
+	if !j.writes() && (j.Fsync > 0 || j.EndFsync) {
+		field := "end_fsync"
+		if j.Fsync > 0 {
+			field = "fsync"
+		}
+		all = append(all, option.Wrongf(field, "a job that does not write has nothing to sync: leave it out"))
+	}
+	return all
+}
+
+func (j *Job) engine() string {
+	if j.Engine == "" {
+		return DefaultEngine
+	}
+	return j.Engine
+}
+
+func (j *Job) ddWrong() option.FieldErrors {
+	all := j.without("dd has", "engine", "requests", "fsync", "runtime", "time_based")
+	switch j.RW {
+	case RWRandRead, RWRandWrite, RWRandRW:
+		all = append(all, option.Wrongf("rw", "dd goes from the first block to the last: write read or write, or tool fio for %s", j.RW))
+	}
+	for _, one := range []struct {
+		field string
+		value int
+	}{{"files", j.Files}, {"num_jobs", j.NumJobs}, {"io_depth", j.IODepth}} {
+		if one.value > 1 {
+			all = append(all, option.Wrongf(one.field, "dd has one file, one thread and one request at a time: leave it out, or write tool fio"))
+		}
+	}
+	if j.EndFsync && j.RW == RWRead {
+		all = append(all, option.Wrongf("end_fsync", "a job that does not write has nothing to sync: leave it out"))
+	}
+	return all
+}
+
+func (j *Job) sysbenchWrong() option.FieldErrors {
+	all := j.without("sysbench has", "count", "engine", "time_based")
+	if j.IODepth > 1 {
+		all = append(all, option.Wrongf("io_depth", "sysbench's threads have one request each at a time: write more num_jobs, or tool fio"))
+	}
+	if j.EndFsync {
+		all = append(all, option.Wrongf("end_fsync", "sysbench syncs at its end without being told: leave it out"))
+	}
+	if j.Fsync > 0 && !j.writes() {
+		all = append(all, option.Wrongf("fsync", "a job that does not write has nothing to sync: leave it out"))
+	}
+	return all
+}
+
+// without complains about fields that are set and that a tool has no use for.
+func (j *Job) without(tool string, fields ...string) option.FieldErrors {
+	set := map[string]bool{
+		"count": j.Count != 0, "requests": j.Requests != 0, "engine": j.Engine != "", "fsync": j.Fsync != 0,
+		"runtime": j.Runtime != 0, "time_based": j.TimeBased,
+	}
+	var all option.FieldErrors
+	for _, field := range fields {
+		if set[field] {
+			all = append(all, option.Wrongf(field, "%s no such setting: leave it out", tool))
+		}
+	}
+	return all
+}
+
+// sizeWrong want exactly one of size, file_size and dd's count, or more of
+// them that say the same, as those of a resolved job do.
+func (j *Job) sizeWrong() option.FieldErrors {
+	files, field := int64(max(j.Files, 1)), "size"
+	if j.BS < MinBlock || j.BS > MaxBlock || files > MaxJobFiles || j.Size < 0 || j.FileSize < 0 || j.Count < 0 {
+		return nil // which has been said
+	}
+	total := j.Size
+	switch {
+	case j.FileSize > 0:
+		field = "file_size"
+	case j.Count > 0:
+		field = "count"
+	}
+	switch {
+	case j.FileSize > MaxFile/files, j.Count > MaxFile/j.BS:
+		return option.FieldErrors{option.Wrongf(field, "the files together are larger than 16T")}
+	case j.FileSize > 0 && j.Count > 0 && j.FileSize != j.Count*j.BS, j.FileSize > 0 && total > 0 && j.FileSize*files != total,
+		j.Count > 0 && total > 0 && j.Count*j.BS != total:
+		return option.FieldErrors{option.Wrongf(field, "size, file_size and count contradict each other: keep one of them")}
+	}
+	total = max(total, j.FileSize*files, j.Count*j.BS)
+	switch {
+	case total == 0:
+		return option.FieldErrors{option.Wrongf(field, "it says nowhere how large the file is: write a size, such as 1G")}
+	case total/files < j.BS:
+		return option.FieldErrors{option.Wrongf(field, "%d bytes in %d files are less than a block of %s each", total, files, FormatSize(j.BS))}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package storage
+
+import (
+	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// What a job file of fio's may hold.
+const (
+	MaxSections = 100
+	MaxOptions  = 1000 // of all sections together
+	maxValue    = 4096 // bytes of an option's value
+)
+
+// Section is one of a job file of fio's.
+type Section struct {
+	Name    string      `json:"name"`
+	Options []FioOption `json:"options"`
+}
+
+// FioOption is one line of a section. Value is "" for one without "=".
+type FioOption struct {
+	Name  string `json:"name"`
+	Value string `json:"value,omitempty"`
+}
+
+// Declare declares the fields of a section.
+func (s *Section) Declare(set *option.Set) {
+	option.Text(set, &s.Name, "name", "without the brackets: global, or a job's")
+	option.Var(set, &s.Options, "options", "its lines, in order", option.ListOf(option.Fields("an option", FioOption{})), option.Nullable)
+}
+
+// Declare declares the fields of a line.
+func (o *FioOption) Declare(s *option.Set) {
+	option.Text(s, &o.Name, "name", "what stands before the =")
+	option.Var(s, &o.Value, "value", "what stands behind it (default: there is no =)", option.Word)
+}
+
+// optionName is what fio's own options are made of.
+var optionName = regexp.MustCompile(`^[A-Za-z0-9_]{1,100}$`)
+
+// optionsWrong are about the form. What an option does in a sandbox is known
+// to the tool.
+func (j *Job) optionsWrong() option.FieldErrors {
+	var all option.FieldErrors
+	if j.Tool != ToolFio {
+		all = append(all, option.Wrongf("tool", "%s reads no job file: write tool fio, or leave options out", option.Quote(j.Tool)))
+	}
+	fields := Job{Name: j.Name, Tool: j.Tool, Caches: j.Caches, Volumes: j.Volumes, Options: j.Options}
+	if !sameFields(j, &fields) {
+		all = append(all, option.Wrongf("options", "they say all that the job does: leave out rw, bs, size and the other fields but name, tool, caches and volumes"))
+	}
+	if len(j.Options) > MaxSections {
+		return append(all, option.Wrongf("options", "%d sections are too many: at most %d are allowed", len(j.Options), MaxSections))
+	}
+	count := 0
+	for _, section := range j.Options {
+		if count += len(section.Options); count > MaxOptions {
+			return append(all, option.Wrongf("options", "they are more than %d: at most as many are allowed", MaxOptions))
+		}
+		if err := section.check(); err != nil {
+			return append(all, option.Wrongf("options", "%v", err))
+		}
+	}
+	return all
+}
+
+// sameFields compares all that is not a list.
+func sameFields(a, b *Job) bool {
+	return a.RW == b.RW && a.BS == b.BS && a.Size == b.Size && a.FileSize == b.FileSize && a.Count == b.Count && a.Files == b.Files &&
+		a.NumJobs == b.NumJobs && a.IODepth == b.IODepth && a.Engine == b.Engine && a.Requests == b.Requests && a.Fsync == b.Fsync &&
+		a.EndFsync == b.EndFsync && a.Runtime == b.Runtime && a.TimeBased == b.TimeBased
+}
+
+func (s *Section) check() error {
+	if s.Name == "" || len(s.Name) > MaxJobName || strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == ']' || r == '[' }) {
+		return fmt.Errorf("%s is not the name of a section", option.Quote(s.Name))
+	}
+	for _, o := range s.Options {
+		switch {
+		case !optionName.MatchString(o.Name):
+			return fmt.Errorf("%s in section %s is not the name of an option", option.Quote(o.Name), option.Quote(s.Name))
+		case len(o.Value) > maxValue:
+			return fmt.Errorf("the value of %s in section %s is %d bytes long: at most %d are allowed", o.Name, option.Quote(s.Name), len(o.Value), maxValue)
+		case strings.ContainsFunc(o.Value, func(r rune) bool { return !unicode.IsPrint(r) && r != '\t' }):
+			return fmt.Errorf("the value of %s in section %s is not one line of text", o.Name, option.Quote(s.Name))
+		}
+	}
+	return nil
+}

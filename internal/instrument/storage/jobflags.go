@@ -1,0 +1,107 @@
+package storage
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+)
+
+// ReadJobFile reads a job file of fio's. Whoever knows fio's options sets it.
+var ReadJobFile func(path string) (Job, error)
+
+// sysbenchRuns is how long its jobs run that nothing else ends.
+const sysbenchRuns = 10 * time.Second
+
+// What the tools do when nothing else is said: the jobs and blocks of the
+// published report.
+var (
+	usualJobs = map[string][]string{
+		ToolFio: {"randread", "read", "randwrite", "write"}, ToolDD: {"write", "read"}, ToolSysbench: {"rndrw"},
+	}
+	usualBlocks = map[string]int64{ToolFio: defaultBlock, ToolDD: 4 << 10, ToolSysbench: 16 << 10}
+)
+
+// jobFlags make jobs on a command line.
+type jobFlags struct {
+	names   []string
+	file    string
+	size    int64
+	bs      []int64
+	numJobs int
+	tool    string
+}
+
+func (f *jobFlags) declare(s *option.Set, o *Options) {
+	*f = jobFlags{names: usualJobs[ToolFio], size: defaultFile, bs: []int64{defaultBlock}, numJobs: defaultNumJobs, tool: ToolFio}
+	option.List(s, &f.names, "", "jobs: randread, read, randwrite, write, rndrw; plan for those of the published report", option.Flag("jobs"))
+	option.Text(s, &f.file, "", "a job file of fio's, instead of --jobs", option.Flag("jobfile"))
+	option.Var(s, &f.size, "", "of a job's files, all together", Size, option.Flag("size"))
+	blocks := option.ListOf(Size)
+	blocks.Format = func([]int64) string { return "512k" }
+	option.Var(s, &f.bs, "", "block sizes: 512k,4k makes each job one of either (default with dd 4k, with sysbench 16k)", blocks, option.Flag("bs"))
+	option.Int(s, &f.numJobs, "", "threads, each doing the whole job on the same file; dd has one", option.Flag("numjobs"))
+	option.Text(s, &f.tool, "", "fio, dd or sysbench", option.Flag("tool"))
+	s.Before(func(context.Context) error { return f.apply(s, o) })
+}
+
+// apply makes the jobs, if one of their flags was given.
+func (f *jobFlags) apply(s *option.Set, o *Options) error {
+	asked := s.Given("jobs", "size", "bs", "numjobs", "tool")
+	if s.Given("jobfile") {
+		if asked {
+			return option.WrongFlag("jobfile", "the file says what the jobs are; leave out --jobs, --size, --bs, --numjobs and --tool")
+		}
+		job, err := ReadJobFile(f.file)
+		if err != nil {
+			return option.WrongFlag("jobfile", "%v", err)
+		}
+		o.Jobs = []Job{job}
+		return nil
+	}
+	if !asked {
+		return nil
+	}
+	switch {
+	case usualJobs[f.tool] == nil:
+		return option.WrongFlag("tool", "unknown tool %s: the tools are fio, dd and sysbench", option.Quote(f.tool))
+	case s.Given("numjobs") && f.numJobs < 1:
+		return option.WrongFlag("numjobs", "%d threads do nothing: write 1 or more", f.numJobs)
+	case s.Given("numjobs") && f.numJobs > 1 && f.tool == ToolDD:
+		return option.WrongFlag("numjobs", "dd has one thread, and not %d: leave it out, or use --tool fio", f.numJobs)
+	}
+	if !s.Given("jobs") || slices.Equal(f.names, []string{"plan"}) {
+		f.names = usualJobs[f.tool]
+	}
+	if !s.Given("bs") {
+		f.bs = []int64{usualBlocks[f.tool]}
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	o.Jobs = DefaultJobs(f.names, f.bs, f.tool, f.size, f.numJobs)
+	if f.tool == ToolSysbench && !s.Given("runtime-limit") {
+		for i := range o.Jobs { // which have no requests, and so no end of their own
+			o.Jobs[i].Runtime = sysbenchRuns
+		}
+	}
+	return nil
+}
+
+func (f *jobFlags) check() error {
+	for _, name := range f.names {
+		if !isJobName(name) {
+			return option.WrongFlag("jobs", "%v", unknownJob(name))
+		}
+	}
+	for i, bs := range f.bs {
+		if err := blockError(bs); err != nil {
+			return option.WrongFlag("bs", "%v", err)
+		}
+		if slices.Contains(f.bs[:i], bs) {
+			return option.WrongFlag("bs", "%s is there twice: each size of block is measured once", FormatSize(bs))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package storage
+
+import (
+	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"slices"
+	"strings"
+)
+
+// What DefaultJobs are where nothing else is said: those of the published
+// report, see plans/kata-io.yaml.
+const (
+	defaultBlock   = 512 << 10
+	defaultFile    = 1 << 30
+	defaultNumJobs = 8
+)
+
+// jobNames are the jobs that have a name of their own, and what each does. The
+// last has sysbench's name for it.
+var jobNames = []struct{ name, rw string }{
+	{"randread", RWRandRead}, {"read", RWRead}, {"randwrite", RWRandWrite}, {"write", RWWrite}, {"rndrw", RWRandRW},
+}
+
+// DefaultJobs are the jobs of those names (randread, read, randwrite, write,
+// rndrw) with each block size: "randread 512k" and so on. A name that is none of
+// these becomes the job's rw as it is, which [Job.Validate] refuses. dd has one
+// thread, whatever numJobs says.
+func DefaultJobs(names []string, bs []int64, tool string, size int64, numJobs int) []Job {
+	if tool == ToolDD {
+		numJobs = 0
+	}
+	var all []Job
+	for _, name := range names {
+		rw := name
+		for _, known := range jobNames {
+			if known.name == name {
+				rw = known.rw
+			}
+		}
+		for _, b := range bs {
+			all = append(all, Job{Name: name + " " + FormatSize(b), Tool: tool, RW: rw, BS: b, Size: size, NumJobs: numJobs})
+		}
+	}
+	return all
+}
+
+// parseJob reads a job that is given by its name, with or without a block size:
+// "randread" or "randread 4k".
+func parseJob(s string) (Job, error) {
+	name, size, sized := strings.Cut(strings.Join(strings.Fields(s), " "), " ")
+	if !isJobName(name) {
+		return Job{}, unknownJob(s)
+	}
+	bs := int64(defaultBlock)
+	if sized {
+		var err error
+		if bs, err = ParseSize(size); err != nil {
+			return Job{}, err
+		}
+	}
+	return DefaultJobs([]string{name}, []int64{bs}, ToolFio, defaultFile, defaultNumJobs)[0], nil
+}
+
+func isJobName(s string) bool {
+	for _, known := range jobNames {
+		if known.name == s {
+			return true
+		}
+	}
+	return false
+}
+
+func unknownJob(s string) error {
+	return fmt.Errorf("%s is not a job: write randread, read, randwrite, write or rndrw, or all of its fields", option.Quote(s))
+}
+
+// nameOf is what a job without a name is called.
+func nameOf(j *Job) string {
+	words := []string{j.RW}
+	if j.Tool != ToolFio {
+		words = []string{j.Tool, j.RW}
+	}
+	if j.BS > 0 {
+		words = append(words, FormatSize(j.BS))
+	}
+	return strings.TrimSpace(strings.Join(words, " "))
+}
+
+// Takes says whether the job is run with that cache on volumes of that kind.
+func (j *Job) Takes(kind, cache string) bool {
+	return (len(j.Volumes) == 0 || slices.Contains(j.Volumes, kind)) && (len(j.Caches) == 0 || slices.Contains(j.Caches, cache))
+}
+
+// reads and writes say in which directions a job goes.
+func (j *Job) writes() bool { return j.RW == RWWrite || j.RW == RWRandWrite || j.RW == RWRandRW }

@@ -1,0 +1,280 @@
+// Package storage asks what I/O a runtime loses: every job on every target,
+// volume and cache.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// What a storage measure may ask for.
+const (
+	MaxVolumes      = 20
+	MaxJobs         = 100
+	MinRuntimeLimit = 100 * time.Millisecond
+	MinCeiling      = 100 * time.Millisecond
+	MaxCeiling      = 10 * time.Minute
+	MaxSettle       = time.Hour
+)
+
+// Options are what a storage measure can be asked for.
+type Options struct {
+	Title string
+	terms.Whom
+	Volumes      []string // see ParseVolume
+	Cache        []string // record.CacheDirect, record.CacheBuffered
+	Jobs         []Job
+	Scale        float64 // of all sizes, counts and times of the jobs; 0 or 1: as they are
+	Rounds       int
+	RuntimeLimit time.Duration // of one job: fio and sysbench stop there, what cannot stop has failed
+	Ceiling      time.Duration // how long each of the four measurements of a device takes; 0: none
+	Settle       time.Duration // at most, until a device has come to rest
+	Drop         Drop
+	Budget       time.Duration
+	Timeout      time.Duration // of everything else that is done on a target, one by one
+	Seed         uint64
+	Limits       setting.Limits // of every container; none by default
+	// Destroys are the devices whose content may be overwritten. Records have
+	// them; of plan files they are no field: the command line gives them.
+	Destroys []string
+	// Root is a folder with a root file system that containers have beside the
+	// probe, and Programs the paths in it of tools that are run there instead of
+	// the host's: {fio: /usr/local/bin/fio}.
+	Root     string
+	Programs map[string]string
+}
+
+// Drop says which caches are dropped before a job.
+type Drop string
+
+// What can be dropped.
+const (
+	DropNode  Drop = "node"  // all page cache of the host, by /proc/sys/vm/drop_caches, and that of the job's files in the sandbox
+	DropFiles Drop = "files" // that of the job's files only: other programs keep theirs
+)
+
+// Defaults are the options of a storage measure that says nothing.
+func Defaults() Options {
+	return Options{
+		Whom: terms.Everyone, Volumes: []string{record.VolumeRootfs, record.VolumeBind}, Cache: []string{record.CacheDirect},
+		Jobs:  DefaultJobs([]string{"randread", "read", "randwrite", "write"}, []int64{defaultBlock}, ToolFio, defaultFile, defaultNumJobs),
+		Scale: 1, Rounds: 3, RuntimeLimit: time.Minute, Ceiling: 2 * time.Second, Settle: 3 * time.Second, Drop: DropNode,
+		Budget: 4 * time.Hour, Timeout: 10 * time.Minute,
+	}
+}
+
+// Declare declares the options.
+func (o *Options) Declare(s *option.Set) {
+	terms.Title(s, &o.Title)
+	o.DeclareWhomOr(s, "a volume")
+	option.List(s, &o.Volumes, "volumes", "where the files lie: rootfs, bind, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"))
+	option.Var(s, &o.Cache, "cache", "direct (O_DIRECT), buffered, or both", cacheKind, option.Some("write direct, buffered or both"),
+		option.Choices(caches...), option.Once("each is measured once"))
+	option.Var(s, &o.Jobs, "jobs", "jobs, each by its name (randread, randread 4k) or with all its fields", option.ListOf(jobKind),
+		option.Flag("jobs"), option.NoFlag, option.Some("write at least one, such as randread"), option.AtMost(MaxJobs))
+	new(jobFlags).declare(s, o)
+	option.Var(s, &o.Scale, "scale", terms.ScaleHelp, terms.Scale, option.OmitEmpty, option.Must(terms.CheckScale))
+	terms.Rounds(s, &o.Rounds, "rounds, each running every job once on every target")
+	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")",
+		option.Bounds(MinRuntimeLimit, MaxRuntime, "a time to measure in", ", such as 60s"))
+	option.Time(s, &o.Ceiling, "ceiling", "how long each of four measurements of the device on the host takes, before and after; 0s for none",
+		option.OrZero, option.Bounds(MinCeiling, MaxCeiling, "a time to measure a device in", ", such as 2s, and 0s for no measurement"))
+	option.Time(s, &o.Settle, "settle", "at most, until the device is at rest before a job", option.Bounds(0, MaxSettle, "a time to wait", ", such as 3s"))
+	option.Text(s, &o.Drop, "drop", "caches before a job: node drops all page cache of the node, which its other programs notice; files only that of the job's files", option.Choices("node", "files"))
+	terms.Budget(s, &o.Budget, "job")
+	terms.Timeout(s, &o.Timeout, "for laying out files, and for starting a sandbox")
+	terms.Seed(s, &o.Seed, "targets")
+	terms.Limits(s, &o.Limits, true, "none")
+	// A plan is passed on, and what is called /dev/vdb on one machine is another disk on the next.
+	option.Var(s, &o.Destroys, "i_know_this_destroys", "a device of --volume whose content may be overwritten, by its path", option.Repeated(option.ListOf(option.TextOf[string]())), option.OmitEmpty,
+		option.Refused("a plan cannot give a device away: take the line out, and name the device when it is run, --i-know-this-destroys /dev/NAME"))
+	option.Text(s, &o.Root, "root", "a folder with a root file system that containers have, for tools of its own, see --program", option.OmitEmpty)
+	programs := option.Texts("TOOL")
+	programs.Type, programs.Format = "stringArray", func(map[string]string) string { return "" }
+	programs.Parse = func(text string) (map[string]string, error) {
+		tool, path, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s: write TOOL=PATH, such as fio=/usr/local/bin/fio", option.Quote(text))
+		}
+		all := maps.Clone(o.Programs)
+		if all == nil || !s.Given("program") {
+			all = map[string]string{}
+		}
+		all[tool] = path
+		return all, nil
+	}
+	option.Var(s, &o.Programs, "programs", "run this program of --root instead of the host's: fio=/usr/local/bin/fio", programs, option.OmitEmpty, option.Flag("program"))
+	s.Before(func(context.Context) error {
+		if s.Given("scale") && o.Scale == 0 {
+			return terms.NoScale()
+		}
+		return nil
+	})
+}
+
+var caches = []string{record.CacheDirect, record.CacheBuffered}
+
+// cacheKind is a list, and "both" on a command line.
+var cacheKind = func() option.Kind[[]string] {
+	k := option.ListOf(option.TextOf[string]())
+	list := k.Parse
+	k.Parse = func(s string) ([]string, error) {
+		if strings.TrimSpace(s) == "both" {
+			return slices.Clone(caches), nil
+		}
+		return list(s)
+	}
+	return k
+}()
+
+// Wrong says what is wrong between options.
+func (o *Options) Wrong() option.FieldErrors {
+	all, _ := o.CheckWhom()
+	volumes, wrong := parseVolumes(o.Volumes)
+	jobs := jobsWrong(o.Jobs)
+	all = slices.Concat(all, wrong, jobs, o.fitWrong(volumes), o.rootWrong())
+	if len(jobs) == 0 && len(o.Jobs) <= MaxJobs && terms.ValidScale(o.Scale) { // tried once the jobs are right as they are
+		for i := range o.Jobs {
+			if _, err := o.Jobs[i].resolved(o.Scale); err != nil {
+				all = append(all, option.Wrongf("jobs", "%s: %v", option.Quote(o.Jobs[i].Name), err).At(i))
+			}
+		}
+	}
+	return all
+}
+
+// WrongToRun lets no device be written that is not named twice, by the very same
+// path: two ways to write one are how the wrong one is lost. A plan that nobody
+// runs yet need not name them: its devices are given away on the command line only.
+func (o *Options) WrongToRun() option.FieldErrors {
+	if len(o.Destroys) > MaxVolumes {
+		return option.FieldErrors{option.Wrongf("i_know_this_destroys", "%d devices are too many: at most %d are allowed", len(o.Destroys), MaxVolumes)}
+	}
+	var all option.FieldErrors
+	for i, device := range o.Destroys {
+		if err := checkDevice(device); err != nil {
+			all = append(all, option.Wrongf("i_know_this_destroys", "%s is not a device: %v", option.Quote(device), err).At(i))
+		} else if slices.Contains(o.Destroys[:i], device) {
+			all = append(all, option.Wrongf("i_know_this_destroys", "%s is there twice: keep one of them", option.Shorten(device)).At(i))
+		}
+	}
+	for i, name := range o.Volumes {
+		v, err := ParseVolume(name)
+		if err == nil && v.Kind == record.VolumeDevice && !slices.Contains(o.Destroys, v.Source) {
+			all = append(all, option.Wrongf("volumes", "all that is on %s would be destroyed: if that is meant, name it once more on the command line by the same path, --i-know-this-destroys %s",
+				v.Source, v.Source).At(i))
+		}
+	}
+	return all
+}
+
+// jobsWrong have the job's own field as their part.
+func jobsWrong(jobs []Job) option.FieldErrors {
+	var all option.FieldErrors
+	seen := map[string]bool{}
+	for i := range jobs[:min(len(jobs), MaxJobs)] {
+		j := &jobs[i]
+		for _, e := range option.Mistakes(j) {
+			all = append(all, e.In("jobs", i, j.Name))
+		}
+		if seen[j.Name] && j.Name != "" {
+			all = append(all, option.Wrongf("jobs", "%s is there twice: give each job a name of its own", option.Quote(j.Name)).At(i).Of("name"))
+		}
+		seen[j.Name] = true
+	}
+	return all
+}
+
+// fitWrong is about jobs and volumes that do not go together.
+func (o *Options) fitWrong(volumes []Volume) option.FieldErrors {
+	if len(volumes) == 0 || len(o.Cache) == 0 || len(o.Jobs) == 0 || len(o.Jobs) > MaxJobs {
+		return nil // which has been said
+	}
+	var all option.FieldErrors
+	runs := false
+	device := slices.ContainsFunc(volumes, func(v Volume) bool { return v.Kind == record.VolumeDevice })
+	for i := range o.Jobs {
+		j := &o.Jobs[i]
+		for _, v := range volumes {
+			runs = runs || slices.ContainsFunc(o.Cache, func(cache string) bool { return j.Takes(v.Kind, cache) })
+		}
+		if !device || (len(j.Volumes) > 0 && !slices.Contains(j.Volumes, record.VolumeDevice)) {
+			continue
+		}
+		const kinds = "write the kinds of volume that it is for, such as volumes: [rootfs, bind]"
+		switch {
+		case j.Tool == ToolSysbench:
+			all = append(all, option.Wrongf("jobs", "%s: sysbench works on files and not on a device: %s", option.Quote(j.Name), kinds).At(i).Of("volumes"))
+		case j.Files > 1:
+			all = append(all, option.Wrongf("jobs", "%s: a device holds no %d files: %s", option.Quote(j.Name), j.Files, kinds).At(i).Of("volumes"))
+		}
+	}
+	if !runs {
+		all = append(all, option.Wrongf("jobs", "none of them is for these volumes (%s) and caches (%s): change the volumes or caches of the jobs or of the measure",
+			option.Shorten(strings.Join(o.Volumes, ", ")), option.Shorten(strings.Join(o.Cache, ", "))))
+	}
+	return all
+}
+
+func (o *Options) rootWrong() option.FieldErrors {
+	var all option.FieldErrors
+	if len(o.Root) > maxSource || strings.ContainsRune(o.Root, 0) {
+		all = append(all, option.Wrongf("root", "%s is not a path", option.Quote(o.Root)))
+	}
+	if len(o.Programs) > 0 && o.Root == "" {
+		all = append(all, option.Wrongf("programs", "they are paths in a root file system, and there is none: write root, the path of a folder"))
+	}
+	for _, tool := range slices.Sorted(maps.Keys(o.Programs)) {
+		program := o.Programs[tool]
+		switch {
+		case !slices.Contains(tools, tool):
+			all = append(all, option.Wrongf("programs", "%s is not a tool: write fio, dd or sysbench", option.Quote(tool)))
+		case !strings.HasPrefix(program, "/"), path.Clean(program) != program, len(program) > maxSource, strings.ContainsRune(program, 0):
+			all = append(all, option.Wrongf("programs", "%s: %s is not the path of a program: write it from the root, such as /usr/bin/%s", tool, option.Quote(program), tool))
+		}
+	}
+	return all
+}
+
+// Resolved are the volumes, parsed, and the jobs as they are run: scaled, and
+// with every field that was left out filled in. A job's Size then is that of all
+// its files, FileSize that of each, and of dd Count is there too; sizes are
+// multiples of BS. Jobs with Options have nothing but those.
+func (o *Options) Resolved() ([]Volume, []Job, error) {
+	volumes, wrong := parseVolumes(o.Volumes)
+	if len(o.Jobs) == 0 || len(o.Jobs) > MaxJobs || !terms.ValidScale(o.Scale) {
+		return nil, nil, errors.Join(o.Validate(), errors.New("the jobs cannot be told"))
+	}
+	if wrong = append(wrong, jobsWrong(o.Jobs)...); len(wrong) > 0 {
+		return nil, nil, wrong[0]
+	}
+	var jobs []Job
+	for i := range o.Jobs {
+		j, err := o.Jobs[i].resolved(o.Scale)
+		if err != nil {
+			return nil, nil, fmt.Errorf("jobs: %s: %w", option.Quote(o.Jobs[i].Name), err)
+		}
+		jobs = append(jobs, j)
+	}
+	return volumes, jobs, nil
+}
+
+// Validate says everything that is wrong with the options.
+func (o *Options) Validate() error { return option.Check(o) }
+
+// MarshalJSON writes what a record holds.
+func (o Options) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (o *Options) UnmarshalJSON(text []byte) error { return option.Unmarshal(text, o) }

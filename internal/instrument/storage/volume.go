@@ -1,0 +1,109 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"github.com/tare-bench/tare/internal/core/option"
+	"net/netip"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// maxSource is the longest path of a volume: PATH_MAX without its NUL.
+const maxSource = 4095
+
+var volumeKinds = []string{record.VolumeRootfs, record.VolumeBind, record.VolumeTmpfs, record.VolumeNFS, record.VolumeDevice}
+
+// Volume is a volume, parsed.
+type Volume struct {
+	Name   string // as it was written
+	Kind   string // record.VolumeRootfs, …
+	Source string // of nfs "server:/path", of a device its path
+}
+
+// serverName is a host's name or an IPv4 address.
+var serverName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+
+// ParseVolume reads "rootfs", "bind", "tmpfs", "nfs=server:/path" or
+// "device=/dev/vdb". An IPv6 address stands in brackets: "nfs=[fd00::1]:/path".
+func ParseVolume(s string) (Volume, error) {
+	kind, source, sourced := strings.Cut(s, "=")
+	v := Volume{Name: s, Kind: kind, Source: source}
+	var err error
+	switch {
+	case kind == record.VolumeNFS:
+		err = checkExport(source)
+	case kind == record.VolumeDevice:
+		err = checkDevice(source)
+	case !slices.Contains(volumeKinds, kind):
+		err = errors.New("write rootfs, bind, tmpfs, nfs=server:/path or device=/dev/…")
+	case sourced:
+		err = fmt.Errorf("tare makes the %s itself: write %s", kind, kind)
+	}
+	if err != nil {
+		return Volume{}, fmt.Errorf("%s is not a volume: %w", option.Quote(s), err)
+	}
+	return v, nil
+}
+
+func checkExport(source string) error {
+	server, folder, ok := strings.Cut(source, ":/")
+	if !ok {
+		return errors.New("write the server and what it exports, nfs=server:/path")
+	}
+	if address, bracketed := strings.CutPrefix(server, "["); bracketed {
+		a, err := netip.ParseAddr(strings.TrimSuffix(address, "]"))
+		if err != nil || !strings.HasSuffix(address, "]") || !a.Is6() || a.Zone() != "" {
+			return fmt.Errorf("%s is not an IPv6 address in brackets", option.Quote(server))
+		}
+	} else if !serverName.MatchString(server) {
+		return fmt.Errorf("%s is not the name or address of a server", option.Quote(server))
+	}
+	return checkPath("/" + folder)
+}
+
+func checkDevice(source string) error {
+	if !strings.HasPrefix(source, "/dev/") {
+		return errors.New("write the path of a block device, device=/dev/vdb")
+	}
+	return checkPath(source)
+}
+
+// checkPath takes what stands in a list with commas and in one line of a report.
+func checkPath(p string) error {
+	switch {
+	case len(p) > maxSource:
+		return fmt.Errorf("its path is %d bytes long: at most %d are allowed", len(p), maxSource)
+	case strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r == ',' || r > '~' }):
+		return fmt.Errorf("the path %s has a comma, a blank or a sign that is not ASCII", option.Quote(p))
+	case path.Clean(p) != p:
+		return fmt.Errorf("the path %s has more ways to write it: write %s", option.Quote(p), option.Shorten(path.Clean(p)))
+	}
+	return nil
+}
+
+// parseVolumes returns those that can be used, and what is wrong with the others.
+func parseVolumes(names []string) (volumes []Volume, all option.FieldErrors) {
+	switch {
+	case len(names) == 0:
+		return nil, option.FieldErrors{option.Wrongf("volumes", "the list is empty: write at least one, such as rootfs")}
+	case len(names) > MaxVolumes:
+		return nil, option.FieldErrors{option.Wrongf("volumes", "%d are too many: at most %d are allowed", len(names), MaxVolumes)}
+	}
+	for i, name := range names {
+		v, err := ParseVolume(name)
+		switch {
+		case err != nil:
+			all = append(all, option.Wrongf("volumes", "%v", err).At(i))
+		case slices.ContainsFunc(volumes, func(b Volume) bool { return b.Kind == v.Kind && b.Source == v.Source }):
+			all = append(all, option.Wrongf("volumes", "%s is there twice: each volume is measured once", option.Shorten(name)).At(i))
+		default:
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes, all
+}

@@ -1,0 +1,127 @@
+package terms
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// Identify asks a CRI endpoint for its name. Whoever can reach engines sets it.
+var Identify func(ctx context.Context, address string) (string, error)
+
+// engineFlags are those by which engines are reached. What is not given is as the
+// engines' own command lines have it.
+type engineFlags struct {
+	addresses              [3]string
+	namespace              string
+	root, runRoot, network string
+	cri, args              []string
+}
+
+// addressed are the engines that have one address, each with its flag.
+var addressed = [3]struct{ flag, engine, help string }{
+	{"docker-host", "docker", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)"},
+	{"containerd-address", "containerd", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)"},
+	{"isula-host", "isula", "address of isulad (default: $ISULAD_HOST, else its usual socket)"},
+}
+
+func (f *engineFlags) declare(s *option.Set, w *Whom) {
+	flag := func(p *string, name, help string) { option.Text(s, p, "", help, option.Flag(name)) }
+	for i, a := range addressed {
+		flag(&f.addresses[i], a.flag, a.help)
+	}
+	flag(&f.namespace, "namespace", "containerd's namespace for tare's containers")
+	many := option.Repeated(option.ListOf(option.TextOf[string]()))
+	option.Var(s, &f.cri, "", "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated", many, option.Flag("cri"))
+	flag(&f.network, "network", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)")
+	flag(&f.root, "podman-root", "podman's --root")
+	flag(&f.runRoot, "podman-runroot", "podman's --runroot")
+	option.Var(s, &f.args, "", "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated", many, option.Flag("engine-arg"))
+	s.Before(func(ctx context.Context) error { return f.apply(ctx, s, w) })
+}
+
+// apply puts the flags that were given among the engines, and CRI endpoints among
+// the targets, unless a plan names its own.
+func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
+	change := func(name string, to func(*setting.Engine)) {
+		e := w.Engines[name]
+		to(&e)
+		if w.Engines == nil {
+			w.Engines = Engines{}
+		}
+		w.Engines[name] = e
+	}
+	for i, a := range addressed {
+		if s.Given(a.flag) {
+			change(a.engine, func(e *setting.Engine) { e.Address = f.addresses[i] })
+		}
+	}
+	if s.Given("namespace") {
+		change("containerd", func(e *setting.Engine) { e.Namespace = f.namespace })
+	}
+	if s.Given("podman-root") {
+		change("podman", func(e *setting.Engine) { e.Root = f.root })
+	}
+	if s.Given("podman-runroot") {
+		change("podman", func(e *setting.Engine) { e.RunRoot = f.runRoot })
+	}
+	for _, arg := range f.args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || !slices.Contains(setting.EngineNames, name) {
+			return option.WrongFlag("engine-arg", "%s is not ENGINE=ARGUMENT; the engines are %s", option.Quote(arg), strings.Join(setting.EngineNames, ", "))
+		}
+		change(name, func(e *setting.Engine) { e.Args = append(slices.Clip(e.Args), value) })
+	}
+	for _, endpoint := range f.cri {
+		name, address, err := criEndpoint(ctx, endpoint)
+		if err != nil {
+			return err
+		}
+		change("cri+"+name, func(e *setting.Engine) { e.Address = address })
+		named := slices.ContainsFunc(w.Targets, func(t string) bool { return t == "cri+"+name || strings.HasPrefix(t, "cri+"+name+"/") })
+		if !s.FromFile() && !named {
+			w.Targets = append(slices.Clip(w.Targets), "cri+"+name)
+		}
+	}
+	if !s.Given("network") {
+		return nil
+	}
+	if !slices.Contains(networks, f.network) {
+		return option.WrongFlag("network", "%s is not one of none, bridge, host", option.Quote(f.network))
+	}
+	for _, name := range setting.EngineNames {
+		change(name, func(e *setting.Engine) { e.Network = f.network })
+	}
+	for name := range w.Engines {
+		change(name, func(e *setting.Engine) { e.Network = f.network })
+	}
+	return nil
+}
+
+// criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked
+// for its own.
+func criEndpoint(ctx context.Context, s string) (name, address string, err error) {
+	if before, after, ok := strings.Cut(s, "="); ok && !strings.Contains(before, "/") {
+		return before, after, nil
+	}
+	if Identify == nil {
+		return "", "", option.WrongFlag("cri", "%s has no name: write NAME=%s", option.Quote(s), s)
+	}
+	if name, err = Identify(ctx, s); err != nil {
+		return "", "", fmt.Errorf("--cri %s: %w; where it may be missing, name it: --cri NAME=%s --missing skip", s, err, s)
+	}
+	return name, s, nil
+}
+
+// Reach is how engines are reached, for whoever only looks at them.
+type Reach struct{ Whom }
+
+// Declare declares the flags of engines.
+func (r *Reach) Declare(s *option.Set) {
+	r.declareVia(s)
+	new(engineFlags).declare(s, &r.Whom)
+}

@@ -1,0 +1,39 @@
+package terms
+
+import (
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// What limits may be.
+const (
+	MinMemory    = 1 << 20 // no runtime starts a container in less
+	MinCPUShares = 2       // the kernel's own range, v1's cpu.shares
+	MaxCPUShares = 262_144
+	MinCPU       = 0.01 // the kernel takes no quota below 1 ms, a hundredth of its period
+	MaxCPU       = 1024
+)
+
+// Limits declares those of every container. Where there may be none, 0 is none
+// of each; of CPU it is so always.
+func Limits(s *option.Set, l *setting.Limits, mayBeNone bool, otherwise string) {
+	option.Group(s, &limits{l, mayBeNone}, "limits", "limits of every container: cpu=1,memory=1Gi,pids=100 (default: "+otherwise+")", option.Flag("limit"))
+}
+
+type limits struct {
+	*setting.Limits
+	mayBeNone bool
+}
+
+// Declare declares each of them.
+func (l *limits) Declare(s *option.Set) {
+	none := func(*option.Option) {}
+	if l.mayBeNone {
+		none = option.OrZero
+	}
+	option.Var(s, &l.Memory, "memory", "512Mi, 512MiB, 512M (10^6) or bytes", Memory, none, option.AtLeast(int64(MinMemory), "bytes start no container", "512Mi"))
+	option.Var(s, &l.Pids, "pids", "the most tasks", option.Integer64, none, option.AtLeast(int64(1), "is not a number of tasks", ""))
+	option.Var(s, &l.CPUShares, "cpu_shares", "relative weight; 1024 is one part", option.Integer64, none, option.Bounds(int64(MinCPUShares), MaxCPUShares, "a weight", ", 1024 is one part"))
+	option.Var(s, &l.CPU, "cpu", "CPUs whose time it may use, by quota: 1, 0.5 or 500m; 0: as much as there is", CPU,
+		option.OmitEmpty, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for as much as there is"))
+}

@@ -1,0 +1,209 @@
+// Package terms are the options that several measurements have in common: what
+// is weighed and how it is reached, for how long, and within which limits. Each
+// is declared here once, and embedded or called by those that have it.
+package terms
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+// MaxRounds is how many rounds there can be.
+const MaxRounds = 1_000_000
+
+// Title declares what stands above a report.
+func Title(s *option.Set, p *string) {
+	option.Text(s, p, "title", "what stands above the report", option.OmitEmpty, option.NoFlag)
+}
+
+// Rounds declares how often everything is visited.
+func Rounds(s *option.Set, p *int, help string) {
+	option.Int(s, p, "rounds", help, option.Bounds(1, MaxRounds, "a number of rounds"))
+}
+
+// Warmup declares rounds that are not counted.
+func Warmup(s *option.Set, p *int, help string) {
+	option.Int(s, p, "warmup", help, option.Bounds(0, MaxRounds, "a number of rounds"))
+}
+
+// Budget declares when nothing new is begun.
+func Budget(s *option.Set, p *time.Duration, what string) {
+	option.Time(s, p, "budget", "begin no new "+what+" after this time", option.Must(someTime))
+}
+
+func someTime(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%v leaves no time to measure: write more than 0s, such as 10m", d)
+	}
+	return nil
+}
+
+// Timeout declares when an operation has failed.
+func Timeout(s *option.Set, p *time.Duration, help string) {
+	option.Time(s, p, "timeout", help, option.AtLeast(time.Millisecond, "would fail every operation", "60s"))
+}
+
+// Seed declares that of a random order.
+func Seed(s *option.Set, p *uint64, of string) {
+	option.Var(s, p, "seed", "seed of the order of "+of+" in each round (default: random, and recorded)", option.Natural)
+}
+
+// Missing says what is done about a target of the plan that cannot be weighed
+// on this machine.
+type Missing string
+
+// What can be done about it.
+const (
+	MissingFail Missing = "fail" // nothing is weighed
+	MissingSkip Missing = "skip" // the others are weighed, and a finding says why it is missing
+)
+
+// Whom says what is weighed, and how it is reached.
+type Whom struct {
+	Targets []string // names, or name=path for a runtime; empty: all that are found
+	Missing Missing  // empty: MissingFail
+	Via     []string // "api", "cli": how engines that have both are driven; empty: each its usual way
+	Engines Engines  // how engines are reached
+}
+
+// Everyone is whoever is found.
+var Everyone = Whom{Targets: []string{}, Missing: MissingFail}
+
+// Declare declares whom, with what may be missing beside a target.
+func (w *Whom) declare(s *option.Set, missing string) {
+	option.List(s, &w.Targets, "targets", "what is weighed: names, or name=path for a runtime (default: all that are found)", option.Arguments("TARGET"))
+	option.Text(s, &w.Missing, "missing", "what to do about "+missing+" here: fail, or skip it and weigh the others", option.OmitEmpty, option.Choices("fail", "skip"))
+	w.declareVia(s)
+	option.Var(s, &w.Engines, "engines", "how engines are reached, by an engine's name (docker, podman, containerd, cri+NAME, isula) or a target's (docker/runc)", enginesKind, option.OmitEmpty)
+	new(engineFlags).declare(s, w)
+}
+
+func (w *Whom) declareVia(s *option.Set) {
+	option.List(s, &w.Via, "via", "drive docker through its api, its cli, or both: api,cli (default: api)",
+		option.OmitEmpty, option.Choices("api", "cli"), option.Once("keep one of them"))
+}
+
+// DeclareWhom declares whom.
+func (w *Whom) DeclareWhom(s *option.Set) { w.declare(s, "a named target that cannot be weighed") }
+
+// DeclareWhomOr is for a measurement in which something else can be missing, too.
+func (w *Whom) DeclareWhomOr(s *option.Set, also string) {
+	w.declare(s, "a named target or "+also+" that cannot be had")
+}
+
+// SplitTarget takes "name=path" apart. A plain name has no path.
+func SplitTarget(s string) (name, path string) {
+	name, path, _ = strings.Cut(s, "=")
+	return name, path
+}
+
+// targetName is one name, or an engine's and a runtime's: "cri+containerd/runc".
+var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+
+// IsTarget tells whether a name can be a target's.
+func IsTarget(name string) bool { return targetName.MatchString(name) }
+
+// CheckWhom says what is wrong, and returns the names of targets that can be used.
+func (w *Whom) CheckWhom() (all option.FieldErrors, names []string) {
+	for i, t := range w.Targets {
+		name, path := SplitTarget(t)
+		wrong := ""
+		switch {
+		case !IsTarget(name):
+			wrong = option.Quote(t) + " is not a target: write a name such as runc, or name=path for a runtime"
+		case path == "" && name != t:
+			wrong = option.Quote(t) + " names no path after the =: write name=path, such as crun=/usr/bin/crun"
+		case slices.Contains(names, name):
+			wrong = fmt.Sprintf("%s is there twice: give each target a name of its own, such as %s-2=path", name, name)
+			if strings.Contains(name, "/") { // its name says where it is
+				wrong = name + " is there twice: leave one of them out"
+			}
+		default:
+			names = append(names, name)
+			continue
+		}
+		all = append(all, option.Wrongf("targets", "%s", wrong).At(i))
+	}
+	return append(all, w.Engines.check()...), names
+}
+
+// Engines says how engines are reached, by an engine's name ("docker",
+// "cri+containerd") or a target's ("docker/runc"). What stands under the target
+// is taken before what stands under its engine.
+type Engines map[string]setting.Engine
+
+// Of returns what holds for a target.
+func (e Engines) Of(name string) setting.Engine {
+	engine, _, _ := strings.Cut(name, "/")
+	plain, _, _ := strings.Cut(engine, "+") // docker+cli is docker, another way
+	merged := e[name].Over(e[engine])
+	if plain != "cri" {
+		merged = merged.Over(e[plain])
+	}
+	return merged
+}
+
+// engineName is an engine's name or a target's.
+var engineName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (e Engines) check() option.FieldErrors {
+	var all option.FieldErrors
+	for name, engine := range e {
+		field := "engines." + name
+		if !engineName.MatchString(name) {
+			all = append(all, option.Wrongf(field, "%s names no engine: write docker, podman, containerd, cri+NAME or isula, or a target's name", option.Quote(name)))
+		}
+		if !slices.Contains(networks, engine.Network) {
+			all = append(all, option.Wrongf(field, "network: %s is not one of none, bridge, host", option.Quote(engine.Network)))
+		}
+		for key, value := range engine.Env {
+			if !envName.MatchString(key) || strings.ContainsRune(value, 0) {
+				all = append(all, option.Wrongf(field, "env: %s is no name of a variable", option.Quote(key)))
+			}
+		}
+	}
+	return all
+}
+
+var networks = []string{"", setting.NetworkNone, setting.NetworkBridge, setting.NetworkHost}
+
+// enginesKind is a mapping whose keys are the reader's own.
+var enginesKind = option.Kind[Engines]{
+	Read: func(n option.Node) (Engines, bool) {
+		all := Engines{}
+		for _, e := range n.Entries("engines", "write engines or targets below it, such as docker: {address: unix:///run/docker.sock}") {
+			var one engine
+			e.Found("engines." + e.Key)
+			option.ReadPart(e.Value, "engine "+option.Quote(e.Key), &one)
+			all[e.Key] = setting.Engine(one)
+		}
+		return all, n.Mapping()
+	},
+	Schema: option.Schema{
+		"type": "object", "propertyNames": option.Schema{"pattern": engineName.String()},
+		"additionalProperties": option.Describe(option.Of(new(engine))),
+	},
+}
+
+// engine is what a plan says of one.
+type engine setting.Engine
+
+// Declare declares its fields.
+func (e *engine) Declare(s *option.Set) {
+	option.Text(s, &e.Address, "address", "unix:///run/docker.sock; a socket's path is enough")
+	option.Text(s, &e.Namespace, "namespace", "of containerd")
+	option.Text(s, &e.Command, "command", "the command line's program, by name or path")
+	option.List(s, &e.Args, "args", "for the command line, before the verb")
+	option.Var(s, &e.Env, "env", "for the command line", option.Texts("NAME"))
+	option.Text(s, &e.Root, "root", "podman's --root")
+	option.Text(s, &e.RunRoot, "runroot", "podman's --runroot")
+	option.Text(s, &e.Network, "network", "of the containers: none, bridge or host; pods: none means the host's, bridge CNI", option.Choices(networks[1:]...))
+}

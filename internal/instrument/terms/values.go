@@ -1,0 +1,172 @@
+package terms
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/option"
+)
+
+// The forms in which people write values, the same in a plan and in a flag.
+var (
+	Memory = option.Written(ParseMemory, nil, either("integer", `^\s*[0-9]+\s*([KMGT]i?B?|ki?B?|B)?\s*$`))
+	CPU    = option.Written(parseCPULimit, nil, either("number", cpuPattern))
+	// MilliCPU are thousandths of a CPU.
+	MilliCPU  = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
+	Precision = option.Written(ParsePrecision, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+	Scale     = option.Written(ParseScale, nil, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+)
+
+const cpuPattern = `^\s*([0-9]+m|[0-9]+\.?[0-9]*|\.[0-9]+)\s*$`
+
+func either(kind, pattern string) option.Schema {
+	return option.Schema{"anyOf": []option.Schema{{"type": kind, "minimum": 0}, {"type": "string", "pattern": pattern}}}
+}
+
+func unlessZero(p float64) string {
+	if p == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(p, 'g', -1, 64)
+}
+
+// ParsePrecision reads "5%" or "0.05": the half width, as a share of the
+// median, that every interval has to reach.
+func ParsePrecision(s string) (float64, error) {
+	p, err := share(s)
+	if err != nil || !(p > 0 && p < 1) {
+		return 0, fmt.Errorf("%s is not a precision: write one above 0 and below 1, such as 5%% or 0.05, or none for exactly as many rounds as are asked for", option.Quote(s))
+	}
+	return p, nil
+}
+
+func share(s string) (float64, error) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		p /= 100
+	}
+	return p, err
+}
+
+// What a scale may be.
+const (
+	MinScale = 0.000001
+	MaxScale = 1000
+)
+
+// ValidScale takes 0, which is as 1. NaN is none.
+func ValidScale(scale float64) bool {
+	return scale == 0 || (scale >= MinScale && scale <= MaxScale)
+}
+
+// CheckScale is what is wrong with one.
+func CheckScale(scale float64) error {
+	if !ValidScale(scale) {
+		return fmt.Errorf("%g is not a scale: write one from 0.000001 to %d, such as 0.01", scale, MaxScale)
+	}
+	return nil
+}
+
+// ParseScale reads "0.01" or "1%": what sizes, counts and times are multiplied by.
+func ParseScale(s string) (float64, error) {
+	scale, err := share(s)
+	if strings.ContainsAny(s, "+-eExXpPnN_") || err != nil || !ValidScale(scale) {
+		return 0, fmt.Errorf("%s is not a scale: write one from 0.000001 to %d, such as 0.01 or 1%%", option.Quote(s), MaxScale)
+	}
+	return scale, nil
+}
+
+// ScaleHelp says what a scale is for.
+const ScaleHelp = "multiply the sizes, counts and times of loads: 0.01 for a short trial"
+
+// ScaleFlag declares --scale for a measurement whose plan has no such field:
+// what it is asked for is scaled itself.
+func ScaleFlag(s *option.Set, apply func(scale float64) error) {
+	scale := 1.0
+	option.Var(s, &scale, "", ScaleHelp, Scale, option.Flag("scale"))
+	s.Before(func(context.Context) error {
+		switch {
+		case !s.Given("scale"):
+			return nil
+		case scale == 0:
+			return NoScale()
+		}
+		return apply(scale)
+	})
+}
+
+// NoScale refuses one that leaves nothing.
+func NoScale() error {
+	return option.WrongFlag("scale", "0 leaves nothing to do: write one such as 0.01, or leave it out")
+}
+
+// memoryUnits are those of Kubernetes quantities, with and without the B. The
+// longest come first, so that Mi is not read as M and a rest.
+var memoryUnits = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+	{"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"B", 1},
+}
+
+// ParseMemory reads "512Mi", "512MiB", "512M" (10^6) or a number of bytes.
+func ParseMemory(s string) (int64, error) {
+	number, unit := strings.TrimSpace(s), int64(1)
+	for _, u := range memoryUnits {
+		if rest, ok := strings.CutSuffix(number, u.suffix); ok {
+			number, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/unit {
+		return 0, fmt.Errorf("%s is not an amount of memory: write a whole number with or without a unit, such as 512Mi, 1GiB or 536870912", option.Quote(s))
+	}
+	return n * unit, nil
+}
+
+// ParseCPUs takes plain decimal numbers only: no exponent, no sign, no NaN.
+func ParseCPUs(s string) (float64, bool) {
+	if s == "" || strings.Trim(s, "0123456789.") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	return n, err == nil
+}
+
+// parseCPULimit reads CPUs as Kubernetes has them, "1", "0.5" or "500m", and
+// finer than a thousandth too.
+func parseCPULimit(s string) (float64, error) {
+	if n, ok := ParseCPUs(strings.TrimSpace(s)); ok {
+		return n, nil
+	}
+	milli, err := ParseMilliCPU(s)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a number of CPUs: write one such as 1, 0.5 or 500m", option.Quote(s))
+	}
+	return float64(milli) / 1000, nil
+}
+
+// ParseMilliCPU reads a Kubernetes quantity of CPU, "250m", "0.25" or "1", in
+// thousandths of a CPU, which is as fine as Kubernetes takes it.
+func ParseMilliCPU(s string) (int64, error) {
+	number, milli := strings.CutSuffix(strings.TrimSpace(s), "m")
+	n, ok := ParseCPUs(number)
+	if milli {
+		ok = ok && !strings.Contains(number, ".")
+	} else {
+		n *= 1000
+	}
+	rounded := math.Round(n)
+	if !ok || math.Abs(n-rounded) > 1e-6 || rounded > MaxCPU*1000 {
+		return 0, fmt.Errorf("%s is not an amount of CPU: write it as in Kubernetes, such as 250m, 0.25 or 1, up to %d and no finer than 1m", option.Quote(s), MaxCPU)
+	}
+	return int64(rounded), nil
+}
