@@ -58,8 +58,8 @@ func Main(args []string, s Streams) int {
 	return Execute(ctx, args, s)
 }
 
-// sameHand is how close two signals are that mean one wish.
-const sameHand = 500 * time.Millisecond
+// repeatWindow is how close two signals are that mean one wish.
+const repeatWindow = 500 * time.Millisecond
 
 func obey(signals <-chan os.Signal, cancel func()) {
 	var first time.Time
@@ -69,7 +69,7 @@ func obey(signals <-chan os.Signal, cancel func()) {
 		case first.IsZero():
 			first = time.Now()
 			cancel()
-		case sig != unix.SIGHUP && time.Since(first) > sameHand:
+		case sig != unix.SIGHUP && time.Since(first) > repeatWindow:
 			os.Exit(ExitInterrupted)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
-	"github.com/tare-bench/tare/record"
 )
 
 func logging(names ...string) (*events, []subject.Target) {
@@ -21,58 +20,24 @@ func logging(names ...string) (*events, []subject.Target) {
 	return e, targets
 }
 
-func TestOrderIsOpenThenWarmupThenRoundsThenClose(t *testing.T) {
+func TestAVisitIsAWholeLifeAndIsRecordedAsItWasDone(t *testing.T) {
 	for _, lanes := range [][]int{{1}, {5}, {1, 7}} {
-		t.Run(fmt.Sprint(lanes), func(t *testing.T) {
-			const warmup, rounds = 2, 4
-			log, targets := logging("a", "b", "c")
-			rec, _ := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Warmup, p.Rounds = lanes, warmup, rounds }), targets...)
-
-			e := *log
-			if got := []string(e[:3]); !slices.Equal(got, []string{"open a", "open b", "open c"}) {
-				t.Errorf("first came %q", got)
+		const warmup, rounds = 2, 4
+		log, targets := logging("a", "b", "c")
+		rec, _ := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Warmup, p.Rounds = lanes, warmup, rounds }), targets...)
+		e := (*log)[3 : len(*log)-3] // all were opened before, and closed after
+		if want := len(lanes) * (warmup + rounds) * 3 * 5; len(e) != want || len(rec.Batches) != want {
+			t.Fatalf("%v lanes: %d batches were done and %d recorded, want %d", lanes, len(e), len(rec.Batches), want)
+		}
+		for i, b := range rec.Batches {
+			if want := fmt.Sprintf("%s %s x%d", b.Target, b.Op, b.Lanes); e[i] != want {
+				t.Fatalf("batch %d is recorded as %q and was %q", i, want, e[i])
 			}
-			if got := []string(e[len(e)-3:]); !slices.Equal(got, []string{"close a", "close b", "close c"}) {
-				t.Errorf("last came %q", got)
+			op := []subject.Op{"create", "start", "stop", "rm", "run"}[i%5]
+			if b.Op != string(op) || b.Target != rec.Batches[i-i%5].Target || b.Order != i/5%3 || b.Lanes != lanes[i/15/(warmup+rounds)] {
+				t.Fatalf("batch %d is %+v, want %s", i, b, op)
 			}
-			e = e[3 : len(e)-3]
-			if want := len(lanes) * (warmup + rounds) * 3 * 5; len(e) != want || len(rec.Batches) != want {
-				t.Fatalf("%d batches were done and %d recorded, want %d", len(e), len(rec.Batches), want)
-			}
-			for i, b := range rec.Batches {
-				if want := fmt.Sprintf("%s %s x%d", b.Target, b.Op, b.Lanes); e[i] != want {
-					t.Fatalf("batch %d is recorded as %q and was %q", i, want, e[i])
-				}
-				if want := []subject.Op{"create", "start", "stop", "rm", "run"}[i%5]; b.Op != string(want) {
-					t.Fatalf("batch %d is %s, want %s", i, b.Op, want)
-				}
-				round := i / 15 % (warmup + rounds)
-				phase := record.PhaseMeasure
-				if round < warmup {
-					phase = record.PhaseWarmup
-				} else {
-					round -= warmup
-				}
-				if b.Phase != phase || b.Round != round || b.Lanes != lanes[i/15/(warmup+rounds)] || b.Order != i/5%3 {
-					t.Fatalf("batch %d is %s round %d at %d lanes in place %d", i, b.Phase, b.Round, b.Lanes, b.Order)
-				}
-			}
-			for i := 0; i < len(e); i += 15 {
-				visited := map[string]bool{}
-				for j := 0; j < 15; j += 5 {
-					name, _, _ := strings.Cut(e[i+j], " ")
-					for _, event := range e[i+j : i+j+5] {
-						if !strings.HasPrefix(event, name+" ") {
-							t.Fatalf("the visit of %s was disturbed by %q", name, event)
-						}
-					}
-					visited[name] = true
-				}
-				if len(visited) != 3 {
-					t.Fatalf("round %d visited only %v", i/15, visited)
-				}
-			}
-		})
+		}
 	}
 }
 

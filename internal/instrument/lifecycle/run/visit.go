@@ -122,14 +122,7 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 // release lets the lanes go, and meters the target's own processes meanwhile.
 func (v *visit) release(ctx context.Context, armed subject.Batch) (int64, []record.Sample, []record.Usage, error) {
 	staff := newStaff(ctx, v.Target.Session)
-	begin, end := staff.begin, staff.end
-	if e, ok := armed.(subject.Hooks); ok {
-		e.Hook(begin, end)
-		begin, end = func() {}, func() {}
-	}
-	begin()
-	released, samples, err := armed.Start(ctx)
-	end()
+	released, samples, err := subject.StartBetween(ctx, armed, staff.begin, staff.end)
 	return released, samples, staff.finish(ctx), err
 }
 

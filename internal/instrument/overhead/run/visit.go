@@ -177,11 +177,7 @@ func (v *visit) retire(ctx context.Context, lanes []int) error {
 		if !ok || def.Absent != "" || len(lanes) == 0 {
 			continue
 		}
-		batch, err := v.Target.Session.Prepare(ctx, op, lanes)
-		if err != nil {
-			return &targetError{err}
-		}
-		_, samples, err := batch.Start(ctx)
+		samples, err := subject.Operate(ctx, v.Target.Session, op, lanes)
 		if err != nil {
 			return &targetError{err}
 		}
@@ -230,11 +226,7 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 			}
 		}
 	}
-	var staff []subject.Process
-	if s, ok := v.Target.Session.(subject.HelperProcesses); ok {
-		staff = s.Processes(ctx)
-	}
-	x := v.options.Meter.Read(ctx, boxes, staff, memory)
+	x := v.options.Meter.Read(ctx, boxes, subject.ProcessesOf(ctx, v.Target.Session), memory)
 	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, phase, v.made, moment, settled
 	if problem != nil {
 		x.Problems.Broken++

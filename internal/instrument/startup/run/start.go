@@ -58,14 +58,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 			}
 		}
 	}
-	begin, end := look(0), look(1)
-	if e, ok := armed.(subject.Hooks); ok {
-		e.Hook(begin, end)
-		begin, end = func() {}, func() {}
-	}
-	begin()
-	released, samples, err := armed.Start(ctx)
-	end()
+	released, samples, err := subject.StartBetween(ctx, armed, look(0), look(1))
 	if err != nil {
 		return fmt.Errorf("start %s: %w", t.Target.Info.Name, err)
 	}
@@ -224,10 +217,8 @@ func (r *schedule) observe(roots []proctree.Root, callers []int) (observed, erro
 // roots are the processes that serve the start and were there before it.
 func (r *schedule) roots(ctx context.Context, t *opened) []proctree.Root {
 	var all []proctree.Root
-	if s, ok := t.Session.(subject.HelperProcesses); ok {
-		for _, p := range s.Processes(ctx) {
-			all = append(all, proctree.Root{Pid: p.Pid, Kind: proctree.Kind(p.Role), Name: procs.Name(p.Pid)})
-		}
+	for _, p := range subject.ProcessesOf(ctx, t.Session) {
+		all = append(all, proctree.Root{Pid: p.Pid, Kind: proctree.Kind(p.Role), Name: procs.Name(p.Pid)})
 	}
 	if t.Info.Kind == "command" && r.options.Daemons != nil {
 		return r.options.Daemons() // it may ask any of them

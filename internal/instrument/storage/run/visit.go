@@ -87,11 +87,7 @@ func (v *visit) do(ctx context.Context) error {
 // sandbox starts one.
 func (v *visit) sandbox(ctx context.Context) error {
 	v.step("starting a sandbox")
-	batch, err := v.Target.Session.Prepare(ctx, subject.Run, lane0)
-	var samples []record.Sample
-	if err == nil {
-		_, samples, err = batch.Start(ctx)
-	}
+	samples, err := subject.Operate(ctx, v.Target.Session, subject.Run, lane0)
 	if err != nil {
 		return fail(record.FailError, nil, "the sandbox did not start: %v", err)
 	}
@@ -168,13 +164,13 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	if err := v.volume.Check(); err != nil { // once more: laying out and coming to rest take minutes
 		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
-	begin := v.options.Meter.Begin(ctx, boxes, v.staff(ctx))
+	begin := v.options.Meter.Begin(ctx, boxes, subject.ProcessesOf(ctx, v.Target.Session))
 	bounded, cancel := context.WithTimeout(ctx, v.patience())
 	v.cell.Begun = lane.Now()
 	e, runErr := executor.Exec(bounded, 0, args)
 	v.cell.Ended = lane.Now()
 	cancel()
-	end := v.options.Meter.End(ctx, boxes, v.staff(ctx))
+	end := v.options.Meter.End(ctx, boxes, subject.ProcessesOf(ctx, v.Target.Session))
 	v.busy += v.cell.Ended - v.cell.Begun
 	e.Command = plainly(e.Command)
 	v.cell.Command = v.ran(args, e)
@@ -255,13 +251,6 @@ func (v *visit) boxes(ctx context.Context) ([]subject.Sandbox, error) {
 		return nil, fail(record.FailState, nil, "the target does not say what its sandbox is: %v", err)
 	}
 	return boxes, nil
-}
-
-func (v *visit) staff(ctx context.Context) []subject.Process {
-	if s, ok := v.Target.Session.(subject.HelperProcesses); ok {
-		return s.Processes(ctx)
-	}
-	return nil
 }
 
 // drop empties the caches that the layout filled: of the files in the sandbox's
