@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
 )
 
 // shortName is how many bytes of a name the kernel keeps (BPF_OBJ_NAME_LEN less the
@@ -56,6 +59,30 @@ func (m *Meter) choose(f Filter, l *Listing) ([]*program, error) {
 func (m *Meter) named(globs []string, p *program) bool {
 	m.fullName(p)
 	return slices.ContainsFunc(globs, func(glob string) bool { return matches(glob, p.Name, p.Full) })
+}
+
+// longestName is how much of a function's name is kept (KSYM_NAME_LEN).
+const longestName = 512
+
+// fullName fills the whole name of a program's first function where its short one
+// is as long as the kernel keeps names, and the program was loaded with BTF.
+func (m *Meter) fullName(p *program) {
+	if p.named {
+		return
+	}
+	p.named = true
+	if len(p.Name) < shortName {
+		return
+	}
+	same, err := ebpf.NewProgramFromID(ebpf.ProgramID(p.ID))
+	if err != nil {
+		return
+	}
+	defer same.Close()
+	info, err := same.Info()
+	if err == nil && len(info.Name) > len(p.Name) && len(info.Name) <= longestName && strings.HasPrefix(info.Name, p.Name) {
+		p.Full = info.Name
+	}
 }
 
 // matches compares a glob with both names. Of a name that was cut, and whose whole

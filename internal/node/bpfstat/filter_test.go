@@ -1,7 +1,6 @@
 package bpfstat
 
 import (
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,52 +81,6 @@ func TestTotalsCountEachMapOnceAndNothingForWhatIsUnknown(t *testing.T) {
 	if bytes != 1260 || n != 1 {
 		t.Errorf("%d bytes, %d shared; want 1260 and 1", bytes, n)
 	}
-}
-
-// someBTF has an int, a struct with a member, a function's type, and the function.
-func someBTF() []byte {
-	texts := []byte("\x00int\x00s\x00a_function\x00")
-	var types []byte
-	for _, word := range []uint32{
-		1, 1 << 24, 4, 32, // int
-		5, 4<<24 | 1, 4, 1, 1, 0, // struct
-		0, 13<<24 | 1, 1, 0, 1, // function's type with a parameter
-		7, 12<<24 | 1, 3, // function
-	} {
-		types = binary.NativeEndian.AppendUint32(types, word)
-	}
-	data := binary.NativeEndian.AppendUint16(nil, 0xeb9f)
-	data = append(data, 1, 0)
-	for _, word := range []int{24, 0, len(types), len(types), len(texts)} {
-		data = binary.NativeEndian.AppendUint32(data, uint32(word))
-	}
-	return append(append(data, types...), texts...)
-}
-
-func TestAFunctionsNameIsFoundInBTFAndNothingInWhatIsBroken(t *testing.T) {
-	whole := someBTF()
-	if name, err := functionName(whole, 4); err != nil || name != "a_function" {
-		t.Errorf("it is called %q, %v", name, err)
-	}
-	for _, id := range []uint32{0, 5, 1 << 31} {
-		if name, err := functionName(whole, id); err == nil {
-			t.Errorf("type %d, which is not there, is called %q", id, name)
-		}
-	}
-	for n := range whole {
-		if name, err := functionName(whole[:n], 4); err == nil {
-			t.Errorf("of %d bytes the name is %q", n, name)
-		}
-	}
-}
-
-func FuzzFunctionName(f *testing.F) {
-	f.Add(someBTF(), uint32(4))
-	f.Fuzz(func(t *testing.T, data []byte, id uint32) {
-		if name, err := functionName(data, id); err == nil && len(name) > len(data) {
-			t.Errorf("a name of %d bytes in %d", len(name), len(data))
-		}
-	})
 }
 
 func TestProgramsAreFoundByTheirPins(t *testing.T) {

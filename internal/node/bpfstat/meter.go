@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/record"
@@ -28,7 +30,7 @@ type Meter struct {
 	maps       []*aMap
 	users      map[uint32]int // programs that use a map, by its id
 	listings   int
-	statistics map[int]bool // descriptors that keep statistics on
+	statistics map[io.Closer]bool // they keep statistics on
 }
 
 // program is one that is loaded.
@@ -50,7 +52,7 @@ type aMap struct {
 // Open asks whether programs can be listed here. The error matches [ErrUnsupported]
 // where the kernel, or what this process may do, is the reason.
 func Open() (*Meter, error) {
-	m := &Meter{scratch: &scratch{}, users: map[uint32]int{}, statistics: map[int]bool{}}
+	m := &Meter{scratch: &scratch{}, users: map[uint32]int{}, statistics: map[io.Closer]bool{}}
 	if _, err := m.scratch.nextID(unix.BPF_PROG_GET_NEXT_ID, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, unsupported("list the BPF programs of this machine", "4.13", err)
 	}
@@ -65,8 +67,8 @@ func (m *Meter) Close() error {
 	for _, p := range m.programs {
 		errs = append(errs, unix.Close(p.fd))
 	}
-	for fd := range m.statistics {
-		errs = append(errs, unix.Close(fd))
+	for on := range m.statistics {
+		errs = append(errs, on.Close())
 	}
 	m.programs, m.maps = nil, nil
 	clear(m.statistics)
@@ -398,23 +400,22 @@ func (m *Meter) Statistics() (release func() error, already bool, err error) {
 	value, _ := os.ReadFile("/proc/sys/kernel/bpf_stats_enabled") // since Linux 5.1
 	sysctl := strings.TrimSpace(string(value)) == "1"
 	already = sysctl || countedElsewhere()
-	attr := &struct{ kind uint32 }{} // BPF_STATS_RUN_TIME
-	fd, err := call(unix.BPF_ENABLE_STATS, attr)
+	on, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil && sysctl {
 		return func() error { return nil }, true, nil // Linux 5.1 to 5.7
 	}
 	if err != nil {
 		return nil, already, unsupported("switch the statistics of BPF programs on", "5.8", err)
 	}
-	m.statistics[fd] = true
+	m.statistics[on] = true
 	return func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if !m.statistics[fd] {
+		if !m.statistics[on] {
 			return nil
 		}
-		delete(m.statistics, fd)
-		return unix.Close(fd)
+		delete(m.statistics, on)
+		return on.Close()
 	}, already, nil
 }
 

@@ -70,15 +70,6 @@ type linkInfo struct {
 	union             [48]byte
 }
 
-// btfInfo is struct bpf_btf_info.
-type btfInfo struct {
-	Data     unsafe.Pointer
-	Size, ID uint32
-	Name     uint64
-	NameLen  uint32
-	Kernel   uint32
-}
-
 // infoAttr, idAttr, fdAttr and the others below are the members of union bpf_attr.
 type infoAttr struct {
 	fd, size uint32
