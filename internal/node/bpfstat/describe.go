@@ -6,8 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/record"
@@ -26,7 +26,7 @@ func (m *Meter) Describe(l *Listing) error {
 	l.Problems = append(l.Problems, m.links(&at)...)
 	held, problems := m.holders()
 	l.Problems = append(l.Problems, problems...)
-	pins, problems := m.allPins()
+	pins, problems := allPins()
 	l.Problems = append(l.Problems, problems...)
 	if err := m.weighMaps(&at); err != nil {
 		return err
@@ -113,23 +113,23 @@ const (
 func (m *Meter) weighMaps(at *attachments) error {
 	inner := map[uint32][]uint32{}
 	for _, a := range m.maps {
-		fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, a.ID)
+		open, err := ebpf.NewMapFromID(ebpf.MapID(a.ID))
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
 		if err != nil {
 			return opening("map", a.ID, err)
 		}
-		a.Memory = memory(fd)
+		a.Memory = memory(open.FD())
 		switch a.kind {
 		case mapArrayOfMaps, mapHashOfMaps:
-			inner[a.ID] = a.values(fd, mostInner)
+			inner[a.ID] = a.values(open, mostInner)
 		case mapProgramArray:
-			for _, id := range a.values(fd, mostTails) {
+			for _, id := range a.values(open, mostTails) {
 				at.add(id, "tail call through map "+a.Name)
 			}
 		}
-		unix.Close(fd)
+		open.Close()
 	}
 	m.weighInner(inner)
 	return nil
@@ -156,23 +156,16 @@ func (m *Meter) weighInner(inner map[uint32][]uint32) {
 }
 
 // values are the ids that a map of maps or of programs holds, each once.
-func (a *aMap) values(fd int, most int) []uint32 {
+func (a *aMap) values(from *ebpf.Map, most int) (ids []uint32) {
 	if a.key == 0 || a.key > 4096 || a.size != 4 {
 		return nil
 	}
-	var ids []uint32
-	key, next, value := make([]byte, a.key), make([]byte, a.key), make([]byte, 4)
-	e := &elementAttr{fd: uint32(fd), value: unsafe.Pointer(unsafe.SliceData(next))} // no key: the first
-	for range most {
-		if _, err := call(unix.BPF_MAP_GET_NEXT_KEY, e); err != nil {
-			break // ENOENT: it was the last
+	key, value := make([]byte, a.key), uint32(0)
+	for after := any(nil); most > 0 && from.NextKey(after, key) == nil; most-- {
+		if from.Lookup(key, &value) == nil {
+			ids = append(ids, value)
 		}
-		copy(key, next)
-		look := &elementAttr{fd: uint32(fd), key: unsafe.Pointer(unsafe.SliceData(key)), value: unsafe.Pointer(unsafe.SliceData(value))}
-		if _, err := call(unix.BPF_MAP_LOOKUP_ELEM, look); err == nil {
-			ids = append(ids, nativeUint32(value))
-		}
-		e.key = unsafe.Pointer(unsafe.SliceData(key))
+		after = key
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

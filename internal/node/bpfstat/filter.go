@@ -118,7 +118,7 @@ func (m *Meter) kmesh(l *Listing) (map[uint32]bool, error) {
 			}
 		}
 	}
-	pins, problems := m.allPins()
+	pins, problems := allPins()
 	l.Problems = append(l.Problems, problems...)
 	for _, pin := range pins {
 		if pin.program != 0 && ownerByPin(pin.path) == "kmesh" {

@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	bpfpin "github.com/cilium/ebpf/pin"
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
@@ -27,40 +29,34 @@ type pin struct {
 	program, aMap uint32
 }
 
-// pinned asks what a file of a bpffs stands for; ok is false for what is neither
-// program, nor link, nor map.
-func (m *Meter) pinned(name string) (p pin, ok bool, err error) {
-	path, err := unix.BytePtrFromString(name)
+// pinned asks what a file of a bpffs stands for.
+func pinned(name string) (pin, error) {
+	object, err := bpfpin.Load(name, nil)
 	if err != nil {
-		return pin{}, false, err
+		return pin{}, err
 	}
-	fd, err := call(unix.BPF_OBJ_GET, &pathAttr{path: unsafe.Pointer(path)})
-	if err != nil {
-		return pin{}, false, err
+	defer object.Close()
+	p := pin{path: name}
+	switch one := object.(type) {
+	case *ebpf.Program:
+		var info *ebpf.ProgramInfo
+		if info, err = one.Info(); err == nil {
+			id, _ := info.ID()
+			p.program = uint32(id)
+		}
+	case link.Link:
+		var info *link.Info
+		if info, err = one.Info(); err == nil {
+			p.program = uint32(info.Program)
+		}
+	case *ebpf.Map:
+		var info *ebpf.MapInfo
+		if info, err = one.Info(); err == nil {
+			id, _ := info.ID()
+			p.aMap = uint32(id)
+		}
 	}
-	defer unix.Close(fd)
-	target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return pin{}, false, err
-	}
-	p.path = name
-	switch descriptorKind(target) {
-	case heldProgram:
-		m.scratch.program = programInfo{}
-		err = info(m.scratch, fd, &m.scratch.program)
-		p.program = m.scratch.program.ID
-	case heldLink:
-		m.scratch.link = linkInfo{}
-		err = info(m.scratch, fd, &m.scratch.link)
-		p.program = m.scratch.link.Program
-	case heldMap:
-		m.scratch.a = mapInfo{}
-		err = info(m.scratch, fd, &m.scratch.a)
-		p.aMap = m.scratch.a.ID
-	default:
-		return pin{}, false, nil
-	}
-	return p, err == nil && p.program+p.aMap != 0, err
+	return p, err
 }
 
 // pinnedAt are the programs that are meant by paths: of a program's or a link's pin
@@ -81,7 +77,7 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 			return nil, fmt.Errorf("%s is no pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, bpffsWords())
 		}
 		if st.IsDir() {
-			pins, problems := m.walkPins(path, time.Now().Add(longestWalk))
+			pins, problems := walkPins(path, time.Now().Add(longestWalk))
 			l.Problems = append(l.Problems, problems...)
 			for _, p := range pins {
 				if p.program != 0 {
@@ -90,12 +86,9 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 			}
 			continue
 		}
-		p, ok, err := m.pinned(path)
+		p, err := pinned(path)
 		if err != nil {
 			return nil, fmt.Errorf("open the pin %s: %w", path, err)
-		}
-		if !ok {
-			return nil, fmt.Errorf("%s is no pin of a BPF program, link or map", path)
 		}
 		ids[p.program] = true
 		for _, user := range m.programs {
@@ -137,21 +130,21 @@ func bpffsWords() string {
 }
 
 // allPins walks all of them.
-func (m *Meter) allPins() (pins []pin, problems []string) {
+func allPins() (pins []pin, problems []string) {
 	places, err := bpffs()
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
 	until := time.Now().Add(longestWalk)
 	for _, place := range places {
-		more, wrong := m.walkPins(place, until)
+		more, wrong := walkPins(place, until)
 		pins, problems = append(pins, more...), append(problems, wrong...)
 	}
 	return pins, problems
 }
 
 // walkPins finds what is pinned in a folder and below it.
-func (m *Meter) walkPins(folder string, until time.Time) (pins []pin, problems []string) {
+func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
 	tooMany := errors.New("too many")
 	seen := 0
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
@@ -167,7 +160,7 @@ func (m *Meter) walkPins(folder string, until time.Time) (pins []pin, problems [
 			return nil
 		}
 		// One that went, or that is none of a kind that is known, is passed over.
-		if p, ok, err := m.pinned(path); err == nil && ok {
+		if p, err := pinned(path); err == nil {
 			pins = append(pins, p)
 		}
 		return nil

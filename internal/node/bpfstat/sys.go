@@ -78,17 +78,6 @@ type infoAttr struct {
 
 type idAttr struct{ id, next, _ uint32 }
 
-type elementAttr struct {
-	fd, _      uint32
-	key, value unsafe.Pointer // value is the next key where that is asked
-	_          uint64         // flags
-}
-
-type pathAttr struct {
-	path unsafe.Pointer
-	_, _ uint32 // a descriptor, flags
-}
-
 type queryAttr struct {
 	target, attach, _, _ uint32 // flags of the query, and of what is attached
 	ids                  unsafe.Pointer
