@@ -70,32 +70,6 @@ func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
 	}
 }
 
-func TestRecordsOfProgramsStandAlone(t *testing.T) {
-	needRoot(t)
-	dir := place(t)
-	if code, out, stderr := tare(t, append([]string{"bpf", "load"}, quick...)...); code != ExitDone {
-		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-	}
-	if err := os.Rename("r.jsonl", "a.jsonl"); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("a.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("b.jsonl", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	other := stored(t, dir, "docker/runc", false)
-	for name, args := range map[string][]string{"two of them": {"a.jsonl", "b.jsonl"}, "before one of a lifecycle": {"a.jsonl", other}, "after it": {other, "a.jsonl"}} {
-		t.Run(name, func(t *testing.T) {
-			if code, out, stderr := tare(t, append([]string{"report"}, args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, "a.jsonl is a record of bpf, which is reported alone") {
-				t.Errorf("exit %d, %q, %q", code, out, stderr)
-			}
-		})
-	}
-}
-
 // clientsOf lists the clients and servers of a load whose program is in a folder.
 func clientsOf(dir string) (found []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/exe")

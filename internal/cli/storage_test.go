@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -68,39 +67,6 @@ func TestEveryToolGivesFiguresOnHostAndRunc(t *testing.T) {
 				if moved := x.Claim.Read.Bytes + x.Claim.Write.Bytes; moved == 0 || want.cell > 0 && moved != want.cell {
 					t.Errorf("%s %s moved %d bytes", x.Target, x.Job, moved)
 				}
-			}
-		})
-	}
-}
-
-func TestRecordsOfStorageStandAmongThemselvesOnly(t *testing.T) {
-	dir := place(t)
-	kept := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(kept, []byte(keptNotes), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	var storage []string
-	for _, name := range []string{"a.jsonl", "b.jsonl"} {
-		if code, _, stderr := tare(t, "import", kept, "-o", name); code != ExitDone {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
-		storage = append(storage, name)
-	}
-	if code, out, stderr := tare(t, append([]string{"report"}, storage...)...); code != ExitDone || strings.Count(out, "in short: fio") != 2 {
-		t.Errorf("two of storage: exit %d\n%s\n%s", code, out, stderr)
-	}
-	other := stored(t, dir, "docker/runc", false)
-	for name, c := range map[string]struct {
-		args []string
-		says string
-	}{
-		"after one of a lifecycle":      {[]string{other, storage[0]}, other + " is no record of storage as the others are"},
-		"before one of a lifecycle":     {[]string{storage[0], other}, other + " is no record of storage as the others are"},
-		"two of them, in one JSON text": {append([]string{"--format", "json"}, storage...), "one record of storage at a time"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if code, out, stderr := tare(t, append([]string{"report"}, c.args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, c.says) {
-				t.Errorf("exit %d, %q, %q", code, out, stderr)
 			}
 		})
 	}

@@ -1,0 +1,351 @@
+package instrument_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// What every report promises is held here once, for all instruments, on the stored
+// records that have to open for ever.
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const stored = "../../record/testdata/v1"
+
+// names are the stored records.
+func names(t *testing.T) (out []string) {
+	t.Helper()
+	for _, one := range instrument.All {
+		files, err := filepath.Glob(filepath.Join(stored, one.Name+"*.jsonl"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no stored record of %s in %s, %v", one.Name, stored, err)
+		}
+		for _, file := range files {
+			out = append(out, strings.TrimSuffix(filepath.Base(file), ".jsonl"))
+		}
+	}
+	return out
+}
+
+func load(t *testing.T, name string) *record.Record {
+	t.Helper()
+	rec, err := record.Load(filepath.Join(stored, name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// report makes a report of a record that is judged anew.
+func report(t *testing.T, rec *record.Record, format string, o page.Options) string {
+	t.Helper()
+	j, err := instrument.Judge(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := instrument.Report(&out, format, []instrument.Judged{{Record: rec, Judgement: j}}, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// formsOf are the formats of a record's instrument.
+func formsOf(rec *record.Record) []string {
+	forms := []string{"text", "md", "csv", "json"}
+	if one, ok := instrument.Of(rec.Header.Experiment); ok {
+		for name := range one.Formats {
+			forms = append(forms, name)
+		}
+	}
+	slices.Sort(forms[4:])
+	return forms
+}
+
+func TestStoredRecordsAreReportedToTheDigit(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		for _, form := range []struct {
+			file, format string
+			o            page.Options
+		}{
+			{name + ".txt", "text", page.Options{Width: 120}},
+			{name + ".md", "md", page.Options{Width: 120}},
+			{name + "-verbose.txt", "text", page.Options{Width: 120, Verbose: true}},
+			{name + "-explain.txt", "text", page.Options{Width: 120, Explain: true}},
+		} {
+			path := filepath.Join("testdata", form.file)
+			want, err := os.ReadFile(path)
+			if errors.Is(err, os.ErrNotExist) && form.file != name+".txt" && form.file != name+".md" {
+				continue // of some records the usual forms are enough
+			}
+			t.Run(form.file, func(t *testing.T) {
+				got := report(t, load(t, name), form.format, form.o)
+				if *update {
+					want = []byte(got)
+					if err := os.WriteFile(path, want, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got != string(want) {
+					t.Errorf("%s differs (go test ./internal/instrument -update writes it anew); got:\n%s", path, got)
+				}
+			})
+		}
+	}
+}
+
+func TestTextStaysWithinTheWidth(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec := load(t, name)
+		for _, width := range []int{80, 100, 120, 200} {
+			for line := range strings.Lines(report(t, rec, "text", page.Options{Width: width})) {
+				// A command to be pasted is never broken.
+				if n := term.Width(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, "--") && !strings.Contains(line, "://") && !strings.Contains(line, "/") {
+					t.Errorf("%s at %d: %d columns: %s", name, width, n, line)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSameRecordGivesTheSameReport(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec := load(t, name)
+		for _, format := range formsOf(rec) {
+			first := report(t, rec, format, page.Options{Width: 100, Verbose: true})
+			for range 3 {
+				if report(t, rec, format, page.Options{Width: 100, Verbose: true}) != first {
+					t.Errorf("%s as %s differs from one time to the next", name, format)
+				}
+			}
+		}
+	}
+}
+
+// hostile is what may stand wherever a text comes from others.
+const hostile = "x\x1b[31m<b>|`x`[link](u)\n# heading\u202e=1+1"
+
+// words are fields whose text is one of ours, or what records are put together by.
+var words = []string{"Type", "Kind", "Phase", "Case", "Method", "Op", "Done", "Status", "Experiment", "Code", "Volume", "Cache", "RW", "Tool", "Clock", "Schema", "Absent", "Job", "Unit", "Charge", "Cgroup", "Driver"}
+
+// poison adds what is hostile to every text that comes from others.
+func poison(v reflect.Value, field string) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			poison(v.Elem(), field)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				poison(v.Field(i), v.Type().Field(i).Name)
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return // the plan, which has its own reader
+		}
+		for i := range v.Len() {
+			poison(v.Index(i), field)
+		}
+	case reflect.String:
+		if v.Type().Name() == "string" && v.Len() > 0 && !slices.Contains(words, field) {
+			v.SetString(v.String() + hostile)
+		}
+	}
+}
+
+// poisoned is a stored record with hostile text wherever there can be some.
+func poisoned(t *testing.T, name string) *record.Record {
+	t.Helper()
+	rec := load(t, name)
+	poison(reflect.ValueOf(rec), "")
+	title, err := json.Marshal("T" + hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Header.Plan = append([]byte(`{"title":`+string(title)+`,`), bytes.TrimPrefix(rec.Header.Plan, []byte("{"))...)
+	return rec
+}
+
+func TestNoFormatPassesOnWhatATerminalObeys(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec := poisoned(t, name)
+		for _, format := range formsOf(rec) {
+			for _, o := range []page.Options{{Width: 80}, {Verbose: true, Explain: true}} {
+				out := report(t, rec, format, o)
+				for _, r := range out {
+					if r != '\n' && !unicode.IsGraphic(r) {
+						t.Fatalf("%s as %s: %U is passed on", name, format, r)
+					}
+				}
+				if !strings.Contains(out, "heading") {
+					t.Errorf("%s as %s: nothing hostile got as far as the report, so nothing was tested", name, format)
+				}
+			}
+		}
+	}
+}
+
+func TestMarkdownShowsTextOfOthersAndDoesNotObeyIt(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		out, columns, fenced := report(t, poisoned(t, name), "md", page.Options{Verbose: true}), 0, false
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, "```") {
+				fenced = !fenced
+			}
+			if fenced {
+				continue // shown as it stands
+			}
+			for _, bad := range []string{"<b>", "`x`", "[link]", "x|"} {
+				if strings.Contains(strings.ReplaceAll(line, `\[link\]`, ""), bad) {
+					t.Errorf("%s: %q stands in it as it came: %s", name, bad, line)
+				}
+			}
+			if strings.HasPrefix(line, "# ") {
+				t.Errorf("%s: a heading of others: %s", name, line)
+			}
+			if !strings.HasPrefix(line, "|") {
+				columns = 0
+				continue
+			}
+			n := strings.Count(line, "|") - strings.Count(line, `\|`)
+			if columns != 0 && n != columns {
+				t.Errorf("%s: a row of %d bars in a table of %d: %s", name, n, columns, line)
+			}
+			columns = n
+		}
+	}
+}
+
+func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec := poisoned(t, name)
+		j, err := instrument.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures := j.Figures()
+		var d struct {
+			RunID   string            `json:"run_id"`
+			Figures []json.RawMessage `json:"figures"`
+		}
+		if err := json.Unmarshal([]byte(report(t, rec, "json", page.Options{})), &d); err != nil || len(d.Figures) != len(figures) || d.RunID != rec.Header.RunID {
+			t.Errorf("%s: %d of %d figures, run %q, %v", name, len(d.Figures), len(figures), d.RunID, err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(report(t, rec, "csv", page.Options{}))).ReadAll()
+		if err != nil || len(rows) <= len(figures) {
+			t.Errorf("%s: %d rows of %d figures, %v", name, len(rows), len(figures), err)
+			continue
+		}
+		for _, row := range rows[1:] {
+			for i, cell := range row {
+				if cell != "" && strings.ContainsAny(cell[:1], "=+@") {
+					t.Errorf("%s: %s holds a formula: %q", name, rows[0][i], cell)
+				}
+			}
+		}
+		for _, f := range figures {
+			if f.Experiment != rec.Header.Experiment || f.Quantity == "" || f.Unit == "" {
+				t.Errorf("%s: half a figure: %+v", name, f)
+			}
+			for i, r := range f.Rounds {
+				if i > 0 && r.Round <= f.Rounds[i-1].Round {
+					t.Errorf("%s: %s %s: rounds are not in order: %v", name, f.Quantity, f.Labels, f.Rounds)
+				}
+			}
+		}
+	}
+}
+
+func TestNoTwoFiguresOfARunAreCalledTheSame(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		j, err := instrument.Judge(load(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, f := range j.Figures() {
+			called := f.Quantity + " " + f.Labels.String()
+			if seen[called] {
+				t.Errorf("%s: there are two of %s", name, called)
+			}
+			seen[called] = true
+		}
+	}
+}
+
+// full is a disk that is.
+type full struct{ left int }
+
+var errFull = errors.New("no space left")
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestAWriteThatFailsIsNotLost(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec := load(t, name)
+		j, err := instrument.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, format := range formsOf(rec) {
+			for _, left := range []int{0, 300, 1000} {
+				if err := instrument.Report(&full{left}, format, []instrument.Judged{{Record: rec, Judgement: j}}, page.Options{Width: 80}); !errors.Is(err, errFull) {
+					t.Errorf("%s as %s after %d bytes: got %v", name, format, left, err)
+				}
+			}
+		}
+	}
+}
+
+func TestRecordsOfAllInstrumentsAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	var all []instrument.Judged
+	for _, name := range names(t) {
+		rec := load(t, name)
+		j, err := instrument.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, instrument.Judged{Record: rec, Judgement: j})
+	}
+	var out bytes.Buffer
+	if err := instrument.Report(&out, "json", all, page.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var documents []struct {
+		Experiment string `json:"experiment"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &documents); err != nil || len(documents) != len(all) {
+		t.Errorf("%d documents of %d records, %v", len(documents), len(all), err)
+	}
+}
