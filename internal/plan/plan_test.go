@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/tare-bench/tare/internal/core/option"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// everything sets every field of every instrument to what is not its default.
+const everything = "testdata/everything.plan"
+
+func ready(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../plans/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no ready plans: %v", err)
+	}
+	return files
+}
+
+// Each testdata/<mistake>.yaml holds mistakes, and <mistake>.golden is what
+// Load says about them: the very text, since it is what people act on.
+func TestMistakesAreShownWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			_, err := Load(file, Instruments())
+			if err == nil {
+				t.Fatal("no mistake was found")
+			}
+			got := strings.ReplaceAll(err.Error(), "testdata/", "") + "\n"
+			golden := strings.TrimSuffix(file, ".yaml") + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got\n%swant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	for _, file := range append(ready(t), everything) {
+		p, err := Load(file, Instruments())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file != everything && (p.Name != strings.TrimSuffix(filepath.Base(file), ".yaml") || p.Description == "") {
+			t.Errorf("%s: its name is %q, and it is for %q", file, p.Name, p.Description)
+		}
+		if err := schema.Validate(document(t, file)); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	for _, name := range []string{"unknown-fields", "values-out-of-range", "overhead-out-of-range", "storage-out-of-range", "bpf-out-of-range", "items-of-the-wrong-kind", "version-newer", "measure-missing"} {
+		if schema.Validate(document(t, "testdata/"+name+".yaml")) == nil {
+			t.Errorf("%s keeps to the schema", name)
+		}
+	}
+}
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	text, err := Schema(Instruments())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("plan.json", parsed); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("plan.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// document is a YAML file as a schema sees it.
+func document(t *testing.T, file string) any {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = yaml.YAMLToJSON(text); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
+	t.Parallel()
+	p, err := Load(everything, Instruments())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, m := range p.Measure {
+		stored, err := json.Marshal(m.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(stored, &fields); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := json.Marshal(Instruments()[k].New())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var defaults map[string]json.RawMessage
+		if err := json.Unmarshal(plain, &defaults); err != nil {
+			t.Fatal(err)
+		}
+		for key := range option.Describe(m.Set)["properties"].(option.Schema) {
+			if fields[key] == nil || bytes.Equal(fields[key], defaults[key]) && key != "heavy" && key != "services" { // which these programs cannot have
+				t.Errorf("%s.%s was not read: %s", m.Name, key, fields[key])
+			}
+		}
+		read := Instruments()[k].New()
+		if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, m.Options) {
+			t.Errorf("%s from JSON: %v\n%+v\n%+v", m.Name, err, read, m.Options)
+		}
+		again, err := Parse("record.json", []byte(`{"version":1,"measure":[{"`+m.Name+`":`+string(stored)+`}]}`), Instruments())
+		if err != nil || !reflect.DeepEqual(again.Measure[0].Options, m.Options) {
+			t.Errorf("%s as a plan: %v", m.Name, err)
+		}
+		if err := json.Unmarshal([]byte(`{"budget":"soon"}`), Instruments()[k].New()); err == nil || !strings.Contains(err.Error(), `budget: "soon" is not a duration`) {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+}
+
+func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
+	t.Parallel()
+	for _, i := range Instruments() {
+		for name, text := range map[string]string{
+			"no value":       "version: 1\nmeasure:\n- x:\n",
+			"an empty one":   "version: 1\nmeasure: [x: {}]\n",
+			"written flow":   "{version: 1, measure: [{x: {}}]}",
+			"after a BOM":    "\uFEFFversion: 1\nmeasure:\n- x:\n",
+			"DOS lines":      "version: 1\r\nmeasure:\r\n- x:\r\n",
+			"document marks": "---\nversion: 1\nmeasure:\n- x:\n...\n",
+			"comments":       "# a\n\nversion: 1 # b\nmeasure: # c\n# d\n- x: # e\n",
+		} {
+			p, err := Parse("dir/some.yaml", []byte(strings.Replace(text, "x:", i.Name+":", 1)), Instruments())
+			if err != nil || p.Name != "some" || len(p.Measure) != 1 || !reflect.DeepEqual(p.Measure[0].Options, i.New()) {
+				t.Errorf("%s, %s: %+v, %v", i.Name, name, p, err)
+			}
+		}
+		if err := option.Check(i.New()); err != nil {
+			t.Errorf("%s: %v", i.Name, err)
+		}
+	}
+}
+
+func TestMistakesAreValues(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {rounds: 0}]"), Instruments())
+	var one *option.FieldError
+	if !errors.As(err, &one) || one.Field != "rounds" || one.Place != (option.Place{File: "a.yaml", Line: 2, Column: 31}) {
+		t.Errorf("got %+v", one)
+	}
+	_, err = Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {ops: ["+strings.Repeat("x,", 1000)+"]}]"), Instruments())
+	if text := err.Error(); strings.Count(text, "\n") != 20 || !strings.HasSuffix(text, "a.yaml: and 980 more mistakes") {
+		t.Errorf("thousands are not cut short: %q", text[len(text)-60:])
+	}
+}
+
+func TestLoadSaysWhatItTriedToRead(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"testdata/none.yaml": "give the path of a plan file", "testdata": "give the path of a plan file", "/dev/zero": "/dev/zero:1:1: the plan is larger than 1 MiB",
+	} {
+		if _, err := Load(path, Instruments()); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Whatever is in a file, it is a plan that can be run and written down again,
+// or there is a mistake with a place in the file.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.[yp]*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := Parse("fuzz.yaml", text, Instruments())
+		if err != nil {
+			var all option.FieldErrors
+			if !errors.As(err, &all) || len(all) == 0 {
+				t.Fatalf("%v is no list of mistakes", err)
+			}
+			for _, e := range all {
+				if e.Place.Line < 1 || e.Place.Column < 1 || e.Message == "" {
+					t.Fatalf("a mistake without its place: %+v", e)
+				}
+			}
+			return
+		}
+		for _, m := range p.Measure {
+			stored, err := json.Marshal(m.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := reflect.New(reflect.TypeOf(m.Options).Elem()).Interface()
+			if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, any(m.Options)) {
+				t.Fatalf("%+v is %+v after JSON: %v", m.Options, read, err)
+			}
+			if wrong := option.Mistakes(m.Options); len(wrong) > 0 {
+				t.Fatal(wrong)
+			}
+		}
+	})
+}
