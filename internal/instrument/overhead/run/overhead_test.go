@@ -13,13 +13,15 @@ import (
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
 )
 
-// scripted is a target that notes what is asked of it.
+// scripted is a fake target that notes what is asked of it.
 type scripted struct {
-	name  string
+	fake.Target
 	log   *journal
+	name  string
 	fails func(op subject.Op, lane int) *record.Failure
 	exec  func(ctx context.Context, lane int, args []string) (subject.Executed, error)
 	there map[int]bool // lanes that hold a sandbox
@@ -36,82 +38,53 @@ func (j *journal) add(format string, a ...any) {
 	j.events = append(j.events, fmt.Sprintf(format, a...))
 }
 
-func (t *scripted) Info() record.Target {
-	ops := map[string]record.Operation{}
-	for _, op := range subject.ContainerOps {
-		ops[string(op)] = record.Operation{Command: string(op), Done: record.StampReturned, Means: "said so"}
-	}
-	return record.Target{Name: t.name, Kind: "fake", Clock: "host", Operations: ops}
-}
-
-func (t *scripted) Open(context.Context, subject.Env) (subject.Session, error) {
-	t.there = map[int]bool{}
-	return &session{t}, nil
-}
-
-type session struct{ *scripted }
-
-type batch struct {
-	s     *session
-	op    subject.Op
-	lanes []int
-}
-
-func (s *session) Prepare(_ context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	return &batch{s, op, slices.Clone(lanes)}, nil
-}
-
-func (b *batch) Start(context.Context) (int64, []record.Sample, error) {
-	b.s.log.add("%s %s %d", b.s.name, b.op, len(b.lanes))
-	var out []record.Sample
-	for _, n := range b.lanes {
-		sample := record.Sample{Lane: n, Start: 1, Returned: 2}
-		if b.s.fails != nil {
-			sample.Failure = b.s.fails(b.op, n)
+func (t *scripted) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
+	t.there, t.Log = map[int]bool{}, func(event string) { t.log.add("%s", event) }
+	t.Script = func(op subject.Op, lane, _ int) (int64, *record.Failure) {
+		if t.fails != nil {
+			if f := t.fails(op, lane); f != nil {
+				return 0, f
+			}
 		}
-		if sample.Failure == nil && (b.op == subject.Run || b.op == subject.Remove) {
-			b.s.there[n] = b.op == subject.Run
+		if op == subject.Run || op == subject.Remove {
+			t.there[lane] = op == subject.Run
 		}
-		out = append(out, sample)
+		return 1, nil
 	}
-	return 1, out, nil
+	t.OnExec = func(ctx context.Context, lane int, args []string) (subject.Executed, error) {
+		t.log.add("%s exec %d %s", t.name, lane, args[0])
+		if t.exec == nil {
+			<-ctx.Done()
+			return subject.Executed{}, ctx.Err()
+		}
+		return t.exec(ctx, lane, args)
+	}
+	s, err := t.Target.Open(ctx, env)
+	return &session{s, s.(subject.Executor), s.(subject.Sandboxed), t}, err
 }
 
-func (s *session) Discard(_ context.Context, lanes []int) error {
-	s.log.add("%s discard %d %v", s.name, len(lanes), lanes)
+type session struct {
+	subject.Session
+	subject.Executor
+	subject.Sandboxed
+	of *scripted
+}
+
+func (s *session) Discard(ctx context.Context, lanes []int) error {
+	s.of.log.add("%s discard %d %v", s.of.name, len(lanes), lanes)
 	for _, n := range lanes {
-		s.there[n] = false
+		s.of.there[n] = false
 	}
-	return nil
+	return s.Session.Discard(ctx, lanes)
 }
 
-func (s *session) Close(context.Context) error {
-	for n, there := range s.there {
+func (s *session) Close(ctx context.Context) error {
+	for n, there := range s.of.there {
 		if there {
-			s.log.add("%s left %d", s.name, n)
+			s.of.log.add("%s left %d", s.of.name, n)
 		}
 	}
-	s.log.add("%s close", s.name)
-	return nil
-}
-
-func (s *session) Sandboxes(context.Context) ([]subject.Sandbox, error) {
-	var out []subject.Sandbox
-	for n := range 100 {
-		if s.there[n] {
-			out = append(out, subject.Sandbox{Lane: n, IDs: []string{fmt.Sprintf("%s-%d", s.name, n)}})
-		}
-	}
-	return out, nil
-}
-
-func (s *session) Exec(ctx context.Context, lane int, args []string) (subject.Executed, error) {
-	s.log.add("%s exec %d %s", s.name, lane, args[0])
-	if s.exec == nil {
-		<-ctx.Done()
-		return subject.Executed{}, ctx.Err()
-	}
-	return s.exec(ctx, lane, args)
+	return s.Session.Close(ctx)
 }
 
 // meter reads a made-up node on which every sandbox takes 100 MiB of 1000.
@@ -160,7 +133,7 @@ func options(p func(*plan.Overhead), targets ...*scripted) (overheadrun.Options,
 		RunID: "test", Dirs: func(string) (string, string, error) { return "", "", nil },
 	}}
 	for _, t := range targets {
-		t.log = log
+		t.log, t.Name = log, t.name
 		all.Targets = append(all.Targets, t)
 	}
 	return all, log
@@ -204,9 +177,9 @@ func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	}
 	events := strings.Join(log.events, "\n")
 	for _, part := range []string{
-		"a run 1\nread 0 memory false\na stop 1\na rm 1\na discard 1 [0]\n", // the warm-up
-		"read 0 memory true\nread 0 memory false\na run 1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run 2\n",
-		"a stop 3\na rm 3\na discard 3 [0 1 2]\nread 0 memory true\na close",
+		"a run x1\nread 0 memory false\na stop x1\na rm x1\na discard 1 [0]\n", // the warm-up
+		"read 0 memory true\nread 0 memory false\na run x1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run x2\n",
+		"a stop x3\na rm x3\na discard 3 [0 1 2]\nread 0 memory true\nclose a",
 	} {
 		if !strings.Contains(events, part) {
 			t.Errorf("not in this order: %q\nin\n%s", part, events)
@@ -261,7 +234,7 @@ func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
 	o, log := options(func(p *plan.Overhead) { p.Sandboxes = []int{5} }, stubborn)
 	rec := perform(t.Context(), t, o)
 	events := strings.Join(log.events, "\n")
-	if !strings.Contains(events, "a stop 5\na rm 4\na discard 5 [0 1 2 3 4]\nread 0") || strings.Contains(events, " left ") {
+	if !strings.Contains(events, "a stop x5\na rm x4\na discard 5 [0 1 2 3 4]\nread 0") || strings.Contains(events, " left ") {
 		t.Errorf("events\n%s", events)
 	}
 	if !slices.Contains(codes(rec), "sandboxes-not-retired") {
@@ -335,7 +308,7 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	}
 	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: hangs})
 	rec := perform(ctx, t, o)
-	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "a close" || !slices.Contains(log.events, "a discard 1 [0]") {
+	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "close a" || !slices.Contains(log.events, "a discard 1 [0]") {
 		t.Errorf("status %s, events %v", rec.End.Status, log.events)
 	}
 	if slices.ContainsFunc(moments(rec), func(m string) bool { return strings.HasPrefix(m, "end 10M") }) {
