@@ -3,6 +3,7 @@ package containerd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/containerd/containerd/v2/client"
@@ -11,6 +12,7 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/cio"
 
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -19,33 +21,32 @@ import (
 // without the reading of the image; and its lease, which keeps the new snapshot
 // from being collected until the record refers to it, has the container's name
 // instead of a random one.
-func (s *session) creation(ctx context.Context, n int) (func(ctx context.Context) error, error) {
-	c := &container{id: engine.NewName(s.env.RunID, n)}
-	s.containers[n] = c
-	id := c.id
-	spec, process, err := s.spec(ctx, n, id)
+func (d *driver) creation(ctx context.Context, id string, place engine.Place) (func(ctx context.Context) error, *container, error) {
+	c := &container{id: id}
+	d.containers[id] = c
+	spec, process, err := d.spec(ctx, id, place)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.spec = process
-	labels := map[string]string{engine.RunLabel: s.env.RunID}
-	snapshotter := s.client.SnapshotService(s.snapshotter)
+	labels := map[string]string{engine.RunLabel: d.env.RunID}
+	snapshotter := d.client.SnapshotService(d.snapshotter)
 	record := func(ctx context.Context, _ *client.Client, r *containers.Container) error {
-		if _, err := snapshotter.Prepare(ctx, id, s.image.Chain, snapshots.WithLabels(labels)); err != nil {
+		if _, err := snapshotter.Prepare(ctx, id, d.image.Chain, snapshots.WithLabels(labels)); err != nil {
 			return fmt.Errorf("prepare its snapshot: %w", err)
 		}
-		r.Image, r.Spec, r.Labels, r.Snapshotter, r.SnapshotKey = s.image.Ref, spec, labels, s.snapshotter, id
+		r.Image, r.Spec, r.Labels, r.Snapshotter, r.SnapshotKey = d.image.Ref, spec, labels, d.snapshotter, id
 		return nil
 	}
-	runtime := client.WithRuntime(s.runtime.shim, s.runtime.options())
+	runtime := client.WithRuntime(d.runtime.shim, d.runtime.options())
 	lease := []leases.Opt{leases.WithID(id), leases.WithLabels(labels), leases.WithExpiration(leaseTime)}
-	log := cio.LogFile(s.logFile(id))
+	log := cio.LogFile(d.logFile(id))
 	return func(ctx context.Context) error {
-		held, release, err := s.client.WithLease(ctx, lease...)
+		held, release, err := d.client.WithLease(ctx, lease...)
 		if err != nil {
 			return fmt.Errorf("Leases.Create: %w", err)
 		}
-		made, err := s.client.NewContainer(held, id, runtime, record)
+		made, err := d.client.NewContainer(held, id, runtime, record)
 		if err != nil {
 			return fmt.Errorf("client.NewContainer: %w", err)
 		}
@@ -58,7 +59,7 @@ func (s *session) creation(ctx context.Context, n int) (func(ctx context.Context
 		}
 		c.made, c.task = made, task
 		return nil
-	}, nil
+	}, c, nil
 }
 
 // stop returns the call that ends a container's process and waits for its exit.
@@ -77,10 +78,41 @@ func stop(waiting context.Context, c *container) (func(ctx context.Context) erro
 			if err := exit.Error(); err != nil {
 				return fmt.Errorf("task.Wait: %w", err)
 			}
-			c.code = exit.ExitCode()
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}, nil
+}
+
+// call is one operation on a container.
+func (d *driver) call(ctx context.Context, op subject.Op, s engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
+	shown = strings.ReplaceAll(d.Info().Operations[string(op)].Command, "ID", s.Name)
+	c := d.containers[s.Name]
+	switch {
+	case op == subject.Create || op == subject.Run:
+		create, c, err := d.creation(ctx, s.Name, place)
+		if err != nil || op == subject.Create {
+			return create, shown, err
+		}
+		return func(ctx context.Context) error {
+			if err := create(ctx); err != nil {
+				return err
+			}
+			return c.task.Start(ctx)
+		}, shown, nil
+	case c == nil || c.task == nil:
+		return nil, shown, fmt.Errorf("%s was not made", s.Name)
+	case op == subject.Start:
+		return c.task.Start, shown, nil
+	case op == subject.Stop:
+		do, err = stop(d.waiting, c)
+		return do, shown, err
+	}
+	return func(ctx context.Context) error {
+		if _, err := c.task.Delete(ctx); err != nil {
+			return err
+		}
+		return c.made.Delete(ctx, client.WithSnapshotCleanup)
+	}, shown, nil
 }

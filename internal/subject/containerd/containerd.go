@@ -33,7 +33,7 @@ import (
 // Target is one runtime behind one containerd.
 type Target struct {
 	name        string
-	place       place
+	at          address
 	called      string // the runtime's name, as asked for
 	runtime     runtime
 	network     string
@@ -61,10 +61,10 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 			"containerd gives its containers no network %q, its clients do", t.network)
 	}
 	var err error
-	if t.place, err = placeOf(e); err != nil {
+	if t.at, err = addressOf(e); err != nil {
 		return nil, engine.Unavailable(name, "give the path of its socket", "%v", err)
 	}
-	c, err := Connect(ctx, t.place.socket, t.place.namespace)
+	c, err := Connect(ctx, t.at.socket, t.at.namespace)
 	if err != nil {
 		return nil, engine.Unavailable(name, adviceFor(err), "%v", err)
 	}
@@ -72,7 +72,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	if err := t.ask(ctx, c); err != nil {
 		return nil, err
 	}
-	in, letGo := searchOf(t.place.socket)
+	in, letGo := searchOf(t.at.socket)
 	defer letGo()
 	if t.runtime, err = resolve(ctx, name, runtime, in); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	}
 	if kata.Is(t.runtime.shim) {
 		// tare gives a shim other than runc's no options, so nobody names a file.
-		t.kata = KataFacts(t.place.socket, t.runtime.program, "")
+		t.kata = KataFacts(t.at.socket, t.runtime.program, "")
 	}
 	return t, nil
 }
@@ -91,7 +91,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 func (t *Target) ask(ctx context.Context, c *client.Client) error {
 	v, err := c.Version(ctx)
 	if err != nil {
-		return engine.Unavailable(t.name, adviceFor(err), "%s does not answer as containerd does: %v", t.place.socket, err)
+		return engine.Unavailable(t.name, adviceFor(err), "%s does not answer as containerd does: %v", t.at.socket, err)
 	}
 	if t.version = v.Version; !supported(v.Version) {
 		return engine.Unavailable(t.name, "install containerd 1.6 or newer", "containerd %s is older than %d.%d", v.Version, oldest[0], oldest[1])
@@ -99,7 +99,7 @@ func (t *Target) ask(ctx context.Context, c *client.Client) error {
 	t.snapshotter, err = Snapshotter(ctx, c)
 	if err != nil {
 		return engine.Unavailable(t.name, "ctr plugins ls shows why; another one becomes the default of a namespace with: ctr namespaces label "+
-			t.place.namespace+" "+defaults.DefaultSnapshotterNSLabel+"=NAME", "%v", err)
+			t.at.namespace+" "+defaults.DefaultSnapshotterNSLabel+"=NAME", "%v", err)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (t *Target) Info() record.Target {
 	}
 	absent := record.Operation{Absent: "containers of containerd have no pods"}
 	info := record.Target{
-		Name: t.name, Kind: "containerd", Version: t.version, Path: t.place.socket, SpecVersion: specVersion, Clock: t.clock(),
+		Name: t.name, Kind: "containerd", Version: t.version, Path: t.at.socket, SpecVersion: specVersion, Clock: t.clock(),
 		Operations: map[string]record.Operation{
 			string(subject.Create): op(create, "Tasks.Create has replied: the shim runs, the OCI runtime's create has ended; then: the task is created and its process alive"),
 			string(subject.Start):  op(start, "Tasks.Start has replied; then: the task is running, its process alive, and the workload has reported"),
@@ -177,7 +177,7 @@ func (t *Target) clock() string {
 
 func (t *Target) config() map[string]string {
 	config := map[string]string{
-		"address": t.place.socket, "namespace": t.place.namespace, "via": "api",
+		"address": t.at.socket, "namespace": t.at.namespace, "via": "api",
 		"snapshotter": t.snapshotter, "network": t.network, "log driver": "file",
 		"runtime": t.runtime.shim, "shim path": t.runtime.program, "runtime path": t.runtime.path, "runtime version": t.runtime.version,
 		"cgroup driver": "cgroupfs", "cgroup version": string(cgroup.ModeOf(t.hs)),

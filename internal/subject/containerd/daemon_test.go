@@ -100,13 +100,13 @@ func TestTheEnvironmentOfATargetComesFirst(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		e    subject.Engine
-		want place
+		want address
 	}{
-		{"its own", subject.Engine{Env: own}, place{"/plan.sock", "plan"}},
-		{"tare's", subject.Engine{}, place{"/process.sock", "process"}},
-		{"what is given comes before both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, place{"/given.sock", "given"}},
+		{"its own", subject.Engine{Env: own}, address{"/plan.sock", "plan"}},
+		{"tare's", subject.Engine{}, address{"/process.sock", "process"}},
+		{"what is given comes before both", subject.Engine{Address: "unix:///given.sock", Namespace: "given", Env: own}, address{"/given.sock", "given"}},
 	} {
-		if got, err := placeOf(c.e); err != nil || got != c.want {
+		if got, err := addressOf(c.e); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
 		}
 	}

@@ -32,28 +32,28 @@ const DefaultAddress = "/run/containerd/containerd.sock"
 // ctr takes, is also that of whoever never chose one.
 const ownNamespace = "tare"
 
-// place is where an engine is reached and in which of its namespaces things are
+// address is where an engine is reached and in which of its namespaces things are
 // made.
-type place struct {
+type address struct {
 	socket    string
 	namespace string
 }
 
-func placeOf(e subject.Engine) (place, error) {
-	address := e.Address
+func addressOf(e subject.Engine) (address, error) {
+	where := e.Address
 	for _, other := range []string{e.Env["CONTAINERD_ADDRESS"], os.Getenv("CONTAINERD_ADDRESS"), DefaultAddress} {
-		if address == "" {
-			address = other
+		if where == "" {
+			where = other
 		}
 	}
-	p := place{socket: engine.Socket(address), namespace: e.Namespace}
+	p := address{socket: engine.Socket(where), namespace: e.Namespace}
 	for _, other := range []string{e.Env["CONTAINERD_NAMESPACE"], os.Getenv("CONTAINERD_NAMESPACE"), ownNamespace} {
 		if p.namespace == "" {
 			p.namespace = other
 		}
 	}
 	if p.socket == "" {
-		return p, fmt.Errorf("the address %q is no unix socket's", address)
+		return p, fmt.Errorf("the address %q is no unix socket's", where)
 	}
 	return p, nil
 }

@@ -29,16 +29,16 @@ import (
 // commands which share a lane end together. What a command left running inside
 // gVisor or a VM is out of reach until the container is removed.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
-	if n < 0 || n >= len(s.containers) || s.containers[n].task == nil {
-		return subject.Executed{}, s.failed("exec", fmt.Errorf("lane %d has no container", n))
+	held, err := s.Inside(n, args)
+	c := s.containers[held.Name]
+	if err == nil && (c == nil || c.task == nil) {
+		err = s.failed("exec", fmt.Errorf("the container on lane %d was not made", n))
 	}
-	if len(args) == 0 {
-		return subject.Executed{}, s.failed("exec", fmt.Errorf("no command was given for lane %d", n))
+	if err != nil {
+		return subject.Executed{}, err
 	}
-	c := s.containers[n]
-	e := &execution{container: c, id: engine.NewName(s.env.RunID, n), guest: s.clock() == "guest"}
+	e := &execution{container: c, pid: held.Pid, id: engine.NewName(s.env.RunID, n), guest: s.clock() == "guest"}
 	done := subject.Executed{Command: "task.Exec " + c.id + " " + lane.Quote(args)}
-	var err error
 	done.Exit, err = e.run(ctx, s, args)
 	done.Output, done.Stderr = e.out.String(), e.err.String()
 	if err != nil {
@@ -50,6 +50,7 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 // execution is one command in a container.
 type execution struct {
 	*container
+	pid      int    // of the container's own process
 	id       string // of the command, in containerd
 	guest    bool   // its processes are not the host's
 	out, err bounded

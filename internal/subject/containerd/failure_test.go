@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -40,36 +41,41 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 		kind, says  string
 	}{
 		{"a start that starts nothing", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
-		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; sleep 0.3; exit 0;;`, subject.Start, record.FailState, "its task is stopped"},
+		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; sleep 0.3; exit 0;;`, subject.Start, record.FailState, "says the container is stopped, not running"},
 		{"a stop that kills", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, id := open(t, d, wrapper(t, c.cases), 1)
-			s.env.Timeout = 3 * time.Second
+			env := enginetest.Environment(t, 1)
+			env.Timeout = 3 * time.Second
+			s := open(t, d, wrapper(t, c.cases), env)
 			for _, op := range []subject.Op{subject.Create, subject.Start, subject.Stop} {
 				if op != c.op {
-					succeed(t, s, op, 1)
+					enginetest.Must(t, s, op, 1)
 					continue
 				}
-				f := do(t, s, op, 1)[0].Failure
-				if f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.says) || !strings.Contains(f.Command, "tare-"+id+"-0-") {
+				f := enginetest.Do(t, s, op, 1)[0].Failure
+				if f == nil || f.Kind != c.kind || !strings.Contains(f.Detail, c.says) || !strings.Contains(f.Command, "tare-"+env.RunID+"-0-") {
 					t.Fatalf("%s: %+v", op, f)
 				}
 				break
 			}
-			shut(t, d, s)
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			nothing(t, d)
 		})
 	}
 }
 
 func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
-		s, _ := open(t, d, "runc", 2)
-		b, err := s.Prepare(t.Context(), subject.Create, upTo(2))
+		t.Cleanup(func() { nothing(t, d) })
+		s := open(t, d, "runc", enginetest.Environment(t, 2))
+		b, err := s.Prepare(t.Context(), subject.Create, enginetest.UpTo(2))
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken := s.containers[0].id
+		taken := s.Held()[0].Name
 		create := exec.Command(d.Ctr, "-a", d.Address, "-n", ownNamespace, "snapshots", "prepare", taken)
 		if out, err := create.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -84,81 +90,65 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 		if f := samples[1].Failure; f != nil {
 			t.Errorf("lane 1: %+v", f)
 		}
-		if err := s.Discard(t.Context(), upTo(2)); err != nil {
+		if err := s.Discard(t.Context(), enginetest.UpTo(2)); err != nil {
 			t.Fatal(err)
 		}
-		shut(t, d, s)
 	})
 }
 
 func TestTwoTargetsOfARunDoNotTakeEachOthersImage(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
-		a, id := open(t, d, "runc", 1)
-		b := openFor(t, d, "crun", 1, id)
+		t.Cleanup(func() { nothing(t, d) })
+		one, other := enginetest.Environment(t, 1), enginetest.Environment(t, 1)
+		other.RunID = one.RunID
+		a, b := open(t, d, "runc", one), open(t, d, "crun", other)
 		if err := a.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		succeed(t, b, subject.Run, 1)
-		shut(t, d, b)
+		enginetest.Must(t, b, subject.Run, 1)
 	})
 }
 
-func TestSweepRemovesOneRunOnly(t *testing.T) {
+func TestCleaningUpAfterARunLeavesAnothersImageInUse(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
-		killed, id := open(t, d, "runc", 2)
-		other, _ := open(t, d, "runc", 1)
-		succeed(t, killed, subject.Run, 2)
-		succeed(t, other, subject.Run, 1)
-		// The image is in use, so it is not in the list.
-		want := fmt.Sprintf("[container %s container %s lease %s namespace tare]", killed.containers[0].id, killed.containers[1].id, killed.image.lease.ID)
+		t.Cleanup(func() { nothing(t, d) })
+		env := enginetest.Environment(t, 2)
+		killed, other := open(t, d, "runc", env), open(t, d, "runc", enginetest.Environment(t, 1))
+		enginetest.Must(t, killed, subject.Run, 2)
+		enginetest.Must(t, other, subject.Run, 1)
+		want := fmt.Sprintf("[container %s container %s lease %s namespace tare]", killed.Held()[0].Name, killed.Held()[1].Name, killed.image.lease.ID)
 		for _, dryRun := range []bool{true, true, false} {
-			left, err := killed.Clean(t.Context(), id, dryRun)
+			left, err := killed.Clean(t.Context(), env.RunID, dryRun)
 			if err != nil || fmt.Sprint(left) != want {
 				t.Fatalf("%v, %v; not %s", left, err, want)
 			}
 		}
-		if left := d.Containers(t, ownNamespace); len(left) != 1 || left[0] != other.containers[0].id {
+		if left := d.Containers(t, ownNamespace); len(left) != 1 || left[0] != other.Held()[0].Name {
 			t.Fatalf("%q", left)
 		}
-		succeed(t, other, subject.Stop, 1)
-		succeed(t, other, subject.Remove, 1)
-		if left, err := killed.Clean(t.Context(), id, false); err != nil || len(left) != 2 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
+		enginetest.Must(t, other, subject.Stop, 1)
+		enginetest.Must(t, other, subject.Remove, 1)
+		if left, err := killed.Clean(t.Context(), env.RunID, false); err != nil || len(left) != 2 || !strings.HasPrefix(left[0], "image localhost/tare-probe:") {
 			t.Fatalf("%q, %v", left, err)
 		}
-		succeed(t, other, subject.Run, 1) // its image is held
-		shut(t, d, other)
+		enginetest.Must(t, other, subject.Run, 1) // its image is held
 	})
 }
 
-func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {
+func TestWhatSucceedsAfterItsTimeIsRemovedToo(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
-		s, _ := open(t, d, "runc", 4)
-		s.env.Timeout = 15 * time.Millisecond // too short for a create
-		for _, sample := range do(t, s, subject.Create, 4) {
+		env := enginetest.Environment(t, 4)
+		env.Timeout = 15 * time.Millisecond // too short for a create
+		s := open(t, d, "runc", env)
+		for _, sample := range enginetest.Do(t, s, subject.Create, 4) {
 			if sample.Failure == nil || sample.Failure.Kind != record.FailTimeout {
 				t.Errorf("%+v", sample)
 			}
 		}
-		if err := s.Discard(t.Context(), upTo(4)); err != nil {
+		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		s.env.Timeout = 10 * time.Second
-		b, err := s.Prepare(ctx, subject.Create, upTo(4))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(15*time.Millisecond, cancel)
-		_, samples, err := b.Start(ctx)
-		if err != nil && ctx.Err() == nil {
-			t.Fatal(err)
-		}
-		for _, sample := range samples {
-			if sample.Failure == nil || sample.Failure.Kind != record.FailInterrupted {
-				t.Errorf("%+v", sample.Failure)
-			}
-		}
-		shut(t, d, s)
+		nothing(t, d)
 	})
 }
 
@@ -167,9 +157,12 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := engines.Containerd(t, engines.V1, engines.Runtime("victim-"+newID(), runc)) // one of its own
-	s, _ := open(t, d, "runc", 10)
-	b, err := s.Prepare(t.Context(), subject.Run, upTo(10))
+	d := engines.Containerd(t, engines.V1, engines.Runtime("victim", runc)) // one of its own
+	s, err := weigh(t, d, "runc").Open(t.Context(), enginetest.Environment(t, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := s.Prepare(t.Context(), subject.Run, enginetest.UpTo(10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +185,7 @@ func TestAnEngineThatDiesFailsItsLanes(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := s.Discard(ctx, upTo(10)); err == nil {
+	if err := s.Discard(ctx, enginetest.UpTo(10)); err == nil {
 		t.Error("nothing could be removed, and no error says so")
 	}
 	if err := s.Close(ctx); err == nil || !strings.Contains(err.Error(), "containerd/runc") {

@@ -109,7 +109,7 @@ func (r runtime) options() any {
 // the OCI runtimes on PATH and those that have a shim. The error is a
 // *subject.Unavailable when there is no containerd.
 func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
-	p, err := placeOf(e)
+	p, err := addressOf(e)
 	if err != nil {
 		return nil, &subject.Unavailable{Name: "containerd", Reason: err.Error(), Advice: "give --containerd-address the path of its socket"}
 	}

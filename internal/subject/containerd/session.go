@@ -5,267 +5,213 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
+	tasks "github.com/containerd/containerd/api/services/tasks/v1"
+	types "github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/kata"
-	"github.com/tare-bench/tare/record"
 )
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	s := &session{
+	d := &driver{
 		Target: t, env: env,
 		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
 		logs:       filepath.Join(env.Dir, "log"),
 		fifos:      filepath.Join(env.StateDir, "fifo"),
-		containers: make([]*container, env.Lanes),
+		containers: map[string]*container{},
 	}
-	for n := range s.containers {
-		s.containers[n] = new(container)
-	}
-	if err := s.open(ctx); err != nil {
+	if err := d.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		return nil, t.failed("open", err, s.Close(clean))
+		return nil, t.failed("open", err, d.close(clean))
 	}
-	return s, nil
+	s, err := engine.Open(ctx, engine.Options{
+		Target: t.name, Called: "containerd", Driver: d, Env: env, Guest: t.clock() == "guest",
+		Image: "containerd " + engine.NewName(env.RunID, 0), Ref: d.probe.Ref, // each session holds the image by a lease of its own
+		Call: d.call, Warm: d.warm, Statistics: d.statistics, Source: "ctr task metrics",
+		Daemons: func() []int { return engine.Listeners(t.at.socket) },
+		Removed: d.erase, Closed: d.close,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session{Session: s, driver: d}, nil
 }
 
+// session is one on containerd.
 type session struct {
+	*engine.Session
+	*driver
+}
+
+// driver asks containerd, and cleans it. It implements engine.Driver.
+type driver struct {
 	*Target
 	env        subject.Env
+	probe      *image.Image // with the files that the run carries
 	client     *client.Client
-	image      *Image
-	group      string // cgroup of the target, below which each container has its own
-	logs       string // folder of the containers' outputs
-	fifos      string // folder of those of commands in them
-	volumes    *engine.Volumes
-	device     engine.Device
-	containers []*container
-	owed       []string // the containers of calls that were given up, which may appear later
+	image      *Image                // the same as containerd has it
+	group      string                // cgroup of the target, below which each container has its own
+	logs       string                // folder of the containers' outputs
+	fifos      string                // folder of those of commands in them
+	containers map[string]*container // by name
+	waiting    context.Context       // in which exits are waited for
+	done       context.CancelFunc
 }
 
-// container is what a lane holds. A lane gets a new one for every container: a
-// call that was given up may still write into the old one.
+// container is what a lane holds beyond what all engines' lanes do.
 type container struct {
-	id   string // "" where there is none
-	pid  int    // of its first process, as far as it is known
+	id   string
 	made client.Container
 	task client.Task
-	code uint32 // exit status, after a stop
 	spec *specs.Process
 }
 
-func (s *session) open(ctx context.Context) error {
-	var err error
-	if s.client, err = Connect(ctx, s.place.socket, s.place.namespace); err != nil {
+func (d *driver) open(ctx context.Context) (err error) {
+	d.waiting, d.done = context.WithCancel(context.WithoutCancel(ctx))
+	if err := engine.Passes(d.env.Workload, d.runtime.shim, d.runtime.path); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.logs, 0o755); err != nil {
+	if d.client, err = Connect(ctx, d.at.socket, d.at.namespace); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.logs, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
-	}
-	if s.device, err = engine.FindDevice(s.env.Workload, s.runtime.shim, s.runtime.path); err != nil {
-		return err
-	}
-	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
-		return err
 	}
 	// On v2 the controllers have to be handed down on the way to the
 	// containers' groups; runtimes do that too, but not all of them.
-	if err := cgroup.Delegate(s.hs, s.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+	if err := cgroup.Delegate(d.hs, d.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
 		return err
 	}
-	// The label tells at the end that the namespace is a run's, to be removed.
-	ask, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err = s.client.NamespaceService().Create(ask, s.place.namespace, map[string]string{engine.RunLabel: s.env.RunID})
-	if err != nil && !errdefs.IsAlreadyExists(err) {
-		return fmt.Errorf("make the namespace %s: %w", s.place.namespace, err)
-	}
-	probe, err := image.Probe(s.env.Workload.Files...)
-	if err != nil {
-		return err
-	}
-	s.image, err = Import(ctx, s.client, probe, s.snapshotter, s.env.RunID)
+	d.probe, err = image.Probe(d.env.Workload.Files...)
 	return err
 }
 
-// Prepare implements subject.Session.
-func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	// The exits are waited for until the batch is over.
-	waiting, done := context.WithCancel(context.WithoutCancel(ctx))
-	calls := make([]batch.Call, len(lanes))
-	for i, n := range lanes {
-		call := batch.Call{Lane: n, Timeout: s.env.Timeout}
-		err := s.prepare(ctx, waiting, op, n, &call)
-		if err != nil {
-			done()
-			return nil, s.failed(string(op), err)
-		}
-		call.Command = strings.ReplaceAll(s.Info().Operations[string(op)].Command, "ID", s.containers[n].id)
-		calls[i] = call
-	}
-	b, err := batch.PrepareCalls(calls)
-	if err != nil {
-		done()
-		return nil, s.failed(string(op), err)
-	}
-	b.Warm = func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		if _, err := s.client.Version(ctx); err != nil {
-			done()
-			return s.failed(string(op), fmt.Errorf("containerd does not answer: %w", err))
-		}
-		return nil
-	}
-	b.Settle = func(ctx context.Context, samples []record.Sample) {
-		done()
-		s.settle(ctx, op, samples)
-	}
-	return b, nil
-}
-
-// prepare makes the call of one operation on one lane.
-func (s *session) prepare(ctx, waiting context.Context, op subject.Op, n int, call *batch.Call) error {
-	c := s.containers[n]
-	if op != subject.Create && op != subject.Run && c.id == "" {
-		return fmt.Errorf("lane %d has no container", n)
-	}
-	switch op {
-	case subject.Create, subject.Run:
-		create, err := s.creation(ctx, n)
-		if err != nil {
-			return err
-		}
-		call.Do = create
-		made := s.containers[n]
-		if op == subject.Run {
-			call.Do = func(ctx context.Context) error {
-				if err := create(ctx); err != nil {
-					return err
-				}
-				return made.task.Start(ctx)
-			}
-		}
-	case subject.Start:
-		call.Do = c.task.Start
-	case subject.Stop:
-		var err error
-		call.Watch = c.pid
-		call.Do, err = stop(waiting, c)
-		return err
-	case subject.Remove:
-		call.Do = func(ctx context.Context) error {
-			if _, err := c.task.Delete(ctx); err != nil {
-				return err
-			}
-			return c.made.Delete(ctx, client.WithSnapshotCleanup)
-		}
-	default:
-		return subject.ErrUnsupported
-	}
-	return nil
-}
-
-// Discard implements subject.Session.
-func (s *session) Discard(ctx context.Context, lanes []int) error {
-	var ids []string
-	for _, n := range lanes {
-		if id := s.containers[n].id; id != "" {
-			ids = append(ids, id)
-			s.containers[n] = new(container)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	left := leftovers{containers: ids, leases: ids, snapshots: map[string][]string{s.snapshotter: ids}}
-	return s.failed("discard", left.remove(ctx, s.client), s.clear(ctx), s.erase(ids))
-}
-
-// clear removes whatever bears the run's id and is held by no lane. A call that
-// was given up may have succeeded late, or may yet: then it is looked for until
-// nothing new appears.
-func (s *session) clear(ctx context.Context) error {
-	if len(s.owed) == 0 {
-		return nil
-	}
-	late := engine.Late(len(s.owed))
-	ctx, cancel := context.WithTimeout(ctx, removing+2*late)
-	defer cancel()
-	held := map[string]bool{}
-	for _, c := range s.containers {
-		held[c.id] = true
-	}
-	for quiet := time.Now(); time.Since(quiet) < late; time.Sleep(100 * time.Millisecond) {
-		left, err := findOf(ctx, s.client, s.env.RunID)
-		left.keep(held)
-		if len(left.lines()) > 0 {
-			quiet = time.Now()
-			err = errors.Join(err, left.remove(ctx, s.client))
-		}
-		if err != nil {
-			return engine.Owed(s.owed, err)
-		}
-	}
-	s.owed = nil
-	return nil
-}
-
-// erase removes what containers left on the machine itself.
-func (s *session) erase(ids []string) error {
-	var errs []error
-	for _, id := range ids {
-		errs = append(errs, cgroup.Remove(s.hs, filepath.Join(s.group, id)))
-		os.Remove(s.logFile(id))
+// close implements engine.Options.Closed.
+func (d *driver) close(ctx context.Context) error {
+	d.done()
+	errs := []error{cgroup.Remove(d.hs, d.group)}
+	if d.client != nil {
+		errs = append(errs, removeNamespace(ctx, d.client, d.at.namespace), d.client.Close())
 	}
 	return errors.Join(errs...)
 }
 
-func (s *session) logFile(id string) string { return filepath.Join(s.logs, id) }
+// warm asks for something: the connection may have been idle.
+func (d *driver) warm(ctx context.Context, _ int) error {
+	return patiently(ctx, func(ctx context.Context) error {
+		if _, err := d.client.Version(ctx); err != nil {
+			return fmt.Errorf("containerd does not answer: %w", err)
+		}
+		return nil
+	})
+}
 
-// Close implements subject.Session. Whatever bears the run's id is removed.
-func (s *session) Close(ctx context.Context) error {
+// Import implements engine.Driver. The lease keeps the image usable, unless the
+// run itself was cleaned up after.
+func (d *driver) Import(ctx context.Context) (made bool, err error) {
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if d.image != nil {
+		if _, err := d.client.SnapshotService(d.snapshotter).Stat(ask, d.image.Chain); err == nil {
+			return false, nil
+		}
+	}
+	// The label tells at the end that the namespace is a run's, to be removed.
+	err = d.client.NamespaceService().Create(ask, d.at.namespace, map[string]string{engine.RunLabel: d.env.RunID})
+	if err != nil && !errdefs.IsAlreadyExists(err) {
+		return false, fmt.Errorf("make the namespace %s: %w", d.at.namespace, err)
+	}
+	i, err := Import(ctx, d.client, d.probe, d.snapshotter, d.env.RunID)
+	if err != nil {
+		return false, err
+	}
+	d.image = i
+	return true, nil
+}
+
+// Drop implements engine.Driver.
+func (d *driver) Drop(ctx context.Context, _ string) error { return d.image.Release(ctx) }
+
+// Look implements engine.Driver, by one Tasks.List. With a VM, or gVisor, the
+// process that containerd tells is the sandbox's.
+func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := d.client.TaskService().List(ctx, &tasks.ListTasksRequest{})
+	if err != nil {
+		return nil, fmt.Errorf("Tasks.List: %w", errgrpc.ToNative(err))
+	}
+	known := map[string]engine.State{}
+	for _, p := range list.Tasks {
+		if !slices.Contains(names, p.ID) {
+			continue
+		}
+		s := engine.State{Name: p.ID, ID: p.ID, Said: strings.ToLower(p.Status.String()), Pid: int(p.Pid), Exit: int(p.ExitStatus),
+			Status: engine.Other, Group: d.groupOf(p.ID), Asked: true, Log: d.logFile(p.ID)}
+		switch p.Status {
+		case types.Status_CREATED:
+			s.Status = engine.Created
+		case types.Status_RUNNING:
+			s.Status = engine.Running
+		case types.Status_STOPPED:
+			s.Status = engine.Exited
+		}
+		known[p.ID] = s
+	}
+	return known, nil
+}
+
+// Output implements engine.Driver. The shim copies it as it is.
+func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {
+	var text strings.Builder
 	var errs []error
-	if s.client != nil {
-		for n := range s.containers {
-			s.containers[n] = new(container)
-		}
-		left, err := findOf(ctx, s.client, s.env.RunID)
-		left.keep(nil)
-		errs = append(errs, err, left.remove(ctx, s.client), s.clear(ctx))
-		if s.image != nil {
-			errs = append(errs, s.image.Release(ctx))
-		}
-		errs = append(errs, removeNamespace(ctx, s.client, s.place.namespace), s.client.Close())
+	for _, c := range containers {
+		log, err := engine.ReadLog(c.Log)
+		text.Write(log)
+		errs = append(errs, err)
 	}
-	errs = append(errs, cgroup.Remove(s.hs, s.group), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
-	return s.failed("close", errs...)
+	return text.String(), errors.Join(errs...)
 }
 
-// Processes implements subject.HelperProcesses.
-func (s *session) Processes(context.Context) []subject.Process {
-	var out []subject.Process
-	if pid, err := procs.Listener(s.place.socket); err == nil {
-		out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
-	}
-	var ids []string
-	for _, c := range s.containers {
-		ids = append(ids, c.id)
-	}
-	return append(out, kata.Beside(ids)...)
+// List implements engine.Driver: whatever bears the run's id and a container's
+// name, such as a snapshot whose container was never made.
+func (d *driver) List(ctx context.Context) ([]string, error) {
+	left, err := findOf(ctx, d.client, d.env.RunID)
+	return left.names(), err
 }
+
+// Remove implements engine.Driver.
+func (d *driver) Remove(ctx context.Context, names []string) error {
+	left := leftovers{containers: names, leases: names, snapshots: map[string][]string{d.snapshotter: names}}
+	return left.remove(ctx, d.client)
+}
+
+// erase removes what containers left on the machine itself.
+func (d *driver) erase(names []string) error {
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, cgroup.Remove(d.hs, filepath.Join(d.group, name)))
+		os.Remove(d.logFile(name))
+		delete(d.containers, name)
+	}
+	return errors.Join(errs...)
+}
+
+func (d *driver) logFile(name string) string { return filepath.Join(d.logs, name) }
+
+// groupOf is the cgroup that is asked for, as a path from the root of the
+// hierarchies.
+func (d *driver) groupOf(name string) string { return path.Join("/", d.group, name) }

@@ -24,26 +24,26 @@ const specVersion = "1.0.2"
 // containerd gives to every container, the run's limits, and a cgroup below the
 // run's own, so that it can be found when everything else is lost. The process
 // is what commands that are run in it go by.
-func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *specs.Process, error) {
+func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeurl.Any, *specs.Process, error) {
 	opts := []oci.SpecOpts{
 		oci.WithProcessArgs(probe.Name, id),
 		oci.WithEnv([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}),
 		oci.WithHostname("tare"),
-		oci.WithCgroup(s.groupOf(id)),
-		limits(s.env.Limits),
+		oci.WithCgroup(d.groupOf(id)),
+		limits(d.env.Limits),
 	}
-	if cgroup.ModeOf(s.hs) == cgroup.V2 {
+	if cgroup.ModeOf(d.hs) == cgroup.V2 {
 		opts = append(opts, oci.WithNamespacedCgroup())
 	}
-	if s.network == subject.NetworkHost {
+	if d.network == subject.NetworkHost {
 		opts = append(opts, oci.WithHostNamespace(specs.NetworkNamespace))
 	}
-	opts = append(opts, oci.WithMounts(s.mounts(n)))
-	if s.device.Node != "" {
-		opts = append(opts, oci.WithDevices(s.device.Node, subject.DevicePath, "rw"))
+	opts = append(opts, oci.WithMounts(mounts(place)))
+	if place.Device != "" {
+		opts = append(opts, oci.WithDevices(place.Device, subject.DevicePath, "rw"))
 	}
-	ctx = namespaces.WithNamespace(ctx, s.place.namespace)
-	spec, err := oci.GenerateSpec(ctx, s.client, &containers.Container{ID: id}, opts...)
+	ctx = namespaces.WithNamespace(ctx, d.at.namespace)
+	spec, err := oci.GenerateSpec(ctx, d.client, &containers.Container{ID: id}, opts...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the spec of %s: %w", id, err)
 	}
@@ -52,16 +52,16 @@ func (s *session) spec(ctx context.Context, n int, id string) (typeurl.Any, *spe
 	return written, spec.Process, err
 }
 
-// mounts are what is at subject.VolumePath on a lane. Without any, that is for
+// mounts are what is at subject.VolumePath. Without any, that is for
 // the workload to make in its snapshot, which is writable. Kata and gVisor make
 // a tmpfs inside the guest, of the guest's memory.
-func (s *session) mounts(n int) []specs.Mount {
+func mounts(place engine.Place) []specs.Mount {
 	m := specs.Mount{Destination: subject.VolumePath}
-	switch dir := s.volumes.Folder(n); {
-	case dir != "":
-		m.Type, m.Source, m.Options = "bind", dir, []string{"rbind", "rw"}
-	case s.env.Workload.Tmpfs > 0:
-		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", engine.TmpfsOptions(s.env.Workload)
+	switch {
+	case place.Folder != "":
+		m.Type, m.Source, m.Options = "bind", place.Folder, []string{"rbind", "rw"}
+	case place.Tmpfs != nil:
+		m.Type, m.Source, m.Options = "tmpfs", "tmpfs", place.Tmpfs
 	default:
 		return nil
 	}

@@ -10,49 +10,42 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/typeurl/v2"
 
-	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// Statistics implements subject.Reporter, by one Tasks.Metrics: each shim reads
-// its container's cgroup at that moment. Memory is what ctr task metrics shows,
-// memory.usage_in_bytes or memory.current, page cache included.
-func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
+// statistics asks by one Tasks.Metrics: each shim reads its container's cgroup at
+// that moment. Memory is what ctr task metrics shows, memory.usage_in_bytes or
+// memory.current, page cache included. Not every shim tells.
+func (d *driver) statistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var out []record.Statistic
+	told := map[string]engine.Usage{}
 	var filters []string
-	at := map[string]int{}
-	for n, c := range s.containers {
-		if c.id == "" {
-			continue
-		}
-		at[c.id] = len(out)
-		filters = append(filters, fmt.Sprintf("id==%q", c.id))
-		out = append(out, record.Statistic{Lane: n, Source: "ctr task metrics", Memory: -1, CPU: -1})
+	for _, s := range states {
+		told[s.ID] = engine.Usage{Memory: -1, CPU: -1}
+		filters = append(filters, fmt.Sprintf("id==%q", s.ID))
 	}
-	if len(out) == 0 {
-		return nil, nil
-	}
-	reply, err := s.client.TaskService().Metrics(ctx, &tasks.MetricsRequest{Filters: filters})
+	reply, err := d.client.TaskService().Metrics(ctx, &tasks.MetricsRequest{Filters: filters})
 	if err != nil {
-		return nil, s.failed("ask for statistics", fmt.Errorf("Tasks.Metrics: %w", errgrpc.ToNative(err)))
+		return nil, fmt.Errorf("Tasks.Metrics: %w", errgrpc.ToNative(err))
 	}
 	for _, m := range reply.Metrics {
-		if i, ours := at[m.GetID()]; ours && m.GetData() != nil {
-			read(m.Data, &out[i])
+		if m.GetData() != nil {
+			told[m.GetID()] = read(m.Data)
 		}
 	}
-	return out, nil
+	return told, nil
 }
 
 // read takes memory and CPU time out of the statistics of either version of
 // cgroups. Those of another form report nothing.
-func read(data typeurl.Any, into *record.Statistic) {
+func read(data typeurl.Any) engine.Usage {
+	into := engine.Usage{Memory: -1, CPU: -1}
 	switch {
 	case typeurl.Is(data, (*one.Metrics)(nil)):
 		var m one.Metrics
 		if typeurl.UnmarshalTo(data, &m) != nil {
-			return
+			break
 		}
 		if usage := m.GetMemory().GetUsage(); usage != nil {
 			into.Memory = reported(usage.Usage, 1)
@@ -63,7 +56,7 @@ func read(data typeurl.Any, into *record.Statistic) {
 	case typeurl.Is(data, (*two.Metrics)(nil)):
 		var m two.Metrics
 		if typeurl.UnmarshalTo(data, &m) != nil {
-			return
+			break
 		}
 		if memory := m.GetMemory(); memory != nil {
 			into.Memory = reported(memory.Usage, 1)
@@ -72,6 +65,7 @@ func read(data typeurl.Any, into *record.Statistic) {
 			into.CPU = reported(cpu.UsageUsec, 1000)
 		}
 	}
+	return into
 }
 
 // reported is a figure times a unit, -1 for one that no machine can have.

@@ -7,8 +7,6 @@ import (
 	two "github.com/containerd/cgroups/v3/cgroup2/stats"
 	types "github.com/containerd/containerd/api/types"
 	"github.com/containerd/typeurl/v2"
-
-	"github.com/tare-bench/tare/record"
 )
 
 func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
@@ -29,8 +27,7 @@ func TestStatisticsOfBothVersionsAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := record.Statistic{Memory: -1, CPU: -1}
-		if read(data, &got); got.Memory != c.memory || got.CPU != c.cpu {
+		if got := read(data); got.Memory != c.memory || got.CPU != c.cpu {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -102,14 +101,16 @@ func (l *leftovers) withImages(ctx context.Context, c *client.Client, runID stri
 	return nil
 }
 
-// keep leaves out what is held, and the leases that hold images: another target
-// of the same run may still need its own.
-func (l *leftovers) keep(held map[string]bool) {
-	not := func(name string) bool { return held[name] || strings.Contains(name, "-image-") }
-	l.containers, l.leases = slices.DeleteFunc(l.containers, not), slices.DeleteFunc(l.leases, not)
-	for snapshotter := range l.snapshots {
-		l.snapshots[snapshotter] = slices.DeleteFunc(l.snapshots[snapshotter], not)
+// names are those of containers, whatever there is of them: without the leases
+// that hold images, which another target of the same run may still need.
+func (l *leftovers) names() []string {
+	all := slices.Concat(l.containers, l.leases)
+	for _, names := range l.snapshots {
+		all = append(all, names...)
 	}
+	all = slices.DeleteFunc(all, func(name string) bool { return strings.Contains(name, "-image-") })
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // lines lists them, one a line.
@@ -136,9 +137,6 @@ func (l *leftovers) lines() []string {
 	return out
 }
 
-// workers is how many containers are removed at a time.
-const workers = 16
-
 // removing is how long the removal of all that a run left may take. With 200
 // containers on two busy CPUs it is half a minute.
 const removing = 2 * time.Minute
@@ -147,11 +145,11 @@ const removing = 2 * time.Minute
 func (l *leftovers) remove(ctx context.Context, c *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, removing)
 	defer cancel()
-	errs := each(l.containers, func(id string) error { return removeContainer(ctx, c, id) })
+	errs := []error{engine.Each(len(l.containers), func(i int) error { return removeContainer(ctx, c, l.containers[i]) })}
 	for snapshotter, names := range l.snapshots {
-		errs = append(errs, each(names, func(name string) error {
-			return lost("snapshot "+name, c.SnapshotService(snapshotter).Remove(ctx, name))
-		})...)
+		errs = append(errs, engine.Each(len(names), func(i int) error {
+			return lost("snapshot "+names[i], c.SnapshotService(snapshotter).Remove(ctx, names[i]))
+		}))
 	}
 	for _, name := range l.images {
 		errs = append(errs, lost("image "+name, c.ImageService().Delete(ctx, name)))
@@ -164,22 +162,6 @@ func (l *leftovers) remove(ctx context.Context, c *client.Client) error {
 		errs = append(errs, lost("lease "+id, c.LeasesService().Delete(ctx, leases.Lease{ID: id}, opts...)))
 	}
 	return errors.Join(errs...)
-}
-
-// each does something for all names, some at a time.
-func each(names []string, do func(name string) error) []error {
-	errs := make([]error, len(names))
-	var group sync.WaitGroup
-	slots := make(chan struct{}, workers)
-	for i, name := range names {
-		slots <- struct{}{}
-		group.Go(func() {
-			errs[i] = do(name)
-			<-slots
-		})
-	}
-	group.Wait()
-	return errs
 }
 
 func lost(what string, err error) error {
@@ -236,7 +218,7 @@ func removeNamespace(ctx context.Context, c *client.Client, namespace string) er
 
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	c, err := Connect(ctx, t.place.socket, t.place.namespace)
+	c, err := Connect(ctx, t.at.socket, t.at.namespace)
 	if err != nil {
 		return nil, t.failed("sweep", err)
 	}
@@ -249,5 +231,5 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 		return left.lines(), t.failed("sweep", err)
 	}
 	err = left.remove(ctx, c)
-	return left.lines(), t.failed("sweep", err, removeNamespace(ctx, c, t.place.namespace))
+	return left.lines(), t.failed("sweep", err, removeNamespace(ctx, c, t.at.namespace))
 }

@@ -48,6 +48,9 @@ func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 		if c.Status == Running && !c.Afar {
 			out[i].Workload, out[i].Group = c.Pid, Charged(c.Pid, c.Group)
 		}
+		if c.Asked {
+			out[i].Group = c.Group
+		}
 	}
 	return out, err
 }

@@ -21,6 +21,7 @@ type State struct {
 	Runtime string // the runtime that the engine says it uses, "" when it does not say
 	Monitor int    // the process that watches it for the engine, 0 when there is none
 	Group   string // the cgroup that the engine says it is in, "" when it does not say
+	Asked   bool   // Group is the one that tare asked for
 	Log     string // the file in which its output is kept, "" when it is not in one
 	Why     string // what the engine says went wrong, "" for nothing
 	Starved bool   // it was killed for lack of memory

@@ -33,7 +33,7 @@ func Executes(t *testing.T, s subject.Session, volume string) {
 	t.Helper()
 	e := s.(subject.Executor)
 	x := sh(t, s, "echo out; echo err >&2; exit 7")
-	if x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(x.Command, "exec") {
+	if x.Exit != 7 || x.Output != "out\n" || x.Stderr != "err\n" || !strings.Contains(strings.ToLower(x.Command), "exec") {
 		t.Errorf("%+v", x)
 	}
 	if x, err := e.Exec(t.Context(), 0, []string{"/probe", "--exit", "token"}); err != nil || x.Exit != 0 || !strings.HasPrefix(x.Output, "tare-probe/1 token ") {
