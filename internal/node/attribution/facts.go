@@ -100,19 +100,25 @@ func (r *facts) derive() {
 		}
 	}
 	for i := range r.boxes {
-		b := &r.boxes[i]
-		for _, pid := range []int{b.Workload, b.Pause} {
-			p := r.byPid[pid]
-			if r.asked[i] || p == nil {
-				continue
-			}
-			if _, beside := p.role(); beside {
-				continue // Kata: engines give the VMM's pid
-			}
-			for _, where := range p.Groups.All {
-				if _, taken := r.within(where); !taken && !overhead(where) && !r.shared(where) && !r.holdsParent(p, where) {
-					r.groups[where] = i
-				}
+		if !r.asked[i] {
+			r.deriveFirst(i)
+		}
+	}
+}
+
+// deriveFirst goes by the box's first processes.
+func (r *facts) deriveFirst(box int) {
+	for _, pid := range []int{r.boxes[box].Workload, r.boxes[box].Pause} {
+		p := r.byPid[pid]
+		if p == nil {
+			continue
+		}
+		if _, beside := p.role(); beside {
+			continue // Kata: engines give the VMM's pid
+		}
+		for _, where := range p.Groups.All {
+			if _, taken := r.within(where); !taken && !overhead(where) && !r.shared(where) && !r.holdsParent(p, where) {
+				r.groups[where] = box
 			}
 		}
 	}

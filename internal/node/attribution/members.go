@@ -100,58 +100,83 @@ func (c *selection) inside(p *Process, box, depth int) *Member {
 		return m
 	}
 	b := &c.boxes[box]
+	role, why, ok := c.byProgram(p, box)
+	switch {
+	case ok:
+	case p.Pid == b.Pause:
+		role, why = record.RolePause, "the pod's first process"
+	case p.Pid == b.Workload:
+		role, why = record.RoleWorkload, ruleFirst
+	default:
+		if role, why, ok = c.byParent(p, box, depth); ok {
+			break
+		}
+		role, why = record.RoleWorkload, ruleInGroup
+		if b.Pause == 0 && p.isPause() && p.NSpid != nil && p.NSpid[len(p.NSpid)-1] == 1 {
+			role, why = record.RolePause, "program pause is the first process of its pid namespace"
+		}
+	}
+	return c.add(p, box, role, why)
+}
+
+// byProgram goes by the program of a process in a sandbox's group, as far as that
+// counts.
+func (c *selection) byProgram(p *Process, box int) (role record.Role, why string, ok bool) {
+	b := &c.boxes[box]
 	mentions := c.mentioned(p) == box
 	trusted := mentions || p.Depth() == 0 && len(b.IDs) == 0
 	if p.isInit() && p.Depth() <= 1 {
-		return c.add(p, box, record.RoleRuntime, "a runtime's init in the pod's cgroup, not yet the container's process")
+		return record.RoleRuntime, "a runtime's init in the pod's cgroup, not yet the container's process", true
 	}
 	if role, ok := p.gVisor(); ok && (trusted || p.Pid == b.Workload || p.Pid == b.Pause) {
-		return c.add(p, box, role, rule(mentions, "runsc in the pod's cgroup"))
+		return role, rule(mentions, "runsc in the pod's cgroup"), true
 	}
 	if role, ok := p.role(); ok {
 		launched := p.Depth() == 0 && (role == record.RoleVMM || role == record.RoleVirtiofs) && c.underShim(p, box)
 		if trusted || launched {
-			return c.add(p, box, role, rule(mentions, "its program, in the pod's cgroup"))
+			return role, rule(mentions, "its program, in the pod's cgroup"), true
 		}
 	}
-	if mentions && p.isCommand() && p.Depth() == 0 {
-		return c.add(p, box, record.RoleRuntime, ruleMentions)
-	}
-	switch p.Pid {
-	case b.Pause:
-		return c.add(p, box, record.RolePause, "the pod's first process")
-	case b.Workload:
-		return c.add(p, box, record.RoleWorkload, ruleFirst)
-	}
+	return record.RoleRuntime, ruleMentions, mentions && p.isCommand() && p.Depth() == 0
+}
+
+// byParent goes by who started a process in a sandbox's group, and is in it too.
+func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why string, ok bool) {
 	parent := c.byPid[p.PPid]
-	if parent != nil && depth < deepest && c.boxOf(parent) == box && !c.daemons[parent.Pid] {
-		up := c.inside(parent, box, depth+1)
-		switch up.Role {
-		case record.RoleSentry:
-			return c.add(p, box, record.RoleWorkload, ruleStub)
-		case record.RoleGofer:
-			return c.add(p, box, up.Role, "started by the gofer")
-		case record.RoleVMM:
-			return c.add(p, box, up.Role, "started by the VMM")
-		case record.RoleVirtiofs:
-			return c.add(p, box, up.Role, "started by virtiofsd")
-		case record.RoleShim:
-			if p.Depth() == 0 && strings.Contains(up.name(), "kata") {
-				return c.add(p, box, up.Role, "started by the shim")
-			}
-		case record.RoleWorkload:
-			if up.Rule == ruleStub {
-				return c.add(p, box, record.RoleWorkload, ruleStub)
-			}
-			if c.first[up.Pid] == box && up.Pid == b.Workload || up.Rule == ruleDescends {
-				return c.add(p, box, record.RoleWorkload, ruleDescends)
-			}
+	if parent == nil || depth >= deepest || c.boxOf(parent) != box || c.daemons[parent.Pid] {
+		return "", "", false
+	}
+	up := c.inside(parent, box, depth+1)
+	switch up.Role {
+	case record.RoleGofer, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry:
+		return startedBy(up.Role)
+	case record.RoleShim:
+		return up.Role, "started by the shim", p.Depth() == 0 && strings.Contains(up.name(), "kata")
+	case record.RoleWorkload:
+		if up.Rule == ruleStub {
+			return record.RoleWorkload, ruleStub, true
 		}
+		return record.RoleWorkload, ruleDescends, c.first[up.Pid] == box && up.Pid == c.boxes[box].Workload || up.Rule == ruleDescends
 	}
-	if b.Pause == 0 && p.isPause() && p.NSpid != nil && p.NSpid[len(p.NSpid)-1] == 1 {
-		return c.add(p, box, record.RolePause, "program pause is the first process of its pid namespace")
+	return "", "", false
+}
+
+// startedBy is what somebody is whom a process of a role started, wherever that is:
+// they do nothing else than their own work, or in the sentry's case the workload's.
+func startedBy(role record.Role) (record.Role, string, bool) {
+	switch role {
+	case record.RoleSentry:
+		return record.RoleWorkload, ruleStub, true
+	case record.RoleGofer:
+		return role, "started by the gofer", true
+	case record.RoleVMM:
+		return role, "started by the VMM", true
+	case record.RoleVirtiofs:
+		return role, "started by virtiofsd", true
+	case record.RoleWorkload, record.RolePause:
+		return record.RoleWorkload, ruleDescends, true
 	}
-	return c.add(p, box, record.RoleWorkload, ruleInGroup)
+	return "", "", false
 }
 
 func rule(mentions bool, otherwise string) string {
@@ -274,20 +299,11 @@ func (c *selection) descendants() {
 // daemons and commands start containers too, which leave their groups; what
 // stays in them is theirs.
 func (c *selection) started(by *Member, p *Process) (record.Role, string, bool) {
-	switch by.Role {
-	case record.RoleVMM:
-		if role, ok := p.role(); ok && role == record.RoleVirtiofs {
-			return role, "started by the VMM", true
-		}
-		return by.Role, "started by the VMM", true
-	case record.RoleVirtiofs:
-		return by.Role, "started by virtiofsd", true
-	case record.RoleSentry:
-		return record.RoleWorkload, ruleStub, true
-	case record.RoleGofer:
-		return by.Role, "started by the gofer", true
-	case record.RoleWorkload, record.RolePause:
-		return record.RoleWorkload, ruleDescends, true
+	if role, ok := p.role(); ok && by.Role == record.RoleVMM && role == record.RoleVirtiofs {
+		return role, "started by the VMM", true
+	}
+	if role, why, ok := startedBy(by.Role); ok {
+		return role, why, true
 	}
 	if p.Groups != by.Groups || p.Depth() != by.Depth() {
 		return "", "", false

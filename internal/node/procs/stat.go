@@ -43,6 +43,7 @@ func parseStat(text []byte) (Stat, error) {
 	s := Stat{Comm: string(text[begin+1 : end])}
 	rest := text[end+1:]
 	var parent, group, threads, user, system, flags, pages uint64
+	wanted := [49]*uint64{4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 48: &s.Image[0]}
 	field := 2 // of proc_pid_stat(5), the name's
 	for field < 48 {
 		rest = bytes.TrimLeft(rest, " \n")
@@ -54,38 +55,14 @@ func parseStat(text []byte) (Stat, error) {
 		if rest = rest[i:]; len(word) == 0 {
 			break
 		}
-		field++
-		var into *uint64
-		switch field {
-		case 3:
+		if field++; field == 3 {
 			s.State = word[0]
-			continue
-		case 4:
-			into = &parent
-		case 5:
-			into = &group
-		case 9:
-			into = &flags
-		case 14:
-			into = &user
-		case 15:
-			into = &system
-		case 20:
-			into = &threads
-		case 22:
-			into = &s.Start
-		case 24:
-			into = &pages
-		case 28:
-			into = &s.Image[1]
-		case 48:
-			into = &s.Image[0]
-		default:
-			continue
 		}
-		var err error
-		if *into, err = strconv.ParseUint(string(word), 10, 64); err != nil {
-			return Stat{}, ErrForm
+		if into := wanted[field]; into != nil {
+			var err error
+			if *into, err = strconv.ParseUint(string(word), 10, 64); err != nil {
+				return Stat{}, ErrForm
+			}
 		}
 	}
 	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > mostPid || pages > 1<<40 {

@@ -97,29 +97,13 @@ func (t *tree) decide(c *claims, client []bool) {
 	taken := false // or one of the start
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		switch {
-		case n.root:
-		case t.rep(i) != i:
-			state[i] = state[t.rep(i)]
-		case client[i], n.id != "" && c.mine[n.id]:
-			state[i] = mine
-			taken = taken || t.under[i] >= 0 && n.id != "" && !client[i]
-		case n.id != "":
-			state[i] = foreign
-			rival = rival || t.under[i] >= 0 && t.made(n) != ""
-		default:
-			state[i] = t.handed(state, i)
+		state[i] = t.known(c, client, state, i)
+		if t.rep(i) == i && !n.root && n.id != "" && !client[i] && t.under[i] >= 0 {
+			taken = taken || state[i] == mine
+			rival = rival || state[i] == foreign && t.made(n) != ""
 		}
 	}
-	// Who has nothing of its own to say belongs to whom it works for: its children
-	// decide, and one of the start's is enough.
-	for i := len(t.nodes) - 1; i >= 0; i-- {
-		for _, above := range []int{t.up(i), t.rep(t.nodes[i].before)} {
-			if above >= 0 && !t.nodes[above].root && t.nodes[above].id == "" && t.above[above] == "" {
-				state[above] = max(state[above], state[t.rep(i)])
-			}
-		}
-	}
+	t.upwards(state)
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if state[i] == open {
@@ -127,6 +111,34 @@ func (t *tree) decide(c *claims, client []bool) {
 		}
 		alone := state[i] == open && t.under[i] >= 0 && !t.beside(t.under[i]) && taken && !rival && n.born >= t.since
 		c.belongs[i] = !n.root && (state[i] == mine || alone)
+	}
+}
+
+// known is what a node's own id, or who it descends from, says of its belonging.
+func (t *tree) known(c *claims, client []bool, state []int, i int) int {
+	n := &t.nodes[i]
+	switch {
+	case n.root:
+		return open
+	case t.rep(i) != i:
+		return state[t.rep(i)]
+	case client[i], n.id != "" && c.mine[n.id]:
+		return mine
+	case n.id != "":
+		return foreign
+	}
+	return t.handed(state, i)
+}
+
+// upwards: who has nothing of its own to say belongs to whom it works for. Its
+// children decide, and one of the start's is enough.
+func (t *tree) upwards(state []int) {
+	for i := len(t.nodes) - 1; i >= 0; i-- {
+		for _, above := range []int{t.up(i), t.rep(t.nodes[i].before)} {
+			if above >= 0 && !t.nodes[above].root && t.nodes[above].id == "" && t.above[above] == "" {
+				state[above] = max(state[above], state[t.rep(i)])
+			}
+		}
 	}
 }
 

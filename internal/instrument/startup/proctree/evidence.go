@@ -223,11 +223,16 @@ const (
 	fewest = 4
 )
 
-// named are the ids that stand among the arguments of what the command executed:
-// whole, or their beginning. Names that are no numbers, as ctr's are, count in
-// ctr's arguments only, where others' could not be any word.
-func (t *tree) named(client []bool) (ids []string) {
-	words, short, of := map[string]bool{}, map[string]bool{}, map[string]bool{}
+// written are words that stand among the arguments of what the command executed, and
+// may be ids: whole, or their beginning.
+type written struct {
+	words map[string]bool // of least digits and more
+	short map[string]bool // of fewest and more, that can only mean what is there already
+	ctr   map[string]bool // ctr's, whose ids are any words, where others' could not be
+}
+
+func (t *tree) written(client []bool) written {
+	w := written{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if !client[i] || !n.did || n.kind == record.KindWorkload {
@@ -237,16 +242,22 @@ func (t *tree) named(client []bool) (ids []string) {
 		for _, arg := range n.rest {
 			switch {
 			case n.program == "ctr":
-				of[arg] = true
+				w.ctr[arg] = true
 			case len(arg) > 64 || !hexadecimal(arg):
 			case len(arg) >= least:
-				words[arg] = true
+				w.words[arg] = true
 			case len(arg) >= fewest && brief:
-				short[arg] = true
+				w.short[arg] = true
 			}
 		}
 	}
-	if len(words)+len(short)+len(of) == 0 {
+	return w
+}
+
+// named are the ids that were written out by what the command executed.
+func (t *tree) named(client []bool) (ids []string) {
+	w := t.written(client)
+	if len(w.words)+len(w.short)+len(w.ctr) == 0 {
 		return nil
 	}
 	begins := map[string]string{} // what was written of an id → the id, "" of several
@@ -255,15 +266,12 @@ func (t *tree) named(client []bool) (ids []string) {
 		if id == "" || client[i] {
 			continue
 		}
-		found := of[id]
+		found := w.ctr[id]
 		for k := fewest; hexadecimal(id) && k <= min(len(id), 64); k++ {
-			found = found || words[id[:k]]
-			if !short[id[:k]] {
-				continue
-			}
+			found = found || w.words[id[:k]]
 			if other, seen := begins[id[:k]]; seen && other != id {
 				begins[id[:k]] = ""
-			} else {
+			} else if w.short[id[:k]] {
 				begins[id[:k]] = id
 			}
 		}

@@ -43,19 +43,7 @@ func (t *tree) touched(c *claims, client []bool) {
 			continue
 		}
 		looked++
-		var others []group
-		seen, known := map[string]bool{}, false // known: the client meant one by its id
-		for j := range t.nodes {
-			m := &t.nodes[j]
-			late := n.ended != 0 && m.born > n.ended
-			if client[j] || !m.call || m.id == "" || m.born < n.exec || late || !slices.Contains(verbs, m.verb) {
-				continue
-			}
-			known = known || c.mine[m.id]
-			if !seen[m.id] {
-				seen[m.id], others = true, append(others, group{ids: []string{m.id}})
-			}
-		}
+		others, known := t.usedWith(c, client, n, verbs)
 		switch {
 		case known, len(others) == 0:
 		case len(others) == 1:
@@ -65,4 +53,23 @@ func (t *tree) touched(c *claims, client []bool) {
 			return
 		}
 	}
+}
+
+// usedWith are the containers that runtimes were called for with one of the verbs
+// while a client ran; known says that one of them is the start's, so that the client
+// meant it by its id.
+func (t *tree) usedWith(c *claims, client []bool, by *node, verbs []string) (others []group, known bool) {
+	seen := map[string]bool{}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		late := by.ended != 0 && n.born > by.ended
+		if client[i] || !n.call || n.id == "" || n.born < by.exec || late || !slices.Contains(verbs, n.verb) {
+			continue
+		}
+		known = known || c.mine[n.id]
+		if !seen[n.id] {
+			seen[n.id], others = true, append(others, group{ids: []string{n.id}})
+		}
+	}
+	return others, known
 }
