@@ -135,7 +135,12 @@ func (b *bpf) load(groupDead bool) error {
 	); err != nil {
 		return err
 	}
-	return spec.LoadAndAssign(&b.loaded, nil)
+	all, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return err
+	}
+	defer all.Close() // what is not assigned
+	return all.Assign(&b.loaded)
 }
 
 // read takes records out of the ring as long as there is one.
