@@ -5,12 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tare-bench/tare/internal/instrument/terms"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -20,16 +15,12 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
-	"github.com/tare-bench/tare/internal/lane"
-	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/node/nodestat"
 	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/internal/version"
-	"github.com/tare-bench/tare/internal/workspace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -89,62 +80,6 @@ func weighLifecycle(ctx context.Context, s Streams, l lifecycle.Options, out out
 	})
 }
 
-// weighing is what a session has to know of an instrument.
-type weighing struct {
-	experiment string
-	engines    terms.Engines
-	steady     bool // it times so finely that lanes are to be settled
-	// targets finds what is weighed, after everything was checked that can be before
-	// anything is made. Findings tell of what is not weighed.
-	targets func() ([]subject.Target, []record.Finding, error)
-	run     func(o *session) (*record.Record, run.Judgement, error)
-}
-
-// outcome is that of an instrument's run; the judgement is nil where there is none.
-func outcome[J any, P interface {
-	*J
-	run.Judgement
-}](rec *record.Record, j P, err error) (*record.Record, run.Judgement, error) {
-	if j == nil {
-		return rec, nil, err
-	}
-	return rec, j, err
-}
-
-// weigh does a session: it performs a plan, prints its report and says where the record
-// is.
-func weigh(ctx context.Context, s Streams, out *outputFlags, w weighing) error {
-	if err := checkFormat(out.format, w.experiment); err != nil {
-		return err
-	}
-	if err := checkEngines(w.engines); err != nil {
-		return err
-	}
-	targets, skipped, err := w.targets()
-	if err != nil {
-		return err
-	}
-	o, err := begin(s, w.experiment, targets, skipped, w.engines, *out)
-	if err != nil {
-		return err
-	}
-	settled := func() {}
-	if w.steady {
-		settled = lane.Settle() // last: what the machine has is not what tare is left with
-	}
-	rec, j, runErr := w.run(o)
-	settled()
-	err = errors.Join(runErr, o.close(rec))
-	if j == nil {
-		return err
-	}
-	code, showErr := show(s, rec, j, *out)
-	if showErr != nil {
-		return errors.Join(err, showErr)
-	}
-	return o.end(ctx, code, err)
-}
-
 // checkFormat refuses a format in which the report of an experiment cannot be made: it
 // would be a pity to find out after the run that there is none.
 func checkFormat(format, experiment string) error {
@@ -170,109 +105,6 @@ func formatOf(name, experiment string) (report.Format, error) {
 	}
 	return format, nil
 }
-
-// session is one run of an instrument from the command line: its folders, its record,
-// its progress.
-type session struct {
-	streams  Streams
-	targets  []subject.Target
-	run      *workspace.Run
-	record   *record.Writer
-	path     string // of the record
-	progress *progress
-	options  run.Options
-}
-
-// begin makes what a run needs. What it made is removed by close.
-func begin(s Streams, experiment string, targets []subject.Target, skipped []record.Finding, engines terms.Engines, out outputFlags) (*session, error) {
-	roots := workspace.DefaultRoots()
-	own, err := workspace.New(roots)
-	if err != nil {
-		return nil, err
-	}
-	w, path, err := createRecord(out.record, experiment, own.ID)
-	if err != nil {
-		return nil, errors.Join(err, own.Close())
-	}
-	hintLeftovers(s, roots)
-	if err := keepEngines(own, targets, engines); err != nil {
-		return nil, errors.Join(err, w.Close(), own.Close())
-	}
-	p := newProgress(s, out.quiet)
-	return &session{
-		streams: s, targets: targets, run: own, record: w, path: path, progress: p,
-		options: run.Options{
-			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
-			Header:   record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
-			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
-		},
-	}, nil
-}
-
-// close puts everything away.
-func (o *session) close(rec *record.Record) error {
-	o.progress.done()
-	return errors.Join(o.record.Close(), closeRun(o.run, rec))
-}
-
-// end says where the record is that was shown, and returns what the command ends with.
-func (o *session) end(ctx context.Context, code int, err error) error {
-	fmt.Fprintf(o.streams.Err, "record: %s\n", o.path)
-	if err != nil {
-		if ctx.Err() == nil {
-			return fmt.Errorf("%w\nwhat was measured before is shown above", err)
-		}
-		fmt.Fprintf(o.streams.Err, "tare: %s\n", cleanLines(err.Error()))
-	}
-	if ctx.Err() != nil {
-		fmt.Fprintf(o.streams.Err, "tare: interrupted; what was measured is shown above and saved\n")
-		return exit{ExitInterrupted}
-	}
-	if code != ExitDone {
-		return exit{code}
-	}
-	return nil
-}
-
-// closeRun removes the run's folders, unless something is left on an engine: then
-// tare clean needs them to find it.
-func closeRun(own *workspace.Run, rec *record.Record) error {
-	if rec != nil && slices.ContainsFunc(rec.Findings, func(f record.Finding) bool { return f.Code == finding.LeftBehind }) {
-		own.Leave()
-		return nil // the finding says it
-	}
-	return own.Close()
-}
-
-// rootChanged remembers which controllers the root of cgroup v2 hands down, and
-// returns a look at what runtimes have added to them: they do so when they make
-// a container's group, and it outlives the container.
-func rootChanged() func() []record.Finding {
-	hs, err := cgroup.Hierarchies()
-	if err != nil {
-		return nil
-	}
-	before := cgroup.HandedDown(hs)
-	return func() []record.Finding {
-		added := cgroup.Added(before, cgroup.HandedDown(hs))
-		if len(added) == 0 {
-			return nil
-		}
-		return []record.Finding{{Code: finding.RootChanged, Level: "note",
-			Message: "the root of cgroup v2 now hands down to its groups, too: " + strings.Join(added, ", ") + "; a runtime did that",
-			Advice:  "tare leaves it, since others may use it by now; a controller is taken back with echo -NAME > /sys/fs/cgroup/cgroup.subtree_control"}}
-	}
-}
-
-// environment is the machine, and how well it can be measured.
-func environment(dir string) record.Environment {
-	e := machine.Capture(dir)
-	e.Lanes = lane.BestPriority().String()
-	return e
-}
-
-// commandLine is what the user typed.
-func commandLine() []string { return os.Args[1:] }
 
 // show prints the report of a judged run and returns the exit code it calls for.
 func show(s Streams, rec *record.Record, j run.Judgement, out outputFlags) (int, error) {
@@ -442,43 +274,4 @@ func checkNames(targets []subject.Target, name, flag string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %q is not among the targets that are weighed: %s", flag, name, strings.Join(names, ", "))
-}
-
-// createRecord opens the record's file: the given one, or a new one in the
-// user's data folder.
-func createRecord(path, experiment, id string) (*record.Writer, string, error) {
-	if path == "" {
-		dir := os.Getenv("XDG_DATA_HOME")
-		if dir == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, "", fmt.Errorf("no place for the record: %w; name one with -o FILE", err)
-			}
-			dir = filepath.Join(home, ".local", "share")
-		}
-		dir = filepath.Join(dir, "tare", "records")
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, "", fmt.Errorf("make a place for the record: %w; name another with -o FILE", err)
-		}
-		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
-	}
-	w, err := record.Create(path)
-	if err != nil {
-		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
-	}
-	return w, path, nil
-}
-
-// hintLeftovers tells of interrupted runs; their containers may still be there
-// and disturb.
-func hintLeftovers(s Streams, roots workspace.Roots) {
-	left, _, err := workspace.Leftovers(roots)
-	if err != nil || len(left) == 0 {
-		return
-	}
-	var ids []string
-	for _, l := range left {
-		ids = append(ids, l.RunID)
-	}
-	fmt.Fprintf(s.Err, "left behind by interrupted runs: %s → tare clean\n", strings.Join(ids, ", "))
 }
