@@ -70,7 +70,11 @@ func sheet(told chan<- string, read func(context.Context) (int, error)) *Watch[i
 		Show:     func(n int) { reads = n },
 		Interval: func() time.Duration { return time.Hour },
 		Draw: func(width, height int) []string {
-			return []string{fmt.Sprintf("%dx%d", width, height), fmt.Sprintf("read%d", reads)}
+			size := "........"
+			if width == 60 && height == 12 {
+				size = "its-size"
+			}
+			return []string{size, []string{"none", "ONCE", "second"}[min(reads, 2)]}
 		},
 		Press: func(k tea.Key) (time.Duration, bool) {
 			switch k.Keystroke() {
