@@ -52,7 +52,7 @@ func (o *Options) Declare(s *option.Set) {
 		option.Must(known), option.Once("each operation is measured once"))
 	terms.Rounds(s, &o.Rounds, "measured rounds, each visiting every target once")
 	terms.Warmup(s, &o.Warmup, "rounds before, not counted")
-	option.Var(s, &o.Precision, "precision", "add rounds until every 95 % interval is this narrow, e.g. 5%", terms.Precision, option.OmitEmpty)
+	option.Var(s, &o.Precision, "precision", "add rounds until every 95 % interval is this narrow, e.g. 5%", terms.Precision, option.OmitEmpty, option.Must(terms.CheckPrecision))
 	terms.Budget(s, &o.Budget, "round")
 	terms.Timeout(s, &o.Timeout, "for one operation on one lane")
 	terms.Seed(s, &o.Seed, "targets")

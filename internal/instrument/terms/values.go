@@ -43,6 +43,14 @@ func ParsePrecision(s string) (float64, error) {
 	return p, nil
 }
 
+// CheckPrecision is what is wrong with one.
+func CheckPrecision(p float64) error {
+	if !(p > 0 && p < 1) {
+		return fmt.Errorf("%g is not a precision: it has to be above 0 and below 1, such as 0.05", p)
+	}
+	return nil
+}
+
 func share(s string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	p, err := strconv.ParseFloat(strings.TrimSpace(number), 64)

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/plan"
+)
+
+const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- lifecycle: {title: x}\n- storage: {jobs: [read]}\n- bpf: {idle: 4s}\n"
+
+// laid is what flags make of a plan, and what is said meanwhile.
+func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, error) {
+	t.Helper()
+	p, err := plan.Parse("plan.yaml", []byte(text), planInstruments())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	var sets []*option.Set
+	for _, v := range verbs {
+		sets = append(sets, option.Of(v.New()))
+	}
+	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	given := option.Collect(own, sets...)
+	if err := own.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	err = override(t.Context(), Streams{Err: &said}, given, p.Measure)
+	return p.Measure, said.String(), err
+}
+
+func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
+	m, said, err := laid(t, threeMeasures, "--scale", "0.1", "--rounds", "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, s, b := m[0].Options.(*overhead.Options), m[2].Options.(*storage.Options), m[3].Options.(*bpf.Options)
+	if strings.Join(o.Phases, ",") != "idle,1M,102M" || s.Scale != 0.1 || b.Idle.String() != "400ms" || b.Duration.String() != "3s" || o.Rounds+s.Rounds+b.Rounds != 6 {
+		t.Errorf("%+v\n%+v\n%+v", o, s, b)
+	}
+	if said != "--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n" {
+		t.Errorf("said %q", said)
+	}
+}
+
+func TestAFlagThatAPlanHasNoUseForIsRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"--untraced":                "--untraced: no measure of the plan has use for it\noverhead takes --missing",
+		"--scale 0":                 "--scale: 0 leaves nothing to do",
+		"--lanes 0":                 "--lanes: 0 is not a number of lanes",
+		"--volume device=/dev/none": "--volume: all that is on /dev/none would be destroyed",
+		"--name x":                  "url: programs that are loaded already",
+		"--engine-arg podmn=x":      `--engine-arg: "podmn=x" is not ENGINE=ARGUMENT`,
+	} {
+		if _, _, err := laid(t, threeMeasures, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if _, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle:\n", "--scale", "0.1"); err == nil || !strings.Contains(err.Error(), "lifecycle takes --missing") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
+	m, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: [runc], engines: {docker: {address: /a, command: c}}}\n",
+		"--docker-host", "/b", "--cri", "cri-o=unix:///x", "--engine-arg", "podman=--log-level", "--engine-arg", "podman=error", "--network", "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := m[0].Options.(*lifecycle.Options)
+	if d, p := l.Engines["docker"], l.Engines["podman"]; d.Address != "/b" || d.Command != "c" || d.Network != "host" || strings.Join(p.Args, " ") != "--log-level error" ||
+		l.Engines["cri+cri-o"].Address != "unix:///x" || len(l.Targets) != 1 {
+		t.Errorf("%+v", l)
+	}
+	own := lifecycle.Defaults()
+	if err := asked(t, &own, "--cri", "cri-o=unix:///x"); err != nil || strings.Join(own.Targets, " ") != "cri+cri-o" {
+		t.Errorf("without a plan an endpoint is no target: %v, %q", err, own.Targets)
+	}
+}
+
+func TestTheSchemaIsPrinted(t *testing.T) {
+	code, out, _ := tare(t, "schema")
+	if code != ExitDone || !strings.Contains(out, `"$schema": "https://json-schema.org/draft/2020-12/schema"`) || !strings.Contains(out, `"runtime_limit"`) {
+		t.Errorf("exit %d: %.200s", code, out)
+	}
+}

@@ -1,0 +1,413 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"github.com/spf13/pflag"
+	"github.com/tare-bench/tare/internal/core/option"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/record"
+)
+
+func TestVolumesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Volume{
+		"rootfs":                        {"rootfs", record.VolumeRootfs, ""},
+		"bind":                          {"bind", record.VolumeBind, ""},
+		"tmpfs":                         {"tmpfs", record.VolumeTmpfs, ""},
+		"nfs=server:/path":              {"nfs=server:/path", record.VolumeNFS, "server:/path"},
+		"nfs=10.0.0.1:/":                {"nfs=10.0.0.1:/", record.VolumeNFS, "10.0.0.1:/"},
+		"nfs=[fd00::1]:/a/b:c":          {"nfs=[fd00::1]:/a/b:c", record.VolumeNFS, "[fd00::1]:/a/b:c"},
+		"device=/dev/vdb":               {"device=/dev/vdb", record.VolumeDevice, "/dev/vdb"},
+		"device=/dev/disk/by-id/a=b@1":  {"device=/dev/disk/by-id/a=b@1", record.VolumeDevice, "/dev/disk/by-id/a=b@1"},
+		"device=/dev/mapper/vg-lv%2F_x": {"device=/dev/mapper/vg-lv%2F_x", record.VolumeDevice, "/dev/mapper/vg-lv%2F_x"},
+	} {
+		if got, err := ParseVolume(text); err != nil || got != want {
+			t.Errorf("%q gives %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                           "write rootfs, bind, tmpfs, nfs=server:/path or device=/dev/…",
+		" rootfs":                    "write rootfs",
+		"Rootfs":                     "write rootfs",
+		"rootfs=":                    "tare makes the rootfs itself",
+		"tmpfs=64M":                  "tare makes the tmpfs itself",
+		"nfs":                        "write the server and what it exports",
+		"nfs=server":                 "write the server and what it exports",
+		"nfs=server:path":            "write the server and what it exports",
+		"nfs=:/path":                 "is not the name or address of a server",
+		"nfs=-o:/path":               "is not the name or address of a server",
+		"nfs=a/b:/path":              "is not the name or address of a server",
+		"nfs=fd00::1:/path":          "is not the name or address of a server",
+		"nfs=[10.0.0.1]:/a":          "is not an IPv6 address",
+		"nfs=[fe80::1%eth0]:/a":      "is not an IPv6 address",
+		"nfs=[fd00::1:/a":            "is not an IPv6 address",
+		"nfs=server:/a/../b":         "write /b",
+		"nfs=server:/a/":             "write /a",
+		"nfs=server:/a b":            "has a comma, a blank",
+		"nfs=server:/a,ro":           "has a comma",
+		"device":                     "write the path of a block device",
+		"device=vdb":                 "write the path of a block device",
+		"device=/dev/":               "write /dev",
+		"device=/dev/../etc/passwd":  "write /etc/passwd",
+		"device=/dev//vdb":           "write /dev/vdb",
+		"device=/dev/a\x1b[2J":       "has a comma, a blank or a sign",
+		"device=/dev/a\n":            "has a comma, a blank or a sign",
+		"device=/dev/ä":              "that is not ASCII",
+		"device=/dev/" + long(4_096): "at most 4095 are allowed",
+	} {
+		if got, err := ParseVolume(text); err == nil || !strings.Contains(err.Error(), want) || got != (Volume{}) {
+			t.Errorf("%q gives %+v, %v", text, got, err)
+		}
+	}
+}
+
+func TestSizesAreReadAsFioReadsThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"512k": 512 << 10, "512K": 512 << 10, "4k": 4 << 10, "1G": 1 << 30, "1g": 1 << 30, "10m": 10 << 20, "16T": 16 << 40, "4096": 4096, "1": 1, "010": 10,
+	} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("%q gives %d, %v", text, got, err)
+		}
+		if again, err := ParseSize(FormatSize(want)); err != nil || again != want {
+			t.Errorf("%d is written %s, which is %d, %v", want, FormatSize(want), again, err)
+		}
+	}
+	for _, text := range []string{"", "k", "0", "0k", "-1", "+1", "1.5G", "4KiB", "4kB", "4 k", " 4k", "4kk", "17T", "9223372036854775808", "99999999999999999999k", "0x10", "1e3", "4k\n"} {
+		if got, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), "is not a size: write it as fio does") {
+			t.Errorf("%q gives %d, %v", text, got, err)
+		}
+	}
+	for bytes, want := range map[int64]string{512: "512", 1000: "1000", 1 << 10: "1k", 1536 << 10: "1536k", 1 << 30: "1G", 5 << 40: "5T", 0: "0"} {
+		if got := FormatSize(bytes); got != want {
+			t.Errorf("%d is %s", bytes, got)
+		}
+	}
+}
+
+func TestJobsAreNamedByWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	o, err := asked("--jobs", "randread, rndrw", "--bs", "512k, 4k")
+	want := []Job{
+		{Name: "randread 512k", Tool: ToolFio, RW: RWRandRead, BS: 512 << 10, Size: 1 << 30, NumJobs: 8},
+		{Name: "randread 4k", Tool: ToolFio, RW: RWRandRead, BS: 4 << 10, Size: 1 << 30, NumJobs: 8},
+		{Name: "rndrw 512k", Tool: ToolFio, RW: RWRandRW, BS: 512 << 10, Size: 1 << 30, NumJobs: 8},
+		{Name: "rndrw 4k", Tool: ToolFio, RW: RWRandRW, BS: 4 << 10, Size: 1 << 30, NumJobs: 8},
+	}
+	if err != nil || !reflect.DeepEqual(o.Jobs, want) {
+		t.Errorf("%+v, %v", o.Jobs, err)
+	}
+	for args, want := range map[string]string{
+		"--jobs= --tool=dd": `--jobs: "" is not a job: write randread, read`, "--jobs=randrw": `--jobs: "randrw" is not a job`,
+		"--jobs=read,read": `--jobs: "read 512k" is there twice`, "--tool=dd --jobs=randread": "dd goes from the first block to the last",
+		"--tool=iozone": "--tool: unknown tool", "--bs=": "is not a size", "--bs=4k,4096": "--bs: 4k is there twice", "--bs=1000": "--bs: 1000 bytes are no block", "--bs=2G": "are no block",
+	} {
+		if _, err := asked(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// asked are the options of a command line.
+func asked(args ...string) (Options, error) {
+	o := Defaults()
+	set := option.Of(&o)
+	flags := pflag.NewFlagSet("storage", pflag.ContinueOnError)
+	set.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	return o, set.Finish(context.Background())
+}
+
+func long(n int) string { return strings.Repeat("x", n) }
+
+// The mistakes of plan files are in testdata/storage-jobs-*; here are those that
+// only a program can make, and what has to be taken.
+func TestJobsThatMakeSenseAreTaken(t *testing.T) {
+	t.Parallel()
+	for name, j := range map[string]Job{
+		"fio with as many requests as its engine takes": {Tool: ToolFio, RW: RWRandRead, BS: 512, Size: 512, IODepth: MaxIODepth, Engine: "io_uring", NumJobs: MaxNumJobs},
+		"fio that syncs":                   {Tool: ToolFio, RW: RWRandRW, BS: 4096, Size: 1 << 20, Fsync: 1, EndFsync: true},
+		"fio with the largest blocks":      {Tool: ToolFio, RW: RWRead, BS: MaxBlock, Size: MaxFile},
+		"dd that syncs at its end":         {Tool: ToolDD, RW: RWWrite, BS: 1 << 20, Count: 5, EndFsync: true},
+		"dd with what everyone has one of": {Tool: ToolDD, RW: RWRead, BS: 1 << 20, Size: 1 << 20, Files: 1, NumJobs: 1, IODepth: 1},
+		"sysbench that syncs in between":   {Tool: ToolSysbench, RW: RWRandRW, BS: 16384, FileSize: 1 << 20, Files: 128, Fsync: 100, NumJobs: 16},
+		"a size said in two ways":          {Tool: ToolFio, RW: RWRead, BS: 4096, Size: 3 << 20, FileSize: 1 << 20, Files: 3},
+	} {
+		j.Name = name
+		if err := j.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	fio := func(change func(*Job)) Job {
+		j := Job{Name: "a", Tool: ToolFio, RW: RWRandWrite, BS: 4096, Size: 1 << 20}
+		change(&j)
+		return j
+	}
+	for want, j := range map[string]Job{
+		"name: it has none":                           fio(func(j *Job) { j.Name = "" }),
+		"101 characters long":                         fio(func(j *Job) { j.Name = strings.Repeat("ä", 101) }),
+		`"a\nb" is not one line`:                      fio(func(j *Job) { j.Name = "a\nb" }),
+		`" a" is not one line`:                        fio(func(j *Job) { j.Name = " a" }),
+		`"a\xff" is not one line`:                     fio(func(j *Job) { j.Name = "a\xff" }),
+		"size: -1 is not an amount that can be":       fio(func(j *Job) { j.Size = -1 }),
+		"files: 100001 is not a number that can be":   fio(func(j *Job) { j.Files = 100_001 }),
+		"num_jobs: -1 is not a number that can be":    fio(func(j *Job) { j.NumJobs = -1 }),
+		"file_size: the files together":               fio(func(j *Job) { j.Size, j.FileSize, j.Files = 0, MaxFile, 2 }),
+		"in 300 files are less than a block":          fio(func(j *Job) { j.Files = 300 }),
+		"count: fio has no such setting":              fio(func(j *Job) { j.Size, j.Count = 0, 5 }),
+		"requests: fio has no such setting":           fio(func(j *Job) { j.Requests = 5 }),
+		"io_depth: psync has one request":             fio(func(j *Job) { j.IODepth = 2 }),
+		"io_depth: 65537 is not a number that can be": fio(func(j *Job) { j.Engine, j.IODepth = "libaio", 65_537 }),
+		`engine: "exec" is not known`:                 fio(func(j *Job) { j.Engine = "exec" }),
+		"end_fsync: a job that does not write":        fio(func(j *Job) { j.RW, j.EndFsync = RWRead, true }),
+		"files: each of 8 threads has files":          fio(func(j *Job) { j.Files, j.NumJobs, j.Size = 20_000, 8, 1<<30 }),
+		"volumes: bind is there twice":                fio(func(j *Job) { j.Volumes = []string{"bind", "bind"} }),
+		"rw: dd goes from the first":                  {Name: "a", Tool: ToolDD, RW: RWRandRW, BS: 4096, Size: 1 << 20},
+		"runtime: dd has no such setting":             {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, Runtime: 1e9},
+		"files: dd has one file":                      {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, Files: 2},
+		"io_depth: dd has one file":                   {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Size: 1 << 20, IODepth: 2},
+		"count: the files together":                   {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Count: 1 << 44},
+		"count: size, file_size and count":            {Name: "a", Tool: ToolDD, RW: RWRead, BS: 4096, Count: 2, Size: 4096},
+		"end_fsync: sysbench syncs at its end":        {Name: "a", Tool: ToolSysbench, RW: RWWrite, BS: 4096, Size: 1 << 20, EndFsync: true},
+		"time_based: sysbench has no such":            {Name: "a", Tool: ToolSysbench, RW: RWWrite, BS: 4096, Size: 1 << 20, Runtime: 1e9, TimeBased: true},
+		"fsync: a job that does not write":            {Name: "a", Tool: ToolSysbench, RW: RWRead, BS: 4096, Size: 1 << 20, Fsync: 1},
+		"tool: \"dd\" reads no job file":              {Name: "a", Tool: ToolDD, Options: []Section{{Name: "a"}}},
+		"options: 101 sections are too many":          {Name: "a", Tool: ToolFio, Options: make([]Section, 101)},
+		"options: they are more than 1000":            {Name: "a", Tool: ToolFio, Options: []Section{{"a", make([]FioOption, 1001)}}},
+		`options: "" is not the name of a sec`:        {Name: "a", Tool: ToolFio, Options: []Section{{Name: ""}}},
+		`options: "a]b" is not the name of a`:         {Name: "a", Tool: ToolFio, Options: []Section{{Name: "a]b"}}},
+		`options: "a=b" in section "s" is not`:        {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"a=b", ""}}}}},
+		`value of bs in section "s" is not one`:       {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"bs", "4k\nexec_prerun=sh"}}}}},
+		`value of bs in section "s" is 5000 byte`:     {Name: "a", Tool: ToolFio, Options: []Section{{"s", []FioOption{{"bs", long(5000)}}}}},
+	} {
+		if err := j.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}
+
+func TestADeviceIsNamedByTheVerySamePath(t *testing.T) {
+	t.Parallel()
+	s := Defaults()
+	s.Volumes = []string{"device=/dev/vdb"}
+	for _, destroys := range [][]string{nil, {"/dev/vdb1"}, {"/dev/VDB"}, {"/dev/./vdb"}, {"vdb"}} {
+		s.Destroys = destroys
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "all that is on /dev/vdb would be destroyed") || !strings.Contains(err.Error(), "--i-know-this-destroys /dev/vdb") {
+			t.Errorf("%q: got %v", destroys, err)
+		}
+	}
+	s.Destroys = []string{"vde", "/dev/vdb", "/dev/vdb"}
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), `"vde" is not a device`) || !strings.Contains(err.Error(), "/dev/vdb is there twice") {
+		t.Errorf("got %v", err)
+	}
+	s.Destroys = []string{"/dev/vdc", "/dev/vdb"}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAResolvedJobSaysEverything(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		scale     float64
+		job, want Job
+	}{
+		"fio's one file is all of its size": {0,
+			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 4 << 10, Size: 1 << 30},
+			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 4 << 10, Size: 1 << 30, FileSize: 1 << 30, Files: 1, NumJobs: 1, IODepth: 1, Engine: "psync"}},
+		"the size of each file gives that of all": {1,
+			Job{Name: "a", Tool: ToolFio, RW: RWRandRead, BS: 4 << 10, FileSize: 10 << 20, Files: 100, Engine: "libaio", IODepth: 8, NumJobs: 2},
+			Job{Name: "a", Tool: ToolFio, RW: RWRandRead, BS: 4 << 10, FileSize: 10 << 20, Size: 1000 << 20, Files: 100, Engine: "libaio", IODepth: 8, NumJobs: 2}},
+		"a size goes down to whole blocks in each file": {1,
+			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 100_000, Files: 3},
+			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 6 * 16 << 10, FileSize: 2 * 16 << 10, Files: 3, NumJobs: 1}},
+		"dd's count gives its size": {1,
+			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Count: 1_024_000},
+			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Count: 1_024_000, Size: 4_194_304_000, FileSize: 4_194_304_000, Files: 1, NumJobs: 1}},
+		"and its size its count": {0.01,
+			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Size: 4_194_304_000},
+			Job{Name: "a", Tool: ToolDD, RW: RWWrite, BS: 4096, Count: 10_240, Size: 41_943_040, FileSize: 41_943_040, Files: 1, NumJobs: 1}},
+		"threads keep a block each": {0.000001,
+			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 1 << 30, NumJobs: 8, Runtime: time.Minute},
+			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 4 << 20, FileSize: 4 << 20, Files: 1, NumJobs: 8, IODepth: 1, Engine: "psync", Runtime: MinRuntime}},
+		"but not where nothing is scaled": {1,
+			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 512 << 10, NumJobs: 8},
+			Job{Name: "a", Tool: ToolFio, RW: RWRead, BS: 512 << 10, Size: 512 << 10, FileSize: 512 << 10, Files: 1, NumJobs: 8, IODepth: 1, Engine: "psync"}},
+		"requests and times are scaled, the fsyncs are not": {0.01,
+			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 5 << 30, Files: 10, NumJobs: 16, Requests: 5000, Fsync: 100, Runtime: time.Minute},
+			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 53_575_680, FileSize: 5_357_568, Files: 10, NumJobs: 16, Requests: 50, Fsync: 100, Runtime: 600 * time.Millisecond}},
+		"one request is left": {0.0001,
+			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 5 << 30, Requests: 5},
+			Job{Name: "a", Tool: ToolSysbench, RW: RWRandRW, BS: 16 << 10, Size: 524_288, FileSize: 524_288, Files: 1, NumJobs: 1, Requests: 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Defaults()
+			s.Jobs, s.Scale = []Job{test.job}, test.scale
+			if err := s.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			_, jobs, err := s.Resolved()
+			if err != nil || !reflect.DeepEqual(jobs[0], test.want) {
+				t.Errorf("got  %+v\nwant %+v, %v", jobs[0], test.want, err)
+			}
+			if err := checkResolved(&s); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAScaleThatMakesFilesTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	s := Defaults()
+	s.Scale, s.Jobs[1].Size = 1000, 16<<40
+	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), `jobs: "read 512k": by a scale of 1000 its files are larger than 16T`) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := s.Resolved(); err == nil {
+		t.Error("it was resolved")
+	}
+}
+
+func TestAJobFileIsScaledLineByLine(t *testing.T) {
+	t.Parallel()
+	file := func(lines ...string) Job {
+		j := Job{Name: "file", Tool: ToolFio}
+		for _, line := range lines {
+			if name, ok := strings.CutPrefix(line, "["); ok {
+				j.Options = append(j.Options, Section{Name: strings.TrimSuffix(name, "]")})
+				continue
+			}
+			name, value, _ := strings.Cut(line, "=")
+			last := &j.Options[len(j.Options)-1]
+			last.Options = append(last.Options, FioOption{name, value})
+		}
+		return j
+	}
+	before := file("[global]", "bs=64k", "size=1g", "runtime=60", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=10M", "size=1MiB", "number_ios=1000", "runtime=2m", "numjobs=8")
+	s := Defaults()
+	s.Jobs, s.Scale = []Job{before}, 0.01
+	_, jobs, err := s.Resolved()
+	want := file("[global]", "bs=64k", "size=10432k", "runtime=600ms", "time_based", "[a]", "rw=read", "[b]", "blocksize=4k,8k", "io_size=96k", "size=8k", "number_ios=10", "runtime=1200ms", "numjobs=8")
+	if err != nil || !reflect.DeepEqual(jobs, []Job{want}) {
+		t.Errorf("got %+v, %v", jobs, err)
+	}
+	if s.Jobs[0].Options[0].Options[1].Value != "1g" {
+		t.Error("the plan's own job was changed")
+	}
+	for line, why := range map[string]string{
+		"size=1g-2g": "is not one size", "size=50%": "a percentage", "runtime=1:30": "is no time", "number_ios=many": "it is no number", "io_size=4x": "is not one size",
+	} {
+		s.Jobs = []Job{file("[a]", line)}
+		s.Scale = 0.5
+		if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "or no scale") {
+			t.Errorf("%s: %v", line, err)
+		}
+		s.Scale = 1
+		if _, jobs, err := s.Resolved(); err != nil || !reflect.DeepEqual(jobs, s.Jobs) {
+			t.Errorf("%s without a scale: %+v, %v", line, jobs, err)
+		}
+	}
+	s.Jobs, s.Scale = []Job{file("[a]", "bssplit=4k/50:8k/50", "size=1g")}, 0.5
+	if _, _, err := s.Resolved(); err == nil || !strings.Contains(err.Error(), "its blocks are of several sizes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What each is to fio 3.33 was seen from the files that it made.
+func TestSizesAreToTareWhatTheyAreToFio(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]int64{
+		"4096": 4096, "4096b": 4096, "4096B": 4096, "400k": 409600, "400K": 409600, "400kb": 409600, "400KB": 409600, "400KiB": 400000, "400kib": 400000,
+		"1m": 1 << 20, "1mb": 1 << 20, "1Mi": 1 << 20, "400MiB": 400e6, "8kIb": 8000, "2G": 2 << 30, "1gib": 1e9, "3t": 3 << 40, "1TiB": 1e12, "010k": 10 << 10, "0": 0,
+	} {
+		if got, err := ParseFioSize(s); err != nil || got != want {
+			t.Errorf("%s is %d, %v; want %d", s, got, err, want)
+		}
+	}
+	for s, why := range map[string]string{
+		"80%": "a percentage", "4k-8k": "not one size", "1m,2m": "not one size", "": "not one size", "k": "not one size", "1.5M": "not one size", "-1": "not one size",
+		"0x1000": "not one size", "1z": "not one size", "1e6": "not one size", "1bk": "not one size", "+4k": "not one size", "17T": "above 16T",
+		"99999999999999999999": "not one size",
+	} {
+		if got, err := ParseFioSize(s); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s is %d, %v; want %q", s, got, err, why)
+		}
+	}
+}
+
+func TestTimesAreToTareWhatTheyAreToFio(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]time.Duration{
+		"60": time.Minute, "60s": time.Minute, "1500ms": 1500 * time.Millisecond, "300msec": 300 * time.Millisecond, "5m": 5 * time.Minute, "5M": 5 * time.Minute,
+		"7us": 7 * time.Microsecond, "7usec": 7 * time.Microsecond, "2h": 2 * time.Hour, "1d": 24 * time.Hour, "010": 10 * time.Second, "0": 0,
+	} {
+		if got, err := ParseFioTime(s); err != nil || got != want {
+			t.Errorf("%s is %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "s", "1:30", "1h30m", "forever", "-1", "1.5", "1000d", "60%"} {
+		if got, err := ParseFioTime(s); err == nil || !strings.Contains(err.Error(), "is no time such as 60") {
+			t.Errorf("%s is %v, %v", s, got, err)
+		}
+	}
+}
+
+func FuzzParseVolume(f *testing.F) {
+	for _, s := range []string{"rootfs", "nfs=server:/path", "nfs=[fd00::1]:/a", "device=/dev/vdb", "device=/dev/../a", "nfs=-o:/a,b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := ParseVolume(s)
+		if err != nil {
+			return
+		}
+		if again, wrong := parseVolumes(strings.Split(v.Name, ",")); len(wrong) > 0 || len(again) != 1 || again[0] != v {
+			t.Fatalf("%+v in a list is %+v, %v", v, again, wrong)
+		}
+		if strings.ContainsAny(s, ",\n \x00") || strings.Contains(v.Source, "/../") || (v.Kind == record.VolumeDevice) != strings.HasPrefix(v.Source, "/dev/") {
+			t.Fatalf("%+v", v)
+		}
+	})
+}
+
+// checkResolved holds every job against what Resolved says of it: it is as right
+// as the one it comes from, and resolving it once more changes nothing.
+func checkResolved(s *Options) error {
+	volumes, jobs, err := s.Resolved()
+	if err != nil {
+		return err
+	}
+	if len(volumes) != len(s.Volumes) || len(jobs) != len(s.Jobs) {
+		return fmt.Errorf("%d volumes and %d jobs of %+v", len(volumes), len(jobs), s)
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if err := j.Validate(); err != nil {
+			return fmt.Errorf("%+v is %+v: %w", s.Jobs[i], j, err)
+		}
+		if len(j.Options) > 0 {
+			continue
+		}
+		if again, err := j.resolved(1); err != nil || !reflect.DeepEqual(again, *j) {
+			return fmt.Errorf("%+v is %+v when it is resolved again: %w", j, again, err)
+		}
+		if j.Size%j.BS != 0 || j.FileSize%j.BS != 0 || j.FileSize < j.BS || j.Size != j.FileSize*int64(j.Files) {
+			return fmt.Errorf("the sizes of %+v", j)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package terms
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/subject/setting"
+)
+
+func TestPrecisionIsReadAsPeopleWriteIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]float64{"5%": 0.05, " 5 % ": 0.05, "0.05": 0.05, "0.5%": 0.005, "99.9%": 0.999, "1e-3": 0.001} {
+		if got, err := ParsePrecision(text); err != nil || math.Abs(got-want) > 1e-12 {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "%", "0", "0%", "1", "100%", "5", "-5%", "NaN", "Inf", "NaN%", "five", "5%%"} {
+		if got, err := ParsePrecision(text); err == nil || !strings.Contains(err.Error(), "5% or 0.05") {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestMemoryIsReadAsKubernetesWritesIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"536870912": 512 << 20, "512Mi": 512 << 20, "512MiB": 512 << 20, "512 MiB": 512 << 20, "512M": 512e6, "512MB": 512e6,
+		"1Ki": 1 << 10, "1k": 1e3, "1K": 1e3, "2GiB": 2 << 30, "2G": 2e9, "1Ti": 1 << 40, "7B": 7, "9223372036854775807": math.MaxInt64,
+	} {
+		if got, err := ParseMemory(text); err != nil || got != want {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "Mi", "-1", "1.5Gi", "512mi", "512 Mi B", "9223372036854775808", "8388608Ti", "many"} {
+		if got, err := ParseMemory(text); err == nil || !strings.Contains(err.Error(), "512Mi") {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestATargetsOwnSettingsComeBeforeItsEngines(t *testing.T) {
+	t.Parallel()
+	e := Engines{
+		"docker":          {Address: "unix:///a", Network: "bridge"},
+		"docker/crun":     {Address: "unix:///b"},
+		"docker+cli":      {Command: "/usr/bin/docker"},
+		"cri":             {Address: "unix:///never"},
+		"cri+cri-o/crun":  {Network: "host"},
+		"cri+cri-o":       {Address: "unix:///c"},
+		"containerd/runc": {Namespace: "own", Args: []string{"x"}},
+	}
+	for name, want := range map[string]setting.Engine{
+		"docker/runc":         {Address: "unix:///a", Network: "bridge"},
+		"docker/crun":         {Address: "unix:///b", Network: "bridge"},
+		"docker+cli/crun":     {Address: "unix:///a", Network: "bridge", Command: "/usr/bin/docker"},
+		"cri+cri-o/crun":      {Address: "unix:///c", Network: "host"},
+		"cri+containerd/runc": {},
+		"containerd/runc":     {Namespace: "own", Args: []string{"x"}},
+		"runc":                {},
+	} {
+		if got := e.Of(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+func TestScalesAreReadAsPeopleWriteThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]float64{"0.01": 0.01, "1%": 0.01, " 2 % ": 0.02, "1": 1, "1000": 1000, "0.000001": 0.000001, "0": 0} {
+		if got, err := ParseScale(text); err != nil || got != want {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "%", "-1", "1e-2", "NaN", "Inf", "1001", "0.0000001", "half", "1/100"} {
+		if got, err := ParseScale(text); err == nil || !strings.Contains(err.Error(), "is not a scale: write one from 0.000001 to 1000") {
+			t.Errorf("%q gives %v, %v", text, got, err)
+		}
+	}
+	for _, scale := range []float64{-1, math.NaN(), math.Inf(1), 1001} {
+		if err := CheckScale(scale); err == nil || !strings.Contains(err.Error(), "is not a scale") {
+			t.Errorf("%g: %v", scale, err)
+		}
+	}
+}
+
+func TestSplitTargetCutsAtTheFirstSign(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{"runc": {"runc", ""}, "a=/b": {"a", "/b"}, "a=/b=c": {"a", "/b=c"}} {
+		if name, path := SplitTarget(text); name != want[0] || path != want[1] {
+			t.Errorf("%q gives %q, %q", text, name, path)
+		}
+	}
+}
