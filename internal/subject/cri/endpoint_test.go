@@ -184,18 +184,3 @@ func TestInfoTellsWhatIsWeighed(t *testing.T) {
 		}
 	}
 }
-
-func TestOutputIsReadFromEveryFormOfLog(t *testing.T) {
-	for _, c := range []struct{ name, log, want string }{
-		{"CRI's", "2026-01-01T00:00:00.1Z stdout F one\n2026-01-01T00:00:00.2Z stderr F no\n2026-01-01T00:00:00.3Z stdout F two\n", "one\ntwo\n"},
-		{"a line in parts", "t stdout P on\nt stdout F e\n", "one\n"},
-		{"dockerd's", `{"log":"one\n","stream":"stdout","time":"t"}` + "\n" + `{"log":"no\n","stream":"stderr","time":"t"}` + "\n", "one\n"},
-		{"a line that is being written", "t stdout F one\nt stdout F tw", "one\n"},
-		{"rubbish", "\n\x00\n{\nstdout\nt stdout\n", ""},
-		{"nothing", "", ""},
-	} {
-		if got := output([]byte(c.log)); got != c.want {
-			t.Errorf("%s: %q, not %q", c.name, got, c.want)
-		}
-	}
-}

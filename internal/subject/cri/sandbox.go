@@ -3,12 +3,12 @@ package cri
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
 // Sandboxes implements subject.Sandboxed, by a verbose PodSandboxStatus and
@@ -27,9 +27,8 @@ func (s *session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 		}
 		out = append(out, b)
 	}
-	errs := make([]error, len(out))
-	eachOf(len(out), func(i int) { errs[i] = s.processes(ctx, s.held[out[i].Lane], &out[i]) })
-	if err := errors.Join(errs...); err != nil {
+	err := engine.Each(len(out), func(i int) error { return s.processes(ctx, s.held[out[i].Lane], &out[i]) })
+	if err != nil {
 		return nil, s.failed("ask for the sandboxes", err)
 	}
 	return out, nil

@@ -12,12 +12,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/internal/subject/kata"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -192,10 +190,10 @@ func (s *session) clear(ctx context.Context) error {
 func (s *session) reclaim(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	eachOf(len(s.strays), func(i int) {
+	_ = engine.Each(len(s.strays), func(i int) error {
 		h := s.strays[i]
 		if h.config == nil {
-			return
+			return nil
 		}
 		if h.pod == "" {
 			insist(ctx, func(ctx context.Context) error {
@@ -210,6 +208,7 @@ func (s *session) reclaim(ctx context.Context) {
 				return err
 			})
 		}
+		return nil
 	})
 }
 
@@ -250,13 +249,9 @@ func (s *session) Close(ctx context.Context) error {
 
 // Processes implements subject.HelperProcesses.
 func (s *session) Processes(context.Context) []subject.Process {
-	var out []subject.Process
-	if pid, err := procs.Listener(s.socket); err == nil {
-		out = append(out, subject.Process{Role: record.RoleDaemon, Pid: pid})
-	}
 	var ids []string
 	for _, h := range s.held {
 		ids = append(ids, h.pod, h.container)
 	}
-	return append(out, kata.Beside(ids)...)
+	return engine.Helpers(engine.Listeners(s.socket), ids)
 }

@@ -1,15 +1,10 @@
 package cri
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,16 +34,15 @@ func (s *session) settle(ctx context.Context, op subject.Op, samples []record.Sa
 		states, err = s.states(ctx, op)
 	}
 	until := time.Now().Add(min(s.env.Timeout, patience))
-	eachOf(len(samples), func(i int) {
-		sample := &samples[i]
-		if sample.Failure != nil {
-			return
-		}
-		if err != nil {
+	_ = engine.Each(len(samples), func(i int) error {
+		switch sample := &samples[i]; {
+		case sample.Failure != nil:
+		case err != nil:
 			sample.Failure = &record.Failure{Kind: record.FailState, Detail: fmt.Sprintf("its state could not be asked for: %v", err)}
-			return
+		default:
+			sample.Failure = s.check(ctx, op, sample, states, until)
 		}
-		sample.Failure = s.check(ctx, op, sample, states, until)
+		return nil
 	})
 }
 
@@ -75,22 +69,6 @@ func (s *session) behind(op subject.Op, samples []record.Sample, states map[stri
 		}
 	}
 	return false
-}
-
-// workers is how many lanes are looked at, or removed, at a time.
-const workers = 16
-
-func eachOf(n int, do func(i int)) {
-	var group sync.WaitGroup
-	slots := make(chan struct{}, workers)
-	for i := range n {
-		slots <- struct{}{}
-		group.Go(func() {
-			do(i)
-			<-slots
-		})
-	}
-	group.Wait()
 }
 
 // states are those of all the run's pods, or containers, by id.
@@ -129,16 +107,16 @@ func (s *session) check(ctx context.Context, op subject.Op, sample *record.Sampl
 		what, id = "pod", h.pod
 	}
 	if id == "" {
-		return contradicted("it gave no id of the %s", what)
+		return engine.Contradicted("it gave no id of the %s", what)
 	}
 	state, there := states[id]
 	switch want := wanted[op]; {
 	case want == "" && there:
-		return contradicted("the engine still knows the %s %s", what, id)
+		return engine.Contradicted("the engine still knows the %s %s", what, id)
 	case want != "" && !there:
-		return contradicted("the engine knows no %s %s", what, id)
+		return engine.Contradicted("the engine knows no %s %s", what, id)
 	case state != want:
-		return contradicted("the %s is %s, not %s", what, state, want)
+		return engine.Contradicted("the %s is %s, not %s", what, state, want)
 	}
 	switch op {
 	case subject.Start, subject.Run:
@@ -157,10 +135,6 @@ func (s *session) check(ctx context.Context, op subject.Op, sample *record.Sampl
 		_ = cgroup.Remove(s.hs, s.podGroup(h.name))
 	}
 	return nil
-}
-
-func contradicted(format string, arguments ...any) *record.Failure {
-	return &record.Failure{Kind: record.FailState, Detail: "reported success, but " + fmt.Sprintf(format, arguments...)}
 }
 
 // status asks for one container.
@@ -186,7 +160,7 @@ func (s *session) alive(ctx context.Context, h *held) *record.Failure {
 		return nil
 	}
 	if unix.Kill(pid, 0) != nil {
-		return contradicted("its process %d is not there", pid)
+		return engine.Contradicted("its process %d is not there", pid)
 	}
 	h.pid = pid
 	return nil
@@ -199,21 +173,16 @@ func (s *session) ended(ctx context.Context, h *held) *record.Failure {
 		return failure
 	}
 	h.pid = 0
-	code := int(reply.GetStatus().GetExitCode())
-	switch {
-	case code == 0:
-		return nil
-	case code > 128 && code < 128+65:
-		return &record.Failure{Kind: record.FailWorkload, Exit: code,
-			Detail: fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", code-128)}
-	}
-	return &record.Failure{Kind: record.FailWorkload, Exit: code, Detail: fmt.Sprintf("the workload ended with status %d instead of 0", code)}
+	return engine.EndedWith(int(reply.GetStatus().GetExitCode()), "")
 }
 
 // heard waits for the workload's line in its log.
 func (s *session) heard(ctx context.Context, token string, sample *record.Sample, until time.Time) *record.Failure {
 	for {
-		said := output(readLog(s.logFile(token)))
+		// With cri-dockerd it is a link to one of dockerd's.
+		path, _ := filepath.EvalSymlinks(s.logFile(token))
+		log, _ := engine.ReadLog(path)
+		said := engine.ParseLog(log)
 		if _, ok := lane.ProbeTime(said, token); ok || time.Now().After(until) || ctx.Err() != nil {
 			return batch.FirstFromLog(sample, said, token)
 		}
@@ -222,46 +191,3 @@ func (s *session) heard(ctx context.Context, token string, sample *record.Sample
 }
 
 func (s *session) logFile(token string) string { return filepath.Join(s.logs, logName(token)) }
-
-// readLog reads the beginning of a log. With cri-dockerd it is a link to one of
-// dockerd's.
-func readLog(path string) []byte {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	b, _ := io.ReadAll(io.LimitReader(f, 64<<10))
-	return b
-}
-
-// output is what a container wrote to its standard output, from a log in CRI's
-// form ("TIME stdout F LINE"; P in place of F: the line goes on), or in
-// dockerd's, JSON. A line that is not complete yet is left out.
-func output(log []byte) string {
-	var out strings.Builder
-	for line := range bytes.Lines(log) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break
-		}
-		if line[0] == '{' {
-			var entry struct{ Log, Stream string }
-			if json.Unmarshal(line, &entry) == nil && entry.Stream == "stdout" {
-				out.WriteString(entry.Log)
-			}
-			continue
-		}
-		fields := strings.SplitN(string(line), " ", 4)
-		if len(fields) != 4 || fields[1] != "stdout" {
-			continue
-		}
-		if tag, _, _ := strings.Cut(fields[2], ":"); tag == "P" {
-			fields[3] = strings.TrimSuffix(fields[3], "\n")
-		}
-		out.WriteString(fields[3])
-	}
-	return out.String()
-}

@@ -75,7 +75,7 @@ func EndedWith(exit int, why string) *record.Failure {
 	switch {
 	case exit == 0:
 		return nil
-	case exit > 128:
+	case exit > 128 && exit < 128+65:
 		f.Detail = fmt.Sprintf("the workload was killed by signal %d instead of ending on SIGTERM", exit-128)
 	default:
 		f.Detail = fmt.Sprintf("the workload ended with status %d instead of 0", exit)

@@ -39,8 +39,8 @@ func Beside(ids []string) []subject.Process {
 	return out
 }
 
-// places are where the shims look for their configuration, in their order.
-var places = []string{
+// configPaths are where the shims look for their configuration, in their order.
+var configPaths = []string{
 	"/etc/kata-containers/configuration.toml",
 	"/usr/share/defaults/kata-containers/configuration.toml",
 	"/opt/kata/share/defaults/kata-containers/configuration.toml",
@@ -58,13 +58,13 @@ func Facts(path string) map[string]string {
 	if path == "" {
 		path = os.Getenv("KATA_CONF_FILE")
 	}
-	for _, p := range places {
+	for _, p := range configPaths {
 		if _, err := os.Stat(p); path == "" && err == nil {
 			path = p
 		}
 	}
 	if path == "" {
-		return map[string]string{"kata config": "not found; looked for " + strings.Join(places, ", ")}
+		return map[string]string{"kata config": "not found; looked for " + strings.Join(configPaths, ", ")}
 	}
 	facts, err := read(path)
 	if err != nil {

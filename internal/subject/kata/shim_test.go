@@ -72,14 +72,14 @@ func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
 
 func TestTheDefaultIsTheShimsOwn(t *testing.T) {
 	for shim, want := range map[string][]string{
-		"/opt/kata/bin/containerd-shim-kata-v2":            {places[0], places[2]},
-		"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2": {places[3], places[4], places[5]},
+		"/opt/kata/bin/containerd-shim-kata-v2":            {configPaths[0], configPaths[2]},
+		"/opt/kata/runtime-rs/bin/containerd-shim-kata-v2": {configPaths[3], configPaths[4], configPaths[5]},
 	} {
 		if got, known := candidates(shim); !known || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", shim, got, known)
 		}
 	}
-	if got, known := candidates("/usr/bin/containerd-shim-kata-v2"); known || !slices.Equal(got, places) {
+	if got, known := candidates("/usr/bin/containerd-shim-kata-v2"); known || !slices.Equal(got, configPaths) {
 		t.Errorf("of a shim of either runtime: %q, %v", got, known)
 	}
 

@@ -134,24 +134,23 @@ func (l *leftovers) lines() []string {
 func (l *leftovers) remove(ctx context.Context, c *connection) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	errs := make([]error, len(l.containers)+len(l.pods))
-	eachOf(len(l.containers), func(i int) {
+	errs := []error{engine.Each(len(l.containers), func(i int) error {
 		id := l.containers[i].id
-		errs[i] = again(ctx, "remove the container "+l.containers[i].name, func() error {
+		return again(ctx, "remove the container "+l.containers[i].name, func() error {
 			// Without time to end by itself it is killed at once.
 			_, stop := c.runtime.StopContainer(ctx, &api.StopContainerRequest{ContainerId: id})
 			_, remove := c.runtime.RemoveContainer(ctx, &api.RemoveContainerRequest{ContainerId: id})
 			return worst(remove, stop)
 		})
-	})
-	eachOf(len(l.pods), func(i int) {
+	})}
+	errs = append(errs, engine.Each(len(l.pods), func(i int) error {
 		id := l.pods[i].id
-		errs[len(l.containers)+i] = again(ctx, "remove the pod "+l.pods[i].name, func() error {
+		return again(ctx, "remove the pod "+l.pods[i].name, func() error {
 			_, stop := c.runtime.StopPodSandbox(ctx, &api.StopPodSandboxRequest{PodSandboxId: id})
 			_, remove := c.runtime.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{PodSandboxId: id})
 			return worst(remove, stop)
 		})
-	})
+	}))
 	for _, ref := range l.images {
 		errs = append(errs, c.drop(ctx, ref))
 	}
@@ -192,7 +191,7 @@ func again(ctx context.Context, what string, do func() error) error {
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := connect(ctx, t.socket)
 	if err != nil {
-		return nil, t.failed("sweep", err)
+		return nil, t.failed("clean up", err)
 	}
 	defer c.close()
 	left, err := c.findOf(ctx, runID, nil)
@@ -203,7 +202,7 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 		err = left.withPause(ctx, c, t.facts.pause)
 	}
 	if err != nil || dryRun {
-		return left.lines(), t.failed("sweep", err)
+		return left.lines(), t.failed("clean up", err)
 	}
-	return left.lines(), t.failed("sweep", left.remove(ctx, c), left.stays)
+	return left.lines(), t.failed("clean up", left.remove(ctx, c), left.stays)
 }

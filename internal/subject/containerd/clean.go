@@ -220,7 +220,7 @@ func removeNamespace(ctx context.Context, c *client.Client, namespace string) er
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	c, err := Connect(ctx, t.at.socket, t.at.namespace)
 	if err != nil {
-		return nil, t.failed("sweep", err)
+		return nil, t.failed("clean up", err)
 	}
 	defer func() { _ = c.Close() }()
 	left, err := findOf(ctx, c, runID)
@@ -228,8 +228,8 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 		err = left.withImages(ctx, c, runID)
 	}
 	if err != nil || dryRun {
-		return left.lines(), t.failed("sweep", err)
+		return left.lines(), t.failed("clean up", err)
 	}
 	err = left.remove(ctx, c)
-	return left.lines(), t.failed("sweep", err, removeNamespace(ctx, c, t.at.namespace))
+	return left.lines(), t.failed("clean up", err, removeNamespace(ctx, c, t.at.namespace))
 }
