@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/published"
@@ -19,13 +21,13 @@ func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 		t.Errorf("plan %s of %d measures", p.Name, len(p.Measure))
 	}
 	for _, table := range r.Tables {
-		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*plan.Lifecycle), table) }) {
+		if !slices.ContainsFunc(p.Measure, func(m plan.Measure) bool { return gives(r, m.Options.(*lifecycle.Options), table) }) {
 			t.Errorf("no measure gives %s", table.ID)
 		}
 	}
 	for _, m := range p.Measure {
-		l := m.Options.(*plan.Lifecycle)
-		if l.Rounds != 10 || l.Missing != plan.MissingSkip || !slices.Contains(l.Targets, l.Subject) || l.Title == "" {
+		l := m.Options.(*lifecycle.Options)
+		if l.Rounds != 10 || l.Missing != terms.MissingSkip || !slices.Contains(l.Targets, l.Subject) || l.Title == "" {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -33,7 +35,7 @@ func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
 
 // gives tells whether a measure has all of a table: its operations, its lanes,
 // a target for each of its columns, and the one that is set against the others.
-func gives(r *published.Report, l *plan.Lifecycle, table published.Table) bool {
+func gives(r *published.Report, l *lifecycle.Options, table published.Table) bool {
 	for _, row := range table.Rows {
 		if !slices.Contains(l.Ops, subject.Op(row.Op)) {
 			return false

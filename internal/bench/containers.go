@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/lane"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/oci"
 	"github.com/tare-bench/tare/internal/workspace"
@@ -40,7 +40,7 @@ func (b *bench) open(lanes int) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, run.Close())
 	}
-	s, err := t.Open(b.ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
+	s, err := t.Open(b.ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: lifecycle.Defaults().Limits})
 	if err != nil {
 		return nil, errors.Join(err, run.Close())
 	}
@@ -137,7 +137,7 @@ func (b *bench) foreignBundle(o *opened) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return data, oci.WriteBundle(data, o.run.ID, plan.Defaults().Limits)
+	return data, oci.WriteBundle(data, o.run.ID, lifecycle.Defaults().Limits)
 }
 
 // batch tells how far apart a hundred lanes start, and what tare uses.

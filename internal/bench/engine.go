@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/node/cgroup"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/cri"
@@ -165,7 +165,7 @@ func (b *bench) openIn(run *workspace.Run, t subject.Target, folder string, lane
 	if err != nil {
 		return nil, err
 	}
-	return t.Open(b.ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: plan.Defaults().Limits})
+	return t.Open(b.ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: time.Minute, Limits: lifecycle.Defaults().Limits})
 }
 
 func closeSession(s subject.Session) error {
@@ -189,7 +189,7 @@ func (b *bench) lifeOf(d driven, t subject.Target, e subject.Engine, run *worksp
 			return err
 		}
 		c, err := startClient(clientOrders{
-			Kind: d.kind, Address: e.Address, Namespace: e.Namespace, API: t.Info().Config["api version"], Limits: plan.Defaults().Limits,
+			Kind: d.kind, Address: e.Address, Namespace: e.Namespace, API: t.Info().Config["api version"], Limits: lifecycle.Defaults().Limits,
 			// Not the run's own id: tare's session would take what the
 			// loop makes for its own, and remove it.
 			RunID: fmt.Sprintf("l%s%d", run.ID, i), Dir: data, Group: cgroup.Prefix + run.ID + "/" + folder,

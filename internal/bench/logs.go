@@ -9,10 +9,10 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
 	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -54,7 +54,7 @@ func (b *bench) logs() error {
 
 // readLogs does all that tare startup --log does but for writing the record.
 func readLogs(ctx context.Context, text []byte, size int64) (seconds float64, peak uint64, found int, err error) {
-	p, err := json.Marshal(plan.DefaultsOfStartup())
+	p, err := json.Marshal(startup.Defaults())
 	if err != nil {
 		return 0, 0, 0, err
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/docker"
 	"github.com/tare-bench/tare/internal/subject/oci"
@@ -64,7 +64,7 @@ func (b *bench) watching(t subject.Target) error {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 		}
 	}()
-	p := plan.DefaultsOfStartup()
+	p := startup.Defaults()
 	p.Rounds, p.Untraced, p.Warmup = watchPairs, true, 2
 	defer lane.Settle()()
 	rec, j, err := startuprun.Run(b.ctx, startuprun.Options{

@@ -11,13 +11,13 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
@@ -68,7 +68,7 @@ type storageBench struct {
 
 // job compares the time that a MiB takes.
 func (s *storageBench) job(rw string) error {
-	j := plan.DefaultJobs([]string{rw}, []int64{512 << 10}, plan.ToolFio, storageSize, 1)[0]
+	j := storage.DefaultJobs([]string{rw}, []int64{512 << 10}, storage.ToolFio, storageSize, 1)[0]
 	plain := func(ctx context.Context) (float64, error) { return s.plain(ctx, j) }
 	sides := []side{{"plain fio", plain}, {"plain fio again (A/A)", plain}, {"fio by tare storage", func(ctx context.Context) (float64, error) { return s.byTare(ctx, j) }}}
 	s.cells = nil
@@ -118,7 +118,7 @@ func slower(plain, again, tare stat.Rounds) error {
 }
 
 // plain runs fio as one would by hand.
-func (s *storageBench) plain(ctx context.Context, j plan.Job) (float64, error) {
+func (s *storageBench) plain(ctx context.Context, j storage.Job) (float64, error) {
 	dir := filepath.Join(s.dir, "plain")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return 0, err
@@ -164,9 +164,9 @@ func rest(ctx context.Context, dir string) (bool, error) {
 }
 
 // resolved is a job as a plan would have it run.
-func resolved(j plan.Job) plan.Job {
-	p := plan.DefaultsOfStorage()
-	p.Jobs = []plan.Job{j}
+func resolved(j storage.Job) storage.Job {
+	p := storage.Defaults()
+	p.Jobs = []storage.Job{j}
 	if _, jobs, err := p.Resolved(); err == nil {
 		return jobs[0]
 	}
@@ -193,18 +193,18 @@ func (s *storageBench) onHost(ctx context.Context, args []string) (subject.Execu
 }
 
 // byTare is one round of a plan with one job.
-func (s *storageBench) byTare(ctx context.Context, j plan.Job) (float64, error) {
+func (s *storageBench) byTare(ctx context.Context, j storage.Job) (float64, error) {
 	meter, err := snapshot.New()
 	if err != nil {
 		return 0, err
 	}
 	defer meter.Close()
-	p := plan.DefaultsOfStorage()
-	p.Jobs, p.Rounds, p.Ceiling, p.Volumes = []plan.Job{j}, 1, 0, []string{"bind"}
+	p := storage.Defaults()
+	p.Jobs, p.Rounds, p.Ceiling, p.Volumes = []storage.Job{j}, 1, 0, []string{"bind"}
 	rec, _, err := storagerun.Run(ctx, storagerun.Options{
 		Targets: []subject.Target{host.New()}, Options: run.Options{RunID: s.run.ID, Dirs: s.run.Dirs},
-		Plan: p, Meter: meter, Programs: map[string]string{plan.ToolFio: s.fio.Path}, OnHost: map[string]string{plan.ToolFio: s.fio.Path}, Run: s.onHost,
-		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+		Plan: p, Meter: meter, Programs: map[string]string{storage.ToolFio: s.fio.Path}, OnHost: map[string]string{storage.ToolFio: s.fio.Path}, Run: s.onHost,
+		Prepare: func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error) {
 			dir, _, err := s.run.Dirs("-volume")
 			if err != nil {
 				return nil, err

@@ -22,7 +22,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -30,7 +29,7 @@ import (
 // Options are what a run needs besides its plan.
 type Options struct {
 	run.Options
-	Plan  plan.BPF
+	Plan  bpf.Options
 	Meter Meter
 	// Place makes a folder of cgroup v2 for programs to be attached to, and removes
 	// it.
@@ -141,7 +140,7 @@ func (r *schedule) all(ctx context.Context) (why string, err error) {
 
 // points are those of the plan, in its order. The question whose limit pays has one
 // more: the heaviest without a limit, which shows what could have been.
-func points(p *plan.BPF) []record.Asked {
+func points(p *bpf.Options) []record.Asked {
 	var all []record.Asked
 	for _, services := range p.Services {
 		for _, heavy := range p.Heavy {
@@ -180,7 +179,7 @@ func (r *schedule) ready(ctx context.Context) error {
 		}
 		r.OnClose(r.server.Close)
 	}
-	if p.Datapath == plan.DatapathReference {
+	if p.Datapath == bpf.DatapathReference {
 		if err := r.attach(ctx); err != nil {
 			return err
 		}

@@ -15,14 +15,13 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
 // scene is a machine whose every load is 1000 requests, each of which runs program
 // 1 once for 500 ns, and program 2 twice for 100 ns.
 type scene struct {
-	plan       plan.BPF
+	plan       bpf.Options
 	statistics int // descriptors that keep them on
 	counters   map[uint32]*bpfstat.Counters
 	gone       uint32 // a program that goes with the first load
@@ -52,7 +51,7 @@ func (s *scene) end() error {
 }
 
 func newScene() *scene {
-	p := plan.DefaultsOfBPF()
+	p := bpf.DefaultsOfLoad()
 	p.Seed, p.Duration, p.Idle, p.Connections, p.Rounds = 1, 100*time.Millisecond, time.Millisecond, []int{10, 20}, 2
 	return &scene{plan: p, counters: map[uint32]*bpfstat.Counters{1: {ID: 1}, 2: {ID: 2}}}
 }
@@ -225,7 +224,7 @@ func TestEveryPointIsLookedAtIdleLoadedAndCoolingAndLoadedWithoutStatistics(t *t
 
 func TestTheQuestionWhoseLimitPaysHasAControlWithoutOne(t *testing.T) {
 	s := newScene()
-	s.plan = plan.DefaultsOfQuota()
+	s.plan = bpf.DefaultsOfQuota()
 	s.plan.Seed, s.plan.Duration, s.plan.Idle, s.plan.Rounds, s.plan.Instances = 1, 100*time.Millisecond, time.Millisecond, 1, 4
 	rec := s.run(t.Context(), t)
 	controls, limited := 0, 0
@@ -409,7 +408,7 @@ func TestARunThatIsInterruptedLeavesNothing(t *testing.T) {
 
 func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
 	s := newScene()
-	s.plan = plan.DefaultsOfMemory()
+	s.plan = bpf.DefaultsOfMemory()
 	s.plan.Seed, s.plan.Duration, s.plan.Idle = 1, 100*time.Millisecond, time.Millisecond
 	rec := s.run(t.Context(), t)
 	seen := map[int]bool{}

@@ -17,18 +17,17 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
 )
 
-func runUnsaved(ctx context.Context, p plan.Lifecycle, targets ...subject.Target) (*record.Record, error) {
+func runUnsaved(ctx context.Context, p lifecycle.Options, targets ...subject.Target) (*record.Record, error) {
 	rec, _, err := lifecyclerun.Run(ctx, options(p, targets))
 	return rec, err
 }
 
-func inMemory(t *testing.T, p plan.Lifecycle, targets ...subject.Target) *record.Record {
+func inMemory(t *testing.T, p lifecycle.Options, targets ...subject.Target) *record.Record {
 	t.Helper()
 	rec, err := runUnsaved(t.Context(), p, targets...)
 	if err != nil {
@@ -74,7 +73,7 @@ func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 				discarded++
 				return ctx.Err() // cleaning up has time of its own
 			}}
-			rec, l := weighWith(ctx, t, options(planned(func(p *plan.Lifecycle) { p.Lanes = []int{lanes} }), targets))
+			rec, l := weighWith(ctx, t, options(planned(func(p *lifecycle.Options) { p.Lanes = []int{lanes} }), targets))
 
 			if rec.End == nil || rec.End.Status != "interrupted" || rec.End.Failures != 0 || rec.End.Batches != len(rec.Batches) {
 				t.Errorf("end %+v", rec.End)
@@ -124,7 +123,7 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 		"too few for an interval are not accepted": {0.001, 6, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds, p.Precision = 3, precision }),
+			rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Rounds, p.Precision = 3, precision }),
 				pair(noisy(seeded(1), 1, tt.sigma), noisy(seeded(2), 1, tt.sigma))...)
 			if rec.End.Why != "precision reached" || len(found(t, l, "precision-not-reached")) > 0 {
 				t.Errorf("end %+v", rec.End)
@@ -175,7 +174,7 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Budget = []int{1, 2}, tt.budget }),
+			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes, p.Budget = []int{1, 2}, tt.budget }),
 				&fake.Target{Name: "a", Script: slow(constant(2))})
 			got := map[int]int{}
 			for _, table := range l.Tables {
@@ -197,7 +196,7 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 func TestProgressEstimatesTheTimeThatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []run.Progress
-		o := options(planned(func(p *plan.Lifecycle) { p.Lanes = []int{1, 2} }), pair(slow(constant(1)), slow(constant(1))))
+		o := options(planned(func(p *lifecycle.Options) { p.Lanes = []int{1, 2} }), pair(slow(constant(1)), slow(constant(1))))
 		o.Progress = func(p run.Progress) { told = append(told, p) }
 		rec, _ := weighWith(t.Context(), t, o)
 		if len(told) != len(rec.Batches) {
@@ -221,7 +220,7 @@ func TestProgressEstimatesTheTimeThatIsLeft(t *testing.T) {
 }
 
 func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
-	o := options(planned(func(p *plan.Lifecycle) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 6, 1 }), pair(constant(1), constant(1)))
+	o := options(planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 6, 1 }), pair(constant(1), constant(1)))
 	o.Node = func() record.Node { return record.Node{Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5} }
 	rec, l := weighWith(t.Context(), t, o)
 	if len(rec.Nodes) != 14 {
@@ -242,7 +241,7 @@ func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
 }
 
 func TestAQuietMachineYieldsNoFinding(t *testing.T) {
-	o := options(planned(func(p *plan.Lifecycle) { p.Lanes, p.Rounds = []int{1, 5}, 12 }), pair(noisy(seeded(4), 1, 0.02), noisy(seeded(5), 1.1, 0.02)))
+	o := options(planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds = []int{1, 5}, 12 }), pair(noisy(seeded(4), 1, 0.02), noisy(seeded(5), 1.1, 0.02)))
 	o.Node = func() record.Node {
 		return record.Node{Known: true, HavePSI: true, Busy: 0.1, Steal: 0.001, PSICPU: 0.05, PSIIO: 0.01, PSIMemory: 0}
 	}
@@ -261,7 +260,7 @@ func TestARecordThatWasCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := options(planned(func(p *plan.Lifecycle) { p.Lanes = []int{1, 4} }),
+			o := options(planned(func(p *lifecycle.Options) { p.Lanes = []int{1, 4} }),
 				pair(noisy(seeded(1), 1, 0.02), failing(noisy(seeded(2), 1, 0.02), func(_ subject.Op, _, n int) bool { return n%7 == 0 })))
 			o.Write, o.Node = w.Write, func() record.Node { return record.Node{Known: true} }
 			if _, _, err := lifecyclerun.Run(t.Context(), o); err != nil {
@@ -315,9 +314,9 @@ func TestARecordThatWasCutOffAnywhereIsJudgedUpToThere(t *testing.T) {
 }
 
 func TestTheRecordSaysHowToDoTheRunAgain(t *testing.T) {
-	p := planned(func(p *plan.Lifecycle) { p.Seed, p.Lanes, p.Timeout = 7, []int{1, 2}, 3*time.Second })
+	p := planned(func(p *lifecycle.Options) { p.Seed, p.Lanes, p.Timeout = 7, []int{1, 2}, 3*time.Second })
 	rec, l := weigh(t, p, pair(constant(1), constant(1))...)
-	var stored plan.Lifecycle
+	var stored lifecycle.Options
 	if err := json.Unmarshal(rec.Header.Plan, &stored); err != nil || !reflect.DeepEqual(stored, p) || !reflect.DeepEqual(l.Plan, p) {
 		t.Errorf("%v: %+v, want %+v", err, stored, p)
 	}

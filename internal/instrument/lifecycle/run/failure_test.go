@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -18,7 +18,7 @@ func TestAFailureNeverEntersAMean(t *testing.T) {
 	// round of run fails; the others take 1, 2, 4, 5, 7, 8 ms.
 	script := func(op subject.Op, _, n int) (int64, *record.Failure) { return int64(n) * int64(ms), nil }
 	flaky := failing(script, func(op subject.Op, _, n int) bool { return op == subject.Run && n%3 == 0 && n > 0 })
-	rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Rounds = 9 }),
+	rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Rounds = 9 }),
 		&fake.Target{Name: "a", Script: constant(1)}, &fake.Target{Name: "flaky", Script: flaky})
 
 	c := cellOf(t, l, 1, subject.Run, "flaky")
@@ -54,7 +54,7 @@ func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 	flaky := failing(constant(1), func(op subject.Op, lane, n int) bool {
 		return op == subject.Create && lane == 2 && (n/4 == 4 || n/4 == 7)
 	})
-	rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{4} }), &fake.Target{Name: "a", Script: flaky})
+	rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{4} }), &fake.Target{Name: "a", Script: flaky})
 
 	if c := cellOf(t, l, 4, subject.Create, "a"); c.Time.Failed != 2 || c.Time.Total != 40 || c.Lost != 0 || c.Time.Estimate.N != 8 || laneCount(c) != 38 {
 		t.Errorf("create: %+v %+v", c, c.Lanes)
@@ -83,7 +83,7 @@ func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 func TestATargetThatAlwaysFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	for _, warmup := range []int{0, 1, 5} {
 		log := new(events)
-		rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Warmup = warmup }),
+		rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Warmup = warmup }),
 			&fake.Target{Name: "a", Script: constant(1)},
 			&fake.Target{Name: "broken", Script: failing(constant(1), always), Log: log.log})
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -15,7 +15,7 @@ import (
 func near(got, want, within float64) bool { return math.Abs(got-want) <= within*math.Abs(want) }
 
 func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{1, 20} }), pair(constant(1), constant(2))...)
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{1, 20} }), pair(constant(1), constant(2))...)
 	for i, name := range []string{"a", "b"} {
 		for op, median := range truth {
 			latency := median * float64(i+1)
@@ -50,7 +50,7 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 func TestMakespanIsUpToTheLastLaneAndNeverASum(t *testing.T) {
 	const lanes = 20
 	stairs := func(_ subject.Op, lane, _ int) (int64, *record.Failure) { return int64(float64(lane+1) * ms), nil }
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{lanes} }), &fake.Target{Name: "a", Script: stairs})
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{lanes} }), &fake.Target{Name: "a", Script: stairs})
 	const sum = lanes * (lanes + 1) / 2 * ms
 	for _, op := range subject.ContainerOps {
 		c := cellOf(t, l, lanes, op, "a")
@@ -69,7 +69,7 @@ func TestOneAfterTheOtherIsAParallelismOfOne(t *testing.T) {
 	queue := func(_ subject.Op, lane, _ int) (int64, *record.Failure) {
 		return int64(float64(lane+1)*ms) - int64(lane)*10, nil
 	}
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes = []int{100} }), &fake.Target{Name: "a", Script: queue})
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes = []int{100} }), &fake.Target{Name: "a", Script: queue})
 	b := cellOf(t, l, 100, subject.Create, "a")
 	if b.Time.Estimate.Value != 100*ms { // 100 creates of 1 ms each
 		t.Errorf("makespan %v", b.Time.Estimate.Value)
@@ -82,7 +82,7 @@ func TestOneAfterTheOtherIsAParallelismOfOne(t *testing.T) {
 func TestMediansUnderNoiseAreRecovered(t *testing.T) {
 	t.Parallel()
 	const lanes, rounds, sigma = 20, 400, 0.1
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Rounds = []int{1, lanes}, rounds }),
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds = []int{1, lanes}, rounds }),
 		&fake.Target{Name: "a", Script: noisy(seeded(3), 1, sigma)})
 	// The median of the largest of 20 is the quantile 0.5^(1/20) of one.
 	largest := math.Exp(sigma * math.Sqrt2 * math.Erfinv(2*math.Pow(0.5, 1.0/lanes)-1))
@@ -107,7 +107,7 @@ func TestIntervalsHoldTheTrueMedian(t *testing.T) {
 	for _, rounds := range []int{10, 20} {
 		held, all := 0, 0
 		for seed := range uint64(200) {
-			l := judged(t, inMemory(t, planned(func(p *plan.Lifecycle) { p.Rounds = rounds }), &fake.Target{Name: "a", Script: noisy(seeded(seed), 1, 0.1)}))
+			l := judged(t, inMemory(t, planned(func(p *lifecycle.Options) { p.Rounds = rounds }), &fake.Target{Name: "a", Script: noisy(seeded(seed), 1, 0.1)}))
 			for op, median := range truth {
 				all++
 				if s := cellOf(t, l, 1, op, "a").Time.Estimate; s.Lo <= median && median <= s.Hi {
@@ -127,7 +127,7 @@ func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
 	const runs = 100
 	foundIn, worst := map[subject.Op]int{}, math.Inf(1)
 	for seed := range uint64(runs) {
-		_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, 20 }),
+		_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Seed, p.Rounds = seed+1, 20 }),
 			pair(noisy(seeded(seed), 1, 0.02), noisy(seeded(seed+1000), 1.05, 0.02))...)
 		for _, op := range subject.ContainerOps {
 			if v := cellOf(t, l, 1, op, "b").Time.Versus; v.Different && v.Delta > 0 && v.Paired.Lo > 0 {
@@ -200,7 +200,7 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 					if machine.drifting {
 						script = newWeather(r, &clock).over(script)
 					}
-					rec := inMemory(t, planned(func(p *plan.Lifecycle) { p.Seed, p.Rounds = seed+1, rounds }),
+					rec := inMemory(t, planned(func(p *lifecycle.Options) { p.Seed, p.Rounds = seed+1, rounds }),
 						&fake.Target{Name: "a", Script: script, Clock: &clock}, &fake.Target{Name: "b", Script: script, Clock: &clock})
 					l, before := judged(t, rec), called
 					for _, op := range subject.ContainerOps {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -21,7 +20,7 @@ import (
 // Options are what a run needs besides its plan.
 type Options struct {
 	run.Options
-	Plan    plan.Lifecycle
+	Plan    lifecycle.Options
 	Targets []subject.Target
 	// Node reads the machine's state between rounds. May be nil.
 	Node func() record.Node
@@ -44,7 +43,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *lifecycle.Judgement, 
 
 type schedule struct {
 	*run.Run[subject.Session]
-	plan      plan.Lifecycle
+	plan      lifecycle.Options
 	node      func() record.Node
 	lanes     int                  // at present
 	intervals *lifecycle.Intervals // at these

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 )
@@ -24,7 +24,7 @@ func TestAVisitIsAWholeLifeAndIsRecordedAsItWasDone(t *testing.T) {
 	for _, lanes := range [][]int{{1}, {5}, {1, 7}} {
 		const warmup, rounds = 2, 4
 		log, targets := logging("a", "b", "c")
-		rec, _ := weigh(t, planned(func(p *plan.Lifecycle) { p.Lanes, p.Warmup, p.Rounds = lanes, warmup, rounds }), targets...)
+		rec, _ := weigh(t, planned(func(p *lifecycle.Options) { p.Lanes, p.Warmup, p.Rounds = lanes, warmup, rounds }), targets...)
 		e := (*log)[3 : len(*log)-3] // all were opened before, and closed after
 		if want := len(lanes) * (warmup + rounds) * 3 * 5; len(e) != want || len(rec.Batches) != want {
 			t.Fatalf("%v lanes: %d batches were done and %d recorded, want %d", lanes, len(e), len(rec.Batches), want)
@@ -43,7 +43,7 @@ func TestAVisitIsAWholeLifeAndIsRecordedAsItWasDone(t *testing.T) {
 
 func TestASeedThatWasNotGivenIsRecorded(t *testing.T) {
 	_, targets := logging("a", "b")
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Seed = 0 }), targets...)
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Seed = 0 }), targets...)
 	if l.Plan.Seed == 0 || l.Plan.Seed >= 1<<53 {
 		t.Errorf("the record's seed is %d", l.Plan.Seed)
 	}
@@ -67,7 +67,7 @@ func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing
 		t.Run(tt.name, func(t *testing.T) {
 			log, targets := logging("a", "other")
 			targets[0].(*fake.Target).Absent = tt.absent
-			_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops, p.Rounds, p.Warmup = tt.ops, 6, 0 }), targets...)
+			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = tt.ops, 6, 0 }), targets...)
 			var done []string
 			for _, e := range *log {
 				if name, rest, _ := strings.Cut(e, " "); name == "a" {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -61,7 +60,7 @@ func TestPodsAreVisitedAsFarAsTheyAreNeededAndPlainTargetsNeverSeeThem(t *testin
 				}
 				log, targets := mixed()
 				const rounds = 6
-				rec, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops, p.Rounds, p.Warmup, p.Lanes = ops, rounds, 0, []int{lanes} }), targets...)
+				rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup, p.Lanes = ops, rounds, 0, []int{lanes} }), targets...)
 				for name, want := range map[string]string{"pods": tt.pods, "plain": tt.plain} {
 					want := slices.Repeat(strings.Fields(want), rounds)
 					if got := log.did(name); !slices.Equal(got, want) {
@@ -100,7 +99,7 @@ func rowsOf(l *lifecycle.Judgement) []subject.Op {
 
 func TestWhatIsTimedOfAPodIsItsOwnTime(t *testing.T) {
 	_, targets := mixed()
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops = subject.Ops }), targets...)
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops = subject.Ops }), targets...)
 	for op, want := range podTruth {
 		if c := cellOf(t, l, 1, op, "pods"); c.Time.Estimate.N != 10 || c.Time.Estimate.Value != want || c.Absent != "" {
 			t.Errorf("%s: %+v", op, c)
@@ -126,7 +125,7 @@ func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, targets := logging("plain")
 			targets[0].(*fake.Target).Absent = absent
-			_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops, p.Warmup = subject.Ops, 0 }), targets...)
+			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Warmup = subject.Ops, 0 }), targets...)
 			if got := rowsOf(l); !slices.Equal(got, []subject.Op{"create", "start", "stop", "rm", "run"}) {
 				t.Errorf("the table has %v", got)
 			}
@@ -140,7 +139,7 @@ func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
 func TestRunIsLeftOutWhereThereIsNone(t *testing.T) {
 	log, targets := mixed()
 	targets[0].(*fake.Target).Absent = []subject.Op{subject.Run}
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops, p.Warmup, p.Rounds = []subject.Op{subject.Run}, 0, 2 }), targets...)
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Warmup, p.Rounds = []subject.Op{subject.Run}, 0, 2 }), targets...)
 	if log.did("pods") != nil || len(log.did("plain")) != 2 || l.Failed != 0 {
 		t.Errorf("%q, %d failed", *log, l.Failed)
 	}
@@ -150,7 +149,7 @@ func TestALaneWhoseContainerFailsLosesItsPod(t *testing.T) {
 	log, targets := mixed()
 	pods := targets[0].(*fake.Target)
 	pods.Script = failing(constant(1), func(op subject.Op, lane, _ int) bool { return op == subject.Start && lane == 2 })
-	_, l := weigh(t, planned(func(p *plan.Lifecycle) { p.Ops, p.Lanes = subject.Ops, []int{4} }), targets...)
+	_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Lanes = subject.Ops, []int{4} }), targets...)
 	for op, want := range map[subject.Op]struct{ Total, Failed, Lost int }{
 		subject.RunPod: {Total: 40}, subject.Create: {Total: 40}, subject.Start: {Total: 40, Failed: 10},
 		subject.Stop: {Total: 30, Lost: 10}, subject.RemovePod: {Total: 30, Lost: 10}, subject.Run: {Total: 40},

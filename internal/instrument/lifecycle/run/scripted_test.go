@@ -16,7 +16,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -34,8 +33,8 @@ var podTruth = map[subject.Op]float64{subject.RunPod: 200 * ms, subject.StopPod:
 
 // planned is the default plan with a seed, a budget that no test spends by
 // accident, and the changes of a test.
-func planned(change func(*plan.Lifecycle)) plan.Lifecycle {
-	p := plan.Defaults()
+func planned(change func(*lifecycle.Options)) lifecycle.Options {
+	p := lifecycle.Defaults()
 	p.Seed, p.Budget = 1, time.Hour
 	if change != nil {
 		change(&p)
@@ -82,7 +81,7 @@ func pair(a, b fake.Script) []subject.Target {
 }
 
 // options are those of a run on a made-up machine.
-func options(p plan.Lifecycle, targets []subject.Target) lifecyclerun.Options {
+func options(p lifecycle.Options, targets []subject.Target) lifecyclerun.Options {
 	return lifecyclerun.Options{
 		Plan: p, Targets: targets,
 		Options: run.Options{
@@ -95,7 +94,7 @@ func options(p plan.Lifecycle, targets []subject.Target) lifecyclerun.Options {
 
 // weigh runs the plan into a stored record and judges that. What is in memory
 // has to be the same.
-func weigh(t *testing.T, p plan.Lifecycle, targets ...subject.Target) (*record.Record, *lifecycle.Judgement) {
+func weigh(t *testing.T, p lifecycle.Options, targets ...subject.Target) (*record.Record, *lifecycle.Judgement) {
 	t.Helper()
 	return weighWith(t.Context(), t, options(p, targets))
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -26,7 +26,7 @@ import (
 // Options are what a run needs besides its plan.
 type Options struct {
 	run.Options
-	Plan       plan.Overhead
+	Plan       overhead.Options
 	Targets    []subject.Target
 	Meter      Meter
 	Workload   subject.Workload // what the phases need in the sandboxes
@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *judge.Overhead, error
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
-	phases  []plan.Phase
+	phases  []overhead.Phase
 	silent  map[string]bool  // targets whose engines give no statistics
 	takes   map[string]int64 // the most memory that a sandbox of a target was seen to take, bytes
 }

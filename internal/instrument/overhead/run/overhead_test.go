@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -111,9 +111,9 @@ func (m meter) Watch(*record.Reading, time.Duration) func() record.Series {
 
 func (m meter) Left(*record.Reading, []string) []string { return nil }
 
-func options(p func(*plan.Overhead), targets ...*scripted) (overheadrun.Options, *journal) {
+func options(p func(*overhead.Options), targets ...*scripted) (overheadrun.Options, *journal) {
 	log := &journal{}
-	o := plan.DefaultsOfOverhead()
+	o := overhead.Defaults()
 	o.Rounds, o.Sandboxes, o.Seed = 1, []int{1, 3}, 7
 	o.Hold, o.Settle, o.Timeout = time.Millisecond, 0, time.Second
 	if p != nil {
@@ -165,7 +165,7 @@ func codes(rec *record.Record) (out []string) {
 
 func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	ends := func(context.Context, int, []string) (subject.Executed, error) { return subject.Executed{}, nil }
-	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: ends})
+	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: ends})
 	o.FioPath = "/usr/bin/fio"
 	rec := perform(t.Context(), t, o)
 	want := []string{"before  0", "begin idle 1", "end idle 1", "begin 10M 1", "end 10M 1", "begin idle 3", "end idle 3", "after  0"}
@@ -194,7 +194,7 @@ func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 		}
 		return nil
 	}}
-	o, log := options(func(p *plan.Overhead) { p.Rounds = 3 }, broken, &scripted{name: "good"})
+	o, log := options(func(p *overhead.Options) { p.Rounds = 3 }, broken, &scripted{name: "good"})
 	rec := perform(t.Context(), t, o)
 	visits := map[string]int{}
 	for _, x := range rec.Readings {
@@ -213,7 +213,7 @@ func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 }
 
 func TestANodeIsNotFilledBeyondItsMemory(t *testing.T) {
-	o, _ := options(func(p *plan.Overhead) { p.Sandboxes = []int{1, 5, 20} }, &scripted{name: "a"})
+	o, _ := options(func(p *overhead.Options) { p.Sandboxes = []int{1, 5, 20} }, &scripted{name: "a"})
 	rec := perform(t.Context(), t, o)
 	most := 0
 	for _, x := range rec.Readings {
@@ -231,7 +231,7 @@ func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
 		}
 		return nil
 	}}
-	o, log := options(func(p *plan.Overhead) { p.Sandboxes = []int{5} }, stubborn)
+	o, log := options(func(p *overhead.Options) { p.Sandboxes = []int{5} }, stubborn)
 	rec := perform(t.Context(), t, o)
 	events := strings.Join(log.events, "\n")
 	if !strings.Contains(events, "a stop x5\na rm x4\na discard 5 [0 1 2 3 4]\nread 0") || strings.Contains(events, " left ") {
@@ -243,7 +243,7 @@ func TestWhatCannotBeStoppedIsRemovedByForce(t *testing.T) {
 }
 
 func TestNoCountIsStartedForWhichThereIsNoMemory(t *testing.T) {
-	o, _ := options(func(p *plan.Overhead) { p.Sandboxes = []int{9} }, &scripted{name: "a"})
+	o, _ := options(func(p *overhead.Options) { p.Sandboxes = []int{9} }, &scripted{name: "a"})
 	rec := perform(t.Context(), t, o)
 	if got := moments(rec); slices.Contains(got, "begin idle 9") || !slices.Contains(codes(rec), "sandboxes-not-reached") {
 		t.Errorf("read %v, findings %v", got, codes(rec))
@@ -251,7 +251,7 @@ func TestNoCountIsStartedForWhichThereIsNoMemory(t *testing.T) {
 }
 
 func TestNothingIsHeldForWhichThereIsNoMemory(t *testing.T) {
-	o, log := options(func(p *plan.Overhead) { p.Sandboxes, p.Phases = []int{2}, []string{"idle", "hold 400MiB"} }, &scripted{name: "a"})
+	o, log := options(func(p *overhead.Options) { p.Sandboxes, p.Phases = []int{2}, []string{"idle", "hold 400MiB"} }, &scripted{name: "a"})
 	rec := perform(t.Context(), t, o)
 	if strings.Contains(strings.Join(log.events, "\n"), "exec") || !slices.Contains(codes(rec), "phase-skipped") {
 		t.Errorf("findings %v, events %v", codes(rec), log.events)
@@ -263,7 +263,7 @@ func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
 		<-ctx.Done()
 		return subject.Executed{Command: "runc exec a"}, ctx.Err()
 	}
-	o, _ := options(func(p *plan.Overhead) {
+	o, _ := options(func(p *overhead.Options) {
 		p.Phases, p.Sandboxes, p.Timeout = []string{"idle", "spin 0.5cpu"}, []int{1}, 100*time.Millisecond
 	}, &scripted{name: "a", exec: hangs})
 	for _, x := range perform(t.Context(), t, o).Readings {
@@ -277,7 +277,7 @@ func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
 	short := func(context.Context, int, []string) (subject.Executed, error) {
 		return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
 	}
-	o, _ := options(func(p *plan.Overhead) { p.Phases, p.Sandboxes = []string{"idle", "hold 64MiB"}, []int{1} }, &scripted{name: "a", exec: short})
+	o, _ := options(func(p *overhead.Options) { p.Phases, p.Sandboxes = []string{"idle", "hold 64MiB"}, []int{1} }, &scripted{name: "a", exec: short})
 	rec := perform(t.Context(), t, o)
 	for _, x := range rec.Readings {
 		if x.Phase == "hold 64MiB" && x.Moment == record.MomentEnd {
@@ -291,7 +291,7 @@ func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
 }
 
 func TestALoadThatDoesNotFitOnTheDiskIsLeftOut(t *testing.T) {
-	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "1G"} }, &scripted{name: "a"})
+	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "1G"} }, &scripted{name: "a"})
 	o.Free = func() (int64, error) { return 1 << 30, nil }
 	rec := perform(t.Context(), t, o)
 	if !slices.Contains(codes(rec), "phase-skipped") || strings.Contains(strings.Join(log.events, "\n"), "exec") {
@@ -306,7 +306,7 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 		<-ctx.Done()
 		return subject.Executed{}, ctx.Err()
 	}
-	o, log := options(func(p *plan.Overhead) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: hangs})
+	o, log := options(func(p *overhead.Options) { p.Phases = []string{"idle", "10M"} }, &scripted{name: "a", exec: hangs})
 	rec := perform(ctx, t, o)
 	if rec.End.Status != "interrupted" || log.events[len(log.events)-1] != "close a" || !slices.Contains(log.events, "a discard 1 [0]") {
 		t.Errorf("status %s, events %v", rec.End.Status, log.events)

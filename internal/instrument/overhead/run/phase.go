@@ -9,35 +9,36 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/lane"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
 // phase does one phase on the sandboxes that are there, and records it.
-func (v *visit) phase(ctx context.Context, p plan.Phase) error {
+func (v *visit) phase(ctx context.Context, p overhead.Phase) error {
 	v.tell(p.Name, v.made)
-	if p.Kind == plan.PhaseIdle {
+	if p.Kind == overhead.PhaseIdle {
 		return v.idle(ctx, p)
 	}
 	if _, ok := v.Target.Session.(subject.Executor); !ok {
 		return v.skip(p, "this target cannot run a command in its sandboxes", "weigh it idle")
 	}
-	if p.Kind == plan.PhaseFio {
+	if p.Kind == overhead.PhaseFio {
 		return v.fio(ctx, p)
 	}
 	return v.calibrate(ctx, p)
 }
 
 // skip says why a phase is left out, once a run.
-func (v *visit) skip(p plan.Phase, why, advice string) error {
+func (v *visit) skip(p overhead.Phase, why, advice string) error {
 	if v.Number > 0 {
 		return nil
 	}
 	level := "error" // it was asked for
-	if v.options.Plan.Missing == plan.MissingSkip {
+	if v.options.Plan.Missing == terms.MissingSkip {
 		level = "warning"
 	}
 	return v.Finding(record.Finding{Code: finding.PhaseSkipped, Level: level, Target: v.Target.Info.Name,
@@ -45,7 +46,7 @@ func (v *visit) skip(p plan.Phase, why, advice string) error {
 }
 
 // idle watches sandboxes that do nothing.
-func (v *visit) idle(ctx context.Context, p plan.Phase) error {
+func (v *visit) idle(ctx context.Context, p overhead.Phase) error {
 	settled := v.options.Meter.Settle(ctx, v.options.Plan.Settle)
 	begin, stop, err := v.open(ctx, p, settled)
 	if err != nil {
@@ -56,7 +57,7 @@ func (v *visit) idle(ctx context.Context, p plan.Phase) error {
 }
 
 // open reads what a phase starts from, and begins to watch.
-func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.Reading, func() record.Series, error) {
+func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*record.Reading, func() record.Series, error) {
 	engine, err := v.statistics(ctx) // first: asking costs the daemon CPU time
 	if err != nil {
 		return nil, nil, err
@@ -71,7 +72,7 @@ func (v *visit) open(ctx context.Context, p plan.Phase, settled bool) (*record.R
 
 // close reads what a phase has come to. One that was interrupted has no end: it
 // was not watched long enough.
-func (v *visit) close(ctx context.Context, p plan.Phase, begin *record.Reading, stop func() record.Series, work *record.Work) (*record.Reading, *record.Series, error) {
+func (v *visit) close(ctx context.Context, p overhead.Phase, begin *record.Reading, stop func() record.Series, work *record.Work) (*record.Reading, *record.Series, error) {
 	s := stop()
 	if ctx.Err() != nil {
 		return nil, nil, nil
@@ -127,20 +128,20 @@ const (
 // calibrate watches a load of known size. It is recorded once the load has ended
 // and said that it did what it was told: one that ended early, or never began,
 // gives no figures.
-func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
+func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > mostOfRoom*float64(free) {
 		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
 			"hold less, or use a node with more memory")
 	}
 	lead := ramp
-	if p.Kind == plan.PhaseHold {
+	if p.Kind == overhead.PhaseHold {
 		lead += time.Duration(float64(p.Bytes) / fillPerSec * float64(time.Second))
 	}
 	d := lead + v.options.Plan.Settle + v.options.Plan.Hold + margin
 	work := &record.Work{}
 	args := probe.HoldArgs(p.Bytes, d)
 	work.Hold = p.Bytes
-	if p.Kind == plan.PhaseSpin {
+	if p.Kind == overhead.PhaseSpin {
 		args = probe.SpinArgs(p.CPUs, d)
 		work.Hold, work.Spin = 0, p.CPUs
 	}
@@ -173,13 +174,13 @@ func (v *visit) calibrate(ctx context.Context, p plan.Phase) error {
 
 // stood says whether loads of known size stood for all of the time in which they
 // were watched, by what they say themselves.
-func stood(l *load, p plan.Phase, ended int, begun int64, work *record.Work) *record.Failure {
+func stood(l *load, p overhead.Phase, ended int, begun int64, work *record.Work) *record.Failure {
 	if ended > 0 {
 		return &record.Failure{Kind: record.FailWorkload, Detail: fmt.Sprintf("%d of %d loads ended before they were measured", ended, len(l.results))}
 	}
 	for _, r := range l.results {
 		var err error
-		if p.Kind == plan.PhaseSpin {
+		if p.Kind == overhead.PhaseSpin {
 			var spun probe.Spun
 			if spun, err = probe.ParseSpun(r.Output); err == nil && spun.Wall > 0 {
 				work.Spun += spun.CPU.Seconds() / spun.Wall.Seconds() / float64(len(l.results))
@@ -199,7 +200,7 @@ func stood(l *load, p plan.Phase, ended int, begun int64, work *record.Work) *re
 }
 
 // fio watches fio until it ends in every sandbox.
-func (v *visit) fio(ctx context.Context, p plan.Phase) error {
+func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 	if v.options.Free != nil {
 		free, err := v.options.Free()
 		if need := p.Bytes * int64(v.made); err == nil && need > free*9/10 {
@@ -227,7 +228,7 @@ func (v *visit) fio(ctx context.Context, p plan.Phase) error {
 }
 
 // fioArgs is the command of the published report, on a file of the sandbox's own.
-func fioArgs(path string, p plan.Phase) []string {
+func fioArgs(path string, p overhead.Phase) []string {
 	return []string{path, "--filename=" + subject.VolumePath + "/" + fioFile, "--direct=1", "--iodepth=1", "--thread",
 		"--rw=randwrite", "--ioengine=psync", "--bs=512k", "--size=" + p.Name, "--numjobs=8", "--group_reporting", "--name=randwrite"}
 }

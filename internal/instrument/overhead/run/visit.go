@@ -12,7 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -88,7 +88,7 @@ func (v *visit) phasesOf(ctx context.Context) error {
 			return err
 		}
 		for _, phase := range v.phases {
-			if i > 0 && phase.Kind != plan.PhaseIdle {
+			if i > 0 && phase.Kind != overhead.PhaseIdle {
 				continue // loads run at the smallest count
 			}
 			if err := v.phase(ctx, phase); err != nil || ctx.Err() != nil {

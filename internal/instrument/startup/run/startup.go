@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -24,7 +24,7 @@ import (
 // Options are what a run needs besides its plan.
 type Options struct {
 	run.Options
-	Plan    plan.Startup
+	Plan    startup.Options
 	Targets []subject.Target
 	// Watch begins to watch all processes of the machine.
 	Watch func() (Watch, error)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -36,7 +36,7 @@ type scene struct {
 	lost    int64
 	cpu     time.Duration
 	file    bytes.Buffer
-	plan    plan.Startup
+	plan    startup.Options
 	targets []subject.Target
 	script  fake.Script
 	takeErr error
@@ -47,7 +47,7 @@ type scene struct {
 }
 
 func play(names ...string) *scene {
-	p := plan.DefaultsOfStartup()
+	p := startup.Defaults()
 	p.Seed = 1
 	s := &scene{clock: 1000 * ms, plan: p}
 	s.script = func(subject.Op, int, int) (int64, *record.Failure) { return 100 * ms, nil }

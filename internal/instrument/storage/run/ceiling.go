@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -34,7 +34,7 @@ const (
 // recorded, and stops nothing.
 func (s *stage) ceiling(ctx context.Context, when string) error {
 	took := s.options.Plan.Ceiling
-	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.options.OnHost[plan.ToolFio] == "" || ctx.Err() != nil {
+	if took <= 0 || s.volume.Kind == record.VolumeTmpfs || s.options.OnHost[storage.ToolFio] == "" || ctx.Err() != nil {
 		return nil
 	}
 	s.tell("ceiling", record.CacheDirect, "host", "measuring the device "+when+" the rounds")
@@ -78,7 +78,7 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 		{"write", largeBlock, func(x record.Claim) { c.Write = x.Write.Bandwidth }},
 		{"randwrite", smallBlock, func(x record.Claim) { c.WriteIOPS = x.Write.IOPS }},
 	} {
-		args := ceilingArgs(s.options.OnHost[plan.ToolFio], file, m.rw, m.block, size, took)
+		args := ceilingArgs(s.options.OnHost[storage.ToolFio], file, m.rw, m.block, size, took)
 		if c.Command == "" {
 			c.Command = lane.Quote(args)
 		}
@@ -140,7 +140,7 @@ func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration
 	case e.Exit != 0:
 		return record.Claim{}, &fail(record.FailExit, &e, "fio on the host: exit status %d", e.Exit).Failure
 	}
-	claim, _, err := tool.Parse(plan.Job{Tool: plan.ToolFio}, subject.Executed{Output: e.Output, Stderr: e.Stderr})
+	claim, _, err := tool.Parse(storage.Job{Tool: storage.ToolFio}, subject.Executed{Output: e.Output, Stderr: e.Stderr})
 	if err != nil {
 		return record.Claim{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
 	}

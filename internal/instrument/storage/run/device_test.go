@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -58,7 +58,7 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, path := deviceStand(t, "a")
 			s.plan.Rounds = 3
-			s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+			s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 			ran := map[string]int{}
 			s.exec = func(_ context.Context, _ string, args []string) (subject.Executed, error, bool) {
 				v := verb(args)
@@ -80,9 +80,9 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 
 func TestAJobFileOnADeviceFindsWhatWasWrittenByTheProbe(t *testing.T) {
 	s, path := deviceStand(t, "a")
-	s.plan.Jobs = []plan.Job{{Name: "file", Tool: plan.ToolFio, Options: []plan.Section{
-		{Name: "one", Options: []plan.Option{{Name: "rw", Value: "read"}, {Name: "size", Value: "4m"}}},
-		{Name: "other", Options: []plan.Option{{Name: "rw", Value: "read"}, {Name: "size", Value: "1m"}, {Name: "offset", Value: "7m"}}},
+	s.plan.Jobs = []storage.Job{{Name: "file", Tool: storage.ToolFio, Options: []storage.Section{
+		{Name: "one", Options: []storage.FioOption{{Name: "rw", Value: "read"}, {Name: "size", Value: "4m"}}},
+		{Name: "other", Options: []storage.FioOption{{Name: "rw", Value: "read"}, {Name: "size", Value: "1m"}, {Name: "offset", Value: "7m"}}},
 	}}}
 	rec := s.run()
 	if want := "/probe fill 8388608 " + path; !slices.Contains(s.ran, want) {
@@ -113,7 +113,7 @@ func TestOnADeviceDirectReadsAreTriedOnTheDevice(t *testing.T) {
 
 func TestAJobThatFailsLeavesTheTrialOfDirectReadsToTheNext(t *testing.T) {
 	s := newStand(t, "a", "b")
-	s.plan.Jobs, s.plan.Rounds = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0), 2
+	s.plan.Jobs, s.plan.Rounds = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0), 2
 	fills := 0
 	s.exec = func(_ context.Context, name string, args []string) (subject.Executed, error, bool) {
 		if verb(args) != "fill" || name != "a" && name != "b" {
@@ -149,7 +149,7 @@ func TestATmpfsIsSaidToBeFullWhenAllOfItIs(t *testing.T) {
 
 func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
 	s := newStand(t, "a")
-	s.onHost, s.plan.Ceiling = map[string]string{plan.ToolFio: "/usr/bin/fio"}, time.Second
+	s.onHost, s.plan.Ceiling = map[string]string{storage.ToolFio: "/usr/bin/fio"}, time.Second
 	s.run()
 	if !slices.ContainsFunc(s.ran, func(line string) bool { return strings.HasPrefix(line, "/probe fill 67108864 ") }) {
 		t.Errorf("ran %q", s.ran)
@@ -166,7 +166,7 @@ func TestTheCeilingOfSmallJobsIsMeasuredOnAFileOfSomeSize(t *testing.T) {
 
 func TestADeviceThatIsTooSmallHasNoCeiling(t *testing.T) {
 	s, _ := deviceStand(t, "a")
-	s.onHost, s.plan.Ceiling = map[string]string{plan.ToolFio: "/usr/bin/fio"}, time.Second
+	s.onHost, s.plan.Ceiling = map[string]string{storage.ToolFio: "/usr/bin/fio"}, time.Second
 	rec := s.run()
 	if c := rec.Ceilings; len(c) != 2 || c[0].Failure == nil || !strings.Contains(c[0].Failure.Detail, "do not fit in the 16 MiB of the device") {
 		t.Errorf("ceilings %+v", c)

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
@@ -61,7 +61,7 @@ func (s *session) Exec(ctx context.Context, lane0 int, args []string) (subject.E
 // weigh runs jobs on the host and in runc, one round past the page cache, and
 // returns the cells of the stored record with what their tools said. It fails the
 // test for everything that is left on the machine.
-func weigh(t *testing.T, name string, jobs []plan.Job, volumes ...string) []heard {
+func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []heard {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("run the tests as root: containers need it")
@@ -71,12 +71,12 @@ func weigh(t *testing.T, name string, jobs []plan.Job, volumes ...string) []hear
 		t.Fatal(err)
 	}
 	targets := []*overheard{{Target: host.New()}, {Target: runtime}}
-	p := plan.DefaultsOfStorage()
+	p := storage.Defaults()
 	for i := range jobs {
 		jobs[i].Tool = name
 	}
 	// The caches of the machine are others' as well.
-	p.Jobs, p.Volumes, p.Rounds, p.Ceiling, p.Drop = jobs, volumes, 1, 0, plan.DropFiles
+	p.Jobs, p.Volumes, p.Rounds, p.Ceiling, p.Drop = jobs, volumes, 1, 0, storage.DropFiles
 	p.Settle = 100 * time.Millisecond
 	rec := performed(t, name, p, targets)
 	var out []heard
@@ -97,10 +97,10 @@ func weigh(t *testing.T, name string, jobs []plan.Job, volumes ...string) []hear
 }
 
 // performed is the record of a plan, as it was stored.
-func performed(t *testing.T, name string, p plan.Storage, targets []*overheard) *record.Record {
+func performed(t *testing.T, name string, p storage.Options, targets []*overheard) *record.Record {
 	t.Helper()
 	program, err := hosttools.Find(t.Context(), name)
-	if name == plan.ToolFio {
+	if name == storage.ToolFio {
 		program, err = hosttools.Fio(t.Context())
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func performed(t *testing.T, name string, p plan.Storage, targets []*overheard) 
 			args[0] = probes + args[0]
 			return child.Run(ctx, child.Command{Args: args, Env: lane.Environment(nil)})
 		},
-		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+		Prepare: func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error) {
 			dir, _, err := own.Dirs("-volume-" + v.Kind)
 			if err != nil {
 				return nil, err

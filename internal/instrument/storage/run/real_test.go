@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -17,12 +17,12 @@ import (
 const mib = 1 << 20
 
 func TestTheRecordHasFiosOwnFigures(t *testing.T) {
-	jobs := []plan.Job{
+	jobs := []storage.Job{
 		{Name: "read", RW: "read", BS: 512 << 10, Size: 8 * mib, NumJobs: 2, Volumes: []string{record.VolumeBind}},
 		{Name: "rndrw", RW: "randrw", BS: 32 << 10, Size: 8 * mib, Engine: "libaio", IODepth: 4},
 		{Name: "write", RW: "write", BS: 64 << 10, Size: 8 * mib, Files: 4, EndFsync: true, Volumes: []string{record.VolumeRootfs}},
 	}
-	heard := weigh(t, plan.ToolFio, jobs, record.VolumeRootfs, record.VolumeBind)
+	heard := weigh(t, storage.ToolFio, jobs, record.VolumeRootfs, record.VolumeBind)
 	for i := range heard {
 		heard[i].isFios(t)
 	}
@@ -36,7 +36,7 @@ func TestAJobFileOfFiosRunsWholeAndTheRecordHasItsFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := weigh(t, plan.ToolFio, []plan.Job{{Name: "my", Options: sections}}, record.VolumeRootfs, record.VolumeBind)
+	heard := weigh(t, storage.ToolFio, []storage.Job{{Name: "my", Options: sections}}, record.VolumeRootfs, record.VolumeBind)
 	for i := range heard {
 		heard[i].isFios(t)
 		if c := heard[i].cell.Claim; c.Read.Bytes != 2*4*mib || c.Write.Bytes != 4*mib {
@@ -49,7 +49,7 @@ func TestAJobFileOfFiosRunsWholeAndTheRecordHasItsFigures(t *testing.T) {
 }
 
 func TestTheRecordHasWhatDDPrinted(t *testing.T) {
-	heard := weigh(t, plan.ToolDD, []plan.Job{{Name: "write", RW: "write", BS: 4096, Count: 2048}, {Name: "read", RW: "read", BS: mib, Count: 8}}, record.VolumeRootfs)
+	heard := weigh(t, storage.ToolDD, []storage.Job{{Name: "write", RW: "write", BS: 4096, Count: 2048}, {Name: "read", RW: "read", BS: mib, Count: 8}}, record.VolumeRootfs)
 	for _, h := range heard {
 		c, flow := h.cell.Claim, h.cell.Claim.Read
 		if h.cell.Job == "write" {
@@ -75,7 +75,7 @@ func TestTheRecordHasWhatDDPrinted(t *testing.T) {
 }
 
 func TestTheRecordHasWhatSysbenchPrinted(t *testing.T) {
-	heard := weigh(t, plan.ToolSysbench, []plan.Job{
+	heard := weigh(t, storage.ToolSysbench, []storage.Job{
 		{Name: "rndrd", RW: "randread", BS: 16 << 10, Size: 8 * mib, Files: 2, NumJobs: 2, Requests: 400},
 		{Name: "rndrw", RW: "randrw", BS: 16 << 10, Size: 8 * mib, Files: 2, NumJobs: 2, Requests: 400},
 	}, record.VolumeRootfs)

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -27,7 +27,7 @@ type stand struct {
 	dir     string
 	events  []string
 	targets []subject.Target
-	plan    plan.Storage
+	plan    storage.Options
 	// exec says what comes of a command in a sandbox, nil for what usually does.
 	exec func(ctx context.Context, name string, args []string) (subject.Executed, error, bool)
 	drop error
@@ -42,8 +42,8 @@ type stand struct {
 
 // now is the virtual time of a job: the second that dd says it took.
 func newStand(t *testing.T, names ...string) *stand {
-	s := &stand{t: t, dir: t.TempDir(), plan: plan.DefaultsOfStorage(), free: 1 << 40}
-	s.plan.Jobs = plan.DefaultJobs([]string{"write"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s := &stand{t: t, dir: t.TempDir(), plan: storage.Defaults(), free: 1 << 40}
+	s.plan.Jobs = storage.DefaultJobs([]string{"write"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	s.plan.Volumes, s.plan.Rounds, s.plan.Ceiling, s.plan.Seed = []string{"rootfs"}, 1, 0, 7
 	for _, name := range names {
 		s.targets = append(s.targets, s.target(name))
@@ -139,13 +139,13 @@ func (s *stand) run() *record.Record {
 			dir := filepath.Join(s.dir, name)
 			return dir, dir, os.MkdirAll(dir, 0o700)
 		}},
-		Plan: s.plan, Targets: s.targets, Meter: s, Programs: map[string]string{plan.ToolDD: "/usr/bin/dd", plan.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
+		Plan: s.plan, Targets: s.targets, Meter: s, Programs: map[string]string{storage.ToolDD: "/usr/bin/dd", storage.ToolFio: "/usr/bin/fio"}, OnHost: s.onHost,
 		Run: func(_ context.Context, args []string) (subject.Executed, error) {
 			s.note("host %s", verb(args))
 			s.ran = append(s.ran, strings.Join(args, " "))
 			return s.usual(args), nil
 		},
-		Prepare: func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error) {
+		Prepare: func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error) {
 			s.note("prepare %s", v.Name)
 			if v.Kind == record.VolumeNFS {
 				return nil, errors.New("this kernel has no NFS client")

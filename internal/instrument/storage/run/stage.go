@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -83,7 +83,7 @@ func (s *stage) turns(at run.Round) (turns []turn) {
 }
 
 // needs is how much room a job's files take.
-func needs(j plan.Job, at tool.Place) (int64, error) {
+func needs(j storage.Job, at tool.Place) (int64, error) {
 	files, err := tool.Files(j, at)
 	if err != nil {
 		return 0, err
@@ -96,7 +96,7 @@ func needs(j plan.Job, at tool.Place) (int64, error) {
 }
 
 // written is what a job that makes its own files writes at most.
-func written(j plan.Job) int64 {
+func written(j storage.Job) int64 {
 	switch {
 	case j.Count > 0:
 		return j.Count * j.BS

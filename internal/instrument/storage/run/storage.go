@@ -18,10 +18,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -30,14 +31,14 @@ import (
 // Options are what a run needs besides its plan.
 type Options struct {
 	run.Options
-	Plan     plan.Storage
+	Plan     storage.Options
 	Targets  []subject.Target
 	Meter    Meter
 	Files    []probe.File      // carried into every sandbox: the tools
 	Programs map[string]string // the path inside of each tool
 	OnHost   map[string]string // the path on the host of each tool
 	// Prepare makes a volume ready that holds so many bytes.
-	Prepare func(ctx context.Context, v plan.Volume, bytes int64) (*volume.Volume, error)
+	Prepare func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error)
 	// Run runs a command on the host, without a target. args[0] may be the
 	// probe's path in containers.
 	Run func(ctx context.Context, args []string) (subject.Executed, error)
@@ -82,19 +83,19 @@ func Run(ctx context.Context, o Options) (*record.Record, *judge.Storage, error)
 type schedule struct {
 	*run.Run[subject.Session]
 	options Options
-	jobs    []plan.Job
+	jobs    []storage.Job
 	told    map[string]bool // findings that are told once
 	later   int             // visits on volumes whose turn has not come
 }
 
 // pair is a job with a cache.
 type pair struct {
-	job   plan.Job
+	job   storage.Job
 	cache string
 }
 
 // pairs are what is run on a volume, in the order of the plan.
-func (r *schedule) pairs(v plan.Volume) []pair {
+func (r *schedule) pairs(v storage.Volume) []pair {
 	var all []pair
 	for _, j := range r.jobs {
 		for _, cache := range r.options.Plan.Cache {
@@ -107,12 +108,12 @@ func (r *schedule) pairs(v plan.Volume) []pair {
 }
 
 // planned is how many visits are, on a volume.
-func (r *schedule) planned(v plan.Volume) int {
+func (r *schedule) planned(v storage.Volume) int {
 	return len(r.pairs(v)) * r.options.Plan.Rounds * len(r.options.Targets)
 }
 
 // all goes through the volumes.
-func (r *schedule) all(ctx context.Context, volumes []plan.Volume) (why string, err error) {
+func (r *schedule) all(ctx context.Context, volumes []storage.Volume) (why string, err error) {
 	opened := false
 	for _, v := range volumes {
 		r.later += r.planned(v)
@@ -137,7 +138,7 @@ func (r *schedule) all(ctx context.Context, volumes []plan.Volume) (why string, 
 
 // on does everything on one volume. opened says that at least one target could be
 // opened.
-func (r *schedule) on(ctx context.Context, v plan.Volume, pairs []pair) (why string, opened bool, err error) {
+func (r *schedule) on(ctx context.Context, v storage.Volume, pairs []pair) (why string, opened bool, err error) {
 	ready, err := r.prepare(ctx, v, pairs)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -161,7 +162,7 @@ func (r *schedule) on(ctx context.Context, v plan.Volume, pairs []pair) (why str
 	return why, opened, errors.Join(err, r.LeftBehind("", ready.Close()))
 }
 
-func (r *schedule) prepare(ctx context.Context, v plan.Volume, pairs []pair) (*volume.Volume, error) {
+func (r *schedule) prepare(ctx context.Context, v storage.Volume, pairs []pair) (*volume.Volume, error) {
 	most := int64(0)
 	for _, p := range pairs {
 		n, err := needs(p.job, r.at(p, v.Kind, ""))
@@ -175,7 +176,7 @@ func (r *schedule) prepare(ctx context.Context, v plan.Volume, pairs []pair) (*v
 
 // absent records that a volume cannot be had, on a target or, without one, on
 // any.
-func (r *schedule) absent(v plan.Volume, name string, why error) error {
+func (r *schedule) absent(v storage.Volume, name string, why error) error {
 	targets := []string{name}
 	if name == "" {
 		targets = targets[:0]
@@ -193,7 +194,7 @@ func (r *schedule) absent(v plan.Volume, name string, why error) error {
 		advice = "leave the volume out for this target, or see docs/storage.md for what it needs"
 	}
 	level := "error"
-	if r.options.Plan.Missing == plan.MissingSkip {
+	if r.options.Plan.Missing == terms.MissingSkip {
 		level = "note"
 	}
 	return r.Finding(record.Finding{Code: finding.VolumeAbsent, Level: level, Target: name,

@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -17,7 +18,7 @@ import (
 
 func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
 	s := newStand(t, "a")
-	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	s.plan.Rounds = 2
 	rec := s.run()
 	first := "a run, a fs, a fs, a fill, a direct, a evict, drop, a warm, rest, begin, a dd, end"
@@ -51,7 +52,7 @@ func TestWhatWasWrittenIsFlushedAfterTheReading(t *testing.T) {
 func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
 	s := newStand(t, "a", "b", "c")
 	s.plan.Volumes = []string{"bind"}
-	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	s.plan.Rounds = 3
 	rec := s.run()
 	fills := strings.Count(s.log(), "fill")
@@ -67,7 +68,7 @@ func TestEveryRoundVisitsEveryTargetOnceForEveryJob(t *testing.T) {
 	s := newStand(t, "a", "b", "c", "d")
 	s.plan.Rounds = 6
 	s.plan.Cache = []string{"direct", "buffered"}
-	s.plan.Jobs = plan.DefaultJobs([]string{"read", "write"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Jobs = storage.DefaultJobs([]string{"read", "write"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	rec := s.run()
 	type visit struct {
 		round      int
@@ -128,7 +129,7 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := newStand(t, "good", "bad")
-			s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+			s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 			if s.exec = test.exec; test.free > 0 {
 				s.free = test.free
 			}
@@ -170,7 +171,7 @@ func TestAVolumeThatCannotBeHadKeepsNothingFromTheOthers(t *testing.T) {
 	if absent != 2 || !slices.Contains(codes(rec), "error "+finding.VolumeAbsent) {
 		t.Errorf("places %+v, findings %v", rec.Places, codes(rec))
 	}
-	s.plan.Missing = plan.MissingSkip
+	s.plan.Missing = terms.MissingSkip
 	if rec = s.run(); !slices.Contains(codes(rec), "note "+finding.VolumeAbsent) {
 		t.Errorf("findings %v where volumes may be missing", codes(rec))
 	}
@@ -203,7 +204,7 @@ func TestCachesThatCannotBeDroppedAreSaidOnce(t *testing.T) {
 	s := newStand(t, "a", "b")
 	s.drop = errors.New("permission denied")
 	s.plan.Rounds = 3
-	s.plan.Jobs = plan.DefaultJobs([]string{"read"}, []int64{4096}, plan.ToolDD, 40960, 0)
+	s.plan.Jobs = storage.DefaultJobs([]string{"read"}, []int64{4096}, storage.ToolDD, 40960, 0)
 	rec := s.run()
 	n := 0
 	for _, c := range codes(rec) {

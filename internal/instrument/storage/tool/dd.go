@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
 // ddCommand writes zeros to a new file, or reads a file and throws it away.
-func ddCommand(j plan.Job, at Place) ([]string, error) {
+func ddCommand(j storage.Job, at Place) ([]string, error) {
 	if err := at.check(); err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func ddCommand(j plan.Job, at Place) ([]string, error) {
 		file = path.Join(at.Dir, testFile)
 	}
 	size := []string{fmt.Sprintf("bs=%d", j.BS), fmt.Sprintf("count=%d", count)}
-	if j.RW == plan.RWRead {
+	if j.RW == storage.RWRead {
 		args := append([]string{at.Program, "if=" + file, "of=/dev/null"}, size...)
 		if at.Direct {
 			args = append(args, "iflag=direct")
@@ -53,7 +53,7 @@ func ddCommand(j plan.Job, at Place) ([]string, error) {
 }
 
 // ddFiles is what is read. dd makes what it writes.
-func ddFiles(j plan.Job, at Place) ([]File, error) {
+func ddFiles(j storage.Job, at Place) ([]File, error) {
 	if err := at.check(); err != nil {
 		return nil, err
 	}
@@ -63,18 +63,18 @@ func ddFiles(j plan.Job, at Place) ([]File, error) {
 		return nil, err
 	case at.Device != "":
 		return []File{{Path: at.Device, Size: count * j.BS}}, nil
-	case j.RW == plan.RWRead:
+	case j.RW == storage.RWRead:
 		return []File{{Path: path.Join(at.Dir, testFile), Size: count * j.BS}}, nil
 	}
 	return nil, nil
 }
 
 // ddCount is how many blocks a job has.
-func ddCount(j plan.Job) (int64, error) {
-	if j.RW != plan.RWRead && j.RW != plan.RWWrite {
+func ddCount(j storage.Job) (int64, error) {
+	if j.RW != storage.RWRead && j.RW != storage.RWWrite {
 		return 0, fmt.Errorf("job %q: dd reads or writes: it has no %q", j.Name, j.RW)
 	}
-	if j.Count > 0 && j.BS > 0 && j.Count <= plan.MaxFile/j.BS {
+	if j.Count > 0 && j.BS > 0 && j.Count <= storage.MaxFile/j.BS {
 		return j.Count, nil
 	}
 	size, err := fileSize(j)
@@ -85,7 +85,7 @@ func ddCount(j plan.Job) (int64, error) {
 }
 
 // parseDDRun wants all blocks, whole: dd ends well at the end of a short file, too.
-func parseDDRun(j plan.Job, e subject.Executed) (record.Claim, string, error) {
+func parseDDRun(j storage.Job, e subject.Executed) (record.Claim, string, error) {
 	text := e.Stderr
 	if strings.TrimSpace(text) == "" {
 		text = e.Output // where they cannot be told apart
@@ -140,7 +140,7 @@ const maxDDLines = 1 << 20
 // prints, in units of 1000 (GNU) or of 1024 (busybox, which calls them the same).
 // One of the two has to fit, or the line is refused.
 func ParseDD(text, direction string) (c record.Claim, records *DDRecords, err error) {
-	if direction != plan.RWRead && direction != plan.RWWrite {
+	if direction != storage.RWRead && direction != storage.RWWrite {
 		return c, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
 	}
 	if len(text) > maxText {
@@ -153,7 +153,7 @@ func ParseDD(text, direction string) (c record.Claim, records *DDRecords, err er
 	f := record.Flow{Bytes: summary.bytes, Bandwidth: float64(summary.bytes) / summary.seconds}
 	if records != nil {
 		in, partial := records.In, records.InPartial
-		if direction == plan.RWWrite {
+		if direction == storage.RWWrite {
 			in, partial = records.Out, records.OutPartial
 		}
 		if f.IOs = in + partial; f.IOs > f.Bytes {
@@ -162,7 +162,7 @@ func ParseDD(text, direction string) (c record.Claim, records *DDRecords, err er
 		f.IOPS = float64(f.IOs) / summary.seconds
 	}
 	c.Seconds = summary.seconds
-	if direction == plan.RWRead {
+	if direction == storage.RWRead {
 		c.Read = f
 	} else {
 		c.Write = f

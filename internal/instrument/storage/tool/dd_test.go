@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -103,22 +103,22 @@ func TestDDThatContradictsItselfIsRefused(t *testing.T) {
 }
 
 func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
-	job := plan.Job{Name: "dd", Tool: plan.ToolDD, RW: "write", BS: 4096, Count: 10240}
+	job := storage.Job{Name: "dd", Tool: storage.ToolDD, RW: "write", BS: 4096, Count: 10240}
 	whole := golden(t, "dd-9.1-write.txt")
 	for name, tc := range map[string]struct {
-		job  plan.Job
+		job  storage.Job
 		e    subject.Executed
 		says string
 	}{
 		"on standard error":            {job, subject.Executed{Stderr: whole}, ""},
 		"where there is one output":    {job, subject.Executed{Output: whole}, ""},
-		"one block less than asked":    {plan.Job{RW: "write", BS: 4096, Count: 10241}, subject.Executed{Stderr: whole}, "instead of 10241 records"},
-		"blocks of another size":       {plan.Job{RW: "write", BS: 512, Count: 10240}, subject.Executed{Stderr: whole}, "of 512 bytes"},
-		"a size instead of a count":    {plan.Job{RW: "write", BS: 4096, Size: 40 << 20}, subject.Executed{Stderr: whole}, ""},
+		"one block less than asked":    {storage.Job{RW: "write", BS: 4096, Count: 10241}, subject.Executed{Stderr: whole}, "instead of 10241 records"},
+		"blocks of another size":       {storage.Job{RW: "write", BS: 512, Count: 10240}, subject.Executed{Stderr: whole}, "of 512 bytes"},
+		"a size instead of a count":    {storage.Job{RW: "write", BS: 4096, Size: 40 << 20}, subject.Executed{Stderr: whole}, ""},
 		"without its lines of records": {job, subject.Executed{Stderr: whole[strings.Index(whole, "41943040"):]}, "how many records"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.job.Tool = plan.ToolDD
+			tc.job.Tool = storage.ToolDD
 			c, version, err := Parse(tc.job, tc.e)
 			if tc.says == "" && (err != nil || c.Write.Bytes != 40<<20 || version != "") {
 				t.Errorf("%+v %q %v", c, version, err)
@@ -131,15 +131,15 @@ func TestDDHasToHaveMovedEveryBlock(t *testing.T) {
 }
 
 func TestDDIsCalledAsPeopleCallIt(t *testing.T) {
-	job := func(rw string, sync bool) plan.Job {
-		return plan.Job{Name: "dd", Tool: plan.ToolDD, RW: rw, BS: 4096, Count: 1024000, EndFsync: sync}
+	job := func(rw string, sync bool) storage.Job {
+		return storage.Job{Name: "dd", Tool: storage.ToolDD, RW: rw, BS: 4096, Count: 1024000, EndFsync: sync}
 	}
 	at := Place{Program: "/usr/bin/dd", Dir: "/data"}
 	direct, device := at, at
 	direct.Direct = true
 	device.Direct, device.Device = true, "/dev/tare"
 	for want, got := range map[string]struct {
-		job   plan.Job
+		job   storage.Job
 		at    Place
 		files []File
 	}{

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 // testFile is the one file of a job that has one.
@@ -24,7 +24,7 @@ const openFiles = 512
 
 // fioCommand is fio as people call it, with JSON to be read. One file is shared
 // by all threads; of several, each thread has its own.
-func fioCommand(j plan.Job, at Place) ([]string, error) {
+func fioCommand(j storage.Job, at Place) ([]string, error) {
 	if err := at.check(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func fioCommand(j plan.Job, at Place) ([]string, error) {
 	}
 	engine := j.Engine
 	if engine == "" {
-		engine = plan.DefaultEngine
+		engine = storage.DefaultEngine
 	}
 	args := append([]string{at.Program, "--output-format=json"}, files...)
 	args = append(args, option("direct", digit(at.Direct)), option("iodepth", max(j.IODepth, 1)), "--thread", option("rw", j.RW),
@@ -62,7 +62,7 @@ func fioCommand(j plan.Job, at Place) ([]string, error) {
 }
 
 // fioWhere are the options that say which files there are, and of which size.
-func fioWhere(j plan.Job, at Place) ([]string, error) {
+func fioWhere(j storage.Job, at Place) ([]string, error) {
 	size, err := fileSize(j)
 	switch {
 	case err != nil:
@@ -83,7 +83,7 @@ func fioWhere(j plan.Job, at Place) ([]string, error) {
 
 // fioFiles are those of fioWhere: with a directory it names them by the job, the
 // thread and the file.
-func fioFiles(j plan.Job, at Place) ([]File, error) {
+func fioFiles(j storage.Job, at Place) ([]File, error) {
 	if err := at.check(); err != nil {
 		return nil, err
 	}
@@ -118,20 +118,20 @@ func numbered(dir, name string, threads, files int, size int64) ([]File, error) 
 
 // tooMany refuses more files than anybody lays out.
 func tooMany(threads, files int) error {
-	if threads < 1 || files < 1 || files > plan.MaxJobFiles || threads > plan.MaxJobFiles/files {
-		return fmt.Errorf("%d threads with %d files each are too many files: at most %d are allowed", threads, files, plan.MaxJobFiles)
+	if threads < 1 || files < 1 || files > storage.MaxJobFiles || threads > storage.MaxJobFiles/files {
+		return fmt.Errorf("%d threads with %d files each are too many files: at most %d are allowed", threads, files, storage.MaxJobFiles)
 	}
 	return nil
 }
 
 // fileSize is that of each file, in whole blocks: no tool reads or writes a part of
 // one with O_DIRECT.
-func fileSize(j plan.Job) (int64, error) {
+func fileSize(j storage.Job) (int64, error) {
 	size := j.FileSize
 	if size == 0 {
 		size = j.Size / int64(max(j.Files, 1))
 	}
-	if j.BS <= 0 || size < j.BS || j.Files > plan.MaxJobFiles || size > plan.MaxFile {
+	if j.BS <= 0 || size < j.BS || j.Files > storage.MaxJobFiles || size > storage.MaxFile {
 		return 0, fmt.Errorf("job %q: files of %d bytes for blocks of %d bytes cannot be", j.Name, size, j.BS)
 	}
 	return size / j.BS * j.BS, nil

@@ -6,18 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 const reporting = " --group_reporting=1 --lat_percentiles=1 --clat_percentiles=0 --percentile_list=50:95:99:99.9"
 
 func TestFioIsCalledAsPeopleCallIt(t *testing.T) {
-	published := plan.Job{Name: "randread 512k", Tool: plan.ToolFio, RW: "randread", BS: 512 << 10, Size: 1 << 30, FileSize: 1 << 30, Files: 1, NumJobs: 8, IODepth: 1}
-	small := plan.Job{Name: "small files", Tool: plan.ToolFio, RW: "randread", BS: 4096, FileSize: 10 << 20, Size: 1000 << 20, Files: 100, Runtime: time.Minute, TimeBased: true}
-	synced := plan.Job{Name: "w", Tool: plan.ToolFio, RW: "write", BS: 4096, Size: 1 << 20, Engine: "libaio", IODepth: 32, Fsync: 64, EndFsync: true, Runtime: 1500 * time.Millisecond}
+	published := storage.Job{Name: "randread 512k", Tool: storage.ToolFio, RW: "randread", BS: 512 << 10, Size: 1 << 30, FileSize: 1 << 30, Files: 1, NumJobs: 8, IODepth: 1}
+	small := storage.Job{Name: "small files", Tool: storage.ToolFio, RW: "randread", BS: 4096, FileSize: 10 << 20, Size: 1000 << 20, Files: 100, Runtime: time.Minute, TimeBased: true}
+	synced := storage.Job{Name: "w", Tool: storage.ToolFio, RW: "write", BS: 4096, Size: 1 << 20, Engine: "libaio", IODepth: 32, Fsync: 64, EndFsync: true, Runtime: 1500 * time.Millisecond}
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
 	for name, tc := range map[string]struct {
-		job  plan.Job
+		job  storage.Job
 		at   func(*Place)
 		want string
 	}{
@@ -43,36 +43,36 @@ func TestFioIsCalledAsPeopleCallIt(t *testing.T) {
 
 func TestFiosFilesAreNamedAsFioNamesThem(t *testing.T) {
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
-	files, err := Files(plan.Job{Name: "small files", Tool: plan.ToolFio, BS: 4096, FileSize: 10 << 20, Files: 2, NumJobs: 2}, at)
+	files, err := Files(storage.Job{Name: "small files", Tool: storage.ToolFio, BS: 4096, FileSize: 10 << 20, Files: 2, NumJobs: 2}, at)
 	want := []File{{"/data/small-files.0.0", 10 << 20}, {"/data/small-files.0.1", 10 << 20}, {"/data/small-files.1.0", 10 << 20}, {"/data/small-files.1.1", 10 << 20}}
 	if err != nil || !slices.Equal(files, want) {
 		t.Errorf("%v %v, want %v", files, err, want)
 	}
 	at.Device = "/dev/tare"
-	if files, err = Files(plan.Job{Tool: plan.ToolFio, BS: 4096, Size: 1 << 20}, at); err != nil || !slices.Equal(files, []File{{"/dev/tare", 1 << 20}}) {
+	if files, err = Files(storage.Job{Tool: storage.ToolFio, BS: 4096, Size: 1 << 20}, at); err != nil || !slices.Equal(files, []File{{"/dev/tare", 1 << 20}}) {
 		t.Errorf("on a device %v %v", files, err)
 	}
 }
 
 func TestAFioJobThatCannotBeIsRefused(t *testing.T) {
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
-	fine := plan.Job{Name: "x", Tool: plan.ToolFio, RW: "read", BS: 4096, Size: 1 << 20}
-	change := func(f func(*plan.Job, *Place)) (plan.Job, Place) {
+	fine := storage.Job{Name: "x", Tool: storage.ToolFio, RW: "read", BS: 4096, Size: 1 << 20}
+	change := func(f func(*storage.Job, *Place)) (storage.Job, Place) {
 		j, p := fine, at
 		f(&j, &p)
 		return j, p
 	}
-	for name, f := range map[string]func(*plan.Job, *Place){
-		"no size":                    func(j *plan.Job, _ *Place) { j.Size = 0 },
-		"less than a block":          func(j *plan.Job, _ *Place) { j.Size = 4095 },
-		"no block":                   func(j *plan.Job, _ *Place) { j.BS = 0 },
-		"no end":                     func(j *plan.Job, _ *Place) { j.TimeBased = true },
-		"several files on a device":  func(j *plan.Job, p *Place) { j.Files, p.Device = 2, "/dev/tare" },
-		"a folder fio reads as two":  func(_ *plan.Job, p *Place) { p.Dir = "/data:/etc" },
-		"a folder that is relative":  func(_ *plan.Job, p *Place) { p.Dir = "data" },
-		"a folder that leads beyond": func(_ *plan.Job, p *Place) { p.Dir = "/data/../etc" },
-		"no program":                 func(_ *plan.Job, p *Place) { p.Program = "" },
-		"an unknown tool":            func(j *plan.Job, _ *Place) { j.Tool = "iozone" },
+	for name, f := range map[string]func(*storage.Job, *Place){
+		"no size":                    func(j *storage.Job, _ *Place) { j.Size = 0 },
+		"less than a block":          func(j *storage.Job, _ *Place) { j.Size = 4095 },
+		"no block":                   func(j *storage.Job, _ *Place) { j.BS = 0 },
+		"no end":                     func(j *storage.Job, _ *Place) { j.TimeBased = true },
+		"several files on a device":  func(j *storage.Job, p *Place) { j.Files, p.Device = 2, "/dev/tare" },
+		"a folder fio reads as two":  func(_ *storage.Job, p *Place) { p.Dir = "/data:/etc" },
+		"a folder that is relative":  func(_ *storage.Job, p *Place) { p.Dir = "data" },
+		"a folder that leads beyond": func(_ *storage.Job, p *Place) { p.Dir = "/data/../etc" },
+		"no program":                 func(_ *storage.Job, p *Place) { p.Program = "" },
+		"an unknown tool":            func(j *storage.Job, _ *Place) { j.Tool = "iozone" },
 	} {
 		j, p := change(f)
 		if args, err := Command(j, p); err == nil {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -75,7 +75,7 @@ func ParseFioJSON(text string) (c record.Claim, o FioOptions, version string, er
 	return c, out.options(), out.Version, nil
 }
 
-func parseFio(_ plan.Job, e subject.Executed) (record.Claim, string, error) {
+func parseFio(_ storage.Job, e subject.Executed) (record.Claim, string, error) {
 	c, _, version, err := ParseFioJSON(e.Output)
 	return c, version, err
 }

@@ -3,7 +3,7 @@ package tool
 import (
 	"strconv"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 // options are those that all jobs have alike.
@@ -63,7 +63,7 @@ func (out *fioOutput) has(name string) bool {
 // sizeOrNone reads one of fio's sizes; 0 for any other form, such as different
 // blocks for reads and writes, or a part of a device.
 func sizeOrNone(s string) int64 {
-	n, err := plan.ParseFioSize(s)
+	n, err := storage.ParseFioSize(s)
 	if err != nil {
 		return 0
 	}

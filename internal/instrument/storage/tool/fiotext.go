@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -40,7 +40,7 @@ const roundedText = 0.05
 // fioText is fio's text as far as it has been read.
 type fioText struct {
 	version   string
-	described map[string]plan.Job
+	described map[string]storage.Job
 	run       *fioTextRun
 }
 
@@ -88,12 +88,12 @@ func (t *fioText) line(f *finder) {
 
 // describe keeps what fio says of a job before it runs.
 func (t *fioText) describe(m []string) {
-	j := plan.Job{RW: fioRW(m[2]), Engine: m[5], IODepth: numberOrNone(m[6])}
+	j := storage.Job{RW: fioRW(m[2]), Engine: m[5], IODepth: numberOrNone(m[6])}
 	if m[3] == m[4] {
 		j.BS = sizeOrNone(m[3])
 	}
-	if len(t.described) >= plan.MaxSections || t.described == nil {
-		t.described = map[string]plan.Job{}
+	if len(t.described) >= storage.MaxSections || t.described == nil {
+		t.described = map[string]storage.Job{}
 	}
 	t.described[m[1]] = j
 }
@@ -183,7 +183,7 @@ func (f *finder) flush() {
 	}
 	r.settle()
 	o := Output{Line: r.at, Version: t.version, Err: r.err, Job: t.described[r.name]}
-	o.Job.Tool, o.Job.NumJobs = plan.ToolFio, r.jobs
+	o.Job.Tool, o.Job.NumJobs = storage.ToolFio, r.jobs
 	for _, side := range []struct {
 		all []flow
 		to  *record.Flow

@@ -9,15 +9,15 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
 // Output is what one run of a tool printed, found in a text that somebody kept.
 // Nothing is known of it but what it says itself.
 type Output struct {
-	Line    int      // where it begins, from 1
-	Job     plan.Job // as far as it says what was done
+	Line    int         // where it begins, from 1
+	Job     storage.Job // as far as it says what was done
 	Version string
 	Cache   string // record.CacheDirect, record.CacheBuffered or "", not said
 	Claim   record.Claim
@@ -175,7 +175,7 @@ func (f *finder) fioJSON() int {
 
 func (o *Output) fromJSON(text string) {
 	claim, said, version, err := ParseFioJSON(text)
-	o.Claim, o.Version, o.Job = claim, version, plan.Job{Tool: plan.ToolFio, RW: fioRW(said.RW), BS: said.BS, Size: said.Size,
+	o.Claim, o.Version, o.Job = claim, version, storage.Job{Tool: storage.ToolFio, RW: fioRW(said.RW), BS: said.BS, Size: said.Size,
 		NumJobs: max(said.NumJobs, 1), IODepth: max(said.IODepth, 1), Engine: said.Engine}
 	if err != nil {
 		o.Err = fmt.Errorf("fio's JSON: %w", err)
@@ -232,8 +232,8 @@ func (f *finder) sysbenchReport() int {
 	}
 	f.flush()
 	claim, o, version, err := ParseSysbench(b.String())
-	out := Output{Line: f.lines[f.at].number, Claim: claim, Cache: cacheOf(o.Direct), Job: plan.Job{
-		Tool: plan.ToolSysbench, RW: sysbenchRW(o.Mode), BS: o.BlockSize, Size: o.TotalSize, Files: o.Files, NumJobs: o.Threads, Requests: o.Requests}}
+	out := Output{Line: f.lines[f.at].number, Claim: claim, Cache: cacheOf(o.Direct), Job: storage.Job{
+		Tool: storage.ToolSysbench, RW: sysbenchRW(o.Mode), BS: o.BlockSize, Size: o.TotalSize, Files: o.Files, NumJobs: o.Threads, Requests: o.Requests}}
 	if version != "" {
 		out.Version = "sysbench " + version
 	}
@@ -251,7 +251,7 @@ func sysbenchRW(mode string) string {
 		}
 	}
 	if mode == "seqwr" {
-		return plan.RWWrite
+		return storage.RWWrite
 	}
 	return ""
 }
@@ -283,9 +283,9 @@ func (f *finder) ddEnd() int {
 	for _, l := range f.lines[from : f.at+1] {
 		text += l.text + "\n"
 	}
-	o := Output{Line: f.lines[from].number, Job: plan.Job{Tool: plan.ToolDD, RW: plan.RWWrite}, Assumed: f.dd == ""}
+	o := Output{Line: f.lines[from].number, Job: storage.Job{Tool: storage.ToolDD, RW: storage.RWWrite}, Assumed: f.dd == ""}
 	if strings.Contains(f.dd, "of=/dev/null") {
-		o.Job.RW = plan.RWRead
+		o.Job.RW = storage.RWRead
 	}
 	if f.dd != "" {
 		o.Cache = cacheOf(strings.Contains(f.dd, "flag=direct"))

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -29,7 +29,7 @@ const maxUnread = 20
 // Imported is what the outputs in several texts make together: a record's plan and
 // lines.
 type Imported struct {
-	Plan     plan.Storage
+	Plan     storage.Options
 	Targets  []record.Target
 	Cells    []record.Cell
 	Findings []record.Finding
@@ -158,7 +158,7 @@ func (g *Imported) take(c record.Cell) {
 // jobs makes the plan, with every job once. An output that does not say its size,
 // as fio's text, is of the one job of its kind that does, if there is one only.
 func (g *Imported) jobs() func(Output) string {
-	g.Plan = plan.Storage{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []plan.Job{}, Scale: 1}
+	g.Plan = storage.Options{Title: "imported results", Whom: terms.Whom{Targets: []string{}}, Volumes: []string{}, Cache: []string{}, Jobs: []storage.Job{}, Scale: 1}
 	sized := map[string][]string{} // by what else there is to a job
 	g.each(func(o Output) {
 		if kind, size := o.kind(); size != "" && !slices.Contains(sized[kind], size) {
@@ -206,14 +206,14 @@ func (o *Output) kind() (kind, size string) {
 			kind = "write"
 		}
 	}
-	if j.Tool != plan.ToolFio || j.RW == "" {
+	if j.Tool != storage.ToolFio || j.RW == "" {
 		kind = j.Tool + " " + kind
 	}
 	for _, more := range []struct {
 		say  bool
 		text string
 	}{
-		{j.BS > 0, plan.FormatSize(j.BS)}, {j.NumJobs > 1, fmt.Sprintf("×%d", j.NumJobs)}, {j.Engine != "" && j.Engine != "psync", j.Engine},
+		{j.BS > 0, storage.FormatSize(j.BS)}, {j.NumJobs > 1, fmt.Sprintf("×%d", j.NumJobs)}, {j.Engine != "" && j.Engine != "psync", j.Engine},
 		{j.IODepth > 1, fmt.Sprintf("depth %d", j.IODepth)},
 	} {
 		if more.say {
@@ -224,7 +224,7 @@ func (o *Output) kind() (kind, size string) {
 	case j.Count > 0:
 		return kind, fmt.Sprintf("count=%d", j.Count)
 	case j.Size > 0:
-		return kind, plan.FormatSize(j.Size)
+		return kind, storage.FormatSize(j.Size)
 	}
 	return kind, ""
 }

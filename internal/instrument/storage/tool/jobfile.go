@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 // The most that a job file may be.
@@ -23,11 +23,11 @@ const (
 // buffered by the cache, group_reporting and the percentiles by what a claim
 // holds. A runtime is kept where it is shorter than the limit. A directory is
 // refused, for it is tare's to choose.
-func ParseJobFile(text string) ([]plan.Section, error) {
+func ParseJobFile(text string) ([]storage.Section, error) {
 	if len(text) > maxJobFile {
 		return nil, fmt.Errorf("the job file is %d bytes long: at most %d are read", len(text), maxJobFile)
 	}
-	var sections []plan.Section
+	var sections []storage.Section
 	options, number := 0, 0
 	for line := range strings.Lines(text) {
 		number++
@@ -45,10 +45,10 @@ func ParseJobFile(text string) ([]plan.Section, error) {
 			if err := checkSection(name); err != nil || !ok {
 				return nil, at("%.100q begins no section: %w", line, errOr(err, "it has no ]"))
 			}
-			if len(sections) == plan.MaxSections {
-				return nil, at("there are more than %d sections", plan.MaxSections)
+			if len(sections) == storage.MaxSections {
+				return nil, at("there are more than %d sections", storage.MaxSections)
 			}
-			sections = append(sections, plan.Section{Name: name})
+			sections = append(sections, storage.Section{Name: name})
 		case len(sections) == 0:
 			return nil, at("%.100q stands before the first section: write [global] or the name of a job above it", line)
 		default:
@@ -56,8 +56,8 @@ func ParseJobFile(text string) ([]plan.Section, error) {
 			if err := checkOption(o); err != nil {
 				return nil, at("%w", err)
 			}
-			if options++; options > plan.MaxOptions {
-				return nil, at("there are more than %d options", plan.MaxOptions)
+			if options++; options > storage.MaxOptions {
+				return nil, at("there are more than %d options", storage.MaxOptions)
 			}
 			last := &sections[len(sections)-1]
 			last.Options = append(last.Options, o)
@@ -78,9 +78,9 @@ func uncommented(line string) string {
 }
 
 // parseOption takes "name=value", "name = value" and "name".
-func parseOption(line string) plan.Option {
+func parseOption(line string) storage.FioOption {
 	name, value, _ := strings.Cut(line, "=")
-	return plan.Option{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+	return storage.FioOption{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 }
 
 func errOr(err error, otherwise string) error {
@@ -96,8 +96,8 @@ func checkSection(name string) error {
 	switch {
 	case name == global:
 		return nil
-	case name == "" || len(name) > plan.MaxJobName:
-		return fmt.Errorf("a name has from 1 to %d characters", plan.MaxJobName)
+	case name == "" || len(name) > storage.MaxJobName:
+		return fmt.Errorf("a name has from 1 to %d characters", storage.MaxJobName)
 	case strings.HasPrefix(strings.ToLower(name), global):
 		return errors.New("fio takes every name that begins with \"global\" for its global section: use another one")
 	case strings.Trim(name, nameLetters) != "" || strings.ContainsRune(".- ", rune(name[0])) || strings.HasSuffix(name, ".") || strings.Contains(name, ".."):
@@ -113,7 +113,7 @@ const (
 
 // checkSections is what is wrong with options wherever they come from: a plan may
 // hold them without a job file.
-func checkSections(sections []plan.Section) error {
+func checkSections(sections []storage.Section) error {
 	jobs := 0
 	for _, s := range sections {
 		if err := checkSection(s.Name); err != nil {
@@ -136,7 +136,7 @@ func checkSections(sections []plan.Section) error {
 
 // Shown says what the one job of some sections does, for tables: its rw and block
 // size, "" and 0 where there are several jobs, or it is not said in one word.
-func Shown(sections []plan.Section) (rw string, bs int64) {
+func Shown(sections []storage.Section) (rw string, bs int64) {
 	jobs := jobsOf(sections)
 	if len(jobs) != 1 {
 		return "", 0
@@ -144,7 +144,7 @@ func Shown(sections []plan.Section) (rw string, bs int64) {
 	rw = jobs[0].value("rw")
 	switch rw {
 	case "":
-		rw = plan.RWRead // fio's default
+		rw = storage.RWRead // fio's default
 	case "rw", "readwrite":
 		rw = ""
 	}

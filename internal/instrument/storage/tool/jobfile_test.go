@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 const exampleJobFile = `; what people have
@@ -34,11 +34,11 @@ filename=a:b
 
 func TestAJobFileIsReadAsFioReadsIt(t *testing.T) {
 	got, err := ParseJobFile(exampleJobFile)
-	want := []plan.Section{
-		{Name: "global", Options: []plan.Option{{Name: "direct", Value: "1"}, {Name: "ioengine", Value: "libaio"}, {Name: "iodepth", Value: "16"}, {Name: "size", Value: "1g"}, {Name: "group_reporting"}}},
-		{Name: "random read", Options: []plan.Option{{Name: "rw", Value: "randread"}, {Name: "bs", Value: "4k"}}},
-		{Name: "global", Options: []plan.Option{{Name: "runtime", Value: "90s"}, {Name: "time_based"}}},
-		{Name: "writers", Options: []plan.Option{{Name: "rw", Value: "randwrite"}, {Name: "numjobs", Value: "2"}, {Name: "filename", Value: "a:b"}}},
+	want := []storage.Section{
+		{Name: "global", Options: []storage.FioOption{{Name: "direct", Value: "1"}, {Name: "ioengine", Value: "libaio"}, {Name: "iodepth", Value: "16"}, {Name: "size", Value: "1g"}, {Name: "group_reporting"}}},
+		{Name: "random read", Options: []storage.FioOption{{Name: "rw", Value: "randread"}, {Name: "bs", Value: "4k"}}},
+		{Name: "global", Options: []storage.FioOption{{Name: "runtime", Value: "90s"}, {Name: "time_based"}}},
+		{Name: "writers", Options: []storage.FioOption{{Name: "rw", Value: "randwrite"}, {Name: "numjobs", Value: "2"}, {Name: "filename", Value: "a:b"}}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v\nwant %+v", got, err, want)
@@ -50,7 +50,7 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}
+	j := storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
 	at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
 	ours := " --direct=0" + reporting + " --runtime=60"
 	want := "/usr/bin/fio --output-format=json --name=global --directory=/data --ioengine=libaio --iodepth=16 --size=1g --name=random read --directory=/data --rw=randread --bs=4k" + ours +
@@ -62,7 +62,7 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 	if joined := strings.Join(layout, " "); !ok || strings.Count(joined, " --direct=0 --overwrite=1 --create_only=1") != 2 {
 		t.Errorf("the layout is %v %q", ok, joined)
 	}
-	if args, ok := FioLayout(plan.Job{Name: "x", Tool: plan.ToolFio, RW: "read", BS: 4096, Size: 4096}, at); ok {
+	if args, ok := FioLayout(storage.Job{Name: "x", Tool: storage.ToolFio, RW: "read", BS: 4096, Size: 4096}, at); ok {
 		t.Errorf("a job without a job file's options is laid out by %q", args)
 	}
 	files, err := Files(j, at)
@@ -78,7 +78,7 @@ func TestHowMuchRoomAJobFileTakesIsKnown(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", lines, err)
 		}
-		return Files(plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}, at)
+		return Files(storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}, at)
 	}
 	for lines, want := range map[string][]File{
 		"size=400MiB\n":            {{"/data/a.0.0", 400e6}},
@@ -121,7 +121,7 @@ func TestAJobFileOnADeviceHasNoOtherFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Command(plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}, Place{Program: "/f", Device: "/dev/tare", Dir: "/data"})
+		return Command(storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}, Place{Program: "/f", Device: "/dev/tare", Dir: "/data"})
 	}
 	args, err := run("[a]\nfilename=mine\nsize=1m\n")
 	if joined := strings.Join(args, " "); err != nil || !strings.Contains(joined, "--filename=/dev/tare") || strings.Contains(joined, "mine") || strings.Contains(joined, "/data") {
@@ -212,12 +212,12 @@ func TestAJobFileCannotLeaveItsFolderOrRunPrograms(t *testing.T) {
 // A plan may hold options that were never in a job file.
 func TestOptionsOfAPlanAreHeldToTheSame(t *testing.T) {
 	at := Place{Program: "/usr/bin/fio", Dir: "/data"}
-	for _, s := range []plan.Section{
-		{Name: "a", Options: []plan.Option{{Name: "filename", Value: "/dev/sda"}}},
-		{Name: "a", Options: []plan.Option{{Name: "exec_prerun", Value: "true"}}},
+	for _, s := range []storage.Section{
+		{Name: "a", Options: []storage.FioOption{{Name: "filename", Value: "/dev/sda"}}},
+		{Name: "a", Options: []storage.FioOption{{Name: "exec_prerun", Value: "true"}}},
 		{Name: "/dev/sda"}, {Name: "global"}, {Name: "-a"},
 	} {
-		j := plan.Job{Name: "x", Tool: plan.ToolFio, Options: []plan.Section{s}}
+		j := storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{s}}
 		if args, err := Command(j, at); err == nil {
 			t.Errorf("%+v runs as %q", s, args)
 		}
@@ -260,7 +260,7 @@ func FuzzParseJobFile(f *testing.F) {
 			bounded(t, err)
 			return
 		}
-		j := plan.Job{Name: "fuzz", Tool: plan.ToolFio, Options: sections}
+		j := storage.Job{Name: "fuzz", Tool: storage.ToolFio, Options: sections}
 		at := Place{Program: "/usr/bin/fio", Dir: "/data", Limit: time.Minute}
 		args, err := Command(j, at)
 		if err != nil {

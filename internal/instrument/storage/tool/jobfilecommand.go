@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 // aliases are fio's other names of options that are looked at here.
@@ -26,7 +26,7 @@ func (j fileJob) value(name string) string { return j.options[name] }
 
 // jobsOf are the jobs, as fio has them: each with the options of all global
 // sections before it, and its own.
-func jobsOf(sections []plan.Section) []fileJob {
+func jobsOf(sections []storage.Section) []fileJob {
 	common := map[string]string{}
 	var jobs []fileJob
 	for _, s := range sections {
@@ -51,7 +51,7 @@ func jobsOf(sections []plan.Section) []fileJob {
 
 // jobFileCommand gives fio the sections as options, and at the end of each job what
 // tare sets: of most options the last one counts.
-func jobFileCommand(j plan.Job, at Place) ([]string, error) {
+func jobFileCommand(j storage.Job, at Place) ([]string, error) {
 	return jobFileArgs(j, at, func(job fileJob) ([]string, error) {
 		ours := append([]string{option("direct", digit(at.Direct))}, fioReporting...)
 		own, err := job.runtime()
@@ -71,7 +71,7 @@ func jobFileCommand(j plan.Job, at Place) ([]string, error) {
 // FioLayout is the command that lays out the files of a job with a job file's
 // options, of which fio itself knows names and sizes; false where there is
 // nothing to lay out. Files that are only written are laid out as well.
-func FioLayout(j plan.Job, at Place) ([]string, bool) {
+func FioLayout(j storage.Job, at Place) ([]string, bool) {
 	if len(j.Options) == 0 || at.Device != "" || at.check() != nil {
 		return nil, false
 	}
@@ -81,7 +81,7 @@ func FioLayout(j plan.Job, at Place) ([]string, bool) {
 	return args, err == nil
 }
 
-func jobFileArgs(j plan.Job, at Place, ours func(fileJob) ([]string, error)) ([]string, error) {
+func jobFileArgs(j storage.Job, at Place, ours func(fileJob) ([]string, error)) ([]string, error) {
 	if err := checkSections(j.Options); err != nil {
 		return nil, fmt.Errorf("job %q: %w", j.Name, err)
 	}
@@ -120,7 +120,7 @@ func jobFileArgs(j plan.Job, at Place, ours func(fileJob) ([]string, error)) ([]
 }
 
 // given is an option's value: one without switches it on.
-func given(o plan.Option) string {
+func given(o storage.FioOption) string {
 	if o.Value == "" {
 		return "1"
 	}
@@ -145,11 +145,11 @@ func (j fileJob) runtime() (time.Duration, error) {
 	if j.value("runtime") == "" {
 		return 0, nil
 	}
-	return plan.ParseFioTime(j.value("runtime"))
+	return storage.ParseFioTime(j.value("runtime"))
 }
 
 // jobFileFiles are the files that fio makes of the sections.
-func jobFileFiles(j plan.Job, at Place) ([]File, error) {
+func jobFileFiles(j storage.Job, at Place) ([]File, error) {
 	if err := checkSections(j.Options); err != nil {
 		return nil, fmt.Errorf("job %q: %w", j.Name, err)
 	}
@@ -166,8 +166,8 @@ func jobFileFiles(j plan.Job, at Place) ([]File, error) {
 			}
 			largest[f.Path] = max(largest[f.Path], f.Size)
 		}
-		if len(paths) > plan.MaxJobFiles {
-			return nil, fmt.Errorf("job %q has more than %d files", j.Name, plan.MaxJobFiles)
+		if len(paths) > storage.MaxJobFiles {
+			return nil, fmt.Errorf("job %q has more than %d files", j.Name, storage.MaxJobFiles)
 		}
 	}
 	all := make([]File, len(paths))
@@ -215,7 +215,7 @@ func (j fileJob) extent(threads, files int64) (int64, error) {
 			continue
 		}
 		var err error
-		if *o.to, err = plan.ParseFioSize(value); err != nil {
+		if *o.to, err = storage.ParseFioSize(value); err != nil {
 			return 0, fmt.Errorf("%s=%.100q cannot be used: %w", o.name, value, err)
 		}
 	}
@@ -228,10 +228,10 @@ func (j fileJob) extent(threads, files int64) (int64, error) {
 	if n.each == 0 {
 		return 0, errors.New("it has no size: how much room it takes cannot be told before; write size=1G or filesize=1G")
 	}
-	if n.step > plan.MaxFile/threads {
+	if n.step > storage.MaxFile/threads {
 		return 0, fmt.Errorf("offset_increment=%.100q for %d threads leads beyond 16T", j.value("offset_increment"), threads)
 	}
-	if n.each += n.offset + n.step*(threads-1); n.each > plan.MaxFile {
+	if n.each += n.offset + n.step*(threads-1); n.each > storage.MaxFile {
 		return 0, errors.New("it goes beyond 16T of a file")
 	}
 	return n.each, nil

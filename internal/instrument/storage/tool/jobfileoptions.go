@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
 // fioOptions are those that a job file may hold: they say how bytes are moved,
@@ -63,7 +63,7 @@ func named(names ...string) func(string) bool {
 }
 
 // checkOption refuses what is not known to stay within tare's own files.
-func checkOption(o plan.Option) error {
+func checkOption(o storage.FioOption) error {
 	if slices.Contains(ourOptions, o.Name) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func checkOption(o plan.Option) error {
 
 // checkValue lets through the letters of plain values: fio hands ones with a $ to
 // a shell. Parts of a distribution, and of nothing else, have slashes.
-func checkValue(o plan.Option) error {
+func checkValue(o storage.FioOption) error {
 	letters := alphanumeric + "_.,:%+-"
 	if o.Name == "bssplit" || o.Name == "random_distribution" {
 		letters += "/"
@@ -108,16 +108,16 @@ func checkValue(o plan.Option) error {
 			}
 		}
 	case "runtime", "timeout":
-		if _, err := plan.ParseFioTime(o.Value); err != nil {
+		if _, err := storage.ParseFioTime(o.Value); err != nil {
 			return err
 		}
 	case "size", "io_size", "io_limit", "filesize", "offset", "offset_increment", "offset_align":
-		if _, err := plan.ParseFioSize(o.Value); err != nil {
+		if _, err := storage.ParseFioSize(o.Value); err != nil {
 			return err
 		}
 	case "numjobs", "nrfiles":
 		if numberOrNone(o.Value) == 0 {
-			return fmt.Errorf("write a whole number from 1 to %d", plan.MaxJobFiles)
+			return fmt.Errorf("write a whole number from 1 to %d", storage.MaxJobFiles)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 )
@@ -75,18 +75,18 @@ func sizes(t *testing.T, dir string) map[string]int64 {
 const layingOut = "Laying out IO file"
 
 func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
-	base := plan.Job{Tool: plan.ToolFio, Name: "job of fio", BS: 4096, Size: 1 << 20}
-	for name, change := range map[string]func(*plan.Job){
-		"one file, read":                  func(j *plan.Job) { j.RW = "randread"; j.NumJobs = 3 },
-		"one file, written":               func(j *plan.Job) { j.RW = "randwrite"; j.EndFsync = true },
-		"one file, both":                  func(j *plan.Job) { j.RW = "randrw"; j.Engine, j.IODepth = "libaio", 4 },
-		"a size that blocks do not fill":  func(j *plan.Job) { j.RW = "read"; j.BS, j.Size = 48<<10, 1<<20 },
-		"many files":                      func(j *plan.Job) { j.RW = "randread"; j.Files, j.FileSize = 10, 64<<10 },
-		"many files, of threads":          func(j *plan.Job) { j.RW = "read"; j.Files, j.NumJobs = 5, 3 },
-		"many files, written":             func(j *plan.Job) { j.RW = "write"; j.Files, j.NumJobs = 5, 2 },
-		"a size that files do not divide": func(j *plan.Job) { j.RW = "randread"; j.Files = 7 },
-		"more files than are held open":   func(j *plan.Job) { j.RW = "randread"; j.Files, j.FileSize = 700, 4096 },
-		"again and again until its time":  func(j *plan.Job) { j.RW = "randread"; j.Runtime, j.TimeBased = 300*time.Millisecond, true },
+	base := storage.Job{Tool: storage.ToolFio, Name: "job of fio", BS: 4096, Size: 1 << 20}
+	for name, change := range map[string]func(*storage.Job){
+		"one file, read":                  func(j *storage.Job) { j.RW = "randread"; j.NumJobs = 3 },
+		"one file, written":               func(j *storage.Job) { j.RW = "randwrite"; j.EndFsync = true },
+		"one file, both":                  func(j *storage.Job) { j.RW = "randrw"; j.Engine, j.IODepth = "libaio", 4 },
+		"a size that blocks do not fill":  func(j *storage.Job) { j.RW = "read"; j.BS, j.Size = 48<<10, 1<<20 },
+		"many files":                      func(j *storage.Job) { j.RW = "randread"; j.Files, j.FileSize = 10, 64<<10 },
+		"many files, of threads":          func(j *storage.Job) { j.RW = "read"; j.Files, j.NumJobs = 5, 3 },
+		"many files, written":             func(j *storage.Job) { j.RW = "write"; j.Files, j.NumJobs = 5, 2 },
+		"a size that files do not divide": func(j *storage.Job) { j.RW = "randread"; j.Files = 7 },
+		"more files than are held open":   func(j *storage.Job) { j.RW = "randread"; j.Files, j.FileSize = 700, 4096 },
+		"again and again until its time":  func(j *storage.Job) { j.RW = "randread"; j.Runtime, j.TimeBased = 300*time.Millisecond, true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := base
@@ -128,7 +128,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 
 // So that the test above can fail.
 func TestRealFioSaysWhenItLaysOut(t *testing.T) {
-	j := plan.Job{Tool: plan.ToolFio, Name: "x", RW: "read", BS: 4096, Size: 1 << 20}
+	j := storage.Job{Tool: storage.ToolFio, Name: "x", RW: "read", BS: 4096, Size: 1 << 20}
 	at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 	files, _ := Files(j, at)
 	files[0].Size -= 4096
@@ -154,7 +154,7 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := plan.Job{Name: "file", Tool: plan.ToolFio, Options: sections}
+			j := storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
 			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
 			layout, ok := FioLayout(j, at)
 			if !ok {
@@ -193,7 +193,7 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 	for _, name := range []string{"dd", "busybox"} {
 		for _, rw := range []string{"write", "read"} {
 			t.Run(name+" "+rw, func(t *testing.T) {
-				j := plan.Job{Name: "dd", Tool: plan.ToolDD, RW: rw, BS: 4096, Count: 500}
+				j := storage.Job{Name: "dd", Tool: storage.ToolDD, RW: rw, BS: 4096, Count: 500}
 				at := Place{Program: program(t, name), Dir: t.TempDir()}
 				files, err := Files(j, at)
 				if err != nil {
@@ -228,10 +228,10 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 }
 
 func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
-	for _, rw := range []string{plan.RWRead, plan.RWWrite, plan.RWRandRead, plan.RWRandWrite, plan.RWRandRW} {
+	for _, rw := range []string{storage.RWRead, storage.RWWrite, storage.RWRandRead, storage.RWRandWrite, storage.RWRandRW} {
 		t.Run(rw, func(t *testing.T) {
-			j := plan.Job{Name: rw, Tool: plan.ToolSysbench, RW: rw, BS: 16 << 10, Size: 1000000, Files: 3, NumJobs: 2, Requests: 300}
-			if rw == plan.RWRandWrite {
+			j := storage.Job{Name: rw, Tool: storage.ToolSysbench, RW: rw, BS: 16 << 10, Size: 1000000, Files: 3, NumJobs: 2, Requests: 300}
+			if rw == storage.RWRandWrite {
 				j.Fsync = 10
 			}
 			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second}
@@ -255,7 +255,7 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			if err != nil || !strings.HasPrefix(version, "sysbench 1.") {
 				t.Fatalf("%q %v of\n%s", version, err, e.Output)
 			}
-			reads, writes := rw != plan.RWWrite && rw != plan.RWRandWrite, rw != plan.RWRead && rw != plan.RWRandRead
+			reads, writes := rw != storage.RWWrite && rw != storage.RWRandWrite, rw != storage.RWRead && rw != storage.RWRandRead
 			if (c.Read.IOs > 0) != reads || (c.Write.IOs > 0) != writes || j.Fsync == 0 && c.Read.IOs+c.Write.IOs != 300 {
 				t.Errorf("%+v of 300 requests of\n%s", c, e.Output)
 			}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -17,13 +17,13 @@ import (
 // sysbenchModes are its names for what a job does. Files are there already, so
 // that a sequential write is one over what they hold, as fio's.
 var sysbenchModes = map[string]string{
-	plan.RWRead: "seqrd", plan.RWWrite: "seqrewr",
-	plan.RWRandRead: "rndrd", plan.RWRandWrite: "rndwr", plan.RWRandRW: "rndrw",
+	storage.RWRead: "seqrd", storage.RWWrite: "seqrewr",
+	storage.RWRandRead: "rndrd", storage.RWRandWrite: "rndwr", storage.RWRandRW: "rndrw",
 }
 
 // sysbenchCommand is for sysbench 1.0. Its files lie in its working folder, which
 // it has no option for: the probe goes there first, and becomes it.
-func sysbenchCommand(j plan.Job, at Place) ([]string, error) {
+func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 	files, err := sysbenchFiles(j, at)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func wholeSeconds(d time.Duration) int64 {
 
 // sysbenchFiles are those that its "prepare" would make, of whole blocks: with
 // others its last requests go beyond the end of a file.
-func sysbenchFiles(j plan.Job, at Place) ([]File, error) {
+func sysbenchFiles(j storage.Job, at Place) ([]File, error) {
 	if err := at.check(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func sysbenchFiles(j plan.Job, at Place) ([]File, error) {
 	return all, nil
 }
 
-func parseSysbenchRun(_ plan.Job, e subject.Executed) (record.Claim, string, error) {
+func parseSysbenchRun(_ storage.Job, e subject.Executed) (record.Claim, string, error) {
 	c, _, version, err := ParseSysbench(e.Output)
 	if version != "" {
 		version = "sysbench " + version

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -259,7 +259,7 @@ func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
 }
 
 func TestSysbenchIsCalledInTheFolderOfItsFiles(t *testing.T) {
-	j := plan.Job{Name: "rndrw 16k", Tool: plan.ToolSysbench, RW: plan.RWRandRW, BS: 16 << 10, Size: 5 << 30, FileSize: 512 << 20, Files: 10, NumJobs: 16, Requests: 5000}
+	j := storage.Job{Name: "rndrw 16k", Tool: storage.ToolSysbench, RW: storage.RWRandRW, BS: 16 << 10, Size: 5 << 30, FileSize: 512 << 20, Files: 10, NumJobs: 16, Requests: 5000}
 	at := Place{Program: "/usr/bin/sysbench", Dir: "/data", Direct: true, Limit: 90 * time.Second}
 	args, err := Command(j, at)
 	want := "/probe in /data /usr/bin/sysbench fileio --file-total-size=5368709120 --file-num=10 --file-test-mode=rndrw --file-block-size=16384 " +
@@ -276,12 +276,12 @@ func TestSysbenchIsCalledInTheFolderOfItsFiles(t *testing.T) {
 		t.Errorf("%q %v: want a time of whole seconds, and the page cache", args, err)
 	}
 	for name, wrong := range map[string]struct {
-		job plan.Job
+		job storage.Job
 		at  Place
 	}{
-		"that never ends":   {plan.Job{Name: "x", Tool: plan.ToolSysbench, RW: "read", BS: 4096, Size: 4096}, Place{Program: "/s", Dir: "/data"}},
+		"that never ends":   {storage.Job{Name: "x", Tool: storage.ToolSysbench, RW: "read", BS: 4096, Size: 4096}, Place{Program: "/s", Dir: "/data"}},
 		"on a device":       {j, Place{Program: "/s", Dir: "/data", Device: "/dev/tare", Limit: time.Second}},
-		"of an unknown way": {plan.Job{Name: "x", Tool: plan.ToolSysbench, RW: "trim", BS: 4096, Size: 4096, Requests: 1}, at},
+		"of an unknown way": {storage.Job{Name: "x", Tool: storage.ToolSysbench, RW: "trim", BS: 4096, Size: 4096, Requests: 1}, at},
 	} {
 		if args, err := Command(wrong.job, wrong.at); err == nil {
 			t.Errorf("a job %s is called as %q", name, args)
@@ -290,7 +290,7 @@ func TestSysbenchIsCalledInTheFolderOfItsFiles(t *testing.T) {
 }
 
 func TestSysbenchsVersionIsGivenWithItsName(t *testing.T) {
-	_, version, err := Parse(plan.Job{Tool: plan.ToolSysbench}, subject.Executed{Output: sysbench10})
+	_, version, err := Parse(storage.Job{Tool: storage.ToolSysbench}, subject.Executed{Output: sysbench10})
 	if err != nil || version != "sysbench 1.0.20" {
 		t.Errorf("%q %v", version, err)
 	}

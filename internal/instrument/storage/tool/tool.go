@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -37,18 +37,18 @@ type File struct {
 // known are the tools: which command does a job, which files it wants to find, and
 // what the tool said of it.
 var known = map[string]struct {
-	command func(plan.Job, Place) ([]string, error)
-	files   func(plan.Job, Place) ([]File, error)
-	parse   func(plan.Job, subject.Executed) (record.Claim, string, error)
+	command func(storage.Job, Place) ([]string, error)
+	files   func(storage.Job, Place) ([]File, error)
+	parse   func(storage.Job, subject.Executed) (record.Claim, string, error)
 }{
-	plan.ToolFio:      {fioCommand, fioFiles, parseFio},
-	plan.ToolDD:       {ddCommand, ddFiles, parseDDRun},
-	plan.ToolSysbench: {sysbenchCommand, sysbenchFiles, parseSysbenchRun},
+	storage.ToolFio:      {fioCommand, fioFiles, parseFio},
+	storage.ToolDD:       {ddCommand, ddFiles, parseDDRun},
+	storage.ToolSysbench: {sysbenchCommand, sysbenchFiles, parseSysbenchRun},
 }
 
 // Command returns the command line of a job. The job is resolved: scaled, and
 // complete as plan says.
-func Command(j plan.Job, at Place) ([]string, error) {
+func Command(j storage.Job, at Place) ([]string, error) {
 	if t, ok := known[j.Tool]; ok {
 		return t.command(j, at)
 	}
@@ -57,7 +57,7 @@ func Command(j plan.Job, at Place) ([]string, error) {
 
 // Files returns the files that a job wants to find, under the names that its
 // command uses; none for one that makes its own. On a device that is the device.
-func Files(j plan.Job, at Place) ([]File, error) {
+func Files(j storage.Job, at Place) ([]File, error) {
 	if t, ok := known[j.Tool]; ok {
 		return t.files(j, at)
 	}
@@ -66,7 +66,7 @@ func Files(j plan.Job, at Place) ([]File, error) {
 
 // Parse reads what the tool said at its end, and its version, "" where it does
 // not say it. The command has exited with 0.
-func Parse(j plan.Job, e subject.Executed) (c record.Claim, version string, err error) {
+func Parse(j storage.Job, e subject.Executed) (c record.Claim, version string, err error) {
 	if t, ok := known[j.Tool]; ok {
 		return t.parse(j, e)
 	}

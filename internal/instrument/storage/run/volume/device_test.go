@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -53,7 +53,7 @@ func loopOn(t *testing.T, file string) string {
 // taken is a device that was given away.
 func taken(t *testing.T, path string) *Volume {
 	t.Helper()
-	v, err := Prepare(context.Background(), plan.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
+	v, err := Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/disk"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
 // Volume is a place that is ready.
 type Volume struct {
-	plan.Volume
+	storage.Volume
 	// Workload is the part that gives the volume to containers.
 	Workload subject.Workload
 	// Device is the block device below it, by the name in /proc/diskstats; ""
@@ -74,7 +74,7 @@ func notHere(advice, format string, args ...any) error {
 
 // Prepare makes a volume ready, in the time that ctx leaves. The error says why
 // it cannot be had; nothing is left then.
-func Prepare(ctx context.Context, v plan.Volume, a Asked) (*Volume, error) {
+func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 	out := &Volume{Volume: v}
 	var err error
 	switch v.Kind {

@@ -12,14 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/mounts"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
-func parsed(t *testing.T, s string) plan.Volume {
+func parsed(t *testing.T, s string) storage.Volume {
 	t.Helper()
-	v, err := plan.ParseVolume(s)
+	v, err := storage.ParseVolume(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestATmpfsThatMemoryDoesNotHoldIsRefused(t *testing.T) {
 func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 	path := loop(t)
 	take := func(asked Asked) (*Volume, error) {
-		return Prepare(context.Background(), plan.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
+		return Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
 	}
 	v, err := take(Asked{Destroys: []string{path}, Bytes: 1 << 20})
 	if err != nil || v.Workload.Device != path || "/dev/"+v.Device != path || v.Size != 16<<20 {
@@ -97,7 +97,7 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 
 func TestWhatIsNoDeviceIsRefused(t *testing.T) {
 	for _, path := range []string{"/dev/null", "/dev/no-such-device", t.TempDir()} {
-		_, err := Prepare(context.Background(), plan.Volume{Name: "device", Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
+		_, err := Prepare(context.Background(), storage.Volume{Name: "device", Kind: record.VolumeDevice, Source: path}, Asked{Destroys: []string{path}})
 		if err == nil || Advice(err) == "" {
 			t.Errorf("%s: got %v", path, err)
 		}
