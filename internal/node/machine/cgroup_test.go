@@ -110,13 +110,3 @@ func TestReadCgroupsFailsRatherThanLosesControllers(t *testing.T) {
 		t.Errorf("a broken mountinfo: %+v", c)
 	}
 }
-
-func TestMounted(t *testing.T) {
-	root := Root("testdata/v2")
-	if at, ok, err := root.Mounted("tracefs"); at != "/sys/kernel/tracing" || !ok || err != nil {
-		t.Errorf("tracefs: %q, %v, %v", at, ok, err)
-	}
-	if at, ok, err := root.Mounted("bpf"); ok || err != nil {
-		t.Errorf("bpf, which is not mounted: %q, %v, %v", at, ok, err)
-	}
-}

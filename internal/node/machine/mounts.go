@@ -95,20 +95,6 @@ func (m mounts) visible(fsType string) []*mountinfo.Info {
 	return found
 }
 
-// Mounted returns where a file system of that type is mounted, ok false when
-// it is nowhere.
-func (r Root) Mounted(fsType string) (mountpoint string, ok bool, err error) {
-	m, err := r.mounts()
-	if err != nil {
-		return "", false, err
-	}
-	found := m.visible(fsType)
-	if len(found) == 0 {
-		return "", false, nil
-	}
-	return found[0].Mountpoint, true, nil
-}
-
 // fileSystem returns the type of the file system that a folder is on, or will
 // be on when it is made.
 func (r Root) fileSystem(dir string) string {
