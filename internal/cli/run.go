@@ -26,7 +26,7 @@ in the file is reported with file, line and column before anything is done.`,
 		Example: "  tare run plan.yaml --rounds 6",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := plan.Load(args[0], planInstruments())
+			p, err := plan.Load(args[0], plan.Instruments())
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ in the file is reported with file, line and column before anything is done.`,
 	}
 	out.add(c.Flags())
 	var sets []*option.Set
-	for _, i := range verbs {
+	for _, i := range plan.Instruments() {
 		sets = append(sets, option.Of(i.New()))
 	}
 	given = option.Collect(c.Flags(), sets...)

@@ -19,13 +19,13 @@ const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- 
 // laid is what flags make of a plan, and what is said meanwhile.
 func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, error) {
 	t.Helper()
-	p, err := plan.Parse("plan.yaml", []byte(text), planInstruments())
+	p, err := plan.Parse("plan.yaml", []byte(text), plan.Instruments())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var said strings.Builder
 	var sets []*option.Set
-	for _, v := range verbs {
+	for _, v := range plan.Instruments() {
 		sets = append(sets, option.Of(v.New()))
 	}
 	own := pflag.NewFlagSet("run", pflag.ContinueOnError)

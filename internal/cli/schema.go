@@ -16,7 +16,7 @@ and its range. Editors that know YAML's language server take it by a first line 
 		Example: "  tare schema",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := plan.Schema(planInstruments())
+			text, err := plan.Schema(plan.Instruments())
 			if err == nil {
 				_, err = s.Out.Write(text)
 			}
