@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh weigh-engines test lint bench fuzz runtimes engines probe bpf clean help
+.PHONY: build weigh weigh-engines test prove lint bench fuzz runtimes engines probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -40,14 +40,20 @@ weigh-engines: build engines ## weigh docker, podman, containerd and CRI-O, star
 	cri+containerd/runc cri+cri-o/runc --cri containerd=$$CONTAINERD_CRI --cri cri-o=$$CRIO_CRI \
 	-o records/engines-$$(date -u +%Y%m%dT%H%M%SZ).jsonl $(ARGS)'
 
-test: ## formatting, vet and every test, with the race detector
+test: ## formatting, vet and every test
 	@scripts/install-test-needs
 	@if [ "$$(id -u)" = 0 ]; then GO='$(GO)' scripts/install-engines || echo "the tests of what is missing will fail"; \
 	else echo "not root: without the container engines, whose tests need it"; fi
-	@$(GO) build -o bin/testsum ./internal/testsum
-	@if command -v gcc >/dev/null; then race=-race; export CGO_ENABLED=1; \
-	else race=; echo "no C compiler: without the race detector"; fi; \
-	GO='$(GO)' bin/testsum $$race -count=1 $(TESTARGS) ./...
+	@unclean=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && if [ -n "$$unclean" ]; then echo "not as gofmt writes it: $$unclean"; exit 1; fi
+	$(GO) vet -tags prove ./...
+	GO='$(GO)' $(GO) tool gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg \
+	--raw-command -- scripts/go-test $(TESTARGS)
+
+PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal record)
+
+prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, thousands of simulated runs
+	$(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
+	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
 lint: $(GOLANGCI) ## golangci-lint, and shellcheck where it is installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
