@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/mounts"
-	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/thread"
@@ -30,13 +27,8 @@ func (s *session) openStorage() error {
 	if err != nil {
 		return err
 	}
-	for n := range s.env.Lanes {
-		if err := probe.Rootfs(s.root(n), w.Files...); err != nil {
-			return err
-		}
-		if !engine.OnRoot(w) {
-			break
-		}
+	if err := engine.MakeRoots(s.env); err != nil {
+		return err
 	}
 	if len(w.Files) > 0 {
 		if err := s.makeCommonNodes(); err != nil {
@@ -67,12 +59,7 @@ func (s *session) makeCommonNodes() error {
 }
 
 // root is a lane's root file system.
-func (s *session) root(n int) string {
-	if engine.OnRoot(s.env.Workload) {
-		return filepath.Join(s.env.Dir, "rootfs-"+strconv.Itoa(n))
-	}
-	return filepath.Join(s.env.Dir, "rootfs")
-}
+func (s *session) root(n int) string { return engine.Root(s.env, n) }
 
 // makeNode makes the device's node in a root file system. No devices cgroup
 // stands in its way: the floor joins none.
@@ -120,9 +107,5 @@ func (s *session) inNamespaces(b *box, do func() error) error {
 // clear takes away what a container left on its root file system, so that the
 // next one on the lane has a fresh one.
 func (s *session) clear(n int) error {
-	if !engine.OnRoot(s.env.Workload) {
-		return nil
-	}
-	data := filepath.Join(s.root(n), subject.VolumePath)
-	return errors.Join(mounts.RemoveTree(data), os.Mkdir(data, 0o755))
+	return engine.ClearRoot(s.env, n)
 }

@@ -80,7 +80,7 @@ func standard(shim string) (string, error) {
 }
 
 // candidates are the files that a plain shim looks for, in its order, which is
-// compiled into it: runtime-rs has all of its configPaths, the Go runtime that in
+// compiled into it: runtime-rs has all of its paths, the Go runtime that in
 // /etc and that below its own prefix. known is false where the shim's path does
 // not tell which of the two it is, and all files are candidates.
 func candidates(shim string) (paths []string, known bool) {

@@ -5,13 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/tare-bench/tare/internal/mounts"
-	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -28,24 +25,11 @@ func (s *session) openStorage() error {
 	if s.device, err = engine.FindDevice(w, s.flavour.name); err != nil {
 		return err
 	}
-	for n := range s.env.Lanes {
-		if err := probe.Rootfs(s.root(n), w.Files...); err != nil {
-			return err
-		}
-		if !engine.OnRoot(w) {
-			break
-		}
-	}
-	return nil
+	return engine.MakeRoots(s.env)
 }
 
 // root is a lane's root file system.
-func (s *session) root(n int) string {
-	if engine.OnRoot(s.env.Workload) {
-		return filepath.Join(s.env.Dir, "rootfs-"+strconv.Itoa(n))
-	}
-	return filepath.Join(s.env.Dir, "rootfs")
-}
+func (s *session) root(n int) string { return engine.Root(s.env, n) }
 
 // store puts what the workload stores its files on into a bundle. The runtime
 // makes the tmpfs and the device's node, in the container's own namespace.
@@ -78,8 +62,7 @@ func (s *session) clear(n int) error {
 		return nil
 	}
 	root := s.root(n)
-	data := filepath.Join(root, subject.VolumePath)
-	errs := []error{mounts.RemoveTree(data), os.Mkdir(data, 0o755)}
+	errs := []error{engine.ClearRoot(s.env, n)}
 	entries, err := os.ReadDir(root)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".gvisor.filestore.") {
