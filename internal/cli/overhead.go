@@ -12,9 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tare-bench/tare/internal/core/run"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/snapshot"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/record"
@@ -125,17 +123,4 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// showOverhead prints the report of a record and returns the exit code it calls
-// for.
-func showOverhead(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
-	o, err := judge.OverheadOf(rec)
-	if err != nil {
-		return 0, err
-	}
-	if err := report.Overhead(s.Out, format, rec, o, reportOptions(s, out)); err != nil {
-		return 0, fmt.Errorf("write the report: %w", err)
-	}
-	return codeOf(o.Failed, o.Findings), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -38,6 +39,7 @@ type Judgement interface {
 // All instruments, in the order in which people meet them.
 var All = []Instrument{
 	{Name: lifecycle.Name, Judge: judge(lifecycle.Judge)},
+	{Name: overhead.Name, Judge: judge(overhead.Judge)},
 	{Name: bpf.Name, Judge: judge(bpf.Judge)},
 }
 

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
 )
 
 // Confidence of every interval.
@@ -56,3 +58,16 @@ func median(values []float64) float64 {
 	}
 	return stat.Summarize(values, Confidence).Median
 }
+
+// adder takes findings.
+type adder = func(record.Finding)
+
+const (
+	foundIncomplete = "incomplete"
+	foundThrottled  = "throttled"
+)
+
+func interrupted(f *record.Failure) bool { return f != nil && f.Kind == record.FailInterrupted }
+
+// bytesText prints bytes with a unit of 1024s.
+func bytesText(b float64) string { return finding.Bytes(b) }

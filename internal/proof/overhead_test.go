@@ -13,7 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -107,7 +107,7 @@ func weigh(t *testing.T, targets []string, phases string, flags ...string) map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := judge.OverheadOf(rec)
+	o, err := overhead.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,23 +135,23 @@ func weigh(t *testing.T, targets []string, phases string, flags ...string) map[s
 // check holds a cell's figures against what was told, and the books against the
 // node: found within 1 % and 1 MiB, CPU time within 2 %, and the residual within
 // 2 % of the node's change or 4 MiB, and what the node wavered by.
-func check(phase string, c *judge.OverheadCell, spun float64) (off []string) {
+func check(phase string, c *overhead.Cell, spun float64) (off []string) {
 	l := &c.Ledger
 	if !l.Complete {
 		off = append(off, fmt.Sprintf("%s, %s: incomplete: %+v", c.Target, phase, l.Problems))
 	}
 	kind, _, _ := strings.Cut(phase, " ")
-	switch by := math.Abs(c.Found - c.Told); {
-	case kind == "hold" && by > 0.01*c.Told+mib:
-		off = append(off, fmt.Sprintf("%s, %s: found %.1f MiB", c.Target, phase, c.Found/mib))
-	case kind == "spin" && spun < 0.99*c.Told:
+	switch by := math.Abs(c.Measured - c.Expected); {
+	case kind == "hold" && by > 0.01*c.Expected+mib:
+		off = append(off, fmt.Sprintf("%s, %s: found %.1f MiB", c.Target, phase, c.Measured/mib))
+	case kind == "spin" && spun < 0.99*c.Expected:
 		// Others took the CPU. Then what it says that it used is the truth, on
 		// average over a time that is longer than that in which it was watched.
-		if math.Abs(c.Found-spun) > 0.2*spun {
-			off = append(off, fmt.Sprintf("%s, %s: found %.4f, it used %.4f with %.2f CPUs busy", c.Target, phase, c.Found, spun, l.NodeCPU))
+		if math.Abs(c.Measured-spun) > 0.2*spun {
+			off = append(off, fmt.Sprintf("%s, %s: found %.4f, it used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, l.NodeCPU))
 		}
-	case kind == "spin" && by > share(c.Target)*c.Told:
-		off = append(off, fmt.Sprintf("%s, %s: found %.4f with %.2f CPUs busy", c.Target, phase, c.Found, l.NodeCPU))
+	case kind == "spin" && by > share(c.Target)*c.Expected:
+		off = append(off, fmt.Sprintf("%s, %s: found %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, l.NodeCPU))
 	}
 	if bound := max(0.02*math.Abs(float64(l.Node)), 4*mib) + float64(l.Uncertainty); math.Abs(float64(l.Residual)) > bound {
 		off = append(off, fmt.Sprintf("%s, %s: residual %.2f MiB of %.2f, bound %.2f: %+v", c.Target, phase, float64(l.Residual)/mib, float64(l.Node)/mib, bound/mib, l.ResidualBy))

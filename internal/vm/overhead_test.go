@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -25,7 +25,7 @@ func closed(t *testing.T, out *Outcome) {
 	for i := range rec.Readings {
 		read(t, &rec.Readings[i])
 	}
-	o, err := judge.OverheadOf(rec)
+	o, err := overhead.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func read(t *testing.T, r *record.Reading) {
 	}
 }
 
-func balanced(t *testing.T, table judge.OverheadTable, c judge.OverheadCell) {
+func balanced(t *testing.T, table overhead.Table, c overhead.Cell) {
 	t.Helper()
 	l := &c.Ledger
 	if most := max(residualBytes, int64(residualShare*float64(l.Node))); l.Residual > most || l.Residual < -most {
@@ -106,8 +106,8 @@ func balanced(t *testing.T, table judge.OverheadTable, c judge.OverheadCell) {
 	if k := rows[record.RoleKernel]; k.Memory.Kernel <= 0 {
 		t.Errorf("%s at %d of %s: kernel %+v", table.Phase, table.Sandboxes, c.Target, k)
 	}
-	if table.Phase != "idle" && (c.Told != 64<<20 || c.Found < 0.99*c.Told || c.Found > 1.01*c.Told+1<<20) {
-		t.Errorf("%s was told to hold %.0f bytes, and %.0f were found", c.Target, c.Told, c.Found)
+	if table.Phase != "idle" && (c.Expected != 64<<20 || c.Measured < 0.99*c.Expected || c.Measured > 1.01*c.Expected+1<<20) {
+		t.Errorf("%s was told to hold %.0f bytes, and %.0f were found", c.Target, c.Expected, c.Measured)
 	}
 	if !l.Complete {
 		t.Errorf("%s at %d of %s: incomplete: %+v", table.Phase, table.Sandboxes, c.Target, l.Problems)

@@ -133,6 +133,17 @@ func Brief(ns float64) string {
 	return d.Round(100 * time.Nanosecond).String()
 }
 
+// Bytes prints an amount of memory with a unit of 1024s.
+func Bytes(b float64) string {
+	switch a := math.Abs(b); {
+	case a >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", b/(1<<30))
+	case a >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", b/(1<<20))
+	}
+	return fmt.Sprintf("%.0f KiB", b/(1<<10))
+}
+
 // LastLine is where programs say why they gave up.
 func LastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")

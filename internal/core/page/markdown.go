@@ -37,7 +37,7 @@ func writeMarkdown(w io.Writer, p *Page) error {
 		}
 		if s.Table != nil {
 			out.WriteByte('\n')
-			markdownTable(out, s.Table)
+			markdownTable(out, s.Table.drawn(0))
 		}
 		if len(s.Lists) > 0 {
 			out.WriteByte('\n')

@@ -51,7 +51,7 @@ func textSection(w io.Writer, s *Section, o Options) error {
 		if width > 0 {
 			width = max(width-indent, 1) // 0 would be no limit
 		}
-		parts, stacked := s.Table.fitting(width)
+		parts, stacked := s.Table.drawn(width).fitting(width)
 		for i, g := range parts {
 			if err := textTable(w, g, stacked, i > 0, o); err != nil {
 				return err

@@ -1,5 +1,3 @@
-// Package overhead asks whose memory and CPU a sandbox uses, and which cgroup is
-// charged for it.
 package overhead
 
 import (

@@ -7,7 +7,7 @@
 // starts as many sandboxes as the smallest count and goes through the phases on
 // them; holds every larger count idle; removes everything, as its users would;
 // and reads the node again. What is read is decided by a [Meter], what it means
-// by packages ledger and judge.
+// by packages ledger and overhead.
 package run
 
 import (
@@ -18,7 +18,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -58,19 +57,19 @@ type turn = run.Turn[subject.Session]
 
 // Run performs the plan and returns the record of it and what is made of that, see
 // [run.Finish].
-func Run(ctx context.Context, o Options) (*record.Record, *judge.Overhead, error) {
+func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	phases, err := o.Plan.Resolved()
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := run.Begin[subject.Session](o.Options, "overhead", o.Plan, o.Targets)
+	r, err := run.Begin[subject.Session](o.Options, overhead.Name, o.Plan, o.Targets)
 	s := &schedule{Run: r, options: o, phases: phases, silent: map[string]bool{}, takes: map[string]int64{}}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
 	}
-	return run.Finish(ctx, r, why, err, judge.OverheadOf)
+	return run.Finish(ctx, r, why, err, overhead.Judge)
 }
 
 type schedule struct {

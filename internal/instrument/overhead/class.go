@@ -1,4 +1,4 @@
-package judge
+package overhead
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -38,7 +38,7 @@ type needs struct {
 }
 
 // classes recommends an overhead for every target that has sandboxes.
-func (j *overheadJudge) classes() {
+func (j *judging) classes() {
 	for i := range j.Targets {
 		t := &j.Targets[i]
 		if t.Kind == "host" || t.Kind == "floor" {
@@ -54,11 +54,11 @@ func (j *overheadJudge) classes() {
 // overhead.podFixed to what the scheduler counts for a pod and to the limits of
 // the pod's cgroup; the workload's own memory is in the containers' requests and
 // limits already.
-func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
+func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
 	var most, mostCPU needs
 	var in, inCPU string
-	var charged *OverheadCell
+	var charged *Cell
 	seen := false
 	var brief, guests []string
 	for i := range j.Tables {
@@ -68,7 +68,7 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 			continue
 		}
 		n := j.needs(table, cell)
-		where := fmt.Sprintf("phase %s with %s", table.Phase, sandboxes(table.Sandboxes))
+		where := fmt.Sprintf("phase %s with %s", table.Phase, sandboxesOf(table.Sandboxes))
 		if !seen || n.memory > most.memory {
 			most, in, charged = n, where, cell
 		}
@@ -92,9 +92,9 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 		return c, false
 	}
 	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
-		bytesText(most.memory), in, strings.Join(most.parts, " + ")))
+		finding.Bytes(most.memory), in, strings.Join(most.parts, " + ")))
 	if most.own > 0 {
-		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", bytesText(most.own)))
+		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
 	}
 	switch {
 	case c.CPU > 0:
@@ -121,11 +121,11 @@ func (j *overheadJudge) class(t *record.Target) (RuntimeClass, bool) {
 }
 
 // missing are the planned phases of a target without figures that count.
-func (j *overheadJudge) missing(target string) []string {
+func (j *judging) missing(target string) []string {
 	var out []string
 	for _, s := range j.planned() {
 		if c := j.at(target, s); s.n > 0 && (c == nil || !c.Ledger.Complete) {
-			out = append(out, fmt.Sprintf("%s with %s", s.name, sandboxes(s.n)))
+			out = append(out, fmt.Sprintf("%s with %s", s.name, sandboxesOf(s.n)))
 		}
 	}
 	return out
@@ -133,7 +133,7 @@ func (j *overheadJudge) missing(target string) []string {
 
 // brief says of a phase that the CPU time in it is that of its begin and end more
 // than of its load: any of its rounds with figures was too short.
-func (j *overheadJudge) brief(target string, t *OverheadTable) bool {
+func (j *judging) brief(target string, t *Table) bool {
 	for _, p := range j.phases {
 		if p.failure != nil || p.visit.Target() != target || p.phase.Name != t.Phase || p.phase.Sandboxes != t.Sandboxes {
 			continue
@@ -148,7 +148,7 @@ func (j *overheadJudge) brief(target string, t *OverheadTable) bool {
 // needs weighs a phase. What a daemon took is neither in the pod's cgroup nor
 // freed with the pod: it is the system's, and no pod's overhead. Negative rows, noise or memory that a daemon gave back,
 // do not make a sandbox cheaper.
-func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
+func (j *judging) needs(t *Table, c *Cell) needs {
 	n, l := float64(t.Sandboxes), &c.Ledger
 	idle := j.idleOf(c.Target, t.Sandboxes)
 	out := needs{cpuKnown: true, brief: j.brief(c.Target, t)}
@@ -159,7 +159,7 @@ func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
 			continue
 		}
 		amount := max(float64(r.Memory.Sum())/n, 0)
-		if idle != nil && r.Role == record.RoleRuntime && kind != plan.PhaseIdle {
+		if idle != nil && r.Role == record.RoleRuntime && kind != PhaseIdle {
 			// The exec that brought the load in goes with the load.
 			amount = min(amount, max(float64(rowOf(&idle.Ledger, r.Role).Memory.Sum())/n, 0))
 		}
@@ -168,7 +168,7 @@ func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
 			amount -= out.own
 		}
 		if amount > 0 {
-			out.parts = append(out.parts, fmt.Sprintf("%s %s", r.Role, bytesText(amount)))
+			out.parts = append(out.parts, fmt.Sprintf("%s %s", r.Role, finding.Bytes(amount)))
 		}
 		out.memory += amount
 		out.addCPU(&r, n, c, kind)
@@ -180,15 +180,15 @@ func (j *overheadJudge) needs(t *OverheadTable, c *OverheadCell) needs {
 // load was told to hold; in other loads, of what the guest grew by since it was
 // idle, as much as the container's limit lets it have. Without a limit all that
 // a guest keeps is the sandbox's: a container would have given its cache back.
-func (j *overheadJudge) own(t *OverheadTable, c, idle *OverheadCell, guest float64) float64 {
+func (j *judging) own(t *Table, c, idle *Cell, guest float64) float64 {
 	switch kind := kindOf(t.Phase); {
-	case kind == plan.PhaseHold:
-		p, err := plan.ParsePhase(t.Phase)
+	case kind == PhaseHold:
+		p, err := ParsePhase(t.Phase)
 		if err != nil {
 			return 0
 		}
 		return min(float64(p.Bytes), guest)
-	case kind == plan.PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
+	case kind == PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
 		before := float64(rowOf(&idle.Ledger, guestRole(&c.Ledger)).Memory.Sum()) / float64(t.Sandboxes)
 		return min(max(guest-before, 0), float64(j.Plan.Limits.Memory))
 	}
@@ -198,7 +198,7 @@ func (j *overheadJudge) own(t *OverheadTable, c, idle *OverheadCell, guest float
 // addCPU adds the CPU of the roles that stand beside a workload. gVisor's sentry
 // runs it too where that has no processes of its own: what a spinning load was told
 // is the workload's.
-func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind plan.PhaseKind) {
+func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *Cell, kind PhaseKind) {
 	switch r.Role {
 	case record.RoleShim, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer, record.RoleMonitor:
 	default:
@@ -213,8 +213,8 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *OverheadCell, kind p
 		n.guest += max(milli, 0)
 		return
 	}
-	if r.Role == record.RoleSentry && kind == plan.PhaseSpin && rowOf(&c.Ledger, record.RoleWorkload).Processes == 0 {
-		milli = max(milli-1000*c.Told, 0)
+	if r.Role == record.RoleSentry && kind == PhaseSpin && rowOf(&c.Ledger, record.RoleWorkload).Processes == 0 {
+		milli = max(milli-1000*c.Expected, 0)
 	}
 	if milli > 0 {
 		n.cpu += milli
@@ -233,7 +233,7 @@ func outside(l *ledger.Ledger, idle bool) []string {
 			if p.Count > 1 {
 				where = fmt.Sprintf("%s and %d more", p.Path, p.Count-1)
 			}
-			out = append(out, fmt.Sprintf("%s %s in %s", p.Role, bytesText(float64(p.Memory)), where))
+			out = append(out, fmt.Sprintf("%s %s in %s", p.Role, finding.Bytes(float64(p.Memory)), where))
 		}
 	}
 	return out
@@ -272,7 +272,7 @@ func yamlOf(c *RuntimeClass) string {
 // without a margin. A phase that was left out, that failed or that could not be
 // read whole proves nothing to be enough. The CPU of a phase that was too short
 // is not judged, but that of one phase at least must be.
-func (j *overheadJudge) check() {
+func (j *judging) check() {
 	asked := j.Plan.Check
 	if asked == nil {
 		return
@@ -313,22 +313,4 @@ func (j *overheadJudge) check() {
 		c.Enough = c.Enough && judged
 		j.Check = append(j.Check, c)
 	}
-}
-
-func sandboxes(n int) string {
-	if n == 1 {
-		return "1 sandbox"
-	}
-	return fmt.Sprintf("%d sandboxes", n)
-}
-
-// bytesText prints bytes with a unit of 1024s.
-func bytesText(b float64) string {
-	switch a := math.Abs(b); {
-	case a >= 1<<30:
-		return fmt.Sprintf("%.2f GiB", b/(1<<30))
-	case a >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", b/(1<<20))
-	}
-	return fmt.Sprintf("%.0f KiB", b/(1<<10))
 }

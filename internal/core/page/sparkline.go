@@ -1,6 +1,45 @@
-package report
+package page
 
-import "math"
+import (
+	"math"
+	"slices"
+)
+
+// How long a line is in a table: what the page leaves, but within these.
+const (
+	shortestLine = 12
+	longestLine  = 48
+)
+
+// AddSeries appends a column whose cells are drawn as lines: the series of their
+// figures.
+func (t *Table) AddSeries(title string, cells []Cell) {
+	t.addColumn(Column{Title: title, Series: true}, cells)
+}
+
+// drawn is the table with its series as lines, which are as long as the rest of it
+// leaves room for. 0 columns are no limit.
+func (t *Table) drawn(columns int) *Table {
+	isSeries := func(c Column) bool { return c.Series }
+	if !slices.ContainsFunc(t.Columns, isSeries) {
+		return t
+	}
+	length := longestLine
+	if columns > 0 {
+		length = min(max(columns-t.width(false), shortestLine), longestLine)
+	}
+	out := &Table{Columns: t.Columns}
+	for _, row := range t.Rows {
+		row = slices.Clone(row)
+		for i, c := range t.Columns {
+			if f := row[i].Figure; c.Series && f != nil && f.Series != nil {
+				row[i].Head = sparkline(f.Series.Values, length)
+			}
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
 
 // bars are the heights of a sparkline, U+2581 to U+2588.
 var bars = []rune("▁▂▃▄▅▆▇█")
@@ -16,7 +55,7 @@ const flatWithin = 0.02
 // bottom where it is zero, and at half height elsewhere.
 func sparkline(values []float64, width int) string {
 	points := resampled(values, width)
-	lo, hi := rangeOf(points)
+	lo, hi := Range(points)
 	out := make([]rune, len(points))
 	for i, v := range points {
 		switch {
@@ -56,8 +95,8 @@ func resampled(values []float64, n int) []float64 {
 	return out
 }
 
-// rangeOf is the least and the largest that is a number; NaN without one.
-func rangeOf(values []float64) (lo, hi float64) {
+// Range is the least and the largest that is a number; NaN without one.
+func Range(values []float64) (lo, hi float64) {
 	lo, hi = math.NaN(), math.NaN()
 	for _, v := range values {
 		if !finite(v) {

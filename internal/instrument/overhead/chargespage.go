@@ -1,10 +1,10 @@
-package report
+package overhead
 
 import (
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -17,7 +17,7 @@ const shownPath = 32
 // or a group of others that a role of theirs is charged to. Of that the figures are
 // of all who are in it, the whole node's where it is the root, and say nothing.
 type charge struct {
-	name   cell
+	name   page.Cell
 	charge record.Charge
 	count  int
 	group  *ledger.GroupRow // nil: a group of others
@@ -28,7 +28,7 @@ type charge struct {
 }
 
 // chargesOf are a target's lines: its own groups, then where else its roles are.
-func chargesOf(c *judge.OverheadCell) (out []charge) {
+func chargesOf(c *Cell) (out []charge) {
 	l := &c.Ledger
 	for i := range l.Groups {
 		g := &l.Groups[i]
@@ -54,16 +54,16 @@ func chargesOf(c *judge.OverheadCell) (out []charge) {
 	for i := range out {
 		out[i].name = targetCell(c)
 		if i > 0 {
-			out[i].name.head = ""
+			out[i].name.Head = ""
 		}
 	}
 	return out
 }
 
 // charges is which cgroup pays for what.
-func charges(t *judge.OverheadTable, first bool) *section {
+func charges(t *Table, first bool) *page.Section {
 	s := titled(t, "where it is charged")
-	m := &matrix{lead: []term.Column{{Title: "target"}, {Title: "charge"}}}
+	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "charge"}}}
 	var rows []charge
 	for i := range t.Cells {
 		rows = append(rows, chargesOf(&t.Cells[i])...)
@@ -75,70 +75,70 @@ func charges(t *judge.OverheadTable, first bool) *section {
 	for i := range rows {
 		r := &rows[i]
 		unlimited = unlimited || r.charge == record.ChargeOverhead && r.group.Limit == 0
-		m.rows = append(m.rows, matrixRow{lead: []cell{r.name, plain(heading(string(r.charge)))}})
+		m.Row(r.name, page.Words(page.Heading(string(r.charge))))
 	}
-	own := func(show func(*ledger.GroupRow) cell) []cell {
-		return each(rows, func(r *charge) cell {
+	own := func(show func(*ledger.GroupRow) page.Cell) []page.Cell {
+		return page.Each(rows, func(r *charge) page.Cell {
 			if r.group == nil {
-				return plain(dot)
+				return page.Words(page.Dot)
 			}
 			return show(r.group)
 		})
 	}
-	m.column("groups", each(rows, func(r *charge) cell { return plain(count(float64(r.count))) }))
-	m.column("sandboxes' MiB", each(rows, func(r *charge) cell {
+	m.Add("groups", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Count(float64(r.count))) }))
+	m.Add("sandboxes' MiB", page.Each(rows, func(r *charge) page.Cell {
 		if !r.ownOK {
-			return plain(dot)
+			return page.Words(page.Dot)
 		}
-		return plain(mib(r.own))
+		return page.Words(page.MiB(r.own))
 	}))
-	m.column("usage MiB", own(func(g *ledger.GroupRow) cell { return plain(mib(g.Usage)) }))
-	m.column("peak", own(func(g *ledger.GroupRow) cell { return someMiB(g.Peak) }))
-	m.column("limit", own(func(g *ledger.GroupRow) cell {
+	m.Add("usage MiB", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.MiB(g.Usage)) }))
+	m.Add("peak", own(func(g *ledger.GroupRow) page.Cell { return someMiB(g.Peak) }))
+	m.Add("limit", own(func(g *ledger.GroupRow) page.Cell {
 		if g.Limit > 0 {
-			return plain(mib(g.Limit))
+			return page.Words(page.MiB(g.Limit))
 		}
-		out := plain("none")
+		out := page.Words("none")
 		if g.Charge == record.ChargeOverhead {
-			out.style = term.Yellow
+			out.Style = term.Yellow
 		}
 		return out
 	}))
-	m.column("CPU m", own(func(g *ledger.GroupRow) cell { return plain(milli(g.CPU)) }))
-	m.text("who", each(rows, func(r *charge) cell { return plain(rolesText(r.who)) }))
-	m.text("path", each(rows, func(r *charge) cell {
+	m.Add("CPU m", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.Milli(g.CPU)) }))
+	m.AddText("who", page.Each(rows, func(r *charge) page.Cell { return page.Words(rolesText(r.who)) }))
+	m.AddText("path", page.Each(rows, func(r *charge) page.Cell {
 		if r.path == "" {
-			return plain(dot)
+			return page.Words(page.Dot)
 		}
-		return plain(middle(term.Clean(r.path), shownPath))
+		return page.Words(page.Middle(term.Clean(r.path), shownPath))
 	}))
-	s.table = m.spread()
+	s.Table = m
 	if first {
-		s.notes = []string{
+		s.Notes = []string{
 			"pod: the group that was asked for, and below; overhead: another of the sandbox's own; shared: one that holds others too, by role: where its memory is charged",
 			"sandboxes' MiB: what their processes there have (PSS), page cache left out, the engine's daemon not in it; usage is the group's own figure, page cache in it, and of a shared group others', so not shown; limit: of one group; path: of the first",
 		}
 	}
 	if unlimited {
-		s.notes = append(s.notes, "an overhead group without a limit can grow until the node has no memory left")
+		s.Notes = append(s.Notes, "an overhead group without a limit can grow until the node has no memory left")
 	}
 	return s
 }
 
 func rolesText(roles []record.Role) string {
 	if len(roles) == 0 {
-		return dot
+		return page.Dot
 	}
 	names := make([]string, len(roles))
 	for i, r := range roles {
-		names[i] = heading(string(r))
+		names[i] = page.Heading(string(r))
 	}
 	return strings.Join(names, " ")
 }
 
 // engineSays is what the engine says, beside what is.
-func engineSays(t *judge.OverheadTable, first bool) *section {
-	m := &matrix{lead: []term.Column{{Title: "target"}, {Title: "says"}}}
+func engineSays(t *Table, first bool) *page.Section {
+	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "says"}}}
 	var rows []ledger.EngineRow
 	for i := range t.Cells {
 		c := &t.Cells[i]
@@ -146,9 +146,9 @@ func engineSays(t *judge.OverheadTable, first bool) *section {
 			e := &c.Ledger.Engine[j]
 			name := targetCell(c)
 			if j > 0 {
-				name.head = ""
+				name.Head = ""
 			}
-			m.rows = append(m.rows, matrixRow{lead: []cell{name, plain(heading(e.Source))}})
+			m.Row(name, page.Words(page.Heading(e.Source)))
 			rows = append(rows, *e)
 		}
 	}
@@ -156,35 +156,35 @@ func engineSays(t *judge.OverheadTable, first bool) *section {
 		return nil
 	}
 	s := titled(t, "what the engine says of it")
-	m.column("memory MiB", each(rows, func(e *ledger.EngineRow) cell {
+	m.Add("memory MiB", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
 		if e.Reported < 0 {
-			return plain(dot)
+			return page.Words(page.Dot)
 		}
-		return plain(mib(e.Reported))
+		return page.Words(page.MiB(e.Reported))
 	}))
-	m.column("truth MiB", each(rows, func(e *ledger.EngineRow) cell { return plain(mib(e.Truth)) }))
-	m.column("difference", each(rows, func(e *ledger.EngineRow) cell {
+	m.Add("truth MiB", page.Each(rows, func(e *ledger.EngineRow) page.Cell { return page.Words(page.MiB(e.Truth)) }))
+	m.Add("difference", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
 		if e.Reported < 0 {
-			return plain(dot)
+			return page.Words(page.Dot)
 		}
-		return difference(float64(e.Reported), float64(e.Truth), 1<<20, growth)
+		return difference(float64(e.Reported), float64(e.Truth), 1<<20, page.Growth)
 	}))
-	m.column("CPU m", each(rows, func(e *ledger.EngineRow) cell {
+	m.Add("CPU m", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
 		if e.CPU < 0 {
-			return plain(dot)
+			return page.Words(page.Dot)
 		}
-		return plain(milli(e.CPU))
+		return page.Words(page.Milli(e.CPU))
 	}))
-	m.column("truth m", each(rows, func(e *ledger.EngineRow) cell { return plain(milli(e.CPUTruth)) }))
-	m.column("difference", each(rows, func(e *ledger.EngineRow) cell {
+	m.Add("truth m", page.Each(rows, func(e *ledger.EngineRow) page.Cell { return page.Words(page.Milli(e.CPUTruth)) }))
+	m.Add("difference", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
 		if e.CPU < 0 {
-			return plain(dot)
+			return page.Words(page.Dot)
 		}
-		return difference(e.CPU, e.CPUTruth, 0.001, milli)
+		return difference(e.CPU, e.CPUTruth, 0.001, page.Milli)
 	}))
-	s.table = m.spread()
+	s.Table = m
 	if first {
-		s.notes = []string{"truth: what the sandboxes' own roles have, page cache left out; the engine's daemon is not in it"}
+		s.Notes = []string{"truth: what the sandboxes' own roles have, page cache left out; the engine's daemon is not in it"}
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package judge
+package overhead
 
 import (
 	"encoding/json"
@@ -7,21 +7,23 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
-// OverheadOf judges a record of an overhead run, finished or not.
-func OverheadOf(rec *record.Record) (*Overhead, error) {
-	if rec.Header.Experiment != "overhead" {
+// Name of the instrument: its verb, its key in a plan, its word in a record.
+const Name = "overhead"
+
+// Judge judges a record of an overhead run, finished or not.
+func Judge(rec *record.Record) (*Judgement, error) {
+	if rec.Header.Experiment != Name {
 		return nil, fmt.Errorf("this is a record of %q, not of overhead", rec.Header.Experiment)
 	}
 	rec = finding.Once(rec)
-	o := &Overhead{Targets: rec.Targets}
+	o := &Judgement{Record: rec, Targets: rec.Targets}
 	if err := json.Unmarshal(rec.Header.Plan, &o.Plan); err != nil {
 		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
 	}
-	j := &overheadJudge{Overhead: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
+	j := &judging{Judgement: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()
 	j.tables()
 	j.scaling()
@@ -31,8 +33,8 @@ func OverheadOf(rec *record.Record) (*Overhead, error) {
 	return o, nil
 }
 
-type overheadJudge struct {
-	*Overhead
+type judging struct {
+	*Judgement
 	rec    *record.Record
 	visits []*ledger.Visit
 	phases []*closedPhase
@@ -47,7 +49,7 @@ type closedPhase struct {
 }
 
 // close makes the books of every phase that came to its end.
-func (j *overheadJudge) close() {
+func (j *judging) close() {
 	for _, v := range j.visits {
 		for i := range v.Phases {
 			p := &v.Phases[i]
@@ -84,11 +86,11 @@ type step struct {
 
 // planned are the steps that the plan asks of every target, in the order of the
 // run: at the smallest count all phases, then idle at each.
-func (j *overheadJudge) planned() []step {
+func (j *judging) planned() []step {
 	var out []step
 	for i, n := range j.Plan.Sandboxes {
-		for _, name := range plan.WithIdle(j.Plan.Phases) {
-			if i == 0 || kindOf(name) == plan.PhaseIdle {
+		for _, name := range WithIdle(j.Plan.Phases) {
+			if i == 0 || kindOf(name) == PhaseIdle {
 				out = append(out, step{name, n})
 			}
 		}
@@ -97,7 +99,7 @@ func (j *overheadJudge) planned() []step {
 }
 
 // steps are those that were planned, and then what a record holds beside them.
-func (j *overheadJudge) steps() []step {
+func (j *judging) steps() []step {
 	out := j.planned()
 	for _, c := range j.phases {
 		if s := (step{c.phase.Name, c.phase.Sandboxes}); !slices.Contains(out, s) {
@@ -108,17 +110,17 @@ func (j *overheadJudge) steps() []step {
 }
 
 // kindOf is what a phase does; of a name that is none it is not known.
-func kindOf(name string) plan.PhaseKind {
-	p, err := plan.ParsePhase(name)
+func kindOf(name string) PhaseKind {
+	p, err := ParsePhase(name)
 	if err != nil {
 		return ""
 	}
 	return p.Kind
 }
 
-func (j *overheadJudge) tables() {
+func (j *judging) tables() {
 	for _, s := range j.steps() {
-		t := OverheadTable{Phase: s.name, Sandboxes: s.n}
+		t := Table{Phase: s.name, Sandboxes: s.n}
 		for i := range j.Targets {
 			c := j.cell(j.Targets[i].Name, s)
 			if c.Rounds+c.Failed > 0 {
@@ -137,9 +139,9 @@ func (j *overheadJudge) tables() {
 }
 
 // table is that of a step; nil where nothing came of it.
-func (o *Overhead) table(s step) *OverheadTable {
-	for i := range o.Tables {
-		if t := &o.Tables[i]; t.Phase == s.name && t.Sandboxes == s.n {
+func (j *Judgement) table(s step) *Table {
+	for i := range j.Tables {
+		if t := &j.Tables[i]; t.Phase == s.name && t.Sandboxes == s.n {
 			return t
 		}
 	}
@@ -147,9 +149,9 @@ func (o *Overhead) table(s step) *OverheadTable {
 }
 
 // at is the cell of a target in a phase at a count; nil where it has no figures.
-func (o *Overhead) at(target string, s step) *OverheadCell {
-	for i := range o.Tables {
-		t := &o.Tables[i]
+func (j *Judgement) at(target string, s step) *Cell {
+	for i := range j.Tables {
+		t := &j.Tables[i]
 		if t.Phase != s.name || t.Sandboxes != s.n {
 			continue
 		}
@@ -163,6 +165,6 @@ func (o *Overhead) at(target string, s step) *OverheadCell {
 }
 
 // idleOf is the idle phase at the same count.
-func (o *Overhead) idleOf(target string, n int) *OverheadCell {
-	return o.at(target, step{string(plan.PhaseIdle), n})
+func (j *Judgement) idleOf(target string, n int) *Cell {
+	return j.at(target, step{string(PhaseIdle), n})
 }

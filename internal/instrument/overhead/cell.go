@@ -1,19 +1,20 @@
-package judge
+package overhead
 
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
 // cell sums up the rounds of one target in one phase. Rounds whose books are
 // incomplete are too small: they count only where there is no other.
-func (j *overheadJudge) cell(target string, s step) OverheadCell {
-	c := OverheadCell{Target: target}
+func (j *judging) cell(target string, s step) Cell {
+	c := Cell{Target: target}
 	var whole, all []*closedPhase
 	for _, p := range j.phases {
 		switch {
@@ -37,27 +38,41 @@ func (j *overheadJudge) cell(target string, s step) OverheadCell {
 	if c.Rounds == 0 {
 		return c
 	}
+	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
 	sum, residual, cpu := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
 	for i, p := range whole {
-		sum[i], residual[i], cpu[i] = float64(p.ledger.Sum), float64(p.ledger.Residual), cpuOf(&p.ledger)
+		cpus, _ := cpuOf(&p.ledger)
+		sum[i], residual[i], cpu[i] = float64(p.ledger.Sum), float64(p.ledger.Residual), cpus
 	}
-	c.Sum, c.Residual, c.CPU = interval(sum), interval(residual), interval(cpu)
+	over := func(quantity string, unit figure.Unit, values stat.Rounds) figure.Figure {
+		f := newFigure(quantity, unit, labels, figure.Median(values))
+		for i, p := range whole {
+			f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round(), Value: values[i]})
+		}
+		return f
+	}
+	c.Sum, c.Residual, c.CPU = over("memory", figure.Bytes, sum), over("residual", figure.Bytes, residual), over("cpu", figure.CPUs, cpu)
+	c.Sum.Failed, c.Sum.Total, c.Residual.Better = c.Failed, c.Failed+c.Rounds, ""
 	j.calibrate(&c, whole)
 	slices.SortStableFunc(whole, func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
 	middle := whole[(len(whole)-1)/2]
-	c.Ledger, c.Trace = middle.ledger, traces(middle.phase)
+	c.Ledger, c.Series = middle.ledger, overTime(middle.phase, labels)
 	return c
 }
 
-// cpuOf is what all rows but others used, as far as it is known.
-func cpuOf(l *ledger.Ledger) float64 {
-	sum := 0.0
-	for _, r := range l.Rows {
-		if r.Role != record.RoleOthers {
-			sum += r.CPU
+// cpuOf is what all roles but others use, in CPUs, and whether something of it is
+// not known.
+func cpuOf(l *ledger.Ledger) (cpus float64, least bool) {
+	for _, row := range l.Rows {
+		switch {
+		case row.Role == record.RoleOthers:
+		case row.CPUKnown:
+			cpus += row.CPU
+		case row.Processes > 0:
+			least = true
 		}
 	}
-	return sum
+	return cpus, least
 }
 
 // rowOf is a role's row, an empty one where there is none.
@@ -112,11 +127,10 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 	return []record.Role{record.RoleWorkload}
 }
 
-// calibrate sets what was found beside what the load was told, the median over
-// the rounds. Without an idle phase in the same visit nothing was found, and
-// then nothing was told either.
-func (j *overheadJudge) calibrate(c *OverheadCell, rounds []*closedPhase) {
-	var told, found []float64
+// calibrate sets what was measured beside what the load was told to use, medians
+// over the rounds. Without an idle phase in the same visit there is neither.
+func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
+	var expected, measured []float64
 	for _, p := range rounds {
 		w, n := p.phase.End.Work, float64(p.phase.Sandboxes)
 		idle := j.idleBefore(p)
@@ -141,42 +155,43 @@ func (j *overheadJudge) calibrate(c *OverheadCell, rounds []*closedPhase) {
 		}
 		switch {
 		case w.Hold > 0:
-			told, found = append(told, float64(w.Hold)), append(found, memory/n)
+			expected, measured = append(expected, float64(w.Hold)), append(measured, memory/n)
 		case w.Spin > 0 && known:
-			told, found = append(told, w.Spin), append(found, cpu/n)
+			expected, measured = append(expected, w.Spin), append(measured, cpu/n)
 		}
 	}
-	c.Told, c.Found = median(told), median(found)
+	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
 }
 
 // idleBefore is the idle phase of the same visit at the same count.
-func (j *overheadJudge) idleBefore(p *closedPhase) *closedPhase {
+func (j *judging) idleBefore(p *closedPhase) *closedPhase {
 	for _, q := range j.phases {
-		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == plan.PhaseIdle {
+		if q.visit == p.visit && q.phase.Sandboxes == p.phase.Sandboxes && q.failure == nil && kindOf(q.phase.Name) == PhaseIdle {
 			return q
 		}
 	}
 	return nil
 }
 
-// traced are the series in the order in which they are shown, with their units.
-// A value is divided by "by"; a counter's rate is per so many ns.
-var traced = []struct {
-	name, unit string
-	by         float64
-	rate       bool
+// sampled are the series in the order in which they are shown. A value is divided
+// by "by"; a counter's rate is per so many ns.
+var sampled = []struct {
+	name string
+	unit figure.Unit
+	by   float64
+	rate bool
 }{
-	{record.SeriesPodMemory, "bytes", 1, false}, {record.SeriesOverheadMemory, "bytes", 1, false},
-	{record.SeriesPodCPU, "cpus", 1, true}, {record.SeriesOverheadCPU, "cpus", 1, true}, {record.SeriesDaemonCPU, "cpus", 1, true},
-	{record.SeriesNodeUsed, "bytes", 1, false}, {record.SeriesNodeAvailable, "bytes", 1, false}, {record.SeriesNodeCache, "bytes", 1, false},
-	{record.SeriesNodeBusy, "cpus", 1, true}, {record.SeriesNodeRead, "bytes/s", 1e9, true}, {record.SeriesNodeWrite, "bytes/s", 1e9, true},
-	{record.SeriesNodeLoad, "load", 1000, false},
+	{record.SeriesPodMemory, figure.Bytes, 1, false}, {record.SeriesOverheadMemory, figure.Bytes, 1, false},
+	{record.SeriesPodCPU, figure.CPUs, 1, true}, {record.SeriesOverheadCPU, figure.CPUs, 1, true}, {record.SeriesDaemonCPU, figure.CPUs, 1, true},
+	{record.SeriesNodeUsed, figure.Bytes, 1, false}, {record.SeriesNodeAvailable, figure.Bytes, 1, false}, {record.SeriesNodeCache, figure.Bytes, 1, false},
+	{record.SeriesNodeBusy, figure.CPUs, 1, true}, {record.SeriesNodeRead, figure.BytesPerSec, 1e9, true}, {record.SeriesNodeWrite, figure.BytesPerSec, 1e9, true},
+	{record.SeriesNodeLoad, figure.Load, 1000, false},
 }
 
-// traces turns a phase's series into values over the time since its begin. A
+// overTime turns a phase's series into values over the time since its begin. A
 // rate is that since the tick before it. Ticks at which nothing was read, and
 // counters that went back, leave a hole.
-func traces(p *ledger.Phase) []Trace {
+func overTime(p *ledger.Phase, labels figure.Labels) (out []figure.Figure) {
 	s := p.Series
 	if s == nil || len(s.Times) == 0 {
 		return nil
@@ -185,10 +200,9 @@ func traces(p *ledger.Phase) []Trace {
 	if p.Begin != nil && p.Begin.Time < zero {
 		zero = p.Begin.Time
 	}
-	var out []Trace
-	for _, k := range traced {
+	for _, k := range sampled {
 		values := s.Values[k.name]
-		t := Trace{Name: k.name, Unit: k.unit, Missed: s.Missed}
+		of := &figure.Series{Missed: s.Missed}
 		last := -1
 		for i := range min(len(values), len(s.Times)) {
 			if values[i] < 0 {
@@ -203,11 +217,13 @@ func traces(p *ledger.Phase) []Trace {
 				last = i
 			}
 			if ok {
-				t.Times, t.Values = append(t.Times, float64(s.Times[i]-zero)/1e9), append(t.Values, v)
+				of.Times, of.Values = append(of.Times, float64(s.Times[i]-zero)/1e9), append(of.Values, v)
 			}
 		}
-		if len(t.Values) > 0 {
-			out = append(out, t)
+		if len(of.Values) > 0 {
+			f := newFigure("over-time", k.unit, labels.With("series", k.name), figure.Estimate{})
+			f.Better, f.Series = "", of
+			out = append(out, f)
 		}
 	}
 	return out

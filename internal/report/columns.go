@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
 )
 
 // tenths writes a figure with a tenth below 100 and without above it, so that
@@ -94,3 +98,51 @@ func middle(s string, n int) string {
 	head := (n - 1) / 2
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(n-1-head):])
 }
+
+// add appends the sections that there are.
+func (p *page) add(sections ...*section) {
+	for _, s := range sections {
+		if s != nil {
+			p.sections = append(p.sections, *s)
+		}
+	}
+}
+
+// needed is what it took to make a target work here.
+func needed(targets []record.Target) *section {
+	items := notes(targets)
+	if items == nil {
+		return nil
+	}
+	return &section{title: "notes", style: term.Bold, lists: []list{{items: items}}}
+}
+
+func sandboxesOf(n int) string {
+	if n == 1 {
+		return "1 sandbox"
+	}
+	return fmt.Sprintf("%d sandboxes", n)
+}
+
+func limits(l subject.Limits) string {
+	var parts []string
+	if l.CPU > 0 {
+		parts = append(parts, strconv.FormatFloat(l.CPU, 'g', -1, 64)+" CPU")
+	}
+	if l.Memory > 0 {
+		parts = append(parts, "memory "+size(float64(l.Memory)))
+	}
+	if l.Pids > 0 {
+		parts = append(parts, fmt.Sprintf("%d tasks", l.Pids))
+	}
+	if l.CPUShares > 0 {
+		parts = append(parts, fmt.Sprintf("%d CPU shares", l.CPUShares))
+	}
+	if parts == nil {
+		return "no limits"
+	}
+	return "limits: " + strings.Join(parts, ", ")
+}
+
+// dot stands in a table where a target has nothing.
+const dot = "·"

@@ -1,4 +1,4 @@
-package judge
+package overhead
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -53,7 +53,7 @@ const (
 // adder takes findings.
 type adder = func(record.Finding)
 
-func (j *overheadJudge) findings() []record.Finding {
+func (j *judging) findings() []record.Finding {
 	var out finding.List
 	add := out.Add
 	out.TakeOver(j.rec)
@@ -77,9 +77,9 @@ func (j *overheadJudge) findings() []record.Finding {
 		notEnough(&j.Check[i], add)
 	}
 	for _, s := range j.Scaling {
-		if s.Memory.Bent {
+		if m := s.Slopes[ofMemory]; m.Bent {
 			add(record.Finding{Code: foundBent, Level: finding.Note, Target: s.Target,
-				Message: fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", bytesText(s.Memory.Value)),
+				Message: fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", finding.Bytes(m.Value)),
 				Advice:  "look at the counts one by one; what a fixed part or a shared daemon takes is not shared out evenly"})
 		}
 	}
@@ -87,7 +87,7 @@ func (j *overheadJudge) findings() []record.Finding {
 }
 
 // failed sums up phases without figures.
-func (j *overheadJudge) failed(add adder) {
+func (j *judging) failed(add adder) {
 	for _, t := range j.Tables {
 		for _, c := range t.Cells {
 			if c.Failed == 0 {
@@ -107,16 +107,16 @@ const killed = 128 + 9
 
 // advice is that of a failure, but where the container's own limit explains it: a
 // load that was killed though it did no more than it was told.
-func (j *overheadJudge) advice(phase string, f *record.Failure) string {
-	p, err := plan.ParsePhase(phase)
-	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == plan.PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
-		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", bytesText(float64(limit)), bytesText(float64(p.Bytes)))
+func (j *judging) advice(phase string, f *record.Failure) string {
+	p, err := ParsePhase(phase)
+	if limit := j.Plan.Limits.Memory; err == nil && p.Kind == PhaseHold && f.Exit == killed && limit > 0 && limit <= p.Bytes {
+		return fmt.Sprintf("the limit of %s is below what the load holds, %s and its own program: raise --limit memory, or hold less", finding.Bytes(float64(limit)), finding.Bytes(float64(p.Bytes)))
 	}
 	return finding.Advice(f)
 }
 
 // closed is how many rounds of a phase have books.
-func (j *overheadJudge) closed(target, phase string, n int) int {
+func (j *judging) closed(target, phase string, n int) int {
 	count := 0
 	for _, p := range j.phases {
 		if p.failure == nil && p.visit.Target() == target && p.phase.Name == phase && p.phase.Sandboxes == n {
@@ -126,7 +126,7 @@ func (j *overheadJudge) closed(target, phase string, n int) int {
 	return count
 }
 
-func (j *overheadJudge) incomplete(target string, add adder) {
+func (j *judging) incomplete(target string, add adder) {
 	rounds, all, ended := 0, 0, 0
 	var sum record.Problems
 	for _, p := range j.phases {
@@ -178,7 +178,7 @@ func (j *overheadJudge) incomplete(target string, add adder) {
 	add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: target, Message: message, Advice: advice})
 }
 
-func (j *overheadJudge) left(target string, add adder) {
+func (j *judging) left(target string, add adder) {
 	var all []string
 	visits := 0
 	for _, v := range j.visits {
@@ -204,7 +204,7 @@ func firstOf(all []string, n int) string {
 }
 
 // sampling is about ticks that were missed and readings of a node in motion.
-func (j *overheadJudge) sampling(target string, add adder) {
+func (j *judging) sampling(target string, add adder) {
 	missed, ticks, unsettled, read := 0, 0, 0, 0
 	for _, v := range j.visits {
 		if v.Target() != target {
@@ -242,31 +242,31 @@ func (j *overheadJudge) sampling(target string, add adder) {
 // chargedOutside tells in which phase most of a sandbox's memory was charged
 // outside of the pod's group. What an overhead group is charged is the group's
 // word; in a shared group only the processes tell.
-func (j *overheadJudge) chargedOutside(target string, add adder) {
-	var worst *OverheadCell
-	var where *OverheadTable
+func (j *judging) chargedOutside(target string, add adder) {
+	var worst *Cell
+	var where *Table
 	most := 0.0
-	j.each(target, func(t *OverheadTable, c *OverheadCell) {
+	j.each(target, func(t *Table, c *Cell) {
 		if t.Sandboxes == 0 {
 			return
 		}
-		if sum := float64(outsideSum(&c.Ledger, kindOf(t.Phase) == plan.PhaseIdle)) / float64(t.Sandboxes); sum > most {
+		if sum := float64(outsideSum(&c.Ledger, kindOf(t.Phase) == PhaseIdle)) / float64(t.Sandboxes); sum > most {
 			worst, where, most = c, t, sum
 		}
 	})
 	if worst == nil || most*float64(where.Sandboxes) <= outsideBound {
 		return
 	}
-	what := outside(&worst.Ledger, kindOf(where.Phase) == plan.PhaseIdle)
+	what := outside(&worst.Ledger, kindOf(where.Phase) == PhaseIdle)
 	level := finding.Note
 	for _, g := range worst.Ledger.Groups {
 		if g.Charge == record.ChargeOverhead && g.Usage > outsideBound {
 			level = finding.Warning
 			limit := "without a limit"
 			if g.Limit > 0 {
-				limit = "limit " + bytesText(float64(g.Limit))
+				limit = "limit " + finding.Bytes(float64(g.Limit))
 			}
-			what = append(what, fmt.Sprintf("the group %s is charged %s, %s", firstOf(g.Paths, 2), bytesText(float64(g.Usage)), limit))
+			what = append(what, fmt.Sprintf("the group %s is charged %s, %s", firstOf(g.Paths, 2), finding.Bytes(float64(g.Usage)), limit))
 		}
 	}
 	if most > growthBound {
@@ -276,7 +276,7 @@ func (j *overheadJudge) chargedOutside(target string, add adder) {
 		what = []string{"many roles with less than 1 MiB each"}
 	}
 	add(record.Finding{Code: foundOutside, Level: level, Target: target, Op: where.Phase, Lanes: where.Sandboxes,
-		Message: fmt.Sprintf("%s a sandbox is charged outside of the pod's cgroup: %s", bytesText(most), strings.Join(what, "; ")),
+		Message: fmt.Sprintf("%s a sandbox is charged outside of the pod's cgroup: %s", finding.Bytes(most), strings.Join(what, "; ")),
 		Advice:  "no limit of the pod bounds it, and the pod's statistics do not show it; with Kata set sandbox_cgroup_only=true, otherwise reserve it for the system (kube-reserved)"})
 }
 
@@ -304,11 +304,11 @@ func outsideSum(l *ledger.Ledger, idle bool) int64 {
 }
 
 // each visits the cells of a target that have figures.
-func (o *Overhead) each(target string, visit func(t *OverheadTable, c *OverheadCell)) {
-	for i := range o.Tables {
-		for k := range o.Tables[i].Cells {
-			if c := &o.Tables[i].Cells[k]; c.Target == target && c.Rounds > 0 {
-				visit(&o.Tables[i], c)
+func (j *Judgement) each(target string, visit func(t *Table, c *Cell)) {
+	for i := range j.Tables {
+		for k := range j.Tables[i].Cells {
+			if c := &j.Tables[i].Cells[k]; c.Target == target && c.Rounds > 0 {
+				visit(&j.Tables[i], c)
 			}
 		}
 	}
@@ -316,13 +316,13 @@ func (o *Overhead) each(target string, visit func(t *OverheadTable, c *OverheadC
 
 // unlimited finds an overhead group without a limit that grows under load: by the
 // most that it had in the phase, for many loads have ended when it is read.
-func (j *overheadJudge) unlimited(target string, add adder) {
-	var at *OverheadTable
+func (j *judging) unlimited(target string, add adder) {
+	var at *Table
 	var from, to int64
 	var paths []string
-	j.each(target, func(t *OverheadTable, c *OverheadCell) {
+	j.each(target, func(t *Table, c *Cell) {
 		idle := j.idleOf(target, t.Sandboxes)
-		if idle == nil || kindOf(t.Phase) == plan.PhaseIdle {
+		if idle == nil || kindOf(t.Phase) == PhaseIdle {
 			return
 		}
 		now, then := groupRow(&c.Ledger, record.ChargeOverhead), groupRow(&idle.Ledger, record.ChargeOverhead)
@@ -330,10 +330,8 @@ func (j *overheadJudge) unlimited(target string, add adder) {
 			return
 		}
 		most := max(now.Usage, now.Highest)
-		for _, x := range c.Trace {
-			if x.Name == record.SeriesOverheadMemory {
-				most = max(most, int64(slices.Max(x.Values))) // traces are never empty
-			}
+		if s := c.series(record.SeriesOverheadMemory); s != nil {
+			most = max(most, int64(slices.Max(s.Series.Values))) // never empty
 		}
 		if grown := most - then.Usage; grown > growthBound && float64(grown) > growthShare*float64(then.Usage) && grown > to-from {
 			at, from, to, paths = t, then.Usage, most, now.Paths
@@ -343,7 +341,7 @@ func (j *overheadJudge) unlimited(target string, add adder) {
 		return
 	}
 	add(record.Finding{Code: foundUnlimited, Level: finding.Warning, Target: target, Op: at.Phase, Lanes: at.Sandboxes,
-		Message: fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(paths, 1), bytesText(float64(from)), bytesText(float64(to)), at.Phase),
+		Message: fmt.Sprintf("the overhead group %s has no limit and grew from %s idle to %s in phase %s", firstOf(paths, 1), finding.Bytes(float64(from)), finding.Bytes(float64(to)), at.Phase),
 		Advice:  "a load inside can take the node's memory this way: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory"})
 }
 
@@ -357,10 +355,10 @@ func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 }
 
 // blind finds engines that see less than half, in the phase where most is hidden.
-func (j *overheadJudge) blind(target string, add adder) {
+func (j *judging) blind(target string, add adder) {
 	var worst *ledger.EngineRow
-	var where *OverheadTable
-	j.each(target, func(t *OverheadTable, c *OverheadCell) {
+	var where *Table
+	j.each(target, func(t *Table, c *Cell) {
 		for i := range c.Ledger.Engine {
 			r := &c.Ledger.Engine[i]
 			if r.Reported < 0 || r.Truth <= 0 || float64(r.Reported) >= blindShare*float64(r.Truth) {
@@ -379,53 +377,53 @@ func (j *overheadJudge) blind(target string, add adder) {
 		level = finding.Warning
 	}
 	add(record.Finding{Code: foundBlind, Level: level, Target: target, Op: where.Phase, Lanes: where.Sandboxes,
-		Message: fmt.Sprintf("%s reports %s where the sandboxes have %s (%.0f %%)", worst.Source, bytesText(float64(worst.Reported)), bytesText(float64(worst.Truth)), 100*float64(worst.Reported)/float64(worst.Truth)),
+		Message: fmt.Sprintf("%s reports %s where the sandboxes have %s (%.0f %%)", worst.Source, finding.Bytes(float64(worst.Reported)), finding.Bytes(float64(worst.Truth)), 100*float64(worst.Reported)/float64(worst.Truth)),
 		Advice:  "do not size nodes or alerts by it; it shows the container's cgroup alone, not shims, VMMs and their memory"})
 }
 
 // cells are the findings of single phases, each at its worst.
-func (j *overheadJudge) cells(target string, add adder) {
+func (j *judging) cells(target string, add adder) {
 	type worst struct {
 		by float64
 		record.Finding
 	}
 	found := map[string]worst{}
-	put := func(by float64, t *OverheadTable, code, level, message, advice string) {
+	put := func(by float64, t *Table, code, level, message, advice string) {
 		if old, ok := found[code]; !ok || by > old.by {
 			found[code] = worst{by, record.Finding{Code: code, Level: level, Target: target, Op: t.Phase, Lanes: t.Sandboxes, Message: message, Advice: advice}}
 		}
 	}
-	j.each(target, func(t *OverheadTable, c *OverheadCell) {
+	j.each(target, func(t *Table, c *Cell) {
 		l := &c.Ledger
 		allowed := max(residualShare*math.Abs(float64(l.Node)), residualBound) + float64(l.Uncertainty)
 		if off := math.Abs(float64(l.Residual)); off > allowed {
 			by := l.ResidualBy
 			put(off/allowed, t, foundResidual, finding.Warning,
 				fmt.Sprintf("%s of the node's change of %s is unexplained (allowed: %s with its uncertainty of %s); by kind anonymous %s, shared %s",
-					bytesText(float64(l.Residual)), bytesText(float64(l.Node)), bytesText(allowed), bytesText(float64(l.Uncertainty)), bytesText(float64(by.Anon)), bytesText(float64(by.Shmem))),
+					finding.Bytes(float64(l.Residual)), finding.Bytes(float64(l.Node)), finding.Bytes(allowed), finding.Bytes(float64(l.Uncertainty)), finding.Bytes(float64(by.Anon)), finding.Bytes(float64(by.Shmem))),
 				"something else on the node changed, or a process of the target was not recognised: see tare overhead --explain, and repeat on a quiet node")
 		}
-		if off := math.Abs(c.Found - c.Told); c.Told > 0 {
-			if kindOf(t.Phase) == plan.PhaseSpin {
-				if share := off / c.Told; share > spinShare {
+		if off := math.Abs(c.Measured - c.Expected); c.Expected > 0 {
+			if kindOf(t.Phase) == PhaseSpin {
+				if share := off / c.Expected; share > spinShare {
 					level, advice := finding.Warning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
-					if guestRole(l) != "" && c.Found > c.Told {
+					if guestRole(l) != "" && c.Measured > c.Expected {
 						level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
 					}
-					put(share/spinShare, t, foundCalibration, level, fmt.Sprintf("the load was told to use %.3g CPUs, and %.4g were found (%+.1f %%)", c.Told, c.Found, 100*(c.Found/c.Told-1)), advice)
+					put(share/spinShare, t, foundCalibration, level, fmt.Sprintf("the load was told to use %.3g CPUs, and %.4g were found (%+.1f %%)", c.Expected, c.Measured, 100*(c.Measured/c.Expected-1)), advice)
 				}
-			} else if allowed := holdBound + holdShare*c.Told; off > allowed {
-				put(off/allowed, t, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", bytesText(c.Told), bytesText(c.Found)),
+			} else if allowed := holdBound + holdShare*c.Expected; off > allowed {
+				put(off/allowed, t, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
 					"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
 			}
 		}
 		if off := l.OthersUnclear(); off > 0 {
 			put(float64(off), t, foundOthers, finding.Note,
-				fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", bytesText(float64(l.Others)), bytesText(float64(l.OthersNode))),
+				fmt.Sprintf("what all other processes took is unclear: %s by their own RssAnon, %s by the node's anonymous memory less the target's; the uncertainty holds the difference", finding.Bytes(float64(l.Others)), finding.Bytes(float64(l.OthersNode))),
 				"RssAnon counts pages that forks share once for each of them: stop what forks on this node, and repeat")
 		}
 		if cache := l.Cache.Charged; cache > cacheBound && cache > l.Sum {
-			put(float64(cache), t, foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", bytesText(float64(cache)), bytesText(float64(l.Sum))),
+			put(float64(cache), t, foundCacheHeavy, finding.Note, fmt.Sprintf("%s of page cache are charged to the sandboxes, more than the %s that do not give way", finding.Bytes(float64(cache)), finding.Bytes(float64(l.Sum))),
 				"memory.usage and what engines make of it mostly show cache here: judge by the roles")
 		}
 		for _, g := range l.Groups {
@@ -447,7 +445,7 @@ func (j *overheadJudge) cells(target string, add adder) {
 // overcounted tells where more kernel memory was charged by name than the node's
 // books grew by, at its worst. On a node that was still changing this is no
 // wonder, and nothing is told.
-func (j *overheadJudge) overcounted(target string, add adder) {
+func (j *judging) overcounted(target string, add adder) {
 	var worst *closedPhase
 	for _, p := range j.phases {
 		if p.failure != nil || p.visit.Target() != target || !p.visit.Before.Settled || !p.phase.End.Settled {
@@ -464,12 +462,12 @@ func (j *overheadJudge) overcounted(target string, add adder) {
 	charged := rowOf(l, record.RoleKernel).Memory.Kernel
 	add(record.Finding{Code: foundOvercounted, Level: finding.Warning, Target: target, Op: worst.phase.Name, Lanes: worst.phase.Sandboxes,
 		Message: fmt.Sprintf("%s of kernel memory are counted by name, %s more than the node's grew by (allowed: %s with its uncertainty of %s)",
-			bytesText(float64(charged)), bytesText(float64(-l.Uncharged)), bytesText(float64(kernelBound+l.Uncertainty)), bytesText(float64(l.Uncertainty))),
+			finding.Bytes(float64(charged)), finding.Bytes(float64(-l.Uncharged)), finding.Bytes(float64(kernelBound+l.Uncertainty)), finding.Bytes(float64(l.Uncertainty))),
 		Advice: "either it is counted twice, or something else gave kernel memory back: repeat on a quiet node, and read the kernel row as an upper bound"})
 }
 
 // length is how long a phase took, ns, on average over the rounds.
-func (j *overheadJudge) length(target string, t *OverheadTable) float64 {
+func (j *judging) length(target string, t *Table) float64 {
 	sum, n := 0.0, 0
 	for _, p := range j.phases {
 		if p.failure == nil && p.visit.Target() == target && p.phase.Name == t.Phase && p.phase.Sandboxes == t.Sandboxes && p.phase.Begin != nil {
@@ -481,11 +479,11 @@ func (j *overheadJudge) length(target string, t *OverheadTable) float64 {
 
 // nodePressure names a node that was short of something while sandboxes were
 // idle or held memory: then the load inside is not the cause.
-func (j *overheadJudge) nodePressure(add adder) {
+func (j *judging) nodePressure(add adder) {
 	var steal, cpu, io, mem []float64
 	for _, p := range j.phases {
 		kind := kindOf(p.phase.Name)
-		if p.failure != nil || p.phase.Begin == nil || kind == plan.PhaseFio || kind == "" {
+		if p.failure != nil || p.phase.Begin == nil || kind == PhaseFio || kind == "" {
 			continue
 		}
 		l := &p.ledger
@@ -495,7 +493,7 @@ func (j *overheadJudge) nodePressure(add adder) {
 		}
 		mem = append(mem, l.PSI.Memory)
 		io = append(io, l.PSI.IO)
-		if kind != plan.PhaseSpin { // which presses by itself
+		if kind != PhaseSpin { // which presses by itself
 			cpu = append(cpu, l.PSI.CPU)
 		}
 	}
@@ -512,7 +510,7 @@ func (j *overheadJudge) nodePressure(add adder) {
 		if len(x.values) == 0 {
 			continue
 		}
-		if mid, most := median(x.values), slices.Max(x.values); mid > x.bound || most > 4*x.bound {
+		if mid, most := figure.MedianOf(x.values).Value, slices.Max(x.values); mid > x.bound || most > 4*x.bound {
 			add(record.Finding{Code: foundNode, Level: finding.Warning,
 				Message: fmt.Sprintf("%s in phases without I/O: median %.1f %%, worst %.1f %%; the bound is %.0f %%", x.what, 100*mid, 100*most, 100*x.bound), Advice: x.advice})
 		}
@@ -528,13 +526,13 @@ func notEnough(c *Check, add adder) {
 	advice := "use the recommended RuntimeClass"
 	for _, p := range c.Phases {
 		if !p.Measured {
-			broke = append(broke, fmt.Sprintf("phase %s with %s was not measured", p.Phase, sandboxes(p.Sandboxes)))
+			broke = append(broke, fmt.Sprintf("phase %s with %s was not measured", p.Phase, sandboxesOf(p.Sandboxes)))
 			advice = "repeat what was not measured, the other findings tell why; only then is a recommended RuntimeClass whole"
 			continue
 		}
 		var short []string
 		if !p.MemoryEnough {
-			short = append(short, "memory "+bytesText(float64(p.Memory)))
+			short = append(short, "memory "+finding.Bytes(float64(p.Memory)))
 		}
 		switch {
 		case !p.CPUEnough && p.CPUUnknown:
@@ -543,13 +541,13 @@ func notEnough(c *Check, add adder) {
 			short = append(short, fmt.Sprintf("cpu %.0fm", p.CPU))
 		}
 		if short != nil {
-			broke = append(broke, fmt.Sprintf("phase %s with %s needs %s", p.Phase, sandboxes(p.Sandboxes), strings.Join(short, " and ")))
+			broke = append(broke, fmt.Sprintf("phase %s with %s needs %s", p.Phase, sandboxesOf(p.Sandboxes), strings.Join(short, " and ")))
 		}
 	}
 	if broke == nil {
 		broke = []string{"no phase was long enough to measure its cpu"}
 	}
 	add(record.Finding{Code: foundNotEnough, Level: finding.Error, Target: c.Target,
-		Message: fmt.Sprintf("an overhead of %dm and %s is not enough: %s", c.CPU, bytesText(float64(c.Memory)), strings.Join(broke, "; ")),
+		Message: fmt.Sprintf("an overhead of %dm and %s is not enough: %s", c.CPU, finding.Bytes(float64(c.Memory)), strings.Join(broke, "; ")),
 		Advice:  advice})
 }

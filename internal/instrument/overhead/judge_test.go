@@ -1,17 +1,17 @@
-package judge_test
+package overhead
 
 import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/plan"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -38,7 +38,7 @@ type box struct {
 
 // oversight makes records of overhead by hand.
 type oversight struct {
-	plan    plan.Overhead
+	plan    Options
 	kinds   []string // of the targets, named by names
 	names   []string
 	box     func(target, phase string, n, round int) box
@@ -48,7 +48,7 @@ type oversight struct {
 }
 
 func oversee(change func(*oversight)) *record.Record {
-	o := oversight{plan: plan.DefaultsOfOverhead(), kinds: []string{"containerd"}, names: []string{"containerd/runc"}}
+	o := oversight{plan: Defaults(), kinds: []string{"containerd"}, names: []string{"containerd/runc"}}
 	o.plan.Sandboxes = []int{1}
 	o.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: mi} }
 	if change != nil {
@@ -89,7 +89,7 @@ func (o *oversight) record() *record.Record {
 			}
 			add(record.MomentBefore, "", 0, box{})
 			for i, n := range o.plan.Sandboxes {
-				for _, phase := range plan.WithIdle(o.plan.Phases) {
+				for _, phase := range WithIdle(o.plan.Phases) {
 					if i > 0 && phase != "idle" {
 						continue
 					}
@@ -164,19 +164,21 @@ func (o *oversight) sandbox(r *record.Reading, lane int, b box, cpu, shimCPU int
 	r.Processes = append(r.Processes, main, shim)
 }
 
-func weighed(t *testing.T, rec *record.Record) *judge.Overhead {
+func weighed(t *testing.T, rec *record.Record) *Judgement {
 	t.Helper()
-	o, err := judge.OverheadOf(rec)
+	o, err := Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := json.Marshal(o); err != nil { // a NaN or an infinity
-		t.Fatal(err)
+	for _, f := range o.Figures() {
+		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
+			t.Fatalf("no number: %+v", f)
+		}
 	}
 	return o
 }
 
-func codesOf(o *judge.Overhead) []string {
+func codesOf(o *Judgement) []string {
 	var out []string
 	for _, f := range o.Findings {
 		out = append(out, f.Code)
@@ -184,7 +186,7 @@ func codesOf(o *judge.Overhead) []string {
 	return out
 }
 
-func found(o *judge.Overhead, code string) *record.Finding {
+func found(o *Judgement, code string) *record.Finding {
 	for i := range o.Findings {
 		if o.Findings[i].Code == code {
 			return &o.Findings[i]
@@ -199,8 +201,8 @@ func seed(only bool) func(*oversight) {
 	return func(o *oversight) {
 		o.kinds, o.names = []string{"containerd", "containerd"}, []string{"containerd/kata", "containerd/runc"}
 		o.plan.Phases, o.plan.Rounds = []string{"idle", "10M", "1G", "10G"}, 3
-		o.plan.Limits = subject.Limits{Memory: 1 << 30, CPU: 1}
-		o.plan.Check = &plan.PodFixed{CPU: 250, Memory: 160 * mi}
+		o.plan.Limits = setting.Limits{Memory: 1 << 30, CPU: 1}
+		o.plan.Check = &PodFixed{CPU: 250, Memory: 160 * mi}
 		held := map[string]float64{"idle": 110.7, "10M": 138.7, "1G": 1126, "10G": 1946}
 		if only {
 			held = map[string]float64{"idle": 110.2, "10M": 134, "1G": 1126, "10G": 1127}
@@ -308,14 +310,14 @@ func TestCalibration(t *testing.T) {
 					}
 				}
 			}))
-			if hold := o.Tables[1].Cells[0]; hold.Told != float64(64*mi) || hold.Found != float64(tt.box.memory-2*mi) {
-				t.Errorf("told %g, found %g", hold.Told, hold.Found)
+			if hold := o.Tables[1].Cells[0]; hold.Expected != float64(64*mi) || hold.Measured != float64(tt.box.memory-2*mi) {
+				t.Errorf("expected %g, measured %g", hold.Expected, hold.Measured)
 			}
-			if spin := o.Tables[2].Cells[0]; spin.Told != 0.5 || math.Abs(spin.Found-tt.box.cpu) > 1e-9 {
-				t.Errorf("told %g, found %g", spin.Told, spin.Found)
+			if spin := o.Tables[2].Cells[0]; spin.Expected != 0.5 || math.Abs(spin.Measured-tt.box.cpu) > 1e-9 {
+				t.Errorf("expected %g, measured %g", spin.Expected, spin.Measured)
 			}
-			if idle := o.Tables[0].Cells[0]; idle.Told != 0 {
-				t.Errorf("idle was told %g", idle.Told)
+			if idle := o.Tables[0].Cells[0]; idle.Expected != 0 {
+				t.Errorf("idle has %g", idle.Expected)
 			}
 			switch f := found(o, "calibration-off"); {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
@@ -345,19 +347,19 @@ func TestScaling(t *testing.T) {
 		}
 	}
 	s := weighed(t, oversee(base)).Scaling
-	if len(s) != 1 || s[0].Points != 9 || !slices.Equal(s[0].Counts, []int{1, 5, 20}) {
+	if len(s) != 1 || s[0].Slopes[ofMemory].N != 9 || !slices.Equal(s[0].Counts, []int{1, 5, 20}) {
 		t.Fatalf("%+v", s)
 	}
-	if m := s[0].Memory; !m.Known || math.Abs(m.Value-8.25*float64(mi)) > 1 || m.Lo >= m.Value || m.Hi <= m.Value || math.Abs(m.Fixed) > 1e6 {
+	if m := s[0].Slopes[ofMemory]; !m.Bounded || math.Abs(m.Value-8.25*float64(mi)) > 1 || m.Lo >= m.Value || m.Hi <= m.Value || math.Abs(m.Fixed) > 1e6 {
 		t.Errorf("%+v", m)
 	}
-	if m := s[0].DaemonMemory; math.Abs(m.Value-float64(mi/4)) > 1 {
+	if m := s[0].Slopes[ofDaemon]; math.Abs(m.Value-float64(mi/4)) > 1 {
 		t.Errorf("%+v", m)
 	}
-	if c := s[0].DaemonCPU; math.Abs(c.Value-0.01) > 1e-9 {
+	if c := s[0].Slopes[ofDaemonCPU]; math.Abs(c.Value-0.01) > 1e-9 {
 		t.Errorf("%+v", c)
 	}
-	if !s[0].FitKnown || s[0].Fit != 1241 || s[0].FitLo >= s[0].Fit || s[0].FitHi <= s[0].Fit {
+	if f := s[0].Fit; f.Value != 1241 || f.Lo >= f.Value || f.Hi <= f.Value {
 		t.Errorf("%+v", s[0])
 	}
 	t.Run("one count has no slope", func(t *testing.T) {
@@ -371,7 +373,7 @@ func TestScaling(t *testing.T) {
 			w.reading = nil
 			w.box = func(_, _ string, n, round int) box { return box{memory: int64(round*round) * mi / int64(n)} }
 		})).Scaling
-		if len(s) != 1 || s[0].FitKnown {
+		if len(s) != 1 || s[0].Fit.Known() {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -529,7 +531,7 @@ func TestACellIsItsMedianRound(t *testing.T) {
 		w.box = func(_, _ string, _, round int) box { return box{memory: sizes[round] * mi} }
 	})
 	c := weighed(t, rec).Tables[0].Cells[0]
-	if c.Rounds != 4 || c.Ledger.Sum != 20*mi || c.Sum.Median != float64(25*mi) || c.Sum.Known {
+	if c.Rounds != 4 || c.Ledger.Sum != 20*mi || c.Sum.Value != float64(25*mi) || c.Sum.Bounded {
 		t.Errorf("%+v", c)
 	}
 	for i := range rec.Readings {
@@ -542,24 +544,23 @@ func TestACellIsItsMedianRound(t *testing.T) {
 	}
 }
 
-func TestTracesAreRates(t *testing.T) {
-	c := weighed(t, oversee(nil)).Tables[0].Cells[0]
-	got := map[string]judge.Trace{}
-	for _, x := range c.Trace {
-		got[x.Name] = x
-	}
-	for name, want := range map[string]judge.Trace{
-		record.SeriesPodCPU:    {Unit: "cpus", Times: []float64{2}, Values: []float64{0.5}},
-		record.SeriesNodeUsed:  {Unit: "bytes", Times: []float64{1, 2, 3}, Values: []float64{5, 6, 7}},
-		record.SeriesNodeWrite: {Unit: "bytes/s", Times: []float64{2, 3}, Values: []float64{100, 300}},
-		record.SeriesNodeLoad:  {Unit: "load", Times: []float64{1, 2, 3}, Values: []float64{1.5, 1.5, 1.5}},
+func TestSeriesAreRates(t *testing.T) {
+	all := weighed(t, oversee(nil)).Tables[0].Cells[0].Series
+	for name, want := range map[string]struct {
+		unit   figure.Unit
+		series figure.Series
+	}{
+		record.SeriesPodCPU:    {figure.CPUs, figure.Series{Times: []float64{2}, Values: []float64{0.5}}},
+		record.SeriesNodeUsed:  {figure.Bytes, figure.Series{Times: []float64{1, 2, 3}, Values: []float64{5, 6, 7}}},
+		record.SeriesNodeWrite: {figure.BytesPerSec, figure.Series{Times: []float64{2, 3}, Values: []float64{100, 300}}},
+		record.SeriesNodeLoad:  {figure.Load, figure.Series{Times: []float64{1, 2, 3}, Values: []float64{1.5, 1.5, 1.5}}},
 	} {
-		if x := got[name]; x.Unit != want.Unit || !slices.Equal(x.Times, want.Times) || !slices.Equal(x.Values, want.Values) {
-			t.Errorf("%s: %+v", name, x)
+		if f := figure.Find(all, "over-time", "series", name); f.Unit != want.unit || f.Series == nil || !reflect.DeepEqual(*f.Series, want.series) {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	if len(got) != 4 {
-		t.Errorf("%d traces", len(got))
+	if len(all) != 4 {
+		t.Errorf("%d series", len(all))
 	}
 }
 
@@ -580,7 +581,7 @@ func TestAnyCutOfARecordIsJudged(t *testing.T) {
 	}
 	rec = *whole
 	rec.Header.Experiment = "lifecycle"
-	if _, err := judge.OverheadOf(&rec); err == nil {
+	if _, err := Judge(&rec); err == nil {
 		t.Error("a lifecycle record is judged for overhead")
 	}
 }
@@ -621,7 +622,7 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases, w.plan.Sandboxes = []string{"idle", "1G"}, []int{1, 5}
-				w.plan.Check = &plan.PodFixed{CPU: 250, Memory: 160 * mi}
+				w.plan.Check = &PodFixed{CPU: 250, Memory: 160 * mi}
 				w.reading, w.change = tt.reading, tt.change
 			}))
 			if len(o.Check) != 1 || len(o.Check[0].Phases) != 3 || o.Check[0].Enough != (tt.missing == "") {
@@ -715,7 +716,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
 				w.plan.Phases = []string{"idle", "1G"}
-				w.plan.Check = &plan.PodFixed{CPU: 90, Memory: 160 * mi}
+				w.plan.Check = &PodFixed{CPU: 90, Memory: 160 * mi}
 				w.box = func(_, phase string, _, _ int) box {
 					if phase == "idle" {
 						return box{vm: true, memory: 10 * mi, shim: 10 * mi, cpu: 0.4, shimCPU: 0.02}
@@ -733,7 +734,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 			if c.Memory != tt.memory*mi || c.CPU != tt.cpu || !strings.Contains(strings.Join(c.Rule, "\n"), tt.rule) {
 				t.Errorf("%d MiB, %dm\n%s", c.Memory/mi, c.CPU, strings.Join(c.Rule, "\n"))
 			}
-			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p judge.CheckPhase) bool { return p.CPUUnknown })
+			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p CheckPhase) bool { return p.CPUUnknown })
 			if unknown != tt.unknown || o.Check[0].Enough != tt.enough || (found(o, "check-not-enough") == nil) != tt.enough {
 				t.Errorf("%+v", o.Check[0])
 			}
@@ -746,7 +747,7 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 		name        string
 		rounds      int
 		uncharged   func(n, round int) int64 // of the node's slab, beyond what is charged
-		fit         int
+		fit         float64
 		known, only bool
 	}{
 		{"what is charged", 3, func(int, int) int64 { return 0 }, 1274, true, false},
@@ -774,11 +775,11 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 			if len(s) != 1 {
 				t.Fatalf("%+v", s)
 			}
-			if tt.known && (s[0].Fit < tt.fit-2 || s[0].Fit > tt.fit) || s[0].FitKnown != tt.known || s[0].FitChargedOnly != tt.only {
+			if f := s[0].Fit; tt.known && (f.Value < tt.fit-2 || f.Value > tt.fit) || f.Known() != tt.known || s[0].ChargedOnly != tt.only {
 				t.Errorf("%+v", s[0])
 			}
-			if warned := len(s[0].Memory.Warnings) > 0; warned != (tt.rounds == 2) {
-				t.Errorf("%q", s[0].Memory.Warnings)
+			if warned := len(s[0].Slopes[ofMemory].Reasons) > 0; warned != (tt.rounds == 2) {
+				t.Errorf("%q", s[0].Slopes[ofMemory].Reasons)
 			}
 		})
 	}
@@ -843,7 +844,7 @@ func TestALoadAboveItsLimitIsExplained(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := weighed(t, oversee(func(w *oversight) {
-				w.plan.Phases, w.plan.Limits = []string{"idle", "hold 64MiB"}, subject.Limits{Memory: tt.limit}
+				w.plan.Phases, w.plan.Limits = []string{"idle", "hold 64MiB"}, setting.Limits{Memory: tt.limit}
 				w.reading = func(r *record.Reading) {
 					if r.Phase == "hold 64MiB" && r.Moment == record.MomentEnd {
 						r.Failure = &record.Failure{Kind: record.FailExit, Exit: tt.exit, Detail: "exit status", Command: "/probe hold"}

@@ -1,0 +1,106 @@
+package overhead
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// explained is the fact behind every role, memory by kind, and every path.
+func explained(t *Table) *page.Section {
+	s := titled(t, "why, by kind of memory in MiB, and which cgroups")
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if c.Rounds == 0 {
+			continue
+		}
+		l := &c.Ledger
+		list := page.List{Heading: page.Heading(c.Target)}
+		for j := range l.Rows {
+			list.Items = append(list.Items, explainedRow(&l.Rows[j])...)
+		}
+		list.Items = append(list.Items,
+			page.Item{Key: "residual", Text: page.Dotted(page.MiB(l.Residual)+" ±"+page.MiB(l.Uncertainty), kinds(&l.ResidualBy), "the rest is in no kind")})
+		for j := range l.Groups {
+			g := &l.Groups[j]
+			list.Items = append(list.Items, page.Item{Key: page.Heading(string(g.Charge)), Text: page.Dotted(groupsOf(g.Count), "usage "+page.MiB(g.Usage), kinds(&g.Memory), rolesText(g.Roles))})
+			for _, path := range g.Paths {
+				list.Items = append(list.Items, page.Item{Text: path})
+			}
+		}
+		if text := problems(&l.Problems); text != "" {
+			list.Items = append(list.Items, page.Item{Key: "not read", Text: text, Style: term.Yellow})
+		}
+		s.Lists = append(s.Lists, list)
+	}
+	if s.Lists == nil {
+		return nil
+	}
+	return s
+}
+
+func explainedRow(row *ledger.Row) []page.Item {
+	count := ""
+	switch {
+	case row.Processes == 1:
+		count = "1 process"
+	case row.Processes > 1:
+		count = fmt.Sprintf("%d processes", row.Processes)
+	}
+	cpu := ""
+	if row.CPUKnown && math.Abs(row.CPU) >= leastCPU {
+		cpu = "CPU " + page.Milli(row.CPU) + " m"
+	}
+	items := []page.Item{{Key: page.Heading(string(row.Role)), Text: page.Dotted(count, kinds(&row.Memory), cpu)}}
+	for _, rule := range row.Rules {
+		if items[0].Text == "" {
+			items[0].Text = rule
+			continue
+		}
+		items = append(items, page.Item{Text: rule})
+	}
+	return items
+}
+
+func groupsOf(n int) string {
+	if n == 1 {
+		return "1 cgroup"
+	}
+	return fmt.Sprintf("%d cgroups", n)
+}
+
+// kinds are the kinds of memory that there is some of.
+func kinds(m *ledger.Memory) string {
+	var parts []string
+	for _, k := range kindsOf(m) {
+		if k.bytes != 0 {
+			parts = append(parts, k.name+" "+page.MiB(k.bytes))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// problem is one way in which something could not be read.
+type problem struct {
+	what string
+	n    int
+}
+
+func problemsOf(p *record.Problems) []problem {
+	return []problem{{"gone", p.Gone}, {"pids used again", p.Reused}, {"denied", p.Denied}, {"counters that went back", p.Backwards}, {"of an unknown form", p.Broken}}
+}
+
+func problems(p *record.Problems) string {
+	var parts []string
+	for _, one := range problemsOf(p) {
+		if one.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	return page.Dotted(strings.Join(parts, ", "), strings.Join(p.Examples, "; "))
+}

@@ -1,0 +1,250 @@
+package overhead
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+)
+
+// newFigure is one of which less is better, as of most that a sandbox takes.
+func newFigure(quantity string, unit figure.Unit, labels figure.Labels, e figure.Estimate) figure.Figure {
+	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less, Labels: labels, Estimate: e}
+}
+
+// Figures are all of the run's: over the rounds of every phase and target, of the
+// books of its median round, of one more sandbox, and of what Kubernetes is told.
+func (j *Judgement) Figures() []figure.Figure {
+	var l listed
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		for k := range t.Cells {
+			l.cell(t, &t.Cells[k])
+		}
+	}
+	for i := range j.Scaling {
+		l.scaling(&j.Scaling[i])
+	}
+	for i := range j.Classes {
+		c := &j.Classes[i]
+		l.labels = figure.Of("target", c.Target, "handler", c.Handler)
+		l.add("pod-fixed", figure.Bytes, float64(c.Memory), "resource", "memory").Reasons = c.Rule
+		l.add("pod-fixed", figure.CPUs, float64(c.CPU)/1000, "resource", "cpu").Reasons = c.Rule
+	}
+	for i := range j.Check {
+		l.check(&j.Check[i])
+	}
+	return l.all
+}
+
+// listed are figures that are made one after the other; labels are those of all
+// that come next.
+type listed struct {
+	labels figure.Labels
+	all    []figure.Figure
+}
+
+// add appends a figure that was not estimated from several rounds.
+func (l *listed) add(quantity string, unit figure.Unit, v float64, labels ...string) *figure.Figure {
+	l.all = append(l.all, newFigure(quantity, unit, slices.Concat(l.labels, figure.Of(labels...)), figure.Exactly(v)))
+	return &l.all[len(l.all)-1]
+}
+
+func (l *listed) bytes(quantity string, n int64, labels ...string) *figure.Figure {
+	return l.add(quantity, figure.Bytes, float64(n), labels...)
+}
+
+// neither appends one of which neither more nor less is better.
+func (l *listed) neither(quantity string, unit figure.Unit, v float64, labels ...string) *figure.Figure {
+	f := l.add(quantity, unit, v, labels...)
+	f.Better = ""
+	return f
+}
+
+func (l *listed) count(quantity string, n int, labels ...string) {
+	l.neither(quantity, figure.Count, float64(n), labels...)
+}
+
+// kinds appends an amount of memory by its kinds.
+func (l *listed) kinds(quantity string, m *ledger.Memory, labels ...string) {
+	for _, k := range kindsOf(m) {
+		l.bytes(quantity, k.bytes, append(labels, "kind", k.name)...)
+	}
+}
+
+// kind is memory of one kind.
+type kind struct {
+	name  string
+	bytes int64
+}
+
+func kindsOf(m *ledger.Memory) []kind {
+	return []kind{{"anon", m.Anon}, {"shmem", m.Shmem}, {"kernel", m.Kernel}, {"huge", m.Huge}, {"swap", m.Swap}, {"cache", m.Cache}}
+}
+
+func (l *listed) cell(t *Table, c *Cell) {
+	l.labels = figure.Of("target", c.Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes))
+	if c.Rounds == 0 {
+		f := newFigure("memory", figure.Bytes, l.labels, figure.Estimate{})
+		f.Failed, f.Total = c.Failed, c.Failed
+		l.all = append(l.all, f)
+		return
+	}
+	sum := c.Sum
+	sum.Verdict = "read whole"
+	if !c.Ledger.Complete {
+		sum.Verdict = "not read whole, and too small"
+	}
+	if t.Command != "" {
+		sum.Reasons = []string{"inside: " + t.Command}
+	}
+	l.all = append(l.all, sum, c.Residual, c.CPU)
+	b := &c.Ledger
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		role := []string{"role", string(r.Role)}
+		l.bytes("role-memory", r.Memory.Sum(), role...).Reasons = r.Rules
+		l.kinds("role-memory-of-kind", &r.Memory, role...)
+		l.count("role-processes", r.Processes, role...)
+		if r.CPUKnown {
+			if f := l.add("role-cpu", figure.CPUs, r.CPU, role...); r.GuestCPU {
+				f.Reasons = []string{"the guest's own work is in it"}
+			}
+		}
+	}
+	l.charged(b)
+	for i := range b.Engine {
+		e := &b.Engine[i]
+		if e.Reported >= 0 {
+			l.neither("engine-memory", figure.Bytes, float64(e.Reported), "source", e.Source, "of", "reported")
+		}
+		l.neither("engine-memory", figure.Bytes, float64(e.Truth), "source", e.Source, "of", "observed")
+		if e.CPU >= 0 {
+			l.neither("engine-cpu", figure.CPUs, e.CPU, "source", e.Source, "of", "reported")
+		}
+		l.neither("engine-cpu", figure.CPUs, e.CPUTruth, "source", e.Source, "of", "observed")
+	}
+	l.node(b)
+	if c.Expected > 0 {
+		unit := figure.Bytes
+		if isSpin(t.Phase) {
+			unit = figure.CPUs
+		}
+		l.neither("load", unit, c.Expected, "of", "expected")
+		l.neither("load", unit, c.Measured, "of", "measured")
+	}
+	l.all = append(l.all, c.Series...)
+}
+
+// charged is which cgroup pays for what.
+func (l *listed) charged(b *ledger.Ledger) {
+	for i := range b.Groups {
+		g := &b.Groups[i]
+		charge := []string{"charge", string(g.Charge)}
+		l.count("groups", g.Count, charge...)
+		l.bytes("group-usage", g.Usage, charge...).Reasons = g.Paths
+		l.kinds("group-usage-of-kind", &g.Memory, charge...)
+		l.bytes("group-peak", g.Peak, charge...)
+		l.bytes("group-highest", g.Highest, charge...)
+		if g.Limit > 0 {
+			l.neither("group-limit", figure.Bytes, float64(g.Limit), charge...)
+		}
+		l.add("group-cpu", figure.CPUs, g.CPU, charge...)
+		l.add("group-throttled", figure.Nanoseconds, float64(g.Throttled), charge...)
+	}
+	for i := range b.Places {
+		p := &b.Places[i]
+		where := []string{"role", string(p.Role), "charge", string(p.Charge), "path", p.Path}
+		l.bytes("charged-memory", p.Memory, where...)
+		l.count("charged-groups", p.Count, where...)
+		l.count("charged-processes", p.Processes, where...)
+	}
+	for i := range b.Reconcile {
+		r := &b.Reconcile[i]
+		which := []string{"charge", string(r.Charge), "kind", r.Kind}
+		l.neither("reconciled-memory", figure.Bytes, float64(r.Group), append(which, "of", "groups")...)
+		l.neither("reconciled-memory", figure.Bytes, float64(r.Processes), append(which, "of", "processes")...)
+	}
+}
+
+// node is what the node changed by, and how it fared.
+func (l *listed) node(b *ledger.Ledger) {
+	for _, of := range []struct {
+		name  string
+		bytes int64
+	}{
+		{"node", b.Node}, {"sum", b.Sum}, {"others", b.Others}, {"others by node", b.OthersNode}, {"uncharged", b.Uncharged},
+		{"residual", b.Residual}, {"uncertainty", b.Uncertainty}, {"available", b.AvailableChange},
+	} {
+		l.neither("node-change", figure.Bytes, float64(of.bytes), "of", of.name)
+	}
+	for _, k := range kindsOf(&b.ResidualBy) {
+		l.neither("residual-of-kind", figure.Bytes, float64(k.bytes), "kind", k.name)
+	}
+	l.neither("page-cache", figure.Bytes, float64(b.Cache.Node), "of", "node")
+	l.neither("page-cache", figure.Bytes, float64(b.Cache.Charged), "of", "charged")
+	l.neither("page-cache", figure.Bytes, float64(b.Cache.Mapped), "of", "mapped")
+	l.neither("node-available", figure.Bytes, float64(b.Available))
+	l.add("node-busy", figure.CPUs, b.NodeCPU)
+	l.add("node-steal", figure.CPUs, b.NodeSteal)
+	l.neither("node-io", figure.BytesPerSec, b.NodeIO.Read, "of", "read")
+	l.neither("node-io", figure.BytesPerSec, b.NodeIO.Write, "of", "written")
+	l.neither("node-load", figure.Load, b.Load1)
+	if b.PSI.Known {
+		l.add("node-pressure", figure.Ratio, b.PSI.CPU, "resource", "cpu")
+		l.add("node-pressure", figure.Ratio, b.PSI.Memory, "resource", "memory")
+		l.add("node-pressure", figure.Ratio, b.PSI.IO, "resource", "io")
+	}
+	for _, p := range problemsOf(&b.Problems) {
+		if p.n > 0 {
+			l.add("not-read", figure.Count, float64(p.n), "of", p.what).Reasons = b.Problems.Examples
+		}
+	}
+}
+
+func (l *listed) scaling(s *Scaling) {
+	for i := range s.Slopes {
+		slope := s.Slopes[i].Figure
+		if s.Slopes[i].Bent {
+			slope.Verdict = "on no line"
+		}
+		l.all = append(l.all, slope)
+		if slope.Known() {
+			l.labels = slope.Labels
+			l.neither("fixed", slope.Unit, s.Slopes[i].Fixed)
+		}
+	}
+	fit := s.Fit
+	if s.ChargedOnly {
+		fit.Reasons = []string{"charged memory only"}
+	}
+	l.all = append(l.all, fit)
+}
+
+// check is what was asked to be enough, and what every phase needed.
+func (l *listed) check(c *Check) {
+	l.labels = figure.Of("target", c.Target)
+	verdict := func(enough bool) string {
+		if enough {
+			return "enough"
+		}
+		return "not enough"
+	}
+	l.neither("checked", figure.Bytes, float64(c.Memory), "resource", "memory").Verdict = verdict(c.Enough)
+	l.neither("checked", figure.CPUs, float64(c.CPU)/1000, "resource", "cpu").Verdict = verdict(c.Enough)
+	for i := range c.Phases {
+		p := &c.Phases[i]
+		l.labels = figure.Of("target", c.Target, "phase", p.Phase, "sandboxes", strconv.Itoa(p.Sandboxes))
+		if !p.Measured {
+			f := l.bytes("needed", 0, "resource", "memory")
+			f.Estimate, f.Verdict = figure.Estimate{}, "not measured"
+			continue
+		}
+		l.bytes("needed", p.Memory, "resource", "memory").Verdict = verdict(p.MemoryEnough)
+		cpu := l.add("needed", figure.CPUs, p.CPU/1000, "resource", "cpu")
+		if cpu.Verdict = verdict(p.CPUEnough); p.CPUUnknown {
+			cpu.Reasons = []string{"not all of it could be told"}
+		}
+	}
+}

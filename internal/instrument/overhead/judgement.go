@@ -1,0 +1,110 @@
+package overhead
+
+import (
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/record"
+)
+
+// Judgement is what can be said of what sandboxes add to a node.
+type Judgement struct {
+	Record   *record.Record
+	Plan     Options
+	Targets  []record.Target
+	Tables   []Table        // one for each phase and count of sandboxes, in the order of the run
+	Scaling  []Scaling      // one a target with more than one count of sandboxes
+	Classes  []RuntimeClass // one a target that has overhead
+	Check    []Check        // of the overhead that the plan asks to check
+	Findings []record.Finding
+	Failed   int // phases without figures
+	Total    int
+}
+
+// Table is one phase at one count of sandboxes.
+type Table struct {
+	Phase     string
+	Sandboxes int
+	Command   string // of the load
+	Cells     []Cell // in the order of Targets; those without a value are absent
+}
+
+// Cell is one target in one phase.
+type Cell struct {
+	Target  string
+	Rounds  int // with figures
+	Failed  int
+	Failure *record.Failure // the first
+	// Ledger is that of the median round: the one whose Sum is the median (the
+	// lower middle of an even number), so that its rows add up.
+	Ledger ledger.Ledger
+	// What the rounds spread over, all roles but others.
+	Sum      figure.Figure
+	Residual figure.Figure
+	CPU      figure.Figure
+	// Series are the phase over time in the median round; CPU and bytes of disks
+	// are rates.
+	Series []figure.Figure
+	// Expected is what a calibrating load was told to use, and Measured what a
+	// sandbox had more than when idle: bytes or CPUs.
+	Expected float64
+	Measured float64
+}
+
+// Scaling is what one more sandbox costs, from a line through the idle phases
+// of all rounds and counts.
+type Scaling struct {
+	Target string
+	Counts []int
+	Slopes []Slope // in the order of perSandbox
+	// Fit is how many more sandboxes this node's available memory holds, with the
+	// interval of the slope of Total, or of Memory where that of Total is not wholly
+	// above 0; not known where neither's is, or with fewer than 3 rounds.
+	Fit figure.Figure
+	// ChargedOnly says that Fit is Memory's: kernel memory that no cgroup is
+	// charged for wavers too much to be in it, and fewer may fit.
+	ChargedOnly bool
+}
+
+// Slope is what one more sandbox costs of one thing. Its Reasons are what the
+// interval does not say: values left out, or so few rounds.
+type Slope struct {
+	figure.Figure
+	Fixed float64 // the line at no sandbox
+	Bent  bool    // a robust slope lies outside of the interval: the points lie on no line
+}
+
+// RuntimeClass is a recommended overhead.
+type RuntimeClass struct {
+	Target  string
+	Handler string
+	Memory  int64    // bytes, rounded up as Rule says
+	CPU     int64    // milli-CPUs
+	Rule    []string // in words, with the figures that entered
+	YAML    string
+}
+
+// Check is what was found about an existing overhead.
+type Check struct {
+	Target string
+	Memory int64 // as asked
+	CPU    int64
+	Enough bool
+	Phases []CheckPhase
+}
+
+// CheckPhase is what a phase needed, per sandbox.
+type CheckPhase struct {
+	Phase        string
+	Sandboxes    int
+	Measured     bool    // false: left out, failed in all rounds, or not read whole; nothing is enough then
+	Memory       int64   // bytes
+	CPU          float64 // milli-CPUs
+	MemoryEnough bool
+	CPUEnough    bool
+	CPUUnknown   bool // too short a phase, which counts as enough; else the sandbox's CPU could not be told from its guest's, or was not read
+}
+
+// Result is how many phases failed of how many, and what is to be mistrusted.
+func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
+	return j.Failed, j.Total, j.Findings
+}

@@ -1,0 +1,166 @@
+package overhead
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// byTarget is a table with a row a target.
+func byTarget(t *Table) *page.Table {
+	m := &page.Table{Columns: []page.Column{{Title: "target"}}}
+	for i := range t.Cells {
+		m.Row(targetCell(&t.Cells[i]))
+	}
+	return m
+}
+
+// figures shows nothing of a target that has no round with figures.
+func figures(t *Table, show func(*Cell) page.Cell) []page.Cell {
+	return page.Each(t.Cells, func(c *Cell) page.Cell {
+		if c.Rounds == 0 {
+			return page.Words(page.Dot)
+		}
+		return show(c)
+	})
+}
+
+// rolesIn are the roles that some target has, in the order of rows, and those
+// that this version does not know behind them. The page cache and all other
+// processes of the node are no part of a target's sum.
+func rolesIn(t *Table) []record.Role {
+	var all, present []record.Role
+	all = append(all, ledger.Roles...)
+	for i := range t.Cells {
+		for _, row := range t.Cells[i].Ledger.Rows {
+			if !slices.Contains(all, row.Role) {
+				all = append(all, row.Role)
+			}
+			present = append(present, row.Role)
+		}
+	}
+	return slices.DeleteFunc(all, func(r record.Role) bool {
+		return r == record.RoleCache || r == record.RoleOthers || r == record.RoleKernelNode || !slices.Contains(present, r)
+	})
+}
+
+// memoryByRole is the main table: whose memory it is, and whether the books
+// close.
+func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
+	s := titled(t, "memory by role, MiB ("+roundsIn(t)+")")
+	m := byTarget(t)
+	for _, role := range rolesIn(t) {
+		m.AddIf(page.Heading(string(role)), figures(t, func(c *Cell) page.Cell {
+			return someMiB(rowOf(&c.Ledger, role).Memory.Sum())
+		}))
+	}
+	incomplete := false
+	m.Add("sum", figures(t, func(c *Cell) page.Cell {
+		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(&c.Sum), Style: term.Bold}
+		if !c.Ledger.Complete {
+			incomplete, out.Head = true, "≥ "+out.Head
+		}
+		return out
+	}))
+	m.Add("residual", figures(t, func(c *Cell) page.Cell {
+		out := page.Cell{Head: page.MiB(c.Ledger.Residual), Tail: "±" + page.MiB(c.Ledger.Uncertainty)}
+		if c.Ledger.Residual > c.Ledger.Uncertainty || -c.Ledger.Residual > c.Ledger.Uncertainty {
+			out.Style = term.Yellow
+		}
+		return out
+	}))
+	s.Table = m
+	if first {
+		s.Notes = []string{
+			"the change since before the sandboxes, of all of them together, in the round whose sum is the median; PSS, so no page is counted twice; page cache is apart",
+			"residual: what the node's memory in use changed by and nothing explains: node − sum − others − uncharged of the next table, ± what cannot be told apart",
+		}
+		if slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Sum.Bounded }) {
+			s.Notes = append(s.Notes, "sum ± the larger half of the rounds' 95 % interval")
+		}
+	}
+	if incomplete {
+		s.Notes = append(s.Notes, "≥ something of the target could not be read, and its sum is too small")
+	}
+	if t.Command != "" {
+		s.Notes = append(s.Notes, "inside: "+t.Command)
+	}
+	s.Notes = append(s.Notes, failures(v, t)...)
+	return s
+}
+
+// failures say which targets have no figures, and why.
+func failures(v *Judgement, t *Table) (out []string) {
+	var absent []string
+	for _, target := range v.Targets {
+		if !slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Target == target.Name }) {
+			absent = append(absent, page.Heading(target.Name))
+		}
+	}
+	if absent != nil {
+		out = append(out, "no figures: "+strings.Join(absent, ", "))
+	}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		if c.Failed == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: %d/%d rounds failed", page.Heading(c.Target), c.Failed, c.Rounds+c.Failed)
+		if c.Failure != nil {
+			text += "; the first: " + page.Short(term.Clean(c.Failure.Detail), page.LongestMessage)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// cacheAndNode closes the page cache's own books, and is how the node fared.
+func cacheAndNode(t *Table, first bool) *page.Section {
+	s := titled(t, "the node, and page cache, MiB")
+	m := byTarget(t)
+	m.Add("node", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Node)) }))
+	m.Add("others", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Others)) }))
+	m.Add("uncharged", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Uncharged)) }))
+	m.Add("cache charged", figures(t, func(c *Cell) page.Cell { return someMiB(c.Ledger.Cache.Charged) }))
+	m.Add("mapped", figures(t, func(c *Cell) page.Cell { return someMiB(c.Ledger.Cache.Mapped) }))
+	m.Add("of node", figures(t, func(c *Cell) page.Cell { return someMiB(c.Ledger.Cache.Node) }))
+	m.Add("available", figures(t, func(c *Cell) page.Cell {
+		return page.Words(page.Growth(float64(c.Ledger.AvailableChange)))
+	}))
+	m.Add("load", figures(t, func(c *Cell) page.Cell { return page.Words(ratio(c.Ledger.Load1, "%.2f")) }))
+	m.AddIf("read", figures(t, func(c *Cell) page.Cell { return rate(c.Ledger.NodeIO.Read) }))
+	m.AddIf("written", figures(t, func(c *Cell) page.Cell { return rate(c.Ledger.NodeIO.Write) }))
+	for _, p := range []struct {
+		title string
+		of    func(*ledger.Pressure) float64
+	}{
+		{"PSI cpu", func(p *ledger.Pressure) float64 { return p.CPU }},
+		{"PSI memory", func(p *ledger.Pressure) float64 { return p.Memory }},
+		{"PSI io", func(p *ledger.Pressure) float64 { return p.IO }},
+	} {
+		m.AddIf(p.title, figures(t, func(c *Cell) page.Cell {
+			share := p.of(&c.Ledger.PSI)
+			if !c.Ledger.PSI.Known || share < 0.0005 {
+				return page.Words(page.Dot)
+			}
+			return page.Words(ratio(100*share, "%.1f %%"))
+		}))
+	}
+	s.Table = m
+	if first {
+		s.Notes = []string{"node: the change of the node's memory in use; of it others: all other processes, uncharged: kernel memory that nobody of the target is charged for; page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the change of the node's; available: the change of MemAvailable; PSI: the share of the phase in which some task waited"}
+	}
+	return s
+}
+
+func rate(bytes float64) page.Cell {
+	if bytes == 0 {
+		return page.Words(page.Dot)
+	}
+	return page.Words(page.Memory(bytes) + "/s")
+}

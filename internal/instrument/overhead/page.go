@@ -1,0 +1,88 @@
+// Package overhead answers what a sandbox adds to a node: whose memory and whose CPU
+// time it is, which cgroup is charged for it, idle and under load, for one sandbox
+// and for many, and which RuntimeClass follows from that.
+//
+// Here is what a record comes to: its judgement, figures and page. Package ledger
+// closes the books of each phase, and run performs the plan.
+package overhead
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Page is what a person reads of the run.
+func (j *Judgement) Page(o page.Options) *page.Page {
+	p := page.New(j.Plan.Title, Name)
+	p.Head = head(j, o)
+	p.Add(inShort(j))
+	for i := range j.Tables {
+		t, first := &j.Tables[i], i == 0
+		p.Add(memoryByRole(j, t, first), cacheAndNode(t, first), cpuByRole(t, first), charges(t, first), engineSays(t, first))
+		if o.Verbose || o.Explain {
+			p.Add(explained(t))
+		}
+	}
+	if len(j.Tables) == 0 {
+		p.Add(&page.Section{Title: "no phase was begun"})
+	}
+	p.Add(calibrations(j), oneMore(j))
+	first := true
+	for i := range j.Tables {
+		if s := courses(&j.Tables[i], first, o); s != nil {
+			p.Add(s)
+			first = false
+		}
+	}
+	p.Add(classes(j))
+	for i := range j.Check {
+		p.Add(checked(&j.Check[i], i == 0))
+	}
+	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d phases", j.Failed, j.Total)}
+	if j.Failed > 0 {
+		failed.Style = term.Red
+	}
+	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Findings, sandboxesOf, o))
+	return p
+}
+
+// phaseName is how a phase at a count of sandboxes is called everywhere.
+func phaseName(t *Table) string {
+	return page.Heading(t.Phase) + ", " + sandboxesOf(t.Sandboxes)
+}
+
+func sandboxesOf(n int) string {
+	if n == 1 {
+		return "1 sandbox"
+	}
+	return fmt.Sprintf("%d sandboxes", n)
+}
+
+// roundsIn are the rounds with figures of a table's targets: "3 rounds",
+// "2–3 rounds".
+func roundsIn(t *Table) string {
+	var rounds []int
+	for i := range t.Cells {
+		rounds = append(rounds, t.Cells[i].Rounds)
+	}
+	if rounds == nil {
+		return "no round"
+	}
+	least, most := slices.Min(rounds), slices.Max(rounds)
+	if least == most {
+		return page.Amount(most, "round")
+	}
+	return fmt.Sprintf("%d–%s", least, page.Amount(most, "round"))
+}
+
+// targetCell names the target of a row, in red where a round of it failed.
+func targetCell(c *Cell) page.Cell {
+	out := page.Cell{Head: page.Heading(c.Target), Label: page.Heading(c.Target)}
+	if c.Failed > 0 {
+		out.Style = term.Red
+	}
+	return out
+}

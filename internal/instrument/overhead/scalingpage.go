@@ -1,0 +1,154 @@
+package overhead
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// calibrations are the phases of which it was told what the workload is to use.
+func calibrations(v *Judgement) *page.Section {
+	type load struct {
+		cell *Cell
+		cpu  bool
+	}
+	m := &page.Table{Columns: []page.Column{{}, {Title: "target"}}}
+	var rows []load
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		phase := page.Heading(t.Phase)
+		if t.Sandboxes != 1 {
+			phase += fmt.Sprintf(" × %d", t.Sandboxes)
+		}
+		above := phase
+		for j := range t.Cells {
+			c := &t.Cells[j]
+			if c.Expected <= 0 || c.Rounds == 0 {
+				continue
+			}
+			m.Row(page.Cell{Head: above, Label: phase}, targetCell(c))
+			rows = append(rows, load{c, isSpin(t.Phase)})
+			above = ""
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	show := func(t *load, v float64) string {
+		if t.cpu {
+			return ratio(1000*v, "%.1f m")
+		}
+		return page.Memory(v)
+	}
+	s := &page.Section{Title: "told and found", Style: term.Bold}
+	m.Add("told", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Expected)) }))
+	m.Add("found", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Measured)) }))
+	m.Add("error", page.Each(rows, func(t *load) page.Cell {
+		off := page.Growth
+		if t.cpu {
+			off = func(v float64) string { return ratio(1000*v, "%+.1f m") }
+		}
+		return difference(t.cell.Measured, t.cell.Expected, 0, off)
+	}))
+	s.Table = m
+	s.Notes = []string{"what each sandbox was told to hold or to use, and what was found above idle, per sandbox"}
+	return s
+}
+
+// oneMore is what one more sandbox costs, and how many fit.
+func oneMore(v *Judgement) *page.Section {
+	if len(v.Scaling) == 0 {
+		return nil
+	}
+	s := &page.Section{Title: "one more sandbox costs", Style: term.Bold}
+	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "counts"}}}
+	for i := range v.Scaling {
+		c := &v.Scaling[i]
+		counts := make([]string, len(c.Counts))
+		for j, n := range c.Counts {
+			counts[j] = strconv.Itoa(n)
+		}
+		m.Row(page.Words(page.Heading(c.Target)), page.Words(strings.Join(counts, ", ")))
+	}
+	unknown := false
+	for i, title := range []string{"memory MiB", "cache MiB", "uncharged MiB", "total MiB", "daemon MiB", "daemon CPU m"} {
+		show := page.MiB[float64]
+		if perSandbox[i].unit == figure.CPUs {
+			show = page.Milli
+		}
+		cells := page.Each(v.Scaling, func(c *Scaling) page.Cell {
+			l := &c.Slopes[i]
+			if l.Value == 0 && l.Lo == 0 && l.Hi == 0 {
+				return page.Words(page.Dot)
+			}
+			unknown = unknown || !l.Bounded
+			return page.Cell{Head: show(l.Value), Tail: between(&l.Figure, show), Figure: &l.Figure}
+		})
+		if i == ofMemory {
+			m.Add(title, cells)
+		} else {
+			m.AddIf(title, cells)
+		}
+	}
+	m.Add("more fit", page.Each(v.Scaling, func(c *Scaling) page.Cell {
+		if !c.Fit.Known() {
+			return page.Words(page.Dot)
+		}
+		return page.Cell{Head: page.Count(c.Fit.Value), Tail: between(&c.Fit, page.Count), Figure: &c.Fit}
+	}))
+	chargedOnly := slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.ChargedOnly })
+	if chargedOnly {
+		m.AddText("counting", page.Each(v.Scaling, func(c *Scaling) page.Cell {
+			if !c.ChargedOnly {
+				return page.Words(page.Dot)
+			}
+			return page.Words("charged memory only")
+		}))
+	}
+	s.Table = m
+	s.Notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available"}
+	if unknown {
+		s.Notes = append(s.Notes, "no interval: it takes at least 3 points at 2 counts")
+	}
+	if chargedOnly {
+		s.Notes = append(s.Notes, "charged memory only: kernel memory that no cgroup is charged for is not in it, and fewer may fit")
+	}
+	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.Slopes[ofTotal].Value != 0 }) {
+		s.Notes = append(s.Notes, "total: memory and uncharged as one line")
+	}
+	s.Notes = append(s.Notes, warnings(v.Scaling)...)
+	return s
+}
+
+// warnings are what the intervals of slopes do not say, a note a target and
+// warning, with the slopes that it is of.
+func warnings(scaling []Scaling) (notes []string) {
+	for i := range scaling {
+		c := &scaling[i]
+		of := map[string][]string{}
+		var order []string
+		for k := range c.Slopes {
+			for _, text := range c.Slopes[k].Reasons {
+				if of[text] == nil {
+					order = append(order, text)
+				}
+				of[text] = append(of[text], perSandbox[k].of)
+			}
+		}
+		for _, text := range order {
+			notes = append(notes, page.Heading(c.Target)+", "+strings.Join(of[text], ", ")+": "+page.Short(term.Clean(text), page.LongestMessage))
+		}
+	}
+	return notes
+}
+
+// isSpin tells whether what a phase told its workload is CPUs, and not bytes.
+func isSpin(phase string) bool {
+	word, _, _ := strings.Cut(phase, " ") // "spin 0.5cpu", see Phase
+	return word == "spin"
+}

@@ -1,0 +1,129 @@
+package overhead
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// course is a line of the section over time: a figure with its series.
+type course struct {
+	name string
+	figure.Figure
+}
+
+// courses are the memory and the CPU of every target over time.
+func courses(t *Table, first bool, o page.Options) *page.Section {
+	m := page.Names("target", "")
+	var rows []course
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		target := targetCell(c)
+		for _, d := range coursesOf(c, o.Verbose) {
+			m.Row(target, page.Words(d.name))
+			rows = append(rows, d)
+			target.Head = ""
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	s := titled(t, "over time")
+	m.AddSeries("", page.Each(rows, func(d *course) page.Cell { return page.Cell{Figure: &d.Figure} }))
+	m.Add("min…max", page.Each(rows, func(d *course) page.Cell {
+		lo, hi := page.Range(d.Series.Values)
+		if math.IsNaN(lo) {
+			return page.Words("not read")
+		}
+		show, unit := unitOf(d.Unit)
+		low, high := show(lo), show(hi)
+		if low == high {
+			return page.Cell{Head: low, Tail: unit}
+		}
+		return page.Cell{Head: low + "…" + high, Tail: unit}
+	}))
+	m.Add("time", page.Each(rows, func(d *course) page.Cell {
+		last := 0.0
+		if n := len(d.Series.Times); n > 0 {
+			last = d.Series.Times[n-1]
+		}
+		return page.Words(page.Duration(1e9 * last))
+	}))
+	m.AddIf("missed", page.Each(rows, func(d *course) page.Cell {
+		if d.Series.Missed == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.Words(strconv.Itoa(d.Series.Missed))
+	}))
+	s.Table = m
+	if first {
+		s.Notes = []string{"what the sandboxes' own cgroups, pod and overhead, were charged for, in the round of the tables; from the least at the bottom to the most at the top, a steady line flat"}
+		if slices.ContainsFunc(rows, func(d course) bool { return d.Series.Missed > 0 }) {
+			s.Notes = append(s.Notes, "missed: ticks at which nothing could be read in time")
+		}
+	}
+	return s
+}
+
+// coursesOf are the memory and the CPU that the sandboxes' own groups were charged
+// for, or every series there is.
+func coursesOf(c *Cell, all bool) (out []course) {
+	if all {
+		for _, f := range c.Series {
+			out = append(out, course{page.Heading(f.Labels.Get("series")), f})
+		}
+		return out
+	}
+	for _, l := range []struct{ name, pod, overhead string }{
+		{"memory", record.SeriesPodMemory, record.SeriesOverheadMemory},
+		{"CPU", record.SeriesPodCPU, record.SeriesOverheadCPU},
+	} {
+		pod, overhead := c.series(l.pod), c.series(l.overhead)
+		if pod == nil {
+			pod, overhead = overhead, nil
+		}
+		if pod != nil {
+			out = append(out, course{l.name, together(pod, overhead)})
+		}
+	}
+	return out
+}
+
+// series is that of a name, nil where nothing was read of it.
+func (c *Cell) series(name string) *figure.Figure {
+	i := slices.IndexFunc(c.Series, func(f figure.Figure) bool { return f.Labels.Get("series") == name })
+	if i < 0 || !slices.ContainsFunc(c.Series[i].Series.Values, finite) {
+		return nil
+	}
+	return &c.Series[i]
+}
+
+// together adds two series that were read at the same ticks.
+func together(one, other *figure.Figure) figure.Figure {
+	f := *one
+	if other != nil && slices.Equal(one.Series.Times, other.Series.Times) && len(one.Series.Values) == len(other.Series.Values) {
+		sum := *one.Series
+		sum.Values = slices.Clone(sum.Values)
+		for i, v := range other.Series.Values {
+			sum.Values[i] += v
+		}
+		f.Series = &sum
+	}
+	return f
+}
+
+func unitOf(unit figure.Unit) (show func(float64) string, name string) {
+	switch unit {
+	case figure.Bytes:
+		return page.MiB[float64], "MiB"
+	case figure.BytesPerSec:
+		return page.MiB[float64], "MiB/s"
+	case figure.CPUs:
+		return page.Milli, "m"
+	}
+	return func(v float64) string { return ratio(v, "%.2f") }, ""
+}

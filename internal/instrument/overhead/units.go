@@ -1,0 +1,52 @@
+package overhead
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+)
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+func ratio(v float64, format string) string {
+	if !finite(v) {
+		return page.None
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// someMiB is an amount in MiB, with a dot for exactly nothing.
+func someMiB(bytes int64) page.Cell {
+	if bytes == 0 {
+		return page.Words(page.Dot)
+	}
+	return page.Words(page.MiB(bytes))
+}
+
+// difference is what is off, and by how much of the truth where that is at
+// least so much: in percent of next to nothing everything is off.
+func difference(measured, truth, least float64, show func(float64) string) page.Cell {
+	c := page.Words(page.Signed(measured-truth, show))
+	if truth >= least && finite(measured) {
+		c.Tail = page.Percent(100 * (measured - truth) / truth)
+	}
+	return c
+}
+
+// within is the tail of a figure that several rounds agree on.
+func within(f *figure.Figure) string {
+	if !f.Bounded {
+		return ""
+	}
+	return page.HalfWidth(f.Estimate)
+}
+
+// between is the tail of a figure with an interval.
+func between(f *figure.Figure, show func(float64) string) string {
+	if !f.Bounded {
+		return ""
+	}
+	return show(f.Lo) + "…" + show(f.Hi)
+}
