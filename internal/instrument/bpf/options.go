@@ -231,7 +231,7 @@ func rooted(name string) error {
 
 func named(s string) error {
 	if s == "" || len(s) > maxPath || strings.ContainsRune(s, 0) {
-		return fmt.Errorf("%s is not a name", option.Quote(s))
+		return fmt.Errorf("%s is not a name: write one, or leave it out", option.Quote(s))
 	}
 	return nil
 }
