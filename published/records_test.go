@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
@@ -189,12 +190,12 @@ func TestThePublishedSumsOfTheBootHaveTwoMistakes(t *testing.T) {
 
 func TestTheReportOfTheBootTellsBothMistakes(t *testing.T) {
 	rec := stored(t, "kata-boot-2018/record")
-	s, err := judge.StartupOf(rec)
+	s, err := startup.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := map[string]int{}
-	for _, f := range s.Findings {
+	for _, f := range s.Found {
 		if f.Code == "claim-does-not-follow" {
 			told[f.Target]++
 		}
@@ -203,7 +204,7 @@ func TestTheReportOfTheBootTellsBothMistakes(t *testing.T) {
 		t.Errorf("%d targets, %v", len(s.Targets), told)
 	}
 	for i, credits := range []float64{1050, 693, 363.3, 691.1} {
-		if got := s.Targets[i].Credits.Value / 1e6; got < credits-0.05 || got > credits+0.05 || s.Targets[i].Engine != "docker" {
+		if got := s.Targets[i].EngineTime.Value / 1e6; got < credits-0.05 || got > credits+0.05 || s.Targets[i].Engine != "docker" {
 			t.Errorf("%s: %.1f ms of %s, want %.1f", s.Targets[i].Target, got, s.Targets[i].Engine, credits)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -58,7 +57,7 @@ func readLogs(ctx context.Context, text []byte, size int64) (seconds float64, pe
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	judged, err := judge.NewStartups(&record.Header{Experiment: "startup", Plan: p}, nil)
+	judged, err := startup.NewJudging(&record.Header{Experiment: "startup", Plan: p}, nil)
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -82,7 +81,7 @@ func readLogs(ctx context.Context, text []byte, size int64) (seconds float64, pe
 	if err == nil {
 		err = builder.Close()
 	}
-	judged.Judge(&record.Record{End: &record.End{}})
+	judged.Done(&record.Record{End: &record.End{}})
 	return float64(processCPU()-begin) / 1e9, peak, found, err
 }
 

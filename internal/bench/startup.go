@@ -76,7 +76,7 @@ func (b *bench) watching(t subject.Target) error {
 		return err
 	}
 	d := j.Targets[0]
-	if d.Failed > 0 || !d.Watching.Known {
+	if d.Failed > 0 || !d.Watching.Known() {
 		return fmt.Errorf("%s: %d starts failed: %+v", d.Target, d.Failed, d.Failure)
 	}
 	verdict := "no difference shown"

@@ -165,7 +165,7 @@ func checkSubject(all []instrument.Judged, subject string) error {
 
 // showUnmoved are the reports of those instruments.
 var showUnmoved = map[string]func(Streams, report.Format, *record.Record, outputFlags) (int, error){
-	"storage": showStorage, "startup": showStarts,
+	"storage": showStorage,
 }
 
 // unmoved reports records of those instruments that have not yet a room of their

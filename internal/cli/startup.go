@@ -15,10 +15,8 @@ import (
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/command"
 	"github.com/tare-bench/tare/internal/term"
@@ -159,22 +157,4 @@ func watchCheck() doctor.Check {
 		}
 	}
 	return c
-}
-
-// showStarts judges and prints the starts of a record.
-func showStarts(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
-	j, err := judge.StartupOf(rec)
-	if err != nil {
-		return 0, err
-	}
-	return showStartup(s, format, rec, j, out)
-}
-
-// showStartup prints the report of judged starts and returns the exit code it
-// calls for.
-func showStartup(s Streams, format report.Format, rec *record.Record, j *judge.Startup, out outputFlags) (int, error) {
-	if err := report.Startup(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
-		return 0, fmt.Errorf("write the report: %w", err)
-	}
-	return codeOf(j.Failed, j.Findings), nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/record"
 )
@@ -55,8 +54,7 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, aske
 	for _, name := range asked.GivenFlags() {
 		return option.WrongFlag(name, "it is about starts that are made; with --log and --journal none is: leave it out")
 	}
-	format, err := formatOf(out.format, "startup")
-	if err != nil {
+	if err := checkFormat(out.format, startup.Name); err != nil {
 		return err
 	}
 	// Without --log in between, a shell's *.log gives the rest as arguments.
@@ -71,7 +69,7 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, aske
 	if err != nil {
 		return err
 	}
-	code, err := showStartup(s, format, rec, j, out)
+	code, err := show(s, rec, j, out)
 	if err != nil {
 		return err
 	}
@@ -83,7 +81,7 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, aske
 }
 
 // gather reads everything, and writes the record of it as it is found.
-func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out outputFlags) (rec *record.Record, j *judge.Startup, path string, err error) {
+func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out outputFlags) (rec *record.Record, j *startup.Judgement, path string, err error) {
 	began := time.Now()
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -104,7 +102,7 @@ func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out 
 			err = errors.Join(err, os.Remove(path))
 		}
 	}()
-	judged, err := judge.NewStartups(&rec.Header, nil)
+	judged, err := startup.NewJudging(&rec.Header, nil)
 	if err != nil {
 		return nil, nil, path, err
 	}
@@ -113,7 +111,7 @@ func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out 
 	}
 	give := func(x *record.Start) error {
 		number++
-		if name := judge.NameOf(x); len(rounds) < mostNames || rounds[name] > 0 {
+		if name := startup.NameOf(x); len(rounds) < mostNames || rounds[name] > 0 {
 			x.Round = rounds[name]
 			rounds[name]++
 		}
@@ -127,8 +125,8 @@ func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out 
 		return nil, nil, path, r.nothing(rec.Logs)
 	}
 	rec.End = &record.End{Type: record.TypeEnd, Status: "done", Why: "read", Batches: number, Elapsed: int64(time.Since(began))}
-	j = judged.Judge(rec)
-	for _, f := range j.Findings {
+	j = judged.Done(rec)
+	for _, f := range j.Found {
 		if err := w.Write(f); err != nil {
 			return nil, nil, path, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -40,11 +41,21 @@ type Judgement interface {
 var All = []Instrument{
 	{Name: lifecycle.Name, Judge: judge(lifecycle.Judge)},
 	{Name: overhead.Name, Judge: judge(overhead.Judge)},
+	{Name: startup.Name, Judge: judge(startup.Judge), Formats: formatsOf(startup.Formats)},
 	{Name: bpf.Name, Judge: judge(bpf.Judge)},
 }
 
 func judge[J Judgement](f func(*record.Record) (J, error)) func(*record.Record) (Judgement, error) {
 	return func(rec *record.Record) (Judgement, error) { return f(rec) }
+}
+
+// formatsOf are formats that an instrument writes of its own judgement.
+func formatsOf[J Judgement](own map[string]func(io.Writer, J) error) map[string]func(io.Writer, Judgement) error {
+	out := map[string]func(io.Writer, Judgement) error{}
+	for name, write := range own {
+		out[name] = func(w io.Writer, j Judgement) error { return write(w, j.(J)) }
+	}
+	return out
 }
 
 // Of returns the instrument of that name.

@@ -6,8 +6,3 @@ import "github.com/tare-bench/tare/record"
 func (j *Storage) Result() (failed, total int, findings []record.Finding) {
 	return j.Failed, j.Total, j.Findings
 }
-
-// Result is how much failed of how much, and what is to be mistrusted.
-func (j *Startup) Result() (failed, total int, findings []record.Finding) {
-	return j.Failed, j.Total, j.Findings
-}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
@@ -97,7 +97,7 @@ func say(t *testing.T, args ...string) {
 }
 
 // watch runs tare startup, and looks whether anything is left of it.
-func watch(t *testing.T, args ...string) (*record.Record, *judge.Startup) {
+func watch(t *testing.T, args ...string) (*record.Record, *startup.Judgement) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("run the tests as root: containers need it")
@@ -120,13 +120,13 @@ func watch(t *testing.T, args ...string) (*record.Record, *judge.Startup) {
 	return rec, j
 }
 
-func loaded(t *testing.T, stored string) (*record.Record, *judge.Startup) {
+func loaded(t *testing.T, stored string) (*record.Record, *startup.Judgement) {
 	t.Helper()
 	rec, err := record.Load(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := judge.StartupOf(rec)
+	j, err := startup.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +137,9 @@ func loaded(t *testing.T, stored string) (*record.Record, *judge.Startup) {
 }
 
 // engineOf is whose the time between the runtime's calls is.
-func engineOf(t *testing.T, j *judge.Startup, target string) string {
+func engineOf(t *testing.T, j *startup.Judgement, target string) string {
 	t.Helper()
-	i := slices.IndexFunc(j.Targets, func(x judge.StartupTarget) bool { return x.Target == target })
+	i := slices.IndexFunc(j.Targets, func(x startup.Target) bool { return x.Target == target })
 	if i < 0 {
 		t.Fatalf("%s is not judged", target)
 	}

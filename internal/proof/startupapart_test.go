@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
 
 // beside runs two tares at once, each a process of its own, as two users would.
-func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*judge.Startup) {
+func beside(t *testing.T, pair [2][]string) (recs [2]*record.Record, judged [2]*startup.Judgement) {
 	t.Helper()
 	untraced(t)
 	var running [2]*exec.Cmd

@@ -15,13 +15,13 @@ func TestWatchingAStartDoesNotChangeIt(t *testing.T) {
 			x := &j.Targets[i]
 			t.Logf("%s: %.2f ms, watched over not watched %.4f [%.4f, %.4f]; watching took %.2f %% of its CPU time", x.Target,
 				x.Wall.Value/1e6, x.Watching.Value, x.Watching.Lo, x.Watching.Hi, 100*x.WatchingCPU.Value)
-			if x.Starts != 15 || x.Failed > 0 || !x.Watching.Known {
+			if x.Starts != 15 || x.Failed > 0 || !x.Watching.Known() {
 				t.Fatalf("%s: %d starts, %d failed, %+v %s", x.Target, x.Starts, x.Failed, x.Watching, x.Why)
 			}
 			if x.Different && x.Watching.Value > 1 {
 				different += x.Target + " "
 			}
-			if !x.WatchingCPU.Known || x.WatchingCPU.Value > bound {
+			if !x.WatchingCPU.Known() || x.WatchingCPU.Value > bound {
 				t.Errorf("%s: watching took %.4f of its CPU time", x.Target, x.WatchingCPU.Value)
 			}
 		}

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
 
 // longest is the longest gap of the only start of a record.
-func longest(t *testing.T, rec *record.Record, j *judge.Startup) (*record.Start, record.Gap) {
+func longest(t *testing.T, rec *record.Record, j *startup.Judgement) (*record.Start, record.Gap) {
 	t.Helper()
 	s := &rec.Starts[0]
 	if len(rec.Starts) != 1 || s.Failure != nil {

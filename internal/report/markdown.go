@@ -27,14 +27,11 @@ func writeMarkdown(w io.Writer, p *page) error {
 	}
 	for i := range p.sections {
 		s := &p.sections[i]
-		if s.picture == nil && s.table == nil && s.lists == nil && s.block == nil && s.notes == nil {
+		if s.table == nil && s.lists == nil && s.block == nil && s.notes == nil {
 			fmt.Fprintf(out, "\n**%s**\n", escaped(s.title))
 			continue
 		}
 		fmt.Fprintf(out, "\n### %s\n", escaped(s.title))
-		if s.picture != nil {
-			markdownBlock(out, &block{language: "mermaid", lines: s.picture.gantt()})
-		}
 		if s.table != nil {
 			out.WriteByte('\n')
 			markdownGrid(out, s.table.whole())

@@ -16,13 +16,12 @@ type page struct {
 
 // section is a title with a table, or lists, or neither, and remarks below.
 type section struct {
-	title   string
-	picture *picture
-	table   *spread
-	lists   []list
-	block   *block
-	notes   []string
-	style   term.Style // of the title
+	title string
+	table *spread
+	lists []list
+	block *block
+	notes []string
+	style term.Style // of the title
 }
 
 // block is a text to be copied as it stands.

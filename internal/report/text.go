@@ -42,11 +42,6 @@ func textSection(w io.Writer, s *section, o Options) error {
 	if err := title.Write(w); err != nil {
 		return err
 	}
-	if s.picture != nil {
-		if err := textPicture(w, s.picture, o); err != nil {
-			return err
-		}
-	}
 	if s.table != nil {
 		width := o.Width
 		if width > 0 {

@@ -39,6 +39,11 @@ func JSON(w io.Writer, all []Document) error {
 	if len(documents) == 1 {
 		value = documents[0]
 	}
+	return Value(w, value)
+}
+
+// Value writes any value as JSON that a terminal shows harmlessly.
+func Value(w io.Writer, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the report as JSON: %w", err)

@@ -12,7 +12,7 @@ import (
 func Ran(rec *record.Record, seed uint64) string {
 	h, env := &rec.Header, &rec.Header.Environment
 	return Dotted("tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
-		fmt.Sprintf("seed %d", seed), outcome(rec))
+		fmt.Sprintf("seed %d", seed), Outcome(rec))
 }
 
 // Status is the run's own word on its end; a record without an end has none.
@@ -23,7 +23,8 @@ func Status(rec *record.Record) string {
 	return Known(rec.End.Status)
 }
 
-func outcome(rec *record.Record) string {
+// Outcome is how the run ended, and after how long.
+func Outcome(rec *record.Record) string {
 	s := Status(rec)
 	if rec.End == nil {
 		return s

@@ -15,7 +15,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -58,7 +57,7 @@ const (
 
 // Run performs the plan and returns the record of it and what is made of that, see
 // [run.Finish].
-func Run(ctx context.Context, o Options) (*record.Record, *judge.Startup, error) {
+func Run(ctx context.Context, o Options) (*record.Record, *startup.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	r, err := run.Begin[subject.Session](o.Options, "startup", o.Plan, o.Targets)
 	s := &schedule{Run: r, options: o}
@@ -66,7 +65,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *judge.Startup, error)
 	if err == nil {
 		why, err = s.all(ctx)
 	}
-	return run.Finish(ctx, r, why, errors.Join(err, s.unwatch()), judge.StartupOf)
+	return run.Finish(ctx, r, why, errors.Join(err, s.unwatch()), startup.Judge)
 }
 
 type schedule struct {

@@ -14,7 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
@@ -297,8 +296,8 @@ func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
 	if plain != 6 || len(rec.Starts) != 12 || s.watches < 2 {
 		t.Errorf("%d of %d were not watched, %d watches", plain, len(rec.Starts), s.watches)
 	}
-	j, err := judge.StartupOf(rec)
-	if err != nil || !j.Targets[0].Watching.Known || j.Targets[0].Watching.Value != 1 || j.Targets[0].Different || j.Targets[0].Starts != 6 {
+	j, err := startup.Judge(rec)
+	if err != nil || !j.Targets[0].Watching.Known() || j.Targets[0].Watching.Value != 1 || j.Targets[0].Different || j.Targets[0].Starts != 6 {
 		t.Errorf("%v: %+v", err, j.Targets[0])
 	}
 }
@@ -316,7 +315,7 @@ func TestAStartThatFailedGivesNoTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := judge.StartupOf(rec)
+	j, err := startup.Judge(rec)
 	if err != nil || len(rec.Starts) != 3 || rec.Starts[1].Failure == nil || j.Failed != 1 || j.Targets[0].Starts != 2 || rec.End.Failures != 1 {
 		t.Errorf("%v: %+v, end %+v", err, rec.Starts, rec.End)
 	}

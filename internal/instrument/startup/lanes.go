@@ -1,11 +1,10 @@
-package report
+package startup
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -21,12 +20,12 @@ type slice struct {
 	pid       int   // 0: not known
 	exit      *int
 	open      bool
-	parent    int // index of another slice; -1: none
+	parent    int // index of another slice; -1: page.None
 }
 
 // slicesOf are a drawn start's rows, parents before their children. Nothing of them
 // lies outside of the start, as it is drawn.
-func slicesOf(d *judge.StartupDrawn) []slice {
+func slicesOf(d *Drawn) []slice {
 	s := d.Start
 	end := max(endOf(d), s.Began)
 	processes := map[processKey][]*record.StartProcess{}
@@ -64,7 +63,7 @@ type processKey struct {
 }
 
 // gapSlices are the gaps of a drawn start, in order of time.
-func gapSlices(d *judge.StartupDrawn) (out []slice) {
+func gapSlices(d *Drawn) (out []slice) {
 	end := max(endOf(d), d.Start.Began)
 	for i := range d.Gaps {
 		g := &d.Gaps[i]

@@ -1,4 +1,4 @@
-package report
+package startup
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -42,9 +43,9 @@ func nanos(t *testing.T, n json.Number) int64 {
 func TestAChromeTraceIsOneThatViewersDrawRightly(t *testing.T) {
 	type lane struct{ pid, tid int }
 	type slice struct{ began, ended int64 }
-	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "vile": vileStarts(), "failed": nothingStarted()} {
+	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "failed": nothingStarted()} {
 		var got chromeRead
-		if err := json.Unmarshal([]byte(s.report(t, Chrome, Options{})), &got); err != nil {
+		if err := json.Unmarshal([]byte(s.report(t, "chrome", page.Options{})), &got); err != nil {
 			t.Fatal(err)
 		}
 		if got.Events == nil || got.Unit != "ms" {
@@ -156,9 +157,9 @@ type otlpReadAttribute struct {
 }
 
 func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
-	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "vile": vileStarts(), "failed": nothingStarted()} {
+	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "failed": nothingStarted()} {
 		var got otlpRead
-		if err := json.Unmarshal([]byte(s.report(t, OTLP, Options{})), &got); err != nil {
+		if err := json.Unmarshal([]byte(s.report(t, "otlp", page.Options{})), &got); err != nil {
 			t.Fatal(err)
 		}
 		if got.Resources == nil {
@@ -200,7 +201,7 @@ func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
 func TestSpansAreWhereTheClockOfTheDayPutsThem(t *testing.T) {
 	read := func(s *begun) (got otlpRead) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(s.report(t, OTLP, Options{})), &got); err != nil {
+		if err := json.Unmarshal([]byte(s.report(t, "otlp", page.Options{})), &got); err != nil {
 			t.Fatal(err)
 		}
 		return got
@@ -234,7 +235,7 @@ func TestSpansAreWhereTheClockOfTheDayPutsThem(t *testing.T) {
 	if read(other).Resources[0].Scopes[0].Spans[0].Trace == live[0].Trace {
 		t.Error("another run has the same trace id")
 	}
-	if at := (&export{zero: 1<<63 - 1, s: &record.Start{}}).at(5); at != "9223372036854775807" {
+	if at := (&spans{zero: 1<<63 - 1, s: &record.Start{}}).at(5); at != "9223372036854775807" {
 		t.Errorf("a time that no clock can show is %s", at)
 	}
 }

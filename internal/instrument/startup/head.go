@@ -1,37 +1,36 @@
-package report
+package startup
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
-// startupHead says what ran where, or what was read, and how the starts were seen.
-func startupHead(rec *record.Record, v *judge.Startup, o Options) []string {
+// head says what ran where, or what was read, and how the starts were seen.
+func head(rec *record.Record, v *Judgement, o page.Options) []string {
 	if !v.Live {
 		return []string{
-			dotted("tare "+known(rec.Header.Version), "run "+known(rec.Header.RunID), outcome(rec)),
-			dotted(unwatched(v), clocks(v)),
+			page.Dotted("tare "+page.Known(rec.Header.Version), "run "+page.Known(rec.Header.RunID), page.Outcome(rec)),
+			page.Dotted(unwatched(v), clocks(v)),
 		}
 	}
 	lines := []string{
-		ran(rec, v.Plan.Seed),
-		targets(rec.Targets, ""),
-		dotted(roundsOf(v.Plan.Rounds), strings.Join(methods(v), ", "), clocks(v)),
+		page.Ran(rec, v.Plan.Seed),
+		page.Targets(rec.Targets, ""),
+		page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(methods(v), ", "), clocks(v)),
 	}
 	if o.Verbose {
-		lines = append(lines, surroundings(&rec.Header))
+		lines = append(lines, page.Surroundings(&rec.Header))
 	}
 	return lines
 }
 
 // unwatched says where starts come from that were not watched.
-func unwatched(v *judge.Startup) string {
+func unwatched(v *Judgement) string {
 	if how := methods(v); len(how) > 0 {
 		return "not watched: " + strings.Join(how, ", ")
 	}
@@ -53,12 +52,12 @@ var clockWords = map[string]string{
 }
 
 // methods are the ways in which the starts were seen, each once.
-func methods(v *judge.Startup) (out []string) {
+func methods(v *Judgement) (out []string) {
 	for i := range v.Targets {
 		method := v.Targets[i].Method
 		word := methodWords[method]
 		if word == "" {
-			word = heading(method)
+			word = page.Heading(method)
 		}
 		if word != "" && !slices.Contains(out, word) {
 			out = append(out, word)
@@ -67,7 +66,7 @@ func methods(v *judge.Startup) (out []string) {
 	return out
 }
 
-func clocks(v *judge.Startup) string {
+func clocks(v *Judgement) string {
 	var out []string
 	for i := range v.Targets {
 		if word := clockWords[v.Targets[i].Clock]; word != "" && !slices.Contains(out, word) {
@@ -79,29 +78,31 @@ func clocks(v *judge.Startup) string {
 
 // startsTimed says of each target what was started and when it counts as
 // done.
-func startsTimed(rec *record.Record, v *judge.Startup) *section {
-	s := &section{title: "what was timed", style: term.Bold}
-	run := string(subject.Run)
-	items := definitions(rec.Targets, run)
+func startsTimed(rec *record.Record, v *Judgement) *page.Section {
+	s := &page.Section{Title: "what was timed", Style: term.Bold}
+	run := "run"
+	items := page.Definitions(rec.Targets, run)
 	for i := range v.Targets {
 		t := &v.Targets[i]
-		if slices.ContainsFunc(rec.Targets, func(of record.Target) bool { return of.Name == t.Target && some([]record.Target{of}, run) }) {
+		if slices.ContainsFunc(rec.Targets, func(of record.Target) bool {
+			return of.Name == t.Target && of.Operations[run].Done != "" && of.Operations[run].Absent == ""
+		}) {
 			continue
 		}
-		key := heading(known(t.Target))
+		key := page.Heading(page.Known(t.Target))
 		if t.Command != "" {
-			items = append(items, item{key: key, text: t.Command, code: true})
+			items = append(items, page.Item{Key: key, Text: t.Command, Code: true})
 			key = ""
 		}
 		if done := doneOf[t.Method]; done != "" {
-			items = append(items, item{key: key, text: "done: " + done})
+			items = append(items, page.Item{Key: key, Text: "done: " + done})
 		}
 	}
 	if items == nil {
-		s.title += ": nothing"
+		s.Title += ": nothing"
 		return s
 	}
-	s.lists = []list{{items: items}}
+	s.Lists = []page.List{{Items: items}}
 	return s
 }
 
@@ -118,13 +119,13 @@ var doneOf = map[string]string{
 func missingOf(s *record.Start) []string {
 	var out []string
 	for i, m := range s.Missing {
-		if i == mostListed {
+		if i == page.MaxListed {
 			out = append(out, fmt.Sprintf("and %d more", len(s.Missing)-i))
 			break
 		}
-		text := fmt.Sprintf("%d × %s", m.Count, heading(m.What))
+		text := fmt.Sprintf("%d × %s", m.Count, page.Heading(m.What))
 		if m.Detail != "" {
-			text += " (" + short(term.Clean(m.Detail), longestTitle) + ")"
+			text += " (" + page.Short(term.Clean(m.Detail), page.LongestTitle) + ")"
 		}
 		out = append(out, text)
 	}

@@ -1,71 +1,51 @@
-package report
+package startup
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
-// picture is a start to be drawn: bars below each other on one axis of time, which
-// begins with the start. In text it is a waterfall, in Markdown a Gantt chart.
+// picture is a start laid out: bars below each other on one axis of time, which
+// begins with the start, and what did not fit.
 type picture struct {
-	length   int64 // ns, of the axis
-	bars     []bar
-	first    int64 // of the workload, ns from the beginning; -1: not known
+	page.Waterfall
 	folded   int   // bars that are left out
 	together int64 // ns, the sum of those
 }
 
-// bar is one row. Its times are ns from the beginning, within the axis.
-type bar struct {
-	name     string
-	kind     string
-	depth    int
-	from, to int64
-	cpu      int64 // ns; -1: not known
-	exit     int   // 0 where there is none, too
-	open     bool  // it was still there at the end
-	marked   bool  // the workload's first instruction lies in it
-}
-
-// Kinds of bar besides the record's.
 const (
-	barWait  = "wait"
-	barFirst = "first"
-)
-
-const (
-	mostBars  = 40    // of processes and spans; more are folded
-	smallest  = 0.005 // of the axis: what is shorter is folded first
-	mostWaits = 8     // with a name
-	mostLong  = 3     // of the longest, with or without one
+	maxBars  = 40    // of processes and spans; more are folded
+	smallest = 0.005 // of the axis: what is shorter is folded first
+	maxWaits = 8     // with a name
+	maxLong  = 3     // of the longest, with or without one
 )
 
 // drawnStart is the start that stands for the others.
-func drawnStart(v *judge.Startup, t *judge.StartupTarget, o Options) *section {
+func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 	if t.Drawn == nil || t.Drawn.Start == nil {
 		return nil
 	}
 	s := ofTarget(t, whichStart(v, t))
-	s.picture = pictureOf(t.Drawn, o)
-	if s.picture == nil {
-		s.notes = []string{"nothing of it can be drawn"}
+	p := pictureOf(t.Drawn, o)
+	if p == nil {
+		s.Notes = []string{"nothing of it can be drawn"}
 		return s
 	}
-	s.notes = append(s.notes, s.picture.legend()...)
+	s.Picture, s.Notes = &p.Waterfall, append(s.Notes, p.legend()...)
 	for _, missing := range missingOf(t.Drawn.Start) {
-		s.notes = append(s.notes, "missing: "+missing)
+		s.Notes = append(s.Notes, "missing: "+missing)
 	}
 	return s
 }
 
 // whichStart says which of the starts it is.
-func whichStart(v *judge.Startup, t *judge.StartupTarget) string {
+func whichStart(v *Judgement, t *Target) string {
 	d := t.Drawn.Start
 	what := "start"
 	if v.Live {
@@ -78,39 +58,39 @@ func whichStart(v *judge.Startup, t *judge.StartupTarget) string {
 	if t.Starts > 1 {
 		text += ", the one closest to the median"
 	}
-	return text + ", " + duration(float64(since(d.Began, d.Ended))) + whose(d)
+	return text + ", " + page.Duration(float64(since(d.Began, d.Ended))) + whose(d)
 }
 
 // whose names a start of logs or notes.
 func whose(d *record.Start) string {
 	out := ""
 	if name := cmp.Or(d.Name, d.Sandbox); name != "" && name != d.Target && (d.Method == record.MethodLogs || d.Method == record.MethodNotes) {
-		out += ": " + cut(name, longestName)
+		out += ": " + page.Cut(name, page.LongestName)
 	}
 	if d.Source != "" {
-		out += " (" + cut(d.Source, longestName) + ")"
+		out += " (" + page.Cut(d.Source, page.LongestName) + ")"
 	}
 	return out
 }
 
 // pictureOf lays a start out, nil where there is no time in it.
-func pictureOf(d *judge.StartupDrawn, o Options) *picture {
+func pictureOf(d *Drawn, o page.Options) *picture {
 	s := d.Start
-	p := &picture{length: since(s.Began, endOf(d)), first: -1}
-	if p.length <= 0 {
+	p := &picture{Waterfall: page.Waterfall{Length: since(s.Began, endOf(d)), First: -1}}
+	if p.Length <= 0 {
 		return nil
 	}
 	if s.First > s.Began {
-		p.first = p.within(s, s.First)
+		p.First = p.within(s, s.First)
 	}
 	workload := p.workload(d)
 	for _, i := range p.shown(d.Rows, s, workload, o) {
 		b := p.bar(s, &d.Rows[i])
-		b.marked = i == workload
-		p.bars = append(p.bars, b)
+		b.Marked = i == workload
+		p.Bars = append(p.Bars, b)
 	}
-	if p.first >= 0 && workload < 0 {
-		p.place(bar{name: "first instruction", kind: barFirst, from: p.first, to: p.first, cpu: -1, marked: true})
+	if p.First >= 0 && workload < 0 {
+		p.place(page.Bar{Name: "first instruction", Kind: kindWords[record.KindWorkload], Point: true, From: p.First, To: p.First, CPU: -1, Marked: true})
 	}
 	for _, g := range p.waits(d) {
 		p.place(g)
@@ -120,7 +100,7 @@ func pictureOf(d *judge.StartupDrawn, o Options) *picture {
 
 // endOf is the end of the axis: that of the start, or of the last that is known of
 // it. A workload may come up after the call that started it has returned.
-func endOf(d *judge.StartupDrawn) int64 {
+func endOf(d *Drawn) int64 {
 	end := max(d.Start.Ended, d.Start.First)
 	if d.Start.Ended != 0 {
 		return end
@@ -136,11 +116,11 @@ func endOf(d *judge.StartupDrawn) int64 {
 
 // workload is the row in which the workload's first instruction lies, -1 if there is
 // none. Of several it is the one that began last.
-func (p *picture) workload(d *judge.StartupDrawn) int {
+func (p *picture) workload(d *Drawn) int {
 	found := -1
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		if p.first >= 0 && r.Kind == record.KindWorkload && r.Began <= d.Start.First && d.Start.First <= r.Ended && (found < 0 || r.Began > d.Rows[found].Began) {
+		if p.First >= 0 && r.Kind == record.KindWorkload && r.Began <= d.Start.First && d.Start.First <= r.Ended && (found < 0 || r.Began > d.Rows[found].Began) {
 			found = i
 		}
 	}
@@ -149,17 +129,18 @@ func (p *picture) workload(d *judge.StartupDrawn) int {
 
 // within is a moment on the axis.
 func (p *picture) within(s *record.Start, at int64) int64 {
-	return min(max(since(s.Began, at), 0), p.length)
+	return min(max(since(s.Began, at), 0), p.Length)
 }
 
-func (p *picture) bar(s *record.Start, r *trace.Row) bar {
-	b := bar{name: r.Name, kind: r.Kind, depth: min(max(r.Depth, 0), deepest), from: p.within(s, r.Began), to: p.within(s, r.Ended), cpu: r.CPU, open: r.Open}
+func (p *picture) bar(s *record.Start, r *trace.Row) page.Bar {
+	b := page.Bar{Name: r.Name, Kind: kindWord(r.Kind), Depth: min(max(r.Depth, 0), deepest), From: p.within(s, r.Began), To: p.within(s, r.Ended), CPU: r.CPU, Open: r.Open}
 	if r.Exit != nil {
-		b.exit = *r.Exit
+		b.Exit = *r.Exit
 	}
-	if b.open || b.to < b.from {
-		b.to = p.length
+	if b.Open || b.To < b.From {
+		b.To = p.Length
 	}
+	b.Style = kindStyle(r.Kind, b.Exit)
 	return b
 }
 
@@ -169,17 +150,17 @@ const deepest = 8
 // shown are the rows that are drawn, in their order. Where they are too many, the
 // short ones are left out, but for calls of the runtime and for what failed, and
 // then the shortest until few enough are left.
-func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o Options) []int {
+func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o page.Options) []int {
 	all := make([]int, len(rows))
 	for i := range rows {
 		all[i] = i
 	}
-	if len(rows) <= mostBars || o.Verbose {
+	if len(rows) <= maxBars || o.Verbose {
 		return all
 	}
 	took := func(i int) int64 {
 		b := p.bar(s, &rows[i])
-		return b.to - b.from
+		return b.To - b.From
 	}
 	weight := func(i int) int {
 		switch r := &rows[i]; {
@@ -191,13 +172,13 @@ func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o Optio
 		return 0
 	}
 	kept := slices.DeleteFunc(slices.Clone(all), func(i int) bool {
-		return weight(i) == 0 && float64(took(i)) < smallest*float64(p.length)
+		return weight(i) == 0 && float64(took(i)) < smallest*float64(p.Length)
 	})
-	if len(kept) > mostBars {
+	if len(kept) > maxBars {
 		slices.SortStableFunc(kept, func(a, b int) int {
 			return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(took(b), took(a)))
 		})
-		kept = kept[:mostBars]
+		kept = kept[:maxBars]
 		slices.Sort(kept)
 	}
 	for _, i := range all {
@@ -211,13 +192,13 @@ func (p *picture) shown(rows []trace.Row, s *record.Start, workload int, o Optio
 
 // waits are the gaps that look like a timer, and the longest of all, in order of
 // time. d.Gaps has the longest first.
-func (p *picture) waits(d *judge.StartupDrawn) (out []bar) {
+func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	named := 0
 	for i := range d.Gaps {
 		g := &d.Gaps[i]
-		b := bar{name: waitName(g), kind: barWait, from: p.within(d.Start, g.Began), to: p.within(d.Start, g.Ended), cpu: g.CPU}
-		long := i < mostLong && float64(b.to-b.from) >= 4*smallest*float64(p.length)
-		if b.to <= b.from || !long && (g.Wait == nil || named == mostWaits) {
+		b := page.Bar{Name: waitName(g), Kind: "waits", Wait: true, Style: term.Yellow, From: p.within(d.Start, g.Began), To: p.within(d.Start, g.Ended), CPU: g.CPU}
+		long := i < maxLong && float64(b.To-b.From) >= 4*smallest*float64(p.Length)
+		if b.To <= b.From || !long && (g.Wait == nil || named == maxWaits) {
 			continue
 		}
 		if g.Wait != nil {
@@ -225,7 +206,7 @@ func (p *picture) waits(d *judge.StartupDrawn) (out []bar) {
 		}
 		out = append(out, b)
 	}
-	slices.SortStableFunc(out, func(a, b bar) int { return cmp.Compare(a.from, b.from) })
+	slices.SortStableFunc(out, func(a, b page.Bar) int { return cmp.Compare(a.From, b.From) })
 	return out
 }
 
@@ -241,56 +222,63 @@ func waitName(g *record.Gap) string {
 
 // place puts a bar before the one that begins next after its end, as deep as that
 // one, and after all where there is none.
-func (p *picture) place(b bar) {
-	at, next := len(p.bars), int64(-1)
-	for i := range p.bars {
-		other := &p.bars[i]
-		if other.kind != barWait && other.from >= b.to && other.from > b.from && (next < 0 || other.from < next) {
-			at, next, b.depth = i, other.from, other.depth
+func (p *picture) place(b page.Bar) {
+	at, next := len(p.Bars), int64(-1)
+	for i := range p.Bars {
+		other := &p.Bars[i]
+		if !other.Wait && other.From >= b.To && other.From > b.From && (next < 0 || other.From < next) {
+			at, next, b.Depth = i, other.From, other.Depth
 		}
 	}
-	p.bars = slices.Insert(p.bars, at, b)
+	p.Bars = slices.Insert(p.Bars, at, b)
 }
 
 // legend says what is folded, and explains the marks that there are.
 func (p *picture) legend() (notes []string) {
 	if p.folded > 0 {
-		notes = append(notes, fmt.Sprintf("… %d more, together %s", p.folded, duration(float64(p.together))))
+		notes = append(notes, fmt.Sprintf("… %d more, together %s", p.folded, page.Duration(float64(p.together))))
 	}
 	open, waited, first := "", "", ""
-	if p.first >= 0 {
-		first = "◆ first instruction, after " + duration(float64(p.first))
+	if p.First >= 0 {
+		first = "◆ first instruction, after " + page.Duration(float64(p.First))
 	}
-	for i := range p.bars {
-		if p.bars[i].open {
+	for i := range p.Bars {
+		if p.Bars[i].Open {
 			open = "→ still there at the end"
 		}
-		if p.bars[i].kind == barWait {
+		if p.Bars[i].Wait {
 			waited = "┄ nothing was told meanwhile"
 		}
 	}
-	if marks := dotted(first, open, waited); marks != "" {
+	if marks := page.Dotted(first, open, waited); marks != "" {
 		notes = append(notes, marks)
 	}
 	return notes
 }
 
 // kindStyle are the colours of bars. They say nothing that names do not.
-func kindStyle(b *bar) term.Style {
+func kindStyle(kind string, exit int) term.Style {
 	switch {
-	case b.exit != 0:
+	case exit != 0:
 		return term.Red
-	case b.kind == barWait:
-		return term.Yellow
-	case b.kind == record.KindCall:
+	case kind == record.KindCall:
 		return blue
-	case b.kind == record.KindCNI:
+	case kind == record.KindCNI:
 		return magenta
-	case slices.Contains(ofEngine, b.kind):
+	case slices.Contains(ofEngine, kind):
 		return cyan
 	}
 	return term.Plain
 }
+
+var kindWords = map[string]string{
+	record.KindClient: "client", record.KindDaemon: "daemon", record.KindShim: "shim", record.KindMonitor: "monitor",
+	record.KindCall: "runtime calls", record.KindInit: "init", record.KindCNI: "network plugins", record.KindHelper: "helpers",
+	record.KindVMM: "sandbox", record.KindVirtiofsd: "file servers", record.KindWorkload: "workload", record.KindOther: "other",
+	record.KindEngine: "engine", record.KindPhase: "phases", record.KindGuest: "guest",
+}
+
+func kindWord(kind string) string { return cmp.Or(kindWords[kind], "other") }
 
 const (
 	blue    term.Style = "34"

@@ -1,10 +1,9 @@
-package judge
+package startup
 
 import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -27,7 +26,7 @@ const (
 // worth is how much of a start a known wait has to be to be told.
 const worth = 0.02
 
-func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
+func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 	var out finding.List
 	add := out.Add
 	out.TakeOver(rec, foundClaim)
@@ -38,43 +37,37 @@ func (j *Startups) findings(rec *record.Record, s *Startup) []record.Finding {
 		t.evidence(add)
 		t.cautions(add)
 	}
-	if len(j.targets) == mostTargets {
-		add(record.Finding{Code: foundOverwhelm, Level: finding.Warning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", mostTargets),
+	if len(j.targets) == maxTargets {
+		add(record.Finding{Code: foundOverwhelm, Level: finding.Warning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", maxTargets),
 			Advice: "read fewer logs at once"})
 	}
 	logFindings(s.Logs, add)
 	return out
 }
 
-func (t *startupJudge) failures(add func(record.Finding)) {
+func (t *gathered) failures(add func(record.Finding)) {
 	if t.Failed == 0 {
 		return
 	}
 	message := fmt.Sprintf("%d of %d starts failed; the first: %s: %s", t.Failed, t.Failed+t.Starts+t.NoEnd, t.Failure.Kind, t.Failure.Detail)
 	if t.Failure.Output != "" {
-		message += ": " + lastLine(t.Failure.Output)
+		message += ": " + finding.LastLine(t.Failure.Output)
 	}
 	advice := "they are in no figure; see the record for what came back"
 	if t.Failure.Command != "" {
 		advice = "they are in no figure; try it by hand: " + t.Failure.Command
 	}
-	add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: t.Target, Message: message, Advice: advice})
-}
-
-// lastLine is where programs say why they gave up.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+	add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: t.Target.Target, Message: message, Advice: advice})
 }
 
 // waits tells of gaps that look like a timer.
-func (t *startupJudge) waits(add func(record.Finding)) {
+func (t *gathered) waits(add func(record.Finding)) {
 	for i := range t.Gaps {
 		g := &t.Gaps[i]
-		if g.Wait == nil || t.Wall.Known && g.Took.Value < worth*t.Wall.Value {
+		if g.Wait == nil || t.Wall.Known() && g.Took.Value < worth*t.Wall.Value {
 			continue
 		}
-		message := fmt.Sprintf("%s in %s, between %q and %q, in %d of %d starts: looks like %s. %s", seconds(g.Took.Value), g.In, g.After, g.Before,
+		message := fmt.Sprintf("%s in %s, between %q and %q, in %d of %d starts: looks like %s. %s", lengthText(g.Took.Value), g.In, g.After, g.Before,
 			g.Seen, len(t.kept), g.Wait.Timer, g.Wait.Why)
 		if g.Source != "" {
 			message += " (" + g.Source + ")"
@@ -83,13 +76,13 @@ func (t *startupJudge) waits(add func(record.Finding)) {
 		if 2*g.Seen < len(t.kept) || t.Clock == record.ClockMonotonic && len(t.kept) == 1 {
 			level = finding.Note // chance can be as long as a timer once
 		}
-		add(record.Finding{Code: foundWait, Level: level, Target: t.Target, Message: message,
+		add(record.Finding{Code: foundWait, Level: level, Target: t.Target.Target, Message: message,
 			Advice: "look for who sets this timer between those two events; what it waits for may be ready long before"})
 	}
 }
 
-// seconds writes ns as people do.
-func seconds(ns float64) string {
+// lengthText writes ns as people do.
+func lengthText(ns float64) string {
 	d := time.Duration(ns)
 	switch {
 	case d >= time.Second:
@@ -101,9 +94,9 @@ func seconds(ns float64) string {
 }
 
 // evidence is what is missing.
-func (t *startupJudge) evidence(add func(record.Finding)) {
+func (t *gathered) evidence(add func(record.Finding)) {
 	if t.NoEnd > 0 {
-		add(record.Finding{Code: foundNoEnd, Level: finding.Warning, Target: t.Target,
+		add(record.Finding{Code: foundNoEnd, Level: finding.Warning, Target: t.Target.Target,
 			Message: fmt.Sprintf("%d of %d starts have no end: they are in no total, their gaps are", t.NoEnd, t.NoEnd+t.Starts),
 			Advice:  "the logs end too early, a part of them is missing, or the start never ended"})
 	}
@@ -115,23 +108,23 @@ func (t *startupJudge) evidence(add func(record.Finding)) {
 		if where := t.where[what]; where != "" {
 			message += "; " + where
 		}
-		add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
+		add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target, Message: message, Advice: "what a gap shows may have been told in what is missing"})
 	}
 }
 
 // cautions are about how the figures were made.
-func (t *startupJudge) cautions(add func(record.Finding)) {
-	if t.watched > mostKept {
-		add(record.Finding{Code: foundSomeKept, Level: finding.Note, Target: t.Target,
-			Message: fmt.Sprintf("figures are those of a random choice of %d of %d starts", mostKept, t.watched), Advice: "read fewer logs at once for all of them"})
+func (t *gathered) cautions(add func(record.Finding)) {
+	if t.watched > maxKept {
+		add(record.Finding{Code: foundSomeKept, Level: finding.Note, Target: t.Target.Target,
+			Message: fmt.Sprintf("figures are those of a random choice of %d of %d starts", maxKept, t.watched), Advice: "read fewer logs at once for all of them"})
 	}
-	if n := t.Starts; t.Same > 0 && t.Same < min(n, mostKept) {
-		add(record.Finding{Code: foundOtherWay, Level: finding.Note, Target: t.Target,
-			Message: fmt.Sprintf("%d of %d starts went through other calls, or in another order, than the table shows", min(n, mostKept)-t.Same, min(n, mostKept)),
+	if n := t.Starts; t.Same > 0 && t.Same < min(n, maxKept) {
+		add(record.Finding{Code: foundOtherWay, Level: finding.Note, Target: t.Target.Target,
+			Message: fmt.Sprintf("%d of %d starts went through other calls, or in another order, than the table shows", min(n, maxKept)-t.Same, min(n, maxKept)),
 			Advice:  "phases and totals are of all of them"})
 	}
 	if t.Different && t.Watching.Value > 1 {
-		add(record.Finding{Code: foundWatching, Level: finding.Warning, Target: t.Target,
+		add(record.Finding{Code: foundWatching, Level: finding.Warning, Target: t.Target.Target,
 			Message: fmt.Sprintf("watching shows: starts take %.1f %% longer with it (%s)", 100*(t.Watching.Value-1), t.Why), Advice: "take totals from rounds without it (--untraced), and where they go from those with it"})
 	}
 }

@@ -1,9 +1,9 @@
-package report
+package startup
 
 import (
 	"fmt"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/page"
 )
 
 // chromeTrace is the JSON form of Chrome's Trace Event Format, which Perfetto opens:
@@ -53,7 +53,7 @@ func (m micros) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%03d", int64(m)/1000, int64(m)%1000), nil
 }
 
-func chromeOf(v *judge.Startup) chromeTrace {
+func chromeOf(v *Judgement) chromeTrace {
 	t := chromeTrace{Events: []chromeEvent{}, Unit: "ms"}
 	for i := range v.Targets {
 		if d := v.Targets[i].Drawn; d != nil && d.Start != nil {
@@ -65,13 +65,13 @@ func chromeOf(v *judge.Startup) chromeTrace {
 
 // add draws the start of one target: itself with its parts, then its gaps, then its
 // rows.
-func (c *chromeTrace) add(t *judge.StartupTarget, pid int) {
+func (c *chromeTrace) add(t *Target, pid int) {
 	d := t.Drawn
 	s := d.Start
 	length := max(since(s.Began, max(endOf(d), s.Began)), 0)
-	c.meta("process_name", pid, 0, chromeArgs{Name: fmt.Sprintf("%s, start %d", known(t.Target), s.Round+1)})
+	c.meta("process_name", pid, 0, chromeArgs{Name: fmt.Sprintf("%s, start %d", page.Known(t.Target), s.Round+1)})
 	start := c.lane(pid, "start")
-	c.slice(pid, start, known(t.Target), 0, length, chromeArgs{Kind: "start", Command: s.Command, Clock: s.Clock})
+	c.slice(pid, start, page.Known(t.Target), 0, length, chromeArgs{Kind: "start", Command: s.Command, Clock: s.Clock})
 	ended := int64(0)
 	for _, p := range d.Parts {
 		began := min(max(since(s.Began, p.Began), ended), length)
@@ -106,7 +106,7 @@ func (c *chromeTrace) add(t *judge.StartupTarget, pid int) {
 }
 
 // gaps draws the gaps on a track of their own.
-func (c *chromeTrace) gaps(d *judge.StartupDrawn, pid int) {
+func (c *chromeTrace) gaps(d *Drawn, pid int) {
 	all := gapSlices(d)
 	for i := range all {
 		all[i].kind = "waits" // one track
@@ -155,5 +155,5 @@ func (c *chromeTrace) meta(what string, pid, tid int, args chromeArgs) {
 
 func (c *chromeTrace) slice(pid, tid int, name string, began, ended int64, args chromeArgs) {
 	took := micros(max(ended-began, 0))
-	c.Events = append(c.Events, chromeEvent{Name: known(name), Phase: "X", Cat: args.Kind, At: micros(max(began, 0)), Took: &took, Pid: pid, Tid: tid, Args: args})
+	c.Events = append(c.Events, chromeEvent{Name: page.Known(name), Phase: "X", Cat: args.Kind, At: micros(max(began, 0)), Took: &took, Pid: pid, Tid: tid, Args: args})
 }

@@ -1,4 +1,4 @@
-package report
+package startup
 
 import (
 	"cmp"
@@ -7,31 +7,31 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
 // logsRead says what was read of logs, and what of it could not be used.
-func logsRead(v *judge.Startup) *section {
+func logsRead(v *Judgement) *page.Section {
 	l := v.Logs
 	if l == nil {
 		return nil
 	}
-	s := &section{title: "what was read", style: term.Bold}
+	s := &page.Section{Title: "what was read", Style: term.Bold}
 	var files []string
 	for _, file := range l.Files {
-		files = append(files, cut(file, 2*longestName))
+		files = append(files, page.Cut(file, 2*page.LongestName))
 	}
 	if files == nil {
 		files = []string{"nothing"}
 	}
-	items := []item{
-		{key: "files", text: listed(files)},
-		{key: "lines", text: fmt.Sprintf("%d, %s, %d events", l.Lines, size(float64(l.Bytes)), l.Events)},
+	items := []page.Item{
+		{Key: "files", Text: page.Listed(files)},
+		{Key: "lines", Text: fmt.Sprintf("%d, %s, %d events", l.Lines, page.Size(float64(l.Bytes)), l.Events)},
 	}
 	if forms := formsOf(l); forms != "" {
-		items = append(items, item{key: "forms", text: forms})
+		items = append(items, page.Item{Key: "forms", Text: forms})
 	}
 	for _, one := range []struct {
 		key   string
@@ -51,11 +51,11 @@ func logsRead(v *judge.Startup) *section {
 		}
 		text := fmt.Sprintf("%s: %d", one.means, one.count)
 		if one.key == "unreadable" && l.First != "" {
-			text += "; the first: " + cut(l.First, longestEvent)
+			text += "; the first: " + page.Cut(l.First, longestEvent)
 		}
-		items = append(items, item{key: one.key, text: text, style: term.Yellow})
+		items = append(items, page.Item{Key: one.key, Text: text, Style: term.Yellow})
 	}
-	s.lists = []list{{items: items}}
+	s.Lists = []page.List{{Items: items}}
 	return s
 }
 
@@ -66,40 +66,40 @@ func formsOf(l *record.Logs) string {
 	})
 	var parts []string
 	for i, name := range names {
-		if i == mostListed {
+		if i == page.MaxListed {
 			parts = append(parts, fmt.Sprintf("and %d more", len(names)-i))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%s %d", heading(known(name)), l.Forms[name]))
+		parts = append(parts, fmt.Sprintf("%s %d", page.Heading(page.Known(name)), l.Forms[name]))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // guests says how far the clocks of guests are off.
-func guests(v *judge.Startup) *section {
-	var items []item
+func guests(v *Judgement) *page.Section {
+	var items []page.Item
 	for i := range v.Targets {
 		clocks := v.Targets[i].Guests
 		for j, g := range clocks {
-			if j == mostListed {
-				items = append(items, item{text: fmt.Sprintf("and %d more", len(clocks)-j)})
+			if j == page.MaxListed {
+				items = append(items, page.Item{Text: fmt.Sprintf("and %d more", len(clocks)-j)})
 				break
 			}
-			items = append(items, item{key: "guest of " + cut(known(g.Name), longestName), text: clockOf(&g)})
+			items = append(items, page.Item{Key: "guest of " + page.Cut(page.Known(g.Name), page.LongestName), Text: clockOf(&g)})
 		}
 	}
 	if items == nil {
 		return nil
 	}
-	return &section{title: "clocks of guests", style: term.Bold, lists: []list{{items: items}},
-		notes: []string{"to be added to the guest's times; from events that were seen on both sides, not from the two times of day"}}
+	return &page.Section{Title: "clocks of guests", Style: term.Bold, Lists: []page.List{{Items: items}},
+		Notes: []string{"to be added to the guest's times; from events that were seen on both sides, not from the two times of day"}}
 }
 
 // clockOf is an offset with its bounds.
 func clockOf(g *record.GuestClock) string {
 	bound := ", not more (no bound from the other side)"
 	if g.Uncertainty >= 0 {
-		bound = ", at most " + duration(float64(g.Uncertainty)) + " less"
+		bound = ", at most " + page.Duration(float64(g.Uncertainty)) + " less"
 	}
 	pairs := fmt.Sprintf(", %d pairs", g.Pairs)
 	if g.Pairs == 1 {

@@ -1,4 +1,4 @@
-package judge
+package startup
 
 import (
 	"encoding/json"
@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -16,7 +16,7 @@ const milli = int64(1e6)
 
 func startHeader(t *testing.T) record.Header {
 	t.Helper()
-	text, err := json.Marshal(plan.DefaultsOfStartup())
+	text, err := json.Marshal(Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,18 +40,18 @@ func dockerStart(round int, wall int64) record.Start {
 	}
 }
 
-func judgeStarts(t *testing.T, starts ...record.Start) *Startup {
+func judgeStarts(t *testing.T, starts ...record.Start) *Judgement {
 	t.Helper()
-	s, err := StartupOf(&record.Record{Header: startHeader(t), Starts: starts, End: &record.End{Status: "done"}})
+	s, err := Judge(&record.Record{Header: startHeader(t), Starts: starts, End: &record.End{Status: "done"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func about(t *testing.T, what string, e Estimate, ms float64) {
+func about(t *testing.T, what string, e figure.Figure, ms float64) {
 	t.Helper()
-	if !e.Known || math.Abs(e.Value-ms*1e6) > 1 {
+	if !e.Known() || math.Abs(e.Value-ms*1e6) > 1 {
 		t.Errorf("%s is %+v, not %v ms", what, e, ms)
 	}
 }
@@ -65,7 +65,7 @@ func TestTheEngineIsCreditedWithWhatTheRuntimesCallsDoNotTake(t *testing.T) {
 	d := s.Targets[0]
 	about(t, "wall", d.Wall, 730)
 	about(t, "calls", d.Calls, 60)
-	about(t, "credits", d.Credits, 670)
+	about(t, "credits", d.EngineTime, 670)
 	about(t, "first instruction", d.First, 725)
 	about(t, "CPU", d.CPU, 100)
 	if d.Engine != "docker" || !d.Wall.Bounded || d.Starts != 7 || d.Same != 7 || !s.Live || s.Total != 7 {
@@ -104,11 +104,11 @@ func TestTheWaitOfTheEngineIsTheFirstGapAndIsNamed(t *testing.T) {
 		t.Fatalf("the first is %+v (%+v)", g, g.Gap)
 	}
 	found := false
-	for _, f := range s.Findings {
+	for _, f := range s.Found {
 		found = found || f.Code == foundWait && f.Target == "docker/runc" && strings.Contains(f.Message, g.Wait.Timer) && strings.Contains(f.Message, "3 of 3")
 	}
 	if !found {
-		t.Errorf("findings %+v", s.Findings)
+		t.Errorf("findings %+v", s.Found)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestFailedStartsAreCountedAndInNoFigure(t *testing.T) {
 	if d := s.Targets[0]; s.Failed != 1 || s.Total != 2 || d.Failed != 1 || d.Starts != 1 || d.Wall.Value != 700e6 {
 		t.Errorf("%+v of %d/%d", d, s.Failed, s.Total)
 	}
-	if f := s.Findings[0]; f.Code != finding.Failed || !strings.Contains(f.Message, "1 of 2") || !strings.Contains(f.Message, "no such image") || !strings.Contains(f.Advice, "docker run x") {
+	if f := s.Found[0]; f.Code != finding.Failed || !strings.Contains(f.Message, "1 of 2") || !strings.Contains(f.Message, "no such image") || !strings.Contains(f.Advice, "docker run x") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -146,11 +146,11 @@ func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 		Missing: []record.Missing{{What: "no end", Count: 1}, {What: "cut", Count: 4, Detail: "kata.log:9"}}}
 	j := judgeStarts(t, s)
 	d := j.Targets[0]
-	if d.NoEnd != 1 || d.Starts != 0 || d.Wall.Known || len(d.Gaps) != 1 || d.Drawn == nil || j.Live {
+	if d.NoEnd != 1 || d.Starts != 0 || d.Wall.Known() || len(d.Gaps) != 1 || d.Drawn == nil || j.Live {
 		t.Fatalf("%+v", d)
 	}
 	text := ""
-	for _, f := range j.Findings {
+	for _, f := range j.Found {
 		text += f.Code + ": " + f.Message + "\n"
 	}
 	for _, want := range []string{"gRPC dial, first back-off (1 s)", "kata.log:3", "have no end", "(cut): 4; kata.log:9"} {
@@ -178,21 +178,21 @@ func TestGapsOfTwoStartsAreOneWhereOnlyIdsDiffer(t *testing.T) {
 
 func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
 	h := startHeader(t)
-	j, err := NewStartups(&h, nil)
+	j, err := NewJudging(&h, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * mostKept {
+	for i := range 3 * maxKept {
 		s := dockerStart(i, 700+int64(i%100))
 		j.Add(&s)
 	}
-	for i := range 2 * mostTargets {
+	for i := range 2 * maxTargets {
 		s := dockerStart(i, 700)
 		s.Target = fmt.Sprint("other-", i)
 		j.Add(&s)
 	}
-	d := j.Judge(&record.Record{End: &record.End{}}).Targets[0]
-	if d.Starts != 3*mostKept || len(j.targets) != mostTargets || len(j.targets[0].kept) != mostKept || len(j.targets[0].whole) != mostWhole {
+	d := j.Done(&record.Record{End: &record.End{}}).Targets[0]
+	if d.Starts != 3*maxKept || len(j.targets) != maxTargets || len(j.targets[0].kept) != maxKept || len(j.targets[0].whole) != maxWhole {
 		t.Errorf("%d starts, kept %d and %d of %d targets", d.Starts, len(j.targets[0].kept), len(j.targets[0].whole), len(j.targets))
 	}
 	if d.Wall.Value < 745e6 || d.Wall.Value > 755e6 {

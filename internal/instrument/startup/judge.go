@@ -1,4 +1,4 @@
-package judge
+package startup
 
 import (
 	"cmp"
@@ -14,43 +14,46 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// StartupOf judges a record of starts, finished or not.
-func StartupOf(rec *record.Record) (*Startup, error) {
-	j, err := NewStartups(&rec.Header, rec.Targets)
+// Name of the instrument: its verb, its key in a plan, its word in a record.
+const Name = "startup"
+
+// Judge judges a record of starts, finished or not.
+func Judge(rec *record.Record) (*Judgement, error) {
+	j, err := NewJudging(&rec.Header, rec.Targets)
 	if err != nil {
 		return nil, err
 	}
 	for i := range rec.Starts {
 		j.Add(&rec.Starts[i])
 	}
-	return j.Judge(rec), nil
+	return j.Done(rec), nil
 }
 
-// Startups judges starts one after the other, in memory that does not grow with
-// their number: of more than [mostKept] of one target a random choice is kept.
-type Startups struct {
-	Startup
+// Judging takes starts one after the other, in memory that does not grow with
+// their number: of more than [maxKept] of one target a random choice is kept.
+type Judging struct {
+	Judgement
 	infos   []record.Target
-	targets []*startupJudge
-	names   map[string]*startupJudge
+	targets []*gathered
+	names   map[string]*gathered
 	random  *rand.Rand
 }
 
 const (
-	mostTargets = 256  // that are told apart; logs can name any
-	mostKept    = 1024 // starts of a target whose figures are kept
-	mostWhole   = 64   // of those the ones that are kept whole, one of which is drawn
-	mostGaps    = 16   // gaps of a start that are looked at
-	mostSteps   = 256  // of a start's way
-	mostGuests  = 64   // whose clocks are told
+	maxTargets = 256  // that are told apart; logs can name any
+	maxKept    = 1024 // starts of a target whose figures are kept
+	maxWhole   = 64   // of those the ones that are kept whole, one of which is drawn
+	maxGaps    = 16   // gaps of a start that are looked at
+	maxSteps   = 256  // of a start's way
+	maxGuests  = 64   // whose clocks are told
 )
 
-// NewStartups begins a judgement.
-func NewStartups(h *record.Header, targets []record.Target) (*Startups, error) {
-	if h.Experiment != "startup" {
+// NewJudging begins a judgement.
+func NewJudging(h *record.Header, targets []record.Target) (*Judging, error) {
+	if h.Experiment != Name {
 		return nil, fmt.Errorf("this is a record of %q, not of starts", h.Experiment)
 	}
-	j := &Startups{infos: targets, names: map[string]*startupJudge{}, random: rand.New(rand.NewPCG(1, 2))}
+	j := &Judging{infos: targets, names: map[string]*gathered{}, random: rand.New(rand.NewPCG(1, 2))}
 	if err := json.Unmarshal(h.Plan, &j.Plan); err != nil {
 		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
 	}
@@ -60,14 +63,14 @@ func NewStartups(h *record.Header, targets []record.Target) (*Startups, error) {
 	return j, nil
 }
 
-// startupJudge gathers the starts of one target.
-type startupJudge struct {
-	StartupTarget
+// gathered gathers the starts of one target.
+type gathered struct {
+	Target
 	listed  bool // it stands among the record's targets
 	bare    bool // an OCI runtime without an engine
 	watched int  // starts that have times and were watched
 	rounds  map[int]bool
-	kept    []*startFigures // of those a random choice of mostKept
+	kept    []*startValues  // of those a random choice of maxKept
 	whole   []*record.Start // of the kept ones some
 	without stat.Rounds     // wall time of rounds that were not watched
 	with    stat.Rounds     // and of those that were
@@ -75,31 +78,31 @@ type startupJudge struct {
 	where   map[string]string
 }
 
-// startFigures are what is kept of a start.
-type startFigures struct {
+// startValues are what is kept of a start.
+type startValues struct {
 	round                    int
 	wall, first, calls, cost float64 // negative where it is not known
-	credits                  float64
+	engineTime               float64
 	cpu                      float64
 	way                      string // names of its steps
-	steps, phases            []stepFigure
+	steps, phases            []stepValue
 	gaps                     []record.Gap
 }
 
-type stepFigure struct {
+type stepValue struct {
 	name, kind string
 	took, cpu  float64 // cpu is negative where it is not known
 	times      int
 }
 
-func (j *Startups) of(name string) *startupJudge {
+func (j *Judging) of(name string) *gathered {
 	if t := j.names[name]; t != nil {
 		return t
 	}
-	if len(j.targets) == mostTargets {
-		return j.targets[mostTargets-1]
+	if len(j.targets) == maxTargets {
+		return j.targets[maxTargets-1]
 	}
-	t := &startupJudge{StartupTarget: StartupTarget{Target: name, Engine: engineOf(name)}, rounds: map[int]bool{},
+	t := &gathered{Target: Target{Target: name, Engine: engineOf(name)}, rounds: map[int]bool{},
 		without: stat.Rounds{}, with: stat.Rounds{}, missing: map[string]int64{}, where: map[string]string{}}
 	for _, info := range j.infos {
 		if info.Name != name {
@@ -131,7 +134,7 @@ func engineOf(name string) string {
 }
 
 // Add takes a start into the judgement. It keeps s.
-func (j *Startups) Add(s *record.Start) {
+func (j *Judging) Add(s *record.Start) {
 	t := j.of(NameOf(s))
 	j.Total++
 	if s.Method == record.MethodNone {
@@ -165,7 +168,7 @@ func (j *Startups) Add(s *record.Start) {
 	default:
 		t.Starts++
 	}
-	t.Guests = append(t.Guests, s.Guests[:min(len(s.Guests), mostGuests-len(t.Guests))]...)
+	t.Guests = append(t.Guests, s.Guests[:min(len(s.Guests), maxGuests-len(t.Guests))]...)
 	t.keep(j.random, s)
 }
 
@@ -178,7 +181,7 @@ func NameOf(s *record.Start) string {
 	return s.Target
 }
 
-func (j *Startups) failed(t *startupJudge, s *record.Start) {
+func (j *Judging) failed(t *gathered, s *record.Start) {
 	if s.Failure.Kind == record.FailInterrupted {
 		j.Total-- // no fault of the target
 		return
@@ -192,11 +195,11 @@ func (j *Startups) failed(t *startupJudge, s *record.Start) {
 
 // keep keeps the figures of a start, by algorithm R of Vitter (ACM TOMS 11,
 // 1985): every start has the same chance to be among those that are kept.
-func (t *startupJudge) keep(random *rand.Rand, s *record.Start) {
+func (t *gathered) keep(random *rand.Rand, s *record.Start) {
 	at := len(t.kept)
 	t.watched++
-	if at == mostKept {
-		if at = random.IntN(t.watched); at >= mostKept {
+	if at == maxKept {
+		if at = random.IntN(t.watched); at >= maxKept {
 			return
 		}
 		t.kept[at] = t.figures(s)
@@ -204,18 +207,18 @@ func (t *startupJudge) keep(random *rand.Rand, s *record.Start) {
 		t.kept = append(t.kept, t.figures(s))
 	}
 	switch {
-	case len(t.whole) < mostWhole:
+	case len(t.whole) < maxWhole:
 		t.whole = append(t.whole, s)
 	default:
-		if i := random.IntN(t.watched); i < mostWhole {
+		if i := random.IntN(t.watched); i < maxWhole {
 			t.whole[i] = s
 		}
 	}
 }
 
 // figures reduces a start to its figures.
-func (t *startupJudge) figures(s *record.Start) *startFigures {
-	f := &startFigures{round: s.Round, wall: -1, first: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, mostGaps)}
+func (t *gathered) figures(s *record.Start) *startValues {
+	f := &startValues{round: s.Round, wall: -1, first: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
 	if s.Ended == 0 {
 		return f
 	}
@@ -225,7 +228,7 @@ func (t *startupJudge) figures(s *record.Start) *startFigures {
 	}
 	calls := trace.Calls(s, t.Engine)
 	inCalls, inWorkload := taken(calls)
-	f.calls, f.credits = float64(inCalls), f.wall-float64(inCalls+inWorkload)
+	f.calls, f.engineTime = float64(inCalls), f.wall-float64(inCalls+inWorkload)
 	f.steps, f.phases = stepsOf(calls), together(trace.Parts(s, t.Engine))
 	names := make([]string, len(f.steps))
 	for i, step := range f.steps {
@@ -257,27 +260,27 @@ func taken(parts []trace.Part) (calls, workload int64) {
 	return calls, workload
 }
 
-func stepsOf(parts []trace.Part) []stepFigure {
-	var all []stepFigure
+func stepsOf(parts []trace.Part) []stepValue {
+	var all []stepValue
 	for i, p := range parts {
-		if i == mostSteps {
+		if i == maxSteps {
 			break
 		}
-		all = append(all, stepFigure{p.Name, p.Kind, float64(p.Ended - p.Began), float64(p.CPU), 1})
+		all = append(all, stepValue{p.Name, p.Kind, float64(p.Ended - p.Began), float64(p.CPU), 1})
 	}
 	return all
 }
 
 // together adds up the parts of one name, in the order of their first appearance.
-func together(parts []trace.Part) []stepFigure {
-	var all []stepFigure
+func together(parts []trace.Part) []stepValue {
+	var all []stepValue
 	for _, p := range parts {
-		i := slices.IndexFunc(all, func(f stepFigure) bool { return f.name == p.Name && f.kind == p.Kind })
+		i := slices.IndexFunc(all, func(f stepValue) bool { return f.name == p.Name && f.kind == p.Kind })
 		if i < 0 {
-			if len(all) == mostSteps {
+			if len(all) == maxSteps {
 				continue
 			}
-			i, all = len(all), append(all, stepFigure{name: p.Name, kind: p.Kind})
+			i, all = len(all), append(all, stepValue{name: p.Name, kind: p.Kind})
 		}
 		f := &all[i]
 		f.took += float64(p.Ended - p.Began)

@@ -1,12 +1,12 @@
-package report
+package startup
 
 import (
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
-	"github.com/tare-bench/tare/internal/judge"
-	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -14,14 +14,19 @@ import (
 // begun is a judgement of starts made by hand, with figures that are easy to check.
 type begun struct {
 	rec *record.Record
-	v   judge.Startup
+	v   Judgement
 }
 
 func newBegun(live bool) *begun {
-	s := &begun{rec: newRun(nil).rec}
+	s := &begun{rec: &record.Record{
+		Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: "abc123", Version: "v1.0.0", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			Environment: record.Environment{Kernel: "6.8.0", CPUs: 8, CPUModel: "AMD EPYC 7B13", Memory: 64 << 30, Cgroup: "v2"}},
+		End: &record.End{Type: record.TypeEnd, Status: "done"},
+	}}
 	s.rec.Header.Experiment, s.rec.Header.Command = "startup", []string{"tare", "startup"}
 	s.rec.End.Elapsed = 14_200_000_000
-	s.v.Plan = plan.DefaultsOfStartup()
+	s.v.Plan = Defaults()
+	s.v.Record = s.rec
 	s.v.Plan.Seed, s.v.Live = 42, live
 	if !live {
 		s.rec.Header.Environment = record.Environment{}
@@ -47,10 +52,10 @@ type lived struct {
 }
 
 // startOf makes a drawn start of processes.
-func startOf(target string, round int, wall, first float64, all []lived) *judge.StartupDrawn {
+func startOf(target string, round int, wall, first float64, all []lived) *Drawn {
 	s := &record.Start{Type: record.TypeStart, Round: round, Target: target, Method: record.MethodBPF, Clock: record.ClockMonotonic,
 		Began: monotonic, First: monotonic + ms(first), Ended: monotonic + ms(wall), Command: "docker run --rm --runtime runc busybox true", Tracing: ms(0.9)}
-	d := &judge.StartupDrawn{Start: s}
+	d := &Drawn{Start: s}
 	for _, l := range all {
 		p := record.StartProcess{Pid: l.pid, Kind: l.kind, Name: l.name, Program: l.name, Born: monotonic + ms(l.born), CPU: ms(l.cpu)}
 		r := trace.Row{Part: trace.Part{Name: l.name, Kind: l.kind, Began: monotonic + ms(l.born), Ended: monotonic + ms(l.ended), CPU: ms(l.cpu)}, Depth: l.depth}
@@ -68,7 +73,7 @@ func startOf(target string, round int, wall, first float64, all []lived) *judge.
 	return d
 }
 
-func part(d *judge.StartupDrawn, name, kind string, took, cpu float64) {
+func part(d *Drawn, name, kind string, took, cpu float64) {
 	began := d.Start.Began
 	if n := len(d.Parts); n > 0 {
 		began = d.Parts[n-1].Ended
@@ -76,8 +81,8 @@ func part(d *judge.StartupDrawn, name, kind string, took, cpu float64) {
 	d.Parts = append(d.Parts, trace.Part{Name: name, Kind: kind, Began: began, Ended: began + ms(took), CPU: ms(cpu)})
 }
 
-func step(name, kind string, tookMS, percent, cpuMS, wallMS float64) judge.StartupStep {
-	s := judge.StartupStep{Name: name, Kind: kind, Took: around(tookMS*1e6, percent), Share: rounded(tookMS / wallMS), Times: 1}
+func step(name, kind string, tookMS, percent, cpuMS, wallMS float64) Step {
+	s := Step{Name: name, Kind: kind, Took: around(tookMS*1e6, percent), Share: rounded(tookMS / wallMS), Times: 1}
 	if cpuMS >= 0 {
 		s.CPU = around(cpuMS*1e6, percent)
 	}
@@ -120,31 +125,31 @@ func watched() *begun {
 		{Began: monotonic + ms(226), Ended: monotonic + ms(243), After: "runc delete exited", Before: "docker run exited", In: "docker", CPU: ms(4)},
 	}
 	docker.Calls = ms(67)
-	s.v.Targets = append(s.v.Targets, judge.StartupTarget{
+	s.v.Targets = append(s.v.Targets, Target{
 		Target: "docker/runc", Engine: "docker", Method: record.MethodBPF, Clock: record.ClockMonotonic, Command: docker.Start.Command,
-		Starts: 5, Same: 4, Wall: around(243e6, 3), First: around(201e6, 2), Calls: around(67e6, 4), Credits: around(176e6, 3), CPU: around(139e6, 5),
-		Table: []judge.StartupStep{
+		Starts: 5, Same: 4, Wall: around(243e6, 3), First: around(201e6, 2), Calls: around(67e6, 4), EngineTime: around(176e6, 3), CPU: around(139e6, 5),
+		Table: []Step{
 			step("docker", record.KindEngine, 90, 4, 70, 243), step("runc create", record.KindCall, 58, 2, 33, 243), step("docker", record.KindEngine, 42, 8, 9, 243),
 			step("runc start", record.KindCall, 9, 3, 6, 243), step("docker", record.KindEngine, 44, 6, 21, 243),
 		},
-		Phases: []judge.StartupStep{
+		Phases: []Step{
 			step("docker", record.KindEngine, 157, 4, 92, 243), step("containerd-shim-runc-v2 start", record.KindShim, 19, 5, 12, 243),
 			step("runc create", record.KindCall, 25, 2, 12, 243), step("runc init", record.KindInit, 33, 2, 21, 243), step("runc start", record.KindCall, 9, 3, 6, 243),
 		},
-		Gaps:     []judge.StartupGap{{Gap: docker.Gaps[0], Took: around(41.6e6, 8), Seen: 5, Round: 2}, {Gap: docker.Gaps[1], Took: around(16.8e6, 9), Seen: 4, Round: 2}},
+		Gaps:     []Gap{{Gap: docker.Gaps[0], Took: around(41.6e6, 8), Seen: 5, Round: 2}, {Gap: docker.Gaps[1], Took: around(16.8e6, 9), Seen: 4, Round: 2}},
 		Drawn:    docker,
-		Watching: judge.Estimate{Value: 1.01, Lo: 0.98, Hi: 1.04, Known: true, Bounded: true}, WatchingCPU: judge.Estimate{Value: 0.006, Known: true}, Why: "p is 0.41",
+		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.01, Lo: 0.98, Hi: 1.04, Bounded: true}}, WatchingCPU: figure.Figure{Estimate: figure.Exactly(0.006)}, Why: "p is 0.41",
 	})
 	s.v.Targets[0].Phases[0].Times = 3.2
 	s.v.Targets = append(s.v.Targets, podStart())
 	s.v.Total = 15
-	s.v.Findings = []record.Finding{{Code: "suspicious-wait", Level: "warning", Target: "cri+containerd/crun", Message: "0.501 s of every start look like a timer: 500 ms timer",
+	s.v.Found = []record.Finding{{Code: "suspicious-wait", Level: "warning", Target: "cri+containerd/crun", Message: "0.501 s of every start look like a timer: 500 ms timer",
 		Advice: "look for what containerd waits for between the two events"}}
 	return s
 }
 
 // podStart is a pod's start, with network plugins, one of which failed in between.
-func podStart() judge.StartupTarget {
+func podStart() Target {
 	d := startOf("cri+containerd/crun", 0, 812, 790, []lived{
 		{5001, 0, record.KindClient, "crictl runp", 0, 640, 22, 0, 0},
 		{900, 0, record.KindDaemon, "containerd", 0, 812, 61, -1, 0},
@@ -166,19 +171,19 @@ func podStart() judge.StartupTarget {
 	wait := record.Gap{Began: monotonic + ms(103), Ended: monotonic + ms(604), After: "crun start exited", Before: "containerd woke", In: "containerd", CPU: ms(1.2),
 		Wait: &record.Wait{Timer: "500 ms timer", Nominal: ms(500), Why: `501.0 ms from "crun start exited" to "containerd woke"; nominal 500 ms, a round number; CPU used meanwhile: 1.2 ms`}}
 	d.Gaps, d.Calls, d.Workload = []record.Gap{wait}, ms(45), ms(10)
-	return judge.StartupTarget{
+	return Target{
 		Target: "cri+containerd/crun", Engine: "containerd", Method: record.MethodBPF, Clock: record.ClockMonotonic, Starts: 4, Failed: 1, Same: 4,
 		Failure: &record.Failure{Kind: record.FailExit, Detail: "crictl exited with 1", Command: "crictl runp pod.json", Exit: 1, Output: "no free addresses"},
-		Wall:    around(812e6, 1), First: around(790e6, 1), Calls: around(45e6, 6), Credits: around(767e6, 1), CPU: around(162e6, 4),
-		Table: []judge.StartupStep{
+		Wall:    around(812e6, 1), First: around(790e6, 1), Calls: around(45e6, 6), EngineTime: around(767e6, 1), CPU: around(162e6, 4),
+		Table: []Step{
 			step("containerd", record.KindEngine, 80, 4, 30, 812), step("crun create", record.KindCall, 19, 2, 8, 812), step("containerd", record.KindEngine, 1, 8, 0.2, 812),
 			step("crun start", record.KindCall, 3, 2, 2, 812), step("containerd", record.KindEngine, 607, 1, 90, 812), step("crun create", record.KindCall, 20, 3, 8, 812),
 			step("containerd", record.KindEngine, 56, 3, 20, 812), step("crun start", record.KindCall, 3, 3, 2, 812), step("containerd", record.KindEngine, 23, 3, 1, 812),
 		},
-		Phases:   []judge.StartupStep{step("containerd", record.KindEngine, 709, 1, 120, 812), step("bridge ADD", record.KindCNI, 42, 3, 9, 812), step("crun create", record.KindCall, 39, 2, 16, 812)},
-		Gaps:     []judge.StartupGap{{Gap: wait, Took: around(501e6, 0.1), Seen: 4}},
+		Phases:   []Step{step("containerd", record.KindEngine, 709, 1, 120, 812), step("bridge ADD", record.KindCNI, 42, 3, 9, 812), step("crun create", record.KindCall, 39, 2, 16, 812)},
+		Gaps:     []Gap{{Gap: wait, Took: around(501e6, 0.1), Seen: 4}},
 		Drawn:    d,
-		Watching: judge.Estimate{Value: 1.08, Lo: 1.05, Hi: 1.11, Known: true, Bounded: true}, Different: true,
+		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.08, Lo: 1.05, Hi: 1.11, Bounded: true}}, Different: true,
 	}
 }
 
@@ -191,7 +196,7 @@ func fromLogs() *begun {
 		Guests:  []record.GuestClock{{Name: "956bf030d0a09b7325968cdc8812421ec082b1f0cf52a50fee4d320994f34e80", Offset: ms(26087.2), Uncertainty: -1, Pairs: 210}, {Name: "b1", Offset: -ms(3), Uncertainty: ms(1.2), Pairs: 1}},
 		Missing: []record.Missing{{What: "suppressed", Count: 12, Detail: "cripod.kata.log:340"}},
 	}
-	d := &judge.StartupDrawn{Start: st}
+	d := &Drawn{Start: st}
 	at := 0.0
 	for _, l := range []struct {
 		name, kind string
@@ -208,15 +213,15 @@ func fromLogs() *begun {
 	dial := record.Gap{Began: began + ms(200), Ended: began + ms(1202), After: "New client", Before: "sending request", In: "kata_agent", CPU: -1,
 		Wait: &record.Wait{Timer: "gRPC dial, first back-off (1 s)", Nominal: ms(1000), Why: `1.002 s from "New client" to "sending request"; nominal 1 s, ±20 %, gRPC's connection-backoff.md; CPU time is not known`}}
 	d.Gaps = []record.Gap{gap, dial}
-	s.v.Targets = []judge.StartupTarget{{Guests: st.Guests,
-		Target: "kata", Engine: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Starts: 1, NoEnd: 1, Same: 1, Wall: around(9412e6, 0), Calls: around(692e6, 0), Credits: around(8720e6, 0),
-		Phases: []judge.StartupStep{step("engine", record.KindEngine, 210, 0, -1, 9412), step("agent answers", record.KindPhase, 7420, 0, -1, 9412), step("container created", record.KindCall, 540, 0, -1, 9412)},
-		Gaps:   []judge.StartupGap{{Gap: gap, Took: around(7411e6, 0), Seen: 1}, {Gap: dial, Took: around(1002e6, 0), Seen: 1}}, Drawn: d,
+	s.v.Targets = []Target{{Guests: st.Guests,
+		Target: "kata", Engine: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Starts: 1, NoEnd: 1, Same: 1, Wall: around(9412e6, 0), Calls: around(692e6, 0), EngineTime: around(8720e6, 0),
+		Phases: []Step{step("engine", record.KindEngine, 210, 0, -1, 9412), step("agent answers", record.KindPhase, 7420, 0, -1, 9412), step("container created", record.KindCall, 540, 0, -1, 9412)},
+		Gaps:   []Gap{{Gap: gap, Took: around(7411e6, 0), Seen: 1}, {Gap: dial, Took: around(1002e6, 0), Seen: 1}}, Drawn: d,
 	}}
 	s.v.Logs = &record.Logs{Type: record.TypeLogs, Files: []string{"cripod.kata.log", "cripod.containerd.log"}, Bytes: 1_482_113, Lines: 3120, Events: 2987,
 		Forms: map[string]int64{"kata": 1523, "containerd": 1464}, Cut: 1, Unreadable: 132, Suppressed: 12, First: "cripod.containerd.log:17"}
 	s.v.Total = 2
-	s.v.Findings = []record.Finding{{Code: "start-without-end", Level: "note", Target: "kata", Message: "1 of 2 starts has no end", Advice: "give the log of what came after it, too"}}
+	s.v.Found = []record.Finding{{Code: "start-without-end", Level: "note", Target: "kata", Message: "1 of 2 starts has no end", Advice: "give the log of what came after it, too"}}
 	return s
 }
 
@@ -227,9 +232,9 @@ func fromNotes() *begun {
 	took := []float64{1700, 390, 9, 12, 13, 10, 4, 638}
 	st := &record.Start{Type: record.TypeStart, Target: "docker/kata", Method: record.MethodNotes, Clock: record.ClockNone, Ended: ms(2776), Name: "w/ vm template",
 		Command: "docker run -d --runtime kata busybox top", Source: "notes.txt:33"}
-	t := judge.StartupTarget{Target: "docker/kata", Engine: "docker", Method: record.MethodNotes, Clock: record.ClockNone, Command: st.Command, Starts: 1, Same: 1,
-		Wall: around(2776e6, 0), Calls: around(1726e6, 0), Credits: around(1050e6, 0)}
-	d := &judge.StartupDrawn{Start: st}
+	t := Target{Target: "docker/kata", Engine: "docker", Method: record.MethodNotes, Clock: record.ClockNone, Command: st.Command, Starts: 1, Same: 1,
+		Wall: around(2776e6, 0), Calls: around(1726e6, 0), EngineTime: around(1050e6, 0)}
+	d := &Drawn{Start: st}
 	at := 0.0
 	for i, name := range names {
 		kind := record.KindCall
@@ -243,7 +248,7 @@ func fromNotes() *begun {
 	}
 	d.Calls = 1_726_000_000
 	t.Phases, t.Drawn = t.Table, d
-	s.v.Targets, s.v.Total = []judge.StartupTarget{t}, 1
+	s.v.Targets, s.v.Total = []Target{t}, 1
 	return s
 }
 
@@ -251,7 +256,7 @@ func fromNotes() *begun {
 func nothingStarted() *begun {
 	s := newBegun(true)
 	s.rec.Targets = []record.Target{{Type: record.TypeTarget, Name: "runsc", Version: "release-20250601.0"}}
-	s.v.Targets = []judge.StartupTarget{{Target: "runsc", Engine: "tare", Method: record.MethodTracefs, Clock: record.ClockMonotonic, Failed: 5,
+	s.v.Targets = []Target{{Target: "runsc", Engine: "tare", Method: record.MethodTracefs, Clock: record.ClockMonotonic, Failed: 5,
 		Failure: &record.Failure{Kind: record.FailExit, Detail: "runsc exited with 128", Command: "runsc --root /run/x run c-0", Exit: 128, Output: "cannot set up the sandbox: operation not permitted"}}}
 	s.v.Failed, s.v.Total = 5, 5
 	s.rec.End = nil
@@ -271,7 +276,7 @@ func crowded() *begun {
 	}
 	all = append(all, lived{7, 1, record.KindCall, "runc start", 100, 100.5, 0.1, 0, 0})
 	d := startOf("command", 0, 130_000, 129_000, all)
-	s.v.Targets = []judge.StartupTarget{{Target: "command", Engine: "make", Method: record.MethodConnector, Clock: record.ClockMonotonic, Command: "make everything", Starts: 1, Wall: around(130e9, 0), Drawn: d}}
+	s.v.Targets = []Target{{Target: "command", Engine: "make", Method: record.MethodConnector, Clock: record.ClockMonotonic, Command: "make everything", Starts: 1, Wall: around(130e9, 0), Drawn: d}}
 	s.v.Plan.Rounds, s.v.Total = 1, 1
 	return s
 }
@@ -279,55 +284,12 @@ func crowded() *begun {
 // hostileTask is a text that Mermaid would obey.
 const hostileTask = "section x:crit, 0, 5;\n%%{init: {}}%% click t1 call alert()\n```\n# <img src=x onerror=alert(1)>"
 
-// vileStarts is text of others wherever there can be some, and times that no clock
-// can show.
-func vileStarts() *begun {
-	s := watched()
-	logs := fromLogs()
-	s.v.Logs = logs.v.Logs
-	s.rec.Header.Version, s.rec.Header.RunID, s.v.Plan.Title = hostileVersion, hostileVersion, hostileVersion
-	s.rec.Targets[0].Name, s.rec.Targets[0].Version, s.rec.Targets[0].Notes = hostileName, hostileVersion, []string{hostileName}
-	s.v.Targets = append(s.v.Targets, logs.v.Targets...)
-	s.v.Targets = append(s.v.Targets, fromNotes().v.Targets...)
-	failure := &record.Failure{Kind: hostileVersion, Detail: hostileVersion, Command: hostileName, Output: hostileName + "\n" + hostileVersion}
-	for i := range s.v.Targets {
-		t := &s.v.Targets[i]
-		t.Target, t.Engine, t.Command, t.Why, t.Failed, t.Failure = hostileName, hostileVersion, hostileName, hostileVersion, 1, failure
-		for _, steps := range [][]judge.StartupStep{t.Table, t.Phases} {
-			for j := range steps {
-				steps[j].Name = hostileVersion
-				if steps[j].Kind != record.KindCall {
-					steps[j].Kind = hostileName
-				}
-			}
-		}
-		wait := &record.Wait{Timer: hostileTask, Nominal: 1, Why: hostileVersion}
-		for j := range t.Gaps {
-			g := &t.Gaps[j]
-			g.After, g.Before, g.In, g.Source, g.Wait = hostileVersion, hostileName, hostileName, hostileVersion, wait
-		}
-		d := t.Drawn
-		d.Start.Name, d.Start.Sandbox, d.Start.Source, d.Start.Command, d.Start.Target = hostileVersion, hostileName, hostileName, hostileVersion, hostileName
-		d.Start.Missing = []record.Missing{{What: hostileVersion, Count: 3, Detail: hostileName}}
-		t.Guests = []record.GuestClock{{Name: hostileVersion, Offset: -1 << 63, Uncertainty: 1<<63 - 1}}
-		d.Start.Guests = t.Guests
-		for j := range d.Rows {
-			r := &d.Rows[j]
-			r.Name, r.Container = []string{hostileTask, hostileName, hostileVersion, "gantt", "title x", "2018-08-03", ""}[j%7], hostileVersion
-			if j%5 == 4 {
-				r.Kind, r.Began, r.Ended, r.Depth, r.CPU = hostileName, -1<<63, 1<<63-1, -1<<63, 1<<63-1
-			}
-		}
-		for j := range d.Gaps {
-			g := &d.Gaps[j]
-			g.After, g.Before, g.In, g.Wait = hostileVersion, hostileName, hostileName, wait
-		}
-		for j := range d.Parts {
-			d.Parts[j].Name, d.Parts[j].Kind = hostileVersion, hostileName
-		}
-	}
-	l := s.v.Logs
-	l.Files, l.First, l.Forms = []string{hostileName, hostileVersion}, hostileVersion, map[string]int64{hostileName: 1, hostileVersion: 2}
-	s.v.Findings = []record.Finding{{Code: hostileName, Level: hostileVersion, Target: hostileName, Op: hostileName, Message: hostileVersion, Advice: hostileVersion, Tried: hostileName}}
-	return s
+// around is a figure with an interval of so many percent on either side.
+func around(v, percent float64) figure.Figure {
+	f := figure.Figure{Experiment: Name, Quantity: "wall-time", Unit: figure.Nanoseconds}
+	f.Estimate = figure.Estimate{N: 6, Value: rounded(v), Lo: rounded(v * (1 - percent/100)), Hi: rounded(v * (1 + percent/100)), Bounded: percent > 0}
+	return f
 }
+
+// rounded leaves out the digits in which processors differ.
+func rounded(v float64) float64 { return math.Round(v*1e6) / 1e6 }

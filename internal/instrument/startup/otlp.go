@@ -1,4 +1,4 @@
-package report
+package startup
 
 import (
 	"crypto/sha256"
@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -80,7 +80,7 @@ const (
 // approximate is said of times whose clock is not that of the day.
 const approximate = "approximate: placed by the wall clock at the beginning of the run; differences are exact"
 
-func otlpOf(rec *record.Record, v *judge.Startup) otlpTraces {
+func otlpOf(rec *record.Record, v *Judgement) otlpTraces {
 	out := otlpTraces{Resources: []otlpResource{}}
 	first := firstOf(v)
 	for i := range v.Targets {
@@ -88,12 +88,12 @@ func otlpOf(rec *record.Record, v *judge.Startup) otlpTraces {
 		if t.Drawn == nil || t.Drawn.Start == nil {
 			continue
 		}
-		x := newExport(rec, t, first)
+		x := newSpans(rec, t, first)
 		out.Resources = append(out.Resources, otlpResource{
 			Resource: otlpAttributes{[]otlpAttribute{
-				text("service.name", known(t.Target)), text("tare.run_id", rec.Header.RunID), text("tare.engine", t.Engine),
+				text("service.name", page.Known(t.Target)), text("tare.run_id", rec.Header.RunID), text("tare.engine", t.Engine),
 			}},
-			Scopes: []otlpScope{{otlpLibrary{"github.com/tare-bench/tare", rec.Header.Version}, x.spans()}},
+			Scopes: []otlpScope{{otlpLibrary{"github.com/tare-bench/tare", rec.Header.Version}, x.all()}},
 		})
 	}
 	return out
@@ -101,7 +101,7 @@ func otlpOf(rec *record.Record, v *judge.Startup) otlpTraces {
 
 // firstOf is when the first of the drawn starts began that are on the host's
 // monotonic clock: that moment is taken for the beginning of the run.
-func firstOf(v *judge.Startup) int64 {
+func firstOf(v *Judgement) int64 {
 	first := int64(math.MaxInt64)
 	for i := range v.Targets {
 		if d := v.Targets[i].Drawn; d != nil && d.Start != nil && d.Start.Clock == record.ClockMonotonic {
@@ -111,18 +111,18 @@ func firstOf(v *judge.Startup) int64 {
 	return first
 }
 
-// export makes the spans of one start.
-type export struct {
+// spans makes the spans of one start.
+type spans struct {
 	rec  *record.Record
-	t    *judge.StartupTarget
-	d    *judge.StartupDrawn
+	t    *Target
+	d    *Drawn
 	s    *record.Start
 	zero int64 // ns since 1970 at which the start's clock was 0
 	note string
 }
 
-func newExport(rec *record.Record, t *judge.StartupTarget, first int64) *export {
-	x := &export{rec: rec, t: t, d: t.Drawn, s: t.Drawn.Start}
+func newSpans(rec *record.Record, t *Target, first int64) *spans {
+	x := &spans{rec: rec, t: t, d: t.Drawn, s: t.Drawn.Start}
 	switch x.s.Clock {
 	case record.ClockWall:
 	case record.ClockMonotonic:
@@ -133,11 +133,11 @@ func newExport(rec *record.Record, t *judge.StartupTarget, first int64) *export 
 	return x
 }
 
-// spans are the start itself, its rows below each other as they were called, and
+// all are the start itself, its rows below each other as they were called, and
 // its gaps.
-func (x *export) spans() []otlpSpan {
+func (x *spans) all() []otlpSpan {
 	end := max(endOf(x.d), x.s.Began)
-	root := x.span(0, "", "start "+known(x.t.Target), x.s.Began, end)
+	root := x.span(0, "", "start "+page.Known(x.t.Target), x.s.Began, end)
 	root.Attributes = append(root.Attributes, number("tare.round", int64(x.s.Round)))
 	for _, one := range []struct{ key, value string }{
 		{"tare.target", x.t.Target}, {"tare.method", x.s.Method}, {"tare.clock", x.s.Clock}, {"tare.times", x.note}, {"tare.command", x.s.Command},
@@ -164,7 +164,7 @@ func (x *export) spans() []otlpSpan {
 	return all
 }
 
-func (x *export) row(r *slice, i int, above []otlpSpan) otlpSpan {
+func (x *spans) row(r *slice, i int, above []otlpSpan) otlpSpan {
 	s := x.span(1+i, above[1+r.parent].Span, r.name, r.began, r.ended) // the root is the parent of those without one
 	s.Attributes = append(s.Attributes, text("tare.kind", r.kind))
 	if r.container != "" {
@@ -188,7 +188,7 @@ func (x *export) row(r *slice, i int, above []otlpSpan) otlpSpan {
 	return s
 }
 
-func (x *export) gap(r *slice, i, rows int, root *otlpSpan) otlpSpan {
+func (x *spans) gap(r *slice, i, rows int, root *otlpSpan) otlpSpan {
 	g := &x.d.Gaps[i]
 	s := x.span(1+rows+i, root.Span, r.name, r.began, r.ended)
 	s.Attributes = append(s.Attributes, text("tare.kind", r.kind), text("tare.after", g.After), text("tare.before", g.Before))
@@ -201,21 +201,21 @@ func (x *export) gap(r *slice, i, rows int, root *otlpSpan) otlpSpan {
 	return s
 }
 
-func (x *export) span(i int, parent, name string, began, ended int64) otlpSpan {
+func (x *spans) span(i int, parent, name string, began, ended int64) otlpSpan {
 	return otlpSpan{
-		Trace: x.id(16, "trace", 0), Span: x.id(8, "span", i), Parent: parent, Name: known(name), Kind: spanInternal,
+		Trace: x.id(16, "trace", 0), Span: x.id(8, "span", i), Parent: parent, Name: page.Known(name), Kind: spanInternal,
 		Began: x.at(began), Ended: x.at(max(began, ended)), Attributes: []otlpAttribute{},
 	}
 }
 
 // id is made of what the span is of, so that the same record gives the same ids.
-func (x *export) id(bytes int, what string, i int) string {
+func (x *spans) id(bytes int, what string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q %d %q %d", what, x.rec.Header.RunID, x.t.Target, x.s.Round, x.s.Source, i))
 	return hex.EncodeToString(sum[:bytes])
 }
 
 // at is a moment as ns since 1970.
-func (x *export) at(ns int64) string {
+func (x *spans) at(ns int64) string {
 	return strconv.FormatInt(max(since(-x.zero, ns), 0), 10)
 }
 

@@ -1,0 +1,78 @@
+package startup
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Page is what a person reads of the run. It needs none of the record's starts:
+// those that are drawn stand in the judgement.
+func (j *Judgement) Page(o page.Options) *page.Page {
+	p := page.New(j.Plan.Title, Name)
+	p.Head = head(j.Record, j, o)
+	p.Add(startsTable(j))
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		p.Add(drawnStart(j, t, o), inOrder(t, o), byWork(t, o), waits(t, o))
+	}
+	if len(j.Targets) == 0 {
+		p.Add(&page.Section{Title: "no start was seen"})
+	}
+	p.Add(logsRead(j), guests(j))
+	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d starts", j.Failed, j.Total)}
+	if j.Failed > 0 {
+		failed.Style = term.Red
+	}
+	p.Add(failed, startsTimed(j.Record, j), page.Needed(j.Record.Targets), page.Findings(j.Found, lanesOf, o))
+	return p
+}
+
+// startsOf says a number of starts.
+func starts(n int) string {
+	if n == 1 {
+		return "1 start"
+	}
+	return fmt.Sprintf("%d starts", n)
+}
+
+// ofTarget is the title of a section about one target.
+func ofTarget(t *Target, about string) *page.Section {
+	return &page.Section{Title: page.Heading(page.Known(t.Target)) + ": " + about, Style: term.Bold}
+}
+
+func lanesOf(n int) string { return page.Amount(n, "lane") }
+
+// Result is how many starts failed of how many, and what is to be mistrusted.
+func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
+	return j.Failed, j.Total, j.Found
+}
+
+// Figures are all of the run's: of each target, of its steps, phases and gaps.
+func (j *Judgement) Figures() (all []figure.Figure) {
+	for i := range j.Targets {
+		t := &j.Targets[i]
+		all = append(all, t.Wall, t.First, t.Calls, t.EngineTime, t.CPU, t.Watching, t.WatchingCPU)
+		for _, steps := range [][]Step{t.Table, t.Phases} {
+			for _, s := range steps {
+				all = append(all, s.Took, s.CPU)
+			}
+		}
+		for _, g := range t.Gaps {
+			all = append(all, g.Took)
+		}
+	}
+	return all
+}
+
+// Formats are the drawn starts as traces, for the viewers that there are: Chrome's
+// trace events, which Perfetto opens, and spans of OpenTelemetry.
+var Formats = map[string]func(io.Writer, *Judgement) error{
+	"chrome": func(w io.Writer, j *Judgement) error { return export.Value(w, chromeOf(j)) },
+	"otlp":   func(w io.Writer, j *Judgement) error { return export.Value(w, otlpOf(j.Record, j)) },
+}

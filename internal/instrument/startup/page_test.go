@@ -1,0 +1,181 @@
+package startup
+
+import (
+	"bytes"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+func (s *begun) report(t *testing.T, format string, o page.Options) string {
+	t.Helper()
+	var out bytes.Buffer
+	var err error
+	switch document := (export.Document{Record: s.rec, Figures: s.v.Figures()}); format {
+	case "csv":
+		err = export.CSV(&out, []export.Document{document})
+	case "json":
+		err = export.JSON(&out, []export.Document{document})
+	case "chrome", "otlp":
+		err = Formats[format](&out, &s.v)
+	default:
+		err = page.Write(&out, format, []*page.Page{s.v.Page(o)}, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestEveryFigureOfStartsCanBeRead(t *testing.T) {
+	j := judgeStarts(t, dockerStart(0, 560), dockerStart(1, 570), dockerStart(2, 580))
+	seen := map[string]figure.Unit{}
+	for _, f := range j.Figures() {
+		seen[f.Quantity] = f.Unit
+		if f.Labels.Get("target") == "" {
+			t.Errorf("%s is of no target: %v", f.Quantity, f.Labels)
+		}
+	}
+	want := map[string]figure.Unit{
+		"wall-time": "ns", "time-to-first-instruction": "ns", "runtime-calls": "ns", "engine-time": "ns", "cpu-time": "ns",
+		"watching-ratio": "ratio", "watching-cpu-share": "ratio",
+		"step-time": "ns", "step-cpu-time": "ns", "phase-time": "ns", "phase-cpu-time": "ns", "gap-time": "ns",
+	}
+	if !maps.Equal(seen, want) {
+		t.Errorf("got  %v\nwant %v", seen, want)
+	}
+	wall := figure.Find(j.Figures(), "wall-time")
+	if wall.Value != 570e6 || len(wall.Rounds) != 3 || wall.Total != 3 {
+		t.Errorf("got %+v", wall)
+	}
+}
+
+// The lines that a Gantt chart may have, with the characters of names that Mermaid's
+// grammar gives no meaning to.
+var ganttLine = regexp.MustCompile(`^(gantt|    dateFormat x|    axisFormat (%S\.%L|%s) s|    todayMarker off|    section [a-z ]+` +
+	`|    [^:;#%,\n]+ :(crit, )?t\d+, \d+, \d+|    first instruction :milestone, m\d+, \d+, 0ms)$`)
+
+func TestAGanttChartIsOnlyWhatMermaidReads(t *testing.T) {
+	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded()} {
+		charts := strings.Split(s.report(t, "md", page.Options{}), "```mermaid\n")
+		if len(charts) < 2 {
+			t.Errorf("%s: no chart", name)
+		}
+		for _, chart := range charts[1:] {
+			chart, _, _ = strings.Cut(chart, "\n```")
+			for line := range strings.SplitSeq(chart, "\n") {
+				if !ganttLine.MatchString(line) {
+					t.Errorf("%s: %q", name, line)
+				}
+			}
+		}
+	}
+}
+
+func TestThePublishedFormIsFoundInItsOrder(t *testing.T) {
+	for _, format := range []string{"text", "md"} {
+		out := fromNotes().report(t, format, page.Options{})
+		for _, want := range []string{
+			"kata-runtime create 1.70 s → docker 390 ms → kata-runtime state 9.00 ms → docker 12.0 ms → kata-runtime start 13.0 ms → docker 10.0 ms → kata-runtime state 4.00 ms → docker 638 ms",
+			"2.14 s, from the first call to the end of the last", "wall 2.78 s − calls 1.73 s = 1.05 s",
+		} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in:\n%s", format, want, out)
+			}
+		}
+		if strings.Contains(out, "by what was at work") {
+			t.Errorf("%s: the same table twice", format)
+		}
+	}
+}
+
+func TestWhatIsNotKnownIsADash(t *testing.T) {
+	out := fromLogs().report(t, "md", page.Options{})
+	for _, want := range []string{
+		"| kata | 1 | 9.41 s | – | 692 ms | 8.72 s | – | 7.41 s in kata\\_agent |", "| agent answers | phase | 7.42 s | 79 % | – |",
+		"+26.087 s, not more (no bound from the other side), 210 pairs", "-0.003 s, at most 1.20 ms less, 1 pair", "CPU not known", "lines of no known form: 132; the first: cripod.containerd.log:17",
+		"without an end: 1 start", "New client → Agent started in the sandbox", "missing: 12 × suppressed (cripod.kata.log:340)",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "seed") || strings.Contains(out, "cgroup") {
+		t.Errorf("what nobody saw:\n%s", out)
+	}
+}
+
+func TestWhatFailedSaysWhy(t *testing.T) {
+	for _, format := range []string{"text", "md"} {
+		out := nothingStarted().report(t, format, page.Options{})
+		for _, want := range []string{"failed 5/5 starts", "5/5 starts failed; the first: runsc exited with 128", "operation not permitted", "cut off"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in:\n%s", format, want, out)
+			}
+		}
+		if strings.Contains(out, "mermaid") || strings.Contains(out, "█") {
+			t.Errorf("%s: something is drawn:\n%s", format, out)
+		}
+	}
+}
+
+func TestShortProcessesAreFoldedOnlyWhereThereAreTooMany(t *testing.T) {
+	few := pictureOf(watched().v.Targets[0].Drawn, page.Options{})
+	if few.folded != 0 {
+		t.Errorf("%d of few are folded", few.folded)
+	}
+	p := pictureOf(crowded().v.Targets[0].Drawn, page.Options{})
+	if len(p.Bars) > maxBars+maxWaits+maxLong+1 || p.folded != 202-len(p.Bars)+1 { // 1: the first instruction's own row
+		t.Errorf("%d bars, %d folded", len(p.Bars), p.folded)
+	}
+	if all := pictureOf(crowded().v.Targets[0].Drawn, page.Options{Verbose: true}); all.folded != 0 || len(all.Bars) != 203 {
+		t.Errorf("verbose: %d bars, %d folded", len(all.Bars), all.folded)
+	}
+	var names []string
+	for _, b := range p.Bars {
+		names = append(names, b.Name)
+	}
+	for _, want := range []string{"runc start", "helper-with-a-name-that-goes-on-and-on-and-on-150", "first instruction"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is folded: %q", want, names)
+		}
+	}
+}
+
+func TestAWaitStandsBeforeWhatBeginsAfterIt(t *testing.T) {
+	p := pictureOf(watched().v.Targets[1].Drawn, page.Options{})
+	at := slices.IndexFunc(p.Bars, func(b page.Bar) bool { return b.Wait })
+	if at < 0 || p.Bars[at].Name != "· waited: 500 ms timer" || p.Bars[at+1].Name != "crictl create" || p.Bars[at].From != ms(103) {
+		t.Errorf("got %+v", p.Bars)
+	}
+	docker := pictureOf(watched().v.Targets[0].Drawn, page.Options{}).Bars
+	at = slices.IndexFunc(docker, func(b page.Bar) bool { return b.Wait })
+	if last := docker[len(docker)-1]; docker[at+1].Name != "runc start" || docker[at].Depth != docker[at+1].Depth || !last.Wait || last.Depth != 0 {
+		t.Errorf("got %+v", docker)
+	}
+	if first := slices.IndexFunc(p.Bars, func(b page.Bar) bool { return b.Marked }); first < 0 || p.Bars[first].Name != "sleep" {
+		t.Errorf("the first instruction is marked at %d", first)
+	}
+}
+
+func TestAStartWithoutAnEndIsDrawnAsFarAsItIsKnown(t *testing.T) {
+	s := fromLogs()
+	s.v.Targets[0].Drawn.Start.Ended = 0
+	if p := pictureOf(s.v.Targets[0].Drawn, page.Options{}); p == nil || p.Length != ms(9412) {
+		t.Errorf("got %+v", p)
+	}
+	if out := s.report(t, "text", page.Options{Width: 120}); !strings.Contains(out, "start 1 of 2, which has no end: nginx (cripod.kata.log:1)") {
+		t.Errorf("got:\n%s", out)
+	}
+	s.v.Targets[0].Drawn = &Drawn{Start: &record.Start{Began: 5}}
+	for _, format := range []string{"text", "md", "csv", "json", "chrome", "otlp"} {
+		s.report(t, format, page.Options{Width: 80})
+	}
+}

@@ -1,0 +1,174 @@
+package startup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// How many steps of a start and how many gaps a page shows. JSON and CSV have all.
+const (
+	maxStepsShown = 40
+	maxGapsShown  = 10
+	longestStep   = 40 // columns; of a phase both milestones are to be read
+)
+
+// inOrder is a start as a published report on Kata's boot has it: the runtime's
+// calls and what lies between them, their sum, the wall time, and what of it the
+// engine is credited with.
+func inOrder(t *Target, o page.Options) *page.Section {
+	if !hasCalls(t.Table) {
+		return nil
+	}
+	s := ofTarget(t, "step by step")
+	s.Table = stepTable(t.Table, o)
+	s.Lists = []page.List{{Items: sums(t)}}
+	s.Notes = append(s.Notes, stepsLeftOut(t.Table, o)...)
+	if t.Same < t.Starts {
+		s.Notes = append(s.Notes, fmt.Sprintf("of the %d of %s that went this way", t.Same, starts(t.Starts)))
+	}
+	return s
+}
+
+func hasCalls(steps []Step) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool { return s.Kind == record.KindCall })
+}
+
+// sums are the lines of the published form.
+func sums(t *Target) []page.Item {
+	var parts []string
+	for i := range t.Table {
+		if i == maxStepsShown {
+			parts = append(parts, fmt.Sprintf("… %d more", len(t.Table)-i))
+			break
+		}
+		step := &t.Table[i]
+		parts = append(parts, page.Cut(page.Known(step.Name), longestStep)+" "+tookCell(&step.Took).Head)
+	}
+	items := []page.Item{{Key: "in order", Text: strings.Join(parts, " → ")}}
+	if sum, ok := fromFirstCall(t.Table); ok {
+		items = append(items, page.Item{Key: "sum", Text: page.Duration(sum) + ", from the first call to the end of the last" + ofMedians(t)})
+	}
+	if t.Wall.Known() {
+		items = append(items, page.Item{Key: "wall", Text: joined(boundedCell(&t.Wall))})
+	}
+	if t.EngineTime.Known() && t.Wall.Known() && t.Calls.Known() {
+		items = append(items, page.Item{Key: "credits to " + page.Heading(page.Known(t.Engine)), Text: credits(t)})
+	}
+	return items
+}
+
+// credits is what is left to the engine. Medians do not subtract, so that the sum is
+// shown of the start that is drawn.
+func credits(t *Target) string {
+	d := t.Drawn
+	if d == nil || d.Start == nil || d.Start.Ended == 0 {
+		return joined(boundedCell(&t.EngineTime))
+	}
+	wall := float64(since(d.Start.Began, d.Start.Ended))
+	text := fmt.Sprintf("wall %s − calls %s", page.Duration(wall), page.Duration(float64(d.Calls)))
+	left := wall - float64(d.Calls)
+	if d.Workload > 0 {
+		text += " − workload " + page.Duration(float64(d.Workload))
+		left -= float64(d.Workload)
+	}
+	text += " = " + page.Duration(left)
+	if t.Starts > 1 {
+		return "median " + joined(boundedCell(&t.EngineTime)) + "; of the one that is drawn " + text
+	}
+	return text
+}
+
+func ofMedians(t *Target) string {
+	if t.Starts > 1 {
+		return ", a sum of medians"
+	}
+	return ""
+}
+
+// fromFirstCall adds up the medians of what lies between the beginning of the first
+// call and the end of the last, as the published report does.
+func fromFirstCall(steps []Step) (sum float64, ok bool) {
+	isCall := func(s Step) bool { return s.Kind == record.KindCall }
+	first := slices.IndexFunc(steps, isCall)
+	if first < 0 {
+		return 0, false
+	}
+	last := first
+	for i := range steps {
+		if isCall(steps[i]) {
+			last = i
+		}
+	}
+	for _, s := range steps[first : last+1] {
+		if !s.Took.Known() {
+			return 0, false
+		}
+		sum += s.Took.Value
+	}
+	return sum, finite(sum)
+}
+
+// byWork is the start's time by what was at work, unless that is the same.
+func byWork(t *Target, o page.Options) *page.Section {
+	same := func(a, b Step) bool {
+		return a.Name == b.Name && a.Kind == b.Kind && a.Took.Estimate == b.Took.Estimate
+	}
+	if len(t.Phases) == 0 || hasCalls(t.Table) && slices.EqualFunc(t.Table, t.Phases, same) {
+		return nil
+	}
+	s := ofTarget(t, "by what was at work")
+	s.Table = stepTable(t.Phases, o)
+	s.Notes = stepsLeftOut(t.Phases, o)
+	return s
+}
+
+func stepsLeftOut(steps []Step, o page.Options) []string {
+	if more := len(steps) - len(stepsShown(steps, o)); more > 0 {
+		return []string{fmt.Sprintf("%d more in JSON and CSV", more)}
+	}
+	return nil
+}
+
+func stepsShown(steps []Step, o page.Options) []Step {
+	if o.Verbose {
+		return steps
+	}
+	return steps[:min(len(steps), maxStepsShown)]
+}
+
+// stepTable has a row for each step.
+func stepTable(steps []Step, o page.Options) *page.Table {
+	steps = stepsShown(steps, o)
+	m := &page.Table{Columns: []page.Column{{Title: "step"}, {Title: "kind"}}}
+	for i := range steps {
+		name := page.Cut(page.Known(steps[i].Name), longestStep)
+		m.Row(page.Cell{Head: name, Label: name}, page.Words(page.Heading(steps[i].Kind)))
+	}
+	m.Add("median", page.Each(steps, func(s *Step) page.Cell { return boundedCell(&s.Took) }))
+	m.Add("share", page.Each(steps, func(s *Step) page.Cell {
+		if !s.Took.Known() {
+			return page.Words(page.None)
+		}
+		return page.Words(page.Share(s.Share))
+	}))
+	m.Add("CPU", page.Each(steps, func(s *Step) page.Cell { return page.Words(tookCell(&s.CPU).Head) }))
+	m.AddIf("times", page.Each(steps, func(s *Step) page.Cell {
+		if !finite(s.Times) || s.Times == 1 || s.Times == 0 {
+			return page.Words("")
+		}
+		return page.Words(significantTimes(s.Times))
+	}))
+	return m
+}
+
+// significantTimes is how often a step comes in a start, on average.
+func significantTimes(v float64) string {
+	if v == float64(int64(v)) {
+		return fmt.Sprintf("%d×", int64(v))
+	}
+	return fmt.Sprintf("%.1f×", v)
+}

@@ -1,0 +1,138 @@
+package startup
+
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// startsTable has all targets side by side, and below it why a target has no times
+// and what watching cost.
+func startsTable(v *Judgement) *page.Section {
+	if len(v.Targets) == 0 {
+		return nil
+	}
+	s := &page.Section{Title: "starts", Style: term.Bold}
+	m := &page.Table{Columns: []page.Column{{Title: "target"}, {Title: "starts (failed)", Right: true}}}
+	for i := range v.Targets {
+		m.Row(startsLead(&v.Targets[i])...)
+	}
+	for _, c := range []struct {
+		title string
+		show  func(*Target) page.Cell
+	}{
+		{"wall", func(t *Target) page.Cell { return boundedCell(&t.Wall) }},
+		{"to first instruction", func(t *Target) page.Cell { return tookCell(&t.First) }},
+		{"runtime calls", func(t *Target) page.Cell { return tookCell(&t.Calls) }},
+		{"engine", func(t *Target) page.Cell { return tookCell(&t.EngineTime) }},
+		{"CPU", func(t *Target) page.Cell { return page.Words(tookCell(&t.CPU).Head) }},
+	} {
+		m.Add(c.title, page.Each(v.Targets, c.show))
+	}
+	m.AddText("longest gap", page.Each(v.Targets, longestGap))
+	s.Table = m
+	var items []page.Item
+	for i := range v.Targets {
+		t := &v.Targets[i]
+		name := page.Heading(page.Known(t.Target))
+		if t.Failed > 0 {
+			items = append(items, page.FailureItems(name, fmt.Sprintf("%d/%s failed", t.Failed, starts(t.Starts+t.NoEnd+t.Failed)), t.Failure)...)
+		}
+		if t.NoEnd > 0 {
+			items = append(items, page.Item{Key: name, Text: "without an end: " + starts(t.NoEnd), Style: term.Yellow})
+		}
+		if text := watching(t); text != "" {
+			key := page.Item{Key: name, Text: text}
+			if t.Different {
+				key.Style = term.Yellow
+			}
+			items = append(items, key)
+		}
+	}
+	if items != nil {
+		s.Lists = []page.List{{Items: items}}
+	}
+	s.Notes = startsNotes(v)
+	return s
+}
+
+func startsLead(t *Target) []page.Cell {
+	name := page.Heading(page.Known(t.Target))
+	lead := []page.Cell{{Head: name, Label: name}, page.Words(fmt.Sprint(t.Starts))}
+	if t.Failed > 0 {
+		lead[0].Style, lead[1].Style = term.Red, term.Red
+		lead[1].Head += fmt.Sprintf(" (%d)", t.Failed)
+	}
+	return lead
+}
+
+// longestGap is the first of the ranked gaps, with the timer that it looks like.
+func longestGap(t *Target) page.Cell {
+	if len(t.Gaps) == 0 {
+		return page.Words(page.None)
+	}
+	g := &t.Gaps[0]
+	if !g.Took.Known() {
+		return page.Words(page.None)
+	}
+	text := page.Duration(g.Took.Value)
+	if g.Wait != nil {
+		return page.Words(text + ", " + page.Cut(g.Wait.Timer, page.LongestName))
+	}
+	if g.In != "" {
+		return page.Words(text + " in " + page.Cut(g.In, page.LongestName))
+	}
+	return page.Words(text)
+}
+
+// watching is what the watch itself costs, "" where that is not known.
+func watching(t *Target) string {
+	cpu := ""
+	if t.WatchingCPU.Known() {
+		cpu = "its CPU " + page.Share(t.WatchingCPU.Value) + " of the start's"
+	}
+	if !t.Watching.Known() {
+		if cpu == "" {
+			return ""
+		}
+		return "watching: " + cpu
+	}
+	text := "watching: " + page.Significant(t.Watching.Value) + "×"
+	if t.Watching.Bounded {
+		text += " [" + page.Significant(t.Watching.Lo) + ", " + page.Significant(t.Watching.Hi) + "]"
+	}
+	switch {
+	case !t.Different:
+		text += " no difference shown"
+	case t.Watching.Value > 1:
+		text += " slower"
+	default:
+		text += " faster"
+	}
+	if cpu != "" {
+		text += "; " + cpu
+	}
+	return text
+}
+
+// startsNotes explain the columns that say something.
+func startsNotes(v *Judgement) (notes []string) {
+	bounded, calls, cpu := false, false, false
+	for i := range v.Targets {
+		t := &v.Targets[i]
+		bounded = bounded || t.Wall.Bounded
+		calls = calls || t.Calls.Known()
+		cpu = cpu || t.CPU.Known()
+	}
+	if bounded {
+		notes = append(notes, "medians over the starts with times; in brackets the 95 % interval, ± its larger half")
+	}
+	if calls {
+		notes = append(notes, "engine: the credits to the engine, wall time less the runtime's calls; calls that overlap count once")
+	}
+	if cpu {
+		notes = append(notes, "CPU: of all processes of the start, on all CPUs; a daemon's is that during the start")
+	}
+	return notes
+}

@@ -1,0 +1,218 @@
+package startup
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
+	"github.com/tare-bench/tare/record"
+)
+
+// Done ends the judgement. What it finds wrong with the record itself it takes
+// from rec, whose Starts need not be there.
+func (j *Judging) Done(rec *record.Record) *Judgement {
+	s := j.Judgement
+	s.Record = rec
+	s.Logs, s.Targets = rec.Logs, nil
+	for _, t := range j.targets {
+		t.sum()
+		if t.listed || t.Starts+t.Failed+t.NoEnd > 0 {
+			s.Targets = append(s.Targets, t.Target)
+		}
+	}
+	s.Found = j.findings(rec, &s)
+	return &s
+}
+
+// sum makes the figures of a target from those of its starts.
+func (t *gathered) sum() {
+	with := slices.DeleteFunc(slices.Clone(t.kept), func(f *startValues) bool { return f.wall < 0 })
+	t.Wall = t.over("wall-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.wall })
+	t.Wall.Failed, t.Wall.Total = t.Failed, t.Failed+t.Starts+t.NoEnd
+	t.First = t.over("time-to-first-instruction", figure.Nanoseconds, with, func(f *startValues) float64 { return f.first })
+	t.CPU = t.over("cpu-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.cpu })
+	t.WatchingCPU = t.over("watching-cpu-share", figure.Ratio, with, func(f *startValues) float64 { return f.cost })
+	t.Calls, t.EngineTime = t.about("runtime-calls", figure.Nanoseconds), t.about("engine-time", figure.Nanoseconds)
+	if slices.ContainsFunc(with, func(f *startValues) bool { return f.calls > 0 }) {
+		t.Calls = t.over("runtime-calls", figure.Nanoseconds, with, func(f *startValues) float64 { return f.calls })
+		t.EngineTime = t.over("engine-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.engineTime })
+	}
+	t.Table, t.Same = t.table(with)
+	t.Phases = t.phases(with)
+	t.Gaps = t.gaps()
+	t.draw()
+	t.watching()
+}
+
+func (t *gathered) about(quantity string, unit figure.Unit, labels ...string) figure.Figure {
+	return figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: figure.Less,
+		Labels: append(figure.Of("target", t.Target.Target), figure.Of(labels...)...)}
+}
+
+// over is the median of a value over the starts that have it.
+func (t *gathered) over(quantity string, unit figure.Unit, all []*startValues, value func(*startValues) float64, labels ...string) figure.Figure {
+	values, byRound := stat.Rounds{}, stat.Rounds{}
+	for i, f := range all {
+		if v := value(f); v >= 0 {
+			values[i], byRound[f.round] = v, v
+		}
+	}
+	out := t.about(quantity, unit, labels...)
+	out.Estimate, out.Rounds = figure.Median(values), figure.ByRound(byRound)
+	return out
+}
+
+// table is the way that most starts went, step by step. Of ways that as many went
+// it is the one that was seen first.
+func (t *gathered) table(with []*startValues) (steps []Step, same int) {
+	count := map[string]int{}
+	way := ""
+	for _, f := range with {
+		count[f.way]++
+	}
+	for _, f := range with {
+		if count[f.way] > same {
+			way, same = f.way, count[f.way]
+		}
+	}
+	went := slices.DeleteFunc(slices.Clone(with), func(f *startValues) bool { return f.way != way })
+	if len(went) == 0 {
+		return nil, 0
+	}
+	for i, step := range went[0].steps {
+		at := func(f *startValues) *stepValue { return &f.steps[i] }
+		steps = append(steps, t.step("step", i, step, went, at))
+	}
+	return steps, same
+}
+
+// phases are the parts of the starts by name. One that a start does not have took
+// no time in it.
+func (t *gathered) phases(with []*startValues) (steps []Step) {
+	var names []stepValue
+	for _, f := range with {
+		for _, p := range f.phases {
+			if len(names) < maxSteps && !slices.ContainsFunc(names, func(n stepValue) bool { return n.name == p.name && n.kind == p.kind }) {
+				names = append(names, p)
+			}
+		}
+	}
+	for i, name := range names {
+		at := func(f *startValues) *stepValue {
+			at := slices.IndexFunc(f.phases, func(p stepValue) bool { return p.name == name.name && p.kind == name.kind })
+			if at < 0 {
+				return &stepValue{}
+			}
+			return &f.phases[at]
+		}
+		steps = append(steps, t.step("phase", i, name, with, at))
+	}
+	return steps
+}
+
+func (t *gathered) step(of string, nth int, name stepValue, all []*startValues, at func(*startValues) *stepValue) Step {
+	labels := []string{of, name.name, "kind", name.kind, "nth", strconv.Itoa(nth + 1)}
+	s := Step{Name: name.name, Kind: name.kind,
+		Took: t.over(of+"-time", figure.Nanoseconds, all, func(f *startValues) float64 { return at(f).took }, labels...),
+		CPU:  t.over(of+"-cpu-time", figure.Nanoseconds, all, func(f *startValues) float64 { return at(f).cpu }, labels...)}
+	if t.Wall.Value > 0 {
+		s.Share = s.Took.Value / t.Wall.Value
+	}
+	for _, f := range all {
+		s.Times += float64(at(f).times) / float64(len(all))
+	}
+	return s
+}
+
+// masked is a line without what differs from start to start: ids and what is
+// quoted.
+func masked(line string) string {
+	return quoted.ReplaceAllString(ids.ReplaceAllString(line, "ID"), `"…"`)
+}
+
+var (
+	ids    = regexp.MustCompile(`[0-9a-f]{12,}`)
+	quoted = regexp.MustCompile(`"[^"]*"`)
+)
+
+// gaps puts the waits of all starts together that lie between the same two
+// events.
+func (t *gathered) gaps() []Gap {
+	type key struct{ in, after, before string }
+	type sum struct {
+		Gap
+		first int // its place in the order of appearance
+		took  stat.Rounds
+	}
+	sums := map[key]*sum{}
+	for i, f := range t.kept {
+		for _, g := range f.gaps {
+			k := key{g.In, masked(g.After), masked(g.Before)}
+			s := sums[k]
+			if s == nil {
+				s = &sum{Gap: Gap{Gap: g, Round: f.round}, first: len(sums), took: stat.Rounds{}}
+				sums[k] = s
+			}
+			length := g.Ended - g.Began
+			s.took[i] = max(s.took[i], float64(length))
+			if length > s.Ended-s.Began {
+				s.Gap.Gap, s.Round = g, f.round
+			}
+		}
+	}
+	all := make([]*sum, 0, len(sums))
+	for _, s := range sums {
+		s.Seen, s.Took = len(s.took), t.about("gap-time", figure.Nanoseconds)
+		s.Took.Estimate = figure.Median(s.took)
+		all = append(all, s)
+	}
+	// What happens in most starts costs most of them something.
+	weight := func(s *sum) float64 { return s.Took.Value * float64(s.Seen) }
+	slices.SortFunc(all, func(a, b *sum) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a.first, b.first)) })
+	var out []Gap
+	for i, s := range all[:min(len(all), maxGaps)] {
+		s.Took.Labels = append(s.Took.Labels, figure.Of("nth", strconv.Itoa(i+1), "in", s.In, "after", s.After, "before", s.Before)...)
+		if s.Wait != nil {
+			s.Took.Verdict, s.Took.Reasons = s.Wait.Timer, []string{s.Wait.Why}
+		}
+		out = append(out, s.Gap)
+	}
+	return out
+}
+
+// draw takes the start whose wall time is closest to the median, or, where none
+// has an end, the first.
+func (t *gathered) draw() {
+	var best *record.Start
+	closest := math.Inf(1)
+	for _, s := range t.whole {
+		off := math.Inf(1)
+		if s.Ended != 0 {
+			off = math.Abs(float64(s.Ended-s.Began) - t.Wall.Value)
+		}
+		if best == nil || off < closest {
+			best, closest = s, off
+		}
+	}
+	if best == nil {
+		return
+	}
+	t.Drawn = &Drawn{Start: best, Rows: trace.Rows(best), Parts: trace.Parts(best, t.Engine), Gaps: trace.Gaps(best, t.Engine, maxGaps)}
+	t.Drawn.Calls, t.Drawn.Workload = taken(trace.Calls(best, t.Engine))
+}
+
+// watching compares the rounds that were watched with those that were not.
+func (t *gathered) watching() {
+	t.Watching = t.about("watching-ratio", figure.Ratio)
+	if len(t.without) == 0 || len(t.with) == 0 {
+		return
+	}
+	c := stat.Compare(t.without, t.with)
+	t.Watching.Estimate, t.Different, t.Why = figure.PairedRatio(c), c.Different, c.Why
+	t.Watching.Reasons = []string{c.Why}
+}

@@ -1,0 +1,65 @@
+package startup
+
+import (
+	"math"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+)
+
+// tookCell is the median of a time, with the larger half of its interval.
+func tookCell(f *figure.Figure) page.Cell {
+	c := page.Value(f, page.Duration)
+	if c.Figure != nil && f.Bounded {
+		c.Tail = page.HalfWidth(f.Estimate)
+	}
+	return c
+}
+
+// boundedCell is the median of a time, with its interval in the same unit.
+func boundedCell(f *figure.Figure) page.Cell {
+	c := page.Value(f, page.Duration)
+	if c.Figure != nil {
+		c.Tail = bracketed(f.Estimate)
+	}
+	return c
+}
+
+// joined is a cell in a line of text.
+func joined(c page.Cell) string {
+	if c.Tail == "" {
+		return c.Head
+	}
+	return c.Head + " " + c.Tail
+}
+
+// bracketed is an interval in the unit of its median: "[238, 251]". "" where there
+// are too few starts for one.
+func bracketed(e figure.Estimate) string {
+	if !e.Bounded || !finite(e.Lo) || !finite(e.Hi) || !finite(e.Value) {
+		return ""
+	}
+	unit := 1e9
+	for _, u := range []float64{1, 1e3, 1e6} {
+		if math.Abs(e.Value)/u < 999.5 {
+			unit = u
+			break
+		}
+	}
+	return "[" + page.Digits(e.Lo/unit) + ", " + page.Digits(e.Hi/unit) + "]"
+}
+
+// since is the time from one moment to another. What no clock can show, but a record
+// that was made up can hold, becomes the longest there is.
+func since(began, at int64) int64 {
+	d := at - began
+	switch {
+	case at >= began && d < 0:
+		return math.MaxInt64
+	case at < began && d > 0:
+		return math.MinInt64
+	}
+	return d
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
