@@ -72,10 +72,11 @@ func (s *source) near() int64 {
 // tells the zone, because the lines in front may have neither.
 func (s *source) foresee() {
 	b := s.buf[:s.to]
-	if i := bytes.Index(b, []byte(" (unix nanos: ")); i >= 0 {
-		s.learnTimer(lineAround(b, i))
-	} else if i := bytes.Index(b, []byte(" boot: time ")); i >= 0 {
-		s.learnTimer(lineAround(b, i))
+	for _, timer := range []string{" (unix nanos: ", " boot: time "} {
+		if i := bytes.Index(b, []byte(timer)); i >= 0 {
+			s.learnTimer(lineAround(b, i))
+			break
+		}
 	}
 	for at := 0; at < len(b); {
 		i := findRecord(b[at:])
@@ -99,9 +100,8 @@ func (s *source) foresee() {
 		}
 	}
 	if i := bytes.Index(b, []byte("__REALTIME_TIMESTAMP")); i >= 0 {
-		digits := bytes.TrimLeft(b[i+len("__REALTIME_TIMESTAMP"):], "\" :=")
-		if us, ok := number(digits); ok && us < maxMicros {
-			s.learn(us*1000, 0)
+		if ns := micros(bytes.TrimLeft(b[i+len("__REALTIME_TIMESTAMP"):], "\" :=")); ns > 0 {
+			s.learn(ns, 0)
 		}
 	}
 }
@@ -132,8 +132,8 @@ func stampIn(b []byte) (ns, zone int64, ok bool) {
 func (s *source) learnZone(line []byte, ns int64) {
 	_, at := priority(line)
 	t, n := stampOf(line[at:])
-	if n > 0 && t.month > 0 {
-		s.setZone(t.tod, ns)
+	if n > 0 && !t.local.IsZero() {
+		s.setZone(sinceMidnight(t.local), ns)
 	}
 }
 
@@ -141,22 +141,18 @@ func (s *source) learnZone(line []byte, ns int64) {
 // reached midpoint … at 02:27:17.291776717 (unix nanos: 1795228037291776717)" and
 // "Timer for runsc boot: time 1795228037285925060 02:27:17.285925060 …".
 func (s *source) learnTimer(b []byte) {
-	if i := bytes.Index(b, []byte(" (unix nanos: ")); i >= 0 {
-		at := bytes.LastIndexByte(b[:i], ' ')
-		tod, n := timeOfDay(b[at+1 : i])
-		if ns, ok := number(b[i+len(" (unix nanos: "):]); ok && n > 0 {
-			s.own.anchor = ns
-			s.setZone(tod, ns)
-		}
-		return
+	var nanos, clock []byte
+	if before, after, ok := bytes.Cut(b, []byte(" (unix nanos: ")); ok {
+		nanos, clock = after, before[bytes.LastIndexByte(before, ' ')+1:]
+	} else {
+		_, after, _ := bytes.Cut(b, []byte(": time "))
+		nanos, clock, _ = bytes.Cut(after, blank)
+		clock, _, _ = bytes.Cut(clock, blank)
 	}
-	if i := bytes.Index(b, []byte(": time ")); i >= 0 {
-		nanos, rest, _ := bytes.Cut(b[i+len(": time "):], blank)
-		tod, n := timeOfDay(rest)
-		if ns, ok := number(nanos); ok && n > 0 {
-			s.own.anchor = ns
-			s.setZone(tod, ns)
-		}
+	tod, isTime := timeOfDay(clock)
+	if ns, ok := number(nanos); ok && isTime {
+		s.own.anchor = ns
+		s.setZone(tod, ns)
 	}
 }
 
@@ -184,11 +180,10 @@ func (s *source) setZone(tod, ns int64) {
 // is the last line's: a syslog that cuts its times to seconds keeps their order.
 func (s *source) when(t stamp) int64 {
 	ns := t.ns
-	if !t.exact {
-		if t.month < 1 || t.month > 12 || t.dom < 1 || t.dom > 31 {
-			return s.last
-		}
-		ns = s.closest(t)
+	if !t.local.IsZero() {
+		ns = s.closest(t.local)
+	} else if ns == 0 {
+		return s.last
 	}
 	if t.coarse && s.last-ns >= 0 && s.last-ns < second {
 		return s.last
@@ -196,34 +191,40 @@ func (s *source) when(t stamp) int64 {
 	return ns
 }
 
-func (s *source) closest(t stamp) int64 {
+func (s *source) closest(t time.Time) int64 {
 	near, latest := s.near(), int64(math.MaxInt64)
 	if near == 0 {
 		near = now().UnixNano()
 		latest = near + day // nobody writes of what is to come
 	}
-	zone := s.own.zone
-	year := yearOf(near + zone)
-	best, found := int64(0), false
+	year := time.Unix(0, near+s.own.zone).UTC().Year()
+	best := int64(0)
 	for y := year - 1; y <= year+1; y++ {
-		if y < 1971 || y > 2260 || t.dom > daysIn(y, t.month) {
+		ns := inYear(t, y) - s.own.zone
+		if y < 1971 || y > 2260 || ns > latest || inYear(t, y) == 0 {
 			continue
 		}
-		ns := daysSince1970(y, t.month, t.dom)*day + t.tod - zone
-		if ns > latest {
-			continue
-		}
-		if !found || distance(ns, near) < distance(best, near) {
-			best, found = ns, true
+		if best == 0 || distance(ns, near) < distance(best, near) {
+			best = ns
 		}
 	}
-	if !found {
+	if best == 0 {
 		return s.last
 	}
 	if s.shared.undated == 0 {
 		s.shared.undated = best
 	}
 	return best
+}
+
+// inYear is the moment of a day and a time of day in a year, UTC; 0 where it has no
+// such day.
+func inYear(t time.Time, year int) int64 {
+	moved := t.AddDate(year-t.Year(), 0, 0)
+	if moved.Day() != t.Day() {
+		return 0
+	}
+	return moved.UnixNano()
 }
 
 // sameDay returns the moment closest to the last line that has this time of day.
@@ -244,15 +245,4 @@ func (s *source) sameDay(tod int64) int64 {
 	return ns
 }
 
-// yearOf returns the year of a moment in UTC, 365.2425 days each: it is at most a
-// day off, and the years beside it are tried as well.
-func yearOf(ns int64) int64 {
-	return 1970 + ns/day*10000/3652425
-}
-
-func distance(a, b int64) int64 {
-	if a < b {
-		return b - a
-	}
-	return a - b
-}
+func distance(a, b int64) int64 { return max(a-b, b-a) }

@@ -5,167 +5,107 @@ package logs
 type text struct {
 	b       []byte
 	escaped bool
+	rank    uint8 // of the key that it came by: the higher says it better
 }
 
-// fields are what is looked for in a record, whatever its form. Where a key is
-// there twice the first counts.
+// key is what is looked for in a record, whatever its form calls it.
+type key uint8
+
+const (
+	keyTime key = iota
+	keyTS       // what Rust's slog calls the time
+	keyLevel
+	keyMessage
+	keyName
+	keySource
+	keySubsystem
+	keyModule
+	keySandbox
+	keyContainer
+	keyID
+	keyError
+	keyPid
+	keyConsole
+	keyCommand
+	keyArrived // the journal's own: when it took the entry, when that was sent, …
+	keySent
+	keyKept
+	keyIdent
+	keyFile
+	keys
+)
+
+// known are the names of the keys: those of logfmt and JSON, and in capitals the
+// journal's and those that slog-journald makes of runtime-rs's.
+var known = map[string]struct {
+	key  key
+	rank uint8
+}{
+	"time": {keyTime, 1}, "ts": {keyTS, 1}, "level": {keyLevel, 1}, "msg": {keyMessage, 1}, "name": {keyName, 1}, "source": {keySource, 1},
+	"subsystem": {keySubsystem, 1}, "module": {keyModule, 1}, "id": {keyID, 1}, "error": {keyError, 1}, "pid": {keyPid, 1},
+	"command": {keyCommand, 1}, "vmconsole": {keyConsole, 1},
+	"sandbox": {keySandbox, 3}, "podsandboxid": {keySandbox, 2}, "sandboxID": {keySandbox, 1}, "sandbox_id": {keySandbox, 1}, "sandbox-id": {keySandbox, 1},
+	"container": {keyContainer, 1}, "containerID": {keyContainer, 1}, "container_id": {keyContainer, 1}, "container-id": {keyContainer, 1},
+
+	"MESSAGE": {keyMessage, 1}, "PRIORITY": {keyLevel, 1}, "__REALTIME_TIMESTAMP": {keyArrived, 1}, "_SOURCE_REALTIME_TIMESTAMP": {keySent, 1},
+	"_PID": {keyKept, 1}, "SYSLOG_IDENTIFIER": {keyIdent, 1}, "CODE_FILE": {keyFile, 1}, "NAME": {keyName, 1}, "SOURCE": {keySource, 1},
+	"SUBSYSTEM": {keySubsystem, 1}, "SANDBOX": {keySandbox, 3}, "SANDBOX_ID": {keySandbox, 3}, "CONTAINER": {keyContainer, 1},
+	"CONTAINER_ID": {keyContainer, 1}, "ERROR": {keyError, 1}, "PID": {keyPid, 1},
+}
+
+// isLower says whether a name is one of logfmt's and JSON's, not of the journal's.
+func isLower(name []byte) bool { return len(name) > 0 && name[0] >= 'a' }
+
+// fields are what was found of a record. Where a key is there twice the first
+// counts.
 type fields struct {
-	time, ts            text // ts is what Rust's slog calls it
-	level, msg          text
-	name, source        text
-	subsystem, module   text
-	sandbox             text
-	container           text
-	id, err, pid        text
-	console, command    text
-	arrived, sent, kept text   // the journal's: __REALTIME_TIMESTAMP, _SOURCE_…, and _PID
-	ident, file         text   // the journal's: SYSLOG_IDENTIFIER, CODE_FILE
-	tail                []byte // the key of a value without quotes that ends the line
-	sandboxRank         uint8
-	bytes               bool // msg is a list of numbers
-	journal             bool
-	cut                 bool
+	at      [keys]text
+	tail    []byte // the key of a value without quotes that ends the line
+	bytes   bool   // the message is a list of numbers
+	journal bool
+	cut     bool
 }
 
-func (t *text) set(b []byte, escaped bool) {
-	if t.b == nil {
-		t.b, t.escaped = b, escaped
+// has says whether one of some keys is there.
+func (f *fields) has(any ...key) bool {
+	for _, k := range any {
+		if f.at[k].b != nil {
+			return true
+		}
 	}
+	return false
 }
 
 // put keeps the value of a key that is looked for. Of a value that is cut only a
 // text counts: half an id would be another's.
-func (f *fields) put(key, value []byte, escaped bool) {
-	if f.cut && string(key) != "msg" && string(key) != "error" && string(key) != "vmconsole" {
+func (f *fields) put(name, value []byte, escaped bool) {
+	k, ok := known[string(name)]
+	if !ok || f.cut && k.key != keyMessage && k.key != keyError && k.key != keyConsole {
 		return
 	}
-	switch string(key) {
-	case "time":
-		f.time.set(value, escaped)
-	case "ts":
-		f.ts.set(value, escaped)
-	case "level":
-		f.level.set(value, escaped)
-	case "msg":
-		f.msg.set(value, escaped)
-	case "name":
-		f.name.set(value, escaped)
-	case "source":
-		f.source.set(value, escaped)
-	case "subsystem":
-		f.subsystem.set(value, escaped)
-	case "module":
-		f.module.set(value, escaped)
-	case "sandbox":
-		f.box(value, escaped, 3)
-	case "podsandboxid":
-		f.box(value, escaped, 2)
-	case "sandboxID", "sandbox_id", "sandbox-id":
-		f.box(value, escaped, 1)
-	case "container", "containerID", "container_id", "container-id":
-		f.container.set(value, escaped)
-	case "id":
-		f.id.set(value, escaped)
-	case "error":
-		f.err.set(value, escaped)
-	case "pid":
-		f.pid.set(value, escaped)
-	case "command":
-		f.command.set(value, escaped)
-	case "vmconsole":
-		f.console.set(value, escaped)
+	f.journal = f.journal || !isLower(name)
+	if t := &f.at[k.key]; k.rank > t.rank {
+		*t = text{value, escaped, k.rank}
 	}
+}
+
+// lacks says whether a field of the journal's is one that is looked for and not
+// there yet, before its value is copied.
+func (f *fields) lacks(name []byte) bool {
+	k, ok := known[string(name)]
+	return ok && !isLower(name) && f.at[k.key].b == nil
 }
 
 // dropTail forgets the value that ends a line of Kata's without a source: its keys
 // are in order and source comes behind these, so that the line was cut in the
 // middle of the value or behind it.
 func (f *fields) dropTail() {
-	if f.source.b != nil {
+	if f.has(keySource) {
 		return
 	}
 	switch string(f.tail) {
-	case "name":
-		f.name = text{}
-	case "pid":
-		f.pid = text{}
-	case "container":
-		f.container = text{}
-	case "sandbox":
-		f.sandbox = text{}
-	default:
-		return
+	case "name", "pid", "container", "sandbox":
+		f.at[known[string(f.tail)].key] = text{}
+		f.cut = true
 	}
-	f.cut = true
-}
-
-// box keeps the sandbox of the key that says it best.
-func (f *fields) box(value []byte, escaped bool, rank uint8) {
-	if rank > f.sandboxRank {
-		f.sandbox, f.sandboxRank = text{value, escaped}, rank
-	}
-}
-
-// lacks says whether a field of the journal's is one that is looked for and not
-// there yet, before its value is copied: where it is sent more than once the first
-// counts.
-func (f *fields) lacks(key []byte) bool {
-	at := f.journalField(key)
-	return at != nil && at.b == nil
-}
-
-// putJournal is put for the journal's own fields, and for those that runtime-rs
-// sends there (slog-journald writes its keys in capitals). It says whether the key
-// is one of them.
-func (f *fields) putJournal(key, value []byte, escaped bool) bool {
-	if f.cut && string(key) != "MESSAGE" {
-		return true
-	}
-	at := f.journalField(key)
-	if at == nil {
-		return false
-	}
-	f.journal = true
-	if at == &f.sandbox {
-		f.box(value, escaped, 3)
-	} else {
-		at.set(value, escaped)
-	}
-	return true
-}
-
-// journalField is where a field of the journal's belongs, nil where it is none that
-// is looked for.
-func (f *fields) journalField(key []byte) *text {
-	switch string(key) {
-	case "MESSAGE":
-		return &f.msg
-	case "PRIORITY":
-		return &f.level
-	case "__REALTIME_TIMESTAMP":
-		return &f.arrived
-	case "_SOURCE_REALTIME_TIMESTAMP":
-		return &f.sent
-	case "_PID":
-		return &f.kept
-	case "SYSLOG_IDENTIFIER":
-		return &f.ident
-	case "CODE_FILE":
-		return &f.file
-	case "NAME":
-		return &f.name
-	case "SOURCE":
-		return &f.source
-	case "SUBSYSTEM":
-		return &f.subsystem
-	case "SANDBOX", "SANDBOX_ID":
-		return &f.sandbox
-	case "CONTAINER", "CONTAINER_ID":
-		return &f.container
-	case "ERROR":
-		return &f.err
-	case "PID":
-		return &f.pid
-	}
-	return nil
 }

@@ -52,30 +52,20 @@ var kernelName = []byte("kernel")
 // kernelStamp reads the kernel's "[    3.065807] " and says how long it is; 0 where
 // it is none.
 func kernelStamp(b []byte) (ns int64, n int) {
-	if len(b) == 0 || b[0] != '[' {
+	end := bytes.IndexByte(b[:min(len(b), 32)], ']')
+	if end < 0 || b[0] != '[' {
 		return 0, 0
 	}
-	for n = 1; n < len(b) && b[n] == ' '; n++ {
-	}
-	whole, ok := number(b[n:])
-	if !ok || whole > 1<<31 {
+	digits := bytes.TrimLeft(b[1:end], " ")
+	seconds, fraction, ok := bytes.Cut(digits, []byte("."))
+	up, whole := number(seconds)
+	if !ok || !whole || up > 1<<31 || len(bytes.Trim(digits, "0123456789.")) > 0 {
 		return 0, 0
 	}
-	for n < len(b) && isDigit(b[n]) {
-		n++
+	nanos := [9]byte([]byte("000000000"))
+	copy(nanos[:], fraction)
+	below, _ := number(nanos[:])
+	for n = end + 1; n < len(b) && b[n] == ' '; n++ {
 	}
-	if n == len(b) || b[n] != '.' {
-		return 0, 0
-	}
-	unit, fraction := second/10, int64(0)
-	for n++; n < len(b) && isDigit(b[n]); n++ {
-		fraction += int64(b[n]-'0') * unit
-		unit /= 10
-	}
-	if n == len(b) || b[n] != ']' {
-		return 0, 0
-	}
-	for n++; n < len(b) && b[n] == ' '; n++ {
-	}
-	return whole*second + fraction, n
+	return up*second + below, n
 }

@@ -9,33 +9,22 @@ import (
 // in its message, that of runtime-rs, which sends its keys as the entry's fields,
 // or one of its text. One without a time is none.
 func (s *source) journalEntry(f *fields) {
-	us, ok := number(f.sent.b)
-	if !ok {
-		us, ok = number(f.arrived.b)
+	at := micros(f.at[keySent].b)
+	if !f.has(keySent) {
+		at = micros(f.at[keyArrived].b)
 	}
-	if !ok || us == 0 || us >= maxMicros {
+	if at == 0 {
 		return
 	}
-	c := carrier{ident: s.text(f.ident, 64), time: us * 1000}
-	if pid, ok := number(f.kept.b); ok && pid < 1<<31 {
-		c.pid = int(pid)
-	}
+	c := carrier{ident: s.whole(f.at[keyIdent], 64), time: at, pid: pidOf(f.at[keyKept].b)}
 	message := s.message(f)
 	s.learn(c.time, 0)
-	if bytes.HasPrefix(c.ident, kataIdent) && (f.name.b != nil || f.subsystem.b != nil || f.source.b != nil || f.file.b != nil) {
+	if bytes.HasPrefix(c.ident, kataIdent) && f.has(keyName, keySubsystem, keySource, keyFile) {
 		s.native(f, &c, message)
 		return
 	}
-	severity, ok := number(f.level.b)
-	if !ok || severity > 7 {
-		severity = -1
-	}
-	s.plain(message, &c, severity, f.cut)
+	s.plain(message, &c, level(f.at[keyLevel].b), f.cut)
 }
-
-// maxMicros is 2261 in the µs since 1970 that the journal counts; what lies behind
-// it is no time.
-const maxMicros = 9_180_000_000_000_000
 
 var kataIdent = []byte("kata")
 
@@ -43,22 +32,22 @@ var kataIdent = []byte("kata")
 // where they are not UTF-8.
 func (s *source) message(f *fields) []byte {
 	if !f.bytes {
-		return s.text(f.msg, MaxLine)
+		return s.whole(f.at[keyMessage], MaxLine)
 	}
 	from := len(s.arena)
-	s.arena = appendBytes(s.arena, f.msg.b)
+	s.arena = appendBytes(s.arena, f.at[keyMessage].b)
 	return s.arena[from:len(s.arena):len(s.arena)]
 }
 
 // native makes the event of runtime-rs, whose records are the journal's fields.
 func (s *source) native(f *fields, c *carrier, message []byte) {
 	form := KataRS
-	if string(f.name.b) == "kata-agent" || string(f.source.b) == "agent" {
+	if string(f.at[keyName].b) == "kata-agent" || string(f.at[keySource].b) == "agent" {
 		form = KataAgent
 	}
 	e := s.event(form)
 	e.Time, e.Cut = c.time, f.cut
-	f.msg = text{}
+	f.at[keyMessage] = text{}
 	s.describe(e, f, c)
 	e.Message = message[:min(len(message), MaxMessage)]
 }
@@ -111,7 +100,7 @@ func (s *source) goesOn(b []byte) bool {
 	case bytes.HasPrefix(b, cursorKey):
 		return s.fieldCount == 0
 	}
-	return s.entry.arrived.b == nil || !bytes.HasPrefix(b, arrivedKey)
+	return !s.entry.has(keyArrived) || !bytes.HasPrefix(b, arrivedKey)
 }
 
 // export takes a line of `journalctl -o export`: a field of an entry, or the empty
@@ -141,7 +130,7 @@ func (s *source) export(b []byte) bool {
 	} else {
 		s.binary(&s.arena)
 	}
-	s.entry.putJournal(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)], false)
+	s.entry.put(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)], false)
 	return true
 }
 

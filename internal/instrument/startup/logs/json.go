@@ -54,10 +54,10 @@ func (f *fields) member(key, b []byte) (n int, ok bool) {
 		end, escaped := quoted(b[1:])
 		if end < 0 {
 			f.cut = true
-			f.keep(key, b[1:], escaped)
+			f.put(key, b[1:], escaped)
 			return len(b), true
 		}
-		f.keep(key, b[1:1+end], escaped)
+		f.put(key, b[1:1+end], escaped)
 		return end + 2, true
 	case '[', '{':
 		n = nested(b)
@@ -75,16 +75,9 @@ func (f *fields) member(key, b []byte) (n int, ok bool) {
 		return 0, false
 	}
 	if string(b[:n]) != "null" {
-		f.keep(key, b[:n], false)
+		f.put(key, b[:n], false)
 	}
 	return n, true
-}
-
-func (f *fields) keep(key, value []byte, escaped bool) {
-	if len(key) > 0 && (key[0] == '_' || key[0]-'A' < 26) && f.putJournal(key, value, escaped) {
-		return
-	}
-	f.put(key, value, escaped)
 }
 
 // list keeps of a list what the journal means by it: the bytes of a text that is
@@ -96,10 +89,10 @@ func (f *fields) list(key, b []byte) {
 	case b[0] != '[' || len(inside) == 0:
 	case inside[0] == '"':
 		if end, escaped := quoted(inside[1:]); end >= 0 {
-			f.keep(key, inside[1:1+end], escaped)
+			f.put(key, inside[1:1+end], escaped)
 		}
-	case isDigit(inside[0]) && string(key) == "MESSAGE" && f.msg.b == nil:
-		f.keep(key, inside, false)
+	case isDigit(inside[0]) && string(key) == "MESSAGE" && !f.has(keyMessage):
+		f.put(key, inside, false)
 		f.bytes = true
 	}
 }

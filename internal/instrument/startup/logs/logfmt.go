@@ -22,14 +22,16 @@ func (f *fields) logfmt(b []byte) (rest []byte) {
 		start, key := i, b[i:i+e]
 		i += e + 1
 		if n := len(key); n >= 4 && string(key[n-4:]) == "time" && (n == 4 || key[n-5] == ' ') && isDate(b[i:]) {
-			if f.time.b != nil {
+			if f.has(keyTime) {
 				return b[start+n-4:]
 			}
 			key = key[n-4:]
 		}
 		value, escaped, n := f.value(b[i:])
 		i += n
-		f.put(key, value, escaped)
+		if isLower(key) {
+			f.put(key, value, escaped)
+		}
 		if i == len(b) && !escaped {
 			f.tail = key
 		}

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func Read(ctx context.Context, sources []Source, each func(*Event) error) (Stats
 type reader struct {
 	each   func(*Event) error
 	all    []*source
-	heads  []*source // a heap by the time of their line, then by their place
+	heads  heads
 	shared calendar
 	stats  Stats
 	counts [forms]int64
@@ -95,9 +96,7 @@ func (r *reader) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for i := len(r.heads)/2 - 1; i >= 0; i-- {
-		r.sink(i)
-	}
+	heap.Init(&r.heads)
 	for n := 0; len(r.heads) > 0; n++ {
 		if n%64 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -108,38 +107,32 @@ func (r *reader) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if !s.advance() {
-			if err := r.ended(ctx, s); err != nil {
-				return err
-			}
-			last := len(r.heads) - 1
-			r.heads[0] = r.heads[last]
-			r.heads = r.heads[:last]
+		if s.advance() {
+			heap.Fix(&r.heads, 0)
+			continue
 		}
-		r.sink(0)
+		heap.Pop(&r.heads)
+		if err := r.ended(ctx, s); err != nil {
+			return err
+		}
 	}
 	return ctx.Err()
 }
 
-// sink puts a head in its place in the heap.
-func (r *reader) sink(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(r.heads); child++ {
-			if r.heads[child].before(r.heads[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		r.heads[i], r.heads[least] = r.heads[least], r.heads[i]
-		i = least
-	}
-}
+// heads are the sources that have a line, a heap by its time, then by their place.
+type heads []*source
 
-func (s *source) before(t *source) bool {
-	return s.key < t.key || s.key == t.key && s.file < t.file
+func (h heads) Len() int { return len(h) }
+func (h heads) Less(i, j int) bool {
+	return h[i].key < h[j].key || h[i].key == h[j].key && h[i].file < h[j].file
+}
+func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *heads) Push(x any)   { *h = append(*h, x.(*source)) }
+func (h *heads) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
 }
 
 // ended keeps why a source ended before its end, if it did. Only ctx's end is that
@@ -208,21 +201,22 @@ func engineOf(b []byte, name string) Form {
 		}
 	}
 	name = strings.ToLower(name)
-	switch {
-	case strings.Contains(name, "crio"), strings.Contains(name, "cri-o"):
-		return CRIO
-	case strings.Contains(name, "docker"):
-		return Docker
-	case strings.Contains(name, "runsc"), strings.Contains(name, "gvisor"):
-		return Runsc
+	for _, sign := range nameSigns {
+		if strings.Contains(name, sign.text) {
+			return sign.form
+		}
 	}
 	return Containerd
 }
 
-var signs = []struct {
+type sign struct {
 	text string
 	form Form
-}{
+}
+
+var nameSigns = []sign{{"crio", CRIO}, {"cri-o", CRIO}, {"docker", Docker}, {"runsc", Runsc}, {"gvisor", Runsc}}
+
+var signs = []sign{
 	{"Starting CRI-O, version", CRIO},
 	{"name=/runtime.v1", CRIO},
 	{"module=libcontainerd", Docker},

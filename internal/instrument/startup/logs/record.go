@@ -1,6 +1,9 @@
 package logs
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // records makes the events of the logfmt records that b holds one after the other.
 func (s *source) records(b []byte, c carrier, long bool) {
@@ -33,12 +36,12 @@ func (s *source) objects(b []byte, c carrier, long bool) {
 // record makes the event of a record, and those of the records inside it. One
 // without a time, or with neither a level nor a message, is none.
 func (s *source) record(f *fields, c *carrier) {
-	stamp := f.time.b
+	stamp := f.at[keyTime].b
 	if stamp == nil {
-		stamp = f.ts.b
+		stamp = f.at[keyTS].b
 	}
 	ns, zone, ok := parseStamp(stamp)
-	if !ok || ns == 0 || f.level.b == nil && f.msg.b == nil {
+	if !ok || ns == 0 || !f.has(keyLevel, keyMessage) {
 		return
 	}
 	form := s.form(f, c)
@@ -48,17 +51,17 @@ func (s *source) record(f *fields, c *carrier) {
 	if !c.guest {
 		s.learn(ns, zone)
 	}
-	if f.console.b != nil && !c.guest {
-		inner := carrier{time: ns, sandbox: s.text(f.sandbox, MaxMessage), guest: true}
-		s.guestText(s.text(f.console, MaxLine), inner, f.cut)
+	if f.has(keyConsole) && !c.guest {
+		inner := carrier{time: ns, sandbox: s.text(f, keySandbox), guest: true}
+		s.guestText(s.whole(f.at[keyConsole], MaxLine), inner, f.cut)
 		return
 	}
 	e := s.event(form)
 	e.Time, e.Cut = ns, f.cut
 	s.describe(e, f, c)
-	if form == KataProxy && !c.guest && carries(f.msg.b) {
+	if form == KataProxy && !c.guest && carries(f.at[keyMessage].b) {
 		inner := carrier{time: ns, sandbox: e.Sandbox, guest: true}
-		s.guestText(s.text(f.msg, MaxLine), inner, f.cut)
+		s.guestText(s.whole(f.at[keyMessage], MaxLine), inner, f.cut)
 	}
 }
 
@@ -76,33 +79,28 @@ func (s *source) event(form Form) *Event {
 
 // describe sets the texts of an event.
 func (s *source) describe(e *Event, f *fields, c *carrier) {
-	e.Level = level(f.level.b)
-	e.Message = s.text(f.msg, MaxMessage)
-	e.Program = s.text(f.name, MaxMessage)
-	if f.name.b == nil {
+	e.Level, e.Message = level(f.at[keyLevel].b), s.text(f, keyMessage)
+	e.Program = s.text(f, keyName)
+	if !f.has(keyName) {
 		e.Program = c.ident
 	}
-	e.Source = s.text(f.source, MaxMessage)
-	e.Subsystem = s.text(f.subsystem, MaxMessage)
-	e.Sandbox = s.text(f.sandbox, MaxMessage)
-	e.Container = s.text(f.container, MaxMessage)
-	e.Error = s.text(f.err, MaxMessage)
-	e.Command = s.text(f.command, MaxMessage)
-	e.Pid = c.pid
-	if pid, ok := number(f.pid.b); ok && pid < 1<<31 {
-		e.Pid = int(pid)
+	e.Source, e.Subsystem = s.text(f, keySource), s.text(f, keySubsystem)
+	e.Sandbox, e.Container = s.text(f, keySandbox), s.text(f, keyContainer)
+	e.Error, e.Command = s.text(f, keyError), s.text(f, keyCommand)
+	if e.Pid = pidOf(f.at[keyPid].b); e.Pid == 0 {
+		e.Pid = c.pid
 	}
 	switch e.Form {
 	case CRIO:
-		e.Request = s.text(f.id, MaxMessage)
+		e.Request = s.text(f, keyID)
 	case Containerd, Docker:
-		if f.id.b != nil && len(e.Container) == 0 && !bytes.HasPrefix(f.id.b, pluginID) {
-			e.Container = s.text(f.id, MaxMessage)
+		if f.has(keyID) && len(e.Container) == 0 && !bytes.HasPrefix(f.at[keyID].b, pluginID) {
+			e.Container = s.text(f, keyID)
 		}
 	case KataRS:
 		// The shim's logger has the sandbox's id as its source, other programs
 		// their name.
-		if f.sandbox.b == nil && string(e.Source) != "runtime-rs" && !bytes.HasPrefix(e.Source, kataName) {
+		if !f.has(keySandbox) && string(e.Source) != "runtime-rs" && !bytes.HasPrefix(e.Source, kataName) {
 			e.Sandbox = e.Source
 		}
 	case KataAgent:
@@ -115,8 +113,11 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 
 var pluginID = []byte("io.containerd.")
 
-// text returns what a text stands for, cut to limit bytes.
-func (s *source) text(t text, limit int) []byte {
+// text returns what a key's value stands for, cut to MaxMessage bytes.
+func (s *source) text(f *fields, k key) []byte { return s.whole(f.at[k], MaxMessage) }
+
+// whole is text for another limit.
+func (s *source) whole(t text, limit int) []byte {
 	if !t.escaped {
 		return t.b[:min(len(t.b), limit):min(len(t.b), limit)]
 	}
@@ -128,13 +129,13 @@ func (s *source) text(t text, limit int) []byte {
 // form says who wrote a record: what it says itself counts most, then who sent it
 // to the syslog, then whose file it is.
 func (s *source) form(f *fields, c *carrier) Form {
-	name, from := f.name.b, f.source.b
+	name, from := f.at[keyName].b, f.at[keySource].b
 	switch {
 	case c.guest || string(name) == "kata-agent":
 		return KataAgent
 	case string(name) == "kata-proxy":
 		return KataProxy
-	case f.ts.b != nil:
+	case f.has(keyTS):
 		return KataRS
 	case bytes.HasPrefix(name, kataName), string(name) == "containerd-shim-v2",
 		bytes.HasPrefix(from, virtcontainers), string(from) == "katautils",
@@ -142,22 +143,19 @@ func (s *source) form(f *fields, c *carrier) Form {
 		return Kata
 	case bytes.HasPrefix(name, criName):
 		return CRIO
-	case string(f.module.b) == "libcontainerd":
+	case string(f.at[keyModule].b) == "libcontainerd":
 		return Docker
 	}
-	switch string(c.ident) {
-	case "kata", "kata-runtime", "kata-shim", "containerd-shim-kata-v2":
-		return Kata
-	case "kata-proxy":
-		return KataProxy
-	case "containerd":
-		return Containerd
-	case "crio":
-		return CRIO
-	case "dockerd", "docker":
-		return Docker
+	if form, ok := programs[string(c.ident)]; ok {
+		return form
 	}
 	return s.engine
+}
+
+// programs are those that a syslog or the journal names.
+var programs = map[string]Form{
+	"kata": Kata, "kata-runtime": Kata, "kata-shim": Kata, "containerd-shim-kata-v2": Kata, "kata-proxy": KataProxy,
+	"containerd": Containerd, "crio": CRIO, "dockerd": Docker, "docker": Docker,
 }
 
 var (
@@ -168,23 +166,22 @@ var (
 
 // level returns one name for each level, whoever writes it.
 func level(b []byte) []byte {
-	switch string(b) {
-	case "info", "INFO", "I", "5", "6":
-		return levels[2]
-	case "debug", "DEBG", "DEBUG", "D", "7":
-		return levels[1]
-	case "warning", "warn", "WARN", "WARNING", "W", "4":
-		return levels[3]
-	case "error", "ERRO", "ERROR", "E", "3":
-		return levels[4]
-	case "trace", "TRCE", "TRACE":
-		return levels[0]
-	case "fatal", "panic", "CRIT", "F", "0", "1", "2":
-		return levels[5]
+	if name, ok := levels[string(b)]; ok {
+		return name
 	}
 	return b[:min(len(b), 32)]
 }
 
-var levels = [...][]byte{
-	[]byte("trace"), []byte("debug"), []byte("info"), []byte("warning"), []byte("error"), []byte("fatal"),
+// levels are those of logrus, slog, Rust's slog, glog, and syslog's by number.
+var levels = map[string][]byte{}
+
+func init() {
+	for name, like := range map[string]string{
+		"trace": "TRCE TRACE", "debug": "DEBG DEBUG D 7", "info": "INFO I 5 6", "warning": "warn WARN WARNING W 4", "error": "ERRO ERROR E 3",
+		"fatal": "panic CRIT F 0 1 2",
+	} {
+		for _, l := range append(strings.Fields(like), name) {
+			levels[l] = []byte(name)
+		}
+	}
 }

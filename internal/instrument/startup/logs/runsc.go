@@ -1,6 +1,9 @@
 package logs
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // isGlog says whether a line begins as glog's do: "I1121 02:27:17.292309 ".
 func isGlog(b []byte) bool {
@@ -17,24 +20,33 @@ func isGlog(b []byte) bool {
 // glogLine makes the event of runsc's "I1121 02:27:17.292309       1 cli.go:275] …":
 // level, month and day, time of day, process, where in its source, text.
 func (s *source) glogLine(b []byte, c carrier, long bool) {
-	tod, n := timeOfDay(b[6:])
-	rest := bytes.TrimLeft(b[6+n:], " ")
-	at, message, complete := bytes.Cut(rest, []byte("] "))
-	when := s.when(stamp{month: digits2(b, 1), dom: digits2(b, 3), tod: tod})
-	if n == 0 || when == 0 {
+	at, message, complete := bytes.Cut(b[len("I1121 02:27:17.292309"):], []byte("] "))
+	t, ok := glogTime(b)
+	when := s.when(stamp{local: t})
+	if !ok || when == 0 {
 		return
 	}
 	e := s.event(Runsc)
 	e.Time, e.Level, e.Program, e.Pid, e.Cut = when, level(b[:1]), c.ident, c.pid, long || !complete
-	if pid, ok := number(rest); ok && pid < 1<<31 {
-		e.Pid = int(pid)
+	at = bytes.TrimLeft(at, " ")
+	if pid := pidOf(at); pid > 0 {
+		e.Pid = pid
 	}
 	if complete {
 		e.Source = at[bytes.LastIndexByte(at, ' ')+1:]
 	} else {
-		message = rest
+		message = at
 	}
 	e.Message = message[:min(len(message), MaxMessage)]
+}
+
+// glogTime reads the month, the day and the time of a line of glog's.
+func glogTime(b []byte) (time.Time, bool) {
+	end := bytes.IndexByte(b[6:], ' ')
+	if end < 0 {
+		return time.Time{}, false
+	}
+	return parse("0102 15:04:05", b[1:6+end])
 }
 
 // isTiming says whether a line is of the table that runsc prints of its boot:
@@ -48,12 +60,12 @@ func isTiming(b []byte) bool {
 // milestone and the time since the one before it, "╰─ END 12µs, total 1 385µs" ends
 // one. "│ ... 89µs ..." is a timeline in which nothing happened.
 func (s *source) timing(b []byte, long bool) {
-	tod, n := timeOfDay(b[1:])
-	if n == 0 || len(b) <= 1+n || b[1+n] != ']' {
+	clock, b, _ := bytes.Cut(b[1:], []byte("]"))
+	tod, ok := timeOfDay(clock)
+	if !ok {
 		return
 	}
 	when := s.sameDay(tod)
-	b = b[1+n+1:]
 	for {
 		i, kind := milestone(b)
 		if i < 0 {
@@ -68,7 +80,7 @@ func (s *source) timing(b []byte, long bool) {
 		}
 		b = b[len(cell):]
 		e := s.event(Runsc)
-		e.Time, e.Level, e.Program, e.Cut = when, levels[2], timingName, long
+		e.Time, e.Level, e.Program, e.Cut = when, levels["info"], timingName, long
 		e.Message, e.Took = took(bytes.TrimSpace(cell), kind)
 	}
 }

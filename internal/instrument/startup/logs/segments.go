@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"time"
 )
 
 // Segment is a piece of a file: from a byte up to another, behind so many lines.
@@ -87,19 +88,19 @@ func timeInFront(b []byte) (ns int64, undated bool) {
 		ns, _, _ = stampIn(b[len(timeKey):])
 		return ns, false
 	case isGlog(b):
-		tod, _ := timeOfDay(b[6:])
-		return inLeapYear(digits2(b, 1), digits2(b, 3), tod), true
+		t, ok := glogTime(b)
+		return inLeapYear(t, ok), true
 	case c == '{':
 		return timeOfObject(b), false
 	case c == '_' && bytes.HasPrefix(b, arrivedKey):
 		return micros(b[len(arrivedKey):]), false
-	case c == '<' || isDigit(c) || month(b) > 0:
+	case c == '<' || isDigit(c) || isMonth(b):
 		_, at := priority(b)
 		if isFive(b, at) {
 			at += 2
 		}
 		t, n := stampOf(b[at:])
-		if n == 0 || t.exact {
+		if n == 0 || t.local.IsZero() {
 			return t.ns, false
 		}
 		if i := findRecord(b[:min(len(b), 256)]); i >= 0 { // what it carries knows the year
@@ -107,16 +108,16 @@ func timeInFront(b []byte) (ns int64, undated bool) {
 				return ns, false
 			}
 		}
-		return inLeapYear(t.month, t.dom, t.tod), true
+		return inLeapYear(t.local, true), true
 	}
 	return 0, false
 }
 
-func inLeapYear(month, dom, tod int64) int64 {
-	if month < 1 || month > 12 || dom < 1 || dom > 31 {
+func inLeapYear(t time.Time, ok bool) int64 {
+	if !ok {
 		return 0
 	}
-	return daysSince1970(2000, month, dom)*day + tod
+	return inYear(t, 2000)
 }
 
 // timeOfObject reads the time of a line of JSON, whose keys may be in any order.
@@ -135,10 +136,3 @@ func timeOfObject(b []byte) int64 {
 }
 
 var timesOfObjects = [][]byte{[]byte(`"__REALTIME_TIMESTAMP"`), []byte(`"ts"`), []byte(`"time"`)}
-
-func micros(b []byte) int64 {
-	if us, ok := number(b); ok && us < maxMicros {
-		return us * 1000
-	}
-	return 0
-}

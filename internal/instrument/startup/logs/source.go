@@ -162,7 +162,7 @@ func (s *source) anywhere(b []byte, long bool) {
 	case i < 0 && isStamped(b):
 		s.syslog(b, long)
 	case i < 0 && suppressed(b) > 0: // journalctl -o cat
-		s.plain(b, &carrier{time: s.last}, -1, long)
+		s.plain(b, &carrier{time: s.last}, nil, long)
 	case i < 0:
 	case i > 0 && isStamped(b):
 		c := carrier{}

@@ -2,6 +2,8 @@ package logs
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -35,66 +37,35 @@ func unescape(dst, src []byte, limit int) []byte {
 // escape appends what the escape at the beginning of src stands for and returns
 // how long it is. src is a backslash and at least a byte.
 func escape(dst, src []byte) ([]byte, int) {
-	switch c := src[1]; c {
-	case '"', '\\', '/', '\'':
-		return append(dst, c), 2
-	case 'n':
-		return append(dst, '\n'), 2
-	case 't':
-		return append(dst, '\t'), 2
-	case 'r':
-		return append(dst, '\r'), 2
-	case 'a':
-		return append(dst, '\a'), 2
-	case 'b':
-		return append(dst, '\b'), 2
-	case 'f':
-		return append(dst, '\f'), 2
-	case 'v':
-		return append(dst, '\v'), 2
-	case 'x':
-		if r, ok := hex(src, 2, 2); ok {
-			return append(dst, byte(r)), 4
-		}
-	case 'u':
-		if r, ok := hex(src, 2, 4); ok {
-			if utf16.IsSurrogate(r) {
-				low, ok := hex(src, 8, 4)
-				if pair := utf16.DecodeRune(r, low); ok && src[6] == '\\' && src[7] == 'u' && pair != utf8.RuneError {
-					return utf8.AppendRune(dst, pair), 12
-				}
-			}
-			return utf8.AppendRune(dst, r), 6
-		}
-	case 'U':
-		if r, ok := hex(src, 2, 8); ok {
-			return utf8.AppendRune(dst, r), 10
-		}
-	case '0', '1', '2', '3':
-		if len(src) > 3 && src[2]-'0' < 8 && src[3]-'0' < 8 {
-			return append(dst, (c-'0')<<6|(src[2]-'0')<<3|(src[3]-'0')), 4
-		}
+	if strings.IndexByte(`"\/'`, src[1]) >= 0 {
+		return append(dst, src[1]), 2
 	}
-	return append(dst, '\\', src[1]), 2
+	s := string(src[:min(len(src), 12)])
+	if high := surrogate(s); high != 0 {
+		if pair := utf16.DecodeRune(high, surrogate(s[6:])); pair != utf8.RuneError {
+			return utf8.AppendRune(dst, pair), 12
+		}
+		return utf8.AppendRune(dst, utf8.RuneError), 6
+	}
+	r, multibyte, rest, err := strconv.UnquoteChar(s, 0)
+	switch {
+	case err != nil:
+		return append(dst, '\\', src[1]), 2
+	case multibyte:
+		return utf8.AppendRune(dst, r), len(s) - len(rest)
+	}
+	return append(dst, byte(r)), len(s) - len(rest)
 }
 
-// hex reads n hexadecimal digits.
-func hex(b []byte, at, n int) (rune, bool) {
-	if len(b) < at+n {
-		return 0, false
+// surrogate reads half a pair, "\ud83d"; 0 where there is none.
+func surrogate(s string) rune {
+	if len(s) < 6 || s[:2] != `\u` {
+		return 0
 	}
-	var r rune
-	for _, c := range b[at : at+n] {
-		switch {
-		case isDigit(c):
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
+	if r, err := strconv.ParseUint(s[2:6], 16, 16); err == nil && utf16.IsSurrogate(rune(r)) {
+		return rune(r)
 	}
-	return r, true
+	return 0
 }
 
 // quoted returns where the text whose opening quote is before b ends; -1 where it
