@@ -261,16 +261,6 @@ func guest() *run {
 	return r
 }
 
-// alone is one target.
-func alone() *run {
-	r := newRun([]int{1}, subject.ContainerOps...)
-	r.runtime("runc", "1.1.12")
-	for i, op := range subject.ContainerOps {
-		r.times("runc", op, 1, int64(i+1)*7, 0)
-	}
-	return r
-}
-
 // Text of others that wants to be more than text.
 const (
 	hostileName    = "=cmd|'/c calc'!A0\x1b]0;owned\a`x`<b>"

@@ -22,20 +22,6 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func runUnsaved(ctx context.Context, p lifecycle.Options, targets ...subject.Target) (*record.Record, error) {
-	rec, _, err := lifecyclerun.Run(ctx, options(p, targets))
-	return rec, err
-}
-
-func inMemory(t *testing.T, p lifecycle.Options, targets ...subject.Target) *record.Record {
-	t.Helper()
-	rec, err := runUnsaved(t.Context(), p, targets...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
-}
-
 func TestAnInterruptKeepsWhatWasMeasuredAndIsNoFailure(t *testing.T) {
 	const lanes = 100
 	tests := []struct {

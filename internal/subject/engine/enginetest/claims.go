@@ -61,9 +61,14 @@ func Executes(t *testing.T, s subject.Session, volume string) {
 	if x := sh(t, s, "i=0; while [ $i -lt 40000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done"); len(x.Output) != subject.MaxOutput || x.Exit != 0 {
 		t.Errorf("of 1.6 MB of output %d bytes are kept, exit %d", len(x.Output), x.Exit)
 	}
+	executesAtOnce(t, s, volume)
+}
 
-	// Each lane has a folder of its own, and both commands run at once: each
-	// waits for the other's file, which the host carries over.
+// executesAtOnce checks that each lane has a folder of its own, and that commands on
+// two lanes run at once: each waits for a file that the host carries over.
+func executesAtOnce(t *testing.T, s subject.Session, volume string) {
+	t.Helper()
+	e := s.(subject.Executor)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var wait sync.WaitGroup
