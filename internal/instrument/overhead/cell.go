@@ -15,7 +15,7 @@ import (
 // incomplete are too small: they count only where there is no other.
 func (j *judging) cell(target string, s step) Cell {
 	c := Cell{Target: target}
-	var whole, all []*closedPhase
+	var whole []*closedPhase
 	for _, p := range j.phases {
 		switch {
 		case p.visit.Target() != target || p.phase.Name != s.name || p.phase.Sandboxes != s.n:
@@ -25,14 +25,14 @@ func (j *judging) cell(target string, s step) Cell {
 				c.Failure = p.failure
 			}
 		default:
-			all = append(all, p)
+			c.closed = append(c.closed, p)
 			if p.ledger.Complete {
 				whole = append(whole, p)
 			}
 		}
 	}
 	if len(whole) == 0 {
-		whole = all
+		whole = slices.Clone(c.closed)
 	}
 	c.Rounds = len(whole)
 	if c.Rounds == 0 {

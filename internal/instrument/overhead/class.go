@@ -133,16 +133,11 @@ func (j *judging) missing(target string) []string {
 
 // brief says of a phase that the CPU time in it is that of its begin and end more
 // than of its load: any of its rounds with figures was too short.
-func (j *judging) brief(target string, t *Table) bool {
-	for _, p := range j.phases {
-		if p.failure != nil || p.visit.Target() != target || p.phase.Name != t.Phase || p.phase.Sandboxes != t.Sandboxes {
-			continue
-		}
-		if b, s := p.phase.Begin, p.phase.Series; b == nil || s == nil || len(s.Times) < fewTicks || p.phase.End.Time-b.Time < int64(briefPhase) {
-			return true
-		}
-	}
-	return false
+func (c *Cell) brief() bool {
+	return slices.ContainsFunc(c.closed, func(p *closedPhase) bool {
+		b, s := p.phase.Begin, p.phase.Series
+		return b == nil || s == nil || len(s.Times) < fewTicks || p.phase.End.Time-b.Time < int64(briefPhase)
+	})
 }
 
 // needs weighs a phase. What a daemon took is neither in the pod's cgroup nor
@@ -151,7 +146,7 @@ func (j *judging) brief(target string, t *Table) bool {
 func (j *judging) needs(t *Table, c *Cell) needs {
 	n, l := float64(t.Sandboxes), &c.Ledger
 	idle := j.idleOf(c.Target, t.Sandboxes)
-	out := needs{cpuKnown: true, brief: j.brief(c.Target, t)}
+	out := needs{cpuKnown: true, brief: c.brief()}
 	guest, kind := guestRole(l), kindOf(t.Phase)
 	for _, r := range l.Rows {
 		switch r.Role {
@@ -266,51 +261,4 @@ func yamlOf(c *RuntimeClass) string {
 		fmt.Fprintf(&fixed, "    cpu: \"%dm\"\n", c.CPU)
 	}
 	return fmt.Sprintf("apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: %q\nhandler: %q\noverhead:\n  podFixed:\n%s", c.Handler, c.Handler, fixed.String())
-}
-
-// check says of an existing overhead whether it is enough, phase by phase and
-// without a margin. A phase that was left out, that failed or that could not be
-// read whole proves nothing to be enough. The CPU of a phase that was too short
-// is not judged, but that of one phase at least must be.
-func (j *judging) check() {
-	asked := j.Plan.Check
-	if asked == nil {
-		return
-	}
-	for i := range j.Targets {
-		t := &j.Targets[i]
-		if t.Kind == "host" || t.Kind == "floor" {
-			continue
-		}
-		c := Check{Target: t.Name, Memory: asked.Memory, CPU: asked.CPU, Enough: true}
-		judged := false // its CPU, in any phase
-		for _, s := range j.steps() {
-			table, cell := j.table(s), j.at(t.Name, s)
-			if s.n == 0 || cell == nil && !slices.Contains(j.planned(), s) {
-				continue
-			}
-			p := CheckPhase{Phase: s.name, Sandboxes: s.n}
-			if cell == nil || !cell.Ledger.Complete { // too small to be a proof of anything
-				c.Enough = false
-				c.Phases = append(c.Phases, p)
-				continue
-			}
-			n := j.needs(table, cell)
-			p.Measured, p.Memory, p.CPU = true, int64(math.Ceil(n.memory)), n.cpu
-			p.MemoryEnough = p.Memory <= c.Memory
-			if p.CPUUnknown = n.brief || !n.cpuKnown; !p.CPUUnknown {
-				judged = true
-			}
-			// Kubernetes counts in whole thousandths. Of a VMM with the guest's work
-			// in it only the sum is known, which must then be enough as well.
-			p.CPUEnough = n.brief || n.cpuKnown && math.Round(n.cpu+n.guest) <= float64(c.CPU)
-			if n.guest > 0 && !p.CPUEnough && math.Round(n.cpu) <= float64(c.CPU) {
-				p.CPUUnknown = true
-			}
-			c.Enough = c.Enough && p.MemoryEnough && p.CPUEnough
-			c.Phases = append(c.Phases, p)
-		}
-		c.Enough = c.Enough && judged
-		j.Check = append(j.Check, c)
-	}
 }

@@ -12,6 +12,7 @@ import (
 )
 
 func TestEveryFigureOfOverheadCanBeRead(t *testing.T) {
+	t.Parallel()
 	j := four()
 	l := &j.Tables[0].Cells[0].Ledger
 	l.Reconcile = []ledger.Reconcile{{Charge: record.ChargePod, Kind: "anon", Group: 5, Processes: 3}}
@@ -47,6 +48,7 @@ func TestEveryFigureOfOverheadCanBeRead(t *testing.T) {
 }
 
 func TestFiguresHaveTheValuesOfTheBooks(t *testing.T) {
+	t.Parallel()
 	j := four()
 	for _, tt := range []struct {
 		quantity string

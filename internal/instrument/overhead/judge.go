@@ -38,6 +38,7 @@ type judging struct {
 	rec    *record.Record
 	visits []*ledger.Visit
 	phases []*closedPhase
+	found  finding.List
 }
 
 // closedPhase is one phase of one visit with its books.

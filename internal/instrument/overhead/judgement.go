@@ -48,6 +48,8 @@ type Cell struct {
 	// sandbox had more than when idle: bytes or CPUs.
 	Expected float64
 	Measured float64
+
+	closed []*closedPhase // with figures, also those that were not read whole
 }
 
 // Scaling is what one more sandbox costs, from a line through the idle phases

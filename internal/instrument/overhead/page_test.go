@@ -21,6 +21,7 @@ func text(t *testing.T, j *Judgement, format string) string {
 }
 
 func TestOnlyRolesThatSomeTargetHasAreColumns(t *testing.T) {
+	t.Parallel()
 	out := text(t, four(), "text")
 	_, table, _ := strings.Cut(out, "idle, 1 sandbox: memory by role")
 	heading, _, _ := strings.Cut(strings.SplitN(table, "\n", 2)[1], "\n")
@@ -32,6 +33,7 @@ func TestOnlyRolesThatSomeTargetHasAreColumns(t *testing.T) {
 }
 
 func TestRolesOfALaterVersionAreShownBehindThoseOfThis(t *testing.T) {
+	t.Parallel()
 	w := four()
 	w.Tables[0].Cells[0].Ledger.Rows = append(w.Tables[0].Cells[0].Ledger.Rows, role("pager", 1, 12, 0, 7, ""))
 	if out := text(t, w, "md"); !strings.Contains(out, "| kernel | pager | sum |") || !strings.Contains(out, "| pager | sum |") {
@@ -40,6 +42,7 @@ func TestRolesOfALaterVersionAreShownBehindThoseOfThis(t *testing.T) {
 }
 
 func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
+	t.Parallel()
 	for line := range strings.Lines(text(t, four(), "md")) {
 		if !strings.HasPrefix(line, "| containerd/kata | · | · | 25.0 |") {
 			continue
@@ -60,6 +63,7 @@ func TestTheRowsOfATargetAddUpToItsSum(t *testing.T) {
 }
 
 func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
+	t.Parallel()
 	w := four()
 	w.Tables = w.Tables[1:] // 5 sandboxes are the fewest
 	out := text(t, w, "md")
@@ -85,6 +89,7 @@ func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 }
 
 func TestInShortSaysWhereAFigureIsTooSmall(t *testing.T) {
+	t.Parallel()
 	out := text(t, broken(), "md")
 	_, table, _ := strings.Cut(out, "### in short\n")
 	table, _, _ = strings.Cut(table, "\n### ")
@@ -96,6 +101,7 @@ func TestInShortSaysWhereAFigureIsTooSmall(t *testing.T) {
 }
 
 func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
+	t.Parallel()
 	w := four()
 	if out := text(t, w, "md"); strings.Contains(out, "charged memory only") || strings.Contains(out, "| counting |") {
 		t.Error("said of what counts all")
@@ -116,6 +122,7 @@ func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 }
 
 func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
+	t.Parallel()
 	w := four()
 	w.Check = w.Check[:1]
 	w.Check[0].Enough = false
@@ -136,6 +143,7 @@ func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 }
 
 func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
+	t.Parallel()
 	w := four()
 	out := text(t, w, "md")
 	_, table, _ := strings.Cut(out, "### idle, 1 sandbox: where it is charged")
@@ -155,6 +163,7 @@ func TestOfASharedGroupOnlyWhoAndWhereIsShown(t *testing.T) {
 }
 
 func TestFailedPhasesAreCountedAndSaid(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"text", "md"} {
 		out := text(t, broken(), format)
 		for _, want := range []string{"failed 7/12 phases", "no figures: containerd/kata", "docker/runc: 1/3 rounds failed", "containerd/runsc: 3/3 rounds failed", "≥ 6.0"} {

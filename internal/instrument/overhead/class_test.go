@@ -1,0 +1,181 @@
+package overhead
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+func TestAClassIsWhatKubernetesTakes(t *testing.T) {
+	t.Parallel()
+	o := weighed(t, oversee(func(w *oversight) {
+		w.kinds, w.names = []string{"host", "floor", "containerd"}, []string{"host", "floor", "cri+containerd/Kata_qemu"}
+		w.box = func(string, string, int, int) box {
+			return box{vm: true, memory: 120 * mi, shim: 20 * mi, cpu: 0.1, shimCPU: 0.2412}
+		}
+	}))
+	want := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: \"kata-qemu\"\nhandler: \"kata-qemu\"\noverhead:\n  podFixed:\n    memory: \"156Mi\"\n    cpu: \"250m\"\n"
+	if len(o.Classes) != 1 || o.Classes[0].YAML != want {
+		t.Errorf("%+v", o.Classes)
+	}
+}
+
+func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	at := func(phase string, change func(r *record.Reading)) func(*record.Reading) {
+		return func(r *record.Reading) {
+			if r.Phase == phase && r.Moment == record.MomentEnd {
+				change(r)
+			}
+		}
+	}
+	tests := []struct {
+		name    string
+		reading func(*record.Reading)
+		change  func(*record.Record)
+		missing string
+	}{
+		{"phases that were all measured are enough", nil, nil, ""},
+		{"a phase that was left out is not", nil, func(rec *record.Record) {
+			rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Phase == "1G" })
+		}, "phase 1G with 1 sandbox was not measured"},
+		{"a phase that failed in all rounds is not", at("1G", func(r *record.Reading) {
+			r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+		}), nil, "phase 1G with 1 sandbox was not measured"},
+		{"one that failed in some rounds is judged by the others", at("1G", func(r *record.Reading) {
+			if r.Round == 0 {
+				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+			}
+		}), nil, ""},
+		{"a phase that was not read whole is not", at("idle", func(r *record.Reading) { r.Problems.Denied = 1 }), nil, "phase idle with 1 sandbox was not measured"},
+		{"a count that was not reached is not", nil, func(rec *record.Record) {
+			rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Sandboxes == 5 })
+		}, "phase idle with 5 sandboxes was not measured"},
+		{"a target without any figure is not", nil, func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }, "phase 1G with 1 sandbox was not measured"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases, w.plan.Sandboxes = []string{"idle", "1G"}, []int{1, 5}
+				w.plan.Check = &PodFixed{CPU: 250, Memory: 160 * mi}
+				w.reading, w.change = tt.reading, tt.change
+			}))
+			if len(o.Check) != 1 || len(o.Check[0].Phases) != 3 || o.Check[0].Enough != (tt.missing == "") {
+				t.Fatalf("%+v", o.Check)
+			}
+			for _, p := range o.Check[0].Phases {
+				if !p.Measured && (p.MemoryEnough || p.CPUEnough) {
+					t.Errorf("%+v", p)
+				}
+			}
+			if f := found(o, "check-not-enough"); (f == nil) != (tt.missing == "") || f != nil && !strings.Contains(f.Message, tt.missing) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+func TestWhatAClassIsMadeOf(t *testing.T) {
+	t.Parallel()
+	at := func(phase string, change func(r *record.Reading)) func(*record.Reading) {
+		return func(r *record.Reading) {
+			if r.Phase == phase && r.Moment == record.MomentEnd {
+				change(r)
+			}
+		}
+	}
+	tests := []struct {
+		name    string
+		change  func(*oversight)
+		memory  int64 // MiB
+		cpu     int64
+		rule    string
+		unknown bool // some phase's CPU
+		enough  bool // 90m
+	}{
+		{"the most of all phases", nil, 44, 80, "cpu: the most that a sandbox used beside its workload, 80.0m in phase 1G", false, true},
+		{"a daemon's memory is no pod's", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*100*mi})
+			}
+		}, 44, 80, "the daemon's memory is no pod's", false, true},
+		{"a phase that failed is named", func(w *oversight) {
+			w.reading = at("1G", func(r *record.Reading) {
+				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
+			})
+		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", false, false},
+		{"a phase that was left out is named", func(w *oversight) {
+			w.change = func(rec *record.Record) {
+				rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Phase == "1G" })
+			}
+		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", false, false},
+		{"of a phase with few ticks no CPU is taken", func(w *oversight) {
+			w.series = func(s *record.Series) {
+				if s.Phase == "1G" {
+					s.Times = s.Times[:9]
+				}
+			}
+		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox, which lasted under 1s or had fewer than 10 ticks", true, true},
+		{"nor of one that was over at once", func(w *oversight) {
+			w.change = func(rec *record.Record) {
+				var begin int64
+				for i := range rec.Readings {
+					r := &rec.Readings[i]
+					if r.Phase == "1G" && r.Moment == record.MomentBegin {
+						begin = r.Time
+					} else if r.Phase == "1G" {
+						r.Time = begin + sec - 1
+					}
+				}
+				for i := range rec.Series {
+					if s := &rec.Series[i]; s.Phase == "1G" {
+						first := s.Times[0] - sec // the phase's begin
+						for k := range s.Times {
+							s.Times[k] = first + int64(k)
+						}
+					}
+				}
+			}
+		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox", true, true},
+		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "and none is recommended\ncpu: not taken from phase idle", true, false},
+		{"a VMM whose vCPUs were not told has the guest's work in it", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				for i := range r.Processes {
+					if p := &r.Processes[i]; p.Role == record.RoleVMM {
+						p.VCPU, p.Groups = 0, p.Groups[:1]
+					}
+				}
+			}
+		}, 44, 80, "the guest's own work is in it", true, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases = []string{"idle", "1G"}
+				w.plan.Check = &PodFixed{CPU: 90, Memory: 160 * mi}
+				w.box = func(_, phase string, _, _ int) box {
+					if phase == "idle" {
+						return box{vm: true, memory: 10 * mi, shim: 10 * mi, cpu: 0.4, shimCPU: 0.02}
+					}
+					return box{vm: true, memory: 29 * mi, shim: 10 * mi, cpu: 0.4, shimCPU: 0.08}
+				}
+				if tt.change != nil {
+					tt.change(w)
+				}
+			}))
+			if len(o.Classes) != 1 {
+				t.Fatalf("%+v", o.Classes)
+			}
+			c := o.Classes[0]
+			if c.Memory != tt.memory*mi || c.CPU != tt.cpu || !strings.Contains(strings.Join(c.Rule, "\n"), tt.rule) {
+				t.Errorf("%d MiB, %dm\n%s", c.Memory/mi, c.CPU, strings.Join(c.Rule, "\n"))
+			}
+			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p CheckPhase) bool { return p.CPUUnknown })
+			if unknown != tt.unknown || o.Check[0].Enough != tt.enough || (found(o, "check-not-enough") == nil) != tt.enough {
+				t.Errorf("%+v", o.Check[0])
+			}
+		})
+	}
+}

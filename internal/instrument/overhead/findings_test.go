@@ -1,0 +1,232 @@
+package overhead
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestOverheadFindings(t *testing.T) {
+	t.Parallel()
+	end := func(change func(r *record.Reading)) func(*oversight) {
+		return func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentEnd {
+					change(r)
+				}
+			}
+		}
+	}
+	quiet := []string{"charged-outside-pod"} // a shim of 5 MiB in containerd's group
+	tests := []struct {
+		name    string
+		change  func(*oversight)
+		want    []string
+		message string
+	}{
+		{"a quiet node has its shims outside of the pod, and nothing else", nil, nil, "shim 5.0 MiB in /system/containerd"},
+		{"cgroups that were left are told", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				if r.Moment == record.MomentAfter {
+					r.Left = []string{"/kata_overhead/0"}
+				}
+			}
+		}, []string{"cgroup-leaked"}, "3 cgroups were still there"},
+		{"memory in no book is a large residual", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 100 * mi, shim: 5 * mi, extra: 5 * mi} }
+		}, []string{"residual-large"}, "5.0 MiB of the node's change of 110.0 MiB is unexplained"},
+		{"a little of it is not", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 100 * mi, shim: 5 * mi, extra: 3 * mi} }
+		}, nil, ""},
+		{"2 % of a large change are not", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 1000 * mi, shim: 5 * mi, extra: 19 * mi} }
+		}, nil, ""},
+		{"an engine that sees little is blind", end(func(r *record.Reading) {
+			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 2 * mi, CPU: -1}}
+		}), []string{"engine-blind"}, "docker stats reports 2.0 MiB where the sandboxes have 8.0 MiB (25 %)"},
+		{"one that sees half is not, and one that says nothing is not", end(func(r *record.Reading) {
+			r.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: 4 * mi, CPU: -1}, {Lane: 0, Source: "cri", Memory: -1, CPU: -1}}
+		}), nil, ""},
+		{"what could not be read is told", end(func(r *record.Reading) {
+			r.Problems.Denied, r.Problems.Examples = 1, []string{"/proc/1/smaps_rollup"}
+		}), []string{"incomplete"}, "3 of 3 phases: 3 not permitted; such as /proc/1/smaps_rollup"},
+		{"what ended while it was read is a note", end(func(r *record.Reading) { r.Problems.Gone = 2 }), []string{"vanished-while-read"}, "6 processes or cgroups ended"},
+		{"the host has no pod to be outside of", func(w *oversight) {
+			w.kinds = append(w.kinds, "host")
+			w.names = append(w.names, "host")
+		}, nil, ""},
+		{"the exec that brings a load in is not charged outside for long", func(w *oversight) {
+			w.plan.Phases = []string{"idle", "hold 64MiB"}
+			w.reading = func(r *record.Reading) {
+				if r.Phase == "hold 64MiB" {
+					r.Processes = append(r.Processes, record.Process{Pid: 77, Start: 7, Role: record.RoleRuntime, Rule: "made up", Groups: []record.Membership{{Paths: map[string]string{"memory": "/user"}}}, Read: true, PSSAnon: 30 * mi})
+					r.Host.Free -= 30 * mi
+				}
+			}
+		}, nil, "5.0 MiB a sandbox"},
+		{"missed ticks are told", func(w *oversight) { w.series = func(s *record.Series) { s.Missed = 1 } }, []string{"missed-ticks"}, "3 of 33 ticks"},
+		{"a node in motion is told", end(func(r *record.Reading) { r.Settled = false }), []string{"node-unsettled"}, "3 of 9 readings"},
+		{"a node under pressure is told", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5
+			}
+		}, []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median 20.0 %"},
+		{"as is steal", func(w *oversight) { w.reading = func(r *record.Reading) { r.Host.Steal = r.Time / 10 } }, []string{"node-pressure"}, "steal"},
+		{"page cache that outweighs all else is told", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi} }
+		}, []string{"page-cache-heavy"}, "300.0 MiB of page cache"},
+		{"throttling is told", end(func(r *record.Reading) { r.Groups[0].Throttled = sec }), []string{"throttled"}, "10.0 % of the phase"},
+		{"what others took by two counts is told", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Host.Anon = 4 << 30
+				if r.Moment == record.MomentEnd {
+					r.Host.Anon += 10 * mi
+					r.Host.Others = 23 * mi
+					r.Host.Free -= 3 * mi
+				}
+			}
+		}, []string{"others-unclear"}, "23.0 MiB by their own RssAnon, 3.0 MiB by the node's anonymous memory"},
+		{"two counts that agree are not", func(w *oversight) {
+			w.reading = func(r *record.Reading) {
+				r.Host.Anon = 4 << 30
+				if r.Moment == record.MomentEnd {
+					r.Host.Anon += 10 * mi
+					r.Host.Others = 3 * mi
+					r.Host.Free -= 3 * mi
+				}
+			}
+		}, nil, ""},
+		{"kernel memory that is counted beyond the node's is told", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 9 * mi} }
+			w.reading = func(r *record.Reading) { r.Host.Free, r.Host.Slab = r.Host.Free+r.Host.Slab, 1<<30 }
+		}, []string{"kernel-overcounted"}, "9.0 MiB of kernel memory are counted by name, 9.0 MiB more than the node's grew by (allowed: 4.0 MiB"},
+		{"a little beyond it is not", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 3 * mi} }
+			w.reading = func(r *record.Reading) { r.Host.Free, r.Host.Slab = r.Host.Free+r.Host.Slab, 1<<30 }
+		}, nil, ""},
+		{"nor is it on a node in motion", func(w *oversight) {
+			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: 9 * mi} }
+			w.reading = func(r *record.Reading) {
+				r.Host.Free, r.Host.Slab, r.Settled = r.Host.Free+r.Host.Slab, 1<<30, r.Moment != record.MomentEnd
+			}
+		}, []string{"node-unsettled"}, ""},
+		{"a phase that failed is told and counted", end(func(r *record.Reading) {
+			if r.Round == 1 {
+				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1", Command: "fio"}
+			}
+		}), []string{"failed-operations"}, "phase idle failed in 1 of 3 rounds; the first: it exited 1"},
+		{"one that was interrupted is not", end(func(r *record.Reading) {
+			if r.Round == 1 {
+				r.Failure = &record.Failure{Kind: record.FailInterrupted}
+			}
+		}), nil, ""},
+		{"a record without an end is told", func(w *oversight) { w.change = func(rec *record.Record) { rec.End = nil } }, []string{"cut-off"}, ""},
+		{"what the experiment found is taken over, and nothing else", func(w *oversight) {
+			w.change = func(rec *record.Record) {
+				rec.Findings = []record.Finding{{Code: finding.NotReached}, {Code: finding.PhaseSkipped}, {Code: "engine-blind"}}
+			}
+		}, []string{"sandboxes-not-reached", "phase-skipped"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(tt.change))
+			got, want := codesOf(o), slices.Concat(tt.want, quiet)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%v, want %v\n%+v", got, want, o.Findings)
+			}
+			code := "charged-outside-pod"
+			if tt.want != nil {
+				code = tt.want[0]
+			}
+			if f := found(o, code); f != nil && !strings.Contains(f.Message, tt.message) {
+				t.Errorf("message %q lacks %q", f.Message, tt.message)
+			}
+			for _, f := range o.Findings {
+				if f.Level != "" && f.Advice == "" {
+					t.Errorf("no advice: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestAnOverheadGroupGrewByTheMostItHad(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		peaks  map[record.Moment]int64 // MiB, in the phase 10M
+		series []int64
+		to     string
+	}{
+		{"what it has back to idle's at the end is told by its peak", map[record.Moment]int64{record.MomentBegin: 120, record.MomentEnd: 900}, nil, "110.0 MiB idle to 900.0 MiB"},
+		{"a peak from before the phase is not the phase's", map[record.Moment]int64{record.MomentBegin: 900, record.MomentEnd: 900}, nil, ""},
+		{"without a peak by its series", nil, []int64{110, 700, 110}, "110.0 MiB idle to 700.0 MiB"},
+		{"a group that stays as it is did not grow", nil, []int64{110, 120, 110}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases = []string{"idle", "10M"}
+				w.box = func(string, string, int, int) box {
+					return box{vm: true, overhead: true, memory: 100 * mi, shim: 10 * mi}
+				}
+				w.reading = func(r *record.Reading) {
+					for i := range r.Groups {
+						if g := &r.Groups[i]; g.Charge == record.ChargeOverhead && r.Phase == "10M" {
+							g.Memory.Peak = tt.peaks[r.Moment] * mi
+						}
+					}
+				}
+				w.series = func(s *record.Series) {
+					if s.Phase == "10M" && tt.series != nil {
+						values := slices.Repeat([]int64{-1}, len(s.Times))
+						for i, n := range tt.series {
+							values[i] = n * mi
+						}
+						s.Values[record.SeriesOverheadMemory] = values
+					}
+				}
+			}))
+			if f := found(o, "overhead-unlimited"); (f == nil) != (tt.to == "") || f != nil && !strings.Contains(f.Message, tt.to) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+func TestALoadAboveItsLimitIsExplained(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		exit  int
+		limit int64
+		want  string
+	}{
+		{"killed above its limit", 137, 32 * mi, "the limit of 32.0 MiB is below what the load holds, 64.0 MiB"},
+		{"killed at it, for the program needs some too", 137, 64 * mi, "the limit of 64.0 MiB is below what the load holds, 64.0 MiB and its own program"},
+		{"killed below it has another cause", 137, 128 * mi, "run it by hand"},
+		{"killed without one too", 137, 0, "run it by hand"},
+		{"another exit is not the limit's doing", 1, 32 * mi, "run it by hand"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := weighed(t, oversee(func(w *oversight) {
+				w.plan.Phases, w.plan.Limits = []string{"idle", "hold 64MiB"}, setting.Limits{Memory: tt.limit}
+				w.reading = func(r *record.Reading) {
+					if r.Phase == "hold 64MiB" && r.Moment == record.MomentEnd {
+						r.Failure = &record.Failure{Kind: record.FailExit, Exit: tt.exit, Detail: "exit status", Command: "/probe hold"}
+					}
+				}
+			}))
+			if f := found(o, "failed-operations"); f == nil || !strings.Contains(f.Advice, tt.want) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
