@@ -28,7 +28,7 @@ func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
 			section, _, _ = strings.Cut(section, "\n## ")
 			row := ""
 			for line := range strings.Lines(section) {
-				if first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|"); strings.Contains(first, "`"+f.Quantity+"`") {
+				if cells := strings.Split(line, "|"); len(cells) > 2 && strings.Contains(cells[1], "`"+f.Quantity+"`") {
 					row = line
 				}
 			}
