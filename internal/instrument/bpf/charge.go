@@ -55,10 +55,6 @@ func (c quotaCharge) fact(limit float64, f *quotaFacts) string {
 // tcp_finish_connect); the others are made by connect itself. Where other kinds run
 // is not known.
 func inCalls(m *measured, kinds map[uint32]string) float64 {
-	core, known := m.bpfCore()
-	if !known {
-		return math.NaN()
-	}
 	connects := int64(0)
 	for i := range m.load.Runs {
 		if r := &m.load.Runs[i]; kinds[r.ID] == kindSockAddr {
@@ -70,7 +66,7 @@ func inCalls(m *measured, kinds map[uint32]string) float64 {
 		r := &m.load.Runs[i]
 		elsewhere += float64(r.Time) * partElsewhere(r, kinds[r.ID], connects)
 	}
-	return max(core-elsewhere/float64(m.load.Ended-m.load.Begun), 0)
+	return max(m.bpfCore()-elsewhere/float64(m.load.Ended-m.load.Begun), 0)
 }
 
 // The kernel's names of the kinds of programs that the reference datapath has.

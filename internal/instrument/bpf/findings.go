@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -42,7 +43,7 @@ const full = 0.95
 
 func (j *judging) findings() []record.Finding {
 	var out finding.List
-	add := out.Add
+	add := adding(out.Add)
 	out.TakeOver(j.rec)
 	out.Whole(j.rec)
 	j.ended(add)
@@ -60,8 +61,28 @@ func (j *judging) findings() []record.Finding {
 	return out
 }
 
+type adding func(record.Finding)
+
+// list adds a finding about what is named, where something is.
+func (add adding) list(code, level, message string, named []string, advice string) {
+	if len(named) > 0 {
+		add(record.Finding{Code: code, Level: level, Message: message + fewOf(named), Advice: advice})
+	}
+}
+
+// rowsThat are words about rows, of those of which there are some.
+func (j *judging) rowsThat(words func(r *Row, where string) string) (all []string) {
+	for i := range j.b.Rows {
+		r := &j.b.Rows[i]
+		if text := words(r, j.where(&r.Asked)); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
 // ended tells of a run that came to no point, and why.
-func (j *judging) ended(add func(record.Finding)) {
+func (j *judging) ended(add adding) {
 	if end := j.rec.End; len(j.rec.Points) == 0 && end != nil && end.Status == "failed" {
 		add(record.Finding{Code: foundRunFailed, Level: finding.Error, Message: "the run failed before anything was measured: " + end.Why,
 			Advice: "what it says is in the way; run it again without that"})
@@ -70,24 +91,17 @@ func (j *judging) ended(add func(record.Finding)) {
 
 // where names a point in a sentence.
 func (j *judging) where(a *record.Asked) string {
-	parts := []string{counted(int64(a.Connections), "connection")}
+	parts := []string{page.Amount(a.Connections, "connection")}
 	if len(j.b.Plan.Heavy) > 1 || a.Heavy > 0 {
-		parts = append(parts, counted(a.Heavy, "round")+" of the loop")
+		parts = append(parts, page.Amount(a.Heavy, "round")+" of the loop")
 	}
 	if len(j.b.Plan.Services) > 1 {
-		parts = append(parts, counted(int64(a.Services), "service"))
+		parts = append(parts, page.Amount(a.Services, "service"))
 	}
 	if j.b.Plan.CPUs > 0 && a.CPUs == 0 {
 		parts = append(parts, "no limit")
 	}
 	return strings.Join(parts, ", ")
-}
-
-func counted(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // fewOf names the first few of a list.
@@ -98,7 +112,7 @@ func fewOf(all []string) string {
 	return strings.Join(all, "; ")
 }
 
-func (j *judging) failures(add func(record.Finding)) {
+func (j *judging) failures(add adding) {
 	type cause struct{ kind, detail string }
 	var causes []cause
 	first, at := map[cause]*record.Failure{}, map[cause][]string{}
@@ -128,7 +142,7 @@ func (j *judging) failures(add func(record.Finding)) {
 
 // problems are what was seen besides figures: programs that came or went, and
 // statistics that others had on.
-func (j *judging) problems(add func(record.Finding)) {
+func (j *judging) problems(add adding) {
 	var lines []string
 	phases, counted := 0, false
 	for i := range j.rec.Points {
@@ -148,10 +162,8 @@ func (j *judging) problems(add func(record.Finding)) {
 		}
 		counted = counted || countedFor(p)
 	}
-	if lines != nil {
-		add(record.Finding{Code: foundProgramsMoved, Level: finding.Warning, Message: fmt.Sprintf("in %d of %d phases the programs changed: %s", phases, len(j.rec.Points), fewOf(lines)),
-			Advice: "their runs are in the figures only as far as they were seen; keep the mesh's agent and deployments still meanwhile, and run it again"})
-	}
+	add.list(foundProgramsMoved, finding.Warning, fmt.Sprintf("in %d of %d phases the programs changed: ", phases, len(j.rec.Points)), lines,
+		"their runs are in the figures only as far as they were seen; keep the mesh's agent and deployments still meanwhile, and run it again")
 	if counted {
 		add(record.Finding{Code: foundOthersCounted, Level: finding.Warning, Message: "runs were counted in phases without statistics: somebody else had the kernel's statistics of BPF programs on",
 			Advice: "what they cost cannot be told from those rounds, which are not in it; end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, and run it again"})
@@ -159,17 +171,15 @@ func (j *judging) problems(add func(record.Finding)) {
 }
 
 // seen tells of rows that have a load and no programs.
-func (j *judging) seen(add func(record.Finding)) {
-	var rows []string
-	for i := range j.b.Rows {
-		if r := &j.b.Rows[i]; r.Rounds > 0 && !r.BPFCore.Known() {
-			rows = append(rows, j.where(&r.Asked))
+func (j *judging) seen(add adding) {
+	rows := j.rowsThat(func(r *Row, where string) string {
+		if r.Rounds == 0 || r.BPFCore.Known() {
+			return ""
 		}
-	}
-	if rows != nil {
-		add(record.Finding{Code: foundNoPrograms, Level: finding.Error, Message: "no program was seen under load: " + fewOf(rows),
-			Advice: "tare bpf list says what is loaded, and what the choice of programs leaves of it"})
-	}
+		return where
+	})
+	add.list(foundNoPrograms, finding.Error, "no program was seen under load: ", rows,
+		"tare bpf list says what is loaded, and what the choice of programs leaves of it")
 	if j.b.Memory < 0 && len(j.b.Programs) > 0 {
 		add(record.Finding{Code: foundMemoryUnknown, Level: finding.Note, Message: "of some program or map the kernel does not say what it occupies: there is no sum",
 			Advice: "it stands in fdinfo, for which tare needs CAP_BPF or root"})
@@ -177,7 +187,7 @@ func (j *judging) seen(add func(record.Finding)) {
 }
 
 // misbooked tells where the cgroup's account cannot be.
-func (j *judging) misbooked(add func(record.Finding)) {
+func (j *judging) misbooked(add adding) {
 	if j.b.Quota == nil {
 		return
 	}
@@ -193,14 +203,12 @@ func (j *judging) misbooked(add func(record.Finding)) {
 			off = append(off, fmt.Sprintf("%s the cgroup was charged %s, and by the tick %s", weight(f.heavy), cpus(f.usage), cpus(f.ticks)))
 		}
 	}
-	if all := slices.Concat(below, off); all != nil {
-		add(record.Finding{Code: foundDiffer, Level: finding.Warning, Message: "accounts of the same CPU time differ: " + fewOf(all),
-			Advice: "the kernel books long times in it to the wrong task when others wake up, and a program's clock goes on while others have its CPU; what programs cost is taken from their own run time, and the verdict from the larger of the two. A quiet node brings them together"})
-	}
+	add.list(foundDiffer, finding.Warning, "accounts of the same CPU time differ: ", slices.Concat(below, off),
+		"the kernel books long times in it to the wrong task when others wake up, and a program's clock goes on while others have its CPU; what programs cost is taken from their own run time, and the verdict from the larger of the two. A quiet node brings them together")
 }
 
 // limits tell of points in which something else than the server was full.
-func (j *judging) limits(add func(record.Finding)) {
+func (j *judging) limits(add adding) {
 	var client, node []string
 	for i := range j.b.Rows {
 		r := &j.b.Rows[i]
@@ -215,18 +223,14 @@ func (j *judging) limits(add func(record.Finding)) {
 			node = append(node, fmt.Sprintf("%s (%s)", j.where(&r.Asked), busy(r.NodeBusy.Value)))
 		}
 	}
-	if client != nil {
-		add(record.Finding{Code: foundClientBound, Level: finding.Warning, Message: "the client used all of its CPUs: " + fewOf(client),
-			Advice: "QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)"})
-	}
-	if node != nil {
-		add(record.Finding{Code: foundNodeFull, Level: finding.Note, Message: "the node was full: " + fewOf(node),
-			Advice: "client, server and programs share its CPUs there: latencies are those of the queue for a CPU"})
-	}
+	add.list(foundClientBound, finding.Warning, "the client used all of its CPUs: ", client,
+		"QPS is what the client can send, not what the server can answer; give it more CPUs, or ask for a rate (--qps)")
+	add.list(foundNodeFull, finding.Note, "the node was full: ", node,
+		"client, server and programs share its CPUs there: latencies are those of the queue for a CPU")
 }
 
 // programCautions are about the programs themselves.
-func (j *judging) programCautions(add func(record.Finding)) {
+func (j *judging) programCautions(add adding) {
 	var missed []string
 	for i := range j.b.Rows {
 		for _, p := range j.b.Rows[i].Programs {
@@ -235,10 +239,8 @@ func (j *judging) programCautions(add func(record.Finding)) {
 			}
 		}
 	}
-	if missed != nil {
-		add(record.Finding{Code: foundRecursion, Level: finding.Warning, Message: "programs were left out since they were running on that CPU already: " + fewOf(missed),
-			Advice: "those runs are in no count and no time: what the programs do is not done for them"})
-	}
+	add.list(foundRecursion, finding.Warning, "programs were left out since they were running on that CPU already: ", missed,
+		"those runs are in no count and no time: what the programs do is not done for them")
 	for i := range j.b.Programs {
 		p := &j.b.Programs[i]
 		if slices.ContainsFunc(p.Maps, func(m record.ProgramMap) bool { return m.Kind == "prog_array" }) {
@@ -254,7 +256,7 @@ func (j *judging) programCautions(add func(record.Finding)) {
 var softirq = []string{"xdp", "sched_cls", "sched_act", "cgroup_skb", "sock_ops", "sk_skb"}
 
 // quotaCautions are what weakens a verdict.
-func (j *judging) quotaCautions(add func(record.Finding)) {
+func (j *judging) quotaCautions(add adding) {
 	if j.b.Quota == nil {
 		return
 	}
@@ -275,16 +277,15 @@ func (j *judging) quotaCautions(add func(record.Finding)) {
 }
 
 // costs are what measuring takes itself.
-func (j *judging) costs(add func(record.Finding)) {
-	var price []string
-	for i := range j.b.Rows {
-		if r := &j.b.Rows[i]; r.Different {
-			price = append(price, fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.Price.Value-1), j.where(&r.Asked), r.Why))
+func (j *judging) costs(add adding) {
+	price := j.rowsThat(func(r *Row, where string) string {
+		if !r.Different {
+			return ""
 		}
-	}
-	if price != nil {
-		add(record.Finding{Code: foundStatisticsShow, Level: finding.Note, Message: "the kernel's statistics themselves show: " + fewOf(price), Advice: "QPS without them stands in the record; the programs' own times hold some 20 ns per run of it"})
-	}
+		return fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.Price.Value-1), where, r.Why)
+	})
+	add.list(foundStatisticsShow, finding.Note, "the kernel's statistics themselves show: ", price,
+		"QPS without them stands in the record; the programs' own times hold some 20 ns per run of it")
 	var own float64
 	for i := range j.rec.Points {
 		if p := &j.rec.Points[i]; p.Phase == record.PhaseLoad && p.Ended > p.Begun && j.b.CPUs > 0 {
@@ -298,7 +299,7 @@ func (j *judging) costs(add func(record.Finding)) {
 
 // few tells of too few rounds for intervals, and of a verdict that rounds disagree
 // on.
-func (j *judging) few(add func(record.Finding)) {
+func (j *judging) few(add adding) {
 	least := 0
 	for i := range j.b.Rows {
 		if n := j.b.Rows[i].Rounds; n > 0 && (least == 0 || n < least) {
@@ -306,10 +307,7 @@ func (j *judging) few(add func(record.Finding)) {
 		}
 	}
 	if least > 0 && least < stat.MinRounds(figure.Confidence) {
-		gives := fmt.Sprintf("%d rounds give", least)
-		if least == 1 {
-			gives = "1 round gives"
-		}
+		gives := plural(int64(least), "1 round gives", fmt.Sprintf("%d rounds give", least))
 		add(record.Finding{Code: finding.FewRounds, Level: finding.Note, Message: gives + " no 95 % interval", Advice: fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))})
 	}
 	if q := j.b.Quota; q != nil && q.Agree < q.Rounds {

@@ -8,40 +8,32 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
 )
 
 // pointColumns are what tells points apart: their connections, and whatever else
 // the plan varies.
 func pointColumns(v *Judgement) (columns []page.Column, show func(*Row) []page.Cell) {
-	p := &v.Plan
-	columns = []page.Column{{Title: "connections", Right: true}}
-	heavy, services, limits := len(p.Heavy) > 1, len(p.Services) > 1, false
-	for i := range v.Rows {
-		limits = limits || v.Rows[i].Asked.CPUs != v.Rows[0].Asked.CPUs
-	}
-	if heavy {
-		columns = append(columns, page.Column{Title: "loop rounds", Right: true})
-	}
-	if services {
-		columns = append(columns, page.Column{Title: "services", Right: true})
-	}
-	if limits {
-		columns = append(columns, page.Column{Title: "limit"})
-	}
-	return columns, func(r *Row) []page.Cell {
-		cells := []page.Cell{page.Words(strconv.Itoa(r.Asked.Connections))}
-		if heavy {
-			cells = append(cells, page.Words(strconv.FormatInt(r.Asked.Heavy, 10)))
+	var cells []func(*record.Asked) string
+	column := func(varies bool, title string, right bool, cell func(*record.Asked) string) {
+		if varies {
+			columns, cells = append(columns, page.Column{Title: title, Right: right}), append(cells, cell)
 		}
-		if services {
-			cells = append(cells, page.Words(strconv.Itoa(r.Asked.Services)))
+	}
+	column(true, "connections", true, func(a *record.Asked) string { return strconv.Itoa(a.Connections) })
+	column(len(v.Plan.Heavy) > 1, "loop rounds", true, func(a *record.Asked) string { return strconv.FormatInt(a.Heavy, 10) })
+	column(len(v.Plan.Services) > 1, "services", true, func(a *record.Asked) string { return strconv.Itoa(a.Services) })
+	column(slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Asked.CPUs != v.Rows[0].Asked.CPUs }), "limit", false, func(a *record.Asked) string {
+		if a.CPUs <= 0 {
+			return "none"
 		}
-		if limits && r.Asked.CPUs > 0 {
-			cells = append(cells, page.Words(cpuLimit(r.Asked.CPUs)))
-		} else if limits {
-			cells = append(cells, page.Words("none"))
+		return cpuLimit(a.CPUs)
+	})
+	return columns, func(r *Row) (out []page.Cell) {
+		for _, cell := range cells {
+			out = append(out, page.Words(cell(&r.Asked)))
 		}
-		return cells
+		return out
 	}
 }
 
@@ -107,28 +99,14 @@ func requestsByLoad(v *Judgement) *page.Section {
 		return page.Cell{Head: fmt.Sprintf("%d (%d)", r.Rounds, r.Failed), Style: term.Red}
 	}))
 	m.Add("QPS", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.QPS, page.Significant) }))
-	for _, q := range []struct {
-		title string
-		of    func(*Row) *figure.Figure
-	}{
-		{"p50", func(r *Row) *figure.Figure { return &r.P50 }}, {"p90", func(r *Row) *figure.Figure { return &r.P90 }},
-		{"p99", func(r *Row) *figure.Figure { return &r.P99 }}, {"p99.9", func(r *Row) *figure.Figure { return &r.P999 }},
-	} {
-		m.Add(q.title, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(q.of(r), page.Duration) }))
+	for i, title := range []string{"p50", "p90", "p99", "p99.9"} {
+		m.Add(title, page.Each(v.Rows, func(r *Row) page.Cell {
+			return page.Value([]*figure.Figure{&r.P50, &r.P90, &r.P99, &r.P999}[i], page.Duration)
+		}))
 	}
 	m.Add("eBPF per request", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.PerRequest, page.Duration) }))
-	m.AddIf("errors", page.Each(v.Rows, func(r *Row) page.Cell {
-		if r.Errors == 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Cell{Head: strconv.FormatInt(r.Errors, 10), Style: term.Yellow}
-	}))
-	m.AddUnless("not sent", page.Each(v.Rows, func(r *Row) page.Cell {
-		if r.Unsent == 0 {
-			return page.Words(page.None)
-		}
-		return page.Cell{Head: strconv.FormatInt(r.Unsent, 10), Style: term.Yellow}
-	}))
+	m.AddIf("errors", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Errors, page.Dot) }))
+	m.AddUnless("not sent", page.Each(v.Rows, func(r *Row) page.Cell { return counted(r.Unsent, page.None) }))
 	m.AddUnless("QPS × by statistics", page.Each(v.Rows, priceCell))
 	s.Table = m
 	for i := range v.Rows {
@@ -203,10 +181,10 @@ func omitted(v *Judgement) string {
 	}
 	text := ""
 	if uncounted > 0 {
-		text += fmt.Sprintf("; %s failed and %s in none of them", page.Amount(uncounted, "request"), are(uncounted))
+		text += fmt.Sprintf("; %s failed and %s in none of them", page.Amount(uncounted, "request"), plural(uncounted, "is", "are"))
 	}
 	if bounds > 0 {
-		text += fmt.Sprintf("; %s had no answer in time or %s never sent, and count with as long as they were waited for, which is the least", page.Amount(bounds, "request"), were(bounds))
+		text += fmt.Sprintf("; %s had no answer in time or %s never sent, and count with as long as they were waited for, which is the least", page.Amount(bounds, "request"), plural(bounds, "was", "were"))
 	}
 	if text == "" {
 		return ": free of coordinated omission"
@@ -214,18 +192,12 @@ func omitted(v *Judgement) string {
 	return text
 }
 
-func are(n int64) string {
+// plural is the word for one or for several.
+func plural(n int64, one, several string) string {
 	if n == 1 {
-		return "is"
+		return one
 	}
-	return "are"
-}
-
-func were(n int64) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
+	return several
 }
 
 // pointName names a point in a list.

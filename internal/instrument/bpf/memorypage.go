@@ -19,10 +19,11 @@ func growthTable(v *Judgement) *page.Section {
 	for i := range v.Growth {
 		m.Row(page.Words(strconv.Itoa(v.Growth[i].Services)))
 	}
-	m.Add("programs MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(g.Programs) }))
-	m.Add("maps MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(g.Maps) }))
-	m.Add("both MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(both(g.Programs, g.Maps)) }))
-	m.Add("both under load MiB", page.Each(v.Growth, func(g *MemoryRow) page.Cell { return mebibytes(g.UnderLoad) }))
+	for i, title := range []string{"programs MiB", "maps MiB", "both MiB", "both under load MiB"} {
+		m.Add(title, page.Each(v.Growth, func(g *MemoryRow) page.Cell {
+			return mebibytes([]int64{g.Programs, g.Maps, plus(g.Programs, g.Maps), g.UnderLoad}[i])
+		}))
+	}
 	s.Table = m
 	var items []page.Item
 	if text := growthText(v.Growth); text != "" {
@@ -56,7 +57,7 @@ func growthText(all []MemoryRow) string {
 			many = g
 		}
 	}
-	a, b := both(few.Programs, few.Maps), both(many.Programs, many.Maps)
+	a, b := plus(few.Programs, few.Maps), plus(many.Programs, many.Maps)
 	switch more := many.Services - few.Services; {
 	case more == 0 || a < 0 || b < 0:
 		return ""
@@ -88,7 +89,7 @@ func underLoad(all []MemoryRow) string {
 	known := false
 	for i := range all {
 		g := &all[i]
-		idle := both(g.Programs, g.Maps)
+		idle := plus(g.Programs, g.Maps)
 		if idle < 0 || g.UnderLoad < 0 {
 			continue
 		}

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -58,12 +59,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 		}
 		return page.Words(page.Dot)
 	})
-	of("left out", func(p *ProgramRow) page.Cell {
-		if p.Misses == 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Cell{Head: strconv.FormatInt(p.Misses, 10), Style: term.Yellow}
-	})
+	of("left out", func(p *ProgramRow) page.Cell { return counted(p.Misses, page.Dot) })
 	s.Table = m
 	s.Notes = []string{"each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
 	if left > 0 {
@@ -75,28 +71,40 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 // programOf finds the program of a row, by its name where it was loaded anew since;
 // but not with another number of services, with which its maps have another size.
 func programOf(v *Judgement, row *ProgramRow) *record.Program {
-	same := func(f func(*record.Program) bool) *record.Program {
-		if i := slices.IndexFunc(v.Programs, func(p record.Program) bool { return f(&p) }); i >= 0 {
-			return &v.Programs[i]
-		}
+	i := slices.IndexFunc(v.Programs, func(p record.Program) bool { return p.ID == row.ID })
+	if i < 0 && len(v.Plan.Services) <= 1 {
+		i = slices.IndexFunc(v.Programs, func(p record.Program) bool { return p.Name == row.Name })
+	}
+	if i < 0 {
 		return nil
 	}
-	if p := same(func(p *record.Program) bool { return p.ID == row.ID }); p != nil {
-		return p
-	}
-	if len(v.Plan.Services) > 1 {
-		return nil
-	}
-	return same(func(p *record.Program) bool { return p.Name == row.Name })
+	return &v.Programs[i]
 }
 
 // withMaps is what a program and its maps occupy.
 func withMaps(p *record.Program) int64 {
 	sum := p.Memory
 	for _, m := range p.Maps {
-		sum = both(sum, both(m.Memory, m.InnerMemory))
+		sum = plus(sum, plus(m.Memory, m.InnerMemory))
 	}
 	return sum
+}
+
+// shown are as many as a section has room for, which says how many are left out.
+func shown[T any](s *page.Section, all []T, o page.Options) []T {
+	if o.Verbose || len(all) <= mostProgramsShown {
+		return all
+	}
+	s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", len(all)-mostProgramsShown))
+	return all[:mostProgramsShown]
+}
+
+// counted is a number that there should be none of.
+func counted(n int64, none string) page.Cell {
+	if n == 0 {
+		return page.Words(none)
+	}
+	return page.Cell{Head: strconv.FormatInt(n, 10), Style: term.Yellow}
 }
 
 // programsTable are the programs as they are loaded.
@@ -109,27 +117,15 @@ func programsTable(v *Judgement, o page.Options) *page.Section {
 		title += ", with their maps " + page.Size(float64(v.Memory)) + ", each map once"
 	}
 	s := &page.Section{Title: title, Style: term.Bold}
-	shown := v.Programs
-	if !o.Verbose {
-		shown = shown[:min(len(shown), mostProgramsShown)]
-	}
+	shown := shown(s, v.Programs, o)
 	m := &page.Table{Columns: []page.Column{{Title: "id", Right: true}, {Title: "program"}}}
 	for i := range shown {
 		p := &shown[i]
-		name := p.Name
-		if p.Full != "" {
-			name = p.Full
-		}
-		m.Row(page.Words(strconv.FormatUint(uint64(p.ID), 10)), page.Words(page.Heading(page.Known(name))))
+		m.Row(page.Words(strconv.FormatUint(uint64(p.ID), 10)), page.Words(page.Heading(page.Known(cmp.Or(p.Full, p.Name)))))
 	}
 	m.AddText("kind", page.Each(shown, func(p *record.Program) page.Cell { return page.Words(page.Heading(p.Kind)) }))
 	before := len(m.Columns)
-	m.AddIf("of", page.Each(shown, func(p *record.Program) page.Cell {
-		if p.Owner == "" {
-			return page.Words(page.Dot)
-		}
-		return page.Words(page.Heading(p.Owner))
-	}))
+	m.AddIf("of", page.Each(shown, func(p *record.Program) page.Cell { return page.Words(cmp.Or(page.Heading(p.Owner), page.Dot)) }))
 	for i := range m.Columns[before:] {
 		m.Columns[before+i].Right = false
 	}
@@ -149,22 +145,16 @@ func programsTable(v *Judgement, o page.Options) *page.Section {
 	if o.Verbose {
 		s.Lists = bpfHolders(shown)
 	}
-	if left := len(v.Programs) - len(shown); left > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", left))
-	}
 	return s
 }
 
 // mapIDs names a program's maps by their numbers.
 func mapIDs(p *record.Program) string {
-	ids := make([]string, 0, len(p.Maps))
+	var ids []string
 	for _, m := range p.Maps {
 		ids = append(ids, strconv.FormatUint(uint64(m.ID), 10))
 	}
-	if len(ids) == 0 {
-		return page.None
-	}
-	return page.Listed(ids)
+	return cmp.Or(page.Listed(ids), page.None)
 }
 
 // bpfHolders are who keeps the programs.
@@ -207,10 +197,7 @@ func mapsTable(v *Judgement, o page.Options) *page.Section {
 		return nil
 	}
 	s := &page.Section{Title: fmt.Sprintf("maps: %d, %d of them shared", len(all), v.Shared), Style: term.Bold}
-	shown := all
-	if !o.Verbose {
-		shown = shown[:min(len(shown), mostProgramsShown)]
-	}
+	shown := shown(s, all, o)
 	m := &page.Table{Columns: []page.Column{{Title: "id", Right: true}, {Title: "map"}}}
 	for i := range shown {
 		m.Row(page.Words(strconv.FormatUint(uint64(shown[i].ID), 10)), page.Words(page.Heading(page.Known(shown[i].Name))))
@@ -231,8 +218,5 @@ func mapsTable(v *Judgement, o page.Options) *page.Section {
 		return page.Words(page.Dot)
 	}))
 	s.Table = m
-	if left := len(all) - len(shown); left > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", left))
-	}
 	return s
 }

@@ -19,6 +19,7 @@ const quotaPeriod = 100e6
 // over several. CPU times are shares of one core, NaN where they are not known.
 type quotaFacts struct {
 	heavy             int64
+	round             int // -1 of medians
 	usage, ticks, bpf float64
 	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of chosen programs
 	throttled         float64 // share of the periods
@@ -27,6 +28,11 @@ type quotaFacts struct {
 	client            float64 // of the control, which may have no group
 	node              float64 // share of the node that was busy
 	edge              float64 // parts of the limit that a window can hold beyond it
+}
+
+// values are all that medians are made of.
+func (f *quotaFacts) values() []*float64 {
+	return []*float64{&f.usage, &f.ticks, &f.bpf, &f.own, &f.throttled, &f.qps, &f.rate, &f.client, &f.node, &f.edge}
 }
 
 // charged is what the cgroup was charged: the larger of what is known, since cpuacct
@@ -48,11 +54,10 @@ func most(values ...float64) float64 {
 	return out
 }
 
-// quotaStep is a weight of the programs, round by round.
+// quotaStep is a weight of the programs, in the order of the rounds.
 type quotaStep struct {
-	heavy  int64
-	rounds []int        // of each value in facts
-	facts  []quotaFacts // in the order of the rounds
+	heavy int64
+	facts []quotaFacts
 }
 
 // quota answers whose limit pays.
@@ -74,7 +79,13 @@ func (j *judging) quota() *Quota {
 	if len(steps) == 0 {
 		return q
 	}
-	for _, round := range slices.Compact(slices.Clone(steps[len(steps)-1].rounds)) {
+	last := math.MinInt
+	for _, f := range steps[len(steps)-1].facts {
+		round := f.round
+		if round == last {
+			continue
+		}
+		last = round
 		var of []quotaFacts
 		for _, s := range steps {
 			if one := s.of(round); one != nil {
@@ -117,11 +128,11 @@ func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 			if to[asked.Heavy] == nil {
 				to[asked.Heavy] = &quotaStep{heavy: asked.Heavy}
 			}
-			to[asked.Heavy].add(m)
+			f := factsOf(m)
 			if reference {
-				facts := to[asked.Heavy].facts
-				facts[len(facts)-1].own = inCalls(m, kinds)
+				f.own = inCalls(m, kinds)
 			}
+			to[asked.Heavy].facts = append(to[asked.Heavy].facts, f)
 		}
 	}
 	for _, heavy := range slices.Sorted(maps.Keys(limited)) {
@@ -136,67 +147,46 @@ func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 	return steps, control
 }
 
-func (s *quotaStep) add(m *measured) {
-	p, unknown := m.load, math.NaN()
-	took := float64(p.Ended - p.Begun)
-	f := quotaFacts{heavy: s.heavy, usage: unknown, ticks: unknown, bpf: unknown, own: unknown, throttled: unknown, qps: unknown, rate: unknown, client: unknown, node: unknown, edge: quotaPeriod / took}
-	if core, known := m.bpfCore(); known {
-		f.bpf = core
+func factsOf(m *measured) quotaFacts {
+	p, f := m.load, quotaFacts{heavy: m.load.Asked.Heavy, round: m.round}
+	for _, v := range f.values() {
+		*v = math.NaN()
 	}
+	took := float64(p.Ended - p.Begun)
+	f.edge = quotaPeriod / took
+	f.bpf, f.client = m.bpfCore(), part(p.ClientCPU, took)
+	f.node = min(part(p.NodeCPU, took*float64(p.CPUs)), 1) // by ticks: up to one of each CPU too many
 	if p.Sent != nil {
 		f.qps, f.rate = p.Sent.QPS, float64(p.Sent.Requests)/took*1e9
 	}
-	if p.ClientCPU >= 0 {
-		f.client = float64(p.ClientCPU) / took
-	}
-	if p.NodeCPU >= 0 && p.CPUs > 0 {
-		f.node = min(float64(p.NodeCPU)/took/float64(p.CPUs), 1) // by ticks: up to one of each CPU too many
-	}
 	if g := p.Group; g != nil {
-		f.usage = float64(g.Usage) / took
-		if g.Ticks >= 0 {
-			f.ticks = float64(g.Ticks) / took
-		}
+		f.usage, f.ticks = float64(g.Usage)/took, part(g.Ticks, took)
 		if g.Periods > 0 {
 			f.throttled = float64(g.Throttled) / float64(g.Periods)
 		}
 	}
-	s.rounds, s.facts = append(s.rounds, m.round), append(s.facts, f)
+	return f
 }
 
 // sort puts points of several numbers of connections or services into the order of
 // the rounds.
 func (s *quotaStep) sort() {
-	order := make([]int, len(s.rounds))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.rounds[a], s.rounds[b]) })
-	rounds, facts := s.rounds, s.facts
-	s.rounds, s.facts = nil, nil
-	for _, i := range order {
-		s.rounds, s.facts = append(s.rounds, rounds[i]), append(s.facts, facts[i])
-	}
+	slices.SortStableFunc(s.facts, func(a, b quotaFacts) int { return cmp.Compare(a.round, b.round) })
 }
 
 // of is the step in one round, nil where it has no figures.
 func (s *quotaStep) of(round int) *quotaStep {
-	out := &quotaStep{heavy: s.heavy}
-	for i, r := range s.rounds {
-		if r == round {
-			out.rounds, out.facts = append(out.rounds, r), append(out.facts, s.facts[i])
-		}
-	}
-	if out.facts == nil {
+	facts := slices.DeleteFunc(slices.Clone(s.facts), func(f quotaFacts) bool { return f.round != round })
+	if len(facts) == 0 {
 		return nil
 	}
-	return out
+	return &quotaStep{s.heavy, facts}
 }
 
 func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	values := stat.Rounds{}
 	for i := range s.facts {
-		if v := of(&s.facts[i]); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v := of(&s.facts[i]); finite(v) {
 			values[i] = v
 		}
 	}
@@ -204,19 +194,14 @@ func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 }
 
 func (s *quotaStep) median() quotaFacts {
-	middle := func(of func(*quotaFacts) float64) float64 {
-		if e := figure.Median(s.over(of)); e.Known() {
-			return e.Value
+	out := quotaFacts{heavy: s.heavy, round: -1}
+	for i, to := range out.values() {
+		*to = math.NaN()
+		if e := figure.Median(s.over(func(f *quotaFacts) float64 { return *f.values()[i] })); e.Known() {
+			*to = e.Value
 		}
-		return math.NaN()
 	}
-	return quotaFacts{
-		heavy: s.heavy, usage: middle(func(f *quotaFacts) float64 { return f.usage }), ticks: middle(func(f *quotaFacts) float64 { return f.ticks }),
-		bpf: middle(func(f *quotaFacts) float64 { return f.bpf }), throttled: middle(func(f *quotaFacts) float64 { return f.throttled }),
-		qps: middle(func(f *quotaFacts) float64 { return f.qps }), client: middle(func(f *quotaFacts) float64 { return f.client }),
-		own: middle(func(f *quotaFacts) float64 { return f.own }), rate: middle(func(f *quotaFacts) float64 { return f.rate }),
-		edge: middle(func(f *quotaFacts) float64 { return f.edge }), node: middle(func(f *quotaFacts) float64 { return f.node }),
-	}
+	return out
 }
 
 func (s *quotaStep) figures(limit float64) QuotaStep {

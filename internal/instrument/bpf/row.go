@@ -60,12 +60,11 @@ func (j *judging) alwaysOn() bool {
 
 // values are the values of a row, round by round.
 type values struct {
-	qps, without                     stat.Rounds
-	p50, p90, p99, p999              stat.Rounds
-	client, server, node, bpf, perRq stat.Rounds
-	programs                         map[string]*programValues
-	order                            []string          // of the programs, by their first appearance
-	called                           map[uint32]string // what a program of that id is called in programs
+	of            []stat.Rounds // of each of rowFigures
+	with, without stat.Rounds   // QPS with statistics and without
+	programs      map[string]*programValues
+	order         []string          // of the programs, by their first appearance
+	called        map[uint32]string // what a program of that id is called in programs
 }
 
 type programValues struct {
@@ -73,53 +72,94 @@ type programValues struct {
 	rate, each, core, perReq stat.Rounds
 }
 
+// rowFigures are the figures of a row, each with what it is of one point: CPU times
+// are shares of one core, time over the time of the phase; NaN is not known.
+var rowFigures = []struct {
+	to       func(*Row) *figure.Figure
+	quantity string
+	unit     figure.Unit
+	better   figure.Direction
+	labels   []string // a name and a value
+	value    func(m *measured, took float64, cpus int) float64
+}{
+	{func(r *Row) *figure.Figure { return &r.QPS }, "requests", figure.PerSecond, figure.More, nil, func(m *measured, _ float64, _ int) float64 {
+		if m.load.Sent == nil {
+			return math.NaN()
+		}
+		return m.load.Sent.QPS
+	}},
+	{func(r *Row) *figure.Figure { return &r.P50 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p50"}, latency(func(s *record.Sent) int64 { return s.P50 })},
+	{func(r *Row) *figure.Figure { return &r.P90 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p90"}, latency(func(s *record.Sent) int64 { return s.P90 })},
+	{func(r *Row) *figure.Figure { return &r.P99 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p99"}, latency(func(s *record.Sent) int64 { return s.P99 })},
+	{func(r *Row) *figure.Figure { return &r.P999 }, "latency", figure.Nanoseconds, figure.Less, []string{"quantile", "p99.9"}, latency(func(s *record.Sent) int64 { return s.P999 })},
+	{func(r *Row) *figure.Figure { return &r.ClientCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "client"},
+		func(m *measured, took float64, _ int) float64 { return part(m.load.ClientCPU, took) }},
+	{func(r *Row) *figure.Figure { return &r.ServerCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "server"},
+		func(m *measured, took float64, _ int) float64 { return part(m.load.ServerCPU, took) }},
+	{func(r *Row) *figure.Figure { return &r.NodeBusy }, "node-busy", figure.Ratio, figure.Less, nil, func(m *measured, took float64, cpus int) float64 {
+		return min(part(m.load.NodeCPU, took*float64(cpus)), 1) // the kernel counts it in ticks of 10 ms, of each CPU
+	}},
+	{func(r *Row) *figure.Figure { return &r.BPFCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "bpf"},
+		func(m *measured, _ float64, _ int) float64 { return m.bpfCore() }},
+	{func(r *Row) *figure.Figure { return &r.PerRequest }, "bpf-time-per-request", figure.Nanoseconds, figure.Less, nil,
+		func(m *measured, took float64, _ int) float64 { return m.bpfCore() * took / m.requests() }},
+}
+
+func latency(of func(*record.Sent) int64) func(*measured, float64, int) float64 {
+	return func(m *measured, _ float64, _ int) float64 {
+		if m.requests() > 0 {
+			return float64(of(m.load.Sent))
+		}
+		return math.NaN()
+	}
+}
+
+// part is a time as a share of another one.
+func part(ns int64, of float64) float64 {
+	if ns < 0 || of <= 0 {
+		return math.NaN()
+	}
+	return float64(ns) / of
+}
+
+// requests are those of the load, 0 where there were none.
+func (m *measured) requests() float64 {
+	if m.load.Sent == nil {
+		return 0
+	}
+	return float64(m.load.Sent.Requests)
+}
+
 func newValues() *values {
-	f := &values{programs: map[string]*programValues{}, called: map[uint32]string{}}
-	for _, r := range []*stat.Rounds{&f.qps, &f.without, &f.p50, &f.p90, &f.p99, &f.p999, &f.client, &f.server, &f.node, &f.bpf, &f.perRq} {
-		*r = stat.Rounds{}
+	f := &values{with: stat.Rounds{}, without: stat.Rounds{}, programs: map[string]*programValues{}, called: map[uint32]string{}}
+	for range rowFigures {
+		f.of = append(f.of, stat.Rounds{})
 	}
 	return f
 }
 
-// add takes a point with figures. CPU times become shares of one core: time over
-// the time of the phase.
+// add takes a point with figures.
 func (f *values) add(m *measured, cpus int) {
-	p := m.load
-	took := float64(p.Ended - p.Begun)
-	share := func(to stat.Rounds, ns int64, of float64) {
-		if ns >= 0 && of > 0 {
-			to[m.round] = float64(ns) / of
+	took := float64(m.load.Ended - m.load.Begun)
+	for i := range rowFigures {
+		if v := rowFigures[i].value(m, took, cpus); finite(v) {
+			f.of[i][m.round] = v
 		}
 	}
-	share(f.client, p.ClientCPU, took)
-	share(f.server, p.ServerCPU, took)
-	if share(f.node, p.NodeCPU, took*float64(cpus)); f.node[m.round] > 1 {
-		f.node[m.round] = 1 // the kernel counts it in ticks of 10 ms, of each CPU
+	if m.load.Sent != nil {
+		f.with[m.round] = m.load.Sent.QPS
 	}
-	requests := 0.0
-	if s := p.Sent; s != nil {
-		f.qps[m.round] = s.QPS
-		requests = float64(s.Requests)
-		if s.Requests > 0 {
-			f.p50[m.round], f.p90[m.round], f.p99[m.round], f.p999[m.round] = float64(s.P50), float64(s.P90), float64(s.P99), float64(s.P999)
-		}
-	}
-	if core, known := m.bpfCore(); known {
-		f.bpf[m.round] = core
-		if requests > 0 {
-			f.perRq[m.round] = core * took / requests
-		}
-	}
-	f.addPrograms(m, took, requests)
+	f.addPrograms(m, took, m.requests())
 }
 
 // bpfCore is what the programs took during the load less what they took per second
-// while idle, as a share of one core. Less than nothing is noise of next to nothing.
-func (m *measured) bpfCore() (core float64, known bool) {
+// while idle, as a share of one core, NaN where none was seen. Less than nothing is
+// noise of next to nothing.
+func (m *measured) bpfCore() float64 {
 	if len(m.load.Runs) == 0 {
-		return 0, false
+		return math.NaN()
 	}
-	return max(bpfShare(m.load)-bpfShare(m.idle), 0), true
+	return max(bpfShare(m.load)-bpfShare(m.idle), 0)
 }
 
 // bpfShare is what the programs took in a phase, of one core.
@@ -186,17 +226,10 @@ func (f *values) sum(row *Row, cpus int) {
 	of := func(quantity string, unit figure.Unit, better figure.Direction, values stat.Rounds, more ...string) figure.Figure {
 		return about(quantity, unit, better, append(slices.Clone(point), figure.Of(more...)...), values)
 	}
-	latency := func(quantile string, values stat.Rounds) figure.Figure {
-		return of("latency", figure.Nanoseconds, figure.Less, values, "quantile", quantile)
+	for i, c := range rowFigures {
+		*c.to(row) = of(c.quantity, c.unit, c.better, f.of[i], c.labels...)
 	}
-	row.QPS = of("requests", figure.PerSecond, figure.More, f.qps)
 	row.QPS.Failed, row.QPS.Total = row.Failed, row.Rounds+row.Failed
-	row.P50, row.P90, row.P99, row.P999 = latency("p50", f.p50), latency("p90", f.p90), latency("p99", f.p99), latency("p99.9", f.p999)
-	row.ClientCore = of("cpu", figure.CPUs, figure.Less, f.client, "role", "client")
-	row.ServerCore = of("cpu", figure.CPUs, figure.Less, f.server, "role", "server")
-	row.NodeBusy = of("node-busy", figure.Ratio, figure.Less, f.node)
-	row.BPFCore = of("cpu", figure.CPUs, figure.Less, f.bpf, "role", "bpf")
-	row.PerRequest = of("bpf-time-per-request", figure.Nanoseconds, figure.Less, f.perRq)
 	row.BPFNode = *ofNode(&row.BPFCore, cpus)
 	for _, key := range f.order {
 		p := f.programs[key]
@@ -209,7 +242,7 @@ func (f *values) sum(row *Row, cpus int) {
 	}
 	slices.SortStableFunc(row.Programs, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
 	row.Price = of("requests-with-statistics-ratio", figure.Ratio, figure.More, nil)
-	without, with := paired(f.without, f.qps)
+	without, with := paired(f.without, f.with)
 	if row.PriceRounds = len(with); row.PriceRounds > 0 {
 		c := stat.Compare(without, with)
 		row.Price.Estimate, row.Different, row.Why = figure.PairedRatio(c), c.Different, c.Why

@@ -57,7 +57,7 @@ func (r *Row) reasons() string {
 }
 
 // sent is about what the client says of its load.
-func (j *judging) sent(add func(record.Finding)) {
+func (j *judging) sent(add adding) {
 	var failed, unsent, missed []string
 	closed := false
 	for i := range j.b.Rows {
@@ -74,18 +74,12 @@ func (j *judging) sent(add func(record.Finding)) {
 		}
 		closed = closed || r.P50.Known() && !r.Open
 	}
-	if failed != nil {
-		add(record.Finding{Code: foundLoadErrors, Level: finding.Warning, Message: "requests without an answer, or with one that is no 2xx: " + fewOf(failed),
-			Advice: "QPS counts answers only, and latencies are those of answers (in an open loop also of what had no answer in time, with as long as it was waited for); look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)"})
-	}
-	if unsent != nil {
-		add(record.Finding{Code: foundUnsent, Level: finding.Warning, Message: "requests were due and never sent: " + fewOf(unsent),
-			Advice: "no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections"})
-	}
-	if missed != nil {
-		add(record.Finding{Code: foundRateMissed, Level: finding.Warning, Message: "the rate was not reached: " + fewOf(missed),
-			Advice: "latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections"})
-	}
+	add.list(foundLoadErrors, finding.Warning, "requests without an answer, or with one that is no 2xx: ", failed,
+		"QPS counts answers only, and latencies are those of answers (in an open loop also of what had no answer in time, with as long as it was waited for); look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)")
+	add.list(foundUnsent, finding.Warning, "requests were due and never sent: ", unsent,
+		"no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections")
+	add.list(foundRateMissed, finding.Warning, "the rate was not reached: ", missed,
+		"latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections")
 	if closed {
 		add(record.Finding{Code: foundClosedLoop, Level: finding.Note, Message: "latencies are those of a closed loop: a connection that waits sends nothing meanwhile, so stalls count once and not for every request that would have come (coordinated omission)",
 			Advice: "for latencies ask for a rate (--qps) below what was reached here; QPS and CPU are right as they are"})

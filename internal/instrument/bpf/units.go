@@ -30,14 +30,6 @@ func ofNode(of *figure.Figure, cpus int) *figure.Figure {
 	return &f
 }
 
-// both adds two amounts up, where both are known.
-func both(a, b int64) int64 {
-	if a < 0 || b < 0 || a+b < 0 {
-		return -1
-	}
-	return a + b
-}
-
 // cpuLimit is a number of CPUs: "1 CPU", "0.2 CPUs".
 func cpuLimit(cpus float64) string {
 	text := strconv.FormatFloat(cpus, 'g', 4, 64)
