@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -42,16 +42,16 @@ var verdicts = map[string]string{
 	"rndrw rootfs direct":         "runc too short, kata too short, host too short",
 }
 
-func cells(t *testing.T, rec *record.Record, each func(table *judge.StorageTable, cell *judge.StorageCell)) *judge.Storage {
+func cells(t *testing.T, rec *record.Record, each func(table *storage.Table, cell *storage.Cell)) *storage.Judgement {
 	t.Helper()
-	s, err := judge.StorageOf(rec)
+	s, err := storage.Judge(rec)
 	if err != nil || !s.Imported {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	for i := range s.Tables {
-		for j := range s.Tables[i].Cells {
-			if c := &s.Tables[i].Cells[j]; c.Rounds > 0 {
-				each(&s.Tables[i], c)
+	for _, table := range s.Tables {
+		for _, c := range table.Cells {
+			if c.Rounds > 0 {
+				each(table, c)
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func cells(t *testing.T, rec *record.Record, each func(table *judge.StorageTable
 func TestPublishedFiguresThatNoDeviceCanGiveAreFlagged(t *testing.T) {
 	judged, flagged := 0, 0
 	for _, name := range []string{"kata-io/record", "kata-io/sysbench"} { // which is of another machine
-		cells(t, stored(t, name), func(table *judge.StorageTable, c *judge.StorageCell) {
+		cells(t, stored(t, name), func(table *storage.Table, c *storage.Cell) {
 			want := "device"
 			at := table.Job + " " + table.Volume + " " + table.Cache
 			for verdict := range strings.SplitSeq(verdicts[at], ", ") {
@@ -85,19 +85,19 @@ func TestPublishedFiguresThatNoDeviceCanGiveAreFlagged(t *testing.T) {
 }
 
 func TestToolsOfTwoVersionsAreAFinding(t *testing.T) {
-	s := cells(t, stored(t, "kata-io/sysbench"), func(*judge.StorageTable, *judge.StorageCell) {})
-	if !slices.ContainsFunc(s.Findings, func(f record.Finding) bool {
+	s := cells(t, stored(t, "kata-io/sysbench"), func(*storage.Table, *storage.Cell) {})
+	if !slices.ContainsFunc(s.Found, func(f record.Finding) bool {
 		return f.Code == "tool-versions-differ" && f.Message == "sysbench is not of one version: sysbench 0.5 on runc, kata; sysbench 1.0.20 on host"
 	}) {
-		t.Errorf("%+v", s.Findings)
+		t.Errorf("%+v", s.Found)
 	}
 }
 
 func TestWhatDDPrintedIsTheDevices(t *testing.T) {
 	n := 0
-	cells(t, stored(t, "kata-io/record"), func(table *judge.StorageTable, c *judge.StorageCell) {
+	cells(t, stored(t, "kata-io/record"), func(table *storage.Table, c *storage.Cell) {
 		if rate := c.Write.Bandwidth.Value / 1e6; strings.HasPrefix(table.Job, "dd") && table.Volume == "rootfs" {
-			if n++; rate < 111 || rate > 135 || c.Verdict != judge.VerdictDevice {
+			if n++; rate < 111 || rate > 135 || c.Verdict != storage.Device {
 				t.Errorf("%s: %.1f MB/s are %q because %q", c.Target, rate, c.Verdict, c.Because)
 			}
 		}
@@ -108,8 +108,8 @@ func TestWhatDDPrintedIsTheDevices(t *testing.T) {
 }
 
 func TestFiguresOfNoVolumeAreJudgedAsTheMachinesOwn(t *testing.T) {
-	want, got := map[string]judge.Verdict{}, map[string]judge.Verdict{}
-	cells(t, stored(t, "kata-io/record"), func(table *judge.StorageTable, c *judge.StorageCell) {
+	want, got := map[string]storage.Verdict{}, map[string]storage.Verdict{}
+	cells(t, stored(t, "kata-io/record"), func(table *storage.Table, c *storage.Cell) {
 		want[table.Job+table.Volume+table.Cache+c.Target] = c.Verdict
 	})
 	rec := stored(t, "kata-io/record")
@@ -118,7 +118,7 @@ func TestFiguresOfNoVolumeAreJudgedAsTheMachinesOwn(t *testing.T) {
 			c.Volume = ""
 		}
 	}
-	cells(t, rec, func(table *judge.StorageTable, c *judge.StorageCell) {
+	cells(t, rec, func(table *storage.Table, c *storage.Cell) {
 		volume := table.Volume
 		if volume == "" {
 			volume = "rootfs"
@@ -138,7 +138,7 @@ func TestTheFactThatDecidesIsToldWithItsFigures(t *testing.T) {
 		"small files nfs buffered runc": "436715 random IOPS with 1 at a time are 2.3 µs for each",
 		"5G file rootfs buffered kata":  "35584 IOPS read are 116 × the 307 of host's 5G file",
 	}
-	cells(t, stored(t, "kata-io/record"), func(table *judge.StorageTable, c *judge.StorageCell) {
+	cells(t, stored(t, "kata-io/record"), func(table *storage.Table, c *storage.Cell) {
 		at := strings.Join([]string{table.Job, table.Volume, table.Cache, c.Target}, " ")
 		if says := want[at]; says != "" && !strings.HasPrefix(c.Because[0], says) {
 			t.Errorf("%s: %q, want %q", at, c.Because[0], says)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"net"
 	"net/netip"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tare-bench/tare/internal/core/run"
 	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
@@ -152,7 +152,7 @@ func weighBPF(ctx context.Context, s Streams, p bpf.Options, out outputFlags) er
 			}
 			return nil, nil, err
 		},
-		run: func(o *session) (*record.Record, run.Judgement, error) {
+		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			return outcome(bpfrun.Run(ctx, bpfrun.Options{
 				Plan: p, Options: o.options, Meter: meter, Node: nodeCPU, Own: procs.OwnCPU,
 				Place:  func() (string, func() error, error) { return datapath.Place(o.run.ID) },

@@ -14,8 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/record"
 )
@@ -49,14 +50,13 @@ nothing was seen from outside, and nothing is known of the environment.`,
 		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			format, err := formatOf(out.format, "storage")
-			if err != nil {
+			if err := checkFormat(out.format, storage.Name); err != nil {
 				return err
 			}
 			if err := flags.validate(); err != nil {
 				return err
 			}
-			return importTexts(s, format, c.InOrStdin(), args, flags, out)
+			return importTexts(s, c.InOrStdin(), args, flags, out)
 		},
 	}
 	c.Flags().StringVar(&flags.target, "target", "", "whose all results are that no LABEL= names")
@@ -93,7 +93,7 @@ func oneOf(flag, value string, known ...string) error {
 }
 
 // importTexts reads the texts, stores what is in them and reports it.
-func importTexts(s Streams, format report.Format, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
+func importTexts(s Streams, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
 	began := time.Now()
 	g := &tool.Imported{}
 	for _, arg := range args {
@@ -112,7 +112,11 @@ func importTexts(s Streams, format report.Format, stdin io.Reader, args []string
 	if err != nil {
 		return err
 	}
-	code, err := showStorage(s, format, rec, out)
+	j, err := storage.Judge(rec)
+	if err != nil {
+		return err
+	}
+	code, err := show(s, out, instrument.Judged{Record: rec, Judgement: j})
 	if err != nil {
 		return err
 	}

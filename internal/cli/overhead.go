@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/tare-bench/tare/internal/core/run"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
@@ -76,7 +76,7 @@ func weighOverhead(ctx context.Context, s Streams, p overhead.Options, out outpu
 			}
 			return choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
 		},
-		run: func(o *session) (_ *record.Record, _ run.Judgement, err error) {
+		run: func(o *session) (_ *record.Record, _ instrument.Judgement, err error) {
 			options.Plan, options.Options, options.Targets = p, o.options, o.targets
 			if options.Workload.Volume, err = loadFolder(o, phases); err != nil {
 				return nil, nil, err

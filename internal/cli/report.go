@@ -12,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
@@ -49,17 +48,18 @@ them. With tare come:
 			if err != nil {
 				return err
 			}
-			if done, err := unmoved(s, records, against, out); done || err != nil {
-				return err
-			}
-			all, err := judged(args, records)
+			all, err := judged(args, records, out.format)
 			if err != nil {
 				return err
 			}
 			if beside != nil {
 				return showBeside(s, out, all, beside)
 			}
-			return showAll(s, out, all)
+			code, err := show(s, out, all...)
+			if err == nil && code != ExitDone {
+				err = exit{code}
+			}
+			return err
 		},
 	}
 	out.addFormat(c.Flags())
@@ -80,32 +80,20 @@ func loadRecords(paths []string) (all []*record.Record, err error) {
 	return all, nil
 }
 
-// judged judges records, each by its own instrument.
-func judged(paths []string, records []*record.Record) (all []instrument.Judged, err error) {
+// judged judges records that are to be reported in a format, each by its own
+// instrument.
+func judged(paths []string, records []*record.Record, format string) (all []instrument.Judged, err error) {
 	for i, rec := range records {
 		j, err := instrument.Judge(rec)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", paths[i], err)
 		}
+		if err := checkFormat(format, rec.Header.Experiment); err != nil {
+			return nil, err
+		}
 		all = append(all, instrument.Judged{Record: rec, Judgement: j})
 	}
 	return all, nil
-}
-
-// showAll prints the reports of runs, and fails as they did.
-func showAll(s Streams, out outputFlags, all []instrument.Judged) error {
-	if err := checkSubject(all, out.subject); err != nil {
-		return err
-	}
-	if err := instrument.Report(s.Out, out.format, all, pageOptions(s, out)); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	for _, one := range all {
-		if failed, _, findings := one.Result(); codeOf(failed, findings) != ExitDone {
-			return exit{ExitFailed}
-		}
-	}
-	return nil
 }
 
 // showBeside prints what lifecycles gave beside published figures.
@@ -161,38 +149,4 @@ func checkSubject(all []instrument.Judged, subject string) error {
 		return errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
 	}
 	return fmt.Errorf("--subject: %q is not among the targets: %s", subject, strings.Join(names, ", "))
-}
-
-// showUnmoved are the reports of those instruments.
-var showUnmoved = map[string]func(Streams, report.Format, *record.Record, outputFlags) (int, error){
-	"storage": showStorage,
-}
-
-// unmoved reports records of those instruments that have not yet a room of their
-// own, one at a time.
-func unmoved(s Streams, records []*record.Record, against string, out outputFlags) (bool, error) {
-	format, err := formatOf(out.format, records[0].Header.Experiment)
-	if err != nil {
-		return true, err
-	}
-	for _, rec := range records {
-		show := showUnmoved[rec.Header.Experiment]
-		if _, ok := instrument.Of(rec.Header.Experiment); ok || show == nil {
-			continue
-		}
-		switch {
-		case len(records) > 1:
-			return true, fmt.Errorf("a record of %s is reported alone; give it without the others", rec.Header.Experiment)
-		case against != "":
-			return true, errors.New("--against: published figures are of lifecycles; leave it out")
-		case out.subject != "":
-			return true, errors.New("--subject: it is of the iSulad form, which is of lifecycles; leave it out")
-		}
-		code, err := show(s, format, rec, out)
-		if err == nil && code != ExitDone {
-			err = exit{code}
-		}
-		return true, err
-	}
-	return false, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
@@ -30,14 +31,14 @@ type weighing struct {
 	// targets finds what is weighed, after everything was checked that can be before
 	// anything is made. Findings tell of what is not weighed.
 	targets func() ([]subject.Target, []record.Finding, error)
-	run     func(o *session) (*record.Record, run.Judgement, error)
+	run     func(o *session) (*record.Record, instrument.Judgement, error)
 }
 
 // outcome is that of an instrument's run; the judgement is nil where there is none.
 func outcome[J any, P interface {
 	*J
-	run.Judgement
-}](rec *record.Record, j P, err error) (*record.Record, run.Judgement, error) {
+	instrument.Judgement
+}](rec *record.Record, j P, err error) (*record.Record, instrument.Judgement, error) {
 	if j == nil {
 		return rec, nil, err
 	}
@@ -71,7 +72,7 @@ func weigh(ctx context.Context, s Streams, out *outputFlags, w weighing) error {
 	if j == nil {
 		return err
 	}
-	code, showErr := show(s, rec, j, *out)
+	code, showErr := show(s, *out, instrument.Judged{Record: rec, Judgement: j})
 	if showErr != nil {
 		return errors.Join(err, showErr)
 	}

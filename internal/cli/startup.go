@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
@@ -112,7 +112,7 @@ func weighStartup(ctx context.Context, s Streams, p startup.Options, out outputF
 			}
 			return append(targets, commands...), skipped, err
 		},
-		run: func(o *session) (*record.Record, run.Judgement, error) {
+		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			return outcome(startuprun.Run(ctx, startuprun.Options{
 				Plan: p, Options: o.options, Targets: o.targets, Callers: procs.Own, Daemons: daemons,
 				Watch: func() (startuprun.Watch, error) { return tracer.Open() },

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
@@ -69,7 +70,7 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, aske
 	if err != nil {
 		return err
 	}
-	code, err := show(s, rec, j, out)
+	code, err := show(s, out, instrument.Judged{Record: rec, Judgement: j})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"os"
 	"path/filepath"
@@ -12,15 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/tare-bench/tare/internal/core/run"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/child"
 	"github.com/tare-bench/tare/internal/term"
@@ -100,7 +98,7 @@ func weighStorage(ctx context.Context, s Streams, p storage.Options, out outputF
 			}
 			return targets, skipped, err
 		},
-		run: func(o *session) (*record.Record, run.Judgement, error) {
+		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			options.Plan, options.Options, options.Targets, options.Meter = p, o.options, o.targets, meter
 			return outcome(o.storage(ctx, &options))
 		},
@@ -108,7 +106,7 @@ func weighStorage(ctx context.Context, s Streams, p storage.Options, out outputF
 }
 
 // storage makes what the run needs on this machine, and performs it.
-func (o *session) storage(ctx context.Context, options *storagerun.Options) (*record.Record, *judge.Storage, error) {
+func (o *session) storage(ctx context.Context, options *storagerun.Options) (*record.Record, *storage.Judgement, error) {
 	dir, _, err := o.run.Dirs("-host")
 	if err == nil {
 		err = probe.Install(dir)
@@ -131,19 +129,6 @@ func (o *session) storage(ctx context.Context, options *storagerun.Options) (*re
 		return volume.Prepare(ctx, v, volume.Asked{RunID: o.run.ID, Dir: dir, Bytes: bytes, Destroys: options.Plan.Destroys})
 	}
 	return storagerun.Run(ctx, *options)
-}
-
-// showStorage prints the report of a record and returns the exit code it calls
-// for.
-func showStorage(s Streams, format report.Format, rec *record.Record, out outputFlags) (int, error) {
-	j, err := judge.StorageOf(rec)
-	if err != nil {
-		return 0, err
-	}
-	if err := report.Storage(s.Out, format, rec, j, reportOptions(s, out)); err != nil {
-		return 0, fmt.Errorf("write the report: %w", err)
-	}
-	return codeOf(j.Failed, j.Findings), nil
 }
 
 // maxJobFile is what a job file can have at most.

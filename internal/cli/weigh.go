@@ -11,13 +11,11 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/node/nodestat"
-	"github.com/tare-bench/tare/internal/report"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/internal/term"
@@ -71,7 +69,7 @@ func weighLifecycle(ctx context.Context, s Streams, l lifecycle.Options, out out
 			l.Subject = out.subject
 			return targets, skipped, cmp.Or(checkOps(targets, l.Ops), checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, out.subject, "--subject"))
 		},
-		run: func(o *session) (*record.Record, run.Judgement, error) {
+		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Node: func() record.Node {
 				n, _ := node.Read() // which says itself that it is not known
 				return n
@@ -83,65 +81,37 @@ func weighLifecycle(ctx context.Context, s Streams, l lifecycle.Options, out out
 // checkFormat refuses a format in which the report of an experiment cannot be made: it
 // would be a pity to find out after the run that there is none.
 func checkFormat(format, experiment string) error {
-	if _, ok := instrument.Of(experiment); !ok {
-		_, err := formatOf(format, experiment)
-		return err
-	}
 	if err := instrument.CheckFormat(format, experiment); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
 	return nil
 }
 
-// formatOf is a format in which the report of an experiment can be made: it would
-// be a pity to find out after the run that there is none.
-func formatOf(name, experiment string) (report.Format, error) {
-	format, err := report.ParseFormat(name)
-	if err == nil {
-		err = format.Of(experiment)
-	}
-	if err != nil {
-		return "", fmt.Errorf("--format: %w", err)
-	}
-	return format, nil
-}
-
-// show prints the report of a judged run and returns the exit code it calls for.
-func show(s Streams, rec *record.Record, j run.Judgement, out outputFlags) (int, error) {
-	moved, ok := j.(instrument.Judgement)
-	if !ok {
-		format, err := formatOf(out.format, rec.Header.Experiment)
-		if err != nil {
-			return 0, err
-		}
-		return showUnmoved[rec.Header.Experiment](s, format, rec, out)
-	}
-	all := []instrument.Judged{{Record: rec, Judgement: moved}}
+// show prints the reports of judged runs and returns the exit code that they call
+// for.
+func show(s Streams, out outputFlags, all ...instrument.Judged) (int, error) {
 	if err := checkSubject(all, out.subject); err != nil {
 		return 0, err
 	}
 	if err := instrument.Report(s.Out, out.format, all, pageOptions(s, out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
-	failed, _, findings := j.Result()
-	return codeOf(failed, findings), nil
+	for _, one := range all {
+		if failed, _, findings := one.Result(); codeOf(failed, findings) != ExitDone {
+			return ExitFailed, nil
+		}
+	}
+	return ExitDone, nil
 }
 
 // pageOptions are those of a page of any instrument: as wide as the terminal, or
 // 120 columns where there is none.
 func pageOptions(s Streams, out outputFlags) page.Options {
-	o := reportOptions(s, out)
-	return page.Options{Width: o.Width, Colour: o.Colour, Subject: o.Subject, Verbose: o.Verbose, Explain: o.Explain}
-}
-
-// reportOptions are those of a report of any experiment: as wide as the terminal, or
-// 120 columns where there is none.
-func reportOptions(s Streams, out outputFlags) report.Options {
 	columns, ok := term.Columns(s.Out)
 	if !ok {
 		columns = 120
 	}
-	return report.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose, Explain: out.explain}
+	return page.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose, Explain: out.explain}
 }
 
 // codeOf is the exit code that a result calls for.

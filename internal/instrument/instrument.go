@@ -18,6 +18,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/startup"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -41,6 +42,7 @@ type Judgement interface {
 var All = []Instrument{
 	{Name: lifecycle.Name, Judge: judge(lifecycle.Judge)},
 	{Name: overhead.Name, Judge: judge(overhead.Judge)},
+	{Name: storage.Name, Judge: judge(storage.Judge)},
 	{Name: startup.Name, Judge: judge(startup.Judge), Formats: formatsOf(startup.Formats)},
 	{Name: bpf.Name, Judge: judge(bpf.Judge)},
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/judge"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -60,8 +60,7 @@ func tryCaches(t *testing.T, targets []string, flags ...string) (wrong string) {
 		"--size", "16M", "--numjobs", "4", "--rounds", "1", "--ceiling", "0"), targets)
 	cells := 0
 	for _, table := range j.Tables {
-		for i := range table.Cells {
-			c := &table.Cells[i]
+		for _, c := range table.Cells {
 			cells++
 			if c.Rounds != 1 {
 				t.Errorf("%s, %s on %s, %s: no figures: %+v", c.Target, table.Job, table.Volume, table.Cache, c.Failure)
@@ -70,7 +69,7 @@ func tryCaches(t *testing.T, targets []string, flags ...string) (wrong string) {
 			if want := verdicts(c.Target, table.Volume, table.Cache); !slices.Contains(want, c.Verdict) {
 				wrong += fmt.Sprintf("%s, %s on %s, %s: %q because %s; want one of %q\n", c.Target, table.Job, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "), want)
 			}
-			if bytes := int64(c.Total.Bytes); bytes != 4*16*mib {
+			if bytes := int64(c.Total.Bytes.Value); bytes != 4*16*mib {
 				t.Errorf("%s, %s on %s, %s: %d bytes were moved", c.Target, table.Job, table.Volume, table.Cache, bytes)
 			}
 		}
@@ -88,17 +87,17 @@ func tryCaches(t *testing.T, targets []string, flags ...string) (wrong string) {
 }
 
 // verdicts are those that can be right.
-func verdicts(target, volume, cache string) []judge.Verdict {
+func verdicts(target, volume, cache string) []storage.Verdict {
 	sandboxed := strings.HasSuffix(target, "runsc")
 	switch {
 	case cache == record.CacheDirect && (volume == record.VolumeTmpfs || sandboxed):
-		return []judge.Verdict{judge.VerdictNotDirect}
+		return []storage.Verdict{storage.NotDirect}
 	case cache == record.CacheDirect: // too short to be more, on a shared machine
-		return []judge.Verdict{judge.VerdictDevice, judge.VerdictTooShort, judge.VerdictNoisy}
+		return []storage.Verdict{storage.Device, storage.TooShort, storage.Noisy}
 	case sandboxed:
-		return []judge.Verdict{judge.VerdictGuestCache, judge.VerdictHostCache}
+		return []storage.Verdict{storage.GuestCache, storage.HostCache}
 	}
-	return []judge.Verdict{judge.VerdictHostCache}
+	return []storage.Verdict{storage.HostCache}
 }
 
 // What goes to the disk for long enough is the device's.
@@ -121,9 +120,8 @@ measure:
 		rec, j := runStorage(t, "run", plan)
 		wrong := ""
 		for _, table := range j.Tables {
-			for i := range table.Cells {
-				c := &table.Cells[i]
-				if c.Verdict != judge.VerdictDevice {
+			for _, c := range table.Cells {
+				if c.Verdict != storage.Device {
 					wrong += c.Target + " on " + table.Volume + ", " + table.Cache + ": " + string(c.Verdict) + ": " + strings.Join(c.Because, "; ") + "\n"
 				}
 			}
@@ -146,13 +144,13 @@ func TestThePlanOfTheReportOnIORunsWhole(t *testing.T) {
 	runStorage(t, "run", "../../plans/kata-io.yaml", "--scale", "0.001", "--rounds", "1", "--volume", "rootfs")
 }
 
-func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *judge.Storage) {
+func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *storage.Judgement) {
 	t.Helper()
 	return runStorage(t, append(append([]string{"storage"}, flags...), targets...)...)
 }
 
 // runStorage runs a command that writes one record of storage.
-func runStorage(t *testing.T, args ...string) (*record.Record, *judge.Storage) {
+func runStorage(t *testing.T, args ...string) (*record.Record, *storage.Judgement) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("run the tests as root: containers need it")
@@ -175,7 +173,7 @@ func runStorage(t *testing.T, args ...string) (*record.Record, *judge.Storage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := judge.StorageOf(rec)
+	j, err := storage.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}

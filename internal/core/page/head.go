@@ -2,9 +2,11 @@ package page
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -23,7 +25,7 @@ func Status(rec *record.Record) string {
 	return Known(rec.End.Status)
 }
 
-// Outcome is how the run ended, and after how long.
+// Outcome is how the run ended, after how long, and why.
 func Outcome(rec *record.Record) string {
 	s := Status(rec)
 	if rec.End == nil {
@@ -86,4 +88,25 @@ func Surroundings(h *record.Header) string {
 	}
 	parts = append(parts, "memory "+Size(float64(env.Memory)), fmt.Sprintf("load %.2f at the start", env.LoadStart))
 	return Dotted(parts...)
+}
+
+// Limits are those that every sandbox had.
+func Limits(l setting.Limits) string {
+	var parts []string
+	if l.CPU > 0 {
+		parts = append(parts, strconv.FormatFloat(l.CPU, 'g', -1, 64)+" CPU")
+	}
+	if l.Memory > 0 {
+		parts = append(parts, "memory "+Size(float64(l.Memory)))
+	}
+	if l.Pids > 0 {
+		parts = append(parts, fmt.Sprintf("%d tasks", l.Pids))
+	}
+	if l.CPUShares > 0 {
+		parts = append(parts, fmt.Sprintf("%d CPU shares", l.CPUShares))
+	}
+	if parts == nil {
+		return "no limits"
+	}
+	return "limits: " + strings.Join(parts, ", ")
 }

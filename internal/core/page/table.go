@@ -14,6 +14,7 @@ import (
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell // each as long as Columns
+	Sparse  bool     // a row that shows nothing in a part of the table is left out of it
 }
 
 // Column is what all cells below each other have in common.
@@ -204,6 +205,7 @@ func (t *Table) groups() (all []int) {
 // only is the table with some of its groups, behind what stands in every part.
 func (t *Table) only(groups []int) *Table {
 	part := &Table{Rows: make([][]Cell, len(t.Rows))}
+	shows := make([]bool, len(t.Rows))
 	for _, common := range []bool{true, false} {
 		for i, c := range t.Columns {
 			if (c.Group == 0) != common || !common && !slices.Contains(groups, c.Group) {
@@ -212,8 +214,13 @@ func (t *Table) only(groups []int) *Table {
 			part.Columns = append(part.Columns, c)
 			for r := range t.Rows {
 				part.Rows[r] = append(part.Rows[r], t.Rows[r][i])
+				shows[r] = shows[r] || !common && t.Rows[r][i].Head != ""
 			}
 		}
+	}
+	if t.Sparse {
+		r := -1
+		part.Rows = slices.DeleteFunc(part.Rows, func([]Cell) bool { r++; return !shows[r] })
 	}
 	return part
 }

@@ -63,3 +63,19 @@ func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 		})
 	}
 }
+
+func TestARateThatThereIsNeverLooksLikeNone(t *testing.T) {
+	for bytes, want := range map[float64]string{
+		0: "0.00", 420: "0.00042", 41_000: "0.041", 1.23e6: "1.23", 9.994e6: "9.99", 9.996e6: "10.0", 111.42e6: "111.4", 6579.1e6: "6579.1",
+		math.NaN(): "?", math.Inf(1): "?",
+	} {
+		if got := Megabytes(bytes); got != want {
+			t.Errorf("%v bytes/s: got %s, want %s", bytes, got, want)
+		}
+	}
+	for v, want := range map[float64]string{0: "0.00", 0.0003: "0.0003", 0.0996: "0.10", 0.5: "0.50", 316: "316", 766021: "766021"} {
+		if got := Significant(v); got != want {
+			t.Errorf("%v: got %s, want %s", v, got, want)
+		}
+	}
+}

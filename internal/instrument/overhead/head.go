@@ -1,7 +1,6 @@
 package overhead
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -28,33 +27,12 @@ func head(v *Judgement, o page.Options) []string {
 		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
 		page.Targets(v.Targets, ""),
 		page.Dotted(page.Amount(v.Plan.Rounds, "round"), "phases "+strings.Join(phases, ", "), "sandboxes "+strings.Join(counts, ", "),
-			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), limits(v)),
+			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), page.Limits(v.Plan.Limits)),
 	}
 	if o.Verbose {
 		lines = append(lines, page.Surroundings(&rec.Header))
 	}
 	return lines
-}
-
-func limits(v *Judgement) string {
-	l := &v.Plan.Limits
-	var parts []string
-	if l.CPU > 0 {
-		parts = append(parts, strconv.FormatFloat(l.CPU, 'g', -1, 64)+" CPU")
-	}
-	if l.Memory > 0 {
-		parts = append(parts, "memory "+page.Size(float64(l.Memory)))
-	}
-	if l.Pids > 0 {
-		parts = append(parts, fmt.Sprintf("%d tasks", l.Pids))
-	}
-	if l.CPUShares > 0 {
-		parts = append(parts, fmt.Sprintf("%d CPU shares", l.CPUShares))
-	}
-	if parts == nil {
-		return "no limits"
-	}
-	return "limits: " + strings.Join(parts, ", ")
 }
 
 // titled is a section of a phase.

@@ -21,7 +21,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/terms"
-	"github.com/tare-bench/tare/internal/judge"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
@@ -65,7 +64,7 @@ type turn = run.Turn[subject.Session]
 
 // Run performs the plan and returns the record of it and what is made of that, see
 // [run.Finish].
-func Run(ctx context.Context, o Options) (*record.Record, *judge.Storage, error) {
+func Run(ctx context.Context, o Options) (*record.Record, *storage.Judgement, error) {
 	o.Plan.Seed = run.Seed(o.Plan.Seed)
 	volumes, jobs, err := o.Plan.Resolved()
 	if err != nil {
@@ -77,7 +76,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *judge.Storage, error)
 	if err == nil {
 		why, err = s.all(ctx, volumes)
 	}
-	return run.Finish(ctx, r, why, err, judge.StorageOf)
+	return run.Finish(ctx, r, why, err, storage.Judge)
 }
 
 type schedule struct {

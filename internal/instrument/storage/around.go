@@ -1,0 +1,196 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// versions tells where sides of a comparison ran different versions of a tool.
+func (j *Judgement) versions(add func(record.Finding)) {
+	var tools []string
+	targets := map[[2]string][]string{} // by tool and version
+	order := map[string][]string{}      // versions of a tool
+	for _, t := range j.Tables {
+		for _, c := range t.Cells {
+			for _, v := range c.Versions {
+				if !slices.Contains(tools, t.Tool) {
+					tools = append(tools, t.Tool)
+				}
+				if !slices.Contains(order[t.Tool], v) {
+					order[t.Tool] = append(order[t.Tool], v)
+				}
+				if k := [2]string{t.Tool, v}; !slices.Contains(targets[k], c.Target) {
+					targets[k] = append(targets[k], c.Target)
+				}
+			}
+		}
+	}
+	for _, tool := range tools {
+		if len(order[tool]) < 2 {
+			continue
+		}
+		var parts []string
+		for _, v := range order[tool] {
+			parts = append(parts, v+" on "+strings.Join(targets[[2]string{tool, v}], ", "))
+		}
+		add(record.Finding{Code: foundVersions, Level: finding.Warning,
+			Message: fmt.Sprintf("%s is not of one version: %s", tool, strings.Join(parts, "; ")),
+			Advice:  "a difference may be the tool's: let tare carry the host's into every sandbox (no --root), or install one version everywhere"})
+	}
+}
+
+// surroundings are about what was seen of the node and of the device.
+func (j *Judgement) surroundings(add func(record.Finding)) {
+	var shared, flushed, held, kept, restless listed
+	j.each(func(w *Cell) {
+		e := &w.facts
+		if !e.seen {
+			return
+		}
+		if bytes, _ := e.shared(); bytes > 0 {
+			shared.add(w, finding.Bytes(bytes)+" beside the job's own")
+		}
+		if late, ok := e.late(); ok && w.table.Cache == record.CacheDirect {
+			held.add(w, late)
+		} else if ok {
+			flushed.add(w, late)
+		}
+		_, memory := w.inMemory()
+		if n := w.count(func(c *record.Cell) bool { return c.Dropped == "" && c.Layout != nil }); n > 0 && !memory {
+			kept.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
+		}
+		if n := w.count(func(c *record.Cell) bool { return !c.Quiet }); n > 0 && e.haveDevice {
+			restless.add(w, fmt.Sprintf("%d of %d rounds", n, w.Rounds))
+		}
+	})
+	shared.put(add, foundShared, finding.Warning, "others used the device meanwhile", "stop them, or give the volume a device of its own; tare top and iostat show who it is")
+	flushed.put(add, foundFlushed, finding.Note, "writes were not on the device yet when the tool said that they were done",
+		"what the tool says is the speed of memory until it is full: ask for --cache direct, or for end_fsync in the job")
+	held.put(add, foundFlushed, finding.Note, "direct writes were not on the device yet when the tool said that they were done",
+		"what lies between kept them back, as the verdict says: ask for end_fsync in the job, or use a volume that takes O_DIRECT down to a device")
+	if !slices.ContainsFunc(j.Record.Findings, func(f record.Finding) bool { return f.Code == finding.NotDropped }) {
+		kept.put(add, finding.NotDropped, finding.Warning, "caches were not dropped before", "run tare as root; what was in memory from before may have answered")
+	}
+	restless.put(add, foundRestless, finding.Note, "the device had not come to rest before", "something else uses it, or it still writes what was laid out: raise --settle")
+}
+
+// late is how much of what a job wrote the flush after it brought to the device,
+// in words; not ok where that is little. What the device had seen before was not
+// written then, and what is beyond the job's own bytes were others' dirty pages.
+func (e *evidence) late() (text string, ok bool) {
+	written := e.claimed[writing]
+	bytes := min(e.flushed, written)
+	if e.haveDevice {
+		bytes = min(bytes, max(written-e.device[writing], 0))
+	}
+	if !e.haveFlush || bytes <= flushedShare*written || bytes <= flushedBytes*float64(e.rounds) {
+		return "", false
+	}
+	return fmt.Sprintf("%s of %s", finding.Bytes(bytes), finding.Bytes(written)), true
+}
+
+// count is how many rounds something is true of.
+func (w *Cell) count(is func(*record.Cell) bool) int {
+	n := 0
+	for _, c := range w.trials {
+		if is(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// ceilings tells of devices that changed between the first and the last
+// measurement, and of those that could not be measured.
+func (j *Judgement) ceilings(add func(record.Finding)) {
+	for i, c := range j.Record.Ceilings {
+		if c.Failure != nil {
+			add(record.Finding{Code: foundNoCeiling, Level: finding.Warning, Op: c.Volume, Tried: c.Failure.Command,
+				Message: fmt.Sprintf("the ceiling of %s could not be measured %s the rounds: %s", c.Volume, c.When, c.Failure.Detail),
+				Advice:  "its cells are judged without it"})
+			continue
+		}
+		first := slices.IndexFunc(j.Record.Ceilings, func(b record.Ceiling) bool { return b.Failure == nil && b.Volume == c.Volume && b.Device == c.Device })
+		if first == i {
+			continue
+		}
+		b := &j.Record.Ceilings[first]
+		var moved []string
+		for _, x := range []struct {
+			what          string
+			before, after float64
+		}{{"read bandwidth", b.Read, c.Read}, {"write bandwidth", b.Write, c.Write}, {"read IOPS", b.ReadIOPS, c.ReadIOPS}, {"write IOPS", b.WriteIOPS, c.WriteIOPS}} {
+			if change := x.after/x.before - 1; finite(change) && x.after > 0 && max(change, -change) > ceilingDrift {
+				moved = append(moved, fmt.Sprintf("%s %+.0f %%", x.what, 100*change))
+			}
+		}
+		if moved != nil {
+			add(record.Finding{Code: foundCeilingDrift, Level: finding.Warning, Op: c.Volume,
+				Message: fmt.Sprintf("what %s under %s gives changed from before the rounds to after: %s", device(c.Device), c.Volume, strings.Join(moved, ", ")),
+				Advice:  "it warmed up, filled up, ran out of credits, or is shared; rounds are paired, so ratios hold better than figures"})
+		}
+	}
+}
+
+func device(name string) string {
+	if name == "" {
+		return "the storage"
+	}
+	return name
+}
+
+// unread sums up for each target what could not be read while its jobs ran.
+func (j *Judgement) unread(add func(record.Finding)) {
+	for i := range j.Targets {
+		var sum record.Problems
+		j.each(func(w *Cell) {
+			for _, c := range w.trials {
+				if c.Target == j.Targets[i].Name && c.Seen != nil {
+					sum.Add(&c.Seen.Problems)
+				}
+			}
+		})
+		lost := sum.Denied + sum.Broken + sum.Backwards
+		if lost == 0 {
+			continue // what ended while it was read is the jobs' own
+		}
+		message := fmt.Sprintf("what was seen from outside is incomplete: %d not permitted, %d of an unknown form, %d counters that went back", sum.Denied, sum.Broken, sum.Backwards)
+		if len(sum.Examples) > 0 {
+			message += "; " + strings.Join(sum.Examples, "; ")
+		}
+		add(record.Finding{Code: foundIncomplete, Level: finding.Warning, Target: j.Targets[i].Name, Message: message, Advice: "run tare as root; verdicts and CPU figures rest on less than they should"})
+	}
+}
+
+// fewRounds tells once that there is no interval.
+func (j *Judgement) fewRounds(add func(record.Finding)) {
+	most, any := 0, false
+	j.each(func(w *Cell) {
+		if !w.primary().Bounded {
+			most, any = max(most, w.Rounds), true
+		}
+	})
+	if !any || j.Imported {
+		return
+	}
+	give := "give"
+	if most == 1 {
+		give = "gives"
+	}
+	add(record.Finding{Code: finding.FewRounds, Level: finding.Note,
+		Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
+		Advice:  fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))})
+}
+
+func upTo(rounds int) string {
+	if rounds == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("up to %d rounds", rounds)
+}

@@ -1,0 +1,280 @@
+package storage
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// The directions of I/O, as indexes.
+const (
+	reading = iota
+	writing
+	directionCount
+)
+
+// directionNames are labels of figures.
+var directionNames = [directionCount]string{"read", "write"}
+
+func flowsOf(c *record.Claim) [directionCount]*record.Flow {
+	return [...]*record.Flow{&c.Read, &c.Write}
+}
+
+// smallBlock is the largest block, in bytes, of which IOPS say more than
+// bandwidth: up to there most devices take about as long for a block as for the
+// smallest.
+const smallBlock = 64 << 10
+
+// take adds a round, false where it has no figures.
+func (c *Cell) take(round *record.Cell) bool {
+	if round.Version != "" && !slices.Contains(c.Versions, round.Version) {
+		c.Versions = append(c.Versions, round.Version)
+	}
+	if c.Command == "" {
+		c.Command = round.Command
+	}
+	failure := round.Failure
+	if failure == nil && round.Claim == nil {
+		failure = &record.Failure{Kind: record.FailState, Detail: "the record holds neither figures nor a reason why there are none"}
+	}
+	if failure != nil {
+		c.Failed++
+		if c.Failure == nil {
+			c.Failure = failure
+		}
+		return false
+	}
+	c.trials = append(c.trials, round)
+	return true
+}
+
+// sum makes the cell's figures from its rounds.
+func (c *Cell) sum() {
+	c.Rounds = len(c.trials)
+	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
+	each, both := [directionCount]flowRounds{newFlowRounds(), newFlowRounds()}, newFlowRounds()
+	runTime, workload, runtime, perByte := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
+	device := [directionCount]stat.Rounds{{}, {}}
+	for _, r := range c.trials {
+		length := secondsOf(r)
+		put(runTime, r.Round, 1e9*length)
+		total := record.Flow{}
+		for d, f := range flowsOf(r.Claim) {
+			bandwidth, iops := ratesOf(f, length)
+			each[d].add(r, f, bandwidth, iops)
+			total.Bytes += f.Bytes
+			total.Bandwidth += bandwidth
+			total.IOPS += iops
+		}
+		if l, ok := lone(r.Claim); ok {
+			total.Latency = l
+		}
+		both.add(r, &total, total.Bandwidth, total.IOPS)
+		cpu(r, max(1e9*length, float64(r.Ended-r.Begun)), float64(total.Bytes), workload, runtime, perByte)
+		if use, ok := deviceOf(r); ok {
+			device[reading][r.Round], device[writing][r.Round] = float64(use.ReadBytes), float64(use.WriteBytes)
+		}
+	}
+	of := func(direction int) figure.Labels { return c.labels("direction", directionNames[direction]) }
+	c.Read, c.Write = each[reading].flow(of(reading)), each[writing].flow(of(writing))
+	direction := ""
+	switch r, w := c.Read.moves(), c.Write.moves(); {
+	case r && w:
+		direction = "both"
+	case r:
+		direction = directionNames[reading]
+	case w:
+		direction = directionNames[writing]
+	}
+	c.Total = both.flow(c.labels("direction", direction))
+	c.Total.Bandwidth.Failed, c.Total.Bandwidth.Total = c.Failed, c.Failed+c.Rounds
+	c.RunTime = about("run-time", figure.Nanoseconds, figure.Less, c.labels(), runTime)
+	c.WorkloadCPU = about("cpu", figure.CPUs, figure.Less, c.labels("role", "workload"), workload)
+	c.RuntimeCPU = about("cpu", figure.CPUs, figure.Less, c.labels("role", "runtime"), runtime)
+	c.CPUPerByte = about("cpu-per-byte", figure.NsPerByte, figure.Less, c.labels(), perByte)
+	c.DeviceRead = about("device-bytes", figure.Bytes, "", of(reading), device[reading])
+	c.DeviceWritten = about("device-bytes", figure.Bytes, "", of(writing), device[writing])
+	if c.Rounds > 0 {
+		c.facts = c.gather(c.trials)
+	}
+}
+
+// labels are those of the cell, and more keys and values in turn.
+func (c *Cell) labels(more ...string) figure.Labels {
+	t, bs := c.table, ""
+	if t.BS > 0 {
+		bs = strconv.FormatInt(t.BS, 10)
+	}
+	return figure.Of(append([]string{"job", t.Job, "tool", t.Tool, "rw", t.RW, "bs", bs, "volume", t.Volume, "cache", t.Cache, "target", c.Target}, more...)...)
+}
+
+func about(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {
+	f := figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better, Labels: labels, Rounds: figure.ByRound(values), Estimate: figure.Median(values)}
+	if !finite(f.Value) {
+		f.Estimate = figure.Estimate{}
+	}
+	return f
+}
+
+// flowRounds are the values of one direction, round by round.
+type flowRounds struct {
+	bytes, bandwidth, iops stat.Rounds
+	latency                [len(latencies)]stat.Rounds
+}
+
+func newFlowRounds() flowRounds {
+	r := flowRounds{bytes: stat.Rounds{}, bandwidth: stat.Rounds{}, iops: stat.Rounds{}}
+	for i := range r.latency {
+		r.latency[i] = stat.Rounds{}
+	}
+	return r
+}
+
+func (r *flowRounds) add(c *record.Cell, f *record.Flow, bandwidth, iops float64) {
+	put(r.bytes, c.Round, float64(f.Bytes))
+	put(r.bandwidth, c.Round, bandwidth)
+	put(r.iops, c.Round, iops)
+	for i, l := range latencies {
+		if !l.extreme || c.Source != "" {
+			put(r.latency[i], c.Round, float64(l.of(&f.Latency)))
+		}
+	}
+}
+
+func (r *flowRounds) flow(labels figure.Labels) Flow {
+	f := Flow{
+		Bytes:     about("transferred", figure.Bytes, "", labels, r.bytes),
+		Bandwidth: about("bandwidth", figure.BytesPerSec, figure.More, labels, r.bandwidth),
+		IOPS:      about("iops", figure.PerSecond, figure.More, labels, r.iops),
+	}
+	for i, l := range latencies {
+		f.Latency[i] = about("latency", figure.Nanoseconds, figure.Less, labels.With("quantile", l.name), r.latency[i])
+	}
+	return f
+}
+
+// moves tells whether anything is known to have gone in that direction.
+func (f *Flow) moves() bool { return f.Bytes.Value > 0 || f.Bandwidth.Known() || f.IOPS.Known() }
+
+// mixed tells whether the cell both read and wrote.
+func (c *Cell) mixed() bool { return c.Read.moves() && c.Write.moves() }
+
+// put keeps a value; 0 is what a tool did not say.
+func put(values stat.Rounds, round int, v float64) {
+	if v > 0 && !math.IsInf(v, 0) {
+		values[round] = v
+	}
+}
+
+// cpu adds what the target's roles used in a round of so many ns.
+func cpu(c *record.Cell, took, bytes float64, workload, runtime, perByte stat.Rounds) {
+	if c.Seen == nil || len(c.Seen.CPU) == 0 || !(took > 0) {
+		return
+	}
+	var own, others float64
+	for _, r := range c.Seen.CPU {
+		switch r.Role {
+		case record.RoleWorkload:
+			own += float64(r.NS)
+		case record.RoleOthers: // nothing of the target's
+		default:
+			others += float64(r.NS)
+		}
+	}
+	if a, b := own/took, others/took; finite(a) && finite(b) {
+		workload[c.Round], runtime[c.Round] = a, b
+	}
+	if v := (own + others) / bytes; bytes > 0 && finite(v) {
+		perByte[c.Round] = v
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// finish makes IOPS the table's primary figure where blocks are small, and
+// otherwise bandwidth, or the other one where a claim lacks it; and sets each cell
+// beside the base.
+func (t *Table) finish() {
+	lacks := func(of func(*Cell) *figure.Figure) bool {
+		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
+	}
+	noBandwidth, noIOPS := lacks(func(c *Cell) *figure.Figure { return &c.Total.Bandwidth }), lacks(func(c *Cell) *figure.Figure { return &c.Total.IOPS })
+	t.byIOPS = !noIOPS && (t.BS > 0 && t.BS <= smallBlock || noBandwidth)
+	to := t.cellOf(base)
+	if to != nil && to.Rounds > 0 {
+		t.Base = base
+	}
+	for _, c := range t.Cells {
+		p := c.primary()
+		c.Ratio = about(p.Quantity+"-ratio", figure.Ratio, figure.More, p.Labels, nil)
+		c.CPURatio = about(c.CPUPerByte.Quantity+"-ratio", figure.Ratio, figure.Less, c.CPUPerByte.Labels, nil)
+		switch {
+		case t.Base == "" || c.Rounds == 0:
+		case c == to:
+			c.Ratio.Estimate = figure.Exactly(1)
+			if c.CPUPerByte.Known() {
+				c.CPURatio.Estimate = figure.Exactly(1)
+			}
+		default:
+			p.Versus = figure.Compare(base, to.primary().Values(), p.Values())
+			r := stat.Compare(to.primary().Values(), p.Values())
+			c.Ratio.Estimate, c.Different, c.Ratio.Reasons = figure.PairedRatio(r), r.Different, []string{r.Why}
+			c.CPURatio.Estimate = figure.PairedRatio(stat.Compare(to.CPUPerByte.Values(), c.CPUPerByte.Values()))
+		}
+	}
+}
+
+// primary is the figure by which the cell is compared.
+func (c *Cell) primary() *figure.Figure {
+	if c.table.byIOPS {
+		return &c.Total.IOPS
+	}
+	return &c.Total.Bandwidth
+}
+
+// lone is the latency of the one direction that a claim has, or that of both
+// together where the tool says it.
+func lone(c *record.Claim) (record.Latency, bool) {
+	switch r, w := moves(&c.Read), moves(&c.Write); {
+	case r && !w:
+		return c.Read.Latency, true
+	case w && !r:
+		return c.Write.Latency, true
+	}
+	return c.Latency, c.Latency != (record.Latency{})
+}
+
+func moves(f *record.Flow) bool { return f.Bytes > 0 || f.IOs > 0 || f.Bandwidth > 0 || f.IOPS > 0 }
+
+// secondsOf is how long a job ran as its tool has it, or else as it was seen; 0
+// where neither is known.
+func secondsOf(c *record.Cell) float64 {
+	if c.Claim.Seconds > 0 {
+		return c.Claim.Seconds
+	}
+	for _, f := range flowsOf(c.Claim) { // all of what was moved, at the tool's own rate
+		if s := float64(f.Bytes) / f.Bandwidth; s > 0 && finite(s) {
+			return s
+		}
+	}
+	if c.Seen != nil {
+		return float64(c.Seen.Took) / 1e9
+	}
+	return 0
+}
+
+// ratesOf are the tool's own, or else what follows from what it says.
+func ratesOf(f *record.Flow, seconds float64) (bandwidth, iops float64) {
+	bandwidth, iops = f.Bandwidth, f.IOPS
+	if bandwidth == 0 && seconds > 0 {
+		bandwidth = float64(f.Bytes) / seconds
+	}
+	if iops == 0 && seconds > 0 {
+		iops = float64(f.IOs) / seconds
+	}
+	return bandwidth, iops
+}

@@ -1,0 +1,97 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// ofClaims judges a cell of which no device was seen by what else the record
+// knows; "" where that says nothing against it.
+func (w *Cell) ofClaims(e *evidence) (Verdict, []string) {
+	if e.seconds > 0 && e.seconds < shortRun || e.few() {
+		return TooShort, []string{w.tooShort(e)} // not even worth a comparison
+	}
+	because := w.beyond(e)
+	reference := w.reference()
+	faster, ahead := w.ahead(e, reference)
+	guest := hasGuest(w.info)
+	plausible := reference != nil && len(reference.beyond(&reference.facts)) == 0
+	switch {
+	case ahead && (plausible || guest):
+		because = append(because, faster)
+	case len(because) == 0:
+		return "", nil
+	case reference != nil && !plausible:
+		because = append(because, reference.Target+"'s in the same job cannot be the device's either")
+	}
+	if w.table.Cache == record.CacheDirect {
+		because = append(because, "through direct I/O: it had no effect, or the device has a memory of its own")
+	}
+	// What answers faster than the host's own memory did is nearer.
+	if guest && (ahead || reference == nil || plausible) {
+		return GuestCache, because
+	}
+	return HostCache, because
+}
+
+// beyond says why the cell's figures cannot be the device's, nil where they can.
+func (w *Cell) beyond(e *evidence) []string {
+	var because []string
+	if b := w.nearest(e); b != nil && b.factor() > beyondFactor {
+		because = append(because, b.text())
+	}
+	if why := w.impossible(e); why != "" {
+		because = append(because, why)
+	}
+	return because
+}
+
+// reference is the cell that stands for what the storage gives in the same job:
+// the host's, or for a target with a kernel of its own the fastest of those that
+// share the host's. nil where there is none, or it is the cell itself.
+func (w *Cell) reference() *Cell {
+	var best *Cell
+	for _, c := range w.table.Cells {
+		if c == w || c.Rounds == 0 {
+			continue
+		}
+		if c.Target == base {
+			return c
+		}
+		if hasGuest(w.info) && !hasGuest(c.info) && (best == nil || c.primary().Value > best.primary().Value) {
+			best = c
+		}
+	}
+	if w.Target == base {
+		return nil
+	}
+	return best
+}
+
+// ahead says whether the cell is faster than its reference by more than storage
+// explains.
+func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
+	if reference == nil {
+		return "", false
+	}
+	mine, theirs := e.bandwidth.sum(), reference.facts.bandwidth.sum()
+	print := rateText
+	if w.table.byIOPS {
+		mine, theirs = e.iops.sum(), reference.facts.iops.sum()
+		print = func(v float64) string { return fmt.Sprintf("%.0f IOPS", v) }
+	}
+	if !(theirs > 0) || mine <= beyondFactor*theirs {
+		return "", false
+	}
+	return fmt.Sprintf("%s inside are %s the %s of %s in the same job", print(mine), timesText(mine/theirs), print(theirs), reference.Target), true
+}
+
+// unopposed says what was looked at where nothing was seen at the device.
+func (w *Cell) unopposed(e *evidence) []string {
+	because := []string{"nothing was seen at the device, and nothing that the record knows speaks against it"}
+	if b := w.nearest(e); b != nil {
+		because = append(because, b.text())
+	}
+	return because
+}

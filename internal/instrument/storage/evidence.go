@@ -1,0 +1,225 @@
+package storage
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// both is something in each direction.
+type both [directionCount]float64
+
+func (b both) sum() float64 { return b[reading] + b[writing] }
+
+// evidence is what rounds of a cell say together. Amounts are sums over the
+// rounds, in bytes; rates are means.
+type evidence struct {
+	rounds    int
+	claimed   both
+	asked     both // I/Os of the tool
+	ios       float64
+	haveIOs   bool
+	seconds   float64 // of a round, mean; 0: not known
+	bandwidth both    // bytes/s
+	iops      both
+
+	seen       bool // from outside
+	tookNS     float64
+	stolen     float64 // share of all CPUs' time
+	starved    float64 // share of the time in which some task waited for memory
+	throttled  float64 // share of the time
+	cached     float64
+	device     both
+	haveDevice bool
+	requests   both    // that the device answered; 0 where they were not counted
+	name       string  // of the device
+	own        float64 // what the sandbox's cgroups were charged for
+	haveOwn    bool
+	outside    both
+	haveOut    bool
+	flushed    float64
+	haveFlush  bool
+}
+
+// gather sums up rounds: those that were seen from outside, if any were.
+func (w *Cell) gather(trials []*record.Cell) evidence {
+	seen := slices.DeleteFunc(slices.Clone(trials), func(c *record.Cell) bool { return c.Seen == nil })
+	if len(seen) > 0 {
+		trials = seen
+	}
+	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0}
+	for _, c := range trials {
+		e.claim(c, w.table)
+		if c.Seen != nil {
+			e.see(c, float64(max(w.judge.Record.Header.Environment.CPUs, 1)))
+		}
+	}
+	n := float64(max(len(trials), 1))
+	e.seconds /= n
+	for d := range directionCount {
+		e.bandwidth[d] /= n
+		e.iops[d] /= n
+	}
+	if e.tookNS > 0 {
+		e.stolen, e.starved, e.throttled = e.stolen/e.tookNS, e.starved/e.tookNS, e.throttled/e.tookNS
+	} else {
+		e.stolen, e.starved, e.throttled = 0, 0, 0
+	}
+	return e
+}
+
+func (e *evidence) claim(c *record.Cell, t *Table) {
+	length, bs := secondsOf(c), float64(t.BS)
+	if length == 0 && t.job.TimeBased {
+		length = t.job.Runtime.Seconds() // a table of a report gives the job, and nothing but IOPS
+	}
+	e.seconds += length
+	ios := 0.0
+	for d, f := range flowsOf(c.Claim) {
+		bandwidth, iops := ratesOf(f, length)
+		if bandwidth == 0 {
+			bandwidth = iops * bs
+		}
+		if iops == 0 && bs > 0 {
+			iops = bandwidth / bs
+		}
+		e.bandwidth[d] += bandwidth
+		e.iops[d] += iops
+		e.claimed[d] += float64(f.Bytes)
+		made := 0.0
+		switch {
+		case f.IOs > 0:
+			made = float64(f.IOs)
+		case f.Bytes > 0 && bs > 0:
+			made = float64(f.Bytes) / bs
+		default:
+			made = iops * length
+		}
+		e.asked[d] += made
+		ios += made
+	}
+	e.ios += ios
+	e.haveIOs = e.haveIOs && ios > 0
+}
+
+func (e *evidence) see(c *record.Cell, cpus float64) {
+	s := c.Seen
+	took := float64(s.Took)
+	e.tookNS += took
+	e.stolen += s.Steal / cpus * took
+	e.starved += s.PSIMemory * took
+	e.throttled += float64(s.Throttled)
+	e.cached += float64(s.Cached)
+	if use, ok := deviceOf(c); ok {
+		e.device[reading] += float64(use.ReadBytes)
+		e.device[writing] += float64(use.WriteBytes)
+		e.requests[reading] += float64(use.ReadIOs)
+		e.requests[writing] += float64(use.WriteIOs)
+		e.name = use.Name
+	} else {
+		e.haveDevice = false
+	}
+	if s.Group != nil {
+		e.own += float64(s.Group.ReadBytes) + float64(s.Group.WriteBytes)
+	} else {
+		e.haveOwn = false
+	}
+	if s.Outside != nil {
+		e.outside[reading] += float64(s.Outside.Read)
+		e.outside[writing] += float64(s.Outside.Write)
+	} else {
+		e.haveOut = false
+	}
+	if s.Flushed >= 0 {
+		e.flushed += float64(s.Flushed)
+	} else {
+		e.haveFlush = false
+	}
+}
+
+// deviceOf is what was seen of the device under the cell's volume, or of all
+// disks where it is none of its own; ok is false where no disk of this node can
+// tell: a server's disks are not here, and memory has none.
+func deviceOf(c *record.Cell) (use *record.DeviceUse, ok bool) {
+	switch kind := volumeKind(c.Volume); {
+	case c.Seen == nil || kind == record.VolumeNFS || kind == record.VolumeTmpfs:
+		return nil, false
+	case c.Seen.Device.Name != "":
+		return &c.Seen.Device, true
+	}
+	return &c.Seen.Disks, c.Seen.Disks.Name != ""
+}
+
+// deviceName is what the device is called in a sentence.
+func (e *evidence) deviceName() string {
+	if e.name == "" {
+		return "the device"
+	}
+	return e.name
+}
+
+// A direction counts for the question who answered if it has this share of a
+// cell's bytes.
+const countsShare = 0.10
+
+// reached is the part of the claimed bytes that the device saw, in the direction
+// of which it saw the smallest part; ok is false where nothing can tell.
+func (e *evidence) reached() (direction int, part float64, ok bool) {
+	if !e.haveDevice {
+		return 0, 0, false
+	}
+	for d := range directionCount {
+		if e.claimed[d] <= countsShare*e.claimed.sum() {
+			continue
+		}
+		if p := e.device[d] / e.claimed[d]; finite(p) && (!ok || p < part) {
+			direction, part, ok = d, p, true
+		}
+	}
+	return direction, part, ok
+}
+
+// memoryFileSystems have no device.
+var memoryFileSystems = []string{"tmpfs", "ramfs"}
+
+// inMemory says that the cell's volume is memory, whatever answered, and by what
+// that is known.
+func (w *Cell) inMemory() (why string, ok bool) {
+	kind := volumeKind(w.table.Volume)
+	if kind == record.VolumeTmpfs {
+		return "the volume is a tmpfs", true
+	}
+	if w.place == nil || kind == record.VolumeDevice || kind == record.VolumeNFS {
+		return "", false
+	}
+	if slices.Contains(memoryFileSystems, w.place.HostType) {
+		return "the volume lies on a " + w.place.HostType + " of the host", true
+	}
+	for _, m := range w.place.Mounts {
+		// What "/" is says it of a root file system only if the host does not.
+		own := m.Path == subject.VolumePath || kind == record.VolumeRootfs && m.Path == "/" && w.place.HostType == ""
+		if own && slices.Contains(memoryFileSystems, m.Type) {
+			return m.Path + " in the sandbox is a " + m.Type, true
+		}
+	}
+	return "", false
+}
+
+// guestNames are in the names of what runs workloads on a kernel of their own.
+var guestNames = []string{"kata", "runsc", "gvisor", "firecracker", "qemu"}
+
+// hasGuest says whether the workload's kernel is not the host's, and so may have
+// a page cache that the host does not see.
+func hasGuest(t *record.Target) bool {
+	if t.Clock == "guest" {
+		return true
+	}
+	for _, text := range []string{t.Name, t.Kind, t.Config["runtime"]} {
+		if slices.ContainsFunc(guestNames, func(name string) bool { return strings.Contains(strings.ToLower(text), name) }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,147 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// jobExplained is everything behind the figures and the verdicts of a table.
+func jobExplained(j *Judgement, t *Table) *page.Section {
+	s := &page.Section{Title: t.name() + ": why", Style: term.Bold}
+	for _, c := range t.Cells {
+		if c.Rounds == 0 {
+			continue
+		}
+		l := page.List{Heading: page.Heading(c.Target)}
+		addTexts(&l, "verdict", append([]string{c.says()}, c.Because...)...)
+		addTexts(&l, "bytes", c.movedText(j.Imported))
+		addTexts(&l, "CPU", c.cpuRatioText())
+		addTexts(&l, "rounds", c.roundsText())
+		addTexts(&l, "× "+page.Heading(page.Known(t.Base)), c.Ratio.Reasons...)
+		addTexts(&l, "layout", layoutText(c.trials))
+		addTexts(&l, "source", sourcesText(c.trials))
+		s.Lists = append(s.Lists, l)
+	}
+	if s.Lists == nil {
+		return nil
+	}
+	return s
+}
+
+// addTexts appends the texts that there are, the first of them under the key.
+func addTexts(l *page.List, key string, texts ...string) {
+	for _, text := range texts {
+		if text != "" {
+			l.Items = append(l.Items, page.Item{Key: key, Text: clipped(text)})
+			key = ""
+		}
+	}
+}
+
+// movedText is what the tool says it moved beside what the device saw.
+func (c *Cell) movedText(imported bool) string {
+	claimed := bothWays(&c.Read.Bytes, &c.Write.Bytes, c.Read.moves(), c.Write.moves())
+	if claimed == "" && c.Total.moves() {
+		claimed = page.Memory(c.Total.Bytes.Value)
+	}
+	if claimed != "" {
+		claimed = "claimed: " + claimed
+	}
+	switch {
+	case imported:
+		return page.Dotted(claimed, "nothing was seen from outside")
+	case !c.Reached.Known():
+		return page.Dotted(claimed, "what the device saw is not known")
+	}
+	return page.Dotted(claimed, "at the device: "+bothWays(&c.DeviceRead, &c.DeviceWritten, true, true), fmt.Sprintf("reached it: %.1f %%", 100*c.Reached.Value))
+}
+
+func bothWays(read, written *figure.Figure, haveRead, haveWritten bool) string {
+	var parts []string
+	if haveRead {
+		parts = append(parts, page.Memory(read.Value)+" read")
+	}
+	if haveWritten {
+		parts = append(parts, page.Memory(written.Value)+" written")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cpuRatioText compares the CPU that a GiB costs. How it differs from the base's
+// is for the reader of the interval: no verdict is given on it.
+func (c *Cell) cpuRatioText() string {
+	if !c.CPURatio.Known() || c.Target == c.table.Base {
+		return ""
+	}
+	text := "per GiB " + page.Significant(c.CPURatio.Value) + "× " + page.Heading(c.table.Base)
+	if c.CPURatio.Bounded {
+		text += ", " + between(&c.CPURatio)
+	}
+	return text
+}
+
+func (c *Cell) roundsText() string {
+	parts := []string{fmt.Sprintf("%d with figures, %d failed", c.Rounds, c.Failed)}
+	if c.RunTime.Known() {
+		parts = append(parts, page.Duration(c.RunTime.Value)+" each")
+	}
+	setUp := int64(0)
+	for _, round := range c.trials {
+		setUp = max(setUp, round.SetUp)
+	}
+	if setUp > 0 {
+		parts = append(parts, "at most "+page.Duration(float64(setUp))+" to set up")
+	}
+	var versions []string
+	for _, version := range c.Versions {
+		versions = append(versions, page.Heading(version))
+	}
+	if versions != nil {
+		parts = append(parts, page.Listed(versions))
+	}
+	return page.Dotted(parts...)
+}
+
+// layoutText is how the files were laid out and what was done before the job, in
+// the rounds in which it was.
+func layoutText(ran []*record.Cell) string {
+	var parts []string
+	if l := ran[0].Layout; l != nil {
+		files := "1 file"
+		if l.Files != 1 {
+			files = fmt.Sprintf("%d files", l.Files)
+		}
+		parts = append(parts, files+" of together "+page.Size(float64(l.Bytes))+" in "+page.Duration(float64(l.Took)))
+	}
+	dropped, quiet := 0, 0
+	for _, c := range ran {
+		if c.Dropped != "" {
+			dropped++
+		}
+		if c.Quiet {
+			quiet++
+		}
+	}
+	if ran[0].Source == "" {
+		parts = append(parts, fmt.Sprintf("caches dropped in %d/%d rounds", dropped, len(ran)), fmt.Sprintf("the device at rest in %d/%d", quiet, len(ran)))
+	}
+	return page.Dotted(parts...)
+}
+
+func sourcesText(ran []*record.Cell) string {
+	var all []string
+	for _, c := range ran {
+		if c.Source != "" {
+			all = append(all, page.Middle(term.Clean(c.Source), 2*page.LongestName))
+		}
+	}
+	if all == nil {
+		return ""
+	}
+	return page.Listed(all)
+}

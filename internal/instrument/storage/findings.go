@@ -1,0 +1,234 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/record"
+)
+
+// Findings of a storage run, besides those that other runs have too.
+const (
+	foundHostCache    = "host-cache"
+	foundGuestCache   = "guest-cache"
+	foundNotDirect    = "not-direct"
+	foundTooShort     = "too-short"
+	foundNoisy        = "noisy"
+	foundVersions     = "tool-versions-differ"
+	foundDisagree     = "rounds-disagree"
+	foundShared       = "device-shared"
+	foundAbove        = "above-ceiling"
+	foundCeilingDrift = "ceiling-drift"
+	foundNoCeiling    = "ceiling-not-measured"
+	foundFlushed      = "flushed-after"
+	foundRestless     = "device-not-at-rest"
+	foundThrottled    = "throttled"
+	foundIncomplete   = "incomplete"
+)
+
+// The bounds above which something is worth a finding.
+const (
+	ceilingDrift = 0.20     // between before and after
+	flushedShare = 0.10     // of the written bytes, and
+	flushedBytes = 16 << 20 // for each round
+	mostNamed    = 5        // cells in one finding
+)
+
+// disbelieved says of each verdict what its cells are not, and what to do.
+var disbelieved = []struct {
+	verdict            Verdict
+	code, what, advice string
+}{
+	{HostCache, foundHostCache, "show memory of the host, or of the device itself, not the device",
+		"for the device ask for --cache direct, with more bytes than the machine has memory; for buffered I/O as applications have it they are right, but say so"},
+	{GuestCache, foundGuestCache, "show memory inside the sandbox, not the device",
+		"ask for --cache direct, with more bytes than the sandbox has memory; never compare them with targets that reach the device"},
+	{NotDirect, foundNotDirect, "were to be direct, and memory answered: O_DIRECT ended above the device",
+		"use a volume that takes O_DIRECT down to a device, --volume bind or device=…; what the sandbox does with O_DIRECT is in the runtime's configuration (cache mode of virtiofs, 9p or the disk image)"},
+	{TooShort, foundTooShort, "are of runs that are too short for a rate", "raise --size, or the job's requests or runtime, until a run takes ten seconds"},
+	{Throttled, foundThrottled, "are of sandboxes that their CPU limit held back", "raise --limit cpu: the figures are the limit's, not the storage's"},
+	{Noisy, foundNoisy, "waver too much, or were disturbed", "stop what else uses this machine or the disk, or raise --rounds"},
+}
+
+// importedFindings begin the codes of what was found while notes were read.
+const importedFindings = "import-"
+
+func (j *Judgement) findings() []record.Finding {
+	var out finding.List
+	add := out.Add
+	out.TakeOver(j.Record, importedFindings)
+	out.Whole(j.Record)
+	j.failed(add)
+	j.disbelieved(add)
+	j.disagreeing(add)
+	j.aboveCeiling(add)
+	j.versions(add)
+	j.surroundings(add)
+	j.ceilings(add)
+	j.unread(add)
+	j.fewRounds(add)
+	return out
+}
+
+// where names a table in a sentence.
+func (t *Table) where() string {
+	words := t.Job
+	if t.Volume != "" {
+		words += " on " + t.Volume
+	}
+	if t.Cache != "" {
+		words += ", " + t.Cache
+	}
+	return words
+}
+
+// each calls f for every cell with figures.
+func (j *Judgement) each(f func(w *Cell)) {
+	for _, t := range j.Tables {
+		for _, c := range t.Cells {
+			if c.Rounds > 0 {
+				f(c)
+			}
+		}
+	}
+}
+
+// listed are cells that a finding names, the first few of them.
+type listed struct {
+	cells []*Cell
+	facts []string // one for each
+}
+
+func (l *listed) add(w *Cell, fact string) {
+	l.cells, l.facts = append(l.cells, w), append(l.facts, fact)
+}
+
+func (l *listed) text() string {
+	var named []string
+	for i, w := range l.cells {
+		if i == mostNamed {
+			named = append(named, fmt.Sprintf("and %d more", len(l.cells)-i))
+			break
+		}
+		name := w.Target + " " + w.table.where()
+		if l.facts[i] != "" {
+			name += " (" + l.facts[i] + ")"
+		}
+		named = append(named, name)
+	}
+	return strings.Join(named, "; ")
+}
+
+// put adds a finding about the cells, if there are any.
+func (l *listed) put(add func(record.Finding), code, level, what, advice string) {
+	if len(l.cells) == 0 {
+		return
+	}
+	f := record.Finding{Code: code, Level: level, Message: what + ": " + l.text(), Advice: advice}
+	if len(l.cells) == 1 {
+		f.Target, f.Op = l.cells[0].Target, l.cells[0].table.Job
+	}
+	add(f)
+}
+
+// failed sums up cells without figures.
+func (j *Judgement) failed(add func(record.Finding)) {
+	for _, t := range j.Tables {
+		for _, c := range t.Cells {
+			if c.Failed == 0 {
+				continue
+			}
+			message := fmt.Sprintf("%s failed in %d of %d rounds; the first: %s", t.where(), c.Failed, c.Failed+c.Rounds, c.Failure.Detail)
+			if out := strings.TrimSpace(c.Failure.Output); out != "" {
+				message += ": " + out
+			}
+			add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: c.Target, Op: t.Job, Message: message, Advice: storageAdvice(c.Failure), Tried: c.Failure.Command})
+		}
+	}
+}
+
+// storageAdvice is that of a failure. What tools say of a volume is more than
+// how they exited.
+func storageAdvice(f *record.Failure) string {
+	said := strings.ToLower(f.Detail + " " + f.Output)
+	for _, x := range []struct{ words, advice string }{
+		{"do not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
+		{"does not fit in", "there is too little room: lower --size or --scale, or free more of the volume"},
+		{"nothing was written: ", "the device came into use: see by whom (the message names it), and run again once it is free"},
+		{"no space", "the volume is too small: lower --size or --scale, or free some of it"},
+		{"read-only file system", "the volume is read-only: mount it writable, or leave the writing jobs out"},
+		{"invalid argument", "if the volume does not take O_DIRECT, ask for --cache buffered there; run the command by hand to see"},
+	} {
+		if strings.Contains(said, x.words) {
+			return x.advice
+		}
+	}
+	if f.Kind == record.FailWorkload {
+		return "run the command by hand: a tool that prints no figures, or another version's, cannot be weighed (--program, --root)"
+	}
+	if f.Kind == record.FailTimeout {
+		return "the volume may hang: look at dmesg and the server; if it is only slow, raise --runtime-limit or lower --size"
+	}
+	return finding.Advice(f)
+}
+
+// disbelieved names the cells whose figures are not the device's, once for each
+// verdict.
+func (j *Judgement) disbelieved(add func(record.Finding)) {
+	total := 0
+	j.each(func(*Cell) { total++ })
+	for _, d := range disbelieved {
+		var l listed
+		level := finding.Note // memory is what a tmpfs is: no surprise
+		j.each(func(w *Cell) {
+			if w.Verdict != d.verdict {
+				return
+			}
+			l.add(w, "")
+			if _, memory := w.inMemory(); !memory {
+				level = finding.Warning
+			}
+		})
+		if len(l.cells) > 0 {
+			l.facts[0] = l.cells[0].Because[0] // each cell has its own beside it
+		}
+		l.put(add, d.code, level, fmt.Sprintf("%d of %d cells %s", len(l.cells), total, d.what), d.advice)
+	}
+}
+
+// disagreeing names cells whose rounds, each judged alone, are not of one kind.
+func (j *Judgement) disagreeing(add func(record.Finding)) {
+	var l listed
+	j.each(func(w *Cell) {
+		var kinds []Verdict
+		counts := map[Verdict]int{}
+		for _, v := range w.alone {
+			if counts[v]++; counts[v] == 1 {
+				kinds = append(kinds, v)
+			}
+		}
+		if len(kinds) < 2 {
+			return
+		}
+		var parts []string
+		for _, v := range kinds {
+			parts = append(parts, fmt.Sprintf("%s: %d", v, counts[v]))
+		}
+		l.add(w, strings.Join(parts, ", "))
+	})
+	l.put(add, foundDisagree, finding.Warning, "rounds of one cell are of different kinds", "the median may be of neither: add rounds, and see in the record what was different in them")
+}
+
+// aboveCeiling names cells that outran what the device gave on the host though
+// the device saw all of it.
+func (j *Judgement) aboveCeiling(add func(record.Finding)) {
+	var l listed
+	j.each(func(w *Cell) {
+		if b := w.nearest(&w.facts); w.Verdict == Device && w.Reached.Known() && b != nil && b.factor() > beyondFactor {
+			l.add(w, b.text())
+		}
+	})
+	l.put(add, foundAbove, finding.Warning, "the device saw every byte, and yet was faster than its ceiling",
+		"it has a cache of its own, or is a virtual disk whose host has one, or it may run faster for a while: use --size beyond that, or raise --ceiling")
+}

@@ -1,0 +1,98 @@
+package storage
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// units is said once, since the tools disagree: dd of GNU and fio 3 print
+// MB of 10^6, fio 2, sysbench and dd of busybox MB or Mb of 2^20.
+const units = "MB/s: 10^6 bytes a second, as GNU dd has it, whatever the tool prints · KiB, MiB and GiB: powers of 1024"
+
+// head says what ran where, and what a cell is.
+func head(j *Judgement, o page.Options) []string {
+	rec := j.Record
+	if j.Imported {
+		return []string{
+			page.Dotted("tare "+page.Known(rec.Header.Version), "run "+page.Known(rec.Header.RunID), page.Outcome(rec)),
+			"imported from " + importedFrom(rec) + "; nothing was seen from outside",
+			page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)),
+			units,
+		}
+	}
+	memory := ""
+	if env := &rec.Header.Environment; env.Memory > 0 {
+		memory = "memory " + page.Size(float64(env.Memory))
+	}
+	lines := []string{
+		page.Dotted(page.Ran(rec, j.Plan.Seed), memory),
+		page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)),
+		page.Dotted(page.Amount(j.Plan.Rounds, "round"), "a cell: "+aCell(&j.Plan), timesScale(j.Plan.Scale), page.Limits(j.Plan.Limits)),
+		units,
+	}
+	if o.Verbose {
+		lines = append(lines, page.Surroundings(&rec.Header))
+	}
+	return lines
+}
+
+// aCell is how the figures of one round come about.
+func aCell(p *Options) string {
+	text := "one job in a fresh sandbox, its files laid out there before"
+	switch p.Drop {
+	case DropNode:
+		text += ", all of the node's page cache dropped"
+	case DropFiles:
+		text += ", the page cache of its files dropped"
+	}
+	if p.Settle > 0 {
+		text += ", the device let come to rest"
+	}
+	if p.RuntimeLimit > 0 {
+		text += "; at most " + page.Duration(float64(p.RuntimeLimit))
+	}
+	return text
+}
+
+func timesScale(scale float64) string {
+	if scale == 0 || scale == 1 {
+		return ""
+	}
+	return "sizes, counts and times × " + strconv.FormatFloat(scale, 'g', 4, 64)
+}
+
+// toolsOf are the versions of the tools that ran.
+func toolsOf(tables []*Table) string {
+	var all []string
+	for _, t := range tables {
+		for _, c := range t.Cells {
+			for _, version := range c.Versions {
+				all = append(all, page.Heading(version))
+			}
+		}
+	}
+	if all == nil {
+		return ""
+	}
+	return "tools: " + page.Listed(all)
+}
+
+// importedFrom are the files that the cells stood in, without their lines.
+func importedFrom(rec *record.Record) string {
+	var all []string
+	for i := range rec.Cells {
+		file := rec.Cells[i].Source
+		if at := strings.LastIndexByte(file, ':'); at >= 0 {
+			file = file[:at]
+		}
+		all = append(all, page.Middle(term.Clean(page.Known(file)), 2*page.LongestName))
+	}
+	if all == nil {
+		return "nothing"
+	}
+	return page.Listed(all)
+}

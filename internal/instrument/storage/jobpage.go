@@ -1,0 +1,265 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// flowRow is a row of a job's table: a target, or one direction of it.
+type flowRow struct {
+	*Cell
+	flow *Flow
+	way  string // "both", "read", "write"; "" where there is but one
+	main bool   // what is of the cell, and not of a direction, stands here
+}
+
+// flowRows are the rows of a table. A job that reads and writes has three for
+// each target: latencies are of one direction, CPU and the verdict of both.
+func flowRows(t *Table) (rows []flowRow, mixed bool) {
+	mixed = slices.ContainsFunc(t.Cells, (*Cell).mixed)
+	for _, c := range t.Cells {
+		if !mixed || c.Rounds == 0 {
+			rows = append(rows, flowRow{c, &c.Total, "", true})
+			continue
+		}
+		rows = append(rows, flowRow{c, &c.Total, "both", true}, flowRow{c, &c.Read, "read", false}, flowRow{c, &c.Write, "write", false})
+	}
+	return rows, mixed
+}
+
+// jobTable is one job on one volume with one cache, and below it why a figure is
+// none of the device's and what failed.
+func jobTable(j *Judgement, t *Table, first bool, o page.Options) *page.Section {
+	s := &page.Section{Title: t.name() + ": " + page.Dotted(page.Heading(t.Tool), roundsWithFigures(t)), Style: term.Bold, Table: jobColumns(t, o)}
+	items := commands(t)
+	if items = append(items, reasons(j, t)...); items != nil {
+		s.Lists = []page.List{{Items: items}}
+	}
+	if first {
+		s.Notes = jobNotes(j)
+	}
+	return s
+}
+
+// commands are what was run: the one of most targets, and others with the targets
+// that ran those. The host's has the host's paths.
+func commands(t *Table) (items []page.Item) {
+	var all []string
+	of := map[string][]string{}
+	for _, c := range t.Cells {
+		if c.Command == "" {
+			continue
+		}
+		if of[c.Command] == nil {
+			all = append(all, c.Command)
+		}
+		of[c.Command] = append(of[c.Command], page.Heading(c.Target))
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return len(of[b]) - len(of[a]) })
+	for i, command := range all {
+		key := "command"
+		if i > 0 {
+			key = "on " + strings.Join(of[command], ", ")
+		}
+		items = append(items, page.Item{Key: key, Text: command, Code: true})
+	}
+	return items
+}
+
+// roundsWithFigures are those of the table's cells: "3 rounds", "2–3 rounds".
+func roundsWithFigures(t *Table) string {
+	var all []int
+	for _, c := range t.Cells {
+		if c.Absent == "" {
+			all = append(all, c.Rounds)
+		}
+	}
+	switch {
+	case all == nil:
+		return ""
+	case slices.Min(all) == slices.Max(all):
+		return page.Amount(all[0], "round")
+	}
+	return fmt.Sprintf("%d–%s", slices.Min(all), page.Amount(slices.Max(all), "round"))
+}
+
+// jobColumns has the verdict among the columns that stand in every part of a
+// table that is too wide: no figure is to be read without it.
+func jobColumns(t *Table, o page.Options) *page.Table {
+	rows, mixed := flowRows(t)
+	p := &jobPage{page.Names("target", "verdict"), rows}
+	if mixed {
+		p.Columns = append(p.Columns, page.Column{})
+	}
+	for i := range rows {
+		names := rows[i].names()
+		if mixed {
+			names = append(names, page.Words(rows[i].way))
+		}
+		p.Row(names...)
+	}
+	p.add("MB/s", func(r *flowRow) page.Cell { return page.WithHalf(&r.flow.Bandwidth, page.Megabytes) })
+	p.add("IOPS", func(r *flowRow) page.Cell {
+		out := page.WithHalf(&r.flow.IOPS, page.Significant)
+		if r.flow.Bandwidth.Known() && !o.Verbose {
+			out.Tail = "" // that of the bandwidth: all blocks are of one size
+		}
+		return out
+	})
+	for i, l := range latencies {
+		p.add(l.name, func(r *flowRow) page.Cell {
+			if !o.Verbose && !r.flow.latency("max").Known() && l.unless != "" && r.flow.latency(l.unless).Known() {
+				return page.Words(page.Dot)
+			}
+			if o.Verbose {
+				return page.WithHalf(&r.flow.Latency[i], page.Duration)
+			}
+			return alone(&r.flow.Latency[i], page.Duration)
+		})
+	}
+	p.ofCells("workload CPU m", func(c *Cell) page.Cell { return alone(&c.WorkloadCPU, page.Milli) })
+	p.ofCells("runtime CPU m", func(c *Cell) page.Cell { return alone(&c.RuntimeCPU, page.Milli) })
+	p.ofCells("CPU s/GiB", func(c *Cell) page.Cell {
+		return alone(&c.CPUPerByte, func(v float64) string { return page.Significant(v * (1 << 30) / 1e9) })
+	})
+	p.ofCells("× "+page.Heading(page.Known(t.Base)), func(c *Cell) page.Cell {
+		switch {
+		case c.Target == t.Base:
+			return page.Cell{Head: "1", Figure: &c.Ratio}
+		case !c.compared():
+			return page.Words(page.Dot)
+		}
+		out := c.times()
+		out.Tail = between(&c.Ratio)
+		return out
+	})
+	p.ofCells("failed", func(c *Cell) page.Cell {
+		if c.Failed == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.Cell{Head: fmt.Sprintf("%d/%d", c.Failed, c.Failed+c.Rounds), Style: term.Red}
+	})
+	return p.Table
+}
+
+// names of a row: the verdict stands in every one, the target in the first of it,
+// and in Markdown, whose tables are sorted and copied, everywhere.
+func (r *flowRow) names() []page.Cell {
+	name := page.Heading(r.Target)
+	target, says := page.Cell{Head: name, Label: name}, page.Words(r.says())
+	switch {
+	case !r.main:
+		target.Head = ""
+	case r.Rounds == 0 || r.Failed > 0:
+		target.Style = term.Red
+	}
+	switch {
+	case r.Rounds == 0:
+		says.Style = term.Red
+	case !r.ofDevice():
+		says.Style = term.Yellow
+	}
+	return []page.Cell{target, says}
+}
+
+// alone is a figure without its interval, which would make a table of many columns
+// wide; CSV and JSON have it.
+func alone(f *figure.Figure, show func(float64) string) page.Cell {
+	c := page.WithHalf(f, show)
+	c.Tail = ""
+	return c
+}
+
+// jobPage is a job's table with the rows that it is made of.
+type jobPage struct {
+	*page.Table
+	rows []flowRow
+}
+
+// add adds a column with a dash for those without figures, unless nothing is known
+// of it anywhere.
+func (p *jobPage) add(title string, show func(*flowRow) page.Cell) {
+	some := title == "MB/s"
+	cells := page.Each(p.rows, func(r *flowRow) page.Cell {
+		if r.Rounds == 0 && title != "failed" {
+			return page.Words(page.None)
+		}
+		c := show(r)
+		some = some || c.Head != "" && c.Head != page.Dot
+		return c
+	})
+	if some {
+		p.Add(title, cells)
+	}
+}
+
+// ofCells adds a column of what is of a cell, and not of one direction.
+func (p *jobPage) ofCells(title string, show func(*Cell) page.Cell) {
+	p.add(title, func(r *flowRow) page.Cell {
+		if !r.main {
+			return page.Words("")
+		}
+		return show(r.Cell)
+	})
+}
+
+// reasons say why a figure is none of the device's, what failed, and what there
+// is not.
+func reasons(j *Judgement, t *Table) (items []page.Item) {
+	for _, c := range t.Cells {
+		name := page.Heading(c.Target)
+		if c.Rounds > 0 && !c.ofDevice() && len(c.Because) > 0 {
+			items = page.Merge(items, page.Item{Key: name, Text: c.says() + ": " + clipped(c.Because[0]), Style: term.Yellow})
+		}
+		if c.Absent != "" {
+			items = append(items, page.Item{Key: name, Text: page.None + " " + clipped(c.Absent)})
+			if c.place.Advice != "" {
+				items = append(items, page.Item{Text: "→ " + clipped(c.place.Advice)})
+			}
+		}
+		if c.Failed > 0 {
+			items = append(items, page.FailureItems(name, fmt.Sprintf("%d/%d rounds failed", c.Failed, c.Failed+c.Rounds), c.Failure)...)
+		}
+	}
+	var missing []string
+	for _, target := range j.Targets {
+		if t.cellOf(target.Name) == nil {
+			missing = append(missing, page.Heading(target.Name))
+		}
+	}
+	if missing != nil {
+		items = append(items, page.Item{Key: "no figures", Text: strings.Join(missing, ", ")})
+	}
+	return items
+}
+
+// jobNotes explain the columns that some table of the report has.
+func jobNotes(j *Judgement) (notes []string) {
+	latency, cpu, base := false, false, ""
+	j.each(func(c *Cell) {
+		for _, f := range []*Flow{&c.Total, &c.Read, &c.Write} {
+			latency = latency || f.latency("p50").Known() || f != &c.Total && f.latency("mean").Known()
+		}
+		cpu = cpu || c.WorkloadCPU.Known() || c.RuntimeCPU.Known()
+		if c.Ratio.Known() && base == "" {
+			base = c.table.Base
+		}
+	})
+	note := "medians over the rounds, ± the larger half of the 95 % interval; " + page.Dot + " not said by the tool or not known"
+	if latency {
+		note += "; latency: of one I/O, each round's own"
+	}
+	notes = append(notes, note)
+	if cpu {
+		notes = append(notes, "CPU m: milli-CPUs on average while the job ran, of the workload inside, and of everything else of the target: runtime, sentry, gofer, shim, VMM, virtiofsd, monitor, daemon; CPU s/GiB: both, in seconds for each GiB moved")
+	}
+	if base != "" {
+		notes = append(notes, "× "+page.Heading(base)+": with its 95 % interval; ~ where no difference was shown; in parentheses where one of the two is not what the device gives")
+	}
+	return notes
+}

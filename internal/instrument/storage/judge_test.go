@@ -1,0 +1,404 @@
+package storage_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/record"
+)
+
+const (
+	direct    = storage.NotDirect
+	throttled = storage.Throttled
+	noisy     = storage.Noisy
+	claimed   = int64(blocks) * 512 * kib
+)
+
+// percents are some of what a cell claims.
+func percents(n int64) int64 { return claimed / 100 * n }
+
+func TestVerdicts(t *testing.T) {
+	writing := func(s *storing) { s.job = write8 }
+	buffered := func(s *storing) { s.cache = "buffered" }
+	reads := func(bytes int64) func(*record.Cell) { return func(c *record.Cell) { c.Seen.Device.ReadBytes = bytes } }
+	tests := []struct {
+		name    string
+		change  func(*storing)
+		target  string
+		want    storage.Verdict
+		because string
+	}{
+		{"a direct read that the device saw is the device's", nil, "runc", device, "vda saw 100 % of the 58.59 GiB that the tool read in 6 rounds (58.60 GiB)"},
+		{"so is one inside a sandbox with its own kernel", nil, "runsc", device, "vda saw 100 %"},
+		{"so is a buffered one", buffered, "runc", device, "vda saw 100 %"},
+		{"a tenth that is missing is no cache yet", func(s *storing) { s.cell = reads(percents(91)) }, "runc", device, "saw 91 %"},
+		{"more is one", func(s *storing) { buffered(s); s.cell = reads(percents(89)) }, "runc", host, "saw 89 % of"},
+		{"a direct read that the device did not see was not direct", func(s *storing) { s.cell = reads(0) }, "runc", direct, "direct I/O was asked for"},
+		{"nor was it with a kernel of its own", func(s *storing) { s.cell = reads(0) }, "runsc", direct, "saw 0 %"},
+		{"the page cache is named if it grew", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes, c.Seen.Cached = 0, claimed }
+		}, "runc", direct, "page cache grew by 58.59 GiB"},
+		{"a file system that refuses O_DIRECT is named", func(s *storing) {
+			s.cell = reads(0)
+			s.places = []record.Place{{Target: "runc", Volume: "bind", Direct: record.DirectRefused}}
+		}, "runc", direct, "refuses O_DIRECT"},
+		{"what was in the page cache below, but was waited for, is the device's", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Seen.Cached = claimed }
+		}, "runsc", device, "but the device was waited for"},
+		{"what nobody outside of the guest moved came from its memory", func(s *storing) {
+			buffered(s)
+			s.cell = func(c *record.Cell) {
+				c.Seen.Device.ReadBytes, c.Seen.Outside = 0, &record.Transfer{Read: percents(49)}
+			}
+		}, "runsc", guest, "its processes outside of the sandbox read"},
+		{"what they moved came from the host's", func(s *storing) {
+			buffered(s)
+			s.cell = func(c *record.Cell) {
+				c.Seen.Device.ReadBytes, c.Seen.Outside = 0, &record.Transfer{Read: percents(51)}
+			}
+		}, "runsc", host, "by system calls"},
+		{"what they moved from the device was in no memory", func(s *storing) {
+			buffered(s)
+			s.cell = func(c *record.Cell) {
+				c.Seen.Device.ReadBytes, c.Seen.Outside = percents(30), &record.Transfer{Read: percents(60)}
+			}
+		}, "runsc", guest, "saw 30 %"},
+		{"a guest of which nothing outside could be read answers by itself", func(s *storing) { buffered(s); s.cell = reads(0) }, "runsc", guest, "saw 0 %"},
+		{"buffered writes that were flushed later were the host's", func(s *storing) {
+			writing(s)
+			buffered(s)
+			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(20), percents(79) }
+		}, "runsc", host, "when what was dirty was flushed"},
+		{"and those that nobody flushed the guest's", func(s *storing) {
+			writing(s)
+			buffered(s)
+			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = 0, -1 }
+		}, "runsc", guest, "saw 0 %"},
+		{"a tmpfs is memory", func(s *storing) { buffered(s); s.volume = "tmpfs" }, "runc", host, "by definition"},
+		{"and never direct, whatever the disks did", func(s *storing) { s.volume = "tmpfs" }, "runc", direct, "O_DIRECT has nothing to reach"},
+		{"so is a folder on a tmpfs of the host", func(s *storing) {
+			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "tmpfs"}}
+		}, "runc", direct, "lies on a tmpfs of the host"},
+		{"and a folder that is one inside", func(s *storing) {
+			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Mounts: []record.FileSystem{{Path: "/data", Type: "tmpfs"}}}}
+		}, "runc", direct, "/data in the sandbox is a tmpfs"},
+		{"a sandbox's /dev/shm is not the volume", func(s *storing) {
+			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Mounts: []record.FileSystem{{Path: "/dev/shm", Type: "tmpfs"}, {Path: "/", Type: "tmpfs"}}}}
+		}, "runc", device, "vda"},
+		{"where the volume is no block device, all disks tell", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Seen.Device, c.Seen.Disks.ReadBytes = record.DeviceUse{}, percents(10) }
+		}, "runc", direct, "vda+vdb saw 10 %"},
+		{"a loop device is said to be one", func(s *storing) {
+			s.volume = "device=/dev/loop7"
+			s.every = func(c *record.Cell) { c.Seen.Device.Name = "loop7" }
+		}, "runc", device, "loop7 is a loop device"},
+		{"a small direction of a mixture does not count", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Claim.Write = record.Flow{Bytes: percents(11), IOs: 100} }
+		}, "runc", device, "that the tool read"},
+		{"a larger one does", func(s *storing) {
+			buffered(s)
+			s.cell = func(c *record.Cell) { c.Claim.Write = record.Flow{Bytes: percents(12), IOs: 100} }
+		}, "runc", host, "that the tool wrote"},
+		{"under a second is too short", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Seconds = 0.99 } }, "runc", short, "it ran 0.99 s"},
+		{"a second is not", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Seconds = 1 } }, "runc", device, ""},
+		{"99 I/Os are too few", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Read.IOs = 99 } }, "runc", short, "99 I/Os"},
+		{"a hundred are enough", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Read.IOs = 100 } }, "runc", device, ""},
+		{"a cache is one however short", func(s *storing) {
+			buffered(s)
+			s.cell = func(c *record.Cell) { c.Claim.Seconds, c.Seen.Device.ReadBytes = 0.1, 0 }
+		}, "runc", host, ""},
+		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Throttled = 505 * ms } }, "runc", device, ""},
+		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},
+		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Steal = 0.2 } }, "runc", device, ""},
+		{"waiting for memory for a tenth of the time is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.HavePSI, c.Seen.PSIMemory = true, 0.1 } }, "runc", device, ""},
+		{"longer is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.HavePSI, c.Seen.PSIMemory = true, 0.12 } }, "runc", noisy, "waited for memory for 12.0 %"},
+		{"more is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Steal = 0.21 } }, "runc", noisy, "took 5.2 % of all CPUs' time"},
+		{"others may use half as much", func(s *storing) { s.cell = reads(claimed + claimed/2 + 16*mib) }, "runc", device, ""},
+		{"but not more", func(s *storing) { s.cell = reads(claimed + claimed/2 + 17*mib) }, "runc", noisy, "others used it meanwhile"},
+		{"what its own cgroups were charged with was not others'", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Seen.Device.ReadBytes, c.Seen.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
+			}
+		}, "runc", device, "saw 300 %"},
+		{"a wide interval is noise", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
+		}, "runc", noisy, "the interval of its bandwidth"},
+		{"without an interval it is not", func(s *storing) {
+			s.rounds = 5
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
+		}, "runc", device, ""},
+		{"unless its rounds are more than twice apart", func(s *storing) {
+			s.rounds = 2
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 41*float64(c.Round%2) }
+		}, "runc", noisy, "of its 2 rounds is 42 × apart"},
+		{"beyond the ceiling it stays the device's if that saw it", func(s *storing) {
+			s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
+		}, "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling"},
+		{"a server's disks are not here: it is judged by its figures", func(s *storing) {
+			s.volume = "nfs=server:/x"
+			s.every = func(c *record.Cell) { c.Seen.Device = record.DeviceUse{} }
+		}, "runc", device, "nothing was seen at the device"},
+		{"beyond a server's ceiling is a cache", func(s *storing) {
+			s.volume = "nfs=server:/x"
+			s.ceilings = []record.Ceiling{{Volume: "nfs=server:/x", When: "before", Read: 600 * mb}}
+		}, "runc", host, "1.8 × the 600.0 MB/s"},
+		{"up to half more is none", func(s *storing) {
+			s.volume = "nfs=server:/x"
+			s.ceilings = []record.Ceiling{{Volume: "nfs=server:/x", When: "before", Read: 600 * mb}, {Volume: "nfs=server:/x", When: "after", Read: 710 * mb}}
+		}, "runc", device, "1.5 × the 710.0 MB/s"},
+		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", func(s *storing) {
+			s.volume = "nfs=server:/x"
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1.6 }
+		}, "runsc", guest, "in the same job"},
+		{"and somebody's on the host where there is no guest", func(s *storing) {
+			s.volume = "nfs=server:/x"
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1.6 }
+		}, "runc", host, "in the same job"},
+		{"half faster is none", func(s *storing) {
+			s.volume = "nfs=server:/x"
+			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1.49 }
+		}, "runsc", device, ""},
+		{"where no disk could be read it is judged by its figures", func(s *storing) {
+			s.every = func(c *record.Cell) { c.Seen.Device, c.Seen.Disks = record.DeviceUse{}, record.DeviceUse{} }
+		}, "runc", device, "nothing was seen at the device"},
+		{"imported ones have to run five seconds", func(s *storing) {
+			s.every = func(c *record.Cell) {
+				*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Claim: c.Claim, Source: "notes"}
+				c.Claim.Seconds = 4.99
+			}
+		}, "runc", short, "nothing was seen from outside"},
+	}
+	for _, x := range tests {
+		t.Run(x.name, func(t *testing.T) {
+			c := only(t, judged(t, store(x.change)), x.target)
+			if text := strings.Join(c.Because, "; "); c.Verdict != x.want || len(c.Because) == 0 || !strings.Contains(text, x.because) {
+				t.Errorf("%q because %q; want %q because %q", c.Verdict, text, x.want, x.because)
+			}
+		})
+	}
+}
+
+// latency is runc's.
+func latency(s *storage.Judgement, direction, quantile string) figure.Figure {
+	return figure.Find(s.Figures(), "latency", "target", "runc", "direction", direction, "quantile", quantile)
+}
+
+func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
+	s := judged(t, store(nil))
+	c := only(t, s, "runc")
+	base := float64(claimed) / 10
+	if b := c.Total.Bandwidth; !b.Bounded || math.Abs(b.Value/base-1.01) > 1e-9 || math.Abs(b.Lo/base-1) > 1e-9 || math.Abs(b.Hi/base-1.02) > 1e-9 {
+		t.Errorf("%+v", b)
+	}
+	if c.Rounds != 6 || c.Read.Bytes.Value != float64(claimed) || c.Read.IOPS.Value < 2000 || latency(s, "read", "p99.9").Value != 20*ms || c.Write.Bandwidth.Known() || latency(s, "write", "p50").Known() {
+		t.Errorf("%+v", c)
+	}
+	if c.RunTime.Value != 10e9 || c.WorkloadCPU.Value != 0.2 || c.RuntimeCPU.Value != 0.05 {
+		t.Errorf("%v ns, %v and %v CPUs", c.RunTime.Value, c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	}
+	if want := 2.5e9 / float64(claimed); math.Abs(c.CPUPerByte.Value-want) > 1e-9 {
+		t.Errorf("%v ns of CPU a byte, want %v", c.CPUPerByte.Value, want)
+	}
+	if c.Reached.Value < 1 || c.Reached.Value > 1.001 || c.DeviceRead.Value != float64(claimed+mib) || c.DeviceWritten.Value != 0 || !slices.Equal(c.Versions, []string{"fio-3.33"}) {
+		t.Errorf("%+v", c)
+	}
+	if x := s.Tables[0]; x.RW != "read" || x.BS != 512*kib || x.Command != "fio --name=x" || x.Base != "host" || s.Total != 18 || s.Failed != 0 || s.Imported {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
+	half := func(s *storing) {
+		s.every = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + float64(c.Round) } // a machine that speeds up
+		s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth /= 2; c.Seen.CPU[0].NS += 2500 * ms }
+	}
+	s := judged(t, store(half))
+	if r := only(t, s, "runc").Ratio; !r.Known() || !r.Bounded || math.Abs(r.Value-0.5) > 1e-9 || math.Abs(r.Hi-0.5) > 1e-9 {
+		t.Errorf("%+v", r)
+	}
+	if r := only(t, s, "runc").CPURatio; math.Abs(r.Value-2) > 1e-9 {
+		t.Errorf("%+v", r)
+	}
+	if c := only(t, s, "host"); c.Ratio.Value != 1 || c.CPURatio.Value != 1 || c.Different {
+		t.Errorf("%+v", c.Ratio)
+	}
+	s = judged(t, store(func(s *storing) {
+		s.rounds = 20
+		s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth /= 2 }
+	}))
+	if c := only(t, s, "runc"); !c.Different || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
+		t.Errorf("%+v", c)
+	}
+	s = judged(t, store(func(s *storing) { s.targets = []string{"runc", "runsc"} }))
+	if c := only(t, s, "runc"); s.Tables[0].Base != "" || c.Ratio.Known() {
+		t.Errorf("without a host there is a ratio: %+v", c.Ratio)
+	}
+}
+
+func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
+	for bs, want := range map[int64]float64{64 * kib: 0.5, 64*kib + 512: 1} {
+		s := judged(t, store(func(s *storing) {
+			s.job.BS = bs
+			s.cell = func(c *record.Cell) { c.Claim.Read.IOPS /= 2 }
+		}))
+		if r := only(t, s, "runc").Ratio; math.Abs(r.Value-want) > 1e-9 {
+			t.Errorf("%d: %v, want %v", bs, r.Value, want)
+		}
+	}
+}
+
+func TestAMixtureHasNoLatency(t *testing.T) {
+	s := judged(t, store(func(s *storing) {
+		s.job = rndrw
+		s.every = func(c *record.Cell) { c.Claim.Write = c.Claim.Read; c.Seen.Device.WriteBytes = c.Seen.Device.ReadBytes }
+	}))
+	c := only(t, s, "runc")
+	if latency(s, "both", "p50").Known() || !latency(s, "read", "p50").Known() || !latency(s, "write", "p50").Known() || c.Total.IOPS.Value != 2*c.Read.IOPS.Value {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestTablesAreInTheOrderOfTheRun(t *testing.T) {
+	p := storage.Options{Volumes: []string{"rootfs", "nfs=server:/x"}, Cache: []string{"buffered", "direct"}, Jobs: []storage.Job{write8, read}}
+	rec := blank(p, "host", "runc")
+	for _, at := range []string{"nfs=server:/x read direct", "rootfs other direct", "rootfs read direct", "rootfs write direct", "rootfs write buffered"} {
+		words := strings.Fields(at)
+		for _, target := range []string{"runc", "host", "left"} {
+			rec.Cells = append(rec.Cells, record.Cell{Type: record.TypeCell, Target: target, Volume: words[0], Job: words[1], Cache: words[2], Tool: "fio",
+				Failure: &record.Failure{Kind: record.FailExit, Detail: "it broke"}})
+		}
+	}
+	s := judged(t, rec)
+	var got []string
+	for _, x := range s.Tables {
+		got = append(got, x.Volume+" "+x.Job+" "+x.Cache)
+		if len(x.Cells) != 3 || x.Cells[0].Target != "host" || x.Cells[1].Target != "runc" || x.Cells[2].Target != "left" {
+			t.Errorf("%+v", x.Cells)
+		}
+	}
+	if want := []string{"rootfs write buffered", "rootfs write direct", "rootfs read direct", "rootfs other direct", "nfs=server:/x read direct"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if s.Failed != 15 || s.Total != 15 || len(s.Targets) != 3 {
+		t.Errorf("%d of %d, %d targets", s.Failed, s.Total, len(s.Targets))
+	}
+}
+
+func TestAVolumeThatCannotBeHadIsInItsTables(t *testing.T) {
+	rec := store(func(s *storing) {
+		s.targets = []string{"host", "runc"}
+		s.places = []record.Place{{Target: "runsc", Volume: "bind", Absent: "no such mounts"}, {Target: "runc", Volume: "rootfs", Absent: "another one"}}
+	})
+	rec.Targets = append(rec.Targets, record.Target{Name: "runsc"})
+	s := judged(t, rec)
+	if c := only(t, s, "runsc"); c.Absent != "no such mounts" || c.Rounds != 0 || c.Verdict != storage.Unjudged {
+		t.Errorf("%+v", c)
+	}
+	if c := only(t, s, "runc"); c.Absent != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAJobThatThePlanDoesNotHoldIsReadFromItsClaims(t *testing.T) {
+	rec := store(func(s *storing) { s.job.Name = "randread of notes" })
+	rec.Header.Plan = json.RawMessage(`{}`)
+	if x := judged(t, rec).Tables[0]; x.RW != "randread" || x.BS != 512*kib {
+		t.Errorf("%q %d", x.RW, x.BS)
+	}
+}
+
+func TestRoundsThatFailedOrWereInterruptedGiveNoFigures(t *testing.T) {
+	rec := store(func(s *storing) {
+		s.cell = func(c *record.Cell) {
+			switch c.Round {
+			case 1:
+				c.Failure = &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}
+			case 2:
+				c.Failure = &record.Failure{Kind: record.FailInterrupted}
+			}
+		}
+	})
+	s := judged(t, rec)
+	if c := only(t, s, "runc"); c.Rounds != 4 || c.Failed != 1 || c.Failure == nil || s.Failed != 2 || s.Total != 16 {
+		t.Errorf("%+v; %d of %d", c, s.Failed, s.Total)
+	}
+}
+
+func TestDoubledLinesCountOnceAndImportedOnesAreRounds(t *testing.T) {
+	rec := store(nil)
+	rec.Cells = append(rec.Cells, rec.Cells[1])
+	s := judged(t, rec)
+	if c := only(t, s, "runc"); c.Rounds != 6 {
+		t.Errorf("%d rounds", c.Rounds)
+	}
+	found(t, s, "damaged-record")
+
+	all := imported(t)
+	again := all.Cells[0]
+	again.Source = "notes.txt:99"
+	all.Cells = append(all.Cells, again, all.Cells[1])
+	s = judged(t, all)
+	if a, b := cell(t, s, "dd 4k × 1024000", "rootfs", "direct", "host"), cell(t, s, "dd 4k × 1024000", "rootfs", "direct", "runc"); a.Rounds != 2 || b.Rounds != 1 {
+		t.Errorf("%d and %d rounds", a.Rounds, b.Rounds)
+	}
+}
+
+func TestOfCeilingsTheBestIsKept(t *testing.T) {
+	rec := store(func(s *storing) {
+		s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 5, WriteIOPS: 7},
+			{Volume: "bind", Device: "vda", When: "after", Read: 4, Write: 9, WriteIOPS: 8}, {Volume: "rootfs", Device: "vda", When: "after", Failure: &record.Failure{Kind: record.FailTimeout}}}
+	})
+	s := judged(t, rec)
+	if len(s.Ceilings) != 1 || s.Ceilings[0].Read != 5 || s.Ceilings[0].Write != 9 || s.Ceilings[0].WriteIOPS != 8 {
+		t.Errorf("%+v", s.Ceilings)
+	}
+}
+
+func TestOtherRecordsAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*record.Record){
+		"another experiment": func(rec *record.Record) { rec.Header.Experiment = "overhead" },
+		"no plan":            func(rec *record.Record) { rec.Header.Plan = json.RawMessage(`[1]`) },
+	} {
+		rec := store(nil)
+		change(rec)
+		if _, err := storage.Judge(rec); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
+func TestNothingIsSaidOfARecordWithoutCells(t *testing.T) {
+	if s := judged(t, blank(storage.Options{}, "host")); len(s.Tables) != 0 || len(s.Found) != 0 || s.Imported {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The extremes are those that a record may hold.
+func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
+	for _, seconds := range []float64{0, 5e-324, 1e-300, 366 * 86400} {
+		for _, rate := range []float64{0, 5e-324, 1e18} {
+			rec := store(nil)
+			for i := range rec.Cells {
+				c := &rec.Cells[i]
+				c.Claim.Seconds, c.Claim.Read.Bandwidth, c.Claim.Read.IOPS = seconds, rate, rate
+				c.Seen.Took = int64(i % 2)
+				if i%3 == 0 {
+					c.Seen = nil
+				}
+				if err := record.Validate(&c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, c := range judged(t, rec).Tables[0].Cells {
+				if text := strings.Join(c.Because, " "); c.Verdict == storage.Unjudged || strings.Contains(text, "Inf") || strings.Contains(text, "NaN") {
+					t.Errorf("%g s, %g: %q because %q", seconds, rate, c.Verdict, text)
+				}
+			}
+		}
+	}
+}

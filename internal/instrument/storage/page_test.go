@@ -1,0 +1,289 @@
+package storage_test
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/record"
+)
+
+// reported is the page of a record, as text or Markdown.
+func reported(t *testing.T, rec *record.Record, format string, o page.Options) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := page.Write(&out, format, []*page.Page{judged(t, rec).Page(o)}, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// sectionOf is a section of a page in Markdown.
+func sectionOf(t *testing.T, out, title string) string {
+	t.Helper()
+	_, part, ok := strings.Cut(out, "\n### "+title)
+	if !ok {
+		t.Fatalf("no section %q in:\n%s", title, out)
+	}
+	part, _, _ = strings.Cut(part, "\n### ")
+	return part
+}
+
+func has(t *testing.T, text string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
+// cached are two jobs and two volumes on which memory answered now and then.
+func cached() *record.Record {
+	rec := store(func(s *storing) {
+		s.cache = "buffered"
+		s.cell = func(c *record.Cell) {
+			c.Claim.Read.IOPS *= 3 // a figure that is easy to find
+			c.Claim.Read.Bandwidth *= 3
+			c.Seen.Device.ReadBytes = 0
+		}
+	})
+	for _, more := range []*record.Record{
+		store(func(s *storing) { s.volume, s.job = "rootfs", write8 }),
+		store(func(s *storing) {
+			s.volume, s.job = "tmpfs", write8
+			s.every = func(c *record.Cell) { c.Claim.Write.IOPS, c.Claim.Write.Bandwidth = 9999, 9999*512*kib }
+		}),
+	} {
+		rec.Cells = append(rec.Cells, more.Cells...)
+	}
+	return rec
+}
+
+func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
+	rec := store(func(s *storing) {
+		s.job = rndrw
+		s.every = func(c *record.Cell) { c.Claim.Write = c.Claim.Read; c.Seen.Device.WriteBytes = c.Seen.Device.ReadBytes }
+		s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 5 * gib, WriteIOPS: 70}}
+		s.places = []record.Place{{Target: "runc", Volume: "bind", Mounts: []record.FileSystem{{Path: "/", Type: "overlay", Size: 98 * gib, Free: gib}, {Path: "/dev/shm", Problem: "no permission"}}}}
+	})
+	seen := map[string]figure.Unit{}
+	all := judged(t, rec).Figures()
+	for _, f := range all {
+		seen[f.Quantity] = f.Unit
+	}
+	want := map[string]figure.Unit{
+		"bandwidth": "bytes/s", "iops": "1/s", "latency": "ns", "transferred": "bytes", "run-time": "ns", "cpu": "cpus", "cpu-per-byte": "ns/byte",
+		"iops-ratio": "ratio", "cpu-per-byte-ratio": "ratio", "reached-device": "ratio", "device-bytes": "bytes",
+		"file-system-size": "bytes", "file-system-free": "bytes", "ceiling-bandwidth": "bytes/s", "ceiling-iops": "1/s",
+	}
+	if !maps.Equal(seen, want) {
+		t.Errorf("got  %v\nwant %v", seen, want)
+	}
+	of := []string{"job", "rndrw", "tool", "sysbench", "rw", "randrw", "bs", "16384", "volume", "bind", "cache", "direct", "target", "runc"}
+	for _, x := range []struct {
+		quantity string
+		labels   []string
+		want     float64
+	}{
+		{"transferred", append(slices.Clip(of), "direction", "both"), 2 * blocks * 16 * kib},
+		{"transferred", append(slices.Clip(of), "direction", "write"), blocks * 16 * kib},
+		{"latency", append(slices.Clip(of), "direction", "read", "quantile", "p95"), 8e6},
+		{"run-time", of, 10e9},
+		{"cpu", append(slices.Clip(of), "role", "runtime"), 0.05},
+		{"iops-ratio", append(slices.Clip(of), "direction", "both"), 1},
+		{"device-bytes", append(slices.Clip(of), "direction", "read"), blocks*16*kib + mib},
+		{"ceiling-bandwidth", []string{"volume", "bind", "device", "vda", "direction", "read"}, 5 * gib},
+		{"ceiling-iops", []string{"volume", "bind", "device", "vda", "direction", "write"}, 70},
+		{"file-system-size", []string{"volume", "bind", "target", "runc", "path", "/", "type", "overlay"}, 98 * gib},
+	} {
+		if f := figure.Find(all, x.quantity, x.labels...); f.Value != x.want || f.Verdict != "device" && f.Labels.Get("job") != "" {
+			t.Errorf("%s of %s is %v, %q; want %v", x.quantity, figure.Of(x.labels...), f.Value, f.Verdict, x.want)
+		}
+	}
+	if f := figure.Find(all, "file-system-free", "path", "/dev/shm"); f.Known() || f.Quantity == "" {
+		t.Errorf("of what could not be read there is %+v", f)
+	}
+}
+
+func TestAFigureSaysWhatItIsOfAndWhy(t *testing.T) {
+	failure := &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}
+	rec := store(func(s *storing) {
+		s.cell = func(c *record.Cell) {
+			if c.Seen.Device.ReadBytes = 0; c.Target == "runsc" {
+				c.Failure, c.Claim = failure, nil
+			}
+		}
+		s.places = []record.Place{{Target: "crun", Volume: "bind", Absent: "no such mounts"}}
+	})
+	rec.Targets = append(rec.Targets, record.Target{Name: "crun"})
+	all := judged(t, rec).Figures()
+	for target, want := range map[string][2]string{"host": {"device", "saw 100 %"}, "runc": {"not direct", "saw 0 %"}, "runsc": {"failed", "exited with 1"}, "crun": {"absent", "no such mounts"}} {
+		f := figure.Find(all, "bandwidth", "target", target)
+		if f.Verdict != want[0] || len(f.Reasons) == 0 || !strings.Contains(f.Reasons[0], want[1]) || f.Known() != (target == "host" || target == "runc") {
+			t.Errorf("%s: %q because %q, %+v", target, f.Verdict, f.Reasons, f.Estimate)
+		}
+	}
+	if f := figure.Find(all, "bandwidth", "target", "runsc"); f.Failed != 6 || f.Total != 6 {
+		t.Errorf("%d of %d failed", f.Failed, f.Total)
+	}
+}
+
+func TestAFigureThatIsNotTheDevicesHasItsVerdictBeforeIt(t *testing.T) {
+	forms := map[string]string{"md": sectionOf(t, reported(t, cached(), "md", page.Options{}), "in short")}
+	for _, width := range []int{0, 80, 120} {
+		_, short, _ := strings.Cut(reported(t, cached(), "text", page.Options{Width: width}), "in short")
+		forms["text at "+strconv.Itoa(width)], _, _ = strings.Cut(short, "read, bind")
+	}
+	for form, out := range forms {
+		seen := map[string]int{}
+		for line := range strings.Lines(out) {
+			for number, word := range map[string]string{"6060 (": "cache ", "9999 (": "not direct "} {
+				if before, _, ok := strings.Cut(line, number); ok {
+					if seen[number]++; !strings.HasSuffix(before, word) {
+						t.Errorf("%s: no %q before %s in %q", form, word, number, line)
+					}
+				}
+			}
+			if before, _, ok := strings.Cut(line, "2020 ("); ok && !strings.HasSuffix(before, "  ") && !strings.HasSuffix(before, "| ") {
+				t.Errorf("%s: a figure of the device has something before it: %q", form, line)
+			}
+		}
+		if seen["6060 ("] != 2 || seen["9999 ("] != 3 {
+			t.Errorf("%s: %v in:\n%s", form, seen, out)
+		}
+	}
+}
+
+func TestEveryPartOfAJobsTableHasTheVerdict(t *testing.T) {
+	parts := 0
+	for line := range strings.Lines(reported(t, cached(), "text", page.Options{Width: 80})) {
+		if strings.HasPrefix(line, "  target ") && (strings.Contains(line, "MB/s") || strings.Contains(line, "p99") || strings.Contains(line, "GiB")) {
+			parts++
+			if fields := strings.Fields(line); fields[1] != "verdict" {
+				t.Errorf("figures without a verdict: %q", line)
+			}
+		}
+	}
+	if parts < 2*3 {
+		t.Errorf("%d parts; the tables of three jobs do not fit in 80 columns", parts)
+	}
+}
+
+func TestInShortIsInThePublishedForm(t *testing.T) {
+	out := reported(t, imported(t), "md", page.Options{Verbose: true})
+	has(t, sectionOf(t, out, "in short"), "| kata × host | ~ 1.03× |", "| (\\~ 5.12×) |", "| guest cache 8600 (4509.2 MB/s) |", "| 1681 (881.6 MB/s) |", "| 134.2 MB/s |")
+	has(t, out, "; nothing was seen from outside")
+	for _, bad := range []string{"Linux", "cgroup", "fresh sandbox", "at the device:", "CPU m", "0 CPUs", "caches dropped"} {
+		if strings.Contains(out, bad) {
+			t.Errorf("nobody saw %q", bad)
+		}
+	}
+}
+
+func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
+	half := func(c *record.Cell) {
+		if c.Target != "host" {
+			c.Claim.Read.Bandwidth /= 2
+			c.Claim.Read.IOPS /= 2
+		}
+	}
+	unseen := func(c *record.Cell, target string) {
+		if c.Target == target {
+			c.Seen.Device.ReadBytes = 0
+		}
+	}
+	for _, x := range []struct {
+		name   string
+		rounds int
+		every  func(*record.Cell)
+		want   string
+	}{
+		{"both", 20, half, "| 0.50× 0.50…0.50 |"},
+		{"both, not shown to differ", 3, half, "| ~ 0.50× |"},
+		{"the target's not", 20, func(c *record.Cell) { half(c); unseen(c, "runc") }, "| (0.50×) 0.50…0.50 |"},
+		{"the base's not", 20, func(c *record.Cell) { half(c); unseen(c, "host") }, "| (0.50×) 0.50…0.50 |"},
+		{"neither, not shown to differ", 3, func(c *record.Cell) { half(c); unseen(c, "runc"); unseen(c, "host") }, "| (\\~ 0.50×) |"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			rec := store(func(s *storing) { s.rounds, s.every, s.targets = x.rounds, x.every, []string{"host", "runc"} })
+			has(t, sectionOf(t, reported(t, rec, "md", page.Options{}), "read, bind, direct"), x.want)
+		})
+	}
+}
+
+func TestATableWithoutABaseDoesNotRenameThatOfTheOthers(t *testing.T) {
+	rec := cached()
+	rec.Cells = slices.DeleteFunc(rec.Cells, func(c record.Cell) bool { return c.Target == "host" && c.Volume == "bind" })
+	out := reported(t, rec, "md", page.Options{})
+	has(t, sectionOf(t, out, "in short"), "| runc × host |  | ")
+	if table := sectionOf(t, out, "read, bind, buffered"); strings.Contains(table, "| × ") {
+		t.Errorf("a column of nothing:\n%s", table)
+	}
+}
+
+func TestWhatHasNoFigureIsADashWithItsReason(t *testing.T) {
+	rec := store(func(s *storing) {
+		s.rounds = 3
+		s.every = func(c *record.Cell) {
+			if c.Target == "runc" || c.Target == "host" && c.Round == 1 {
+				c.Failure = &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1", Command: "fio", Output: "No space left on device"}
+			}
+		}
+		s.targets = []string{"host", "runc"}
+		s.places = []record.Place{{Target: "host", Volume: "bind", Mounts: []record.FileSystem{{Path: "/dev/shm", Problem: "permission denied"}}},
+			{Target: "crun", Volume: "bind", Absent: "this kernel has no NFS client", Advice: "modprobe nfs"}}
+	})
+	rec.Targets = append(rec.Targets, record.Target{Name: "crun"}, record.Target{Name: "runsc"})
+	for _, format := range []string{"text", "md"} {
+		has(t, reported(t, rec, format, page.Options{}), "failed 4/6 cells", "this kernel has no NFS client", "→ modprobe nfs", "1/3 rounds failed; the first: fio exited with 1",
+			"3/3 rounds failed", "No space left on device", "no figures", "1/3 failed, 2", "– /dev/shm on host")
+	}
+	has(t, reported(t, rec, "md", page.Options{}), "| runc | – |", "| crun | – |", "| runsc | – |", "| runc | failed | – |", "| crun | absent | – |")
+	has(t, reported(t, store(nil), "text", page.Options{}), "failed 0/18 cells")
+}
+
+func TestAJobThatReadsAndWritesHasARowForEach(t *testing.T) {
+	rec := store(func(s *storing) {
+		s.job = rndrw
+		s.every = func(c *record.Cell) {
+			c.Claim.Read.Latency = record.Latency{Mean: 5 * ms, P95: 8 * ms}
+			c.Claim.Write, c.Seen.Device.WriteBytes = c.Claim.Read, c.Seen.Device.ReadBytes
+		}
+	})
+	table := sectionOf(t, reported(t, rec, "md", page.Options{}), "rndrw, bind, direct")
+	has(t, table, "| host | device | both | 66.2 ±1 % | 4040 | · | · |", "| host | device | read | 33.1 ±1 % | 2020 | 5.00 ms | 8.00 ms |", "| host | device | write | 33.1")
+	if !strings.Contains(table, "| IOPS | mean | p95 |") || strings.Contains(table, "| p99 |") {
+		t.Errorf("sysbench has a mean and p95:\n%s", table)
+	}
+	table = sectionOf(t, reported(t, store(nil), "md", page.Options{}), "read, bind")
+	if strings.Contains(table, "| both |") || strings.Contains(table, "| mean |") || strings.Contains(table, "| p95 |") {
+		t.Errorf("fio says more than sysbench, of one direction:\n%s", table)
+	}
+	has(t, sectionOf(t, reported(t, store(nil), "md", page.Options{Verbose: true}), "read, bind"), "| mean | p50 | p95 | p99 | p99.9 |")
+}
+
+func TestVolumesThatAreTheSameAreSaidOnceAndSizesAreThoseOfDf(t *testing.T) {
+	at := func(target, volume, inside string) record.Place {
+		return record.Place{Target: target, Volume: volume, HostType: "ext4", Device: "vda", Direct: record.DirectTaken, Mounts: []record.FileSystem{
+			{Path: "/", Type: "overlay", Size: 98 * gib, Free: 61 * gib}, {Path: "/dev/shm", Type: "tmpfs", Size: 64 * mib, Free: 1e18},
+			{Path: "/data", Type: inside, Size: 98 * gib, Free: 1}}}
+	}
+	rec := store(func(s *storing) {
+		s.places = []record.Place{at("host", "rootfs", "overlay"), at("host", "bind", "ext4"), at("runc", "rootfs", "overlay"), {Target: "runsc", Volume: "device", Absent: "it has none", Advice: "leave it out"}}
+	})
+	out := reported(t, rec, "text", page.Options{})
+	has(t, out, "  rootfs  host, runc: overlay inside, ext4 on the host, device vda, O_DIRECT taken, 98.0 GiB\n",
+		"  bind    host: ext4, device vda, O_DIRECT taken, 98.0 GiB\n", "  device  runsc: – it has none\n          → leave it out\n")
+	has(t, sectionOf(t, reported(t, rec, "md", page.Options{}), "sizes"), "| target | / | available | type | /dev/shm | available | type |", "| runc | 98.0 GiB | 61.0 GiB | overlay | 64.0 MiB | no limit | tmpfs |")
+}
+
+func TestNothingToReportIsSaid(t *testing.T) {
+	has(t, reported(t, blank(storage.Defaults(), "host"), "text", page.Options{Width: 80}), "no job was run", "failed 0/0 cells", "findings: none")
+}

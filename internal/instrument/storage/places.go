@@ -1,0 +1,263 @@
+package storage
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// The paths of which every target's size is told, as reports give it with df.
+const (
+	rootPath = "/"
+	shmPath  = "/dev/shm"
+)
+
+// volumes says what each volume is on each target. Targets on which it is the
+// same are named together.
+func volumes(places []record.Place) *page.Section {
+	var items []page.Item
+	var names []string
+	for i := range places {
+		if name := places[i].Volume; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		var texts []string
+		of := map[string][]string{}
+		advice := map[string]string{}
+		for i := range places {
+			p := &places[i]
+			if p.Volume != name {
+				continue
+			}
+			text := placeText(p)
+			if of[text] == nil {
+				texts = append(texts, text)
+			}
+			if target := page.Heading(p.Target); !slices.Contains(of[text], target) {
+				of[text] = append(of[text], target)
+			}
+			if p.Advice != "" {
+				advice[text] = p.Advice
+			}
+		}
+		key := page.Heading(page.Known(name))
+		for _, text := range texts {
+			items = append(items, page.Item{Key: key, Text: strings.Join(of[text], ", ") + ": " + text})
+			key = ""
+			if advice[text] != "" {
+				items = append(items, page.Item{Text: "→ " + clipped(advice[text])})
+			}
+		}
+	}
+	if items == nil {
+		return nil
+	}
+	return &page.Section{Title: "volumes", Style: term.Bold, Lists: []page.List{{Items: items}}}
+}
+
+func placeText(p *record.Place) string {
+	if p.Absent != "" {
+		return page.None + " " + clipped(p.Absent)
+	}
+	var parts []string
+	m := mountOf(p)
+	if m != nil {
+		switch {
+		case m.Problem != "":
+			parts = append(parts, clipped(m.Problem))
+		case m.Type != "" && m.Type == p.HostType:
+			parts = append(parts, page.Heading(m.Type))
+		case m.Type != "":
+			parts = append(parts, page.Heading(m.Type)+" inside")
+		}
+	}
+	if p.HostType != "" && (m == nil || m.Type != p.HostType) {
+		parts = append(parts, page.Heading(p.HostType)+" on the host")
+	}
+	if p.Device != "" {
+		parts = append(parts, "device "+page.Heading(p.Device))
+	}
+	if p.Direct != "" {
+		parts = append(parts, "O_DIRECT "+page.Heading(p.Direct))
+	}
+	if m != nil && m.Size > 0 {
+		parts = append(parts, room(float64(m.Size)))
+	}
+	if parts == nil {
+		return "nothing is known of it"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mountOf is the file system of the volume itself: that of the root where the
+// volume has no other.
+func mountOf(p *record.Place) *record.FileSystem {
+	var found *record.FileSystem
+	for i := range p.Mounts {
+		m := &p.Mounts[i]
+		switch {
+		case m.Path != rootPath && m.Path != shmPath:
+			return m
+		case m.Path == rootPath && p.Volume == record.VolumeRootfs:
+			found = m
+		}
+	}
+	return found
+}
+
+// sizes are those of / and /dev/shm, as df shows them.
+func sizes(j *Judgement) *page.Section {
+	s := &page.Section{Title: "sizes", Style: term.Bold, Table: page.Names("target")}
+	var names []string
+	for _, t := range j.Targets {
+		if j.fileSystem(t.Name, rootPath) == nil && j.fileSystem(t.Name, shmPath) == nil {
+			continue
+		}
+		names = append(names, t.Name)
+		s.Table.Row(page.Words(page.Heading(t.Name)))
+	}
+	if names == nil {
+		return nil
+	}
+	for _, path := range []string{rootPath, shmPath} {
+		column := func(of func(*fileSystem) page.Cell) []page.Cell {
+			return page.Each(names, func(name *string) page.Cell {
+				switch f := j.fileSystem(*name, path); {
+				case f == nil:
+					return page.Words(page.Dot)
+				case f.Problem != "":
+					return page.Words(page.None)
+				default:
+					return of(f)
+				}
+			})
+		}
+		s.Table.Add(path, column(func(f *fileSystem) page.Cell { return page.Value(&f.size, room) }))
+		s.Table.Add("available", column(func(f *fileSystem) page.Cell { return page.Value(&f.free, room) }))
+		s.Table.AddText("type", column(func(f *fileSystem) page.Cell { return page.Words(page.Heading(page.Known(f.Type))) }))
+		for _, name := range names {
+			if f := j.fileSystem(name, path); f != nil && f.Problem != "" {
+				s.Notes = append(s.Notes, page.None+" "+path+" on "+page.Heading(name)+": "+clipped(f.Problem))
+			}
+		}
+	}
+	return s
+}
+
+// endless is more than file systems have, in bytes: gVisor gives its own as 10^18,
+// NFS servers and others that have no bound give as much or more.
+const endless = 1 << 58
+
+// room is a size of a file system.
+func room(bytes float64) string {
+	if bytes >= endless {
+		return "no limit"
+	}
+	return page.Size(bytes)
+}
+
+// fileSystem is one in a sandbox, with its figures.
+type fileSystem struct {
+	*record.FileSystem
+	size, free figure.Figure
+}
+
+func fileSystemOf(p *record.Place, f *record.FileSystem) *fileSystem {
+	labels := figure.Of("volume", p.Volume, "target", p.Target, "path", f.Path, "type", f.Type)
+	of := func(quantity string, bytes int64) figure.Figure {
+		out := about(quantity, figure.Bytes, "", labels, nil)
+		if f.Problem == "" {
+			out.Estimate = figure.Exactly(float64(bytes))
+		}
+		return out
+	}
+	return &fileSystem{f, of("file-system-size", f.Size), of("file-system-free", f.Free)}
+}
+
+// fileSystem is what the first of a target's places says of a path.
+func (j *Judgement) fileSystem(target, path string) *fileSystem {
+	for i := range j.Places {
+		p := &j.Places[i]
+		if p.Target != target {
+			continue
+		}
+		for k := range p.Mounts {
+			if p.Mounts[k].Path == path {
+				return fileSystemOf(p, &p.Mounts[k])
+			}
+		}
+	}
+	return nil
+}
+
+// ceilingColumns are what was measured of a device.
+var ceilingColumns = []struct {
+	title, quantity, direction string
+	unit                       figure.Unit
+	of                         func(*record.Ceiling) float64
+	show                       func(float64) string
+}{
+	{"read MB/s", "ceiling-bandwidth", "read", figure.BytesPerSec, func(c *record.Ceiling) float64 { return c.Read }, page.Megabytes},
+	{"write MB/s", "ceiling-bandwidth", "write", figure.BytesPerSec, func(c *record.Ceiling) float64 { return c.Write }, page.Megabytes},
+	{"read IOPS", "ceiling-iops", "read", figure.PerSecond, func(c *record.Ceiling) float64 { return c.ReadIOPS }, page.Significant},
+	{"write IOPS", "ceiling-iops", "write", figure.PerSecond, func(c *record.Ceiling) float64 { return c.WriteIOPS }, page.Significant},
+}
+
+// ceilingFigures are those of ceilingColumns.
+func ceilingFigures(c *record.Ceiling) []figure.Figure {
+	out := make([]figure.Figure, len(ceilingColumns))
+	for i, x := range ceilingColumns {
+		out[i] = about(x.quantity, x.unit, figure.More, figure.Of("volume", c.Volume, "device", c.Device, "direction", x.direction), nil)
+		if v := x.of(c); v != 0 {
+			out[i].Estimate = figure.Exactly(v)
+		}
+	}
+	return out
+}
+
+// devices are the most that each volume's device gave.
+func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
+	if len(ceilings) == 0 {
+		return nil
+	}
+	var rows []*record.Ceiling
+	of := map[*record.Ceiling][]string{}
+	var commands []page.Item
+	for i := range ceilings {
+		c := &ceilings[i]
+		same := slices.IndexFunc(rows, func(r *record.Ceiling) bool {
+			return r.Device == c.Device && r.Read == c.Read && r.Write == c.Write && r.ReadIOPS == c.ReadIOPS && r.WriteIOPS == c.WriteIOPS
+		})
+		if same >= 0 {
+			of[rows[same]] = append(of[rows[same]], page.Heading(c.Volume))
+			continue
+		}
+		rows = append(rows, c)
+		of[c] = []string{page.Heading(c.Volume)}
+		if o.Verbose && c.Command != "" {
+			commands = append(commands, page.Item{Key: page.Heading(c.Volume), Text: c.Command, Code: true})
+		}
+	}
+	s := &page.Section{Title: "what the devices give", Style: term.Bold, Table: page.Names("device", "volumes")}
+	for _, c := range rows {
+		device := page.None
+		if c.Device != "" {
+			device = page.Heading(c.Device)
+		}
+		s.Table.Row(page.Words(device), page.Words(strings.Join(of[c], ", ")))
+	}
+	for i, x := range ceilingColumns {
+		s.Table.Add(x.title, page.Each(rows, func(c **record.Ceiling) page.Cell { return page.Value(&ceilingFigures(*c)[i], x.show) }))
+	}
+	if commands != nil {
+		s.Lists = []page.List{{Items: commands}}
+	}
+	s.Notes = []string{"on the host, directly, with many requests at once: MB/s of 1 MiB requests, IOPS of 4 KiB requests at random; the best of before and after the rounds"}
+	return s
+}

@@ -1,0 +1,228 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// inShort is the table in the published report's own form: a row a target, a
+// column a job, and below each figure its ratio to the host's. What is none of
+// the device's has the verdict before it, on the same line, so that it cannot be
+// read, copied or quoted as a disk's.
+func inShort(j *Judgement) *page.Section {
+	if len(j.Tables) == 0 {
+		return nil
+	}
+	varied, base := variedOf(j.Tables), baseOf(j.Tables)
+	s := &page.Section{Title: varied.title("in short"), Style: term.Bold, Table: page.Names("target")}
+	s.Table.Sparse = true // of targets without ratios
+	type row struct {
+		target string
+		ratios bool
+	}
+	var rows []row
+	for _, target := range j.Targets {
+		name := page.Heading(target.Name)
+		rows = append(rows, row{target: target.Name})
+		s.Table.Row(page.Words(name))
+		if slices.ContainsFunc(j.Tables, func(t *Table) bool { c := t.cellOf(target.Name); return c != nil && c.compared() }) {
+			rows = append(rows, row{target.Name, true})
+			s.Table.Row(page.Cell{Head: "  × " + page.Heading(base), Label: name + " × " + page.Heading(base)})
+		}
+	}
+	for _, t := range j.Tables {
+		s.Table.Add(varied.name(t), page.Each(rows, func(r *row) page.Cell {
+			c := t.cellOf(r.target)
+			switch {
+			case !r.ratios:
+				return shortFigure(t, c)
+			case c == nil || !c.compared():
+				return page.Cell{}
+			}
+			out := c.times()
+			if c.Ratio.Bounded {
+				out.Head += " " + page.HalfWidth(c.Ratio.Estimate)
+			}
+			return out
+		}))
+	}
+	if missing := missingFigures(j, &varied); missing != nil {
+		s.Lists = []page.List{{Items: missing}}
+	}
+	s.Notes = shortNotes(j, base)
+	return s
+}
+
+// baseOf is the target that all figures are compared with, or a word for it where
+// it is not the same in all tables. A table without one compares nothing.
+func baseOf(tables []*Table) (base string) {
+	for _, t := range tables {
+		switch {
+		case t.Base == "" || t.Base == base:
+		case base == "":
+			base = t.Base
+		default:
+			return "base"
+		}
+	}
+	return page.Known(base)
+}
+
+// shortFigure is what the report of each tool gives: dd's bandwidth, sysbench's
+// with its total time, fio's IOPS with the bandwidth.
+func shortFigure(t *Table, c *Cell) page.Cell {
+	if c == nil || c.Rounds == 0 {
+		return page.Words(page.None)
+	}
+	f := &c.Total
+	out := page.Value(&f.Bandwidth, func(v float64) string { return page.Megabytes(v) + " MB/s" })
+	switch {
+	case t.Tool == ToolDD && f.Bandwidth.Known():
+	case t.Tool == ToolSysbench && f.Bandwidth.Known():
+		if c.RunTime.Known() {
+			out.Tail = "in " + page.Duration(c.RunTime.Value)
+		}
+	case f.IOPS.Known() && f.Bandwidth.Known():
+		bandwidth := out.Head
+		out = page.Value(&f.IOPS, page.Significant)
+		out.Tail = "(" + bandwidth + ")"
+	case f.IOPS.Known():
+		out = page.Value(&f.IOPS, func(v float64) string { return page.Significant(v) + " IOPS" })
+	}
+	if !c.ofDevice() {
+		out.Head, out.Style = c.says()+" "+out.Head, term.Yellow
+	}
+	if c.Failed > 0 {
+		out.Head, out.Style = fmt.Sprintf("%d/%d failed, ", c.Failed, c.Failed+c.Rounds)+out.Head, term.Red
+	}
+	return out
+}
+
+func shortNotes(j *Judgement, base string) (notes []string) {
+	var seen []Verdict
+	ratios, parentheses, bounded, unbounded, mixed := false, false, false, false, false
+	j.each(func(c *Cell) {
+		if !c.ofDevice() && !slices.Contains(seen, c.Verdict) {
+			seen = append(seen, c.Verdict)
+		}
+		mixed = mixed || c.mixed()
+		if c.compared() {
+			ratios = true
+			parentheses = parentheses || !c.ofDevice() || !c.table.cellOf(c.table.Base).ofDevice()
+			bounded, unbounded = bounded || c.Ratio.Bounded, unbounded || !c.Ratio.Bounded
+		}
+	})
+	if seen != nil {
+		var parts []string
+		for _, m := range meanings {
+			if slices.Contains(seen, m.verdict) {
+				parts = append(parts, (&Cell{Rounds: 1, Verdict: m.verdict}).says()+": "+m.means)
+			}
+		}
+		notes = append(notes, "a figure with words before it is not what the device gives. "+strings.Join(parts, "; "))
+	}
+	if ratios {
+		note := "× " + page.Heading(base) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; ~ where no difference was shown"
+		if parentheses {
+			note += "; in parentheses where one of the two is not what the device gives"
+		}
+		if bounded {
+			note += "; ± the larger half of the 95 % interval"
+		}
+		if unbounded {
+			note += "; without ±: too few rounds for an interval"
+		}
+		notes = append(notes, note)
+	}
+	if mixed {
+		notes = append(notes, "of a job that reads and writes both are added up")
+	}
+	return notes
+}
+
+// missingFigures says of every dash why it is one; what is the same once.
+func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
+	for _, target := range j.Targets {
+		var reasons []string
+		where := map[string][]string{}
+		add := func(reason, place string) {
+			if where[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			if place != "" && !slices.Contains(where[reason], place) {
+				where[reason] = append(where[reason], place)
+			}
+		}
+		for _, t := range j.Tables {
+			switch c := t.cellOf(target.Name); {
+			case c == nil:
+				add("no figures", varied.name(t))
+			case c.Absent != "":
+				add(page.Short(term.Clean(c.Absent), longestReason), page.Heading(t.Volume))
+			case c.Rounds == 0 && c.Failure != nil:
+				add("failed, the first: "+page.Short(term.Clean(c.Failure.Detail), longestReason), varied.name(t))
+			case c.Rounds == 0:
+				add(c.says(), varied.name(t))
+			}
+		}
+		key := page.Heading(target.Name)
+		for _, reason := range reasons {
+			items = append(items, page.Item{Key: key, Text: page.None + " " + strings.Join(where[reason], "; ") + ": " + reason})
+			key = ""
+		}
+	}
+	return items
+}
+
+// longestReason is where a reason is cut in the summary; all of it stands below
+// the job's own table.
+const longestReason = 160
+
+// varied tells which parts of a table's name tell tables apart: what is the same
+// of all is said once, in the title.
+type varied struct {
+	volume, cache, tool          bool
+	theVolume, theCache, theTool string
+}
+
+func variedOf(tables []*Table) (out varied) {
+	first := tables[0]
+	out.theVolume, out.theCache, out.theTool = first.Volume, first.Cache, first.Tool
+	for _, t := range tables {
+		out.volume = out.volume || t.Volume != first.Volume
+		out.cache = out.cache || t.Cache != first.Cache
+		out.tool = out.tool || t.Tool != first.Tool
+	}
+	return out
+}
+
+func (d *varied) name(t *Table) string {
+	return strings.Join(headings(shown{t.Tool, d.tool && !strings.Contains(t.Job, t.Tool)}, shown{t.Job, true}, shown{t.Volume, d.volume}, shown{t.Cache, d.cache}), " ")
+}
+
+func (d *varied) title(text string) string {
+	parts := headings(shown{d.theTool, !d.tool}, shown{d.theVolume, !d.volume}, shown{d.theCache, !d.cache})
+	if parts == nil {
+		return text
+	}
+	return text + ": " + strings.Join(parts, ", ")
+}
+
+// shown is a part of a name that may be left out.
+type shown struct {
+	text string
+	show bool
+}
+
+func headings(parts ...shown) (out []string) {
+	for _, part := range parts {
+		if part.show && part.text != "" {
+			out = append(out, page.Heading(part.text))
+		}
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package storage_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/record"
+)
+
+// storageRecord is one without cells.
+func blank(p storage.Options, targets ...string) *record.Record {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	rec := &record.Record{Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, Experiment: "storage", Plan: text, Environment: record.Environment{CPUs: 4}},
+		End: &record.End{Type: record.TypeEnd, Status: "done"}}
+	for _, name := range targets {
+		t := record.Target{Type: record.TypeTarget, Name: name, Kind: "oci", Clock: "host"}
+		if name == "runsc" {
+			t.Clock = "guest"
+		}
+		rec.Targets = append(rec.Targets, t)
+	}
+	return rec
+}
+
+// storing makes records of one job by hand: by default six quiet rounds on host,
+// runc and runsc in which the device saw what a direct job read.
+type storing struct {
+	job      storage.Job
+	volume   string
+	cache    string
+	rounds   int
+	targets  []string
+	cell     func(c *record.Cell) // of target runc or runsc only, unless host says so
+	every    func(c *record.Cell)
+	ceilings []record.Ceiling
+	places   []record.Place
+	findings []record.Finding
+}
+
+const ms = 1_000_000
+
+const blocks = 20000 // of 512 KiB, in ten seconds
+
+func store(change func(*storing)) *record.Record {
+	s := storing{job: read, volume: "bind", cache: "direct", rounds: 6, targets: []string{"host", "runc", "runsc"}}
+	if change != nil {
+		change(&s)
+	}
+	p := storage.Options{Volumes: []string{s.volume}, Cache: []string{s.cache}, Jobs: []storage.Job{s.job}, Rounds: s.rounds, Scale: 1}
+	rec := blank(p, s.targets...)
+	for round := range s.rounds {
+		for order, name := range s.targets {
+			bytes := int64(blocks) * s.job.BS
+			rate := float64(bytes) / 10 * (1 + float64(round%3)/100)
+			f := record.Flow{Bytes: bytes, IOs: blocks, Bandwidth: rate, IOPS: rate / float64(s.job.BS), Latency: record.Latency{Mean: 5 * ms, P50: 4 * ms, P95: 8 * ms, P99: 9 * ms, P999: 20 * ms}}
+			c := record.Cell{Type: record.TypeCell, Round: round, Order: order, Target: name, Volume: s.volume, Cache: s.cache, Job: s.job.Name, Tool: s.job.Tool,
+				Version: "fio-3.33", Command: "fio --name=x", Dropped: "node", Quiet: true, Begun: 1, Ended: 2, Claim: &record.Claim{Seconds: 10},
+				Seen: &record.Seen{Took: 10_100 * ms, Flushed: 0, CPU: []record.RoleTime{{Role: record.RoleWorkload, NS: 2000 * ms}, {Role: record.RoleShim, NS: 500 * ms}, {Role: record.RoleOthers, NS: 9000 * ms}}}}
+			c.Seen.Device, c.Seen.Disks = record.DeviceUse{Name: "vda"}, record.DeviceUse{Name: "vda+vdb"}
+			if s.job.RW == "write" || s.job.RW == "randwrite" {
+				c.Claim.Write, c.Seen.Device.WriteBytes = f, bytes+mib
+			} else {
+				c.Claim.Read, c.Seen.Device.ReadBytes = f, bytes+mib
+			}
+			if s.every != nil {
+				s.every(&c)
+			}
+			if s.cell != nil && name != "host" {
+				s.cell(&c)
+			}
+			if err := record.Validate(&c); err != nil {
+				panic(err)
+			}
+			rec.Cells = append(rec.Cells, c)
+		}
+	}
+	rec.Ceilings, rec.Places, rec.Findings = s.ceilings, s.places, s.findings
+	return rec
+}
+
+// judged judges a record. No figure of any is NaN or infinite.
+func judged(t *testing.T, rec *record.Record) *storage.Judgement {
+	t.Helper()
+	s, err := storage.Judge(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Figures() {
+		if v := f.Value + f.Lo + f.Hi; math.IsNaN(v) || math.IsInf(v, 0) {
+			t.Fatalf("%s of %s is %+v", f.Quantity, f.Labels, f.Estimate)
+		}
+	}
+	return s
+}
+
+func cell(t *testing.T, s *storage.Judgement, job, volume, cache, target string) *storage.Cell {
+	t.Helper()
+	for _, x := range s.Tables {
+		for _, c := range x.Cells {
+			if x.Job == job && x.Volume == volume && x.Cache == cache && c.Target == target {
+				return c
+			}
+		}
+	}
+	t.Fatalf("no cell of %s %s on %s, %s", target, job, volume, cache)
+	return nil
+}
+
+// only is the cell of a target in a record of one table.
+func only(t *testing.T, s *storage.Judgement, target string) *storage.Cell {
+	t.Helper()
+	if len(s.Tables) != 1 {
+		t.Fatalf("%d tables", len(s.Tables))
+	}
+	return cell(t, s, s.Tables[0].Job, s.Tables[0].Volume, s.Tables[0].Cache, target)
+}
+
+func found(t *testing.T, s *storage.Judgement, code string) record.Finding {
+	t.Helper()
+	for _, f := range s.Found {
+		if f.Code == code {
+			return f
+		}
+	}
+	t.Fatalf("no finding %s in %+v", code, s.Found)
+	return record.Finding{}
+}
