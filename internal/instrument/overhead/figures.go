@@ -128,7 +128,7 @@ func (l *listed) cell(t *Table, c *Cell) {
 	l.node(b)
 	if c.Expected > 0 {
 		unit := figure.Bytes
-		if isSpin(t.Phase) {
+		if kindOf(t.Phase) == PhaseSpin {
 			unit = figure.CPUs
 		}
 		l.neither("load", unit, c.Expected, "of", "expected")

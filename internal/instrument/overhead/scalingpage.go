@@ -32,7 +32,7 @@ func calibrations(v *Judgement) *page.Section {
 				continue
 			}
 			m.Row(page.Cell{Head: above, Label: phase}, targetCell(c))
-			rows = append(rows, load{c, isSpin(t.Phase)})
+			rows = append(rows, load{c, kindOf(t.Phase) == PhaseSpin})
 			above = ""
 		}
 	}
@@ -145,10 +145,4 @@ func warnings(scaling []Scaling) (notes []string) {
 		}
 	}
 	return notes
-}
-
-// isSpin tells whether what a phase told its workload is CPUs, and not bytes.
-func isSpin(phase string) bool {
-	word, _, _ := strings.Cut(phase, " ") // "spin 0.5cpu", see Phase
-	return word == "spin"
 }

@@ -99,9 +99,6 @@ func inShort(v *Judgement) *page.Section {
 	return s
 }
 
-// idlePhase is how the phase without a load is called, see Phase.
-const idlePhase = "idle"
-
 // fewestIdle is the idle phase with the fewest sandboxes that has figures; nil:
 // there is none.
 func fewestIdle(tables []Table) *Table {
@@ -109,7 +106,7 @@ func fewestIdle(tables []Table) *Table {
 	for i := range tables {
 		t := &tables[i]
 		some := slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Rounds > 0 })
-		if t.Phase == idlePhase && some && (found == nil || t.Sandboxes < found.Sandboxes) {
+		if t.Phase == string(PhaseIdle) && some && (found == nil || t.Sandboxes < found.Sandboxes) {
 			found = t
 		}
 	}
