@@ -26,8 +26,8 @@ type Figure struct {
 
 	// Rounds are the values by the number of their round, in its order; none where
 	// the figure is of all samples together, such as a quantile of lanes.
-	Rounds []Round `json:"rounds,omitempty"`
-	Estimate
+	Rounds   []Round    `json:"rounds,omitempty"`
+	Estimate `json:"-"` // of them; in JSON an object of its own, see MarshalJSON
 
 	Failed int `json:"failed,omitempty"` // of Total attempts; no value of theirs entered
 	Total  int `json:"total,omitempty"`
