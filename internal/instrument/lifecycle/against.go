@@ -6,7 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
 )
@@ -81,7 +81,7 @@ type besideColumn struct {
 // lanes are not theirs.
 type besideRow struct {
 	lanes  int
-	op     subject.Op
+	op     setting.Op
 	theirs *published.Row
 	ours   []*Cell // one for each column; nil where there is none
 }
@@ -125,12 +125,12 @@ func (b *beside) candidates(t *published.Table) (out []besideColumn) {
 		l := b.ours[i]
 		for j := range l.Targets {
 			info := &l.Targets[j]
-			if pods := Absent(info, subject.RunPod) == ""; pods != t.Pods {
+			if pods := Absent(info, setting.RunPod) == ""; pods != t.Pods {
 				continue
 			}
 			c := besideColumn{theirs: -1, run: l, target: info}
 			c.tables, c.exact = tablesFor(l, t.Lanes)
-			if !slices.ContainsFunc(t.Rows, func(r published.Row) bool { return c.did(subject.Op(r.Op)) }) {
+			if !slices.ContainsFunc(t.Rows, func(r published.Row) bool { return c.did(setting.Op(r.Op)) }) {
 				continue
 			}
 			for _, id := range t.Columns {
@@ -160,14 +160,14 @@ func tablesFor(l *Judgement, lanes int) (tables []*Table, exact bool) {
 }
 
 // did tells whether there is anything of that operation.
-func (c *besideColumn) did(op subject.Op) bool {
+func (c *besideColumn) did(op setting.Op) bool {
 	return slices.ContainsFunc(c.tables, func(t *Table) bool {
 		cell := c.cell(t.Lanes, op)
 		return cell != nil && cell.Time.Total > 0
 	})
 }
 
-func (c *besideColumn) cell(lanes int, op subject.Op) *Cell {
+func (c *besideColumn) cell(lanes int, op setting.Op) *Cell {
 	for _, t := range c.tables {
 		for i := range t.Rows {
 			for j := range t.Rows[i].Cells {
@@ -194,7 +194,7 @@ func (t *besideTable) rowsOf() (rows []besideRow) {
 	slices.Sort(lanes[1:])
 	for i, n := range lanes {
 		for j := range t.Rows {
-			row := besideRow{lanes: n, op: subject.Op(t.Rows[j].Op)}
+			row := besideRow{lanes: n, op: setting.Op(t.Rows[j].Op)}
 			if i == 0 {
 				row.theirs = &t.Rows[j]
 			}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -14,7 +14,7 @@ import (
 var stamps = []record.Stamp{record.StampReturned, record.StampRunning, record.StampFirst, record.StampSeen, record.StampExited}
 
 // cell sums up the measured batches of one operation on one target.
-func cell(t *record.Target, op subject.Op, lanes int, batches []*record.Batch, cpus int) Cell {
+func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, cpus int) Cell {
 	def := t.Operations[string(op)]
 	labels := figure.Of("target", t.Name, "op", string(op), "lanes", strconv.Itoa(lanes))
 	c := Cell{Target: t.Name, Absent: Absent(t, op), Time: about("latency", figure.Nanoseconds, labels)}

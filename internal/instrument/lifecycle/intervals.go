@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -14,7 +14,7 @@ import (
 // after each.
 type Intervals struct {
 	targets []record.Target
-	ops     []subject.Op
+	ops     []setting.Op
 	cells   map[[2]string]*followed // by target and operation
 }
 
@@ -25,7 +25,7 @@ type followed struct {
 }
 
 // NewIntervals begins to follow the operations at one number of lanes.
-func NewIntervals(targets []record.Target, ops []subject.Op) *Intervals {
+func NewIntervals(targets []record.Target, ops []setting.Op) *Intervals {
 	return &Intervals{targets, ops, map[[2]string]*followed{}}
 }
 

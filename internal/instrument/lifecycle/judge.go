@@ -13,7 +13,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -38,7 +38,7 @@ type Table struct {
 
 // Row is one operation across the targets, in the order of Targets.
 type Row struct {
-	Op    subject.Op
+	Op    setting.Op
 	Cells []Cell
 }
 
@@ -135,7 +135,7 @@ func (j *Judgement) table(rec *record.Record, lanes int) Table {
 }
 
 // Absent says why a target has no such operation, "" where it has one.
-func Absent(t *record.Target, op subject.Op) string {
+func Absent(t *record.Target, op setting.Op) string {
 	def, ok := t.Operations[string(op)]
 	if !ok {
 		return "the target has no such operation"

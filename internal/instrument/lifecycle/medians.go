@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -74,7 +74,7 @@ func firstInstruction(j *Judgement, row *Row) []page.Cell {
 	out := make([]page.Cell, len(row.Cells))
 	for i := range row.Cells {
 		out[i] = page.Words(page.None)
-		if row.Op != subject.Start && row.Op != subject.Run {
+		if row.Op != setting.Start && row.Op != setting.Run {
 			continue
 		}
 		stamp, mark := record.StampFirst, ""
@@ -125,7 +125,7 @@ func mediansNotes(j *Judgement, t *Table) []string {
 // withPods are the targets whose containers live in pods.
 func withPods(j *Judgement) (names []string) {
 	for i := range j.Targets {
-		if Absent(&j.Targets[i], subject.RunPod) == "" {
+		if Absent(&j.Targets[i], setting.RunPod) == "" {
 			names = append(names, page.Heading(j.Targets[i].Name))
 		}
 	}
@@ -136,5 +136,5 @@ func withPods(j *Judgement) (names []string) {
 // pod.
 func mixed(j *Judgement, t *Table) bool {
 	n := len(withPods(j))
-	return n > 0 && n < len(j.Targets) && slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Op == subject.Create || r.Op == subject.Run })
+	return n > 0 && n < len(j.Targets) && slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Op == setting.Create || r.Op == setting.Run })
 }

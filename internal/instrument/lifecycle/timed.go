@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -37,6 +37,6 @@ func timed(l *Judgement) *page.Section {
 }
 
 // some tells whether there is a target that has the operation.
-func some(targets []record.Target, op subject.Op) bool {
+func some(targets []record.Target, op setting.Op) bool {
 	return slices.ContainsFunc(targets, func(t record.Target) bool { return Absent(&t, op) == "" })
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/run"
-	"github.com/tare-bench/tare/internal/instrument/startup/proctree"
+	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
