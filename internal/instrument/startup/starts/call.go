@@ -17,6 +17,7 @@ type call struct {
 	place                 place
 	wrong                 bool // an error was logged since
 	pod                   string
+	form                  logs.Form
 	key                   string // of containerd's call of RunPodSandbox, see podKey
 }
 

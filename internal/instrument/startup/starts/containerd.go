@@ -10,8 +10,7 @@ import (
 // containerd takes a line of containerd's or of dockerd's own. What shims write
 // into the same log has a form of its own.
 func (b *Builder) containerd(e *logs.Event, at int64) {
-	msg := e.Message
-	id, verb, rest := quoted(msg)
+	id, verb, rest := quoted(e.Message)
 	switch {
 	case verb == "":
 	case verb == "RunPodSandbox for ":
@@ -19,7 +18,8 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 		return
 	case id == nil:
 	case verb == "CreateContainer within sandbox ":
-		if s := b.known(id); s != nil || b.isNew(id) {
+		_, over := b.done.m[string(id)]
+		if s := b.known(id); s != nil || !over {
 			b.createContainer(b.sandboxOf(id, false, at), e, at, rest)
 		}
 		return
@@ -39,10 +39,10 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	if b.pulled(e, at) {
 		return
 	}
-	m := mark{over: string(msg) == "shim disconnected"}
+	m := mark{over: string(e.Message) == "shim disconnected"}
 	s, named := b.named(e, false, at)
 	if s == nil && !named {
-		if s, named = b.shim(msg, at); named {
+		if s, named = b.shim(e.Message, at); named {
 			m.point = shimStarted
 		} else {
 			s = b.unnamed(e)
@@ -58,15 +58,20 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	case named && m.over:
 		b.over(s)
 	default:
-		if named {
-			s.whose |= engineOf(e)
-		}
 		b.pod(s, e)
-		s.said(b, e, at, host, m, named, engineName(e))
+		s.said(b, e, at, host, m, named)
 		s.reached(b, m, at, s.id, placeOf(e))
-		b.network(s, e, at)
+		switch { // of a pod's network
+		case string(e.Message) == "begin cni setup":
+			s.begin(call{name: setUp, kind: record.KindCNI, at: at, place: placeOf(e)})
+		case bytes.HasPrefix(e.Message, []byte("cni result")):
+			s.end(b, setUp, "", at, "")
+		}
 	}
 }
+
+// setUp is the span of all of a pod's network plugins.
+const setUp = "CNI set-up"
 
 // shim finds the sandbox of "connecting to shim 6ee9f2…".
 func (b *Builder) shim(msg []byte, at int64) (*sandbox, bool) {
@@ -78,20 +83,6 @@ func (b *Builder) shim(msg []byte, at int64) (*sandbox, bool) {
 		return s, true
 	}
 	return b.sandboxOf(id, true, at), true
-}
-
-func engineOf(e *logs.Event) whose {
-	if e.Form == logs.Docker {
-		return ofDocker
-	}
-	return ofContainerd
-}
-
-func engineName(e *logs.Event) []byte {
-	if e.Form == logs.Docker {
-		return []byte("docker")
-	}
-	return []byte("containerd")
 }
 
 // verbs are how messages of containerd's CRI service begin that name what they
@@ -107,7 +98,7 @@ var verbs = []string{
 // quoted splits such a message into its verb, the id that it names, and the rest.
 // The id is nil where there is none, as with a pod that has none yet.
 func quoted(msg []byte) (id []byte, verb string, rest []byte) {
-	if len(msg) < 9 || !bytes.Contains(verbInitials, msg[:1]) {
+	if len(msg) < 9 || !bytes.Contains([]byte("RCSETr"), msg[:1]) {
 		return nil, "", nil
 	}
 	for _, v := range verbs {
@@ -132,42 +123,30 @@ func quoted(msg []byte) (id []byte, verb string, rest []byte) {
 	return nil, "", nil
 }
 
-var verbInitials = []byte("RCSETr")
-
-// isNew says whether nothing is known of an id.
-func (b *Builder) isNew(id []byte) bool {
-	_, ok := b.done.m[string(id)]
-	return !ok
-}
-
 // createContainer takes a call of CreateContainer, or its return, which are the
 // same if they name the container alike.
 func (b *Builder) createContainer(s *sandbox, e *logs.Event, at int64, rest []byte) {
 	if s == nil {
 		return
 	}
-	s.whose |= ofContainerd
-	const returns = " returns container id "
 	name := string(cut(metaOf(rest, "Name")))
-	if i := bytes.LastIndex(rest, []byte(returns)); i >= 0 {
-		id := bytes.Trim(rest[i+len(returns):], `"`)
+	if id, ok := returned(rest, " returns container id "); ok {
 		if !isID(id) {
 			return
 		}
 		b.containers.put(string(id), s.id)
-		m := mark{point: createReturned}
-		s.said(b, e, at, host, m, true, engineName(e))
-		s.end(b, "CreateContainer", name, at, b.words.keep(id))
-		s.isOf(createCalled, b.words.keep(id))
-		s.reached(b, m, at, b.words.keep(id), placeOf(e))
+		container := b.words.keep(id)
+		s.isOf(createCalled, container)
+		s.said(b, e, at, host, mark{point: createReturned}, true)
+		s.end(b, "CreateContainer", name, at, container)
+		s.reached(b, mark{point: createReturned}, at, container, placeOf(e))
 		return
 	}
 	if isError(e) {
-		s.said(b, e, at, host, mark{}, true, engineName(e))
+		s.said(b, e, at, host, mark{}, true)
 		return
 	}
-	m := mark{point: createCalled}
-	s.said(b, e, at, host, m, true, engineName(e))
+	s.said(b, e, at, host, mark{point: createCalled}, true)
 	s.begin(call{name: "CreateContainer", kind: record.KindEngine, container: name, at: at, place: placeOf(e)})
 	if len(s.points) < maxPoints { // which container it is will be known when it returns
 		s.points = append(s.points, moment{point: createCalled, at: at, place: placeOf(e)})
@@ -176,36 +155,102 @@ func (b *Builder) createContainer(s *sandbox, e *logs.Event, at int64, rest []by
 	b.isUnderWay(s, true)
 }
 
+// returned is the id that a call returned, which stands last and in quotes.
+func returned(rest []byte, returns string) (id []byte, ok bool) {
+	i := bytes.LastIndex(rest, []byte(returns))
+	if i < 0 {
+		return nil, false
+	}
+	return bytes.Trim(rest[i+len(returns):], `"`), true
+}
+
 // startContainer takes a call of StartContainer, or its return.
 func (b *Builder) startContainer(s *sandbox, e *logs.Event, at int64, id, rest []byte) {
-	container := b.words.keep(id)
-	s.whose |= ofContainerd
-	if bytes.Contains(rest, []byte("returns successfully")) {
-		m := mark{point: startReturned}
-		s.said(b, e, at, host, m, true, engineName(e))
-		s.end(b, "StartContainer", container, at, "")
-		s.reached(b, m, at, container, placeOf(e))
-		return
-	}
-	if isError(e) {
-		s.said(b, e, at, host, mark{}, true, engineName(e))
-		return
-	}
-	m := mark{point: startCalled}
-	s.said(b, e, at, host, m, true, engineName(e))
-	s.begin(call{name: "StartContainer", kind: record.KindEngine, container: container, at: at, place: placeOf(e)})
-	s.reached(b, m, at, container, placeOf(e))
-}
-
-// network follows the setting up of a pod's network.
-func (b *Builder) network(s *sandbox, e *logs.Event, at int64) {
+	p := startCalled
 	switch {
-	case bytes.Equal(e.Message, []byte("begin cni setup")):
-		s.begin(call{name: setUp, kind: record.KindCNI, at: at, place: placeOf(e)})
-	case bytes.HasPrefix(e.Message, []byte("cni result")):
-		s.end(b, setUp, "", at, "")
+	case bytes.Contains(rest, []byte("returns successfully")):
+		p = startReturned
+	case isError(e):
+		p = none
 	}
+	s.step(b, e, at, p, b.words.keep(id))
 }
 
-// setUp is the span of all of a pod's network plugins.
-const setUp = "CNI set-up"
+// engineCalls are the calls of an engine that begin or end with a milestone.
+var engineCalls = map[point]struct {
+	name string
+	ends bool
+}{
+	podReturned:  {"RunPodSandbox", true},
+	createCalled: {"CreateContainer", false}, createReturned: {"CreateContainer", true},
+	startCalled: {"StartContainer", false}, startReturned: {"StartContainer", true},
+}
+
+// step takes an engine's line, which may tell a milestone.
+func (s *sandbox) step(b *Builder, e *logs.Event, at int64, p point, container string) {
+	s.said(b, e, at, host, mark{point: p}, true)
+	switch c, ok := engineCalls[p]; {
+	case ok && c.ends:
+		s.end(b, c.name, container, at, "")
+	case ok:
+		s.begin(call{name: c.name, kind: record.KindEngine, container: container, at: at, place: placeOf(e)})
+	}
+	s.reached(b, mark{point: p}, at, container, placeOf(e))
+}
+
+// pulled takes a line of containerd's about an image: `PullImage "busybox:latest"`,
+// `PullImage "busybox:latest" returns image reference "sha256:…"`. It says whether
+// it is one.
+func (b *Builder) pulled(e *logs.Event, at int64) bool {
+	image := after(e.Message, `PullImage "`, '"')
+	if image == nil || !bytes.HasPrefix(e.Message, []byte(`PullImage "`)) {
+		return false
+	}
+	key := string(cut(image))
+	if !bytes.Contains(e.Message, []byte(`" returns image reference `)) {
+		c := b.calls(e, at, pullName)
+		b.pulls.put(key, &c)
+	} else if c, ok := b.pulls.take(key); ok {
+		b.pull(c, e, at)
+	} else {
+		b.unplaced++
+	}
+	return true
+}
+
+const pullName = "PullImage"
+
+// calls is an engine's call that begins with a line.
+func (b *Builder) calls(e *logs.Event, at int64, name string) call {
+	return call{name: name, kind: record.KindEngine, at: at, text: b.words.keep(e.Message), place: placeOf(e), form: e.Form}
+}
+
+// pull adds the pulling of an image to the start that waits for it. No engine says
+// which that is, so it is done only where one pod alone is up that has no
+// container yet.
+func (b *Builder) pull(c *call, e *logs.Event, at int64) {
+	var s *sandbox
+	for x := range b.newestFirst() {
+		if !x.has(podReturned) || x.has(createCalled) || x.ended > c.at || c.at-x.ended > int64(settled) {
+			continue
+		}
+		if s != nil {
+			s = nil
+			break
+		}
+		s = x
+	}
+	if s == nil {
+		b.unplaced += 2
+		return
+	}
+	first := c.line()
+	s.said(b, &first, c.at, host, mark{}, true)
+	s.said(b, e, at, host, mark{}, true)
+	s.span(b, *c, at)
+}
+
+// line is the line that a call began with.
+func (c *call) line() logs.Event {
+	return logs.Event{Form: c.form, Time: c.at, Message: []byte(c.text), File: c.place.file, Line: c.place.line}
+}

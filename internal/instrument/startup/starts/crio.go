@@ -2,6 +2,8 @@ package starts
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -18,9 +20,7 @@ type request struct {
 // step is what happened to a container before its sandbox was told.
 type step struct {
 	point point
-	at    int64
-	text  string
-	place place
+	line  logs.Event
 }
 
 // adding is the last pod that CRI-O began to give a network.
@@ -32,8 +32,6 @@ type adding struct {
 
 // maxSteps is how many are kept of one container.
 const maxSteps = 8
-
-var crioName = []byte("cri-o")
 
 // crio takes a line of CRI-O's. Those of a call have the request's id in common,
 // and the call's name as their program: "/runtime.v1.RuntimeService/RunPodSandbox".
@@ -66,7 +64,7 @@ func (b *Builder) request(e *logs.Event, at int64, name string) *request {
 	if r, ok := b.requests.m[string(e.Request)]; ok {
 		return r
 	}
-	r := &request{call: call{name: name, kind: record.KindEngine, at: at, text: b.words.keep(e.Message), place: placeOf(e)}}
+	r := &request{call: b.calls(e, at, name)}
 	b.requests.put(string(e.Request), r)
 	return r
 }
@@ -90,23 +88,21 @@ func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
 	if s == nil {
 		return
 	}
-	m := mark{}
-	if !r.over && (bytes.HasPrefix(e.Message, []byte("Ran pod sandbox ")) || bytes.HasPrefix(e.Message, []byte("Response: "))) {
-		m.point, r.over = podReturned, true
+	p := none
+	if !r.over && (bytes.HasPrefix(e.Message, []byte("Ran pod sandbox ")) || isResponse(e)) {
+		p, r.over = podReturned, true
 	}
-	s.said(b, e, at, host, m, true, crioName)
-	if r.over {
-		s.end(b, "RunPodSandbox", "", at, "")
-	}
-	s.reached(b, m, at, "", placeOf(e))
+	s.step(b, e, at, p, "")
 }
+
+func isResponse(e *logs.Event) bool { return bytes.HasPrefix(e.Message, []byte("Response: ")) }
 
 // crioPull takes a line of PullImage: "Pulling image: busybox", "Pulled image:
 // busybox@sha256:…".
 func (b *Builder) crioPull(r *request, e *logs.Event, at int64) {
 	if bytes.HasPrefix(e.Message, []byte("Pulled image: ")) && !r.over {
 		r.over = true
-		b.pull(&r.call, e, at, crioName)
+		b.pull(&r.call, e, at)
 		return
 	}
 	b.crioLine(r, e, at)
@@ -117,7 +113,7 @@ func (b *Builder) crioJoin(r *request, id []byte, at int64) *sandbox {
 	if r.sandbox == "" {
 		delete(b.pods.m, "cri-o "+r.pod)
 		if s, ok := b.open[string(id)]; ok && s.has(podCalled) {
-			if !s.hasCall(&r.call) {
+			if !slices.ContainsFunc(s.calls, func(c call) bool { return c.at == r.at && c.place == r.place }) {
 				b.finish(s)
 			} else {
 				r.given = true
@@ -127,22 +123,12 @@ func (b *Builder) crioJoin(r *request, id []byte, at int64) *sandbox {
 	}
 	s := b.sandboxOf(id, !r.given, at)
 	if s != nil {
-		s.whose |= ofCRIO
 		if !r.given {
 			s.asked(b, &r.call)
 		}
 		r.given = true
 	}
 	return s
-}
-
-func (s *sandbox) hasCall(c *call) bool {
-	for i := range s.calls {
-		if s.calls[i].at == c.at && s.calls[i].place == c.place {
-			return true
-		}
-	}
-	return false
 }
 
 // crioCreate takes a line of CreateContainer: "Creating container: ns/pod/name",
@@ -152,15 +138,15 @@ func (b *Builder) crioCreate(r *request, e *logs.Event, at int64) {
 		r.sandbox = string(id)
 	}
 	id := crioID(e)
-	done := bytes.HasPrefix(e.Message, []byte("Created container ")) || bytes.HasPrefix(e.Message, []byte("Response: "))
+	done := bytes.HasPrefix(e.Message, []byte("Created container ")) || isResponse(e)
 	if !done || id == nil || r.over {
 		b.crioLine(r, e, at)
 		return
 	}
 	r.over = true
 	r.container = b.words.keep(id)
-	b.stepOf(r, id, step{createCalled, r.at, r.text, r.place})
-	b.stepOf(r, id, step{createReturned, at, b.words.keep(e.Message), placeOf(e)})
+	b.stepOf(r, id, step{createCalled, r.line()})
+	b.stepOf(r, id, step{createReturned, b.lineOf(e, at)})
 }
 
 // crioStart takes a line of StartContainer: "Starting container: ID", "Started
@@ -179,12 +165,12 @@ func (b *Builder) crioStart(r *request, e *logs.Event, at int64) {
 	}
 	if r.container == "" {
 		r.container = b.words.keep(id)
-		b.stepOf(r, id, step{startCalled, r.at, r.text, r.place})
+		b.stepOf(r, id, step{startCalled, r.line()})
 	}
-	done := bytes.HasPrefix(e.Message, []byte("Started container")) || bytes.HasPrefix(e.Message, []byte("Response: "))
+	done := bytes.HasPrefix(e.Message, []byte("Started container")) || isResponse(e)
 	if done && !r.over {
 		r.over = true
-		b.stepOf(r, id, step{startReturned, at, b.words.keep(e.Message), placeOf(e)})
+		b.stepOf(r, id, step{startReturned, b.lineOf(e, at)})
 	}
 }
 
@@ -210,33 +196,20 @@ func (b *Builder) stepOf(r *request, container []byte, x step) {
 	}
 	steps, _ := b.orphans.take(string(container))
 	for _, x := range append(steps, x) {
-		b.step(s, b.words.keep(container), x)
+		s.step(b, &x.line, x.line.Time, x.point, b.words.keep(container))
 	}
 }
 
-// step adds a step to a start.
-func (b *Builder) step(s *sandbox, container string, x step) {
-	s.whose |= ofCRIO
-	e := logs.Event{Form: logs.CRIO, Time: x.at, Message: []byte(x.text), File: x.place.file, Line: x.place.line}
-	m := mark{point: x.point}
-	s.said(b, &e, x.at, host, m, true, crioName)
-	switch x.point {
-	case createCalled:
-		s.begin(call{name: "CreateContainer", kind: record.KindEngine, container: container, at: x.at, place: x.place})
-	case createReturned:
-		s.end(b, "CreateContainer", container, x.at, "")
-	case startCalled:
-		s.begin(call{name: "StartContainer", kind: record.KindEngine, container: container, at: x.at, place: x.place})
-	case startReturned:
-		s.end(b, "StartContainer", container, x.at, "")
-	}
-	s.reached(b, m, x.at, container, x.place)
+// lineOf is what is kept of a line.
+func (b *Builder) lineOf(e *logs.Event, at int64) logs.Event {
+	c := b.calls(e, at, "")
+	return c.line()
 }
 
 // crioLine takes a line of a request that says nothing of its own.
 func (b *Builder) crioLine(r *request, e *logs.Event, at int64) {
 	if s, ok := b.open[r.sandbox]; ok {
-		s.said(b, e, at, host, mark{}, r.place != placeOf(e), crioName)
+		s.said(b, e, at, host, mark{}, r.place != placeOf(e))
 		return
 	}
 	if r.place != placeOf(e) { // its first line is kept with it
@@ -265,10 +238,7 @@ func (b *Builder) crioOther(e *logs.Event, at int64) {
 	case b.settles(s, at):
 		b.crioOther(e, at)
 	default:
-		if named {
-			s.whose |= ofCRIO
-		}
-		s.said(b, e, at, host, mark{}, named, crioName)
+		s.said(b, e, at, host, mark{}, named)
 	}
 }
 
@@ -283,7 +253,7 @@ func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
 		return nil, false
 	}
 	name, space := after(e.Message, "{Name:", ' '), after(e.Message, " Namespace:", ' ')
-	c, asked := b.pods.take("cri-o " + string(cut(append(append(bytes.Clone(space), '/'), name...))))
+	c, asked := b.pods.take("cri-o " + string(cut(fmt.Appendf(nil, "%s/%s", space, name))))
 	if asked {
 		if old, ok := b.open[string(id)]; ok && old.has(podCalled) {
 			b.finish(old)
@@ -294,10 +264,9 @@ func (b *Builder) crioPod(e *logs.Event, at int64) (s *sandbox, named bool) {
 		return nil, true
 	}
 	if asked {
-		s.whose |= ofCRIO
 		s.asked(b, c)
 	}
-	if b.adding.name != "" && b.adding.name == string(cut(append(append(bytes.Clone(space), '_'), name...))) {
+	if b.adding.name != "" && b.adding.name == string(cut(fmt.Appendf(nil, "%s_%s", space, name))) {
 		s.span(b, call{name: setUp, kind: record.KindCNI, at: b.adding.at, place: b.adding.place}, at)
 		b.adding.name = ""
 	}

@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -55,10 +56,7 @@ func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 	all = append(all, s.clock.spans(b)...)
 	all = slices.DeleteFunc(all, func(x record.Span) bool { return x.Began < s.began || x.Ended > until })
 	slices.SortStableFunc(all, func(x, y record.Span) int {
-		if x.Began != y.Began {
-			return sign(x.Began - y.Began)
-		}
-		return sign(y.Ended - x.Ended) // what holds the others comes first
+		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended)) // what holds the others comes first
 	})
 	return all
 }
@@ -66,7 +64,7 @@ func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 // phases cut the start at its milestones, without a hole.
 func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 	points := slices.DeleteFunc(slices.Clone(s.points), func(m moment) bool { return m.at < s.began || m.at > until })
-	slices.SortStableFunc(points, func(x, y moment) int { return sign(x.at - y.at) })
+	slices.SortStableFunc(points, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
 	if len(points) == 0 || points[0].at > s.began {
 		points = slices.Insert(points, 0, moment{point: firstLine, at: s.began, place: s.at})
 	}
@@ -114,12 +112,10 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 
 // hasBegin says whether the first milestone is one that a start begins with.
 func (s *sandbox) hasBegin() bool {
-	first := moment{at: -1}
-	for _, m := range s.points {
-		if first.at < 0 || m.at < first.at {
-			first = m
-		}
+	if len(s.points) == 0 {
+		return false
 	}
+	first := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
 	switch first.point {
 	case podCalled, shimStarted, called, vmBegun, vmmLaunched, sentryStarted:
 		return true

@@ -1,7 +1,7 @@
 package starts
 
 import (
-	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -88,9 +88,9 @@ func (l *lane) giveWay(b *Builder, s *sandbox, e *edge) {
 		return
 	}
 	if e.at-l.open.Ended <= breath {
-		for _, kept := range [][]record.Gap{s.kept, s.tail} {
-			for i := range kept {
-				if g := &kept[i]; g.Began == l.open.Began && g.Ended == l.open.Ended && g.In == l.open.In {
+		for _, list := range [][]kept{s.kept, s.tail} {
+			for i := range list {
+				if g := &list[i]; g.Began == l.open.Began && g.Ended == l.open.Ended && g.In == l.open.In {
 					g.Ended, g.Before = e.at, b.words.keep(e.text)
 				}
 			}
@@ -137,91 +137,63 @@ func (s *sandbox) keep(b *Builder, from, to *edge, others int64) (record.Gap, bo
 		Began: from.at, Ended: to.at, After: b.words.keep(from.text), Before: b.words.keep(to.text), In: b.words.keep(from.in),
 		CPU: -1, Others: others,
 	}
-	if at == len(*list) {
-		*list = append(*list, g)
-		s.places(list).add(from.place)
-	} else {
-		(*list)[at] = g
-		s.places(list).set(at, from.place)
-	}
+	*list = slices.Replace(*list, at, min(at+1, len(*list)), kept{g, from.place})
 	return g, true
 }
 
+// kept is a gap, and where it begins, which becomes text only if it is given out.
+type kept struct {
+	record.Gap
+	from place
+}
+
+func (k *kept) took() int64 { return k.Ended - k.Began }
+
 // roomFor is where a gap of a length can be put: at the end, or in place of the
 // shortest.
-func roomFor(list []record.Gap, took int64, most int) (int, bool) {
+func roomFor(list []kept, took int64, most int) (int, bool) {
 	if len(list) < most {
 		return len(list), true
 	}
 	shortest := 0
 	for i := range list {
-		if list[i].Ended-list[i].Began < list[shortest].Ended-list[shortest].Began {
+		if list[i].took() < list[shortest].took() {
 			shortest = i
 		}
 	}
-	return shortest, list[shortest].Ended-list[shortest].Began < took
-}
-
-// placesOf holds where gaps begin, so that it becomes text only for those that
-// are given out.
-type placesOf []place
-
-func (p *placesOf) add(x place)        { *p = append(*p, x) }
-func (p *placesOf) set(i int, x place) { (*p)[i] = x }
-
-func (s *sandbox) places(list *[]record.Gap) *placesOf {
-	if list == &s.kept {
-		return &s.keptAt
-	}
-	return &s.tailAt
+	return shortest, list[shortest].took() < took
 }
 
 // join moves the gaps after the end, which turned out not to be it, to the others.
 func (s *sandbox) join(most int) {
-	for i, g := range s.tail {
-		at, ok := roomFor(s.kept, g.Ended-g.Began, most)
-		switch {
-		case !ok:
-		case at == len(s.kept):
-			s.kept, s.keptAt = append(s.kept, g), append(s.keptAt, s.tailAt[i])
-		default:
-			s.kept[at], s.keptAt[at] = g, s.tailAt[i]
+	for _, g := range s.tail {
+		if at, ok := roomFor(s.kept, g.took(), most); ok {
+			s.kept = slices.Replace(s.kept, at, min(at+1, len(s.kept)), g)
 		}
 	}
-	s.tail, s.tailAt = s.tail[:0], s.tailAt[:0]
+	s.tail = s.tail[:0]
 }
 
 // gaps are those of the start, the longest first.
-func (s *sandbox) gaps(b *Builder, until int64) []record.Gap {
-	for i := range s.kept {
-		s.kept[i].Source = b.source(s.keptAt[i])
-	}
-	out := slices.DeleteFunc(slices.Clone(s.kept), func(g record.Gap) bool { return g.Began < s.began || g.Ended > until })
-	slices.SortStableFunc(out, func(x, y record.Gap) int {
-		if d := (y.Ended - y.Began) - (x.Ended - x.Began); d != 0 {
-			return sign(d)
+func (s *sandbox) gaps(b *Builder, until int64) (out []record.Gap) {
+	for _, k := range s.kept {
+		if k.Began >= s.began && k.Ended <= until {
+			k.Source = b.source(k.from)
+			out = append(out, k.Gap)
 		}
-		return sign(x.Began - y.Began)
+	}
+	slices.SortStableFunc(out, func(x, y record.Gap) int {
+		return cmp.Or(cmp.Compare(y.Ended-y.Began, x.Ended-x.Began), cmp.Compare(x.Began, y.Began))
 	})
 	return out
-}
-
-func sign(d int64) int {
-	switch {
-	case d < 0:
-		return -1
-	case d > 0:
-		return 1
-	}
-	return 0
 }
 
 // laneOf is the lane of a runtime's line.
 func laneOf(program []byte, isProxy bool) int {
 	switch {
-	case isProxy || bytes.Equal(program, []byte("kata-proxy")):
+	case isProxy || string(program) == "kata-proxy":
 		return proxy
-	case bytes.Equal(program, []byte("kata-shim")):
+	case string(program) == "kata-shim":
 		return beside
 	}
 	return host

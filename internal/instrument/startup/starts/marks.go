@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -161,25 +162,15 @@ func fromGuest(e *logs.Event) bool {
 // suppressed reads journald's word of messages that it dropped: "Suppressed 213
 // messages from kata.service".
 func suppressed(e *logs.Event) (int64, bool) {
-	const begin = "Suppressed "
-	if len(e.Message) < len(begin) || string(e.Message[:len(begin)]) != begin || e.Form != logs.Journal && e.Form != logs.Unknown {
+	if !bytes.HasPrefix(e.Message, []byte("Suppressed ")) || e.Form != logs.Journal && e.Form != logs.Unknown {
 		return 0, false
 	}
-	rest, n, i := e.Message[len(begin):], int64(0), 0
-	for ; i < len(rest) && i < 12 && rest[i] >= '0' && rest[i] <= '9'; i++ {
-		n = n*10 + int64(rest[i]-'0')
-	}
-	return n, i > 0 && bytes.HasPrefix(rest[i:], []byte(" messages"))
+	var n int64
+	_, err := fmt.Sscanf(string(e.Message), "Suppressed %d messages", &n)
+	return n, err == nil && n < 1e12
 }
 
 // isError says whether a line tells of an error.
 func isError(e *logs.Event) bool {
-	if len(e.Level) < 3 {
-		return false
-	}
-	switch string(e.Level[:3]) {
-	case "err", "fat", "pan", "cri", "ERR", "FAT", "PAN", "CRI", "Err", "Fat", "Cri":
-		return true
-	}
-	return false
+	return string(e.Level) == "error" || string(e.Level) == "fatal"
 }

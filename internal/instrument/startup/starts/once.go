@@ -1,6 +1,7 @@
 package starts
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
@@ -96,7 +97,7 @@ func (s *sandbox) commands(b *Builder) {
 	if len(s.once) == 0 {
 		return
 	}
-	slices.SortStableFunc(s.once, func(x, y once) int { return sign(x.began - y.began) })
+	slices.SortStableFunc(s.once, func(x, y once) int { return cmp.Compare(x.began, y.began) })
 	end := s.ended
 	for i := range s.once {
 		o := &s.once[i]

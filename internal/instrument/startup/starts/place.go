@@ -1,6 +1,8 @@
 package starts
 
 import (
+	"iter"
+
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
 )
@@ -20,20 +22,15 @@ func (b *Builder) sandboxOf(id []byte, opens bool, at int64) *sandbox {
 		delete(b.done.m, string(id))
 	}
 	for len(b.open) >= b.o.MaxOpen {
-		if b.oldest.marked && b.oldest.ended == 0 {
+		oldest := b.byUse.Back().Value.(*sandbox)
+		if oldest.marked && oldest.ended == 0 {
 			b.dropped++
 		}
-		b.finish(b.oldest)
+		b.finish(oldest)
 	}
-	var s *sandbox
-	if n := len(b.spare); n > 0 {
-		s, b.spare = b.spare[n-1], b.spare[:n-1]
-	} else {
-		s = &sandbox{}
-	}
-	s.id = string(id)
+	s := &sandbox{id: string(id)}
 	b.open[s.id] = s
-	b.link(s)
+	s.place = b.byUse.PushFront(s)
 	return s
 }
 
@@ -120,7 +117,7 @@ func (b *Builder) theOnly() *sandbox {
 		return nil
 	}
 	if b.only == nil {
-		for s := b.newest; s != nil; s = s.older {
+		for s := range b.newestFirst() {
 			if s.underWay {
 				b.only = s
 				break
@@ -130,43 +127,21 @@ func (b *Builder) theOnly() *sandbox {
 	return b.only
 }
 
-func (b *Builder) link(s *sandbox) {
-	s.newer, s.older = nil, b.newest
-	if b.newest != nil {
-		b.newest.newer = s
-	}
-	b.newest = s
-	if b.oldest == nil {
-		b.oldest = s
+// newestFirst are the open sandboxes, the one that was seen last first.
+func (b *Builder) newestFirst() iter.Seq[*sandbox] {
+	return func(yield func(*sandbox) bool) {
+		for at := b.byUse.Front(); at != nil && yield(at.Value.(*sandbox)); at = at.Next() {
+		}
 	}
 }
 
-func (b *Builder) unlink(s *sandbox) {
-	if s.newer != nil {
-		s.newer.older = s.older
-	} else {
-		b.newest = s.older
-	}
-	if s.older != nil {
-		s.older.newer = s.newer
-	} else {
-		b.oldest = s.newer
-	}
-	s.newer, s.older = nil, nil
-}
-
-func (b *Builder) touch(s *sandbox) {
-	if b.newest != s {
-		b.unlink(s)
-		b.link(s)
-	}
-}
+func (b *Builder) touch(s *sandbox) { b.byUse.MoveToFront(s.place) }
 
 // finish ends what is known of a sandbox, and gives its start out if there was
 // one: a line alone is no interval.
 func (b *Builder) finish(s *sandbox) {
 	b.isUnderWay(s, false)
-	b.unlink(s)
+	b.byUse.Remove(s.place)
 	delete(b.open, s.id)
 	b.only = nil
 	if s.marked {
@@ -180,10 +155,6 @@ func (b *Builder) finish(s *sandbox) {
 		}
 	} else {
 		b.unplaced += s.events
-	}
-	if len(b.spare) < 64 {
-		s.reset()
-		b.spare = append(b.spare, s)
 	}
 }
 

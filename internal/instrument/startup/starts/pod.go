@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -10,20 +11,21 @@ import (
 // runPod takes a call of RunPodSandbox, or its return, which are of the same pod
 // if they name it alike. rest is the pod's metadata and what follows it.
 func (b *Builder) runPod(e *logs.Event, at int64, rest []byte) {
-	const returns, failed = " returns sandbox id ", " failed"
-	if i := bytes.LastIndex(rest, []byte(returns)); i >= 0 {
-		id := bytes.Trim(rest[i+len(returns):], `"`)
+	if id, ok := returned(rest, " returns sandbox id "); ok {
 		if isID(id) {
-			b.podReturned(b.joined(podKey(rest[:i]), id, at), e, at)
+			if s := b.joined(podKey(rest[:bytes.LastIndex(rest, []byte(" returns "))]), id, at); s != nil {
+				s.step(b, e, at, podReturned, "")
+			}
 		}
 		return
 	}
-	if i := bytes.LastIndex(rest, []byte(failed)); i >= 0 && isError(e) {
+	if i := bytes.LastIndex(rest, []byte(" failed")); i >= 0 && isError(e) {
 		b.podFailed(podKey(rest[:i]), e, at)
 		return
 	}
-	key := podKey(rest)
-	b.pods.put(key, &call{name: "RunPodSandbox", kind: record.KindEngine, at: at, text: b.words.keep(cut(e.Message)), place: placeOf(e), pod: podName(rest), key: key})
+	c := b.calls(e, at, "RunPodSandbox")
+	c.pod, c.key = podName(rest), podKey(rest)
+	b.pods.put(c.key, &c)
 }
 
 // joined is the sandbox of an id, with the call that led to it.
@@ -34,21 +36,9 @@ func (b *Builder) joined(key string, id []byte, at int64) *sandbox {
 	}
 	s := b.sandboxOf(id, asked, at)
 	if s != nil && asked {
-		s.whose |= ofContainerd
 		s.asked(b, c)
 	}
 	return s
-}
-
-func (b *Builder) podReturned(s *sandbox, e *logs.Event, at int64) {
-	if s == nil {
-		return
-	}
-	m := mark{point: podReturned}
-	s.whose |= ofContainerd
-	s.said(b, e, at, host, m, true, engineName(e))
-	s.end(b, "RunPodSandbox", "", at, "")
-	s.reached(b, m, at, "", placeOf(e))
 }
 
 // idless begins what stands for an id where none was told. No id has a blank.
@@ -60,14 +50,12 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 	var s *sandbox
 	if c, ok := b.pods.take(key); ok {
 		s = b.sandboxOf([]byte(idless+key), true, at)
-		s.whose |= ofContainerd
 		s.asked(b, c)
 	} else {
-		for x := b.newest; x != nil && s == nil; x = x.older {
-			for _, c := range x.calls {
-				if c.key != "" && c.key == key {
-					s = x
-				}
+		for x := range b.newestFirst() {
+			if slices.ContainsFunc(x.calls, func(c call) bool { return c.key != "" && c.key == key }) {
+				s = x
+				break
 			}
 		}
 	}
@@ -75,12 +63,8 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 		b.unplaced++
 		return
 	}
-	s.said(b, e, at, host, mark{}, true, engineName(e))
-	text := e.Error
-	if len(text) == 0 {
-		text = e.Message
-	}
-	s.failure = &record.Failure{Kind: record.FailError, Detail: "RunPodSandbox: " + string(cut(text))}
+	s.said(b, e, at, host, mark{}, true)
+	s.failure = &record.Failure{Kind: record.FailError, Detail: "RunPodSandbox: " + string(cut(errorOf(e)))}
 	b.finish(s)
 }
 
@@ -93,7 +77,6 @@ func (b *Builder) pod(s *sandbox, e *logs.Event) {
 	}
 	key := bytes.TrimSuffix(e.Message[len(begin):], []byte(`"`))
 	if c, ok := b.pods.take(string(key)); ok {
-		s.whose |= ofContainerd
 		s.asked(b, c)
 	}
 }

@@ -3,6 +3,7 @@ package starts
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
@@ -26,7 +27,6 @@ type timeline struct {
 }
 
 var (
-	runscName    = []byte("runsc")
 	tableProgram = "boot timing" // what package logs calls the table of the boot
 	sentryStep   = "runsc boot: "
 )
@@ -67,7 +67,7 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		return
 	}
 	m := runscMark(c, msg)
-	s.said(b, e, at, host, m, true, runscName)
+	s.said(b, e, at, host, m, true)
 	if m.ends {
 		s.end(b, "runsc "+c.verb, s.id, at, "")
 	}
@@ -120,7 +120,6 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 		return
 	}
 	c.id = s.id
-	s.whose |= ofRunsc
 	m := mark{}
 	switch verb {
 	case "create", "run":
@@ -129,7 +128,7 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 		m.point = begun
 	}
 	first := logs.Event{Form: e.Form, Message: []byte("runsc " + verb), File: c.place.file, Line: c.place.line}
-	s.said(b, &first, c.at, host, m, true, runscName)
+	s.said(b, &first, c.at, host, m, true)
 	if verb != "boot" {
 		s.begin(call{name: "runsc " + verb, kind: record.KindCall, container: s.id, at: c.at, place: c.place})
 	}
@@ -187,12 +186,12 @@ func (b *Builder) midpoint(s *sandbox, c *command, e *logs.Event) {
 	if !ok || !named || i < 0 {
 		return
 	}
-	at, ok := nanos(rest[i+len(" (unix nanos: "):])
+	at, err := strconv.ParseInt(string(bytes.TrimSuffix(rest[i+len(" (unix nanos: "):], []byte(")"))), 10, 64)
 	step := rest[:i]
 	if j := bytes.LastIndex(step, []byte(" at ")); j >= 0 {
 		step = step[:j]
 	}
-	if !ok || at < s.began-jitter || at > e.Time+jitter {
+	if err != nil || at < s.began-jitter || at > e.Time+jitter {
 		return
 	}
 	l := c.timeline(string(cut(name)))
@@ -230,16 +229,4 @@ func (b *Builder) timing(s *sandbox, e *logs.Event, at int64) {
 		s.span(b, call{name: sentryStep + step, kind: record.KindVMM, at: at - e.Took, place: placeOf(e)}, at)
 		s.reached(b, mark{point: sentryPoints[step]}, at, s.id, placeOf(e))
 	}
-}
-
-// nanos reads a number of ns since 1970.
-func nanos(b []byte) (n int64, ok bool) {
-	i := 0
-	for ; i < len(b) && i < 19 && b[i] >= '0' && b[i] <= '9'; i++ {
-		if n > 1<<59 {
-			return 0, false
-		}
-		n = n*10 + int64(b[i]-'0')
-	}
-	return n, i > 0
 }

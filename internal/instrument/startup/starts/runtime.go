@@ -56,7 +56,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		m.point = none
 	}
 	which := laneOf(e.Program, e.Form == logs.KataProxy)
-	s.said(b, e, at, which, m, named, inOf(e))
+	s.said(b, e, at, which, m, named)
 	if which == host && !m.asked && (m.call == "" || m.ends) {
 		s.heads(e, at)
 	}
@@ -121,9 +121,12 @@ func (s *sandbox) isAgain(m mark, container string, at int64) bool {
 	return false
 }
 
-// inOf is whose a runtime's line is: its subsystem, source or program.
+// inOf is whose a line is: an engine's, or the subsystem, source or program of a
+// runtime's.
 func inOf(e *logs.Event) []byte {
-	switch {
+	switch w, ok := writers[e.Form]; {
+	case ok:
+		return w.name
 	case len(e.Subsystem) > 0:
 		return e.Subsystem
 	case len(e.Source) > 0 && !bytes.Equal(e.Source, e.Sandbox):

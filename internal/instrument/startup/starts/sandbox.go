@@ -1,6 +1,10 @@
 package starts
 
 import (
+	"container/list"
+	"slices"
+	"strings"
+
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
 )
@@ -15,8 +19,8 @@ const (
 
 // sandbox is what has been said of one sandbox since its start began.
 type sandbox struct {
-	id           string
-	newer, older *sandbox
+	id    string
+	place *list.Element // among the open ones
 
 	began, last int64 // of its host's lines
 	at          place // of the first
@@ -35,9 +39,8 @@ type sandbox struct {
 	name        string
 	containers  []string
 
-	kept, tail     []record.Gap // tail: after ended
-	keptAt, tailAt placesOf
-	events, after  int64 // lines, and those of them after ended
+	kept, tail    []kept // tail: after ended
+	events, after int64  // lines, and those of them after ended
 
 	cuts    int64
 	cutAt   place
@@ -72,33 +75,37 @@ const (
 	ofRunsc
 )
 
+// writers are the engines, and gVisor, by the form of their lines.
+var writers = map[logs.Form]struct {
+	whose whose
+	name  []byte
+}{
+	logs.Containerd: {ofContainerd, []byte("containerd")}, logs.CRIO: {ofCRIO, []byte("cri-o")},
+	logs.Docker: {ofDocker, []byte("docker")}, logs.Runsc: {ofRunsc, []byte("runsc")},
+}
+
 // target is what a start is one of: the engine and the runtime, as far as both
 // wrote of it.
 func (w whose) target() string {
-	engine, runtime := "", ""
-	switch {
-	case w&ofDocker != 0:
-		engine = "docker"
-	case w&ofCRIO != 0:
-		engine = "cri-o"
-	case w&ofContainerd != 0:
-		engine = "containerd"
+	name := func(of ...whose) string {
+		for _, x := range of {
+			if w&x != 0 {
+				return whoseNames[x]
+			}
+		}
+		return ""
 	}
-	switch {
-	case w&ofKata != 0:
-		runtime = "kata"
-	case w&ofRunsc != 0:
-		runtime = "runsc"
-	}
-	if engine == "" || runtime == "" {
-		return engine + runtime
-	}
-	return engine + "/" + runtime
+	return strings.Trim(name(ofDocker, ofCRIO, ofContainerd)+"/"+name(ofKata, ofRunsc), "/")
 }
+
+var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc"}
 
 // said takes notice of a line of the host's about this sandbox, and says whether
 // it is an edge.
-func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool, in []byte) {
+func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, named bool) {
+	if named {
+		s.whose |= writers[e.Form].whose
+	}
 	if s.began == 0 {
 		s.began, s.at = at, placeOf(e)
 		s.suppressed = b.suppressed
@@ -120,7 +127,7 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 			s.lanes[i].pass()
 		}
 	}
-	x := edge{at: at, text: e.Message, in: in, place: placeOf(e), mark: m.point != none}
+	x := edge{at: at, text: e.Message, in: inOf(e), place: placeOf(e), mark: m.point != none}
 	if len(x.text) == 0 {
 		x.text = noMessage
 	}
@@ -150,16 +157,20 @@ func (s *sandbox) count(e *logs.Event, at int64) {
 
 // wrong keeps an error, which is one of the calls under way that it can belong to.
 func (s *sandbox) wrong(b *Builder, e *logs.Event) {
-	text := e.Error
-	if len(text) == 0 {
-		text = e.Message
-	}
-	s.error = b.words.keep(text)
+	s.error = b.words.keep(errorOf(e))
 	for i := range s.calls {
 		if c := &s.calls[i]; len(e.Container) == 0 || c.container == string(e.Container) || string(e.Container) == s.id {
 			c.wrong = true
 		}
 	}
+}
+
+// errorOf is what a line says of an error.
+func errorOf(e *logs.Event) []byte {
+	if len(e.Error) == 0 {
+		return e.Message
+	}
+	return e.Error
 }
 
 // reached adds a milestone. Those of the sandbox are reached once; those of
@@ -229,25 +240,14 @@ func (s *sandbox) isOf(p point, container string) {
 }
 
 func (s *sandbox) has(p point) bool {
-	for i := range s.points {
-		if s.points[i].point == p {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.points, func(m moment) bool { return m.point == p })
 }
 
 // add takes notice of a container.
 func (s *sandbox) add(id string) {
-	if id == "" || len(s.containers) == maxOfPod {
-		return
+	if id != "" && len(s.containers) < maxOfPod && !slices.Contains(s.containers, id) {
+		s.containers = append(s.containers, id)
 	}
-	for _, c := range s.containers {
-		if c == id {
-			return
-		}
-	}
-	s.containers = append(s.containers, id)
 }
 
 // asked puts the call of an engine that led to this sandbox before what is known
@@ -256,7 +256,8 @@ func (s *sandbox) asked(b *Builder, c *call) {
 	if s.name == "" {
 		s.name = c.pod
 	}
-	x := edge{at: c.at, text: []byte(c.text), in: []byte(s.engine()), place: c.place, mark: true}
+	s.whose |= writers[c.form].whose
+	x := edge{at: c.at, text: []byte(c.text), in: writers[c.form].name, place: c.place, mark: true}
 	s.events++
 	s.edges++
 	if s.began == 0 {
@@ -275,28 +276,4 @@ func (s *sandbox) asked(b *Builder, c *call) {
 	begun.container = ""
 	s.begin(begun)
 	s.reached(b, mark{point: podCalled}, c.at, "", c.place)
-}
-
-func (s *sandbox) engine() string {
-	if s.whose&ofCRIO != 0 {
-		return "cri-o"
-	}
-	return "containerd"
-}
-
-// reset makes a sandbox ready for another id and keeps its memory.
-func (s *sandbox) reset() {
-	fresh := sandbox{
-		points: s.points[:0], calls: s.calls[:0], once: s.once[:0], spans: s.spans[:0], containers: s.containers[:0], kept: s.kept[:0], tail: s.tail[:0], keptAt: s.keptAt[:0], tailAt: s.tailAt[:0],
-	}
-	for i := range s.lanes {
-		l, was := &fresh.lanes[i], &s.lanes[i]
-		for _, pair := range [][2]*edge{{&l.last, &was.last}, {&l.milestone, &was.milestone}, {&l.guest, &was.guest}} {
-			pair[0].text, pair[0].in = pair[1].text[:0], pair[1].in[:0]
-		}
-	}
-	fresh.first.text, fresh.first.in = s.first.text[:0], s.first.in[:0]
-	clear(s.kept)
-	clear(s.tail)
-	*s = fresh
 }

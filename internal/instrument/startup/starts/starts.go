@@ -35,6 +35,7 @@
 package starts
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"time"
@@ -56,23 +57,20 @@ type Builder struct {
 	out func(*record.Start) error
 	err error // of out, which ends everything
 
-	open map[string]*sandbox
-	// newest and oldest are the ends of the list of open ones, by when they were
-	// last seen.
-	newest, oldest *sandbox
-	spare          []*sandbox
-	done           recent[string, int64]    // when the start of an id was last spoken of that has been given out
-	containers     recent[string, string]   // id of the sandbox by id of the container
-	pids           recent[speaker, string]  // id of the sandbox that a process spoke for last
-	pods           recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
-	pulls          recent[string, *call]    // of images, by name
-	requests       recent[string, *request] // CRI-O's
-	early          recent[speaker, *early]  // of Kata 1.x's runtime
-	orphans        recent[string, []step]   // of containers whose sandbox is not known yet
-	adding         adding
-	commands       []command // of runsc, by file
-	twice          *twice
-	words          words
+	open       map[string]*sandbox
+	byUse      *list.List               // of open ones, the one seen last first
+	done       recent[string, int64]    // when the start of an id was last spoken of that has been given out
+	containers recent[string, string]   // id of the sandbox by id of the container
+	pids       recent[speaker, string]  // id of the sandbox that a process spoke for last
+	pods       recent[string, *call]    // calls of RunPodSandbox by the pod's name, until its id is known
+	pulls      recent[string, *call]    // of images, by name
+	requests   recent[string, *request] // CRI-O's
+	early      recent[speaker, *early]  // of Kata 1.x's runtime
+	orphans    recent[string, []step]   // of containers whose sandbox is not known yet
+	adding     adding
+	commands   []command // of runsc, by file
+	twice      *twice
+	words      words
 
 	underWay   int // starts that have begun and have not all they created started
 	only       *sandbox
@@ -107,7 +105,7 @@ func New(o Options, out func(*record.Start) error) *Builder {
 		o.Gaps = 32
 	}
 	return &Builder{
-		o: o, out: out, open: map[string]*sandbox{}, twice: &twice{},
+		o: o, out: out, open: map[string]*sandbox{}, byUse: list.New(), twice: &twice{},
 		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),
@@ -170,8 +168,8 @@ func (b *Builder) Add(e *logs.Event) error {
 
 // Close gives out what is open.
 func (b *Builder) Close() error {
-	for b.oldest != nil {
-		b.finish(b.oldest)
+	for b.byUse.Len() > 0 {
+		b.finish(b.byUse.Back().Value.(*sandbox))
 	}
 	return b.err
 }

@@ -371,11 +371,11 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			held := len(b.open) + len(b.spare) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.pulls.m) + len(b.requests.m) + len(b.orphans.m) + len(b.words.m)
+			held := len(b.open) + len(b.done.m) + len(b.containers.m) + len(b.pids.m) + len(b.pods.m) + len(b.pulls.m) + len(b.requests.m) + len(b.orphans.m) + len(b.words.m)
 			if most := 1024 + 64 + maxDone + maxContainers + maxPids + 4*maxPending + maxWords; held > most {
 				t.Errorf("%d things are held, at most %d may be", held, most)
 			}
-			for s := b.newest; s != nil; s = s.older {
+			for s := range b.newestFirst() {
 				if len(s.points) > maxPoints || len(s.spans) > maxSpans || len(s.kept) > 32 || len(s.tail) > 32 || len(s.calls) > maxCalls || len(s.containers) > maxOfPod {
 					t.Errorf("too much is kept of one start")
 				}
