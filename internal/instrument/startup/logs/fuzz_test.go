@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 	"unicode/utf8"
 )
 
@@ -73,33 +72,17 @@ func FuzzRead(f *testing.F) {
 
 var leap = regexp.MustCompile(`Feb 29|0229|02-29`)
 
-// strictTime is what of RFC 3339 is taken: Go takes more, such as an hour of one
-// digit, a comma, a zone of 24 hours or 60 minutes, and more than nine digits of fraction, which are dropped here too.
-var strictTime = regexp.MustCompile(`^(19[7-9]\d|20\d\d|21\d\d|22[0-5]\d|2260)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
-
-func FuzzTime(f *testing.F) {
-	for _, s := range []string{
-		"2026-11-21T02:45:27Z", "2018-08-10T16:38:11.48405896+08:00", "1970-01-01T00:00:00+00:01", "2000-02-29T23:59:59.999999999-12:30",
-		"2026-02-29T00:00:00Z", "2026-11-21T24:00:00Z", "2026-11-21T02:45:27.Z", "2026-11-21T02:45:60Z", "2026-11-21T02:45:27+0100",
-		"2100-02-29T00:00:00Z", "2026-11-21T02:45:27.1234567891Z", "2026-11-21T02:45:27+24:00",
+func TestTimesAreRFC3339Within262Years(t *testing.T) {
+	for text, want := range map[string]string{
+		"2018-08-10T16:38:11.48405896+08:00": "2018-08-10T08:38:11.48405896Z", "2000-02-29T23:59:59.999999999-12:30": "2000-03-01T12:29:59.999999999Z",
+		"2026-11-21T02:45:27+0100": "2026-11-21T01:45:27Z", "2026-11-21T02:45:27.1234567891Z": "2026-11-21T02:45:27.123456789Z",
+		"2026-02-29T00:00:00Z": "", "2026-11-21T24:00:00Z": "", "2026-11-21T02:45:27.Z": "", "2026-11-21T02:45:60Z": "", "2026-11-21T02:45:27": "",
+		"1970-01-01T00:00:00+00:01": "", "2262-04-12T00:00:00Z": "", "9999-01-01T00:00:00Z": "",
 	} {
-		f.Add(s)
+		if ns, ok := ParseTime([]byte(text)); ok != (want != "") || ok && stampText(ns) != want {
+			t.Errorf("%s is %s, %v", text, stampText(ns), ok)
+		}
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		ns, ok := ParseTime([]byte(s))
-		want, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
-			if short, e := time.Parse("2006-01-02T15:04:05.999999999Z0700", s); e == nil {
-				want, err = short, nil
-			}
-		}
-		if ok && (err != nil || want.UnixNano() != ns) {
-			t.Fatalf("%q is %d here, %v (%v) in Go", s, ns, want, err)
-		}
-		if !ok && err == nil && strictTime.MatchString(s) && want.UnixNano() >= 0 {
-			t.Fatalf("%q is refused, and %v in Go", s, want)
-		}
-	})
 }
 
 func FuzzUnescape(f *testing.F) {

@@ -123,3 +123,26 @@ func TestALengthInTheJournalIsNotBelieved(t *testing.T) {
 		t.Errorf("the heap grew by %d bytes: %+v", grown, stats)
 	}
 }
+
+// repeated gives out the same bytes until it has given n of them.
+type repeated struct {
+	of   []byte
+	at   int
+	left int64
+}
+
+func repeat(of []byte, n int64) *repeated { return &repeated{of: of, left: n} }
+
+func (r *repeated) Read(b []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, io.EOF
+	}
+	n := 0
+	for n < len(b) && r.left > 0 {
+		some := copy(b[n:min(len(b), n+int(min(r.left, int64(len(b)))))], r.of[r.at:])
+		r.at = (r.at + some) % len(r.of)
+		r.left -= int64(some)
+		n += some
+	}
+	return n, nil
+}

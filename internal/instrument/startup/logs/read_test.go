@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -434,24 +433,5 @@ func TestMessagesAreCutTo4KiB(t *testing.T) {
 		if len(all) != 1 || len(all[0].Message) > MaxMessage+4 || len(all[0].Message) < MaxMessage || all[0].Cut {
 			t.Errorf("%q: %d bytes", filling, len(all[0].Message))
 		}
-	}
-}
-
-func TestCopiesOfTextsAreNotNeededBeforeTheNextEvent(t *testing.T) {
-	// Both events of a line with two are whole while either is looked at.
-	text := strings.Repeat(testdata(t, "published.txt"), 3)
-	_, err := Read(context.Background(), []Source{{Reader: strings.NewReader(text)}}, func(e *Event) error {
-		for _, b := range [][]byte{e.Level, e.Message, e.Program, e.Source, e.Subsystem, e.Sandbox, e.Container} {
-			if bytes.IndexByte(b, 0) >= 0 {
-				t.Errorf("%q", b)
-			}
-		}
-		if e.Form == KataAgent && string(e.Program) != "kata-agent" {
-			t.Errorf("%+v", rowOf(e))
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

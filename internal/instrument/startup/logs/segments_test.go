@@ -132,18 +132,3 @@ func FuzzSegments(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkSegments(b *testing.B) {
-	const size = 32 << 20
-	for _, name := range []string{"cripod.kata.log", "cripod.containerd.log", "runsc-boot.txt"} {
-		text := []byte(testdata(b, name) + "\n")
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(size)
-			for b.Loop() {
-				if _, _, err := Segments(repeat(text, size), 64); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

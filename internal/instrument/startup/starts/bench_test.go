@@ -1,7 +1,6 @@
 package starts
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -74,34 +73,4 @@ func BenchmarkStarts(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkAdd takes the events of a real log without reading them.
-func BenchmarkAdd(b *testing.B) {
-	text, err := os.ReadFile("../logs/testdata/cripod.containerd.log")
-	if err != nil {
-		b.Fatal(err)
-	}
-	var events []logs.Event
-	if _, err := logs.Read(context.Background(), []logs.Source{{Reader: bytes.NewReader(text)}}, func(e *logs.Event) error {
-		events = append(events, cloned(e))
-		return nil
-	}); err != nil {
-		b.Fatal(err)
-	}
-	s := New(Options{Names: []string{"a"}}, func(*record.Start) error { return nil })
-	b.ReportAllocs()
-	for i := range b.N {
-		if err := s.Add(&events[i%len(events)]); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func cloned(e *logs.Event) logs.Event {
-	c := *e
-	for _, p := range []*[]byte{&c.Level, &c.Message, &c.Program, &c.Source, &c.Subsystem, &c.Sandbox, &c.Container, &c.Request, &c.Error} {
-		*p = bytes.Clone(*p)
-	}
-	return c
 }

@@ -30,6 +30,7 @@ func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string
 		if err := record.Validate(s); err != nil {
 			t.Errorf("the start of %s: %v", s.Sandbox, err)
 		}
+		closed(t, s)
 		out = append(out, *s)
 		return nil
 	})
@@ -40,6 +41,28 @@ func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string
 		t.Fatal(err)
 	}
 	return out, b
+}
+
+// closed holds a start to its phases having no holes, and to its gaps lying in it.
+func closed(t testing.TB, s *record.Start) {
+	t.Helper()
+	at := s.Began
+	for _, x := range s.Spans {
+		if x.Kind == record.KindPhase && x.Began != at {
+			t.Errorf("%q begins at %d, the one before it ended at %d", x.Name, x.Began, at)
+		}
+		if x.Kind == record.KindPhase {
+			at = x.Ended
+		}
+	}
+	if s.Ended != 0 && at != s.Ended {
+		t.Errorf("the phases end at %d, the start at %d", at, s.Ended)
+	}
+	for _, g := range s.Gaps {
+		if g.Began < s.Began || g.Ended > at {
+			t.Errorf("the gap %+v lies outside the start", g)
+		}
+	}
 }
 
 func readFiles(t testing.TB, paths ...string) ([]record.Start, *Builder) {

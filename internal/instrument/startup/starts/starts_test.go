@@ -32,23 +32,6 @@ func whatIsMissing(s *record.Start) (what []string) {
 	return what
 }
 
-func TestThePodsTopGapIsTheWaitForTheAgent(t *testing.T) {
-	for _, files := range [][]string{
-		{"../logs/testdata/cripod.kata.log"}, {"../logs/testdata/cripod.containerd.log"},
-		{"../logs/testdata/cripod.kata.log", "../logs/testdata/cripod.containerd.log"},
-		{"../logs/testdata/cripod.containerd.log", "../logs/testdata/cripod.kata.log"},
-	} {
-		starts, _ := readFiles(t, files...)
-		if len(starts) != 1 {
-			t.Fatalf("%v: %d starts", files, len(starts))
-		}
-		g := starts[0].Gaps[0]
-		if g.After != "New client" || g.Before != "Agent started in the sandbox" || g.Ended-g.Began != 7366045591 || g.In != "kata_agent" {
-			t.Errorf("%v: the top gap is %+v", files, g)
-		}
-	}
-}
-
 func TestWaitsOfThePublishedReport(t *testing.T) {
 	starts, _ := readFiles(t, "../logs/testdata/published.txt")
 	for _, want := range []struct {
@@ -100,8 +83,18 @@ func TestTwoLogsOfOneStartAreOneStart(t *testing.T) {
 		if s.Began != min(kata[0].Began, containerd[0].Began) || s.Ended != max(kata[0].Ended, containerd[0].Ended) || s.Name != "default/p1" || s.Target != "containerd/kata" {
 			t.Errorf("%v: %d to %d, %q, %s", order, s.Began, s.Ended, s.Name, s.Target)
 		}
-		if got, want := spanNames(&s), spanNames(&containerd[0]); !slices.Equal(got, want) {
-			t.Errorf("%v: spans\n%s\nwant\n%s", order, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		spans := func(s *record.Start) (all []record.Span) {
+			for _, x := range s.Spans {
+				x.Source = ""
+				all = append(all, x)
+			}
+			return all
+		}
+		if got, want := spans(&s), spans(&containerd[0]); !slices.Equal(got, want) {
+			t.Errorf("%v: spans %+v\nwant %+v", order, got, want)
+		}
+		if g := s.Gaps[0]; g.After != "New client" || g.Before != "Agent started in the sandbox" || g.Ended-g.Began != 7366045591 || g.In != "kata_agent" {
+			t.Errorf("%v: the top gap is %+v", order, g)
 		}
 		if s.Events < containerd[0].Events || s.Events > containerd[0].Events+kata[0].Events/10 {
 			t.Errorf("%v: %d events, containerd's log alone has %d", order, s.Events, containerd[0].Events)
@@ -113,45 +106,6 @@ func TestTwoLogsOfOneStartAreOneStart(t *testing.T) {
 				t.Errorf("%v: the gap %+v is there twice", order, g)
 			}
 			seen[key] = true
-		}
-	}
-}
-
-func spanNames(s *record.Start) (all []string) {
-	for _, x := range s.Spans {
-		all = append(all, fmt.Sprintf("%s %s %d %d", x.Kind, x.Name, x.Began, x.Ended))
-	}
-	return all
-}
-
-func TestPhasesHaveNoHoles(t *testing.T) {
-	for _, file := range []string{
-		"cripod.kata.log", "cripod.containerd.log", "one.kata.log", "one.containerd.log", "containerd-2.4-info.log", "cri-o-1.34-info.log",
-		"runsc-create.txt", "runsc-boot.txt", "published.txt",
-	} {
-		starts, _ := readFiles(t, "../logs/testdata/"+file)
-		if len(starts) == 0 {
-			t.Errorf("%s: no start", file)
-		}
-		for _, s := range starts {
-			at := s.Began
-			for _, x := range s.Spans {
-				if x.Kind != record.KindPhase {
-					continue
-				}
-				if x.Began != at {
-					t.Errorf("%s: %q begins at %d, the one before it ended at %d", file, x.Name, x.Began, at)
-				}
-				at = x.Ended
-			}
-			if s.Ended != 0 && at != s.Ended {
-				t.Errorf("%s: the phases end at %d, the start at %d", file, at, s.Ended)
-			}
-			for _, g := range s.Gaps {
-				if g.Began < s.Began || g.Ended > at {
-					t.Errorf("%s: the gap %+v lies outside the start", file, g)
-				}
-			}
 		}
 	}
 }
@@ -325,22 +279,22 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 		"ids of 1 MB": {1000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Form(i % 10), Time: at + int64(i), Sandbox: big, Container: big, Request: big, Program: big, Source: big, Subsystem: big, Message: big, Error: big, Level: big}
 		}},
-		"100 000 sandboxes": {200_000, func(i int) logs.Event {
+		"many sandboxes": {20_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at + int64(i), Sandbox: fmt.Appendf(nil, "box%d", i/2), Message: []byte([]string{"Create() start", "Starting VM"}[i%2])}
 		}},
-		"100 000 pids": {200_000, func(i int) logs.Event {
+		"many pids": {40_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at + int64(i), Sandbox: []byte("box"), Message: []byte("Create() start"), Pid: i}
 		}},
-		"100 000 requests": {100_000, func(i int) logs.Event {
+		"many requests": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.CRIO, Time: at + int64(i), Request: fmt.Appendf(nil, "r%d", i), Program: []byte("/runtime.v1.RuntimeService/RunPodSandbox"), Message: fmt.Appendf(nil, "Running pod sandbox: n/p%d/POD", i)}
 		}},
-		"100 000 pods that never are": {100_000, func(i int) logs.Event {
+		"many pods that never are": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Containerd, Time: at + int64(i), Message: fmt.Appendf(nil, "RunPodSandbox for name:\"p%d\"", i)}
 		}},
-		"time going back": {100_000, func(i int) logs.Event {
+		"time going back": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at - int64(i)*1e6, Sandbox: []byte("box"), Message: []byte([]string{"Create() start", "Starting VM", "Start() end"}[i%3])}
 		}},
-		"time jumping about": {100_000, func(i int) logs.Event {
+		"time jumping about": {10_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at + int64(i%7)*1e18/7, Sandbox: []byte("box"), Message: []byte([]string{"New client", "Starting VM", "Start() end"}[i%3])}
 		}},
 		"no times": {1000, func(i int) logs.Event {
@@ -352,7 +306,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 		"files that are not there": {1000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Runsc, Time: at + int64(i), File: i - 500, Line: -1, Message: []byte("Args: [runsc create x]")}
 		}},
-		"one start without an end": {300_000, func(i int) logs.Event {
+		"one start without an end": {30_000, func(i int) logs.Event {
 			return logs.Event{Form: logs.Kata, Time: at + int64(i)*2e6, Sandbox: []byte("box"), Container: fmt.Appendf(nil, "c%d", i), Message: []byte("Create() start")}
 		}},
 	} {
@@ -383,7 +337,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 			if err := b.Close(); err != nil || len(b.open) != 0 {
 				t.Errorf("%v, %d are open", err, len(b.open))
 			}
-			if name == "100 000 sandboxes" && (given != 100_000 || b.Dropped() != 100_000-1024) {
+			if name == "many sandboxes" && (given != 10_000 || b.Dropped() != 10_000-1024) {
 				t.Errorf("%d starts given, %d dropped", given, b.Dropped())
 			}
 		})

@@ -41,9 +41,7 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	}
 	for i := range gaps {
 		g := &gaps[i]
-		if g.In == "" {
-			g.In = engine
-		}
+		g.In = cmp.Or(g.In, engine)
 		if g.Wait = nil; working == nil || !working[i] {
 			g.Wait = Recognise(g)
 		}
@@ -136,28 +134,21 @@ func (f *relatives) sleeper(g *record.Gap, at int) string {
 	name := ""
 	for _, i := range f.order { // by birth, so the last one is the youngest
 		p := &f.start.Processes[i]
-		there := p.Born <= g.Began && f.end(i) >= g.Ended
-		if !there {
+		if p.Born > g.Began || f.end(i) < g.Ended {
 			continue
 		}
+		waits, ended := false, p.Exec != 0 && f.ended(i)
 		switch p.Kind {
 		case record.KindOther:
-			if p.Exec == 0 || !f.ended(i) {
-				continue
-			}
+			waits = ended
 		case record.KindInit:
-			if at < 0 || f.maker(i) != at {
-				continue
-			}
+			waits = at >= 0 && f.maker(i) == at
 		case record.KindHelper:
-			if at < 0 || p.Exec == 0 || !f.ended(i) {
-				continue
-			}
+			waits = at >= 0 && ended
 		case record.KindClient:
-			if at >= 0 || p.Exec == 0 || !f.ended(i) || f.parent[i] < 0 {
-				continue
-			}
-		default:
+			waits = at < 0 && ended && f.parent[i] >= 0
+		}
+		if !waits {
 			continue
 		}
 		if at < 0 || f.below(i, at) {

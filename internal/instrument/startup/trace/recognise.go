@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -63,12 +64,7 @@ func candidates(g *record.Gap) []timer {
 }
 
 func speaks(text string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // entropy: before Linux 5.6 a read of random numbers blocks until the generator
@@ -203,19 +199,16 @@ func why(g *record.Gap, t timer) string {
 }
 
 // length is a measured time.
-func length(ns int64) string {
-	if ns < int64(time.Second) {
-		return fmt.Sprintf("%.1f ms", float64(ns)/1e6)
-	}
-	return fmt.Sprintf("%.4g s", float64(ns)/1e9)
-}
+func length(ns int64) string { return inUnit(ns, "%.1f ms", "%.4g s") }
 
 // short is a nominal time.
-func short(ns int64) string {
+func short(ns int64) string { return inUnit(ns, "%g ms", "%.3g s") }
+
+func inUnit(ns int64, millis, seconds string) string {
 	if ns < int64(time.Second) {
-		return fmt.Sprintf("%g ms", float64(ns)/1e6)
+		return fmt.Sprintf(millis, float64(ns)/1e6)
 	}
-	return fmt.Sprintf("%.3g s", float64(ns)/1e9)
+	return fmt.Sprintf(seconds, float64(ns)/1e9)
 }
 
 // bounded cuts s to at most n bytes, between characters.

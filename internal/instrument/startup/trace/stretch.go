@@ -42,9 +42,7 @@ func partition(s *record.Start, all []stretch, engine string) []Part {
 	if s.Ended <= s.Began {
 		return nil
 	}
-	if engine == "" {
-		engine = "engine"
-	}
+	engine = cmp.Or(engine, "engine")
 	all = within(s, all)
 	edges := []int64{s.Began, s.Ended}
 	for _, c := range all {
@@ -66,11 +64,9 @@ func partition(s *record.Start, all []stretch, engine string) []Part {
 			heap.Pop(&now)
 		}
 		var owner *stretch
+		p := Part{Name: engine, Kind: record.KindEngine, Began: from, Ended: to}
 		if len(now) > 0 {
 			owner = now[0]
-		}
-		p := Part{Name: engine, Kind: record.KindEngine, Began: from, Ended: to}
-		if owner != nil {
 			p.Name, p.Kind, p.Container = owner.name, owner.kind, owner.container
 		}
 		if n := len(parts); n > 0 && (owner == last || p.continues(&parts[n-1])) {
@@ -106,8 +102,11 @@ func within(s *record.Start, all []stretch) []stretch {
 	return in
 }
 
-// spans are the stretches of logs and notes.
-func spans(s *record.Start) []stretch {
+// stretches are those of a live start, or the spans of logs and notes.
+func stretches(s *record.Start) []stretch {
+	if len(s.Processes) > 0 {
+		return waitedFor(s)
+	}
 	all := make([]stretch, 0, len(s.Spans))
 	for _, p := range s.Spans {
 		c := stretch{name: p.Name, kind: p.Kind, container: p.Container, began: p.Began, ended: p.Ended, rank: 1, process: -1}

@@ -37,28 +37,19 @@ type Row struct {
 // once the time is that of the one that began last, so that none is counted
 // twice; a call that runs a container until it ends has the workload's time too.
 func Calls(s *record.Start, engine string) []Part {
-	if len(s.Processes) == 0 {
-		return partition(s, calling(spans(s)), engine)
-	}
-	return partition(s, calling(waitedFor(s)), engine)
+	return partition(s, calling(stretches(s)), engine)
 }
 
 // calling leaves the runtime's calls, the workload, and what notes name as the
 // engine's, in this order.
 func calling(all []stretch) []stretch {
+	ranks := map[string]int{record.KindCall: 2, record.KindWorkload: 1, record.KindEngine: 0}
 	var calls []stretch
 	for _, c := range all {
-		switch c.kind {
-		case record.KindCall:
-			c.rank = 2
-		case record.KindWorkload:
-			c.rank = 1
-		case record.KindEngine:
-			c.rank = 0
-		default:
-			continue
+		var ok bool
+		if c.rank, ok = ranks[c.kind]; ok {
+			calls = append(calls, c)
 		}
-		calls = append(calls, c)
 	}
 	return calls
 }
@@ -77,8 +68,5 @@ func calling(all []stretch) []stretch {
 //
 // Of logs and notes it is the innermost span.
 func Parts(s *record.Start, engine string) []Part {
-	if len(s.Processes) == 0 {
-		return partition(s, spans(s), engine)
-	}
-	return partition(s, waitedFor(s), engine)
+	return partition(s, stretches(s), engine)
 }

@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"path"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -84,15 +85,10 @@ func clean(s string) string {
 // container returns s where it may be a container's id, else "". Runtimes allow
 // letters, digits and "_+-.", see validateID in runc.
 func container(s string) string {
-	if s == "" || len(s) > 256 || s == "." || s == ".." || s[0] == '-' {
+	if s == "." || s == ".." || !validID.MatchString(s) {
 		return ""
-	}
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && !strings.ContainsRune("_+-.", rune(c)) {
-			return ""
-		}
 	}
 	return s
 }
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,255}$`)

@@ -136,12 +136,10 @@ func (t *tree) askers(client []bool) (all []asker) {
 	}
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if !client[i] || !n.did || t.rep(i) != i || !slices.Contains(daemonClients, n.program) || t.withinAsker(i) {
+		if !client[i] || !t.isClient(i) {
 			continue
 		}
-		switch what := asks(&n.command); what {
-		case asksNothing:
-		default:
+		if what := asks(&n.command); what != asksNothing {
 			all = append(all, asker{n.exec, what == asksOne})
 		}
 	}
@@ -149,18 +147,19 @@ func (t *tree) askers(client []bool) (all []asker) {
 	return all
 }
 
+// isClient tells whether a process is an engine's client itself.
+func (t *tree) isClient(i int) bool {
+	n := &t.nodes[i]
+	return n.did && t.rep(i) == i && slices.Contains(daemonClients, n.program) && !t.withinAsker(i)
+}
+
 // withinAsker tells whether a client was executed by another, as docker does with
 // its plugins.
 func (t *tree) withinAsker(i int) bool {
-	up := t.executor(i)
-	for range near {
-		if up < 0 {
-			break
-		}
+	for up := range t.climb(i, t.executor) {
 		if slices.Contains(daemonClients, t.nodes[up].program) {
 			return true
 		}
-		up = t.executor(up)
 	}
 	return false
 }

@@ -62,7 +62,7 @@ func FuzzGather(f *testing.F) {
 // However deep processes are nested, and whatever they are called, the time that
 // is taken grows with their number.
 func TestHostileTreesTakeLittleTime(t *testing.T) {
-	const many = 50_000
+	const many = 6_000
 	for name, each := range map[string]func(s *script, i int){
 		"a chain of forks":        func(s *script, i int) { s.fork(50+i, 51+i) },
 		"a chain of runtimes":     func(s *script, i int) { s.run(50+i, 51+i, "runc run c"+string(rune('a'+i%26))) },
@@ -99,7 +99,7 @@ func TestHostileTreesTakeLittleTime(t *testing.T) {
 			}
 			began := time.Now()
 			k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50})
-			if took := time.Since(began); took > 10*time.Second || len(k.Processes) == 0 {
+			if took := time.Since(began); took > 2*time.Second || len(k.Processes) == 0 {
 				t.Errorf("%v for %d events", took, len(s.events))
 			}
 			sound(t, k)

@@ -32,23 +32,17 @@ func (t *tree) forked(i int) {
 			n.kind = record.KindClient
 		}
 		n.name = n.program
-		t.inside(n)
-		return
+	} else {
+		p := &t.nodes[up]
+		n.kind, n.name, n.program, n.session = p.kind, p.name, p.program, p.session
+		switch {
+		case p.call && slices.Contains(making, p.verb):
+			n.kind, n.name, n.session = record.KindInit, p.program+" init", p.verb == "exec"
+		case p.kind == record.KindCall, p.kind == record.KindCNI:
+			n.kind = record.KindOther
+		}
 	}
-	p := &t.nodes[up]
-	n.kind, n.name, n.program, n.session = p.kind, p.name, p.program, p.session
-	switch {
-	case p.call && slices.Contains(making, p.verb):
-		n.kind, n.name, n.session = record.KindInit, p.program+" init", p.verb == "exec"
-	case p.kind == record.KindCall, p.kind == record.KindCNI:
-		n.kind = record.KindOther
-	}
-	t.inside(n)
-}
-
-// inside knows runc's and youki's inits by the names that they give themselves:
-// runc:[1:CHILD], youki:[2:INIT].
-func (t *tree) inside(n *node) {
+	// runc's and youki's inits give themselves names: runc:[1:CHILD], youki:[2:INIT].
 	for _, r := range []string{"runc", "youki"} {
 		if strings.HasPrefix(n.comm, r+":[") {
 			n.kind, n.name = record.KindInit, r+" init"
@@ -107,14 +101,12 @@ func (t *tree) isInit(n *node, i int) bool {
 	if isRuntime(n.program) && !n.gone {
 		return true
 	}
-	up := t.executor(i)
-	for range near {
-		if up < 0 || t.nodes[up].call {
-			break
+	for up := range t.climb(i, t.executor) {
+		if t.nodes[up].call {
+			return true
 		}
-		up = t.executor(up)
 	}
-	return up >= 0 && t.nodes[up].call
+	return false
 }
 
 // turns tells whether the runtime's init, was, became the container's program by
@@ -129,13 +121,15 @@ func (t *tree) turns(was, i int) bool {
 	if w.kind != record.KindInit || helper(n.program) {
 		return false
 	}
-	call, copied := t.up(was), w.did
-	for range near {
-		if call < 0 || t.nodes[call].kind != record.KindInit {
+	call, copied := -1, w.did
+	for call = range t.climb(was, t.up) {
+		if t.nodes[call].kind != record.KindInit {
 			break
 		}
 		copied = copied || t.nodes[call].did
-		call = t.up(call)
+	}
+	if call >= 0 && t.nodes[call].kind == record.KindInit {
+		call = -1 // nobody above them was seen
 	}
 	// The sentry and its file server may stand below a wrapper of another name.
 	if _, serves := procs.GVisor(n.program, n.rest); serves || call >= 0 && guarded(t.nodes[call].program) {
@@ -194,9 +188,9 @@ func (t *tree) plugin(n *node) bool {
 // beside are the programs that stand beside containers, with the id that they
 // are told.
 func beside(n *node) bool {
-	verb := ""
-	if len(n.rest) > 0 {
-		verb = n.rest[len(n.rest)-1]
+	first, verb := "", ""
+	if last := len(n.rest) - 1; last >= 0 {
+		first, verb = n.rest[0], n.rest[last]
 	}
 	role, ok := procs.Beside(n.program, n.rest)
 	if !ok {
@@ -205,9 +199,7 @@ func beside(n *node) bool {
 	n.kind = Kind(role)
 	switch {
 	case n.program == "isulad-shim":
-		if len(n.rest) > 0 {
-			n.id = container(n.rest[0])
-		}
+		n.id = container(first)
 	case role == record.RoleShim:
 		n.id = container(procs.Flag(n.rest, "-id", "--id"))
 		switch {
@@ -225,17 +217,15 @@ func beside(n *node) bool {
 // Kind is what a process of a role is within a start. gVisor's sentry is what a
 // VMM is elsewhere, its gofer what virtiofsd is.
 func Kind(role record.Role) string {
-	switch role {
-	case record.RoleShim:
-		return record.KindShim
-	case record.RoleMonitor:
-		return record.KindMonitor
-	case record.RoleVMM, record.RoleSentry:
-		return record.KindVMM
-	case record.RoleVirtiofs, record.RoleGofer:
-		return record.KindVirtiofsd
+	if kind, ok := kinds[role]; ok {
+		return kind
 	}
 	return record.KindDaemon
+}
+
+var kinds = map[record.Role]string{
+	record.RoleShim: record.KindShim, record.RoleMonitor: record.KindMonitor, record.RoleVMM: record.KindVMM, record.RoleSentry: record.KindVMM,
+	record.RoleVirtiofs: record.KindVirtiofsd, record.RoleGofer: record.KindVirtiofsd,
 }
 
 // sentry knows gVisor's kernel and its file server by what they call themselves.
@@ -263,16 +253,11 @@ func (t *tree) ociCall(i, up int) bool {
 	n.name = n.program + " " + c.verb
 	// A wrapper that does not give its process to the runtime has it as a child:
 	// that is one call, and the wrapper's.
-	a := t.up(i)
-	for range near {
-		if a < 0 {
-			break
-		}
+	for a := range t.climb(i, t.up) {
 		if x := &t.nodes[a]; x.kind == record.KindCall && x.verb == n.verb && x.id == n.id {
 			n.kind, n.id = record.KindHelper, ""
 			break
 		}
-		a = t.up(a)
 	}
 	return true
 }
@@ -290,14 +275,10 @@ func (t *tree) mute(i, up int) bool {
 		n.kind, n.name, n.verb, n.id, n.call = w.kind, n.program, w.verb, w.id, true
 		return true
 	}
-	for range near {
-		if up < 0 {
-			break
-		}
+	for up := range t.climb(i, t.executor) {
 		if k := t.nodes[up].kind; k == record.KindCall || k == record.KindInit {
 			return false
 		}
-		up = t.executor(up)
 	}
 	n.kind, n.name, n.call = record.KindCall, n.program, true
 	return true
@@ -311,13 +292,8 @@ func (t *tree) engine(up int) bool {
 	if up < 0 {
 		return false
 	}
-	switch p := &t.nodes[up]; p.kind {
-	case record.KindDaemon, record.KindShim, record.KindMonitor:
-		return true
-	case record.KindClient:
-		return slices.Contains(engines, p.program)
-	}
-	return false
+	p := &t.nodes[up]
+	return p.kind == record.KindDaemon || t.beside(up) || p.kind == record.KindClient && slices.Contains(engines, p.program)
 }
 
 // helpers are what engines and runtimes call for a single task, or beside a
@@ -371,8 +347,7 @@ func (t *tree) join(was, i int) {
 }
 
 func kindOrOther(kind string) string {
-	switch kind {
-	case record.KindDaemon, record.KindShim, record.KindMonitor, record.KindClient, record.KindVMM, record.KindVirtiofsd, record.KindHelper:
+	if slices.Contains([]string{record.KindDaemon, record.KindShim, record.KindMonitor, record.KindClient, record.KindVMM, record.KindVirtiofsd, record.KindHelper}, kind) {
 		return kind
 	}
 	return record.KindOther

@@ -17,7 +17,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/tracer"
@@ -146,20 +145,15 @@ func (t *tree) kept(c *claims) (kept []int, dropped int) {
 	}
 	slices.SortStableFunc(kept, func(a, b int) int {
 		x, y := &t.nodes[a], &t.nodes[b]
-		return cmp.Or(cmp.Compare(x.born, y.born), y.rank()-x.rank(), a-b)
+		if x.born == y.born && x.root != y.root {
+			return map[bool]int{true: -1, false: 1}[x.root]
+		}
+		return cmp.Or(cmp.Compare(x.born, y.born), a-b)
 	})
 	if len(kept) > Most {
 		kept, dropped = kept[:Most], len(kept)-Most
 	}
 	return kept, dropped
-}
-
-// rank puts roots before what was born at the same moment.
-func (n *node) rank() int {
-	if n.root {
-		return 1
-	}
-	return 0
 }
 
 // lived tells whether a process was there in the window. A workload may be
@@ -279,15 +273,6 @@ func (t *tree) pods(kept []int) map[string]bool {
 
 // busy is the CPU time used by the events of the start, never less than before.
 func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
-	var most int64
-	add := func(e *tracer.Event) {
-		most = max(most, e.Busy)
-		if n := len(all); n > 0 && all[n-1].At == e.Time {
-			all[n-1].CPU = most
-			return
-		}
-		all = append(all, record.BusyAt{At: e.Time, CPU: most})
-	}
 	var before, after *tracer.Event
 	var own []*tracer.Event
 	for j := range t.events {
@@ -312,37 +297,43 @@ func (t *tree) busy(place map[int]bool) (all []record.BusyAt, events int64) {
 		}
 	}
 	slices.SortStableFunc(own, func(a, b *tracer.Event) int { return cmp.Compare(a.Time, b.Time) })
+	var most int64
 	for _, e := range own {
-		add(e)
+		most = max(most, e.Busy)
+		all = used(all, e.Time, most)
 	}
 	return all, events
+}
+
+// used adds how much was used by a moment.
+func used(all []record.BusyAt, at, cpu int64) []record.BusyAt {
+	if n := len(all); n > 0 && all[n-1].At == at {
+		all = all[:n-1]
+	}
+	return append(all, record.BusyAt{At: at, CPU: cpu})
 }
 
 // own is the CPU time that the processes of the start used themselves, at the ends
 // of their programs, from 0 at the call.
 func (t *tree) own(place map[int]bool) []record.BusyAt {
 	all := []record.BusyAt{{At: t.asked.Began}}
-	used := map[int]int64{} // pid → CPU time that is in the sum already
+	counted := map[int]int64{} // pid → CPU time that is in the sum already
 	var sum int64
 	for j := range t.events {
 		e := &t.events[j]
 		if t.whose[j] < 0 || !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
 			continue
 		}
-		switch last, known := used[e.Pid]; {
+		switch last, known := counted[e.Pid]; {
 		case e.Kind == tracer.Fork:
-			used[e.Pid] = 0
+			counted[e.Pid] = 0
 		case e.CPU < 0:
 		case known && e.CPU > last:
 			sum += e.CPU - last
 			fallthrough
 		default:
-			used[e.Pid] = e.CPU
-			if n := len(all); all[n-1].At == e.Time {
-				all[n-1].CPU = sum
-			} else {
-				all = append(all, record.BusyAt{At: e.Time, CPU: sum})
-			}
+			counted[e.Pid] = e.CPU
+			all = used(all, e.Time, sum)
 		}
 	}
 	if len(all) == 1 {
@@ -356,7 +347,7 @@ func (t *tree) own(place map[int]bool) []record.BusyAt {
 
 // brief shortens an id for people.
 func brief(id string) string {
-	if len(id) > 12 && strings.Trim(id, "0123456789abcdef") == "" {
+	if len(id) > 12 && hexadecimal(id) {
 		return id[:12]
 	}
 	return id

@@ -35,7 +35,7 @@ const mostTouching = 64
 func (t *tree) touched(c *claims, client []bool) {
 	for i, looked := 0, 0; i < len(t.nodes) && looked < mostTouching; i++ {
 		n := &t.nodes[i]
-		if !client[i] || !n.did || t.rep(i) != i || !slices.Contains(daemonClients, n.program) || t.withinAsker(i) {
+		if !client[i] || !t.isClient(i) {
 			continue
 		}
 		verbs := touches(&n.command)

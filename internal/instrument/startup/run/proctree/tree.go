@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/node/tracer"
@@ -193,14 +194,23 @@ func (t *tree) executor(i int) int {
 	if was := t.rep(t.nodes[i].before); was >= 0 && t.nodes[was].did {
 		return was
 	}
-	up := t.up(i)
-	for range near {
-		if up < 0 || t.nodes[up].did || t.nodes[up].root {
+	for up := range t.climb(i, t.up) {
+		if t.nodes[up].did || t.nodes[up].root {
 			return up
 		}
-		up = t.up(up)
 	}
 	return -1
+}
+
+// climb goes from who is above i upwards, no further than near, by up or executor.
+func (t *tree) climb(i int, above func(int) int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for range near {
+			if i = above(i); i < 0 || !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // inherit goes once through all nodes and notes what they have from above, so
