@@ -122,6 +122,14 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 		if args[1] == "top" && !slices.Contains(args, "--once") { // it would show what is there for ever
 			args = append(args, "--once")
 		}
+		if args[1] == "lifecycle" && !slices.Contains(args, "host") && !slices.Contains(args, "-o") { // whether it works, not how long it takes
+			args = append(args, "--warmup", "0")
+			if slices.Contains(args, "--precision") {
+				args = append(args, "--budget", "1s")
+			} else {
+				args = append(args, "--rounds", "1")
+			}
+		}
 		began := time.Now()
 		if code, out, stderr := tare(t, args[1:]...); code != 0 || out == "" {
 			t.Errorf("%s: exit %d\n%s\n%s", line, code, out, stderr)
