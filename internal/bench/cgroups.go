@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -171,21 +170,6 @@ func (b *bench) comparePasses(m *groupMeter, files []string) error {
 		return err
 	}
 	defer bare.close()
-	program := filepath.Join(b.dir, "preads")
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "cc"
-	}
-	cmd := exec.CommandContext(b.ctx, cc, "-O2", "-static", "-o", program, "internal/bench/src/preads.c")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("compile the bare loop: %s: %w: %s (apt-get install gcc libc6-dev; run from the project's root)", cmd, err, text)
-	}
-	c, err := startLoop(program, files...)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-
 	runtime.LockOSThread() // its CPU time is read
 	defer runtime.UnlockOSThread()
 	each := func(pass func() error) func(context.Context) (float64, error) {
@@ -199,11 +183,6 @@ func (b *bench) comparePasses(m *groupMeter, files []string) error {
 	sides := []side{
 		{"a bare loop in Go", each(bare.pass)},
 		{"the sampler's", each(m.tick)},
-		{"a bare loop in C", func(context.Context) (float64, error) {
-			time.Sleep(100 * time.Millisecond)
-			ns, err := c.once()
-			return ns / sampledGroups, err
-		}},
 	}
 	fmt.Printf("  CPU time for one cgroup, of %d passes:\n", b.runs)
 	values, err := interleave(b.ctx, b.runs, sides)
@@ -211,11 +190,8 @@ func (b *bench) comparePasses(m *groupMeter, files []string) error {
 		return err
 	}
 	show(sides, values)
-	medians := make([]float64, len(sides))
-	for i := range sides {
-		medians[i] = stat.Summarize(list(values[i]), 0.95).Median
-	}
-	fmt.Printf("  the sampler's is %.2f times the loop in Go, %.2f times the one in C; bound: %.1f\n", medians[1]/medians[0], medians[1]/medians[2], ratioBound)
+	median := func(i int) float64 { return stat.Summarize(list(values[i]), 0.95).Median }
+	fmt.Printf("  the sampler's is %.2f times the loop's; bound: %.1f\n", median(1)/median(0), ratioBound)
 	return nil
 }
 

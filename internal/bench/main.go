@@ -3,51 +3,31 @@
 // how heavy the probe is. Every comparison is interleaved and stands beside an
 // A/A pair, which shows how large a difference this machine makes of nothing.
 //
-//	make bench
-//	make bench ARGS='-parts calls,docker -lives 40'
+//	go run ./internal/bench
+//	go run ./internal/bench -parts stopwatch,storage
 //
 // The parts, in this order:
 //
 //	stopwatch       a static program, timed by tare and by a bare loop in C
 //	containers      runc run, timed by tare and by the loop
 //	batch           a hundred lanes of runc run: skew, tare's own CPU
-//	calls           a call of an API that does nothing, through tare's lanes
-//	cgroups         the sampler over 500 cgroups, and bare loops that read them
+//	cgroups         the sampler over 500 cgroups, and a bare loop that reads them
 //	top             tare top on a terminal, with 500 containers
 //	storage         a job of fio, run by tare storage and by hand
 //	watch           processes that do nothing, while all processes are watched
-//	starts          starts of runc and docker, watched and not
-//	logs            speed and memory of reading logs
-//	bpf             200 BPF programs listed: the first time, again, and watched
-//	docker          Docker's API
-//	containerd      containerd's API
-//	cri+containerd  CRI, served by containerd
-//	cri+cri-o       CRI, served by CRI-O
+//	bpf             tare bpf list --watch on a terminal, with 200 BPF programs
 //	probe           size and start of the workload
 //
-// Each of those with an engine's name starts that engine for itself and times
-// every operation twice by tare (its target's session, through its API) and
-// twice by a minimal client, a process of its own that makes the same calls with
-// nothing around them: plain HTTP to Docker, containerd's Go client, the bare
-// gRPC stubs of CRI. An operation takes milliseconds and varies by more than
-// tare can add to it; so one that finds nothing to do, stopping what is stopped,
-// is repeated many times: its difference is
-// what tare adds to a call. Then a hundred lanes tell tare's own CPU and the skew
-// of a release. A call begins where its lane goes on, which is what a record's
-// start says; its bytes leave later, when the client has encoded them and has a
-// CPU. With Docker it is told beside it how far apart the requests are ready:
-// HTTP's client tells when one is encoded, of which the socket's write is the next
-// step; gRPC's does not.
+// What needs no other side beside it is a Go benchmark next to what it measures,
+// and what has to keep a bound is a proof (make prove).
 //
 // The parts of one lane, stopwatch and containers, are done with tare settled on
 // one CPU (lane.Settle, before the lane is made), the batch of a hundred is not.
-//
 // The load average that is printed contains what the measurement itself makes.
 // Figures that were taken while others used the machine say little.
 //
-// It needs a C compiler for the bare loop that it compares with, root and runc
-// for the parts about containers, and the engines (make engines) for the others;
-// what it cannot do it says.
+// It needs a C compiler for the bare loop that it compares with, and root and runc
+// for the parts about containers; what it cannot do it says.
 package main
 
 import (
@@ -60,37 +40,25 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/tare-bench/tare/internal/engines"
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == clientVerb {
-		if err := serve(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, "bench: minimal client:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	rounds := flag.Int("rounds", 300, "interleaved rounds of the comparisons of what takes less than a millisecond")
 	runs := flag.Int("runs", 60, "interleaved rounds of the comparison with runc")
 	batches := flag.Int("batches", 10, "batches of 100 lanes of runc")
-	lives := flag.Int("lives", 16, "interleaved rounds of the comparisons behind engines")
-	flocks := flag.Int("flocks", 2, "batches of 100 lanes behind an engine")
 	chosen := flag.String("parts", "", "only these parts, separated by commas; they are "+strings.Join(partNames(), ", "))
 	flag.Parse()
-	if min(*rounds, *runs, *batches, *lives) < 1 || *flocks < 0 {
-		fmt.Fprintln(os.Stderr, "bench: there has to be one round of each at least (of flocks, none)")
+	if min(*rounds, *runs, *batches) < 1 {
+		fmt.Fprintln(os.Stderr, "bench: there has to be one round of each at least")
 		os.Exit(1)
 	}
-	// Engines are started and ended on every path.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
 	dir, err := os.MkdirTemp("", "tare-bench-")
 	if err == nil {
-		b := bench{ctx: ctx, dir: dir, rounds: *rounds, runs: *runs, batches: *batches, lives: *lives, flocks: *flocks}
-		err = errors.Join(b.run(*chosen), engines.Stop(), os.RemoveAll(dir))
+		b := bench{ctx: ctx, dir: dir, rounds: *rounds, runs: *runs, batches: *batches}
+		err = errors.Join(b.run(*chosen), os.RemoveAll(dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -99,9 +67,9 @@ func main() {
 }
 
 type bench struct {
-	ctx                                  context.Context
-	dir                                  string
-	rounds, runs, batches, lives, flocks int
+	ctx                   context.Context
+	dir                   string
+	rounds, runs, batches int
 }
 
 type part struct {
@@ -109,17 +77,15 @@ type part struct {
 	do   func(b *bench) error
 }
 
-func parts() []part {
-	all := []part{{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch}, {"calls", (*bench).calls}, {"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage}, {"watch", (*bench).traceCost}, {"starts", (*bench).starts}, {"logs", (*bench).logs}, {"bpf", (*bench).bpf}}
-	for _, d := range drivenEngines {
-		all = append(all, part{d.name, func(b *bench) error { return b.engine(d) }})
-	}
-	return append(all, part{"probe", (*bench).probe})
+var parts = []part{
+	{"stopwatch", (*bench).stopwatch}, {"containers", (*bench).containers}, {"batch", (*bench).batch},
+	{"cgroups", (*bench).cgroups}, {"top", (*bench).top}, {"storage", (*bench).storage},
+	{"watch", (*bench).watched}, {"bpf", (*bench).bpf}, {"probe", (*bench).probe},
 }
 
 func partNames() []string {
 	var names []string
-	for _, p := range parts() {
+	for _, p := range parts {
 		names = append(names, p.name)
 	}
 	return names
@@ -133,7 +99,7 @@ func (b *bench) run(chosen string) error {
 		}
 	}
 	var errs []error
-	for _, p := range parts() {
+	for _, p := range parts {
 		if len(only) > 0 && !slices.Contains(only, p.name) {
 			continue
 		}
@@ -147,4 +113,14 @@ func (b *bench) run(chosen string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// load is the load average of the last minute.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }

@@ -112,10 +112,9 @@ func (c *contained) end() {
 
 // look runs tare top on a terminal of its own.
 func (b *bench) look() error {
-	program := filepath.Join(b.dir, "tare")
-	build := exec.CommandContext(b.ctx, "go", "build", "-o", program, "./cmd/tare")
-	if text, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s (run from the project's root)", build, err, text)
+	program, err := b.buildTare()
+	if err != nil {
+		return err
 	}
 	cpu, took, kib, bytes, err := b.drawn(exec.CommandContext(b.ctx, program, "top"), 160)
 	if err != nil {
@@ -124,6 +123,16 @@ func (b *bench) look() error {
 	fmt.Printf("tare top on a terminal, %d containers with a shim each, a look a second for %s, load average %s\n", shownContainers, took.Round(time.Second), load())
 	fmt.Printf("  %.2f %% of a core; bound: %.0f %%; %d KiB resident, %d KiB drawn\n\n", 100*float64(cpu)/float64(took), 100*topBound, kib, bytes>>10)
 	return nil
+}
+
+// buildTare makes the command that is looked at.
+func (b *bench) buildTare() (string, error) {
+	program := filepath.Join(b.dir, "tare")
+	build := exec.CommandContext(b.ctx, "go", "build", "-o", program, "./cmd/tare")
+	if text, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s (run from the project's root)", build, err, text)
+	}
+	return program, nil
 }
 
 // drawn is what a command that draws on a terminal of so many columns uses, and how

@@ -76,39 +76,14 @@ func (s *programs) weigh(args ...string) (*record.Record, *bpf.Judgement) {
 }
 
 // run runs a command that has to succeed, in this process.
-func (s *programs) run(args ...string) ([]weighed, string) {
-	s.t.Helper()
-	all, out, why := s.try(args...)
-	if why != "" {
-		s.t.Fatal(why)
-	}
-	return all, out
-}
-
-// patient is run, again where others had the CPUs for as long as a short load: then
-// one of its clients has sent nothing.
-func (s *programs) patient(args ...string) ([]weighed, string) {
-	s.t.Helper()
-	for attempt := 1; ; attempt++ {
-		all, out, why := s.try(args...)
-		if why == "" {
-			return all, out
-		}
-		if attempt == attempts || !strings.Contains(why, "nothing was sent") {
-			s.t.Fatal(why)
-		}
-		s.t.Logf("attempt %d: a client came too late", attempt)
-	}
-}
-
-func (s *programs) try(args ...string) (all []weighed, text, why string) {
+func (s *programs) run(args ...string) (all []weighed, text string) {
 	s.t.Helper()
 	s.runs++
 	name := filepath.Join(s.dir, fmt.Sprintf("r%d", s.runs))
 	var out, errs bytes.Buffer
 	code := cli.Execute(s.t.Context(), append(args, "-q", "-o", name+".jsonl"), cli.Streams{Out: &out, Err: &errs})
 	if code != cli.ExitDone {
-		why = fmt.Sprintf("exit %d\n%s\n%s", code, &errs, &out)
+		s.t.Fatalf("exit %d\n%s\n%s", code, &errs, &out)
 	}
 	paths, _ := filepath.Glob(name + "*.jsonl") // of a plan they are numbered
 	slices.Sort(paths)
@@ -124,7 +99,7 @@ func (s *programs) try(args ...string) (all []weighed, text, why string) {
 		}
 		all = append(all, weighed{rec, j})
 	}
-	return all, out.String(), why
+	return all, out.String()
 }
 
 // listed is what tare bpf list shows, or why it does not.
@@ -308,8 +283,7 @@ func children() (all []string) {
 }
 
 // uncounted looks whether the kernel counts runs still: a program runs, and its
-// count has to stay. Others may have statistics on at the same time, for which
-// their descriptors are looked for.
+// count has to stay, once others who have statistics on at the same time are done.
 func uncounted(t *testing.T) {
 	t.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "proof_still", Type: ebpf.SocketFilter, License: "MIT", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
@@ -332,11 +306,10 @@ func uncounted(t *testing.T) {
 		if count() == before {
 			return
 		}
-		others := counters()
-		if len(others) > 0 && time.Now().Before(deadline) {
+		if time.Now().Before(deadline) { // what others hold they give back; what is left here stays
 			continue
 		}
-		t.Errorf("the kernel still counts runs; statistics are held on by %q", others)
+		t.Errorf("the kernel still counts runs; statistics are held on by %q", counters())
 		return
 	}
 }

@@ -1,8 +1,9 @@
+//go:build prove
+
 package proof
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -12,25 +13,9 @@ import (
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
-	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/record"
 )
-
-// tareEnv makes of this test's binary the tare command.
-const tareEnv = "TARE_PROOF_COMMAND"
-
-func TestMain(m *testing.M) {
-	if code, handled := load.Main(os.Args[1:]); handled { // a load's client or server
-		os.Exit(code)
-	}
-	if os.Getenv(tareEnv) != "" {
-		os.Exit(cli.Execute(context.Background(), os.Args[1:], cli.Streams{Out: os.Stdout, Err: os.Stderr}))
-	}
-	engines.Main(m)
-}
-
-const mib = 1 << 20
 
 // What a probe was told to hold and to use is found, and the node's change is
 // explained: on the host, the floor, and bare runtimes.
@@ -59,32 +44,15 @@ func TestWhatAProbeHoldsAndUsesIsFoundInEngines(t *testing.T) {
 		"--cri", "containerd=unix://"+containerd.Address, "--cri", "cri-o=unix://"+crio.Socket)
 }
 
-// attempts is how often a figure that is off is weighed again. The machine of a
-// test is shared: others can spoil one run, and take the CPU that a probe was
-// told to use. No luck makes a wrong figure right to a hundredth.
-const attempts = 5
-
 // calibrate weighs loads of known size on targets, and checks every figure.
 func calibrate(t *testing.T, targets []string, phases string, flags ...string) {
 	if os.Geteuid() != 0 {
 		t.Fatal("run the tests as root: containers need it")
 	}
-	for attempt := 1; len(targets) > 0; attempt++ {
-		off := weigh(t, targets, phases, flags...)
-		again := targets[:0:0]
-		for _, target := range targets {
-			name, _, _ := strings.Cut(target, "=")
-			if why := off[name]; why != nil {
-				t.Logf("attempt %d: %s", attempt, strings.Join(why, "\n"))
-				again = append(again, target)
-			}
+	for target, off := range weigh(t, targets, phases, flags...) {
+		for _, why := range off {
+			t.Errorf("%s: %s", target, why)
 		}
-		if targets = again; attempt == attempts {
-			break
-		}
-	}
-	if len(targets) > 0 {
-		t.Errorf("off in %d attempts: %v", attempts, targets)
 	}
 }
 

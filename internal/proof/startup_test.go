@@ -299,39 +299,3 @@ func TestAStartIsSeenWhole(t *testing.T) {
 	}
 	checkApart(t, all)
 }
-
-// What is called the wall time is the command's life as the kernel has it, and no
-// more than a millisecond for its fork and for whoever waits to be told of its end.
-func TestTheWallTimeOfACommandIsItsLife(t *testing.T) {
-	least := map[string]int64{}
-	for attempt := 1; ; attempt++ { // others have the CPU when it ends
-		rec, _ := watch(t, "--rounds", "3", "runc", "crun")
-		off := false
-		for i := range rec.Starts {
-			x := &rec.Starts[i]
-			var born, ended int64
-			for _, p := range x.Processes {
-				if p.Kind == record.KindCall {
-					born, ended = p.Born, p.Ended
-				}
-			}
-			before, after := born-x.Began, x.Ended-ended
-			if before < 0 || after < 0 {
-				t.Fatalf("%s: born %d ns after it began, and %d ns before it returned ended", x.Target, before, after)
-			}
-			if had, ok := least[x.Target]; !ok || before+after < had {
-				least[x.Target] = before + after
-			}
-		}
-		for target, ns := range least {
-			off = off || ns > 1e6
-			t.Logf("%s: %.3f ms of its wall time are not its life", target, float64(ns)/1e6)
-		}
-		if !off && len(least) == 2 {
-			return
-		}
-		if attempt == attempts {
-			t.Fatalf("in %d attempts: %v ns", attempts, least)
-		}
-	}
-}

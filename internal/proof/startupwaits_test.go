@@ -41,10 +41,10 @@ func longest(t *testing.T, rec *record.Record, j *startup.Judgement) (*record.St
 
 // heldAgainst says what is off about a gap that is a sleep.
 func heldAgainst(g record.Gap, slept time.Duration, timer, in string) (off []string) {
-	if took := time.Duration(g.Ended - g.Began); took < slept*95/100 || took > slept*11/10 {
+	if took := time.Duration(g.Ended - g.Began); took < slept*95/100 || took > 2*slept {
 		off = append(off, fmt.Sprintf("it took %v", took))
 	}
-	if g.CPU < 0 || time.Duration(g.CPU) > slept/20 {
+	if g.CPU < 0 || time.Duration(g.CPU) > slept/5 {
 		off = append(off, fmt.Sprintf("its CPU time is %v", time.Duration(g.CPU)))
 	}
 	if timer != "" && (g.Wait == nil || g.Wait.Timer != timer) {
@@ -57,22 +57,15 @@ func heldAgainst(g record.Gap, slept time.Duration, timer, in string) (off []str
 }
 
 // blamed starts something once that sleeps, and returns the start and its longest
-// gap when that is the sleep. On a machine that others use too, something else can
-// take longer, and a sleep last longer than a timer may.
+// gap, which has to be the sleep.
 func blamed(t *testing.T, slept time.Duration, timer, in string, args ...string) (*record.Start, record.Gap) {
 	t.Helper()
-	for attempt := 1; ; attempt++ {
-		rec, j := watch(t, args...)
-		s, g := longest(t, rec, j)
-		off := heldAgainst(g, slept, timer, in)
-		if len(off) == 0 {
-			return s, g
-		}
-		if attempt == attempts {
-			t.Fatal(strings.Join(off, "; "))
-		}
-		t.Logf("attempt %d: %s", attempt, strings.Join(off, "; "))
+	rec, j := watch(t, args...)
+	s, g := longest(t, rec, j)
+	for _, off := range heldAgainst(g, slept, timer, in) {
+		t.Error(off)
 	}
+	return s, g
 }
 
 func TestARuntimeThatSleepsIsBlamedForIt(t *testing.T) {
@@ -84,9 +77,9 @@ func TestARuntimeThatSleepsIsBlamedForIt(t *testing.T) {
 func TestANetworkPluginThatSleepsIsBlamedForIt(t *testing.T) {
 	plugin := filepath.Join(t.TempDir(), "slow-tuning")
 	// An ADD only: a pod is removed at full speed.
-	script(t, plugin, "#!/bin/sh\nif [ \"$CNI_COMMAND\" = ADD ]; then sleep 0.3; fi\nexec /usr/lib/cni/tuning\n")
+	script(t, plugin, "#!/bin/sh\nif [ \"$CNI_COMMAND\" = ADD ]; then sleep 1; fi\nexec /usr/lib/cni/tuning\n")
 	containerd := engines.Containerd(t, engines.V1, engines.Plugin("slow-tuning", plugin))
-	s, _ := blamed(t, 300*time.Millisecond, "", "slow-tuning (sleep)",
+	s, _ := blamed(t, time.Second, "", "slow-tuning (sleep)",
 		"--rounds", "1", "--network", "bridge", "--cri", "containerd=unix://"+containerd.Address, "cri+containerd/runc")
 	for _, p := range s.Processes {
 		if p.Name == "slow-tuning" && (p.Kind != record.KindCNI || p.Verb != "ADD" || p.Container != s.Sandbox) {
@@ -105,12 +98,12 @@ func TestAnEngineThatSleepsIsBlamedAndNotTheRuntime(t *testing.T) {
 set -e
 trap 'runc --root %[1]s/state delete -f proof-engine' EXIT
 runc --root %[1]s/state create --bundle %[1]s proof-engine
-sleep 0.5
+sleep 1
 runc --root %[1]s/state start proof-engine
 `, dir)
 	bundle(t, dir)
 	ungrouped(t, "proof-engine")
-	s, g := blamed(t, 500*time.Millisecond, "500 ms timer", "engine (sleep)", "--rounds", "1", "--", engine)
+	s, g := blamed(t, time.Second, "1 s timer", "engine (sleep)", "--rounds", "1", "--", engine)
 	var verbs []string
 	for _, p := range s.Processes {
 		if p.Kind != record.KindCall {

@@ -1,6 +1,11 @@
 package bpfstat
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 // The programs of the two benchmarks, with two maps each.
 const loaded = 200
@@ -52,4 +57,45 @@ func BenchmarkRefresh(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkBareLoop is what the others stand beside.
+func BenchmarkBareLoop(b *testing.B) {
+	needRoot(b)
+	many(b, loaded)
+	for b.Loop() {
+		if err := bareProgramLoop(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// bareProgramLoop walks all programs: the next id, a descriptor, its info, and closes it.
+func bareProgramLoop() error {
+	type ids struct{ id, next, flags uint32 }
+	type ask struct {
+		fd, size uint32
+		info     unsafe.Pointer
+	}
+	at, into := &ids{}, make([]byte, 232) // struct bpf_prog_info
+	for {
+		if _, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_PROG_GET_NEXT_ID, uintptr(unsafe.Pointer(at)), unsafe.Sizeof(*at)); errno != 0 {
+			if errno == unix.ENOENT {
+				return nil
+			}
+			return errno
+		}
+		*at = ids{id: at.next}
+		fd, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_PROG_GET_FD_BY_ID, uintptr(unsafe.Pointer(at)), unsafe.Sizeof(*at))
+		if errno != 0 {
+			continue // it went
+		}
+		clear(into)
+		a := &ask{fd: uint32(fd), size: uint32(len(into)), info: unsafe.Pointer(unsafe.SliceData(into))}
+		_, _, errno = unix.RawSyscall(unix.SYS_BPF, unix.BPF_OBJ_GET_INFO_BY_FD, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
+		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+	}
 }
