@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
 	"github.com/tare-bench/tare/record"
@@ -133,4 +134,14 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 			})
 		}
 	}
+}
+
+// inMemory runs a plan without a file.
+func inMemory(t *testing.T, p lifecycle.Options, targets ...subject.Target) *record.Record {
+	t.Helper()
+	rec, _, err := lifecyclerun.Run(t.Context(), options(p, targets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
 }
