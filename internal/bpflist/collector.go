@@ -25,11 +25,6 @@ func newCollector(m *bpfstat.Meter, f bpfstat.Filter) (*collector, error) {
 	return &collector{meter: m, filter: f, cpus: cpus}, err
 }
 
-// chooses tells whether a filter leaves anything out.
-func chooses(f *bpfstat.Filter) bool {
-	return f.Kmesh || len(f.Names)+len(f.Pins)+len(f.Owners)+len(f.Cgroups)+len(f.IDs) > 0
-}
-
 // look lists what there is now, and says what it did since the look before.
 func (c *collector) look() (*View, error) {
 	l, err := c.meter.List(c.filter)
@@ -46,7 +41,7 @@ func (c *collector) look() (*View, error) {
 	}
 	v := newView(l, c.listing, c.cpus)
 	v.Time = time.Now()
-	if len(l.Programs) == 0 && chooses(&c.filter) {
+	if len(l.Programs) == 0 && !c.filter.Empty() {
 		all, err := c.meter.List(bpfstat.Filter{})
 		if err != nil {
 			return nil, err

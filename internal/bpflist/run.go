@@ -168,7 +168,7 @@ var ErrNotFound = errors.New("no such program")
 
 // found is [ErrNotFound] where it is so.
 func (s *shown) found() error {
-	if len(s.view.Programs) > 0 || !chooses(&s.options.Filter) {
+	if len(s.view.Programs) > 0 || s.options.Filter.Empty() {
 		return nil
 	}
 	if s.view.loaded == 0 {

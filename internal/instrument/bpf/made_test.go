@@ -2,7 +2,6 @@ package bpf
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -151,25 +150,8 @@ func quotaBeside() *loading {
 	return l
 }
 
-// quotaOfAll is one of chosen programs that ran for the server for the most part.
-func quotaOfAll() *loading {
-	l := quotaSteps([5]float64{0, 8.5, 8, 89.6, 0}, [5]float64{0, 10, 9, 92, -1})
-	l.plan.Datapath, l.plan.Kmesh, l.plan.CPUs, l.plan.Heavy = "", true, 0.2, []int64{0}
-	for i := range l.rec.Points {
-		if p := &l.rec.Points[i]; p.Group != nil {
-			p.Asked.CPUs, p.Group.Limit = 0.2, 0.2
-		}
-	}
-	return l
-}
-
 func quotaUndecided() *loading {
 	return quotaSteps([5]float64{0, 99, 98, 1.73, 60}, [5]float64{400_000, 100, 100, 12.1, 80})
-}
-
-// quotaMisbooked has less in the cgroup's account than programs ran.
-func quotaMisbooked() *loading {
-	return quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 53, 98, 99, 96}, [5]float64{400_000, 410, 0, 395, -1})
 }
 
 // memoryGrows has one map that grows with services and one that does not, and a
@@ -196,19 +178,6 @@ func memoryStays() *loading {
 	for _, services := range []int{1, 100, 1000} {
 		mem := []record.ProgramMem{{ID: 41, Name: "cgroup_connect4", Memory: 8192}, {ID: 21, Map: true, Name: "km_service", Memory: 23_000_000}}
 		l.phase(0, record.Asked{Connections: 100, Services: services, Statistics: true}, record.PhaseIdle, 2).Memory = mem
-	}
-	return l
-}
-
-// loadsFailed has nothing but failures.
-func loadsFailed() *loading {
-	l := newLoading(DefaultsOfLoad())
-	for round := range 2 {
-		for _, n := range []int{100, 3000} {
-			load := l.phase(round, record.Asked{Connections: n, Seconds: 30, Statistics: true}, record.PhaseLoad, 0)
-			load.Failure = &record.Failure{Kind: record.FailError, Detail: fmt.Sprintf("connect to http://10.0.0.1:80/: %s", map[int]string{100: "connection refused", 3000: "too many open files"}[n]),
-				Command: "curl http://10.0.0.1:80/", Output: "try ulimit -n 8192"}
-		}
 	}
 	return l
 }

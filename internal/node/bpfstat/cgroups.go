@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -48,27 +47,16 @@ func (m *Meter) walkCgroups(at *attachments) (problems []string) {
 	if err != nil {
 		return []string{fmt.Sprintf("read where cgroup2 is mounted: %v", err)}
 	}
-	tooMany := errors.New("too many")
 	until := time.Now().Add(longestWalk)
 	for _, mount := range mounts {
-		seen := 0
-		err := filepath.WalkDir(mount.Mountpoint, func(path string, e fs.DirEntry, err error) error {
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return nil
-			case err != nil:
-				return err
-			case !e.IsDir():
-				return nil
-			case seen >= mostCgroups || time.Now().After(until):
-				return tooMany
+		seen, err := walkBelow(mount.Mountpoint, mostCgroups, until, func(path string, e fs.DirEntry) bool {
+			if e.IsDir() {
+				m.cgroupAt(path, at)
 			}
-			seen++
-			m.cgroupAt(path, at)
-			return nil
+			return e.IsDir()
 		})
 		switch {
-		case errors.Is(err, tooMany):
+		case errors.Is(err, errMore):
 			problems = append(problems, fmt.Sprintf("only the first %d cgroups of %s were asked what is attached to them", seen, mount.Mountpoint))
 		case err != nil:
 			problems = append(problems, fmt.Sprintf("look for cgroups in %s: %v", mount.Mountpoint, err))
@@ -93,9 +81,14 @@ func (m *Meter) cgroupAt(path string, at *attachments) {
 		return
 	}
 	at.cgroups[st.Ino] = path // the id, since Linux 5.5
+	m.atCgroup(fd, func(kind, id uint32) { at.add(id, "cgroup "+kindOf(attachKinds, kind)+" "+path) })
+}
+
+// atCgroup calls found with each program that is attached to a cgroup.
+func (m *Meter) atCgroup(fd int, found func(kind, id uint32)) {
 	for _, kind := range cgroupAttach {
 		for _, id := range m.query(uint32(fd), kind) {
-			at.add(id, "cgroup "+kindOf(attachKinds, kind)+" "+path)
+			found(kind, id)
 		}
 	}
 }
@@ -112,25 +105,22 @@ func (m *Meter) attachedTo(paths []string) (map[uint32]bool, error) {
 		var at unix.Statfs_t
 		err = unix.Fstatfs(fd, &at)
 		if err == nil && at.Type == unix.CGROUP2_SUPER_MAGIC {
-			for _, kind := range cgroupAttach {
-				for _, id := range m.query(uint32(fd), kind) {
-					ids[id] = true
-				}
-			}
+			m.atCgroup(fd, func(_, id uint32) { ids[id] = true })
 		}
 		unix.Close(fd)
 		if err != nil {
 			return nil, fmt.Errorf("which programs are attached to the cgroup %s: %w", path, err)
 		}
 		if at.Type != unix.CGROUP2_SUPER_MAGIC {
-			return nil, fmt.Errorf("%s is no folder of cgroup2, which is what programs are attached to; it is mounted at %s", path, cgroup2Words())
+			return nil, fmt.Errorf("%s is no folder of cgroup2, which is what programs are attached to; it is mounted at %s", path, mounted("cgroup2"))
 		}
 	}
 	return ids, nil
 }
 
-func cgroup2Words() string {
-	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter("cgroup2"))
+// mounted says where file systems of a type are mounted.
+func mounted(kind string) string {
+	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(kind))
 	var places []string
 	for _, mount := range mounts {
 		places = append(places, mount.Mountpoint)

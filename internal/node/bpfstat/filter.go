@@ -13,7 +13,8 @@ import (
 // end mark).
 const shortName = 15
 
-func (f *Filter) empty() bool {
+// Empty tells whether it leaves nothing out.
+func (f *Filter) Empty() bool {
 	return !f.Kmesh && len(f.Names)+len(f.Pins)+len(f.Owners)+len(f.Cgroups)+len(f.IDs) == 0
 }
 

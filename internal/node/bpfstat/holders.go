@@ -38,19 +38,12 @@ func descriptorKind(target string) descriptor {
 	if !ok {
 		return heldOther
 	}
-	switch strings.Trim(name, "[]") {
-	case "bpf-prog":
-		return heldProgram
-	case "bpf_link", "bpf-link", "bpf_link_debug":
-		return heldLink
-	case "bpf-map":
-		return heldMap
-	case "perf_event":
-		return heldPerf
-	case "bpf-stats":
-		return heldStatistics
-	}
-	return heldOther
+	return descriptors[strings.Trim(name, "[]")]
+}
+
+var descriptors = map[string]descriptor{
+	"bpf-prog": heldProgram, "bpf_link": heldLink, "bpf-link": heldLink, "bpf_link_debug": heldLink,
+	"bpf-map": heldMap, "perf_event": heldPerf, "bpf-stats": heldStatistics,
 }
 
 // holder is a process and a program of which it has a descriptor.
@@ -60,9 +53,9 @@ type holder struct {
 	attached string // where by that descriptor, of one of a perf event
 }
 
-// descriptors calls look with each descriptor of a process that is one of BPF or of
+// eachDescriptor calls look with each descriptor of a process that is one of BPF or of
 // perf. It returns how many there were of any kind.
-func descriptors(pid int, look func(fd int, kind descriptor)) (int, error) {
+func eachDescriptor(pid int, look func(fd int, kind descriptor)) (int, error) {
 	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
 	d, err := os.Open(folder)
 	if err != nil {
@@ -91,7 +84,7 @@ func descriptors(pid int, look func(fd int, kind descriptor)) (int, error) {
 // program, a link, a perf event. Those that this meter keeps are left out.
 func (m *Meter) held(pid int) (out []holder, seen int, err error) {
 	own := pid == os.Getpid()
-	seen, err = descriptors(pid, func(fd int, kind descriptor) {
+	seen, err = eachDescriptor(pid, func(fd int, kind descriptor) {
 		switch kind {
 		case heldProgram, heldLink:
 			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return p.fd == fd }) {
@@ -226,7 +219,7 @@ func countedElsewhere() bool {
 	}
 	found := false
 	for until := time.Now().Add(longestAsked); len(pids) > 0 && !found && time.Now().Before(until); pids = pids[1:] {
-		_, _ = descriptors(pids[0], func(_ int, kind descriptor) { found = found || kind == heldStatistics })
+		_, _ = eachDescriptor(pids[0], func(_ int, kind descriptor) { found = found || kind == heldStatistics })
 	}
 	return found
 }

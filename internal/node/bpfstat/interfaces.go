@@ -45,7 +45,7 @@ func (at *attachments) walkInterfaces() (problems []string) {
 		return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
 	}
 	at.interfaces = names
-	return at.walkFilters(names)
+	return at.walkFilters(r, names)
 }
 
 // xdpAt reads the attributes that are nested in IFLA_XDP: the ids of programs are

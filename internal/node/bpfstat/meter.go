@@ -93,7 +93,7 @@ func (m *Meter) List(f Filter) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.fill(l, chosen, f.empty())
+	m.fill(l, chosen, f.Empty())
 	return l, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"syscall"
 	"time"
 
@@ -107,12 +108,7 @@ const (
 )
 
 // walkFilters finds the programs that tc's filters run at these interfaces.
-func (at *attachments) walkFilters(names map[int]string) (problems []string) {
-	r, err := openRoute()
-	if err != nil {
-		return []string{fmt.Sprintf("ask which programs are filters of interfaces: %v", err)}
-	}
-	defer r.close()
+func (at *attachments) walkFilters(r *route, names map[int]string) (problems []string) {
 	until, asked := time.Now().Add(longestWalk), 0
 	for index, name := range names {
 		if time.Now().After(until) {
@@ -129,7 +125,7 @@ func (at *attachments) walkFilters(names map[int]string) (problems []string) {
 				}
 			})
 			// Without the qdisc, or with the interface gone, there are none.
-			if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EOPNOTSUPP) {
+			if err != nil && !slices.Contains([]error{unix.EINVAL, unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP}, err) {
 				return append(problems, fmt.Sprintf("ask which programs are filters of %s: %v", name, err))
 			}
 		}

@@ -2,14 +2,28 @@ package bpfstat
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/record"
 )
 
+// owners are whose programs are recognised, by how the names of their maps, of
+// programs, and of what is pinned begin, and by a folder of pins. The names of
+// Kmesh's programs are everyone's ("sockops_prog").
+var owners = []struct {
+	name                 string
+	maps, programs, pins []string
+	folder               string
+}{
+	{"kmesh", []string{"km_", "kmesh_map"}, nil, []string{"bpf_kmesh"}, ""},
+	{"cilium", []string{"cilium_"}, []string{"cil_"}, []string{"cilium_"}, "cilium"}, // cil_from_netdev, cil_sock4_connect
+	{"systemd", []string{"sd_"}, []string{"sd_"}, []string{"sd_"}, "systemd"},        // sd_fw_ingress, sd_devices, sd_restrictif_i
+	{"tare", []string{"tare"}, []string{"tare"}, nil, ""},
+}
+
 // Owner says whose a program is, as far as that is recognised: "kmesh", "cilium",
-// "systemd", "tare", or "". The names of Kmesh's programs are everyone's
-// ("sockops_prog"), so it goes by the names of maps and by pins.
+// "systemd", "tare", or "".
 func Owner(p *record.Program) string {
 	for _, a := range p.Maps {
 		if owner := ownerByMap(a.Name); owner != "" {
@@ -21,27 +35,23 @@ func Owner(p *record.Program) string {
 			return owner
 		}
 	}
-	switch {
-	case strings.HasPrefix(p.Name, "sd_"):
-		return "systemd" // sd_fw_ingress, sd_devices, sd_restrictif_i
-	case strings.HasPrefix(p.Name, "cil_"):
-		return "cilium" // cil_from_netdev, cil_sock4_connect
-	case strings.HasPrefix(p.Name, "tare"):
-		return "tare"
+	for _, o := range owners {
+		if begins(p.Name, o.programs) {
+			return o.name
+		}
 	}
 	return ""
 }
 
+func begins(name string, with []string) bool {
+	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 func ownerByMap(name string) string {
-	switch {
-	case strings.HasPrefix(name, "km_"), strings.HasPrefix(name, "kmesh_map"):
-		return "kmesh"
-	case strings.HasPrefix(name, "cilium_"):
-		return "cilium"
-	case strings.HasPrefix(name, "sd_"):
-		return "systemd"
-	case strings.HasPrefix(name, "tare"):
-		return "tare"
+	for _, o := range owners {
+		if begins(name, o.maps) {
+			return o.name
+		}
 	}
 	return ""
 }
@@ -50,13 +60,10 @@ func ownerByMap(name string) string {
 // bpf_kmesh and bpf_kmesh_workload, cilium and tc/globals/cilium_…, systemd.
 func ownerByPin(pin string) string {
 	for part := range strings.SplitSeq(path.Clean(pin), "/") {
-		switch {
-		case strings.HasPrefix(part, "bpf_kmesh"):
-			return "kmesh"
-		case part == "cilium", strings.HasPrefix(part, "cilium_"):
-			return "cilium"
-		case part == "systemd", strings.HasPrefix(part, "sd_"):
-			return "systemd"
+		for _, o := range owners {
+			if begins(part, o.pins) || part != "" && part == o.folder {
+				return o.name
+			}
 		}
 	}
 	return ""

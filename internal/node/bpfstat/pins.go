@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -74,7 +73,7 @@ func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 			return nil, fmt.Errorf("ask for the file system of %s: %w", path, err)
 		}
 		if at.Type != unix.BPF_FS_MAGIC {
-			return nil, fmt.Errorf("%s is no pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, bpffsWords())
+			return nil, fmt.Errorf("%s is no pin of a BPF program: it is not in a file system of type bpf; they are mounted at %s", path, mounted("bpf"))
 		}
 		if st.IsDir() {
 			pins, problems := walkPins(path, time.Now().Add(longestWalk))
@@ -121,14 +120,6 @@ func bpffs() ([]string, error) {
 	return out, nil
 }
 
-func bpffsWords() string {
-	places, err := bpffs()
-	if err != nil || len(places) == 0 {
-		return "no place that is seen here"
-	}
-	return strings.Join(places, ", ")
-}
-
 // allPins walks all of them.
 func allPins() (pins []pin, problems []string) {
 	places, err := bpffs()
@@ -145,31 +136,42 @@ func allPins() (pins []pin, problems []string) {
 
 // walkPins finds what is pinned in a folder and below it.
 func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
-	tooMany := errors.New("too many")
-	seen := 0
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		seen++
-		switch {
-		case seen > mostPins || time.Now().After(until):
-			return tooMany
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case !e.Type().IsRegular():
-			return nil
+	seen, err := walkBelow(folder, mostPins, until, func(path string, e fs.DirEntry) bool {
+		if e.Type().IsRegular() {
+			// One that went, or that is none of a kind that is known, is passed over.
+			if p, err := pinned(path); err == nil {
+				pins = append(pins, p)
+			}
 		}
-		// One that went, or that is none of a kind that is known, is passed over.
-		if p, err := pinned(path); err == nil {
-			pins = append(pins, p)
-		}
-		return nil
+		return true
 	})
 	switch {
-	case errors.Is(err, tooMany):
-		problems = append(problems, fmt.Sprintf("only the first %d files of %s were looked at for pins", seen-1, folder))
+	case errors.Is(err, errMore):
+		problems = append(problems, fmt.Sprintf("only the first %d files of %s were looked at for pins", seen, folder))
 	case err != nil:
 		problems = append(problems, fmt.Sprintf("look for pins in %s: %v", folder, err))
 	}
 	return pins, problems
+}
+
+var errMore = errors.New("there is more")
+
+// walkBelow calls look with a folder and what is below it, and counts what look
+// takes; [errMore] ends it where that is so many, or the time is over.
+func walkBelow(folder string, most int, until time.Time, look func(path string, e fs.DirEntry) bool) (seen int, err error) {
+	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case seen >= most || time.Now().After(until):
+			return errMore
+		}
+		if look(path, e) {
+			seen++
+		}
+		return nil
+	})
+	return seen, err
 }

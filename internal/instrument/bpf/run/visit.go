@@ -218,10 +218,8 @@ func (v *visit) look() (m moment, err error) {
 // between is what happened since a moment.
 func (v *visit) between(begin moment, phase string, statistics bool) (record.Point, error) {
 	end, err := v.look()
-	asked := v.at
-	asked.Statistics = statistics
-	p := record.Point{Round: v.Number, Order: v.Order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked,
-		Begun: begin.at, Ended: end.at, ClientCPU: -1, ServerCPU: -1, NodeCPU: end.node - begin.node, CPUs: end.cpus, Runs: []record.ProgramRun{}, Own: max(end.own-begin.own, 0)}
+	p := v.blank(phase, statistics, begin.at, end.at)
+	p.NodeCPU, p.CPUs, p.Own = end.node-begin.node, end.cpus, max(end.own-begin.own, 0)
 	if err != nil {
 		return p, err
 	}
@@ -369,10 +367,17 @@ func (v *visit) failed(ctx context.Context, phase string, why error) error {
 		return nil
 	}
 	now := lane.Now()
+	p := v.blank(phase, v.statistics, now, now)
+	p.Failure = &record.Failure{Kind: record.FailError, Detail: why.Error()}
+	return v.point(p)
+}
+
+// blank is a phase of the point of which nothing is known yet.
+func (v *visit) blank(phase string, statistics bool, begun, ended int64) record.Point {
 	asked := v.at
-	asked.Statistics = v.statistics
-	return v.point(record.Point{Round: v.Number, Order: v.Order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked, Begun: now, Ended: now,
-		ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, Runs: []record.ProgramRun{}, Failure: &record.Failure{Kind: record.FailError, Detail: why.Error()}})
+	asked.Statistics = statistics
+	return record.Point{Round: v.Number, Order: v.Order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked, Begun: begun, Ended: ended,
+		ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, Runs: []record.ProgramRun{}}
 }
 
 func (v *visit) point(p record.Point) error {

@@ -26,6 +26,8 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 )
 
+//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -output-dir=$BPF_OUT -no-global-types datapath src/datapath.c -- -Wall -Werror -I../../../../node/tracer/src
+
 // Options say what is attached where.
 type Options struct {
 	Cgroup   string         // path of a folder of cgroup v2
@@ -53,7 +55,6 @@ type Datapath struct {
 	loaded   *ebpf.Collection
 	services *ebpf.Map
 	rounds   *ebpf.Map
-	events   *ebpf.Map // nil without a look at connections' events
 	links    []*link.RawLink
 	ids      []uint32
 }
@@ -177,8 +178,7 @@ func (d *Datapath) load(o Options) error {
 	if d.loaded, err = ebpf.NewCollection(spec); err != nil {
 		return explained("load maps and programs", err)
 	}
-	maps := d.loaded.Maps
-	d.services, d.rounds, d.events = maps[datapathMapTareServices], maps[datapathMapTareRounds], maps[datapathMapTareEvents]
+	d.services, d.rounds = d.loaded.Maps[datapathMapTareServices], d.loaded.Maps[datapathMapTareRounds]
 	return nil
 }
 
@@ -212,6 +212,19 @@ func explained(tried string, err error) error {
 		return fmt.Errorf("%s: %w; it needs CAP_BPF and CAP_NET_ADMIN, which root has (before Linux 5.11 also locked memory, ulimit -l)", tried, unix.EPERM)
 	}
 	return fmt.Errorf("%s: %w", tried, err)
+}
+
+// whole does something while the datapath is not closed, and says whose its errors are.
+func (d *Datapath) whole(do func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("reference datapath: %w", err)
+	}
+	return nil
 }
 
 // IDs are those of its programs, as the kernel has them: of the sock_ops where

@@ -60,15 +60,7 @@ func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 // SetHeavy changes the rounds of the loop, for every run that begins from now on.
 // The programs stay attached and the same.
 func (d *Datapath) SetHeavy(rounds int64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return errClosed
-	}
-	if err := d.setHeavy(rounds); err != nil {
-		return fmt.Errorf("reference datapath: %w", err)
-	}
-	return nil
+	return d.whole(func() error { return d.setHeavy(rounds) })
 }
 
 func (d *Datapath) setHeavy(rounds int64) error {
@@ -95,19 +87,15 @@ var frame [64]byte
 // runs: the same up to the end of the loop, in a socket filter, with the same map of
 // rounds. It is loaded for this call and attached nowhere.
 func (d *Datapath) TestRun(repeat int) (nsPerRun float64, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return 0, errClosed
-	}
-	if repeat < 1 {
-		return 0, fmt.Errorf("reference datapath: test-run the loop %d times: once at least", repeat)
-	}
-	_, each, err := d.runTwin(repeat)
-	if err != nil {
-		return 0, fmt.Errorf("reference datapath: %w", err)
-	}
-	return float64(each.Nanoseconds()), nil
+	err = d.whole(func() error {
+		if repeat < 1 {
+			return fmt.Errorf("test-run the loop %d times: once at least", repeat)
+		}
+		_, each, err := d.runTwin(repeat)
+		nsPerRun = float64(each.Nanoseconds())
+		return err
+	})
+	return nsPerRun, err
 }
 
 // runTwin returns the lower half of what the loop's last run has worked out.

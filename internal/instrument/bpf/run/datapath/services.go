@@ -46,15 +46,7 @@ func packed(a netip.AddrPort) (out [serviceSize]byte) {
 // SetServices fills the map up to n services, or empties it down to n, one entry
 // at a time; n may be 0, and up to Options.Most.
 func (d *Datapath) SetServices(n int) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return errClosed
-	}
-	if err := d.setServices(n); err != nil {
-		return fmt.Errorf("reference datapath: %w", err)
-	}
-	return nil
+	return d.whole(func() error { return d.setServices(n) })
 }
 
 func (d *Datapath) setServices(n int) error {

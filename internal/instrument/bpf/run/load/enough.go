@@ -18,12 +18,6 @@ type Need struct {
 	Local       bool // the server is on this machine
 }
 
-// Enough checks that this machine has what one client with so many connections to
-// a server on the same machine needs.
-func Enough(connections int, keepAlive bool) error {
-	return Need{Connections: connections, KeepAlive: keepAlive, Local: true}.Check()
-}
-
 // Check says what the machine hasn't enough of: file descriptors (whose soft limit
 // it raises to the hard one), ports to connect from, room in the queue of
 // connections that a server has yet to accept. The error has the command that would
@@ -89,18 +83,6 @@ func (s system) read(name string) (string, error) {
 	return strings.TrimSpace(string(b[:n])), nil
 }
 
-func (s system) number(name string) (int, error) {
-	text, err := s.read(name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("the setting %s is %.40q, no number", name, text)
-	}
-	return n, nil
-}
-
 // ports checks that there are enough to connect from. Without keep-alive it is twice
 // as many, since a connection that is being closed has its port still. The 60 s of
 // TIME-WAIT do not count, whatever net.ipv4.tcp_tw_reuse says: they are the side's
@@ -156,9 +138,13 @@ func within(list string, low, high int) int {
 // backlog checks the queue of a server on this machine: a connection that finds it
 // full is tried again after a second, which would look like a slow server.
 func (s system) backlog(connections int) error {
-	n, err := s.number("core/somaxconn")
+	text, err := s.read("core/somaxconn")
 	if err != nil {
 		return err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("the setting core/somaxconn is %.40q, no number", text)
 	}
 	if n < connections {
 		return fmt.Errorf("%d connections at once need a queue as long, and net.core.somaxconn is %d; "+

@@ -43,10 +43,10 @@ var testVerbs = map[string]func([]string){
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			fmt.Println(err)
 		}
-		fmt.Println(Enough(300, true))
+		fmt.Println(Need{Connections: 300, KeepAlive: true, Local: true}.Check())
 		_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
 		fmt.Println(limit.Cur)
-		fmt.Println(Enough(1000, true))
+		fmt.Println(Need{Connections: 1000, KeepAlive: true, Local: true}.Check())
 		_, err := Start(context.Background(), ClientOptions{
 			URL: "http://127.0.0.1:1/", Connections: 1000, Duration: time.Second, KeepAlive: true,
 		})
@@ -89,7 +89,7 @@ var testVerbs = map[string]func([]string){
 			return
 		}
 		defer s.Close()
-		fmt.Println(Enough(40, false))
+		fmt.Println(Need{Connections: 40, KeepAlive: false, Local: true}.Check())
 		c, err := Start(context.Background(), ClientOptions{URL: s.URL(), Connections: 40, QPS: 2000, Duration: 400 * time.Millisecond})
 		if err != nil {
 			fmt.Println(err)
@@ -97,7 +97,7 @@ var testVerbs = map[string]func([]string){
 		}
 		r, err := c.Run(context.Background())
 		fmt.Println(r.Requests, r.Errors, r.Sockets, err)
-		fmt.Println(Enough(60, false))
+		fmt.Println(Need{Connections: 60, KeepAlive: false, Local: true}.Check())
 	},
 }
 
