@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
@@ -12,7 +13,7 @@ import (
 )
 
 func TestThePlanOfTheISuladReportGivesEveryTable(t *testing.T) {
-	p, err := plan.Load("../plans/isulad-2020.yaml", plan.Instruments())
+	p, err := plan.Load("../plans/isulad-2020.yaml", all.Instruments)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,14 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
-	"github.com/tare-bench/tare/internal/instrument"
-	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"net"
 	"net/netip"
 
-	"github.com/spf13/cobra"
-
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
 	bpfrun "github.com/tare-bench/tare/internal/instrument/bpf/run"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
@@ -22,81 +19,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func newBPF(s Streams) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "bpf",
-		Short: "Weigh eBPF programs: what they cost under load, and whose limit pays",
-		Long: `Say which eBPF programs are loaded, whose they are, and what they cost: CPU time of
-a core and of the node, memory, each map once; while nothing happens, and under a
-load of HTTP. quota answers whether their time counts against the CPU limit of the
-workload that they run for.
-
-Programs that are loaded already (Kmesh's, Cilium's, systemd's, yours) are chosen
-by --kmesh, --name, --pin, --owner or --cgroup. With none of these, load, quota
-and memory bring programs of tare's own, the reference datapath: a service lookup
-at connect, and a look at connections' events, attached to a cgroup of tare's own.`,
-		Example: "  tare bpf list --interval 100ms\n  tare bpf load -c 10 -t 200ms --idle 100ms --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(newBPFList(s), newBPFLoad(s), newBPFQuota(s), newBPFMemory(s))
-	return c
-}
-
-// newBPFMeasure is one of the three measurements.
-func newBPFMeasure(s Streams, b bpf.Options, c *cobra.Command) *cobra.Command {
-	var out outputFlags
-	set := option.Of(&b)
-	c.Args = cobra.NoArgs
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := set.Finish(c.Context()); err != nil {
-			return err
-		}
-		return weighBPF(c.Context(), s, b, out)
-	}
-	set.AddFlags(c.Flags())
-	out.addRecord(c.Flags())
-	// Not those of every report: there are no roles to explain.
-	c.Flags().StringVar(&out.format, "format", "text", "text, json, md or csv")
-	c.Flags().BoolVarP(&out.verbose, "verbose", "v", false, "show everything: every program and map, what was asked for, and the machine")
-	return c
-}
-
-func newBPFLoad(s Streams) *cobra.Command {
-	return newBPFMeasure(s, bpf.DefaultsOfLoad(), &cobra.Command{
-		Use:   "load",
-		Short: "Weigh eBPF programs while connections are made",
-		Long: `Make HTTP load with fortio at each number of connections, and say what the chosen
-programs took meanwhile: runs, time of each, CPU time of a core and of the node,
-ns for a request; what client, server and node used; and what the kernel's
-statistics themselves cost, by the same load without them.
-
-Load goes to a server of tare's own on loopback, or to the --url that is named.`,
-		Example: "  tare bpf load -c 10,20 -t 200ms --idle 100ms --rounds 1\n  tare bpf load -c 10 --qps 200 --keepalive -t 200ms --idle 100ms --rounds 1",
-	})
-}
-
-func newBPFQuota(s Streams) *cobra.Command {
-	return newBPFMeasure(s, bpf.DefaultsOfQuota(), &cobra.Command{
-		Use:   "quota",
-		Short: "Say whether eBPF programs count against the workload's CPU limit",
-		Long: `Put the load's clients into a cgroup with a CPU limit, make the programs heavier step
-by step, and see whether workload and programs together stay within it: by the
-programs' own run time, the cgroup's usage, its ticks and its throttled periods,
-beside the same load without a limit.`,
-		Example: "  tare bpf quota --cpus 0.5 -c 10 -t 200ms --idle 100ms --heavy 0,100000 --rounds 1",
-	})
-}
-
-func newBPFMemory(s Streams) *cobra.Command {
-	return newBPFMeasure(s, bpf.DefaultsOfMemory(), &cobra.Command{
-		Use:   "memory",
-		Short: "Say what memory eBPF programs and maps take as services grow",
-		Long: `Put so many services into the map, and say what programs and maps occupy, each map
-once, idle and under load.`,
-		Example: "  tare bpf memory --services 1,100 -c 10 -t 200ms --idle 100ms",
-	})
-}
+// extendBPF lets the verb list programs.
+func extendBPF(s *app, v *verb) { v.AddCommand(newBPFList(s)) }
 
 // enoughFor checks that this machine can do the plan's loads: for a server on it, too,
 // where it is here.
@@ -137,7 +61,7 @@ func here(at netip.Addr) (bool, error) {
 }
 
 // weighBPF performs a plan.
-func weighBPF(ctx context.Context, s Streams, p bpf.Options, out outputFlags) error {
+func weighBPF(ctx context.Context, s *app, p bpf.Options, out outputFlags) error {
 	var meter *meterbpf.Meter
 	defer func() {
 		if meter != nil {
@@ -145,7 +69,7 @@ func weighBPF(ctx context.Context, s Streams, p bpf.Options, out outputFlags) er
 		}
 	}()
 	return weigh(ctx, s, &out, weighing{
-		experiment: "bpf",
+		experiment: bpf.Name,
 		targets: func() (_ []subject.Target, _ []record.Finding, err error) {
 			if err = enoughFor(ctx, &p); err == nil {
 				meter, err = meterbpf.Open()

@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 )
 
-func newBPFList(s Streams) *cobra.Command {
+func newBPFList(s *app) *cobra.Command {
 	var choice bpf.Choice
 	set := option.Of(&choice)
 	var interval time.Duration

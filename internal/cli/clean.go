@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-func newClean(s Streams) *cobra.Command {
+func newClean(s *app) *cobra.Command {
 	var dryRun, forget bool
 	var format string
 	c := &cobra.Command{
@@ -69,7 +69,7 @@ type leftover struct {
 	kept    bool     // it could not all be removed
 }
 
-func printLeftovers(s Streams, format string, left []leftover, live []string, dryRun bool) error {
+func printLeftovers(s *app, format string, left []leftover, live []string, dryRun bool) error {
 	if format == "json" {
 		if live == nil {
 			live = []string{}

@@ -1,4 +1,4 @@
-// Package command is tare's command line: one file for each verb, which turns
+// Package cli is tare's command line: one file for each verb, which turns
 // flags into a plan, makes the call and turns the outcome into an exit code.
 package cli
 
@@ -16,10 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/core/option"
-	"github.com/tare-bench/tare/internal/instrument/terms"
-	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
+	"github.com/tare-bench/tare/record"
 )
 
 // Exit codes, the same for every verb.
@@ -106,8 +107,27 @@ func cleanLines(s string) string {
 	return strings.Join(lines, "\n      ")
 }
 
+// app is the whole command line: the instruments it has, how they are performed,
+// and where it reads and writes.
+type app struct {
+	Streams
+	instruments instrument.List
+	lines       *record.Lines
+	performers  map[string]performer
+}
+
 // New builds the whole command.
-func New(s Streams) *cobra.Command {
+func New(s Streams) *cobra.Command { return newApp(s, all.Instruments, performers).command() }
+
+func newApp(s Streams, instruments instrument.List, performers map[string]performer) *app {
+	lines, err := instruments.Lines()
+	if err != nil {
+		panic(err) // an instrument declares a line that there can be none of
+	}
+	return &app{Streams: s, instruments: instruments, lines: lines, performers: performers}
+}
+
+func (s *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "Weigh container runtimes: what they cost beyond the workload",
@@ -135,7 +155,6 @@ or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	terms.Identify = find.IdentifyCRI
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetVersionTemplate("tare {{.Version}}\n")
@@ -145,6 +164,9 @@ or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 		}
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newLifecycle(s), newOverhead(s), newStorage(s), newStartup(s), newBPF(s), newRun(s), newImport(s), newSchema(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	for i := range s.instruments {
+		root.AddCommand(newVerb(s, &s.instruments[i]))
+	}
+	root.AddCommand(newRun(s), newImport(s), newSchema(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
 	return root
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
-func newDoctor(s Streams) *cobra.Command {
+func newDoctor(s *app) *cobra.Command {
 	var format string
 	var reach terms.Reach
 	set := option.Of(&reach)

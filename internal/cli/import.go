@@ -26,7 +26,7 @@ type importFlags struct {
 	target, volume, cache string
 }
 
-func newImport(s Streams) *cobra.Command {
+func newImport(s *app) *cobra.Command {
 	var flags importFlags
 	var out outputFlags
 	c := &cobra.Command{
@@ -50,7 +50,7 @@ nothing was seen from outside, and nothing is known of the environment.`,
 		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkFormat(out.format, storage.Name); err != nil {
+			if err := s.checkFormat(out.format, storage.Name); err != nil {
 				return err
 			}
 			if err := flags.validate(); err != nil {
@@ -62,8 +62,8 @@ nothing was seen from outside, and nothing is known of the environment.`,
 	c.Flags().StringVar(&flags.target, "target", "", "whose all results are that no LABEL= names")
 	c.Flags().StringVar(&flags.volume, "volume", "", "where the files of all results were: rootfs, bind, tmpfs, nfs or device")
 	c.Flags().StringVar(&flags.cache, "cache", "", "how all results were made: direct or buffered")
-	c.Flags().StringVarP(&out.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
-	out.addStorageForm(c.Flags())
+	out.addFile(c.Flags())
+	out.addForm(c.Flags(), instrument.List{storage.Instrument})
 	return c
 }
 
@@ -93,7 +93,7 @@ func oneOf(flag, value string, known ...string) error {
 }
 
 // importTexts reads the texts, stores what is in them and reports it.
-func importTexts(s Streams, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
+func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
 	began := time.Now()
 	g := &tool.Imported{}
 	for _, arg := range args {
@@ -104,11 +104,11 @@ func importTexts(s Streams, stdin io.Reader, args []string, flags importFlags, o
 	if g.Close(); len(g.Cells) == 0 {
 		return nothingFound(args, g.Findings)
 	}
-	path, err := storeImported(g, began, out)
+	path, err := s.storeImported(g, began, out)
 	if err != nil {
 		return err
 	}
-	rec, err := record.Load(path)
+	rec, err := s.lines.Load(path)
 	if err != nil {
 		return err
 	}
@@ -116,15 +116,7 @@ func importTexts(s Streams, stdin io.Reader, args []string, flags importFlags, o
 	if err != nil {
 		return err
 	}
-	code, err := show(s, out, instrument.Judged{Record: rec, Judgement: j})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Err, "record: %s\n", path)
-	if code != ExitDone {
-		return exit{code}
-	}
-	return nil
+	return s.showKept(rec, j, path, out)
 }
 
 // addText reads one argument, LABEL=FILE or FILE. A file whose name has an
@@ -163,9 +155,9 @@ func nothingFound(args []string, findings []record.Finding) error {
 }
 
 // storeImported writes the record and returns where it is.
-func storeImported(g *tool.Imported, began time.Time, out outputFlags) (path string, err error) {
+func (s *app) storeImported(g *tool.Imported, began time.Time, out outputFlags) (path string, err error) {
 	id := importID()
-	w, path, err := createRecord(out.record, "storage", id)
+	w, path, err := s.createRecord(out.record, storage.Name, id)
 	if err != nil {
 		return "", err
 	}
@@ -191,7 +183,7 @@ func linesOf(g *tool.Imported, id string, began time.Time) ([]any, error) {
 	// The environment stays empty: that of the runs is not known, and this
 	// machine's has nothing to do with them.
 	lines := []any{record.Header{
-		RunID: id, Experiment: "storage", Started: began.UTC(), Command: append([]string{"tare"}, commandLine()...),
+		RunID: id, Experiment: storage.Name, Started: began.UTC(), Command: append([]string{"tare"}, commandLine()...),
 		Version: version.String(), Plan: p,
 	}}
 	for _, t := range g.Targets {

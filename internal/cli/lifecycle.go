@@ -1,57 +1,71 @@
 package cli
 
 import (
-	"github.com/spf13/cobra"
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
 
-	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/subject/find"
+	lifecyclerun "github.com/tare-bench/tare/internal/instrument/lifecycle/run"
+	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
 )
 
-func newLifecycle(s Streams) *cobra.Command {
-	l := lifecycle.Defaults()
-	set := option.Of(&l)
-	var out outputFlags
-	c := &cobra.Command{
-		Use:   "lifecycle [TARGET...]",
-		Short: "Time create, start, stop, rm and run, alone and many at once",
-		Long: `Time create, start, stop, rm and run on each target, interleaved in rounds, and
-print medians with 95 % intervals, comparisons with a baseline, and what to
-mistrust. Without TARGET, everything that can be weighed here is.
-
-A target is host, floor, an OCI runtime (runc, or NAME=PATH), or a runtime
-behind an engine: docker/runc, podman/crun, containerd/runsc, isula/runc, and
-cri+containerd/runc for a CRI endpoint, where pods are timed too (runp, stopp,
-rmp). docker+cli/runc drives docker's command line, docker/runc its API;
-podman/runc is podman's command line; its service is weighed as docker, with
---docker-host unix:///run/podman/podman.sock. An engine's name alone is its
-default runtime.
-
-With more than one lane, N operations are released together and the makespan
-(release to last completion) is the figure; the lanes' own latencies, the skew
-of their release and the effective parallelism are shown beside it.
-
-The record holds every raw sample; tare report makes any report of it again.`,
-		Example: `  tare lifecycle runc crun
-  tare lifecycle host floor runc --rounds 6 -o run.jsonl
-  tare lifecycle runc crun -n 1,10 --rounds 6 --ops create,start,stop,rm
-  tare lifecycle runc mine=/usr/sbin/runc --ops run --precision 20% --budget 20s
-  tare lifecycle floor crun --baseline floor --format md --quiet
-  tare lifecycle runc docker/runc podman/runc containerd/runc --rounds 3 --missing skip
-  tare lifecycle runc docker --via api,cli --ops run -n 1,10 --rounds 3 --missing skip
-  tare lifecycle runc cri+containerd --ops runp,stopp,rmp,run --missing skip`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return find.Names(), cobra.ShellCompDirectiveDefault
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			l.Targets = args
-			if err := set.Finish(c.Context()); err != nil {
-				return err
+// weighLifecycle performs a lifecycle.
+func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out outputFlags) error {
+	node := &nodestat.Reader{}
+	return weigh(ctx, s, &out, weighing{
+		experiment: lifecycle.Name, engines: l.Engines, steady: true,
+		targets: func() ([]subject.Target, []record.Finding, error) {
+			targets, skipped, err := choose(ctx, s, selection{&l.Whom, []*string{&l.Baseline, &l.Subject}}, out.quiet)
+			if err != nil {
+				return nil, nil, err
 			}
-			return weighLifecycle(c.Context(), s, l, out)
+			return targets, skipped, cmp.Or(checkOps(targets, l.Ops), checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, l.Subject, "--subject"))
 		},
+		run: func(o *session) (*record.Record, instrument.Judgement, error) {
+			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Node: func() record.Node {
+				n, _ := node.Read() // which says itself that it is not known
+				return n
+			}}))
+		},
+	})
+}
+
+func joinOps(ops []subject.Op) string {
+	var names []string
+	for _, op := range ops {
+		names = append(names, string(op))
 	}
-	set.AddFlags(c.Flags())
-	out.add(c.Flags())
-	return c
+	return strings.Join(names, ",")
+}
+
+// checkOps refuses operations that none of the targets has.
+func checkOps(targets []subject.Target, ops []subject.Op) error {
+	for _, t := range targets {
+		info := t.Info()
+		for _, op := range ops {
+			if lifecycle.Absent(&info, op) == "" {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("--ops: none of the targets has %s", joinOps(ops))
+}
+
+func checkNames(targets []subject.Target, name, flag string) error {
+	var names []string
+	for _, t := range targets {
+		if t.Info().Name == name {
+			return nil
+		}
+		names = append(names, t.Info().Name)
+	}
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not among the targets that are weighed: %s", flag, name, strings.Join(names, ", "))
 }

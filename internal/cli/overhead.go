@@ -3,67 +3,27 @@ package cli
 import (
 	"context"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
-	"github.com/tare-bench/tare/internal/instrument"
-	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	overheadrun "github.com/tare-bench/tare/internal/instrument/overhead/run"
 	"github.com/tare-bench/tare/internal/node/snapshot"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/record"
-	"golang.org/x/sys/unix"
 )
 
-func newOverhead(s Streams) *cobra.Command {
-	o := overhead.Defaults()
-	set := option.Of(&o)
-	var out outputFlags
-	c := &cobra.Command{
-		Use:   "overhead [TARGET...]",
-		Short: "Weigh whose memory and CPU a sandbox uses, and which cgroup is charged",
-		Long: `Start sandboxes on each target, watch them idle and under load, and close the
-books: memory and CPU by role (workload, pause, shim, monitor, VMM, virtiofsd,
-sentry, gofer, daemon, kernel, page cache), by cgroup, what the engine itself
-reports beside the truth, and the residual, which is what the node's memory
-changed by and no role explains.
-
-Counts of sandboxes give the cost of one more, with an interval, and how many
-fit on this node; from all of it comes a RuntimeClass with overhead.podFixed.
---check tells of an existing one whether it is enough, and in which phase it is
-not.
-
-Without TARGET, everything that can be weighed here is. Targets are those of
-tare lifecycle. fio is carried into the containers from this machine, so that
-all sides run the same version; it has to be installed for phases such as 1G.`,
-		Example: `  tare overhead runc crun
-  tare overhead runc containerd/runc --phases idle,10M,100M --limit cpu=1,memory=1Gi
-  tare overhead runc --sandboxes 1 --phases 'hold 256MiB,spin 0.5cpu' --explain
-  tare overhead docker/runc --sandboxes 1 --check 250m,160Mi`,
-		RunE: func(c *cobra.Command, args []string) error {
-			o.Targets = args
-			if err := set.Finish(c.Context()); err != nil {
-				return err
-			}
-			return weighOverhead(c.Context(), s, o, out)
-		},
-	}
-	set.AddFlags(c.Flags())
-	out.addRecord(c.Flags())
-	out.addForm(c.Flags())
-	return c
-}
-
 // weighOverhead performs an overhead plan.
-func weighOverhead(ctx context.Context, s Streams, p overhead.Options, out outputFlags) error {
+func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFlags) error {
 	var options overheadrun.Options
 	var phases []overhead.Phase
 	return weigh(ctx, s, &out, weighing{
-		experiment: "overhead", engines: p.Engines,
+		experiment: overhead.Name, engines: p.Engines,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			if phases, err = p.Resolved(); err != nil {
 				return nil, nil, err

@@ -24,7 +24,7 @@ const (
 	remind = 5 * time.Second
 )
 
-func newProgress(s Streams, quiet bool) *progress {
+func newProgress(s *app, quiet bool) *progress {
 	return &progress{w: s.Err, over: term.IsTerminal(s.Err), quiet: quiet, last: time.Now()}
 }
 

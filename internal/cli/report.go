@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,10 +12,9 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/published"
-	"github.com/tare-bench/tare/record"
 )
 
-func newReport(s Streams) *cobra.Command {
+func newReport(s *app) *cobra.Command {
 	var out outputFlags
 	var against string
 	c := &cobra.Command{
@@ -44,51 +42,40 @@ them. With tare come:
 					return fmt.Errorf("--against: %w", err)
 				}
 			}
-			records, err := loadRecords(args)
-			if err != nil {
-				return err
-			}
-			all, err := judged(args, records, out.format)
+			all, err := s.judged(args, out.format)
 			if err != nil {
 				return err
 			}
 			if beside != nil {
 				return showBeside(s, out, all, beside)
 			}
-			code, err := show(s, out, all...)
-			if err == nil && code != ExitDone {
-				err = exit{code}
+			if err := checkSubject(all, out.subject); err != nil {
+				return err
 			}
-			return err
+			code, err := s.show(all, out)
+			return errors.Join(err, ended(code))
 		},
 	}
-	out.addFormat(c.Flags())
+	out.addForm(c.Flags(), s.instruments)
+	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
 }
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
 
-func loadRecords(paths []string) (all []*record.Record, err error) {
+// judged judges stored records, each by its own instrument.
+func (s *app) judged(paths []string, format string) (all []instrument.Judged, err error) {
 	for _, path := range paths {
-		rec, err := record.Load(path)
+		rec, err := s.lines.Load(path)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rec)
-	}
-	return all, nil
-}
-
-// judged judges records that are to be reported in a format, each by its own
-// instrument.
-func judged(paths []string, records []*record.Record, format string) (all []instrument.Judged, err error) {
-	for i, rec := range records {
-		j, err := instrument.Judge(rec)
+		j, err := s.instruments.Judge(rec)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", paths[i], err)
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if err := checkFormat(format, rec.Header.Experiment); err != nil {
+		if err := s.checkFormat(format, rec.Header.Experiment); err != nil {
 			return nil, err
 		}
 		all = append(all, instrument.Judged{Record: rec, Judgement: j})
@@ -97,7 +84,7 @@ func judged(paths []string, records []*record.Record, format string) (all []inst
 }
 
 // showBeside prints what lifecycles gave beside published figures.
-func showBeside(s Streams, out outputFlags, all []instrument.Judged, theirs *published.Report) error {
+func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) error {
 	var ours []*lifecycle.Judgement
 	for _, one := range all {
 		l, ok := one.Judgement.(*lifecycle.Judgement)
@@ -106,14 +93,16 @@ func showBeside(s Streams, out outputFlags, all []instrument.Judged, theirs *pub
 		}
 		ours = append(ours, l)
 	}
-	o := pageOptions(s, out)
+	o := s.pageOptions(out)
 	p, figures := lifecycle.Against(ours, theirs, o)
+	d := export.Document{Record: all[0].Record, Figures: figures}
+	d.Failed, d.Total, d.Findings = all[0].Result()
 	var err error
 	switch out.format {
-	case "json", "csv":
-		d := export.Document{Record: all[0].Record, Figures: figures}
-		d.Failed, d.Total, d.Findings = all[0].Result()
-		err = map[string]func(io.Writer, []export.Document) error{"json": export.JSON, "csv": export.CSV}[out.format](s.Out, []export.Document{d})
+	case "json":
+		err = export.JSON(s.Out, []export.Document{d})
+	case "csv":
+		err = export.CSV(s.Out, []export.Document{d})
 	default:
 		err = page.Write(s.Out, out.format, []*page.Page{p}, o)
 	}

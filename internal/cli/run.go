@@ -14,7 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/plan"
 )
 
-func newRun(s Streams) *cobra.Command {
+func newRun(s *app) *cobra.Command {
 	var out outputFlags
 	var given *option.Given
 	c := &cobra.Command{
@@ -26,7 +26,7 @@ in the file is reported with file, line and column before anything is done.`,
 		Example: "  tare run plan.yaml --rounds 6",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := plan.Load(args[0], plan.Instruments())
+			p, err := plan.Load(args[0], s.instruments)
 			if err != nil {
 				return err
 			}
@@ -36,9 +36,10 @@ in the file is reported with file, line and column before anything is done.`,
 			return performAll(c.Context(), s, p.Measure, out)
 		},
 	}
-	out.add(c.Flags())
+	out.addRecord(c.Flags())
+	out.addForm(c.Flags(), s.instruments)
 	var sets []*option.Set
-	for _, i := range plan.Instruments() {
+	for _, i := range s.instruments {
 		sets = append(sets, option.Of(i.New()))
 	}
 	given = option.Collect(c.Flags(), sets...)
@@ -48,7 +49,7 @@ in the file is reported with file, line and column before anything is done.`,
 // override lays the flags over every measure that has such options. A flag that
 // only some have is told of; one that none has would be passed over in silence,
 // and another measurement be made than the one that was asked for.
-func override(ctx context.Context, s Streams, given *option.Given, measures []plan.Measure) error {
+func override(ctx context.Context, s *app, given *option.Given, measures []plan.Measure) error {
 	for _, flag := range given.Names() {
 		var with, without []string
 		for i, m := range measures {
@@ -90,14 +91,14 @@ func takenBy(measures []plan.Measure) string {
 }
 
 // performAll does one measure of a plan after the other.
-func performAll(ctx context.Context, s Streams, measures []plan.Measure, out outputFlags) error {
+func performAll(ctx context.Context, s *app, measures []plan.Measure, out outputFlags) error {
 	var failed error
 	for i, m := range measures {
 		each := out
 		if out.record != "" && len(measures) > 1 {
 			each.record = numbered(out.record, i+1)
 		}
-		err := perform(ctx, s, m, each)
+		err := s.performers[m.Name].perform(ctx, s, m.Options, each)
 		var code exit
 		var missing *notHere
 		switch {

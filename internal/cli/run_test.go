@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
@@ -19,13 +20,13 @@ const threeMeasures = "version: 1\nmeasure:\n- overhead: {phases: [10M, 1G]}\n- 
 // laid is what flags make of a plan, and what is said meanwhile.
 func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, error) {
 	t.Helper()
-	p, err := plan.Parse("plan.yaml", []byte(text), plan.Instruments())
+	p, err := plan.Parse("plan.yaml", []byte(text), all.Instruments)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var said strings.Builder
 	var sets []*option.Set
-	for _, v := range plan.Instruments() {
+	for _, v := range all.Instruments {
 		sets = append(sets, option.Of(v.New()))
 	}
 	own := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -33,7 +34,7 @@ func laid(t *testing.T, text string, args ...string) ([]plan.Measure, string, er
 	if err := own.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	err = override(t.Context(), Streams{Err: &said}, given, p.Measure)
+	err = override(t.Context(), newApp(Streams{Err: &said}, all.Instruments, nil), given, p.Measure)
 	return p.Measure, said.String(), err
 }
 

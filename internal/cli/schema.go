@@ -6,7 +6,7 @@ import (
 	"github.com/tare-bench/tare/internal/plan"
 )
 
-func newSchema(s Streams) *cobra.Command {
+func newSchema(s *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of plan files, for editors",
@@ -16,7 +16,7 @@ and its range. Editors that know YAML's language server take it by a first line 
 		Example: "  tare schema",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			text, err := plan.Schema(plan.Instruments())
+			text, err := plan.Schema(s.instruments)
 			if err == nil {
 				_, err = s.Out.Write(text)
 			}

@@ -47,8 +47,8 @@ func outcome[J any, P interface {
 
 // weigh does a session: it performs a plan, prints its report and says where the record
 // is.
-func weigh(ctx context.Context, s Streams, out *outputFlags, w weighing) error {
-	if err := checkFormat(out.format, w.experiment); err != nil {
+func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
+	if err := s.checkFormat(out.format, w.experiment); err != nil {
 		return err
 	}
 	if err := checkEngines(w.engines); err != nil {
@@ -72,7 +72,7 @@ func weigh(ctx context.Context, s Streams, out *outputFlags, w weighing) error {
 	if j == nil {
 		return err
 	}
-	code, showErr := show(s, *out, instrument.Judged{Record: rec, Judgement: j})
+	code, showErr := s.show([]instrument.Judged{{Record: rec, Judgement: j}}, *out)
 	if showErr != nil {
 		return errors.Join(err, showErr)
 	}
@@ -82,7 +82,7 @@ func weigh(ctx context.Context, s Streams, out *outputFlags, w weighing) error {
 // session is one run of an instrument from the command line: its folders, its record,
 // its progress.
 type session struct {
-	streams  Streams
+	*app
 	targets  []subject.Target
 	run      *workspace.Run
 	record   *record.Writer
@@ -92,13 +92,13 @@ type session struct {
 }
 
 // begin makes what a run needs. What it made is removed by close.
-func begin(s Streams, experiment string, targets []subject.Target, skipped []record.Finding, engines terms.Engines, out outputFlags) (*session, error) {
+func begin(s *app, experiment string, targets []subject.Target, skipped []record.Finding, engines terms.Engines, out outputFlags) (*session, error) {
 	roots := workspace.DefaultRoots()
 	own, err := workspace.New(roots)
 	if err != nil {
 		return nil, err
 	}
-	w, path, err := createRecord(out.record, experiment, own.ID)
+	w, path, err := s.createRecord(out.record, experiment, own.ID)
 	if err != nil {
 		return nil, errors.Join(err, own.Close())
 	}
@@ -108,7 +108,7 @@ func begin(s Streams, experiment string, targets []subject.Target, skipped []rec
 	}
 	p := newProgress(s, out.quiet)
 	return &session{
-		streams: s, targets: targets, run: own, record: w, path: path, progress: p,
+		app: s, targets: targets, run: own, record: w, path: path, progress: p,
 		options: run.Options{
 			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
 			Header:   record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
@@ -125,15 +125,15 @@ func (o *session) close(rec *record.Record) error {
 
 // end says where the record is that was shown, and returns what the command ends with.
 func (o *session) end(ctx context.Context, code int, err error) error {
-	fmt.Fprintf(o.streams.Err, "record: %s\n", o.path)
+	fmt.Fprintf(o.Err, "record: %s\n", o.path)
 	if err != nil {
 		if ctx.Err() == nil {
 			return fmt.Errorf("%w\nwhat was measured before is shown above", err)
 		}
-		fmt.Fprintf(o.streams.Err, "tare: %s\n", cleanLines(err.Error()))
+		fmt.Fprintf(o.Err, "tare: %s\n", cleanLines(err.Error()))
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintf(o.streams.Err, "tare: interrupted; what was measured is shown above and saved\n")
+		fmt.Fprintf(o.Err, "tare: interrupted; what was measured is shown above and saved\n")
 		return exit{ExitInterrupted}
 	}
 	if code != ExitDone {
@@ -184,7 +184,7 @@ func commandLine() []string { return os.Args[1:] }
 
 // createRecord opens the record's file: the given one, or a new one in the
 // user's data folder.
-func createRecord(path, experiment, id string) (*record.Writer, string, error) {
+func (s *app) createRecord(path, experiment, id string) (*record.Writer, string, error) {
 	if path == "" {
 		dir := os.Getenv("XDG_DATA_HOME")
 		if dir == "" {
@@ -200,7 +200,7 @@ func createRecord(path, experiment, id string) (*record.Writer, string, error) {
 		}
 		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
 	}
-	w, err := record.Create(path)
+	w, err := s.lines.Create(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
 	}
@@ -209,7 +209,7 @@ func createRecord(path, experiment, id string) (*record.Writer, string, error) {
 
 // hintLeftovers tells of interrupted runs; their containers may still be there
 // and disturb.
-func hintLeftovers(s Streams, roots workspace.Roots) {
+func hintLeftovers(s *app, roots workspace.Roots) {
 	left, _, err := workspace.Leftovers(roots)
 	if err != nil || len(left) == 0 {
 		return

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
-	"github.com/tare-bench/tare/internal/instrument"
-	"github.com/tare-bench/tare/internal/instrument/startup"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
 	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/startup"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -23,63 +22,27 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func newStartup(s Streams) *cobra.Command {
-	p := startup.Defaults()
-	set := option.Of(&p)
+// extendStartup lets the verb run any command, and read logs.
+func extendStartup(s *app, v *verb) {
+	p := v.options.(*startup.Options)
 	var logs logFlags
-	var out outputFlags
-	c := &cobra.Command{
-		Use:   "startup [TARGET...] [-- COMMAND [ARGUMENT...]]",
-		Short: "See where the seconds of a start go, live or in logs",
-		Long: `Start containers on each target, or run any command that starts one, and watch
-every process that takes part: the client, what daemons start, shims, each call
-of the OCI runtime, its init, network plugins one by one, monitors, VMMs; each
-with its start, end, CPU time and exit code on one clock, to the workload's first
-instruction. What nothing explains is a gap; gaps are ranked, and those that look
-like a timer somebody waited for are named.
-
-With --log, --journal or both, starts are put together from the logs of Kata
-(runtime, agent, proxy, runtime-rs), containerd, CRI-O, docker and runsc, in any
-mixture. No configuration, no root.
-
-A command is run as it is, --warmup plus --rounds times, and what it leaves behind
-is yours. Give "docker run --rm", not "docker run -d", or expect that many
-containers. Without TARGET and COMMAND, everything that can be weighed here is
-started. Targets are those of tare lifecycle.`,
-		Example: `  tare startup runc --rounds 3
-  tare startup host runc --rounds 2 --format md
-  tare startup --rounds 2 -- sh -c 'sleep 0.01'
-  tare startup --log kata.log --log containerd.log --format chrome`,
-		RunE: func(c *cobra.Command, args []string) error {
-			var asked []string
-			if dash := c.ArgsLenAtDash(); dash >= 0 {
-				args, asked = args[:dash], args[dash:]
-				if len(asked) == 0 {
-					return errors.New("a command has to follow --, such as tare startup -- docker run --rm busybox true")
-				}
-				p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
+	logs.add(v.Flags())
+	v.Use += " [-- COMMAND [ARGUMENT...]]"
+	start := v.RunE
+	v.RunE = func(c *cobra.Command, args []string) error {
+		if dash := c.ArgsLenAtDash(); dash >= 0 {
+			asked := args[dash:]
+			if args = args[:dash]; len(asked) == 0 {
+				return errors.New("a command has to follow --, such as tare startup -- docker run --rm busybox true")
 			}
+			p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
+		}
+		if logs.given() {
 			p.Targets = args
-			if logs.given() {
-				return logs.read(c.Context(), s, c.Flags(), set, p, out)
-			}
-			if err := set.Finish(c.Context()); err != nil {
-				return err
-			}
-			return weighStartup(c.Context(), s, p, out)
-		},
+			return logs.read(c.Context(), s, v)
+		}
+		return start(c, args)
 	}
-	set.AddFlags(c.Flags())
-	logs.add(c.Flags())
-	out.addRecord(c.Flags())
-	out.addStarts(c.Flags())
-	return c
-}
-
-// addStarts adds the flags of reports of starts.
-func (f *outputFlags) addStarts(set *pflag.FlagSet) {
-	set.StringVar(&f.format, "format", "text", "text, json, md or csv; chrome: a trace for Perfetto; otlp: spans of OpenTelemetry")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything: every process, every gap")
 }
 
 // nameOfCommand is what a command is called in reports: its program and its
@@ -96,9 +59,9 @@ func nameOfCommand(args []string) string {
 }
 
 // weighStartup performs a startup plan.
-func weighStartup(ctx context.Context, s Streams, p startup.Options, out outputFlags) error {
+func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) error {
 	return weigh(ctx, s, &out, weighing{
-		experiment: "startup", engines: p.Engines, steady: true,
+		experiment: startup.Name, engines: p.Engines, steady: true,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			commands, err := startCommands(p.Commands)
 			if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tare-bench/tare/internal/core/option"
-	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
@@ -45,17 +44,18 @@ const mostNames = 1000
 
 // read puts starts together from logs, keeps them in a record, and
 // reports them. Memory does not grow with what is read.
-func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, asked *option.Set, p startup.Options, out outputFlags) (err error) {
-	if set.Changed("since") && !f.journal {
+func (f *logFlags) read(ctx context.Context, s *app, v *verb) (err error) {
+	p, out := *v.options.(*startup.Options), v.out
+	if v.Flags().Changed("since") && !f.journal {
 		return errors.New("--since is about the journal: give --journal, too, or leave it out")
 	}
 	if len(p.Commands) > 0 {
 		return errors.New("--log and --journal read what was; leave the command out")
 	}
-	for _, name := range asked.GivenFlags() {
+	for _, name := range v.set.GivenFlags() {
 		return option.WrongFlag(name, "it is about starts that are made; with --log and --journal none is: leave it out")
 	}
-	if err := checkFormat(out.format, startup.Name); err != nil {
+	if err := s.checkFormat(out.format, startup.Name); err != nil {
 		return err
 	}
 	// Without --log in between, a shell's *.log gives the rest as arguments.
@@ -70,19 +70,11 @@ func (f *logFlags) read(ctx context.Context, s Streams, set *pflag.FlagSet, aske
 	if err != nil {
 		return err
 	}
-	code, err := show(s, out, instrument.Judged{Record: rec, Judgement: j})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(s.Err, "record: %s\n", path)
-	if code != ExitDone {
-		return exit{code}
-	}
-	return nil
+	return s.showKept(rec, j, path, out)
 }
 
 // gather reads everything, and writes the record of it as it is found.
-func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out outputFlags) (rec *record.Record, j *startup.Judgement, path string, err error) {
+func (r *reading) gather(ctx context.Context, s *app, p startup.Options, out outputFlags) (rec *record.Record, j *startup.Judgement, path string, err error) {
 	began := time.Now()
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -90,9 +82,9 @@ func (r *reading) gather(ctx context.Context, s Streams, p startup.Options, out 
 	}
 	// The environment stays empty: that of the starts is not known, and this
 	// machine's has nothing to do with them.
-	rec = &record.Record{Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: importID(), Experiment: "startup", Started: began.UTC(),
+	rec = &record.Record{Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: importID(), Experiment: startup.Name, Started: began.UTC(),
 		Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Plan: text}}
-	w, path, err := createRecord(out.record, "startup", rec.Header.RunID)
+	w, path, err := s.createRecord(out.record, startup.Name, rec.Header.RunID)
 	if err != nil {
 		return nil, nil, "", err
 	}

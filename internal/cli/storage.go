@@ -3,16 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
-	"github.com/tare-bench/tare/internal/instrument"
-	"github.com/tare-bench/tare/internal/instrument/storage"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	storagerun "github.com/tare-bench/tare/internal/instrument/storage/run"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
@@ -25,55 +22,8 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func newStorage(s Streams) *cobra.Command {
-	storage.ReadJobFile = readJobFile
-	p := storage.Defaults()
-	set := option.Of(&p)
-	var out outputFlags
-	c := &cobra.Command{
-		Use:   "storage [TARGET...]",
-		Short: "Weigh what I/O a runtime loses, and tell a cache from a disk",
-		Long: `Run fio, dd or sysbench on each target, on its root file system, on a folder of
-the host, in memory, on an NFS server or on a block device; past the page cache
-or through it. Every job runs in a sandbox of its own, on files that the same
-writer laid out, after caches were dropped and the device has come to rest. The
-tool is carried into the containers from this machine, so that all sides run the
-same version.
-
-Beside what the tool says stands what the device did meanwhile, and a verdict on
-every figure: device, host cache, guest cache, not direct, too short, throttled
-or noisy. See docs/storage.md for the rules.
-
-Without TARGET, everything that can be weighed here is. Targets are those of
-tare lifecycle. Files are laid out in folders of tare's own, and removed. A
-device is overwritten only if it is named by --i-know-this-destroys too, and
-never one that is in use.`,
-		Example: `  tare storage host runc --volume bind --size 8M --jobs randread,write --rounds 1 --ceiling 100ms
-  tare storage runc --volume bind,tmpfs --cache direct,buffered --jobs read --bs 4k --size 4M --rounds 1 --ceiling 0 --drop files
-  tare storage host runc --volume rootfs --tool dd --jobs write --size 4M --rounds 1 --ceiling 0 --settle 1s
-  tare storage runc --volume bind --jobfile my.fio --rounds 1 --ceiling 0`,
-		RunE: func(c *cobra.Command, args []string) error {
-			p.Targets = args
-			if err := set.Finish(c.Context()); err != nil {
-				return err
-			}
-			return weighStorage(c.Context(), s, p, out)
-		},
-	}
-	set.AddFlags(c.Flags())
-	out.addRecord(c.Flags())
-	out.addStorageForm(c.Flags())
-	return c
-}
-
-// addStorageForm adds the flags of reports of storage.
-func (f *outputFlags) addStorageForm(set *pflag.FlagSet) {
-	set.StringVar(&f.format, "format", "text", "text, json, md or csv")
-	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything: why each verdict was given, every interval, what was laid out, and where imported figures stood")
-}
-
 // weighStorage performs a storage plan.
-func weighStorage(ctx context.Context, s Streams, p storage.Options, out outputFlags) error {
+func weighStorage(ctx context.Context, s *app, p storage.Options, out outputFlags) error {
 	var options storagerun.Options
 	var meter *snapshot.Reader
 	defer func() {

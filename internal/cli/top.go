@@ -16,7 +16,7 @@ const (
 	longestLook  = time.Hour
 )
 
-func newTop(s Streams) *cobra.Command {
+func newTop(s *app) *cobra.Command {
 	o := top.Options{Interval: time.Second}
 	var order, format string
 	c := &cobra.Command{

@@ -2,29 +2,101 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/find"
 )
 
-// perform does one measure of a plan.
-func perform(ctx context.Context, s Streams, m plan.Measure, out outputFlags) error {
-	switch o := m.Options.(type) {
-	case *lifecycle.Options:
-		return weighLifecycle(ctx, s, *o, out)
-	case *overhead.Options:
-		return weighOverhead(ctx, s, *o, out)
-	case *storage.Options:
-		return weighStorage(ctx, s, *o, out)
-	case *startup.Options:
-		return weighStartup(ctx, s, *o, out)
-	case *bpf.Options:
-		return weighBPF(ctx, s, *o, out)
+// performers say of each instrument how it is performed.
+var performers = map[string]performer{
+	lifecycle.Name: {perform: by(weighLifecycle)},
+	overhead.Name:  {perform: by(weighOverhead)},
+	storage.Name:   {perform: by(weighStorage)},
+	startup.Name:   {perform: by(weighStartup), extend: extendStartup},
+	bpf.Name:       {perform: by(weighBPF), extend: extendBPF},
+}
+
+// What options cannot know of themselves, since it takes an engine or a tool.
+func init() {
+	terms.Identify = find.IdentifyCRI
+	storage.ReadJobFile = readJobFile
+}
+
+// performer is how an instrument is performed.
+type performer struct {
+	perform func(context.Context, *app, option.Options, outputFlags) error
+	extend  func(*app, *verb) // gives its verb what no other has; may be nil
+}
+
+// by performs options of one type.
+func by[O any](weigh func(context.Context, *app, O, outputFlags) error) func(context.Context, *app, option.Options, outputFlags) error {
+	return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+		return weigh(ctx, s, *any(o).(*O), out)
 	}
-	return fmt.Errorf("nothing performs %s", m.Name)
+}
+
+// verb is the command of an instrument. One of an instrument with modes has no
+// options, and a verb below it for each.
+type verb struct {
+	*cobra.Command
+	options option.Options
+	set     *option.Set
+	out     outputFlags
+}
+
+func newVerb(s *app, one *instrument.Instrument) *cobra.Command {
+	p := s.performers[one.Name]
+	var v *verb
+	if len(one.Modes) == 0 {
+		v = newMeasure(s, one, p, &instrument.Mode{Name: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, New: one.New})
+	} else {
+		v = &verb{Command: &cobra.Command{Use: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}}
+		for i := range one.Modes {
+			v.AddCommand(newMeasure(s, one, p, &one.Modes[i]).Command)
+		}
+	}
+	if p.extend != nil {
+		p.extend(s, v)
+	}
+	return v.Command
+}
+
+// newMeasure is a verb that measures. Its flags and arguments are those that the
+// options declare.
+func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.Mode) *verb {
+	v := &verb{options: m.New()}
+	v.set = option.Of(v.options)
+	name, take := v.set.Arguments()
+	v.Command = &cobra.Command{
+		Use: m.Name, Short: m.Short, Long: m.Long, Example: m.Example, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if take != nil {
+				take(args)
+			}
+			if err := v.set.Finish(c.Context()); err != nil {
+				return err
+			}
+			return p.perform(c.Context(), s, v.options, v.out)
+		},
+	}
+	if take != nil {
+		v.Use, v.Args = m.Name+" ["+name+"...]", cobra.ArbitraryArgs
+		v.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return find.Names(), cobra.ShellCompDirectiveDefault
+		}
+	}
+	v.set.AddFlags(v.Flags())
+	v.out.addRecord(v.Flags())
+	v.out.addForm(v.Flags(), instrument.List{*one})
+	return v
 }

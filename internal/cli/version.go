@@ -11,7 +11,7 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-func newVersion(s Streams) *cobra.Command {
+func newVersion(s *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print tare's version and those of its formats",

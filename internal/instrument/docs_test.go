@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
 )
 
 func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
@@ -15,7 +15,7 @@ func TestThePageOfFiguresNamesEveryQuantityAndLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names(t) {
-		j, err := instrument.Judge(load(t, name))
+		j, err := all.Instruments.Judge(load(t, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,9 @@
-// Package instrument is the registry: the one place that knows all instruments.
+// Package instrument says what an instrument is, and what is done with a list of
+// them without knowing any by name: a record is judged by its own, and reported.
 //
 // An instrument is one question about runtimes, whole in a folder of its own: its
 // options, its lines of the record, its judgement, figures and page, and in run/
-// how it is performed. A new one is a folder and a line in [All].
+// how it is performed. Package all lists those that there are.
 package instrument
 
 import (
@@ -13,21 +14,35 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/instrument/bpf"
-	"github.com/tare-bench/tare/internal/instrument/lifecycle"
-	"github.com/tare-bench/tare/internal/instrument/overhead"
-	"github.com/tare-bench/tare/internal/instrument/startup"
-	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
-// Instrument is what the rest of tare knows of one.
+// Instrument is what the rest of tare knows of one. How it is performed is not
+// among it, so that a report can be made without any engine.
 type Instrument struct {
-	Name  string // its verb, its key in a plan, its word in a record
-	Judge func(*record.Record) (Judgement, error)
-	// Formats are forms of report that no other instrument has, by name.
-	Formats map[string]func(io.Writer, Judgement) error
+	Name                 string // its verb, its key in a plan, its word in a record
+	Help                 string // its question, in the schema of plans
+	Short, Long, Example string // the help of its verb
+	New                  func() option.Options
+	Modes                []Mode            // ways to ask it, each with a verb of its own below
+	Lines                []record.LineType // of its records, beside those that package record declares
+	Judge                func(*record.Record) (Judgement, error)
+	Verbose, Explain     string            // what reports show with -v and --explain; "": the same as without
+	Formats              map[string]Format // forms of report that no other instrument has
+}
+
+// Mode is a part of an instrument's question, with defaults of its own.
+type Mode struct {
+	Name, Short, Long, Example string
+	New                        func() option.Options
+}
+
+// Format is a form of report.
+type Format struct {
+	Help  string
+	Write func(io.Writer, Judgement) error
 }
 
 // Judgement is what can be said of a run. It was made once; figures and page are
@@ -38,52 +53,48 @@ type Judgement interface {
 	Result() (failed, total int, findings []record.Finding)
 }
 
-// All instruments, in the order in which people meet them.
-var All = []Instrument{
-	{Name: lifecycle.Name, Judge: judge(lifecycle.Judge)},
-	{Name: overhead.Name, Judge: judge(overhead.Judge)},
-	{Name: storage.Name, Judge: judge(storage.Judge)},
-	{Name: startup.Name, Judge: judge(startup.Judge), Formats: formatsOf(startup.Formats)},
-	{Name: bpf.Name, Judge: judge(bpf.Judge)},
-}
-
-func judge[J Judgement](f func(*record.Record) (J, error)) func(*record.Record) (Judgement, error) {
+// Judging is an instrument's own judge.
+func Judging[J Judgement](f func(*record.Record) (J, error)) func(*record.Record) (Judgement, error) {
 	return func(rec *record.Record) (Judgement, error) { return f(rec) }
 }
 
-// formatsOf are formats that an instrument writes of its own judgement.
-func formatsOf[J Judgement](own map[string]func(io.Writer, J) error) map[string]func(io.Writer, Judgement) error {
-	out := map[string]func(io.Writer, Judgement) error{}
-	for name, write := range own {
-		out[name] = func(w io.Writer, j Judgement) error { return write(w, j.(J)) }
-	}
-	return out
-}
+// List are instruments, in the order in which people meet them.
+type List []Instrument
 
 // Of returns the instrument of that name.
-func Of(name string) (*Instrument, bool) {
-	i := slices.IndexFunc(All, func(one Instrument) bool { return one.Name == name })
+func (l List) Of(name string) (*Instrument, bool) {
+	i := slices.IndexFunc(l, func(one Instrument) bool { return one.Name == name })
 	if i < 0 {
 		return nil, false
 	}
-	return &All[i], true
+	return &l[i], true
 }
 
-// Judge judges a record by its own instrument.
-func Judge(rec *record.Record) (Judgement, error) {
-	one, ok := Of(rec.Header.Experiment)
-	if !ok {
-		return nil, fmt.Errorf("this is a record of %q; this version of tare reports %s", rec.Header.Experiment, strings.Join(names(), ", "))
-	}
-	return one.Judge(rec)
-}
-
-func names() []string {
-	out := make([]string, len(All))
-	for i, one := range All {
+// Names are those of all.
+func (l List) Names() []string {
+	out := make([]string, len(l))
+	for i, one := range l {
 		out[i] = one.Name
 	}
 	return out
+}
+
+// Lines are the types of line of all their records.
+func (l List) Lines() (*record.Lines, error) {
+	var own []record.LineType
+	for _, one := range l {
+		own = append(own, one.Lines...)
+	}
+	return record.NewLines(own...)
+}
+
+// Judge judges a record by its own instrument.
+func (l List) Judge(rec *record.Record) (Judgement, error) {
+	one, ok := l.Of(rec.Header.Experiment)
+	if !ok {
+		return nil, fmt.Errorf("this is a record of %q; this version of tare reports %s", rec.Header.Experiment, strings.Join(l.Names(), ", "))
+	}
+	return one.Judge(rec)
 }
 
 // Judged is a record and its judgement.
@@ -97,13 +108,13 @@ var formats = []string{"text", "json", "md", "csv"}
 
 // CheckFormat refuses a format that there is not of an instrument; "" asks for one
 // that some instrument has.
-func CheckFormat(format, name string) error {
+func (l List) CheckFormat(format, name string) error {
 	if slices.Contains(formats, format) {
 		return nil
 	}
 	var own []string
-	for _, one := range All {
-		if one.Formats[format] != nil && (name == "" || name == one.Name) {
+	for _, one := range l {
+		if one.Formats[format].Write != nil && (name == "" || name == one.Name) {
 			return nil
 		}
 		for f := range one.Formats {
@@ -116,7 +127,7 @@ func CheckFormat(format, name string) error {
 
 // Report writes the report of runs in a format: of text and Markdown one below the
 // other, of the others all in one document.
-func Report(w io.Writer, format string, all []Judged, o page.Options) error {
+func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) error {
 	switch format {
 	case "text", "md":
 		pages := make([]*page.Page, len(all))
@@ -130,11 +141,11 @@ func Report(w io.Writer, format string, all []Judged, o page.Options) error {
 		return export.CSV(w, documents(all))
 	}
 	for _, one := range all {
-		if err := CheckFormat(format, one.Record.Header.Experiment); err != nil {
+		if err := l.CheckFormat(format, one.Record.Header.Experiment); err != nil {
 			return err
 		}
-		if instrument, ok := Of(one.Record.Header.Experiment); ok {
-			if err := instrument.Formats[format](w, one.Judgement); err != nil {
+		if instrument, ok := l.Of(one.Record.Header.Experiment); ok {
+			if err := instrument.Formats[format].Write(w, one.Judgement); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -30,7 +31,7 @@ const stored = "../../record/testdata/v1"
 // names are the stored records.
 func names(t *testing.T) (out []string) {
 	t.Helper()
-	for _, one := range instrument.All {
+	for _, one := range all.Instruments {
 		files, err := filepath.Glob(filepath.Join(stored, one.Name+"*.jsonl"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no stored record of %s in %s, %v", one.Name, stored, err)
@@ -54,12 +55,12 @@ func load(t *testing.T, name string) *record.Record {
 // report makes a report of a record that is judged anew.
 func report(t *testing.T, rec *record.Record, format string, o page.Options) string {
 	t.Helper()
-	j, err := instrument.Judge(rec)
+	j, err := all.Instruments.Judge(rec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := instrument.Report(&out, format, []instrument.Judged{{Record: rec, Judgement: j}}, o); err != nil {
+	if err := all.Instruments.Report(&out, format, []instrument.Judged{{Record: rec, Judgement: j}}, o); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -68,7 +69,7 @@ func report(t *testing.T, rec *record.Record, format string, o page.Options) str
 // formsOf are the formats of a record's instrument.
 func formsOf(rec *record.Record) []string {
 	forms := []string{"text", "md", "csv", "json"}
-	if one, ok := instrument.Of(rec.Header.Experiment); ok {
+	if one, ok := all.Instruments.Of(rec.Header.Experiment); ok {
 		for name := range one.Formats {
 			forms = append(forms, name)
 		}
@@ -242,7 +243,7 @@ func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := poisoned(t, name)
-		j, err := instrument.Judge(rec)
+		j, err := all.Instruments.Judge(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +283,7 @@ func TestProgramsReadEveryFigureOfEveryInstrument(t *testing.T) {
 func TestNoTwoFiguresOfARunAreCalledTheSame(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
-		j, err := instrument.Judge(load(t, name))
+		j, err := all.Instruments.Judge(load(t, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,13 +314,13 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 	t.Parallel()
 	for _, name := range names(t) {
 		rec := load(t, name)
-		j, err := instrument.Judge(rec)
+		j, err := all.Instruments.Judge(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, format := range formsOf(rec) {
 			for _, left := range []int{0, 300, 1000} {
-				if err := instrument.Report(&full{left}, format, []instrument.Judged{{Record: rec, Judgement: j}}, page.Options{Width: 80}); !errors.Is(err, errFull) {
+				if err := all.Instruments.Report(&full{left}, format, []instrument.Judged{{Record: rec, Judgement: j}}, page.Options{Width: 80}); !errors.Is(err, errFull) {
 					t.Errorf("%s as %s after %d bytes: got %v", name, format, left, err)
 				}
 			}
@@ -329,23 +330,23 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 
 func TestRecordsOfAllInstrumentsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	var all []instrument.Judged
+	var judged []instrument.Judged
 	for _, name := range names(t) {
 		rec := load(t, name)
-		j, err := instrument.Judge(rec)
+		j, err := all.Instruments.Judge(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, instrument.Judged{Record: rec, Judgement: j})
+		judged = append(judged, instrument.Judged{Record: rec, Judgement: j})
 	}
 	var out bytes.Buffer
-	if err := instrument.Report(&out, "json", all, page.Options{}); err != nil {
+	if err := all.Instruments.Report(&out, "json", judged, page.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var documents []struct {
 		Experiment string `json:"experiment"`
 	}
-	if err := json.Unmarshal(out.Bytes(), &documents); err != nil || len(documents) != len(all) {
-		t.Errorf("%d documents of %d records, %v", len(documents), len(all), err)
+	if err := json.Unmarshal(out.Bytes(), &documents); err != nil || len(documents) != len(judged) {
+		t.Errorf("%d documents of %d records, %v", len(documents), len(judged), err)
 	}
 }

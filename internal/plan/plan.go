@@ -5,23 +5,16 @@ package plan
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 )
 
 // Version is the version of the plan format.
 const Version = 1
-
-// Instrument is a kind of measurement, by its name in a plan.
-type Instrument struct {
-	Name string
-	Help string
-	New  func() option.Options // the options of a plan that says nothing
-}
 
 // Plan is one file.
 type Plan struct {
@@ -41,7 +34,7 @@ type Measure struct {
 
 // Load reads the plan file at path. What is wrong with its content is returned
 // as [option.FieldErrors], all of it at once.
-func Load(path string, instruments []Instrument) (*Plan, error) {
+func Load(path string, instruments instrument.List) (*Plan, error) {
 	text, err := option.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -51,7 +44,7 @@ func Load(path string, instruments []Instrument) (*Plan, error) {
 
 // Parse reads a plan from YAML, or from JSON, which is YAML. The name is that
 // of the file, for mistakes and for a plan that has no name of its own.
-func Parse(name string, text []byte, instruments []Instrument) (*Plan, error) {
+func Parse(name string, text []byte, instruments instrument.List) (*Plan, error) {
 	f := &file{Plan: Plan{Version: Version}, instruments: instruments}
 	if err := option.Parse(name, text, f.read); err != nil {
 		return nil, err
@@ -64,7 +57,7 @@ func Parse(name string, text []byte, instruments []Instrument) (*Plan, error) {
 
 // Schema is the JSON Schema (draft 2020-12) of plan files, for editors. It knows
 // the shape and the ranges of values; Parse knows the rest.
-func Schema(instruments []Instrument) ([]byte, error) {
+func Schema(instruments instrument.List) ([]byte, error) {
 	s := option.Describe(option.Of(&file{instruments: instruments}))
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"], s["description"], s["required"] = "tare plan", "What a run of tare measures.", []string{"version", "measure"}
@@ -75,7 +68,7 @@ func Schema(instruments []Instrument) ([]byte, error) {
 // file is a plan while it is read.
 type file struct {
 	Plan
-	instruments []Instrument
+	instruments instrument.List
 }
 
 func (f *file) read(n option.Node) {
@@ -131,19 +124,15 @@ func (f *file) measures(n option.Node) (all []Measure, ok bool) {
 
 // measure reads an entry, which has one key.
 func (f *file) measure(n option.Node) (all []Measure) {
-	var names []string
-	for _, i := range f.instruments {
-		names = append(names, i.Name)
-	}
-	fields := strings.Join(names, ", ")
+	fields := strings.Join(f.instruments.Names(), ", ")
 	entries := n.Entries("an entry of measure", "write its fields below it, each as name: value; the fields are "+fields)
 	if n.Mapping() && len(entries) == 0 {
 		n.Plainly("the entry of measure is empty: write an experiment, such as lifecycle: {}")
 	}
 	for k, e := range entries {
-		i, err := find(f.instruments, e.Key)
+		i, known := f.instruments.Of(e.Key)
 		switch {
-		case err != nil:
+		case !known:
 			e.Wrong("unknown field %s in an entry of measure: the fields are %s", option.Quote(e.Key), fields)
 		case k == 0:
 			o := i.New()
@@ -154,17 +143,6 @@ func (f *file) measure(n option.Node) (all []Measure) {
 		}
 	}
 	return all
-}
-
-var errUnknown = errors.New("no such instrument")
-
-func find(all []Instrument, name string) (Instrument, error) {
-	for _, i := range all {
-		if i.Name == name {
-			return i, nil
-		}
-	}
-	return Instrument{}, errUnknown
 }
 
 func (f *file) schema() option.Schema {

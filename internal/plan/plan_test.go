@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/all"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -41,7 +42,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			_, err := Load(file, Instruments())
+			_, err := Load(file, all.Instruments)
 			if err == nil {
 				t.Fatal("no mistake was found")
 			}
@@ -67,7 +68,7 @@ func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	for _, file := range append(ready(t), everything) {
-		p, err := Load(file, Instruments())
+		p, err := Load(file, all.Instruments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestTheSchemaRefusesWhatParseRefuses(t *testing.T) {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text, err := Schema(Instruments())
+	text, err := Schema(all.Instruments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func document(t *testing.T, file string) any {
 
 func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 	t.Parallel()
-	p, err := Load(everything, Instruments())
+	p, err := Load(everything, all.Instruments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 		if err := json.Unmarshal(stored, &fields); err != nil {
 			t.Fatal(err)
 		}
-		plain, err := json.Marshal(Instruments()[k].New())
+		plain, err := json.Marshal(all.Instruments[k].New())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,15 +157,15 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 				t.Errorf("%s.%s was not read: %s", m.Name, key, fields[key])
 			}
 		}
-		read := Instruments()[k].New()
+		read := all.Instruments[k].New()
 		if err := json.Unmarshal(stored, read); err != nil || !reflect.DeepEqual(read, m.Options) {
 			t.Errorf("%s from JSON: %v\n%+v\n%+v", m.Name, err, read, m.Options)
 		}
-		again, err := Parse("record.json", []byte(`{"version":1,"measure":[{"`+m.Name+`":`+string(stored)+`}]}`), Instruments())
+		again, err := Parse("record.json", []byte(`{"version":1,"measure":[{"`+m.Name+`":`+string(stored)+`}]}`), all.Instruments)
 		if err != nil || !reflect.DeepEqual(again.Measure[0].Options, m.Options) {
 			t.Errorf("%s as a plan: %v", m.Name, err)
 		}
-		if err := json.Unmarshal([]byte(`{"budget":"soon"}`), Instruments()[k].New()); err == nil || !strings.Contains(err.Error(), `budget: "soon" is not a duration`) {
+		if err := json.Unmarshal([]byte(`{"budget":"soon"}`), all.Instruments[k].New()); err == nil || !strings.Contains(err.Error(), `budget: "soon" is not a duration`) {
 			t.Errorf("%s: %v", m.Name, err)
 		}
 	}
@@ -172,7 +173,7 @@ func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 
 func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 	t.Parallel()
-	for _, i := range Instruments() {
+	for _, i := range all.Instruments {
 		for name, text := range map[string]string{
 			"no value":       "version: 1\nmeasure:\n- x:\n",
 			"an empty one":   "version: 1\nmeasure: [x: {}]\n",
@@ -182,7 +183,7 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 			"document marks": "---\nversion: 1\nmeasure:\n- x:\n...\n",
 			"comments":       "# a\n\nversion: 1 # b\nmeasure: # c\n# d\n- x: # e\n",
 		} {
-			p, err := Parse("dir/some.yaml", []byte(strings.Replace(text, "x:", i.Name+":", 1)), Instruments())
+			p, err := Parse("dir/some.yaml", []byte(strings.Replace(text, "x:", i.Name+":", 1)), all.Instruments)
 			if err != nil || p.Name != "some" || len(p.Measure) != 1 || !reflect.DeepEqual(p.Measure[0].Options, i.New()) {
 				t.Errorf("%s, %s: %+v, %v", i.Name, name, p, err)
 			}
@@ -195,12 +196,12 @@ func TestWhatIsLeftOutIsTheDefault(t *testing.T) {
 
 func TestMistakesAreValues(t *testing.T) {
 	t.Parallel()
-	_, err := Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {rounds: 0}]"), Instruments())
+	_, err := Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {rounds: 0}]"), all.Instruments)
 	var one *option.FieldError
 	if !errors.As(err, &one) || one.Field != "rounds" || one.Place != (option.Place{File: "a.yaml", Line: 2, Column: 31}) {
 		t.Errorf("got %+v", one)
 	}
-	_, err = Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {ops: ["+strings.Repeat("x,", 1000)+"]}]"), Instruments())
+	_, err = Parse("a.yaml", []byte("version: 1\nmeasure: [lifecycle: {ops: ["+strings.Repeat("x,", 1000)+"]}]"), all.Instruments)
 	if text := err.Error(); strings.Count(text, "\n") != 20 || !strings.HasSuffix(text, "a.yaml: and 980 more mistakes") {
 		t.Errorf("thousands are not cut short: %q", text[len(text)-60:])
 	}
@@ -211,7 +212,7 @@ func TestLoadSaysWhatItTriedToRead(t *testing.T) {
 	for path, want := range map[string]string{
 		"testdata/none.yaml": "give the path of a plan file", "testdata": "give the path of a plan file", "/dev/zero": "/dev/zero:1:1: the plan is larger than 1 MiB",
 	} {
-		if _, err := Load(path, Instruments()); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+		if _, err := Load(path, all.Instruments); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -232,7 +233,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := Parse("fuzz.yaml", text, Instruments())
+		p, err := Parse("fuzz.yaml", text, all.Instruments)
 		if err != nil {
 			var all option.FieldErrors
 			if !errors.As(err, &all) || len(all) == 0 {

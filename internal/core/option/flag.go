@@ -134,3 +134,14 @@ func (g *Given) Lay(s *Set) error {
 	}
 	return nil
 }
+
+// Arguments are what the option that is given by arguments is called, and how it
+// takes them; nil where there is none.
+func (s *Set) Arguments() (name string, take func([]string)) {
+	for _, o := range s.options {
+		if list, ok := o.into.(*[]string); ok && o.argument {
+			return o.flag, func(args []string) { *list = args }
+		}
+	}
+	return "", nil
+}

@@ -44,7 +44,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhom(s)
 	option.Text(s, &o.Baseline, "baseline", "target to compare the others with (default: the first runtime)", option.OmitEmpty)
-	option.Text(s, &o.Subject, "subject", "target whose column of the iSulad form is compared with every other (default: the others with the baseline)", option.OmitEmpty, option.NoFlag)
+	option.Text(s, &o.Subject, "subject", "target whose column of the iSulad form is compared with every other (default: the others with the baseline)", option.OmitEmpty)
 	option.Var(s, &o.Lanes, "lanes", "operations released at once; a list sweeps: 1,10,100", option.OneOrMore(option.Integer),
 		option.Flag("lanes", "n"), option.Some("write at least one number from 1 to 1000"),
 		option.Bounds(1, MaxLanes, "a number of lanes"), option.Once("each number of lanes is measured once"))

@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -37,7 +38,7 @@ func renderedAll(t *testing.T, format string, o page.Options, runs ...*run) stri
 		all = append(all, instrument.Judged{Record: rec, Judgement: l})
 	}
 	var out bytes.Buffer
-	if err := instrument.Report(&out, format, all, o); err != nil {
+	if err := (instrument.List{lifecycle.Instrument}).Report(&out, format, all, o); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -267,7 +268,7 @@ func TestAWriteThatFailsIsNotLost(t *testing.T) {
 	rec, l := pair(1).judged(t)
 	for _, format := range forms {
 		for _, left := range []int{0, 300, 1000} {
-			if err := instrument.Report(&full{left}, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{Width: 80}); !errors.Is(err, errFull) {
+			if err := (instrument.List{lifecycle.Instrument}).Report(&full{left}, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{Width: 80}); !errors.Is(err, errFull) {
 				t.Errorf("%s after %d bytes: got %v", format, left, err)
 			}
 		}
@@ -278,7 +279,7 @@ func TestAFormatThatThereIsNotIsRefused(t *testing.T) {
 	rec, l := pair(1).judged(t)
 	for _, format := range []string{"html", "chrome", ""} {
 		var out bytes.Buffer
-		err := instrument.Report(&out, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{})
+		err := (instrument.List{lifecycle.Instrument}).Report(&out, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{})
 		if err == nil || !strings.Contains(err.Error(), "text, json, md, csv") || out.Len() > 0 {
 			t.Errorf("%q: got %v and %q", format, err, out.String())
 		}
@@ -308,7 +309,7 @@ func TestAnyNumberThatIsNoneIsShownAsNone(t *testing.T) {
 	}
 	for _, format := range forms {
 		var out bytes.Buffer
-		if err := instrument.Report(&out, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{Width: 100, Verbose: true}); err != nil {
+		if err := (instrument.List{lifecycle.Instrument}).Report(&out, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{Width: 100, Verbose: true}); err != nil {
 			t.Errorf("%s: %v", format, err)
 		}
 		if s := out.String(); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {

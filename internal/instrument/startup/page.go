@@ -2,9 +2,7 @@ package startup
 
 import (
 	"fmt"
-	"io"
 
-	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
@@ -68,11 +66,4 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 		}
 	}
 	return all
-}
-
-// Formats are the drawn starts as traces, for the viewers that there are: Chrome's
-// trace events, which Perfetto opens, and spans of OpenTelemetry.
-var Formats = map[string]func(io.Writer, *Judgement) error{
-	"chrome": func(w io.Writer, j *Judgement) error { return export.Value(w, chromeOf(j)) },
-	"otlp":   func(w io.Writer, j *Judgement) error { return export.Value(w, otlpOf(j.Record, j)) },
 }

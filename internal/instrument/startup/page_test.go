@@ -24,7 +24,7 @@ func (s *begun) report(t *testing.T, format string, o page.Options) string {
 	case "json":
 		err = export.JSON(&out, []export.Document{document})
 	case "chrome", "otlp":
-		err = Formats[format](&out, &s.v)
+		err = Instrument.Formats[format].Write(&out, &s.v)
 	default:
 		err = page.Write(&out, format, []*page.Page{s.v.Page(o)}, o)
 	}

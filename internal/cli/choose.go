@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// selection is the part of a measurement that says what is weighed.
+type selection struct {
+	*terms.Whom
+	named []*string // other names of targets in it, emptied if theirs is not here
+}
+
+// settings are those for finding the targets.
+func (c selection) settings() find.Settings {
+	return find.Settings{Engine: c.Engines.Of, Via: c.Via}
+}
+
+// choose finds the targets of the plan, or all that can be weighed. Those that
+// the plan names, that are not here and that may be missing are told of in
+// findings.
+func choose(ctx context.Context, s *app, c selection, quiet bool) ([]subject.Target, []record.Finding, error) {
+	if len(c.Targets) == 0 {
+		found := find.All(ctx, c.settings())
+		if !quiet {
+			tellMissing(s, found)
+		}
+		return present(found), nil, nil
+	}
+	found, err := find.Named(ctx, c.Targets, c.settings())
+	if err != nil {
+		return nil, nil, err
+	}
+	targets := present(found)
+	var skipped []record.Finding
+	var errs []error
+	for _, f := range found {
+		if f.Target != nil {
+			continue
+		}
+		errs = append(errs, f.Why)
+		skipped = append(skipped, record.Finding{Code: finding.NotWeighed, Level: "note", Target: f.Name,
+			Message: "not weighed: " + f.Why.Reason, Advice: f.Why.Advice})
+		for _, name := range c.named {
+			if *name == f.Name {
+				*name = ""
+			}
+		}
+	}
+	if errs != nil && (c.Missing != terms.MissingSkip || len(targets) == 0) {
+		return nil, nil, &notHere{errors.Join(errs...)}
+	}
+	if !quiet {
+		tellMissing(s, found)
+	}
+	return targets, skipped, nil
+}
+
+// notHere says why nothing of a measure can be weighed on this machine.
+type notHere struct{ error }
+
+func (e *notHere) Unwrap() error { return e.error }
+
+func present(found []find.Found) []subject.Target {
+	var out []subject.Target
+	for _, f := range found {
+		if f.Target != nil {
+			out = append(out, f.Target)
+		}
+	}
+	return out
+}
+
+// tellMissing says what is left out before the work begins.
+func tellMissing(s *app, found []find.Found) {
+	for _, f := range found {
+		if f.Target != nil {
+			continue
+		}
+		fmt.Fprintf(s.Err, "not weighed: %s: %s", f.Name, term.Clean(f.Why.Reason))
+		if f.Why.Advice != "" {
+			fmt.Fprintf(s.Err, " → %s", term.Clean(f.Why.Advice))
+		}
+		fmt.Fprintln(s.Err)
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// outputFlags say what becomes of a result.
+type outputFlags struct {
+	record  string
+	format  string
+	subject string
+	quiet   bool
+	verbose bool
+	explain bool
+}
+
+func (f *outputFlags) addRecord(set *pflag.FlagSet) {
+	f.addFile(set)
+	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+}
+
+func (f *outputFlags) addFile(set *pflag.FlagSet) {
+	set.StringVarP(&f.record, "output", "o", "", "record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)")
+}
+
+// addForm adds the flags of reports of these instruments.
+func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
+	formats, behind, explain := "text, json, md or csv", "", ""
+	for _, one := range of {
+		for _, name := range slices.Sorted(maps.Keys(one.Formats)) {
+			formats += "; " + name + ": " + one.Formats[name].Help
+		}
+		switch {
+		case len(of) == 1:
+			behind, explain = ": "+one.Verbose, one.Explain
+		case one.Explain != "":
+			explain += "of " + one.Name + ": " + one.Explain
+		}
+	}
+	set.StringVar(&f.format, "format", "text", formats)
+	set.BoolVarP(&f.verbose, "verbose", "v", false, "show everything"+strings.TrimSuffix(behind, ": "))
+	if explain != "" {
+		set.BoolVar(&f.explain, "explain", false, explain)
+	}
+}
+
+// checkFormat refuses a format in which the report of an instrument cannot be made: it
+// would be a pity to find out after the run that there is none.
+func (s *app) checkFormat(format, experiment string) error {
+	if err := s.instruments.CheckFormat(format, experiment); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	return nil
+}
+
+// show prints the reports of judged runs and returns the exit code that they call for.
+func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err error) {
+	if err := s.instruments.Report(s.Out, out.format, all, s.pageOptions(out)); err != nil {
+		return 0, fmt.Errorf("write the report: %w", err)
+	}
+	for _, one := range all {
+		if failed, _, findings := one.Result(); codeOf(failed, findings) != ExitDone {
+			return ExitFailed, nil
+		}
+	}
+	return ExitDone, nil
+}
+
+// showKept prints the report of a record that was made of what others kept.
+func (s *app) showKept(rec *record.Record, j instrument.Judgement, path string, out outputFlags) error {
+	code, err := s.show([]instrument.Judged{{Record: rec, Judgement: j}}, out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "record: %s\n", path)
+	return ended(code)
+}
+
+// ended is how a command ends with a code.
+func ended(code int) error {
+	if code != ExitDone {
+		return exit{code}
+	}
+	return nil
+}
+
+// pageOptions are as wide as the terminal, or 120 columns where there is none.
+func (s *app) pageOptions(out outputFlags) page.Options {
+	columns, ok := term.Columns(s.Out)
+	if !ok {
+		columns = 120
+	}
+	return page.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose, Explain: out.explain}
+}
+
+// codeOf is the exit code that a result calls for.
+func codeOf(failed int, findings []record.Finding) int {
+	if failed > 0 || slices.ContainsFunc(findings, func(f record.Finding) bool { return f.Level == "error" }) {
+		return ExitFailed
+	}
+	return ExitDone
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/record"
+)
+
+// echo is an instrument as somebody would add one: options, a line of the record, a
+// judgement with figures and a page, and a run.
+var echo = instrument.Instrument{
+	Name: "echo", Help: "How long an answer takes.", Short: "Time answers", Long: "Time answers.", Example: "  tare echo --shouts 2",
+	New:   func() option.Options { return &echoOptions{Shouts: 3, Word: "hello"} },
+	Lines: []record.LineType{record.Own[answer]("answer")},
+	Judge: instrument.Judging(judgeEcho),
+}
+
+type echoOptions struct {
+	Shouts int
+	Word   string
+}
+
+func (o *echoOptions) Declare(s *option.Set) {
+	option.Int(s, &o.Shouts, "shouts", "how often is shouted", option.Bounds(1, 100, "a number of shouts"))
+	option.Text(s, &o.Word, "word", "what is shouted")
+}
+
+func (o echoOptions) MarshalJSON() ([]byte, error) { return option.Marshal(&o) }
+
+type answer struct {
+	Type  record.Type `json:"type"`
+	Round int         `json:"round"`
+	Took  int64       `json:"took"`
+}
+
+type echoes struct {
+	rec     *record.Record
+	answers []*answer
+}
+
+func judgeEcho(rec *record.Record) (*echoes, error) {
+	return &echoes{rec, record.All[answer](rec)}, nil
+}
+
+func (e *echoes) Figures() []figure.Figure {
+	latency := figure.Figure{Experiment: "echo", Quantity: "latency", Unit: figure.Nanoseconds, Better: figure.Less, Total: len(e.answers)}
+	for _, a := range e.answers {
+		latency.Rounds = append(latency.Rounds, figure.Round{Round: a.Round, Value: float64(a.Took)})
+		latency.Estimate = figure.Estimate{N: len(e.answers), Value: float64(a.Took)}
+	}
+	return []figure.Figure{latency, {Experiment: "echo", Quantity: "answers", Unit: figure.Count, Estimate: figure.Estimate{N: 1, Value: float64(len(e.answers))}}}
+}
+
+func (e *echoes) Page(page.Options) *page.Page {
+	p, figures := page.New("", "echo"), e.Figures()
+	table := page.Names("figure")
+	for _, f := range figures {
+		table.Row(page.Words(f.Quantity))
+	}
+	table.Add("value", page.Each(figures, page.Median))
+	p.Add(&page.Section{Title: "Answers", Table: table})
+	return p
+}
+
+func (e *echoes) Result() (failed, total int, findings []record.Finding) {
+	return 0, len(e.answers), e.rec.Findings
+}
+
+// nobody is the session of a run that opens no target.
+type nobody struct{}
+
+func (nobody) Close(context.Context) error { return nil }
+
+func shout(ctx context.Context, s *app, o echoOptions, out outputFlags) error {
+	return weigh(ctx, s, &out, weighing{
+		experiment: "echo",
+		targets:    func() ([]subject.Target, []record.Finding, error) { return nil, nil, nil },
+		run: func(of *session) (*record.Record, instrument.Judgement, error) {
+			r, err := run.Begin[nobody](of.options, "echo", o, of.targets)
+			var answers []*answer
+			for i := 0; i < o.Shouts && err == nil; i++ {
+				answers = append(answers, &answer{Round: i, Took: int64(1000 * len(o.Word))})
+				err = r.Line(answers[i])
+			}
+			return outcome(run.Finish(ctx, r, "rounds", err, func(rec *record.Record) (*echoes, error) { return &echoes{rec, answers}, nil }))
+		},
+	})
+}
+
+// An instrument that is added by a line in each of the two tables has everything that
+// the others have.
+func TestAnInstrumentIsAddedByALine(t *testing.T) {
+	dir := place(t)
+	with := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		c := newApp(Streams{&out, &errs}, append(slices.Clone(all.Instruments), echo), map[string]performer{"echo": {perform: by(shout)}}).command()
+		c.SetArgs(args)
+		if err := c.ExecuteContext(t.Context()); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, &errs)
+		}
+		return out.String()
+	}
+	shows := func(got string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("no %q in\n%s", w, got)
+			}
+		}
+	}
+	shows(with("--help"), "  echo        Time answers")
+	shows(with("echo", "--help"), "--shouts int", "how often is shouted (default 3)", "--word string", "--format string")
+	shows(with("schema"), `"echo": {`, `"description": "How long an answer takes."`, `"shouts": {`)
+
+	first, second := filepath.Join(dir, "first.jsonl"), filepath.Join(dir, "second.jsonl.zst")
+	shows(with("echo", "--shouts", "2", "--word", "hi", "-o", first), "Answers", "latency", "answers")
+	plan := filepath.Join(dir, "plan.yaml")
+	if err := os.WriteFile(plan, []byte("version: 1\nmeasure:\n- echo: {shouts: 4}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	shows(with("run", plan, "--word", "hi", "-o", second), "Answers")
+
+	for path, rounds := range map[string]int{first: 2, second: 4} {
+		text := with("report", path)
+		shows(text, "latency", "2.00 µs", strconv.Itoa(rounds))
+		shows(with("report", path, "--format", "md"), "## Answers", "| latency")
+		shows(with("report", path, "--format", "csv"), "echo", "answers", "count")
+		var d struct {
+			Experiment string
+			Figures    []struct {
+				Quantity string
+				Rounds   []figure.Round
+			}
+		}
+		if err := json.Unmarshal([]byte(with("report", path, "--format", "json")), &d); err != nil || d.Experiment != "echo" || len(d.Figures) != 2 || len(d.Figures[0].Rounds) != rounds {
+			t.Errorf("%s: %+v, %v", path, d, err)
+		}
+	}
+}
+
+func TestEveryInstrumentIsPerformed(t *testing.T) {
+	t.Parallel()
+	for _, one := range all.Instruments {
+		if performers[one.Name].perform == nil {
+			t.Errorf("nothing performs %s", one.Name)
+		}
+	}
+	if len(performers) != len(all.Instruments) {
+		t.Errorf("%d are performed, %d are there", len(performers), len(all.Instruments))
+	}
+}

@@ -1,0 +1,41 @@
+package lifecycle
+
+import (
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
+)
+
+// Instrument is what the rest of tare knows of this one.
+var Instrument = instrument.Instrument{
+	Name:  Name,
+	Help:  "How long each operation takes on each target.",
+	Short: "Time create, start, stop, rm and run, alone and many at once",
+	Long: `Time create, start, stop, rm and run on each target, interleaved in rounds, and
+print medians with 95 % intervals, comparisons with a baseline, and what to
+mistrust. Without TARGET, everything that can be weighed here is.
+
+A target is host, floor, an OCI runtime (runc, or NAME=PATH), or a runtime
+behind an engine: docker/runc, podman/crun, containerd/runsc, isula/runc, and
+cri+containerd/runc for a CRI endpoint, where pods are timed too (runp, stopp,
+rmp). docker+cli/runc drives docker's command line, docker/runc its API;
+podman/runc is podman's command line; its service is weighed as docker, with
+--docker-host unix:///run/podman/podman.sock. An engine's name alone is its
+default runtime.
+
+With more than one lane, N operations are released together and the makespan
+(release to last completion) is the figure; the lanes' own latencies, the skew
+of their release and the effective parallelism are shown beside it.
+
+The record holds every raw sample; tare report makes any report of it again.`,
+	Example: `  tare lifecycle runc crun
+  tare lifecycle host floor runc --rounds 6 -o run.jsonl
+  tare lifecycle runc crun -n 1,10 --rounds 6 --ops create,start,stop,rm
+  tare lifecycle runc mine=/usr/sbin/runc --ops run --precision 20% --budget 20s
+  tare lifecycle floor crun --baseline floor --format md --quiet
+  tare lifecycle runc docker/runc podman/runc containerd/runc --rounds 3 --missing skip
+  tare lifecycle runc docker --via api,cli --ops run -n 1,10 --rounds 3 --missing skip
+  tare lifecycle runc cri+containerd --ops runp,stopp,rmp,run --missing skip`,
+	New:     func() option.Options { o := Defaults(); return &o },
+	Judge:   instrument.Judging(Judge),
+	Verbose: "every stamp, CPU time, memory and the reason of each verdict",
+}

@@ -1,0 +1,35 @@
+package overhead
+
+import (
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
+)
+
+// Instrument is what the rest of tare knows of this one.
+var Instrument = instrument.Instrument{
+	Name:  Name,
+	Help:  "Whose memory and CPU a sandbox uses, and which cgroup is charged.",
+	Short: "Weigh whose memory and CPU a sandbox uses, and which cgroup is charged",
+	Long: `Start sandboxes on each target, watch them idle and under load, and close the
+books: memory and CPU by role (workload, pause, shim, monitor, VMM, virtiofsd,
+sentry, gofer, daemon, kernel, page cache), by cgroup, what the engine itself
+reports beside the truth, and the residual, which is what the node's memory
+changed by and no role explains.
+
+Counts of sandboxes give the cost of one more, with an interval, and how many
+fit on this node; from all of it comes a RuntimeClass with overhead.podFixed.
+--check tells of an existing one whether it is enough, and in which phase it is
+not.
+
+Without TARGET, everything that can be weighed here is. Targets are those of
+tare lifecycle. fio is carried into the containers from this machine, so that
+all sides run the same version; it has to be installed for phases such as 1G.`,
+	Example: `  tare overhead runc crun
+  tare overhead runc containerd/runc --phases idle,10M,100M --limit cpu=1,memory=1Gi
+  tare overhead runc --sandboxes 1 --phases 'hold 256MiB,spin 0.5cpu' --explain
+  tare overhead docker/runc --sandboxes 1 --check 250m,160Mi`,
+	New:     func() option.Options { o := Defaults(); return &o },
+	Judge:   instrument.Judging(Judge),
+	Verbose: "every cgroup's path",
+	Explain: "show by which fact every role was decided, and how charges and processes agree",
+}
