@@ -64,38 +64,20 @@ func anonymous(t *testing.T, pid int, want int64) (got int64) {
 	return got
 }
 
-// What others on the machine leave of a CPU is not in the probe's hands: it may
-// try again, and a whole one is only asked for what it must not exceed.
-func TestExactlyTheCPUThatWasAskedForIsUsed(t *testing.T) {
-	for _, cpus := range []float64{0.01, 0.25, 0.5} {
-		t.Run(fmt.Sprint(cpus), func(t *testing.T) {
-			var spun Spun
-			var used time.Duration
-			var off, most time.Duration
-			for range 5 { // until the others leave enough
-				spun, used = spin(t, cpus, 2*time.Second)
-				want := time.Duration(cpus * float64(spun.Wall))
-				// A last piece of work may come on top.
-				off, most = spun.CPU-want, want/200+200*time.Microsecond
-				if off.Abs() <= most {
-					break
-				}
-			}
-			if off.Abs() > most {
-				t.Errorf("%v more than %v of a CPU: %+v", off, cpus, spun)
-			}
-			// The kernel's own account also has the exec and the end.
-			if more := used - spun.CPU; more < 0 || more > 5*time.Millisecond {
-				t.Errorf("the kernel counts %v, the probe %v", used, spun.CPU)
-			}
-		})
-	}
-	t.Run("1", func(t *testing.T) {
-		spun, used := spin(t, 1, 500*time.Millisecond)
-		if spun.CPU > spun.Wall || spun.Wall < 500*time.Millisecond || used < spun.CPU {
-			t.Errorf("%+v, the kernel counts %v", spun, used)
+// What others leave of a CPU is not in the probe's hands: that it takes no more than
+// it was asked for is, and to tell what it took.
+func TestTheCPUThatWasUsedIsTold(t *testing.T) {
+	for _, cpus := range []float64{0.25, 1} {
+		const d = 500 * time.Millisecond
+		spun, used := spin(t, cpus, d)
+		// A last piece of work may come on top, and the kernel also has the exec and the end.
+		if most := time.Duration(1.01*cpus*float64(spun.Wall)) + time.Millisecond; spun.Wall < d || spun.CPU > most {
+			t.Errorf("%v of a CPU: %+v", cpus, spun)
 		}
-	})
+		if more := used - spun.CPU; more < 0 || more > 50*time.Millisecond {
+			t.Errorf("%v of a CPU: the kernel counts %v, the probe %v", cpus, used, spun.CPU)
+		}
+	}
 }
 
 func spin(t *testing.T, cpus float64, d time.Duration) (Spun, time.Duration) {

@@ -79,7 +79,7 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 }
 
 func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
-	const long, short = 80 * time.Millisecond, 10 * time.Millisecond
+	const long, short, off = 400 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond // others may use the machine
 	var n atomic.Int64
 	for name, c := range map[string]struct {
 		delay              func() time.Duration
@@ -103,29 +103,18 @@ func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
 			t.Run(name+", "+loop, func(t *testing.T) {
 				s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(c.delay()) }))
 				defer s.Close()
-				var over []string
-				for range 5 { // others use the machine too
-					r, err := sent(t, ClientOptions{URL: s.URL, Connections: 40, QPS: qps, KeepAlive: true, Duration: time.Second})
-					if err != nil {
-						t.Fatal(err)
-					}
-					over = nil
-					for what, v := range map[string][2]time.Duration{
-						"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90},
-						"p99": {time.Duration(r.P99), c.p99}, "max": {time.Duration(r.Max), c.max},
-					} {
-						if v[0] < v[1] {
-							t.Errorf("%s is %s, and was %s at least", what, v[0], v[1])
-						}
-						if what != "max" && v[0] > v[1]+50*time.Millisecond {
-							over = append(over, fmt.Sprintf("%s is %s, and was %s", what, v[0], v[1]))
-						}
-					}
-					if over == nil {
-						return
+				r, err := sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: qps, KeepAlive: true, Duration: time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for what, v := range map[string][2]time.Duration{
+					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90},
+					"p99": {time.Duration(r.P99), c.p99}, "max": {time.Duration(r.Max), c.max},
+				} {
+					if v[0] < v[1] || what != "max" && v[0] > v[1]+off {
+						t.Errorf("%s is %s, and was %s", what, v[0], v[1])
 					}
 				}
-				t.Errorf("five times of five: %s", over)
 			})
 		}
 	}

@@ -1,0 +1,26 @@
+//go:build prove
+
+package probe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestExactlyTheCPUThatWasAskedForIsUsed(t *testing.T) {
+	for _, cpus := range []float64{0.01, 0.25, 0.5} {
+		t.Run(fmt.Sprint(cpus), func(t *testing.T) {
+			spun, used := spin(t, cpus, 2*time.Second)
+			want := time.Duration(cpus * float64(spun.Wall))
+			// A last piece of work may come on top.
+			if off, most := spun.CPU-want, want/200+200*time.Microsecond; off.Abs() > most {
+				t.Errorf("%v more than %v of a CPU: %+v", off, cpus, spun)
+			}
+			// The kernel's own account also has the exec and the end.
+			if more := used - spun.CPU; more < 0 || more > 5*time.Millisecond {
+				t.Errorf("the kernel counts %v, the probe %v", used, spun.CPU)
+			}
+		})
+	}
+}
