@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"time"
 )
@@ -47,25 +48,15 @@ func (c *calendar) agree(all []*source) {
 		}
 	}
 	for _, s := range all {
-		switch {
-		case s.own.zoned:
-		case s.own.dated != 0:
-			s.own.zone = s.own.dated
-		default:
-			s.own.zone = c.zone
+		if !s.own.zoned {
+			s.own.zone, s.own.zoned = cmp.Or(s.own.dated, c.zone), true
 		}
-		s.own.zoned = true
 	}
 }
 
 // near is the moment that a time without a year is close to.
 func (s *source) near() int64 {
-	for _, known := range []int64{s.last, s.own.anchor, s.shared.undated, s.shared.anchor} {
-		if known != 0 {
-			return known
-		}
-	}
-	return 0
+	return cmp.Or(s.last, s.own.anchor, s.shared.undated, s.shared.anchor)
 }
 
 // foresee looks in the first block of a source for a time with a year and for what

@@ -166,16 +166,13 @@ func isUTF16(b []byte) bool {
 	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
 		return true
 	}
-	if len(b) < 16 {
-		return false
-	}
 	var none [2]int // NULs at even and odd places
-	for i, c := range b[:16] {
+	for i, c := range b[:min(len(b), 16)] {
 		if c == 0 {
 			none[i%2]++
 		}
 	}
-	return none[0]+none[1] == 8 && none[0]*none[1] == 0
+	return none == [2]int{8, 0} || none == [2]int{0, 8}
 }
 
 // stoppable is a reader that ends with its context: a source of which no line is
@@ -200,9 +197,8 @@ func engineOf(b []byte, name string) Form {
 			return sign.form
 		}
 	}
-	name = strings.ToLower(name)
 	for _, sign := range nameSigns {
-		if strings.Contains(name, sign.text) {
+		if strings.Contains(strings.ToLower(name), sign.text) {
 			return sign.form
 		}
 	}

@@ -41,23 +41,41 @@ func (b *Builder) crio(e *logs.Event, at int64) {
 		b.crioOther(e, at)
 		return
 	}
-	switch string(method) {
-	case "RunPodSandbox":
-		b.crioRun(b.request(e, at, "RunPodSandbox"), e, at)
-	case "CreateContainer":
-		b.crioCreate(b.request(e, at, "CreateContainer"), e, at)
-	case "StartContainer":
-		b.crioStart(b.request(e, at, "StartContainer"), e, at)
-	case pullName:
-		b.crioPull(b.request(e, at, pullName), e, at)
-	case "StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox", "Exec", "ExecSync", "Attach":
-		if s := b.known(crioID(e)); s != nil {
+	done, ok := crioDone[string(method)]
+	if !ok {
+		if s := b.known(crioID(e)); s != nil && slices.Contains(crioOver, string(method)) {
 			b.over(s)
+		} else if !slices.Contains(crioOver, string(method)) { // somebody asks how it is
+			b.crioOther(e, at)
 		}
-	default: // somebody asks how it is
-		b.crioOther(e, at)
+		return
+	}
+	r := b.request(e, at, string(method))
+	ends := !r.over && (bytes.HasPrefix(e.Message, []byte(done)) || bytes.HasPrefix(e.Message, []byte("Response: ")) && r.name != pullName)
+	switch r.name {
+	case "RunPodSandbox":
+		b.crioRun(r, e, at, ends)
+	case "CreateContainer":
+		b.crioCreate(r, e, at, ends)
+	case "StartContainer":
+		b.crioStart(r, e, at, ends)
+	default: // "Pulling image: busybox", "Pulled image: busybox@sha256:…"
+		if r.over = r.over || ends; ends {
+			b.pull(&r.call, e, at)
+		} else {
+			b.crioLine(r, e, at)
+		}
 	}
 }
+
+// crioDone are the calls that are part of a start, and what is said when they have
+// done it; the debug log has a response, too.
+var crioDone = map[string]string{
+	"RunPodSandbox": "Ran pod sandbox ", "CreateContainer": "Created container ", "StartContainer": "Started container", pullName: "Pulled image: ",
+}
+
+// crioOver are the calls that come after a start.
+var crioOver = []string{"StopContainer", "StopPodSandbox", "RemoveContainer", "RemovePodSandbox", "Exec", "ExecSync", "Attach"}
 
 // request is the one that a line belongs to.
 func (b *Builder) request(e *logs.Event, at int64, name string) *request {
@@ -71,7 +89,7 @@ func (b *Builder) request(e *logs.Event, at int64, name string) *request {
 
 // crioRun takes a line of RunPodSandbox: "Running pod sandbox: ns/name/POD", "Ran
 // pod sandbox ID with infra container: ns/name/POD".
-func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
+func (b *Builder) crioRun(r *request, e *logs.Event, at int64, ends bool) {
 	const running = "Running pod sandbox: "
 	if bytes.HasPrefix(e.Message, []byte(running)) {
 		name := string(cut(bytes.TrimSuffix(e.Message[len(running):], []byte("/POD"))))
@@ -89,23 +107,10 @@ func (b *Builder) crioRun(r *request, e *logs.Event, at int64) {
 		return
 	}
 	p := none
-	if !r.over && (bytes.HasPrefix(e.Message, []byte("Ran pod sandbox ")) || isResponse(e)) {
+	if ends {
 		p, r.over = podReturned, true
 	}
 	s.step(b, e, at, p, "")
-}
-
-func isResponse(e *logs.Event) bool { return bytes.HasPrefix(e.Message, []byte("Response: ")) }
-
-// crioPull takes a line of PullImage: "Pulling image: busybox", "Pulled image:
-// busybox@sha256:…".
-func (b *Builder) crioPull(r *request, e *logs.Event, at int64) {
-	if bytes.HasPrefix(e.Message, []byte("Pulled image: ")) && !r.over {
-		r.over = true
-		b.pull(&r.call, e, at)
-		return
-	}
-	b.crioLine(r, e, at)
 }
 
 // crioJoin is the sandbox of an id, with the request that led to it.
@@ -133,13 +138,12 @@ func (b *Builder) crioJoin(r *request, id []byte, at int64) *sandbox {
 
 // crioCreate takes a line of CreateContainer: "Creating container: ns/pod/name",
 // "Created container ID: ns/pod/name". Only the debug log says in which sandbox.
-func (b *Builder) crioCreate(r *request, e *logs.Event, at int64) {
+func (b *Builder) crioCreate(r *request, e *logs.Event, at int64, ends bool) {
 	if id := after(e.Message, "PodSandboxId:", ','); isID(id) && r.sandbox == "" {
 		r.sandbox = string(id)
 	}
 	id := crioID(e)
-	done := bytes.HasPrefix(e.Message, []byte("Created container ")) || isResponse(e)
-	if !done || id == nil || r.over {
+	if !ends || id == nil {
 		b.crioLine(r, e, at)
 		return
 	}
@@ -151,7 +155,7 @@ func (b *Builder) crioCreate(r *request, e *logs.Event, at int64) {
 
 // crioStart takes a line of StartContainer: "Starting container: ID", "Started
 // container" with containerID= and sandboxID=.
-func (b *Builder) crioStart(r *request, e *logs.Event, at int64) {
+func (b *Builder) crioStart(r *request, e *logs.Event, at int64, ends bool) {
 	id := crioID(e)
 	if id == nil {
 		id = []byte(r.container) // "Response: &StartContainerResponse{}"
@@ -167,8 +171,7 @@ func (b *Builder) crioStart(r *request, e *logs.Event, at int64) {
 		r.container = b.words.keep(id)
 		b.stepOf(r, id, step{startCalled, r.line()})
 	}
-	done := bytes.HasPrefix(e.Message, []byte("Started container")) || isResponse(e)
-	if done && !r.over {
+	if ends {
 		r.over = true
 		b.stepOf(r, id, step{startReturned, b.lineOf(e, at)})
 	}

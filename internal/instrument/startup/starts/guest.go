@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -15,15 +16,13 @@ import (
 // container cannot be known in the guest before the runtime was told to create
 // it. Nothing else is taken as such an event.
 type clock struct {
-	pairs  int64
-	most   int64 // the least of H-G of lines that arrived
-	least  int64 // the greatest of H-G of what the host caused
-	bound  bool  // least is known
-	waits  [4]cause
-	waited int
-	calls  [8]guestCall
-	open   int
-	done   []guestCall
+	pairs int64
+	most  int64 // the least of H-G of lines that arrived
+	least int64 // the greatest of H-G of what the host caused
+	bound bool  // least is known
+	waits []cause
+	calls []guestCall
+	done  []guestCall
 }
 
 // cause is a container that the guest has not spoken of yet.
@@ -81,18 +80,15 @@ func (c *clock) arrived(e *logs.Event, at int64) {
 		c.most = d
 	}
 	c.pairs++
-	for i := 0; i < c.waited; i++ {
-		w := &c.waits[i]
+	c.waits = slices.DeleteFunc(c.waits, func(w cause) bool {
 		if !bytes.Equal(e.Container, w.id) && !speaksOf(e.Message, w.id) {
-			continue
+			return false
 		}
 		if d := w.at - e.Time; !c.bound || d > c.least {
 			c.bound, c.least = true, d
 		}
-		c.waited--
-		c.waits[i], c.waits[c.waited] = c.waits[c.waited], c.waits[i]
-		i--
-	}
+		return true
+	})
 	c.serves(e)
 }
 
@@ -112,12 +108,9 @@ func speaksOf(msg, id []byte) bool {
 
 // caused takes notice of what a guest is going to speak of.
 func (c *clock) caused(m mark, container []byte, at int64) {
-	if m.point != called || m.weak || c.waited == len(c.waits) {
-		return
+	if m.point == called && !m.weak && len(c.waits) < 4 {
+		c.waits = append(c.waits, cause{at, bytes.Clone(container)})
 	}
-	w := &c.waits[c.waited]
-	w.at, w.id = at, append(w.id[:0], container...)
-	c.waited++
 }
 
 // serves follows the agent's calls.
@@ -126,20 +119,19 @@ func (c *clock) serves(e *logs.Event) {
 		a := &agentCalls[i]
 		switch string(e.Message) {
 		case a.begin:
-			if c.open < len(c.calls) {
-				c.calls[c.open] = guestCall{name: a.name, began: e.Time, place: placeOf(e)}
-				c.open++
+			if len(c.calls) < 8 {
+				c.calls = append(c.calls, guestCall{name: a.name, began: e.Time, place: placeOf(e)})
 			}
 		case a.end:
-			for j := c.open - 1; j >= 0; j-- {
-				if g := c.calls[j]; g.name == a.name {
-					c.open--
-					c.calls[j] = c.calls[c.open]
-					if g.done = e.Time; g.done >= g.began && len(c.done) < maxSpans {
-						c.done = append(c.done, g)
-					}
-					break
+			for j, g := range slices.Backward(c.calls) {
+				if g.name != a.name {
+					continue
 				}
+				c.calls = slices.Delete(c.calls, j, j+1)
+				if g.done = e.Time; g.done >= g.began && len(c.done) < maxSpans {
+					c.done = append(c.done, g)
+				}
+				break
 			}
 		}
 	}

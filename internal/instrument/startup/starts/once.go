@@ -3,6 +3,7 @@ package starts
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -33,11 +34,13 @@ const maxEarly = 10 * jitter
 // waiting for the start, ns: docker does so to learn the process's number.
 const askedAtOnce = jitter / 10
 
-var onceVerbs = map[string]string{
-	"create": "kata-runtime create", "start": "kata-runtime start", "state": "kata-runtime state", "run": "kata-runtime run",
-	"kill": "kata-runtime kill", "delete": "kata-runtime delete", "exec": "kata-runtime exec", "pause": "kata-runtime pause",
-	"resume": "kata-runtime resume", "update": "kata-runtime update", "events": "kata-runtime events", "ps": "kata-runtime ps",
-}
+var onceVerbs = func() map[string]string {
+	names := map[string]string{}
+	for _, verb := range strings.Fields("create start state run kill delete exec pause resume update events ps") {
+		names[verb] = "kata-runtime " + verb
+	}
+	return names
+}()
 
 // onceOf is the command that a line of Kata 1.x's runtime is of, "" of any other.
 func onceOf(e *logs.Event) string {

@@ -97,34 +97,23 @@ func (b *Builder) speaks(e *logs.Event, s *sandbox) {
 	}
 }
 
-// isUnderWay keeps count of the starts that have begun and not ended.
+// isUnderWay takes notice of a start that has begun, or has ended.
 func (b *Builder) isUnderWay(s *sandbox, is bool) {
-	if s.underWay == is {
-		return
-	}
-	s.underWay = is
-	b.only = nil
 	if is {
-		b.underWay++
+		b.underWay[s] = true
 	} else {
-		b.underWay--
+		delete(b.underWay, s)
 	}
 }
 
 // theOnly is the start under way if there is one only.
 func (b *Builder) theOnly() *sandbox {
-	if b.underWay != 1 {
-		return nil
-	}
-	if b.only == nil {
-		for s := range b.newestFirst() {
-			if s.underWay {
-				b.only = s
-				break
-			}
+	if len(b.underWay) == 1 {
+		for s := range b.underWay {
+			return s
 		}
 	}
-	return b.only
+	return nil
 }
 
 // newestFirst are the open sandboxes, the one that was seen last first.
@@ -143,7 +132,6 @@ func (b *Builder) finish(s *sandbox) {
 	b.isUnderWay(s, false)
 	b.byUse.Remove(s.place)
 	delete(b.open, s.id)
-	b.only = nil
 	if s.marked {
 		b.done.put(s.id, s.last)
 	}

@@ -2,7 +2,9 @@ package starts
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -101,26 +103,18 @@ func podName(meta []byte) string {
 	return string(name[:min(len(name), maxText)])
 }
 
+var metas = func() map[string]*regexp.Regexp {
+	all := map[string]*regexp.Regexp{}
+	for _, field := range []string{"Name", "Namespace", "Uid", "Attempt"} {
+		all[field] = regexp.MustCompile(`[{,]` + field + `:([^,]*),|(?:^| )` + strings.ToLower(field) + `:(?:"([^"]*)"|(\d+))`)
+	}
+	return all
+}()
+
 // metaOf is one field of such metadata.
 func metaOf(meta []byte, field string) []byte {
-	for _, begin := range []string{"{" + field + ":", "," + field + ":"} {
-		if v := after(meta, begin, ','); v != nil {
-			return v
-		}
-	}
-	lower := bytes.ToLower([]byte(field))
-	if v := after(meta, string(lower)+`:"`, '"'); v != nil && bytes.Contains(append([]byte(" "), meta...), append([]byte(" "), lower...)) {
-		return v
-	}
-	if string(lower) == "attempt" {
-		if i := bytes.Index(meta, []byte("attempt:")); i >= 0 {
-			v := meta[i+len("attempt:"):]
-			n := 0
-			for n < len(v) && v[n] >= '0' && v[n] <= '9' {
-				n++
-			}
-			return v[:n]
-		}
+	if found := metas[field].FindSubmatch(meta); found != nil {
+		return bytes.Join(found[1:], nil)
 	}
 	return nil
 }

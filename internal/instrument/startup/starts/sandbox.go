@@ -28,8 +28,7 @@ type sandbox struct {
 	lanes       [lanes]lane
 	edges       int
 	points      []moment
-	marked      bool // there is a milestone
-	underWay    bool
+	marked      bool  // there is a milestone
 	ended       int64 // the last container was started; 0: none was
 	calls       []call
 	once        []once

@@ -72,8 +72,7 @@ type Builder struct {
 	twice      *twice
 	words      words
 
-	underWay   int // starts that have begun and have not all they created started
-	only       *sandbox
+	underWay   map[*sandbox]bool // have begun and have not all they created started
 	suppressed int64
 	unplaced   int64
 	dropped    int64
@@ -105,7 +104,7 @@ func New(o Options, out func(*record.Start) error) *Builder {
 		o.Gaps = 32
 	}
 	return &Builder{
-		o: o, out: out, open: map[string]*sandbox{}, byUse: list.New(), twice: &twice{},
+		o: o, out: out, open: map[string]*sandbox{}, byUse: list.New(), underWay: map[*sandbox]bool{}, twice: &twice{},
 		done: newRecent[string, int64](maxDone), containers: newRecent[string, string](maxContainers), pids: newRecent[speaker, string](maxPids),
 		pods: newRecent[string, *call](maxPending), pulls: newRecent[string, *call](maxPending),
 		requests: newRecent[string, *request](maxPending), orphans: newRecent[string, []step](maxPending), early: newRecent[speaker, *early](maxPending),

@@ -3,8 +3,8 @@
 // of those gaps look like a timer that somebody waited for.
 //
 // Everything here is a pure function of a [record.Start]. Package proctree makes
-// such a start from what the kernel told of processes, trace/logs and
-// trace/starts from logs. A start whose clock makes no sense, such as a process
+// such a start of what the kernel told of processes, packages logs and starts make
+// it of logs. A start whose clock makes no sense, such as a process
 // that ended before it was born, has its times brought into order; one without an
 // end has no parts.
 package trace
