@@ -37,7 +37,7 @@ var csvColumns = []struct {
 	text  func(v *View, p *Program) string
 }{
 	{"time", func(v *View, _ *Program) string { return v.Time.UTC().Format(time.RFC3339Nano) }},
-	{"interval_s", func(v *View, p *Program) string { return p.rated(func(*Rate) string { return decimal(v.Interval, 6) }) }},
+	{"interval_s", func(v *View, p *Program) string { return where(p.Rate != nil, decimal(v.Interval, 6)) }},
 	{"id", func(_ *View, p *Program) string { return whole(p.ID) }},
 	{"kind", func(_ *View, p *Program) string { return p.Kind }},
 	{"name", func(_ *View, p *Program) string { return cell(p.name()) }},
@@ -46,31 +46,15 @@ var csvColumns = []struct {
 	{"attached", func(_ *View, p *Program) string { return cell(strings.Join(p.Attached, "; ")) }},
 	{"holders", func(_ *View, p *Program) string { return cell(strings.Join(p.Holders, "; ")) }},
 	{"pins", func(_ *View, p *Program) string { return cell(strings.Join(p.Pins, "; ")) }},
-	{"runs_per_s", func(_ *View, p *Program) string {
-		return p.rated(func(r *Rate) string { return decimal(r.PerSec, 3) })
-	}},
-	{"mean_ns", func(_ *View, p *Program) string {
-		if p.Rate == nil || p.Rate.Runs == 0 {
-			return ""
-		}
-		return decimal(p.Rate.Mean, 3)
-	}},
-	{"core_percent", func(_ *View, p *Program) string {
-		return p.rated(func(r *Rate) string { return decimal(r.Core*100, 6) })
-	}},
-	{"node_percent", func(_ *View, p *Program) string {
-		return p.rated(func(r *Rate) string { return decimal(r.Node*100, 6) })
-	}},
-	{"interval_misses", func(_ *View, p *Program) string { return p.rated(func(r *Rate) string { return whole(r.Misses) }) }},
+	{"runs_per_s", rated(func(r *Rate) string { return decimal(r.PerSec, 3) })},
+	{"mean_ns", rated(func(r *Rate) string { return where(r.Runs > 0, decimal(r.Mean, 3)) })},
+	{"core_percent", rated(func(r *Rate) string { return decimal(r.Core*100, 6) })},
+	{"node_percent", rated(func(r *Rate) string { return decimal(r.Node*100, 6) })},
+	{"interval_misses", rated(func(r *Rate) string { return whole(r.Misses) })},
 	{"runs", func(_ *View, p *Program) string { return whole(p.Runs) }},
 	{"run_time_ns", func(_ *View, p *Program) string { return whole(p.Time) }},
 	{"misses", func(_ *View, p *Program) string { return whole(p.Misses) }},
-	{"memory_bytes", func(_ *View, p *Program) string {
-		if p.Memory < 0 {
-			return ""
-		}
-		return whole(p.Memory)
-	}},
+	{"memory_bytes", func(_ *View, p *Program) string { return where(p.Memory >= 0, whole(p.Memory)) }},
 	{"map_ids", func(_ *View, p *Program) string { return ids(p.Maps, 1) }},
 	{"shared_map_ids", func(_ *View, p *Program) string { return ids(p.Maps, 2) }},
 	{"gone", func(_ *View, p *Program) string { return strconv.FormatBool(p.Gone) }},
@@ -101,11 +85,21 @@ func (v *View) WriteCSV(w io.Writer, heading bool) error {
 func (p *Program) name() string { return cmp.Or(p.Full, p.Name) }
 
 // rated is a text of the program's rate, "" where it has none.
-func (p *Program) rated(text func(*Rate) string) string {
-	if p.Rate == nil {
+func rated(text func(*Rate) string) func(*View, *Program) string {
+	return func(_ *View, p *Program) string {
+		if p.Rate == nil {
+			return ""
+		}
+		return text(p.Rate)
+	}
+}
+
+// where is a text of what is known, else "".
+func where(known bool, text string) string {
+	if !known {
 		return ""
 	}
-	return text(p.Rate)
+	return text
 }
 
 func decimal(f float64, digits int) string { return strconv.FormatFloat(f, 'f', digits, 64) }

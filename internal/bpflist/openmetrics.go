@@ -25,23 +25,16 @@ var programFamilies = []family[Program]{
 	{"tare_bpf_program_recursion_misses", "counter", "", "Runs that were left out since the program was running on that CPU already.",
 		func(p *Program) string { return whole(p.Misses) }},
 	{"tare_bpf_program_memory_bytes", "gauge", "bytes", "Memory of the program's instructions, without its maps.",
-		func(p *Program) string { return where(p.Memory >= 0, p.Memory) }},
+		func(p *Program) string { return where(p.Memory >= 0, whole(p.Memory)) }},
 }
 
 var mapFamilies = []family[record.ProgramMap]{
 	{"tare_bpf_map_memory_bytes", "gauge", "bytes", "Memory of the map, without maps in it.",
-		func(a *record.ProgramMap) string { return where(a.Memory >= 0, a.Memory) }},
+		func(a *record.ProgramMap) string { return where(a.Memory >= 0, whole(a.Memory)) }},
 	{"tare_bpf_map_inner_memory_bytes", "gauge", "bytes", "Memory of the maps in a map, each at one map only.",
-		func(a *record.ProgramMap) string { return where(a.Inner > 0, a.InnerMemory) }},
+		func(a *record.ProgramMap) string { return where(a.Inner > 0, whole(a.InnerMemory)) }},
 	{"tare_bpf_map_programs", "gauge", "", "Programs that use the map.",
 		func(a *record.ProgramMap) string { return whole(a.Shared) }},
-}
-
-func where(known bool, n int64) string {
-	if !known {
-		return ""
-	}
-	return whole(n)
 }
 
 // WriteOpenMetrics prints the counters since loading and the memory as text of

@@ -347,22 +347,17 @@ func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
 }
 
 func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
-	w := fourLoads(1)
-	for i := range w.rec.Points {
-		if p := &w.rec.Points[i]; !p.Asked.Statistics {
+	before, meanwhile := fourLoads(1), fourLoads(1)
+	before.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before"}}
+	for i := range meanwhile.rec.Points {
+		if p := &meanwhile.rec.Points[i]; !p.Asked.Statistics {
 			p.Runs = []record.ProgramRun{{ID: 11, Count: 1}}
 		}
 	}
-	if b := w.judge(t); b.Rows[0].Price.Known() {
-		t.Errorf("%+v", b.Rows[0].Price)
-	}
-}
-
-func TestStatisticsThatWereOnBeforeGiveNoPrice(t *testing.T) {
-	w := fourLoads(1)
-	w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before"}}
-	if b := w.judge(t); b.Rows[0].Price.Known() {
-		t.Errorf("%+v", b.Rows[0].Price)
+	for name, w := range map[string]*weighing{"before": before, "meanwhile": meanwhile} {
+		if b := w.judge(t); b.Rows[0].Price.Known() {
+			t.Errorf("%s: %+v", name, b.Rows[0].Price)
+		}
 	}
 }
 

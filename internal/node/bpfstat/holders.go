@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // The bounds of a walk over the descriptors of all processes.
@@ -165,27 +167,9 @@ func (m *Meter) heldBy(pids []int) (map[uint32]bool, error) {
 	return ids, nil
 }
 
-// processes are the pids of all that are seen here.
-func processes() ([]int, error) {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
-	var pids []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	return pids, err
-}
-
 // holders walks all processes.
 func (m *Meter) holders() (out []holder, problems []string) {
-	pids, err := processes()
+	pids, err := new(procs.Reader).Pids()
 	if err != nil {
 		return nil, []string{fmt.Sprintf("find the processes that hold programs: %v", err)}
 	}
@@ -213,7 +197,7 @@ const longestAsked = 200 * time.Millisecond
 // countedElsewhere tells whether a process holds a descriptor that keeps statistics
 // on.
 func countedElsewhere() bool {
-	pids, err := processes()
+	pids, err := new(procs.Reader).Pids()
 	if err != nil {
 		return false
 	}

@@ -112,38 +112,31 @@ const tick = 10_000_000
 // charge adds what a group was charged: of v1 cpuacct.usage (ns), the ticks of
 // cpuacct.stat, and cpu.stat; of v2 all of it from cpu.stat, in µs.
 func charge(sum *record.GroupCPU, h cgroup.Hierarchy, dir string) error {
-	if h.Version == 2 {
+	if h.Version == 2 || h.Has("cpu") {
 		stat, err := keyed(filepath.Join(dir, "cpu.stat"))
 		if err != nil {
 			return err
 		}
 		sum.Usage += stat["usage_usec"] * 1000
-		sum.Periods, sum.Throttled, sum.Held = sum.Periods+stat["nr_periods"], sum.Throttled+stat["nr_throttled"], sum.Held+stat["throttled_usec"]*1000
+		sum.Periods, sum.Throttled, sum.Held = sum.Periods+stat["nr_periods"], sum.Throttled+stat["nr_throttled"], sum.Held+stat["throttled_usec"]*1000+stat["throttled_time"]
+	}
+	if h.Version == 2 || !h.Has("cpuacct") {
 		return nil
 	}
-	if h.Has("cpuacct") {
-		text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
-		if err != nil {
-			return err
-		}
-		usage, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
-		if err != nil {
-			return fmt.Errorf("read cpuacct.usage: %w", err)
-		}
-		stat, err := keyed(filepath.Join(dir, "cpuacct.stat"))
-		if err != nil {
-			return err
-		}
-		sum.Usage += usage
-		sum.Ticks = max(sum.Ticks, 0) + (stat["user"]+stat["system"])*tick
+	text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+	if err != nil {
+		return err
 	}
-	if h.Has("cpu") {
-		stat, err := keyed(filepath.Join(dir, "cpu.stat"))
-		if err != nil {
-			return err
-		}
-		sum.Periods, sum.Throttled, sum.Held = sum.Periods+stat["nr_periods"], sum.Throttled+stat["nr_throttled"], sum.Held+stat["throttled_time"]
+	usage, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read cpuacct.usage: %w", err)
 	}
+	stat, err := keyed(filepath.Join(dir, "cpuacct.stat"))
+	if err != nil {
+		return err
+	}
+	sum.Usage += usage
+	sum.Ticks = max(sum.Ticks, 0) + (stat["user"]+stat["system"])*tick
 	return nil
 }
 
