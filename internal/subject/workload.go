@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
 // VolumePath is where a container finds its own folder of [Workload.Volume], or
 // the tmpfs; without both it is a folder of its own root file system, which a
 // workload that carries Files can write to.
-const VolumePath = "/data"
+const VolumePath = setting.VolumePath
 
 // DevicePath is where a container finds [Workload.Device].
 const DevicePath = "/dev/tare"

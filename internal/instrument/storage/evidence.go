@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -199,7 +199,7 @@ func (w *Cell) inMemory() (why string, ok bool) {
 	}
 	for _, m := range w.place.Mounts {
 		// What "/" is says it of a root file system only if the host does not.
-		own := m.Path == subject.VolumePath || kind == record.VolumeRootfs && m.Path == "/" && w.place.HostType == ""
+		own := m.Path == setting.VolumePath || kind == record.VolumeRootfs && m.Path == "/" && w.place.HostType == ""
 		if own && slices.Contains(memoryFileSystems, m.Type) {
 			return m.Path + " in the sandbox is a " + m.Type, true
 		}

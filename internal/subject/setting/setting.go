@@ -57,6 +57,9 @@ type Limits struct {
 	CPU float64 `json:"cpu,omitempty"`
 }
 
+// VolumePath is where a container finds the folder of its own that a job works in.
+const VolumePath = "/data"
+
 // CPUPeriod is that of the quota, in µs: the kernel's and every engine's default.
 const CPUPeriod = 100_000
 
