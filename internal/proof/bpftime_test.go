@@ -54,3 +54,10 @@ func TestTimeOfARunUnderLoadIsThatOfATestRun(t *testing.T) {
 		t.Errorf("%.3f times the time of a test run", ratio)
 	}
 }
+
+// Whatever the limit is, it pays for the programs.
+func TestProgramsCountAgainstLimitsOfAnySize(t *testing.T) {
+	for _, cpus := range []string{"0.2", "0.5", "1"} {
+		t.Run(cpus+" CPUs", func(t *testing.T) { paysFor(t, cpus, "2s") })
+	}
+}
