@@ -61,8 +61,7 @@ func (s *source) near() int64 {
 
 // foresee looks in the first block of a source for a time with a year and for what
 // tells the zone, because the lines in front may have neither.
-func (s *source) foresee() {
-	b := s.buf[:s.to]
+func (s *source) foresee(b []byte) {
 	for _, timer := range []string{" (unix nanos: ", " boot: time "} {
 		if i := bytes.Index(b, []byte(timer)); i >= 0 {
 			s.learnTimer(lineAround(b, i))

@@ -71,7 +71,7 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 		size = 2 * MaxLine
 	}
 	s := &source{
-		lines:   lines{r: stoppable{ctx, from.Reader}, buf: make([]byte, size)},
+		lines:   linesOf(stoppable{ctx, from.Reader}, size),
 		file:    i,
 		name:    from.Name,
 		journal: from.Journal,
@@ -80,9 +80,12 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 		shared:  &r.shared,
 		number:  from.Line,
 	}
-	s.begun()
-	s.engine = engineOf(s.buf[:s.to], from.Name)
-	s.foresee()
+	first := s.first()
+	if isUTF16(first) {
+		first, s.err = nil, ErrUTF16
+	}
+	s.engine = engineOf(first, from.Name)
+	s.foresee(first)
 	r.all = append(r.all, s)
 }
 
@@ -149,17 +152,6 @@ func (r *reader) ended(ctx context.Context, s *source) error {
 
 // ErrUTF16 is what a source that is no UTF-8 ends with.
 var ErrUTF16 = errors.New("it is UTF-16: convert it, iconv -f utf-16 -t utf-8")
-
-// begun reads the first block, which tells whether it is one of text as it is
-// written here.
-func (s *source) begun() {
-	for s.to < 64 && s.err == nil {
-		s.fill()
-	}
-	if isUTF16(s.buf[:s.to]) {
-		s.from, s.to, s.err = 0, 0, ErrUTF16
-	}
-}
 
 // isUTF16 says whether a text begins with UTF-16's mark, or as letters do in it.
 func isUTF16(b []byte) bool {

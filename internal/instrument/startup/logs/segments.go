@@ -25,12 +25,12 @@ const back = second
 // Only the time in front of each line is looked at, so lines that begin with
 // something else belong to those before them.
 func Segments(r io.Reader, most int) (pieces []Segment, ok bool, err error) {
-	l := lines{r: r, buf: make([]byte, block)}
+	l := linesOf(r, block)
 	now, newest := Segment{}, [2]int64{} // dated, and without a year
 	entry, entryLine := int64(-1), int64(0)
 	ok = true
 	for line := int64(0); ; line++ {
-		at := l.bytes - int64(l.to-l.from)
+		at := l.bytes
 		b, _, more := l.next()
 		if !more {
 			break

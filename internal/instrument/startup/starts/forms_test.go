@@ -14,6 +14,12 @@ const (
 	con1 = "a03834c983b79e0835fcaafc8b0129b850fff67ffd45ddf1059f9cb63704c825"
 )
 
+// ofAPod are the phases of a pod with one container.
+var ofAPod = []string{
+	"RunPodSandbox called → RunPodSandbox returned", "RunPodSandbox returned → CreateContainer called", "CreateContainer called → CreateContainer returned",
+	"CreateContainer returned → StartContainer called", "StartContainer called → StartContainer returned",
+}
+
 // crioLine is a line of CRI-O's, of a request.
 func crioLine(ms int, level, msg, id, method string) string {
 	return strings.Replace(engineLine(ms, msg, "id="+id+" name=/runtime.v1.RuntimeService/"+method), "level=info", "level="+level, 1)
@@ -56,10 +62,7 @@ func TestFormsThatNoFixtureHas(t *testing.T) {
 				crioLine(1000, "debug", "Response: &StartContainerResponse{}", "r3", "StartContainer") +
 				crioLine(3000, "debug", "Request: &StopContainerRequest{ContainerId:"+con1+",Timeout:0,}", "r4", "StopContainer"),
 			"cri-o",
-			[]string{
-				"RunPodSandbox called → RunPodSandbox returned", "RunPodSandbox returned → CreateContainer called", "CreateContainer called → CreateContainer returned",
-				"CreateContainer returned → StartContainer called", "StartContainer called → StartContainer returned",
-			},
+			ofAPod,
 			[]string{"RunPodSandbox", "CreateContainer", "StartContainer"}, pod1,
 		},
 		"an image that is pulled meanwhile": {
@@ -71,10 +74,7 @@ func TestFormsThatNoFixtureHas(t *testing.T) {
 				engineLine(820, `CreateContainer within sandbox "aaaa" for name:"c" returns container id "ac"`, "") +
 				engineLine(830, `StartContainer for "ac"`, "") + engineLine(1000, `StartContainer for "ac" returns successfully`, ""),
 			"containerd",
-			[]string{
-				"RunPodSandbox called → RunPodSandbox returned", "RunPodSandbox returned → CreateContainer called",
-				"CreateContainer called → CreateContainer returned", "CreateContainer returned → StartContainer called", "StartContainer called → StartContainer returned",
-			},
+			ofAPod,
 			[]string{"RunPodSandbox", "PullImage", "CreateContainer", "StartContainer"}, "aaaa",
 		},
 		"an image that CRI-O pulls": {
@@ -85,10 +85,7 @@ func TestFormsThatNoFixtureHas(t *testing.T) {
 				crioLine(710, "info", "Starting container: "+con1, "r3", "StartContainer") +
 				strings.Replace(crioLine(1000, "info", "Started container", "r3", "StartContainer"), "\n", " PID=7 containerID="+con1+" sandboxID="+pod1+"\n", 1),
 			"cri-o",
-			[]string{
-				"RunPodSandbox called → RunPodSandbox returned", "RunPodSandbox returned → CreateContainer called", "CreateContainer called → CreateContainer returned",
-				"CreateContainer returned → StartContainer called", "StartContainer called → StartContainer returned",
-			},
+			ofAPod,
 			[]string{"RunPodSandbox", "PullImage", "CreateContainer", "StartContainer"}, pod1,
 		},
 		"Kata below CRI-O": {
