@@ -43,16 +43,16 @@ func (b *Builder) crio(e *logs.Event, at int64) {
 	}
 	done, ok := crioDone[string(method)]
 	if !ok {
-		if s := b.known(crioID(e)); s != nil && slices.Contains(crioOver, string(method)) {
-			b.over(s)
-		} else if !slices.Contains(crioOver, string(method)) { // somebody asks how it is
+		if !slices.Contains(crioOver, string(method)) { // somebody asks how it is
 			b.crioOther(e, at)
+		} else if s := b.known(crioID(e)); s != nil {
+			b.over(s)
 		}
 		return
 	}
 	r := b.request(e, at, string(method))
-	ends := !r.over && (bytes.HasPrefix(e.Message, []byte(done)) || bytes.HasPrefix(e.Message, []byte("Response: ")) && r.name != pullName)
-	switch r.name {
+	ends := !r.over && (bytes.HasPrefix(e.Message, []byte(done)) || bytes.HasPrefix(e.Message, []byte("Response: ")) && string(method) != pullName)
+	switch string(method) {
 	case "RunPodSandbox":
 		b.crioRun(r, e, at, ends)
 	case "CreateContainer":
