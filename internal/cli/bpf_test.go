@@ -316,8 +316,8 @@ func TestConnectionsBeyondTheLimitOfOpenFilesAreRefusedWithTheCommand(t *testing
 		"only the soft one is":      {"ulimit -Sn 100", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load"}, quick...)
-			cmd := exec.Command("sh", append(args, "-c", "100")...)
+			args := append([]string{"-c", c.limits + ` && exec "$0" "$@"`, path, "bpf", "load", "-c", "100"}, quick[2:]...)
+			cmd := exec.Command("sh", args...)
 			said, _ := cmd.CombinedOutput() // the code says it
 			code := cmd.ProcessState.ExitCode()
 			if c.says == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
@@ -22,7 +23,7 @@ import (
 func checkEngines(engines terms.Engines) error {
 	for _, name := range slices.Sorted(maps.Keys(engines)) {
 		if !find.IsEngine(name) {
-			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(find.EngineNames(), ", "))
+			return fmt.Errorf("engines: there is no engine %q; the engines are %s", name, strings.Join(setting.EngineNames, ", "))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 // engine is a kind of engine as this package knows it.
@@ -15,15 +16,6 @@ type engine struct {
 	ways     []string // how it can be driven, the usual way first; empty: there is one only
 	new      func(ctx context.Context, name, runtime, way string, e subject.Engine) (subject.Target, error)
 	runtimes func(ctx context.Context, e subject.Engine) ([]string, error) // its default first
-}
-
-// EngineNames are what can stand before the slash of ENGINE/RUNTIME.
-func EngineNames() []string {
-	var out []string
-	for _, e := range engines {
-		out = append(out, e.name)
-	}
-	return out
 }
 
 // split takes ENGINE[+WAY][/RUNTIME] apart. A name without a slash is an
@@ -84,7 +76,7 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 			if before == "podman+api" {
 				return nil, false, fmt.Errorf("target %q: podman's service is weighed as docker: docker --docker-host unix:///run/podman/podman.sock", name)
 			}
-			return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(EngineNames(), ", "))
+			return nil, false, fmt.Errorf("target %q: there is no engine %q; the engines are %s", name, before, strings.Join(setting.EngineNames, ", "))
 		}
 		return []string{name}, false, nil
 	}

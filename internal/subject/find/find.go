@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject/floor"
 	"github.com/tare-bench/tare/internal/subject/host"
 	"github.com/tare-bench/tare/internal/subject/oci"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 // Found is what a name led to: a target, or why there is none.
@@ -74,7 +75,7 @@ func Named(ctx context.Context, names []string, s Settings) ([]Found, error) {
 		case given && isEngine:
 			return nil, fmt.Errorf("target %q: a runtime behind an engine is the engine's to find; register it there, or name a bare runtime: mine=%s", arg, path)
 		case !isEngine && !given && !slices.Contains(Names(), name):
-			return nil, fmt.Errorf("unknown target %q: known are %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s", name, strings.Join(Names(), ", "), strings.Join(EngineNames(), ", "))
+			return nil, fmt.Errorf("unknown target %q: known are %s, any OCI runtime as NAME=PATH, and ENGINE/RUNTIME with the engines %s", name, strings.Join(Names(), ", "), strings.Join(setting.EngineNames, ", "))
 		}
 		for _, n := range expanded {
 			if slices.ContainsFunc(out, func(f Found) bool { return f.Name == n }) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
+	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
 // withEngines replaces the engines for a test: "ship", driven in two ways, with
@@ -46,6 +48,16 @@ func named(t *testing.T, s Settings, names ...string) string {
 		out = append(out, f.Target.Info().Name)
 	}
 	return strings.Join(out, "; ")
+}
+
+func TestSettingsKnowEveryEngine(t *testing.T) {
+	var names []string
+	for _, e := range engines {
+		names = append(names, e.name)
+	}
+	if !slices.Equal(names, setting.EngineNames) {
+		t.Errorf("engines %q, settings know %q", names, setting.EngineNames)
+	}
 }
 
 func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {

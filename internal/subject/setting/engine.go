@@ -45,6 +45,6 @@ func (e Engine) Over(below Engine) Engine {
 	return e
 }
 
-// EngineNames are what can stand before the slash of ENGINE/RUNTIME, as package
-// find knows them.
+// EngineNames are what can stand before the slash of ENGINE/RUNTIME. Package find
+// knows how each is reached.
 var EngineNames = []string{"docker", "podman", "containerd", "isula", "cri+containerd", "cri+cri-o", "cri+isulad", "cri+cri-dockerd"}
