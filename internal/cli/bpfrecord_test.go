@@ -28,34 +28,6 @@ var whole = map[string]func(text string) bool{
 	"openmetrics": func(s string) bool { return strings.HasSuffix(s, "# EOF\n") },
 }
 
-func TestARecordOfProgramsIsReportedInEveryFormatAsTheRunWas(t *testing.T) {
-	needRoot(t)
-	for _, verb := range []string{"load", "quota", "memory"} {
-		for _, format := range []string{"text", "md", "csv", "json"} {
-			if verb != "load" && format != "text" {
-				continue // of the others the record is reported below
-			}
-			t.Run(verb+" as "+format, func(t *testing.T) {
-				place(t)
-				code, out, stderr := tare(t, append([]string{"bpf", verb, "--format", format}, quick...)...)
-				if code != ExitDone || !whole[format](out) || !strings.Contains(strings.ReplaceAll(out, `\_`, "_"), "tare_connect4") {
-					t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-				}
-				if code, again, stderr := tare(t, "report", "r.jsonl", "--format", format); code != ExitDone || again != out || stderr != "" {
-					t.Errorf("exit %d; the stored record is reported otherwise\n%s\n%s", code, again, stderr)
-				}
-				for _, other := range []string{"md", "csv", "json"} {
-					code, first, _ := tare(t, "report", "r.jsonl", "--format", other)
-					if _, second, _ := tare(t, "report", "r.jsonl", "--format", other); code != ExitDone || first != second || !whole[other](first) {
-						t.Errorf("as %s: exit %d\n%s", other, code, first)
-					}
-				}
-				nothingOf(t, loaded(t))
-			})
-		}
-	}
-}
-
 func TestAListOfProgramsIsWholeInEveryFormat(t *testing.T) {
 	needRoot(t)
 	place(t)

@@ -156,66 +156,24 @@ func words(line string) []string {
 }
 
 func TestEveryCommandExplainsItself(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"lifecycle", "--help"}, {"overhead", "--help"}, {"storage", "--help"}, {"startup", "--help"}, {"top", "--help"}, {"run", "--help"}, {"import", "--help"}, {"report", "--help"}, {"doctor", "--help"}, {"clean", "--help"}, {"version"}, {"--version"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}} {
-		if code, out, stderr := tare(t, args...); code != 0 || len(out) < 10 || stderr != "" {
+	t.Parallel()
+	asked := [][]string{{"version"}, {"--version"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}}
+	var collect func(c *cobra.Command)
+	collect = func(c *cobra.Command) {
+		asked = append(asked, append(strings.Fields(c.CommandPath())[1:], "--help"))
+		for _, sub := range c.Commands() {
+			collect(sub)
+		}
+	}
+	collect(New(Streams{}))
+	if len(asked) < 20 {
+		t.Errorf("only %q", asked)
+	}
+	for _, args := range asked {
+		code, out, stderr := tare(t, args...)
+		if code != 0 || len(out) < 10 || stderr != "" || args[len(args)-1] == "--help" && !strings.Contains(out, strings.Join(append([]string{"tare"}, args[:len(args)-1]...), " ")) {
 			t.Errorf("%v: exit %d, %q, %q", args, code, out, stderr)
 		}
-	}
-}
-
-func TestBadInputIsToldWithWhatToDo(t *testing.T) {
-	dir := place(t)
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	taken := write("taken.jsonl", "mine")
-	mistake := write("mistake.yaml", "version: 1\nname: x\nmeasure:\n  - lifecycle:\n      rounds: none\n")
-	for name, c := range map[string]struct {
-		args []string
-		says []string
-	}{
-		"an unknown target":             {[]string{"lifecycle", "nosuch"}, []string{"nosuch", "known are host, floor, runc", "NAME=PATH"}},
-		"a runtime that is missing":     {[]string{"lifecycle", "x=/no/such/runtime"}, []string{"/no/such/runtime", "NAME=/path"}},
-		"an empty path":                 {[]string{"lifecycle", "x="}, []string{"x=", "path"}},
-		"the same target twice":         {[]string{"lifecycle", "host", "host"}, []string{"host", "twice"}},
-		"a name with a control sign":    {[]string{"lifecycle", "a\x1b[2Jb"}, []string{"name"}},
-		"lanes of zero":                 {[]string{"lifecycle", "host", "-n", "0"}, []string{"--lanes", "0"}},
-		"lanes that are no number":      {[]string{"lifecycle", "host", "-n", "1,many"}, []string{"--lanes", "many"}},
-		"an unknown operation":          {[]string{"lifecycle", "host", "--ops", "create,jump"}, []string{"jump", "runp, create, start, stop, rm, stopp, rmp, run"}},
-		"a precision of 200 %":          {[]string{"lifecycle", "host", "--precision", "200%"}, []string{"--precision"}},
-		"no rounds":                     {[]string{"lifecycle", "host", "--rounds", "0"}, []string{"--rounds", "0"}},
-		"a baseline that is not there":  {[]string{"lifecycle", "host", "floor", "--baseline", "runc"}, []string{"baseline", "runc", "host, floor"}},
-		"an unknown flag":               {[]string{"lifecycle", "--fast"}, []string{"--fast", "--help"}},
-		"an unknown format":             {[]string{"lifecycle", "host", "--format", "xml"}, []string{"xml", "text"}},
-		"a record that is there":        {[]string{"lifecycle", "host", "-o", taken}, []string{"taken.jsonl", "-o"}},
-		"a record in no folder":         {[]string{"lifecycle", "host", "-o", filepath.Join(dir, "no", "r.jsonl")}, []string{"r.jsonl", "-o"}},
-		"a report of nothing":           {[]string{"report", filepath.Join(dir, "none.jsonl")}, []string{"none.jsonl"}},
-		"a report of what is no record": {[]string{"report", taken}, []string{"not a tare record"}},
-		"a plan with a mistake":         {[]string{"run", mistake}, []string{"mistake.yaml:5:15:"}},
-		"a plan that is not there":      {[]string{"run", filepath.Join(dir, "no.yaml")}, []string{"no.yaml"}},
-		"an unknown command":            {[]string{"weight"}, []string{"weight"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, out, stderr := tare(t, c.args...)
-			if code != ExitUsage || out != "" {
-				t.Errorf("exit %d, stdout %q", code, out)
-			}
-			for _, want := range c.says {
-				if !strings.Contains(stderr, want) {
-					t.Errorf("%q does not say %q", stderr, want)
-				}
-			}
-			if strings.ContainsRune(stderr, 0x1b) {
-				t.Errorf("a control sign reached the terminal: %q", stderr)
-			}
-		})
-	}
-	if b, _ := os.ReadFile(taken); string(b) != "mine" {
-		t.Errorf("an existing file was changed: %q", b)
 	}
 }
 

@@ -55,26 +55,6 @@ func TestAnEvilJobFileIsRefusedByLineBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
-// refuses runs a command line that is refused before anything runs.
-func refuses(t *testing.T, args []string, says ...string) {
-	t.Helper()
-	code, out, stderr := tare(t, args...)
-	if code != ExitUsage || out != "" {
-		t.Errorf("exit %d, %q", code, out)
-	}
-	for _, want := range says {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("%.600q does not say %q", stderr, want)
-		}
-	}
-	if strings.ContainsRune(stderr, 0x1b) || len(stderr) > 1000 {
-		t.Errorf("what is foreign was printed as it is: %.2000q", stderr)
-	}
-	if _, err := os.Stat("r.jsonl"); err == nil {
-		t.Error("a run was begun")
-	}
-}
-
 func TestWhatIsNoJobFileIsRefusedAndNotWaitedFor(t *testing.T) {
 	dir := place(t)
 	if err := unix.Mkfifo("pipe", 0o600); err != nil {

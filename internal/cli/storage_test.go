@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"encoding/csv"
-	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -10,37 +8,6 @@ import (
 
 	"github.com/tare-bench/tare/record"
 )
-
-func TestStoragesRecordIsReportedInEveryFormatAsTheRunWas(t *testing.T) {
-	needRunc(t)
-	for format, whole := range map[string]func(text string) bool{
-		"text": func(s string) bool { return strings.Contains(s, "in short: fio") },
-		"md":   func(s string) bool { return strings.Contains(s, "| ---") || strings.Contains(s, "|---") },
-		"csv": func(s string) bool {
-			rows, err := csv.NewReader(strings.NewReader(s)).ReadAll()
-			return err == nil && len(rows) > 4
-		},
-		"json": func(s string) bool { return json.Valid([]byte(s)) },
-	} {
-		t.Run(format, func(t *testing.T) {
-			place(t)
-			code, out, stderr := tare(t, append([]string{"storage", "host", "runc", "--volume", "bind,tmpfs", "--size", "4M", "--jobs", "write", "--format", format}, short...)...)
-			if code != ExitDone || !whole(out) {
-				t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-			}
-			for _, part := range []string{"runc", "host", "bind", "tmpfs", "write 512k", "not direct"} {
-				if !strings.Contains(out, part) {
-					t.Errorf("the report does not say %q:\n%s", part, out)
-				}
-			}
-			for range 2 {
-				if code, again, stderr := tare(t, "report", "r.jsonl", "--format", format); code != ExitDone || again != out || stderr != "" {
-					t.Errorf("exit %d; the stored record is reported otherwise\n%s\n%s", code, again, stderr)
-				}
-			}
-		})
-	}
-}
 
 func TestEveryToolGivesFiguresOnHostAndRunc(t *testing.T) {
 	needRunc(t)

@@ -14,39 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-func TestWhatStorageCannotDoIsToldByTheFlagThatAskedForIt(t *testing.T) {
-	place(t)
-	for args, says := range map[string]string{
-		"--jobs=":                             `--jobs: "" is not a job: `,
-		"--tool=cat":                          `--tool: unknown tool "cat"`,
-		"--scale=0":                           "--scale: 0 leaves nothing to do",
-		"--scale=0%":                          "--scale: 0 leaves nothing to do",
-		"--numjobs=0":                         "--numjobs: 0 threads do nothing",
-		"--numjobs=-1":                        "--numjobs: -1 threads do nothing",
-		"--tool=dd --numjobs=8":               "--numjobs: dd has one thread, and not 8",
-		"--limit=cpu=0":                       "--limit: cpu=0 is none",
-		"--limit=cpu=1,memory=0":              "--limit: memory=0 is none",
-		"--limit=cpu=5000":                    "--limit: 5000 is not a number of CPUs",
-		"--volume=floppy":                     `--volume: "floppy" is not a volume`,
-		"--volume=device=/dev/none":           "--volume: all that is on /dev/none would be destroyed",
-		"--runtime-limit=1ms":                 "--runtime-limit: 1ms is not a time",
-		"--program=fio=/x":                    "--program: they are paths in a root",
-		"--cache=some":                        `--cache: "some" is not known`,
-		"--jobs=read,read":                    `--jobs: "read 512k" is there twice`,
-		"--rounds=0":                          "--rounds: 0 is not a number of rounds",
-		"--rounds=0 --runtime-limit=1ms":      "\n      --runtime-limit: 1ms is not a time",
-		"--explain":                           "unknown flag: --explain",
-		"--i-know-this-destroys=x --rounds=1": `--i-know-this-destroys: "x" is not a device`,
-	} {
-		t.Run(args, func(t *testing.T) {
-			code, out, stderr := tare(t, append([]string{"storage", "host"}, strings.Fields(args)...)...)
-			if all := "\n      " + strings.TrimPrefix(stderr, "tare: "); code != ExitUsage || out != "" || !strings.Contains(all, "\n      "+strings.TrimPrefix(says, "\n      ")) {
-				t.Errorf("exit %d, %q, want %q", code, stderr, says)
-			}
-		})
-	}
-}
-
 // asked lays a command line over options.
 func asked(t *testing.T, o option.Options, args ...string) error {
 	t.Helper()
