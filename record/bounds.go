@@ -45,8 +45,8 @@ type bound struct {
 
 	words       []string
 	least, most int64
-	mostShare   float64
-	mostSaid    string
+	maxShare    float64
+	maxSaid     string
 	chars, keys int
 	after       string
 	afterIndex  int
@@ -198,7 +198,7 @@ func compileField(f reflect.StructField, name string) (*bound, error) {
 	if f.Anonymous || name == "" {
 		return nil, errors.New("a field of a line has a name in json and is not embedded")
 	}
-	x := &bound{name: name, most: math.MaxInt64, mostShare: math.MaxFloat64}
+	x := &bound{name: name, most: math.MaxInt64, maxShare: math.MaxFloat64}
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -275,8 +275,8 @@ func (x *bound) read(word string) error {
 		if !ok {
 			return fmt.Errorf("the tag says %q, which is not known", word)
 		}
-		x.chars, x.mostSaid = l.chars, l.said
-		x.most, x.mostShare = cmp.Or(l.most, x.most), cmp.Or(l.share, x.mostShare)
+		x.chars, x.maxSaid = l.chars, l.said
+		x.most, x.maxShare = cmp.Or(l.most, x.most), cmp.Or(l.share, x.maxShare)
 	}
 	if err != nil {
 		return fmt.Errorf("the tag says %q: %w", word, err)

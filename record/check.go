@@ -151,8 +151,8 @@ func (x *bound) number(n int64) error {
 	switch {
 	case x.unknown && n == -1:
 		return nil
-	case n > x.most && x.mostSaid != "":
-		return fmt.Errorf("is %d: more than %s cannot be", n, x.mostSaid)
+	case n > x.most && x.maxSaid != "":
+		return fmt.Errorf("is %d: more than %s cannot be", n, x.maxSaid)
 	case n > x.most:
 		return fmt.Errorf("is %d: more than %d cannot be", n, x.most)
 	case n >= x.least:
@@ -168,12 +168,12 @@ func (x *bound) number(n int64) error {
 // share refuses NaN too.
 func (x *bound) share(f float64) error {
 	switch {
-	case f >= 0 && f <= x.mostShare:
+	case f >= 0 && f <= x.maxShare:
 		return nil
-	case x.mostShare == math.MaxFloat64:
+	case x.maxShare == math.MaxFloat64:
 		return fmt.Errorf("is %g and has to be 0 or more", f)
 	}
-	return fmt.Errorf("is %g and has to be from 0 to %g", f, x.mostShare)
+	return fmt.Errorf("is %g and has to be from 0 to %g", f, x.maxShare)
 }
 
 // text keeps a text that may be long out of the reason.

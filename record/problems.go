@@ -2,12 +2,12 @@ package record
 
 import "slices"
 
-// mostExamples is how many problems are told in words.
-const mostExamples = 5
+// maxExamples is how many problems are told in words.
+const maxExamples = 5
 
 // Note keeps one of the first few problems in words, each once.
 func (p *Problems) Note(text string) {
-	if len(p.Examples) < mostExamples && !slices.Contains(p.Examples, text) {
+	if len(p.Examples) < maxExamples && !slices.Contains(p.Examples, text) {
 		p.Examples = append(slices.Clip(p.Examples), text) // another's may begin alike
 	}
 }

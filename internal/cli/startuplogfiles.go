@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// mostPieces is how many logs may have been put into one file.
-	mostPieces = 64
-	// mostSources is how many logs are read at once: each costs a block of memory
+	// maxPieces is how many logs may have been put into one file.
+	maxPieces = 64
+	// maxSources is how many logs are read at once: each costs a block of memory
 	// and an open file.
-	mostSources = 1000
+	maxSources = 1000
 )
 
 // reading is what is read.
@@ -100,8 +100,8 @@ func (r *reading) file(ctx context.Context, path string) error {
 }
 
 func (r *reading) add(s logs.Source) error {
-	if len(r.sources) == mostSources {
-		return fmt.Errorf("read logs: more than %d logs; read fewer at once", mostSources)
+	if len(r.sources) == maxSources {
+		return fmt.Errorf("read logs: more than %d logs; read fewer at once", maxSources)
 	}
 	r.sources, r.names = append(r.sources, s), append(r.names, s.Name)
 	return nil
@@ -135,12 +135,12 @@ func (r *reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	pieces := []logs.Segment{{To: size}}
 	if kindOf(magic[:n]) == plain {
 		var ordered bool
-		pieces, ordered, err = logs.Segments(stoppable{ctx, io.NewSectionReader(f, begin, size)}, mostPieces)
+		pieces, ordered, err = logs.Segments(stoppable{ctx, io.NewSectionReader(f, begin, size)}, maxPieces)
 		if err != nil {
 			return nil, err
 		}
 		if !ordered {
-			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, mostPieces-1)})
+			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
 		}
 	}
 	var all []logs.Source

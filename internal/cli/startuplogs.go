@@ -39,8 +39,8 @@ func (f *logFlags) add(set *pflag.FlagSet) {
 // given says whether logs are to be read. --since is only about them.
 func (f *logFlags) given() bool { return len(f.files) > 0 || f.journal || f.since != "" }
 
-// mostNames is how many targets have their starts numbered.
-const mostNames = 1000
+// maxNames is how many targets have their starts numbered.
+const maxNames = 1000
 
 // read puts starts together from logs, keeps them in a record, and
 // reports them. Memory does not grow with what is read.
@@ -104,7 +104,7 @@ func (r *reading) gather(ctx context.Context, s *app, p startup.Options, out out
 	}
 	give := func(x *record.Start) error {
 		number++
-		if name := startup.NameOf(x); len(rounds) < mostNames || rounds[name] > 0 {
+		if name := startup.NameOf(x); len(rounds) < maxNames || rounds[name] > 0 {
 			x.Round = rounds[name]
 			rounds[name]++
 		}

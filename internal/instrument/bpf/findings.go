@@ -35,8 +35,8 @@ const (
 	foundMemoryUnknown  = "memory-not-known"
 )
 
-// mostLines is how many different lines are told apart.
-const mostLines = 1000
+// maxLines is how many different lines are told apart.
+const maxLines = 1000
 
 // full is the share of its CPUs from which on somebody has no more to give.
 const full = 0.95
@@ -153,7 +153,7 @@ func (j *judging) problems(add adding) {
 				continue // findings of their own
 			}
 			moved = true
-			if !slices.Contains(lines, line) && len(lines) < mostLines {
+			if !slices.Contains(lines, line) && len(lines) < maxLines {
 				lines = append(lines, line)
 			}
 		}

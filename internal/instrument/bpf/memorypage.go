@@ -155,7 +155,7 @@ func growthEach(v *Judgement, o page.Options) *page.Section {
 			}
 			differs = differs || mem.Memory != of[k][0].Memory
 		}
-		if (differs || o.Verbose) && (o.Verbose || len(m.Rows) < mostProgramsShown) {
+		if (differs || o.Verbose) && (o.Verbose || len(m.Rows) < maxProgramsShown) {
 			m.Row(append([]page.Cell{page.Words(page.Heading(page.Known(k.name)))}, cells...)...)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // How many programs of a point, and programs and maps in all, a page shows. Verbose
 // it shows all, as JSON and CSV do.
 const (
-	mostProgramsOfPoint = 12
-	mostProgramsShown   = 40
+	maxProgramsOfPoint = 12
+	maxProgramsShown   = 40
 )
 
 // byProgram has every program at every point, the heaviest first.
@@ -29,7 +29,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 		r := &v.Rows[i]
 		for j := range r.Programs {
 			p := &r.Programs[j]
-			if !o.Verbose && (j >= mostProgramsOfPoint || p.Rate.Known() && p.Rate.Value == 0 && p.Misses == 0) {
+			if !o.Verbose && (j >= maxProgramsOfPoint || p.Rate.Known() && p.Rate.Value == 0 && p.Misses == 0) {
 				left++
 				continue
 			}
@@ -63,7 +63,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 	s.Table = m
 	s.Notes = []string{"each: time of one run; memory: of the program and its maps, of which a shared one is in each that uses it"}
 	if left > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --verbose shows all", page.Amount(left, "row"), mostProgramsOfPoint))
+		s.Notes = append(s.Notes, fmt.Sprintf("not shown: %s, of programs that did not run, or of which %d took more at the same point; --verbose shows all", page.Amount(left, "row"), maxProgramsOfPoint))
 	}
 	return s
 }
@@ -92,11 +92,11 @@ func withMaps(p *record.Program) int64 {
 
 // shown are as many as a section has room for, which says how many are left out.
 func shown[T any](s *page.Section, all []T, o page.Options) []T {
-	if o.Verbose || len(all) <= mostProgramsShown {
+	if o.Verbose || len(all) <= maxProgramsShown {
 		return all
 	}
-	s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", len(all)-mostProgramsShown))
-	return all[:mostProgramsShown]
+	s.Notes = append(s.Notes, fmt.Sprintf("and %d more; --verbose shows all", len(all)-maxProgramsShown))
+	return all[:maxProgramsShown]
 }
 
 // counted is a number that there should be none of.

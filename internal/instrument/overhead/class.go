@@ -56,7 +56,7 @@ func (j *judging) classes() {
 // limits already.
 func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	c := RuntimeClass{Target: t.Name, Handler: handler(t.Name)}
-	var most, mostCPU needs
+	var most, maxCPU needs
 	var in, inCPU string
 	var charged *Cell
 	seen := false
@@ -75,8 +75,8 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		switch {
 		case n.brief:
 			brief = append(brief, where)
-		case n.cpuKnown && n.cpu > mostCPU.cpu:
-			mostCPU, inCPU = n, where
+		case n.cpuKnown && n.cpu > maxCPU.cpu:
+			maxCPU, inCPU = n, where
 		}
 		if n.guest > 0 && !n.brief {
 			guests = append(guests, where)
@@ -87,7 +87,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		return c, false
 	}
 	c.Memory = int64(math.Ceil(most.memory*classMargin/classMemory)) * classMemory
-	c.CPU = int64(math.Ceil(mostCPU.cpu/classCPU)) * classCPU
+	c.CPU = int64(math.Ceil(maxCPU.cpu/classCPU)) * classCPU
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
@@ -98,7 +98,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	}
 	switch {
 	case c.CPU > 0:
-		c.Rule = append(c.Rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", mostCPU.cpu, inCPU, strings.Join(mostCPU.cpuParts, " + ")))
+		c.Rule = append(c.Rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", maxCPU.cpu, inCPU, strings.Join(maxCPU.cpuParts, " + ")))
 	case brief == nil && guests == nil:
 		c.Rule = append(c.Rule, "cpu: none was seen beside the workload's")
 	default:

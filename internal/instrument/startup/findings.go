@@ -158,14 +158,14 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: m.What + ": " + m.Detail, Advice: "what stood behind is in no figure: read it again"})
 		}
 	}
-	if ordered && float64(l.Backward) > mostBackward*float64(l.Lines) {
+	if ordered && float64(l.Backward) > maxBackward*float64(l.Lines) {
 		add(record.Finding{Code: foundDisorder, Level: finding.Warning,
 			Message: fmt.Sprintf("lines are in disorder: %d of %d are older than the one before them", l.Backward, l.Lines), Advice: sortThem})
 	}
 }
 
-// mostBackward is which part of the lines may be older than the one before:
+// maxBackward is which part of the lines may be older than the one before:
 // programs write from several threads.
-const mostBackward = 0.05
+const maxBackward = 0.05
 
 const sortThem = "sort them by time, or give each log as a file of its own, and read them again"

@@ -32,7 +32,7 @@ const (
 	ceilingDrift = 0.20     // between before and after
 	flushedShare = 0.10     // of the written bytes, and
 	flushedBytes = 16 << 20 // for each round
-	mostNamed    = 5        // cells in one finding
+	maxNamed     = 5        // cells in one finding
 )
 
 // disbelieved says of each verdict what its cells are not, and what to do.
@@ -107,7 +107,7 @@ func (l *listed) add(w *Cell, fact string) {
 func (l *listed) text() string {
 	var named []string
 	for i, w := range l.cells {
-		if i == mostNamed {
+		if i == maxNamed {
 			named = append(named, fmt.Sprintf("and %d more", len(l.cells)-i))
 			break
 		}

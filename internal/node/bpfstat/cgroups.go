@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostCgroups bounds the walk over cgroups, as does [longestWalk].
-const mostCgroups = 20000
+// maxCgroups bounds the walk over cgroups, as does [longestWalk].
+const maxCgroups = 20000
 
 // attachments are where programs are attached, as far as it is known. at holds no
 // text twice for one program.
@@ -49,7 +49,7 @@ func (m *Meter) walkCgroups(at *attachments) (problems []string) {
 	}
 	until := time.Now().Add(longestWalk)
 	for _, mount := range mounts {
-		seen, err := walkBelow(mount.Mountpoint, mostCgroups, until, func(path string, e fs.DirEntry) bool {
+		seen, err := walkBelow(mount.Mountpoint, maxCgroups, until, func(path string, e fs.DirEntry) bool {
 			if e.IsDir() {
 				m.cgroupAt(path, at)
 			}

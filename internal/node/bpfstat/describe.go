@@ -105,8 +105,8 @@ func memory(fd int) int64 {
 
 // The bounds of what is looked for in maps of maps and in arrays of programs.
 const (
-	mostInner = 100000
-	mostTails = 4096
+	maxInner = 100000
+	maxTails = 4096
 )
 
 // weighMaps reads what all maps occupy, and which maps and programs they hold.
@@ -123,9 +123,9 @@ func (m *Meter) weighMaps(at *attachments) error {
 		a.Memory = memory(open.FD())
 		switch a.kind {
 		case mapArrayOfMaps, mapHashOfMaps:
-			inner[a.ID] = a.values(open, mostInner)
+			inner[a.ID] = a.values(open, maxInner)
 		case mapProgramArray:
-			for _, id := range a.values(open, mostTails) {
+			for _, id := range a.values(open, maxTails) {
 				at.add(id, "tail call through map "+a.Name)
 			}
 		}

@@ -18,8 +18,8 @@ import (
 
 // The bounds of a walk over the descriptors of all processes.
 const (
-	mostDescriptors = 500000
-	longestSearch   = time.Second
+	maxDescriptors = 500000
+	longestSearch  = time.Second
 )
 
 // descriptor is the kind of what a process holds.
@@ -64,7 +64,7 @@ func eachDescriptor(pid int, look func(fd int, kind descriptor)) (int, error) {
 		return 0, err
 	}
 	defer d.Close()
-	names, err := d.Readdirnames(mostDescriptors)
+	names, err := d.Readdirnames(maxDescriptors)
 	if err != nil && len(names) == 0 {
 		return 0, err
 	}
@@ -175,7 +175,7 @@ func (m *Meter) holders() (out []holder, problems []string) {
 	}
 	until, seen, closed := time.Now().Add(longestSearch), 0, 0
 	for i, pid := range pids {
-		if seen > mostDescriptors || time.Now().After(until) {
+		if seen > maxDescriptors || time.Now().After(until) {
 			return out, append(problems, fmt.Sprintf("only %d of %d processes were asked which programs they hold", i, len(pids)))
 		}
 		held, n, err := m.held(pid)

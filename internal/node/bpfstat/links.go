@@ -27,13 +27,13 @@ const (
 	linkSockmap       = 14
 )
 
-// mostLinks is more than machines have.
-const mostLinks = 100000
+// maxLinks is more than machines have.
+const maxLinks = 100000
 
 // links walks all links (Linux 5.8) and says in words where each holds its program.
 func (m *Meter) links(at *attachments) (problems []string) {
 	s := m.scratch
-	for id, n := uint32(0), 0; n < mostLinks; n++ {
+	for id, n := uint32(0), 0; n < maxLinks; n++ {
 		next, err := s.nextID(unix.BPF_LINK_GET_NEXT_ID, id)
 		if errors.Is(err, unix.ENOENT) {
 			return problems
@@ -52,7 +52,7 @@ func (m *Meter) links(at *attachments) (problems []string) {
 		}
 		unix.Close(fd)
 	}
-	return append(problems, fmt.Sprintf("only the first %d links were looked at", mostLinks))
+	return append(problems, fmt.Sprintf("only the first %d links were looked at", maxLinks))
 }
 
 // word is a number of the part of a link's info that depends on its type.

@@ -227,7 +227,7 @@ func (m *Meter) meet(fd int) (*program, error) {
 	if int(i.MapCount) <= len(m.scratch.maps) {
 		p.maps = slices.Clone(m.scratch.maps[:i.MapCount])
 	} else { // the kernel allows 64 for one of instructions, and more by BPF_PROG_BIND_MAP
-		p.maps = make([]uint32, min(i.MapCount, mostMaps))
+		p.maps = make([]uint32, min(i.MapCount, maxMaps))
 		again := &programInfo{MapCount: uint32(len(p.maps)), Maps: unsafe.Pointer(unsafe.SliceData(p.maps))}
 		if err := info(m.scratch, fd, again); err != nil {
 			return nil, fmt.Errorf("ask which maps BPF program %d uses: %w", p.ID, err)
@@ -239,8 +239,8 @@ func (m *Meter) meet(fd int) (*program, error) {
 	return p, nil
 }
 
-// mostMaps is more than programs have.
-const mostMaps = 4096
+// maxMaps is more than programs have.
+const maxMaps = 4096
 
 func (p *program) count(i *programInfo) {
 	p.counters = Counters{ID: i.ID, Count: i.RunCount, Time: i.RunTime, Misses: i.Misses}

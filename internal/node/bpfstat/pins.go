@@ -17,7 +17,7 @@ import (
 
 // The bounds of a walk over what is pinned.
 const (
-	mostPins    = 20000
+	maxPins     = 20000
 	longestWalk = 500 * time.Millisecond
 )
 
@@ -136,7 +136,7 @@ func allPins() (pins []pin, problems []string) {
 
 // walkPins finds what is pinned in a folder and below it.
 func walkPins(folder string, until time.Time) (pins []pin, problems []string) {
-	seen, err := walkBelow(folder, mostPins, until, func(path string, e fs.DirEntry) bool {
+	seen, err := walkBelow(folder, maxPins, until, func(path string, e fs.DirEntry) bool {
 		if e.Type().IsRegular() {
 			// One that went, or that is none of a kind that is known, is passed over.
 			if p, err := pinned(path); err == nil {

@@ -390,7 +390,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q: %d, %d", b, r, w)
 			}
 		}
-		if n, err := limit(b); err == nil && (n < 0 || n >= mostBytes) {
+		if n, err := limit(b); err == nil && (n < 0 || n >= maxBytes) {
 			t.Errorf("%q: %d", b, n)
 		}
 	})

@@ -7,16 +7,16 @@ import (
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// mostBytes is the largest amount of memory that is believed; the kernel's own
+// maxBytes is the largest amount of memory that is believed; the kernel's own
 // "no limit" is above it.
-const mostBytes = 1 << 62
+const maxBytes = 1 << 62
 
 // number reads a file, or a field, that is one number.
 func number(b []byte) (int64, bool) { return machine.Number(bytes.TrimSuffix(b, []byte("\n"))) }
 
 // amount reads a number of bytes.
 func amount(b []byte) (int64, error) {
-	if n, ok := number(b); ok && n < mostBytes {
+	if n, ok := number(b); ok && n < maxBytes {
 		return n, nil
 	}
 	return 0, malformed("a number of bytes", b)
@@ -32,7 +32,7 @@ func limit(b []byte) (int64, error) {
 	switch {
 	case !ok:
 		return 0, malformed("a number of bytes or max", b)
-	case n >= mostBytes:
+	case n >= maxBytes:
 		return 0, nil
 	}
 	return n, nil

@@ -24,11 +24,11 @@ func Under(path string) (device, fsType string, err error) {
 	return deviceOf(m, 0), m.FSType, nil
 }
 
-// mostLayers bounds overlays upon overlays.
-const mostLayers = 4
+// maxLayers bounds overlays upon overlays.
+const maxLayers = 4
 
 func deviceOf(m *mountinfo.Info, depth int) string {
-	if m.FSType == "overlay" && depth < mostLayers {
+	if m.FSType == "overlay" && depth < maxLayers {
 		for option := range strings.SplitSeq(m.VFSOptions, ",") {
 			upper, ok := strings.CutPrefix(option, "upperdir=")
 			if !ok || !filepath.IsAbs(upper) {

@@ -35,8 +35,8 @@ func (r Root) cpu() cpuInfo {
 	return parseCPUInfo(io.LimitReader(f, cpuinfoLimit))
 }
 
-// mostModels bounds what ends up in a record. Real machines have up to three.
-const mostModels = 8
+// maxModels bounds what ends up in a record. Real machines have up to three.
+const maxModels = 8
 
 // parseCPUInfo reads /proc/cpuinfo, whose lines differ from one architecture
 // to the next.
@@ -65,7 +65,7 @@ func parseCPUInfo(r io.Reader) cpuInfo {
 }
 
 func (c *cpuInfo) add(model string) {
-	if model != "" && len(c.models) < mostModels && !slices.Contains(c.models, model) {
+	if model != "" && len(c.models) < maxModels && !slices.Contains(c.models, model) {
 		c.models = append(c.models, model)
 	}
 }
@@ -107,8 +107,8 @@ func (r Root) Online() (int, error) {
 	return len(online), nil
 }
 
-// mostCPUs bounds a list; Linux can be built for 8192 CPUs.
-const mostCPUs = 1 << 16
+// maxCPUs bounds a list; Linux can be built for 8192 CPUs.
+const maxCPUs = 1 << 16
 
 // parseCPUList reads the kernel's list form, "0-3,8".
 func parseCPUList(s string) (map[int]bool, error) {
@@ -135,7 +135,7 @@ func parseCPU(s string) (int, error) {
 		return 0, strconv.ErrSyntax
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n >= mostCPUs {
+	if err != nil || n >= maxCPUs {
 		return 0, strconv.ErrRange
 	}
 	return n, nil

@@ -23,7 +23,7 @@ func ParseLoad(b []byte) (thousandths int64, err error) {
 	whole, part, dot := bytes.Cut(first, []byte("."))
 	w, ok := Number(whole)
 	p, ok2 := Number(part)
-	if !dot || !ok || !ok2 || len(part) != 2 || w > mostKiB {
+	if !dot || !ok || !ok2 || len(part) != 2 || w > maxKiB {
 		return 0, fmt.Errorf("parse /proc/loadavg: want a number with two decimals first, got %.40q", b)
 	}
 	return w*1000 + p*10, nil

@@ -17,8 +17,8 @@ type Memory struct {
 	seen int // how many of the required lines were there
 }
 
-// mostKiB keeps sums from overflowing.
-const mostKiB = 1 << 50
+// maxKiB keeps sums from overflowing.
+const maxKiB = 1 << 50
 
 // meminfoLimit is above what a machine of a thousand CPUs has.
 const meminfoLimit = 64 << 10
@@ -57,7 +57,7 @@ func (m *Memory) Parse(b []byte) error {
 			value = bytes.TrimSpace(value)
 			digits, kib := bytes.CutSuffix(value, []byte(" kB"))
 			n, ok := Number(digits)
-			if !ok || n > mostKiB || kib == (to == &m.HugeTotal || to == &m.HugeFree) {
+			if !ok || n > maxKiB || kib == (to == &m.HugeTotal || to == &m.HugeFree) {
 				return fmt.Errorf("parse /proc/meminfo: %s is %.40q, not an amount", name, value)
 			}
 			if *to = n; kib {
@@ -88,7 +88,7 @@ func (m *Memory) Complete() error {
 // Huge are the bytes of huge pages of the usual size that are in use, and the
 // others.
 func (m *Memory) Huge() (used, free int64) {
-	if m.HugeSize > 0 && m.HugeTotal > mostKiB/m.HugeSize*1024 {
+	if m.HugeSize > 0 && m.HugeTotal > maxKiB/m.HugeSize*1024 {
 		return 0, 0
 	}
 	return max(m.HugeTotal-m.HugeFree, 0) * m.HugeSize, min(m.HugeFree, m.HugeTotal) * m.HugeSize

@@ -143,10 +143,10 @@ func FuzzParsers(f *testing.F) {
 		if used, free := m.Huge(); err == nil && min(m.Total-1, m.Available, m.SwapTotal, m.SwapFree, used, free) < 0 {
 			t.Errorf("Parse(%q) = %+v", s, m)
 		}
-		if cpus, err := parseCPUList(s); err == nil && (len(cpus) == 0 || len(cpus) > mostCPUs) {
+		if cpus, err := parseCPUList(s); err == nil && (len(cpus) == 0 || len(cpus) > maxCPUs) {
 			t.Errorf("parseCPUList(%q) has %d CPUs", s, len(cpus))
 		}
-		if info := parseCPUInfo(strings.NewReader(s)); len(info.models) > mostModels {
+		if info := parseCPUInfo(strings.NewReader(s)); len(info.models) > maxModels {
 			t.Errorf("parseCPUInfo(%q) = %+v", s, info)
 		}
 		prettyName(s)

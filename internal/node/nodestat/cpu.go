@@ -48,9 +48,9 @@ func (c CPU) Since(before CPU) (busy, steal float64, ok bool) {
 	return float64(b) / float64(total), float64(s) / float64(total), true
 }
 
-// mostTicks keeps sums from overflowing: 2^58 ticks are ninety thousand years
+// maxTicks keeps sums from overflowing: 2^58 ticks are ninety thousand years
 // of a thousand CPUs.
-const mostTicks = 1 << 58
+const maxTicks = 1 << 58
 
 // parseCPU reads "cpu  user nice system idle iowait irq softirq steal …". Steal
 // is there since Linux 2.6.11; guest times follow, which are counted already.
@@ -62,7 +62,7 @@ func parseCPU(line []byte) (CPU, error) {
 		var digits []byte
 		digits, rest = machine.Field(rest, 0)
 		n, good := machine.Number(digits)
-		ok = ok && good && n <= mostTicks
+		ok = ok && good && n <= maxTicks
 		t[i] = uint64(n)
 	}
 	if !ok {

@@ -24,7 +24,7 @@ func hugetlb(root machine.Root) (used, free int64, ok bool) {
 		size, isSize := machine.Number([]byte(kib))
 		total, hasTotal := count(root, folder+e.Name()+"/nr_hugepages")
 		free0, hasFree := count(root, folder+e.Name()+"/free_hugepages")
-		if !cut || !cut2 || !isSize || !hasTotal || !hasFree || size == 0 || size > mostKiB || total > mostKiB/size {
+		if !cut || !cut2 || !isSize || !hasTotal || !hasFree || size == 0 || size > maxKiB || total > maxKiB/size {
 			return 0, 0, false
 		}
 		free += min(free0, total) * size << 10
@@ -41,5 +41,5 @@ func count(root machine.Root, name string) (int64, bool) {
 	return machine.Number([]byte(line))
 }
 
-// mostKiB keeps sums from overflowing.
-const mostKiB = 1 << 50
+// maxKiB keeps sums from overflowing.
+const maxKiB = 1 << 50

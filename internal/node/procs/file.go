@@ -58,9 +58,9 @@ func (d Dir) Close() { unix.Close(d.fd) }
 
 // What is read of each file at most, and of a list of threads.
 const (
-	fileLimit   = 64 << 10
-	mostThreads = 1 << 16
-	mostPid     = 1 << 22 // the kernel's
+	fileLimit  = 64 << 10
+	maxThreads = 1 << 16
+	maxPid     = 1 << 22 // the kernel's
 )
 
 // Read reads a whole file, which is valid until the reader's next. One that is
@@ -137,7 +137,7 @@ func (d Dir) Args() ([]string, error) {
 // Tasks lists the threads, ascending.
 func (d Dir) Tasks() ([]int, error) {
 	all, err := numbers(d.path + "/task")
-	return all[:min(len(all), mostThreads)], err
+	return all[:min(len(all), maxThreads)], err
 }
 
 // Task is the folder of a thread, for the name of a file in it.
@@ -178,7 +178,7 @@ func numbers(path string) ([]int, error) {
 	}
 	out := make([]int, 0, len(names))
 	for _, name := range names {
-		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= mostPid {
+		if n, err := strconv.Atoi(name); err == nil && n > 0 && n <= maxPid {
 			out = append(out, n)
 		}
 	}

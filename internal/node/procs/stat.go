@@ -65,7 +65,7 @@ func parseStat(text []byte) (Stat, error) {
 			}
 		}
 	}
-	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > mostPid || pages > 1<<40 {
+	if field < 22 || user+system > 1<<56 || max(parent, group, threads) > maxPid || pages > 1<<40 {
 		return Stat{}, ErrForm
 	}
 	s.PPid, s.Group, s.Threads = int(parent), int(group), int(threads)
@@ -115,7 +115,7 @@ func parseStatus(text []byte) (Status, error) {
 		case "NSpid":
 			for _, word := range strings.Fields(string(value)) {
 				n, err := strconv.Atoi(word)
-				if err != nil || n < 0 || n > mostPid || len(s.NSpid) == 64 {
+				if err != nil || n < 0 || n > maxPid || len(s.NSpid) == 64 {
 					return Status{}, ErrForm
 				}
 				s.NSpid = append(s.NSpid, n)

@@ -11,9 +11,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// mostFolders bounds the search for groups that stayed: a node with a hundred
+// maxFolders bounds the search for groups that stayed: a node with a hundred
 // thousand cgroups has other troubles.
-const mostFolders = 100_000
+const maxFolders = 100_000
 
 // Left implements overhead.Meter. Groups in which nobody was left when they were
 // looked at, such as Kata's overhead groups on some machines, are in no reading:
@@ -56,7 +56,7 @@ func named(root machine.Root, h machine.Hierarchy, ids []string) []string {
 		if err != nil || !d.IsDir() {
 			return nil // it was removed meanwhile
 		}
-		if seen++; seen > mostFolders {
+		if seen++; seen > maxFolders {
 			return fs.SkipAll
 		}
 		where := "/" + strings.Trim(strings.TrimPrefix(path, base), "/")

@@ -67,16 +67,16 @@ type watched struct {
 	sample   cgroupstat.Sample
 }
 
-// mostTicks bounds a series, which is one line of a record. A phase that lasts
+// maxTicks bounds a series, which is one line of a record. A phase that lasts
 // longer is kept at half the pace: every second tick is dropped, those before too.
-const mostTicks = 20_000
+const maxTicks = 20_000
 
 func (w *watch) tick(at int64) {
 	if w.skipped++; w.skipped < w.pace {
 		return
 	}
 	w.skipped = 0
-	if len(w.times) == mostTicks {
+	if len(w.times) == maxTicks {
 		w.thin()
 	}
 	w.times = append(w.times, at)

@@ -7,10 +7,10 @@ import (
 
 func TestALongSeriesIsKeptAtHalfThePace(t *testing.T) {
 	w := &watch{values: map[string][]int64{}, pace: 1}
-	for at := range int64(3 * mostTicks) {
+	for at := range int64(3 * maxTicks) {
 		w.tick(at)
 	}
-	if w.pace != 4 || len(w.times) > mostTicks || !slices.IsSorted(w.times) {
+	if w.pace != 4 || len(w.times) > maxTicks || !slices.IsSorted(w.times) {
 		t.Fatalf("pace %d, %d ticks", w.pace, len(w.times))
 	}
 	for i := 1; i < len(w.times); i++ {

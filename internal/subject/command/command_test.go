@@ -183,7 +183,7 @@ func TestTheContainersThatACommandPrintsAreKnown(t *testing.T) {
 
 func TestACommandThatSaysTooMuchIsReadToItsEnd(t *testing.T) {
 	s, sample := run(t.Context(), t, time.Minute, "sh", "-c", "head -c 10000000 /dev/zero")
-	if sample.Failure != nil || len(s.said) != mostSaid {
+	if sample.Failure != nil || len(s.said) != maxSaid {
 		t.Errorf("%+v, kept %d", sample.Failure, len(s.said))
 	}
 }

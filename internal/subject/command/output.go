@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostSaid is how much of a command's output is kept.
-const mostSaid = 8 << 10
+// maxSaid is how much of a command's output is kept.
+const maxSaid = 8 << 10
 
 // output reads what a command says, and what is said by whom it leaves running,
 // as long as there is somebody and it is not closed.
@@ -62,7 +62,7 @@ func (o *output) read() {
 	for {
 		n, err := o.pipe.Read(b[:])
 		o.mu.Lock()
-		o.kept = append(o.kept, b[:min(n, mostSaid-len(o.kept))]...)
+		o.kept = append(o.kept, b[:min(n, maxSaid-len(o.kept))]...)
 		o.mu.Unlock()
 		if err != nil {
 			return

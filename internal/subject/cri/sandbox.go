@@ -58,8 +58,8 @@ func (s *session) processes(ctx context.Context, h *held, b *subject.Sandbox) er
 	return nil
 }
 
-// mostPid is the kernel's limit for process ids on 64 bits (PID_MAX_LIMIT).
-const mostPid = 1 << 22
+// maxPid is the kernel's limit for process ids on 64 bits (PID_MAX_LIMIT).
+const maxPid = 1 << 22
 
 // pidIn is the "pid" in the object under "info" of a verbose answer, 0 where
 // there is none.
@@ -67,7 +67,7 @@ func pidIn(info map[string]string) int {
 	var said struct {
 		Pid int `json:"pid"`
 	}
-	if json.Unmarshal([]byte(info["info"]), &said) != nil || said.Pid <= 1 || said.Pid > mostPid {
+	if json.Unmarshal([]byte(info["info"]), &said) != nil || said.Pid <= 1 || said.Pid > maxPid {
 		return 0
 	}
 	return said.Pid

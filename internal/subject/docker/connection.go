@@ -17,9 +17,9 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// mostConnections is how many connections are kept open: more than lanes that
+// maxConnections is how many connections are kept open: more than lanes that
 // a batch has in practice.
-const mostConnections = 512
+const maxConnections = 512
 
 // connection is Docker's own client over a transport that keeps as many
 // connections as there are lanes.
@@ -39,15 +39,15 @@ type keeper struct{ *http.Transport }
 // The longest replies. A listed container takes some 2 KiB; decoded, a list of
 // empty ones takes a hundred times its text.
 const (
-	mostReply   = 4 << 20
-	mostHeaders = 256 << 10
+	maxReply   = 4 << 20
+	maxHeaders = 256 << 10
 )
 
 // RoundTrip implements http.RoundTripper.
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	reply, err := k.Transport.RoundTrip(r)
 	if err == nil {
-		reply.Body = &bounded{ReadCloser: reply.Body, left: mostReply}
+		reply.Body = &bounded{ReadCloser: reply.Body, left: maxReply}
 	}
 	return reply, err
 }
@@ -62,7 +62,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
 	if n > b.left {
-		n, err = b.left, fmt.Errorf("the reply is longer than %d MiB", mostReply>>20)
+		n, err = b.left, fmt.Errorf("the reply is longer than %d MiB", maxReply>>20)
 	}
 	b.left -= n
 	return n, err
@@ -75,12 +75,12 @@ func connect(a address) (*connection, error) {
 		return nil, err
 	}
 	c := &connection{address: a, http: &http.Transport{
-		MaxIdleConns: mostConnections, MaxIdleConnsPerHost: mostConnections,
+		MaxIdleConns: maxConnections, MaxIdleConnsPerHost: maxConnections,
 		// A round may take minutes between two operations of a target.
 		IdleConnTimeout:    10 * time.Minute,
 		DisableCompression: true,
 		// Of a reply; the body's bound is keeper's.
-		MaxResponseHeaderBytes: mostHeaders,
+		MaxResponseHeaderBytes: maxHeaders,
 		TLSClientConfig:        a.secure,
 	}}
 	host, dialer := a.host, net.Dialer{Timeout: patience}

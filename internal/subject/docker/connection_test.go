@@ -16,7 +16,7 @@ func TestAReplyWithoutEndIsCutOffAsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := strings.Repeat(" ", mostReply) // as white space JSON goes on, and ends well
+	long := strings.Repeat(" ", maxReply) // as white space JSON goes on, and ends well
 	e, f := serve(t, map[string]string{"GET /images/" + i.Ref + "/json": fmt.Sprintf(`{"Id":%q,"Comment":%q}`, i.ID, long)})
 	tg := &driver{Target: weigh(t, e, "", ViaAPI), image: i, env: subject.Env{RunID: "r"}}
 	if _, err := tg.hasImage(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 4 MiB") {

@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// mostStats is the longest reply: a hundred CPUs take some 4 KiB.
-const mostStats = 1 << 20
+// maxStats is the longest reply: a hundred CPUs take some 4 KiB.
+const maxStats = 1 << 20
 
 // statistics asks for one reading of each container. A daemon before API 1.41
 // (Docker 20.10) does not know one-shot, and waits a second for another reading.
@@ -28,7 +28,7 @@ func (d *driver) statistics(ctx context.Context, states []engine.State) (map[str
 		reply, err := d.ContainerStats(ctx, states[i].ID, client.ContainerStatsOptions{})
 		if err == nil {
 			defer reply.Body.Close()
-			err = json.NewDecoder(io.LimitReader(reply.Body, mostStats)).Decode(&stats)
+			err = json.NewDecoder(io.LimitReader(reply.Body, maxStats)).Decode(&stats)
 		}
 		if err != nil {
 			return fmt.Errorf("GET /containers/%s/stats: %w", states[i].Name, d.plain(err))

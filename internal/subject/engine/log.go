@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostLog is how much of a log is read. The workload says one line.
-const mostLog = 64 << 10
+// maxLog is how much of a log is read. The workload says one line.
+const maxLog = 64 << 10
 
 // ReadLog reads the beginning of the file in which an engine keeps a
 // container's output. The file is foreign, and its path too: what is no plain
@@ -30,7 +30,7 @@ func ReadLog(path string) ([]byte, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("the log %s is no plain file", path)
 	}
-	return io.ReadAll(io.LimitReader(f, mostLog))
+	return io.ReadAll(io.LimitReader(f, maxLog))
 }
 
 // ParseLog takes the output out of a container's log, in whichever form the

@@ -59,10 +59,10 @@ func TestAProcessThatWasNotWaitedForHasEnded(t *testing.T) {
 func TestALogThatIsNoFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	plain, link := filepath.Join(dir, "plain"), filepath.Join(dir, "link")
-	if err := errors.Join(os.WriteFile(plain, make([]byte, 2*mostLog), 0o600), os.Symlink(plain, link)); err != nil {
+	if err := errors.Join(os.WriteFile(plain, make([]byte, 2*maxLog), 0o600), os.Symlink(plain, link)); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := ReadLog(plain); err != nil || len(b) != mostLog {
+	if b, err := ReadLog(plain); err != nil || len(b) != maxLog {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	for _, path := range []string{"", link, dir, "/dev/zero", filepath.Join(dir, "missing")} {

@@ -19,9 +19,9 @@ import (
 // container that has no image. Links to folders count again each time that they
 // are followed.
 const (
-	mostFiles   = 50_000
-	mostFolders = 20_000
-	mostBytes   = 4 << 30
+	maxFiles   = 50_000
+	maxFolders = 20_000
+	maxBytes   = 4 << 30
 )
 
 // Root lists the files of a root file system in a folder. Links are followed
@@ -80,8 +80,8 @@ func (r *root) walk(ctx context.Context, at string) error {
 	if r.within[here] {
 		return nil
 	}
-	if r.folders++; r.folders > mostFolders {
-		return fmt.Errorf("%s has more than %d folders, with those that links lead to", r.dir, mostFolders)
+	if r.folders++; r.folders > maxFolders {
+		return fmt.Errorf("%s has more than %d folders, with those that links lead to", r.dir, maxFolders)
 	}
 	r.within[here] = true
 	defer delete(r.within, here)
@@ -121,8 +121,8 @@ func (r *root) entry(ctx context.Context, at string) error {
 		return nil
 	}
 	r.bytes += info.Size()
-	if len(r.files) == mostFiles || r.bytes > mostBytes {
-		return fmt.Errorf("%s has more than %d files or %d GiB", r.dir, mostFiles, mostBytes>>30)
+	if len(r.files) == maxFiles || r.bytes > maxBytes {
+		return fmt.Errorf("%s has more than %d files or %d GiB", r.dir, maxFiles, maxBytes>>30)
 	}
 	r.files = append(r.files, probe.File{Path: at, Source: real, Mode: info.Mode().Perm()})
 	return nil

@@ -78,7 +78,7 @@ func TestLinksThatLeadEverywhereAreNotFollowedForEver(t *testing.T) {
 			entries = append(entries, from+"/"+to+" -> ../"+to)
 		}
 	}
-	r := &root{dir: tree(t, entries...), within: map[place]bool{}, folders: mostFolders - 1000}
+	r := &root{dir: tree(t, entries...), within: map[place]bool{}, folders: maxFolders - 1000}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := r.walk(ctx, "/"); err == nil || !strings.Contains(err.Error(), "folders, with those that links lead to") {

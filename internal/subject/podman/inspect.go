@@ -45,8 +45,8 @@ func parseInspect(out []byte) ([]engine.State, error) {
 	return states, nil
 }
 
-// mostPid is the kernel's PID_MAX_LIMIT.
-const mostPid = 1 << 22
+// maxPid is the kernel's PID_MAX_LIMIT.
+const maxPid = 1 << 22
 
 func (c *inspected) state() (engine.State, error) {
 	s := engine.State{
@@ -56,7 +56,7 @@ func (c *inspected) state() (engine.State, error) {
 	if s.Name == "" || s.ID == "" || s.Said == "" {
 		return s, fmt.Errorf("a container without name, id or status")
 	}
-	if s.Pid < 0 || s.Pid > mostPid || s.Monitor < 0 || s.Monitor > mostPid {
+	if s.Pid < 0 || s.Pid > maxPid || s.Monitor < 0 || s.Monitor > maxPid {
 		return s, fmt.Errorf("container %s has the impossible pid %d, monitor %d", s.Name, s.Pid, s.Monitor)
 	}
 	switch s.Said {

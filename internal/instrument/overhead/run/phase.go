@@ -129,7 +129,7 @@ const (
 // and said that it did what it was told: one that ended early, or never began,
 // gives no figures.
 func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
-	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > mostOfRoom*float64(free) {
+	if free := v.host(ctx).Available; float64(p.Bytes)*float64(v.made) > maxOfRoom*float64(free) {
 		return v.skip(p, fmt.Sprintf("%d times %d MiB are more than 80 %% of the %d MiB that are available", v.made, p.Bytes>>20, free>>20),
 			"hold less, or use a node with more memory")
 	}

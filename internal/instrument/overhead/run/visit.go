@@ -245,16 +245,16 @@ func (v *visit) host(ctx context.Context) record.Host {
 	return x.Host
 }
 
-// mostOfRoom is how much of what is available may be taken: a node that is in use
+// maxOfRoom is how much of what is available may be taken: a node that is in use
 // must not be pushed over.
-const mostOfRoom = 0.8
+const maxOfRoom = 0.8
 
 // roomFor refuses a count that the node's memory does not hold, going by what
 // sandboxes were seen to take.
 func (v *visit) roomFor(ctx context.Context, count int) error {
 	each := v.takes[v.Target.Info.Name]
 	need, available := each*int64(count-v.made), v.host(ctx).Available
-	if float64(need) <= mostOfRoom*float64(available) {
+	if float64(need) <= maxOfRoom*float64(available) {
 		return nil
 	}
 	err := v.Finding(record.Finding{Code: finding.NotReached, Level: "warning", Target: v.Target.Info.Name,

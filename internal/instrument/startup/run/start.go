@@ -115,8 +115,8 @@ func served(s *record.Start, roots []proctree.Root) bool {
 // How long a workload is waited for that was not executed when the call had
 // returned, and how often.
 const (
-	late     = 10 * time.Millisecond
-	mostLate = 10
+	late    = 10 * time.Millisecond
+	maxLate = 10
 )
 
 // settle gathers what was seen. A call may return a moment before the workload
@@ -124,7 +124,7 @@ const (
 // of the start's own processes.
 func (r *schedule) settle(s *record.Start, events []tracer.Event, asked proctree.Asked) ([]record.BusyAt, error) {
 	own := r.gather(s, events, asked)
-	for i := 0; i < mostLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
+	for i := 0; i < maxLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
 		more, err := r.watch.Take(lane.Now() + int64(late))
 		if err != nil {
 			return nil, err

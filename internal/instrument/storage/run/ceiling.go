@@ -117,7 +117,7 @@ func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 	switch {
 	case err != nil:
 		return &fail(record.FailError, &e, "what is free on the volume is not known: %v", err).Failure
-	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > mostOfDisk*float64(list[0].Free):
+	case list[0].Errno == 0 && list[0].Size > 0 && float64(size) > maxOfDisk*float64(list[0].Free):
 		return &fail(record.FailError, nil, "a file of %s does not fit in 90 %% of the %s that are free on the volume", mib(size), mib(list[0].Free)).Failure
 	}
 	return nil

@@ -181,8 +181,8 @@ func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
 	return nil
 }
 
-// mostOfDisk is how much of what is free may be taken.
-const mostOfDisk = 0.9
+// maxOfDisk is how much of what is free may be taken.
+const maxOfDisk = 0.9
 
 // room refuses a job whose files would fill the volume, as the sandbox sees it.
 func (v *visit) room(ctx context.Context, at tool.Place) error {
@@ -206,7 +206,7 @@ func (v *visit) room(ctx context.Context, at tool.Place) error {
 		}
 		return nil
 	}
-	if float64(need) > mostOfDisk*float64(free) {
+	if float64(need) > maxOfDisk*float64(free) {
 		return fail(record.FailError, nil, "the files of %s do not fit in 90 %% of the %s that are free on the volume: use a smaller --size or --scale, or a larger disk", mib(need), mib(free))
 	}
 	return nil

@@ -101,18 +101,18 @@ func (e *Error) Unwrap() error { return e.Cause }
 // The most that is kept of what a command says. The states of a hundred
 // containers are about a MiB.
 const (
-	mostStdout = 32 << 20
-	mostStderr = 4 << 10
+	maxStdout = 32 << 20
+	maxStderr = 4 << 10
 )
 
 // Run executes a command that is not measured, and returns its standard output.
 // The error is an *Error; what was printed before is returned beside it. ctx
 // ends the command with all it started in its process group.
 func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
-	out, said := bounded{most: mostStdout}, bounded{most: mostStderr}
+	out, said := bounded{most: maxStdout}, bounded{most: maxStderr}
 	err := p.Start(ctx, verb, &out, &said)
 	if err == nil && out.dropped {
-		err = fmt.Errorf("printed more than %d MiB", mostStdout>>20)
+		err = fmt.Errorf("printed more than %d MiB", maxStdout>>20)
 	}
 	if err == nil {
 		return out.kept, nil

@@ -171,15 +171,15 @@ func (s *sender) dueAt(k int64) int64 {
 	return int64(float64(int64(s.Share)+k*int64(s.Of)) / s.QPS * 1e9)
 }
 
-// mostSingle is how many unsent requests are taken one by one; of more, as many go
+// maxSingle is how many unsent requests are taken one by one; of more, as many go
 // together as bring them down to that, whose times are next to each other.
-const mostSingle = 1 << 20
+const maxSingle = 1 << 20
 
 // unsentFrom counts the requests from the k-th to before the n-th, none of which was
 // sent. Those that were due by now have been waited for since.
 func (s *sender) unsentFrom(k, n int64) {
 	s.unsent.Store(n - k)
-	stride := (n-k)/mostSingle + 1
+	stride := (n-k)/maxSingle + 1
 	for now := s.now(); k < n; k += stride {
 		at := s.dueAt(k)
 		if at > now {

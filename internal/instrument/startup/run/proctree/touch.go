@@ -26,14 +26,14 @@ func touches(c *command) []string {
 	return nil
 }
 
-// mostTouching is how many clients are looked at, the first ones.
-const mostTouching = 64
+// maxTouching is how many clients are looked at, the first ones.
+const maxTouching = 64
 
 // touched takes the containers that clients of engines can have meant by a name,
 // which calls of runtimes do not have: docker exec web. After such a client runtimes
 // have to be called as it asks, and for one container only.
 func (t *tree) touched(c *claims, client []bool) {
-	for i, looked := 0, 0; i < len(t.nodes) && looked < mostTouching; i++ {
+	for i, looked := 0, 0; i < len(t.nodes) && looked < maxTouching; i++ {
 		n := &t.nodes[i]
 		if !client[i] || !t.isClient(i) {
 			continue

@@ -8,8 +8,8 @@ import (
 // A tmpfs is memory: it is given the size of the files and some for its own
 // folders, if that leaves a fifth of what is available.
 const (
-	spare      = 16 << 20
-	mostOfRoom = 0.8
+	spare     = 16 << 20
+	maxOfRoom = 0.8
 )
 
 func (v *Volume) tmpfs(bytes int64) error {
@@ -18,7 +18,7 @@ func (v *Volume) tmpfs(bytes int64) error {
 	if err != nil {
 		return err
 	}
-	if float64(size) > mostOfRoom*float64(h.Available) {
+	if float64(size) > maxOfRoom*float64(h.Available) {
 		return notHere("use a smaller --size or --scale, or a node with more memory",
 			"a tmpfs of %d MiB would take more than 80 %% of the %d MiB of memory that are available", size>>20, h.Available>>20)
 	}
