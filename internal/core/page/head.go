@@ -2,11 +2,9 @@ package page
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -88,25 +86,4 @@ func Surroundings(h *record.Header) string {
 	}
 	parts = append(parts, "memory "+Size(float64(env.Memory)), fmt.Sprintf("load %.2f at the start", env.LoadStart))
 	return Dotted(parts...)
-}
-
-// Limits are those that every sandbox had.
-func Limits(l setting.Limits) string {
-	var parts []string
-	if l.CPU > 0 {
-		parts = append(parts, strconv.FormatFloat(l.CPU, 'g', -1, 64)+" CPU")
-	}
-	if l.Memory > 0 {
-		parts = append(parts, "memory "+Size(float64(l.Memory)))
-	}
-	if l.Pids > 0 {
-		parts = append(parts, fmt.Sprintf("%d tasks", l.Pids))
-	}
-	if l.CPUShares > 0 {
-		parts = append(parts, fmt.Sprintf("%d CPU shares", l.CPUShares))
-	}
-	if parts == nil {
-		return "no limits"
-	}
-	return "limits: " + strings.Join(parts, ", ")
 }

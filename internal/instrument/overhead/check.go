@@ -32,22 +32,27 @@ func (j *judging) check() {
 				c.Phases = append(c.Phases, p)
 				continue
 			}
-			n := j.needs(table, cell)
-			p.Measured, p.Memory, p.CPU = true, int64(math.Ceil(n.memory)), n.cpu
-			p.MemoryEnough = p.Memory <= c.Memory
-			if p.CPUUnknown = n.brief || !n.cpuKnown; !p.CPUUnknown {
-				judged = true
-			}
-			// Kubernetes counts in whole thousandths. Of a VMM with the guest's work
-			// in it only the sum is known, which must then be enough as well.
-			p.CPUEnough = n.brief || n.cpuKnown && math.Round(n.cpu+n.guest) <= float64(c.CPU)
-			if n.guest > 0 && !p.CPUEnough && math.Round(n.cpu) <= float64(c.CPU) {
-				p.CPUUnknown = true
-			}
+			judged = p.measure(j.needs(table, cell), &c) || judged
 			c.Enough = c.Enough && p.MemoryEnough && p.CPUEnough
 			c.Phases = append(c.Phases, p)
 		}
 		c.Enough = c.Enough && judged
 		j.Check = append(j.Check, c)
 	}
+}
+
+// measure sets what was needed beside what is asked about, and tells whether its CPU
+// could be judged.
+func (p *CheckPhase) measure(n needs, c *Check) (judged bool) {
+	p.Measured, p.Memory, p.CPU = true, int64(math.Ceil(n.memory)), n.cpu
+	p.MemoryEnough = p.Memory <= c.Memory
+	p.CPUUnknown = n.brief || !n.cpuKnown
+	judged = !p.CPUUnknown
+	// Kubernetes counts in whole thousandths. Of a VMM with the guest's work
+	// in it only the sum is known, which must then be enough as well.
+	p.CPUEnough = n.brief || n.cpuKnown && math.Round(n.cpu+n.guest) <= float64(c.CPU)
+	if n.guest > 0 && !p.CPUEnough && math.Round(n.cpu) <= float64(c.CPU) {
+		p.CPUUnknown = true
+	}
+	return judged
 }

@@ -96,20 +96,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if most.own > 0 {
 		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
 	}
-	switch {
-	case c.CPU > 0:
-		c.Rule = append(c.Rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", maxCPU.cpu, inCPU, strings.Join(maxCPU.cpuParts, " + ")))
-	case brief == nil && guests == nil:
-		c.Rule = append(c.Rule, "cpu: none was seen beside the workload's")
-	default:
-		c.Rule = append(c.Rule, "cpu: none was seen in the phases and roles that could tell, and none is recommended")
-	}
-	if guests != nil {
-		c.Rule = append(c.Rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be told apart, and the guest's own work is in it")
-	}
-	if brief != nil {
-		c.Rule = append(c.Rule, fmt.Sprintf("cpu: not taken from %s, which lasted under %v or had fewer than %d ticks", strings.Join(brief, ", "), briefPhase, fewTicks))
-	}
+	c.Rule = append(c.Rule, cpuRule(&c, &maxCPU, inCPU, brief, guests)...)
 	if missing := j.missing(t.Name); missing != nil {
 		c.Rule = append(c.Rule, "phases "+strings.Join(missing, ", ")+" gave no figures and are not in it")
 	}
@@ -118,6 +105,26 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	}
 	c.YAML = yamlOf(&c)
 	return c, true
+}
+
+// cpuRule says where the CPU of an overhead comes from, and in which phases and of
+// which guests it could not be told.
+func cpuRule(c *RuntimeClass, most *needs, in string, brief, guests []string) (rule []string) {
+	switch {
+	case c.CPU > 0:
+		rule = append(rule, fmt.Sprintf("cpu: the most that a sandbox used beside its workload, %.1fm in %s (%s), rounded up to 10m", most.cpu, in, strings.Join(most.cpuParts, " + ")))
+	case brief == nil && guests == nil:
+		rule = append(rule, "cpu: none was seen beside the workload's")
+	default:
+		rule = append(rule, "cpu: none was seen in the phases and roles that could tell, and none is recommended")
+	}
+	if guests != nil {
+		rule = append(rule, "cpu: the VMM's is left out in "+strings.Join(guests, ", ")+": its vCPU threads could not be told apart, and the guest's own work is in it")
+	}
+	if brief != nil {
+		rule = append(rule, fmt.Sprintf("cpu: not taken from %s, which lasted under %v or had fewer than %d ticks", strings.Join(brief, ", "), briefPhase, fewTicks))
+	}
+	return rule
 }
 
 // missing are the planned phases of a target without figures that count.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -27,7 +28,7 @@ func head(v *Judgement, o page.Options) []string {
 		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
 		page.Targets(v.Targets, ""),
 		page.Dotted(page.Amount(v.Plan.Rounds, "round"), "phases "+strings.Join(phases, ", "), "sandboxes "+strings.Join(counts, ", "),
-			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), page.Limits(v.Plan.Limits)),
+			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits)),
 	}
 	if o.Verbose {
 		lines = append(lines, page.Surroundings(&rec.Header))

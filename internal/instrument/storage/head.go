@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -31,7 +32,7 @@ func head(j *Judgement, o page.Options) []string {
 	lines := []string{
 		page.Dotted(page.Ran(rec, j.Plan.Seed), memory),
 		page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)),
-		page.Dotted(page.Amount(j.Plan.Rounds, "round"), "a cell: "+aCell(&j.Plan), timesScale(j.Plan.Scale), page.Limits(j.Plan.Limits)),
+		page.Dotted(page.Amount(j.Plan.Rounds, "round"), "a cell: "+aCell(&j.Plan), timesScale(j.Plan.Scale), terms.LimitsText(j.Plan.Limits)),
 		units,
 	}
 	if o.Verbose {

@@ -1,7 +1,12 @@
 package terms
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
@@ -36,4 +41,25 @@ func (l *limits) Declare(s *option.Set) {
 	option.Var(s, &l.CPUShares, "cpu_shares", "relative weight; 1024 is one part", option.Integer64, none, option.Bounds(int64(MinCPUShares), MaxCPUShares, "a weight", ", 1024 is one part"))
 	option.Var(s, &l.CPU, "cpu", "CPUs whose time it may use, by quota: 1, 0.5 or 500m; 0: as much as there is", CPU,
 		option.OmitEmpty, option.Bounds(MinCPU, MaxCPU, "a number of CPUs", ", and 0 for as much as there is"))
+}
+
+// LimitsText says which limits every sandbox had.
+func LimitsText(l setting.Limits) string {
+	var parts []string
+	if l.CPU > 0 {
+		parts = append(parts, strconv.FormatFloat(l.CPU, 'g', -1, 64)+" CPU")
+	}
+	if l.Memory > 0 {
+		parts = append(parts, "memory "+page.Size(float64(l.Memory)))
+	}
+	if l.Pids > 0 {
+		parts = append(parts, fmt.Sprintf("%d tasks", l.Pids))
+	}
+	if l.CPUShares > 0 {
+		parts = append(parts, fmt.Sprintf("%d CPU shares", l.CPUShares))
+	}
+	if parts == nil {
+		return "no limits"
+	}
+	return "limits: " + strings.Join(parts, ", ")
 }

@@ -107,23 +107,30 @@ func (o *ClientOptions) check() (*url.URL, error) {
 		return nil, fmt.Errorf("the load's URL %q: it has to be http://HOST[:PORT]/PATH, or https, without a password", u.Redacted())
 	case o.Host != "" && !validHost(o.Host):
 		return nil, fmt.Errorf("the load's host %q: it has to be a name or an address, with a port or without", term.Clean(o.Host))
+	}
+	return u, o.checkCounts()
+}
+
+// checkCounts refuses what no client can be asked for.
+func (o *ClientOptions) checkCounts() error {
+	switch {
 	case o.Duration <= 0 || o.Duration > maxDuration:
-		return nil, fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
+		return fmt.Errorf("a load of %s: more than 0 and up to %s is possible", o.Duration, maxDuration)
 	case o.Instances > maxInstances:
-		return nil, fmt.Errorf("%d clients are more than %d", o.Instances, maxInstances)
+		return fmt.Errorf("%d clients are more than %d", o.Instances, maxInstances)
 	case o.Connections < o.Instances || o.Connections > maxConnects:
-		return nil, fmt.Errorf("%d connections: 1 to %d are possible, and at least one for each of %d clients",
+		return fmt.Errorf("%d connections: 1 to %d are possible, and at least one for each of %d clients",
 			o.Connections, maxConnects, o.Instances)
 	case math.IsNaN(o.QPS) || o.QPS < 0 || o.QPS*o.Duration.Seconds() > maxRequests:
-		return nil, fmt.Errorf("%g requests per second for %s: 0 or more are possible, and %g in all", o.QPS, o.Duration, float64(maxRequests))
+		return fmt.Errorf("%g requests per second for %s: 0 or more are possible, and %g in all", o.QPS, o.Duration, float64(maxRequests))
 	case o.QPS > 0 && o.QPS*o.Duration.Seconds() < float64(o.Instances):
-		return nil, fmt.Errorf("%g requests per second for %s are not one for each of %d clients", o.QPS, o.Duration, o.Instances)
+		return fmt.Errorf("%g requests per second for %s are not one for each of %d clients", o.QPS, o.Duration, o.Instances)
 	case o.Timeout < time.Millisecond || o.Timeout > time.Hour:
-		return nil, fmt.Errorf("a time-out of %s: 1ms to 1h is possible", o.Timeout)
+		return fmt.Errorf("a time-out of %s: 1ms to 1h is possible", o.Timeout)
 	case len(o.Groups) > o.Instances:
-		return nil, fmt.Errorf("cgroups of %d clients, and %d clients", len(o.Groups), o.Instances)
+		return fmt.Errorf("cgroups of %d clients, and %d clients", len(o.Groups), o.Instances)
 	}
-	return u, nil
+	return nil
 }
 
 // validHost tells whether that can be the host of a request, and nothing besides.

@@ -55,15 +55,39 @@ func (r *Result) check() error {
 		return errors.New("has more in it than a client says")
 	}
 	for _, bins := range [][]Bin{r.Histogram, r.Missing} {
-		last := int64(-1)
-		for _, b := range bins {
-			if b.To <= last || b.Count <= 0 || b.Count > most {
-				return fmt.Errorf("has a bin up to %d ns with %d, after one up to %d ns", b.To, b.Count, last)
-			}
-			last = b.To
+		if err := checkBins(bins); err != nil {
+			return err
 		}
 	}
+	if err := r.checkCounts(); err != nil {
+		return err
+	}
 	bins := total(r.Histogram)
+	switch {
+	case total(r.Missing) > r.Errors+r.Unsent || len(r.Missing) > 0 && !r.OpenLoop:
+		return fmt.Errorf("waited for %d requests, of which %d failed and %d were not sent", total(r.Missing), r.Errors, r.Unsent)
+	case r.Errors > r.Requests || bins != r.Requests-r.Errors:
+		return fmt.Errorf("counts %d requests, %d errors and %d latencies", r.Requests, r.Errors, bins)
+	case math.IsNaN(r.QPS) || r.QPS < 0 || r.QPS > most:
+		return fmt.Errorf("has %g requests per second", r.QPS)
+	}
+	return nil
+}
+
+// checkBins refuses latencies that are not in ascending order.
+func checkBins(bins []Bin) error {
+	last := int64(-1)
+	for _, b := range bins {
+		if b.To <= last || b.Count <= 0 || b.Count > most {
+			return fmt.Errorf("has a bin up to %d ns with %d, after one up to %d ns", b.To, b.Count, last)
+		}
+		last = b.To
+	}
+	return nil
+}
+
+// checkCounts refuses what no counter and no clock can say.
+func (r *Result) checkCounts() error {
 	for _, n := range []int64{r.Requests, r.Errors, r.Sockets, r.Unsent} {
 		if n < 0 || n > most {
 			return fmt.Errorf("counts %d of something", n)
@@ -78,14 +102,6 @@ func (r *Result) check() error {
 		if n < 0 || n > most || len(why) > longestReason {
 			return fmt.Errorf("counts %d failures of a kind", n)
 		}
-	}
-	switch {
-	case total(r.Missing) > r.Errors+r.Unsent || len(r.Missing) > 0 && !r.OpenLoop:
-		return fmt.Errorf("waited for %d requests, of which %d failed and %d were not sent", total(r.Missing), r.Errors, r.Unsent)
-	case r.Errors > r.Requests || bins != r.Requests-r.Errors:
-		return fmt.Errorf("counts %d requests, %d errors and %d latencies", r.Requests, r.Errors, bins)
-	case math.IsNaN(r.QPS) || r.QPS < 0 || r.QPS > most:
-		return fmt.Errorf("has %g requests per second", r.QPS)
 	}
 	return nil
 }
