@@ -71,7 +71,7 @@ func checkLine(t *testing.T, i int, line any) {
 			}
 		}
 	}
-	if cell, ok := line.(*Cell); ok && cell.Failure == nil && cell.Claim == nil {
+	if cell, ok := line.(*Cell); ok && cell.Failure == nil && cell.Reported == nil {
 		t.Fatalf("line %d: neither figures nor a failure", i)
 	}
 	batch, ok := line.(*Batch)

@@ -40,26 +40,26 @@ const (
 // was seen at the device and on the node meanwhile. One that was imported from a
 // tool's output has nothing but the claim.
 type Cell struct {
-	Type    Type     `json:"type"`
-	Round   int      `json:"round"` // from 0
-	Order   int      `json:"order"` // this target's place in the round's random order
-	Target  string   `json:"target" is:"needed,label"`
-	Volume  string   `json:"volume" is:"place"`                     // see the Volume constants; "" where it is not known, in imported ones
-	Cache   string   `json:"cache" is:"one=direct|buffered"`        // CacheDirect, CacheBuffered; "" where it is not known
-	Job     string   `json:"job" is:"needed,label"`                 // its name in the plan: "randread 512k"
-	Tool    string   `json:"tool" is:"needed,label"`                // "fio", "dd", "sysbench"
-	Version string   `json:"version,omitempty" is:"label"`          // of the tool that ran: "fio-3.33"
-	Command string   `json:"command,omitempty" is:"command"`        // as it was run in the sandbox, with its paths; on "host" with the host's; pasteable
-	Layout  *Layout  `json:"layout,omitempty"`                      // of the files, before; nil where the job makes its own
-	Dropped string   `json:"dropped,omitempty" is:"one=node|files"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
-	Quiet   bool     `json:"quiet,omitempty"`                       // the device had come to rest before the job
-	Begun   int64    `json:"begun,omitempty"`                       // ns of CLOCK_MONOTONIC, about to be run
-	Ended   int64    `json:"ended,omitempty" is:"zero,after=begun"` // ns, its end was known
-	SetUp   int64    `json:"set_up,omitempty" is:"span"`            // ns that tare spent on the cell besides the job and its layout: sandbox, caches, readings
-	Claim   *Claim   `json:"claim,omitempty"`                       // what the tool says
-	Seen    *Seen    `json:"seen,omitempty"`                        // what was seen from outside
-	Source  string   `json:"source,omitempty" is:"place"`           // of an imported one: "notes.txt:120"
-	Failure *Failure `json:"failure,omitempty"`                     // why it gives no figures
+	Type     Type      `json:"type"`
+	Round    int       `json:"round"` // from 0
+	Order    int       `json:"order"` // this target's place in the round's random order
+	Target   string    `json:"target" is:"needed,label"`
+	Volume   string    `json:"volume" is:"place"`                     // see the Volume constants; "" where it is not known, in imported ones
+	Cache    string    `json:"cache" is:"one=direct|buffered"`        // CacheDirect, CacheBuffered; "" where it is not known
+	Job      string    `json:"job" is:"needed,label"`                 // its name in the plan: "randread 512k"
+	Tool     string    `json:"tool" is:"needed,label"`                // "fio", "dd", "sysbench"
+	Version  string    `json:"version,omitempty" is:"label"`          // of the tool that ran: "fio-3.33"
+	Command  string    `json:"command,omitempty" is:"command"`        // as it was run in the sandbox, with its paths; on "host" with the host's; pasteable
+	Layout   *Layout   `json:"layout,omitempty"`                      // of the files, before; nil where the job makes its own
+	Dropped  string    `json:"dropped,omitempty" is:"one=node|files"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
+	Quiet    bool      `json:"quiet,omitempty"`                       // the device had come to rest before the job
+	Begun    int64     `json:"begun,omitempty"`                       // ns of CLOCK_MONOTONIC, about to be run
+	Ended    int64     `json:"ended,omitempty" is:"zero,after=begun"` // ns, its end was known
+	SetUp    int64     `json:"set_up,omitempty" is:"span"`            // ns that tare spent on the cell besides the job and its layout: sandbox, caches, readings
+	Reported *Reported `json:"claim,omitempty"`                       // what the tool says
+	Observed *Observed `json:"seen,omitempty"`                        // what was seen from outside
+	Source   string    `json:"source,omitempty" is:"place"`           // of an imported one: "notes.txt:120"
+	Failure  *Failure  `json:"failure,omitempty"`                     // why it gives no figures
 }
 
 // Layout is what was written before a job.
@@ -69,8 +69,8 @@ type Layout struct {
 	Took  int64 `json:"took" is:"span"`   // ns
 }
 
-// Claim is what a tool says it did.
-type Claim struct {
+// Reported is what a tool says it did.
+type Reported struct {
 	Read    Flow    `json:"read"`
 	Write   Flow    `json:"write"`
 	Seconds float64 `json:"seconds" is:"seconds"` // the run's length as the tool has it; 0: it does not say
@@ -99,10 +99,10 @@ type Latency struct {
 	Max  int64 `json:"max,omitempty" is:"span"`
 }
 
-// Seen is what happened on the node between a reading just before a job and one
+// Observed is what happened on the node between a reading just before a job and one
 // just after it. Bytes are those of the time between the readings, which is
 // slightly longer than the job.
-type Seen struct {
+type Observed struct {
 	Took int64 `json:"took" is:"span"` // ns between the readings
 	// Device is the block device that the volume lies on and what it did; "" where
 	// that is not one: then the whole disks of the node tell.
@@ -221,9 +221,9 @@ func (c *Cell) Check() error {
 	switch {
 	case c.Cache == "" && !imported:
 		return fmt.Errorf("a cell is %s or %s", CacheDirect, CacheBuffered)
-	case imported && (c.Seen != nil || c.Layout != nil || c.Dropped != "" || c.Quiet || c.Begun != 0 || c.Ended != 0 || c.SetUp != 0):
+	case imported && (c.Observed != nil || c.Layout != nil || c.Dropped != "" || c.Quiet || c.Begun != 0 || c.Ended != 0 || c.SetUp != 0):
 		return fmt.Errorf("a cell that was imported from %.100q has nothing but the claim: what was seen or done is of a run", c.Source)
-	case c.Failure == nil && !c.Claim.hasFigures():
+	case c.Failure == nil && !c.Reported.hasFigures():
 		return errors.New("a claim without figures, and no failure that would explain it")
 	case !imported && c.Failure == nil && (c.Begun == 0 || c.Ended == 0):
 		return errors.New("no begin or no end, and no failure that would explain it")
@@ -243,7 +243,7 @@ func checkVolume(volume string) error {
 }
 
 // hasFigures is false where all that a claim says is how long it took.
-func (c *Claim) hasFigures() bool {
+func (c *Reported) hasFigures() bool {
 	said := func(f *Flow) bool { return f.Bytes != 0 || f.IOs != 0 || f.Bandwidth != 0 || f.IOPS != 0 }
 	return c != nil && (said(&c.Read) || said(&c.Write))
 }

@@ -90,7 +90,7 @@ func costs(cells []record.Cell) (setUp, own float64) {
 	var setUps, owns []float64
 	for _, c := range cells {
 		setUps = append(setUps, float64(c.SetUp))
-		owns = append(owns, float64(c.Seen.OwnCPU)/float64(c.Ended-c.Begun))
+		owns = append(owns, float64(c.Observed.OwnCPU)/float64(c.Ended-c.Begun))
 	}
 	return stat.Summarize(setUps, 0.95).Median, stat.Summarize(owns, 0.95).Median
 }
@@ -174,7 +174,9 @@ func resolved(j storage.Job) storage.Job {
 }
 
 // perMiB is in ns.
-func perMiB(c record.Claim) float64 { return 1e9 * (1 << 20) / (c.Read.Bandwidth + c.Write.Bandwidth) }
+func perMiB(c record.Reported) float64 {
+	return 1e9 * (1 << 20) / (c.Read.Bandwidth + c.Write.Bandwidth)
+}
 
 // onHost runs a command, which has to succeed.
 func (s *storageBench) onHost(ctx context.Context, args []string) (subject.Executed, error) {
@@ -215,9 +217,9 @@ func (s *storageBench) byTare(ctx context.Context, j storage.Job) (float64, erro
 	if err != nil {
 		return 0, err
 	}
-	if len(rec.Cells) != 1 || rec.Cells[0].Claim == nil {
+	if len(rec.Cells) != 1 || rec.Cells[0].Reported == nil {
 		return 0, fmt.Errorf("tare storage gave no figures: %+v", rec.Findings)
 	}
 	s.cells = append(s.cells, rec.Cells[0])
-	return perMiB(*rec.Cells[0].Claim), nil
+	return perMiB(*rec.Cells[0].Reported), nil
 }

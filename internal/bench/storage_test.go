@@ -18,7 +18,7 @@ func TestWhatIsBeyondTheBoundsOfStorageIsAnError(t *testing.T) {
 		"a set-up too long": {1600 * time.Millisecond, 0, true},
 		"too much CPU":      {0, 0.011, true},
 	} {
-		cells := []record.Cell{{SetUp: int64(test.setUp), Ended: 1e9, Seen: &record.Seen{OwnCPU: int64(test.own * 1e9)}}}
+		cells := []record.Cell{{SetUp: int64(test.setUp), Ended: 1e9, Observed: &record.Observed{OwnCPU: int64(test.own * 1e9)}}}
 		if err := beyond(costs(cells)); (err != nil) != test.want {
 			t.Errorf("%s: %v", name, err)
 		}

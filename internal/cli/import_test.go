@@ -50,7 +50,7 @@ func TestImportedNotesAreARecordOfStorage(t *testing.T) {
 				t.Fatalf("%+v", rec)
 			}
 			got := rec.Cells[0]
-			if got.Target != c.want.Target || got.Volume != c.want.Volume || got.Cache != c.want.Cache || got.Source != c.want.Source || got.Job != "read 512k ×8" || got.Claim.Read.IOPS != 1464 {
+			if got.Target != c.want.Target || got.Volume != c.want.Volume || got.Cache != c.want.Cache || got.Source != c.want.Source || got.Job != "read 512k ×8" || got.Reported.Read.IOPS != 1464 {
 				t.Errorf("%+v", got)
 			}
 			if code, again, _ := tare(t, "report", out); code != ExitDone || again != printed {

@@ -93,8 +93,8 @@ func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
 				t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
 			}
 			for _, x := range rec.Cells {
-				if x.Claim == nil || x.Claim.Read.Bytes+x.Claim.Write.Bytes != c.bytes || !strings.Contains(x.Command, "--direct=1") {
-					t.Errorf("%s: %+v, %+v, %s", x.Target, x.Claim, x.Failure, x.Command)
+				if x.Reported == nil || x.Reported.Read.Bytes+x.Reported.Write.Bytes != c.bytes || !strings.Contains(x.Command, "--direct=1") {
+					t.Errorf("%s: %+v, %+v, %s", x.Target, x.Reported, x.Failure, x.Command)
 				}
 			}
 		})

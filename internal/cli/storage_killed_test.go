@@ -142,7 +142,7 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 				t.Errorf("the record's end: %+v, %d cells", rec.End, len(rec.Cells))
 			}
 			for _, x := range rec.Cells {
-				if x.Job != "quick" || x.Claim == nil || x.Failure != nil {
+				if x.Job != "quick" || x.Reported == nil || x.Failure != nil {
 					t.Errorf("a cell that was not measured to its end is saved: %+v", x)
 				}
 			}

@@ -27,11 +27,11 @@ func TestEveryToolGivesFiguresOnHostAndRunc(t *testing.T) {
 				t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
 			}
 			for _, x := range rec.Cells {
-				if x.Claim == nil || x.Tool != tool || x.Version == "" || !slices.Contains(want.jobs, strings.TrimPrefix(x.Job, tool+" ")) {
+				if x.Reported == nil || x.Tool != tool || x.Version == "" || !slices.Contains(want.jobs, strings.TrimPrefix(x.Job, tool+" ")) {
 					t.Errorf("%+v", x)
 					continue
 				}
-				if moved := x.Claim.Read.Bytes + x.Claim.Write.Bytes; moved == 0 || want.cell > 0 && moved != want.cell {
+				if moved := x.Reported.Read.Bytes + x.Reported.Write.Bytes; moved == 0 || want.cell > 0 && moved != want.cell {
 					t.Errorf("%s %s moved %d bytes", x.Target, x.Job, moved)
 				}
 			}
@@ -75,7 +75,7 @@ func TestThePlanOfTheKataReportRuns(t *testing.T) {
 		t.Errorf("%d cells, want %d", len(rec.Cells), want)
 	}
 	for _, x := range rec.Cells {
-		if x.Failure != nil || x.Claim == nil || x.Claim.Read.Bandwidth+x.Claim.Write.Bandwidth == 0 {
+		if x.Failure != nil || x.Reported == nil || x.Reported.Read.Bandwidth+x.Reported.Write.Bandwidth == 0 {
 			t.Errorf("%s %s on %s: %+v", x.Target, x.Job, x.Volume, x.Failure)
 		}
 	}

@@ -140,8 +140,8 @@ func TestAFreeDeviceThatIsNamedIsWeighed(t *testing.T) {
 		t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
 	}
 	for _, x := range rec.Cells {
-		if x.Failure != nil || x.Claim == nil || x.Claim.Read.Bytes+x.Claim.Write.Bytes != 4<<20 {
-			t.Errorf("%s %s: %+v, %+v", x.Target, x.Job, x.Failure, x.Claim)
+		if x.Failure != nil || x.Reported == nil || x.Reported.Read.Bytes+x.Reported.Write.Bytes != 4<<20 {
+			t.Errorf("%s %s: %+v, %+v", x.Target, x.Job, x.Failure, x.Reported)
 		}
 	}
 	b, err := os.ReadFile(image)
@@ -205,9 +205,9 @@ func TestAVolumeThatIsTooSmallCostsItsCellsOnly(t *testing.T) {
 	}
 	for _, x := range rec.Cells {
 		switch {
-		case x.Volume == "tmpfs" && (x.Failure != nil || x.Claim == nil):
+		case x.Volume == "tmpfs" && (x.Failure != nil || x.Reported == nil):
 			t.Errorf("%s has none of the small disk: %+v", x.Target, x.Failure)
-		case x.Volume == "bind" && (x.Claim != nil || x.Failure == nil || !strings.Contains(x.Failure.Detail, "do not fit in 90 %") || !strings.Contains(x.Failure.Detail, "a smaller --size")):
+		case x.Volume == "bind" && (x.Reported != nil || x.Failure == nil || !strings.Contains(x.Failure.Detail, "do not fit in 90 %") || !strings.Contains(x.Failure.Detail, "a smaller --size")):
 			t.Errorf("%s: %+v", x.Target, x.Failure)
 		}
 	}
@@ -239,10 +239,10 @@ func TestADiskThatFailsInsideCostsItsCellsOnly(t *testing.T) {
 			}
 			for _, x := range rec.Cells {
 				switch {
-				case x.Target != "bad" && (x.Failure != nil || x.Claim == nil):
+				case x.Target != "bad" && (x.Failure != nil || x.Reported == nil):
 					t.Errorf("%s %s: %+v", x.Target, x.Job, x.Failure)
-				case x.Target == "bad" && (x.Claim != nil || x.Failure == nil):
-					t.Errorf("%s has figures: %+v", x.Job, x.Claim)
+				case x.Target == "bad" && (x.Reported != nil || x.Failure == nil):
+					t.Errorf("%s has figures: %+v", x.Job, x.Reported)
 				case x.Target == "bad" && strings.HasPrefix(x.Job, "read") && !strings.Contains(x.Failure.Detail, c.says):
 					t.Errorf("%s: %+v", x.Job, x.Failure)
 				}

@@ -151,8 +151,8 @@ func (j *Judgement) unread(add func(record.Finding)) {
 		var sum record.Problems
 		j.each(func(w *Cell) {
 			for _, c := range w.trials {
-				if c.Target == j.Targets[i].Name && c.Seen != nil {
-					sum.Add(&c.Seen.Problems)
+				if c.Target == j.Targets[i].Name && c.Observed != nil {
+					sum.Add(&c.Observed.Problems)
 				}
 			}
 		})

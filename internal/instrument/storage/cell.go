@@ -20,7 +20,7 @@ const (
 // directionNames are labels of figures.
 var directionNames = [directionCount]string{"read", "write"}
 
-func flowsOf(c *record.Claim) [directionCount]*record.Flow {
+func flowsOf(c *record.Reported) [directionCount]*record.Flow {
 	return [...]*record.Flow{&c.Read, &c.Write}
 }
 
@@ -38,7 +38,7 @@ func (c *Cell) take(round *record.Cell) bool {
 		c.Command = round.Command
 	}
 	failure := round.Failure
-	if failure == nil && round.Claim == nil {
+	if failure == nil && round.Reported == nil {
 		failure = &record.Failure{Kind: record.FailState, Detail: "the record holds neither figures nor a reason why there are none"}
 	}
 	if failure != nil {
@@ -63,14 +63,14 @@ func (c *Cell) sum() {
 		length := secondsOf(r)
 		put(runTime, r.Round, 1e9*length)
 		total := record.Flow{}
-		for d, f := range flowsOf(r.Claim) {
+		for d, f := range flowsOf(r.Reported) {
 			bandwidth, iops := ratesOf(f, length)
 			each[d].add(r, f, bandwidth, iops)
 			total.Bytes += f.Bytes
 			total.Bandwidth += bandwidth
 			total.IOPS += iops
 		}
-		if l, ok := lone(r.Claim); ok {
+		if l, ok := lone(r.Reported); ok {
 			total.Latency = l
 		}
 		both.add(r, &total, total.Bandwidth, total.IOPS)
@@ -172,11 +172,11 @@ func put(values stat.Rounds, round int, v float64) {
 
 // cpu adds what the target's roles used in a round of so many ns.
 func cpu(c *record.Cell, took, bytes float64, workload, runtime, perByte stat.Rounds) {
-	if c.Seen == nil || len(c.Seen.CPU) == 0 || !(took > 0) {
+	if c.Observed == nil || len(c.Observed.CPU) == 0 || !(took > 0) {
 		return
 	}
 	var own, others float64
-	for _, r := range c.Seen.CPU {
+	for _, r := range c.Observed.CPU {
 		switch r.Role {
 		case record.RoleWorkload:
 			own += float64(r.NS)
@@ -238,7 +238,7 @@ func (c *Cell) primary() *figure.Figure {
 
 // lone is the latency of the one direction that a claim has, or that of both
 // together where the tool says it.
-func lone(c *record.Claim) (record.Latency, bool) {
+func lone(c *record.Reported) (record.Latency, bool) {
 	switch r, w := moves(&c.Read), moves(&c.Write); {
 	case r && !w:
 		return c.Read.Latency, true
@@ -253,16 +253,16 @@ func moves(f *record.Flow) bool { return f.Bytes > 0 || f.IOs > 0 || f.Bandwidth
 // secondsOf is how long a job ran as its tool has it, or else as it was seen; 0
 // where neither is known.
 func secondsOf(c *record.Cell) float64 {
-	if c.Claim.Seconds > 0 {
-		return c.Claim.Seconds
+	if c.Reported.Seconds > 0 {
+		return c.Reported.Seconds
 	}
-	for _, f := range flowsOf(c.Claim) { // all of what was moved, at the tool's own rate
+	for _, f := range flowsOf(c.Reported) { // all of what was moved, at the tool's own rate
 		if s := float64(f.Bytes) / f.Bandwidth; s > 0 && finite(s) {
 			return s
 		}
 	}
-	if c.Seen != nil {
-		return float64(c.Seen.Took) / 1e9
+	if c.Observed != nil {
+		return float64(c.Observed.Took) / 1e9
 	}
 	return 0
 }

@@ -45,14 +45,14 @@ type evidence struct {
 
 // gather sums up rounds: those that were seen from outside, if any were.
 func (w *Cell) gather(trials []*record.Cell) evidence {
-	seen := slices.DeleteFunc(slices.Clone(trials), func(c *record.Cell) bool { return c.Seen == nil })
+	seen := slices.DeleteFunc(slices.Clone(trials), func(c *record.Cell) bool { return c.Observed == nil })
 	if len(seen) > 0 {
 		trials = seen
 	}
 	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0}
 	for _, c := range trials {
 		e.claim(c, w.table)
-		if c.Seen != nil {
+		if c.Observed != nil {
 			e.see(c, float64(max(w.judge.Record.Header.Environment.CPUs, 1)))
 		}
 	}
@@ -77,7 +77,7 @@ func (e *evidence) claim(c *record.Cell, t *Table) {
 	}
 	e.seconds += length
 	ios := 0.0
-	for d, f := range flowsOf(c.Claim) {
+	for d, f := range flowsOf(c.Reported) {
 		bandwidth, iops := ratesOf(f, length)
 		if bandwidth == 0 {
 			bandwidth = iops * bs
@@ -105,7 +105,7 @@ func (e *evidence) claim(c *record.Cell, t *Table) {
 }
 
 func (e *evidence) see(c *record.Cell, cpus float64) {
-	s := c.Seen
+	s := c.Observed
 	took := float64(s.Took)
 	e.tookNS += took
 	e.stolen += s.Steal / cpus * took
@@ -144,12 +144,12 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 // tell: a server's disks are not here, and memory has none.
 func deviceOf(c *record.Cell) (use *record.DeviceUse, ok bool) {
 	switch kind := volumeKind(c.Volume); {
-	case c.Seen == nil || kind == record.VolumeNFS || kind == record.VolumeTmpfs:
+	case c.Observed == nil || kind == record.VolumeNFS || kind == record.VolumeTmpfs:
 		return nil, false
-	case c.Seen.Device.Name != "":
-		return &c.Seen.Device, true
+	case c.Observed.Device.Name != "":
+		return &c.Observed.Device, true
 	}
-	return &c.Seen.Disks, c.Seen.Disks.Name != ""
+	return &c.Observed.Disks, c.Observed.Disks.Name != ""
 }
 
 // deviceName is what the device is called in a sentence.

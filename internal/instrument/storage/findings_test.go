@@ -30,18 +30,18 @@ func TestFindingsOfStorage(t *testing.T) {
 		{"a quiet machine whose device sees all yields none", nil, nil, ""},
 		{"five rounds are too few", func(s *storing) { s.rounds = 5 }, []string{"too-few-rounds"}, "up to 5 rounds"},
 		{"one is", func(s *storing) { s.rounds = 1 }, []string{"too-few-rounds"}, "note: 1 round of a cell gives no"},
-		{"cells of one kind are one finding", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes = 0 } },
+		{"cells of one kind are one finding", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes = 0 } },
 			[]string{"not-direct"}, "2 of 3 cells were to be direct, and memory answered: O_DIRECT ended above the device: runc read on bind, direct (vda saw 0 %"},
 		{"of many cells a few are named", func(s *storing) {
 			s.targets = []string{"a", "b", "c", "d", "e", "f", "g"}
-			s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes = 0 }
+			s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes = 0 }
 		}, []string{"not-direct"}, "and 2 more"},
 		{"a tmpfs is worth a note", func(s *storing) { s.volume = "tmpfs" }, []string{"not-direct"}, "note: 3 of 3"},
 		{"rounds of two kinds are told", func(s *storing) {
 			s.cache = "buffered"
 			s.cell = func(c *record.Cell) {
 				if c.Round == 2 && c.Target == "runc" {
-					c.Seen.Device.ReadBytes = 0
+					c.Observed.Device.ReadBytes = 0
 				}
 			}
 		}, []string{"host-cache", "rounds-disagree"}, "device: 5, host cache: 1"},
@@ -64,36 +64,36 @@ func TestFindingsOfStorage(t *testing.T) {
 		{"others at the device are told", func(s *storing) {
 			s.cell = func(c *record.Cell) {
 				if c.Target == "runc" {
-					c.Seen.Device.WriteBytes = claimed
+					c.Observed.Device.WriteBytes = claimed
 				}
 			}
 		}, []string{"device-shared", "noisy"}, "58.6"},
 		{"what was flushed after is told", func(s *storing) {
 			writing(s)
 			s.cache = "buffered"
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(80), percents(11) }
+			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = percents(80), percents(11) }
 		}, []string{"flushed-after", "host-cache"}, "(6.45 GiB of 58.59 GiB)"},
 		{"a tenth is not", func(s *storing) {
 			writing(s)
 			s.cache = "buffered"
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(80), percents(10) }
+			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = percents(80), percents(10) }
 		}, []string{"host-cache"}, ""},
 		{"others' dirty pages are not the job's", func(s *storing) {
 			writing(s)
 			s.cache = "buffered"
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(80), percents(300) }
+			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = percents(80), percents(300) }
 		}, []string{"flushed-after", "host-cache"}, "(11.72 GiB of 58.59 GiB)"},
 		{"nor were they late where the device saw all", func(s *storing) {
 			writing(s)
-			s.cell = func(c *record.Cell) { c.Seen.Flushed = percents(300) }
+			s.cell = func(c *record.Cell) { c.Observed.Flushed = percents(300) }
 		}, nil, ""},
 		{"direct writes that were late are told as such", func(s *storing) {
 			writing(s)
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = 0, percents(100) }
+			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = 0, percents(100) }
 		}, []string{"flushed-after", "not-direct"}, "direct writes were not on the device yet"},
 		{"nor is what was not looked at", func(s *storing) {
 			writing(s)
-			s.cell = func(c *record.Cell) { c.Seen.Flushed = -1 }
+			s.cell = func(c *record.Cell) { c.Observed.Flushed = -1 }
 		}, nil, ""},
 		{"caches that stayed are told", func(s *storing) { s.cell = func(c *record.Cell) { c.Dropped, c.Layout = "", &record.Layout{Files: 1} } }, []string{"caches-not-dropped"}, "6 of 6 rounds"},
 		{"where the job made its own files there was nothing to drop", func(s *storing) { writing(s); s.cell = func(c *record.Cell) { c.Dropped = "" } }, nil, ""},
@@ -105,10 +105,12 @@ func TestFindingsOfStorage(t *testing.T) {
 			s.cell = func(c *record.Cell) { c.Quiet = c.Round > 0 }
 		}, []string{"device-not-at-rest"}, "1 of 6 rounds"},
 		{"what could not be read is told", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Seen.Problems = record.Problems{Denied: 1, Examples: []string{"/proc/7/io"}} }
+			s.cell = func(c *record.Cell) {
+				c.Observed.Problems = record.Problems{Denied: 1, Examples: []string{"/proc/7/io"}}
+			}
 		}, []string{"incomplete"}, "6 not permitted"},
 		{"what ended meanwhile is not", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Seen.Problems = record.Problems{Gone: 1} }
+			s.cell = func(c *record.Cell) { c.Observed.Problems = record.Problems{Gone: 1} }
 		}, nil, ""},
 		{"a full disk is told with what to do", func(s *storing) {
 			s.cell = func(c *record.Cell) {

@@ -172,7 +172,7 @@ func (t *Table) describe() {
 	var moved [directionCount]bool
 	for _, c := range t.Cells {
 		for _, trial := range c.trials {
-			for d, f := range flowsOf(trial.Claim) {
+			for d, f := range flowsOf(trial.Reported) {
 				moved[d] = moved[d] || f.Bytes > 0 || f.IOPS > 0 || f.Bandwidth > 0
 				if t.BS == 0 && f.IOs > 0 {
 					t.BS = f.Bytes / f.IOs

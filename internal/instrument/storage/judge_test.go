@@ -25,7 +25,9 @@ func percents(n int64) int64 { return claimed / 100 * n }
 func TestVerdicts(t *testing.T) {
 	writing := func(s *storing) { s.job = write8 }
 	buffered := func(s *storing) { s.cache = "buffered" }
-	reads := func(bytes int64) func(*record.Cell) { return func(c *record.Cell) { c.Seen.Device.ReadBytes = bytes } }
+	reads := func(bytes int64) func(*record.Cell) {
+		return func(c *record.Cell) { c.Observed.Device.ReadBytes = bytes }
+	}
 	tests := []struct {
 		name    string
 		change  func(*storing)
@@ -41,43 +43,43 @@ func TestVerdicts(t *testing.T) {
 		{"a direct read that the device did not see was not direct", func(s *storing) { s.cell = reads(0) }, "runc", direct, "direct I/O was asked for"},
 		{"nor was it with a kernel of its own", func(s *storing) { s.cell = reads(0) }, "runsc", direct, "saw 0 %"},
 		{"the page cache is named if it grew", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes, c.Seen.Cached = 0, claimed }
+			s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes, c.Observed.Cached = 0, claimed }
 		}, "runc", direct, "page cache grew by 58.59 GiB"},
 		{"a file system that refuses O_DIRECT is named", func(s *storing) {
 			s.cell = reads(0)
 			s.places = []record.Place{{Target: "runc", Volume: "bind", Direct: record.DirectRefused}}
 		}, "runc", direct, "refuses O_DIRECT"},
 		{"what was in the page cache below, but was waited for, is the device's", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Seen.Cached = claimed }
+			s.cell = func(c *record.Cell) { c.Observed.Cached = claimed }
 		}, "runsc", device, "but the device was waited for"},
 		{"what nobody outside of the guest moved came from its memory", func(s *storing) {
 			buffered(s)
 			s.cell = func(c *record.Cell) {
-				c.Seen.Device.ReadBytes, c.Seen.Outside = 0, &record.Transfer{Read: percents(49)}
+				c.Observed.Device.ReadBytes, c.Observed.Outside = 0, &record.Transfer{Read: percents(49)}
 			}
 		}, "runsc", guest, "its processes outside of the sandbox read"},
 		{"what they moved came from the host's", func(s *storing) {
 			buffered(s)
 			s.cell = func(c *record.Cell) {
-				c.Seen.Device.ReadBytes, c.Seen.Outside = 0, &record.Transfer{Read: percents(51)}
+				c.Observed.Device.ReadBytes, c.Observed.Outside = 0, &record.Transfer{Read: percents(51)}
 			}
 		}, "runsc", host, "by system calls"},
 		{"what they moved from the device was in no memory", func(s *storing) {
 			buffered(s)
 			s.cell = func(c *record.Cell) {
-				c.Seen.Device.ReadBytes, c.Seen.Outside = percents(30), &record.Transfer{Read: percents(60)}
+				c.Observed.Device.ReadBytes, c.Observed.Outside = percents(30), &record.Transfer{Read: percents(60)}
 			}
 		}, "runsc", guest, "saw 30 %"},
 		{"a guest of which nothing outside could be read answers by itself", func(s *storing) { buffered(s); s.cell = reads(0) }, "runsc", guest, "saw 0 %"},
 		{"buffered writes that were flushed later were the host's", func(s *storing) {
 			writing(s)
 			buffered(s)
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = percents(20), percents(79) }
+			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = percents(20), percents(79) }
 		}, "runsc", host, "when what was dirty was flushed"},
 		{"and those that nobody flushed the guest's", func(s *storing) {
 			writing(s)
 			buffered(s)
-			s.cell = func(c *record.Cell) { c.Seen.Device.WriteBytes, c.Seen.Flushed = 0, -1 }
+			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = 0, -1 }
 		}, "runsc", guest, "saw 0 %"},
 		{"a tmpfs is memory", func(s *storing) { buffered(s); s.volume = "tmpfs" }, "runc", host, "by definition"},
 		{"and never direct, whatever the disks did", func(s *storing) { s.volume = "tmpfs" }, "runc", direct, "O_DIRECT has nothing to reach"},
@@ -91,57 +93,61 @@ func TestVerdicts(t *testing.T) {
 			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Mounts: []record.FileSystem{{Path: "/dev/shm", Type: "tmpfs"}, {Path: "/", Type: "tmpfs"}}}}
 		}, "runc", device, "vda"},
 		{"where the volume is no block device, all disks tell", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Seen.Device, c.Seen.Disks.ReadBytes = record.DeviceUse{}, percents(10) }
+			s.cell = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks.ReadBytes = record.DeviceUse{}, percents(10) }
 		}, "runc", direct, "vda+vdb saw 10 %"},
 		{"a loop device is said to be one", func(s *storing) {
 			s.volume = "device=/dev/loop7"
-			s.every = func(c *record.Cell) { c.Seen.Device.Name = "loop7" }
+			s.every = func(c *record.Cell) { c.Observed.Device.Name = "loop7" }
 		}, "runc", device, "loop7 is a loop device"},
 		{"a small direction of a mixture does not count", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Claim.Write = record.Flow{Bytes: percents(11), IOs: 100} }
+			s.cell = func(c *record.Cell) { c.Reported.Write = record.Flow{Bytes: percents(11), IOs: 100} }
 		}, "runc", device, "that the tool read"},
 		{"a larger one does", func(s *storing) {
 			buffered(s)
-			s.cell = func(c *record.Cell) { c.Claim.Write = record.Flow{Bytes: percents(12), IOs: 100} }
+			s.cell = func(c *record.Cell) { c.Reported.Write = record.Flow{Bytes: percents(12), IOs: 100} }
 		}, "runc", host, "that the tool wrote"},
-		{"under a second is too short", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Seconds = 0.99 } }, "runc", short, "it ran 0.99 s"},
-		{"a second is not", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Seconds = 1 } }, "runc", device, ""},
-		{"99 I/Os are too few", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Read.IOs = 99 } }, "runc", short, "99 I/Os"},
-		{"a hundred are enough", func(s *storing) { s.cell = func(c *record.Cell) { c.Claim.Read.IOs = 100 } }, "runc", device, ""},
+		{"under a second is too short", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Seconds = 0.99 } }, "runc", short, "it ran 0.99 s"},
+		{"a second is not", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Seconds = 1 } }, "runc", device, ""},
+		{"99 I/Os are too few", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Read.IOs = 99 } }, "runc", short, "99 I/Os"},
+		{"a hundred are enough", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Read.IOs = 100 } }, "runc", device, ""},
 		{"a cache is one however short", func(s *storing) {
 			buffered(s)
-			s.cell = func(c *record.Cell) { c.Claim.Seconds, c.Seen.Device.ReadBytes = 0.1, 0 }
+			s.cell = func(c *record.Cell) { c.Reported.Seconds, c.Observed.Device.ReadBytes = 0.1, 0 }
 		}, "runc", host, ""},
-		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Throttled = 505 * ms } }, "runc", device, ""},
-		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},
-		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Steal = 0.2 } }, "runc", device, ""},
-		{"waiting for memory for a tenth of the time is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.HavePSI, c.Seen.PSIMemory = true, 0.1 } }, "runc", device, ""},
-		{"longer is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.HavePSI, c.Seen.PSIMemory = true, 0.12 } }, "runc", noisy, "waited for memory for 12.0 %"},
-		{"more is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Seen.Steal = 0.21 } }, "runc", noisy, "took 5.2 % of all CPUs' time"},
+		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 505 * ms } }, "runc", device, ""},
+		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},
+		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Steal = 0.2 } }, "runc", device, ""},
+		{"waiting for memory for a tenth of the time is nothing", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Observed.HavePSI, c.Observed.PSIMemory = true, 0.1 }
+		}, "runc", device, ""},
+		{"longer is noise", func(s *storing) {
+			s.cell = func(c *record.Cell) { c.Observed.HavePSI, c.Observed.PSIMemory = true, 0.12 }
+		}, "runc", noisy, "waited for memory for 12.0 %"},
+		{"more is noise", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Steal = 0.21 } }, "runc", noisy, "took 5.2 % of all CPUs' time"},
 		{"others may use half as much", func(s *storing) { s.cell = reads(claimed + claimed/2 + 16*mib) }, "runc", device, ""},
 		{"but not more", func(s *storing) { s.cell = reads(claimed + claimed/2 + 17*mib) }, "runc", noisy, "others used it meanwhile"},
 		{"what its own cgroups were charged with was not others'", func(s *storing) {
 			s.cell = func(c *record.Cell) {
-				c.Seen.Device.ReadBytes, c.Seen.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
+				c.Observed.Device.ReadBytes, c.Observed.Group = 3*claimed, &record.GroupUse{ReadBytes: 3 * claimed}
 			}
 		}, "runc", device, "saw 300 %"},
 		{"a wide interval is noise", func(s *storing) {
-			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
+			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
 		}, "runc", noisy, "the interval of its bandwidth"},
 		{"without an interval it is not", func(s *storing) {
 			s.rounds = 5
-			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
+			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + 0.8*float64(c.Round%2) }
 		}, "runc", device, ""},
 		{"unless its rounds are more than twice apart", func(s *storing) {
 			s.rounds = 2
-			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + 41*float64(c.Round%2) }
+			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + 41*float64(c.Round%2) }
 		}, "runc", noisy, "of its 2 rounds is 42 × apart"},
 		{"beyond the ceiling it stays the device's if that saw it", func(s *storing) {
 			s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 500 * mb}}
 		}, "runc", device, "2.1 × the 500.0 MB/s of the volume's ceiling"},
 		{"a server's disks are not here: it is judged by its figures", func(s *storing) {
 			s.volume = "nfs=server:/x"
-			s.every = func(c *record.Cell) { c.Seen.Device = record.DeviceUse{} }
+			s.every = func(c *record.Cell) { c.Observed.Device = record.DeviceUse{} }
 		}, "runc", device, "nothing was seen at the device"},
 		{"beyond a server's ceiling is a cache", func(s *storing) {
 			s.volume = "nfs=server:/x"
@@ -153,23 +159,23 @@ func TestVerdicts(t *testing.T) {
 		}, "runc", device, "1.5 × the 710.0 MB/s"},
 		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", func(s *storing) {
 			s.volume = "nfs=server:/x"
-			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1.6 }
+			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.6 }
 		}, "runsc", guest, "in the same job"},
 		{"and somebody's on the host where there is no guest", func(s *storing) {
 			s.volume = "nfs=server:/x"
-			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1.6 }
+			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.6 }
 		}, "runc", host, "in the same job"},
 		{"half faster is none", func(s *storing) {
 			s.volume = "nfs=server:/x"
-			s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1.49 }
+			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.49 }
 		}, "runsc", device, ""},
 		{"where no disk could be read it is judged by its figures", func(s *storing) {
-			s.every = func(c *record.Cell) { c.Seen.Device, c.Seen.Disks = record.DeviceUse{}, record.DeviceUse{} }
+			s.every = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks = record.DeviceUse{}, record.DeviceUse{} }
 		}, "runc", device, "nothing was seen at the device"},
 		{"imported ones have to run five seconds", func(s *storing) {
 			s.every = func(c *record.Cell) {
-				*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Claim: c.Claim, Source: "notes"}
-				c.Claim.Seconds = 4.99
+				*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Reported: c.Reported, Source: "notes"}
+				c.Reported.Seconds = 4.99
 			}
 		}, "runc", short, "nothing was seen from outside"},
 	}
@@ -214,8 +220,8 @@ func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
 
 func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 	half := func(s *storing) {
-		s.every = func(c *record.Cell) { c.Claim.Read.Bandwidth *= 1 + float64(c.Round) } // a machine that speeds up
-		s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth /= 2; c.Seen.CPU[0].NS += 2500 * ms }
+		s.every = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1 + float64(c.Round) } // a machine that speeds up
+		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2; c.Observed.CPU[0].NS += 2500 * ms }
 	}
 	s := judged(t, store(half))
 	if r := only(t, s, "runc").Ratio; !r.Known() || !r.Bounded || math.Abs(r.Value-0.5) > 1e-9 || math.Abs(r.Hi-0.5) > 1e-9 {
@@ -229,7 +235,7 @@ func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 	}
 	s = judged(t, store(func(s *storing) {
 		s.rounds = 20
-		s.cell = func(c *record.Cell) { c.Claim.Read.Bandwidth /= 2 }
+		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2 }
 	}))
 	if c := only(t, s, "runc"); !c.Different || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
 		t.Errorf("%+v", c)
@@ -244,7 +250,7 @@ func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
 	for bs, want := range map[int64]float64{64 * kib: 0.5, 64*kib + 512: 1} {
 		s := judged(t, store(func(s *storing) {
 			s.job.BS = bs
-			s.cell = func(c *record.Cell) { c.Claim.Read.IOPS /= 2 }
+			s.cell = func(c *record.Cell) { c.Reported.Read.IOPS /= 2 }
 		}))
 		if r := only(t, s, "runc").Ratio; math.Abs(r.Value-want) > 1e-9 {
 			t.Errorf("%d: %v, want %v", bs, r.Value, want)
@@ -255,7 +261,10 @@ func TestBlocksUpTo64KiBAreComparedByIOPS(t *testing.T) {
 func TestAMixtureHasNoLatency(t *testing.T) {
 	s := judged(t, store(func(s *storing) {
 		s.job = rndrw
-		s.every = func(c *record.Cell) { c.Claim.Write = c.Claim.Read; c.Seen.Device.WriteBytes = c.Seen.Device.ReadBytes }
+		s.every = func(c *record.Cell) {
+			c.Reported.Write = c.Reported.Read
+			c.Observed.Device.WriteBytes = c.Observed.Device.ReadBytes
+		}
 	}))
 	c := only(t, s, "runc")
 	if latency(s, "both", "p50").Known() || !latency(s, "read", "p50").Known() || !latency(s, "write", "p50").Known() || c.Total.IOPS.Value != 2*c.Read.IOPS.Value {
@@ -385,10 +394,10 @@ func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
 			rec := store(nil)
 			for i := range rec.Cells {
 				c := &rec.Cells[i]
-				c.Claim.Seconds, c.Claim.Read.Bandwidth, c.Claim.Read.IOPS = seconds, rate, rate
-				c.Seen.Took = int64(i % 2)
+				c.Reported.Seconds, c.Reported.Read.Bandwidth, c.Reported.Read.IOPS = seconds, rate, rate
+				c.Observed.Took = int64(i % 2)
 				if i%3 == 0 {
-					c.Seen = nil
+					c.Observed = nil
 				}
 				if err := record.Validate(&c); err != nil {
 					t.Fatal(err)

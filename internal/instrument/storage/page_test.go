@@ -49,16 +49,16 @@ func cached() *record.Record {
 	rec := store(func(s *storing) {
 		s.cache = "buffered"
 		s.cell = func(c *record.Cell) {
-			c.Claim.Read.IOPS *= 3 // a figure that is easy to find
-			c.Claim.Read.Bandwidth *= 3
-			c.Seen.Device.ReadBytes = 0
+			c.Reported.Read.IOPS *= 3 // a figure that is easy to find
+			c.Reported.Read.Bandwidth *= 3
+			c.Observed.Device.ReadBytes = 0
 		}
 	})
 	for _, more := range []*record.Record{
 		store(func(s *storing) { s.volume, s.job = "rootfs", write8 }),
 		store(func(s *storing) {
 			s.volume, s.job = "tmpfs", write8
-			s.every = func(c *record.Cell) { c.Claim.Write.IOPS, c.Claim.Write.Bandwidth = 9999, 9999*512*kib }
+			s.every = func(c *record.Cell) { c.Reported.Write.IOPS, c.Reported.Write.Bandwidth = 9999, 9999*512*kib }
 		}),
 	} {
 		rec.Cells = append(rec.Cells, more.Cells...)
@@ -69,7 +69,10 @@ func cached() *record.Record {
 func TestEveryFigureOfStorageCanBeRead(t *testing.T) {
 	rec := store(func(s *storing) {
 		s.job = rndrw
-		s.every = func(c *record.Cell) { c.Claim.Write = c.Claim.Read; c.Seen.Device.WriteBytes = c.Seen.Device.ReadBytes }
+		s.every = func(c *record.Cell) {
+			c.Reported.Write = c.Reported.Read
+			c.Observed.Device.WriteBytes = c.Observed.Device.ReadBytes
+		}
 		s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 5 * gib, WriteIOPS: 70}}
 		s.places = []record.Place{{Target: "runc", Volume: "bind", Mounts: []record.FileSystem{{Path: "/", Type: "overlay", Size: 98 * gib, Free: gib}, {Path: "/dev/shm", Problem: "no permission"}}}}
 	})
@@ -116,8 +119,8 @@ func TestAFigureSaysWhatItIsOfAndWhy(t *testing.T) {
 	failure := &record.Failure{Kind: record.FailExit, Detail: "fio exited with 1"}
 	rec := store(func(s *storing) {
 		s.cell = func(c *record.Cell) {
-			if c.Seen.Device.ReadBytes = 0; c.Target == "runsc" {
-				c.Failure, c.Claim = failure, nil
+			if c.Observed.Device.ReadBytes = 0; c.Target == "runsc" {
+				c.Failure, c.Reported = failure, nil
 			}
 		}
 		s.places = []record.Place{{Target: "crun", Volume: "bind", Absent: "no such mounts"}}
@@ -190,13 +193,13 @@ func TestInShortIsInThePublishedForm(t *testing.T) {
 func TestARatioStandsInParenthesesUnlessBothAreTheDevices(t *testing.T) {
 	half := func(c *record.Cell) {
 		if c.Target != "host" {
-			c.Claim.Read.Bandwidth /= 2
-			c.Claim.Read.IOPS /= 2
+			c.Reported.Read.Bandwidth /= 2
+			c.Reported.Read.IOPS /= 2
 		}
 	}
 	unseen := func(c *record.Cell, target string) {
 		if c.Target == target {
-			c.Seen.Device.ReadBytes = 0
+			c.Observed.Device.ReadBytes = 0
 		}
 	}
 	for _, x := range []struct {
@@ -253,8 +256,8 @@ func TestAJobThatReadsAndWritesHasARowForEach(t *testing.T) {
 	rec := store(func(s *storing) {
 		s.job = rndrw
 		s.every = func(c *record.Cell) {
-			c.Claim.Read.Latency = record.Latency{Mean: 5 * ms, P95: 8 * ms}
-			c.Claim.Write, c.Seen.Device.WriteBytes = c.Claim.Read, c.Seen.Device.ReadBytes
+			c.Reported.Read.Latency = record.Latency{Mean: 5 * ms, P95: 8 * ms}
+			c.Reported.Write, c.Observed.Device.WriteBytes = c.Reported.Read, c.Observed.Device.ReadBytes
 		}
 	})
 	table := sectionOf(t, reported(t, rec, "md", page.Options{}), "rndrw, bind, direct")

@@ -13,7 +13,7 @@ import (
 func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 	const k4 = 4 * kib
 	asked := func(reads, writes int64) func(*record.Cell) {
-		return func(c *record.Cell) { c.Seen.Device.ReadIOs, c.Seen.Device.WriteIOs = reads, writes }
+		return func(c *record.Cell) { c.Observed.Device.ReadIOs, c.Observed.Device.WriteIOs = reads, writes }
 	}
 	job := func(rw string, bs int64, threads, depth int) storage.Job {
 		return storage.Job{Name: "x", Tool: "fio", RW: rw, BS: bs, Size: blocks * bs, NumJobs: threads, IODepth: depth}
@@ -45,10 +45,10 @@ func TestDirectIOIsToldFromReadingAhead(t *testing.T) {
 		{"random ones far apart do not", job("randread", k4, 8, 1), "direct", asked(blocks/8, 0), direct},
 		{"random ones in a small file may", small, "direct", asked(blocks/8, 0), device},
 		{"a page cache that grew by all of it tells eight at a time, too", job("read", 16*kib, 8, 1), "direct", func(c *record.Cell) {
-			c.Seen.Device.ReadIOs, c.Seen.Cached = blocks/8, blocks*16*kib
+			c.Observed.Device.ReadIOs, c.Observed.Cached = blocks/8, blocks*16*kib
 		}, direct},
 		{"but not beside as many requests as I/Os", job("read", 16*kib, 8, 1), "direct", func(c *record.Cell) {
-			c.Seen.Device.ReadIOs, c.Seen.Cached = blocks, blocks*16*kib
+			c.Observed.Device.ReadIOs, c.Observed.Cached = blocks, blocks*16*kib
 		}, device},
 		{"a job file's threads and depth count", ofFile(storage.FioOption{Name: "iodepth", Value: "16"}, storage.FioOption{Name: "numjobs", Value: "2"}), "direct", asked(blocks/32, 0), device},
 		{"and bound what is joined", ofFile(storage.FioOption{Name: "iodepth", Value: "16"}), "direct", asked(blocks/33, 0), direct},
@@ -75,7 +75,7 @@ func TestThreadsOverOneFileAreNamedWhereACacheAnswered(t *testing.T) {
 	for threads, want := range map[int]bool{1: false, 8: true} {
 		c := only(t, judged(t, store(func(s *storing) {
 			s.job.NumJobs, s.cache = threads, "buffered"
-			s.cell = func(c *record.Cell) { c.Seen.Device.ReadBytes = percents(13) }
+			s.cell = func(c *record.Cell) { c.Observed.Device.ReadBytes = percents(13) }
 		})), "runc")
 		if got := strings.Contains(c.Because[0], "8 threads go through the same file"); got != want || c.Verdict != host {
 			t.Errorf("%d threads: %q because %q", threads, c.Verdict, c.Because)

@@ -64,10 +64,10 @@ func (e *Edge) disks(s *Reader) {
 
 // Seen is what happened between two edges on the block device of a name, "" for
 // none, and on the whole node. CPU time by role is left to the ledger.
-func (s *Reader) Seen(begin, end *Edge, device string) record.Seen {
+func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	took := end.time - begin.time
 	from, to := &begin.Reading, &end.Reading
-	seen := record.Seen{Took: took, Flushed: -1, Cached: to.Host.Cache() - from.Host.Cache(), OwnCPU: max(end.ownCPU-begin.ownCPU, 0), CPU: []record.RoleTime{}}
+	seen := record.Observed{Took: took, Flushed: -1, Cached: to.Host.Cache() - from.Host.Cache(), OwnCPU: max(end.ownCPU-begin.ownCPU, 0), CPU: []record.RoleTime{}}
 	if device != "" {
 		seen.Device = disk.Between(begin.stats.Of(device), end.stats.Of(device))
 	}

@@ -71,12 +71,12 @@ func (s *stage) measureCeiling(ctx context.Context, c *record.Ceiling, took time
 	for _, m := range []struct {
 		rw    string
 		block int64
-		take  func(record.Claim)
+		take  func(record.Reported)
 	}{
-		{"read", largeBlock, func(x record.Claim) { c.Read = x.Read.Bandwidth }},
-		{"randread", smallBlock, func(x record.Claim) { c.ReadIOPS = x.Read.IOPS }},
-		{"write", largeBlock, func(x record.Claim) { c.Write = x.Write.Bandwidth }},
-		{"randwrite", smallBlock, func(x record.Claim) { c.WriteIOPS = x.Write.IOPS }},
+		{"read", largeBlock, func(x record.Reported) { c.Read = x.Read.Bandwidth }},
+		{"randread", smallBlock, func(x record.Reported) { c.ReadIOPS = x.Read.IOPS }},
+		{"write", largeBlock, func(x record.Reported) { c.Write = x.Write.Bandwidth }},
+		{"randwrite", smallBlock, func(x record.Reported) { c.WriteIOPS = x.Write.IOPS }},
 	} {
 		args := ceilingArgs(s.options.OnHost[storage.ToolFio], file, m.rw, m.block, size, took)
 		if c.Command == "" {
@@ -130,19 +130,19 @@ func ceilingArgs(fio, file, rw string, block, size int64, took time.Duration) []
 }
 
 // fioOnHost runs fio outside of every target.
-func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration) (record.Claim, *record.Failure) {
+func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration) (record.Reported, *record.Failure) {
 	bounded, cancel := context.WithTimeout(ctx, took+grace)
 	defer cancel()
 	e, err := s.options.Run(bounded, args)
 	switch {
 	case err != nil:
-		return record.Claim{}, &fail(record.FailError, &e, "fio on the host: %v", err).Failure
+		return record.Reported{}, &fail(record.FailError, &e, "fio on the host: %v", err).Failure
 	case e.Exit != 0:
-		return record.Claim{}, &fail(record.FailExit, &e, "fio on the host: exit status %d", e.Exit).Failure
+		return record.Reported{}, &fail(record.FailExit, &e, "fio on the host: exit status %d", e.Exit).Failure
 	}
 	claim, _, err := tool.Parse(storage.Job{Tool: storage.ToolFio}, subject.Executed{Output: e.Output, Stderr: e.Stderr})
 	if err != nil {
-		return record.Claim{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
+		return record.Reported{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
 	}
 	return claim, nil
 }

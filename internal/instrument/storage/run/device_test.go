@@ -68,7 +68,7 @@ func TestADeviceThatComesIntoUseIsNotWrittenAnyMore(t *testing.T) {
 				return subject.Executed{}, nil, false
 			}
 			rec := s.run()
-			if len(rec.Cells) != 3 || rec.Cells[1].Claim == nil || ran["dd"] != c.jobs {
+			if len(rec.Cells) != 3 || rec.Cells[1].Reported == nil || ran["dd"] != c.jobs {
 				t.Fatalf("%d jobs were run, %d cells: %+v", ran["dd"], len(rec.Cells), rec.Cells)
 			}
 			if f := rec.Cells[2].Failure; f == nil || f.Kind != record.FailState || !strings.Contains(f.Detail, "nothing was written: "+path+" is in use") {

@@ -82,7 +82,7 @@ func weigh(t *testing.T, name string, jobs []storage.Job, volumes ...string) []h
 	var out []heard
 	for _, c := range rec.Cells {
 		h := heard{name: c.Target + ", " + c.Job + " on " + c.Volume, cell: c}
-		if c.Failure != nil || c.Claim == nil {
+		if c.Failure != nil || c.Reported == nil {
 			t.Fatalf("%s: no figures: %+v", h.name, c.Failure)
 		}
 		of := targets[slices.IndexFunc(targets, func(o *overheard) bool { return o.Info().Name == c.Target })]

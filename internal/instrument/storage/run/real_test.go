@@ -39,7 +39,7 @@ func TestAJobFileOfFiosRunsWholeAndTheRecordHasItsFigures(t *testing.T) {
 	heard := weigh(t, storage.ToolFio, []storage.Job{{Name: "my", Options: sections}}, record.VolumeRootfs, record.VolumeBind)
 	for i := range heard {
 		heard[i].isFios(t)
-		if c := heard[i].cell.Claim; c.Read.Bytes != 2*4*mib || c.Write.Bytes != 4*mib {
+		if c := heard[i].cell.Reported; c.Read.Bytes != 2*4*mib || c.Write.Bytes != 4*mib {
 			t.Errorf("%s: %d bytes were read, %d written", heard[i].name, c.Read.Bytes, c.Write.Bytes)
 		}
 	}
@@ -51,7 +51,7 @@ func TestAJobFileOfFiosRunsWholeAndTheRecordHasItsFigures(t *testing.T) {
 func TestTheRecordHasWhatDDPrinted(t *testing.T) {
 	heard := weigh(t, storage.ToolDD, []storage.Job{{Name: "write", RW: "write", BS: 4096, Count: 2048}, {Name: "read", RW: "read", BS: mib, Count: 8}}, record.VolumeRootfs)
 	for _, h := range heard {
-		c, flow := h.cell.Claim, h.cell.Claim.Read
+		c, flow := h.cell.Reported, h.cell.Reported.Read
 		if h.cell.Job == "write" {
 			flow = c.Write
 		}
@@ -80,7 +80,7 @@ func TestTheRecordHasWhatSysbenchPrinted(t *testing.T) {
 		{Name: "rndrw", RW: "randrw", BS: 16 << 10, Size: 8 * mib, Files: 2, NumJobs: 2, Requests: 400},
 	}, record.VolumeRootfs)
 	for _, h := range heard {
-		c, printed := h.cell.Claim, map[string]string{}
+		c, printed := h.cell.Reported, map[string]string{}
 		for line := range strings.Lines(h.said.Output) {
 			if key, value, ok := strings.Cut(line, ":"); ok {
 				printed[strings.TrimSpace(key)] = strings.TrimSpace(value)
@@ -153,7 +153,7 @@ func (h *heard) isFios(t *testing.T) {
 	}
 	h.same(t, "version", printed.Version, h.cell.Version)
 	var took float64
-	for side, flow := range map[string]record.Flow{"read": h.cell.Claim.Read, "write": h.cell.Claim.Write} {
+	for side, flow := range map[string]record.Flow{"read": h.cell.Reported.Read, "write": h.cell.Reported.Write} {
 		at := func(path ...string) string {
 			v := printed.Jobs[0][side]
 			for _, key := range path {
@@ -177,5 +177,5 @@ func (h *heard) isFios(t *testing.T) {
 			h.same(t, side+" p"+key, at("lat_ns", "percentile", digits(number(t, key), 6)), digits(float64(ns), 0))
 		}
 	}
-	h.same(t, "run time", took, math.Round(h.cell.Claim.Seconds*1000))
+	h.same(t, "run time", took, math.Round(h.cell.Reported.Seconds*1000))
 }

@@ -119,9 +119,9 @@ func (s *stand) End(context.Context, []subject.Sandbox, []subject.Process) *snap
 	return &snapshot.Edge{Reading: record.Reading{Time: 2e9, Host: record.Host{Total: 1}}}
 }
 
-func (s *stand) Seen(_, _ *snapshot.Edge, device string) record.Seen {
+func (s *stand) Seen(_, _ *snapshot.Edge, device string) record.Observed {
 	s.looked = device
-	return record.Seen{Took: 2e9, Disks: record.DeviceUse{Name: "sda", WriteBytes: 40960, WriteIOs: 10}, CPU: []record.RoleTime{}}
+	return record.Observed{Took: 2e9, Disks: record.DeviceUse{Name: "sda", WriteBytes: 40960, WriteIOs: 10}, CPU: []record.RoleTime{}}
 }
 
 func (s *stand) Rest(context.Context, string, time.Duration) bool { s.note("rest"); return true }

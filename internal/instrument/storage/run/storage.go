@@ -49,7 +49,7 @@ type Meter interface {
 	Begin(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *snapshot.Edge
 	End(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *snapshot.Edge
 	// Seen is what happened between two edges, on a block device and on the node.
-	Seen(begin, end *snapshot.Edge, device string) record.Seen
+	Seen(begin, end *snapshot.Edge, device string) record.Observed
 	// Rest waits until a block device is at rest, at most for a time, and tells
 	// whether it is; "" stands for all whole disks.
 	Rest(ctx context.Context, device string, most time.Duration) bool

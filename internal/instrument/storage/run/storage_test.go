@@ -33,8 +33,8 @@ func TestAJobRunsInASandboxOfItsOwnBetweenTwoReadings(t *testing.T) {
 	if c.Round != 1 || c.Target != "a" || c.Volume != "rootfs" || c.Cache != "direct" || c.Job != "read 4k" || c.Version != "dd 9.1" || c.Dropped != "node" || !c.Quiet {
 		t.Errorf("got %+v", c)
 	}
-	if c.Claim == nil || c.Claim.Read.Bytes != 40960 || c.Claim.Read.Bandwidth != 20480 || c.Seen == nil || c.Layout == nil || c.Layout.Bytes != 40960 {
-		t.Errorf("claim %+v, seen %+v, layout %+v", c.Claim, c.Seen, c.Layout)
+	if c.Reported == nil || c.Reported.Read.Bytes != 40960 || c.Reported.Read.Bandwidth != 20480 || c.Observed == nil || c.Layout == nil || c.Layout.Bytes != 40960 {
+		t.Errorf("claim %+v, seen %+v, layout %+v", c.Reported, c.Observed, c.Layout)
 	}
 	if len(rec.Places) != 1 || rec.Places[0].Direct != record.DirectTaken || len(rec.Places[0].Mounts) != 2 {
 		t.Errorf("places %+v", rec.Places)
@@ -139,12 +139,12 @@ func TestAJobThatFailsGivesNoFigures(t *testing.T) {
 			}
 			for _, c := range rec.Cells {
 				if c.Target == "good" && test.free == 0 {
-					if c.Failure != nil || c.Claim == nil {
+					if c.Failure != nil || c.Reported == nil {
 						t.Errorf("the other target: %+v", c)
 					}
 					continue
 				}
-				if c.Failure == nil || c.Failure.Kind != test.kind || !strings.Contains(c.Failure.Detail, test.says) || c.Claim != nil {
+				if c.Failure == nil || c.Failure.Kind != test.kind || !strings.Contains(c.Failure.Detail, test.says) || c.Reported != nil {
 					t.Errorf("got %+v, want %s with %q", c.Failure, test.kind, test.says)
 				}
 			}

@@ -183,10 +183,10 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	if err := v.ended(e, runErr); err != nil {
 		return err
 	}
-	if seen.Flushed = -1; v.cell.Claim.Write.Bytes > 0 || v.cell.Claim.Write.IOs > 0 {
+	if seen.Flushed = -1; v.cell.Reported.Write.Bytes > 0 || v.cell.Reported.Write.IOs > 0 {
 		seen.Flushed = v.options.Meter.Flush(end, v.device())
 	}
-	v.cell.Seen = &seen
+	v.cell.Observed = &seen
 	return nil
 }
 
@@ -232,7 +232,7 @@ func (v *visit) ended(e subject.Executed, err error) error {
 	if err != nil {
 		return fail(record.FailWorkload, &e, "what %s printed could not be read: %v", v.pair.job.Tool, err)
 	}
-	v.cell.Claim = &claim
+	v.cell.Reported = &claim
 	if version != "" {
 		v.cell.Version = version
 	}

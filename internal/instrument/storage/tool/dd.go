@@ -85,7 +85,7 @@ func ddCount(j storage.Job) (int64, error) {
 }
 
 // parseDDRun wants all blocks, whole: dd ends well at the end of a short file, too.
-func parseDDRun(j storage.Job, e subject.Executed) (record.Claim, string, error) {
+func parseDDRun(j storage.Job, e subject.Executed) (record.Reported, string, error) {
 	text := e.Stderr
 	if strings.TrimSpace(text) == "" {
 		text = e.Output // where they cannot be told apart
@@ -96,13 +96,13 @@ func parseDDRun(j storage.Job, e subject.Executed) (record.Claim, string, error)
 	}
 	count, err := ddCount(j)
 	if err != nil {
-		return record.Claim{}, "", err
+		return record.Reported{}, "", err
 	}
 	switch bytes := c.Read.Bytes + c.Write.Bytes; {
 	case records == nil:
-		return record.Claim{}, "", fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
+		return record.Reported{}, "", fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
 	case *records != DDRecords{In: count, Out: count} || bytes != count*j.BS:
-		return record.Claim{}, "", fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
+		return record.Reported{}, "", fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
 			records.In, records.InPartial, records.Out, records.OutPartial, bytes, count, j.BS)
 	}
 	return c, "", nil
@@ -139,7 +139,7 @@ const maxDDLines = 1 << 20
 // The bandwidth is bytes by seconds, which is exact; dd rounds the one that it
 // prints, in units of 1000 (GNU) or of 1024 (busybox, which calls them the same).
 // One of the two has to fit, or the line is refused.
-func ParseDD(text, direction string) (c record.Claim, records *DDRecords, err error) {
+func ParseDD(text, direction string) (c record.Reported, records *DDRecords, err error) {
 	if direction != storage.RWRead && direction != storage.RWWrite {
 		return c, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
 	}

@@ -39,9 +39,9 @@ func TestDDsLastLineIsReadInEveryForm(t *testing.T) {
 			for _, way := range []string{"read", "write"} {
 				c, records, err := ParseDD(tc.line, way)
 				f := record.Flow{Bytes: tc.bytes, Bandwidth: float64(tc.bytes) / tc.seconds}
-				want := record.Claim{Read: f, Seconds: tc.seconds}
+				want := record.Reported{Read: f, Seconds: tc.seconds}
 				if way == "write" {
-					want = record.Claim{Write: f, Seconds: tc.seconds}
+					want = record.Reported{Write: f, Seconds: tc.seconds}
 				}
 				if err != nil || c != want || records != nil {
 					t.Errorf("%s: %+v %v %v\nwant %+v", way, c, records, err, want)

@@ -34,7 +34,7 @@ const maxText = 16 << 20
 // without group_reporting, bytes and requests are added up and divided by the
 // longest run time, as in fio's "Run status group"; quantiles cannot be added up
 // and are 0.
-func ParseFioJSON(text string) (c record.Claim, o FioOptions, version string, err error) {
+func ParseFioJSON(text string) (c record.Reported, o FioOptions, version string, err error) {
 	out, err := decodeFio(text)
 	if err != nil {
 		return c, o, "", err
@@ -64,18 +64,18 @@ func ParseFioJSON(text string) (c record.Claim, o FioOptions, version string, er
 	}{{read, &c.Read}, {write, &c.Write}} {
 		f, err := together(side.all)
 		if err != nil {
-			return record.Claim{}, o, "", err
+			return record.Reported{}, o, "", err
 		}
 		*side.to, seconds[i] = f.Flow, float64(f.runtime)/1000
 	}
 	c.Seconds = max(seconds[0], seconds[1])
 	if c.Read.Bytes == 0 && c.Write.Bytes == 0 {
-		return record.Claim{}, o, "", errors.New("the job neither read nor wrote anything")
+		return record.Reported{}, o, "", errors.New("the job neither read nor wrote anything")
 	}
 	return c, out.options(), out.Version, nil
 }
 
-func parseFio(_ storage.Job, e subject.Executed) (record.Claim, string, error) {
+func parseFio(_ storage.Job, e subject.Executed) (record.Reported, string, error) {
 	c, _, version, err := ParseFioJSON(e.Output)
 	return c, version, err
 }

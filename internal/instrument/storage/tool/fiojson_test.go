@@ -67,11 +67,11 @@ func TestFiosOwnFiguresAreTakenToTheDigit(t *testing.T) {
 func TestLatenciesAreThoseWithThePercentiles(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file string
-		want func(record.Claim) record.Latency
+		want func(record.Reported) record.Latency
 		is   record.Latency
 	}{
-		"of whole requests where they have them": {"fio-3.33-randrw.json", func(c record.Claim) record.Latency { return c.Read.Latency }, latencyIn(t, "fio-3.33-randrw.json", "read", "lat_ns")},
-		"of completions by default":              {"fio-3.33-write.json+", func(c record.Claim) record.Latency { return c.Write.Latency }, latencyIn(t, "fio-3.33-write.json+", "write", "clat_ns")},
+		"of whole requests where they have them": {"fio-3.33-randrw.json", func(c record.Reported) record.Latency { return c.Read.Latency }, latencyIn(t, "fio-3.33-randrw.json", "read", "lat_ns")},
+		"of completions by default":              {"fio-3.33-write.json+", func(c record.Reported) record.Latency { return c.Write.Latency }, latencyIn(t, "fio-3.33-write.json+", "write", "clat_ns")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, _, err := ParseFioJSON(golden(t, tc.file))
@@ -136,7 +136,7 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 		least = min(least, j.Read.Lat.Min)
 		mean += j.Read.Lat.Mean * float64(j.Read.IOs)
 	}
-	want := record.Claim{Seconds: float64(longest) / 1000, Read: record.Flow{
+	want := record.Reported{Seconds: float64(longest) / 1000, Read: record.Flow{
 		Bytes: bytes, IOs: ios, Bandwidth: float64(bytes * 1000 / longest), IOPS: float64(ios) * 1000 / float64(longest),
 		Latency: record.Latency{Min: least, Mean: int64(math.Round(mean / float64(ios))), Max: most},
 	}}
@@ -170,7 +170,7 @@ const fio2 = `{
 
 func TestFio2SaysTheSameInOtherUnits(t *testing.T) {
 	c, o, version, err := ParseFioJSON("fio: this is a warning\n" + fio2 + "\nand this is after it\n")
-	want := record.Claim{Seconds: 9.744, Read: record.Flow{Bytes: 8 << 30, IOs: 16384, Bandwidth: 860901 * 1024, IOPS: 1681.44,
+	want := record.Reported{Seconds: 9.744, Read: record.Flow{Bytes: 8 << 30, IOs: 16384, Bandwidth: 860901 * 1024, IOPS: 1681.44,
 		Latency: record.Latency{Min: 10000, Mean: 4755120, P50: 4640000, P999: 50000000, Max: 91234000}}}
 	if err != nil || c != want || version != "fio-2.2.10" {
 		t.Errorf("%+v %q %v\nwant %+v", c, version, err, want)
@@ -256,7 +256,7 @@ func bounded(t *testing.T, err error) {
 }
 
 // plausible holds of every claim that is made of any input.
-func plausible(t *testing.T, c record.Claim) {
+func plausible(t *testing.T, c record.Reported) {
 	t.Helper()
 	if !within(c.Seconds, maxRuntime/1000) {
 		t.Errorf("%g s", c.Seconds)

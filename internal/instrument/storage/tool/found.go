@@ -20,7 +20,7 @@ type Output struct {
 	Job     storage.Job // as far as it says what was done
 	Version string
 	Cache   string // record.CacheDirect, record.CacheBuffered or "", not said
-	Claim   record.Claim
+	Claim   record.Reported
 	Err     error // why it cannot be used; it has no claim then
 	Assumed bool  // dd's, whose direction nothing tells: taken for writing
 }
@@ -112,7 +112,7 @@ func (f *finder) add(o Output) {
 		return
 	}
 	if o.Err != nil {
-		o.Claim = record.Claim{}
+		o.Claim = record.Reported{}
 	}
 	f.found = append(f.found, o)
 }

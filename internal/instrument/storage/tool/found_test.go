@@ -73,7 +73,7 @@ func TestFioTextIsReadInItsOwnUnits(t *testing.T) {
 			if len(all) != 1 || all[0].Err != nil {
 				t.Fatalf("%+v", all)
 			}
-			if want := (record.Claim{Read: c.read, Write: c.write, Seconds: c.seconds}); all[0].Claim != want {
+			if want := (record.Reported{Read: c.read, Write: c.write, Seconds: c.seconds}); all[0].Claim != want {
 				t.Errorf("got  %+v\nwant %+v", all[0].Claim, want)
 			}
 		})
@@ -201,7 +201,7 @@ func TestABadOutputCostsItself(t *testing.T) {
 	} {
 		t.Run(claim, func(t *testing.T) {
 			all := found(t, "first\n"+c.text+"\n"+fioLine+"\n")
-			if len(all) != 2 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), c.says) || all[0].Claim != (record.Claim{}) || all[1].Claim.Read.IOPS != 647 {
+			if len(all) != 2 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), c.says) || all[0].Claim != (record.Reported{}) || all[1].Claim.Read.IOPS != 647 {
 				t.Fatalf("%+v", all)
 			}
 			if all[0].Line != 2 && !strings.HasPrefix(c.text, "fio") {

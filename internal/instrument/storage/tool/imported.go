@@ -233,7 +233,7 @@ func (o *Output) kind() (kind, size string) {
 func (o *Output) cell(source string, told Told) record.Cell {
 	kind, _ := o.kind()
 	c := record.Cell{Type: record.TypeCell, Target: told.Label, Volume: told.Volume, Cache: o.Cache, Job: kind,
-		Tool: o.Job.Tool, Version: o.Version, Source: fmt.Sprintf("%s:%d", source, o.Line), Claim: &o.Claim}
+		Tool: o.Job.Tool, Version: o.Version, Source: fmt.Sprintf("%s:%d", source, o.Line), Reported: &o.Claim}
 	if told.Cache != "" {
 		c.Cache = told.Cache
 	}

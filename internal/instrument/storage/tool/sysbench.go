@@ -71,7 +71,7 @@ func sysbenchFiles(j storage.Job, at Place) ([]File, error) {
 	return all, nil
 }
 
-func parseSysbenchRun(_ storage.Job, e subject.Executed) (record.Claim, string, error) {
+func parseSysbenchRun(_ storage.Job, e subject.Executed) (record.Reported, string, error) {
 	c, _, version, err := ParseSysbench(e.Output)
 	if version != "" {
 		version = "sysbench " + version
@@ -80,16 +80,16 @@ func parseSysbenchRun(_ storage.Job, e subject.Executed) (record.Claim, string, 
 }
 
 // claim makes one of what was found, if it is all there and fits together.
-func (s *sysbenchText) claim() (record.Claim, error) {
+func (s *sysbenchText) claim() (record.Reported, error) {
 	switch {
 	case !s.said["time"]:
-		return record.Claim{}, errors.New("it has no total time: it is cut off, or no result of sysbench's fileio")
+		return record.Reported{}, errors.New("it has no total time: it is cut off, or no result of sysbench's fileio")
 	case s.seconds <= 0 || s.seconds > maxRuntime/1000:
-		return record.Claim{}, fmt.Errorf("it ran for %g s, which cannot be measured", s.seconds)
+		return record.Reported{}, fmt.Errorf("it ran for %g s, which cannot be measured", s.seconds)
 	case s.options.BlockSize <= 0:
-		return record.Claim{}, errors.New("it does not say its block size")
+		return record.Reported{}, errors.New("it does not say its block size")
 	}
-	var c record.Claim
+	var c record.Reported
 	var err error
 	if s.said["operations"] {
 		c, err = s.counted()
@@ -97,15 +97,15 @@ func (s *sysbenchText) claim() (record.Claim, error) {
 		c, err = s.rated()
 	}
 	if err != nil {
-		return record.Claim{}, err
+		return record.Reported{}, err
 	}
 	for _, f := range []record.Flow{c.Read, c.Write} {
 		if f.Bytes < 0 || f.Bytes > maxBytes || !within(f.Bandwidth, maxBandwidth) || !within(f.IOPS, maxIOPS) {
-			return record.Claim{}, fmt.Errorf("%d bytes, %g bytes/s and %g IOPS cannot be", f.Bytes, f.Bandwidth, f.IOPS)
+			return record.Reported{}, fmt.Errorf("%d bytes, %g bytes/s and %g IOPS cannot be", f.Bytes, f.Bandwidth, f.IOPS)
 		}
 	}
 	if c.Read.Bandwidth == 0 && c.Write.Bandwidth == 0 {
-		return record.Claim{}, errors.New("it neither read nor wrote anything")
+		return record.Reported{}, errors.New("it neither read nor wrote anything")
 	}
 	c.Seconds = s.seconds
 	s.giveLatency(&c)
@@ -114,28 +114,28 @@ func (s *sysbenchText) claim() (record.Claim, error) {
 
 // counted is of 0.4 and 0.5, which count requests by direction, and print one
 // rate of all.
-func (s *sysbenchText) counted() (record.Claim, error) {
+func (s *sysbenchText) counted() (record.Reported, error) {
 	if s.reads+s.writes+s.other != s.total {
-		return record.Claim{}, fmt.Errorf("%d reads, %d writes and %d others are not %d: it contradicts itself", s.reads, s.writes, s.other, s.total)
+		return record.Reported{}, fmt.Errorf("%d reads, %d writes and %d others are not %d: it contradicts itself", s.reads, s.writes, s.other, s.total)
 	}
 	read, err := s.flow(s.reads)
 	if err != nil {
-		return record.Claim{}, err
+		return record.Reported{}, err
 	}
 	write, err := s.flow(s.writes)
 	if err != nil {
-		return record.Claim{}, err
+		return record.Reported{}, err
 	}
 	bytes := float64(read.Bytes) + float64(write.Bytes)
 	switch {
 	case s.said["moved"] && !near(s.moved, bytes, 0.01, 1<<10):
-		return record.Claim{}, fmt.Errorf("%d requests of %d bytes are not %.0f bytes, in powers of 1024: it contradicts itself", s.reads+s.writes, s.options.BlockSize, s.moved)
+		return record.Reported{}, fmt.Errorf("%d requests of %d bytes are not %.0f bytes, in powers of 1024: it contradicts itself", s.reads+s.writes, s.options.BlockSize, s.moved)
 	case s.said["moved"] && !s.agree(s.bandwidth, bytes/s.seconds):
-		return record.Claim{}, fmt.Errorf("%.0f bytes in %g s are not %.0f bytes/s: it contradicts itself", bytes, s.seconds, s.bandwidth)
+		return record.Reported{}, fmt.Errorf("%.0f bytes in %g s are not %.0f bytes/s: it contradicts itself", bytes, s.seconds, s.bandwidth)
 	case s.said["executed"] && !s.agree(s.rate, float64(s.reads+s.writes)/s.seconds):
-		return record.Claim{}, fmt.Errorf("%d requests in %g s are not %g a second: it contradicts itself", s.reads+s.writes, s.seconds, s.rate)
+		return record.Reported{}, fmt.Errorf("%d requests in %g s are not %g a second: it contradicts itself", s.reads+s.writes, s.seconds, s.rate)
 	}
-	return record.Claim{Read: read, Write: write}, nil
+	return record.Reported{Read: read, Write: write}, nil
 }
 
 func (s *sysbenchText) flow(requests int64) (record.Flow, error) {
@@ -155,13 +155,13 @@ func (s *sysbenchText) agree(printed, computed float64) bool {
 }
 
 // rated is of 1.0, which prints rates by direction.
-func (s *sysbenchText) rated() (record.Claim, error) {
+func (s *sysbenchText) rated() (record.Reported, error) {
 	for _, kind := range []string{"reads/s", "writes/s", "read MiB/s", "written MiB/s"} {
 		if !s.said[kind] {
-			return record.Claim{}, fmt.Errorf("it does not say %s: it is cut off, or no result of sysbench's fileio", kind)
+			return record.Reported{}, fmt.Errorf("it does not say %s: it is cut off, or no result of sysbench's fileio", kind)
 		}
 	}
-	var c record.Claim
+	var c record.Reported
 	took := s.interval()
 	for _, side := range []struct {
 		to          *record.Flow
@@ -170,12 +170,12 @@ func (s *sysbenchText) rated() (record.Claim, error) {
 		block := float64(s.options.BlockSize)
 		// Both have two places, and blocks at the end of a file may be short.
 		if !near(side.moved, side.rate*block, 0.01, 0.01*(1<<20)+0.01*block) {
-			return record.Claim{}, fmt.Errorf("%g requests a second of %d bytes are not %.2f MiB/s: it contradicts itself", side.rate, s.options.BlockSize, side.moved/(1<<20))
+			return record.Reported{}, fmt.Errorf("%g requests a second of %d bytes are not %.2f MiB/s: it contradicts itself", side.rate, s.options.BlockSize, side.moved/(1<<20))
 		}
 		*side.to = record.Flow{IOPS: side.rate, Bandwidth: side.rate * block}
 		requests := math.Round(side.rate * took)
 		if !within(requests, float64(maxBytes/s.options.BlockSize)) {
-			return record.Claim{}, fmt.Errorf("%g requests of %d bytes cannot be", requests, s.options.BlockSize)
+			return record.Reported{}, fmt.Errorf("%g requests of %d bytes cannot be", requests, s.options.BlockSize)
 		}
 		side.to.IOs = int64(requests)
 		side.to.Bytes = side.to.IOs * s.options.BlockSize
@@ -207,7 +207,7 @@ func (s *sysbenchText) interval() float64 {
 
 // giveLatency gives it to the direction whose it is, or to all requests. Syncs in
 // between are requests, too, and then it is nobody's.
-func (s *sysbenchText) giveLatency(c *record.Claim) {
+func (s *sysbenchText) giveLatency(c *record.Reported) {
 	switch {
 	case s.said["sync between"]:
 	case c.Read.IOPS > 0 && c.Write.IOPS == 0:

@@ -133,13 +133,13 @@ func TestSysbenchsOldVersionsCountRequestsAndMisprintBytesAsBits(t *testing.T) {
 	read.Latency = record.Latency{Min: 100000, Mean: 490000, P95: 1610000, Max: 12250000}
 	for name, tc := range map[string]struct {
 		text, version string
-		claim         record.Claim
+		claim         record.Reported
 		options       SysbenchOptions
 	}{
-		"0.5, as published": {sysbench05, "0.5", record.Claim{Read: side(2996, 2.609), Write: side(2004, 2.609), Seconds: 2.609,
+		"0.5, as published": {sysbench05, "0.5", record.Reported{Read: side(2996, 2.609), Write: side(2004, 2.609), Seconds: 2.609,
 			Latency: record.Latency{Min: 20000, Mean: 7970000, P95: 19610000, Max: 140800000}},
 			SysbenchOptions{Mode: "rndrw", Threads: 16, Files: 10, TotalSize: 5 << 30, BlockSize: 16 << 10, Requests: 5000, Direct: true}},
-		"0.4, of one direction": {sysbench04, "0.4.12", record.Claim{Read: read, Seconds: 0.5},
+		"0.4, of one direction": {sysbench04, "0.4.12", record.Reported{Read: read, Seconds: 0.5},
 			SysbenchOptions{Mode: "rndrd", Threads: 1, Files: 2, TotalSize: 128 << 20, BlockSize: 16 << 10, Requests: 1000, Direct: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -91,7 +91,7 @@ type sysbenchText struct {
 //
 // Latencies are of all requests together, so only those of a job that went one
 // way, and did not sync in between, are one direction's. Version is "1.0.20".
-func ParseSysbench(text string) (c record.Claim, o SysbenchOptions, version string, err error) {
+func ParseSysbench(text string) (c record.Reported, o SysbenchOptions, version string, err error) {
 	if len(text) > maxText {
 		return c, o, "", fmt.Errorf("it is %d bytes long: at most %d are read", len(text), maxText)
 	}
@@ -109,7 +109,7 @@ func ParseSysbench(text string) (c record.Claim, o SysbenchOptions, version stri
 		}
 	}
 	if c, err = s.claim(); err != nil {
-		return record.Claim{}, o, "", err
+		return record.Reported{}, o, "", err
 	}
 	return c, s.options, s.version, nil
 }

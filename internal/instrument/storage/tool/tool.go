@@ -39,7 +39,7 @@ type File struct {
 var known = map[string]struct {
 	command func(storage.Job, Place) ([]string, error)
 	files   func(storage.Job, Place) ([]File, error)
-	parse   func(storage.Job, subject.Executed) (record.Claim, string, error)
+	parse   func(storage.Job, subject.Executed) (record.Reported, string, error)
 }{
 	storage.ToolFio:      {fioCommand, fioFiles, parseFio},
 	storage.ToolDD:       {ddCommand, ddFiles, parseDDRun},
@@ -66,11 +66,11 @@ func Files(j storage.Job, at Place) ([]File, error) {
 
 // Parse reads what the tool said at its end, and its version, "" where it does
 // not say it. The command has exited with 0.
-func Parse(j storage.Job, e subject.Executed) (c record.Claim, version string, err error) {
+func Parse(j storage.Job, e subject.Executed) (c record.Reported, version string, err error) {
 	if t, ok := known[j.Tool]; ok {
 		return t.parse(j, e)
 	}
-	return record.Claim{}, "", fmt.Errorf("unknown tool %q", j.Tool)
+	return record.Reported{}, "", fmt.Errorf("unknown tool %q", j.Tool)
 }
 
 // busybox is in the first line of the usage that it prints instead of a version.
