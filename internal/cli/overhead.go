@@ -77,10 +77,3 @@ func freeBelow(dir string) (int64, error) {
 	}
 	return int64(st.Bavail) * st.Bsize, nil
 }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

@@ -20,8 +20,11 @@ import (
 // What can be asked of a subject is told by a package that holds nothing else, so
 // that options do not need what carries them out.
 type (
-	Op     = setting.Op
+	// Op is one of the operations.
+	Op = setting.Op
+	// Limits are those of a container.
 	Limits = setting.Limits
+	// Engine is how an engine is reached.
 	Engine = setting.Engine
 )
 

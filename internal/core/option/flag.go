@@ -1,6 +1,7 @@
 package option
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 
@@ -123,8 +124,9 @@ func (g *Given) Lay(s *Set) error {
 				continue
 			}
 			for _, text := range f.texts {
-				if err := (&flag{o, v}).Set(text); err != nil {
-					all = append(all, err.(*FieldError))
+				var wrong *FieldError
+				if errors.As((&flag{o, v}).Set(text), &wrong) {
+					all = append(all, wrong)
 				}
 			}
 		}

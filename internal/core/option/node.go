@@ -76,10 +76,14 @@ func (n Node) Plainly(format string, arguments ...any) {
 	n.report(placeOf(n.yaml), "", format, arguments...)
 }
 
-// Null is what has no value, and Mapping what has fields.
-func (n Node) Null() bool    { _, ok := n.yaml.(*ast.NullNode); return ok }
+// Null tells whether the node has no value.
+func (n Node) Null() bool { _, ok := n.yaml.(*ast.NullNode); return ok }
+
+// Mapping tells whether it has fields.
 func (n Node) Mapping() bool { _, ok := n.yaml.(ast.MapNode); return ok }
-func (n Node) List() bool    { _, ok := n.yaml.(*ast.SequenceNode); return ok }
+
+// List tells whether it has elements.
+func (n Node) List() bool { _, ok := n.yaml.(*ast.SequenceNode); return ok }
 
 // Clean tells whether nothing was wrong while something was read.
 func (n Node) Clean(read func()) bool {

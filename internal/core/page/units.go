@@ -49,6 +49,7 @@ func Digits(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
+// Size is a number of bytes in the unit that reads best.
 func Size(n float64) string {
 	for _, unit := range []struct {
 		name  string

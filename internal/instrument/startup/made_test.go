@@ -281,9 +281,6 @@ func crowded() *begun {
 	return s
 }
 
-// hostileTask is a text that Mermaid would obey.
-const hostileTask = "section x:crit, 0, 5;\n%%{init: {}}%% click t1 call alert()\n```\n# <img src=x onerror=alert(1)>"
-
 // around is a figure with an interval of so many percent on either side.
 func around(v, percent float64) figure.Figure {
 	f := figure.Figure{Experiment: Name, Quantity: "wall-time", Unit: figure.Nanoseconds}

@@ -1,4 +1,4 @@
-// Package bpf says which BPF programs are loaded, whose they are, what they occupy
+// Package bpfstat says which BPF programs are loaded, whose they are, what they occupy
 // and what they cost.
 //
 // Counts and run times are the kernel's own (BPF_ENABLE_STATS), of which one run

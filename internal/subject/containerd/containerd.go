@@ -180,7 +180,7 @@ func (t *Target) config() map[string]string {
 		"address": t.at.socket, "namespace": t.at.namespace, "via": "api",
 		"snapshotter": t.snapshotter, "network": t.network, "log driver": "file",
 		"runtime": t.runtime.shim, "shim path": t.runtime.program, "runtime path": t.runtime.path, "runtime version": t.runtime.version,
-		"cgroup driver": "cgroupfs", "cgroup version": string(cgroup.ModeOf(t.hs)),
+		"cgroup driver": "cgroupfs", "cgroup version": cgroup.ModeOf(t.hs),
 	}
 	maps.Copy(config, t.kata)
 	maps.DeleteFunc(config, func(_, value string) bool { return value == "" })

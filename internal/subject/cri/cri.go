@@ -149,7 +149,7 @@ func (t *Target) config() map[string]string {
 	config := map[string]string{
 		"address": t.socket, "via": "CRI " + t.version.RuntimeApiVersion, "handler": t.handler, "default handler": t.facts.standard,
 		"runtime": p.kind, "runtime path": p.path, "runtime version": t.runtime, "network": t.network,
-		"cgroup driver": t.facts.cgroups, "cgroup version": string(cgroup.ModeOf(t.hs)),
+		"cgroup driver": t.facts.cgroups, "cgroup version": cgroup.ModeOf(t.hs),
 		"snapshotter": t.facts.snapshotter, "storage driver": t.facts.storage.driver, "pause image": t.facts.pause,
 	}
 	if t.ownPause {

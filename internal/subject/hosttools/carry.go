@@ -1,4 +1,4 @@
-// Package carry finds what a program of the host needs to run in an empty root
+// Package hosttools finds what a program of the host needs to run in an empty root
 // file system: itself, its dynamic linker, and the libraries that this linker
 // says it loads. So the same program runs inside a container and outside,
 // whatever image there is.

@@ -205,33 +205,15 @@ func cacheOf(direct bool) string {
 // sysbenchReport reads from sysbench's name, or the line after it, to the last line
 // of every report. Other tests of sysbench's than fileio are passed over.
 func (f *finder) sysbenchReport() int {
-	begins := func(line string) bool { return sbVersion.MatchString(line) }
-	running := func(line string) bool { return strings.HasPrefix(line, "Running the test with following options") }
-	other := func(line string) bool { // what can stand after a report that was cut off
-		return fioCut.MatchString(line) || fioHead.MatchString(line) || ddCopied.MatchString(line) || ddLike.MatchString(line) || line == "{"
-	}
-	if head := f.lines[f.at].text; !begins(head) && !running(head) {
+	if head := f.lines[f.at].text; !sysbenchBegins(head) && !sysbenchRuns(head) {
 		return 0
 	}
-	var b strings.Builder
-	files, n, said := false, 0, running(f.lines[f.at].text)
-	for _, l := range f.lines[f.at:min(len(f.lines), f.at+maxReport)] {
-		if n > 0 && (begins(l.text) || said && running(l.text) || other(l.text)) || b.Len()+len(l.text) > maxText {
-			break
-		}
-		n, said = n+1, said || running(l.text)
-		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync.MatchString(l.text)
-		b.WriteString(l.text)
-		b.WriteByte('\n')
-		if strings.HasPrefix(l.text, "execution time (avg/stddev)") {
-			break
-		}
-	}
+	text, n, files := f.sysbenchText()
 	if !files {
 		return 0
 	}
 	f.flush()
-	claim, o, version, err := ParseSysbench(b.String())
+	claim, o, version, err := ParseSysbench(text)
 	out := Output{Line: f.lines[f.at].number, Claim: claim, Cache: cacheOf(o.Direct), Job: storage.Job{
 		Tool: storage.ToolSysbench, RW: sysbenchRW(o.Mode), BS: o.BlockSize, Size: o.TotalSize, Files: o.Files, NumJobs: o.Threads, Requests: o.Requests}}
 	if version != "" {
@@ -242,6 +224,36 @@ func (f *finder) sysbenchReport() int {
 	}
 	f.add(out)
 	return n
+}
+
+func sysbenchBegins(line string) bool { return sbVersion.MatchString(line) }
+
+func sysbenchRuns(line string) bool {
+	return strings.HasPrefix(line, "Running the test with following options")
+}
+
+// sysbenchText takes the lines of one report, of which a next one, or the output of
+// another tool, is the end where the report was cut off, and tells whether it is one
+// of files.
+func (f *finder) sysbenchText() (text string, n int, files bool) {
+	other := func(line string) bool {
+		return fioCut.MatchString(line) || fioHead.MatchString(line) || ddCopied.MatchString(line) || ddLike.MatchString(line) || line == "{"
+	}
+	var b strings.Builder
+	said := sysbenchRuns(f.lines[f.at].text)
+	for _, l := range f.lines[f.at:min(len(f.lines), f.at+maxReport)] {
+		if n > 0 && (sysbenchBegins(l.text) || said && sysbenchRuns(l.text) || other(l.text)) || b.Len()+len(l.text) > maxText {
+			break
+		}
+		n, said = n+1, said || sysbenchRuns(l.text)
+		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync.MatchString(l.text)
+		b.WriteString(l.text)
+		b.WriteByte('\n')
+		if strings.HasPrefix(l.text, "execution time (avg/stddev)") {
+			break
+		}
+	}
+	return b.String(), n, files
 }
 
 func sysbenchRW(mode string) string {

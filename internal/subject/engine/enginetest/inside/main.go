@@ -33,7 +33,8 @@ func main() {
 	case "cat":
 		b, err := os.ReadFile(args[1])
 		check(err)
-		os.Stdout.Write(b)
+		_, err = os.Stdout.Write(b)
+		check(err)
 	case "fs":
 		var st syscall.Statfs_t
 		check(syscall.Statfs(args[1], &st))
@@ -47,12 +48,14 @@ func main() {
 			chunk[i] = 'x'
 		}
 		for n := number(); n > 0; n -= len(chunk) {
-			os.Stdout.Write(chunk[:min(n, len(chunk))])
+			if _, err := os.Stdout.Write(chunk[:min(n, len(chunk))]); err != nil {
+				return
+			}
 		}
 	case "exit":
 		os.Exit(number())
 	case "die":
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	case "fork":
 		child := exec.Command("/proc/self/exe", "sleep")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr // which it holds open
