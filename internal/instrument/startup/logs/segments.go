@@ -17,6 +17,10 @@ type Segment struct {
 // another log to begin there: programs write from several threads.
 const back = second
 
+// goesBack tells whether a line that is so much older than the newest begins another
+// log. Of times without a year, a year ago is a new year.
+func goesBack(d int64, undated bool) bool { return d > back && (!undated || d < 300*day) }
+
 // Segments finds where in a file time goes back by more than a second, as where
 // somebody put several logs into one, so that each can be read as a [Source] of its
 // own. No piece is empty. Of a file with more than most of such places the whole is
@@ -43,12 +47,8 @@ func Segments(r io.Reader, most int) (pieces []Segment, ok bool, err error) {
 		if ns == 0 {
 			continue
 		}
-		kind := 0
-		if undated {
-			kind = 1
-		}
-		// A year ago is a new year.
-		if d := newest[kind] - ns; newest[kind] != 0 && d > back && (!undated || d < 300*day) {
+		kind := map[bool]int{true: 1}[undated]
+		if d := newest[kind] - ns; newest[kind] != 0 && goesBack(d, undated) {
 			if len(pieces)+1 >= most {
 				ok = false
 			}

@@ -10,33 +10,7 @@ import (
 // containerd takes a line of containerd's or of dockerd's own. What shims write
 // into the same log has a form of its own.
 func (b *Builder) containerd(e *logs.Event, at int64) {
-	id, verb, rest := quoted(e.Message)
-	switch {
-	case verb == "":
-	case verb == "RunPodSandbox for ":
-		b.runPod(e, at, rest)
-		return
-	case id == nil:
-	case verb == "CreateContainer within sandbox ":
-		_, over := b.done.m[string(id)]
-		if s := b.known(id); s != nil || !over {
-			b.createContainer(b.sandboxOf(id, false, at), e, at, rest)
-		}
-		return
-	case verb == "StartContainer for ":
-		if s := b.known(id); s != nil {
-			b.startContainer(s, e, at, id, rest)
-		} else {
-			b.unplaced++
-		}
-		return
-	default: // it is used, stopped or removed
-		if s := b.known(id); s != nil {
-			b.over(s)
-		}
-		return
-	}
-	if b.pulled(e, at) {
+	if b.podRequest(e, at) || b.pulled(e, at) {
 		return
 	}
 	m := mark{over: string(e.Message) == "shim disconnected"}
@@ -68,6 +42,34 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 			s.end(b, setUp, "", at, "")
 		}
 	}
+}
+
+// podRequest takes a line that tells of a request of CRI's, or of its answer, and says
+// whether it was one.
+func (b *Builder) podRequest(e *logs.Event, at int64) bool {
+	id, verb, rest := quoted(e.Message)
+	switch {
+	case verb == "RunPodSandbox for ":
+		b.runPod(e, at, rest)
+	case verb == "" || id == nil:
+		return false
+	case verb == "CreateContainer within sandbox ":
+		_, over := b.done.m[string(id)]
+		if s := b.known(id); s != nil || !over {
+			b.createContainer(b.sandboxOf(id, false, at), e, at, rest)
+		}
+	case verb == "StartContainer for ":
+		if s := b.known(id); s != nil {
+			b.startContainer(s, e, at, id, rest)
+		} else {
+			b.unplaced++
+		}
+	default: // it is used, stopped or removed
+		if s := b.known(id); s != nil {
+			b.over(s)
+		}
+	}
+	return true
 }
 
 // setUp is the span of all of a pod's network plugins.

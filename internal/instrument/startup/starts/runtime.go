@@ -18,18 +18,8 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if e.Form == logs.KataRS && m.call != "" && len(container) == 0 {
 		container = after(e.Message, `container_id: "`, '"')
 	}
-	s, named := b.named(e, m.opens() && (m.point.renews() || b.isSandbox(e, container)), at)
-	if s == nil && !named {
-		s = b.unnamed(e)
-		if _, ok := b.pids.m[speaker{e.Pid, e.File}]; !ok && verb != "" {
-			b.nameless(e, verb, at) // a new process: it is about to name its container
-			return
-		}
-	}
+	s, named := b.whose(e, m, container, verb, at)
 	if s == nil {
-		if !named {
-			b.unplaced++
-		}
 		return
 	}
 	if b.settles(s, at) || b.repeats(s, at) {
@@ -52,6 +42,29 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		b.over(s)
 		return
 	}
+	b.goesOn(s, e, m, container, verb, named, at)
+}
+
+// whose is the sandbox that a line is of, nil where there is none, and whether the
+// line names it.
+func (b *Builder) whose(e *logs.Event, m mark, container []byte, verb string, at int64) (s *sandbox, named bool) {
+	s, named = b.named(e, m.opens() && (m.point.renews() || b.isSandbox(e, container)), at)
+	if s != nil || named {
+		return s, named
+	}
+	s = b.unnamed(e)
+	if _, ok := b.pids.m[speaker{e.Pid, e.File}]; !ok && verb != "" {
+		b.nameless(e, verb, at) // a new process: it is about to name its container
+		return nil, false
+	}
+	if s == nil {
+		b.unplaced++
+	}
+	return s, false
+}
+
+// goesOn takes a line of a start that is under way.
+func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, verb string, named bool, at int64) {
 	if string(e.Message) == "sending request" && s.has(agentAnswers) {
 		m.point = none
 	}
