@@ -22,6 +22,12 @@ import (
 func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFlags) error {
 	var options overheadrun.Options
 	var phases []overhead.Phase
+	var meter *snapshot.Reader
+	defer func() {
+		if meter != nil {
+			meter.Close()
+		}
+	}()
 	return weigh(ctx, s, &out, weighing{
 		experiment: overhead.Name, engines: p.Engines,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
@@ -31,9 +37,10 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 			if err := carryFio(ctx, phases, &options); err != nil {
 				return nil, nil, err
 			}
-			if options.Meter, err = snapshot.New(); err != nil {
+			if meter, err = snapshot.New(); err != nil {
 				return nil, nil, err
 			}
+			options.Meter = meter
 			return choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
 		},
 		run: func(o *session) (_ *record.Record, _ instrument.Judgement, err error) {

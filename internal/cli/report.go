@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/record"
 )
 
 func newReport(s *app) *cobra.Command {
@@ -95,14 +96,16 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 	}
 	o := s.pageOptions(out)
 	p, figures := lifecycle.Against(ours, theirs, o)
-	d := export.Document{Record: all[0].Record, Figures: figures}
-	d.Failed, d.Total, d.Findings = all[0].Result()
+	// Theirs have no run: a document of their own.
+	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
+		Header: record.Header{Experiment: lifecycle.Name}, End: &record.End{Status: "published"},
+	}}}, instrument.Documents(all)...)
 	var err error
 	switch out.format {
 	case "json":
-		err = export.JSON(s.Out, []export.Document{d})
+		err = export.JSON(s.Out, documents)
 	case "csv":
-		err = export.CSV(s.Out, []export.Document{d})
+		err = export.CSV(s.Out, documents)
 	default:
 		err = page.Write(s.Out, out.format, []*page.Page{p}, o)
 	}

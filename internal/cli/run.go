@@ -92,6 +92,11 @@ func takenBy(measures []plan.Measure) string {
 
 // performAll does one measure of a plan after the other.
 func performAll(ctx context.Context, s *app, measures []plan.Measure, out outputFlags) error {
+	for _, m := range measures {
+		if err := s.checkFormat(out.format, m.Name); err != nil {
+			return err
+		}
+	}
 	var failed error
 	for i, m := range measures {
 		each := out

@@ -126,7 +126,7 @@ func (l List) CheckFormat(format, name string) error {
 }
 
 // Report writes the report of runs in a format: of text and Markdown one below the
-// other, of the others all in one document.
+// other, of JSON and CSV all in one document. An instrument's own format takes one run.
 func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) error {
 	switch format {
 	case "text", "md":
@@ -136,9 +136,12 @@ func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) e
 		}
 		return page.Write(w, format, pages, o)
 	case "json":
-		return export.JSON(w, documents(all))
+		return export.JSON(w, Documents(all))
 	case "csv":
-		return export.CSV(w, documents(all))
+		return export.CSV(w, Documents(all))
+	}
+	if len(all) > 1 {
+		return fmt.Errorf("as %q one record is reported at a time: give the others in reports of their own", format)
 	}
 	for _, one := range all {
 		if err := l.CheckFormat(format, one.Record.Header.Experiment); err != nil {
@@ -153,7 +156,8 @@ func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) e
 	return nil
 }
 
-func documents(all []Judged) []export.Document {
+// Documents are judged runs as the formats of package export take them.
+func Documents(all []Judged) []export.Document {
 	out := make([]export.Document, len(all))
 	for i, one := range all {
 		failed, total, findings := one.Result()

@@ -174,9 +174,10 @@ func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, 
 	if err != nil {
 		return r.Record, j, errors.Join(cause, err)
 	}
+	written := r.Record.Findings
 	end.Failures, _, r.Record.Findings = j.Result()
 	for _, f := range r.Record.Findings {
-		if slices.Contains(finding.FromRun, f.Code) {
+		if slices.Contains(written, f) {
 			continue // it is in the file already
 		}
 		if err := r.Line(f); err != nil {

@@ -40,11 +40,8 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Rows {
 		r := &j.Rows[i]
 		all = append(all, r.QPS, r.P50, r.P90, r.P99, r.P999, r.ClientCore, r.ServerCore, r.NodeBusy, r.BPFCore, r.BPFNode, r.PerRequest, r.Price)
-		for _, c := range []struct {
-			quantity string
-			n        int64
-		}{{"request-errors", r.Errors}, {"requests-not-sent", r.Unsent}} {
-			all = append(all, exactly(c.quantity, figure.Count, labelsOf(&r.Asked), c.n))
+		if r.Rounds > 0 {
+			all = append(all, exactly("request-errors", figure.Count, labelsOf(&r.Asked), r.Errors), exactly("requests-not-sent", figure.Count, labelsOf(&r.Asked), r.Unsent))
 		}
 		if r.Lag > 0 {
 			all = append(all, exactly("send-lag", figure.Nanoseconds, labelsOf(&r.Asked), r.Lag))
@@ -67,7 +64,7 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 
 // memory is that of all programs and maps, of each, and of each number of services.
 func (j *Judgement) memory() (all []figure.Figure) {
-	all = append(all, exactly("memory", figure.Bytes, figure.Of("of", "programs and maps"), j.Memory))
+	all = append(all, exactly("memory", figure.Bytes, figure.Of("of", "both"), j.Memory))
 	for i := range j.Programs {
 		p := &j.Programs[i]
 		labels := figure.Of("program", p.Name, "id", strconv.FormatUint(uint64(p.ID), 10))
@@ -83,11 +80,11 @@ func (j *Judgement) memory() (all []figure.Figure) {
 			exactly("memory", figure.Bytes, services.With("of", "maps"), g.Maps),
 			exactly("memory", figure.Bytes, services.With("of", "both").With("when", "under load"), g.UnderLoad))
 		for _, m := range g.Each {
-			kind := "program"
+			kind, id := "program", "id"
 			if m.Map {
-				kind = "map"
+				kind, id = "map", "map-id"
 			}
-			all = append(all, exactly(kind+"-memory", figure.Bytes, services.With(kind, m.Name), m.Memory))
+			all = append(all, exactly(kind+"-memory", figure.Bytes, services.With(kind, m.Name).With(id, strconv.FormatUint(uint64(m.ID), 10)), m.Memory))
 		}
 	}
 	return all

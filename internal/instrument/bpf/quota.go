@@ -210,7 +210,14 @@ func (s *quotaStep) figures(limit float64) QuotaStep {
 		labels = labels.With("heavy", "0")
 	}
 	of := func(quantity string, unit figure.Unit, better figure.Direction, value func(*quotaFacts) float64) figure.Figure {
-		return about(quantity, unit, better, labels, s.over(value))
+		f := about(quantity, unit, better, labels, s.over(value))
+		f.Rounds = nil
+		for i := range s.facts {
+			if v := value(&s.facts[i]); finite(v) && (len(f.Rounds) == 0 || f.Rounds[len(f.Rounds)-1].Round < s.facts[i].round) {
+				f.Rounds = append(f.Rounds, figure.Round{Round: s.facts[i].round, Value: v})
+			}
+		}
+		return f
 	}
 	return QuotaStep{
 		Heavy: s.heavy,

@@ -17,12 +17,12 @@ const (
 // ofNode turns a share of one core into one of the node's.
 func ofNode(of *figure.Figure, cpus int) *figure.Figure {
 	f := *of
+	f.Quantity, f.Unit = f.Quantity+"-share", figure.Ratio
 	if cpus <= 0 {
-		f.Estimate = figure.Estimate{}
+		f.Estimate, f.Rounds = figure.Estimate{}, nil
 		return &f
 	}
 	n := float64(cpus)
-	f.Quantity, f.Unit = f.Quantity+"-share", figure.Ratio
 	f.Value, f.Lo, f.Hi, f.Rounds = f.Value/n, f.Lo/n, f.Hi/n, slices.Clone(f.Rounds)
 	for i := range f.Rounds {
 		f.Rounds[i].Value /= n

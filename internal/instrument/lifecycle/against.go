@@ -15,17 +15,10 @@ import (
 // the rows with their values and with ours, in milliseconds and by the statistic
 // that the iSulad report uses. Theirs are of other machines, kernels and versions,
 // so no difference between the two is computed, and none judged. The figures are
-// theirs, with the label side=theirs, and then ours.
+// theirs, with the label side=theirs; ours are those of the judgements.
 func Against(all []*Judgement, p *published.Report, o page.Options) (*page.Page, []figure.Figure) {
 	b := besideOf(all, p)
-	figures := b.figures()
-	for _, one := range all {
-		for _, f := range one.Figures() {
-			f.Labels = f.Labels.With("run", one.Record.Header.RunID)
-			figures = append(figures, f)
-		}
-	}
-	return b.page(o), figures
+	return b.page(o), b.figures()
 }
 
 // figures are all of theirs that are times, in nanoseconds.

@@ -106,7 +106,9 @@ func (g *gathered) own(labels figure.Labels) (out []figure.Figure) {
 		values []float64
 	}{{"user-cpu", figure.Nanoseconds, g.user}, {"system-cpu", figure.Nanoseconds, g.system}, {"max-rss", figure.Bytes, g.rss}} {
 		f := about(q.name, q.unit, labels)
-		f.Estimate = middle(q.values)
+		if slices.ContainsFunc(q.values, func(v float64) bool { return v > 0 }) { // calls of an API have no command
+			f.Estimate = middle(q.values)
+		}
 		out = append(out, f)
 	}
 	return out

@@ -175,6 +175,11 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 				for _, r := range c.Roles {
 					all = append(all, r.Used...)
 				}
+				if c.Lost > 0 {
+					f := about("lanes-lost", figure.Count, c.Time.Labels)
+					f.Better, f.Estimate = figure.Less, figure.Exactly(float64(c.Lost))
+					all = append(all, f)
+				}
 			}
 		}
 	}

@@ -39,9 +39,10 @@ func (j *judging) cell(target string, s step) Cell {
 		return c
 	}
 	labels := figure.Of("target", target, "phase", s.name, "sandboxes", strconv.Itoa(s.n))
-	sum, residual, cpu := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
+	sum, residual, cpu, least := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, false
 	for i, p := range whole {
-		cpus, _ := cpuOf(&p.ledger)
+		cpus, some := cpuOf(&p.ledger)
+		least = least || some
 		sum[i], residual[i], cpu[i] = float64(p.ledger.Sum), float64(p.ledger.Residual), cpus
 	}
 	over := func(quantity string, unit figure.Unit, values stat.Rounds) figure.Figure {
@@ -52,7 +53,13 @@ func (j *judging) cell(target string, s step) Cell {
 		return f
 	}
 	c.Sum, c.Residual, c.CPU = over("memory", figure.Bytes, sum), over("residual", figure.Bytes, residual), over("cpu", figure.CPUs, cpu)
-	c.Sum.Failed, c.Sum.Total, c.Residual.Better = c.Failed, c.Failed+c.Rounds, ""
+	c.Sum.Failed, c.Sum.Total, c.Residual.Better = c.Failed, c.Failed+len(c.closed), ""
+	if least {
+		c.CPU.Reasons = []string{"at least: the CPU time of some role is not known"}
+	}
+	if len(whole) < len(c.closed) {
+		c.Sum.Reasons = []string{"of the rounds that could be read whole"}
+	}
 	j.calibrate(&c, whole)
 	slices.SortStableFunc(whole, func(a, b *closedPhase) int { return cmp.Compare(a.ledger.Sum, b.ledger.Sum) })
 	middle := whole[(len(whole)-1)/2]

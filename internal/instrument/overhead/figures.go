@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -150,13 +151,15 @@ func (l *listed) charged(b *ledger.Ledger) {
 		if g.Limit > 0 {
 			l.neither("group-limit", figure.Bytes, float64(g.Limit), charge...)
 		}
-		l.add("group-cpu", figure.CPUs, g.CPU, charge...)
+		if g.CPUKnown {
+			l.add("group-cpu", figure.CPUs, g.CPU, charge...)
+		}
 		l.add("group-throttled", figure.Nanoseconds, float64(g.Throttled), charge...)
 	}
 	for i := range b.Places {
 		p := &b.Places[i]
-		where := []string{"role", string(p.Role), "charge", string(p.Charge), "path", p.Path}
-		l.bytes("charged-memory", p.Memory, where...)
+		where := []string{"role", string(p.Role), "charge", string(p.Charge)}
+		l.bytes("charged-memory", p.Memory, where...).Reasons = []string{fmt.Sprintf("in %d cgroups, the first: %s", p.Count, p.Path)}
 		l.count("charged-groups", p.Count, where...)
 		l.count("charged-processes", p.Processes, where...)
 	}

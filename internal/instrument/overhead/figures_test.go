@@ -34,7 +34,7 @@ func TestEveryFigureOfOverheadCanBeRead(t *testing.T) {
 	want := map[string]string{
 		"memory": "bytes", "residual": "bytes", "cpu": "cpus",
 		"role-memory": "bytes", "role-memory-of-kind": "bytes", "role-processes": "count", "role-cpu": "cpus",
-		"groups": "count", "group-usage": "bytes", "group-usage-of-kind": "bytes", "group-peak": "bytes", "group-highest": "bytes", "group-limit": "bytes", "group-cpu": "cpus", "group-throttled": "ns",
+		"groups": "count", "group-usage": "bytes", "group-usage-of-kind": "bytes", "group-peak": "bytes", "group-highest": "bytes", "group-limit": "bytes", "group-throttled": "ns",
 		"charged-memory": "bytes", "charged-groups": "count", "charged-processes": "count", "reconciled-memory": "bytes",
 		"engine-memory": "bytes", "engine-cpu": "cpus",
 		"node-change": "bytes", "residual-of-kind": "bytes", "page-cache": "bytes", "node-available": "bytes", "node-busy": "cpus", "node-steal": "cpus",

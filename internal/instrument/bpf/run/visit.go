@@ -335,11 +335,19 @@ func (v *visit) memory(p *record.Point) error {
 		for _, m := range x.Maps {
 			if !seen[m.ID] {
 				seen[m.ID] = true
-				p.Memory = append(p.Memory, record.ProgramMem{ID: m.ID, Map: true, Name: m.Name, Memory: m.Memory})
+				p.Memory = append(p.Memory, record.ProgramMem{ID: m.ID, Map: true, Name: m.Name, Memory: withInner(m)})
 			}
 		}
 	}
 	return nil
+}
+
+// withInner is the memory of a map and of the maps that lie in it; -1: not known.
+func withInner(m record.ProgramMap) int64 {
+	if m.Memory < 0 || m.InnerMemory < 0 {
+		return -1
+	}
+	return m.Memory + m.InnerMemory
 }
 
 // name is what the programs were chosen by.
