@@ -61,3 +61,6 @@ func place(f *record.Finding, count func(int) string) string {
 	}
 	return out
 }
+
+// Lanes is a number of lanes in words, as most findings count.
+func Lanes(n int) string { return Amount(n, "lane") }

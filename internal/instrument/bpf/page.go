@@ -23,11 +23,9 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, howMeasured(j), page.Needed(j.Record.Targets), page.Findings(j.Found, lanesOf, o))
+	p.Add(failed, howMeasured(j), page.Needed(j.Record.Targets), page.Findings(j.Found, page.Lanes, o))
 	return p
 }
-
-func lanesOf(n int) string { return page.Amount(n, "lane") }
 
 // Result is how many points failed of how many, and what is to be mistrusted.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {

@@ -30,7 +30,7 @@ func (b *beside) page(o page.Options) *page.Page {
 	p.Add(b.theirMethod())
 	for _, one := range b.ours {
 		name := "run " + page.Heading(page.Known(one.Record.Header.RunID)) + ": "
-		for _, s := range []*page.Section{failed(one), timed(one), page.Findings(one.Found, lanesOf, o)} {
+		for _, s := range []*page.Section{failed(one), timed(one), page.Findings(one.Found, page.Lanes, o)} {
 			s.Title = name + s.Title
 			p.Add(s)
 		}

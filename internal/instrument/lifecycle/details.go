@@ -11,7 +11,7 @@ import (
 // details are every stamp, the resources of the operations' own commands, and
 // the reason of every verdict.
 func details(t *Table) *page.Section {
-	s := &page.Section{Title: lanesOf(t.Lanes) + ": every stamp, the commands' own resources, and the verdicts", Style: term.Bold}
+	s := &page.Section{Title: page.Lanes(t.Lanes) + ": every stamp, the commands' own resources, and the verdicts", Style: term.Bold}
 	for _, row := range t.Rows {
 		list := page.List{Heading: string(row.Op)}
 		for i := range row.Cells {

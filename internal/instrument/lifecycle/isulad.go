@@ -16,7 +16,7 @@ import (
 // differences in percent. It decides nothing.
 func isulad(j *Judgement, t *Table, subject string) *page.Section {
 	s := &page.Section{
-		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", lanesOf(t.Lanes), page.Amount(t.Rounds, "round")),
+		Title: fmt.Sprintf("%s: mean without the largest and the smallest of %s (iSulad report, 2020)", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round")),
 		Style: term.Bold,
 		Notes: fewerRounds(t),
 	}

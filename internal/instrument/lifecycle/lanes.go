@@ -92,7 +92,7 @@ func (l *laneRounds) figures(labels figure.Labels) []figure.Figure {
 
 // lanes is the table of each lane's own latency beside the makespan.
 func lanes(t *Table) *page.Section {
-	s := &page.Section{Title: fmt.Sprintf("%s: latency of each, from its own start", lanesOf(t.Lanes)), Style: term.Bold}
+	s := &page.Section{Title: fmt.Sprintf("%s: latency of each, from its own start", page.Lanes(t.Lanes)), Style: term.Bold}
 	s.Table = page.Names("", "target")
 	var shown [][]figure.Figure
 	for _, row := range t.Rows {

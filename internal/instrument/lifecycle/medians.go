@@ -14,9 +14,9 @@ import (
 // medians is the main table: the median of every operation, its interval, and
 // the comparison with the baseline.
 func medians(j *Judgement, t *Table) *page.Section {
-	s := &page.Section{Title: fmt.Sprintf("%s, %s: latency", lanesOf(t.Lanes), page.Amount(t.Rounds, "round")), Style: term.Bold}
+	s := &page.Section{Title: fmt.Sprintf("%s, %s: latency", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round")), Style: term.Bold}
 	if t.Lanes > 1 {
-		s.Title = fmt.Sprintf("%s, %s: makespan, from the release of all lanes to the last one's completion", lanesOf(t.Lanes), page.Amount(t.Rounds, "round"))
+		s.Title = fmt.Sprintf("%s, %s: makespan, from the release of all lanes to the last one's completion", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round"))
 	}
 	s.Table, s.Notes = mediansTable(j, t), mediansNotes(j, t)
 	return s
@@ -106,7 +106,7 @@ func mediansNotes(j *Judgement, t *Table) []string {
 			unknown = unknown || c.Time.Estimate.Known() && !c.Time.Estimate.Bounded
 			guest = guest || j.Targets[i].Clock == guestClock && firstInstruction(j, &row)[i].Head != page.None
 			if c.Lost > 0 {
-				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(c.Target), row.Op, lanesOf(c.Lost)))
+				notes = append(notes, fmt.Sprintf("%s %s: %s not released, because an earlier operation of theirs failed", page.Heading(c.Target), row.Op, page.Lanes(c.Lost)))
 			}
 		}
 	}

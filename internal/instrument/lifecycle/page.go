@@ -36,7 +36,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	for i := range j.Tables {
 		p.Add(isulad(j, &j.Tables[i], j.subject(o.Subject)))
 	}
-	p.Add(timed(j), page.Findings(j.Found, lanesOf, o))
+	p.Add(timed(j), page.Findings(j.Found, page.Lanes, o))
 	return p
 }
 
@@ -59,5 +59,3 @@ func failed(j *Judgement) *page.Section {
 	}
 	return s
 }
-
-func lanesOf(n int) string { return page.Amount(n, "lane") }

@@ -128,7 +128,7 @@ func hasRoles(t *Table) bool {
 // roles is what stands beside the time: the CPU time and the memory of the
 // engine's own processes.
 func roles(t *Table) *page.Section {
-	s := &page.Section{Title: lanesOf(t.Lanes) + ": what the engine itself used", Style: term.Bold}
+	s := &page.Section{Title: page.Lanes(t.Lanes) + ": what the engine itself used", Style: term.Bold}
 	s.Table = page.Names("", "target", "role")
 	s.Notes = []string{
 		"the engine's own processes, not its clients' and not the workload; medians over the rounds in which no lane failed and all could be read",

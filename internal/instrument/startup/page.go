@@ -27,7 +27,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, startsTimed(j.Record, j), page.Needed(j.Record.Targets), page.Findings(j.Found, lanesOf, o))
+	p.Add(failed, startsTimed(j.Record, j), page.Needed(j.Record.Targets), page.Findings(j.Found, page.Lanes, o))
 	return p
 }
 
@@ -43,8 +43,6 @@ func starts(n int) string {
 func ofTarget(t *Target, about string) *page.Section {
 	return &page.Section{Title: page.Heading(page.Known(t.Target)) + ": " + about, Style: term.Bold}
 }
-
-func lanesOf(n int) string { return page.Amount(n, "lane") }
 
 // Result is how many starts failed of how many, and what is to be mistrusted.
 func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
