@@ -156,17 +156,31 @@ func nothingFound(args []string, findings []record.Finding) error {
 
 // storeImported writes the record and returns where it is.
 func (s *app) storeImported(g *tool.Imported, began time.Time, out outputFlags) (path string, err error) {
-	id := importID()
-	w, path, err := s.createRecord(out.record, storage.Name, id)
+	header, err := keptHeader(storage.Name, g.Plan)
+	if err != nil {
+		return "", err
+	}
+	w, path, err := s.createRecord(out.record, storage.Name, header.RunID)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	lines, err := linesOf(g, id, began)
-	if err != nil {
-		return path, err
+	header.Started = began.UTC()
+	lines := []any{header}
+	for _, t := range g.Targets {
+		lines = append(lines, t)
 	}
-	for _, line := range lines {
+	end := record.End{Status: "done", Why: "imported", Batches: len(g.Cells), Elapsed: int64(time.Since(began))}
+	for _, c := range g.Cells {
+		if c.Failure != nil {
+			end.Failures++
+		}
+		lines = append(lines, c)
+	}
+	for _, f := range g.Findings {
+		lines = append(lines, f)
+	}
+	for _, line := range append(lines, end) {
 		if err := w.Write(line); err != nil {
 			return path, err
 		}
@@ -174,38 +188,18 @@ func (s *app) storeImported(g *tool.Imported, began time.Time, out outputFlags) 
 	return path, nil
 }
 
-// linesOf is the record of what was found, from its header to its end.
-func linesOf(g *tool.Imported, id string, began time.Time) ([]any, error) {
-	p, err := json.Marshal(g.Plan)
+// keptHeader begins a record of what was not measured by tare but kept by others. The
+// environment stays empty: that of the runs is not known, and this machine's has
+// nothing to do with them.
+func keptHeader(experiment string, plan any) (record.Header, error) {
+	text, err := json.Marshal(plan)
 	if err != nil {
-		return nil, fmt.Errorf("store the plan: %w", err)
+		return record.Header{}, fmt.Errorf("store the plan: %w", err)
 	}
-	// The environment stays empty: that of the runs is not known, and this
-	// machine's has nothing to do with them.
-	lines := []any{record.Header{
-		RunID: id, Experiment: storage.Name, Started: began.UTC(), Command: append([]string{"tare"}, commandLine()...),
-		Version: version.String(), Plan: p,
-	}}
-	for _, t := range g.Targets {
-		lines = append(lines, t)
-	}
-	failures := 0
-	for _, c := range g.Cells {
-		if c.Failure != nil {
-			failures++
-		}
-		lines = append(lines, c)
-	}
-	for _, f := range g.Findings {
-		lines = append(lines, f)
-	}
-	return append(lines, record.End{Status: "done", Why: "imported", Batches: len(g.Cells), Failures: failures, Elapsed: int64(time.Since(began))}), nil
-}
-
-// importID names a record of a run that tare did not make. It has the form of
-// the others, since the record's file is called by it.
-func importID() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
+	var id [4]byte          // in the form of the others: the record's file is called by it
+	_, _ = rand.Read(id[:]) // never fails
+	return record.Header{
+		RunID: hex.EncodeToString(id[:]), Experiment: experiment, Started: time.Now().UTC(),
+		Command: commandLine(), Version: version.String(), Plan: text,
+	}, nil
 }

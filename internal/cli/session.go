@@ -111,7 +111,7 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 		app: s, targets: targets, run: own, record: w, path: path, progress: p,
 		options: run.Options{
 			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
-			Header:   record.Header{Started: time.Now().UTC(), Command: append([]string{"tare"}, commandLine()...), Version: version.String(), Environment: environment(roots.Data)},
+			Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data)},
 			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
 		},
 	}, nil
@@ -180,7 +180,7 @@ func environment(dir string) record.Environment {
 }
 
 // commandLine is what the user typed.
-func commandLine() []string { return os.Args[1:] }
+func commandLine() []string { return append([]string{"tare"}, os.Args[1:]...) }
 
 // createRecord opens the record's file: the given one, or a new one in the
 // user's data folder.

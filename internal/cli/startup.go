@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	startuprun "github.com/tare-bench/tare/internal/instrument/startup/run"
+	"github.com/tare-bench/tare/internal/instrument/startup/run/logfiles"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
@@ -25,8 +27,11 @@ import (
 // extendStartup lets the verb run any command, and read logs.
 func extendStartup(s *app, v *verb) {
 	p := v.options.(*startup.Options)
-	var logs logFlags
-	logs.add(v.Flags())
+	var from logfiles.Logs
+	f := v.Flags()
+	f.StringArrayVar(&from.Files, "log", nil, "read this log instead of starting anything, - for standard input; gzip and zstd are unpacked; can be repeated")
+	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl) instead of starting anything")
+	f.StringVar(&from.Since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
 	v.Use += " [-- COMMAND [ARGUMENT...]]"
 	start := v.RunE
 	v.RunE = func(c *cobra.Command, args []string) error {
@@ -37,12 +42,53 @@ func extendStartup(s *app, v *verb) {
 			}
 			p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
 		}
-		if logs.given() {
-			p.Targets = args
-			return logs.read(c.Context(), s, v)
+		if len(from.Files) > 0 || from.Journal || f.Changed("since") {
+			from.Files = append(from.Files, args...) // without --log in between, a shell's *.log gives the rest as arguments
+			return readStarts(c.Context(), s, v, from)
 		}
 		return start(c, args)
 	}
+}
+
+// readStarts reports the starts that logs tell of.
+func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs) (err error) {
+	p, out := *v.options.(*startup.Options), v.out
+	if v.Flags().Changed("since") && !from.Journal {
+		return errors.New("--since is about the journal: give --journal, too, or leave it out")
+	}
+	if len(p.Commands) > 0 {
+		return errors.New("--log and --journal read what was; leave the command out")
+	}
+	for _, name := range v.set.GivenFlags() {
+		return option.WrongFlag(name, "it is about starts that are made; with --log and --journal none is: leave it out")
+	}
+	if err := s.checkFormat(out.format, startup.Name); err != nil {
+		return err
+	}
+	r, err := logfiles.Open(ctx, from)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err != nil {
+		return err
+	}
+	header, err := keptHeader(startup.Name, p)
+	if err != nil {
+		return err
+	}
+	w, path, err := s.createRecord(out.record, startup.Name, header.RunID)
+	if err != nil {
+		return err
+	}
+	tell := newProgress(s, out.quiet)
+	rec, j, err := r.Record(ctx, header, logfiles.Writer{Write: w.Write, Tell: tell.line})
+	tell.done()
+	err = errors.Join(err, w.Close())
+	if rec == nil { // a record of nothing would stand for a measurement
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
+		return err
+	}
+	return s.showKept(rec, j, path, out)
 }
 
 // nameOfCommand is what a command is called in reports: its program and its

@@ -1,0 +1,227 @@
+// Package logfiles makes a record of the starts that logs tell of: it opens the logs of
+// engines and runtimes, wherever they are kept and however they are packed, and puts
+// together what package logs finds in them. Memory does not grow with what is read.
+package logfiles
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+const (
+	// maxPieces is how many logs may have been put into one file.
+	maxPieces = 64
+	// maxSources is how many logs are read at once: each costs a block of memory
+	// and an open file.
+	maxSources = 1000
+)
+
+// Logs say which logs to read.
+type Logs struct {
+	Files   []string // "-" is standard input
+	Journal bool
+	Since   string // of the journal, as journalctl takes it; "": this boot
+}
+
+// Reading is what is read.
+type Reading struct {
+	sources []logs.Source
+	names   []string // of sources
+	files   []string // of which several sources may be
+	known   []os.FileInfo
+	missing []record.Missing
+	closers []io.Closer
+	read    counter
+	bytes   int64 // of all files
+	endless bool  // one is a pipe
+}
+
+// Open looks at all logs. What it returns has to be closed, with an error too.
+func Open(ctx context.Context, l Logs) (*Reading, error) {
+	r := &Reading{}
+	for _, path := range l.Files {
+		if err := r.file(ctx, path); err != nil {
+			return r, err
+		}
+	}
+	if l.Journal {
+		return r, r.journal(ctx, l.Since)
+	}
+	return r, nil
+}
+
+// Close ends what is still read.
+func (r *Reading) Close() error {
+	var errs []error
+	for _, c := range r.closers {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// file adds a file. It is opened when it is read, and closed at its end.
+func (r *Reading) file(ctx context.Context, path string) error {
+	name := filepath.Base(path)
+	open := func() (*os.File, error) { return os.Open(path) }
+	stat := func() (os.FileInfo, error) { return os.Stat(path) }
+	if path == "-" {
+		in := os.Stdin
+		name, stat = "standard input", in.Stat
+		open = func() (*os.File, error) { return in, nil }
+	}
+	info, err := stat()
+	if err != nil {
+		return fmt.Errorf("read logs: %w; give a file, or - for standard input", err)
+	}
+	if info.IsDir() {
+		return fmt.Errorf("read logs: %s is a folder; give the files in it", path)
+	}
+	for i, other := range r.known {
+		if os.SameFile(info, other) {
+			return fmt.Errorf("read logs: %s is the same file as %s; give it once", path, r.files[i])
+		}
+	}
+	r.known, r.files = append(r.known, info), append(r.files, name)
+	if !info.Mode().IsRegular() {
+		r.endless = true
+		in := waited(ctx, open, path != "-")
+		return r.add(logs.Source{Name: name}, func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
+	}
+	if err := r.regular(ctx, name, open); err != nil {
+		return fmt.Errorf("read logs: %s: %w", path, err)
+	}
+	return nil
+}
+
+// add adds a log that is opened when it is first read.
+func (r *Reading) add(s logs.Source, open func() (io.ReadCloser, error)) error {
+	if len(r.sources) == maxSources {
+		return fmt.Errorf("more than %d logs; read fewer at once", maxSources)
+	}
+	in := &late{open: open, count: &r.read}
+	s.Reader = in
+	r.closers = append(r.closers, in)
+	r.sources, r.names = append(r.sources, s), append(r.names, s.Name)
+	return nil
+}
+
+// regular looks into a file for where one log ends and another begins.
+func (r *Reading) regular(ctx context.Context, name string, open func() (*os.File, error)) error {
+	f, err := open()
+	if err != nil {
+		return err
+	}
+	ours := f != os.Stdin
+	begin := int64(0)
+	if ours {
+		defer f.Close() // nothing was written
+	} else if begin, err = f.Seek(0, io.SeekCurrent); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := max(info.Size()-begin, 0)
+	r.bytes += size
+	var magic [4]byte
+	n, _ := f.ReadAt(magic[:], begin)
+	pieces := []logs.Segment{{To: size}}
+	if packing(magic[:n]) == plain {
+		var ordered bool
+		pieces, ordered, err = logs.Segments(stoppable{ctx, io.NewSectionReader(f, begin, size)}, maxPieces)
+		if err != nil {
+			return err
+		}
+		if !ordered {
+			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
+		}
+	}
+	for _, p := range pieces {
+		err := r.add(logs.Source{Name: name, Line: p.Line}, func() (io.ReadCloser, error) {
+			f, err := open()
+			if err != nil {
+				return nil, err
+			}
+			part := io.NewSectionReader(f, begin+p.From, p.To-p.From)
+			if !ours {
+				return io.NopCloser(part), nil
+			}
+			return readCloser{part, f}, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waited reads what may be silent for long, as a pipe or a terminal: what waits for
+// it ends with ctx. It is read from elsewhere, since a read cannot be called off;
+// opening a FIFO waits for who writes into it, too.
+func waited(ctx context.Context, open func() (*os.File, error), ours bool) io.Reader {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
+	go func() {
+		f, err := open()
+		if err == nil {
+			if ours {
+				stop := context.AfterFunc(ctx, func() { f.Close() })
+				defer stop()
+				defer f.Close()
+			}
+			_, err = io.Copy(in, struct{ io.Reader }{f})
+		}
+		in.CloseWithError(err)
+	}()
+	return out
+}
+
+// journal asks journalctl for what engines and runtimes wrote.
+func (r *Reading) journal(ctx context.Context, since string) error {
+	from := "--boot"
+	if since != "" {
+		from = "--since=" + since
+	}
+	args := []string{"--no-pager", "--quiet", "--output=json", from}
+	for _, identifier := range []string{"kata", "kata-runtime", "kata-proxy", "kata-shim", "containerd", "crio", "cri-o", "dockerd", "isulad", "systemd-journald"} {
+		args = append(args, "--identifier="+identifier)
+	}
+	path, err := exec.LookPath("journalctl")
+	if err != nil {
+		return fmt.Errorf("read the journal: %w; give the logs as files with --log", err)
+	}
+	c := exec.CommandContext(ctx, path, args...)
+	var said bytes.Buffer
+	c.Stderr = &limited{&said, 4 << 10}
+	pipe, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	// What journalctl started itself may hold the pipe open when it has ended.
+	stop := context.AfterFunc(ctx, func() { pipe.Close() })
+	r.closers = append(r.closers, closeFunc(func() error {
+		stop()
+		pipe.Close() // it ends when nobody reads
+		if err := c.Wait(); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("read the journal: journalctl: %w: %s", err, strings.TrimSpace(said.String()))
+		}
+		return nil
+	}))
+	r.endless = true
+	r.files = append(r.files, "journal")
+	return r.add(logs.Source{Name: "journal", Journal: true}, func() (io.ReadCloser, error) { return io.NopCloser(pipe), nil })
+}

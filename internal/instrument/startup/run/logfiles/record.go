@@ -1,0 +1,140 @@
+package logfiles
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tare-bench/tare/internal/instrument/startup"
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/instrument/startup/starts"
+	"github.com/tare-bench/tare/record"
+)
+
+// maxNames is how many targets have their starts numbered.
+const maxNames = 1000
+
+// Writer keeps the record as it is found, and tells how far it is.
+type Writer struct {
+	Write func(line any) error
+	Tell  func(what string, elapsed, left time.Duration)
+}
+
+// Record puts together the starts in all logs under a header, writes each as it is
+// found, and judges them. Without a start there is no judgement: the error says why.
+func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*record.Record, *startup.Judgement, error) {
+	began := time.Now()
+	header.Type, header.Schema = record.TypeHeader, record.Schema
+	rec := &record.Record{Header: header}
+	judged, err := startup.NewJudging(&rec.Header, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := w.Write(rec.Header); err != nil {
+		return nil, nil, err
+	}
+	number, rounds := 0, map[string]int{}
+	give := func(x *record.Start) error {
+		number++
+		if name := startup.NameOf(x); len(rounds) < maxNames || rounds[name] > 0 {
+			x.Round = rounds[name]
+			rounds[name]++
+		}
+		judged.Add(x)
+		return w.Write(x)
+	}
+	rec.Logs, err = r.logs(ctx, w, began, give)
+	switch {
+	case err != nil && number == 0:
+		return nil, nil, err
+	case err != nil:
+		return rec, nil, err
+	case number == 0:
+		return nil, nil, r.nothing(rec.Logs)
+	}
+	rec.End = &record.End{Type: record.TypeEnd, Status: "done", Why: "read", Batches: number, Elapsed: int64(time.Since(began))}
+	j := judged.Done(rec)
+	for _, f := range j.Found {
+		if err := w.Write(f); err != nil {
+			return rec, nil, err
+		}
+	}
+	return rec, j, errors.Join(w.Write(rec.Logs), w.Write(rec.End))
+}
+
+// logs reads the logs.
+func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func(*record.Start) error) (*record.Logs, error) {
+	b := starts.New(starts.Options{Names: r.names}, give)
+	count := 0
+	stats, err := logs.Read(ctx, r.sources, func(e *logs.Event) error {
+		if count++; count%4096 == 0 {
+			elapsed := time.Since(began)
+			left := time.Duration(0)
+			if r.bytes > 0 && r.read.bytes > 0 && !r.endless {
+				left = time.Duration(float64(elapsed) * max(float64(r.bytes)/float64(r.read.bytes)-1, 0))
+			}
+			w.Tell(fmt.Sprintf("%d MiB read", r.read.bytes>>20), elapsed, left)
+		}
+		return b.Add(e)
+	})
+	if err == nil {
+		err = b.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read logs: %w", err)
+	}
+	l := &record.Logs{Type: record.TypeLogs, Files: r.files, Bytes: stats.Bytes, Lines: stats.Lines, Events: stats.Events, Forms: map[string]int64{},
+		Cut: stats.Cut, Long: stats.Long, Unreadable: stats.Unreadable, Suppressed: stats.Suppressed, Backward: stats.Backward,
+		Unplaced: b.Unplaced(), Dropped: b.Dropped(),
+		Missing: append(r.missing, r.broken(stats.Broken)...)}
+	for form, lines := range stats.Forms {
+		l.Forms[form.String()] = lines
+	}
+	if stats.Unreadable > 0 && stats.FirstFile < len(r.names) {
+		l.First = fmt.Sprintf("%s:%d", r.names[stats.FirstFile], stats.First)
+	}
+	return l, nil
+}
+
+// broken is what could not be read to its end.
+func (r *Reading) broken(all []logs.Broken) (out []record.Missing) {
+	for _, b := range all {
+		what := "not read to the end"
+		for _, cut := range []error{io.ErrUnexpectedEOF, gzip.ErrChecksum, zstd.ErrCRCMismatch} {
+			if errors.Is(b.Err, cut) {
+				what = "ends in the middle"
+			}
+		}
+		why := b.Err.Error()
+		if cause := errors.Unwrap(b.Err); cause != nil {
+			why = cause.Error()
+		}
+		out = append(out, record.Missing{What: what, Count: 1, Detail: fmt.Sprintf("%s, after %d lines: %.1000s", r.names[b.File], b.Lines, why)})
+	}
+	return out
+}
+
+// nothing says why there is nothing to report.
+func (r *Reading) nothing(l *record.Logs) error {
+	why := ""
+	for i, m := range l.Missing {
+		if i == 3 {
+			why += fmt.Sprintf("; and %d more", len(l.Missing)-i)
+			break
+		}
+		why += fmt.Sprintf("; %s: %s", m.What, m.Detail)
+	}
+	named := r.files
+	if len(named) > 5 {
+		named = append(slices.Clone(named[:5]), fmt.Sprintf("%d more", len(r.files)-5))
+	}
+	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form%s; "+
+		"give the logs of kata, containerd, cri-o, docker or runsc, at debug level where phases are wanted", strings.Join(named, ", "), l.Lines, l.Events, why)
+}

@@ -1,0 +1,132 @@
+package logfiles
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// late is a log that is opened and unpacked when it is first read, and closed at its
+// end: a thousand of them are not all open at once.
+type late struct {
+	open   func() (io.ReadCloser, error)
+	count  io.Writer // is told what is read, as it is packed
+	in     io.Reader
+	closer []func()
+	err    error
+}
+
+func (l *late) Read(b []byte) (int, error) {
+	if l.in == nil && l.err == nil {
+		l.err = l.begin()
+	}
+	if l.err != nil {
+		return 0, l.err
+	}
+	n, err := l.in.Read(b)
+	if err != nil {
+		l.err = err
+		l.Close() //nolint:errcheck // it has none
+	}
+	return n, err
+}
+
+// begin looks at the first bytes.
+func (l *late) begin() error {
+	file, err := l.open()
+	if err != nil {
+		return err
+	}
+	l.closer = append(l.closer, func() { file.Close() }) // nothing was written
+	counted := io.TeeReader(file, l.count)
+	var magic [4]byte
+	n, err := io.ReadFull(counted, magic[:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	in := io.MultiReader(bytes.NewReader(magic[:n]), counted)
+	switch packing(magic[:n]) {
+	case gzipped:
+		l.in, err = gzip.NewReader(in)
+	case zstandard:
+		var unpacked *zstd.Decoder
+		if unpacked, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(64<<20)); err == nil {
+			l.in = unpacked
+			l.closer = append(l.closer, unpacked.Close)
+		}
+	default:
+		l.in, err = in, nil
+	}
+	return err
+}
+
+func (l *late) Close() error {
+	for _, c := range l.closer {
+		c()
+	}
+	l.closer = nil
+	return nil
+}
+
+// How a log is packed.
+const (
+	plain     = ""
+	gzipped   = "\x1f\x8b"
+	zstandard = "\x28\xb5\x2f\xfd"
+)
+
+// packing is how a file is packed that begins so.
+func packing(begin []byte) string {
+	for _, p := range []string{gzipped, zstandard} {
+		if bytes.HasPrefix(begin, []byte(p)) {
+			return p
+		}
+	}
+	return plain
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// stoppable is a reader that ends with its context.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppable) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(b)
+}
+
+type closeFunc func() error
+
+func (f closeFunc) Close() error { return f() }
+
+// limited keeps the first bytes and takes the rest.
+type limited struct {
+	to   *bytes.Buffer
+	room int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.to.Write(p[:min(len(p), l.room)])
+	l.room -= min(len(p), l.room)
+	return len(p), nil
+}
+
+// counter counts what is read.
+type counter struct{ bytes int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes += int64(len(p))
+	return len(p), nil
+}
