@@ -25,10 +25,10 @@ type Estimate struct {
 func (e Estimate) Known() bool { return e.N > 0 }
 
 func (e Estimate) orNil() *Estimate {
-	if !e.Known() || !finite(e.Value) {
+	if !e.Known() || !stat.Finite(e.Value) {
 		return nil
 	}
-	if !finite(e.Lo) || !finite(e.Hi) {
+	if !stat.Finite(e.Lo) || !stat.Finite(e.Hi) {
 		e.Lo, e.Hi, e.Bounded = 0, 0, false
 	}
 	return &e
@@ -119,12 +119,12 @@ func Compare(baseline string, base, f stat.Rounds) *Versus {
 
 // PairedRatio is the median of the rounds' own ratios.
 func PairedRatio(c stat.Comparison) Estimate {
-	if !finite(c.PairedDelta) {
+	if !stat.Finite(c.PairedDelta) {
 		return Estimate{}
 	}
 	e := Estimate{N: c.Pairs, Value: 1 + c.PairedDelta}
 	e.Lo, e.Hi = e.Value, e.Value
-	if finite(c.PairedLo) && finite(c.PairedHi) {
+	if stat.Finite(c.PairedLo) && stat.Finite(c.PairedHi) {
 		e.Lo, e.Hi, e.Bounded = 1+c.PairedLo, 1+c.PairedHi, true
 	}
 	return e

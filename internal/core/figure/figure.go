@@ -10,9 +10,10 @@ package figure
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 // Figure is one quantity of one thing: what it is, what tells it apart, its value
@@ -151,8 +152,8 @@ type Series struct {
 // no estimate at all.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	type plain Figure
-	f.Rounds = slices.DeleteFunc(slices.Clone(f.Rounds), func(r Round) bool { return !finite(r.Value) })
-	if v := f.Versus; v != nil && !(finite(v.Delta) && finite(v.P)) {
+	f.Rounds = slices.DeleteFunc(slices.Clone(f.Rounds), func(r Round) bool { return !stat.Finite(r.Value) })
+	if v := f.Versus; v != nil && !(stat.Finite(v.Delta) && stat.Finite(v.P)) {
 		f.Versus = nil
 	}
 	return json.Marshal(struct {
@@ -160,8 +161,6 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 		Estimate *Estimate `json:"estimate,omitempty"`
 	}{plain(f), f.Estimate.orNil()})
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Find returns the first figure of a quantity that has these labels, keys and
 // values in turn; one without a value where there is none.

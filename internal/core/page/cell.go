@@ -48,7 +48,7 @@ func HalfWidth(e figure.Estimate) string {
 	}
 	percent := 100 * max(e.Hi-e.Value, e.Value-e.Lo) / e.Value
 	switch {
-	case !finite(percent):
+	case !stat.Finite(percent):
 		return "±?"
 	case percent > 0 && percent < 0.05:
 		return "±0.0 %"
@@ -65,7 +65,7 @@ func Change(f *figure.Figure) Cell {
 	switch {
 	case v == nil || !f.Estimate.Known():
 		return Words(None)
-	case !finite(v.Delta) || !finite(v.P):
+	case !stat.Finite(v.Delta) || !stat.Finite(v.P):
 		return Words("?")
 	}
 	c := Cell{Head: "~", Tail: "(p<0.001)", Figure: f}
@@ -93,7 +93,7 @@ func Change(f *figure.Figure) Cell {
 // Value is a figure alone, shown as the table says: its interval would make a
 // table of many columns wide.
 func Value(f *figure.Figure, show func(float64) string) Cell {
-	if f == nil || !f.Estimate.Known() || !finite(f.Estimate.Value) {
+	if f == nil || !f.Estimate.Known() || !stat.Finite(f.Estimate.Value) {
 		return Words(None)
 	}
 	return Cell{Head: show(f.Estimate.Value), Figure: f}

@@ -3,6 +3,8 @@ package page
 import (
 	"math"
 	"slices"
+
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 // How long a line is in a table: what the page leaves, but within these.
@@ -59,7 +61,7 @@ func sparkline(values []float64, width int) string {
 	out := make([]rune, len(points))
 	for i, v := range points {
 		switch {
-		case !finite(v):
+		case !stat.Finite(v):
 			out[i] = ' '
 		case lo == 0 && hi == 0:
 			out[i] = bars[0]
@@ -82,7 +84,7 @@ func resampled(values []float64, n int) []float64 {
 		part := values[i*len(values)/n : (i+1)*len(values)/n]
 		mean, count := 0.0, 0
 		for _, v := range part {
-			if finite(v) {
+			if stat.Finite(v) {
 				count++
 				mean += (v - mean) / float64(count)
 			}
@@ -99,7 +101,7 @@ func resampled(values []float64, n int) []float64 {
 func Range(values []float64) (lo, hi float64) {
 	lo, hi = math.NaN(), math.NaN()
 	for _, v := range values {
-		if !finite(v) {
+		if !stat.Finite(v) {
 			continue
 		}
 		if math.IsNaN(lo) || v < lo {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -20,7 +21,7 @@ const (
 // Duration writes nanoseconds with a unit and three significant digits.
 func Duration(ns float64) string {
 	switch {
-	case !finite(ns):
+	case !stat.Finite(ns):
 		return "?"
 	case ns == 0:
 		return "0 s"
@@ -67,7 +68,7 @@ func Size(n float64) string {
 func Tenths(v float64) string {
 	decimals := 0
 	switch {
-	case !finite(v):
+	case !stat.Finite(v):
 		return "?"
 	case math.Abs(v) < 0.05:
 		return "0.0"
@@ -95,7 +96,7 @@ func Signed(v float64, show func(float64) string) string {
 // Percent is a change in percent, with its sign.
 func Percent(v float64) string {
 	switch {
-	case !finite(v):
+	case !stat.Finite(v):
 		return "?"
 	case math.Abs(v) < 0.005:
 		return "0.0 %"
@@ -110,7 +111,7 @@ func Percent(v float64) string {
 // Megabytes is a bandwidth in MB/s of 10^6 bytes, without its unit: with a tenth
 // from 10 on, as the tools print it, so that figures of one column line up.
 func Megabytes(bytes float64) string {
-	if v := bytes / 1e6; finite(v) && v >= 9.995 {
+	if v := bytes / 1e6; stat.Finite(v) && v >= 9.995 {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return Significant(bytes / 1e6)
@@ -120,7 +121,7 @@ func Megabytes(bytes float64) string {
 // be zeros: a rate that there is never looks like None.
 func Significant(v float64) string {
 	switch {
-	case !finite(v):
+	case !stat.Finite(v):
 		return "?"
 	case v != 0 && math.Abs(v) < 0.0995:
 		return strconv.FormatFloat(v, 'g', 2, 64)
@@ -131,7 +132,7 @@ func Significant(v float64) string {
 // Hundred is a share in percent without the sign, which stands in the title.
 func Hundred(share float64) string {
 	switch v := 100 * share; {
-	case !finite(v):
+	case !stat.Finite(v):
 		return "?"
 	case v > 0 && v < 0.005:
 		return "<0.01"
@@ -143,7 +144,7 @@ func Hundred(share float64) string {
 // Share is a share of the wall time, in percent.
 func Share(share float64) string {
 	switch v := 100 * share; {
-	case !finite(v):
+	case !stat.Finite(v):
 		return None
 	case v != 0 && math.Abs(v) < 9.95:
 		return fmt.Sprintf("%.1f %%", v)
@@ -233,7 +234,7 @@ func Heading(name string) string { return Short(term.Clean(name), LongestName) }
 
 // Count is a median of whole numbers, which can lie between two.
 func Count(v float64) string {
-	if !finite(v) {
+	if !stat.Finite(v) {
 		return None
 	}
 	if v == math.Trunc(v) {
@@ -245,7 +246,7 @@ func Count(v float64) string {
 // Memory is an amount of memory.
 func Memory(bytes float64) string {
 	switch {
-	case !finite(bytes):
+	case !stat.Finite(bytes):
 		return None
 	case bytes == 0:
 		return "0"
@@ -256,12 +257,10 @@ func Memory(bytes float64) string {
 // Growth is a change of memory, with its sign.
 func Growth(bytes float64) string {
 	switch {
-	case finite(bytes) && bytes < 0:
+	case stat.Finite(bytes) && bytes < 0:
 		return "-" + Size(-bytes)
-	case finite(bytes) && bytes > 0:
+	case stat.Finite(bytes) && bytes > 0:
 		return "+" + Size(bytes)
 	}
 	return Memory(bytes)
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -119,7 +119,7 @@ func (c *Comparison) interval() string {
 }
 
 func percent(ratio float64) string {
-	if !finite(ratio) {
+	if !Finite(ratio) {
 		return "?"
 	}
 	return fmt.Sprintf("%+.2f%%", 100*ratio)
@@ -129,7 +129,7 @@ func percent(ratio float64) string {
 func (c *Comparison) take(r Rounds, side string) []float64 {
 	kept := make([]float64, 0, len(r))
 	for _, v := range r {
-		if finite(v) {
+		if Finite(v) {
 			kept = append(kept, v)
 		}
 	}
@@ -147,7 +147,7 @@ func pairs(old, new Rounds) (differences, ratios []float64) {
 	whole := true
 	for round, was := range old {
 		is, both := new[round]
-		if !both || !finite(was) || !finite(is) {
+		if !both || !Finite(was) || !Finite(is) {
 			continue
 		}
 		differences = append(differences, is-was)

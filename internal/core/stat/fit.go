@@ -49,7 +49,7 @@ func Line(x, y []float64, confidence float64) Fit {
 func through(all []Point, confidence float64) Fit {
 	var points []Point
 	for _, p := range all {
-		if finite(p.X) && finite(p.Y) {
+		if Finite(p.X) && Finite(p.Y) {
 			points = append(points, p)
 		}
 	}
@@ -73,7 +73,7 @@ func through(all []Point, confidence float64) Fit {
 	f.Slope = sxy / sxx
 	f.Intercept = my - f.Slope*mx
 	f.Robust = theilSen(points)
-	if t := studentT(confidence, f.N-2); finite(t) {
+	if t := studentT(confidence, f.N-2); Finite(t) {
 		rest := 0.0
 		for _, p := range points {
 			d := p.Y - my - f.Slope*(p.X-mx)
@@ -101,7 +101,7 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 	var slopes []float64
 	for _, points := range rounds {
 		all = append(all, points...)
-		if f := through(points, confidence); finite(f.Slope) {
+		if f := through(points, confidence); Finite(f.Slope) {
 			slopes = append(slopes, f.Slope)
 		}
 	}
@@ -131,11 +131,11 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 			rest += (s - mean) * (s - mean)
 		}
 		half := studentT(confidence, f.Rounds-1) * math.Sqrt(rest/(n-1)/n)
-		f.Slope, f.SlopeLo, f.SlopeHi, f.Known = mean, mean-half, mean+half, finite(half)
+		f.Slope, f.SlopeLo, f.SlopeHi, f.Known = mean, mean-half, mean+half, Finite(half)
 	}
 	var at []float64
 	for _, p := range all {
-		if finite(p.X) && finite(p.Y) {
+		if Finite(p.X) && Finite(p.Y) {
 			at = append(at, p.Y-f.Slope*p.X)
 		}
 	}
@@ -159,7 +159,7 @@ func slopesOf(points []Point) []float64 {
 	var slopes []float64
 	for i, p := range points {
 		for _, q := range points[:i] {
-			if s := (p.Y - q.Y) / (p.X - q.X); finite(s) {
+			if s := (p.Y - q.Y) / (p.X - q.X); Finite(s) {
 				slopes = append(slopes, s)
 			}
 		}

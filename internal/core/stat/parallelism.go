@@ -10,12 +10,12 @@ import "math"
 // as a time: nobody waited that long. Both arguments must have the same unit.
 // NaN if the makespan is not positive or a value is negative or not finite.
 func Parallelism(latencies []float64, makespan float64) float64 {
-	if !(makespan > 0) || !finite(makespan) {
+	if !(makespan > 0) || !Finite(makespan) {
 		return math.NaN()
 	}
 	sum := 0.0
 	for _, latency := range latencies {
-		if !(latency >= 0) || !finite(latency) {
+		if !(latency >= 0) || !Finite(latency) {
 			return math.NaN()
 		}
 		sum += latency

@@ -29,7 +29,7 @@ func Trimmed(values []float64) (mean float64, ok bool) {
 // iSulad performance report, 2020: (new − old) / old × 100. It is NaN where no
 // percentage exists: old is 0, or one of them is not finite.
 func Versus(old, new float64) float64 {
-	if old == 0 || !finite(old) || !finite(new) {
+	if old == 0 || !Finite(old) || !Finite(new) {
 		return math.NaN()
 	}
 	return (new - old) / old * 100
@@ -39,7 +39,7 @@ func Versus(old, new float64) float64 {
 // rounds to nothing has no sign, "0.00%"; what does not exist is "?".
 func FormatVersus(old, new float64) string {
 	percent := Versus(old, new)
-	if !finite(percent) {
+	if !Finite(percent) {
 		return "?"
 	}
 	if math.Abs(percent) < 0.005 {

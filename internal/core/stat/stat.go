@@ -39,10 +39,11 @@ const worthSaying = 0.05
 // run of five targets and five operations would show a false finding each time.
 const findingAlpha = 0.01
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// Finite tells numbers from what is none.
+func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func allFinite(values []float64) bool {
-	return !slices.ContainsFunc(values, func(v float64) bool { return !finite(v) })
+	return !slices.ContainsFunc(values, func(v float64) bool { return !Finite(v) })
 }
 
 // measured returns a copy of the finite values in their order, and how many
@@ -51,7 +52,7 @@ func allFinite(values []float64) bool {
 func measured(values []float64) (kept []float64, left int) {
 	kept = make([]float64, 0, len(values))
 	for _, v := range values {
-		if finite(v) {
+		if Finite(v) {
 			kept = append(kept, v)
 		}
 	}

@@ -61,7 +61,7 @@ func Summarize(values []float64, confidence float64) Summary {
 	for _, w := range b.Warnings {
 		s.Warnings = append(s.Warnings, w.Error())
 	}
-	if !finite(b.Lo) || !finite(b.Hi) {
+	if !Finite(b.Lo) || !Finite(b.Hi) {
 		return s.unknown(kept)
 	}
 	s.Lo, s.Hi, s.Confidence, s.Known = b.Lo, b.Hi, b.Confidence, true

@@ -186,7 +186,7 @@ func (s *quotaStep) of(round int) *quotaStep {
 func (s *quotaStep) over(of func(*quotaFacts) float64) stat.Rounds {
 	values := stat.Rounds{}
 	for i := range s.facts {
-		if v := of(&s.facts[i]); finite(v) {
+		if v := of(&s.facts[i]); stat.Finite(v) {
 			values[i] = v
 		}
 	}
@@ -213,7 +213,7 @@ func (s *quotaStep) figures(limit float64) QuotaStep {
 		f := about(quantity, unit, better, labels, s.over(value))
 		f.Rounds = nil
 		for i := range s.facts {
-			if v := value(&s.facts[i]); finite(v) && (len(f.Rounds) == 0 || f.Rounds[len(f.Rounds)-1].Round < s.facts[i].round) {
+			if v := value(&s.facts[i]); stat.Finite(v) && (len(f.Rounds) == 0 || f.Rounds[len(f.Rounds)-1].Round < s.facts[i].round) {
 				f.Rounds = append(f.Rounds, figure.Round{Round: s.facts[i].round, Value: v})
 			}
 		}

@@ -142,7 +142,7 @@ func newValues() *values {
 func (f *values) add(m *measured, cpus int) {
 	took := float64(m.load.Ended - m.load.Begun)
 	for i := range rowFigures {
-		if v := rowFigures[i].value(m, took, cpus); finite(v) {
+		if v := rowFigures[i].value(m, took, cpus); stat.Finite(v) {
 			f.of[i][m.round] = v
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 // The bounds of the verdict on a limit, as parts of the limit or of each other. To
@@ -68,7 +70,7 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 			because = append(because, without)
 		}
 		return QuotaShared, because
-	case finite(charge.own) && !charge.programs(heaviest):
+	case stat.Finite(charge.own) && !charge.programs(heaviest):
 		return undecided(fmt.Sprintf("of the %s that the cgroup was charged, %s can be the clients' own work, by what a request takes with lighter programs: heavier programs (--heavy) would decide it", cpus(heaviest.charged()), cpus(charge.own)))
 	case why != "":
 		return undecided(why)
@@ -137,12 +139,12 @@ func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	}
 	// By its clock a program also runs while others have its CPU.
 	taken := most(free.charged(), free.client)
-	if !finite(taken) || !(free.node >= quotaCrowd) {
+	if !stat.Finite(taken) || !(free.node >= quotaCrowd) {
 		taken = most(taken, free.own)
 	}
 	under := f.taken()
 	switch {
-	case !finite(taken):
+	case !stat.Finite(taken):
 		return "", "what the same load takes without a limit is not known, so nothing shows that the limit kept it down"
 	case taken <= q.limit*(1+quotaSlack+free.edge), taken < quotaFree*under:
 		return "", fmt.Sprintf("without a limit the same load took %s, %.2f times as much, on a node that was %s busy: not clearly above the limit of %s. More connections (-c), heavier programs (--heavy) or a quieter machine would decide it, or a lower --cpus, such as %.2g",
@@ -154,20 +156,20 @@ func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 // facts are the figures of a step.
 func (q quotaQuestion) facts(f *quotaFacts) []string {
 	var all []string
-	if finite(f.bpf) {
+	if stat.Finite(f.bpf) {
 		all = append(all, fmt.Sprintf("%s the programs ran for %s, %.0f %% of the limit", weight(f.heavy), cpus(f.bpf), 100*f.bpf/q.limit))
 	}
 	var charged []string
-	if finite(f.usage) {
+	if stat.Finite(f.usage) {
 		charged = append(charged, cpus(f.usage)+" by its own account")
 	}
-	if finite(f.ticks) {
+	if stat.Finite(f.ticks) {
 		charged = append(charged, cpus(f.ticks)+" by the tick")
 	}
 	if charged != nil {
 		all = append(all, "the cgroup was charged "+strings.Join(charged, ", "))
 	}
-	if finite(f.throttled) {
+	if stat.Finite(f.throttled) {
 		all = append(all, fmt.Sprintf("it was held back in %.0f %% of the quota's periods", 100*f.throttled))
 	}
 	return all
@@ -193,10 +195,8 @@ func cpus(v float64) string {
 
 // busy writes the busy share of a node.
 func busy(v float64) string {
-	if !finite(v) {
+	if !stat.Finite(v) {
 		return "nobody knows how"
 	}
 	return fmt.Sprintf("%.0f %%", 100*min(v, 1))
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -96,7 +97,7 @@ func coursesOf(c *Cell, all bool) (out []course) {
 // series is that of a name, nil where nothing was read of it.
 func (c *Cell) series(name string) *figure.Figure {
 	i := slices.IndexFunc(c.Series, func(f figure.Figure) bool { return f.Labels.Get("series") == name })
-	if i < 0 || !slices.ContainsFunc(c.Series[i].Series.Values, finite) {
+	if i < 0 || !slices.ContainsFunc(c.Series[i].Series.Values, stat.Finite) {
 		return nil
 	}
 	return &c.Series[i]

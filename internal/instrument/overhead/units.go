@@ -2,16 +2,14 @@ package overhead
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 func ratio(v float64, format string) string {
-	if !finite(v) {
+	if !stat.Finite(v) {
 		return page.None
 	}
 	return fmt.Sprintf(format, v)
@@ -29,7 +27,7 @@ func someMiB(bytes int64) page.Cell {
 // least so much: in percent of next to nothing everything is off.
 func difference(measured, truth, least float64, show func(float64) string) page.Cell {
 	c := page.Words(page.Signed(measured-truth, show))
-	if truth >= least && finite(measured) {
+	if truth >= least && stat.Finite(measured) {
 		c.Tail = page.Percent(100 * (measured - truth) / truth)
 	}
 	return c

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -109,7 +110,7 @@ func fromFirstCall(steps []Step) (sum float64, ok bool) {
 		}
 		sum += s.Took.Value
 	}
-	return sum, finite(sum)
+	return sum, stat.Finite(sum)
 }
 
 // byWork is the start's time by what was at work, unless that is the same.
@@ -157,7 +158,7 @@ func stepTable(steps []Step, o page.Options) *page.Table {
 	}))
 	m.Add("CPU", page.Each(steps, func(s *Step) page.Cell { return page.Words(tookCell(&s.CPU).Head) }))
 	m.AddIf("times", page.Each(steps, func(s *Step) page.Cell {
-		if !finite(s.Times) || s.Times == 1 || s.Times == 0 {
+		if !stat.Finite(s.Times) || s.Times == 1 || s.Times == 0 {
 			return page.Words("")
 		}
 		return page.Words(significantTimes(s.Times))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 // tookCell is the median of a time, with the larger half of its interval.
@@ -36,7 +37,7 @@ func joined(c page.Cell) string {
 // bracketed is an interval in the unit of its median: "[238, 251]". "" where there
 // are too few starts for one.
 func bracketed(e figure.Estimate) string {
-	if !e.Bounded || !finite(e.Lo) || !finite(e.Hi) || !finite(e.Value) {
+	if !e.Bounded || !stat.Finite(e.Lo) || !stat.Finite(e.Hi) || !stat.Finite(e.Value) {
 		return ""
 	}
 	unit := 1e9
@@ -61,5 +62,3 @@ func since(began, at int64) int64 {
 	}
 	return d
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

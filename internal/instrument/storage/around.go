@@ -126,7 +126,7 @@ func (j *Judgement) ceilings(add func(record.Finding)) {
 			what          string
 			before, after float64
 		}{{"read bandwidth", b.Read, c.Read}, {"write bandwidth", b.Write, c.Write}, {"read IOPS", b.ReadIOPS, c.ReadIOPS}, {"write IOPS", b.WriteIOPS, c.WriteIOPS}} {
-			if change := x.after/x.before - 1; finite(change) && x.after > 0 && max(change, -change) > ceilingDrift {
+			if change := x.after/x.before - 1; stat.Finite(change) && x.after > 0 && max(change, -change) > ceilingDrift {
 				moved = append(moved, fmt.Sprintf("%s %+.0f %%", x.what, 100*change))
 			}
 		}

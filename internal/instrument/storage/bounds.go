@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -215,7 +216,7 @@ func (w *Cell) nearest(e *evidence) *beside {
 				continue
 			}
 			b.figure = figure
-			if finite(b.factor()) && (out == nil || b.factor() > out.factor()) {
+			if stat.Finite(b.factor()) && (out == nil || b.factor() > out.factor()) {
 				out = b
 			}
 		}

@@ -114,7 +114,7 @@ func (c *Cell) labels(more ...string) figure.Labels {
 
 func about(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {
 	f := figure.Figure{Experiment: Name, Quantity: quantity, Unit: unit, Better: better, Labels: labels, Rounds: figure.ByRound(values), Estimate: figure.Median(values)}
-	if !finite(f.Value) {
+	if !stat.Finite(f.Value) {
 		f.Estimate = figure.Estimate{}
 	}
 	return f
@@ -185,15 +185,13 @@ func cpu(c *record.Cell, took, bytes float64, workload, runtime, perByte stat.Ro
 			others += float64(r.NS)
 		}
 	}
-	if a, b := own/took, others/took; finite(a) && finite(b) {
+	if a, b := own/took, others/took; stat.Finite(a) && stat.Finite(b) {
 		workload[c.Round], runtime[c.Round] = a, b
 	}
-	if v := (own + others) / bytes; bytes > 0 && finite(v) {
+	if v := (own + others) / bytes; bytes > 0 && stat.Finite(v) {
 		perByte[c.Round] = v
 	}
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // finish makes IOPS the table's primary figure where blocks are small, and
 // otherwise bandwidth, or the other one where a claim lacks it; and sets each cell
@@ -257,7 +255,7 @@ func secondsOf(c *record.Cell) float64 {
 		return c.Reported.Seconds
 	}
 	for _, f := range flowsOf(c.Reported) { // all of what was moved, at the tool's own rate
-		if s := float64(f.Bytes) / f.Bandwidth; s > 0 && finite(s) {
+		if s := float64(f.Bytes) / f.Bandwidth; s > 0 && stat.Finite(s) {
 			return s
 		}
 	}

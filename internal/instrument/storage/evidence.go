@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -174,7 +175,7 @@ func (e *evidence) reached() (direction int, part float64, ok bool) {
 		if e.claimed[d] <= countsShare*e.claimed.sum() {
 			continue
 		}
-		if p := e.device[d] / e.claimed[d]; finite(p) && (!ok || p < part) {
+		if p := e.device[d] / e.claimed[d]; stat.Finite(p) && (!ok || p < part) {
 			direction, part, ok = d, p, true
 		}
 	}
