@@ -105,7 +105,26 @@ func nameOfCommand(args []string) string {
 }
 
 // weighStartup performs a startup plan.
-func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) error {
+func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) (err error) {
+	// That processes can be watched is found out by watching them: the first start has
+	// what was opened for that.
+	var first startuprun.Watch
+	watch := func() (startuprun.Watch, error) {
+		if w := first; w != nil {
+			first = nil
+			return w, nil
+		}
+		w, err := tracer.Open()
+		if err != nil {
+			return nil, err
+		}
+		return w, nil
+	}
+	defer func() {
+		if first != nil {
+			err = errors.Join(err, first.Close())
+		}
+	}()
 	return weigh(ctx, s, &out, weighing{
 		experiment: startup.Name, engines: p.Engines, steady: true,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
@@ -113,7 +132,7 @@ func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlag
 			if err != nil {
 				return nil, nil, err
 			}
-			if err := tracer.Check(); err != nil {
+			if first, err = watch(); err != nil {
 				return nil, nil, fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
 			}
 			if len(p.Targets) > 0 || len(commands) == 0 {
@@ -124,7 +143,7 @@ func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlag
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			return outcome(startuprun.Run(ctx, startuprun.Options{
 				Plan: p, Options: o.options, Targets: o.targets, Callers: procs.Own, Daemons: daemons,
-				Watch: func() (startuprun.Watch, error) { return tracer.Open() },
+				Watch: watch,
 			}))
 		},
 	})

@@ -188,12 +188,11 @@ func closing(t testing.TB, tr *Tracer) *Tracer {
 func watchOld(t testing.TB) *Tracer {
 	t.Helper()
 	needRoot(t)
-	q := &queue{}
-	b, err := loadBPF(q, false)
+	tr, err := open(false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return closing(t, &Tracer{queue: q, source: b})
+	return closing(t, tr)
 }
 
 // take takes all until now. On a machine that has much else to do it waits

@@ -17,9 +17,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Skip("tracing wants root")
 	}
 	tr := watch(t)
-	b := tr.source
 	there := map[string]func() bool{} // by number: other tracers may be at work
-	for _, p := range append(b.programs(), b.loaded.TareMark) {
+	for _, p := range append(tr.programs(), tr.loaded.TareMark) {
 		info, err := p.Info()
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +32,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			return err == nil && p.Close() == nil
 		}
 	}
-	for _, m := range []*ebpf.Map{b.loaded.TareCpus, b.loaded.TareTracked, b.loaded.TareEvents, b.loaded.TareScratch} {
+	for _, m := range []*ebpf.Map{tr.loaded.TareCpus, tr.loaded.TareTracked, tr.loaded.TareEvents, tr.loaded.TareScratch} {
 		info, err := m.Info()
 		if err != nil {
 			t.Fatal(err)

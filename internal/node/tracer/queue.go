@@ -1,7 +1,9 @@
 package tracer
 
 import (
+	"cmp"
 	"slices"
+	"sort"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -41,25 +43,10 @@ func (q *queue) lost() int64 {
 func (q *queue) take(until int64) []Event {
 	q.Lock()
 	defer q.Unlock()
-	slices.SortStableFunc(q.pending, func(a, b Event) int {
-		switch {
-		case a.Time < b.Time:
-			return -1
-		case a.Time > b.Time:
-			return 1
-		}
-		return int(a.Kind) - int(b.Kind)
-	})
-	n, _ := slices.BinarySearchFunc(q.pending, until, func(e Event, t int64) int {
-		if e.Time <= t {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(q.pending, func(a, b Event) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Kind, b.Kind)) })
+	n := sort.Search(len(q.pending), func(i int) bool { return q.pending[i].Time > until })
 	taken := slices.Clone(q.pending[:n])
-	rest := copy(q.pending, q.pending[n:])
-	clear(q.pending[rest:])
-	q.pending = q.pending[:rest]
+	q.pending = slices.Delete(q.pending, 0, n)
 	for i := range taken {
 		if taken[i].Busy >= 0 {
 			q.busy = max(q.busy, taken[i].Busy)

@@ -8,9 +8,13 @@ package tracer
 import (
 	"errors"
 	"fmt"
-	"os"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
 )
 
 // Kind is what happened.
@@ -55,34 +59,44 @@ type CNI struct {
 // whoever asks and whatever for.
 var ErrUnsupported = errors.New("not supported here")
 
-// Tracer is told of every process from Open to Close. Its methods may be called
-// at the same time.
+// Tracer is told of every process from Open to Close. It is for one goroutine: what
+// the kernel tells meanwhile waits in its queue.
 type Tracer struct {
-	queue  *queue
-	source *bpf
-
-	taking sync.Mutex   // one at a time
-	life   sync.RWMutex // Close waits for whoever uses the source
-	closed bool
-	failed error // what Close said
-	last   last  // what was known when it was closed
-}
-
-// last is what a tracer still says when it is closed.
-type last struct {
-	busy, lost int64
-	cpu        time.Duration
+	loaded struct {
+		watchPrograms
+		watchMaps
+	}
+	cpus    int // that are possible
+	links   []link.Link
+	reader  *ringbuf.Reader
+	queue   queue
+	worker  *worker
+	flushed chan struct{}
+	doubled bool // an exit may be told twice
+	broken  atomic.Int64
 }
 
 // Open begins. It wants root, or CAP_BPF and CAP_PERFMON. The error says why the
 // kernel does not let it, and wraps [ErrUnsupported] if it would let nobody.
 func Open() (*Tracer, error) {
-	q := &queue{}
-	b, err := openBPF(q)
-	if err != nil {
+	if err := initialPids(); err != nil {
 		return nil, fmt.Errorf("watch processes: %w", err)
 	}
-	return &Tracer{queue: q, source: b}, nil
+	groupDead, err := tellsGroupDead()
+	var t *Tracer
+	if err == nil {
+		t, err = open(groupDead)
+	}
+	if errors.Is(err, unix.EPERM) { // before Linux 5.11 maps count as locked memory
+		if restore, limitErr := unlockMemory(); limitErr == nil {
+			t, err = open(groupDead)
+			restore()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch processes: %w", denied(err))
+	}
+	return t, nil
 }
 
 // Check says why processes cannot be watched here, or nothing.
@@ -97,32 +111,63 @@ func Check() error {
 // Track says whose CPU time counts into [Event.Busy]: that of these processes,
 // and of all descendants that they have from now on. Others that did count no
 // longer do; what they have used stays in.
+//
+// Every CPU is had to look at it once: a process that runs alone may not be switched
+// for long. (Running a program on a CPU that is named: Linux 5.10; without it a
+// process counts from its next switch.)
 func (t *Tracer) Track(pids ...int) error {
 	for _, pid := range pids {
 		if pid <= 0 || pid > maxPid {
 			return fmt.Errorf("track process %d: there is no such pid", pid)
 		}
 	}
-	t.life.RLock()
-	defer t.life.RUnlock()
-	if t.closed {
-		return errClosed
+	for {
+		var pid uint32
+		err := t.loaded.TareTracked.NextKey(nil, &pid)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			break
+		}
+		if err == nil {
+			err = t.loaded.TareTracked.Delete(pid)
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("track: %w", err)
+		}
 	}
-	return t.source.track(pids)
+	for _, pid := range pids {
+		if err := t.loaded.TareTracked.Put(uint32(pid), uint32(1)); err != nil {
+			return fmt.Errorf("track process %d: %w", pid, err)
+		}
+	}
+	for cpu := range t.cpus {
+		_, _ = t.loaded.TareMark.Run(&ebpf.RunOptions{CPU: uint32(cpu), Flags: unix.BPF_F_TEST_RUN_ON_CPU})
+	}
+	return nil
 }
-
-// errClosed is what a tracer says that is closed.
-var errClosed = fmt.Errorf("the tracer of processes is closed: %w", os.ErrClosed)
 
 // Busy is what tracked processes have used until now since Open, in ns of CPU
 // time; -1 where the kernel does not answer.
+//
+// It adds the CPUs' places up. A process that goes from one CPU to another meanwhile
+// is wrong by as much as that takes, so one of several looks is taken that was not
+// interrupted.
 func (t *Tracer) Busy() int64 {
-	t.life.RLock()
-	defer t.life.RUnlock()
-	if t.closed {
-		return t.last.busy
+	var sum, took int64
+	for try := 0; try == 0 || try < 20 && took > 50_000; try++ {
+		begin, looked := now(), int64(0)
+		if t.places(func(place watchSlot) {
+			looked += place.Busy >> 1
+			if place.Busy&1 != 0 {
+				looked += begin
+			}
+		}) != nil {
+			return -1
+		}
+		if d := now() - begin; try == 0 || d < took {
+			sum, took = looked, d
+		}
 	}
-	return t.source.busy()
+	return max(sum, 0)
 }
 
 // patience is how long Take waits at most.
@@ -132,31 +177,26 @@ const patience = 200 * time.Millisecond
 // was not taken before, in order of time. It waits for that point, and until
 // what happened before it has arrived, but not longer than 200 ms. What arrives
 // later still is in the next one. An error says that it could not be waited for;
-// what is there is handed over with it, also when the tracer is closed, which it
-// then says (it wraps [os.ErrClosed]).
+// what is there is handed over with it.
 func (t *Tracer) Take(until int64) ([]Event, error) {
-	t.taking.Lock()
-	defer t.taking.Unlock()
-	t.life.RLock()
-	defer t.life.RUnlock()
-	if t.closed {
-		return t.queue.take(until), errClosed
-	}
 	wait := max(min(time.Duration(until-now()), patience/2), 0)
 	time.Sleep(wait)
-	err := t.source.drain(patience - wait)
+	err := t.drain(patience - wait)
 	return t.queue.take(until), err
 }
 
 // Lost is how many events since Open the kernel could not hand over, or this
-// package could not read or keep.
+// package could not read or keep. The times at which a program was not run because
+// it ran on that CPU already are counted by kernels since Linux 5.12.
 func (t *Tracer) Lost() int64 {
-	t.life.RLock()
-	defer t.life.RUnlock()
-	if t.closed {
-		return t.last.lost
+	sum := t.broken.Load() + t.queue.lost()
+	_ = t.places(func(place watchSlot) { sum += int64(place.Lost) })
+	for _, p := range t.programs() {
+		if stats, err := p.Stats(); err == nil {
+			sum += int64(stats.RecursionMisses)
+		}
 	}
-	return t.source.lost() + t.queue.lost()
+	return sum
 }
 
 // CPU is the CPU time that watching has taken since Open: of the thread that
@@ -166,22 +206,26 @@ func (t *Tracer) Lost() int64 {
 // ns each time (its own statistics, which time that too and themselves, say twice as
 // much).
 func (t *Tracer) CPU() time.Duration {
-	t.life.RLock()
-	defer t.life.RUnlock()
-	if t.closed {
-		return t.last.cpu
-	}
-	return t.source.cpu()
+	sum := int64(t.worker.cpu())
+	_ = t.places(func(place watchSlot) { sum += int64(place.Spent) })
+	return time.Duration(sum)
 }
 
-// Close ends it, and removes all that it has put into the kernel. It waits for a
-// Take that is under way.
+// Close ends it, and removes all that it has put into the kernel. To close it twice
+// does nothing.
 func (t *Tracer) Close() error {
-	t.life.Lock()
-	defer t.life.Unlock()
-	if !t.closed {
-		t.last = last{t.source.busy(), t.source.lost() + t.queue.lost(), t.source.cpu()}
-		t.closed, t.failed = true, t.source.close()
+	var errs []error
+	for _, l := range t.links {
+		errs = append(errs, l.Close())
 	}
-	return t.failed
+	if t.links = nil; t.reader != nil {
+		errs = append(errs, t.reader.Close())
+	}
+	if t.worker != nil {
+		<-t.worker.done
+	}
+	if t.loaded.TareCpus != nil {
+		errs = append(errs, t.loaded.watchPrograms.Close(), t.loaded.watchMaps.Close())
+	}
+	return errors.Join(errs...)
 }
