@@ -22,7 +22,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
 
 FUZZTIME ?= 10s
-ARGS     ?= # for tare, or for the second part of bench
+ARGS     ?= # for tare, or for the go test of bench: make bench ARGS=-benchtime=60x
 TESTARGS ?= # for go test: make test TESTARGS='-run Batch'
 
 build: ## bin/tare, the one static binary (the default)
@@ -67,9 +67,8 @@ $(GOLANGCI):
 	GOBIN=$$new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION) && \
 	mv $$new/golangci-lint $@
 
-bench: ## tare's own speed and cost: benchmarks, then what wants another side beside it
-	$(GO) test -run='^$$' -bench=. $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' ./internal ./record)))
-	$(GO) run ./internal/bench $(ARGS)
+bench: ## tare's own speed and cost
+	$(GO) test -run='^$$' -bench=. $(ARGS) $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' ./internal ./record)))
 
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sort -u | \

@@ -1,50 +1,60 @@
-package main
+package bench
 
 import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
-	"github.com/tare-bench/tare/internal/core/stat"
-	"github.com/tare-bench/tare/record"
+	"github.com/tare-bench/tare/internal/node/disk"
 )
 
-func TestWhatIsBeyondTheBoundsOfStorageIsAnError(t *testing.T) {
-	for name, test := range map[string]struct {
-		setUp time.Duration
-		own   float64
-		want  bool
-	}{
-		"within both":       {1400 * time.Millisecond, 0.009, false},
-		"a set-up too long": {1600 * time.Millisecond, 0, true},
-		"too much CPU":      {0, 0.011, true},
-	} {
-		cells := []record.Cell{{SetUp: int64(test.setUp), Ended: 1e9, Observed: &record.Observed{OwnCPU: int64(test.own * 1e9)}}}
-		if err := beyond(costs(cells)); (err != nil) != test.want {
-			t.Errorf("%s: %v", name, err)
-		}
+// BenchmarkStorage sets the time of a MiB as fio tells it when tare storage runs it
+// beside that of plain fio: the same command line, on a file of the same size and
+// disk, after the same caches were dropped. The set-up of a cell, without layout
+// and job, is to take 1.5 s at most, and tare at most 1 % of a core while a job runs.
+func BenchmarkStorage(b *testing.B) {
+	if _, err := exec.LookPath("fio"); err != nil {
+		b.Skip(err)
 	}
-}
-
-func TestOnlyMoreThanAnAAPairsDifferenceIsCalledSlower(t *testing.T) {
-	// Rounds around 100, of which each is off by up to a part.
-	around := func(middle, off float64) stat.Rounds {
-		r := stat.Rounds{}
-		for i := range 10 {
-			r[i] = middle * (1 + off*float64(i%5-2)/2)
-		}
-		return r
-	}
-	for name, test := range map[string]struct {
-		plain, again, tare stat.Rounds
-		want               bool
-	}{
-		"no difference":                {around(100, 0.02), around(100.5, 0.02), around(100.2, 0.02), false},
-		"a difference beyond the pair": {around(100, 0.02), around(100.5, 0.02), around(120, 0.02), true},
-		"one that the pair has too":    {around(100, 0.02), around(121, 0.02), around(120, 0.02), false},
-		"faster":                       {around(100, 0.02), around(100, 0.02), around(80, 0.02), false},
-	} {
-		if err := slower(test.plain, test.again, test.tare); (err != nil) != test.want {
-			t.Errorf("%s: %v", name, err)
-		}
+	dir, _, err := owned(b).Dirs("bare")
+	ok(b, err)
+	for _, job := range []string{"randread", "write"} {
+		b.Run(job, func(b *testing.B) {
+			var setUps, own []float64
+			var command string
+			byTare := func() float64 {
+				r := recorded(b, "storage", "host", "--volume", "bind", "--size", "256M", "--jobs", job, "--rounds", "1", "--ceiling", "0")
+				c := r.Cells[0]
+				command = c.Command
+				setUps, own = append(setUps, float64(c.SetUp)/1e6), append(own, 100*float64(c.Observed.OwnCPU)/float64(c.Ended-c.Begun))
+				return (1 << 20) / (c.Reported.Read.Bandwidth + c.Reported.Write.Bandwidth) * 1e9
+			}
+			byTare()
+			var args []string
+			for arg := range strings.FieldsSeq(command) {
+				if strings.HasPrefix(arg, "--filename=") {
+					arg = "--filename=" + filepath.Join(dir, "file")
+				}
+				args = append(args, arg)
+			}
+			plain := func() float64 {
+				ok(b, disk.DropCaches())
+				var said struct {
+					Jobs []struct {
+						Read, Write struct {
+							BW float64 `json:"bw_bytes"`
+						}
+					}
+				}
+				ok(b, json.Unmarshal(output(b, exec.Command(args[0], args[1:]...)), &said))
+				return (1 << 20) / (said.Jobs[0].Read.BW + said.Jobs[0].Write.BW) * 1e9
+			}
+			plain() // lays the file out
+			compare(b, side{"fio, for a MiB", plain}, side{"the same again (A/A)", plain}, side{"fio by tare storage", byTare})
+			middle(b, "set-up-ms", setUps)
+			middle(b, "own-CPU-%", own)
+		})
 	}
 }
