@@ -58,6 +58,18 @@ func Judging[J Judgement](f func(*record.Record) (J, error)) func(*record.Record
 	return func(rec *record.Record) (Judgement, error) { return f(rec) }
 }
 
+// ReadPlan reads what the measurement of a record was asked for, if it is a record of
+// the instrument of that name.
+func ReadPlan(h *record.Header, name string, plan option.Options) error {
+	if h.Experiment != name {
+		return fmt.Errorf("this is a record of %q, not of %s", h.Experiment, name)
+	}
+	if err := option.Unmarshal(h.Plan, plan); err != nil {
+		return fmt.Errorf("the record's plan cannot be read: %w", err)
+	}
+	return nil
+}
+
 // List are instruments, in the order in which people meet them.
 type List []Instrument
 

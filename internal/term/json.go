@@ -13,7 +13,7 @@ func CleanJSON(text []byte) []byte {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		switch {
-		case r < 0x7f || shows(r):
+		case r == '\n' || shows(r): // what else is below a space encoding/json escapes
 			out = append(out, text[i:i+n]...)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"unicode"
-	"unicode/utf16"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -48,7 +47,7 @@ func Value(w io.Writer, value any) error {
 	if err != nil {
 		return fmt.Errorf("write the report as JSON: %w", err)
 	}
-	_, err = w.Write(append(quiet(text), '\n'))
+	_, err = w.Write(append(term.CleanJSON(text), '\n'))
 	return err
 }
 
@@ -58,23 +57,4 @@ func list[T any](of []T) []T {
 		return []T{}
 	}
 	return of
-}
-
-// quiet writes characters that a terminal obeys or does not show as escapes,
-// which encoding/json does only for those below a space. The text stays the
-// same to a reader of JSON: outside of strings there are none.
-func quiet(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for _, r := range string(text) {
-		switch {
-		case r == '\n' || unicode.IsGraphic(r):
-			out = append(out, string(r)...)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-	}
-	return out
 }

@@ -66,13 +66,13 @@ func InBrackets(f *figure.Figure, show func(float64) string) Cell {
 	return c
 }
 
-// WithHalf is a figure with the larger half of its interval; "·" where it is not
-// known, and no half where there are too few rounds for an interval.
-func WithHalf(f *figure.Figure, show func(float64) string) Cell {
+// WithHalf is a figure with the larger half of its interval, where there are enough
+// rounds for one, or what stands for one that is not known: [None] or [Dot].
+func WithHalf(f *figure.Figure, show func(float64) string, unknown string) Cell {
 	c := Value(f, show)
 	switch {
 	case c.Figure == nil:
-		c.Head = Dot
+		c.Head = unknown
 	case f.Estimate.Bounded:
 		c.Tail = HalfWidth(f.Estimate)
 	}

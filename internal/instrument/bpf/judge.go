@@ -2,11 +2,11 @@ package bpf
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -15,12 +15,9 @@ const Name = "bpf"
 
 // Judge judges a record of what BPF programs cost, finished or not.
 func Judge(rec *record.Record) (*Judgement, error) {
-	if rec.Header.Experiment != Name {
-		return nil, fmt.Errorf("this is a record of %q, not of BPF programs", rec.Header.Experiment)
-	}
 	j := &judging{rec: rec, b: &Judgement{Record: rec, CPUs: rec.Header.Environment.CPUs}}
-	if err := json.Unmarshal(rec.Header.Plan, &j.b.Plan); err != nil {
-		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	if err := instrument.ReadPlan(&rec.Header, Name, &j.b.Plan); err != nil {
+		return nil, err
 	}
 	j.group()
 	j.programs()

@@ -7,12 +7,11 @@
 package lifecycle
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -60,13 +59,10 @@ type Cell struct {
 
 // Judge judges a record of a lifecycle run, finished or not.
 func Judge(rec *record.Record) (*Judgement, error) {
-	if rec.Header.Experiment != Name {
-		return nil, fmt.Errorf("this is a record of %q, not of %s", rec.Header.Experiment, Name)
-	}
 	rec = finding.Once(rec)
 	j := &Judgement{Record: rec, Targets: rec.Targets}
-	if err := json.Unmarshal(rec.Header.Plan, &j.Plan); err != nil {
-		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	if err := instrument.ReadPlan(&rec.Header, Name, &j.Plan); err != nil {
+		return nil, err
 	}
 	j.Baseline = baseline(j.Plan.Baseline, rec.Targets)
 	for _, n := range j.Plan.Lanes {

@@ -1,11 +1,10 @@
 package overhead
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
@@ -15,13 +14,10 @@ const Name = "overhead"
 
 // Judge judges a record of an overhead run, finished or not.
 func Judge(rec *record.Record) (*Judgement, error) {
-	if rec.Header.Experiment != Name {
-		return nil, fmt.Errorf("this is a record of %q, not of overhead", rec.Header.Experiment)
-	}
 	rec = finding.Once(rec)
 	o := &Judgement{Record: rec, Targets: rec.Targets}
-	if err := json.Unmarshal(rec.Header.Plan, &o.Plan); err != nil {
-		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	if err := instrument.ReadPlan(&rec.Header, Name, &o.Plan); err != nil {
+		return nil, err
 	}
 	j := &judging{Judgement: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()

@@ -2,14 +2,13 @@ package startup
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/record"
 )
@@ -50,12 +49,9 @@ const (
 
 // NewJudging begins a judgement.
 func NewJudging(h *record.Header, targets []record.Target) (*Judging, error) {
-	if h.Experiment != Name {
-		return nil, fmt.Errorf("this is a record of %q, not of starts", h.Experiment)
-	}
 	j := &Judging{infos: targets, names: map[string]*gathered{}, random: rand.New(rand.NewPCG(1, 2))}
-	if err := json.Unmarshal(h.Plan, &j.Plan); err != nil {
-		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	if err := instrument.ReadPlan(h, Name, &j.Plan); err != nil {
+		return nil, err
 	}
 	for i := range targets {
 		j.of(targets[i].Name)

@@ -10,11 +10,7 @@ import (
 
 // tookCell is the median of a time, with the larger half of its interval.
 func tookCell(f *figure.Figure) page.Cell {
-	c := page.Value(f, page.Duration)
-	if c.Figure != nil && f.Bounded {
-		c.Tail = page.HalfWidth(f.Estimate)
-	}
-	return c
+	return page.WithHalf(f, page.Duration, page.None)
 }
 
 // boundedCell is the median of a time, with its interval in the same unit.

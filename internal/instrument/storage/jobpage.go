@@ -103,9 +103,9 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 		}
 		p.Row(names...)
 	}
-	p.add("MB/s", func(r *flowRow) page.Cell { return page.WithHalf(&r.flow.Bandwidth, page.Megabytes) })
+	p.add("MB/s", func(r *flowRow) page.Cell { return page.WithHalf(&r.flow.Bandwidth, page.Megabytes, page.Dot) })
 	p.add("IOPS", func(r *flowRow) page.Cell {
-		out := page.WithHalf(&r.flow.IOPS, page.Significant)
+		out := page.WithHalf(&r.flow.IOPS, page.Significant, page.Dot)
 		if r.flow.Bandwidth.Known() && !o.Verbose {
 			out.Tail = "" // that of the bandwidth: all blocks are of one size
 		}
@@ -117,7 +117,7 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 				return page.Words(page.Dot)
 			}
 			if o.Verbose {
-				return page.WithHalf(&r.flow.Latency[i], page.Duration)
+				return page.WithHalf(&r.flow.Latency[i], page.Duration, page.Dot)
 			}
 			return alone(&r.flow.Latency[i], page.Duration)
 		})
@@ -170,7 +170,7 @@ func (r *flowRow) names() []page.Cell {
 // alone is a figure without its interval, which would make a table of many columns
 // wide; CSV and JSON have it.
 func alone(f *figure.Figure, show func(float64) string) page.Cell {
-	c := page.WithHalf(f, show)
+	c := page.WithHalf(f, show, page.Dot)
 	c.Tail = ""
 	return c
 }

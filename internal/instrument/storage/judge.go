@@ -2,12 +2,11 @@ package storage
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -17,13 +16,10 @@ const base = "host"
 // Judge judges a record of a storage run, finished or not, or of what was
 // imported from tools' output.
 func Judge(rec *record.Record) (*Judgement, error) {
-	if rec.Header.Experiment != Name {
-		return nil, fmt.Errorf("this is a record of %q, not of %s", rec.Header.Experiment, Name)
-	}
 	rec = onceCells(finding.Once(rec))
 	j := &Judgement{Record: rec, Targets: slices.Clone(rec.Targets), Places: rec.Places}
-	if err := json.Unmarshal(rec.Header.Plan, &j.Plan); err != nil {
-		return nil, fmt.Errorf("the record's plan cannot be read: %w", err)
+	if err := instrument.ReadPlan(&rec.Header, Name, &j.Plan); err != nil {
+		return nil, err
 	}
 	j.nameTargets()
 	j.Imported = len(rec.Cells) > 0 && !slices.ContainsFunc(rec.Cells, func(c record.Cell) bool { return c.Source == "" })
