@@ -34,11 +34,11 @@ func TestAMachineEndsWithItsTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	begin := time.Now()
-	_, err := Run(ctx, Guest{Commands: []Command{{"endless", []string{"sleep", "1000"}, time.Hour}}})
+	_, err := Run(ctx, Guest{Commands: []Command{{"endless", []string{"sleep", "1000"}}}})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if d := time.Since(begin); d > 20*time.Second {
+	if d := time.Since(begin); d > time.Minute {
 		t.Errorf("it took %v", d)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -68,11 +68,10 @@ func processes(t *testing.T) []string {
 
 func TestCommandsThatCannotBeGivenAreRefused(t *testing.T) {
 	for _, c := range []Command{
-		{"", []string{"true"}, time.Second},
-		{"../x", []string{"true"}, time.Second},
-		{"a b", []string{"true"}, time.Second},
-		{"x", nil, time.Second},
-		{"x", []string{"true"}, 0},
+		{"", []string{"true"}},
+		{"../x", []string{"true"}},
+		{"a b", []string{"true"}},
+		{"x", nil},
 	} {
 		if _, err := (&Guest{Commands: []Command{c}}).entries(); err == nil || !strings.Contains(err.Error(), "needs a name of letters") {
 			t.Errorf("%+v: %v", c, err)

@@ -55,7 +55,7 @@ func client(in io.Reader) {
 }
 
 func knock(network, address string) bool {
-	d := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+	d := net.Dialer{Timeout: time.Minute, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
 	if network == "udp" {
 		d.LocalAddr = &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}
 	}
@@ -67,7 +67,7 @@ func knock(network, address string) bool {
 	if network == "udp" {
 		return true
 	}
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	_, err = io.ReadFull(c, make([]byte, 1))
 	return err == nil
 }

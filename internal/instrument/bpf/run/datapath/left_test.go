@@ -94,7 +94,7 @@ func nothingLeft(t *testing.T, ids []uint32) {
 		t.Errorf("this process has open: %q", open)
 	}
 	var left string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		left = ""
 		for _, id := range ids {
 			if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); err == nil {
