@@ -118,28 +118,9 @@ func (c *Collector) Tick(ctx context.Context, expanded map[string]bool) (*View, 
 		v.Sandboxes = append(v.Sandboxes, s)
 	}
 	v.Count, v.Sum = len(v.Sandboxes), together(v.Sandboxes)
-	merge(&v.Problems, &c.search.problems)
-	merge(&v.Problems, &c.lost)
+	v.Problems.Add(&c.search.problems)
+	v.Problems.Add(&c.lost)
 	return v, ctx.Err()
-}
-
-// merge adds problems to others.
-func merge(to, p *record.Problems) {
-	to.Gone += p.Gone
-	to.Reused += p.Reused
-	to.Denied += p.Denied
-	to.Backwards += p.Backwards
-	to.Broken += p.Broken
-	for _, text := range p.Examples {
-		example(to, "%s", text)
-	}
-}
-
-// example keeps the first few in words.
-func example(p *record.Problems, format string, args ...any) {
-	if len(p.Examples) < 8 {
-		p.Examples = append(p.Examples, fmt.Sprintf(format, args...))
-	}
 }
 
 // process is one whose CPU time and memory are read: one beside its sandbox, or one of a
@@ -162,7 +143,7 @@ func (c *Collector) look(m *member) {
 		if before != nil && !before.gone {
 			p.cpu.wrong = true
 			c.lost.Reused++
-			example(&c.lost, "process %d: another has its pid", m.Pid)
+			c.lost.Note(fmt.Sprintf("process %d: another has its pid", m.Pid))
 		}
 		c.processes[m.Pid] = p
 	}
@@ -192,7 +173,7 @@ func (c *Collector) look(m *member) {
 	}
 	if p.cpu.next(use.CPU, at) {
 		c.lost.Backwards++
-		example(&c.lost, "process %d: its CPU time went back", m.Pid)
+		c.lost.Note(fmt.Sprintf("process %d: its CPU time went back", m.Pid))
 	}
 	p.vcpu.next(use.VCPU, at)
 }

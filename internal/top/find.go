@@ -89,7 +89,7 @@ func (c *Collector) find(ctx context.Context) error {
 	}
 	c.search = search{tick: c.ticks, count: count, problems: shot.Problems}
 	c.arrange(shot)
-	merge(&c.search.problems, &c.lost)
+	c.search.problems.Add(&c.lost)
 	c.lost = record.Problems{}
 	c.search.at, c.search.cost = c.now(), time.Duration(procs.OwnCPU()-begin)
 	return nil
@@ -116,7 +116,7 @@ func (c *Collector) arrange(shot *attribution.Snapshot) {
 		}
 		one := member{Member: m, beside: elsewhere(m.Groups.Memory()), billedBeside: elsewhere(m.Groups.CPU())}
 		for _, set := range m.Sets {
-			one.vcpuOwn = one.vcpuOwn || one.billedBeside && !elsewhere(billed(set.Paths)) && holds(set, m.VCPUs)
+			one.vcpuOwn = one.vcpuOwn || one.billedBeside && !elsewhere((&procs.Groups{Paths: set.Paths}).CPU()) && holds(set, m.VCPUs)
 		}
 		c.boxes[m.Lane].members = append(c.boxes[m.Lane].members, one)
 		pids[m.Pid] = true
@@ -162,16 +162,6 @@ func (c *Collector) charge(charges []attribution.GroupCharge) map[string]int {
 		return !used
 	})
 	return owner
-}
-
-// billed is the group that a set of cgroups has CPU time charged to.
-func billed(paths map[string]string) string {
-	for _, controller := range []string{"cpuacct", "cpu", ""} {
-		if where, ok := paths[controller]; ok {
-			return where
-		}
-	}
-	return ""
 }
 
 // holds tells whether one of the threads is in a set of cgroups.

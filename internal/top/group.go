@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -61,7 +62,7 @@ func (c *Collector) without(err error) (gone bool) {
 	default:
 		c.lost.Broken++
 	}
-	example(&c.lost, "%v", err)
+	c.lost.Note(err.Error())
 	return false
 }
 
@@ -104,7 +105,7 @@ func (c *Collector) sample(g *group) {
 		g.cpu.lost()
 	case g.cpu.next(g.sample.CPU, c.now()):
 		c.lost.Backwards++
-		example(&c.lost, "cgroup %s: its CPU time went back", g.path)
+		c.lost.Note(fmt.Sprintf("cgroup %s: its CPU time went back", g.path))
 	}
 }
 
@@ -126,6 +127,6 @@ func (c *Collector) readFully(g *group) {
 	}
 	if back := g.read.next(r.ReadBytes, g.fullAt); g.write.next(r.WriteBytes, g.fullAt) || back {
 		c.lost.Backwards++
-		example(&c.lost, "cgroup %s: its count of I/O went back", g.path)
+		c.lost.Note(fmt.Sprintf("cgroup %s: its count of I/O went back", g.path))
 	}
 }

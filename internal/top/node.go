@@ -1,7 +1,6 @@
 package top
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -64,10 +63,13 @@ func (n *machineReader) read(v *View, at time.Time) {
 	}
 	if problem != "" {
 		v.Problems.Broken++
-		example(&v.Problems, "%s", problem)
+		v.Problems.Note(problem)
 	}
 	n.own.next(procs.OwnCPU(), at)
-	v.Own = Own{CPU: n.own.cpus(), Memory: ownMemory()}
+	v.Own.CPU = n.own.cpus()
+	if self, err := procs.StatOf(os.Getpid()); err == nil {
+		v.Own.Memory = known(self.Resident)
+	}
 }
 
 // perSecond takes a reading, of which less than 0 is none.
@@ -78,14 +80,4 @@ func (c *counter) perSecond(v int64, at time.Time) Maybe[float64] {
 	}
 	c.next(v, at)
 	return c.rate
-}
-
-// ownMemory is what is resident of this process, see statm in proc(5).
-func ownMemory() Maybe[int64] {
-	var all, resident int64
-	text, err := os.ReadFile("/proc/self/statm")
-	if err == nil {
-		_, err = fmt.Sscan(string(text), &all, &resident)
-	}
-	return Maybe[int64]{resident * int64(os.Getpagesize()), err == nil}
 }

@@ -2,7 +2,6 @@ package bpfstat
 
 import (
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,30 +71,14 @@ func BenchmarkBareLoop(b *testing.B) {
 
 // bareProgramLoop walks all programs: the next id, a descriptor, its info, and closes it.
 func bareProgramLoop() error {
-	type ids struct{ id, next, flags uint32 }
-	type ask struct {
-		fd, size uint32
-		info     unsafe.Pointer
-	}
-	at, into := &ids{}, make([]byte, 232) // struct bpf_prog_info
-	for {
-		if _, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_PROG_GET_NEXT_ID, uintptr(unsafe.Pointer(at)), unsafe.Sizeof(*at)); errno != 0 {
-			if errno == unix.ENOENT {
-				return nil
-			}
-			return errno
+	s := &scratch{}
+	return (&Meter{scratch: s}).walk(unix.BPF_PROG_GET_NEXT_ID, 0, "walk", func(id uint32) error {
+		fd, err := s.open(unix.BPF_PROG_GET_FD_BY_ID, id)
+		if err != nil {
+			return nil // it went
 		}
-		*at = ids{id: at.next}
-		fd, _, errno := unix.RawSyscall(unix.SYS_BPF, unix.BPF_PROG_GET_FD_BY_ID, uintptr(unsafe.Pointer(at)), unsafe.Sizeof(*at))
-		if errno != 0 {
-			continue // it went
-		}
-		clear(into)
-		a := &ask{fd: uint32(fd), size: uint32(len(into)), info: unsafe.Pointer(unsafe.SliceData(into))}
-		_, _, errno = unix.RawSyscall(unix.SYS_BPF, unix.BPF_OBJ_GET_INFO_BY_FD, uintptr(unsafe.Pointer(a)), unsafe.Sizeof(*a))
-		_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
-		if errno != 0 {
-			return errno
-		}
-	}
+		defer closeFast(fd)
+		s.program = programInfo{}
+		return info(s, fd, &s.program)
+	})
 }

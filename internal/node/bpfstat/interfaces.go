@@ -1,65 +1,90 @@
 package bpfstat
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// Attributes of an interface, see linux/if_link.h; nested ones have a flag in the
-// type.
+// Attributes of IFLA_XDP that are ids of programs: of the only one, the driver's, the
+// generic one's and the card's (linux/if_link.h).
 const (
-	attributeName = 3
-	attributeXDP  = 43
-	attributeMask = 0x3fff
+	firstXDP = nl.IFLA_XDP_PROG_ID
+	lastXDP  = nl.IFLA_XDP_PROG_ID + 3
 )
 
 // walkInterfaces finds the programs that are at the interfaces of this network
 // namespace, by XDP or as filters of tc, with a link or without.
 func (at *attachments) walkInterfaces() (problems []string) {
-	r, err := openRoute()
-	if err != nil {
+	r := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+	r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+	all, err := r.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
 	}
-	defer r.close()
-	names := map[int]string{}
-	err = r.ask(unix.RTM_GETLINK, unix.NLM_F_DUMP, make([]byte, unix.SizeofIfInfomsg), func(kind uint16, body []byte) {
-		if kind != unix.RTM_NEWLINK || len(body) < unix.SizeofIfInfomsg {
-			return
+	at.interfaces = map[int]string{}
+	for _, message := range all {
+		index := int(nl.DeserializeIfInfomsg(message).Index)
+		attributes, err := nl.ParseRouteAttr(message[unix.SizeofIfInfomsg:])
+		if err != nil {
+			return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
 		}
-		index := int(int32(nativeUint32(body[4:])))
-		name, xdp := "", []byte(nil)
-		for kind, value := range attributesOf(body[unix.SizeofIfInfomsg:]) {
-			switch kind {
-			case attributeName:
-				name = text(value)
-			case attributeXDP:
-				xdp = value
+		for _, a := range attributes {
+			switch a.Attr.Type & nl.NLA_TYPE_MASK {
+			case unix.IFLA_IFNAME: // before IFLA_XDP
+				at.interfaces[index] = text(a.Value)
+			case unix.IFLA_XDP:
+				at.xdpAt(index, a.Value)
 			}
 		}
-		names[index] = name
-		at.xdpAt(index, name, xdp)
-	})
-	if err != nil {
-		return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
 	}
-	at.interfaces = names
-	return at.walkFilters(r, names)
+	return at.walkFilters()
 }
 
-// xdpAt reads the attributes that are nested in IFLA_XDP: the ids of programs are
-// the whole one, the driver's, the generic one's and the card's.
-func (at *attachments) xdpAt(index int, name string, nested []byte) {
-	for kind, value := range attributesOf(nested) {
-		if kind < 4 || kind > 7 || len(value) < 4 {
+func (at *attachments) xdpAt(index int, nested []byte) {
+	attributes, err := nl.ParseRouteAttr(nested)
+	if err != nil {
+		return
+	}
+	for _, a := range attributes {
+		if a.Attr.Type < firstXDP || a.Attr.Type > lastXDP || len(a.Value) < 4 {
 			continue
 		}
-		id := nativeUint32(value)
+		id := binary.NativeEndian.Uint32(a.Value)
 		if id == 0 || slices.Contains(at.xdp[index], id) {
 			continue
 		}
 		at.xdp[index] = append(at.xdp[index], id)
-		at.add(id, "xdp "+name)
+		at.add(id, "xdp "+at.interfaces[index])
 	}
+}
+
+// walkFilters finds the programs that tc's filters run at these interfaces.
+func (at *attachments) walkFilters() (problems []string) {
+	until, asked := time.Now().Add(longestWalk), 0
+	for index, name := range at.interfaces {
+		if time.Now().After(until) {
+			return append(problems, fmt.Sprintf("only %d of %d interfaces were asked for filters", asked, len(at.interfaces)))
+		}
+		asked++
+		for hook, parent := range map[string]uint32{"ingress": netlink.HANDLE_MIN_INGRESS, "egress": netlink.HANDLE_MIN_EGRESS} {
+			filters, err := netlink.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)
+			// Without the qdisc clsact, or with the interface gone, there are none.
+			if err != nil && !slices.Contains([]error{unix.EINVAL, unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP, netlink.ErrDumpInterrupted}, err) {
+				return append(problems, fmt.Sprintf("ask which programs are filters of %s: %v", name, err))
+			}
+			for _, f := range filters {
+				if f, ok := f.(*netlink.BpfFilter); ok && f.Id != 0 {
+					at.add(uint32(f.Id), "tc "+hook+" "+name)
+				}
+			}
+		}
+	}
+	return problems
 }

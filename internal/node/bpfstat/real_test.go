@@ -1,7 +1,6 @@
 package bpfstat
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/record"
@@ -334,28 +334,12 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 // filterLo does what tc qdisc add dev lo clsact; tc filter add dev lo egress bpf
 // direct-action do.
 func filterLo(p *ebpf.Program) error {
-	r, err := openRoute()
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	attribute := func(kind uint16, value []byte) []byte {
-		b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
-		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
-		return append(b, make([]byte, -len(b)&3)...)
-	}
-	number := func(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) }
-	nobody := func(uint16, []byte) {}
-	const create = unix.NLM_F_CREATE | unix.NLM_F_EXCL | unix.NLM_F_ACK
-	qdisc := filterOf(1, 0xfffffff1, 0) // TC_H_CLSACT
-	binary.NativeEndian.PutUint32(qdisc[8:], 0xffff0000)
-	if err := r.ask(unix.RTM_NEWQDISC, create, append(qdisc, attribute(attributeKind, []byte("clsact\x00"))...), nobody); err != nil {
+	qdisc := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: 1, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	if err := netlink.QdiscAdd(qdisc); err != nil {
 		return fmt.Errorf("clsact: %w", err)
 	}
-	// Priority 1, and ETH_P_ALL in network order.
-	filter := append(filterOf(1, parentEgress, 1<<16|0x0300), attribute(attributeKind, []byte("bpf\x00"))...)
-	options := slices.Concat(attribute(6, number(p.FD())), attribute(7, []byte("tare\x00")), attribute(8, number(1)))
-	return r.ask(unix.RTM_NEWTFILTER, create, append(filter, attribute(attributeMore, options)...), nobody)
+	of := netlink.FilterAttrs{LinkIndex: 1, Parent: netlink.HANDLE_MIN_EGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL}
+	return netlink.FilterAdd(&netlink.BpfFilter{FilterAttrs: of, Fd: p.FD(), Name: "tare", DirectAction: true})
 }
 
 func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {

@@ -1,7 +1,6 @@
 package bpfstat
 
 import (
-	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -48,18 +47,4 @@ func TestKindsThatAreNewerAreTheirNumbers(t *testing.T) {
 			t.Errorf("attach type %d is %q, want %q", n, got, want)
 		}
 	}
-}
-
-func FuzzFilterProgram(f *testing.F) {
-	body := make([]byte, filterMessage)
-	body = append(body, 8, 0, attributeKind, 0, 'b', 'p', 'f', 0, 12, 0, attributeMore, 0, 8, 0, attributeBPFID, 0, 7, 0, 0, 0)
-	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 && filterProgram(unix.RTM_NEWTFILTER, body) != 7 {
-		f.Error("the program of a filter is not found")
-	}
-	f.Add(body)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if id := filterProgram(unix.RTM_NEWTFILTER, body); id != 0 && len(body) < filterMessage+16 {
-			t.Errorf("program %d in %d bytes", id, len(body))
-		}
-	})
 }
