@@ -131,7 +131,7 @@ func attachment(t *testing.T) (*datapath.Datapath, string) {
 		}
 	})
 	backend := serving(t)
-	d, err := datapath.Attach(datapath.Options{Cgroup: group, Services: 1, Sockops: true, Backend: backend.Addr()})
+	d, err := datapath.Attach(datapath.Options{Cgroup: group, Most: 1, Backend: backend.Addr()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
@@ -206,15 +207,11 @@ func (r *schedule) ready(ctx context.Context) error {
 
 func (r *schedule) attach(ctx context.Context) error {
 	p := &r.options.Plan
-	most := 1
-	for _, n := range p.Services {
-		most = max(most, n)
-	}
 	backend, err := r.backend(ctx)
 	if err != nil {
 		return err
 	}
-	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Services: 1, Most: most, Grow: p.Case == record.CaseMemory, Backend: backend, Sockops: true})
+	d, err := r.options.Attach(datapath.Options{Cgroup: r.place, Most: max(1, slices.Max(p.Services)), Grow: p.Case == record.CaseMemory, Backend: backend})
 	if err != nil {
 		return fmt.Errorf("attach the reference datapath: %w", err)
 	}

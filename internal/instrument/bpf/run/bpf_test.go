@@ -68,7 +68,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) *record.Record {
 				return nil, s.failAttach
 			}
 			s.made()
-			s.attached, s.services = o, o.Services
+			s.attached = o
 			return path{s}, nil
 		},
 		Serve: func(context.Context) (Server, error) { s.made(); return server{s}, nil },

@@ -16,8 +16,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -30,28 +30,23 @@ import (
 
 // Options say what is attached where.
 type Options struct {
-	Cgroup   string         // path of a folder of cgroup v2
-	Services int            // entries in the map of services, each with a backend; at least 1
-	Most     int            // up to how many entries SetServices may bring it; 0: Services
-	Grow     bool           // the map takes memory when an entry comes, not for Most of them at once
-	Backend  netip.AddrPort // where all services lead
-	Heavy    int64          // rounds of a loop in every run of every program
-	Sockops  bool           // attach the look at connections' events, too
+	Cgroup  string         // path of a folder of cgroup v2
+	Most    int            // entries that the map of services has room for, at least 1
+	Grow    bool           // it takes memory when an entry comes, not for Most of them at once
+	Backend netip.AddrPort // where all services lead
 }
 
 // ErrUnsupported is what Attach and Place return, wrapped with the reason, where
 // the kernel cannot.
 var ErrUnsupported = errors.New("not supported by this kernel")
 
-// Datapath is programs that are attached. Its methods may be called from several
-// goroutines.
+// Datapath is programs that are attached, with one service at first. It is for one
+// goroutine.
 type Datapath struct {
-	mu       sync.Mutex
 	backend  netip.AddrPort
 	count    int // services in the map
 	most     int
 	loop     loop
-	closed   bool
 	loaded   *ebpf.Collection
 	services *ebpf.Map
 	rounds   *ebpf.Map
@@ -59,11 +54,14 @@ type Datapath struct {
 	ids      []uint32
 }
 
-// Attach loads the programs and attaches them to the cgroup. It counts from then
+// Attach loads the programs and attaches them to the cgroup. They count from then
 // on for sockets that are made in it or below it.
-func Attach(o Options) (_ *Datapath, err error) {
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("reference datapath: %w", err)
+func Attach(o Options) (*Datapath, error) {
+	if o.Most < 1 || o.Most > MaxServices {
+		return nil, fmt.Errorf("reference datapath: up to %d services: from 1 to %d are possible", o.Most, MaxServices)
+	}
+	if !o.Backend.Addr().Is4() || o.Backend.Addr().IsUnspecified() || o.Backend.Port() == 0 {
+		return nil, fmt.Errorf("reference datapath: the backend %q is not an IPv4 address with a port", o.Backend)
 	}
 	group, err := openOwn(o.Cgroup)
 	if err != nil {
@@ -78,49 +76,24 @@ func Attach(o Options) (_ *Datapath, err error) {
 }
 
 func attach(o Options, group *os.File, l loop) (_ *Datapath, err error) {
-	d := &Datapath{backend: o.Backend, most: o.most(), loop: l}
+	d := &Datapath{backend: o.Backend, most: o.Most, loop: l}
 	defer func() {
 		if err != nil {
 			_ = d.Close()
 			err = fmt.Errorf("reference datapath: %w", err)
 		}
 	}()
-	if err := d.load(o); err != nil {
+	if err := d.load(o.Grow); err != nil {
 		return nil, err
 	}
-	if err := d.setHeavy(o.Heavy); err != nil {
-		return nil, err
-	}
-	if err := d.setServices(o.Services); err != nil {
+	if err := d.SetServices(1); err != nil {
 		return nil, err
 	}
 	// Events first, so that a connection's are seen from its beginning.
-	if o.Sockops {
-		if err := d.attach(group, datapathProgTareSockops, ebpf.AttachCGroupSockOps); err != nil {
-			return nil, err
-		}
-	}
-	if err := d.attach(group, datapathProgTareConnect4, ebpf.AttachCGroupInet4Connect); err != nil {
+	if err := d.attach(group, datapathProgTareSockops, ebpf.AttachCGroupSockOps); err != nil {
 		return nil, err
 	}
-	return d, nil
-}
-
-func (o *Options) check() error {
-	if o.Services < 1 || o.most() < o.Services || o.most() > MaxServices {
-		return fmt.Errorf("%d services, later up to %d: from 1 to %d are possible", o.Services, o.most(), MaxServices)
-	}
-	if !o.Backend.Addr().Is4() || o.Backend.Addr().IsUnspecified() || o.Backend.Port() == 0 {
-		return fmt.Errorf("the backend %q is not an IPv4 address with a port", o.Backend)
-	}
-	return nil
-}
-
-func (o *Options) most() int {
-	if o.Most == 0 {
-		return o.Services
-	}
-	return o.Most
+	return d, d.attach(group, datapathProgTareConnect4, ebpf.AttachCGroupInet4Connect)
 }
 
 // openOwn opens a folder of cgroup v2 that is one of tare's own, or below one.
@@ -157,23 +130,16 @@ func own(f *os.File) error {
 	return fmt.Errorf("the cgroup %q is not one of tare's (%s…): refused", real, cgroup.Prefix)
 }
 
-// load has the kernel take maps and programs as they are asked for.
-func (d *Datapath) load(o Options) error {
-	programs := []string{datapathProgTareConnect4}
-	if o.Sockops {
-		programs = append(programs, datapathProgTareSockops)
-	}
-	spec, err := d.loop.spec(programs...)
+// load has the kernel take maps and programs.
+func (d *Datapath) load(grow bool) error {
+	spec, err := d.loop.spec(datapathProgTareConnect4, datapathProgTareSockops)
 	if err != nil {
 		return err
 	}
 	services := spec.Maps[datapathMapTareServices]
 	services.MaxEntries = uint32(d.most)
-	if o.Grow {
+	if grow {
 		services.Flags = unix.BPF_F_NO_PREALLOC
-	}
-	if !o.Sockops {
-		delete(spec.Maps, datapathMapTareEvents)
 	}
 	if d.loaded, err = ebpf.NewCollection(spec); err != nil {
 		return explained("load maps and programs", err)
@@ -214,36 +180,18 @@ func explained(tried string, err error) error {
 	return fmt.Errorf("%s: %w", tried, err)
 }
 
-// whole does something while the datapath is not closed, and says whose its errors are.
-func (d *Datapath) whole(do func() error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return errClosed
-	}
-	if err := do(); err != nil {
-		return fmt.Errorf("reference datapath: %w", err)
-	}
-	return nil
-}
-
-// IDs are those of its programs, as the kernel has them: of the sock_ops where
-// there is one, then of connect4.
-func (d *Datapath) IDs() []uint32 { return append([]uint32(nil), d.ids...) }
+// IDs are those of its programs, as the kernel has them: of the sock_ops, then of
+// connect4.
+func (d *Datapath) IDs() []uint32 { return slices.Clone(d.ids) }
 
 // Close detaches the programs and gives back everything. Connections that were
 // made stay as they are. A second time it does nothing.
 func (d *Datapath) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return nil
-	}
-	d.closed = true
 	var errs []error
 	for _, l := range d.links {
 		errs = append(errs, l.Close())
 	}
+	d.links = nil
 	if d.loaded != nil {
 		d.loaded.Close()
 	}
@@ -252,6 +200,3 @@ func (d *Datapath) Close() error {
 	}
 	return nil
 }
-
-// errClosed is returned by what is asked after Close.
-var errClosed = errors.New("reference datapath: it is closed")

@@ -93,7 +93,7 @@ func listener() {
 }
 
 func attachAndHang(path string) {
-	d, err := Attach(Options{Cgroup: path, Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9"), Sockops: true})
+	d, err := Attach(Options{Cgroup: path, Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:9")})
 	if err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
@@ -221,7 +221,7 @@ func attached(t *testing.T, o Options) *Datapath {
 	if !o.Backend.IsValid() {
 		o.Backend = netip.MustParseAddrPort("127.0.0.1:9")
 	}
-	o.Services = max(o.Services, 1)
+	o.Most = max(o.Most, 1)
 	d, err := Attach(o)
 	if errors.Is(err, ErrUnsupported) {
 		t.Skip(err)

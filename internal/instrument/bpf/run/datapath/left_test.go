@@ -16,7 +16,7 @@ import (
 )
 
 func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
-	d := attached(t, Options{Sockops: true})
+	d := attached(t, Options{})
 	if n := len(linksOf(t, d.IDs())); n != 2 {
 		t.Fatalf("%d links while attached, want 2", n)
 	}
@@ -32,16 +32,6 @@ func TestCloseLeavesNoProgramLinkOrMap(t *testing.T) {
 	nothingLeft(t, d.IDs())
 	if err := d.Close(); err != nil {
 		t.Errorf("closing twice: %v", err)
-	}
-	for name, ask := range map[string]func() error{
-		"SetHeavy":    func() error { return d.SetHeavy(1) },
-		"SetServices": func() error { return d.SetServices(1) },
-		"TestRun":     func() error { _, err := d.TestRun(1); return err },
-		"Connections": func() error { _, _, err := d.Connections(); return err },
-	} {
-		if err := ask(); !errors.Is(err, errClosed) {
-			t.Errorf("%s after Close: %v", name, err)
-		}
 	}
 }
 
@@ -73,8 +63,7 @@ func TestAFailedAttachLeavesNothing(t *testing.T) {
 	}
 	defer g.Close()
 	needsRoot(t)
-	o := Options{Services: 1, Sockops: true}
-	o.Backend = service(0)
+	o := Options{Most: 1, Backend: service(0)}
 	l, err := theLoop()
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,10 @@ import (
 func TestAServiceLeadsToTheBackendFromWithinTheCgroupOnly(t *testing.T) {
 	g := group(t)
 	b := newBackend(t)
-	d := attached(t, Options{Cgroup: g, Services: 1000, Backend: b.at})
+	d := attached(t, Options{Cgroup: g, Most: 1000, Backend: b.at})
+	if err := d.SetServices(1000); err != nil {
+		t.Fatal(err)
+	}
 	in, out := clientIn(t, g), clientIn(t, "")
 	for _, c := range []struct {
 		name string
@@ -35,7 +38,7 @@ func TestAServiceLeadsToTheBackendFromWithinTheCgroupOnly(t *testing.T) {
 func TestServicesComeAndGoWhileAttached(t *testing.T) {
 	g := group(t)
 	b := newBackend(t)
-	d := attached(t, Options{Cgroup: g, Services: 1, Most: 100, Backend: b.at})
+	d := attached(t, Options{Cgroup: g, Most: 100, Backend: b.at})
 	connect := clientIn(t, g)
 	for _, n := range []int{100, 1, 0, 50} {
 		if err := d.SetServices(n); err != nil {
@@ -61,8 +64,8 @@ func TestServicesComeAndGoWhileAttached(t *testing.T) {
 func TestTwoDatapathsDoNotDisturbEachOther(t *testing.T) {
 	g1, g2 := group(t), group(t)
 	b1, b2 := newBackend(t), newBackend(t)
-	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at, Sockops: true})
-	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at, Sockops: true})
+	d1 := attached(t, Options{Cgroup: g1, Backend: b1.at})
+	d2 := attached(t, Options{Cgroup: g2, Backend: b2.at})
 	counting(t)
 	if got := clientIn(t, g1)("tcp", d1.Service(0), 5); got != 5 || b1.got.Load() != 5 || b2.got.Load() != 0 {
 		t.Errorf("the first's client: %d of 5, to %d and %d", got, b1.got.Load(), b2.got.Load())

@@ -3,7 +3,6 @@ package datapath
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -60,18 +59,14 @@ func (l loop) spec(names ...string) (*ebpf.CollectionSpec, error) {
 // SetHeavy changes the rounds of the loop, for every run that begins from now on.
 // The programs stay attached and the same.
 func (d *Datapath) SetHeavy(rounds int64) error {
-	return d.whole(func() error { return d.setHeavy(rounds) })
-}
-
-func (d *Datapath) setHeavy(rounds int64) error {
 	if rounds < 0 || rounds > MaxHeavy {
-		return fmt.Errorf("%d rounds of the loop: 0 to %d are possible", rounds, int64(MaxHeavy))
+		return fmt.Errorf("reference datapath: %d rounds of the loop: 0 to %d are possible", rounds, int64(MaxHeavy))
 	}
 	if rounds > d.loop.most {
-		return fmt.Errorf("%d rounds of the loop: %w: without bpf_loop (Linux 5.17) up to %d are possible", rounds, ErrUnsupported, d.loop.most)
+		return fmt.Errorf("reference datapath: %d rounds of the loop: %w: without bpf_loop (Linux 5.17) up to %d are possible", rounds, ErrUnsupported, d.loop.most)
 	}
 	if err := d.rounds.Update(uint32(0), uint64(rounds), ebpf.UpdateAny); err != nil {
-		return fmt.Errorf("set the rounds of the loop to %d: %w", rounds, err)
+		return fmt.Errorf("reference datapath: set the rounds of the loop to %d: %w", rounds, err)
 	}
 	return nil
 }
@@ -87,29 +82,16 @@ var frame [64]byte
 // runs: the same up to the end of the loop, in a socket filter, with the same map of
 // rounds. It is loaded for this call and attached nowhere.
 func (d *Datapath) TestRun(repeat int) (nsPerRun float64, err error) {
-	err = d.whole(func() error {
-		if repeat < 1 {
-			return fmt.Errorf("test-run the loop %d times: once at least", repeat)
-		}
-		_, each, err := d.runTwin(repeat)
-		nsPerRun = float64(each.Nanoseconds())
-		return err
-	})
-	return nsPerRun, err
-}
-
-// runTwin returns the lower half of what the loop's last run has worked out.
-func (d *Datapath) runTwin(repeat int) (result uint32, each time.Duration, err error) {
-	p, err := d.loadTwin()
+	twin, err := d.loadTwin()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	defer func() { _ = p.Close() }()
-	result, each, err = p.Benchmark(frame[:], repeat, nil)
+	defer twin.Close()
+	_, each, err := twin.Benchmark(frame[:], repeat, nil)
 	if err != nil {
-		return 0, 0, explained("test-run the loop", err)
+		return 0, explained("test-run the loop", err)
 	}
-	return result, each, nil
+	return float64(each.Nanoseconds()), nil
 }
 
 func (d *Datapath) loadTwin() (*ebpf.Program, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
-	d := attached(t, Options{Services: 1, Most: 1000, Grow: true})
+	d := attached(t, Options{Most: 1000, Grow: true})
 	first := occupied(t, d)
 	last := first
 	for _, n := range []int{100, 1000} {
@@ -41,7 +41,7 @@ func TestAMapThatGrowsTakesMemoryWithItsServices(t *testing.T) {
 }
 
 func TestAMapThatDoesNotGrowTakesAllItsMemoryAtOnce(t *testing.T) {
-	d := attached(t, Options{Services: 1, Most: 1000})
+	d := attached(t, Options{Most: 1000})
 	first := occupied(t, d)
 	if first < 1000*2*serviceSize {
 		t.Errorf("a map for 1000 services takes %d bytes", first)

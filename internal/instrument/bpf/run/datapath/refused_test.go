@@ -21,15 +21,14 @@ func TestAttachRefusesWhatItCannotDo(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"no service", Options{Backend: backend}, "0 services"},
-		{"less room than services", Options{Services: 5, Most: 4, Backend: backend}, "5 services, later up to 4"},
-		{"more services than addresses", Options{Services: MaxServices + 1, Backend: backend}, "are possible"},
-		{"no backend", Options{Services: 1}, "is not an IPv4 address"},
-		{"a backend of IPv6", Options{Services: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
-		{"a backend without a port", Options{Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},
-		{"no cgroup", Options{Services: 1, Backend: backend}, "open the cgroup"},
-		{"a folder that is no cgroup", Options{Services: 1, Backend: backend, Cgroup: t.TempDir()}, "is not a folder of cgroup v2"},
-		{"a file", Options{Services: 1, Backend: backend, Cgroup: os.Args[0]}, "not a directory"},
+		{"no service", Options{Backend: backend}, "up to 0 services"},
+		{"more services than addresses", Options{Most: MaxServices + 1, Backend: backend}, "are possible"},
+		{"no backend", Options{Most: 1}, "is not an IPv4 address"},
+		{"a backend of IPv6", Options{Most: 1, Backend: netip.MustParseAddrPort("[::1]:80")}, "is not an IPv4 address"},
+		{"a backend without a port", Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:0")}, "is not an IPv4 address"},
+		{"no cgroup", Options{Most: 1, Backend: backend}, "open the cgroup"},
+		{"a folder that is no cgroup", Options{Most: 1, Backend: backend, Cgroup: t.TempDir()}, "is not a folder of cgroup v2"},
+		{"a file", Options{Most: 1, Backend: backend, Cgroup: os.Args[0]}, "not a directory"},
 	} {
 		d, err := Attach(c.o)
 		if err == nil {
@@ -45,7 +44,7 @@ func TestAttachRefusesWhatItCannotDo(t *testing.T) {
 
 func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 	g := group(t)
-	o := Options{Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
+	o := Options{Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
 	link := filepath.Join(t.TempDir(), cgroup.Prefix+"x")
 	if err := os.Symlink(filepath.Dir(g), link); err != nil {
 		t.Fatal(err)
@@ -70,17 +69,8 @@ func TestAttachRefusesAGroupThatIsNotTares(t *testing.T) {
 	attached(t, o)
 }
 
-func TestHeavyBeyondWhatCanBeDoneIsRefused(t *testing.T) {
-	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080"), Heavy: MaxHeavy + 1}
-	if d, err := Attach(o); err == nil {
-		_ = d.Close()
-		t.Error("attached")
-	}
-	nothingLeft(t, nil)
-}
-
 func TestWithoutRightsAttachSaysWhichAreNeeded(t *testing.T) {
-	o := Options{Cgroup: group(t), Services: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
+	o := Options{Cgroup: group(t), Most: 1, Backend: netip.MustParseAddrPort("127.0.0.1:8080")}
 	done := make(chan error)
 	go func() {
 		// Never unlocked: the thread has no rights any more, and ends with this

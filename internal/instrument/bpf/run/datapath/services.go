@@ -46,23 +46,19 @@ func packed(a netip.AddrPort) (out [serviceSize]byte) {
 // SetServices fills the map up to n services, or empties it down to n, one entry
 // at a time; n may be 0, and up to Options.Most.
 func (d *Datapath) SetServices(n int) error {
-	return d.whole(func() error { return d.setServices(n) })
-}
-
-func (d *Datapath) setServices(n int) error {
 	if n < 0 || n > d.most {
-		return fmt.Errorf("%d services: the map is made for 0 to %d", n, d.most)
+		return fmt.Errorf("reference datapath: %d services: the map is made for 0 to %d", n, d.most)
 	}
 	backend := packed(d.backend)
 	for ; d.count < n; d.count++ {
 		if err := d.services.Update(packed(service(d.count)), backend, ebpf.UpdateAny); err != nil {
-			return fmt.Errorf("add service %d of %d: %w", d.count, n, err)
+			return fmt.Errorf("reference datapath: add service %d of %d: %w", d.count, n, err)
 		}
 	}
 	for ; d.count > n; d.count-- {
 		err := d.services.Delete(packed(service(d.count - 1)))
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("remove service %d: %w", d.count-1, err)
+			return fmt.Errorf("reference datapath: remove service %d: %w", d.count-1, err)
 		}
 	}
 	return nil
