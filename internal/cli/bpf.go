@@ -82,7 +82,7 @@ func weighBPF(ctx context.Context, s *app, p bpf.Options, out outputFlags) error
 				Place:  func() (string, func() error, error) { return datapath.Place(o.run.ID) },
 				Attach: func(d datapath.Options) (bpfrun.Datapath, error) { return datapath.Attach(d) },
 				Serve: func(ctx context.Context) (bpfrun.Server, error) {
-					return load.Serve(ctx, load.ServerOptions{Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0).String()})
+					return load.Serve(ctx)
 				},
 				Start: func(ctx context.Context, c load.ClientOptions) (bpfrun.Clients, error) { return load.Start(ctx, c) },
 				Limit: func(place string, cpus float64, instances int) (bpfrun.Groups, error) {

@@ -82,7 +82,7 @@ func ran(t *testing.T, p *record.Point, name string) record.ProgramRun {
 
 func serving(t *testing.T) *httpload.Server {
 	t.Helper()
-	server, err := httpload.Serve(t.Context(), httpload.ServerOptions{})
+	server, err := httpload.Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

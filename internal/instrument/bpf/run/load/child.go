@@ -40,7 +40,8 @@ type child struct {
 }
 
 // begin starts tare again as one of the load's processes, puts it into its
-// cgroups, and tells it what to do. ctx ends it, whenever.
+// cgroups, and tells it what to do, where there is anything to tell. ctx ends it,
+// whenever.
 func begin(ctx context.Context, verb, name string, groups []string, config any) (*child, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -55,6 +56,9 @@ func begin(ctx context.Context, verb, name string, groups []string, config any) 
 			c.kill()
 			return nil, errors.Join(fmt.Errorf("put %s into its cgroup: %w", name, err), c.close())
 		}
+	}
+	if config == nil {
+		return c, nil
 	}
 	if err := write(c.in, config); err != nil {
 		c.kill()

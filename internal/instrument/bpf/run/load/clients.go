@@ -30,7 +30,6 @@ type ClientOptions struct {
 	Instances int           // client processes, among which connections and QPS are divided; 1 where 0
 	Groups    [][]string    // folders of cgroups of each instance, or none
 	Timeout   time.Duration // for one answer; 3 s where 0
-	Resolve   netip.Addr    // connected to instead of what the URL's host resolves to
 	// Host is the host, with its port where it has one, that is asked for in the
 	// requests; the URL's where empty. With it a server is reached by an address that
 	// only leads to it, such as a service's.
@@ -66,7 +65,7 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	addr, err := o.address(ctx, u)
+	addr, err := lookUp(ctx, u) // the same one for the whole load
 	if err != nil {
 		return nil, err
 	}
@@ -142,14 +141,6 @@ func validHost(host string) bool {
 // maxHost is a name's greatest length with a port, RFC 1035.
 const maxHost = 255 + len(":65535")
 
-// address is what is connected to, the same one for the whole load.
-func (o *ClientOptions) address(ctx context.Context, u *url.URL) (netip.Addr, error) {
-	if o.Resolve.IsValid() {
-		return o.Resolve, nil
-	}
-	return lookUp(ctx, u)
-}
-
 // Find is where a load on a URL would be sent: the first IPv4 address of its host,
 // or the first of all where there is none, and its port.
 func Find(ctx context.Context, text string) (netip.AddrPort, error) {
@@ -183,29 +174,6 @@ func lookUp(ctx context.Context, u *url.URL) (netip.Addr, error) {
 		}
 	}
 	return found[0], nil
-}
-
-// Pids are the clients' processes.
-func (c *Clients) Pids() []int {
-	out := make([]int, len(c.all))
-	for i, one := range c.all {
-		out[i] = one.cmd.Process.Pid
-	}
-	return out
-}
-
-// CPU is the CPU time of the clients' processes so far in ns, with what they need
-// to begin and end; -1 where it isn't known. Result.CPU is that of the load alone.
-func (c *Clients) CPU() int64 {
-	var sum int64
-	for _, one := range c.all {
-		n := one.cpu()
-		if n < 0 {
-			return -1
-		}
-		sum += n
-	}
-	return sum
 }
 
 // lead is how long clients are told in advance when to begin: all at the same time.

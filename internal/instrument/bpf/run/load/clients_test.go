@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,100 +17,81 @@ import (
 )
 
 func TestClientAndServerCountTheSame(t *testing.T) {
-	s := echo(t)
 	for name, o := range map[string]ClientOptions{
-		"kept connections":                     {Connections: 5, KeepAlive: true},
-		"a connection for each request":        {Connections: 5},
-		"kept connections, fixed rate":         {Connections: 5, KeepAlive: true, QPS: 500},
-		"a connection each, fixed rate":        {Connections: 5, QPS: 500},
-		"four clients":                         {Connections: 10, KeepAlive: true, Instances: 4},
-		"four clients, fixed rate":             {Connections: 10, KeepAlive: true, Instances: 4, QPS: 1000},
-		"an odd rate, an odd number":           {Connections: 7, Instances: 3, QPS: 333},
-		"a thousand connections":               {Connections: 1000, KeepAlive: true},
-		"a host that has a name":               {Connections: 2, URL: strings.Replace(s.URL(), "127.0.0.1", "localhost", 1)},
-		"a host that is somewhere else":        {Connections: 2, URL: strings.Replace(s.URL(), "127.0.0.1", "shop.invalid", 1), Resolve: netip.MustParseAddr("127.0.0.1")},
-		"an answer with a body, in many bytes": {Connections: 2, KeepAlive: true, URL: s.URL() + "?size=100000"},
+		"kept connections":                  {Connections: 5, KeepAlive: true},
+		"a connection for each request":     {Connections: 5},
+		"a connection each, fixed rate":     {Connections: 5, QPS: 500},
+		"four clients, kept, at fixed rate": {Connections: 10, KeepAlive: true, Instances: 4, QPS: 1000},
+		"an odd rate, an odd number":        {Connections: 7, Instances: 3, QPS: 333},
+		"a thousand connections":            {Connections: 1000, KeepAlive: true},
+		"a host that has a name":            {Connections: 2, URL: "localhost"},
+		"an answer with a body, in parts":   {Connections: 2, KeepAlive: true, URL: "?size=100000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, err := s.Served()
-			if err != nil {
-				t.Fatal(err)
-			}
-			o.Duration = 400 * time.Millisecond
-			if o.URL == "" {
-				o.URL = s.URL()
+			t.Parallel()
+			s := echo(t)
+			switch o.Duration = 400 * time.Millisecond; o.URL {
+			case "localhost":
+				o.URL = strings.Replace(s.URL(), "127.0.0.1", "localhost", 1)
+			default:
+				o.URL = s.URL() + o.URL
 			}
 			r, err := sent(t, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := s.Served()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := after.Requests - before.Requests; got != r.Requests || r.Errors != 0 {
-				t.Errorf("the server has %d requests, the client %d with %d errors: %v", got, r.Requests, r.Errors, r.Failures)
+			said, err := s.Served()
+			if err != nil || said.Requests != r.Requests || r.Errors != 0 {
+				t.Errorf("%v: the server has %d requests, the client %d with %d errors: %v", err, said.Requests, r.Requests, r.Errors, r.Failures)
 			}
 			want := r.Requests
 			if o.KeepAlive {
 				want = int64(o.Connections)
 			}
-			if got := after.Connections - before.Connections; got != want || r.Sockets != want {
-				t.Errorf("the server has %d connections, the client %d, and there should be %d", got, r.Sockets, want)
+			if said.Connections != want || r.Sockets != want {
+				t.Errorf("the server has %d connections, the client %d, and there should be %d", said.Connections, r.Sockets, want)
 			}
-			if r.OpenLoop != (o.QPS > 0) {
-				t.Errorf("open loop: %v at %g requests per second", r.OpenLoop, o.QPS)
+			if want := int64(0.4*o.QPS + 0.999); r.OpenLoop != (o.QPS > 0) || o.QPS > 0 && (r.Requests != want || r.QPS > 1.01*o.QPS) {
+				t.Errorf("%d requests in 0.4 s, %g a second, at a rate of %g (open loop: %v)", r.Requests, r.QPS, o.QPS, r.OpenLoop)
 			}
-			if want := int64(0.4*o.QPS + 0.999); o.QPS > 0 && r.Requests != want {
-				t.Errorf("%d requests in 0.4 s at %g a second", r.Requests, o.QPS)
-			}
-			if o.QPS > 0 && (r.QPS > 1.01*o.QPS || r.QPS < 0.3*o.QPS) {
-				t.Errorf("%g requests per second achieved of %g", r.QPS, o.QPS)
-			}
-			if r.CPU <= 0 || r.Mean <= 0 || r.Mean > r.Max || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max {
-				t.Errorf("figures that cannot be: %+v", r.Sent)
+			if s.CPU() <= 0 || r.CPU <= 0 || r.Mean <= 0 || r.Mean > r.Max || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max {
+				t.Errorf("figures that cannot be: %+v, server %d ns", r.Sent, s.CPU())
 			}
 		})
-	}
-	if s.CPU() <= 0 {
-		t.Errorf("the server used %d ns", s.CPU())
 	}
 }
 
 func TestQuantilesAreThoseOfTheServersDelay(t *testing.T) {
-	const long, short, off = 400 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond // others may use the machine
-	var n atomic.Int64
+	const long, short, off = 300 * time.Millisecond, 10 * time.Millisecond, 250 * time.Millisecond // others may use the machine
 	for name, c := range map[string]struct {
-		delay              func() time.Duration
-		p50, p90, p99, max time.Duration // at least
+		every         int64         // which of the requests takes long
+		p50, p90, p99 time.Duration // at least
 	}{
-		"always the same": {func() time.Duration { return long }, long, long, long, long},
-		"every fifth is long": {func() time.Duration {
-			if n.Add(1)%5 == 0 {
-				return long
-			}
-			return short
-		}, short, long, long, long},
-		"every twentieth is long": {func() time.Duration {
-			if n.Add(1)%20 == 0 {
-				return long
-			}
-			return short
-		}, short, short, long, long},
+		"always the same":         {1, long, long, long},
+		"every fifth is long":     {5, short, long, long},
+		"every twentieth is long": {20, short, short, long},
 	} {
-		for loop, qps := range map[string]float64{"closed": 0, "open": 200} {
+		for loop, o := range map[string]ClientOptions{"closed": {Connections: 20}, "open": {Connections: 100, QPS: 200}} {
 			t.Run(name+", "+loop, func(t *testing.T) {
-				s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) { time.Sleep(c.delay()) }))
+				t.Parallel()
+				var n atomic.Int64
+				s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
+					if n.Add(1)%c.every == 0 {
+						time.Sleep(long)
+					} else {
+						time.Sleep(short)
+					}
+				}))
 				defer s.Close()
-				r, err := sent(t, ClientOptions{URL: s.URL, Connections: 100, QPS: qps, KeepAlive: true, Duration: time.Second})
+				o.URL, o.KeepAlive, o.Duration = s.URL, true, 700*time.Millisecond
+				r, err := sent(t, o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for what, v := range map[string][2]time.Duration{
-					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90},
-					"p99": {time.Duration(r.P99), c.p99}, "max": {time.Duration(r.Max), c.max},
+					"p50": {time.Duration(r.P50), c.p50}, "p90": {time.Duration(r.P90), c.p90}, "p99": {time.Duration(r.P99), c.p99},
 				} {
-					if v[0] < v[1] || what != "max" && v[0] > v[1]+off {
+					if v[0] < v[1] || v[0] > v[1]+off && what != "p99" {
 						t.Errorf("%s is %s, and was %s", what, v[0], v[1])
 					}
 				}
@@ -132,6 +112,7 @@ func TestAServerThatStandsStillIsSeenInFullByAnOpenLoop(t *testing.T) {
 		"closed": {0, 0, 250 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var gate sync.RWMutex
 			var once sync.Once
 			s := httptest.NewServer(handler(func(http.ResponseWriter, *http.Request) {
@@ -187,22 +168,18 @@ func TestMoreThanAServerCanDoIsSaidToBeUnsent(t *testing.T) {
 // has no time for it, since nobody would have asked in that time.
 func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 	for name, c := range map[string]struct {
-		qps  float64
-		hold time.Duration // of every second request
-		min  time.Duration // of p90
-		max  time.Duration // of p50
+		qps float64
+		min time.Duration // of p90
 	}{
-		"open, timed out":           {100, 2 * time.Second, 190 * time.Millisecond, 190 * time.Millisecond},
-		"closed, and so not in any": {0, 2 * time.Second, 0, 190 * time.Millisecond},
+		"open, timed out":           {100, 190 * time.Millisecond},
+		"closed, and so not in any": {0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var n atomic.Int64
 			s := httptest.NewServer(handler(func(_ http.ResponseWriter, r *http.Request) {
 				if n.Add(1)%3 == 0 {
-					select {
-					case <-time.After(c.hold):
-					case <-r.Context().Done():
-					}
+					<-r.Context().Done()
 				}
 			}))
 			defer s.Close()
@@ -219,7 +196,7 @@ func TestRequestsWithoutAnAnswerInTimeCountInAnOpenLoop(t *testing.T) {
 			if p := time.Duration(r.P90); p < c.min {
 				t.Errorf("p90 is %s, and every third request was waited for for 200ms", p)
 			}
-			if p := time.Duration(r.P50); p > c.max {
+			if p := time.Duration(r.P50); p > 190*time.Millisecond {
 				t.Errorf("p50 is %s", p)
 			}
 		})
@@ -275,13 +252,13 @@ func TestAKilledClientEndsTheLoadWithAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	victim := c.Pids()[1]
+	victim := pids(c)[1]
 	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(victim, unix.SIGKILL) })
 	_, err = c.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("client 2 of 3 (process %d) ended before its time: signal: killed", victim)) {
 		t.Errorf("%v", err)
 	}
-	gone(t, c.Pids()...)
+	gone(t, pids(c)...)
 }
 
 func TestTheEndOfTheContextEndsEverything(t *testing.T) {
@@ -289,7 +266,7 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s, err := Serve(ctx, ServerOptions{})
+			s, err := Serve(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -301,7 +278,7 @@ func TestTheEndOfTheContextEndsEverything(t *testing.T) {
 			if _, err := c.Run(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v", err)
 			}
-			gone(t, append(c.Pids(), s.Pid())...)
+			gone(t, append(pids(c), s.child.cmd.Process.Pid)...)
 			if err := errors.Join(c.Close(), s.Close()); err != nil {
 				t.Errorf("Close after that: %v", err)
 			}
@@ -320,7 +297,7 @@ func TestClientsThatAreNotWantedEnd(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	gone(t, c.Pids()...)
+	gone(t, pids(c)...)
 }
 
 func TestClientsWaitUntilTheyAreTold(t *testing.T) {
@@ -331,10 +308,10 @@ func TestClientsWaitUntilTheyAreTold(t *testing.T) {
 	}
 	defer c.Close()
 	time.Sleep(100 * time.Millisecond)
-	used := c.CPU()
+	used := c.all[0].cpu()
 	time.Sleep(100 * time.Millisecond)
-	if n, err := s.Served(); err != nil || n.Connections != 0 || c.CPU()-used > int64(5*time.Millisecond) {
-		t.Errorf("before they were told: %+v, %v, %d ns of CPU time", n, err, c.CPU()-used)
+	if n, err := s.Served(); err != nil || n.Connections != 0 || c.all[0].cpu()-used > int64(20*time.Millisecond) {
+		t.Errorf("before they were told: %+v, %v, %d ns of CPU time", n, err, c.all[0].cpu()-used)
 	}
 	if r, err := c.Run(t.Context()); err != nil || r.Requests == 0 {
 		t.Errorf("%+v, %v", r, err)

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 	if code, handled := Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they wait most of the time
 	code := m.Run()
 	if left := children(); left != "" && code == 0 {
 		fmt.Fprintln(os.Stderr, "processes are left running:", left)
@@ -59,7 +61,7 @@ var testVerbs = map[string]func([]string){
 	},
 	// -orphans says which processes it has started and waits to be killed.
 	"-orphans": func([]string) {
-		s, err := Serve(context.Background(), ServerOptions{})
+		s, err := Serve(context.Background())
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -69,7 +71,7 @@ var testVerbs = map[string]func([]string){
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(s.Pid(), c.Pids()[0], c.Pids()[1])
+		fmt.Println(s.child.cmd.Process.Pid, pids(c)[0], pids(c)[1])
 		_, err = c.Run(context.Background())
 		fmt.Println(err)
 	},
@@ -83,7 +85,7 @@ var testVerbs = map[string]func([]string){
 	},
 	// -few-ports makes 100 ports and sends thousands of requests through them.
 	"-few-ports": func([]string) {
-		s, err := Serve(context.Background(), ServerOptions{})
+		s, err := Serve(context.Background())
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -129,6 +131,14 @@ func children() string {
 	return strings.Join(all, " ")
 }
 
+// pids are the clients' processes.
+func pids(c *Clients) (out []int) {
+	for _, one := range c.all {
+		out = append(out, one.cmd.Process.Pid)
+	}
+	return out
+}
+
 // gone waits for the end of processes.
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
@@ -148,7 +158,7 @@ func gone(t *testing.T, pids ...int) {
 // echo is a server for one test.
 func echo(t *testing.T) *Server {
 	t.Helper()
-	s, err := Serve(t.Context(), ServerOptions{})
+	s, err := Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,11 +178,10 @@ func sent(t *testing.T, o ClientOptions) (Result, error) {
 		t.Fatal(err)
 	}
 	r, err := c.Run(t.Context())
-	pids := c.Pids()
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	gone(t, pids...)
+	gone(t, pids(c)...)
 	return r, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,20 +69,15 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 		}
 		return all
 	}
-	server, one, two := group("server"), group("one"), group("two")
-	s, err := Serve(t.Context(), ServerOptions{Groups: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	one, two := group("one"), group("two")
 	c, err := Start(t.Context(), ClientOptions{
-		URL: s.URL(), Connections: 4, Duration: time.Minute, Instances: 2, Groups: [][]string{one, two},
+		URL: echo(t).URL(), Connections: 4, Duration: time.Minute, Instances: 2, Groups: [][]string{one, two},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for pid, groups := range map[int][]string{s.Pid(): server, c.Pids()[0]: one, c.Pids()[1]: two} {
+	for pid, groups := range map[int][]string{pids(c)[0]: one, pids(c)[1]: two} {
 		for _, dir := range groups {
 			b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 			if err != nil || strings.TrimSpace(string(b)) != strconv.Itoa(pid) {
@@ -92,18 +86,21 @@ func TestTheyAreInTheirCgroupsBeforeTheyBegin(t *testing.T) {
 		}
 	}
 	// What ends a cgroup ends them.
-	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(c.Pids()[0], unix.SIGKILL) })
+	time.AfterFunc(200*time.Millisecond, func() { unix.Kill(pids(c)[0], unix.SIGKILL) })
 	if _, err := c.Run(t.Context()); err == nil {
 		t.Error("a load whose cgroup was emptied has no error")
 	}
 }
 
 func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
-	for name, c := range map[string]struct{ verb, want string }{
-		"no JSON":         {"-nonsense", "cannot be read"},
-		"a line too long": {"-flood", "a line of more than 1024 KiB"},
-		"nothing":         {"-silent", "said nothing in time"},
-		"an error":        {"-fails", `it is\x1b[31m broken`},
+	for name, c := range map[string]struct {
+		verb, want string
+		within     time.Duration
+	}{
+		"no JSON":         {"-nonsense", "cannot be read", patience},
+		"a line too long": {"-flood", "a line of more than 1024 KiB", patience},
+		"nothing":         {"-silent", "said nothing in time", 100 * time.Millisecond},
+		"an error":        {"-fails", `it is\x1b[31m broken`, patience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one, err := begin(t.Context(), c.verb, "a process", nil, struct{}{})
@@ -111,7 +108,7 @@ func TestAProcessThatSaysSomethingElseIsEnded(t *testing.T) {
 				t.Fatal(err)
 			}
 			var r Result
-			err = one.hear(&r, time.Now().Add(time.Second))
+			err = one.hear(&r, time.Now().Add(c.within))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
 			}
@@ -126,7 +123,6 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		`"duration":1000000,"timeout":1000000,"share":0,"of":1}`
 	for name, c := range map[string]struct{ verb, in, want string }{
 		"client, no input":            {verbClient, "", "EOF"},
-		"server, no input":            {verbServer, "", "EOF"},
 		"client, no JSON":             {verbClient, "x\n", "invalid character"},
 		"client, an unknown field":    {verbClient, `{"shell":"id"}` + "\n", "unknown field"},
 		"client, two objects":         {verbClient, good + good + "\n", "after the object"},
@@ -136,8 +132,7 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 		"client, share 5 of 1":        {verbClient, strings.Replace(good, `"share":0`, `"share":5`, 1) + "\n", "client 5 of 1"},
 		"client, no address":          {verbClient, strings.Replace(good, `"resolve":"127.0.0.1"`, `"resolve":"x"`, 1) + "\n", "ParseAddr"},
 		"client, told nonsense":       {verbClient, good + "\nx\n", "when to begin"},
-		"server, no address":          {verbServer, `{"address":"nowhere"}` + "\n", "missing port"},
-		"server, asked nonsense":      {verbServer, `{"address":"127.0.0.1:0"}` + "\nx\n", "invalid character"},
+		"server, asked nonsense":      {verbServer, "x\n", "invalid character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -154,25 +149,13 @@ func TestAHiddenArgumentGivenByHandDoesNothing(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotListenSaysWhy(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, err = Serve(t.Context(), ServerOptions{Address: l.Addr().String()})
-	if err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestAServerThatWasKilledIsAnError(t *testing.T) {
-	s, err := Serve(t.Context(), ServerOptions{})
+	s, err := Serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	unix.Kill(s.Pid(), unix.SIGKILL)
-	gone(t, s.Pid())
+	unix.Kill(s.child.cmd.Process.Pid, unix.SIGKILL)
+	gone(t, s.child.cmd.Process.Pid)
 	if _, err := s.Served(); err == nil {
 		t.Error("it has counted")
 	}

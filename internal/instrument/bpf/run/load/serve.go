@@ -3,7 +3,6 @@ package load
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	stdlog "log"
 	"net"
@@ -13,11 +12,6 @@ import (
 
 	"fortio.org/fortio/fhttp"
 )
-
-// serverConfig is what a server is told first.
-type serverConfig struct {
-	Address string `json:"address"`
-}
 
 // serverReady is what it answers.
 type serverReady struct {
@@ -29,16 +23,12 @@ type question struct {
 	Count bool `json:"count"`
 }
 
-// serve is the server's process: fortio's echo handler on a listener of its own,
+// serve is the server's process: fortio's echo handler on a free port of loopback,
 // until its input ends.
 func serve(in *bufio.Reader, out io.Writer) error {
 	rename("tare-server")
 	listen(&failures{})
-	var config serverConfig
-	if err := read(in, &config); err != nil {
-		return fmt.Errorf("read what to serve: %w", err)
-	}
-	listener, err := net.Listen("tcp", config.Address)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -57,33 +47,22 @@ func serve(in *bufio.Reader, out io.Writer) error {
 			}
 		},
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	defer func() { _ = server.Close() }() // and the listener
-	if err := write(out, serverReady{listener.Addr().String()}); err != nil {
-		return err
-	}
-	asked := make(chan error, 1)
+	var ended error // of the conversation
 	go func() {
-		for {
+		ended = write(out, serverReady{listener.Addr().String()})
+		for ended == nil {
 			var q question
-			if err := read(in, &q); err != nil {
-				asked <- err
-				return
-			}
-			if err := write(out, Served{requests.Load(), connections.Load()}); err != nil {
-				asked <- err
-				return
+			if ended = read(in, &q); ended == nil {
+				ended = write(out, Served{requests.Load(), connections.Load()})
 			}
 		}
+		_ = server.Close() // and the listener
 	}()
-	select {
-	case err := <-failed:
-		return err
-	case err := <-asked:
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+	if errors.Is(ended, io.EOF) {
+		return nil
+	}
+	return ended
 }

@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// ServerOptions are how a server is started.
-type ServerOptions struct {
-	Address string   // "127.0.0.1:0", a free port of loopback, where empty
-	Groups  []string // folders of cgroups (v1 or v2) that the process is put into before it begins
-}
-
 // Server is fortio's echo server in a process of its own. What a URL asks of it is
 // fortio's: "?size=1000", "?delay=10ms", "?status=503:10".
 type Server struct {
@@ -29,11 +23,8 @@ type Served struct {
 }
 
 // Serve starts a server, which answers when Serve returns. The end of ctx ends it.
-func Serve(ctx context.Context, o ServerOptions) (*Server, error) {
-	if o.Address == "" {
-		o.Address = "127.0.0.1:0"
-	}
-	c, err := begin(ctx, verbServer, "the load's server", o.Groups, serverConfig{o.Address})
+func Serve(ctx context.Context) (*Server, error) {
+	c, err := begin(ctx, verbServer, "the load's server", nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +46,6 @@ func (s *Server) URL() string { return "http://" + s.addr.String() + "/" }
 
 // Addr is where it listens.
 func (s *Server) Addr() netip.AddrPort { return s.addr }
-
-// Pid is its process.
-func (s *Server) Pid() int { return s.child.cmd.Process.Pid }
 
 // CPU is the CPU time of its process so far in ns, -1 where it isn't known.
 func (s *Server) CPU() int64 { return s.child.cpu() }
