@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Kind is what a lane is told to do.
@@ -200,13 +202,7 @@ func Quote(args []string) string {
 }
 
 // Now reads CLOCK_MONOTONIC in nanoseconds, the clock of every stamp.
-func Now() int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // cannot fail on Linux
-	}
-	return t.Nano()
-}
+func Now() int64 { return machine.Now() }
 
 var errTooLong = errors.New("command line too long for a lane (256 arguments, 16 KiB)")
 

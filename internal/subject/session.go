@@ -38,6 +38,17 @@ func StartBetween(ctx context.Context, b Batch, begin, end func()) (released int
 	return b.Start(ctx)
 }
 
+// DaemonsOf are the pids of those of a session's processes that serve all
+// sandboxes.
+func DaemonsOf(ctx context.Context, s Session) (pids []int) {
+	for _, p := range ProcessesOf(ctx, s) {
+		if p.Role == record.RoleDaemon {
+			pids = append(pids, p.Pid)
+		}
+	}
+	return pids
+}
+
 // ProcessesOf are a session's helper processes, none where it has no such.
 func ProcessesOf(ctx context.Context, s Session) []Process {
 	if h, ok := s.(HelperProcesses); ok {

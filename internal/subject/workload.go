@@ -3,6 +3,7 @@ package subject
 import (
 	"context"
 
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
@@ -77,25 +78,8 @@ type Sandboxed interface {
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
 }
 
-// Sandbox is what an engine or a runtime says of the container, or of the pod
-// with its container, on one lane.
-type Sandbox struct {
-	Lane int
-	// IDs are those of the container and of the pod, in full: what shims,
-	// monitors and VMMs have among their arguments.
-	IDs []string
-	// Workload and Pause are the first processes of the container and of the
-	// pod on this machine, 0 where there is none or it is not known.
-	Workload, Pause int
-	// More are processes of the workload that are in no cgroup of its own:
-	// commands run by the host target.
-	More []int
-	// Group is the cgroup that was asked for, of the pod where there is one,
-	// as a path from the root of the hierarchies ("/tare-run-x/runc/c-0"); ""
-	// where the engine chooses: then it is that of Workload. Everything in or
-	// below it is charged to the pod.
-	Group string
-}
+// Sandbox is what an engine or a runtime says of what is on one lane.
+type Sandbox = attribution.Sandbox
 
 // Reporter is a session whose engine reports statistics of its containers.
 type Reporter interface {

@@ -98,7 +98,7 @@ func (c *Collector) find(ctx context.Context) error {
 // arrange makes the sandboxes of a snapshot.
 func (c *Collector) arrange(shot *attribution.Snapshot) {
 	found := shot.Sandboxes()
-	boxes := make([]attribution.Box, len(found))
+	boxes := make([]attribution.Sandbox, len(found))
 	c.boxes = make([]*box, len(found))
 	for i := range found {
 		boxes[i], c.boxes[i] = found[i].Box, describe(&found[i])

@@ -79,7 +79,7 @@ func TestWhatVanishesOrIsAnothersIsCounted(t *testing.T) {
 	}
 	proc{pid: 8, args: "/other", cgroup: v1("/y"), start: 999}.write(t, string(root))
 	var problems record.Problems
-	members := s.Members([]Box{{Group: "/g/x"}}, nil, &problems)
+	members := s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems)
 	if short, long := roles(members); short != "10=workload@0" || problems.Gone != 1 || problems.Reused != 1 {
 		t.Errorf("%+v%s", problems, long)
 	}
@@ -143,7 +143,7 @@ func TestASnapshotEndsWithItsContext(t *testing.T) {
 func TestParentsInACircleEnd(t *testing.T) {
 	_, s := snapshot(t, tree(t, proc{pid: 7, ppid: 8, args: "/a", cgroup: v1("/g/x")}, proc{pid: 8, ppid: 7, args: "/a", cgroup: v1("/g/x")}))
 	var problems record.Problems
-	if short, long := roles(s.Members([]Box{{Group: "/g/x"}}, nil, &problems)); short != "7=workload@0 8=workload@0" {
+	if short, long := roles(s.Members([]Sandbox{{Group: "/g/x"}}, nil, &problems)); short != "7=workload@0 8=workload@0" {
 		t.Errorf("%s", long)
 	}
 }

@@ -30,7 +30,7 @@ type GroupCharge struct {
 //     or it is one of Kata's overhead groups, or all processes in it are this
 //     sandbox's.
 //   - shared: all others.
-func (s *Snapshot) Charges(members []record.Process, boxes []Box) []GroupCharge {
+func (s *Snapshot) Charges(members []record.Process, boxes []Sandbox) []GroupCharge {
 	var daemons []int
 	for i := range members {
 		if members[i].Role == record.RoleDaemon {

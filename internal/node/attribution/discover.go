@@ -13,11 +13,11 @@ import (
 // Found is a container, or a pod with its containers, that was found on the
 // node without anybody saying that it is there.
 type Found struct {
-	Name   string // the first 12 characters of an id, a pod's "pod UID"
-	Pod    string // the pod's id, "" for a container alone
-	Engine string // docker, podman, containerd, cri-o, isula, kubernetes; kata, gvisor; oci
-	Rule   string // the fact that told
-	Box    Box    // its Lane is its place in the list
+	Name   string  // the first 12 characters of an id, a pod's "pod UID"
+	Pod    string  // the pod's id, "" for a container alone
+	Engine string  // docker, podman, containerd, cri-o, isula, kubernetes; kata, gvisor; oci
+	Rule   string  // the fact that told
+	Box    Sandbox // its Lane is its place in the list
 }
 
 // Sandboxes finds every container and pod of the node: by the shims, monitors,
@@ -376,7 +376,7 @@ func (d *discovery) list() []Found {
 			continue
 		}
 		slices.Sort(e.ids)
-		f := Found{Pod: e.pod, Engine: e.engine, Rule: e.rule, Box: Box{IDs: e.ids}}
+		f := Found{Pod: e.pod, Engine: e.engine, Rule: e.rule, Box: Sandbox{IDs: e.ids}}
 		switch {
 		case e.pod != "" && e.engine != "podman":
 			f.Name = "pod " + e.pod
@@ -406,7 +406,7 @@ func (d *discovery) list() []Found {
 }
 
 // firsts finds the first processes of a pod and of its first container.
-func (d *discovery) firsts(e *entry, b *Box) {
+func (d *discovery) firsts(e *entry, b *Sandbox) {
 	slices.SortFunc(e.members, func(a, b *Process) int { return cmp.Compare(a.Pid, b.Pid) })
 	in := map[int]bool{}
 	var firsts []*Process

@@ -148,7 +148,7 @@ func TestSandboxesAreFoundWithoutBeingNamed(t *testing.T) {
 				t.Errorf("%s\nwant %s", strings.Join(got, " "), c.found)
 			}
 			// What was found holds all its processes, and nothing else.
-			var boxes []Box
+			var boxes []Sandbox
 			for _, f := range s.Sandboxes() {
 				boxes = append(boxes, f.Box)
 			}

@@ -7,13 +7,24 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Box is what is known of one sandbox, as a subject's Sandbox says it.
-type Box struct {
-	Lane            int
-	IDs             []string // of the container and of the pod, in full
-	Workload, Pause int      // first processes, 0 where not known
-	More            []int    // processes of the workload that are in no cgroup of its own
-	Group           string   // the cgroup that was asked for; "": that of Workload
+// Sandbox is what an engine or a runtime says of the container, or of the pod
+// with its container, on one lane.
+type Sandbox struct {
+	Lane int
+	// IDs are those of the container and of the pod, in full: what shims,
+	// monitors and VMMs have among their arguments.
+	IDs []string
+	// Workload and Pause are the first processes of the container and of the
+	// pod on this machine, 0 where there is none or it is not known.
+	Workload, Pause int
+	// More are processes of the workload that are in no cgroup of its own:
+	// commands run by the host target.
+	More []int
+	// Group is the cgroup that was asked for, of the pod where there is one,
+	// as a path from the root of the hierarchies ("/tare-run-x/runc/c-0"); ""
+	// where the engine chooses: then it is that of Workload. Everything in or
+	// below it is charged to the pod.
+	Group string
 }
 
 // Member is one process of a sandbox, or a daemon.
@@ -32,7 +43,7 @@ type Member struct {
 // facts say by which facts a process belongs to a sandbox.
 type facts struct {
 	*Snapshot
-	boxes   []Box
+	boxes   []Sandbox
 	daemons map[int]bool
 	ids     map[string]int  // id → box
 	groups  map[string]int  // cgroup of a box's own, the pod's → box
@@ -41,7 +52,7 @@ type facts struct {
 	cached  map[*Groups]int // → box, or -1
 }
 
-func (s *Snapshot) facts(boxes []Box, daemons []int) *facts {
+func (s *Snapshot) facts(boxes []Sandbox, daemons []int) *facts {
 	r := &facts{
 		Snapshot: s, boxes: boxes, daemons: map[int]bool{}, ids: map[string]int{}, groups: map[string]int{},
 		asked: make([]bool, len(boxes)), first: map[int]int{}, cached: map[*Groups]int{},

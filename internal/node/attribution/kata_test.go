@@ -16,11 +16,11 @@ import (
 func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 	root := kata(t)
 	cgroupfs(t, string(root))
-	for name, box := range map[string]func(*Snapshot) Box{
-		"by its id alone":       func(*Snapshot) Box { return Box{IDs: []string{"kk"}} },
-		"by its id and a group": func(*Snapshot) Box { return Box{IDs: []string{"kk"}, Group: "/default/kk"} },
-		"by what an engine says: its first process is the VMM": func(*Snapshot) Box { return Box{IDs: []string{"kk"}, Workload: 26377} },
-		"by nothing at all": func(s *Snapshot) Box {
+	for name, box := range map[string]func(*Snapshot) Sandbox{
+		"by its id alone":       func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}} },
+		"by its id and a group": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Group: "/default/kk"} },
+		"by what an engine says: its first process is the VMM": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Workload: 26377} },
+		"by nothing at all": func(s *Snapshot) Sandbox {
 			found := s.Sandboxes()
 			if len(found) != 1 || found[0].Name != "kk" || found[0].Engine != "kata" || found[0].Rule == "" {
 				t.Fatalf("%+v", found)
@@ -31,7 +31,7 @@ func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s := snapshot(t, root)
 			var problems record.Problems
-			boxes := []Box{box(s)}
+			boxes := []Sandbox{box(s)}
 			members := s.Members(boxes, []int{500}, &problems)
 			short, long := roles(members)
 			if want := "500=daemon@-1 26365=shim@0 26376=virtiofs@0 26377=vmm@0 26379=vmm@0 26387=virtiofs@0"; short != want {
@@ -125,7 +125,7 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 	kvm := thread{comm: "CPU 0/KVM", ns: 700}
 	for name, c := range map[string]struct {
 		procs   []proc
-		box     Box
+		box     Sandbox
 		roles   string
 		charges string
 		vcpu    int64
@@ -134,33 +134,33 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 		"sandbox_cgroup_only=true: everything in the pod's group": {
 			procs: []proc{with(shim, v1(pod+"/kata_"+hex)), with(qemu, v1(pod+"/kata_"+hex), kvm, thread{comm: "worker"}),
 				with(virtiofsd, v1(pod+"/kata_"+hex)), with(second, v1(pod+"/kata_"+hex))},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3 12=virtiofs@3 13=virtiofs@3",
 			charges: pod + "=pod@3 " + pod + "/kata_" + hex + "=pod@3 nested", vcpu: 700,
 		},
 		"sandbox_cgroup_only=true, known by the id alone": {
 			procs:   []proc{with(shim, v1("/default/kata_"+hex)), with(qemu, v1("/default/kata_"+hex), kvm)},
-			box:     Box{IDs: []string{hex}},
+			box:     Sandbox{IDs: []string{hex}},
 			roles:   "10=shim@3 11=vmm@3",
 			charges: "/default/kata_" + hex + "=pod@3", vcpu: 700,
 		},
 		"sandbox_cgroup_only=true, where Kata renamed the group that was asked for": {
 			procs:   []proc{with(shim, v1("/default/kata_"+hex)), with(qemu, v1("/default/kata_"+hex), kvm)},
-			box:     Box{IDs: []string{hex}, Group: "/default/" + hex},
+			box:     Sandbox{IDs: []string{hex}, Group: "/default/" + hex},
 			roles:   "10=shim@3 11=vmm@3",
 			charges: "/default/kata_" + hex + "=pod@3", vcpu: 700,
 		},
 		"sandbox_cgroup_only=false on cgroup v2: the whole VMM moves": {
 			procs: []proc{with(shim, v2("/kata_overhead/"+hex)), with(qemu, v2(pod+"/"+hex), kvm),
 				with(virtiofsd, v2("/kata_overhead/"+hex)), with(second, v2("/kata_overhead/"+hex))},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3 12=virtiofs@3 13=virtiofs@3",
 			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 700,
 		},
 		"a QEMU that does not name its threads: by the group that they are in": {
 			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
 				with(qemu, v1("/kata_overhead/"+hex), thread{ns: 5}, thread{cgroup: v1(pod + "/" + hex), ns: 900})},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3",
 			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 900,
 			rule: "threads of the VMM in the pod's group",
@@ -169,7 +169,7 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
 				with(proc{pid: 11, ppid: 10, args: "/usr/bin/cloud-hypervisor --api-socket /run/vc/vm/" + hex + "/clh-api.sock"}, v1("/kata_overhead/"+hex),
 					thread{comm: "vmm", ns: 3}, thread{comm: "vcpu0", cgroup: v1(pod + "/" + hex), ns: 40}, thread{comm: "vcpu1", cgroup: v1(pod + "/" + hex), ns: 2})},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3",
 			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 42,
 		},
@@ -177,21 +177,21 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
 				with(proc{pid: 11, ppid: 10, nspid: "11 1", args: "/firecracker --id " + hex + " --config-file fcConfig.json"}, v1("/kata_overhead/"+hex),
 					thread{comm: "fc_api", ns: 3}, thread{comm: "fc_vcpu 0", ns: 40}, thread{comm: "fc_vcpu 1", ns: 2})},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3",
 			charges: "/kata_overhead/" + hex + "=overhead@3", vcpu: 42,
 		},
 		"Dragonball lives in the shim": {
 			procs: []proc{with(shim, v1(pod+"/"+hex), thread{comm: "tokio-runtime-w", ns: 7}, thread{comm: "db_vcpu0", ns: 40}),
 				with(virtiofsd, v1(pod+"/"+hex))},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 12=virtiofs@3",
 			charges: pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 40,
 		},
 		"runtime-rs on systemd": {
 			procs: []proc{with(shim, v1("/kata-overhead.slice:runtime-rs:"+hex)),
 				with(qemu, v1("/kata-overhead.slice:runtime-rs:"+hex), thread{comm: "CPU 0/KVM", ns: 700, cgroup: v1("/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + hex + ".scope")})},
-			box:     Box{IDs: []string{hex}},
+			box:     Sandbox{IDs: []string{hex}},
 			roles:   "10=shim@3 11=vmm@3",
 			charges: "/kata-overhead.slice:runtime-rs:" + hex + "=overhead@3 /kubepods.slice/kubepods-pod1.slice/cri-containerd-" + hex + ".scope=pod@3", vcpu: 700,
 		},
@@ -199,7 +199,7 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 			procs: []proc{with(shim, v1("/kata_overhead/"+hex)), with(qemu, v1("/kata_overhead/"+hex), kvm),
 				{pid: 20, ppid: 2, comm: "vhost-11", flags: 0x00200000, cgroup: v1("/kata_overhead/" + hex)},
 				{pid: 21, ppid: 2, comm: "vhost-99", flags: 0x00200000, cgroup: root1}},
-			box:     Box{IDs: []string{hex}, Group: pod},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
 			roles:   "10=shim@3 11=vmm@3 20=vmm@3",
 			charges: "/kata_overhead/" + hex + "=overhead@3", vcpu: 700,
 		},
@@ -211,7 +211,7 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 				{pid: 4, ppid: 3, args: "/usr/bin/qemu-system-x86_64 -name sandbox-" + hex2, cgroup: v1("/kata_overhead/" + hex2)}}
 			r, s := snapshot(t, tree(t, append(others, c.procs...)...))
 			var problems record.Problems
-			members := s.Members([]Box{c.box}, nil, &problems)
+			members := s.Members([]Sandbox{c.box}, nil, &problems)
 			short, long := roles(members)
 			if short != c.roles {
 				t.Errorf("%s\nwant %s%s", short, c.roles, long)
@@ -226,7 +226,7 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 			if vcpu != c.vcpu || !strings.Contains(rules, c.rule) {
 				t.Errorf("vCPU %d, want %d; %s", vcpu, c.vcpu, rules)
 			}
-			if got := charges(s.Charges(processes, []Box{c.box})); got != c.charges {
+			if got := charges(s.Charges(processes, []Sandbox{c.box})); got != c.charges {
 				t.Errorf("%s\nwant %s", got, c.charges)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 // role and the rule that gave it, and reads which cgroups their threads are in.
 // They are in the order of lanes, then of pids. What could not be read is
 // counted in problems.
-func (s *Snapshot) Members(boxes []Box, daemons []int, problems *record.Problems) []Member {
+func (s *Snapshot) Members(boxes []Sandbox, daemons []int, problems *record.Problems) []Member {
 	c := &selection{facts: s.facts(boxes, daemons), who: map[int]*Member{}}
 	c.daemonsFirst()
 	c.inGroups()

@@ -12,7 +12,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 	init := proc{pid: 1, args: "/sbin/init", cgroup: root1}
 	for name, c := range map[string]struct {
 		procs   []proc
-		box     Box
+		box     Sandbox
 		daemons []int
 		roles   string
 		charges string
@@ -34,7 +34,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 81, ppid: 1, args: "vim /x/" + hex, cgroup: v1("/user.slice")},
 				{pid: 82, ppid: 71, nspid: "82 8", args: "containerd-shim-runc-v2 -id " + hex, cgroup: v1("/docker/" + hex2)},
 			},
-			box: Box{IDs: []string{hex}, Workload: 61}, daemons: []int{50, 52},
+			box: Sandbox{IDs: []string{hex}, Workload: 61}, daemons: []int{50, 52},
 			roles:   "50=daemon@-1 51=daemon@-1 52=daemon@-1 60=shim@0 61=workload@0 62=workload@0 63=workload@0 64=runtime@0 80=runtime@0",
 			charges: docker + "=pod@0 /system.slice/docker.service=shared@-1 /user.slice=shared@-1",
 			rules:   []string{"argument names the container", "the container's first process", "descends from the container's first process", "in the pod's cgroup", "started by the daemon"},
@@ -48,7 +48,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 64, ppid: 63, nspid: "64 3", args: "/probe", cgroup: v2("/machine.slice/libpod-" + hex + ".scope/container")},
 				{pid: 99, ppid: 1, args: "bash", cgroup: v2("/user.slice")},
 			},
-			box:     Box{IDs: []string{hex}, Workload: 61},
+			box:     Sandbox{IDs: []string{hex}, Workload: 61},
 			roles:   "60=monitor@0 61=workload@0 62=runtime@0 63=monitor@0 64=workload@0",
 			charges: "/machine.slice/libpod-" + hex + ".scope/container=pod@0 /machine.slice/libpod-conmon-" + hex + ".scope=overhead@0 /user.slice=shared@-1",
 		},
@@ -60,13 +60,13 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 63, ppid: 62, nspid: "63 1", args: "/probe", cgroup: v1("/pods/p1/crio-" + hex2)},
 				{pid: 64, ppid: 63, nspid: "64 2", args: "qemu-system-x86_64 -name windows", cgroup: v1("/pods/p1/crio-" + hex2)},
 			},
-			box:     Box{IDs: []string{hex, hex2}, Workload: 63, Pause: 61, Group: "/pods/p1"},
+			box:     Sandbox{IDs: []string{hex, hex2}, Workload: 63, Pause: 61, Group: "/pods/p1"},
 			roles:   "60=monitor@0 61=pause@0 62=monitor@0 63=workload@0 64=workload@0",
 			charges: "/pods/p1=pod@0 /pods/p1/crio-" + hex + "=pod@0 nested /pods/p1/crio-" + hex2 + "=pod@0 nested",
 		},
 		"a pod whose group was asked for and holds no process itself": {
 			procs:   []proc{{pid: 61, ppid: 1, nspid: "61 1", args: "/pause", cgroup: v1("/pods/p1/a")}, {pid: 63, ppid: 1, nspid: "63 1", args: "/probe", cgroup: v1("/pods/p1/b")}},
-			box:     Box{Workload: 63, Group: "/pods/p1"},
+			box:     Sandbox{Workload: 63, Group: "/pods/p1"},
 			roles:   "61=pause@0 63=workload@0",
 			charges: "/pods/p1=pod@0 /pods/p1/a=pod@0 nested /pods/p1/b=pod@0 nested",
 			rules:   []string{"program pause is the first process"},
@@ -80,14 +80,14 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 64, ppid: 1, args: "/usr/bin/runsc --root /s exec c1 /probe", cgroup: root1},
 				{pid: 70, ppid: 1, comm: "exe", nspid: "70 1", exe: "/usr/bin/runsc", args: "runsc-sandbox --root=/s boot --bundle=/b c2", cgroup: v1("/tare-run-a/c2")},
 			},
-			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/tare-run-a/c1"},
+			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/tare-run-a/c1"},
 			roles:   "60=gofer@0 61=sentry@0 62=workload@0 63=workload@0 64=runtime@0",
 			charges: "/=shared@-1 /tare-run-a/c1=pod@0",
 			rules:   []string{"an address space in which the sentry runs the workload"},
 		},
 		"runc's init is the runtime's until it becomes the container's": {
 			procs:   []proc{{pid: 61, ppid: 1, nspid: "61 1", comm: "runc:[2:INIT]", args: "runc init", cgroup: v1("/g/c1")}},
-			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/g/c1"},
+			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/g/c1"},
 			roles:   "61=runtime@0",
 			charges: "/g/c1=pod@0",
 		},
@@ -99,7 +99,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 63, ppid: 40, args: "/probe hold", cgroup: v1("/user.slice")},
 				{pid: 64, ppid: 40, args: "/other", cgroup: v1("/user.slice")},
 			},
-			box:     Box{Workload: 61, More: []int{63}},
+			box:     Sandbox{Workload: 61, More: []int{63}},
 			roles:   "61=workload@0 62=workload@0 63=workload@0",
 			charges: "/user.slice=shared@-1",
 		},
@@ -109,7 +109,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 60, ppid: 1, args: "containerd-shim-runc-v2 -id c1", cgroup: v1("/system.slice/e.service")},
 				{pid: 61, ppid: 60, nspid: "61 1", args: "/probe", cgroup: v1("/system.slice/e.service")},
 			},
-			box: Box{IDs: []string{"c1"}, Workload: 61}, daemons: []int{40},
+			box: Sandbox{IDs: []string{"c1"}, Workload: 61}, daemons: []int{40},
 			roles:   "40=daemon@-1 60=shim@0 61=workload@0",
 			charges: "/system.slice/e.service=shared@-1",
 		},
@@ -118,7 +118,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 60, ppid: 1, args: "containerd-shim-runc-v2 -namespace c1 -id sandbox", cgroup: root1},
 				{pid: 61, ppid: 60, nspid: "61 1", args: "/probe", cgroup: v1("/default/c1")},
 			},
-			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/default/c1"},
+			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/default/c1"},
 			roles:   "60=shim@0 61=workload@0",
 			charges: "/=shared@-1 /default/c1=pod@0",
 			rules:   []string{"parent of the container's first process"},
@@ -130,7 +130,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 62, ppid: 60, args: "/in-the-hosts-pid-namespace", cgroup: v1("/default/c2")},
 				{pid: 63, ppid: 60, args: "/usr/bin/helper", cgroup: v1("/shims")},
 			},
-			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/default/c1"},
+			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/default/c1"},
 			roles:   "60=shim@0 61=workload@0 63=shim@0",
 			charges: "/default/c1=pod@0 /shims=overhead@0",
 			rules:   []string{"started by the shim"},
@@ -140,7 +140,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 61, ppid: 1, nspid: "61 1", args: "/probe", cgroup: v1("/g/c1")},
 				{pid: 62, ppid: 61, nspid: "62 2", args: "/escaped", cgroup: v1("/elsewhere")},
 			},
-			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/g/c1"},
+			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/g/c1"},
 			roles:   "61=workload@0 62=workload@0",
 			charges: "/elsewhere=overhead@0 /g/c1=pod@0",
 		},
@@ -149,7 +149,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 				{pid: 61, ppid: 1, nspid: "61 1", args: "conmon -c other", cgroup: v1("/g/c1")},
 				{pid: 62, ppid: 61, nspid: "62 2", args: "runsc-sandbox boot other", cgroup: v1("/g/c1")},
 			},
-			box:     Box{IDs: []string{"c1"}, Workload: 61, Group: "/g/c1"},
+			box:     Sandbox{IDs: []string{"c1"}, Workload: 61, Group: "/g/c1"},
 			roles:   "61=workload@0 62=workload@0",
 			charges: "/g/c1=pod@0",
 		},
@@ -157,7 +157,7 @@ func TestEveryProcessOfASandboxHasItsRole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s := snapshot(t, tree(t, append([]proc{init}, c.procs...)...))
 			var problems record.Problems
-			boxes := []Box{c.box}
+			boxes := []Sandbox{c.box}
 			members := s.Members(boxes, c.daemons, &problems)
 			short, long := roles(members)
 			if short != c.roles {
@@ -183,7 +183,7 @@ func TestSandboxesThatShareAGroupAreKeptApartByTheirProcesses(t *testing.T) {
 		proc{pid: 61, ppid: 1, nspid: "61 1", args: "/probe", cgroup: v1("/g/c1")},
 		proc{pid: 62, ppid: 1, nspid: "62 1", args: "/probe", cgroup: v1("/g/c1/inner/c2")}))
 	var problems record.Problems
-	boxes := []Box{{Lane: 0, IDs: []string{"c1"}, Group: "/g/c1"}, {Lane: 1, IDs: []string{"c2"}, Group: "/g/c1/inner/c2"}}
+	boxes := []Sandbox{{Lane: 0, IDs: []string{"c1"}, Group: "/g/c1"}, {Lane: 1, IDs: []string{"c2"}, Group: "/g/c1/inner/c2"}}
 	if short, long := roles(s.Members(boxes, nil, &problems)); short != "61=workload@0 62=workload@1" {
 		t.Errorf("%s", long)
 	}
@@ -196,7 +196,7 @@ func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
 		proc{pid: 60, ppid: 40, args: "launcher", cgroup: v1("/elsewhere")},
 		proc{pid: 61, ppid: 60, args: "/probe", cgroup: v1("/outer")}))
 	var problems record.Problems
-	if short, long := roles(s.Members([]Box{{Workload: 61}}, nil, &problems)); short != "61=workload@0" {
+	if short, long := roles(s.Members([]Sandbox{{Workload: 61}}, nil, &problems)); short != "61=workload@0" {
 		t.Errorf("%s", long)
 	}
 }

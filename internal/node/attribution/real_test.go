@@ -122,11 +122,11 @@ func behave(t *testing.T, r real) {
 		}()
 	}
 	defer func() { cancel(); <-ended; <-ended }()
-	ways := map[string]func(*attribution.Snapshot, subject.Sandbox) []attribution.Box{
-		"as the subject says": func(_ *attribution.Snapshot, b subject.Sandbox) []attribution.Box {
-			return []attribution.Box{attribution.Box(b)}
+	ways := map[string]func(*attribution.Snapshot, subject.Sandbox) []attribution.Sandbox{
+		"as the subject says": func(_ *attribution.Snapshot, b subject.Sandbox) []attribution.Sandbox {
+			return []attribution.Sandbox{b}
 		},
-		"without being named": func(s *attribution.Snapshot, b subject.Sandbox) (out []attribution.Box) {
+		"without being named": func(s *attribution.Snapshot, b subject.Sandbox) (out []attribution.Sandbox) {
 			for _, f := range s.Sandboxes() {
 				// CRI-O's pods have no process and so no id to be seen.
 				if slices.Contains(f.Box.IDs, b.IDs[0]) && (r.engine == "" || f.Engine == r.engine) {
@@ -138,8 +138,8 @@ func behave(t *testing.T, r real) {
 		},
 	}
 	if !r.pods {
-		ways["without a group"] = func(_ *attribution.Snapshot, b subject.Sandbox) []attribution.Box {
-			return []attribution.Box{{Lane: b.Lane, IDs: b.IDs, Workload: b.Workload}}
+		ways["without a group"] = func(_ *attribution.Snapshot, b subject.Sandbox) []attribution.Sandbox {
+			return []attribution.Sandbox{{Lane: b.Lane, IDs: b.IDs, Workload: b.Workload}}
 		}
 	}
 	pids := map[string][]int{}
@@ -164,7 +164,7 @@ func behave(t *testing.T, r real) {
 
 // check looks at the node once, and returns the processes of the two lanes, and
 // what is not as it has to be.
-func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribution.Snapshot, subject.Sandbox) []attribution.Box, gvisor bool) (pids []int, wrong []string) {
+func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribution.Snapshot, subject.Sandbox) []attribution.Sandbox, gvisor bool) (pids []int, wrong []string) {
 	t.Helper()
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	reader := new(attribution.Reader)
@@ -172,7 +172,7 @@ func (r real) check(t *testing.T, sandboxes []subject.Sandbox, way func(*attribu
 	if err != nil {
 		t.Fatal(err)
 	}
-	var boxes []attribution.Box
+	var boxes []attribution.Sandbox
 	for _, b := range sandboxes {
 		boxes = append(boxes, way(s, b)...)
 	}

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 // hold holds anonymous memory and then a file in a tmpfs, each when it is told to.
 func hold() {
 	in := bufio.NewScanner(os.Stdin)
+	fmt.Println("ready")
 	for _, flags := range []int{unix.MAP_PRIVATE, unix.MAP_SHARED} {
 		if !in.Scan() {
 			os.Exit(0)
@@ -96,6 +97,10 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 		in.Close()
 		_ = child.Wait()
 	}()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal(lines.Err())
+	}
 	for _, h := range cgroup.Using(hs, "memory", "cpuacct", "cpu", "pids") {
 		if err := os.WriteFile(filepath.Join(h.Mount, name, "c", "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0); err != nil {
 			t.Fatal(err)
@@ -107,7 +112,6 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 	}
 	defer s.Close()
 	g := s.group(t, "/"+name+"/c")
-	lines := bufio.NewScanner(out)
 	var readings [3]record.Group
 	var samples [3]Sample
 	for i := range readings {
@@ -119,9 +123,15 @@ func TestAGroupIsChargedForWhatItsProcessHolds(t *testing.T) {
 		}
 		// The kernel adds memory.stat up every two seconds, and before when it
 		// is read and much has changed.
-		time.Sleep(2500 * time.Millisecond)
-		if err := errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])); err != nil {
-			t.Fatal(err)
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			if err := errors.Join(g.Read(&readings[i]), g.Sample(&samples[i])); err != nil {
+				t.Fatal(err)
+			}
+			was := readings[max(i-1, 0)].Memory
+			grown := readings[i].Memory.Anon + readings[i].Memory.Shmem - was.Anon - was.Shmem
+			if i == 0 || grown > held-1<<20 || time.Now().After(deadline) {
+				break
+			}
 		}
 	}
 	for _, c := range []struct {

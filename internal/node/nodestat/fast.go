@@ -131,7 +131,7 @@ const (
 
 // list reads the pages on the lists of CPUs, or leaves them as they were.
 func (f *Fast) list() error {
-	begin := monotonic()
+	begin := machine.Now()
 	if f.lists.slow && f.lists.at != 0 && begin-f.lists.at < listPeriod {
 		return nil
 	}
@@ -215,11 +215,4 @@ func (f *Fast) bytes(i, limit int) ([]byte, error) {
 	}
 }
 
-func monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
-func threadCPU() int64 { return clock(unix.CLOCK_THREAD_CPUTIME_ID) }
-
-func clock(id int32) int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // it fails for clocks that a kernel doesn't have; all have these
-	return t.Nano()
-}
+func threadCPU() int64 { return machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID) }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,42 +149,38 @@ func TestWhoeverMentionsASocketIsNotItsListener(t *testing.T) {
 
 func TestProcessesThatMentionAnIDAreFound(t *testing.T) {
 	const id = "0123456789abcdef0123456789abcdef"
-	start := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("sh")
-		cmd.Args = append([]string{args[0], "-c", "read line"}, args[1:]...)
-		if _, err := cmd.StdinPipe(); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		return cmd
-	}
-	exact := start("conmon", "/run/x/"+id+"/config")
-	start("conmon", id+"0")
-	start("grep", id)
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		got := Mentioning([]string{id, ""})
-		if len(got) == 1 && got[0].Pid == exact.Process.Pid && got[0].Role == record.RoleMonitor {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v", got)
-		}
-		time.Sleep(10 * time.Millisecond)
+	exact := child(t, "conmon", "/run/x/"+id+"/config")
+	child(t, "conmon", id+"0")
+	child(t, "grep", id)
+	if got := Mentioning([]string{id, ""}); len(got) != 1 || got[0].Pid != exact || got[0].Role != record.RoleMonitor {
+		t.Fatalf("%+v", got)
 	}
 }
 
-func TestChildrenAreFound(t *testing.T) {
-	cmd := exec.Command("sleep", "30")
-	if err := cmd.Start(); err != nil {
+// child runs a shell that goes by another name until the test ends, and returns its
+// pid. Start of package exec returns when the kernel closes the descriptors that an
+// exec closes, which it does before the process has its new name and arguments: so
+// it is waited for the program's own word.
+func child(t *testing.T, name string, args ...string) (pid int) {
+	t.Helper()
+	cmd := exec.Command("sh")
+	cmd.Args = append([]string{name, "-c", "echo; read line", "sh"}, args...)
+	_, err := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if pid := cmd.Process.Pid; !slices.Contains(Children(os.Getpid()), pid) || Name(pid) != "sleep" || strings.Join(ArgsOf(pid), " ") != "sleep 30" {
-		t.Error("the child was not found")
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+func TestChildrenAreFound(t *testing.T) {
+	pid := child(t, "a", "b c")
+	if args := ArgsOf(pid); !slices.Contains(Children(os.Getpid()), pid) || Name(pid) != "a" || args[len(args)-1] != "b c" {
+		t.Errorf("the child was not found: %q", args)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Sampler is a sampler at work.
@@ -55,13 +57,13 @@ func (s *Sampler) run(interval int64, read func(now int64)) {
 	// Never unlocked: the thread's timer slack is not that of others.
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // without it ticks come 50 µs late
-	begun := clock(unix.CLOCK_THREAD_CPUTIME_ID)
-	now := clock(unix.CLOCK_MONOTONIC)
+	begun := machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	now := machine.Now()
 	next := now
 	for s.stop.Load() == 0 {
 		if now < next {
 			sleep(&s.stop, next)
-			now = clock(unix.CLOCK_MONOTONIC)
+			now = machine.Now()
 			continue // it may have been Stop, or nothing
 		}
 		// Those that are over by now but the last were missed, which is this one.
@@ -70,13 +72,7 @@ func (s *Sampler) run(interval int64, read func(now int64)) {
 		next += (late + 1) * interval
 		s.result.Ticks++
 		read(now)
-		now = clock(unix.CLOCK_MONOTONIC)
+		now = machine.Now()
 	}
-	s.result.OwnCPU = clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
-}
-
-func clock(id int32) int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // it fails for clocks that a kernel doesn't have; all have these
-	return t.Nano()
+	s.result.OwnCPU = machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID) - begun
 }

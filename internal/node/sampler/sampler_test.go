@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 func TestTicksAreAtMultiplesOfTheInterval(t *testing.T) {
@@ -113,7 +115,7 @@ func TestTheSamplersCPUIsCounted(t *testing.T) {
 	const spin = 30 * time.Millisecond
 	done := make(chan struct{})
 	s := Start(time.Hour, func(int64) {
-		for begin := clock(unix.CLOCK_THREAD_CPUTIME_ID); clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin < int64(spin); {
+		for begin := machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID); machine.Clock(unix.CLOCK_THREAD_CPUTIME_ID)-begin < int64(spin); {
 		}
 		close(done)
 	})

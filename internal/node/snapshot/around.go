@@ -7,10 +7,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/disk"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -32,8 +32,8 @@ type mover struct {
 
 // Begin reads what there is before a job: the disks last, so that nothing of the
 // reading itself is in their figures.
-func (s *Reader) Begin(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
-	e := &Edge{Reading: s.Read(ctx, boxes, staff, false)}
+func (s *Reader) Begin(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
+	e := &Edge{Reading: s.Read(ctx, boxes, daemons, false)}
 	e.moved = s.movers(&e.Reading)
 	e.disks(s)
 	e.note()
@@ -41,10 +41,10 @@ func (s *Reader) Begin(ctx context.Context, boxes []subject.Sandbox, staff []sub
 }
 
 // End reads what there is after a job: the disks first.
-func (s *Reader) End(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *Edge {
+func (s *Reader) End(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
 	e := &Edge{}
 	e.disks(s)
-	e.Reading = s.Read(ctx, boxes, staff, false)
+	e.Reading = s.Read(ctx, boxes, daemons, false)
 	e.moved = s.movers(&e.Reading)
 	e.note()
 	return e
@@ -59,7 +59,7 @@ func (e *Edge) note() {
 func (e *Edge) disks(s *Reader) {
 	e.stats, e.err = disk.Read(s.root)
 	e.ownCPU = procs.OwnCPU()
-	e.time = lane.Now()
+	e.time = machine.Now()
 }
 
 // Seen is what happened between two edges on the block device of a name, "" for

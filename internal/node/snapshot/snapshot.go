@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroupstat"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -91,18 +89,17 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // Read implements overhead.Meter.
-func (s *Reader) Read(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process, memory bool) record.Reading {
-	began := lane.Now()
+func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons []int, memory bool) record.Reading {
+	began := machine.Now()
 	x := record.Reading{Type: record.TypeReading}
-	own := boxesOf(boxes)
 	there, err := s.processes.Snapshot(ctx)
 	if err != nil {
 		broken(&x.Problems, fmt.Errorf("the processes of the node: %w", err))
 		there = &attribution.Snapshot{}
 	}
-	members := there.Members(own, daemons(staff), &x.Problems)
+	members := there.Members(boxes, daemons, &x.Problems)
 	refreshed := memory && s.root == "" && nodestat.Refresh()
-	x.Time = lane.Now()
+	x.Time = machine.Now()
 	if x.Host, err = nodestat.ReadHost(s.root); err != nil {
 		broken(&x.Problems, fmt.Errorf("the node: %w", err))
 	}
@@ -119,13 +116,13 @@ func (s *Reader) Read(ctx context.Context, boxes []subject.Sandbox, staff []subj
 		}
 		x.Processes, read = append(x.Processes, p), append(read, m)
 	}
-	x.Groups = s.readGroups(there.Charges(x.Processes, own), &x.Problems)
+	x.Groups = s.readGroups(there.Charges(x.Processes, boxes), &x.Problems)
 	if memory {
 		x.Processes = s.memories(x.Processes, read, &x.Problems)
 	}
 	x.Host.Others, x.Host.OthersCount = others(there, theirs)
 	x.Problems.Add(&there.Problems)
-	x.Took = lane.Now() - began
+	x.Took = machine.Now() - began
 	return x
 }
 
@@ -169,24 +166,4 @@ func others(there *attribution.Snapshot, theirs map[int]bool) (bytes int64, coun
 		}
 	}
 	return bytes, count
-}
-
-func boxesOf(boxes []subject.Sandbox) []attribution.Box {
-	out := make([]attribution.Box, len(boxes))
-	for i, b := range boxes {
-		out[i] = attribution.Box(b)
-	}
-	return out
-}
-
-// daemons are the pids of those of a target's processes that serve all
-// sandboxes. Those beside one sandbox are found by what they say themselves.
-func daemons(staff []subject.Process) []int {
-	var out []int
-	for _, p := range staff {
-		if p.Role == record.RoleDaemon {
-			out = append(out, p.Pid)
-		}
-	}
-	return out
 }

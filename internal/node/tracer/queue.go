@@ -6,7 +6,7 @@ import (
 	"sort"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // maxPending is how many events are kept for a Take. A container's start makes
@@ -57,11 +57,7 @@ func (q *queue) take(until int64) []Event {
 }
 
 // now is CLOCK_MONOTONIC, in ns.
-func now() int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
-	return t.Nano()
-}
+func now() int64 { return machine.Now() }
 
 // once tells the first end of a process from others that are told of it. A pid
 // alone does not: it is given out again.

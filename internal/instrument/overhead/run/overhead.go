@@ -44,7 +44,7 @@ type Meter interface {
 	// who they are, what they use and where they are charged. Without memory
 	// the processes' own (PSS) is left out, which is costly to read. What the
 	// schedule knows (round, phase, …) is left to the caller.
-	Read(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process, memory bool) record.Reading
+	Read(ctx context.Context, boxes []subject.Sandbox, daemons []int, memory bool) record.Reading
 	// Watch samples the groups and daemons of a reading, and the node, until
 	// stop is called.
 	Watch(of *record.Reading, interval time.Duration) (stop func() record.Series)

@@ -95,7 +95,7 @@ type meter struct {
 
 func (m meter) Settle(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil }
 
-func (m meter) Read(_ context.Context, boxes []subject.Sandbox, _ []subject.Process, memory bool) record.Reading {
+func (m meter) Read(_ context.Context, boxes []subject.Sandbox, _ []int, memory bool) record.Reading {
 	m.log.add("read %d memory %v", len(boxes), memory)
 	used := int64(m.there()) * 100 << 20
 	return record.Reading{Time: 1, Host: record.Host{Total: 1000 << 20, Free: 1000<<20 - used, Available: 1000<<20 - used}}

@@ -226,7 +226,7 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 			}
 		}
 	}
-	x := v.options.Meter.Read(ctx, boxes, subject.ProcessesOf(ctx, v.Target.Session), memory)
+	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
 	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, phase, v.made, moment, settled
 	if problem != nil {
 		x.Problems.Broken++

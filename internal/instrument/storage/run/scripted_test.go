@@ -109,12 +109,12 @@ func (s *stand) usual(args []string) subject.Executed {
 }
 
 // Begin and the others make the stand a storage.Meter.
-func (s *stand) Begin(context.Context, []subject.Sandbox, []subject.Process) *snapshot.Edge {
+func (s *stand) Begin(context.Context, []subject.Sandbox, []int) *snapshot.Edge {
 	s.note("begin")
 	return &snapshot.Edge{Reading: record.Reading{Time: 1, Host: record.Host{Total: 1}}}
 }
 
-func (s *stand) End(context.Context, []subject.Sandbox, []subject.Process) *snapshot.Edge {
+func (s *stand) End(context.Context, []subject.Sandbox, []int) *snapshot.Edge {
 	s.note("end")
 	return &snapshot.Edge{Reading: record.Reading{Time: 2e9, Host: record.Host{Total: 1}}}
 }

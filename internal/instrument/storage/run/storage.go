@@ -46,8 +46,8 @@ type Options struct {
 // Meter sees what happens on the node while a job runs.
 type Meter interface {
 	// Begin and End read the node and a target just before and just after.
-	Begin(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *snapshot.Edge
-	End(ctx context.Context, boxes []subject.Sandbox, staff []subject.Process) *snapshot.Edge
+	Begin(ctx context.Context, boxes []subject.Sandbox, daemons []int) *snapshot.Edge
+	End(ctx context.Context, boxes []subject.Sandbox, daemons []int) *snapshot.Edge
 	// Seen is what happened between two edges, on a block device and on the node.
 	Seen(begin, end *snapshot.Edge, device string) record.Observed
 	// Rest waits until a block device is at rest, at most for a time, and tells

@@ -164,13 +164,13 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	if err := v.volume.Check(); err != nil { // once more: laying out and coming to rest take minutes
 		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
-	begin := v.options.Meter.Begin(ctx, boxes, subject.ProcessesOf(ctx, v.Target.Session))
+	begin := v.options.Meter.Begin(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
 	bounded, cancel := context.WithTimeout(ctx, v.patience())
 	v.cell.Begun = lane.Now()
 	e, runErr := executor.Exec(bounded, 0, args)
 	v.cell.Ended = lane.Now()
 	cancel()
-	end := v.options.Meter.End(ctx, boxes, subject.ProcessesOf(ctx, v.Target.Session))
+	end := v.options.Meter.End(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
 	v.busy += v.cell.Ended - v.cell.Begun
 	e.Command = plainly(e.Command)
 	v.cell.Command = v.ran(args, e)
