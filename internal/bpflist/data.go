@@ -1,10 +1,8 @@
 package bpflist
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -14,22 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
-
-// WriteJSON prints the view as one object, indented or on one line. Text is as the
-// kernel has it; what a terminal would act on is written as "\u001b".
-func (v *View) WriteJSON(w io.Writer, indented bool) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if indented {
-		e.SetIndent("", "  ")
-	}
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("write the programs as JSON: %w", err)
-	}
-	_, err := w.Write(term.CleanJSON(b.Bytes()))
-	return err
-}
 
 // csvColumns are what a row of CSV has of a program.
 var csvColumns = []struct {

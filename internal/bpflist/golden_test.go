@@ -1,7 +1,6 @@
 package bpflist
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -70,7 +69,7 @@ func TestRenderings(t *testing.T) {
 	still.Time = v.Time
 	for name, write := range map[string]func(b *strings.Builder) error{
 		"interval.txt":         func(b *strings.Builder) error { return v.WriteText(b, 0, false) },
-		"interval.json":        func(b *strings.Builder) error { return v.WriteJSON(b, true) },
+		"interval.json":        func(b *strings.Builder) error { return term.WriteJSON(b, v, true) },
 		"interval.csv":         func(b *strings.Builder) error { return v.WriteCSV(b, true) },
 		"interval.openmetrics": func(b *strings.Builder) error { return v.WriteOpenMetrics(b) },
 		"one-reading.txt":      func(b *strings.Builder) error { return still.WriteText(b, 0, false) },
@@ -129,20 +128,5 @@ func TestSharesAreOfOneCoreAndOfTheNode(t *testing.T) {
 	}
 	if v.Came != 1 || v.Went != 1 {
 		t.Errorf("%d came and %d went, want one each", v.Came, v.Went)
-	}
-}
-
-func TestForeignTextComesBackFromJSONAsItWas(t *testing.T) {
-	var b strings.Builder
-	if err := view(t).WriteJSON(&b, false); err != nil {
-		t.Fatal(err)
-	}
-	var back View
-	if err := json.Unmarshal([]byte(b.String()), &back); err != nil {
-		t.Fatal(err)
-	}
-	l, _ := made()
-	if got, want := back.Programs[2].Name, l.Programs[2].Name; got != want {
-		t.Errorf("the name is %q, want %q", got, want)
 	}
 }

@@ -204,7 +204,7 @@ func (s *shown) print() error {
 	defer func() { s.printed++ }()
 	switch s.options.Format {
 	case FormatJSON:
-		return s.view.WriteJSON(s.out, !s.options.Watch)
+		return term.WriteJSON(s.out, s.view, !s.options.Watch)
 	case FormatCSV:
 		return s.view.WriteCSV(s.out, s.printed == 0)
 	case FormatOpenMetrics:

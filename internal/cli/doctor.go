@@ -32,8 +32,8 @@ change it. Nothing on the machine is changed.`,
 				return err
 			}
 			roots := workspace.DefaultRoots()
-			checks := doctor.Facilities("", doctor.WithFolders(
-				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State}))
+			checks := doctor.Facilities(
+				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State})
 			for _, f := range find.All(c.Context(), selection{Whom: &reach.Whom}.settings()) {
 				checks = append(checks, targetCheck(f))
 			}

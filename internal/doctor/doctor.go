@@ -9,8 +9,6 @@ package doctor
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -53,27 +51,12 @@ type Folder struct {
 	Path string
 }
 
-// Option changes what Facilities looks at.
-type Option func(*subject)
-
-// WithFolders names the folders whose free space is looked at. Without it they
-// are the system's temporary folder and the user's cache.
-func WithFolders(folders ...Folder) Option {
-	return func(s *subject) { s.folders = folders }
-}
-
-// WithKernel answers in place of the running kernel.
-func WithKernel(k Kernel) Option {
-	return func(s *subject) { s.kernel = k }
-}
-
-// Facilities looks at the machine below root, "" for the real one. It takes
+// Facilities looks at this machine, and at the free space of these folders. It takes
 // about a quarter of a second, most of it to watch for stolen time.
-func Facilities(root string, options ...Option) []Check {
-	s := &subject{root: machine.Root(root), kernel: running{}, folders: usualFolders()}
-	for _, option := range options {
-		option(s)
-	}
+func Facilities(folders ...Folder) []Check { return facilities("", running{}, folders) }
+
+func facilities(root machine.Root, kernel Kernel, folders []Folder) []Check {
+	s := &subject{root: root, kernel: kernel, folders: folders}
 	s.uid = s.kernel.EffectiveUID()
 	s.capabilities, s.capabilitiesErr = s.root.Capabilities()
 
@@ -113,14 +96,6 @@ type subject struct {
 	capabilities    machine.Capabilities
 	capabilitiesErr error
 	config          map[string]string // of the kernel's build; see builtWithout
-}
-
-func usualFolders() []Folder {
-	folders := []Folder{{Name: "run", Path: os.TempDir()}}
-	if cache, err := os.UserCacheDir(); err == nil {
-		folders = append(folders, Folder{Name: "cache", Path: filepath.Join(cache, "tare")})
-	}
-	return folders
 }
 
 // elevate is the command that gives tare more rights, where one does: for root

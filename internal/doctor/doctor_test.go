@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"golang.org/x/sys/unix"
 )
 
 func TestAHealthyMachineIsOK(t *testing.T) {
-	checks := Facilities(healthy.write(t), WithKernel(fakeKernel{free: 50 * gib}))
+	checks := facilities(machine.Root(healthy.write(t)), fakeKernel{free: 50 * gib}, nil)
 	for _, c := range checks {
 		if c.Status != OK || c.Fix != "" {
 			t.Errorf("%s %s: %s: %s → %s", c.Area, c.Name, c.Status, c.Why, c.Fix)
@@ -142,8 +143,8 @@ func TestFacilities(t *testing.T) {
 		if c.kernel.free == 0 {
 			c.kernel.free = 50 * gib
 		}
-		checks := Facilities(healthy.with(c.changed).write(t), WithKernel(c.kernel),
-			WithFolders(Folder{"run", "/run/tare"}, Folder{"cache", "/var/cache/tare"}))
+		checks := facilities(machine.Root(healthy.with(c.changed).write(t)), c.kernel,
+			[]Folder{{"run", "/run/tare"}, {"cache", "/var/cache/tare"}})
 		got, ok := find(checks, c.name)
 		if !ok {
 			t.Errorf("%s: there is no check %q", c.claim, c.name)
@@ -174,7 +175,7 @@ func TestWhatAMachineDoesNotHaveIsNotChecked(t *testing.T) {
 		{"no switch for turbo", files{"sys/devices/system/cpu/cpufreq/boost": ""}, "turbo"},
 		{"a capability that the kernel is too old for", files{"proc/sys/kernel/cap_last_cap": "37\n"}, "CAP_BPF"},
 	} {
-		checks := Facilities(healthy.with(c.changed).write(t), WithKernel(fakeKernel{free: gib}))
+		checks := facilities(machine.Root(healthy.with(c.changed).write(t)), fakeKernel{free: gib}, nil)
 		if got, ok := find(checks, c.name); ok {
 			t.Errorf("%s: %+v", c.claim, got)
 		}
@@ -189,7 +190,7 @@ func TestStealInTheWindowIsSeen(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	c, _ := find(Facilities(root, WithKernel(kernel)), "stolen CPU time")
+	c, _ := find(facilities(machine.Root(root), kernel, nil), "stolen CPU time")
 	if c.Status != Limited || !strings.Contains(c.Why, "25.0 % in 200ms, with the CPUs 25 % busy") {
 		t.Errorf("got %+v", c)
 	}
@@ -201,7 +202,7 @@ func TestConfigIsReadFromTheKernelItself(t *testing.T) {
 	z.Write([]byte("CONFIG_PSI=y\n# CONFIG_OVERLAY_FS is not set\n"))
 	z.Close()
 	root := healthy.with(files{"proc/config.gz": packed.String(), "proc/filesystems": "nodev\tproc\n"}).write(t)
-	c, _ := find(Facilities(root, WithKernel(fakeKernel{})), "overlayfs")
+	c, _ := find(facilities(machine.Root(root), fakeKernel{}, nil), "overlayfs")
 	if !strings.Contains(c.Why, "built without CONFIG_OVERLAY_FS") {
 		t.Errorf("got %+v", c)
 	}
@@ -213,7 +214,7 @@ func TestThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, c := range Facilities("") {
+	for _, c := range Facilities(Folder{"run", os.TempDir()}) {
 		if c.Area == "" || c.Name == "" || (c.Status != OK && c.Why == "") {
 			t.Errorf("says too little: %+v", c)
 		}

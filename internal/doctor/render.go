@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"cmp"
-	"encoding/json"
 	"io"
 	"slices"
 
@@ -51,10 +50,7 @@ func RenderJSON(w io.Writer, checks []Check) error {
 			Status: c.Status, Why: term.Clean(c.Why), Fix: term.Clean(c.Fix),
 		}
 	}
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false) // commands have & and > in them
-	out.SetIndent("", "  ")
-	return out.Encode(Report{Schema: 1, Checks: clean})
+	return term.WriteJSON(w, Report{Schema: 1, Checks: clean}, true)
 }
 
 var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing: term.Red}

@@ -1,10 +1,29 @@
 package term
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// WriteJSON writes a value as one object, indented or on one line, that a terminal may
+// show. Foreign text comes back from it as it was (bytes that are not UTF-8 as U+FFFD).
+func WriteJSON(w io.Writer, v any, indented bool) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // commands have & and > in them
+	if indented {
+		e.SetIndent("", "  ")
+	}
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	_, err := w.Write(CleanJSON(b.Bytes()))
+	return err
+}
 
 // CleanJSON escapes within JSON what [Clean] would. What is in strings stays the same to
 // who reads it as JSON; elsewhere there is nothing to escape.

@@ -187,27 +187,37 @@ func (r *Role) sum() {
 	}
 }
 
+// rates and amounts are what of them can be added up.
+func (f *Figures) rates() []*Maybe[float64] {
+	return []*Maybe[float64]{&f.CPU, &f.CPUOutside, &f.CPUBeside, &f.Read, &f.Write}
+}
+
+func (f *Figures) amounts() []*Maybe[int64] {
+	return []*Maybe[int64]{&f.Memory, &f.MemoryOutside, &f.Cache, &f.CacheOutside, &f.BesideRSS, &f.BesidePSS}
+}
+
 // together is what sandboxes use, as far as it is known.
-func together(list []Sandbox) Figures {
-	zero, none := known(0.0), known(int64(0))
-	if len(list) == 0 {
-		return Figures{CPU: zero, CPUOutside: zero, CPUBeside: zero, Read: zero, Write: zero,
-			Memory: none, MemoryOutside: none, Cache: none, CacheOutside: none, BesideRSS: none, BesidePSS: none}
+func together(list []Sandbox) (f Figures) {
+	for i, to := range f.rates() {
+		to.OK = len(list) == 0 // nothing is used by nobody
+		for j := range list {
+			*to = plus(*to, *list[j].rates()[i])
+		}
 	}
-	var f Figures
-	unread := false
+	for i, to := range f.amounts() {
+		to.OK = len(list) == 0
+		for j := range list {
+			*to = plus(*to, *list[j].amounts()[i])
+		}
+	}
 	for i := range list {
-		s := &list[i].Figures
-		f.CPU, f.CPUOutside, f.CPUBeside = plus(f.CPU, s.CPU), plus(f.CPUOutside, s.CPUOutside), plus(f.CPUBeside, s.CPUBeside)
-		f.Memory, f.MemoryOutside = plus(f.Memory, s.Memory), plus(f.MemoryOutside, s.MemoryOutside)
-		f.Cache, f.CacheOutside = plus(f.Cache, s.Cache), plus(f.CacheOutside, s.CacheOutside)
-		f.BesideRSS, f.BesidePSS = plus(f.BesideRSS, s.BesideRSS), plus(f.BesidePSS, s.BesidePSS)
-		f.Read, f.Write = plus(f.Read, s.Read), plus(f.Write, s.Write)
-		f.Processes += s.Processes
-		unread = unread || !s.BesidePSS.OK && s.BesideRSS.V > 0
+		f.Processes += list[i].Processes
+		if !list[i].BesidePSS.OK && list[i].BesideRSS.V > 0 { // not read
+			f.BesidePSS.OK = false
+		}
 	}
-	if unread {
-		f.BesidePSS = Maybe[int64]{}
+	if !f.BesidePSS.OK {
+		f.BesidePSS.V = 0
 	}
 	return f
 }

@@ -1,9 +1,6 @@
 package top
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
@@ -159,15 +156,5 @@ func (v *View) WriteJSON(w io.Writer, sel *Selection, indented bool) error {
 			out.Sandboxes[i].Roles = []Role{}
 		}
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if indented {
-		e.SetIndent("", "  ")
-	}
-	if err := e.Encode(&out); err != nil {
-		return fmt.Errorf("write the view as JSON: %w", err)
-	}
-	_, err := w.Write(term.CleanJSON(b.Bytes()))
-	return err
+	return term.WriteJSON(w, &out, indented)
 }

@@ -32,7 +32,9 @@ const second = int64(time.Second)
 
 // phase is a phase of ten seconds in which nothing happened.
 func (w *weighing) phase(round int, asked record.Asked, phase string) *record.Point {
-	asked.Seconds = 10
+	if asked.Seconds == 0 {
+		asked.Seconds = 10
+	}
 	w.rec.Points = append(w.rec.Points, record.Point{Type: record.TypePoint, Round: round, Case: w.plan.Case, Datapath: "reference", Phase: phase, Asked: asked,
 		Begun: 100 * second, Ended: 110 * second, ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, CPUs: 8})
 	return &w.rec.Points[len(w.rec.Points)-1]

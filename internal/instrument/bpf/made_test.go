@@ -1,61 +1,27 @@
 package bpf
 
 import (
-	"encoding/json"
-	"testing"
 	"time"
 
 	"github.com/tare-bench/tare/record"
 )
 
-// loaded is a record of BPF programs made by hand, on the node of 8 CPUs of a
-// published report, and its judgement.
-type loaded struct {
-	rec *record.Record
-	v   Judgement
-}
-
-// loading makes the record before it is judged.
-type loading struct {
-	plan Options
-	rec  *record.Record
-}
-
-func newLoading(p Options) *loading {
-	l := &loading{plan: p, rec: &record.Record{
-		Header: record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: "abc123", Version: "v1.0.0", Environment: record.Environment{Kernel: "6.8.0", CPUs: 8, CPUModel: "AMD EPYC 7B13", Memory: 64 << 30, Cgroup: "v2"}},
-		End:    &record.End{Type: record.TypeEnd, Status: "done"},
-	}}
-	l.plan.Seed = 42
-	l.rec.Header.Experiment, l.rec.Header.Command = "bpf", []string{"tare", "bpf", p.Case}
-	l.rec.End.Elapsed = 512_000_000_000
-	return l
-}
-
-func (l *loading) judge(t *testing.T) *loaded {
-	t.Helper()
-	text, err := json.Marshal(l.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.rec.Header.Plan = text
-	for i := range l.rec.Points {
-		if err := record.Validate(&l.rec.Points[i]); err != nil {
-			t.Fatalf("point %d cannot be: %v", i, err)
-		}
-	}
-	v, err := Judge(l.rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &loaded{rec: l.rec, v: *v}
+// newLoading is a record of the node of 8 CPUs of a published report.
+func newLoading(p Options) *weighing {
+	p.Seed = 42
+	w := newWeighing(p)
+	w.rec.Programs = nil
+	w.rec.Header = record.Header{Type: record.TypeHeader, Schema: record.Schema, RunID: "abc123", Version: "v1.0.0", Experiment: Name, Command: []string{"tare", "bpf", p.Case},
+		Environment: record.Environment{Kernel: "6.8.0", CPUs: 8, CPUModel: "AMD EPYC 7B13", Memory: 64 << 30, Cgroup: "v2"}}
+	w.rec.End.Elapsed = 512 * second
+	return w
 }
 
 // kmesh are the programs of a mesh, which share a map and call each other.
-func (l *loading) kmesh() {
+func (w *weighing) kmesh() {
 	shared := []record.ProgramMap{{ID: 21, Kind: "hash", Name: "km_service", Entries: 65536, Memory: 5_767_168, Shared: 3},
 		{ID: 22, Kind: "hash_of_maps", Name: "km_endpoints", Entries: 1024, Memory: 17_301_504, Shared: 2, Inner: 12, InnerMemory: 98_304}}
-	l.rec.Programs = []record.Program{
+	w.rec.Programs = []record.Program{
 		{Type: record.TypeProgram, ID: 41, Kind: "cgroup_sock_addr", Name: "cgroup_connect4", Full: "cgroup_connect4_prog", Tag: "a3f1c2d4e5b60718", Owner: "kmesh",
 			Attached: []string{"cgroup connect4 /mnt/kmesh_cgroup2"}, Holders: []string{"812 kmesh-daemon"}, Pins: []string{"/sys/fs/bpf/bpf_kmesh/sockconn/cgroup_connect4_prog"},
 			Memory: 8192, Maps: append([]record.ProgramMap{{ID: 20, Kind: "prog_array", Name: "km_tailcall", Entries: 16, Memory: 4096, Shared: 1}}, shared...)},
@@ -64,16 +30,18 @@ func (l *loading) kmesh() {
 	}
 }
 
-const sec = int64(time.Second)
-
-func (l *loading) phase(round int, asked record.Asked, phase string, seconds int64) *record.Point {
-	l.rec.Points = append(l.rec.Points, record.Point{Type: record.TypePoint, Round: round, Case: l.plan.Case, Datapath: "kmesh", Phase: phase, Asked: asked,
-		Begun: 1000 * sec, Ended: (1000 + seconds) * sec, ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, CPUs: 8})
-	return &l.rec.Points[len(l.rec.Points)-1]
+// lasting is a phase of so many seconds.
+func (w *weighing) lasting(round int, asked record.Asked, phase string, seconds int64) *record.Point {
+	seconds, asked.Seconds = seconds*second, float64(seconds)
+	p := w.phase(round, asked, phase)
+	p.Ended = p.Begun + seconds
+	return p
 }
 
 // share is a share of so many seconds, in ns.
-func share(percent float64, seconds int64) int64 { return int64(percent * float64(seconds*sec) / 100) }
+func share(percent float64, seconds int64) int64 {
+	return int64(percent * float64(seconds*second) / 100)
+}
 
 // sent is a load of so many requests per second for 100 seconds.
 func sent(p *record.Point, qps int64) {
@@ -83,7 +51,7 @@ func sent(p *record.Point, qps int64) {
 // meshLoads are case 4.1 of the published report: 12.3, 35, 61.7 and 67 % of the
 // node in the client, 1, 4.1, 8.8 and 9.5 % in programs. Rounds differ by a
 // hundredth.
-func meshLoads(rounds int) *loading {
+func meshLoads(rounds int) *weighing {
 	p := DefaultsOfLoad()
 	p.Title, p.Datapath, p.Kmesh, p.URL, p.Rounds, p.Duration = "Kmesh 0.4, pods without a limit", "", true, "http://fortio-server.default.svc:80/", rounds, 100*time.Second
 	l := newLoading(p)
@@ -93,16 +61,16 @@ func meshLoads(rounds int) *loading {
 			client, bpf := []float64{67, 12.3, 61.7, 35}[i]*8, []float64{9.5, 1, 8.8, 4.1}[i]*8
 			qps := []int64{24800, 3900, 24100, 13000}[i] * int64(1000+round) / 1000
 			asked := record.Asked{URL: p.URL, Connections: connections, Seconds: 100, Statistics: true}
-			idle := l.phase(round, asked, record.PhaseIdle, 2)
+			idle := l.lasting(round, asked, record.PhaseIdle, 2)
 			idle.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 20, Time: 20_000}, {ID: 42, Name: "sockops_prog"}, {ID: 43, Name: "cluster_manager"}}
-			load := l.phase(round, asked, record.PhaseLoad, 100)
+			load := l.lasting(round, asked, record.PhaseLoad, 100)
 			sent(load, qps)
 			load.ClientCPU, load.ServerCPU, load.NodeCPU = share(client, 100), share(client/4, 100), min(share(client*1.5, 100), share(798, 100))
 			load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: qps*100 + 1000, Time: share(bpf*0.7, 100)},
 				{ID: 42, Name: "sockops_prog", Count: qps * 300, Time: share(bpf*0.3, 100)}, {ID: 43, Name: "cluster_manager"}}
 			off := asked
 			off.Statistics = false
-			sent(l.phase(round, off, record.PhaseLoad, 100), qps*102/100)
+			sent(l.lasting(round, off, record.PhaseLoad, 100), qps*102/100)
 		}
 	}
 	return l
@@ -110,7 +78,7 @@ func meshLoads(rounds int) *loading {
 
 // steps is a quota of 1 CPU, each weight and the control in three rounds; shares in
 // percent of a core: usage, by the tick, of programs, throttled.
-func quotaSteps(weights ...[5]float64) *loading {
+func quotaSteps(weights ...[5]float64) *weighing {
 	p := DefaultsOfQuota()
 	p.Instances = 4
 	l := newLoading(p)
@@ -122,7 +90,7 @@ func quotaSteps(weights ...[5]float64) *loading {
 			if w[4] < 0 { // the control
 				asked.CPUs = 0
 			}
-			load := l.phase(round, asked, record.PhaseLoad, 3)
+			load := l.lasting(round, asked, record.PhaseLoad, 3)
 			load.Datapath = "reference"
 			sent(load, int64(9000-w[0]/50))
 			load.ClientCPU, load.ServerCPU, load.NodeCPU = share(w[1], 3), share(20, 3), share(w[1]+25, 3)
@@ -135,11 +103,11 @@ func quotaSteps(weights ...[5]float64) *loading {
 	return l
 }
 
-func quotaShared() *loading {
+func quotaShared() *weighing {
 	return quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{10_000, 99, 98, 21, 60}, [5]float64{65_535, 100, 100, 71, 90}, [5]float64{400_000, 100, 99, 95, 96}, [5]float64{400_000, 410, 0, 395, -1})
 }
 
-func quotaBeside() *loading {
+func quotaBeside() *weighing {
 	l := quotaSteps([5]float64{0, 62, 61, 0.4, 0}, [5]float64{400_000, 100, 99, 240, 96})
 	for i := range l.rec.Points {
 		if p := &l.rec.Points[i]; p.Asked.Heavy > 0 { // the charge is the clients' own work
@@ -150,21 +118,21 @@ func quotaBeside() *loading {
 	return l
 }
 
-func quotaUndecided() *loading {
+func quotaUndecided() *weighing {
 	return quotaSteps([5]float64{0, 99, 98, 1.73, 60}, [5]float64{400_000, 100, 100, 12.1, 80})
 }
 
 // memoryGrows has one map that grows with services and one that does not, and a
 // little more under load.
-func memoryGrows() *loading {
+func memoryGrows() *weighing {
 	l := newLoading(DefaultsOfMemory())
 	l.kmesh()
 	for _, services := range []int{100, 1, 1000} {
 		asked := record.Asked{Connections: 100, Seconds: 3, Services: services, Statistics: true}
 		mem := []record.ProgramMem{{ID: 41, Name: "cgroup_connect4", Memory: 8192}, {ID: 42, Name: "sockops_prog", Memory: 12288},
 			{ID: 21, Map: true, Name: "km_service", Memory: 23 << 20}, {ID: 22, Map: true, Name: "services", Memory: int64(4096 + 104*services), Used: int64(services)}}
-		l.phase(0, asked, record.PhaseIdle, 2).Memory = mem
-		load := l.phase(0, asked, record.PhaseLoad, 3)
+		l.lasting(0, asked, record.PhaseIdle, 2).Memory = mem
+		load := l.lasting(0, asked, record.PhaseLoad, 3)
 		load.Memory = append(mem[:len(mem):len(mem)], record.ProgramMem{ID: 23, Map: true, Name: "sockets", Memory: 2048})
 		sent(load, 9000)
 		load.Runs = []record.ProgramRun{{ID: 41, Name: "cgroup_connect4", Count: 900_000, Time: share(20, 3)}}
@@ -173,22 +141,22 @@ func memoryGrows() *loading {
 }
 
 // memoryStays is case 5 of the published report: 23 MB with any number of services.
-func memoryStays() *loading {
+func memoryStays() *weighing {
 	l := newLoading(DefaultsOfMemory())
 	for _, services := range []int{1, 100, 1000} {
 		mem := []record.ProgramMem{{ID: 41, Name: "cgroup_connect4", Memory: 8192}, {ID: 21, Map: true, Name: "km_service", Memory: 23_000_000}}
-		l.phase(0, record.Asked{Connections: 100, Services: services, Statistics: true}, record.PhaseIdle, 2).Memory = mem
+		l.lasting(0, record.Asked{Connections: 100, Services: services, Statistics: true}, record.PhaseIdle, 2).Memory = mem
 	}
 	return l
 }
 
 // openLoop is a fixed rate.
-func openLoop() *loading {
+func openLoop() *weighing {
 	p := DefaultsOfLoad()
 	p.QPS, p.Connections, p.KeepAlive, p.Rounds = 2000, []int{100}, true, 1
 	l := newLoading(p)
 	l.kmesh()
-	load := l.phase(0, record.Asked{Connections: 100, QPS: 2000, KeepAlive: true, Seconds: 100, Statistics: true}, record.PhaseLoad, 100)
+	load := l.lasting(0, record.Asked{Connections: 100, QPS: 2000, KeepAlive: true, Seconds: 100, Statistics: true}, record.PhaseLoad, 100)
 	sent(load, 1999)
 	load.Sent.OpenLoop, load.Sent.Errors = true, 12
 	load.ClientCPU = share(40, 100)

@@ -11,17 +11,19 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-func (l *loaded) report(t *testing.T, format string, o page.Options) string {
+// report is a rendering of a record's judgement.
+func (w *weighing) report(t *testing.T, format string, o page.Options) string {
 	t.Helper()
+	v := w.judge(t)
 	var out bytes.Buffer
 	var err error
-	switch document := (export.Document{Record: l.rec, Figures: l.v.Figures()}); format {
+	switch document := (export.Document{Record: &w.rec, Figures: v.Figures()}); format {
 	case "csv":
 		err = export.CSV(&out, []export.Document{document})
 	case "json":
 		err = export.JSON(&out, []export.Document{document})
 	default:
-		err = page.Write(&out, format, []*page.Page{l.v.Page(o)}, o)
+		err = page.Write(&out, format, []*page.Page{v.Page(o)}, o)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -42,9 +44,8 @@ func sectionOf(t *testing.T, text, title string) string {
 
 func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 	seen := map[string]figure.Unit{}
-	for _, l := range []*loading{meshLoads(8), openLoop(), quotaShared(), memoryGrows()} {
-		v := l.judge(t)
-		for _, f := range v.v.Figures() {
+	for _, l := range []*weighing{meshLoads(8), openLoop(), quotaShared(), memoryGrows()} {
+		for _, f := range l.judge(t).Figures() {
 			seen[f.Quantity] = f.Unit
 		}
 	}
@@ -58,15 +59,14 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 	if !maps.Equal(seen, want) {
 		t.Errorf("got  %v\nwant %v", seen, want)
 	}
-	v := meshLoads(8).judge(t)
-	client := figure.Find(v.v.Figures(), "cpu", "connections", "3000", "role", "client")
+	client := figure.Find(meshLoads(8).judge(t).Figures(), "cpu", "connections", "3000", "role", "client")
 	if len(client.Rounds) != 8 || client.Value < 5.359 || client.Value > 5.361 {
 		t.Errorf("67 %% of 8 CPUs are %+v", client)
 	}
 }
 
 func TestSharesOfACoreAndOfTheNodeStandSideBySideAndAreTitled(t *testing.T) {
-	table := sectionOf(t, meshLoads(8).judge(t).report(t, "md", page.Options{}), "CPU by load")
+	table := sectionOf(t, meshLoads(8).report(t, "md", page.Options{}), "CPU by load")
 	for _, want := range []string{
 		"| connections | client core % | client node % | eBPF core % | eBPF node % |",
 		"| 100 | 98.4 | 12.3 |", "| 3000 | 536 | 67.0 | 76.0 \\[76.0, 76.0\\] | 9.50 \\[9.50, 9.50\\] |",
@@ -75,15 +75,15 @@ func TestSharesOfACoreAndOfTheNodeStandSideBySideAndAreTitled(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, table)
 		}
 	}
-	if out := meshLoads(2).judge(t).report(t, "text", page.Options{}); !strings.Contains(out, "12.99 % of a core is 1.62 % of the node") {
+	if out := meshLoads(2).report(t, "text", page.Options{}); !strings.Contains(out, "12.99 % of a core is 1.62 % of the node") {
 		t.Errorf("the head does not say what percent are of:\n%s", out)
 	}
 }
 
 func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
-	for word, l := range map[string]*loading{"counts against the limit": quotaShared(), "is not limited": quotaBeside(), "not decided": quotaUndecided()} {
+	for word, l := range map[string]*weighing{"counts against the limit": quotaShared(), "is not limited": quotaBeside(), "not decided": quotaUndecided()} {
 		for _, format := range []string{"text", "md", "json", "csv"} {
-			if out := l.judge(t).report(t, format, page.Options{Width: 200}); !strings.Contains(out, word) {
+			if out := l.report(t, format, page.Options{Width: 200}); !strings.Contains(out, word) {
 				t.Errorf("%s: no %q in:\n%s", format, word, out)
 			}
 		}
@@ -91,13 +91,13 @@ func TestEveryFormOfAQuotaHasTheVerdict(t *testing.T) {
 }
 
 func TestMemoryIsComparedInWords(t *testing.T) {
-	grows := memoryGrows().judge(t).report(t, "text", page.Options{})
+	grows := memoryGrows().report(t, "text", page.Options{})
 	for _, want := range []string{"101 KiB more with 1000 than with 1: 104 B each", "up to 2.00 KiB more under load", "(1000 in it)"} {
 		if !strings.Contains(grows, want) {
 			t.Errorf("no %q in:\n%s", want, grows)
 		}
 	}
-	stays := memoryStays().judge(t).report(t, "text", page.Options{})
+	stays := memoryStays().report(t, "text", page.Options{})
 	if !strings.Contains(stays, "the same with 1000 as with 1") || strings.Contains(stays, "what differs") || strings.Contains(stays, "under load:") {
 		t.Errorf("got:\n%s", stays)
 	}
@@ -110,7 +110,7 @@ func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
 			l.rec.Points[i].Runs[j].ID += uint32(100 * (i + 1)) // loaded anew at each point
 		}
 	}
-	table := sectionOf(t, l.judge(t).report(t, "md", page.Options{}), "eBPF by program")
+	table := sectionOf(t, l.report(t, "md", page.Options{}), "eBPF by program")
 	if strings.Contains(table, "MiB") {
 		t.Errorf("got:\n%s", table)
 	}
@@ -118,30 +118,30 @@ func TestMemoryOfAProgramIsNotThatOfAnotherNumberOfServices(t *testing.T) {
 
 func TestAnOpenLoopWithFailuresIsNotCalledFreeOfOmission(t *testing.T) {
 	l := openLoop()
-	if out := l.judge(t).report(t, "text", page.Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "12 requests failed and are in none of them") {
+	if out := l.report(t, "text", page.Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "12 requests failed and are in none of them") {
 		t.Errorf("got:\n%s", out)
 	}
 	l.rec.Points[0].Sent.Errors, l.rec.Points[0].Sent.Unsent = 0, 1
-	if out := l.judge(t).report(t, "text", page.Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "1 request had no answer in time or was never sent") {
+	if out := l.report(t, "text", page.Options{Width: 400}); strings.Contains(out, "free of coordinated omission") || !strings.Contains(out, "1 request had no answer in time or was never sent") {
 		t.Errorf("got:\n%s", out)
 	}
 	l.rec.Points[0].Sent.Unsent = 0
-	if out := l.judge(t).report(t, "text", page.Options{Width: 400}); !strings.Contains(out, "free of coordinated omission") {
+	if out := l.report(t, "text", page.Options{Width: 400}); !strings.Contains(out, "free of coordinated omission") {
 		t.Errorf("got:\n%s", out)
 	}
 }
 
 func TestAPriceTakesThreeRounds(t *testing.T) {
-	if out := meshLoads(2).judge(t).report(t, "text", page.Options{Width: 200}); strings.Contains(out, "0.98×") || !strings.Contains(out, "of fewer than 3 rounds it is noise") {
+	if out := meshLoads(2).report(t, "text", page.Options{Width: 200}); strings.Contains(out, "0.98×") || !strings.Contains(out, "of fewer than 3 rounds it is noise") {
 		t.Errorf("got:\n%s", out)
 	}
-	if out := meshLoads(3).judge(t).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "~ 0.98×") {
+	if out := meshLoads(3).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "~ 0.98×") {
 		t.Errorf("got:\n%s", out)
 	}
 }
 
 func TestTimesHaveUnits(t *testing.T) {
-	if out := meshLoads(2).judge(t).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "20.5 µs") || strings.Contains(out, "ns each") {
+	if out := meshLoads(2).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "20.5 µs") || strings.Contains(out, "ns each") {
 		t.Errorf("got:\n%s", out)
 	}
 }
