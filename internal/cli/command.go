@@ -146,6 +146,8 @@ and ENGINE/RUNTIME: docker/runc (by API), docker+cli/runc (by command),
 podman/crun, containerd/runc, isula/runc, and cri+NAME/HANDLER for CRI endpoints.
 Podman's service is docker/RUNTIME with --docker-host. An engine's name alone is its default runtime.
 
+A flag of a list that is given again adds to the list; of any other the last counts.
+
 Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
 or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare startup runc --rounds 2\n  tare bpf list --interval 100ms\n  tare top --once",

@@ -18,6 +18,7 @@ import (
 func newDoctor(s *app) *cobra.Command {
 	var format string
 	var reach terms.Reach
+	equip(&reach)
 	set := option.Of(&reach)
 	c := &cobra.Command{
 		Use:   "doctor",

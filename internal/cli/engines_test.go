@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -339,19 +341,45 @@ func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {
 func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 	needRunc(t)
 	dir := place(t)
-	text := `version: 1
-measure:
-  - lifecycle: {targets: [docker/runc], missing: skip, rounds: 1}
-  - lifecycle: {targets: [host], rounds: 1}
-`
-	if err := os.WriteFile("two.yaml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	away := []string{"--docker-host", "unix://" + filepath.Join(dir, "none.sock"), "--format", "json"}
+	nothing := "  - lifecycle: {targets: [docker/runc], missing: %s, rounds: 1}\n"
+	host := "  - lifecycle: {targets: [host], rounds: 1}\n"
+	for name, c := range map[string]struct {
+		measures string
+		code     int
+		runs     int
+	}{
+		"one may be missing":      {fmt.Sprintf(nothing, "skip") + host + host, ExitDone, 2},
+		"one may not":             {fmt.Sprintf(nothing, "fail") + host + host, ExitUsage, 2},
+		"nothing of any is there": {strings.Repeat(fmt.Sprintf(nothing, "skip"), 2), ExitUsage, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile("several.yaml", []byte("version: 1\nmeasure:\n"+c.measures), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, stderr := tare(t, append([]string{"run", "several.yaml", "-o", filepath.Join(t.TempDir(), "r.jsonl")}, away...)...)
+			if code != c.code || !strings.Contains(stderr, "measure 1 of ") || !strings.Contains(stderr, "none.sock") {
+				t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+			}
+			// All reports are one document.
+			var runs []struct{ Experiment string }
+			if err := json.Unmarshal([]byte(out), &runs); (err != nil || len(runs) != c.runs) && (c.runs > 0 || out != "") {
+				t.Errorf("%v: %d runs\n%s", err, len(runs), out)
+			}
+		})
 	}
-	code, out, stderr := tare(t, "run", "two.yaml", "--docker-host", "unix://"+filepath.Join(dir, "none.sock"), "-o", "r.jsonl")
-	if code != ExitUsage || !strings.Contains(stderr, "measure 1 of 2") || !strings.Contains(stderr, "none.sock") {
+}
+
+// What was measured can be measured again, as it was asked for but for what flags say.
+func TestARecordIsRunAgain(t *testing.T) {
+	place(t)
+	if code, _, stderr := tare(t, "lifecycle", "host", "--rounds", "2", "--ops", "start,stop", "--warmup", "0", "--seed", "7", "-q", "-o", "first.jsonl.zst"); code != ExitDone {
+		t.Fatal(stderr)
+	}
+	if code, out, stderr := tare(t, "run", "first.jsonl.zst", "--rounds", "1", "-q", "-o", "r.jsonl"); code != ExitDone || !strings.Contains(out, "seed 7") {
 		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
 	}
-	if n, _ := times(t, "r-2.jsonl", "host"); n == 0 {
-		t.Errorf("the host was not weighed\n%s\n%s", out, stderr)
+	if n, _ := times(t, "r.jsonl", "host"); n != 2 {
+		t.Errorf("%d times, wanted of one round of start and stop", n)
 	}
 }

@@ -22,6 +22,7 @@ type outputFlags struct {
 	quiet   bool
 	verbose bool
 	explain bool
+	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
 }
 
 func (f *outputFlags) addRecord(set *pflag.FlagSet) {
@@ -65,7 +66,9 @@ func (s *app) checkFormat(format, experiment string) error {
 
 // show prints the reports of judged runs and returns the exit code that they call for.
 func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err error) {
-	if err := s.instruments.Report(s.Out, out.format, all, s.pageOptions(out)); err != nil {
+	if out.keep != nil {
+		*out.keep = append(*out.keep, all...)
+	} else if err := s.instruments.Report(s.Out, out.format, all, s.pageOptions(out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	for _, one := range all {

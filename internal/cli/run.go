@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,22 +12,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
 )
 
 func newRun(s *app) *cobra.Command {
 	var out outputFlags
 	var given *option.Given
 	c := &cobra.Command{
-		Use:   "run PLAN",
-		Short: "Do what a plan file says",
+		Use:   "run PLAN|RECORD",
+		Short: "Do what a plan file says, or measure again what a record holds",
 		Long: `Do what a plan file says, in its order. Flags override the file, in every measure
 that has such an option; one that no measure of the plan has is refused. A mistake
-in the file is reported with file, line and column before anything is done.`,
-		Example: "  tare run plan.yaml --rounds 6",
+in the file is reported with file, line and column before anything is done.
+
+Of a record its plan is done again: the same targets, settings and seed. What only a
+command line can give, a device to overwrite, has to be given again.
+
+As JSON or CSV the reports of all measures are one document, at the end. Measures of
+which nothing is here fail the plan, but for those that say missing: skip.`,
+		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := plan.Load(args[0], s.instruments)
+			p, err := s.loadPlan(args[0])
 			if err != nil {
 				return err
 			}
@@ -44,6 +53,24 @@ in the file is reported with file, line and column before anything is done.`,
 	}
 	given = option.Collect(c.Flags(), sets...)
 	return c
+}
+
+// loadPlan reads a plan file, or the plan of a record.
+func (s *app) loadPlan(path string) (*plan.Plan, error) {
+	text, err := option.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := s.lines.NewReader(bytes.NewReader(text)) // as far as it was read: the header is the first line
+	defer r.Close()                               //nolint:errcheck // nothing was written
+	line, err := r.Next()
+	switch header, is := line.(*record.Header); {
+	case is:
+		return plan.OfRecord(path, header, s.instruments)
+	case err != nil && !errors.Is(err, record.ErrNotRecord):
+		return nil, err
+	}
+	return plan.Parse(path, text, s.instruments)
 }
 
 // override lays the flags over every measure that has such options. A flag that
@@ -68,6 +95,7 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 		}
 	}
 	for _, m := range measures {
+		equip(m.Options)
 		if err := given.Lay(m.Set); err != nil {
 			return err
 		}
@@ -97,24 +125,51 @@ func performAll(ctx context.Context, s *app, measures []plan.Measure, out output
 			return err
 		}
 	}
-	var failed error
+	if len(measures) == 1 {
+		return s.performers[measures[0].Name].perform(ctx, s, measures[0].Options, out)
+	}
+	var kept []instrument.Judged
+	if out.format == "json" || out.format == "csv" { // of which one document is made
+		out.keep = &kept
+	}
+	failed := performEach(ctx, s, measures, out)
+	if len(kept) > 0 {
+		out.keep = nil
+		_, err := s.show(kept, out)
+		failed = errors.Join(err, failed)
+	}
+	return failed
+}
+
+func performEach(ctx context.Context, s *app, measures []plan.Measure, out outputFlags) (failed error) {
+	var none error // why nothing of the last one that was skipped is here
+	done := false
 	for i, m := range measures {
 		each := out
-		if out.record != "" && len(measures) > 1 {
+		if out.record != "" {
 			each.record = numbered(out.record, i+1)
 		}
 		err := s.performers[m.Name].perform(ctx, s, m.Options, each)
 		var code exit
 		var missing *notHere
 		switch {
-		case errors.As(err, &missing) && len(measures) > 1: // the others go on
+		case errors.As(err, &missing): // the others go on
 			fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(measures), cleanLines(missing.Error()))
-			failed = errors.Join(failed, exit{ExitUsage})
+			if w, ok := m.Options.(interface{ Skips() bool }); ok && w.Skips() {
+				none = exit{ExitUsage}
+			} else {
+				failed = errors.Join(failed, exit{ExitUsage})
+			}
 		case errors.As(err, &code) && code.code == ExitFailed:
 			failed = errors.Join(code, failed) // operations that failed weigh more
 		case err != nil:
 			return err
+		default:
+			done = true
 		}
+	}
+	if failed == nil && !done {
+		return none
 	}
 	return failed
 }

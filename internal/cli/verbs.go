@@ -25,10 +25,14 @@ var performers = map[string]performer{
 	bpf.Name:       {perform: by(weighBPF), extend: extendBPF},
 }
 
-// What options cannot know of themselves, since it takes an engine or a tool.
-func init() {
-	terms.Identify = find.IdentifyCRI
-	storage.ReadJobFile = readJobFile
+// equip gives options what they cannot do themselves, since it takes an engine or a tool.
+func equip(o option.Options) {
+	if w, ok := o.(interface{ IdentifyBy(terms.Identify) }); ok {
+		w.IdentifyBy(find.IdentifyCRI)
+	}
+	if s, ok := o.(*storage.Options); ok {
+		s.ReadJobFile = readJobFile
+	}
 }
 
 // performer is how an instrument is performed.
@@ -75,6 +79,7 @@ func newVerb(s *app, one *instrument.Instrument) *cobra.Command {
 // options declare.
 func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.Mode) *verb {
 	v := &verb{options: m.New()}
+	equip(v.options)
 	v.set = option.Of(v.options)
 	name, take := v.set.Arguments()
 	v.Command = &cobra.Command{

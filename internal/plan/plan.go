@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/record"
 )
 
 // Version is the version of the plan format.
@@ -32,18 +33,9 @@ type Measure struct {
 	Set     *option.Set // what declares the options, to lay flags over them
 }
 
-// Load reads the plan file at path. What is wrong with its content is returned
-// as [option.FieldErrors], all of it at once.
-func Load(path string, instruments instrument.List) (*Plan, error) {
-	text, err := option.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text, instruments)
-}
-
 // Parse reads a plan from YAML, or from JSON, which is YAML. The name is that
-// of the file, for mistakes and for a plan that has no name of its own.
+// of the file, for mistakes and for a plan that has no name of its own. What is
+// wrong is returned as [option.FieldErrors], all of it at once.
 func Parse(name string, text []byte, instruments instrument.List) (*Plan, error) {
 	f := &file{Plan: Plan{Version: Version}, instruments: instruments}
 	if err := option.Parse(name, text, f.read); err != nil {
@@ -53,6 +45,29 @@ func Parse(name string, text []byte, instruments instrument.List) (*Plan, error)
 		f.Name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 	}
 	return &f.Plan, nil
+}
+
+// OfRecord is the plan of a record: the one measure that it is of.
+func OfRecord(name string, h *record.Header, instruments instrument.List) (*Plan, error) {
+	i, ok := instruments.Of(h.Experiment)
+	if !ok {
+		return nil, fmt.Errorf("%s is a record of %q; the measurements are %s", name, h.Experiment, strings.Join(instruments.Names(), ", "))
+	}
+	if h.Environment.Kernel == "" {
+		return nil, fmt.Errorf("%s was made of what others kept: nothing in it was measured by tare, or can be measured again", name)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(h.Plan, &fields); err != nil {
+		return nil, fmt.Errorf("%s: the record's plan cannot be read: %w", name, err)
+	}
+	for _, key := range option.Of(i.New()).Refused() {
+		delete(fields, key)
+	}
+	text, err := json.Marshal(map[string]any{"version": Version, "measure": []any{map[string]any{i.Name: fields}}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: the record's plan cannot be read: %w", name, err)
+	}
+	return Parse(name, text, instruments)
 }
 
 // Schema is the JSON Schema (draft 2020-12) of plan files, for editors. It knows

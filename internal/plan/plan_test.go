@@ -16,6 +16,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,8 +34,16 @@ func ready(t *testing.T) []string {
 	return files
 }
 
+func load(path string) (*Plan, error) {
+	text, err := option.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text, all.Instruments)
+}
+
 // Each testdata/<mistake>.yaml holds mistakes, and <mistake>.golden is what
-// Load says about them: the very text, since it is what people act on.
+// Parse says about them: the very text, since it is what people act on.
 func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -42,7 +52,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			_, err := Load(file, all.Instruments)
+			_, err := load(file)
 			if err == nil {
 				t.Fatal("no mistake was found")
 			}
@@ -68,7 +78,7 @@ func TestEveryReadyPlanLoadsAndKeepsToTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
 	for _, file := range append(ready(t), everything) {
-		p, err := Load(file, all.Instruments)
+		p, err := load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +141,7 @@ func document(t *testing.T, file string) any {
 
 func TestEveryFieldIsReadAndStandsInARecordAsInAPlan(t *testing.T) {
 	t.Parallel()
-	p, err := Load(everything, all.Instruments)
+	p, err := load(everything)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +222,7 @@ func TestLoadSaysWhatItTriedToRead(t *testing.T) {
 	for path, want := range map[string]string{
 		"testdata/none.yaml": "give the path of a plan file", "testdata": "give the path of a plan file", "/dev/zero": "/dev/zero:1:1: the plan is larger than 1 MiB",
 	} {
-		if _, err := Load(path, all.Instruments); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+		if _, err := load(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -260,4 +270,48 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A record's plan is a plan again, and asks for the same, but for a device to overwrite,
+// which only a command line gives.
+func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../../record/testdata/v1/*.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := all.Instruments.Lines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := map[string]bool{}
+	for _, file := range files {
+		rec, err := lines.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := OfRecord(file, &rec.Header, all.Instruments)
+		if kept := rec.End.Why == "imported" || rec.End.Why == "read"; kept || err != nil {
+			if !kept || err == nil || !strings.Contains(err.Error(), "what others kept") {
+				t.Errorf("%s: %v", file, err)
+			}
+			continue
+		}
+		i, _ := all.Instruments.Of(rec.Header.Experiment)
+		want := i.New()
+		if err := option.Unmarshal(rec.Header.Plan, want); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Measure) != 1 || p.Measure[0].Name != i.Name || !reflect.DeepEqual(p.Measure[0].Options, want) {
+			t.Errorf("%s asked for\n%+v, and again for\n%+v", file, want, p.Measure)
+		}
+		again[i.Name] = true
+	}
+	if len(again) != len(all.Instruments) {
+		t.Errorf("only of %v", again)
+	}
+	h := record.Header{Experiment: "storage", Plan: json.RawMessage(`{"volumes":["bind"],"i_know_this_destroys":["/dev/sdz"]}`), Environment: record.Environment{Kernel: "6"}}
+	if p, err := OfRecord("r", &h, all.Instruments); err != nil || len(p.Measure[0].Options.(*storage.Options).Destroys) > 0 {
+		t.Errorf("%v, %+v", err, p)
+	}
 }

@@ -38,7 +38,8 @@ type flag struct {
 	pflag.Value
 }
 
-// Set gives the option the flag's value. A list grows with every further flag.
+// Set gives the option the flag's value. A list grows with every further flag by what
+// is not in it; other values are the last flag's.
 func (f *flag) Set(text string) error {
 	var before reflect.Value
 	list := reflect.ValueOf(f.o.into)
@@ -49,10 +50,25 @@ func (f *flag) Set(text string) error {
 		return &FieldError{Place: Place{Flag: f.o.flagName()}, Message: err.Error()}
 	}
 	if before.IsValid() {
-		list.Elem().Set(reflect.AppendSlice(before.Slice3(0, before.Len(), before.Len()), list.Elem()))
+		all := before.Slice3(0, before.Len(), before.Len())
+		for _, item := range list.Elem().Seq2() {
+			if f.o.once == "" || !holds(before, item) {
+				all = reflect.Append(all, item)
+			}
+		}
+		list.Elem().Set(all)
 	}
 	f.o.given = true
 	return nil
+}
+
+func holds(list, item reflect.Value) bool {
+	for _, other := range list.Seq2() {
+		if other.Equal(item) {
+			return true
+		}
+	}
+	return false
 }
 
 // Given are flags for options that are not known yet: those of a plan's file.

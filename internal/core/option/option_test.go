@@ -189,7 +189,7 @@ func TestAFlagsMistakeNamesTheFlagAndAFilesItsPlace(t *testing.T) {
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	other := defaults()
 	given := Collect(flags, Of(&other))
-	if err := flags.Parse([]string{"--rounds=60", "--words=b", "--words=c,d", "--really"}); err != nil {
+	if err := flags.Parse([]string{"--rounds=60", "--words=b", "--words=c,d", "--words=b", "--really"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := given.Lay(s); err != nil {

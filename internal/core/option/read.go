@@ -77,6 +77,16 @@ func (s *Set) option(key string) *Option {
 	return nil
 }
 
+// Refused are the keys that records have and plan files cannot.
+func (s *Set) Refused() (keys []string) {
+	for _, o := range s.options {
+		if o.refused != "" {
+			keys = append(keys, o.key)
+		}
+	}
+	return keys
+}
+
 func (s *Set) keys() string {
 	var all []string
 	for _, o := range s.options {

@@ -8,9 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 )
 
-// ReadJobFile reads a job file of fio's. Whoever knows fio's options sets it.
-var ReadJobFile func(path string) (Job, error)
-
 // sysbenchRuns is how long its jobs run that nothing else ends.
 const sysbenchRuns = 10 * time.Second
 
@@ -53,7 +50,7 @@ func (f *jobFlags) apply(s *option.Set, o *Options) error {
 		if asked {
 			return option.WrongFlag("jobfile", "the file says what the jobs are; leave out --jobs, --size, --bs, --numjobs and --tool")
 		}
-		job, err := ReadJobFile(f.file)
+		job, err := o.ReadJobFile(f.file)
 		if err != nil {
 			return option.WrongFlag("jobfile", "%v", err)
 		}

@@ -53,6 +53,10 @@ type Options struct {
 	// the host's: {fio: /usr/local/bin/fio}.
 	Root     string
 	Programs map[string]string
+
+	// ReadJobFile reads a job file of fio's for --jobfile; whoever knows fio's options
+	// gives it.
+	ReadJobFile func(path string) (Job, error)
 }
 
 // Drop says which caches are dropped before a job.

@@ -10,9 +10,6 @@ import (
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
-// Identify asks a CRI endpoint for its name. Whoever can reach engines sets it.
-var Identify func(ctx context.Context, address string) (string, error)
-
 // engineFlags are those by which engines are reached. What is not given is as the
 // engines' own command lines have it.
 type engineFlags struct {
@@ -77,7 +74,7 @@ func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
 		change(name, func(e *setting.Engine) { e.Args = append(slices.Clip(e.Args), value) })
 	}
 	for _, endpoint := range f.cri {
-		name, address, err := criEndpoint(ctx, endpoint)
+		name, address, err := w.criEndpoint(ctx, endpoint)
 		if err != nil {
 			return err
 		}
@@ -104,14 +101,14 @@ func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
 
 // criEndpoint takes NAME=ADDRESS apart; without a name the endpoint is asked
 // for its own.
-func criEndpoint(ctx context.Context, s string) (name, address string, err error) {
+func (w *Whom) criEndpoint(ctx context.Context, s string) (name, address string, err error) {
 	if before, after, ok := strings.Cut(s, "="); ok && !strings.Contains(before, "/") {
 		return before, after, nil
 	}
-	if Identify == nil {
+	if w.identify == nil {
 		return "", "", option.WrongFlag("cri", "%s has no name: write NAME=%s", option.Quote(s), s)
 	}
-	if name, err = Identify(ctx, s); err != nil {
+	if name, err = w.identify(ctx, s); err != nil {
 		return "", "", fmt.Errorf("--cri %s: %w; where it may be missing, name it: --cri NAME=%s --missing skip", s, err, s)
 	}
 	return name, s, nil

@@ -4,6 +4,7 @@
 package terms
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -70,7 +71,19 @@ type Whom struct {
 	Missing Missing  // empty: MissingFail
 	Via     []string // "api", "cli": how engines that have both are driven; empty: each its usual way
 	Engines Engines  // how engines are reached
+
+	identify Identify
 }
+
+// Identify asks a CRI endpoint for its name.
+type Identify func(ctx context.Context, address string) (string, error)
+
+// IdentifyBy gives those who can reach engines the say in what an endpoint of --cri
+// without a name is called.
+func (w *Whom) IdentifyBy(i Identify) { w.identify = i }
+
+// Skips tells whether what is not here is skipped.
+func (w *Whom) Skips() bool { return w.Missing == MissingSkip }
 
 // Everyone is whoever is found.
 var Everyone = Whom{Targets: []string{}, Missing: MissingFail}
