@@ -9,49 +9,22 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
 
-// answering is an engine whose answers are made up.
-type answering struct {
-	server
-	exec  func(ctx context.Context) (*api.ExecSyncResponse, error)
-	asked chan *api.ExecSyncRequest
-	stats []*api.ContainerStats
-}
-
-func (a *answering) ExecSync(ctx context.Context, r *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
-	a.asked <- r
-	return a.exec(ctx)
-}
-
-func (a *answering) ListContainerStats(context.Context, *api.ListContainerStatsRequest) (*api.ListContainerStatsResponse, error) {
-	return &api.ListContainerStatsResponse{Stats: a.stats}, nil
-}
-
-// session is one with that engine, with a pod on each of two lanes and a
-// container in the first.
-func (a *answering) session(t *testing.T) *session {
-	t.Helper()
-	a.asked = make(chan *api.ExecSyncRequest, 1)
-	a.server = server{name: "containerd", status: ready("{}", "runc")}
-	address := listen(t, func(s *grpc.Server) {
-		api.RegisterRuntimeServiceServer(s, a)
-		api.RegisterImageServiceServer(s, a)
-	})
-	conn, version, err := open(t.Context(), "x", "containerd", subject.Engine{Address: address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.close)
-	return &session{
-		Target: &Target{name: "x", engineName: "containerd", version: version}, conn: conn,
-		held: []*held{{pod: "pod", container: "container", token: "token"}, {lane: 1, pod: "other"}},
-	}
+// holding opens a session that holds a container on lane 0 and a pod on lane 1, as
+// the node has them.
+func (n *node) holding() (s *session, name string) {
+	n.t.Helper()
+	s = n.open()
+	n.t.Cleanup(func() { _ = s.Close(context.Background()) })
+	enginetest.Must(n.t, s, subject.RunPod, 2)
+	enginetest.Must(n.t, s, subject.Create, 1)
+	return s, s.Held()[0].Name
 }
 
 func TestAnswersToACommandAreBoundedAndJudged(t *testing.T) {
@@ -70,36 +43,39 @@ func TestAnswersToACommandAreBoundedAndJudged(t *testing.T) {
 		{name: "an error", err: errors.New("no such container"), says: "no such container"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := &answering{exec: func(context.Context) (*api.ExecSyncResponse, error) { return c.reply, c.err }}
-			got, err := a.session(t).Exec(t.Context(), 0, []string{"/probe", "a b"})
+			n := onNode(t)
+			s, name := n.holding()
+			n.exec = func(_ context.Context, asked *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
+				if asked.Timeout != 0 || !slices.Equal(asked.Cmd, []string{"/probe", "a b"}) {
+					t.Errorf("%v", asked)
+				}
+				return c.reply, c.err
+			}
+			got, err := s.Exec(t.Context(), 0, []string{"/probe", "a b"})
 			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v", err)
 			}
-			if got.Exit != c.exit || len(got.Output) != c.output || len(got.Stderr) > subject.MaxOutput || got.Command != "ExecSync token /probe 'a b'" {
+			if got.Exit != c.exit || len(got.Output) != c.output || len(got.Stderr) > subject.MaxOutput || got.Command != "ExecSync "+name+" /probe 'a b'" {
 				t.Errorf("exit %d, %d bytes, %s", got.Exit, len(got.Output), got.Command)
-			}
-			if asked := <-a.asked; asked.Timeout != 0 || !slices.Equal(asked.Cmd, []string{"/probe", "a b"}) {
-				t.Errorf("%v", asked)
 			}
 		})
 	}
 }
 
 func TestAnEngineThatDoesNotEndACommandIsLeft(t *testing.T) {
-	a := &answering{exec: func(ctx context.Context) (*api.ExecSyncResponse, error) {
+	n := onNode(t)
+	s, _ := n.holding()
+	n.exec = func(ctx context.Context, asked *api.ExecSyncRequest) (*api.ExecSyncResponse, error) {
+		if asked.Timeout != 3 { // what is left, rounded up, and one
+			t.Errorf("a time-out of %d s", asked.Timeout)
+		}
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}}
-	s := a.session(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
-	defer cancel()
-	began := time.Now()
-	_, err := s.Exec(ctx, 0, []string{"/probe"})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "may still run") || time.Since(began) > 2*giveUp {
-		t.Errorf("after %v: %v", time.Since(began), err)
 	}
-	if asked := <-a.asked; asked.Timeout != 3 { // what is left, rounded up, and one
-		t.Errorf("a time-out of %d s", asked.Timeout)
+	ctx, cancel := context.WithTimeout(t.Context(), 1900*time.Millisecond)
+	defer cancel()
+	if _, err := s.Exec(ctx, 0, []string{"/probe"}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "may still run") {
+		t.Errorf("%v", err)
 	}
 	for n, says := range map[int]string{1: "lane 1 has no container", 7: "lane 7", -1: "lane -1"} {
 		if _, err := s.Exec(t.Context(), n, []string{"/probe"}); err == nil || !strings.Contains(err.Error(), says) {
@@ -124,10 +100,17 @@ func TestWhatIsNotReportedIsNoFigure(t *testing.T) {
 			record.Statistic{Memory: -1, CPU: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := &answering{stats: c.stats}
-			got, err := a.session(t).Statistics(t.Context()) // it serves none of pods
+			n := onNode(t)
+			s, name := n.holding()
+			for _, x := range c.stats {
+				if x.Attributes.GetId() == "container" {
+					x.Attributes.Id = name
+				}
+			}
+			n.stats = c.stats
+			got, err := s.Statistics(t.Context()) // it serves none of pods
 			c.want.Source = ofContainers
-			if err != nil || len(got) != 1 || got[0] != c.want {
+			if err != nil || len(got) != 2 || got[0] != c.want {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,179 +13,164 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// leftovers are things of one run: pods and containers, by id with their names.
-type leftovers struct {
-	pods, containers []thing
-	images           []string
-	stays            error // why an image of tare's is not among them
-}
-
-type thing struct{ id, name string }
-
-// findOf lists the pods and containers that bear a run's id, without the pods
-// that are to be kept and what is in them.
-func (c *connection) findOf(ctx context.Context, runID string, keep map[string]bool) (leftovers, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var left leftovers
+// listOf lists the pods and containers that bear a run's id.
+func (c *connection) listOf(ctx context.Context, runID string) (pods []*api.PodSandbox, containers []*api.Container, err error) {
 	of := map[string]string{engine.RunLabel: runID}
-	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: of}})
+	p, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{Filter: &api.PodSandboxFilter{LabelSelector: of}})
 	if err != nil {
-		return left, plain(ctx, "ListPodSandbox", err)
+		return nil, nil, plain(ctx, "ListPodSandbox", err)
 	}
-	containers, err := c.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: of}})
+	k, err := c.runtime.ListContainers(ctx, &api.ListContainersRequest{Filter: &api.ContainerFilter{LabelSelector: of}})
 	if err != nil {
-		return left, plain(ctx, "ListContainers", err)
+		return nil, nil, plain(ctx, "ListContainers", err)
 	}
-	for _, p := range pods.Items {
-		if name := p.GetMetadata().GetName(); engine.OfRun(name, runID) && p.Labels[engine.RunLabel] == runID && !keep[p.Id] {
-			left.pods = append(left.pods, thing{p.Id, name})
-		}
+	alien := func(name string, labels map[string]string) bool {
+		return !engine.OfRun(name, runID) || labels[engine.RunLabel] != runID
 	}
-	for _, k := range containers.Containers {
-		if name := k.GetMetadata().GetName(); engine.OfRun(name, runID) && k.Labels[engine.RunLabel] == runID && !keep[k.PodSandboxId] {
-			left.containers = append(left.containers, thing{k.Id, name})
-		}
-	}
-	return left, nil
+	pods = slices.DeleteFunc(p.Items, func(p *api.PodSandbox) bool { return alien(p.GetMetadata().GetName(), p.Labels) })
+	containers = slices.DeleteFunc(k.Containers, func(c *api.Container) bool { return alien(c.GetMetadata().GetName(), c.Labels) })
+	return pods, containers, nil
 }
 
-// withImages adds tare's images, if nothing of another run is there. CRI does
-// not tell whose an image is.
-func (l *leftovers) withImages(ctx context.Context, c *connection, runID string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	containers, err := c.runtime.ListContainers(ctx, &api.ListContainersRequest{})
-	if err != nil {
-		return plain(ctx, "ListContainers", err)
-	}
-	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
-	if err != nil {
-		return plain(ctx, "ListPodSandbox", err)
-	}
-	for _, k := range containers.Containers {
-		if other := k.Labels[engine.RunLabel]; other != "" && other != runID {
-			return nil
-		}
-	}
-	for _, p := range pods.Items {
-		if other := p.Labels[engine.RunLabel]; other != "" && other != runID {
-			return nil
-		}
-	}
-	images, err := c.images.ListImages(ctx, &api.ListImagesRequest{})
-	if err != nil {
-		return plain(ctx, "ListImages", err)
-	}
-	for _, i := range images.Images {
-		for _, tag := range i.RepoTags {
-			if strings.HasPrefix(tag, image.Repository+":") {
-				l.images = append(l.images, tag)
-			}
-		}
-	}
-	return nil
-}
-
-// withPause adds the image that holds pods, if it is tare's and only tare's.
-func (l *leftovers) withPause(ctx context.Context, c *connection, ref string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if ref == "" {
-		return nil
-	}
-	own, err := image.Pause(ref)
-	if err != nil {
-		return err
-	}
-	id, err := c.find(ctx, ref)
-	if err != nil || strings.TrimPrefix(id, "sha256:") != strings.TrimPrefix(own.ID, "sha256:") {
-		return err
-	}
-	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
-	if err != nil {
-		return plain(ctx, "ListPodSandbox", err)
-	}
-	if n := len(pods.Items) - len(l.pods); n > 0 {
-		l.stays = fmt.Errorf("the image %s, which holds pods, is one that tare made, and stays: %d pods of others may need it; clean again when they are gone, or put the engine's own in its place: crictl --runtime-endpoint unix://%s pull %s", ref, n, c.socket, ref)
-		return nil
-	}
-	l.images = append(l.images, ref)
-	return nil
-}
-
-func (l *leftovers) lines() []string {
-	var out []string
-	for _, p := range l.pods {
-		out = append(out, "pod "+p.name)
-	}
-	for _, c := range l.containers {
-		out = append(out, "container "+c.name)
-	}
-	for _, i := range l.images {
-		out = append(out, "image "+i)
-	}
-	return out
-}
-
-// remove removes them all, by force.
-func (l *leftovers) remove(ctx context.Context, c *connection) error {
+// Remove implements engine.Driver.
+func (d *driver) Remove(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	errs := []error{engine.Each(len(l.containers), func(i int) error {
-		id := l.containers[i].id
-		return again(ctx, "remove the container "+l.containers[i].name, func() error {
-			// Without time to end by itself it is killed at once.
-			_, stop := c.runtime.StopContainer(ctx, &api.StopContainerRequest{ContainerId: id})
-			_, remove := c.runtime.RemoveContainer(ctx, &api.RemoveContainerRequest{ContainerId: id})
-			return worst(remove, stop)
-		})
-	})}
-	errs = append(errs, engine.Each(len(l.pods), func(i int) error {
-		id := l.pods[i].id
-		return again(ctx, "remove the pod "+l.pods[i].name, func() error {
-			_, stop := c.runtime.StopPodSandbox(ctx, &api.StopPodSandboxRequest{PodSandboxId: id})
-			_, remove := c.runtime.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{PodSandboxId: id})
-			return worst(remove, stop)
-		})
-	}))
-	for _, ref := range l.images {
-		errs = append(errs, c.drop(ctx, ref))
+	if d.engineName == crioEngine {
+		d.reclaim(ctx, names)
 	}
-	return errors.Join(errs...)
+	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
+	if err != nil {
+		return err
+	}
+	runtime := d.conn.runtime
+	err = engine.Each(len(containers), func(i int) error {
+		if !slices.Contains(names, containers[i].GetMetadata().GetName()) {
+			return nil
+		}
+		// Without time to end by itself it is killed at once.
+		_, stop := runtime.StopContainer(ctx, &api.StopContainerRequest{ContainerId: containers[i].Id})
+		_, remove := runtime.RemoveContainer(ctx, &api.RemoveContainerRequest{ContainerId: containers[i].Id})
+		return worst("remove the container "+containers[i].GetMetadata().GetName(), remove, stop)
+	})
+	return errors.Join(err, engine.Each(len(pods), func(i int) error {
+		if !slices.Contains(names, pods[i].GetMetadata().GetName()) {
+			return nil
+		}
+		_, stop := runtime.StopPodSandbox(ctx, &api.StopPodSandboxRequest{PodSandboxId: pods[i].Id})
+		_, remove := runtime.RemovePodSandbox(ctx, &api.RemovePodSandboxRequest{PodSandboxId: pods[i].Id})
+		return worst("remove the pod "+pods[i].GetMetadata().GetName(), remove, stop)
+	}))
 }
 
 // worst is nil if the removal succeeded; what the stop said may be why it did
 // not.
-func worst(remove, stop error) error {
+func worst(doing string, remove, stop error) error {
 	if remove == nil || status.Code(remove) == codes.NotFound {
 		return nil
 	}
-	return errors.Join(remove, stop)
+	return fmt.Errorf("%s: %w", doing, errors.Join(remove, stop))
 }
 
-// again does something until it succeeds, a few times: what has just been
-// killed may be in the way of its own removal. An engine that is gone is not
-// asked again.
-func again(ctx context.Context, what string, do func() error) error {
-	var err error
-	for range 5 {
-		if err = do(); err == nil {
+// reclaim asks CRI-O again for what it was asked for when the calls were given
+// up, as a kubelet does: it keeps pods and containers that it had already made
+// for that, and tells nobody about them for a minute or two.
+func (d *driver) reclaim(ctx context.Context, names []string) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	_ = engine.Each(len(names), func(i int) error {
+		h := d.held[names[i]]
+		if h == nil || !h.unsure {
 			return nil
 		}
-		if status.Code(err) == codes.Unavailable || strings.Contains(err.Error(), "code = Unavailable") {
-			break
+		h.unsure = false
+		if h.pod == "" {
+			insist(ctx, func(ctx context.Context) error {
+				reply, err := d.conn.runtime.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.handler})
+				h.pod = reply.GetPodSandboxId()
+				return err
+			})
+		} else if h.making != nil && h.container == "" {
+			insist(ctx, func(ctx context.Context) error {
+				_, err := d.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: h.making, SandboxConfig: h.config})
+				return err
+			})
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, err)
-		case <-time.After(200 * time.Millisecond):
+		return nil
+	})
+}
+
+// insist asks again while there is no answer. While CRI-O is still at it, it
+// answers only when the question is given up, and gives what it made to the
+// next one. Its own clock may end the question a little before ours.
+func insist(ctx context.Context, do func(ctx context.Context) error) {
+	const one = time.Second
+	for ctx.Err() == nil {
+		try, cancel := context.WithTimeout(ctx, one)
+		began := time.Now()
+		err := do(try)
+		cancel()
+		if err == nil || time.Since(began) < one*9/10 {
+			return // what it refuses, it has not made
 		}
 	}
-	return fmt.Errorf("%s: %w", what, err)
+}
+
+// Images implements engine.Cleaned: the workload's, and the one that holds pods
+// where that is tare's too.
+func (d *driver) Images(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	list, err := d.conn.images.ListImages(ctx, &api.ListImagesRequest{})
+	if err != nil {
+		return nil, plain(ctx, "ListImages", err)
+	}
+	var refs []string
+	for _, i := range list.Images {
+		refs = append(refs, slices.DeleteFunc(i.RepoTags, func(tag string) bool { return !engine.OwnImage(tag) })...)
+	}
+	pause := d.facts.pause
+	if pause == "" {
+		return refs, nil
+	}
+	own, err := image.Pause(pause)
+	if err != nil {
+		return refs, err
+	}
+	id, err := d.conn.find(ctx, pause)
+	if err == nil && strings.TrimPrefix(id, "sha256:") == strings.TrimPrefix(own.ID, "sha256:") {
+		refs = append(refs, pause)
+	}
+	return refs, err
+}
+
+// Users implements engine.Cleaned. CRI does not tell whose an image is: any pod of
+// tare's may need the workload's, and any pod the one that holds it.
+func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pods, err := d.conn.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
+	if err != nil {
+		return nil, plain(ctx, "ListPodSandbox", err)
+	}
+	var users []string
+	others := 0
+	for _, p := range pods.Items {
+		if ref == d.facts.pause || p.Labels[engine.RunLabel] != "" {
+			users = append(users, p.GetMetadata().GetName())
+		}
+		if p.Labels[engine.RunLabel] != d.env.RunID {
+			others++
+		}
+	}
+	if ref == d.facts.pause && others > 0 {
+		d.stays = fmt.Errorf("the image %s, which holds pods, is one that tare made, and stays: %d pods of others may need it; clean again when they are gone, or put the engine's own in its place: crictl --runtime-endpoint unix://%s pull %s", ref, others, d.socket, ref)
+	}
+	return users, nil
 }
 
 // Clean implements subject.Cleaner.
@@ -194,15 +180,10 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 		return nil, t.failed("clean up", err)
 	}
 	defer c.close()
-	left, err := c.findOf(ctx, runID, nil)
-	if err == nil {
-		err = left.withImages(ctx, c, runID)
+	d := &driver{Target: t, conn: c, env: subject.Env{RunID: runID}}
+	found, err := engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
+	if err == nil && !dryRun {
+		err = t.failed("clean up", d.stays)
 	}
-	if err == nil {
-		err = left.withPause(ctx, c, t.facts.pause)
-	}
-	if err != nil || dryRun {
-		return left.lines(), t.failed("clean up", err)
-	}
-	return left.lines(), t.failed("clean up", left.remove(ctx, c), left.stays)
+	return found, err
 }

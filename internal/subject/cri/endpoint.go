@@ -24,6 +24,10 @@ import (
 // timed.
 const patience = 10 * time.Second
 
+// lag is how long an engine's list may be behind its replies: containerd replies
+// to a stop when the process is gone, and takes note of that a moment later.
+const lag = 2 * time.Second
+
 // The engines that serve CRI, by their names here.
 const (
 	containerdEngine = "containerd"

@@ -33,15 +33,16 @@ const giveUp = 4 * time.Second
 // container beside its first process is killed, so that commands which share a
 // lane end together; inside a guest, only the engine's own time-out can.
 func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Executed, error) {
-	if n < 0 || n >= len(s.held) || s.held[n].container == "" {
-		return subject.Executed{}, s.failed("exec", fmt.Errorf("lane %d has no container", n))
+	c, err := s.Inside(n, args)
+	h := s.held[c.Name]
+	if err == nil && (h == nil || h.container == "") {
+		err = s.failed("exec", fmt.Errorf("lane %d has no container", n))
 	}
-	if len(args) == 0 {
-		return subject.Executed{}, s.failed("exec", fmt.Errorf("no command was given for lane %d", n))
+	if err != nil {
+		return subject.Executed{}, err
 	}
-	h := s.held[n]
-	done := subject.Executed{Command: "ExecSync " + h.token + " " + lane.Quote(args)}
-	reply, err := s.execute(ctx, h, args)
+	done := subject.Executed{Command: "ExecSync " + c.Name + " " + lane.Quote(args)}
+	reply, err := s.execute(ctx, c, args)
 	done.Exit, done.Output, done.Stderr = int(reply.GetExitCode()), cut(reply.GetStdout()), cut(reply.GetStderr())
 	if err == nil && done.Exit < 0 {
 		err = errors.New("the engine could not run it") // its standard error is the engine's own
@@ -58,13 +59,13 @@ type answer struct {
 }
 
 // execute makes the call, and ends the command when ctx does.
-func (s *session) execute(ctx context.Context, h *held, args []string) (*api.ExecSyncResponse, error) {
+func (s *session) execute(ctx context.Context, c engine.State, args []string) (*api.ExecSyncResponse, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	request := &api.ExecSyncRequest{ContainerId: h.container, Cmd: args, Timeout: seconds(ctx)}
+	request := &api.ExecSyncRequest{ContainerId: c.ID, Cmd: args, Timeout: seconds(ctx)}
 	answers := make(chan answer, 1)
 	go func() {
 		reply, err := s.conn.runtime.ExecSync(own, request, grpc.MaxCallRecvMsgSize(answerSize))
@@ -78,7 +79,7 @@ func (s *session) execute(ctx context.Context, h *held, args []string) (*api.Exe
 	early := fmt.Errorf("it was ended before its time: %w", ctx.Err())
 	for until := time.Now().Add(giveUp); time.Now().Before(until); {
 		if s.clock() == "host" {
-			engine.KillCommands(h.container, h.pid)
+			engine.KillCommands(c.ID, c.Pid)
 		}
 		select {
 		case a := <-answers:

@@ -22,33 +22,33 @@ import (
 const criNamespace = "k8s.io"
 
 // load imports an image by the engine's own way.
-func (s *session) load(ctx context.Context, img *image.Image) error {
+func (d *driver) load(ctx context.Context, img *image.Image) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	switch s.engineName {
+	switch d.engineName {
 	case containerdEngine:
-		return s.loadContainerd(ctx, img)
+		return d.loadContainerd(ctx, img)
 	case dockerdEngine:
-		return s.loadDocker(ctx, img)
+		return d.loadDocker(ctx, img)
 	}
-	file := filepath.Join(s.env.Dir, "image.tar")
+	file := filepath.Join(d.env.Dir, "image.tar")
 	if err := os.WriteFile(file, img.Archive, 0o644); err != nil {
 		return err
 	}
 	defer os.Remove(file)
-	if s.engineName == isuladEngine {
-		return s.run(ctx, "isula", "load", "-H", "unix://"+s.socket, "-i", file)
+	if d.engineName == isuladEngine {
+		return d.run(ctx, "isula", "load", "-H", "unix://"+d.socket, "-i", file)
 	}
-	return s.loadCRIO(ctx, img, file)
+	return d.loadCRIO(ctx, img, file)
 }
 
-func (s *session) loadContainerd(ctx context.Context, img *image.Image) error {
-	c, err := containerd.Connect(ctx, s.socket, criNamespace)
+func (d *driver) loadContainerd(ctx context.Context, img *image.Image) error {
+	c, err := containerd.Connect(ctx, d.socket, criNamespace)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	held, err := containerd.Import(ctx, c, img, s.facts.snapshotter, s.env.RunID)
+	held, err := containerd.Import(ctx, c, img, d.facts.snapshotter, d.env.RunID)
 	if err != nil {
 		return err
 	}
@@ -57,12 +57,12 @@ func (s *session) loadContainerd(ctx context.Context, img *image.Image) error {
 
 // loadCRIO copies an image into the storage that CRI-O shares with skopeo and
 // podman.
-func (s *session) loadCRIO(ctx context.Context, img *image.Image, file string) error {
-	st := s.facts.storage
+func (d *driver) loadCRIO(ctx context.Context, img *image.Image, file string) error {
+	st := d.facts.storage
 	for _, given := range []struct {
 		into *string
 		from string
-	}{{&st.root, s.e.Root}, {&st.runroot, s.e.RunRoot}} {
+	}{{&st.root, d.e.Root}, {&st.runroot, d.e.RunRoot}} {
 		if given.from != "" {
 			*given.into = given.from
 		}
@@ -70,20 +70,20 @@ func (s *session) loadCRIO(ctx context.Context, img *image.Image, file string) e
 	if st.driver == "" || st.root == "" || st.runroot == "" {
 		return fmt.Errorf("CRI-O does not tell where its storage is (driver %q, root %q, runroot %q)", st.driver, st.root, st.runroot)
 	}
-	if program, err := cli.Find(s.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
-		return s.run(ctx, "podman", "--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver, "load", "--quiet", "--input", file)
+	if program, err := cli.Find(d.e, "skopeo"); err != nil || filepath.Base(program.Path) == "podman" {
+		return d.run(ctx, "podman", "--root", st.root, "--runroot", st.runroot, "--storage-driver", st.driver, "load", "--quiet", "--input", file)
 	}
 	where := fmt.Sprintf("containers-storage:[%s@%s+%s", st.driver, st.root, st.runroot)
 	if len(st.options) > 0 {
 		where += ":" + strings.Join(st.options, ",")
 	}
 	// The image is tare's own: a policy on whose images may be used is not asked.
-	return s.run(ctx, "skopeo", "--insecure-policy", "copy", "--quiet", "docker-archive:"+file, where+"]"+img.Ref)
+	return d.run(ctx, "skopeo", "--insecure-policy", "copy", "--quiet", "docker-archive:"+file, where+"]"+img.Ref)
 }
 
 // run runs the engine's command line, or the program given in its place.
-func (s *session) run(ctx context.Context, program string, verb ...string) error {
-	p, err := cli.Find(s.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR")
+func (d *driver) run(ctx context.Context, program string, verb ...string) error {
+	p, err := cli.Find(d.e, program, "CONTAINERS_*", "XDG_RUNTIME_DIR")
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (s *session) run(ctx context.Context, program string, verb ...string) error
 }
 
 // loadDocker gives an image to the dockerd behind cri-dockerd.
-func (s *session) loadDocker(ctx context.Context, img *image.Image) error {
-	host := dockerdOf(s.socket)
+func (d *driver) loadDocker(ctx context.Context, img *image.Image) error {
+	host := dockerdOf(d.socket)
 	c, err := docker.New(docker.WithHost(host))
 	if err != nil {
 		return fmt.Errorf("connect to dockerd at %s: %w", host, err)

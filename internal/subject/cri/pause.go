@@ -13,17 +13,22 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// ensurePause gives the engine the image that holds pods, when it has none:
+// holdPause gives the engine the image that holds pods, when it has none:
 // otherwise it would try to pull it.
-func (s *session) ensurePause(ctx context.Context) (*imported, error) {
-	if s.facts.pause == "" {
-		return nil, s.withoutPause(ctx)
+func (d *driver) holdPause(ctx context.Context) (err error) {
+	if d.facts.pause == "" {
+		return d.withoutPause(ctx)
 	}
-	img, err := image.Pause(s.facts.pause)
-	if err != nil {
-		return nil, err
+	if d.pause, err = image.Pause(d.facts.pause); err != nil {
+		return err
 	}
-	return s.ensure(ctx, img, func(ctx context.Context) error { return s.conn.mayMakePause(ctx, s.name, img.Ref) })
+	d.letGo, err = engine.Hold(d.key(d.pause), func() (bool, error) { return d.givePause(ctx) })
+	return err
+}
+
+func (d *driver) givePause(ctx context.Context) (made bool, err error) {
+	_, made, err = d.give(ctx, d.pause, func(ctx context.Context) error { return d.conn.mayMakePause(ctx, d.name, d.pause.Ref) })
+	return made, err
 }
 
 // mayMakePause returns a *subject.Unavailable where an image of tare's under the
@@ -59,10 +64,10 @@ var kubelet = func() bool {
 
 // withoutPause is nil if the engine has a pinned image, which is the one that
 // holds its pods.
-func (s *session) withoutPause(ctx context.Context) error {
+func (d *driver) withoutPause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	list, err := s.conn.images.ListImages(ctx, &api.ListImagesRequest{})
+	list, err := d.conn.images.ListImages(ctx, &api.ListImagesRequest{})
 	if err != nil {
 		return fmt.Errorf("ListImages: %w", err)
 	}
@@ -71,7 +76,7 @@ func (s *session) withoutPause(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &subject.Unavailable{Name: s.name, Reason: s.engineName + " does not tell which image holds its pods, and would pull it", Advice: pauseAdvice[s.engineName]}
+	return &subject.Unavailable{Name: d.name, Reason: d.engineName + " does not tell which image holds its pods, and would pull it", Advice: pauseAdvice[d.engineName]}
 }
 
 var pauseAdvice = map[string]string{

@@ -6,252 +6,226 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
+	"strings"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine"
-	"github.com/tare-bench/tare/record"
 )
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	s := &session{Target: t, env: env, group: groupOf(env), logs: filepath.Join(env.Dir, "log"), held: make([]*held, env.Lanes)}
-	for n := range s.held {
-		s.held[n] = new(held)
-	}
-	if err := s.open(ctx); err != nil {
+	d := &driver{Target: t, env: env, group: groupOf(env), logs: filepath.Join(env.Dir, "log"), held: map[string]*held{}}
+	if err := d.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		return nil, t.failed("open", err, s.Close(clean))
+		return nil, t.failed("open", err, d.close(clean))
 	}
-	return s, nil
+	s, err := engine.Open(ctx, engine.Options{
+		Target: t.name, Called: t.engineName, Driver: d, Env: env, Guest: t.clock() == "guest", Pods: true, Lag: lag,
+		Image: d.key(d.probe), Ref: d.probe.Ref, Call: d.call, Warm: d.warm,
+		Statistics: d.containerStatistics, Source: ofContainers,
+		Daemons: func() []int { return engine.Listeners(t.socket) },
+		Removed: d.erase, Closed: d.close,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &session{Session: s, driver: d}, nil
 }
 
+// session is one on an engine.
 type session struct {
+	*engine.Session
+	*driver
+}
+
+// driver asks an engine, and cleans it. It implements engine.Driver; what that
+// calls a container is a pod here, with the container in it, which has its name.
+type driver struct {
 	*Target
 	env     subject.Env
 	conn    *connection
-	image   *imported
-	pause   *imported // nil if the engine has its own way
-	group   string    // cgroup of the target, below which pods have theirs
-	logs    string    // folder of the containers' outputs
-	volumes *engine.Volumes
+	probe   *image.Image
+	imageID string       // the same as the engine calls it
+	pause   *image.Image // that holds pods; nil if the engine has its own way
+	letGo   func(remove func() error) error
+	group   string // cgroup of the target, below which pods have theirs
+	logs    string // folder of the containers' outputs
 	tmpfses *tmpfses
-	device  engine.Device
-	held    []*held  // by lane
-	owed    []string // what calls that were given up may make later
-	strays  []*held  // what was discarded since then
+	held    map[string]*held // by name
+	stays   error            // why the image that holds pods is not cleaned up
 }
 
-func (s *session) open(ctx context.Context) error {
-	var err error
-	if s.conn, err = connect(ctx, s.socket); err != nil {
+func (d *driver) open(ctx context.Context) error {
+	p := d.program()
+	if err := engine.Passes(d.env.Workload, d.handler, p.kind, p.path); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.logs, 0o755); err != nil {
+	var err error
+	if d.conn, err = connect(ctx, d.socket); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.logs, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
 	}
-	if s.facts.cgroups == "cgroupfs" {
-		if err := cgroup.Delegate(s.hs, s.group, delegated...); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+	if d.facts.cgroups == "cgroupfs" {
+		if err := delegate(d.hs, d.group); err != nil {
 			return err
 		}
 	}
-	if err := s.openStorage(); err != nil {
+	if d.tmpfses, err = openTmpfses(d.env, d.socket); err != nil {
 		return err
 	}
-	if s.pause, err = s.ensurePause(ctx); err != nil {
+	if err := d.holdPause(ctx); err != nil {
 		return err
 	}
-	probe, err := image.Probe(s.env.Workload.Files...)
-	if err != nil {
-		return err
-	}
-	s.image, err = s.ensure(ctx, probe, nil)
+	d.probe, err = image.Probe(d.env.Workload.Files...)
 	return err
 }
 
-// openStorage makes ready what containers have of the host's.
-func (s *session) openStorage() (err error) {
-	p := s.program()
-	if s.device, err = engine.FindDevice(s.env.Workload, s.handler, p.kind, p.path); err != nil {
-		return err
-	}
-	if s.volumes, err = engine.OpenVolumes(s.env); err != nil {
-		return err
-	}
-	s.tmpfses, err = openTmpfses(s.env, s.socket)
-	return err
-}
-
-// Prepare implements subject.Session.
-func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
-	if op == subject.RunPod || op == subject.Create || op == subject.Run {
-		if err := s.renew(ctx); err != nil {
-			return nil, s.failed(string(op), err)
-		}
-	}
-	calls := make([]batch.Call, len(lanes))
-	for i, n := range lanes {
-		do, err := s.prepare(op, n)
-		if err != nil {
-			return nil, s.failed(string(op), err)
-		}
-		calls[i] = batch.Call{Lane: n, Timeout: s.env.Timeout, Command: s.command(op, n), Do: do}
-		if op == subject.Stop {
-			calls[i].Watch = s.held[n].pid
-		}
-	}
-	b, err := batch.PrepareCalls(calls)
-	if err != nil {
-		return nil, s.failed(string(op), err)
-	}
-	b.Warm = func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		if _, err := s.conn.runtime.Version(ctx, &api.VersionRequest{}); err != nil {
-			return s.failed(string(op), fmt.Errorf("the engine does not answer: %w", err))
-		}
-		return nil
-	}
-	b.Settle = func(ctx context.Context, samples []record.Sample) { s.settle(ctx, op, samples) }
-	return b, nil
-}
-
-// Discard implements subject.Session.
-func (s *session) Discard(ctx context.Context, lanes []int) error {
-	some := false
-	for _, n := range lanes {
-		if s.held[n].name != "" {
-			some = true
-			s.let(n)
-		}
-	}
-	if !some {
-		return nil
-	}
-	return s.failed("discard", s.clear(ctx))
-}
-
-// let takes from a lane what it holds.
-func (s *session) let(n int) {
-	if len(s.owed) > 0 {
-		s.strays = append(s.strays, s.held[n])
-	}
-	s.held[n] = new(held)
-}
-
-// clear removes the run's pods that no lane holds, whatever is in them. A call
-// that was given up may have succeeded late, or may yet: then they are looked
-// for until nothing new appears.
-func (s *session) clear(ctx context.Context) error {
-	late := engine.Late(len(s.owed))
-	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*late)
-	defer cancel()
-	if len(s.owed) > 0 && s.engineName == crioEngine {
-		s.reclaim(ctx)
-	}
-	s.strays = nil
-	keep, logs, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, h := range s.held {
-		keep[h.pod], logs[s.logFile(h.token)], names[h.name] = true, true, true
-	}
-	for quiet := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		left, err := s.conn.findOf(ctx, s.env.RunID, keep)
-		if len(left.pods)+len(left.containers) > 0 {
-			quiet = time.Now()
-			err = errors.Join(err, left.remove(ctx, s.conn))
-		}
-		if err != nil {
-			return engine.Owed(s.owed, err)
-		}
-		if len(s.owed) == 0 || time.Since(quiet) > late {
-			s.owed = nil
-			break
-		}
-	}
-	there, _ := filepath.Glob(filepath.Join(s.logs, "*"))
-	for _, l := range there {
-		if !logs[l] {
-			os.Remove(l)
-		}
-	}
-	return errors.Join(s.tmpfses.unmountBut(names), s.removeGroups())
-}
-
-// reclaim asks CRI-O again for what it was asked for when the calls were given
-// up, as a kubelet does: it keeps pods and containers that it had already made
-// for that, and tells nobody about them for a minute or two.
-func (s *session) reclaim(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
-	defer cancel()
-	_ = engine.Each(len(s.strays), func(i int) error {
-		h := s.strays[i]
-		if h.config == nil {
-			return nil
-		}
-		if h.pod == "" {
-			insist(ctx, func(ctx context.Context) error {
-				reply, err := s.conn.runtime.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: s.handler})
-				h.pod = reply.GetPodSandboxId()
-				return err
-			})
-		}
-		if h.pod != "" && h.token != "" && h.container == "" {
-			insist(ctx, func(ctx context.Context) error {
-				_, err := s.conn.runtime.CreateContainer(ctx, &api.CreateContainerRequest{PodSandboxId: h.pod, Config: s.containerConfig(h), SandboxConfig: h.config})
-				return err
-			})
-		}
-		return nil
-	})
-}
-
-// insist asks again while there is no answer. While CRI-O is still at it, it
-// answers only when the question is given up, and gives what it made to the
-// next one. Its own clock may end the question a little before ours.
-func insist(ctx context.Context, do func(ctx context.Context) error) {
-	const one = time.Second
-	for ctx.Err() == nil {
-		try, cancel := context.WithTimeout(ctx, one)
-		began := time.Now()
-		err := do(try)
-		cancel()
-		if err == nil || time.Since(began) < one*9/10 {
-			return // what it refuses, it has not made
-		}
-	}
-}
-
-// Close implements subject.Session.
-func (s *session) Close(ctx context.Context) error {
+// close implements engine.Options.Closed.
+func (d *driver) close(ctx context.Context) error {
 	var errs []error
-	if s.conn != nil {
-		for n := range s.held {
-			s.let(n)
-		}
-		errs = append(errs, s.clear(ctx))
-		for _, i := range []*imported{s.image, s.pause} {
-			if i != nil {
-				errs = append(errs, i.release(ctx, s.conn))
-			}
-		}
-		s.conn.close()
+	if d.letGo != nil {
+		errs = append(errs, d.letGo(func() error { return d.Drop(ctx, d.pause.Ref) }))
 	}
-	errs = append(errs, cgroup.Remove(s.hs, s.group), s.tmpfses.close(), s.volumes.Close(), mounts.RemoveTree(s.env.StateDir), mounts.RemoveTree(s.env.Dir))
-	return s.failed("close", errs...)
+	if d.conn != nil {
+		d.conn.close()
+	}
+	return errors.Join(append(errs, cgroup.Remove(d.hs, d.group), d.tmpfses.close())...)
 }
 
-// Processes implements subject.HelperProcesses.
-func (s *session) Processes(context.Context) []subject.Process {
-	var ids []string
-	for _, h := range s.held {
-		ids = append(ids, h.pod, h.container)
+// warm asks for something: the connection may have been idle.
+func (d *driver) warm(ctx context.Context, _ int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := d.conn.runtime.Version(ctx, &api.VersionRequest{}); err != nil {
+		return fmt.Errorf("the engine does not answer: %w", err)
 	}
-	return engine.Helpers(engine.Listeners(s.socket), ids)
+	return nil
 }
+
+// Prepare implements subject.Session. The image that holds pods may have gone
+// with another run, like the workload's.
+func (s *session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subject.Batch, error) {
+	if s.pause != nil && (op == subject.RunPod || op == subject.Run) {
+		if err := engine.Renew(s.key(s.pause), func() (bool, error) { return s.givePause(ctx) }); err != nil {
+			return nil, s.failed(string(op), err)
+		}
+	}
+	return s.Session.Prepare(ctx, op, lanes)
+}
+
+// Look implements engine.Driver. One question for all pods and one for all
+// containers tell which there are: not every engine says in the same way that it
+// does not know one.
+func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]engine.State{}
+	for _, p := range pods {
+		name := p.GetMetadata().GetName()
+		if h := d.held[name]; h == nil || h.pod != p.Id || !slices.Contains(names, name) {
+			continue
+		}
+		status := engine.Exited
+		if p.State == api.PodSandboxState_SANDBOX_READY {
+			status = engine.Running
+		}
+		group := d.podGroup(name)
+		known[name] = engine.State{Name: name, ID: p.Id, Pod: engine.Pod{ID: p.Id, Status: status, Said: p.State.String()},
+			Group: group, Asked: group != "", Log: d.logFile(name)}
+	}
+	states := make([]engine.State, len(containers))
+	err = engine.Each(len(containers), func(i int) (err error) {
+		c := containers[i]
+		name := c.GetMetadata().GetName()
+		if s, is := known[name]; is && d.held[name].container == c.Id {
+			states[i], err = d.withContainer(ctx, s, c)
+		}
+		return err
+	})
+	for _, s := range states {
+		if s.Name != "" {
+			known[s.Name] = s
+		}
+	}
+	return known, err
+}
+
+// statuses are those of a container, as CRI has them.
+var statuses = map[api.ContainerState]engine.Status{
+	api.ContainerState_CONTAINER_CREATED: engine.Created, api.ContainerState_CONTAINER_RUNNING: engine.Running, api.ContainerState_CONTAINER_EXITED: engine.Exited,
+}
+
+// withContainer is the state of a pod with the container in it. What an engine
+// tells beyond CRI is its own: not all tell the process.
+func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Container) (engine.State, error) {
+	reply, err := d.conn.runtime.ContainerStatus(ctx, &api.ContainerStatusRequest{ContainerId: c.Id, Verbose: true})
+	if err != nil {
+		return engine.State{}, plain(ctx, "ContainerStatus", err)
+	}
+	is := reply.GetStatus()
+	s.ID, s.Status, s.Said, s.Exit = c.Id, engine.Other, c.State.String(), int(is.GetExitCode())
+	if known, ok := statuses[c.State]; ok {
+		s.Status = known
+	}
+	if s.Status == engine.Created || s.Status == engine.Running {
+		s.Pid = pidIn(reply.Info)
+		s.Untold = s.Pid == 0
+	}
+	s.Why = strings.TrimSpace(is.GetReason() + " " + is.GetMessage())
+	return s, nil
+}
+
+// Output implements engine.Driver.
+func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {
+	for i := range containers {
+		// With cri-dockerd it is a link to one of dockerd's.
+		if path, err := filepath.EvalSymlinks(containers[i].Log); err == nil {
+			containers[i].Log = path
+		}
+	}
+	return engine.ReadLogs(containers)
+}
+
+// List implements engine.Driver.
+func (d *driver) List(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pods, containers, err := d.conn.listOf(ctx, d.env.RunID)
+	var names []string
+	for _, p := range pods {
+		names = append(names, p.GetMetadata().GetName())
+	}
+	for _, c := range containers {
+		names = append(names, c.GetMetadata().GetName())
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// erase removes what pods left on the machine itself. What cannot be removed yet
+// goes with the session.
+func (d *driver) erase(names []string) error {
+	for _, name := range names {
+		os.Remove(d.logFile(name))
+		_ = d.tmpfses.unmount(name)
+		if group := d.podGroup(name); group != "" {
+			_ = cgroup.Remove(d.hs, group)
+		}
+		delete(d.held, name)
+	}
+	return nil
+}
+
+func (d *driver) logFile(name string) string { return filepath.Join(d.logs, logName(name)) }

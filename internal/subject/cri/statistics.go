@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"google.golang.org/grpc/codes"
@@ -28,67 +29,48 @@ const (
 // (1.34, internal/config/cgmgr) takes a pod's group for a slice of systemd's,
 // fails, says so in its log only, and reports nothing of pods.
 func (s *session) Statistics(ctx context.Context) ([]record.Statistic, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	containers, errOne := s.containerStatistics(ctx)
-	pods, errTwo := s.podStatistics(ctx)
-	return append(containers, pods...), s.failed("ask for statistics", errOne, errTwo)
+	containers, errOne := s.Session.Statistics(ctx)
+	pods, errTwo := s.Told(ctx, ofPods, s.podStatistics)
+	return append(containers, pods...), errors.Join(errOne, errTwo)
 }
 
-func (s *session) containerStatistics(ctx context.Context) ([]record.Statistic, error) {
-	out, at := s.unknown(ofContainers, func(h *held) string { return h.container })
-	if len(out) == 0 {
-		return nil, nil
-	}
-	reply, err := s.conn.runtime.ListContainerStats(ctx, &api.ListContainerStatsRequest{
-		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{engine.RunLabel: s.env.RunID}}})
+func (d *driver) containerStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
+	reply, err := d.conn.runtime.ListContainerStats(ctx, &api.ListContainerStatsRequest{
+		Filter: &api.ContainerStatsFilter{LabelSelector: map[string]string{engine.RunLabel: d.env.RunID}}})
 	if err != nil {
 		return nil, plain(ctx, "ListContainerStats", err)
 	}
-	for _, c := range reply.Stats {
-		if i, ours := at[c.GetAttributes().GetId()]; ours {
-			read(&out[i], c.GetMemory(), c.GetCpu())
-		}
+	told := map[string]engine.Usage{}
+	for _, s := range states {
+		told[s.ID] = engine.Usage{Memory: -1, CPU: -1}
 	}
-	return out, nil
+	for _, c := range reply.Stats {
+		told[c.GetAttributes().GetId()] = read(c.GetMemory(), c.GetCpu())
+	}
+	return told, nil
 }
 
-func (s *session) podStatistics(ctx context.Context) ([]record.Statistic, error) {
-	out, at := s.unknown(ofPods, func(h *held) string { return h.pod })
-	if len(out) == 0 {
-		return nil, nil
-	}
-	reply, err := s.conn.runtime.ListPodSandboxStats(ctx, &api.ListPodSandboxStatsRequest{
-		Filter: &api.PodSandboxStatsFilter{LabelSelector: map[string]string{engine.RunLabel: s.env.RunID}}})
+func (d *driver) podStatistics(ctx context.Context, states []engine.State) (map[string]engine.Usage, error) {
+	reply, err := d.conn.runtime.ListPodSandboxStats(ctx, &api.ListPodSandboxStatsRequest{
+		Filter: &api.PodSandboxStatsFilter{LabelSelector: map[string]string{engine.RunLabel: d.env.RunID}}})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, plain(ctx, "ListPodSandboxStats", err)
 	}
+	told, of := map[string]engine.Usage{}, map[string]string{}
+	for _, s := range states {
+		told[s.ID], of[s.Pod.ID] = engine.Usage{Memory: -1, CPU: -1}, s.ID
+	}
 	for _, p := range reply.Stats {
-		if i, ours := at[p.GetAttributes().GetId()]; ours {
-			read(&out[i], p.GetLinux().GetMemory(), p.GetLinux().GetCpu())
-		}
+		told[of[p.GetAttributes().GetId()]] = read(p.GetLinux().GetMemory(), p.GetLinux().GetCpu())
 	}
-	return out, nil
+	return told, nil
 }
 
-// unknown is a statistic without figures for each lane that holds a thing, and
-// which of them is that of an id.
-func (s *session) unknown(source string, id func(h *held) string) (out []record.Statistic, at map[string]int) {
-	at = map[string]int{}
-	for n, h := range s.held {
-		if id := id(h); id != "" {
-			at[id] = len(out)
-			out = append(out, record.Statistic{Lane: n, Source: source, Memory: -1, CPU: -1})
-		}
-	}
-	return out, at
-}
-
-func read(into *record.Statistic, memory *api.MemoryUsage, cpu *api.CpuUsage) {
-	into.Memory, into.CPU = reported(memory.GetWorkingSetBytes()), reported(cpu.GetUsageCoreNanoSeconds())
+func read(memory *api.MemoryUsage, cpu *api.CpuUsage) engine.Usage {
+	return engine.Usage{Memory: reported(memory.GetWorkingSetBytes()), CPU: reported(cpu.GetUsageCoreNanoSeconds())}
 }
 
 // reported is a figure, -1 where there is none that a machine can have.

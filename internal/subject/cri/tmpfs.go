@@ -106,32 +106,21 @@ func (t *tmpfses) unmount(pod string) error {
 	return mounts.RemoveTree(filepath.Join(t.dir, pod))
 }
 
-// unmountBut takes all away but those of the pods that are kept.
-func (t *tmpfses) unmountBut(keep map[string]bool) error {
+// close takes all of them away.
+func (t *tmpfses) close() error {
 	if t == nil {
 		return nil
 	}
+	defer t.space.Close()
 	pods, err := os.ReadDir(t.dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	errs := []error{err}
 	for _, p := range pods {
-		if !keep[p.Name()] {
-			errs = append(errs, t.unmount(p.Name()))
-		}
+		errs = append(errs, t.unmount(p.Name()))
 	}
 	return errors.Join(errs...)
-}
-
-// close takes all of them away.
-func (t *tmpfses) close() error {
-	if t == nil {
-		return nil
-	}
-	err := t.unmountBut(nil)
-	t.space.Close()
-	return err
 }
 
 // inside does something in the engine's mount namespace.

@@ -282,5 +282,5 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	defer t.http.CloseIdleConnections()
-	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, runID, dryRun)
+	return engine.Clean(ctx, &driver{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
 }

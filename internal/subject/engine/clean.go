@@ -16,10 +16,10 @@ type Cleaned interface {
 	Users(ctx context.Context, ref string) ([]string, error)
 }
 
-// Clean finds what a run left, and removes it unless dryRun. An image of the
-// workload goes if no container of another run uses it, whichever run imported
-// it: one that goes on imports it again.
-func Clean(ctx context.Context, d Cleaned, target, runID string, dryRun bool) (found []string, err error) {
+// Clean finds what a run left, and removes it unless dryRun; what is "container",
+// or "pod". An image of the workload goes if no container of another run uses it,
+// whichever run imported it: one that goes on imports it again.
+func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bool) (found []string, err error) {
 	doing := "look for what run " + runID + " left"
 	defer func() {
 		if err != nil {
@@ -32,7 +32,7 @@ func Clean(ctx context.Context, d Cleaned, target, runID string, dryRun bool) (f
 	}
 	slices.Sort(names)
 	for _, n := range names {
-		found = append(found, "container "+n)
+		found = append(found, what+" "+n)
 	}
 	refs, err := d.Images(ctx)
 	if err != nil {

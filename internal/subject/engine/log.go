@@ -33,6 +33,19 @@ func ReadLog(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxLog))
 }
 
+// ReadLogs is what containers have said so far, out of the files in which an
+// engine keeps that.
+func ReadLogs(containers []State) (string, error) {
+	var text strings.Builder
+	var errs []error
+	for _, c := range containers {
+		log, err := ReadLog(c.Log)
+		text.WriteString(ParseLog(log))
+		errs = append(errs, err)
+	}
+	return text.String(), errors.Join(errs...)
+}
+
 // ParseLog takes the output out of a container's log, in whichever form the
 // engine keeps it: Kubernetes' lines "TIME STREAM F|P TEXT", where P is a part of
 // a line, or Docker's, {"log":"TEXT\n",…}. What has another form, or is not

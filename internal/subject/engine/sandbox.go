@@ -45,7 +45,10 @@ func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 	out := make([]subject.Sandbox, len(states))
 	for i, c := range states {
 		out[i] = subject.Sandbox{Lane: lanes[i], IDs: []string{c.ID}}
-		if c.Status == Running && !c.Afar {
+		if c.Pod.ID != "" && c.Pod.ID != c.ID {
+			out[i].IDs = append(out[i].IDs, c.Pod.ID)
+		}
+		if (c.Status == Created || c.Status == Running) && !c.Afar {
 			out[i].Workload, out[i].Group = c.Pid, Charged(c.Pid, c.Group)
 		}
 		if c.Asked {
@@ -61,23 +64,32 @@ type Usage struct{ Memory, CPU int64 }
 
 // Statistics implements subject.Reporter.
 func (s *Session) Statistics(ctx context.Context) ([]record.Statistic, error) {
+	return s.Told(ctx, s.o.Source, s.o.Statistics)
+}
+
+// Told are the statistics of a source that ask asks; none where that says nothing
+// of anything.
+func (s *Session) Told(ctx context.Context, source string, ask func(ctx context.Context, containers []State) (map[string]Usage, error)) ([]record.Statistic, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	lanes, states, err := s.occupied(ctx)
 	if err != nil || len(lanes) == 0 {
 		return nil, err
 	}
-	told, err := s.o.Statistics(ctx, states)
+	told, err := ask(ctx, states)
 	if err != nil {
 		return nil, fmt.Errorf("target %s: %w", s.o.Target, err)
+	}
+	if told == nil {
+		return nil, nil
 	}
 	out := make([]record.Statistic, len(states))
 	for i, c := range states {
 		used, is := told[c.ID]
 		if !is {
-			return nil, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, s.o.Source, c.ID)
+			return nil, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, source, c.ID)
 		}
-		out[i] = record.Statistic{Lane: lanes[i], Source: s.o.Source, Memory: used.Memory, CPU: used.CPU}
+		out[i] = record.Statistic{Lane: lanes[i], Source: source, Memory: used.Memory, CPU: used.CPU}
 	}
 	return out, nil
 }

@@ -48,6 +48,12 @@ type Options struct {
 	Image  string // names image and engine among all that tare's sessions use
 	Ref    string // the image's name
 	Guest  bool   // the workload's clock is not the host's
+	// Pods tells that a lane holds a pod, and maybe a container in it: the pod
+	// begins with run or runp, and ends with rmp.
+	Pods bool
+	// Lag is how long what the engine says of a container may be behind its own
+	// reply that it has ended.
+	Lag time.Duration
 	// Call is an operation on a container as a call of the engine's API, and
 	// how it is shown; Warm opens connections for so many calls.
 	Call func(ctx context.Context, op subject.Op, c State, place Place) (do func(context.Context) error, shown string, err error)
@@ -144,7 +150,7 @@ func (s *Session) Prepare(ctx context.Context, op subject.Op, lanes []int) (subj
 // may be that the image went with another run that ended, or was cleaned up
 // after, while this one had no container.
 func (s *Session) ready(ctx context.Context, op subject.Op) error {
-	if op != subject.Create && op != subject.Run {
+	if op != subject.RunPod && op != subject.Create && op != subject.Run {
 		return nil
 	}
 	return Renew(s.o.Image, func() (bool, error) { return s.o.Driver.Import(ctx) })
@@ -179,7 +185,7 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 	calls := make([]batch.Call, len(lanes))
 	for i, n := range lanes {
 		c := s.hold(op, n)
-		if c.Name == "" || slices.Contains(subject.PodOps, op) {
+		if c.Name == "" || slices.Contains(subject.PodOps, op) && !s.o.Pods {
 			return nil, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
 		}
 		do, shown, err := s.o.Call(ctx, op, c, s.places.On(n))
@@ -208,11 +214,11 @@ func (s *Session) prepareCalls(ctx context.Context, op subject.Op, lanes []int) 
 }
 
 // hold is the container on which an operation on a lane is done: a new one for
-// create and run, with nothing but its name; else the one that is there, as it
-// was last seen.
+// those that begin with none, with nothing but its name; else the one that is
+// there, as it was last seen.
 func (s *Session) hold(op subject.Op, n int) State {
 	c := &s.lanes[n]
-	if op == subject.Create || op == subject.Run {
+	if op == subject.Run || op == subject.RunPod || op == subject.Create && !s.o.Pods {
 		*c = container{name: NewName(s.o.Env.RunID, n)}
 	}
 	c.known.Name = c.name
@@ -336,7 +342,7 @@ func (s *Session) Processes(context.Context) []subject.Process {
 	var ids []string
 	for _, c := range s.Held() {
 		if !c.Afar {
-			ids = append(ids, c.Name, c.ID) // an id is empty until the container was seen, and mentions nothing then
+			ids = append(ids, c.Name, c.ID, c.Pod.ID) // an id is empty until the container was seen, and mentions nothing then
 		}
 	}
 	var daemons []int

@@ -39,19 +39,31 @@ func (s *Session) Settle(run context.Context, op subject.Op, samples []record.Sa
 	switch {
 	case len(done) == 0:
 		return
-	case op == subject.Remove:
-		s.settleRemoved(ctx, done)
+	case op == subject.RemovePod || op == subject.Remove && !s.o.Pods:
+		s.settleRemoved(ctx, op, done)
 		return
 	case op == subject.Stop && s.o.Quiet != nil:
 		s.o.Quiet(before)
 	}
-	known, err := s.o.Driver.Look(ctx, names)
-	for _, sample := range done {
-		sample.Failure = s.verify(ctx, op, sample, known, err)
+	for late := time.Now().Add(s.o.Lag); ; time.Sleep(10 * time.Millisecond) {
+		known, err := s.o.Driver.Look(ctx, names)
+		for _, sample := range done {
+			sample.Failure = s.verify(ctx, op, sample, known, err)
+		}
+		if err != nil || !behind(op, done) || !time.Now().Before(late) || ctx.Err() != nil {
+			break
+		}
 	}
-	if after[op] == Running {
+	if op == subject.Start || op == subject.Run {
 		s.settleOutput(ctx, done)
 	}
+}
+
+// behind tells whether what was reported to have ended may only not have been
+// noted yet.
+func behind(op subject.Op, done []*record.Sample) bool {
+	return (op == subject.Stop || op == subject.Remove || op == subject.StopPod) &&
+		slices.ContainsFunc(done, func(x *record.Sample) bool { return x.Failure != nil && x.Failure.Kind == record.FailState })
 }
 
 // doubt takes back what was concluded from questions that an interruption cut
@@ -70,7 +82,7 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	c := &s.lanes[sample.Lane]
 	state, ok := known[c.name]
 	if !ok {
-		return missing(s.o.Called, err)
+		return missing(s.o.Called, thing(op), err)
 	}
 	c.known = state
 	f := state.Verify(s.o.Called, op)
@@ -83,16 +95,25 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	return f
 }
 
-// missing is the failure of a container of which nothing was learnt.
-func missing(called string, err error) *record.Failure {
+// thing is what an operation acts on.
+func thing(op subject.Op) string {
+	if slices.Contains(subject.PodOps, op) {
+		return "pod"
+	}
+	return "container"
+}
+
+// missing is the failure of a container or pod of which nothing was learnt.
+func missing(called, what string, err error) *record.Failure {
 	if err == nil {
-		return Contradicted("%s does not know the container", called)
+		return Contradicted("%s does not know the %s", called, what)
 	}
-	f := &record.Failure{Kind: record.FailState, Detail: "reported success, but the container's state could not be read: " + err.Error()}
 	if e := (*cli.Error)(nil); errors.As(err, &e) {
-		f.Detail, f.Command, f.Exit, f.Output = "reported success, but the container's state could not be read: "+e.Cause.Error(), e.Command, max(e.Exit, 0), e.Output
+		f := Contradicted("the %s's state could not be read: %v", what, e.Cause)
+		f.Command, f.Exit, f.Output = e.Command, max(e.Exit, 0), e.Output
+		return f
 	}
-	return f
+	return Contradicted("the %s's state could not be read: %v", what, err)
 }
 
 // settleOutput waits for the first line of every workload: it is on its way
@@ -153,15 +174,15 @@ func AwaitOutput(ctx context.Context, patience time.Duration, containers []State
 	}
 }
 
-func (s *Session) settleRemoved(ctx context.Context, done []*record.Sample) {
+func (s *Session) settleRemoved(ctx context.Context, op subject.Op, done []*record.Sample) {
 	left, err := s.o.Driver.List(ctx)
 	for _, sample := range done {
 		c := &s.lanes[sample.Lane]
 		switch {
 		case err != nil:
-			sample.Failure = missing(s.o.Called, err)
+			sample.Failure = missing(s.o.Called, thing(op), err)
 		case slices.Contains(left, c.name):
-			sample.Failure = Contradicted("%s still knows the container", s.o.Called)
+			sample.Failure = Contradicted("%s still knows the %s", s.o.Called, thing(op))
 		default:
 			if err := s.removed([]string{c.name}); err != nil {
 				sample.Failure = &record.Failure{Kind: record.FailError, Detail: "removed, but not all of it: " + err.Error()}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -10,10 +11,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// State is what an engine knows of a container.
+// State is what an engine knows of a container, and of the pod that it is in.
 type State struct {
 	Name    string
-	ID      string
+	ID      string // the pod's where there is no container in it
 	Status  Status
 	Said    string // the status in the engine's own word
 	Pid     int    // of its first process, 0 when there is none
@@ -26,6 +27,15 @@ type State struct {
 	Why     string // what the engine says went wrong, "" for nothing
 	Starved bool   // it was killed for lack of memory
 	Afar    bool   // its processes are not this machine's
+	Untold  bool   // the engine does not tell its process
+	Pod     Pod    // no pod for engines that have none
+}
+
+// Pod is what an engine knows of a pod.
+type Pod struct {
+	ID     string
+	Status Status // running or exited
+	Said   string
 }
 
 // Status is where a container is in its life.
@@ -37,11 +47,13 @@ const (
 	Running Status = "running"
 	Exited  Status = "exited"
 	Other   Status = "other"
+	None    Status = "" // there is no container
 )
 
 // after is the status in which an operation leaves a container.
 var after = map[subject.Op]Status{
 	subject.Create: Created, subject.Start: Running, subject.Run: Running, subject.Stop: Exited,
+	subject.RunPod: Running, subject.StopPod: Exited,
 }
 
 // Verify holds what an engine knows of a container against the operation that
@@ -49,15 +61,24 @@ var after = map[subject.Op]Status{
 func (s State) Verify(engine string, op subject.Op) *record.Failure {
 	want := after[op]
 	switch {
-	case want == "":
+	case slices.Contains(subject.PodOps, op):
+		if s.Pod.Status != want {
+			return Contradicted("%s says the pod is %s, not %s", engine, s.Pod.Said, want)
+		}
 		return nil
+	case s.Status == want && want == None:
+		return nil
+	case s.Status == None:
+		return Contradicted("%s does not know the container", engine)
+	case want == None:
+		return Contradicted("%s still knows the container", engine)
 	case s.Status != want && s.Status == Exited:
 		return &record.Failure{Kind: record.FailState, Exit: s.Exit, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s; its process ended with %d", engine, s.Said, want, s.Exit)}
 	case s.Status != want:
 		return &record.Failure{Kind: record.FailState,
 			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s", engine, s.Said, want)}
-	case want == Running && (s.Pid <= 0 || !s.Afar && !Alive(s.Pid)):
+	case want == Running && !s.Untold && (s.Pid <= 0 || !s.Afar && !Alive(s.Pid)):
 		return &record.Failure{Kind: record.FailState, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}
 	case op == subject.Stop && s.Starved:

@@ -106,14 +106,7 @@ func unknown(err error) bool {
 
 // Output implements engine.Driver.
 func (c *commands) Output(_ context.Context, containers []engine.State) (string, error) {
-	var text strings.Builder
-	var errs []error
-	for _, s := range containers {
-		b, err := engine.ReadLog(s.Log)
-		text.WriteString(engine.ParseLog(b))
-		errs = append(errs, err)
-	}
-	return text.String(), errors.Join(errs...)
+	return engine.ReadLogs(containers)
 }
 
 // List implements engine.Driver.

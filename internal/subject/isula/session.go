@@ -64,7 +64,7 @@ func (t *Target) takes(w subject.Workload) error {
 
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, runID, dryRun)
+	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
 }
 
 const (

@@ -60,5 +60,5 @@ const cleanup = 10 * time.Second
 
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
-	return engine.Clean(ctx, &commands{Target: t, podman: t.podman, env: subject.Env{RunID: runID}}, t.name, runID, dryRun)
+	return engine.Clean(ctx, &commands{Target: t, podman: t.podman, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
 }

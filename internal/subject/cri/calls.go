@@ -1,0 +1,139 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	api "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// call is one operation on a lane. All that its requests need is made before,
+// but for an id that is known only when the call before it has replied.
+func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
+	shown = strings.ReplaceAll(d.operations()[string(op)].Command, "ID", s.Name) // for people
+	if op == subject.RunPod || op == subject.Run {
+		if err := d.newPod(s.Name); err != nil {
+			return nil, shown, err
+		}
+	}
+	h, runtime := d.held[s.Name], d.conn.runtime
+	switch {
+	case h == nil || op != subject.RunPod && op != subject.Run && h.pod == "":
+		return nil, shown, fmt.Errorf("there is no pod %s", s.Name)
+	case slices.Contains([]subject.Op{subject.Start, subject.Stop, subject.Remove}, op) && h.container == "":
+		return nil, shown, fmt.Errorf("there is no container in the pod %s", s.Name)
+	}
+	switch op {
+	case subject.RunPod:
+		do = d.runPod(h)
+	case subject.Create:
+		do = d.create(s.Name, place)
+	case subject.Start:
+		do = d.start(h)
+	case subject.Run:
+		pod, create, start := d.runPod(h), d.createIn(h, s.Name, place), d.start(h)
+		do = func(ctx context.Context) error {
+			err := pod(ctx)
+			if err == nil {
+				err = create(ctx)
+			}
+			if err == nil {
+				err = start(ctx)
+			}
+			return err
+		}
+	case subject.Stop:
+		request := &api.StopContainerRequest{ContainerId: h.container, Timeout: stopTimeout}
+		do = func(ctx context.Context) error {
+			_, err := runtime.StopContainer(ctx, request)
+			return plain(ctx, "StopContainer", err)
+		}
+	case subject.Remove:
+		request := &api.RemoveContainerRequest{ContainerId: h.container}
+		do = func(ctx context.Context) error {
+			_, err := runtime.RemoveContainer(ctx, request)
+			return plain(ctx, "RemoveContainer", err)
+		}
+	case subject.StopPod:
+		request := &api.StopPodSandboxRequest{PodSandboxId: h.pod}
+		do = func(ctx context.Context) error {
+			_, err := runtime.StopPodSandbox(ctx, request)
+			return plain(ctx, "StopPodSandbox", err)
+		}
+	case subject.RemovePod:
+		request := &api.RemovePodSandboxRequest{PodSandboxId: h.pod}
+		do = func(ctx context.Context) error {
+			_, err := runtime.RemovePodSandbox(ctx, request)
+			return plain(ctx, "RemovePodSandbox", err)
+		}
+	}
+	return do, shown, nil
+}
+
+// newPod makes what a pod has of the machine's.
+func (d *driver) newPod(name string) error {
+	d.held[name] = &held{config: d.podConfig(name)}
+	if group := d.podGroup(name); group != "" {
+		if err := delegate(d.hs, group); err != nil {
+			return err
+		}
+	}
+	return d.tmpfses.mount(name)
+}
+
+func (d *driver) runPod(h *held) func(ctx context.Context) error {
+	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.handler}
+	return func(ctx context.Context) error {
+		reply, err := d.conn.runtime.RunPodSandbox(ctx, request)
+		h.pod, h.unsure = reply.GetPodSandboxId(), err != nil && ctx.Err() != nil
+		return plain(ctx, "RunPodSandbox", err)
+	}
+}
+
+// create makes a container in a pod that is there.
+func (d *driver) create(name string, place engine.Place) func(ctx context.Context) error {
+	h := *d.held[name]
+	d.held[name] = &h
+	return d.createIn(&h, name, place)
+}
+
+func (d *driver) createIn(h *held, name string, place engine.Place) func(ctx context.Context) error {
+	os.Remove(d.logFile(name)) // of the container before
+	h.making = d.containerConfig(name, place)
+	request := &api.CreateContainerRequest{Config: h.making, SandboxConfig: h.config}
+	return func(ctx context.Context) error {
+		request.PodSandboxId = h.pod
+		reply, err := d.conn.runtime.CreateContainer(ctx, request)
+		h.container, h.unsure = reply.GetContainerId(), err != nil && ctx.Err() != nil
+		return plain(ctx, "CreateContainer", err)
+	}
+}
+
+func (d *driver) start(h *held) func(ctx context.Context) error {
+	request := new(api.StartContainerRequest)
+	return func(ctx context.Context) error {
+		request.ContainerId = h.container
+		_, err := d.conn.runtime.StartContainer(ctx, request)
+		return plain(ctx, "StartContainer", err)
+	}
+}
+
+// plain says of an error which call it is from. gRPC's own words for a context
+// that ended become the context'd.
+func plain(ctx context.Context, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if code := status.Code(err); (code == codes.DeadlineExceeded || code == codes.Canceled) && ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", name, ctx.Err())
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

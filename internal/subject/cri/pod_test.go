@@ -1,0 +1,251 @@
+package cri
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
+)
+
+// file is one of a group's, in the v1 hierarchy of a controller.
+func file(t *testing.T, hs []cgroup.Hierarchy, controller, group, name string) string {
+	t.Helper()
+	for _, h := range hs {
+		if h.Has(controller) {
+			b, err := os.ReadFile(filepath.Join(h.Mount, group, name))
+			if err != nil {
+				t.Error(err)
+			}
+			return strings.TrimSpace(string(b))
+		}
+	}
+	t.Skipf("there is no hierarchy with %s", controller)
+	return ""
+}
+
+func number(t *testing.T, hs []cgroup.Hierarchy, controller, group, name string) int64 {
+	t.Helper()
+	n, _ := strconv.ParseInt(file(t, hs, controller, group, name), 10, 64)
+	return n
+}
+
+func namespace(t *testing.T, pid int, kind string) string {
+	t.Helper()
+	link, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
+	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
+		s := opened(t, u, handler, enginetest.Environment(t, 2))
+		enginetest.Must(t, s, subject.RunPod, 2)
+		alone, err := s.Sandboxes(t.Context())
+		if err != nil || len(alone) != 2 || alone[1].Workload != 0 || len(alone[1].IDs) != 1 {
+			t.Fatalf("%+v, %v", alone, err)
+		}
+		enginetest.Must(t, s, subject.Create, 2)
+		enginetest.Must(t, s, subject.Start, 2)
+		boxes, err := s.Sandboxes(t.Context())
+		if err != nil || len(boxes) != 2 || boxes[0].Group == boxes[1].Group {
+			t.Fatalf("%+v, %v", boxes, err)
+		}
+		for n, b := range boxes {
+			if b.IDs[1] != alone[n].IDs[0] || !strings.HasPrefix(b.Group, "/"+s.group+"/") || !cgroup.Holds(b.Group, b.Workload) || !engine.InGroupOf(b.Workload, b.IDs[0]) {
+				t.Errorf("%+v, of the pod %v", b, alone[n])
+			}
+			if b.Pause == 0 && !s.facts.podless || b.Pause != 0 && (!cgroup.Holds(b.Group, b.Pause) || b.Pause == b.Workload) {
+				t.Errorf("the process that holds the pod: %+v", b)
+			}
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.Workload))
+			if err != nil || !strings.Contains(string(status), "\nSeccomp:\t0\n") {
+				t.Errorf("%s %v", status, err)
+			}
+			if namespace(t, b.Workload, "net") != namespace(t, u.pid, "net") {
+				t.Error("its network is not the host's")
+			}
+		}
+		podsAreCounted(t, u, s, boxes)
+		if err := s.Discard(t.Context(), []int{0}); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, s.hs, boxes[0].Group)
+		if left, err := s.Sandboxes(t.Context()); err != nil || len(left) != 1 || left[0].Lane != 1 {
+			t.Errorf("%+v, %v", left, err)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		gone(t, s.hs, s.group)
+	})
+}
+
+// podsAreCounted checks what is reported of pods, one of which holds some memory,
+// against their groups.
+func podsAreCounted(t *testing.T, u engineUnderTest, s *session, boxes []subject.Sandbox) {
+	t.Helper()
+	const held = 32 << 20
+	holds := make(chan error, 1)
+	go func() {
+		_, err := s.Exec(t.Context(), 1, probe.HoldArgs(held, time.Second))
+		holds <- err
+	}()
+	for number(t, s.hs, "memory", boxes[1].Group, "memory.usage_in_bytes") < held && len(holds) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	all, err := s.Statistics(t.Context())
+	if err := <-holds; err != nil {
+		t.Error(err)
+	}
+	if len(all) < 2 || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	pods := 0
+	for _, got := range all[min(2, len(all)):] {
+		pods++
+		group := boxes[got.Lane].Group
+		cpu := number(t, s.hs, "cpuacct", group, "cpuacct.usage")
+		if !u.pods { // CRI-O looks for a slice of systemd's
+			if got.Memory != -1 || got.CPU != -1 {
+				t.Errorf("%+v", got)
+			}
+		} else if got.Source != ofPods || got.Lane == 1 && got.Memory < held || got.Lane == 0 && got.Memory > held || got.CPU <= 0 || got.CPU > cpu {
+			t.Errorf("%+v; the group used %d ns", got, cpu)
+		}
+	}
+	if pods != 2 && (u.pods || pods != 0) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// gone checks that a group is in no hierarchy.
+func gone(t *testing.T, hs []cgroup.Hierarchy, group string) {
+	t.Helper()
+	for _, h := range hs {
+		if _, err := os.Stat(filepath.Join(h.Mount, group)); err == nil {
+			t.Errorf("%s is left in %s", group, h.Mount)
+		}
+	}
+}
+
+func TestOnlyPlausiblePidsAreTaken(t *testing.T) {
+	for info, want := range map[string]int{
+		`{"pid":4711,"sandboxID":"x"}`: 4711, `{"pid":0}`: 0, `{}`: 0, ``: 0, `{"pid":1}`: 0, `{"pid":-4}`: 0,
+		`{"pid":"4711"}`: 0, `{"pid":47.5}`: 0, `{"pid":99999999999}`: 0, `{"pid":4194305}`: 0, `[4711]`: 0, `{"pid":4711`: 0,
+	} {
+		if got := pidIn(map[string]string{"info": info}); got != want {
+			t.Errorf("%s: %d, not %d", info, got, want)
+		}
+	}
+}
+
+// mounted checks how many tmpfs of a run there are where an engine sees them,
+// which here is not where the test does: there must be none.
+func mounted(t *testing.T, u engineUnderTest, runID string, want int) {
+	t.Helper()
+	for _, c := range []struct{ pid, want int }{{u.pid, want}, {os.Getpid(), 0}} {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count := strings.Count(string(b), " - tmpfs tare-"+runID+" "); count != c.want {
+			t.Errorf("process %d sees %d tmpfs of the run, not %d", c.pid, count, c.want)
+		}
+	}
+}
+
+func TestATmpfsIsThePodsAndTheRootFileSystemTheContainers(t *testing.T) {
+	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
+		env := enginetest.Environment(t, 2)
+		env.Workload = subject.Workload{Files: enginetest.Shell(t), Tmpfs: 1 << 20}
+		s := opened(t, u, handler, env)
+		sh := func(script string, exit int) {
+			t.Helper()
+			if got, err := s.Exec(t.Context(), 0, []string{"/bin/sh", "-c", script}); err != nil || got.Exit != exit {
+				t.Errorf("%s: %+v, %v", script, got, err)
+			}
+		}
+		mounted(t, u, env.RunID, 0)
+		enginetest.Must(t, s, subject.Run, 2)
+		mounted(t, u, env.RunID, 2)
+		sh("echo text > /data/file; echo text > /etc/file", 0)
+		for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.Create, subject.Start} {
+			enginetest.Must(t, s, op, 1)
+		}
+		sh("test -e /data/file && ! test -e /etc/file", 0)
+		// A pod that is removed takes it along, and one that is discarded.
+		for _, op := range []subject.Op{subject.Stop, subject.Remove, subject.StopPod, subject.RemovePod} {
+			enginetest.Must(t, s, op, 1)
+		}
+		mounted(t, u, env.RunID, 1)
+		if err := s.Discard(t.Context(), []int{1}); err != nil {
+			t.Fatal(err)
+		}
+		mounted(t, u, env.RunID, 0)
+		enginetest.Must(t, s, subject.Run, 1)
+		sh("test -e /data/file", 1)
+		// What a run that was killed has made is removed by whoever cleans: first
+		// the pods, then its folder.
+		if _, err := s.Clean(t.Context(), env.RunID, false); err != nil {
+			t.Error(err)
+		}
+		if err := mounts.RemoveTree(env.Dir); err != nil {
+			t.Error(err)
+		}
+		mounted(t, u, env.RunID, 0)
+	})
+}
+
+func TestATmpfsThatCannotBeMountedFailsTheOpening(t *testing.T) {
+	u := onCRIO(t)
+	for name, change := range map[string]func(*subject.Env){
+		"a size that is none":     func(e *subject.Env) { e.Workload.Tmpfs = -1 },
+		"a volume beside it":      func(e *subject.Env) { e.Workload.Volume = filepath.Join(e.Dir, "volume") },
+		"a folder that is no one": func(e *subject.Env) { e.Dir = "/proc/tare" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := enginetest.Environment(t, 1)
+			env.Workload.Tmpfs = 1 << 20
+			change(&env)
+			if s, err := weigh(t, u, "runc").Open(t.Context(), env); err == nil {
+				t.Errorf("no error; closing it: %v", s.Close(t.Context()))
+			}
+			mounted(t, u, env.RunID, 0)
+		})
+	}
+}
+
+// CRI-O tells of them in its log.
+func TestCRIOCountsTheSamePodsAndContainers(t *testing.T) {
+	u := onCRIO(t)
+	count := func(what string) int {
+		text, err := os.ReadFile(filepath.Join(engines.CRIO(t).Dir, "log", "crio"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), what)
+	}
+	const pod, container, lanes = "msg=\"Ran pod sandbox ", "msg=\"Created container ", 3
+	pods, containers := count(pod), count(container)
+	s := opened(t, u, "runc", enginetest.Environment(t, lanes))
+	for _, op := range subject.Ops {
+		enginetest.Must(t, s, op, lanes)
+	}
+	// Each lane makes a pod and a container in it, and then both at once.
+	if pods, containers = count(pod)-pods, count(container)-containers; pods != 2*lanes || containers != 2*lanes {
+		t.Errorf("CRI-O tells of %d pods and %d containers, tare made %d", pods, containers, 2*lanes)
+	}
+}
