@@ -73,8 +73,8 @@ func (t *gathered) waits(add func(record.Finding)) {
 			message += " (" + g.Source + ")"
 		}
 		level := finding.Warning
-		if 2*g.Seen < len(t.kept) || t.Clock == record.ClockMonotonic && len(t.kept) == 1 {
-			level = finding.Note // chance can be as long as a timer once
+		if 2*g.Seen < len(t.kept) {
+			level = finding.Note
 		}
 		add(record.Finding{Code: foundWait, Level: level, Target: t.Target.Target, Message: message,
 			Advice: "look for who sets this timer between those two events; what it waits for may be ready long before"})

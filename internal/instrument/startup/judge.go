@@ -72,6 +72,7 @@ type gathered struct {
 	with    stat.Rounds     // and of those that were
 	missing map[string]int64
 	where   map[string]string
+	named   map[gapKey]*record.Wait // that have a name
 }
 
 // startValues are what is kept of a start.
@@ -99,7 +100,7 @@ func (j *Judging) of(name string) *gathered {
 		return j.targets[maxTargets-1]
 	}
 	t := &gathered{Target: Target{Target: name, Engine: engineOf(name)}, rounds: map[int]bool{},
-		without: stat.Rounds{}, with: stat.Rounds{}, missing: map[string]int64{}, where: map[string]string{}}
+		without: stat.Rounds{}, with: stat.Rounds{}, missing: map[string]int64{}, where: map[string]string{}, named: map[gapKey]*record.Wait{}}
 	for _, info := range j.infos {
 		if info.Name != name {
 			continue

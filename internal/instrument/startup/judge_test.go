@@ -141,8 +141,9 @@ func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
 
 func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 	s := record.Start{Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: 1e18, Name: "p", Source: "kata.log:1",
-		Spans:   []record.Span{{Name: "a", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + 5}},
-		Gaps:    []record.Gap{{Began: 1e18, Ended: 1e18 + 1_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:3", Wait: &record.Wait{Timer: "gRPC dial, first back-off (1 s)", Nominal: 1e9, Why: "because"}}},
+		Spans: []record.Span{{Name: "a", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + 5}},
+		Gaps: []record.Gap{{Began: 1e18, Ended: 1e18 + 1_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:3"},
+			{Began: 1e18 + 2e9, Ended: 1e18 + 3_001_400_000, After: "New client", Before: "New client connected", In: "kata_agent", CPU: -1, Source: "kata.log:5"}},
 		Missing: []record.Missing{{What: "no end", Count: 1}, {What: "cut", Count: 4, Detail: "kata.log:9"}}}
 	j := judgeStarts(t, s)
 	d := j.Targets[0]
@@ -153,7 +154,7 @@ func TestStartsOfLogsWithoutAnEndHaveGapsAndNoTotals(t *testing.T) {
 	for _, f := range j.Found {
 		text += f.Code + ": " + f.Message + "\n"
 	}
-	for _, want := range []string{"gRPC dial, first back-off (1 s)", "kata.log:3", "have no end", "(cut): 4; kata.log:9"} {
+	for _, want := range []string{"1 s timer", "kata.log:3", "have no end", "(cut): 4; kata.log:9"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -140,33 +141,43 @@ var (
 	quoted = regexp.MustCompile(`"[^"]*"`)
 )
 
+// gapKey is what gaps of several starts are one by.
+type gapKey struct{ in, after, before string }
+
+func keyOf(g *record.Gap) gapKey { return gapKey{g.In, masked(g.After), masked(g.Before)} }
+
 // gaps puts the waits of all starts together that lie between the same two
 // events.
 func (t *gathered) gaps() []Gap {
-	type key struct{ in, after, before string }
 	type sum struct {
 		Gap
 		first int // its place in the order of appearance
 		took  stat.Rounds
+		all   []*record.Gap
 	}
-	sums := map[key]*sum{}
+	sums := map[gapKey]*sum{}
 	for i, f := range t.kept {
-		for _, g := range f.gaps {
-			k := key{g.In, masked(g.After), masked(g.Before)}
+		for n := range f.gaps {
+			g := &f.gaps[n]
+			k := keyOf(g)
 			s := sums[k]
 			if s == nil {
-				s = &sum{Gap: Gap{Gap: g, Round: f.round}, first: len(sums), took: stat.Rounds{}}
+				s = &sum{Gap: Gap{Gap: *g, Round: f.round}, first: len(sums), took: stat.Rounds{}}
 				sums[k] = s
 			}
 			length := g.Ended - g.Began
-			s.took[i] = max(s.took[i], float64(length))
+			s.took[i], s.all = max(s.took[i], float64(length)), append(s.all, g)
 			if length > s.Ended-s.Began {
-				s.Gap.Gap, s.Round = g, f.round
+				s.Gap.Gap, s.Round = *g, f.round
 			}
 		}
 	}
 	all := make([]*sum, 0, len(sums))
 	for _, s := range sums {
+		s.Wait = waited(s.all)
+		if s.Wait != nil {
+			t.named[keyOf(&s.Gap.Gap)] = s.Wait
+		}
 		s.Seen, s.Took = len(s.took), t.about("gap-time", figure.Nanoseconds)
 		s.Took.Estimate = figure.Median(s.took)
 		all = append(all, s)
@@ -203,6 +214,12 @@ func (t *gathered) draw() {
 		return
 	}
 	t.Drawn = &Drawn{Start: best, Rows: trace.Rows(best), Parts: trace.Parts(best, t.Engine), Gaps: trace.Gaps(best, t.Engine, maxGaps)}
+	for i := range t.Drawn.Gaps {
+		g := &t.Drawn.Gaps[i]
+		if w := t.named[keyOf(g)]; w != nil && (&timer{length: time.Duration(w.Nominal)}).fits(g) {
+			g.Wait = w
+		}
+	}
 	t.Drawn.Calls, t.Drawn.Workload = taken(trace.Calls(best, t.Engine))
 }
 

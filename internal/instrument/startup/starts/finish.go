@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -33,9 +32,6 @@ func (b *Builder) start(s *sandbox) *record.Start {
 	}
 	out.Spans = s.allSpans(b, until)
 	out.Gaps = s.gaps(b, until)
-	for i := range out.Gaps {
-		out.Gaps[i].Wait = trace.Recognise(&out.Gaps[i])
-	}
 	out.Missing = s.missing(b)
 	return out
 }

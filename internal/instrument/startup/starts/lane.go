@@ -37,7 +37,9 @@ func (d *edge) set(s *edge) {
 type lane struct {
 	last, milestone, guest edge // guest: the last line out of the guest since last
 	before                 int64
-	others                 int64      // lines since last that are no edges here
+	others                 int64 // lines since last that are no edges here, but for those of its breath
+	breath                 int64 // of them, those that came with one breath, and when the first of those did
+	breathed               int64
 	open                   record.Gap // the last gap, whose end may still give way to a milestone; Ended 0: none
 }
 
@@ -49,12 +51,21 @@ const (
 	lanes
 )
 
-// pass takes notice of a line that ends no gap.
-func (l *lane) pass() { l.others++ }
+// pass takes notice of a line that ends no gap. What is said with the same breath as
+// the line that began it, or as the one that ends it, is not said meanwhile.
+func (l *lane) pass(at int64) {
+	if at-l.last.at <= breath {
+		return
+	}
+	if at-l.breathed > breath {
+		l.others, l.breath, l.breathed = l.others+l.breath, 0, at
+	}
+	l.breath++
+}
 
 // passGuest takes notice of a guest's line.
 func (l *lane) passGuest(g *edge) {
-	l.others++
+	l.pass(g.at)
 	if l.last.at != 0 {
 		l.guest.set(g)
 	}
@@ -64,6 +75,9 @@ func (l *lane) passGuest(g *edge) {
 func (s *sandbox) edge(b *Builder, which int, e *edge) {
 	l := &s.lanes[which]
 	took := e.at - l.last.at
+	if e.at-l.breathed > breath {
+		l.others += l.breath
+	}
 	switch {
 	case l.last.at == 0 || took < -jitter:
 	case took < 0:
@@ -79,7 +93,7 @@ func (s *sandbox) edge(b *Builder, which int, e *edge) {
 	if e.mark {
 		l.milestone.set(e)
 	}
-	l.others, l.guest.at = 0, 0
+	l.others, l.breath, l.guest.at = 0, 0, 0
 }
 
 // giveWay moves the end of the last gap to a milestone that follows it at once.

@@ -117,13 +117,13 @@ func (s *sandbox) said(b *Builder, e *logs.Event, at int64, which int, m mark, n
 	}
 	if m.asked || m.point == none && !m.over && !named && !e.Cut || string(e.Source) == "agent-client" {
 		for i := range s.lanes {
-			s.lanes[i].pass()
+			s.lanes[i].pass(at)
 		}
 		return
 	}
 	for i := range s.lanes {
 		if i != which {
-			s.lanes[i].pass()
+			s.lanes[i].pass(at)
 		}
 	}
 	x := edge{at: at, text: e.Message, in: inOf(e), place: placeOf(e), mark: m.point != none}

@@ -11,10 +11,13 @@ import (
 // shortest is the least time between two events that is called a gap.
 const shortest = int64(time.Millisecond)
 
+// InWorkload is what begins whose a gap is that is a workload's: what that waits for is
+// no part of its start.
+const InWorkload = "workload "
+
 // Gaps returns at most n intervals in which a start waited, the longest first: of
 // a live one those of 1 ms and more between two events of its processes, of logs
-// those that were recorded, named by [Recognise]. What a workload waits for is no
-// part of its start, so its gaps have no name.
+// those that were recorded.
 //
 // In says whose a live gap is: as in [Parts], but what a call started counts as
 // its child, and with the youngest child that was there all the time: "runc
@@ -35,16 +38,11 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	}
 	slices.SortStableFunc(gaps, func(a, b record.Gap) int { return cmp.Compare(b.Ended-b.Began, a.Ended-a.Began) })
 	gaps = gaps[:min(n, len(gaps))]
-	var working []bool
 	if len(s.Processes) > 0 {
-		working = blame(s, gaps, engine)
+		blame(s, gaps, engine)
 	}
 	for i := range gaps {
-		g := &gaps[i]
-		g.In = cmp.Or(g.In, engine)
-		if g.Wait = nil; working == nil || !working[i] {
-			g.Wait = Recognise(g)
-		}
+		gaps[i].In, gaps[i].Wait = cmp.Or(gaps[i].In, engine), nil
 	}
 	return gaps
 }
@@ -95,9 +93,8 @@ func moments(s *record.Start) []moment {
 	return slices.CompactFunc(all, func(a, b moment) bool { return a.at == b.at })
 }
 
-// blame says of each gap whose it is, and of which it is the workload.
-func blame(s *record.Start, gaps []record.Gap, engine string) (working []bool) {
-	working = make([]bool, len(gaps))
+// blame says of each gap whose it is.
+func blame(s *record.Start, gaps []record.Gap, engine string) {
 	f := family(s)
 	waits := waitedFor(s)
 	for i := range gaps {
@@ -117,7 +114,7 @@ func blame(s *record.Start, gaps []record.Gap, engine string) (working []bool) {
 		if owner != nil {
 			at, g.In = owner.process, owner.name
 			if owner.rank == rankWorkload {
-				g.In, working[i] = "workload "+owner.name, true
+				g.In = InWorkload + owner.name
 				continue
 			}
 		}
@@ -125,7 +122,6 @@ func blame(s *record.Start, gaps []record.Gap, engine string) (working []bool) {
 			g.In += " (" + child + ")"
 		}
 	}
-	return working
 }
 
 // sleeper is the youngest process below another that was there during a gap and

@@ -1,6 +1,5 @@
 // Package trace finds in the record of a start where its time went: which of its
-// processes and phases ran one after the other, what lies between them, and which
-// of those gaps look like a timer that somebody waited for.
+// processes and phases ran one after the other, and what lies between them.
 //
 // Everything here is a pure function of a [record.Start]. Package proctree makes
 // such a start of what the kernel told of processes, packages logs and starts make
