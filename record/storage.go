@@ -114,6 +114,11 @@ type Observed struct {
 	// Group is what the sandbox's own cgroups were charged, where they are
 	// accounted. Writing back what was buffered may be charged elsewhere.
 	Group *GroupUse `json:"group,omitempty"`
+	// Fetched is how many bytes the job's own processes had the node's kernel read
+	// from storage because no page cache had them (getrusage(2), ru_inblock), or the
+	// processes outside of its guest (read_bytes of proc_pid_io(5)); nil where that is
+	// not known.
+	Fetched *int64 `json:"fetched,omitempty" is:"bytes"`
 	// Outside is what the target's processes outside of the guest (VMM, virtiofsd,
 	// sentry, gofer) read and wrote by system calls, whatever answered them; nil
 	// where the target has none, or they could not be read.

@@ -25,27 +25,31 @@ func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
 	tellCaches(t, []string{"host", "floor", "runc", "crun", "runsc=" + runsc})
 }
 
-// tellCaches runs jobs of every direction on every volume, past the page cache
-// and through it, several threads on one file: so three quarters of what is read
-// through a cache has been read already.
+// tellCaches runs a job of each direction on every volume, past the page cache and
+// through it, which goes through its file four times and, unlike fio by itself, lets
+// the cache keep it: so three quarters of what is read through one have been read
+// already, however slow the machine and whatever others do to its disk.
 func tellCaches(t *testing.T, targets []string, flags ...string) {
-	rec, j := weighStorage(t, append(flags, "--volume", "rootfs,bind,tmpfs", "--cache", "direct,buffered", "--jobs", "read,write",
-		"--size", "16M", "--numjobs", "4", "--rounds", "1", "--ceiling", "0"), targets)
-	cells, cached, buffered := 0, map[string]int{}, map[string]int{}
+	for _, rw := range []string{"read", "write"} {
+		t.Run(rw, func(t *testing.T) { tellCachesOf(t, rw, targets, flags) })
+	}
+}
+
+func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
+	file := filepath.Join(t.TempDir(), rw+".fio")
+	if err := os.WriteFile(file, []byte("["+rw+"]\nrw="+rw+"\nbs=512k\nsize=16M\nloops=4\ninvalidate=0\nfilename=f\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rec, j := weighStorage(t, append(slices.Clone(flags), "--volume", "rootfs,bind,tmpfs", "--cache", "direct,buffered", "--jobfile", file, "--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files"), targets)
+	cells := 0
 	for _, table := range j.Tables {
 		for _, c := range table.Cells {
 			cells++
-			if table.Cache == record.CacheBuffered {
-				buffered[c.Target]++
-			}
-			if c.Verdict == storage.HostCache || c.Verdict == storage.GuestCache {
-				cached[c.Target]++
-			}
 			if c.Rounds != 1 {
 				t.Errorf("%s, %s on %s, %s: no figures: %+v", c.Target, table.Job, table.Volume, table.Cache, c.Failure)
 				continue
 			}
-			if want := verdicts(c.Target, table.Volume, table.Cache); !slices.Contains(want, c.Verdict) {
+			if want := verdicts(rw, c.Target, table.Volume, table.Cache); !slices.Contains(want, c.Verdict) {
 				t.Errorf("%s, %s on %s, %s: %q because %s; want one of %q", c.Target, table.Job, table.Volume, table.Cache, c.Verdict, strings.Join(c.Because, "; "), want)
 			}
 			if bytes := int64(c.Total.Bytes.Value); bytes != 4*16*mib {
@@ -53,13 +57,8 @@ func tellCaches(t *testing.T, targets []string, flags ...string) {
 			}
 		}
 	}
-	if want := len(targets) * 3 * 2 * 2; cells != want {
+	if want := len(targets) * 3 * 2; cells != want {
 		t.Errorf("%d cells, want %d", cells, want)
-	}
-	for name, n := range buffered {
-		if 2*cached[name] < n {
-			t.Errorf("%s: a cache is told in %d of %d buffered cells", name, cached[name], n)
-		}
 	}
 	for _, target := range targets {
 		name, _, _ := strings.Cut(target, "=")
@@ -70,8 +69,8 @@ func tellCaches(t *testing.T, targets []string, flags ...string) {
 }
 
 // verdicts are those that can be right.
-func verdicts(target, volume, cache string) []storage.Verdict {
-	sandboxed := strings.HasSuffix(target, "runsc")
+func verdicts(rw, target, volume, cache string) []storage.Verdict {
+	sandboxed, counted := strings.HasSuffix(target, "runsc"), !strings.Contains(target, "/")
 	switch {
 	case cache == record.CacheDirect && (volume == record.VolumeTmpfs || sandboxed):
 		return []storage.Verdict{storage.NotDirect}
@@ -79,8 +78,11 @@ func verdicts(target, volume, cache string) []storage.Verdict {
 		return []storage.Verdict{storage.Device, storage.TooShort, storage.Noisy}
 	case sandboxed:
 		return []storage.Verdict{storage.GuestCache, storage.HostCache}
+	case volume == record.VolumeTmpfs, rw == storage.RWRead && counted: // what the job had fetched is its own
+		return []storage.Verdict{storage.HostCache}
 	}
-	// Others may read the same disk meanwhile, so that a job this short proves nothing;
+	// What others write meanwhile, and read where an engine's process is not tare's to
+	// wait for, cannot be told from the job's, so that one this short proves nothing;
 	// it never passes for the device's.
 	return []storage.Verdict{storage.HostCache, storage.TooShort, storage.Noisy}
 }

@@ -52,6 +52,7 @@ type Executed struct {
 	Output  string // standard output, cut to MaxOutput
 	Stderr  string // standard error, likewise; where they cannot be told apart all is in Output
 	CPU     int64  // ns that it used, where nothing but its own process can tell: on the host; else 0
+	Fetched *int64 // bytes that it had the kernel read from storage; nil where its process is not tare's to wait for
 }
 
 // Said is what the command printed, its standard error first, cut to the size that

@@ -26,22 +26,24 @@ type evidence struct {
 	bandwidth both    // bytes/s
 	iops      both
 
-	seen       bool // from outside
-	tookNS     float64
-	stolen     float64 // share of all CPUs' time
-	starved    float64 // share of the time in which some task waited for memory
-	throttled  float64 // share of the time
-	cached     float64
-	device     both
-	haveDevice bool
-	requests   both    // that the device answered; 0 where they were not counted
-	name       string  // of the device
-	own        float64 // what the sandbox's cgroups were charged for
-	haveOwn    bool
-	outside    both
-	haveOut    bool
-	flushed    float64
-	haveFlush  bool
+	seen        bool // from outside
+	tookNS      float64
+	stolen      float64 // share of all CPUs' time
+	starved     float64 // share of the time in which some task waited for memory
+	throttled   float64 // share of the time
+	cached      float64
+	device      both
+	haveDevice  bool
+	requests    both    // that the device answered; 0 where they were not counted
+	name        string  // of the device
+	own         float64 // what the sandbox's cgroups were charged for
+	haveOwn     bool
+	outside     both
+	haveOut     bool
+	fetched     float64 // by the job's own processes, because no page cache had it
+	haveFetched bool
+	flushed     float64
+	haveFlush   bool
 }
 
 // gather sums up rounds: those that were seen from outside, if any were.
@@ -50,7 +52,8 @@ func (w *Cell) gather(trials []*record.Cell) evidence {
 	if len(seen) > 0 {
 		trials = seen
 	}
-	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0}
+	e := evidence{rounds: len(trials), seen: len(seen) > 0, haveIOs: true, haveDevice: len(seen) > 0, haveOwn: len(seen) > 0, haveOut: len(seen) > 0, haveFlush: len(seen) > 0,
+		haveFetched: len(seen) > 0 && w.countsFetched()}
 	for _, c := range trials {
 		e.claim(c, w.table)
 		if c.Observed != nil {
@@ -133,6 +136,11 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 	} else {
 		e.haveOut = false
 	}
+	if s.Fetched != nil {
+		e.fetched += float64(*s.Fetched)
+	} else {
+		e.haveFetched = false
+	}
 	if s.Flushed >= 0 {
 		e.flushed += float64(s.Flushed)
 	} else {
@@ -175,11 +183,29 @@ func (e *evidence) reached() (direction int, part float64, ok bool) {
 		if e.claimed[d] <= countsShare*e.claimed.sum() {
 			continue
 		}
-		if p := e.device[d] / e.claimed[d]; stat.Finite(p) && (!ok || p < part) {
+		if p := e.saw(d) / e.claimed[d]; stat.Finite(p) && (!ok || p < part) {
 			direction, part, ok = d, p, true
 		}
 	}
 	return direction, part, ok
+}
+
+// saw is how much of a direction the device can have done for the job: of reads no
+// more than the job's own processes had fetched, whatever others had it do.
+func (e *evidence) saw(direction int) float64 {
+	if direction == reading && e.haveFetched {
+		return min(e.device[reading], e.fetched)
+	}
+	return e.device[direction]
+}
+
+// fetchedThrough are the file systems whose readers ask the device themselves, so
+// that the kernel counts it as theirs; others have threads that do.
+var fetchedThrough = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}
+
+// countsFetched says whether what was fetched is what the device read for the job.
+func (w *Cell) countsFetched() bool {
+	return w.place != nil && (volumeKind(w.table.Volume) == record.VolumeDevice || slices.Contains(fetchedThrough, w.place.HostType))
 }
 
 // memoryFileSystems have no device.

@@ -83,7 +83,7 @@ func (w *Cell) ofMemory(why string) (Verdict, []string) {
 
 // ofCache is the verdict where the device saw less than what was claimed.
 func (w *Cell) ofCache(e *evidence, d int, part float64) (Verdict, []string) {
-	missing := e.claimed[d] - e.device[d]
+	missing := e.claimed[d] - e.saw(d)
 	because := []string{e.sawText(d, part)}
 	hosts, guests, facts := w.whose(e, d, missing)
 	if w.table.Cache == record.CacheDirect {
@@ -130,8 +130,12 @@ func (e *evidence) sawText(d int, part float64) string {
 	if e.rounds > 1 {
 		in = fmt.Sprintf(" in %d rounds", e.rounds)
 	}
-	return fmt.Sprintf("%s saw %.0f %% of the %s that the tool %s%s (%s)", e.deviceName(), 100*part, finding.Bytes(e.claimed[d]),
-		[directionCount]string{"read", "wrote"}[d], in, finding.Bytes(e.device[d]))
+	others := ""
+	if e.device[d]-e.saw(d) > countsShare*e.claimed[d] {
+		others = ", and " + finding.Bytes(e.device[d]-e.saw(d)) + " for others"
+	}
+	return fmt.Sprintf("%s saw %.0f %% of the %s that the tool %s%s (%s%s)", e.deviceName(), 100*part, finding.Bytes(e.claimed[d]),
+		[directionCount]string{"read", "wrote"}[d], in, finding.Bytes(e.saw(d)), others)
 }
 
 // tooShort says why a run is, "" where it is long enough.

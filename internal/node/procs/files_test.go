@@ -106,7 +106,7 @@ func TestFilesThatNoKernelWritesAreErrors(t *testing.T) {
 		"a zombie's memory":               {"smaps_rollup", "", nil, func(d Dir) error { _, err := d.Memory(); return err }},
 		"two numbers for three":           {"statm", "1 2", ErrForm, func(d Dir) error { _, err := d.Anon(); return err }},
 		"a file that is gone":             {"stat", good, os.ErrNotExist, func(d Dir) error { _, err := d.Status(); return err }},
-		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, err := d.Moved(); return err }},
+		"counters that are not there":     {"stat", good, os.ErrNotExist, func(d Dir) error { _, _, _, err := d.Moved(); return err }},
 	} {
 		d, err := fake(t, map[string]string{c.file: c.text}).Open(7)
 		if err != nil {
@@ -140,8 +140,8 @@ func TestFilesSayWhatIsInThem(t *testing.T) {
 	if n, err := d.Anon(); err != nil || n != 3*pageSize {
 		t.Errorf("anonymous: %d %v", n, err)
 	}
-	if read, written, err := d.Moved(); err != nil || read != 5 || written != 7 {
-		t.Errorf("moved: %d %d %v", read, written, err)
+	if read, written, fetched, err := d.Moved(); err != nil || read != 5 || written != 7 || fetched != 4096 {
+		t.Errorf("moved: %d %d %d %v", read, written, fetched, err)
 	}
 	if m, err := d.Memory(); err != nil || m.Parts() != nil || m != (Memory{9 << 10, 8 << 10, 1 << 10, 2 << 10, 3 << 10, 6 << 10, 9 << 10, rollupLines}) {
 		t.Errorf("memory: %+v %v", m, err)

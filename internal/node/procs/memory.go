@@ -108,9 +108,10 @@ func (d Dir) TaskCPU(tid int) int64 {
 }
 
 // Moved is what a process has read and written (bytes) by read(2), write(2) and
-// their kind, whatever answered them: rchar and wchar of /proc/PID/io, see
-// proc_pid_io(5). What is not understood is 0.
-func (d Dir) Moved() (read, written int64, err error) {
+// their kind, whatever answered them, and what it had fetched from storage to read:
+// rchar, wchar and read_bytes of /proc/PID/io, see proc_pid_io(5). What is not
+// understood is 0.
+func (d Dir) Moved() (read, written, fetched int64, err error) {
 	text, err := d.Read("io")
 	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -121,7 +122,9 @@ func (d Dir) Moved() (read, written int64, err error) {
 			read = n
 		case string(name) == "wchar":
 			written = n
+		case string(name) == "read_bytes":
+			fetched = n
 		}
 	}
-	return read, written, err
+	return read, written, fetched, err
 }

@@ -18,7 +18,7 @@ import (
 type Edge struct {
 	Reading record.Reading
 	stats   disk.Stats
-	moved   map[mover]record.Transfer
+	moved   map[mover]moved
 	ownCPU  int64
 	time    int64 // ns, when the disks were read
 	err     error // of reading them
@@ -28,6 +28,13 @@ type Edge struct {
 type mover struct {
 	pid   int
 	start uint64
+}
+
+// moved is what it has moved by system calls, and how much of that it had fetched
+// from storage, in bytes.
+type moved struct {
+	record.Transfer
+	fetched int64
 }
 
 // Begin reads what there is before a job: the disks last, so that nothing of the
@@ -78,7 +85,7 @@ func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 		broken(&seen.Problems, err)
 	}
 	seen.Group, seen.Throttled = charged(from.Groups, to.Groups)
-	seen.Outside = transferred(begin.moved, end.moved)
+	seen.Outside, seen.Fetched = transferred(begin.moved, end.moved)
 	if read := to.Time - from.Time; read > 0 {
 		share := func(a, b int64) float64 { return math.Max(0, float64(b-a)/float64(read)) }
 		seen.Busy, seen.Steal = share(from.Host.Busy, to.Host.Busy), share(from.Host.Steal, to.Host.Steal)
@@ -125,23 +132,24 @@ func charged(then, now []record.Group) (use *record.GroupUse, throttled int64) {
 	return use, throttled
 }
 
-// transferred is nil where there are no movers.
-func transferred(then, now map[mover]record.Transfer) *record.Transfer {
+// transferred are nil where there are no movers.
+func transferred(then, now map[mover]moved) (by *record.Transfer, fetched *int64) {
 	if len(now) == 0 {
-		return nil
+		return nil, nil
 	}
-	var sum record.Transfer
+	var sum moved
 	for m, t := range now {
 		sum.Read += max(t.Read-then[m].Read, 0)
 		sum.Write += max(t.Write-then[m].Write, 0)
+		sum.fetched += max(t.fetched-then[m].fetched, 0)
 	}
-	return &sum
+	return &sum.Transfer, &sum.fetched
 }
 
 // movers reads what those processes have moved by system calls that do a
 // sandbox's I/O outside of its guest.
-func (s *Reader) movers(r *record.Reading) map[mover]record.Transfer {
-	all := map[mover]record.Transfer{}
+func (s *Reader) movers(r *record.Reading) map[mover]moved {
+	all := map[mover]moved{}
 	reader := procs.Reader{Root: s.root}
 	for i := range r.Processes {
 		p := &r.Processes[i]
@@ -151,9 +159,9 @@ func (s *Reader) movers(r *record.Reading) map[mover]record.Transfer {
 			continue
 		}
 		d, err := reader.Open(p.Pid)
-		var t record.Transfer
+		var t moved
 		if err == nil {
-			t.Read, t.Write, err = d.Moved()
+			t.Read, t.Write, t.fetched, err = d.Moved()
 			d.Close()
 		}
 		switch {

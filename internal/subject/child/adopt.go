@@ -58,7 +58,7 @@ func RunDetaching(ctx context.Context, d Detaching) (subject.Executed, error) {
 		if d.Begun != nil {
 			d.Begun(pid)
 		}
-		ended.Exit, _, err = attend(ctx, pid, false, d.End)
+		ended.Exit, err = attend(ctx, pid, false, d.End, d.Used)
 	}
 	ended.Output, ended.Stderr = std.close()
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Detaching) detach(std *stdio) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	exit, _, err := attend(ctx, pid, true, nil)
+	exit, err := attend(ctx, pid, true, nil, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -38,9 +38,10 @@ type Command struct {
 	End func()
 	// Begun is told the command's pid as soon as there is one. May be nil.
 	Begun func(pid int)
-	// Used is told the CPU time (ns) of the command and of the children that it
-	// waited for, once it has ended. May be nil.
-	Used func(cpu int64)
+	// Used is told what the command and the children that it waited for have used,
+	// once it has ended: CPU time (ns), and bytes that storage was asked for, of
+	// which the page cache held none (getrusage(2), ru_inblock). May be nil.
+	Used func(cpu, fetched int64)
 }
 
 func (c *Command) String() string {
@@ -72,11 +73,7 @@ func Run(ctx context.Context, c Command) (subject.Executed, error) {
 		if c.Begun != nil {
 			c.Begun(pid)
 		}
-		var used int64
-		ended.Exit, used, err = attend(ctx, pid, false, c.End)
-		if c.Used != nil {
-			c.Used(used)
-		}
+		ended.Exit, err = attend(ctx, pid, false, c.End, c.Used)
 	}
 	ended.Output, ended.Stderr = std.close()
 	if err != nil {
@@ -132,14 +129,17 @@ func (c *Command) start(std *stdio, bound bool) (pid int, err error) {
 	return pid, err
 }
 
+// blockSize is that of getrusage(2), whatever the device's is.
+const blockSize = 512
+
 // grace is how long End may take to show.
 const grace = 5 * time.Second
 
 // attend waits for the end of a child, which is killed when ctx ends, and
-// returns its exit code, 128+n for signal n, and its CPU time (ns). Nothing of its process group stays,
+// returns its exit code, 128+n for signal n. Nothing of its process group stays,
 // unless it is a command that leaves something behind. That group is not tare's:
 // all commands are started in sessions of their own, which nobody else can join.
-func attend(ctx context.Context, pid int, leaves bool, end func()) (code int, cpu int64, err error) {
+func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu, fetched int64)) (code int, err error) {
 	var lock sync.Mutex
 	reaped := false
 	kill := func(all bool) {
@@ -180,30 +180,32 @@ func attend(ctx context.Context, pid int, leaves bool, end func()) (code int, cp
 		<-told // what end uses is the caller's again once this has returned
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("wait for process %d: %w", pid, err)
+		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
 	kill(false)
 	lock.Lock()
 	defer lock.Unlock()
 	var status unix.WaitStatus
-	var used unix.Rusage
+	var usage unix.Rusage
 	for {
-		_, err = unix.Wait4(pid, &status, 0, &used)
+		_, err = unix.Wait4(pid, &status, 0, &usage)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
 	reaped = true
 	if err != nil {
-		return 0, 0, fmt.Errorf("wait for process %d: %w", pid, err)
+		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
-	cpu = used.Utime.Nano() + used.Stime.Nano()
+	if used != nil {
+		used(usage.Utime.Nano()+usage.Stime.Nano(), usage.Inblock*blockSize)
+	}
 	code = status.ExitStatus()
 	if status.Signaled() {
 		code = 128 + int(status.Signal())
 	}
 	if called {
-		return code, cpu, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
+		return code, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
 	}
-	return code, cpu, nil
+	return code, nil
 }

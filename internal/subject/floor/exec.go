@@ -31,11 +31,14 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 		return subject.Executed{}, fmt.Errorf("target floor: enter the container on lane %d: %w", n, err)
 	}
 	defer in.close()
+	fetched := int64(0)
 	ended, err := child.Run(ctx, child.Command{
 		Args: args, Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Show:  fmt.Sprintf("setns(%d); exec %s", b.pid, lane.Quote(args)),
 		Enter: in.enter, Group: in.group,
+		Used: func(_, read int64) { fetched = read },
 	})
+	ended.Fetched = &fetched
 	if err != nil {
 		err = fmt.Errorf("target floor: %w", err)
 	}

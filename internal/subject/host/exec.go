@@ -21,16 +21,16 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if n < 0 || n >= len(s.pids) || s.pids[n] == 0 {
 		return subject.Executed{}, fmt.Errorf("target host: lane %d holds no workload", n)
 	}
-	pid, used := 0, int64(0)
+	pid, used, fetched := 0, int64(0), int64(0)
 	ended, err := child.Run(ctx, child.Command{
 		Args: s.onHost(n, args), Env: lane.Environment([]string{"LC_ALL=C"}), // what tools print is read, here as in containers, which know no other language
 		Begun: func(p int) {
 			pid = p
 			s.note(n, func(list []int) []int { return append(list, p) })
 		},
-		Used: func(cpu int64) { used = cpu },
+		Used: func(cpu, read int64) { used, fetched = cpu, read },
 	})
-	ended.CPU = used
+	ended.CPU, ended.Fetched = used, &fetched
 	s.note(n, func(list []int) []int { return slices.DeleteFunc(list, func(p int) bool { return p == pid }) })
 	if err != nil {
 		err = fmt.Errorf("target host: %w", err)

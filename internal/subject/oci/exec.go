@@ -58,7 +58,9 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 		return s.stay(ctx, command, filepath.Join(c.root, filepath.Clean("/"+args[0])), args[0])
 	}
 	command.Args = s.args(s.state, "exec", "--detach", "--process", file, "--pid-file", pidFile, c.id)
-	return child.RunDetaching(ctx, child.Detaching{Command: command, Timeout: s.env.Timeout, Started: func(zombie func(int) bool) (int, error) {
+	fetched := int64(0)
+	command.Used = func(_, read int64) { fetched = read }
+	ended, err := child.RunDetaching(ctx, child.Detaching{Command: command, Timeout: s.env.Timeout, Started: func(zombie func(int) bool) (int, error) {
 		pid, err := readPid(pidFile)
 		if err != nil {
 			return 0, err
@@ -74,6 +76,8 @@ func (s *session) exec(ctx context.Context, c *container, args []string) (subjec
 		}
 		return pid, nil
 	}})
+	ended.Fetched = &fetched
+	return ended, err
 }
 
 // stay runs a command with the runtime in the foreground, whose exit code is the

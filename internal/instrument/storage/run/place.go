@@ -30,7 +30,8 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 	if err != nil {
 		return err
 	}
-	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}, HostType: v.volume.HostType, Device: v.device()}
+	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}}
+	p.Device, p.HostType = v.lies()
 	for _, fs := range list {
 		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}
 		if fs.Errno != 0 {

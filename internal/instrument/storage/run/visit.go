@@ -141,13 +141,16 @@ func (v *visit) job(ctx context.Context) error {
 // in the run's own folders. Engines have them where they like.
 var ownRoots = []string{"host", "floor", "oci"}
 
-// device is the block device to look at, "" for all whole disks.
-func (v *visit) device() string {
+// lies is what the files lie on: the block device to look at, "" for all whole
+// disks, and the file system of the host, "" where it is not known.
+func (v *visit) lies() (device, hostType string) {
 	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.Target.Info.Kind) {
-		return v.volume.OwnDevice
+		return v.volume.OwnDevice, v.volume.OwnType
 	}
-	return v.volume.Device
+	return v.volume.Device, v.volume.HostType
 }
+
+func (v *visit) device() string { name, _ := v.lies(); return name }
 
 // grace is what a tool gets beyond its limit, to end on its own and to say what
 // it did.
@@ -185,6 +188,9 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	}
 	if seen.Flushed = -1; v.cell.Reported.Write.Bytes > 0 || v.cell.Reported.Write.IOs > 0 {
 		seen.Flushed = v.options.Meter.Flush(end, v.device())
+	}
+	if e.Fetched != nil {
+		seen.Fetched = e.Fetched
 	}
 	v.cell.Observed = &seen
 	return nil

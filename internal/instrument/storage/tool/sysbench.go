@@ -185,7 +185,8 @@ func (s *sysbenchText) rated() (record.Reported, error) {
 
 // interval is what the rates were divided by, 0 where it cannot be told. Events
 // are reads, writes and the syncs in between; those at the end, of every file by
-// every thread, are counted as syncs and are no events.
+// every thread, are counted as syncs and are no events. It lies within the total
+// time, and is far shorter where threads waited for a CPU before they began.
 func (s *sysbenchText) interval() float64 {
 	o := &s.options
 	events, rate := float64(s.events), s.readRate+s.writeRate+s.otherRate
@@ -199,7 +200,7 @@ func (s *sysbenchText) interval() float64 {
 	case s.said["sync end"] && s.writeRate > 0:
 		events += float64(o.Threads) * float64(o.Files)
 	}
-	if took := events / rate; rate > 0 && s.agree(took, s.seconds) {
+	if took := events / rate; rate > 0 && (took <= s.seconds || s.agree(took, s.seconds)) {
 		return took
 	}
 	return 0

@@ -86,8 +86,8 @@ type sysbenchText struct {
 // A direction's bytes are its requests times the block size; what sysbench prints
 // in MiB is rounded, and is compared. 1.0 counts no requests by direction, but
 // their rates; the time that it divides by is that between its counts, which it
-// does not print: the rates and the number of events tell it, where they agree
-// with its total time. Else requests and bytes are 0.
+// does not print: the rates and the number of events tell it, where that
+// lies within its total time. Else requests and bytes are 0.
 //
 // Latencies are of all requests together, so only those of a job that went one
 // way, and did not sync in between, are one direction's. Version is "1.0.20".

@@ -32,9 +32,9 @@ type Volume struct {
 	HostType string
 	// Own is a folder on the volume for the host's own measurements, which are
 	// not any target's; "" where there is none. OwnDevice is the block device that
-	// it lies on; of rootfs that of tare's own folders, which may be another than
-	// an engine's.
-	Own, OwnDevice string
+	// it lies on, and OwnType its file system; of rootfs those of tare's own folders,
+	// which may be others than an engine's.
+	Own, OwnDevice, OwnType string
 	// Size is that of a device, in bytes; 0 of other volumes.
 	Size int64
 
@@ -81,7 +81,7 @@ func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 	case record.VolumeRootfs: // each container's own
 		out.Own = filepath.Join(a.Dir, "own")
 		if err = os.MkdirAll(out.Own, 0o700); err == nil {
-			out.OwnDevice, _, err = disk.Under(out.Own)
+			out.OwnDevice, out.OwnType, err = disk.Under(out.Own)
 		}
 	case record.VolumeBind:
 		var f folder
@@ -121,7 +121,7 @@ func makeFolder(dir string) (folder, error) {
 
 func (v *Volume) take(f folder) {
 	v.Workload.Volume, v.Own = f.lanes, f.own
-	v.Device, v.OwnDevice, v.HostType = f.device, f.device, f.fsType
+	v.Device, v.HostType, v.OwnDevice, v.OwnType = f.device, f.fsType, f.device, f.fsType
 	v.letGo = append(v.letGo, removing(f.lanes, removeTree), removing(f.own, removeTree))
 }
 
