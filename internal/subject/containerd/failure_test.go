@@ -38,7 +38,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 		kind, says  string
 	}{
 		{"a start that starts nothing", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
-		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; exit 0;;`, subject.Start, record.FailState, "reported success, "},
+		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; while runc --root "$2" state $id | grep -q '"running"'; do sleep 0.02; done; exit 0;;`, subject.Start, record.FailState, "reported success, "},
 		{"a stop that kills", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,15 +93,24 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 	})
 }
 
+func TestTwoTargetsOfARunDoNotTakeEachOthersImage(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
+		t.Cleanup(func() { nothing(t, d) })
+		one, other := enginetest.Environment(t, 1), enginetest.Environment(t, 1)
+		other.RunID = one.RunID
+		a, b := open(t, d, "runc", one), open(t, d, "crun", other)
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		enginetest.Must(t, b, subject.Run, 1)
+	})
+}
+
 func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
-		env, second := enginetest.Environment(t, 2), enginetest.Environment(t, 1)
-		second.RunID = env.RunID // two targets of a run
+		env := enginetest.Environment(t, 2)
 		killed, other := open(t, d, "runc", env), open(t, d, "runc", enginetest.Environment(t, 1))
-		if err := open(t, d, "crun", second).Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		enginetest.Must(t, killed, subject.Run, 2)
 		enginetest.Must(t, other, subject.Run, 1)
 		want := fmt.Sprintf("[container %s container %s lease %s namespace tare]", killed.Held()[0].Name, killed.Held()[1].Name, killed.image.lease.ID)
