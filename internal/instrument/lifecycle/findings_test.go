@@ -102,11 +102,6 @@ func TestFindings(t *testing.T) {
 			w.batch = func(b *record.Batch) { b.OwnCPU = 40 * ms }
 		}, nil, ""},
 		{"a command that exits non-zero", fail(record.FailExit), []string{"failed-operations"}, "1 of 10 failed, warm-up included; the first: it broke: first words"},
-		{"a time-out", fail(record.FailTimeout), []string{"failed-operations"}, "1 of 10"},
-		{"a program that is not there", fail(record.FailExec), []string{"failed-operations"}, "1 of 10"},
-		{"a state that contradicts", fail(record.FailState), []string{"failed-operations"}, "1 of 10"},
-		{"a workload that did not live", fail(record.FailWorkload), []string{"failed-operations"}, "1 of 10"},
-		{"a call that is refused", fail(record.FailError), []string{"failed-operations"}, "1 of 10"},
 		{"what was interrupted did not fail", fail(record.FailInterrupted), nil, ""},
 		{"a record without an end is cut off", func(w *written) {
 			w.change = func(rec *record.Record) { rec.End = nil }

@@ -10,43 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/fake"
-	"github.com/tare-bench/tare/record"
 )
-
-func TestAFailureNeverEntersAMean(t *testing.T) {
-	// Round n is the fake's n+1st, after one warm-up. Every third measured
-	// round of run fails; the others take 1, 2, 4, 5, 7, 8 ms.
-	script := func(op subject.Op, _, n int) (int64, *record.Failure) { return int64(n) * int64(ms), nil }
-	flaky := failing(script, func(op subject.Op, _, n int) bool { return op == subject.Run && n%3 == 0 && n > 0 })
-	rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Rounds = 9 }),
-		&fake.Target{Name: "a", Script: constant(1)}, &fake.Target{Name: "flaky", Script: flaky})
-
-	c := cellOf(t, l, 1, subject.Run, "flaky")
-	if c.Time.Failed != 3 || c.Time.Total != 9 || c.Time.Estimate.N != 6 || c.Time.Estimate.Value != 4.5*ms || c.Time.Estimate.Lo != 1*ms || c.Time.Estimate.Hi != 8*ms {
-		t.Errorf("got %+v", c)
-	}
-	if c.Trimmed.Estimate.Value != 4.5*ms { // of 2, 4, 5, 7
-		t.Errorf("trimmed mean %v", c.Trimmed.Estimate.Value)
-	}
-	if c := cellOf(t, l, 1, subject.Start, "flaky"); c.Time.Failed != 0 || c.Time.Total != 9 || c.Time.Estimate.N != 9 {
-		t.Errorf("start suffered from run: %+v", c)
-	}
-	if l.Failed != 3 || l.Total != 2*10*5 || rec.End.Failures != 3 || rec.End.Status != "done" {
-		t.Errorf("%d of %d failed, end %+v", l.Failed, l.Total, rec.End)
-	}
-	f := found(t, l, "failed-operations")
-	if len(f) != 1 || f[0].Target != "flaky" || f[0].Op != "run" || f[0].Level != "error" {
-		t.Fatalf("findings %+v", f)
-	}
-	for _, want := range []string{"3 of 10 failed", "exit status 1", "no such device"} {
-		if !strings.Contains(f[0].Message, want) {
-			t.Errorf("%q says nothing of %q", f[0].Message, want)
-		}
-	}
-	if f[0].Tried != "fake run" {
-		t.Errorf("%q was tried", f[0].Tried)
-	}
-}
 
 func TestALaneThatFailsInCreateIsLostLaterAndNotFailedAgain(t *testing.T) {
 	// 4 lanes; lane 2's create fails in rounds 3 and 6, that is, in the fake's

@@ -117,25 +117,6 @@ func TestWhatIsTimedOfAPodIsItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestOperationsThatNoTargetHasAreNoRows(t *testing.T) {
-	for name, absent := range map[string][]subject.Op{
-		"and are not listed":      nil,
-		"and are said to be none": {subject.RunPod, subject.StopPod, subject.RemovePod},
-	} {
-		t.Run(name, func(t *testing.T) {
-			log, targets := logging("plain")
-			targets[0].(*fake.Target).Absent = absent
-			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Warmup = subject.Ops, 0 }), targets...)
-			if got := rowsOf(l); !slices.Equal(got, []subject.Op{"create", "start", "stop", "rm", "run"}) {
-				t.Errorf("the table has %v", got)
-			}
-			if want := slices.Repeat([]string{"create", "start", "stop", "rm", "run"}, 10); !slices.Equal(log.did("plain"), want) {
-				t.Errorf("it did %v", log.did("plain"))
-			}
-		})
-	}
-}
-
 func TestRunIsLeftOutWhereThereIsNone(t *testing.T) {
 	log, targets := mixed()
 	targets[0].(*fake.Target).Absent = []subject.Op{subject.Run}
