@@ -11,11 +11,6 @@ const (
 	TypePoint   Type = "point"
 )
 
-var bpfLines = []LineType{
-	Each(TypeProgram, func(r *Record) *[]Program { return &r.Programs }),
-	Each(TypePoint, func(r *Record) *[]Point { return &r.Points }),
-}
-
 // Program is one loaded BPF program, as it was seen first.
 type Program struct {
 	Type     Type         `json:"type"`

@@ -2,7 +2,6 @@ package record
 
 import (
 	"encoding/json"
-	"reflect"
 	"time"
 )
 
@@ -14,14 +13,6 @@ const (
 	TypeFinding Type = "finding"
 	TypeEnd     Type = "end"
 )
-
-var headerLines = []LineType{
-	LineType{word: TypeHeader, of: reflect.TypeFor[Header](), keep: func(r *Record, line any) { r.Header = *line.(*Header) }}.at(first),
-	Each(TypeTarget, func(r *Record) *[]Target { return &r.Targets }),
-	Each(TypeNode, func(r *Record) *[]Node { return &r.Nodes }),
-	Each(TypeFinding, func(r *Record) *[]Finding { return &r.Findings }),
-	One(TypeEnd, func(r *Record) **End { return &r.End }).at(last),
-}
 
 // Header opens a record.
 type Header struct {

@@ -10,10 +10,6 @@ import (
 // records have.
 const TypeBatch Type = "batch"
 
-var lifecycleLines = []LineType{
-	Each(TypeBatch, func(r *Record) *[]Batch { return &r.Batches }),
-}
-
 // MaxLanes is the most lanes a batch of a record can have.
 const MaxLanes = 10_000
 

@@ -7,63 +7,32 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 )
 
-// LineType declares a type of line: the word that its lines begin with, the Go
-// type they are read into and written from, and where a [Record] keeps them. The
-// Go type's first field is `Type Type`; what its other fields can be say their
-// tags, and a Check method what they can be together, see [Checker].
+// LineType declares a type of line: the word that its lines begin with, and the Go
+// type they are read into and written from. The Go type's first field is `Type
+// Type`; what its other fields can be say their tags, and a Check method what they
+// can be together, see [Checker].
 type LineType struct {
-	word  Type
-	of    reflect.Type
-	keep  func(*Record, any)
-	place place
-	tags  *bounds
+	word Type
+	of   reflect.Type
+	tags *bounds
 }
 
-// place is where a line may stand.
-type place int
-
-const (
-	anywhere place = iota // between the first and the last
-	first                 // it opens the record
-	last                  // it closes the record
-)
-
-// Each declares a line of which a record has any number.
-func Each[T any](word Type, in func(*Record) *[]T) LineType {
-	return LineType{word: word, of: reflect.TypeFor[T](), keep: func(r *Record, line any) {
-		list := in(r)
-		*list = append(*list, *line.(*T))
-	}}
+// declared are the types of line that this package declares, each with a field of
+// [Record] of its own.
+var declared = []LineType{
+	line[Header](TypeHeader), line[Target](TypeTarget), line[Node](TypeNode), line[Finding](TypeFinding), line[End](TypeEnd),
+	line[Batch](TypeBatch), line[Reading](TypeReading), line[Series](TypeSeries), line[Cell](TypeCell), line[Place](TypePlace),
+	line[Ceiling](TypeCeiling), line[Start](TypeStart), line[Logs](TypeLogs), line[Program](TypeProgram), line[Point](TypePoint),
 }
 
-// One declares a line that a record has once; of several the last counts.
-func One[T any](word Type, in func(*Record) **T) LineType {
-	return LineType{word: word, of: reflect.TypeFor[T](), keep: func(r *Record, line any) { *in(r) = line.(*T) }}
-}
+func line[T any](word Type) LineType { return LineType{word: word, of: reflect.TypeFor[T]()} }
 
 // Own declares a line of another package's, which [All] finds in a record.
-func Own[T any](word Type) LineType {
-	return LineType{word: word, of: reflect.TypeFor[T](), keep: func(r *Record, line any) { r.own = append(r.own, line) }}
-}
-
-// All are the lines of a type that was declared with [Own].
-func All[T any](r *Record) (lines []*T) {
-	for _, line := range r.own {
-		if l, ok := line.(*T); ok {
-			lines = append(lines, l)
-		}
-	}
-	return lines
-}
-
-// at says where lines of the type may stand, which is anywhere otherwise.
-func (t LineType) at(p place) LineType {
-	t.place = p
-	return t
-}
+func Own[T any](word Type) LineType { return line[T](word) }
 
 // Lines are the types of line that a reader and a writer know. The zero of it
 // knows none; see [NewLines].
@@ -74,24 +43,15 @@ type Lines struct {
 }
 
 // standard are the types of line that this package declares.
-var standard, errStandard = newLines(headerLines, lifecycleLines, overheadLines, storageLines, startupLines, bpfLines)
+var standard, _ = NewLines() // a test shows that they can be declared
 
 // NewLines are the types of line that this package declares, and others beside
 // them. Readers that were not told of those pass over such lines.
 func NewLines(own ...LineType) (*Lines, error) {
-	if errStandard != nil {
-		return nil, errStandard
-	}
-	return newLines(headerLines, lifecycleLines, overheadLines, storageLines, startupLines, bpfLines, own)
-}
-
-func newLines(parts ...[]LineType) (*Lines, error) {
 	l := &Lines{byWord: map[Type]*LineType{}, byType: map[reflect.Type]*LineType{}}
-	for _, part := range parts {
-		for _, t := range part {
-			if err := l.add(t); err != nil {
-				return nil, fmt.Errorf("declare line %q: %w", t.word, err)
-			}
+	for _, t := range slices.Concat(declared, own) {
+		if err := l.add(t); err != nil {
+			return nil, fmt.Errorf("declare line %q: %w", t.word, err)
 		}
 	}
 	return l, nil
@@ -159,11 +119,11 @@ func (t *LineType) decode(text []byte) (any, error) {
 // encode returns a line's text with its newline, its type filled in, without
 // touching the caller's value. Commands in it stay readable: & and > are not
 // written as escapes.
-func (l *Lines) encode(line any) ([]byte, *LineType, error) {
+func (l *Lines) encode(line any) ([]byte, Type, error) {
 	v := reflect.ValueOf(line)
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
-			return nil, nil, fmt.Errorf("write to record: the %T is nil", line)
+			return nil, "", fmt.Errorf("write to record: the %T is nil", line)
 		}
 		v = v.Elem()
 	}
@@ -172,7 +132,7 @@ func (l *Lines) encode(line any) ([]byte, *LineType, error) {
 		t = l.byType[v.Type()]
 	}
 	if t == nil {
-		return nil, nil, fmt.Errorf("write to record: %T is not a line of a record; the lines are %s", line, l.words())
+		return nil, "", fmt.Errorf("write to record: %T is not a line of a record; the lines are %s", line, l.words())
 	}
 	filled := reflect.New(t.of)
 	filled.Elem().Set(v)
@@ -184,12 +144,12 @@ func (l *Lines) encode(line any) ([]byte, *LineType, error) {
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(filled.Interface()); err != nil {
-		return nil, nil, fmt.Errorf("write a %s line: %w", t.word, err)
+		return nil, "", fmt.Errorf("write a %s line: %w", t.word, err)
 	}
 	if text.Len() > MaxLine {
-		return nil, nil, fmt.Errorf("write a %s line: it has %d bytes and readers take at most %d", t.word, text.Len(), MaxLine)
+		return nil, "", fmt.Errorf("write a %s line: it has %d bytes and readers take at most %d", t.word, text.Len(), MaxLine)
 	}
-	return text.Bytes(), t, nil
+	return text.Bytes(), t.word, nil
 }
 
 func (l *Lines) words() string {

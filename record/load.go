@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"io"
+	"reflect"
 )
 
 // Record is a whole record in memory.
@@ -30,6 +31,52 @@ type Record struct {
 	Truncated    bool      // it breaks off within a line or a compressed frame
 }
 
+// recordFields are the places of a record's fields by what they hold.
+var recordFields = func() map[reflect.Type]int {
+	fields := map[reflect.Type]int{}
+	for i := range reflect.TypeFor[Record]().NumField() {
+		t := reflect.TypeFor[Record]().Field(i).Type
+		if t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		fields[t] = i
+	}
+	return fields
+}()
+
+// Add puts a line, a struct or a pointer to one, where a reader of the record finds
+// it, its type filled in: in the list of its kind, or where there is one of it, as
+// the one. Those that were declared with [Own] are among [All].
+func (r *Record) Add(line any) {
+	v := reflect.Indirect(reflect.ValueOf(line))
+	one := reflect.New(v.Type())
+	one.Elem().Set(v)
+	t := standard.byType[v.Type()]
+	if t == nil {
+		r.own = append(r.own, one.Interface())
+		return
+	}
+	one.Elem().Field(0).SetString(string(t.word))
+	switch field := reflect.ValueOf(r).Elem().Field(recordFields[t.of]); field.Kind() {
+	case reflect.Slice:
+		field.Set(reflect.Append(field, one.Elem()))
+	case reflect.Pointer:
+		field.Set(one)
+	default:
+		field.Set(one.Elem())
+	}
+}
+
+// All are the lines of a type that was declared with [Own].
+func All[T any](r *Record) (lines []*T) {
+	for _, line := range r.own {
+		if l, ok := line.(*T); ok {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
 // Load is [Load] for these types of line.
 func (l *Lines) Load(path string) (*Record, error) {
 	r, err := l.Open(path)
@@ -51,7 +98,7 @@ func (l *Lines) Read(r io.Reader) (*Record, error) {
 func collect(r *Reader) (*Record, error) {
 	all := new(Record)
 	for {
-		line, kind, err := r.next()
+		line, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			all.Problems, all.ProblemCount, all.Truncated = r.Problems(), r.ProblemCount(), r.Truncated()
 			return all, nil
@@ -59,6 +106,6 @@ func collect(r *Reader) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		kind.keep(all, line)
+		all.Add(line)
 	}
 }

@@ -13,11 +13,6 @@ const (
 	TypeSeries  Type = "series"
 )
 
-var overheadLines = []LineType{
-	Each(TypeReading, func(r *Record) *[]Reading { return &r.Readings }),
-	Each(TypeSeries, func(r *Record) *[]Series { return &r.Series }),
-}
-
 // More roles than those of a target's own processes: what stands inside a
 // sandbox, what a sandbox itself is, and what no process has.
 const (

@@ -61,6 +61,14 @@ func TestAnInstrumentBringsLinesOfItsOwn(t *testing.T) {
 	if all := record.All[echo](got); len(all) != 2 || !reflect.DeepEqual(*all[0], good) || got.End == nil {
 		t.Errorf("got %+v", all)
 	}
+	// One that is still being made holds what was added.
+	made := new(record.Record)
+	for _, line := range []any{record.Header{Experiment: "echo"}, good, &good, record.Finding{Code: "drift"}, &record.End{Status: "done"}} {
+		made.Add(line)
+	}
+	if all := record.All[echo](made); len(all) != 2 || *made.End != (record.End{Type: record.TypeEnd, Status: "done"}) || made.Findings[0].Type != record.TypeFinding || made.Header.Experiment != "echo" {
+		t.Errorf("got %+v", made)
+	}
 	for i, want := range []string{"echo: heard 4 is before sent 5", "echo: target is missing", `hops: name "a" is there twice`, "more than 2 hops in one echo", "an echo without a hop"} {
 		if i >= len(got.Problems) || !strings.Contains(got.Problems[i].Reason, want) {
 			t.Fatalf("problems %v have no %q", got.Problems, want)

@@ -82,27 +82,22 @@ func (l *Lines) NewReader(r io.Reader) *Reader {
 // unknown types are passed over, and lines that cannot be true are too, as
 // Problems.
 func (r *Reader) Next() (any, error) {
-	line, _, err := r.next()
-	return line, err
-}
-
-func (r *Reader) next() (any, *LineType, error) {
 	for r.err == nil {
 		raw, err := r.read()
 		if err != nil {
 			r.finish(raw, err)
 			break
 		}
-		line, kind, err := r.decode(raw)
+		line, err := r.decode(raw)
 		if err != nil {
 			r.err = err
 			break
 		}
 		if line != nil {
-			return line, kind, nil
+			return line, nil
 		}
 	}
-	return nil, nil, r.err
+	return nil, r.err
 }
 
 // Problems returns the first MaxProblems lines that could not be used so far.
@@ -170,56 +165,55 @@ func (r *Reader) begin() error {
 
 // decode returns the line, nil if it is passed over, or the error that makes
 // the rest of the file worthless.
-func (r *Reader) decode(raw rawLine) (any, *LineType, error) {
+func (r *Reader) decode(raw rawLine) (any, error) {
 	if raw.long {
-		return nil, nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
+		return nil, r.problem(raw, fmt.Errorf("longer than %d MiB", MaxLine>>20))
 	}
 	text := bytes.TrimSpace(raw.text)
 	if len(text) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	word, err := lineType(text)
 	if err != nil {
-		return nil, nil, r.problem(raw, err)
+		return nil, r.problem(raw, err)
 	}
 	kind, line := r.types.byWord[word], any(nil)
 	switch {
 	case kind == nil && !json.Valid(text):
 		err = errors.New("not JSON")
 	case kind == nil: // of a later version, or of another package
-	case kind.place == first && !r.opened:
+	case word == TypeHeader && !r.opened:
 		if err := r.checkSchema(text); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		fallthrough
 	default:
 		line, err = kind.decode(text)
 	}
 	if err != nil {
-		return nil, nil, r.problem(raw, err)
+		return nil, r.problem(raw, err)
 	}
-	return r.place(raw, word, kind, line)
+	return r.place(raw, word, line)
 }
 
 // place says whether a good line may stand where it does.
-func (r *Reader) place(raw rawLine, word Type, kind *LineType, line any) (any, *LineType, error) {
-	opens := kind != nil && kind.place == first
+func (r *Reader) place(raw rawLine, word Type, line any) (any, error) {
 	switch {
-	case !r.opened && !opens:
-		return nil, nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, word))
-	case kind == nil:
-		return nil, nil, nil
-	case r.opened && opens:
+	case !r.opened && word != TypeHeader:
+		return nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, word))
+	case line == nil:
+		return nil, nil
+	case r.opened && word == TypeHeader:
 		// Times of two runs cannot be mixed, so what follows is left alone.
 		r.note(raw.number, "a second header: this and all that follows is another record; give it a file of its own")
-		return nil, nil, io.EOF
+		return nil, io.EOF
 	case r.ended:
-		return nil, nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", word))
+		return nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", word))
 	}
 	r.opened = true
-	r.ended = kind.place == last
+	r.ended = word == TypeEnd
 	r.truncated = r.truncated || !raw.whole
-	return line, kind, nil
+	return line, nil
 }
 
 // checkSchema comes before the rest of the header is looked at, which in a

@@ -11,11 +11,6 @@ const (
 	TypeLogs  Type = "logs"
 )
 
-var startupLines = []LineType{
-	Each(TypeStart, func(r *Record) *[]Start { return &r.Starts }),
-	One(TypeLogs, func(r *Record) **Logs { return &r.Logs }),
-}
-
 // Start is one start of a container or of a pod: what was seen of it live, or
 // what logs or notes tell. All its times are ns on one clock, see Clock; what
 // lies between them is for package trace to say.

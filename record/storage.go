@@ -15,12 +15,6 @@ const (
 	TypeCeiling Type = "ceiling"
 )
 
-var storageLines = []LineType{
-	Each(TypeCell, func(r *Record) *[]Cell { return &r.Cells }),
-	Each(TypePlace, func(r *Record) *[]Place { return &r.Places }),
-	Each(TypeCeiling, func(r *Record) *[]Ceiling { return &r.Ceilings }),
-}
-
 // The kinds of volume: where the files of a job lie.
 const (
 	VolumeRootfs = "rootfs" // the container's own root file system

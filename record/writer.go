@@ -76,7 +76,7 @@ func (l *Lines) NewWriter(w io.Writer) *Writer {
 // When the destination fails, all that was written before stays readable, and
 // this and every later call returns the same first error.
 func (w *Writer) Write(line any) error {
-	text, kind, err := w.types.encode(line)
+	text, word, err := w.types.encode(line)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (w *Writer) Write(line any) error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.admit(kind); err != nil {
+	if err := w.admit(word); err != nil {
 		return err
 	}
 	if err := w.append(text); err != nil {
@@ -126,13 +126,13 @@ func (w *Writer) Close() error {
 }
 
 // admit says whether a line of this type may come now.
-func (w *Writer) admit(kind *LineType) error {
+func (w *Writer) admit(word Type) error {
 	switch {
 	case w.closed:
-		return fmt.Errorf("write a %s line: the record is closed", kind.word)
-	case !w.begun && kind.place != first:
-		return fmt.Errorf("write a %s line: a record begins with its header; write that first", kind.word)
-	case w.begun && kind.place == first:
+		return fmt.Errorf("write a %s line: the record is closed", word)
+	case !w.begun && word != TypeHeader:
+		return fmt.Errorf("write a %s line: a record begins with its header; write that first", word)
+	case w.begun && word == TypeHeader:
 		return errors.New("write a header line: the record has one already; a second run needs a record of its own")
 	}
 	return nil

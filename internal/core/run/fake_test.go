@@ -135,12 +135,11 @@ func (f *fake) do(ctx context.Context, t run.Turn[*session]) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	b := record.Batch{Type: record.TypeBatch, Phase: t.Phase, Round: t.Number, Order: t.Order, Target: s.name, Op: "run", Lanes: 1}
+	b := record.Batch{Phase: t.Phase, Round: t.Number, Order: t.Order, Target: s.name, Op: "run", Lanes: 1}
 	failed := f.fails != nil && f.fails(s.name, s.visits)
 	if s.visits++; failed {
 		b.Lost = 1
 	}
-	f.run.Record.Batches = append(f.run.Record.Batches, b)
 	if err := f.run.Line(b); err != nil {
 		return err
 	}

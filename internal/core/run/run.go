@@ -82,15 +82,11 @@ func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment
 		return r, fmt.Errorf("store the plan: %w", err)
 	}
 	h.Plan = b
-	r.Record.Header = h
 	if err := r.Line(h); err != nil {
 		return r, err
 	}
 	for _, t := range targets {
-		info := t.Info()
-		info.Type = record.TypeTarget
-		r.Record.Targets = append(r.Record.Targets, info)
-		if err := r.Line(info); err != nil {
+		if err := r.Line(t.Info()); err != nil {
 			return r, err
 		}
 	}
@@ -102,8 +98,13 @@ func Begin[S Session, T interface{ Info() record.Target }](o Options, experiment
 	return r, nil
 }
 
-// Line stores a line. What it says has to be put into Record as well.
+// Line puts a line into Record and stores it.
 func (r *Run[S]) Line(line any) error {
+	r.Record.Add(line)
+	return r.store(line)
+}
+
+func (r *Run[S]) store(line any) error {
 	if r.Write == nil {
 		return nil
 	}
@@ -112,8 +113,6 @@ func (r *Run[S]) Line(line any) error {
 
 // Finding records a finding.
 func (r *Run[S]) Finding(f record.Finding) error {
-	f.Type = record.TypeFinding
-	r.Record.Findings = append(r.Record.Findings, f)
 	return r.Line(f)
 }
 
@@ -180,11 +179,11 @@ func Finish[J Judgement, S Session](ctx context.Context, r *Run[S], why string, 
 		if slices.Contains(written, f) {
 			continue // it is in the file already
 		}
-		if err := r.Line(f); err != nil {
+		if err := r.store(f); err != nil {
 			return r.Record, j, Together(cause, err)
 		}
 	}
-	return r.Record, j, Together(cause, r.Line(end))
+	return r.Record, j, Together(cause, r.store(end))
 }
 
 // Together joins two errors. A record that cannot be written says the same

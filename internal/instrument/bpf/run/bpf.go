@@ -246,8 +246,6 @@ func (r *schedule) program(x record.Program) error {
 	if x.Full != "" {
 		r.names[x.ID] = x.Full
 	}
-	x.Type = record.TypeProgram
-	r.Record.Programs = append(r.Record.Programs, x)
 	return r.Line(x)
 }
 

@@ -131,7 +131,7 @@ func (v *visit) still(ctx context.Context, phase string) error {
 	if err != nil {
 		return v.failed(ctx, phase, err)
 	}
-	return v.point(p)
+	return v.Line(p)
 }
 
 // load loads, with clients that were there before.
@@ -159,7 +159,7 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
 	p.Sent, p.ClientCPU = &result.Sent, result.CPU
-	return v.point(p)
+	return v.Line(p)
 }
 
 // address is who is asked: whom the plan names, or a server of tare's own; of tare's
@@ -377,7 +377,7 @@ func (v *visit) failed(ctx context.Context, phase string, why error) error {
 	now := lane.Now()
 	p := v.blank(phase, v.statistics, now, now)
 	p.Failure = &record.Failure{Kind: record.FailError, Detail: why.Error()}
-	return v.point(p)
+	return v.Line(p)
 }
 
 // blank is a phase of the point of which nothing is known yet.
@@ -386,10 +386,4 @@ func (v *visit) blank(phase string, statistics bool, begun, ended int64) record.
 	asked.Statistics = statistics
 	return record.Point{Round: v.Number, Order: v.Order, Case: v.options.Plan.Case, Datapath: v.name(), Phase: phase, Asked: asked, Begun: begun, Ended: ended,
 		ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, Runs: []record.ProgramRun{}}
-}
-
-func (v *visit) point(p record.Point) error {
-	p.Type = record.TypePoint
-	v.Record.Points = append(v.Record.Points, p)
-	return v.Line(p)
 }

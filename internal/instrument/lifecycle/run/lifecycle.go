@@ -96,7 +96,6 @@ func (s *schedule) after(at run.Round) error {
 		return nil
 	}
 	n := s.node()
-	n.Type, n.Round, n.Phase, n.Lanes = record.TypeNode, at.Number, at.Phase, s.lanes
-	s.Record.Nodes = append(s.Record.Nodes, n)
+	n.Round, n.Phase, n.Lanes = at.Number, at.Phase, s.lanes
 	return s.Line(n)
 }

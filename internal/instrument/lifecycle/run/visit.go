@@ -85,7 +85,7 @@ func (v *visit) sequence(ctx context.Context, ops []subject.Op) error {
 func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.Batch, error) {
 	v.Tell(fmt.Sprintf("%d at once", v.lanes), v.Target.Info.Name, string(op))
 	b := record.Batch{
-		Type: record.TypeBatch, Phase: v.Phase, Round: v.Number, Order: v.Order,
+		Phase: v.Phase, Round: v.Number, Order: v.Order,
 		Target: v.Target.Info.Name, Op: string(op), Lanes: v.lanes, Lost: v.lanes - len(lanes),
 	}
 	armed, err := v.Target.Session.Prepare(ctx, op, lanes)
@@ -112,11 +112,10 @@ func (v *visit) batch(ctx context.Context, op subject.Op, lanes []int) (*record.
 			}
 		}
 	}
-	v.Record.Batches = append(v.Record.Batches, b)
 	if v.Phase == record.PhaseMeasure {
 		v.intervals.Add(&b)
 	}
-	return &v.Record.Batches[len(v.Record.Batches)-1], v.Line(b)
+	return &b, v.Line(b)
 }
 
 // release lets the lanes go, and meters the target's own processes meanwhile.

@@ -107,17 +107,5 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 	})
 }
 
-func (s *schedule) reading(x record.Reading) error {
-	x.Type = record.TypeReading
-	s.Record.Readings = append(s.Record.Readings, x)
-	return s.Line(x)
-}
-
-func (s *schedule) series(x record.Series) error {
-	x.Type = record.TypeSeries
-	s.Record.Series = append(s.Record.Series, x)
-	return s.Line(x)
-}
-
 // errCutShort ends a visit early; what it means has been recorded.
 var errCutShort = errors.New("the visit was cut short")

@@ -64,7 +64,7 @@ func (v *visit) open(ctx context.Context, p overhead.Phase, settled bool) (*reco
 	}
 	begin := v.read(ctx, p.Name, record.MomentBegin, false, settled)
 	begin.Engine = engine
-	if err := v.reading(begin); err != nil {
+	if err := v.Line(begin); err != nil {
 		return nil, nil, err
 	}
 	return &begin, v.options.Meter.Watch(&begin, v.options.Plan.Interval), nil
@@ -93,7 +93,7 @@ func (v *visit) store(end *record.Reading, s *record.Series, err error) error {
 	if err != nil || end == nil {
 		return err
 	}
-	return errors.Join(v.series(*s), v.reading(*end))
+	return errors.Join(v.Line(*s), v.Line(*end))
 }
 
 // statistics are what the engine itself reports; none for a target that has no

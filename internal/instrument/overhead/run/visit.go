@@ -76,7 +76,7 @@ func (v *visit) phasesOf(ctx context.Context) error {
 	v.tell("reading the node before", 0)
 	before := v.read(ctx, "", record.MomentBefore, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	v.first = &before
-	if err := v.reading(before); err != nil || ctx.Err() != nil {
+	if err := v.Line(before); err != nil || ctx.Err() != nil {
 		return err
 	}
 	for i, count := range v.options.Plan.Sandboxes {
@@ -206,7 +206,7 @@ func (v *visit) after(ctx context.Context) error {
 	if v.last != nil {
 		after.Left = v.options.Meter.Left(v.last, v.ids)
 	}
-	return v.reading(after)
+	return v.Line(after)
 }
 
 // read takes a reading of the target as it is now.

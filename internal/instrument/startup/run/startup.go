@@ -115,8 +115,7 @@ func (r *schedule) visit(ctx context.Context, t turn) error {
 	if err != nil || x == nil || t.Phase == record.PhaseWarmup {
 		return err
 	}
-	x.Type, x.Order = record.TypeStart, t.Order
-	r.Record.Starts = append(r.Record.Starts, *x)
+	x.Order = t.Order
 	return r.Line(*x)
 }
 

@@ -38,14 +38,13 @@ func (s *stage) ceiling(ctx context.Context, when string) error {
 		return nil
 	}
 	s.tell("ceiling", record.CacheDirect, "host", "measuring the device "+when+" the rounds")
-	c := record.Ceiling{Type: record.TypeCeiling, Volume: s.volume.Name, Device: s.volume.OwnDevice, When: when, Seconds: took.Seconds()}
+	c := record.Ceiling{Volume: s.volume.Name, Device: s.volume.OwnDevice, When: when, Seconds: took.Seconds()}
 	if err := s.measureCeiling(ctx, &c, took); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		c.Failure = err
 	}
-	s.Record.Ceilings = append(s.Record.Ceilings, c)
 	return s.Line(c)
 }
 

@@ -50,7 +50,7 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 func (s *stage) restOfPlaces() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
-		errs = append(errs, s.place(*s.looked[name]))
+		errs = append(errs, s.Line(*s.looked[name]))
 	}
 	clear(s.looked)
 	return errors.Join(errs...)

@@ -185,7 +185,7 @@ func (r *schedule) absent(v storage.Volume, name string, why error) error {
 	}
 	advice := volume.Advice(why)
 	for _, t := range targets {
-		if err := r.place(record.Place{Target: t, Volume: v.Name, Mounts: []record.FileSystem{}, Absent: why.Error(), Advice: advice}); err != nil {
+		if err := r.Line(record.Place{Target: t, Volume: v.Name, Mounts: []record.FileSystem{}, Absent: why.Error(), Advice: advice}); err != nil {
 			return err
 		}
 	}
@@ -198,18 +198,6 @@ func (r *schedule) absent(v storage.Volume, name string, why error) error {
 	}
 	return r.Finding(record.Finding{Code: finding.VolumeAbsent, Level: level, Target: name,
 		Message: fmt.Sprintf("nothing was run on %s: %v", v.Name, why), Advice: advice})
-}
-
-func (r *schedule) place(x record.Place) error {
-	x.Type = record.TypePlace
-	r.Record.Places = append(r.Record.Places, x)
-	return r.Line(x)
-}
-
-func (r *schedule) cell(x record.Cell) error {
-	x.Type = record.TypeCell
-	r.Record.Cells = append(r.Record.Cells, x)
-	return r.Line(x)
 }
 
 // once records a finding the first time only.

@@ -70,12 +70,12 @@ func (v *visit) do(ctx context.Context) error {
 	}
 	if v.found != nil {
 		v.placed[v.Target.Info.Name] = true
-		if err := v.place(*v.found); err != nil {
+		if err := v.Line(*v.found); err != nil {
 			return err
 		}
 	}
 	v.cell.SetUp = max(lane.Now()-began-v.busy, 0)
-	if err := v.schedule.cell(v.cell); err != nil {
+	if err := v.schedule.Line(v.cell); err != nil {
 		return err
 	}
 	if cut != nil {
