@@ -78,9 +78,9 @@ func TestCrunIsWeighedWhereItRefusesTheMachinesCgroups(t *testing.T) {
 	}
 	delete(e.Env, "CONTAINERS_REGISTRIES_CONF")
 	before := mountsOf(t)
-	s := open(t, e, "crun", 3)
+	s := open(t, e, "crun", 2)
 	for _, op := range subject.ContainerOps {
-		enginetest.Must(t, s, op, 3)
+		enginetest.Must(t, s, op, 2)
 	}
 	if after := mountsOf(t); after != before {
 		t.Error("the machine's mounts have changed")
