@@ -282,7 +282,7 @@ func TestAStartIsSeenWhole(t *testing.T) {
 		{"runc", "crun", "docker/runc", "docker/crun", "podman/runc", "podman/crun", "containerd/runc"},
 		{"cri+containerd/runc", "cri+cri-o/runc"}, // with a network
 	} {
-		rec, j := watch(t, append([]string{"--rounds", "2"}, s.on(targets...)...)...)
+		rec, j := watch(t, append([]string{"--rounds", "2", "--warmup", "0"}, s.on(targets...)...)...)
 		for i := range rec.Starts {
 			x := &rec.Starts[i]
 			if x.Failure != nil {

@@ -59,9 +59,9 @@ func overlapping(a, b *record.Record) (n int) {
 func TestTwoStartsOfOneDaemonAreToldApart(t *testing.T) {
 	s := play(t)
 	image := s.image(t)
-	detached := []string{"--rounds", "4", "--warmup", "0", "--", s.docker.Command, "-H", s.docker.Host,
+	detached := []string{"--rounds", "3", "--warmup", "0", "--", s.docker.Command, "-H", s.docker.Host,
 		"run", "--detach", "--network", "none", image, probe.Name, "token"}
-	target := append([]string{"--rounds", "4", "--warmup", "0"}, s.on("docker/runc")...)
+	target := append([]string{"--rounds", "3", "--warmup", "0"}, s.on("docker/runc")...)
 	defer func() {
 		for _, id := range s.docker.Containers(t) { // a command's containers are its user's
 			say(t, s.docker.Command, "-H", s.docker.Host, "rm", "-f", id)

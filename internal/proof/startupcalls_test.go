@@ -110,7 +110,7 @@ func (s *stage) calls(t *testing.T) (all []call) {
 // near is how much longer half of the calls may be by the kernel than by the
 // script that they are: bash has to begin, and to write a line and to end. The
 // others may be longer, while somebody else has the CPU.
-const near = 100 * time.Millisecond
+const near = 500 * time.Millisecond
 
 // compareCalls says where the calls of a start are others than those that the
 // runtime wrote down meanwhile.
@@ -164,12 +164,12 @@ func TestTheRuntimesCallsAreThoseThatItWritesDown(t *testing.T) {
 		args []string
 		verb string // one that has to be among them
 	}{
-		{"targets", append([]string{"--rounds", "2"}, s.on("runc="+s.logged(), "docker/logged-runc", "podman/logged-runc",
+		{"targets", append([]string{"--rounds", "1", "--warmup", "0"}, s.on("runc="+s.logged(), "docker/logged-runc", "podman/logged-runc",
 			"cri+containerd/logged-runc", "cri+cri-o/logged-runc")...), "start"},
-		{"docker run", []string{"--rounds", "2", "--", s.docker.Command, "-H", s.docker.Host, "run", "--rm", "--runtime", "logged-runc",
+		{"docker run", []string{"--rounds", "1", "--warmup", "0", "--", s.docker.Command, "-H", s.docker.Host, "run", "--rm", "--runtime", "logged-runc",
 			"--network", "none", image, probe.Name, "--exit", "x"}, "delete"},
-		{"podman run", []string{"--rounds", "2", "--", "podman", "--runtime", s.logged(), "run", "--rm", "--network", "none", image, probe.Name, "--exit", "x"}, "start"},
-		{"ctr run", []string{"--rounds", "2", "--", s.containerd.Ctr, "-a", s.containerd.Address, "run", "--rm",
+		{"podman run", []string{"--rounds", "1", "--warmup", "0", "--", "podman", "--runtime", s.logged(), "run", "--rm", "--network", "none", image, probe.Name, "--exit", "x"}, "start"},
+		{"ctr run", []string{"--rounds", "1", "--warmup", "0", "--", s.containerd.Ctr, "-a", s.containerd.Address, "run", "--rm",
 			"--runc-binary", s.logged(), "--rootfs", root, "proof", probe.Name, "--exit", "x"}, "delete"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

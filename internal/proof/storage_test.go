@@ -14,15 +14,15 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Whose figures a cell's are is known beforehand on every kind of target: on the
-// host, the floor, and bare runtimes, where gVisor takes O_DIRECT and keeps it to
-// itself.
+// Whose figures a cell's are is known beforehand: on the host, in a bare runtime,
+// which sees the host's file systems as the floor does, and in gVisor, which takes
+// O_DIRECT and keeps it to itself.
 func TestACacheIsToldFromADiskInRuntimes(t *testing.T) {
 	runsc := engines.Runsc()
 	if runsc == "" {
 		t.Fatal("there is no runsc: run make engines")
 	}
-	tellCaches(t, []string{"host", "floor", "runc", "crun", "runsc=" + runsc})
+	tellCaches(t, []string{"host", "runc", "runsc=" + runsc})
 }
 
 // tellCaches runs a job of each direction on every volume, past the page cache and
@@ -85,11 +85,6 @@ func verdicts(rw, target, volume, cache string) []storage.Verdict {
 	// wait for, cannot be told from the job's, so that one this short proves nothing;
 	// it never passes for the device's.
 	return []storage.Verdict{storage.HostCache, storage.TooShort, storage.Noisy}
-}
-
-// The report's plan, each of its tables, scaled down.
-func TestThePlanOfTheReportOnIORunsWhole(t *testing.T) {
-	runStorage(t, "run", "../../plans/kata-io.yaml", "--scale", "0.001", "--rounds", "1", "--volume", "rootfs")
 }
 
 func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *storage.Judgement) {
