@@ -145,6 +145,10 @@ type GuestClock struct {
 	Pairs       int64  `json:"pairs"`                              // events that were seen on both sides
 }
 
+// MissingCall is the evidence that a start lacks where a call of its runtime has no end:
+// how long that took, and so how long the engine did, is not known.
+const MissingCall = "open call"
+
 // Missing is evidence that is not there.
 type Missing struct {
 	What   string `json:"what" is:"needed,label"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"

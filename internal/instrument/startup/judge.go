@@ -223,10 +223,12 @@ func (t *gathered) figures(s *record.Start) *startValues {
 	if s.First >= s.Began && s.First != 0 {
 		f.first = float64(s.First - s.Began)
 	}
-	calls := trace.Calls(s, t.Engine)
-	inCalls, inWorkload := taken(calls)
-	f.calls, f.engineTime = float64(inCalls), f.wall-float64(inCalls+inWorkload)
-	f.steps, f.phases = stepsOf(calls), together(trace.Parts(s, t.Engine))
+	f.phases, f.engineTime = together(trace.Parts(s, t.Engine)), -1
+	if !lacksCall(s) {
+		calls := trace.Calls(s, t.Engine)
+		inCalls, inWorkload := taken(calls)
+		f.calls, f.engineTime, f.steps = float64(inCalls), f.wall-float64(inCalls+inWorkload), stepsOf(calls)
+	}
 	names := make([]string, len(f.steps))
 	for i, step := range f.steps {
 		names[i] = step.name
@@ -242,6 +244,12 @@ func (t *gathered) figures(s *record.Start) *startValues {
 		t.with[s.Round] = f.wall
 	}
 	return f
+}
+
+// lacksCall says whether a call of the runtime has no end, so that it is not known which
+// time is the runtime's and which the engine's.
+func lacksCall(s *record.Start) bool {
+	return slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return m.What == record.MissingCall })
 }
 
 // taken is the time of a start's parts that is no engine's.

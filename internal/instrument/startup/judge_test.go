@@ -200,3 +200,21 @@ func TestManyStartsAreJudgedInBoundedMemory(t *testing.T) {
 		t.Errorf("the median of the choice is %v", d.Wall.Value)
 	}
 }
+
+func TestWithACallThatHasNoEndNothingIsCreditedToTheEngine(t *testing.T) {
+	var all []record.Start
+	for i := range 3 {
+		s := record.Start{Target: "containerd/kata", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + 12e9, Spans: []record.Span{
+			{Name: "kata create", Kind: record.KindCall, Began: 1e18, Ended: 1e18 + 11e9}, {Name: "kata start", Kind: record.KindCall, Began: 1e18 + 11e9, Ended: 1e18 + 12e9}}}
+		if i == 1 {
+			s.Spans, s.Missing = s.Spans[1:], []record.Missing{{What: record.MissingCall, Count: 1}}
+		}
+		all = append(all, s)
+	}
+	about(t, "the engine's time beside a whole start", judgeStarts(t, all...).Targets[0].EngineTime, 0)
+	d := judgeStarts(t, all[1]).Targets[0]
+	if d.EngineTime.Known() || d.Calls.Known() || hasCalls(d.Table) {
+		t.Errorf("of a call without an end: engine %+v, calls %+v, table %+v", d.EngineTime, d.Calls, d.Table)
+	}
+	about(t, "its wall time", d.Wall, 12e3)
+}

@@ -66,7 +66,7 @@ func sums(t *Target) []page.Item {
 // shown of the start that is drawn.
 func credits(t *Target) string {
 	d := t.Drawn
-	if d == nil || d.Start == nil || d.Start.Ended == 0 {
+	if d == nil || d.Start == nil || d.Start.Ended == 0 || lacksCall(d.Start) {
 		return joined(boundedCell(&t.EngineTime))
 	}
 	wall := float64(since(d.Start.Began, d.Start.Ended))

@@ -107,10 +107,11 @@ func lineAround(b []byte, at int) []byte {
 
 // stampIn reads a time with whatever follows it.
 func stampIn(b []byte) (ns, zone int64, ok bool) {
+	ends := "\" \n"
 	if len(b) > 0 && b[0] == '"' {
-		b = b[1:]
+		b, ends = b[1:], "\"\n"
 	}
-	end := bytes.IndexAny(b[:min(len(b), 40)], "\" \n")
+	end := bytes.IndexAny(b[:min(len(b), 40)], ends)
 	if end < 0 {
 		return 0, 0, false
 	}

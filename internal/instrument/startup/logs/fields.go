@@ -62,7 +62,7 @@ type fields struct {
 	at      [keys]text
 	tail    []byte // the key of a value without quotes that ends the line
 	bytes   bool   // the message is a list of numbers
-	journal bool
+	journal bool   // it is an entry of the journal's: keys in capitals are its, and no container's PID
 	cut     bool
 }
 
@@ -80,10 +80,9 @@ func (f *fields) has(any ...key) bool {
 // text counts: half an id would be another's.
 func (f *fields) put(name, value []byte, escaped bool) {
 	k, ok := known[string(name)]
-	if !ok || f.cut && k.key != keyMessage && k.key != keyError && k.key != keyConsole {
+	if !ok || !f.journal && !isLower(name) || f.cut && k.key != keyMessage && k.key != keyError && k.key != keyConsole {
 		return
 	}
-	f.journal = f.journal || !isLower(name)
 	if t := &f.at[k.key]; k.rank > t.rank {
 		*t = text{value, escaped, k.rank}
 	}

@@ -111,7 +111,7 @@ func (s *source) export(b []byte) bool {
 		return true
 	}
 	if !s.inside {
-		s.inside, s.entry, s.began, s.fieldCount = true, fields{}, s.number, 0
+		s.inside, s.entry, s.began, s.fieldCount = true, fields{journal: true}, s.number, 0
 		s.arena = s.arena[:0]
 	}
 	s.fieldCount++

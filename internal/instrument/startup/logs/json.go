@@ -6,6 +6,7 @@ import "bytes"
 // on the line if that is another one. Nested values are stepped over. ok is false
 // where it is no object; a cut one is one.
 func (f *fields) object(b []byte) (rest []byte, ok bool) {
+	f.journal = bytes.Contains(b, entryKey)
 	i := 1
 	for {
 		for i < len(b) && (b[i] == ' ' || b[i] == ',' || b[i] == '\t') {
@@ -46,6 +47,9 @@ func (f *fields) object(b []byte) (rest []byte, ok bool) {
 		i += n
 	}
 }
+
+// entryKey ends the key of the times that only entries of the journal have.
+var entryKey = []byte("_REALTIME_TIMESTAMP\"")
 
 // member reads a value and says how long it is.
 func (f *fields) member(key, b []byte) (n int, ok bool) {

@@ -17,7 +17,8 @@ const maxSeconds = 9_214_646_400
 
 // ParseTime reads an RFC 3339 time with up to nine digits of fraction (those after
 // the ninth are dropped) and returns it as ns since 1970. A zone may be written
-// without its colon, as journalctl does. Times before 1970 or after 2261 are
+// without its colon, as journalctl does, and a blank may stand for the T, as CRI-O up to
+// 1.31 writes it. Times before 1970 or after 2261 are
 // refused.
 func ParseTime(b []byte) (int64, bool) {
 	ns, _, ok := parseStamp(b)
@@ -26,8 +27,13 @@ func ParseTime(b []byte) (int64, bool) {
 
 // parseStamp is ParseTime, and says how far east of UTC the writer's clock is.
 func parseStamp(b []byte) (ns, zone int64, ok bool) {
-	if len(b) < len("2006-01-02T15:04:05Z") || b[10] != 'T' {
+	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 64 || b[10] != 'T' && b[10] != ' ' {
 		return 0, 0, false
+	}
+	if b[10] == ' ' {
+		var room [64]byte
+		b = room[:copy(room[:], b)]
+		b[10] = 'T'
 	}
 	var t time.Time
 	if n := len(b); b[n-1] == 'Z' || b[n-3] == ':' {

@@ -74,6 +74,17 @@ func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	s.head = head{}
 }
 
+// unended are the calls of the runtime that began within a start and of which no end
+// was told: what they took is not known.
+func (s *sandbox) unended(until int64) (out []call) {
+	for _, c := range s.calls {
+		if c.kind == record.KindCall && c.at < until {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // isCalled says whether a call of the runtime is under way: what was said
 // meanwhile is that one's.
 func (s *sandbox) isCalled() bool {

@@ -37,7 +37,9 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if named {
 		b.speaks(e, s)
 	}
-	s.whose |= ofKata
+	if e.Form != logs.Journal && e.Form != logs.Unknown || bytes.HasPrefix(e.Program, []byte("kata")) || bytes.HasPrefix(e.Program, []byte("containerd-shim-kata")) {
+		s.whose |= ofKata // who else writes into a journal meanwhile makes a pod nobody's
+	}
 	if m.over {
 		b.over(s)
 		return

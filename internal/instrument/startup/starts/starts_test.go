@@ -137,7 +137,7 @@ func TestWhereAStartEnds(t *testing.T) {
 		"with the last container before a kill": {
 			startedAt(0) + line(200, "Create() start", "sandbox=box1 container=c2") + line(250, "Start() end", "sandbox=box1 container=c2") +
 				line(300, "Kill() start", whole) + line(400, "Create() start", "sandbox=box1 container=c3") + line(450, "Start() end", "sandbox=box1 container=c3"),
-			[]int{250}, nil,
+			[]int{250}, []string{"open call"},
 		},
 		"before an exec, whose start is none":  {startedAt(0) + line(200, "Exec() start", whole) + line(300, "Start() end", whole), []int{100}, nil},
 		"before a container of hours later":    {startedAt(0) + line(3600_000, "Create() start", "sandbox=box1 container=c2") + line(3600_100, "Start() end", "sandbox=box1 container=c2"), []int{100}, nil},
@@ -260,6 +260,7 @@ func TestMissingEvidenceIsSaid(t *testing.T) {
 	}
 	want := []record.Missing{
 		{What: "suppressed", Count: 213, Detail: "messages that the journal dropped meanwhile"}, {What: "cut", Count: 1, Detail: "from a:4"},
+		{What: record.MissingCall, Count: 1, Detail: "of kata create, which began at a:2"},
 	}
 	if len(out) != 1 || !slices.Equal(out[0].Missing, want) {
 		t.Errorf("%+v", out)
