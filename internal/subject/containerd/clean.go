@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tasks "github.com/containerd/containerd/api/services/tasks/v1"
+	types "github.com/containerd/containerd/api/types/task"
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
@@ -17,150 +18,89 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
-	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
-// leftovers are things of one run in one namespace.
+// leftovers are what there is of a run's containers in one namespace, by their
+// names.
 type leftovers struct {
-	containers []string
-	snapshots  map[string][]string // by snapshotter
-	leases     []string
-	images     []string
-	namespace  string // "" when it is not the run's
+	containers, leases []string
+	snapshots          map[string][]string // by snapshotter
 }
 
-// findOf lists what bears a run's id: containers, snapshots and leases.
-func findOf(ctx context.Context, c *client.Client, runID string) (leftovers, error) {
+// leftOf lists what bears a run's id: containers, snapshots and leases.
+func leftOf(ctx context.Context, c *client.Client, runID string) (leftovers, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	left := leftovers{snapshots: map[string][]string{}}
-	var errs []error
-	containers, err := c.ContainerService().List(ctx, fmt.Sprintf("labels.%q==%q", engine.RunLabel, runID))
-	errs = append(errs, err)
+	labelled := fmt.Sprintf("labels.%q==%q", engine.RunLabel, runID)
+	containers, err1 := c.ContainerService().List(ctx, labelled)
 	for _, one := range containers {
 		if engine.OfRun(one.ID, runID) {
 			left.containers = append(left.containers, one.ID)
 		}
 	}
-	held, err := c.LeasesService().List(ctx)
-	errs = append(errs, err)
+	held, err2 := c.LeasesService().List(ctx)
 	for _, l := range held {
-		if engine.OfRun(l.ID, runID) {
+		if engine.OfRun(l.ID, runID) && !ofImage(l.ID) { // which another target of the same run may still need
 			left.leases = append(left.leases, l.ID)
 		}
 	}
-	reply, err := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
-	if err == nil {
-		for _, p := range reply.Plugins {
-			if p.InitErr != nil {
-				continue
-			}
-			// Proxies of other snapshotters may be down.
-			_ = c.SnapshotService(p.ID).Walk(ctx, func(_ context.Context, info snapshots.Info) error {
-				if engine.OfRun(info.Name, runID) {
-					left.snapshots[p.ID] = append(left.snapshots[p.ID], info.Name)
-				}
-				return nil
-			}, fmt.Sprintf("labels.%q==%q", engine.RunLabel, runID))
-		}
-	}
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	reply, err3 := c.IntrospectionService().Plugins(ctx, "type=="+string(plugins.SnapshotPlugin))
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return left, fmt.Errorf("look for what run %s left: %w", runID, err)
+	}
+	for _, p := range reply.Plugins {
+		if p.InitErr != nil {
+			continue
+		}
+		// Proxies of other snapshotters may be down.
+		_ = c.SnapshotService(p.ID).Walk(ctx, func(_ context.Context, info snapshots.Info) error {
+			if engine.OfRun(info.Name, runID) {
+				left.snapshots[p.ID] = append(left.snapshots[p.ID], info.Name)
+			}
+			return nil
+		}, labelled)
 	}
 	return left, nil
 }
 
-// withImages adds the run's images that no container uses, and the namespace if
-// a run made it.
-func (l *leftovers) withImages(ctx context.Context, c *client.Client, runID string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	all, err := c.ImageService().List(ctx)
-	if err != nil {
-		return fmt.Errorf("look for images: %w", err)
-	}
-	containers, err := c.ContainerService().List(ctx)
-	if err != nil {
-		return fmt.Errorf("look for containers: %w", err)
-	}
-	for _, i := range all {
-		inUse := false
-		for _, one := range containers {
-			inUse = inUse || one.Image == i.Name && !slices.Contains(l.containers, one.ID)
-		}
-		if strings.HasPrefix(i.Name, image.Repository+":") && i.Labels[engine.RunLabel] == runID && !inUse {
-			l.images = append(l.images, i.Name)
-		}
-	}
-	labels, err := c.NamespaceService().Labels(ctx, c.DefaultNamespace())
-	if err == nil && labels[engine.RunLabel] == runID {
-		l.namespace = c.DefaultNamespace()
-	}
-	return nil
-}
-
-// names are those of containers, whatever there is of them: without the leases
-// that hold images, which another target of the same run may still need.
-func (l *leftovers) names() []string {
-	all := slices.Concat(l.containers, l.leases)
-	for _, names := range l.snapshots {
+// List implements engine.Driver: whatever bears the run's id and a container's
+// name, such as a snapshot whose container was never made.
+func (d *driver) List(ctx context.Context) ([]string, error) {
+	left, err := leftOf(ctx, d.client, d.env.RunID)
+	all := slices.Concat(left.containers, left.leases)
+	for _, names := range left.snapshots {
 		all = append(all, names...)
 	}
-	all = slices.DeleteFunc(all, func(name string) bool { return strings.Contains(name, "-image-") })
 	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Compact(all), err
 }
 
-// lines lists them, one a line.
-func (l *leftovers) lines() []string {
-	var out []string
-	add := func(kind string, names ...string) {
-		for _, n := range names {
-			out = append(out, kind+" "+n)
-		}
-	}
-	add("container", l.containers...)
-	for snapshotter, names := range l.snapshots {
-		for _, n := range names {
-			if !slices.Contains(l.containers, n) { // or it is the container's own
-				add(snapshotter+" snapshot", n)
-			}
-		}
-	}
-	add("lease", l.leases...)
-	add("image", l.images...)
-	if l.namespace != "" {
-		add("namespace", l.namespace)
-	}
-	return out
-}
-
-// removing is how long the removal of all that a run left may take. With 200
+// removing is how long one removal of all that a run left may take. With 200
 // containers on two busy CPUs it is half a minute.
 const removing = 2 * time.Minute
 
-// remove removes them all, by force. What is gone already is no error.
-func (l *leftovers) remove(ctx context.Context, c *client.Client) error {
+// Remove implements engine.Driver. What is gone already is no error.
+func (d *driver) Remove(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, removing)
 	defer cancel()
-	errs := []error{engine.Each(len(l.containers), func(i int) error { return removeContainer(ctx, c, l.containers[i]) })}
-	for snapshotter, names := range l.snapshots {
-		errs = append(errs, engine.Each(len(names), func(i int) error {
-			return lost("snapshot "+names[i], c.SnapshotService(snapshotter).Remove(ctx, names[i]))
-		}))
+	left, err := leftOf(ctx, d.client, d.env.RunID)
+	errs := []error{err}
+	each := func(of []string, remove func(name string) error) {
+		mine := slices.DeleteFunc(of, func(name string) bool { return !slices.Contains(names, name) })
+		errs = append(errs, engine.Each(len(mine), func(i int) error { return remove(mine[i]) }))
 	}
-	for _, name := range l.images {
-		errs = append(errs, lost("image "+name, c.ImageService().Delete(ctx, name)))
+	each(left.containers, func(id string) error { return removeContainer(ctx, d.client, id) })
+	for snapshotter, of := range left.snapshots {
+		each(of, func(name string) error {
+			return lost("snapshot "+name, d.client.SnapshotService(snapshotter).Remove(ctx, name))
+		})
 	}
-	for n, id := range l.leases {
-		var opts []leases.DeleteOpt
-		if n == len(l.leases)-1 { // the last one makes containerd collect what nothing refers to any more
-			opts = append(opts, leases.SynchronousDelete)
-		}
-		errs = append(errs, lost("lease "+id, c.LeasesService().Delete(ctx, leases.Lease{ID: id}, opts...)))
-	}
+	each(left.leases, func(id string) error {
+		return lost("lease "+id, d.client.LeasesService().Delete(ctx, leases.Lease{ID: id}))
+	})
 	return errors.Join(errs...)
 }
 
@@ -178,9 +118,10 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	service := c.TaskService()
-	for {
+	for began := time.Now(); ; {
 		_, err := service.Kill(ctx, &tasks.KillRequest{ContainerID: id, Signal: uint32(syscall.SIGKILL), All: true})
 		if err == nil || !errdefs.IsNotFound(errgrpc.ToNative(err)) {
+			awaitStop(ctx, service, id, began)
 			_, err = service.Delete(ctx, &tasks.DeleteTaskRequest{ContainerID: id})
 		}
 		if err = errgrpc.ToNative(err); err == nil || errdefs.IsNotFound(err) {
@@ -198,6 +139,19 @@ func removeContainer(ctx context.Context, c *client.Client, id string) error {
 	return lost("container "+id, c.ContainerService().Delete(ctx, id))
 }
 
+// awaitStop waits, for patience at most, until a task that was killed has stopped.
+// Kata's shim replies to the kill before that, and one that is told to delete the
+// task meanwhile leaves the sandbox's folders and its network namespace for good.
+func awaitStop(ctx context.Context, service tasks.TasksClient, id string, began time.Time) {
+	for time.Since(began) < patience && ctx.Err() == nil {
+		reply, err := service.Get(ctx, &tasks.GetRequest{ContainerID: id})
+		if err != nil || reply.GetProcess().GetStatus() == types.Status_STOPPED {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // removeNamespace removes a namespace that a run made, if it is empty. One that
 // is still used stays: its last user takes it away.
 func removeNamespace(ctx context.Context, c *client.Client, namespace string) error {
@@ -210,10 +164,71 @@ func removeNamespace(ctx context.Context, c *client.Client, namespace string) er
 	if err == nil {
 		err = c.NamespaceService().Delete(ctx, namespace)
 	}
-	if err == nil || errdefs.IsNotFound(err) || errdefs.IsFailedPrecondition(err) {
+	if errdefs.IsFailedPrecondition(err) {
 		return nil
 	}
-	return fmt.Errorf("remove the namespace %s: %w", namespace, err)
+	return lost("namespace "+namespace, err)
+}
+
+// Images implements engine.Cleaned: those that the run imported.
+func (d *driver) Images(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := d.client.ImageService().List(ctx)
+	var refs []string
+	for _, i := range all {
+		if engine.OwnImage(i.Name) && i.Labels[engine.RunLabel] == d.env.RunID {
+			refs = append(refs, i.Name)
+		}
+	}
+	return refs, err
+}
+
+// Users implements engine.Cleaned.
+func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	containers, err := d.client.ContainerService().List(ctx)
+	var users []string
+	for _, c := range containers {
+		if c.Image == ref {
+			users = append(users, c.ID)
+		}
+	}
+	return users, err
+}
+
+// Drop implements engine.Driver.
+func (d *driver) Drop(ctx context.Context, ref string) error {
+	if d.image != nil {
+		return d.image.Release(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return lost("image "+ref, d.client.ImageService().Delete(ctx, ref))
+}
+
+// LetGo finds the leases by which a run that was killed holds its images in the
+// namespace of a client, and deletes them unless dryRun, with what nothing else
+// refers to.
+func LetGo(ctx context.Context, c *client.Client, runID string, dryRun bool) (found []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	held, err := c.LeasesService().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for leases: %w", err)
+	}
+	var errs []error
+	for _, l := range held {
+		if !engine.OfRun(l.ID, runID) || !ofImage(l.ID) {
+			continue
+		}
+		found = append(found, "lease "+l.ID)
+		if !dryRun {
+			errs = append(errs, lost("lease "+l.ID, c.LeasesService().Delete(ctx, l, leases.SynchronousDelete)))
+		}
+	}
+	return found, errors.Join(errs...)
 }
 
 // Clean implements subject.Cleaner.
@@ -223,13 +238,17 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 		return nil, t.failed("clean up", err)
 	}
 	defer func() { _ = c.Close() }()
-	left, err := findOf(ctx, c, runID)
-	if err == nil {
-		err = left.withImages(ctx, c, runID)
+	d := &driver{Target: t, client: c, env: subject.Env{RunID: runID}}
+	found, err := engine.Clean(ctx, d, t.name, "container", runID, dryRun)
+	if err != nil {
+		return found, err
 	}
-	if err != nil || dryRun {
-		return left.lines(), t.failed("clean up", err)
+	held, err := LetGo(ctx, c, runID, dryRun)
+	if err == nil && !dryRun {
+		err = removeNamespace(ctx, c, t.at.namespace)
 	}
-	err = left.remove(ctx, c)
-	return left.lines(), t.failed("clean up", err, removeNamespace(ctx, c, t.at.namespace))
+	return append(found, held...), t.failed("clean up", err)
 }
+
+// ofImage tells whether a lease of a run's holds an image, and no container.
+func ofImage(lease string) bool { return strings.Contains(lease, "-image-") }

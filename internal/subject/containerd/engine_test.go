@@ -63,7 +63,7 @@ func TestContainerdConforms(t *testing.T) {
 		of := func(runtime string) enginetest.Case {
 			return enginetest.Case{
 				Name: filepath.Base(runtime), Target: func(t *testing.T) subject.Target { return weigh(t, d, runtime) },
-				Left: left(d), Source: "ctr task metrics", Swept: 5,
+				Left: left(d), Source: "ctr task metrics", Swept: 4,
 			}
 		}
 		if strings.HasPrefix(d.Version, "1.") {

@@ -142,9 +142,6 @@ func (d *driver) Import(ctx context.Context) (made bool, err error) {
 	return true, nil
 }
 
-// Drop implements engine.Driver.
-func (d *driver) Drop(ctx context.Context, _ string) error { return d.image.Release(ctx) }
-
 // Look implements engine.Driver, by one Tasks.List. With a VM, or gVisor, the
 // process that containerd tells is the sandbox's.
 func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.State, error) {
@@ -184,19 +181,6 @@ func (d *driver) Output(_ context.Context, containers []engine.State) (string, e
 		errs = append(errs, err)
 	}
 	return text.String(), errors.Join(errs...)
-}
-
-// List implements engine.Driver: whatever bears the run's id and a container's
-// name, such as a snapshot whose container was never made.
-func (d *driver) List(ctx context.Context) ([]string, error) {
-	left, err := findOf(ctx, d.client, d.env.RunID)
-	return left.names(), err
-}
-
-// Remove implements engine.Driver.
-func (d *driver) Remove(ctx context.Context, names []string) error {
-	left := leftovers{containers: names, leases: names, snapshots: map[string][]string{d.snapshotter: names}}
-	return left.remove(ctx, d.client)
 }
 
 // erase removes what containers left on the machine itself.

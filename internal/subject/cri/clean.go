@@ -14,6 +14,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -182,8 +183,28 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	defer c.close()
 	d := &driver{Target: t, conn: c, env: subject.Env{RunID: runID}}
 	found, err := engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
-	if err == nil && !dryRun {
+	if err != nil {
+		return found, err
+	}
+	var held []string
+	if t.engineName == containerdEngine {
+		if held, err = t.leases(ctx, runID, dryRun); err != nil {
+			return found, t.failed("clean up", err)
+		}
+	}
+	if !dryRun {
 		err = t.failed("clean up", d.stays)
 	}
-	return found, err
+	return append(found, held...), err
+}
+
+// leases are those by which a run that was killed while it imported an image holds
+// that in containerd.
+func (t *Target) leases(ctx context.Context, runID string, dryRun bool) ([]string, error) {
+	c, err := containerd.Connect(ctx, t.socket, criNamespace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	return containerd.LetGo(ctx, c, runID, dryRun)
 }

@@ -134,7 +134,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 	known := map[string]engine.State{}
 	for _, p := range pods {
 		name := p.GetMetadata().GetName()
-		if h := d.held[name]; h == nil || h.pod != p.Id || !slices.Contains(names, name) {
+		if !d.holds(name, p.Id, "") || !slices.Contains(names, name) {
 			continue
 		}
 		status := engine.Exited
@@ -149,7 +149,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 	err = engine.Each(len(containers), func(i int) (err error) {
 		c := containers[i]
 		name := c.GetMetadata().GetName()
-		if s, is := known[name]; is && d.held[name].container == c.Id {
+		if s, is := known[name]; is && d.holds(name, s.Pod.ID, c.Id) {
 			states[i], err = d.withContainer(ctx, s, c)
 		}
 		return err
@@ -160,6 +160,13 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		}
 	}
 	return known, err
+}
+
+// holds tells whether a pod, and a container in it, are those that a lane holds:
+// another may have taken its name. Whoever cleans up takes any.
+func (d *driver) holds(name, pod, container string) bool {
+	h := d.held[name]
+	return d.held == nil || h != nil && h.pod == pod && (container == "" || h.container == container)
 }
 
 // statuses are those of a container, as CRI has them.

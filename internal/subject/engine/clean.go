@@ -2,8 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
 // Cleaned is an engine on which a run that was killed may have left things.
@@ -52,10 +56,8 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		return found, nil
 	}
 	doing = "remove what run " + runID + " left"
-	if len(names) > 0 {
-		if _, err := Clear(ctx, d, names, func(string) bool { return true }, 0); err != nil {
-			return found, err
-		}
+	if err := clearAway(ctx, d, names); err != nil {
+		return found, err
 	}
 	for _, ref := range idle {
 		if err := d.Drop(ctx, ref); err != nil {
@@ -63,4 +65,31 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		}
 	}
 	return found, nil
+}
+
+// clearAway removes containers, and waits until what stood beside them has gone: a
+// shim replies before it ends.
+func clearAway(ctx context.Context, d Cleaned, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	ids := slices.Clone(names)
+	states, _ := d.Look(ctx, names) // what is broken may not be told
+	for _, s := range states {
+		if !s.Afar {
+			ids = append(ids, s.ID, s.Pod.ID)
+		}
+	}
+	beside := kata.Beside(ids)
+	if _, err := Clear(ctx, d, names, func(string) bool { return true }, 0); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(clearing)
+	var errs []error
+	for _, p := range beside {
+		if !Ended(p.Pid, time.Until(deadline)) {
+			errs = append(errs, fmt.Errorf("process %d, the %s of what was removed, has not ended %v later", p.Pid, p.Role, clearing))
+		}
+	}
+	return errors.Join(errs...)
 }
