@@ -38,19 +38,19 @@ func (s *subject) cgroups(c *Check) {
 		c.unread(err)
 		return
 	}
-	c.Version = groups.Mode
+	c.Version = groups.Mode()
 	var lacking []string
 	for _, controller := range neededControllers {
-		if _, _, ok := groups.Find(controller); !ok {
+		if _, ok := groups.Find(controller); !ok {
 			lacking = append(lacking, controller)
 		}
 	}
 	switch {
-	case groups.Mode == machine.ModeNone:
+	case groups.Mode() == machine.ModeNone:
 		c.is(Missing, "nothing is mounted: no runtime can limit or account a container", "mount -t cgroup2 cgroup2 /sys/fs/cgroup")
 	case len(lacking) > 0:
 		c.is(Limited, "no controller for "+strings.Join(lacking, ", ")+": runtimes refuse such limits or ignore them", "")
-	case groups.Mode == machine.ModeHybrid:
+	case groups.Mode() == machine.ModeHybrid:
 		c.Why = "version 1 beside version 2; crun refuses that and needs a private mount namespace with version 1 only, which tare makes by itself"
 	default:
 		c.Why = "cpu, memory and pids can be limited and accounted"

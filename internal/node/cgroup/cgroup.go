@@ -23,27 +23,15 @@ import (
 // Prefix begins the name of every group that tare makes.
 const Prefix = "tare-run-"
 
-// Mode is how the machine lays out its cgroups, see [machine.Cgroups].
-type Mode = string
-
-// The modes. Hybrid is v1 controllers beside a cgroup2 mount, whatever
-// controllers that one has.
+// The layouts, see [machine.Cgroups].
 const (
-	None   Mode = machine.ModeNone
-	V1     Mode = machine.ModeV1
-	V2     Mode = machine.ModeV2
-	Hybrid Mode = machine.ModeHybrid
+	None   = machine.ModeNone
+	V2     = machine.ModeV2
+	Hybrid = machine.ModeHybrid
 )
 
 // Hierarchy is one mounted tree of cgroups.
-type Hierarchy struct {
-	Mount       string
-	Version     int      // 1 or 2
-	Controllers []string // a name such as "name=systemd" included
-}
-
-// Has reports whether the hierarchy has a controller.
-func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
+type Hierarchy = machine.Hierarchy
 
 // Hierarchies lists what is mounted, one entry for each hierarchy however
 // often it is mounted. A mount of a part of a hierarchy only is some container's
@@ -56,40 +44,12 @@ func Hierarchies() ([]Hierarchy, error) {
 	return whole(mounted), nil
 }
 
-func whole(mounted machine.Cgroups) []Hierarchy {
-	var out []Hierarchy
-	add := func(h machine.Hierarchy, version int) {
-		if h.Root != "/" {
-			return
-		}
-		if h.Name != "" {
-			h.Controllers = append(h.Controllers, "name="+h.Name)
-		}
-		out = append(out, Hierarchy{h.Mountpoint, version, h.Controllers})
-	}
-	for _, h := range mounted.V1 {
-		add(h, 1)
-	}
-	if mounted.V2 != nil {
-		add(*mounted.V2, 2)
-	}
-	return out
+func whole(mounted []Hierarchy) []Hierarchy {
+	return slices.DeleteFunc(mounted, func(h Hierarchy) bool { return h.Root != "/" })
 }
 
 // ModeOf names the layout.
-func ModeOf(hs []Hierarchy) Mode {
-	one := slices.ContainsFunc(hs, func(h Hierarchy) bool { return h.Version == 1 })
-	two := slices.ContainsFunc(hs, func(h Hierarchy) bool { return h.Version == 2 })
-	switch {
-	case one && two:
-		return Hybrid
-	case one:
-		return V1
-	case two:
-		return V2
-	}
-	return None
-}
+func ModeOf(hs []Hierarchy) string { return machine.Cgroups(hs).Mode() }
 
 // Limit is a file of a group and the value that is written to it.
 type Limit struct{ File, Value string }
@@ -105,7 +65,7 @@ type Wanted struct {
 
 // Limits are the files of a hierarchy that hold the given limits, in the order in
 // which they are to be written.
-func (h Hierarchy) Limits(w Wanted) []Limit {
+func Limits(h Hierarchy, w Wanted) []Limit {
 	var out []Limit
 	add := func(controller, v1, v2 string, value, value2 int64) {
 		if value <= 0 || !h.Has(controller) {

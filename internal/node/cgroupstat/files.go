@@ -1,7 +1,5 @@
 package cgroupstat
 
-import "slices"
-
 // slot is one of the files that are read of a group.
 type slot int
 
@@ -52,11 +50,11 @@ var names = [slots]struct {
 func (t *tree) in(s slot) (files []string, controller string) {
 	n := &names[s]
 	switch {
-	case t.version == 1 && slices.Contains(t.has, n.controller1):
+	case t.Version == 1 && t.Has(n.controller1):
 		return n.v1, n.controller1
 	// CPU time is counted without the controller, and is in the hierarchy of
 	// processes even where the controller is in another.
-	case t.version == 2 && (s == cpuUsage || slices.Contains(t.has, n.controller2)):
+	case t.Version == 2 && (s == cpuUsage || t.Has(n.controller2)):
 		return n.v2, n.controller2
 	}
 	return nil, ""

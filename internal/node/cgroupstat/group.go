@@ -61,11 +61,8 @@ type System struct {
 
 // tree is one mounted hierarchy.
 type tree struct {
-	mount   int    // descriptor of the mountpoint, opened as a path
-	at      string // the mountpoint
-	root    string // the cgroup that is seen there, "/" as a rule
-	version int
-	has     []string // controllers
+	machine.Hierarchy
+	mount int // descriptor of the mountpoint, opened as a path
 }
 
 // bufferSize is far more than any of the files has; io.stat has a hundred bytes
@@ -79,14 +76,11 @@ func Open(root machine.Root) (*System, error) {
 		return nil, fmt.Errorf("find the mounted cgroup hierarchies: %w", err)
 	}
 	s := &System{root: root, buf: make([]byte, bufferSize), most: allowance()}
-	for _, h := range mounted.V1 {
-		if slices.ContainsFunc(h.Controllers, func(c string) bool { return slices.Contains(controllers1, c) }) {
-			err = errors.Join(err, s.add(h, 1))
+	for _, h := range mounted {
+		// The CPU time of a group is in version 2 without any controller.
+		if h.Version == 2 || slices.ContainsFunc(controllers1, h.Has) {
+			err = errors.Join(err, s.add(h))
 		}
-	}
-	// The CPU time of a group is in version 2 without any controller.
-	if mounted.V2 != nil {
-		err = errors.Join(err, s.add(*mounted.V2, 2))
 	}
 	if len(s.trees) == 0 {
 		if err == nil {
@@ -97,12 +91,12 @@ func Open(root machine.Root) (*System, error) {
 	return s, nil // a hierarchy that cannot be opened is as one that is not mounted
 }
 
-func (s *System) add(h machine.Hierarchy, version int) error {
-	fd, err := unix.Open(string(s.root)+h.Mountpoint, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func (s *System) add(h machine.Hierarchy) error {
+	fd, err := unix.Open(string(s.root)+h.Mount, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", h.Mountpoint, err)
+		return fmt.Errorf("open %s: %w", h.Mount, err)
 	}
-	s.trees = append(s.trees, tree{mount: fd, at: h.Mountpoint, root: h.Root, version: version, has: h.Controllers})
+	s.trees = append(s.trees, tree{h, fd})
 	return nil
 }
 

@@ -91,10 +91,10 @@ func (g *Group) enter(t *tree) error {
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOTDIR):
 		return nil
 	case errors.Is(err, os.ErrPermission):
-		g.denied = append(g.denied, fmt.Errorf("open the cgroup's folder %s/%s: %w", t.at, dir, err))
+		g.denied = append(g.denied, fmt.Errorf("open the cgroup's folder %s/%s: %w", t.Mount, dir, err))
 		return nil
 	case err != nil:
-		return fmt.Errorf("open the cgroup's folder %s/%s: %w", t.at, dir, err)
+		return fmt.Errorf("open the cgroup's folder %s/%s: %w", t.Mount, dir, err)
 	}
 	g.places = append(g.places, place{t, dir, inode})
 	for i := range slots {
@@ -174,7 +174,7 @@ func (p *place) stands() bool {
 func (g *Group) where(i slot) string {
 	p := &g.places[g.files[i].place]
 	files, _ := p.tree.in(i)
-	return fmt.Sprintf("%s/%s/%s", p.tree.at, p.dir, files[min(int(g.files[i].alt), len(files)-1)])
+	return fmt.Sprintf("%s/%s/%s", p.tree.Mount, p.dir, files[min(int(g.files[i].alt), len(files)-1)])
 }
 
 // Close gives back the group's descriptors. Reading it afterwards says ErrGone.

@@ -27,9 +27,9 @@ func clean(p string) (string, error) {
 // to it. A mount that shows only a part of its hierarchy, as a container's does,
 // has no other groups.
 func (t *tree) below(p string) (string, bool) {
-	if t.root != "/" {
-		rest, ok := strings.CutPrefix(p, t.root)
-		if !ok || (rest != "" && rest[0] != '/') || strings.Contains(t.root, "..") {
+	if t.Root != "/" {
+		rest, ok := strings.CutPrefix(p, t.Root)
+		if !ok || (rest != "" && rest[0] != '/') || strings.Contains(t.Root, "..") {
 			return "", false
 		}
 		p = rest

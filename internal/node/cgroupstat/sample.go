@@ -103,7 +103,7 @@ func (g *Group) stat(s *stats, most key) error {
 	return nil
 }
 
-func (g *Group) version(i slot) int { return g.places[g.files[i].place].tree.version }
+func (g *Group) version(i slot) int { return g.places[g.files[i].place].tree.Version }
 
 // cpuTime is in ns.
 type cpuTime struct {

@@ -21,29 +21,28 @@ const (
 	ModeNone   = "none"   // neither is mounted
 )
 
-// Cgroups are the control group hierarchies that are mounted.
-type Cgroups struct {
-	Mode string
-	V1   []Hierarchy
-	V2   *Hierarchy // nil where cgroup2 is not mounted
-}
+// Cgroups are the control group hierarchies that are mounted, those of version 1
+// first.
+type Cgroups []Hierarchy
 
 // Hierarchy is one tree of control groups.
 type Hierarchy struct {
-	Mountpoint string
-	// Root is the cgroup that is seen at the mountpoint: "/", or in a
-	// container without a cgroup namespace the container's own.
-	Root        string
+	Mount       string
+	Version     int      // 1 or 2
 	Controllers []string // sorted; none for a v1 hierarchy that only has a name
-	Name        string   // of a v1 hierarchy that was given one: "systemd"
-	ReadOnly    bool     // as containers often have it
+	// Root is the cgroup that is seen at the mount: "/", or in a container
+	// without a cgroup namespace the container's own.
+	Root string
 }
+
+// Has reports whether the hierarchy has a controller.
+func (h Hierarchy) Has(controller string) bool { return slices.Contains(h.Controllers, controller) }
 
 // Cgroups returns the control groups below the root.
 func (r Root) Cgroups() (Cgroups, error) {
 	data, err := r.own("mountinfo", mountinfoLimit)
 	if err != nil {
-		return Cgroups{}, err
+		return nil, err
 	}
 	return ReadCgroups(bytes.NewReader(data), string(r))
 }
@@ -57,50 +56,49 @@ func (r Root) Cgroups() (Cgroups, error) {
 func ReadCgroups(mountinfo io.Reader, root string) (Cgroups, error) {
 	m, err := readMounts(mountinfo)
 	if err != nil {
-		return Cgroups{}, err
+		return nil, err
 	}
-	c := Cgroups{Mode: ModeNone, V1: hierarchies(m.visible("cgroup"))}
+	c := hierarchies(m.visible("cgroup"))
 	if v2 := preferred(m.visible("cgroup2")); v2 != nil {
-		h := hierarchy(v2)
-		if h.Controllers, err = readControllers(Root(root), v2.Mountpoint); err != nil {
-			return Cgroups{}, fmt.Errorf("read the controllers of cgroup2 at %s: %w", v2.Mountpoint, err)
+		controllers, err := readControllers(Root(root), v2.Mountpoint)
+		if err != nil {
+			return nil, fmt.Errorf("read the controllers of cgroup2 at %s: %w", v2.Mountpoint, err)
 		}
-		c.V2 = &h
-	}
-	switch {
-	case len(c.V1) > 0 && c.V2 != nil:
-		c.Mode = ModeHybrid
-	case len(c.V1) > 0:
-		c.Mode = ModeV1
-	case c.V2 != nil:
-		c.Mode = ModeV2
+		c = append(c, Hierarchy{v2.Mountpoint, 2, controllers, v2.Root})
 	}
 	return c, nil
 }
 
-// Find returns the hierarchy that a controller is in. Version 1 is asked
-// first: a controller can be in one hierarchy only, and where both are mounted
-// version 2 lists what version 1 has not taken.
-func (c Cgroups) Find(controller string) (h Hierarchy, version int, ok bool) {
-	for _, h := range c.V1 {
-		if slices.Contains(h.Controllers, controller) {
-			return h, 1, true
-		}
+// Mode names the layout. Hybrid is v1 controllers beside a cgroup2 mount, whatever
+// controllers that one has.
+func (c Cgroups) Mode() string {
+	one := slices.ContainsFunc(c, func(h Hierarchy) bool { return h.Version == 1 })
+	two := slices.ContainsFunc(c, func(h Hierarchy) bool { return h.Version == 2 })
+	switch {
+	case one && two:
+		return ModeHybrid
+	case one:
+		return ModeV1
+	case two:
+		return ModeV2
 	}
-	if c.V2 != nil && slices.Contains(c.V2.Controllers, controller) {
-		return *c.V2, 2, true
+	return ModeNone
+}
+
+// Find returns the hierarchy that a controller is in: version 1's where both are
+// mounted, for version 2 lists what version 1 has not taken.
+func (c Cgroups) Find(controller string) (h Hierarchy, ok bool) {
+	if i := slices.IndexFunc(c, func(h Hierarchy) bool { return h.Has(controller) }); i >= 0 {
+		return c[i], true
 	}
-	return Hierarchy{}, 0, false
+	return Hierarchy{}, false
 }
 
 // Controllers returns the controllers of all hierarchies, sorted.
 func (c Cgroups) Controllers() []string {
 	var all []string
-	for _, h := range c.V1 {
+	for _, h := range c {
 		all = append(all, h.Controllers...)
-	}
-	if c.V2 != nil {
-		all = append(all, c.V2.Controllers...)
 	}
 	sort.Strings(all)
 	return slices.Compact(all)
@@ -114,7 +112,7 @@ var v1Controllers = []string{
 }
 
 // hierarchies returns each hierarchy of version 1 once, in the order mounted.
-func hierarchies(mounts []*mountinfo.Info) []Hierarchy {
+func hierarchies(mounts []*mountinfo.Info) (found Cgroups) {
 	byDevice := map[int][]*mountinfo.Info{} // one superblock, one anonymous device
 	var order []int
 	for _, m := range mounts {
@@ -123,30 +121,18 @@ func hierarchies(mounts []*mountinfo.Info) []Hierarchy {
 		}
 		byDevice[m.Minor] = append(byDevice[m.Minor], m)
 	}
-	var found []Hierarchy
 	for _, device := range order {
 		m := preferred(byDevice[device])
-		h := hierarchy(m)
+		h := Hierarchy{Mount: m.Mountpoint, Version: 1, Root: m.Root}
 		for option := range strings.SplitSeq(m.VFSOptions, ",") {
 			if slices.Contains(v1Controllers, option) {
 				h.Controllers = append(h.Controllers, option)
-			}
-			if name, ok := strings.CutPrefix(option, "name="); ok {
-				h.Name = name
 			}
 		}
 		sort.Strings(h.Controllers)
 		found = append(found, h)
 	}
 	return found
-}
-
-func hierarchy(m *mountinfo.Info) Hierarchy {
-	return Hierarchy{
-		Mountpoint: m.Mountpoint,
-		Root:       m.Root,
-		ReadOnly:   slices.Contains(strings.Split(m.Options, ","), "ro"),
-	}
 }
 
 // preferred returns the mount that engines use: one of the whole hierarchy, and

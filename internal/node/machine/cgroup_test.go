@@ -11,12 +11,12 @@ func TestCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Cgroups{Mode: ModeV1, V1: []Hierarchy{
-		{Mountpoint: "/sys/fs/cgroup/systemd", Root: "/docker/0a1b", Name: "systemd", ReadOnly: true},
-		{Mountpoint: "/sys/fs/cgroup/cpu,cpuacct", Root: "/docker/0a1b", Controllers: []string{"cpu", "cpuacct"}, ReadOnly: true},
-		{Mountpoint: "/sys/fs/cgroup/memory", Root: "/docker/0a1b", Controllers: []string{"memory"}, ReadOnly: true},
-		{Mountpoint: "/sys/fs/cgroup/pids", Root: "/docker/0a1b", Controllers: []string{"pids"}, ReadOnly: true},
-	}}
+	want := Cgroups{
+		{"/sys/fs/cgroup/systemd", 1, nil, "/docker/0a1b"},
+		{"/sys/fs/cgroup/cpu,cpuacct", 1, []string{"cpu", "cpuacct"}, "/docker/0a1b"},
+		{"/sys/fs/cgroup/memory", 1, []string{"memory"}, "/docker/0a1b"},
+		{"/sys/fs/cgroup/pids", 1, []string{"pids"}, "/docker/0a1b"},
+	}
 	if !reflect.DeepEqual(v1, want) {
 		t.Errorf("v1:\n got %+v\nwant %+v", v1, want)
 	}
@@ -25,8 +25,7 @@ func TestCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = Cgroups{Mode: ModeV2, V2: &Hierarchy{Mountpoint: "/sys/fs/cgroup", Root: "/",
-		Controllers: []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"}}}
+	want = Cgroups{{"/sys/fs/cgroup", 2, []string{"cpu", "cpuset", "hugetlb", "io", "memory", "misc", "pids", "rdma"}, "/"}}
 	if !reflect.DeepEqual(v2, want) {
 		t.Errorf("v2:\n got %+v\nwant %+v", v2, want)
 	}
@@ -47,9 +46,9 @@ func TestFindController(t *testing.T) {
 		{"what is nowhere is not found", "io", "", 0, false},
 		{"the name of a hierarchy is no controller", "systemd", "", 0, false},
 	} {
-		h, version, ok := c.Find(f.controller)
-		if h.Mountpoint != f.mountpoint || version != f.version || ok != f.ok {
-			t.Errorf("%s: %q is at %q, version %d, %v", f.claim, f.controller, h.Mountpoint, version, ok)
+		h, ok := c.Find(f.controller)
+		if h.Mount != f.mountpoint || h.Version != f.version || ok != f.ok {
+			t.Errorf("%s: %q is at %q, version %d, %v", f.claim, f.controller, h.Mount, h.Version, ok)
 		}
 	}
 }
@@ -92,11 +91,11 @@ func TestReadCgroups(t *testing.T) {
 			continue
 		}
 		var at []string
-		for _, h := range got.V1 {
-			at = append(at, h.Mountpoint)
+		for _, h := range got {
+			at = append(at, h.Mount)
 		}
-		if got.Mode != c.mode || !reflect.DeepEqual(at, c.at) {
-			t.Errorf("%s: %s at %v, want %s at %v", c.claim, got.Mode, at, c.mode, c.at)
+		if got.Mode() != c.mode || !reflect.DeepEqual(at, c.at) {
+			t.Errorf("%s: %s at %v, want %s at %v", c.claim, got.Mode(), at, c.mode, c.at)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (r Root) Capture(dir string) record.Environment {
 		env.Memory, env.Swap = m.Total, m.SwapTotal
 	}
 	if c, err := r.Cgroups(); err == nil {
-		env.Cgroup, env.Controllers = c.Mode, c.Controllers()
+		env.Cgroup, env.Controllers = c.Mode(), c.Controllers()
 	} else {
 		env.Cgroup = "" // not read is not "none"
 	}

@@ -33,10 +33,7 @@ func (s *Reader) Left(of *record.Reading, ids []string) []string {
 	if err != nil {
 		return out
 	}
-	if found.V2 != nil {
-		found.V1 = append(found.V1, *found.V2)
-	}
-	for _, h := range found.V1 {
+	for _, h := range found {
 		for _, path := range named(s.root, h, ids) {
 			if !slices.Contains(out, path) {
 				out = append(out, path)
@@ -49,7 +46,7 @@ func (s *Reader) Left(of *record.Reading, ids []string) []string {
 // named are the groups of a hierarchy that bear one of the ids, without those
 // below them.
 func named(root machine.Root, h machine.Hierarchy, ids []string) []string {
-	base := filepath.Join(string(root), h.Mountpoint)
+	base := filepath.Join(string(root), h.Mount)
 	var out []string
 	seen := 0
 	_ = filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {

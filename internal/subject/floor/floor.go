@@ -163,7 +163,7 @@ func (s *session) describe(n int, name string) []string {
 	for _, h := range s.hierarchies {
 		dir := filepath.Join(h.Mount, s.group, name)
 		list = append(list, "d", dir)
-		for _, limit := range h.Limits(wanted) {
+		for _, limit := range cgroup.Limits(h, wanted) {
 			list = append(list, "w", filepath.Join(dir, limit.File), limit.Value)
 		}
 		if h.Version == 2 {

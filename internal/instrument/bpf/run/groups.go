@@ -52,7 +52,7 @@ func MakeGroups(runID, place string, cpus float64, instances int) (Groups, error
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return nil, errors.Join(fmt.Errorf("make a client's cgroup: %w", err), g.Close())
 			}
-			for _, l := range h.Limits(cgroup.Wanted{Quota: quota, Period: subject.CPUPeriod}) {
+			for _, l := range cgroup.Limits(h, cgroup.Wanted{Quota: quota, Period: subject.CPUPeriod}) {
 				if err := os.WriteFile(filepath.Join(dir, l.File), []byte(l.Value), 0o644); err != nil {
 					return nil, errors.Join(fmt.Errorf("limit a client's cgroup to %s in %s: %w", l.Value, l.File, err), g.Close())
 				}
