@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -159,6 +160,23 @@ func Amount[N int | int64](n N, one string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// Sandboxes is an amount of sandboxes in words.
+func Sandboxes(n int) string {
+	if n == 1 {
+		return "1 sandbox"
+	}
+	return fmt.Sprintf("%d sandboxes", n)
+}
+
+// Between is the tail of a cell with an interval; "" where there are too few rounds
+// for one.
+func Between(e figure.Estimate, show func(float64) string) string {
+	if !e.Bounded {
+		return ""
+	}
+	return show(e.Lo) + "…" + show(e.Hi)
 }
 
 // Short cuts a text to at most n characters.

@@ -34,7 +34,7 @@ func (j *judging) cell(target string, s step) Cell {
 	if len(whole) == 0 {
 		whole = slices.Clone(c.closed)
 	}
-	c.Rounds = len(whole)
+	c.Rounds, c.counts = len(whole), slices.Clone(whole)
 	if c.Rounds == 0 {
 		return c
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
 )
@@ -68,7 +69,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 			continue
 		}
 		n := j.needs(table, cell)
-		where := fmt.Sprintf("phase %s with %s", table.Phase, sandboxesOf(table.Sandboxes))
+		where := fmt.Sprintf("phase %s with %s", table.Phase, page.Sandboxes(table.Sandboxes))
 		if !seen || n.memory > most.memory {
 			most, in, charged = n, where, cell
 		}
@@ -132,7 +133,7 @@ func (j *judging) missing(target string) []string {
 	var out []string
 	for _, s := range j.planned() {
 		if c := j.at(target, s); s.n > 0 && (c == nil || !c.Ledger.Complete) {
-			out = append(out, fmt.Sprintf("%s with %s", s.name, sandboxesOf(s.n)))
+			out = append(out, fmt.Sprintf("%s with %s", s.name, page.Sandboxes(s.n)))
 		}
 	}
 	return out

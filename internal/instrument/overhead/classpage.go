@@ -56,7 +56,7 @@ func checked(c *Check, first bool) *page.Section {
 		if !p.Measured {
 			why = "not proven, not measured:"
 		}
-		s.Title, s.Style = s.Title+fmt.Sprintf("%s %s, %s", why, page.Heading(p.Phase), sandboxesOf(p.Sandboxes)), term.Red
+		s.Title, s.Style = s.Title+fmt.Sprintf("%s %s, %s", why, page.Heading(p.Phase), page.Sandboxes(p.Sandboxes)), term.Red
 	}
 	if len(c.Phases) == 0 {
 		return s
@@ -64,7 +64,7 @@ func checked(c *Check, first bool) *page.Section {
 	m := &page.Table{Columns: []page.Column{{Title: "phase"}}}
 	for i := range c.Phases {
 		p := &c.Phases[i]
-		m.Row(page.Words(page.Heading(p.Phase) + ", " + sandboxesOf(p.Sandboxes)))
+		m.Row(page.Words(page.Heading(p.Phase) + ", " + page.Sandboxes(p.Sandboxes)))
 	}
 	verdict := func(p *CheckPhase, text string, enough bool) page.Cell {
 		if !p.Measured {

@@ -101,7 +101,22 @@ func (l *listed) cell(t *Table, c *Cell) {
 		sum.Reasons = []string{"inside: " + t.Command}
 	}
 	l.all = append(l.all, sum, c.Residual, c.CPU)
-	b := &c.Ledger
+	books := len(l.all)
+	l.books(&c.Ledger)
+	l.everyRound(l.all[books:], c)
+	if c.Expected > 0 {
+		unit := figure.Bytes
+		if kindOf(t.Phase) == PhaseSpin {
+			unit = figure.CPUs
+		}
+		l.neither("load", unit, c.Expected, "of", "expected")
+		l.neither("load", unit, c.Measured, "of", "measured")
+	}
+	l.all = append(l.all, c.Series...)
+}
+
+// books are all figures of one round's.
+func (l *listed) books(b *ledger.Ledger) {
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		role := []string{"role", string(r.Role)}
@@ -127,15 +142,25 @@ func (l *listed) cell(t *Table, c *Cell) {
 		l.neither("engine-cpu", figure.CPUs, e.CPUTruth, "source", e.Source, "of", "observed")
 	}
 	l.node(b)
-	if c.Expected > 0 {
-		unit := figure.Bytes
-		if kindOf(t.Phase) == PhaseSpin {
-			unit = figure.CPUs
+}
+
+// everyRound gives figures of the median round's books, which add up, the values
+// that the other rounds' have for the same.
+func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
+	for _, p := range c.counts {
+		round := listed{labels: l.labels}
+		round.books(&p.ledger)
+		values := map[string]float64{}
+		for _, f := range round.all {
+			values[f.Quantity+" "+f.Labels.String()] = f.Value
 		}
-		l.neither("load", unit, c.Expected, "of", "expected")
-		l.neither("load", unit, c.Measured, "of", "measured")
+		for i := range figures {
+			f := &figures[i]
+			if v, ok := values[f.Quantity+" "+f.Labels.String()]; ok {
+				f.Rounds = append(f.Rounds, figure.Round{Round: p.visit.Round(), Value: v})
+			}
+		}
 	}
-	l.all = append(l.all, c.Series...)
 }
 
 // charged is which cgroup pays for what.

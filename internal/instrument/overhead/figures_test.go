@@ -70,7 +70,11 @@ func TestFiguresHaveTheValuesOfTheBooks(t *testing.T) {
 			t.Errorf("%s %v: %v, want %v", tt.quantity, tt.labels, f.Value, tt.want)
 		}
 	}
-	rounds := weighed(t, oversee(nil)).Figures()[0]
+	all := weighed(t, oversee(nil)).Figures()
+	if role := figure.Find(all, "role-memory", "role", "shim"); len(role.Rounds) != 3 || role.Rounds[1].Value != role.Value {
+		t.Errorf("a role's memory has the values %v", role.Rounds)
+	}
+	rounds := all[0]
 	if want := []figure.Round{{Round: 0, Value: float64(8 * mi)}, {Round: 1, Value: float64(8 * mi)}, {Round: 2, Value: float64(8 * mi)}}; !slices.Equal(rounds.Rounds, want) || rounds.Total != 3 || rounds.Better != figure.Less {
 		t.Errorf("%+v", rounds)
 	}

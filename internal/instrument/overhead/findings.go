@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -229,7 +230,7 @@ func (j *judging) notEnough(c *Check) {
 	advice := "use the recommended RuntimeClass"
 	for _, p := range c.Phases {
 		if !p.Measured {
-			broke = append(broke, fmt.Sprintf("phase %s with %s was not measured", p.Phase, sandboxesOf(p.Sandboxes)))
+			broke = append(broke, fmt.Sprintf("phase %s with %s was not measured", p.Phase, page.Sandboxes(p.Sandboxes)))
 			advice = "repeat what was not measured, the other findings tell why; only then is a recommended RuntimeClass whole"
 			continue
 		}
@@ -244,7 +245,7 @@ func (j *judging) notEnough(c *Check) {
 			short = append(short, fmt.Sprintf("cpu %.0fm", p.CPU))
 		}
 		if short != nil {
-			broke = append(broke, fmt.Sprintf("phase %s with %s needs %s", p.Phase, sandboxesOf(p.Sandboxes), strings.Join(short, " and ")))
+			broke = append(broke, fmt.Sprintf("phase %s with %s needs %s", p.Phase, page.Sandboxes(p.Sandboxes), strings.Join(short, " and ")))
 		}
 	}
 	if broke == nil {

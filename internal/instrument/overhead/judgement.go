@@ -50,6 +50,7 @@ type Cell struct {
 	Measured float64
 
 	closed []*closedPhase // with figures, also those that were not read whole
+	counts []*closedPhase // of closed, those that the figures are of, in the order of rounds
 }
 
 // Scaling is what one more sandbox costs, from a line through the idle phases

@@ -45,20 +45,13 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Findings, sandboxesOf, o))
+	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Findings, page.Sandboxes, o))
 	return p
 }
 
 // phaseName is how a phase at a count of sandboxes is called everywhere.
 func phaseName(t *Table) string {
-	return page.Heading(t.Phase) + ", " + sandboxesOf(t.Sandboxes)
-}
-
-func sandboxesOf(n int) string {
-	if n == 1 {
-		return "1 sandbox"
-	}
-	return fmt.Sprintf("%d sandboxes", n)
+	return page.Heading(t.Phase) + ", " + page.Sandboxes(t.Sandboxes)
 }
 
 // roundsIn are the rounds with figures of a table's targets: "3 rounds",

@@ -87,7 +87,7 @@ func oneMore(v *Judgement) *page.Section {
 				return page.Words(page.Dot)
 			}
 			unknown = unknown || !l.Bounded
-			return page.Cell{Head: show(l.Value), Tail: between(&l.Figure, show), Figure: &l.Figure}
+			return page.Cell{Head: show(l.Value), Tail: page.Between(l.Estimate, show), Figure: &l.Figure}
 		})
 		if i == ofMemory {
 			m.Add(title, cells)
@@ -99,7 +99,7 @@ func oneMore(v *Judgement) *page.Section {
 		if !c.Fit.Known() {
 			return page.Words(page.Dot)
 		}
-		return page.Cell{Head: page.Count(c.Fit.Value), Tail: between(&c.Fit, page.Count), Figure: &c.Fit}
+		return page.Cell{Head: page.Count(c.Fit.Value), Tail: page.Between(c.Fit.Estimate, page.Count), Figure: &c.Fit}
 	}))
 	chargedOnly := slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.ChargedOnly })
 	if chargedOnly {

@@ -90,7 +90,7 @@ func inShort(v *Judgement) *page.Section {
 	s.Table = m
 	note := ""
 	if idle != nil {
-		note = "per sandbox, idle, with " + sandboxesOf(idle.Sandboxes) + ": memory without page cache; of it charged outside the pod's cgroup, the engine's daemon with it; CPU; what the engine says first, MiB. "
+		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; of it charged outside the pod's cgroup, the engine's daemon with it; CPU; what the engine says first, MiB. "
 	}
 	s.Notes = []string{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
 	if least {

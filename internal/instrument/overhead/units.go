@@ -40,11 +40,3 @@ func within(f *figure.Figure) string {
 	}
 	return page.HalfWidth(f.Estimate)
 }
-
-// between is the tail of a figure with an interval.
-func between(f *figure.Figure, show func(float64) string) string {
-	if !f.Bounded {
-		return ""
-	}
-	return show(f.Lo) + "…" + show(f.Hi)
-}

@@ -80,7 +80,7 @@ func (c *Cell) cpuRatioText() string {
 	}
 	text := "per GiB " + page.Significant(c.CPURatio.Value) + "× " + page.Heading(c.table.Base)
 	if c.CPURatio.Bounded {
-		text += ", " + between(&c.CPURatio)
+		text += ", " + page.Between(c.CPURatio.Estimate, page.Significant)
 	}
 	return text
 }

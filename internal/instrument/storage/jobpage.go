@@ -135,7 +135,7 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 			return page.Words(page.Dot)
 		}
 		out := c.times()
-		out.Tail = between(&c.Ratio)
+		out.Tail = page.Between(c.Ratio.Estimate, page.Significant)
 		return out
 	})
 	p.ofCells("failed", func(c *Cell) page.Cell {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -32,15 +31,8 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
-	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Found, sandboxes, o))
+	p.Add(failed, page.Needed(j.Targets), page.Findings(j.Found, page.Sandboxes, o))
 	return p
-}
-
-func sandboxes(n int) string {
-	if n == 1 {
-		return "1 sandbox"
-	}
-	return fmt.Sprintf("%d sandboxes", n)
 }
 
 // name is how a table is called everywhere: its job, volume and cache. The last
@@ -86,14 +78,6 @@ func (c *Cell) times() page.Cell {
 		out.Style = term.Green
 	}
 	return out
-}
-
-// between is the interval of a ratio; "" where there are too few rounds for one.
-func between(f *figure.Figure) string {
-	if !f.Bounded {
-		return ""
-	}
-	return page.Significant(f.Lo) + "…" + page.Significant(f.Hi)
 }
 
 // clipped is a text of others as a line of a list has it.
