@@ -4,7 +4,6 @@
 package untouched
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/mounts"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Check registers the second look for the test's end. dir is the folder that
@@ -77,15 +77,11 @@ func look(t *testing.T, dir string, ids func() []string) []string {
 
 // processes lists those with the folder on their command line, this one apart.
 func processes(dir string) []string {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	var out []string
-	for _, f := range files {
-		if f == fmt.Sprintf("/proc/%d/cmdline", os.Getpid()) {
-			continue
-		}
-		b, _ := os.ReadFile(f)
-		if bytes.Contains(b, []byte(dir)) {
-			out = append(out, "process "+filepath.Base(filepath.Dir(f))+": "+strings.ReplaceAll(string(b), "\x00", " "))
+	for _, pid := range procs.All() {
+		line := strings.Join(procs.ArgsOf(pid), " ")
+		if pid != os.Getpid() && strings.Contains(line, dir) {
+			out = append(out, fmt.Sprintf("process %d: %s", pid, line))
 		}
 	}
 	return out

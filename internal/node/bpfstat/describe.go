@@ -3,13 +3,12 @@ package bpfstat
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -59,11 +58,11 @@ func (p *program) hold(h holder) {
 	if h.attached != "" && !slices.Contains(p.Attached, h.attached) {
 		p.Attached = append(p.Attached, h.attached)
 	}
-	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", h.pid))
+	s, err := procs.StatOf(h.pid)
 	if err != nil {
 		return // it ended
 	}
-	who := fmt.Sprintf("%d %s", h.pid, strings.TrimSuffix(string(name), "\n"))
+	who := fmt.Sprintf("%d %s", h.pid, s.Comm)
 	if !slices.Contains(p.Holders, who) {
 		p.Holders = append(p.Holders, who)
 	}

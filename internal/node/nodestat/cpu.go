@@ -71,10 +71,12 @@ func parseCPU(line []byte) (CPU, error) {
 	return CPU{Busy: t[0] + t[1] + t[2] + t[5] + t[6], Idle: t[3] + t[4], IOWait: t[4], Steal: t[7]}, nil
 }
 
-// times are ns.
-func (c CPU) times() (busy, steal, ioWait int64, err error) {
+// spent is CPU time, ns.
+type spent struct{ busy, steal, ioWait int64 }
+
+func (c CPU) times() (spent, error) {
 	if max(c.Busy, c.Steal, c.IOWait) > math.MaxInt64/procs.Tick {
-		return 0, 0, 0, errors.New("parse /proc/stat: the CPUs were busy for more than 292 years")
+		return spent{}, errors.New("parse /proc/stat: the CPUs were busy for more than 292 years")
 	}
-	return int64(c.Busy) * procs.Tick, int64(c.Steal) * procs.Tick, int64(c.IOWait) * procs.Tick, nil
+	return spent{int64(c.Busy) * procs.Tick, int64(c.Steal) * procs.Tick, int64(c.IOWait) * procs.Tick}, nil
 }

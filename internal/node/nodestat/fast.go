@@ -3,6 +3,7 @@ package nodestat
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -58,6 +59,15 @@ const (
 
 var fastNames = [fastFiles]string{"/proc/meminfo", "/proc/zoneinfo", "/proc/stat", "/proc/loadavg", "/proc/diskstats"}
 
+// absent say that a file was not there; they are made once, for a tick allocates
+// nothing.
+var absent = func() (all [fastFiles]error) {
+	for i, name := range fastNames {
+		all[i] = fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
+	}
+	return all
+}()
+
 // OpenFast opens the files. Without those of memory it fails; what else is not
 // there is read as -1.
 func OpenFast(root machine.Root) (*Fast, error) {
@@ -94,34 +104,38 @@ func (f *Fast) Close() {
 // Read reads a tick. The error is the first of what could not be read.
 func (f *Fast) Read(into *Tick) error {
 	*into = Tick{-1, -1, -1, -1, -1, -1, -1}
-	err := f.memory(into)
-	for _, part := range [...]func(*Fast, *Tick) error{(*Fast).busy, (*Fast).load, (*Fast).disk} {
-		if e := part(f, into); err == nil {
-			err = e
+	var m machine.Memory
+	err := f.memory(&m)
+	if err == nil {
+		into.Available, into.Cache = m.Available, m.Cached+m.Buffers-m.Shmem
+		if err = f.list(); err == nil {
+			into.Used = m.Total - m.Free - f.lists.bytes - into.Cache
+		}
+	}
+	cpu, cpuErr := f.cpu()
+	if cpuErr == nil {
+		into.Busy = cpu.busy
+	}
+	var loadErr, diskErr error
+	into.Load1000, loadErr = f.load()
+	into.Read, into.Write, diskErr = f.disk()
+	for _, more := range [...]error{cpuErr, loadErr, diskErr} {
+		if err == nil && !errors.Is(more, fs.ErrNotExist) {
+			err = more
 		}
 	}
 	return err
 }
 
-func (f *Fast) memory(into *Tick) error {
+func (f *Fast) memory(m *machine.Memory) error {
 	b, err := f.bytes(fastMeminfo, len(f.buf))
-	if err != nil {
-		return err
+	if err == nil {
+		err = m.Parse(b)
 	}
-	var m machine.Memory
-	if err := m.Parse(b); err != nil {
-		return err
+	if err == nil {
+		err = m.Complete()
 	}
-	if err := m.Complete(); err != nil {
-		return err
-	}
-	cache := m.Cached + m.Buffers - m.Shmem
-	into.Available, into.Cache = m.Available, cache
-	if err := f.list(); err != nil {
-		return err
-	}
-	into.Used = m.Total - m.Free - f.lists.bytes - cache
-	return nil
+	return err
 }
 
 const (
@@ -148,51 +162,46 @@ func (f *Fast) list() error {
 	return nil
 }
 
-func (f *Fast) busy(into *Tick) error {
+func (f *Fast) cpu() (spent, error) {
 	b, err := f.bytes(fastStat, 1024)
-	if err != nil || b == nil {
-		return err
+	if err != nil {
+		return spent{}, err
 	}
 	cpu, err := parseCPU(b)
 	if err != nil {
-		return err
+		return spent{}, err
 	}
-	busy, _, _, err := cpu.times()
-	if err == nil {
-		into.Busy = busy
-	}
-	return err
+	return cpu.times()
 }
 
-func (f *Fast) load(into *Tick) error {
+func (f *Fast) load() (thousandths int64, err error) {
 	b, err := f.bytes(fastLoad, 256)
-	if err != nil || b == nil {
-		return err
-	}
-	load, err := machine.ParseLoad(b)
 	if err == nil {
-		into.Load1000 = load
+		thousandths, err = machine.ParseLoad(b)
 	}
-	return err
+	if err != nil {
+		return -1, err
+	}
+	return thousandths, nil
 }
 
-func (f *Fast) disk(into *Tick) error {
+func (f *Fast) disk() (read, written int64, err error) {
 	b, err := f.bytes(fastDisks, disk.StatsLimit)
-	if err != nil || b == nil {
-		return err
+	if err == nil {
+		err = f.disks.Follow(f.root, b)
 	}
-	if err := f.disks.Follow(f.root, b); err != nil {
-		return err
+	if err != nil {
+		return -1, -1, err
 	}
-	into.Read, into.Write = f.disks.Sum(b)
-	return nil
+	read, written = f.disks.Sum(b)
+	return read, written, nil
 }
 
-// bytes reads a file as it is now, nil where it is not there; at most limit bytes of /proc/stat, of which
-// the first line is enough, and all of the others.
+// bytes reads a file as it is now: at most limit bytes of /proc/stat, of which the
+// first line is enough, and all of the others.
 func (f *Fast) bytes(i, limit int) ([]byte, error) {
 	if f.files[i] < 0 {
-		return nil, nil
+		return nil, absent[i]
 	}
 	n := 0
 	for {

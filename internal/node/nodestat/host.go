@@ -8,16 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
-// What is read at most: more than a machine of a thousand CPUs has.
-const (
-	meminfoLimit  = 64 << 10
-	zoneinfoLimit = 16 << 20
-)
+// zoneinfoLimit is more than a machine of a thousand CPUs has.
+const zoneinfoLimit = 16 << 20
 
 // ReadHost reads the memory and the counters of the machine. Memory comes first,
 // and what is read of it within some tens of µs.
@@ -27,19 +23,22 @@ const (
 // CPUs. An error comes with what could be read.
 func ReadHost(root machine.Root) (record.Host, error) {
 	var h record.Host
-	memoryErr := hostMemory(root, &h)
-
-	cpu, cpuErr := ReadCPU(root)
-	if cpuErr == nil {
-		h.Busy, h.Steal, h.IOWait, cpuErr = cpu.times()
+	f, err := OpenFast(root)
+	if err != nil {
+		return h, fmt.Errorf("read the machine's memory and counters: %w", err)
 	}
-	load, loadErr := root.Load()
-	h.Load1 = load
+	defer f.Close()
+	memoryErr := f.hostMemory(&h)
+	cpu, cpuErr := f.cpu()
+	h.Busy, h.Steal, h.IOWait = cpu.busy, cpu.steal, cpu.ioWait
+	load, loadErr := f.load()
+	h.Load1 = float64(max(load, 0)) / 1000
 	p, have, pressureErr := readPressure(root)
 	if pressureErr == nil && have {
 		pressureErr = p.host(&h)
 	}
-	diskErr := hostDisks(root, &h)
+	read, written, diskErr := f.disk()
+	h.ReadBytes, h.WriteBytes = max(read, 0), max(written, 0)
 	if err := errors.Join(memoryErr, cpuErr, loadErr, pressureErr, diskErr); err != nil {
 		return h, fmt.Errorf("read the machine's memory and counters: %w", err)
 	}
@@ -48,21 +47,9 @@ func ReadHost(root machine.Root) (record.Host, error) {
 
 // hostMemory reads the pages on the CPUs' lists next to MemFree: between the two
 // they go back and forth.
-func hostMemory(root machine.Root, h *record.Host) error {
-	info, err := root.Read("/proc/meminfo", meminfoLimit)
-	zones, zonesErr := root.Read("/proc/zoneinfo", zoneinfoLimit)
-	if err := errors.Join(err, zonesErr); err != nil {
-		return err
-	}
+func (f *Fast) hostMemory(h *record.Host) error {
 	var m machine.Memory
-	if err := m.Parse(info); err != nil {
-		return err
-	}
-	if err := m.Complete(); err != nil {
-		return err
-	}
-	pages, err := listed(zones)
-	if err != nil {
+	if err := errors.Join(f.memory(&m), f.list()); err != nil {
 		return err
 	}
 	h.Total, h.Available, h.Buffers, h.Cached, h.SwapCached = m.Total, m.Available, m.Buffers, m.Cached, m.SwapCached
@@ -70,24 +57,11 @@ func hostMemory(root machine.Root, h *record.Host) error {
 	h.PageTables = m.Tables + m.SecTables
 	h.SwapUsed = max(m.SwapTotal-m.SwapFree, 0)
 	h.Huge, h.HugeFree = m.Huge()
-	h.Listed = pages * int64(os.Getpagesize())
+	h.Listed = f.lists.bytes
 	h.Free = m.Free + h.Listed
-	if used, free, ok := hugetlb(root); ok {
+	if used, free, ok := hugetlb(f.root); ok {
 		h.Huge, h.HugeFree = used, free
 	}
-	return nil
-}
-
-func hostDisks(root machine.Root, h *record.Host) error {
-	disks, err := disk.ReadDisks(root)
-	if err != nil {
-		return err
-	}
-	stats, err := root.Read("/proc/diskstats", disk.StatsLimit)
-	if err != nil {
-		return err
-	}
-	h.ReadBytes, h.WriteBytes = disks.Sum(stats)
 	return nil
 }
 

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // initialNamespace is PROC_PID_INIT_INO of linux/proc_ns.h: the inode of the pid
@@ -46,25 +48,12 @@ func denied(err error) error {
 }
 
 // lacking names the capabilities that BPF wants and this process has not.
-func lacking() (names []string) {
-	b, _ := os.ReadFile("/proc/thread-self/status")
-	for line := range strings.Lines(string(b)) {
-		rest, ok := strings.CutPrefix(line, "CapEff:")
-		if !ok {
-			continue
-		}
-		have, err := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
-		if err != nil || have&(1<<unix.CAP_SYS_ADMIN) != 0 {
-			return nil
-		}
-		if have&(1<<unix.CAP_BPF) == 0 {
-			names = append(names, "CAP_BPF")
-		}
-		if have&(1<<unix.CAP_PERFMON) == 0 {
-			names = append(names, "CAP_PERFMON")
-		}
+func lacking() []string {
+	own, err := machine.Root("").Capabilities()
+	if all, _ := own.Has("CAP_SYS_ADMIN"); err != nil || all {
+		return nil
 	}
-	return names
+	return slices.DeleteFunc(own.Missing(), func(name string) bool { return name != "CAP_BPF" && name != "CAP_PERFMON" })
 }
 
 // unlockMemory lifts the limit of locked memory until restore is called.
