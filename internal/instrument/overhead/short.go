@@ -11,6 +11,13 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
+// shortly is a line of the section: what there is of a target.
+type shortly struct {
+	idle  *Cell
+	slope *Slope
+	class *RuntimeClass
+}
+
 // inShort is the first thing to be read: a row a target with what one idle sandbox
 // takes, what one more costs, what the engine says, and what to put into a
 // RuntimeClass. There is none without an idle phase, a slope and a RuntimeClass.
@@ -19,84 +26,76 @@ func inShort(v *Judgement) *page.Section {
 	if idle == nil && len(v.Scaling) == 0 && len(v.Classes) == 0 {
 		return nil
 	}
-	s := &page.Section{Title: "in short", Style: term.Bold}
 	m := &page.Table{Columns: []page.Column{{Title: "target"}}}
-	targets := make([]string, 0, len(v.Targets))
-	for _, t := range v.Targets {
-		targets = append(targets, t.Name)
+	rows := make([]shortly, len(v.Targets))
+	for i, t := range v.Targets {
 		m.Row(page.Words(page.Heading(t.Name)))
+		if idle != nil {
+			rows[i].idle = v.at(t.Name, step{idle.Phase, idle.Sandboxes})
+		}
+		if k := slices.IndexFunc(v.Scaling, func(s Scaling) bool { return s.Target == t.Name }); k >= 0 {
+			rows[i].slope = &v.Scaling[k].Slopes[ofMemory]
+		}
+		if k := slices.IndexFunc(v.Classes, func(c RuntimeClass) bool { return c.Target == t.Name }); k >= 0 {
+			rows[i].class = &v.Classes[k]
+		}
 	}
 	least := false
-	idleColumn := func(title string, show func(*Cell) page.Cell) {
-		m.AddIf(title, page.Each(targets, func(name *string) page.Cell {
-			if idle == nil {
+	column := func(title string, there func(*shortly) bool, show func(*shortly) page.Cell) {
+		m.AddIf(title, page.Each(rows, func(r *shortly) page.Cell {
+			if !there(r) {
 				return page.Words(page.Dot)
 			}
-			i := slices.IndexFunc(idle.Cells, func(c Cell) bool { return c.Target == *name })
-			if i < 0 || idle.Cells[i].Rounds == 0 {
-				return page.Words(page.Dot)
-			}
-			return show(&idle.Cells[i])
+			return show(r)
 		}))
 	}
+	isIdle := func(r *shortly) bool { return r.idle != nil }
 	per := func(v float64) float64 { return v / float64(max(1, idle.Sandboxes)) }
-	bound := func(c *Cell, text string) string {
-		if c.Ledger.Complete {
+	bound := func(whole bool, text string) string {
+		if whole {
 			return text
 		}
 		least = true
 		return "≥ " + text
 	}
-	idleColumn("one idle MiB", func(c *Cell) page.Cell {
-		return page.Cell{Head: bound(c, page.MiB(per(float64(c.Ledger.Sum)))), Style: term.Bold}
+	column("one idle MiB", isIdle, func(r *shortly) page.Cell {
+		l := &r.idle.Ledger
+		return page.Cell{Head: bound(l.Complete, page.MiB(per(float64(l.Sum)))), Style: term.Bold}
 	})
-	idleColumn("outside pod", func(c *Cell) page.Cell {
-		return page.Words(bound(c, page.MiB(per(float64(outsidePod(&c.Ledger))))))
+	column("outside pod", isIdle, func(r *shortly) page.Cell {
+		l := &r.idle.Ledger
+		return page.Words(bound(l.Complete, page.MiB(per(float64(outsidePod(l))))))
 	})
-	idleColumn("CPU m", func(c *Cell) page.Cell {
-		cpus, some := cpuOf(&c.Ledger)
-		text := page.Milli(per(cpus))
-		if some {
-			least, text = true, "≥ "+text
-		}
-		return page.Words(text)
+	column("CPU m", isIdle, func(r *shortly) page.Cell {
+		cpus, some := cpuOf(&r.idle.Ledger)
+		return page.Words(bound(!some, page.Milli(per(cpus))))
 	})
-	m.AddIf("one more MiB", page.Each(targets, func(name *string) page.Cell {
-		i := slices.IndexFunc(v.Scaling, func(s Scaling) bool { return s.Target == *name })
-		if i < 0 {
-			return page.Words(page.Dot)
-		}
-		l := &v.Scaling[i].Slopes[ofMemory]
+	column("one more MiB", func(r *shortly) bool { return r.slope != nil }, func(r *shortly) page.Cell {
+		l := r.slope
 		out := page.Cell{Head: page.MiB(l.Value), Figure: &l.Figure}
 		if l.Bounded {
 			out.Tail = "±" + page.MiB(math.Max(l.Hi-l.Value, l.Value-l.Lo))
 		}
 		return out
-	}))
-	idleColumn("engine says", func(c *Cell) page.Cell {
-		if len(c.Ledger.Engine) == 0 || c.Ledger.Engine[0].Reported < 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Words(page.MiB(per(float64(c.Ledger.Engine[0].Reported))))
 	})
-	m.AddIf("podFixed", page.Each(targets, func(name *string) page.Cell {
-		i := slices.IndexFunc(v.Classes, func(c RuntimeClass) bool { return c.Target == *name })
-		if i < 0 {
-			return page.Words(page.Dot)
-		}
-		c := &v.Classes[i]
-		return page.Cell{Head: fmt.Sprintf("%dMi", (c.Memory+1<<20-1)>>20), Tail: fmt.Sprintf("%dm", c.CPU)}
-	}))
-	s.Table = m
+	says := func(r *shortly) bool {
+		return r.idle != nil && len(r.idle.Ledger.Engine) > 0 && r.idle.Ledger.Engine[0].Reported >= 0
+	}
+	column("engine says", says, func(r *shortly) page.Cell {
+		return page.Words(page.MiB(per(float64(r.idle.Ledger.Engine[0].Reported))))
+	})
+	column("podFixed", func(r *shortly) bool { return r.class != nil }, func(r *shortly) page.Cell {
+		return page.Cell{Head: fmt.Sprintf("%dMi", (r.class.Memory+1<<20-1)>>20), Tail: fmt.Sprintf("%dm", r.class.CPU)}
+	})
 	note := ""
 	if idle != nil {
 		note = "per sandbox, idle, with " + page.Sandboxes(idle.Sandboxes) + ": memory without page cache; of it charged outside the pod's cgroup, the engine's daemon with it; CPU; what the engine says first, MiB. "
 	}
-	s.Notes = []string{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
+	notes := []string{note + "One more: the slope over counts ± its 95 % interval; podFixed: recommended memory and CPU"}
 	if least {
-		s.Notes = append(s.Notes, "≥ something could not be read, and the figure is too small")
+		notes = append(notes, "≥ something could not be read, and the figure is too small")
 	}
-	return s
+	return &page.Section{Title: "in short", Style: term.Bold, Table: m, Notes: notes}
 }
 
 // fewestIdle is the idle phase with the fewest sandboxes that has figures; nil:
