@@ -4,8 +4,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/tare-bench/tare/internal/node/cgroupstat"
 )
 
 // Maybe is a figure that may not be known: null in JSON, "?" in text.
@@ -86,7 +84,7 @@ type counter struct {
 // next takes a reading, and tells whether the counter went back.
 func (c *counter) next(v int64, at time.Time) (back bool) {
 	if c.have {
-		delta, ok := cgroupstat.Since(c.last, v)
+		delta, ok := v-c.last, v >= c.last && c.last >= 0
 		c.wrong, c.rate = !ok, Maybe[float64]{}
 		if passed := at.Sub(c.at).Seconds(); ok && passed > 0 {
 			c.rate = known(float64(delta) / passed)

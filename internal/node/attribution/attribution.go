@@ -42,19 +42,13 @@ type Groups = procs.Groups
 // Process is one process as a pass over /proc found it. It is shared by
 // snapshots and not to be changed.
 type Process struct {
-	Pid, PPid int
-	Start     uint64   // clock ticks since boot
-	Comm      string   // as the kernel has it, cut to 15 characters
-	Exe       string   // the program's file, "" where it cannot be told
-	Args      []string // with the program's own; at most 64 KiB of them
-	Groups    *Groups
-	NSpid     []int // its pid in this pid namespace and in each below that it is in
-	Threads   int
-	RssAnon   int64 // bytes
-	Kernel    bool  // a thread of the kernel
-	Zombie    bool
-
-	image [2]uint64 // where its arguments and its stack begin: another after an exec
+	Pid int
+	procs.Stat
+	Exe     string   // the program's file, "" where it cannot be told
+	Args    []string // with the program's own; at most 64 KiB of them
+	Groups  *Groups
+	NSpid   []int // its pid in this pid namespace and in each below that it is in
+	RssAnon int64 // bytes
 }
 
 // Depth is how many pid namespaces below this one the process is in.
@@ -125,10 +119,7 @@ func (r *Reader) read(pid int, groups map[string]*Groups, problems *record.Probl
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{
-		Pid: pid, PPid: st.PPid, Start: st.Start, Comm: st.Comm, Threads: st.Threads,
-		Kernel: st.Kernel, Zombie: st.Ended(), image: st.Image,
-	}
+	p := &Process{Pid: pid, Stat: st}
 	text, err := d.Read("cgroup")
 	if err != nil {
 		return nil, err
@@ -158,7 +149,7 @@ func (r *Reader) read(pid int, groups map[string]*Groups, problems *record.Probl
 // same tells whether a process is the one it was, running the same program. A
 // kernel that hides where arguments begin gives no way to tell.
 func (p *Process) same(now *Process) bool {
-	return p.Start == now.Start && p.Comm == now.Comm && p.image == now.image && (p.image[0] != 0 || p.Kernel)
+	return p.Start == now.Start && p.Comm == now.Comm && p.Image == now.Image && (p.Image[0] != 0 || p.Kernel)
 }
 
 // intern returns the parsed form of a cgroup file, one for each text.

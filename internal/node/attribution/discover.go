@@ -312,7 +312,7 @@ func (d *discovery) byNamespace() {
 		}
 	}
 	for _, p := range d.Processes {
-		if p.Depth() == 0 || taken[p] || p.Zombie {
+		if p.Depth() == 0 || taken[p] || p.Ended() {
 			continue
 		}
 		for _, where := range p.Groups.All {

@@ -19,31 +19,16 @@ import (
 // The error wraps [procs.ErrGone] where the process has ended, or another has
 // its pid. All that could not be read is counted in problems.
 func (r *Reader) Process(m Member, problems *record.Problems) (record.Process, error) {
-	return r.member(m, inFull, problems)
+	return r.member(m, true, problems)
 }
 
-// Clocks is Process without its memory, which is costly to read: Read is false
-// and no problem.
-func (r *Reader) Clocks(m Member, problems *record.Problems) (record.Process, error) {
-	return r.member(m, clocks, problems)
-}
-
-// Look is Clocks with RSS, which comes from the same file and costs nothing more: for
-// who looks at hundreds of processes every second.
+// Look is Process without what is costly to read, its share of memory: Read is
+// false and no problem, and RSS comes from the file of its clocks.
 func (r *Reader) Look(m Member, problems *record.Problems) (record.Process, error) {
-	return r.member(m, resident, problems)
+	return r.member(m, false, problems)
 }
 
-// extent is how much of a process is read.
-type extent int
-
-const (
-	clocks extent = iota
-	resident
-	inFull
-)
-
-func (r *Reader) member(m Member, how extent, problems *record.Problems) (record.Process, error) {
+func (r *Reader) member(m Member, full bool, problems *record.Problems) (record.Process, error) {
 	out := record.Process{
 		Pid: m.Pid, Start: m.Start, PPid: m.PPid, Name: m.Comm, Role: m.Role, Rule: m.Rule,
 		Lane: m.Lane, Groups: m.Sets,
@@ -51,7 +36,7 @@ func (r *Reader) member(m Member, how extent, problems *record.Problems) (record
 	if m.VCPURule != "" {
 		out.Rule += "; vCPUs: " + m.VCPURule
 	}
-	if err := r.fill(&out, m, how, problems); err != nil {
+	if err := r.fill(&out, m, full, problems); err != nil {
 		note(problems, err, "process %d: %v", m.Pid, err)
 		if procs.Gone(err) {
 			err = procs.ErrGone
@@ -61,7 +46,7 @@ func (r *Reader) member(m Member, how extent, problems *record.Problems) (record
 	return out, nil
 }
 
-func (r *Reader) fill(out *record.Process, m Member, how extent, problems *record.Problems) error {
+func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record.Problems) error {
 	d, err := r.files.Open(m.Pid)
 	if err != nil {
 		return err
@@ -86,10 +71,7 @@ func (r *Reader) fill(out *record.Process, m Member, how extent, problems *recor
 		out.Read = true
 		return nil
 	}
-	if how == resident {
-		out.RSS = st.Resident
-	}
-	if how != inFull {
+	if out.RSS = st.Resident; !full {
 		return nil
 	}
 	status, err := d.Status()

@@ -13,7 +13,7 @@ import (
 // is not, that is counted. A thread that ends meanwhile is none.
 func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 	m.Sets = []record.Membership{{Paths: m.Groups.Charged}}
-	if m.Threads <= 1 || m.Zombie || m.Kernel {
+	if m.Threads <= 1 || m.Ended() || m.Kernel {
 		return true
 	}
 	d, err := r.files.Open(m.Pid)

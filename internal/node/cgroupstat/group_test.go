@@ -354,26 +354,6 @@ func TestTheSoftLimitIsTheHardOne(t *testing.T) {
 	}
 }
 
-func TestSince(t *testing.T) {
-	for _, c := range []struct {
-		claim       string
-		before, now int64
-		delta       int64
-		ok          bool
-	}{
-		{"it grew", 3, 5, 2, true},
-		{"it stands", 3, 3, 0, true},
-		{"it went back", 3, 2, 0, false},
-		{"it began anew", 1 << 62, 0, 0, false},
-		{"it was not read", -1, 5, 0, false},
-		{"it is not read", 5, -1, 0, false},
-	} {
-		if delta, ok := Since(c.before, c.now); delta != c.delta || ok != c.ok {
-			t.Errorf("%s: %d, %v", c.claim, delta, ok)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(stat1))
 	f.Add([]byte(stat2))

@@ -110,7 +110,7 @@ func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons 
 	var read []attribution.Member
 	for _, m := range members {
 		theirs[m.Pid] = true
-		p, err := s.processes.Clocks(m, &x.Problems)
+		p, err := s.processes.Look(m, &x.Problems)
 		if err != nil {
 			continue // it is counted
 		}
