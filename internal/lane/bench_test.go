@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -26,18 +27,18 @@ func BenchmarkOutsideTheWindow(b *testing.B) {
 	lanes := []int{0}
 	var window, before, after int64
 	for b.Loop() {
-		begin := Now()
-		batch, err := p.Arm(lanes, orders)
+		begin := machine.Now()
+		batch, err := p.Prepare(lanes, orders)
 		if err != nil {
 			b.Fatal(err)
 		}
-		_, r, err := batch.Release(context.Background())
+		_, r, err := batch.Start(context.Background())
 		if err != nil || r[0].Err != nil {
 			b.Fatal(err, r[0].Err)
 		}
 		before += r[0].Start - begin
 		window += r[0].Returned - r[0].Start
-		after += Now() - r[0].Returned
+		after += machine.Now() - r[0].Returned
 	}
 	n := float64(b.N)
 	b.ReportMetric(float64(before)/n, "before-ns/op")

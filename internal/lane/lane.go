@@ -22,8 +22,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Kind is what a lane is told to do.
@@ -200,9 +198,6 @@ func Quote(args []string) string {
 	}
 	return b.String()
 }
-
-// Now reads CLOCK_MONOTONIC in nanoseconds, the clock of every stamp.
-func Now() int64 { return machine.Now() }
 
 var errTooLong = errors.New("command line too long for a lane (256 arguments, 16 KiB)")
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 )
 
@@ -65,9 +66,9 @@ func TestLayoutIsThatOfTheLanesOwnSource(t *testing.T) {
 
 func TestACommandIsTimedFromForkToExit(t *testing.T) {
 	p := newPool(t, 1)
-	before := Now()
+	before := machine.Now()
 	r := do(t, p, Order{Kind: Exec, Args: []string{"/bin/sleep", "0.05"}})
-	after := Now()
+	after := machine.Now()
 	if r.Err != nil || !r.Status.Exited() || r.Status.ExitStatus() != 0 {
 		t.Fatalf("sleep: %v, status %#x", r.Err, r.Status)
 	}
@@ -135,13 +136,13 @@ func TestInterruptEndsEveryLaneAndThePoolGoesOn(t *testing.T) {
 	for i := range orders {
 		orders[i] = Order{Kind: Exec, Args: []string{"/bin/sleep", "60"}, Timeout: time.Minute}
 	}
-	b, err := p.Arm([]int{0, 1, 2}, orders)
+	b, err := p.Prepare([]int{0, 1, 2}, orders)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, results, err := b.Release(ctx)
+	_, results, err := b.Start(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,13 +188,13 @@ func TestLanesAreReleasedTogether(t *testing.T) {
 	for i := range lanes {
 		lanes[i], orders[i] = i, Order{Kind: Exec, Args: []string{"/bin/true"}, Timeout: 20 * time.Second}
 	}
-	b, err := p.Arm(lanes, orders)
+	b, err := p.Prepare(lanes, orders)
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond)
-	before := Now()
-	released, results, err := b.Release(context.Background())
+	before := machine.Now()
+	released, results, err := b.Start(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

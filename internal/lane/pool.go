@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,7 +52,7 @@ type Pool struct {
 	mem      *shared
 	abort    int           // eventfd; readable while the lanes are to give up
 	procs    []int         // pids of the lanes, which are ours to reap: no other process gets them
-	patience time.Duration // the longest time-out among the armed orders
+	patience time.Duration // the longest time-out among the orders that are handed out
 	owner    sync.WaitGroup
 	release  chan struct{} // closed to let the owning thread go
 }
@@ -149,7 +150,7 @@ func (p *Pool) Close() {
 }
 
 // Priority tells how the lanes are scheduled. It is known once one of them has
-// been armed.
+// been handed an order.
 func (p *Pool) Priority() Priority {
 	return Priority(atomic.LoadUint32(&p.mem.header().Priority))
 }
@@ -160,9 +161,9 @@ type Batch struct {
 	lanes []int
 }
 
-// Arm hands out orders, one for each of the given lanes, and returns when all
+// Prepare hands out orders, one for each of the given lanes, and returns when all
 // of those lanes are waiting at the gate.
-func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
+func (p *Pool) Prepare(lanes []int, orders []Order) (*Batch, error) {
 	if len(lanes) != len(orders) {
 		return nil, fmt.Errorf("lanes: %d orders for %d lanes", len(orders), len(lanes))
 	}
@@ -197,10 +198,10 @@ func (p *Pool) Arm(lanes []int, orders []Order) (*Batch, error) {
 	return &Batch{pool: p, lanes: lanes}, nil
 }
 
-// Release opens the gate and waits for the last lane. When ctx ends, commands
+// Start opens the gate and waits for the last lane. When ctx ends, commands
 // under way are killed with their process groups. It returns the time of the
-// release and one result for each lane, in the order of Arm.
-func (b *Batch) Release(ctx context.Context) (released int64, results []Result, err error) {
+// release and one result for each lane, in the order of Prepare.
+func (b *Batch) Start(ctx context.Context) (released int64, results []Result, err error) {
 	p := b.pool
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -210,7 +211,7 @@ func (b *Batch) Release(ctx context.Context) (released int64, results []Result, 
 	h := p.mem.header()
 	if len(b.lanes) == 1 {
 		s := p.mem.slot(b.lanes[0])
-		released = Now()
+		released = machine.Now()
 		atomic.StoreUint32(&s.Word, wordAlone)
 		futexWake(&s.Word, 1)
 	} else {
@@ -242,7 +243,7 @@ func (p *Pool) open(h *header) (released int64) {
 		raised = schedule(schedFIFO, 2) == nil
 	}
 	atomic.StoreUint32(&h.Gate, h.Gate+1)
-	released = Now()
+	released = machine.Now()
 	futexWake(&h.Gate, len(p.procs))
 	if raised {
 		_ = schedule(schedOther, 0) // less than before is always allowed
@@ -252,11 +253,11 @@ func (p *Pool) open(h *header) (released int64) {
 
 // Do arms and releases one order on one lane, for what is not measured.
 func (p *Pool) Do(ctx context.Context, lane int, o Order) (Result, error) {
-	b, err := p.Arm([]int{lane}, []Order{o})
+	b, err := p.Prepare([]int{lane}, []Order{o})
 	if err != nil {
 		return Result{}, err
 	}
-	_, r, err := b.Release(ctx)
+	_, r, err := b.Start(ctx)
 	if err != nil {
 		return Result{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/record"
 )
@@ -73,7 +73,7 @@ func (s *stage) calls(t *testing.T) (all []call) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ahead := time.Now().UnixNano() - lane.Now()
+	ahead := time.Now().UnixNano() - machine.Now()
 	at := func(seconds string) int64 {
 		micros, err := strconv.ParseInt(strings.Replace(seconds, ".", "", 1), 10, 64)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
@@ -93,12 +94,12 @@ func (b *Calls) do(i int, waiting chan<- struct{}) {
 	if b.ctx == nil {
 		return
 	}
-	a := answer{i: i, start: lane.Now()}
+	a := answer{i: i, start: machine.Now()}
 	if n := len(b.calls); n > 1 && b.begun.Add(1) == int32(n) {
 		close(b.allBegun)
 	}
 	a.err = b.calls[i].Do(b.ctx)
-	a.returned = lane.Now()
+	a.returned = machine.Now()
 	b.answers <- a
 }
 
@@ -129,7 +130,7 @@ func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	if len(b.calls) > 1 {
 		calm = sync.OnceFunc(urgent())
 	}
-	released := lane.Now()
+	released := machine.Now()
 	close(b.gate)
 
 	samples := b.collect(ctx, calm)
@@ -223,7 +224,7 @@ func FirstFromLog(s *record.Sample, log, token string) *record.Failure {
 	switch {
 	case !ok:
 		return &record.Failure{Kind: record.FailWorkload, Detail: "reported success, but the workload's first line is not in the container's log", Output: cut(log)}
-	case ns >= s.Start && ns <= lane.Now():
+	case ns >= s.Start && ns <= machine.Now():
 		s.First = ns
 	default:
 		s.Guest = ns

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -39,7 +39,7 @@ func TestNoCallBeginsBeforeTheRelease(t *testing.T) {
 		t.Fatalf("%d calls, %d samples, %v", begun.Load(), len(samples), err)
 	}
 	for i, s := range samples {
-		if s.Lane != i || s.Failure != nil || s.Start < released || s.Returned < s.Start || s.Returned > lane.Now() {
+		if s.Lane != i || s.Failure != nil || s.Start < released || s.Returned < s.Start || s.Returned > machine.Now() {
 			t.Errorf("lane %d: %+v, released %d", i, s, released)
 		}
 	}
@@ -163,7 +163,7 @@ func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 }
 
 func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
-	now := lane.Now()
+	now := machine.Now()
 	for name, c := range map[string]struct {
 		log         string
 		first, kind bool

@@ -63,7 +63,7 @@ func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 	for i, t := range tasks {
 		lanes[i], orders[i] = t.Lane, t.Order
 	}
-	armed, err := pool.Arm(lanes, orders)
+	armed, err := pool.Prepare(lanes, orders)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func PrepareOrders(pool *lane.Pool, tasks []Task) (*Batch, error) {
 func (b *Batch) Start(ctx context.Context) (int64, []record.Sample, error) {
 	call(b.begin)
 	before := procs.OwnCPU()
-	released, results, err := b.armed.Release(ctx)
+	released, results, err := b.armed.Start(ctx)
 	b.own = time.Duration(procs.OwnCPU() - before)
 	call(b.end)
 	for i := range results {

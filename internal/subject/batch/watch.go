@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -83,7 +83,7 @@ func (w *watch) wait() {
 	events := make([]unix.EpollEvent, 64)
 	for {
 		n, err := unix.EpollWait(w.epoll, events, -1)
-		now := lane.Now()
+		now := machine.Now()
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}

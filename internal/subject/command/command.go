@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -147,11 +148,11 @@ func (s *start) run(ctx context.Context) (sample record.Sample, err error) {
 	// between.
 	runtime.LockOSThread()
 	s.pid = 0
-	sample.Start = lane.Now()
+	sample.Start = machine.Now()
 	p, err := os.StartProcess(s.target.path, s.target.args, &os.ProcAttr{
 		Files: []*os.File{null, in, in}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
-	sample.Spawned = lane.Now()
+	sample.Spawned = machine.Now()
 	runtime.UnlockOSThread()
 	if err == nil {
 		s.pid = p.Pid

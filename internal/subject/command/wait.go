@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 )
 
@@ -38,7 +38,7 @@ func wait(ctx context.Context, p *os.Process) (state *os.ProcessState, returned 
 			break
 		}
 	}
-	returned = lane.Now()
+	returned = machine.Now()
 	close(ended)
 	<-told
 	state, err = p.Wait() // which says what waitid did not

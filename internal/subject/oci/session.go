@@ -261,9 +261,9 @@ func (s *session) Discard(ctx context.Context, lanes []int) error {
 	if len(left) == 0 {
 		return nil
 	}
-	b, err := s.pool.Arm(left, orders)
+	b, err := s.pool.Prepare(left, orders)
 	if err == nil {
-		_, _, err = b.Release(ctx)
+		_, _, err = b.Start(ctx)
 	}
 	errs := []error{err}
 	for _, n := range left {

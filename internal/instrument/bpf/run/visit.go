@@ -11,8 +11,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
-	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -211,7 +211,7 @@ func (v *visit) look() (m moment, err error) {
 	if v.server != nil {
 		m.server = v.server.CPU()
 	}
-	m.own, m.at = v.options.Own(), lane.Now()
+	m.own, m.at = v.options.Own(), machine.Now()
 	return m, nil
 }
 
@@ -374,7 +374,7 @@ func (v *visit) failed(ctx context.Context, phase string, why error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	now := lane.Now()
+	now := machine.Now()
 	p := v.blank(phase, v.statistics, now, now)
 	p.Failure = &record.Failure{Kind: record.FailError, Detail: why.Error()}
 	return v.Line(p)

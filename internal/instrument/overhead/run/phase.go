@@ -12,6 +12,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -107,7 +108,7 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 	defer cancel()
 	s, err := r.Statistics(asking)
 	for i := range s {
-		s[i].Time = lane.Now()
+		s[i].Time = machine.Now()
 	}
 	if err == nil || ctx.Err() != nil || v.silent[v.Target.Info.Name] {
 		return s, nil
@@ -155,7 +156,7 @@ func (v *visit) calibrate(ctx context.Context, p overhead.Phase) error {
 		load.cancel()
 		return err
 	}
-	begun := lane.Now()
+	begun := machine.Now()
 	sleep(ctx, v.options.Plan.Hold)
 	end, s, err := v.close(ctx, p, begin, stop, work)
 	ended := int(load.ended.Load())
@@ -216,7 +217,7 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 	}
 	load := v.start(ctx, args, v.options.Plan.Patience)
 	load.wait()
-	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: lane.Now(), Version: v.options.FioVersion}
+	work := &record.Work{Command: lane.Quote(args), Begun: load.begun, Ended: machine.Now(), Version: v.options.FioVersion}
 	for _, r := range load.results {
 		work.CPU += r.CPU
 	}
@@ -252,7 +253,7 @@ type result struct {
 
 // start runs a command in every sandbox at once.
 func (v *visit) start(ctx context.Context, args []string, patience time.Duration) *load {
-	l := &load{begun: lane.Now(), results: make([]result, v.made)}
+	l := &load{begun: machine.Now(), results: make([]result, v.made)}
 	executor := v.Target.Session.(subject.Executor)
 	var bounded context.Context
 	bounded, l.cancel = context.WithTimeout(ctx, patience)

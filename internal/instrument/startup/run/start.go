@@ -8,7 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/node/tracer"
 	"github.com/tare-bench/tare/internal/subject"
@@ -31,7 +31,7 @@ func (r *schedule) start(ctx context.Context, t turn) (*record.Start, error) {
 		if ctx.Err() != nil {
 			return nil, nil
 		}
-		s.Began = max(s.Began, lane.Now())
+		s.Began = max(s.Began, machine.Now())
 		s.Failure = &record.Failure{Kind: record.FailError, Detail: err.Error()}
 	}
 	return s, r.discard(ctx, t)
@@ -54,7 +54,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	look := func(i int) func() {
 		return func() {
 			if r.watch != nil {
-				edges[i] = record.BusyAt{At: lane.Now(), CPU: r.watch.Busy()}
+				edges[i] = record.BusyAt{At: machine.Now(), CPU: r.watch.Busy()}
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	if r.watch == nil {
 		return nil
 	}
-	now := lane.Now()
+	now := machine.Now()
 	events, err := r.watch.Take(now)
 	if err != nil {
 		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
@@ -125,7 +125,7 @@ const (
 func (r *schedule) settle(s *record.Start, events []tracer.Event, asked proctree.Asked) ([]record.BusyAt, error) {
 	own := r.gather(s, events, asked)
 	for i := 0; i < maxLate && s.First == 0 && s.Failure == nil && aboutToRun(s); i++ {
-		more, err := r.watch.Take(lane.Now() + int64(late))
+		more, err := r.watch.Take(machine.Now() + int64(late))
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (r *schedule) observe(roots []proctree.Root, callers []int) (observed, erro
 	if err := r.watch.Track(pids...); err != nil {
 		return observed{}, fmt.Errorf("follow the processes of the engine: %w", err)
 	}
-	if _, err := r.watch.Take(lane.Now()); err != nil {
+	if _, err := r.watch.Take(machine.Now()); err != nil {
 		return observed{}, fmt.Errorf("watch the machine: %w", err)
 	}
 	return observed{r.watch.Lost(), r.watch.CPU()}, nil

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
-	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -23,8 +23,8 @@ import (
 // the probe inside does.
 func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) error {
 	v.step("laying out files")
-	began := lane.Now()
-	defer func() { v.busy += lane.Now() - began }()
+	began := machine.Now()
+	defer func() { v.busy += machine.Now() - began }()
 	if err := v.volume.Check(); err != nil {
 		return fail(record.FailState, nil, "nothing was written: %v", err)
 	}
@@ -54,7 +54,7 @@ func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) er
 		v.laid = slices.Clone(files)
 	}
 	if len(files) > 0 {
-		v.cell.Layout = layoutOf(files, lane.Now()-began)
+		v.cell.Layout = layoutOf(files, machine.Now()-began)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
 	if !ok {
 		return nil
 	}
-	began := lane.Now()
+	began := machine.Now()
 	e, err := v.exec(ctx, args)
 	switch {
 	case ctx.Err() != nil:
@@ -177,7 +177,7 @@ func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
 	case e.Exit != 0:
 		return fail(record.FailExit, &e, "fio could not lay out the files: exit status %d", e.Exit)
 	}
-	v.cell.Layout = &record.Layout{Took: lane.Now() - began}
+	v.cell.Layout = &record.Layout{Took: machine.Now() - began}
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -48,7 +49,7 @@ func fail(kind string, e *subject.Executed, format string, args ...any) *failure
 // do goes through a visit. Whatever happens, no sandbox is left. The error is
 // for what ends the run.
 func (v *visit) do(ctx context.Context) error {
-	began := lane.Now()
+	began := machine.Now()
 	v.cell = record.Cell{Round: v.Number, Order: v.Order, Target: v.Target.Info.Name, Volume: v.volume.Name,
 		Cache: v.pair.cache, Job: v.pair.job.Name, Tool: v.pair.job.Tool}
 	err := v.sandbox(ctx)
@@ -74,7 +75,7 @@ func (v *visit) do(ctx context.Context) error {
 			return err
 		}
 	}
-	v.cell.SetUp = max(lane.Now()-began-v.busy, 0)
+	v.cell.SetUp = max(machine.Now()-began-v.busy, 0)
 	if err := v.schedule.Line(v.cell); err != nil {
 		return err
 	}
@@ -169,9 +170,9 @@ func (v *visit) measure(ctx context.Context, args []string) error {
 	}
 	begin := v.options.Meter.Begin(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
 	bounded, cancel := context.WithTimeout(ctx, v.patience())
-	v.cell.Begun = lane.Now()
+	v.cell.Begun = machine.Now()
 	e, runErr := executor.Exec(bounded, 0, args)
-	v.cell.Ended = lane.Now()
+	v.cell.Ended = machine.Now()
 	cancel()
 	end := v.options.Meter.End(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session))
 	v.busy += v.cell.Ended - v.cell.Begun

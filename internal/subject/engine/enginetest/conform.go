@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -196,7 +196,7 @@ func Stamped(t *testing.T, target subject.Target, op subject.Op, x record.Sample
 	if (x.First != 0) != (begins && host) || (x.Guest != 0) != (begins && !host) {
 		t.Errorf("%s: first %d, guest %d", op, x.First, x.Guest)
 	}
-	if x.First != 0 && x.First <= x.Start || x.Exited != 0 && (op != subject.Stop || x.Exited < x.Start || x.Exited > lane.Now()) {
+	if x.First != 0 && x.First <= x.Start || x.Exited != 0 && (op != subject.Stop || x.Exited < x.Start || x.Exited > machine.Now()) {
 		t.Errorf("%s: began %d, first %d, exited %d", op, x.Start, x.First, x.Exited)
 	}
 }
