@@ -29,7 +29,7 @@ func extendStartup(s *app, v *verb) {
 	p := v.options.(*startup.Options)
 	var from logfiles.Logs
 	f := v.Flags()
-	f.StringArrayVar(&from.Files, "log", nil, "read this log instead of starting anything, - for standard input; gzip and zstd are unpacked; can be repeated")
+	f.StringArrayVar(&from.Files, "log", nil, "read this log, or those in this folder, instead of starting anything, - for standard input; gzip, zstd, bzip2 and xz are unpacked; can be repeated")
 	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl) instead of starting anything")
 	f.StringVar(&from.Since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
 	v.Use += " [-- COMMAND [ARGUMENT...]]"

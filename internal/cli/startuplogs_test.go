@@ -188,7 +188,7 @@ func TestLogsThatCannotBeReadAreToldWithWhatToDo(t *testing.T) {
 	}{
 		"the same file twice":         {[]string{"--log", kata, "--log", kata}, "is the same file as cripod.kata.log; give it once"},
 		"the same file by a link":     {[]string{"--log", kata, "--log", link}, "is the same file as cripod.kata.log; give it once"},
-		"a folder":                    {[]string{"--log", dir}, "is a folder"},
+		"a folder of nothing":         {[]string{"--log", t.TempDir()}, "there is no file in"},
 		"no file":                     {[]string{"--log", filepath.Join(dir, "none")}, "give a file, or - for standard input"},
 		"UTF-16":                      {[]string{"--log", writeLog(t, dir, "wide.log", wide)}, "iconv -f utf-16 -t utf-8"},
 		"nothing in it":               {[]string{"--log", writeLog(t, dir, "a.txt", []byte("hello\n"))}, "no start of a container in a.txt"},

@@ -146,6 +146,7 @@ func (b *Builder) createContainer(s *sandbox, e *logs.Event, at int64, rest []by
 	}
 	if isError(e) {
 		s.said(b, e, at, host, mark{}, true)
+		s.fails("CreateContainer: "+string(cut(errorOf(e))), at)
 		return
 	}
 	s.said(b, e, at, host, mark{point: createCalled}, true)
@@ -176,6 +177,9 @@ func (b *Builder) startContainer(s *sandbox, e *logs.Event, at int64, id, rest [
 		p = none
 	}
 	s.step(b, e, at, p, b.words.keep(id))
+	if p == none {
+		s.fails("StartContainer: "+string(cut(errorOf(e))), at)
+	}
 }
 
 // engineCalls are the calls of an engine that begin or end with a milestone.

@@ -51,6 +51,11 @@ func (b *Builder) crio(e *logs.Event, at int64) {
 		return
 	}
 	r := b.request(e, at, string(method))
+	if why, ok := bytes.CutPrefix(e.Message, []byte("Response error: ")); ok {
+		if s := b.open[r.sandbox]; s != nil {
+			s.fails(string(method)+": "+string(cut(why)), at)
+		}
+	}
 	ends := !r.over && (bytes.HasPrefix(e.Message, []byte(done)) || bytes.HasPrefix(e.Message, []byte("Response: ")) && string(method) != pullName)
 	switch string(method) {
 	case "RunPodSandbox":

@@ -27,6 +27,9 @@ func (b *Builder) start(s *sandbox) *record.Start {
 	if strings.HasPrefix(s.id, idless) {
 		out.Sandbox = ""
 	}
+	if s.failure != nil && s.failed < s.ended {
+		out.Failure = nil // it was tried again
+	}
 	if out.Failure != nil {
 		out.Ended = 0
 	}

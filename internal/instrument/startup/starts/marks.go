@@ -53,12 +53,13 @@ var names = [...]string{
 
 // mark is what a line of a runtime means.
 type mark struct {
-	point point
-	call  string // the runtime's call that begins or ends with it
-	ends  bool   // the call ends
-	weak  bool   // the same will be said once more, by the end of the call
-	over  bool   // the sandbox is past its start
-	asked bool   // it answers somebody who asks at any time
+	point  point
+	call   string // the runtime's call that begins or ends with it
+	ends   bool   // the call ends
+	weak   bool   // the same will be said once more, by the end of the call
+	over   bool   // the sandbox is past its start
+	undone bool   // by the runtime itself, where nobody asked it to
+	asked  bool   // it answers somebody who asks at any time
 }
 
 var marks = map[string]mark{
@@ -82,8 +83,8 @@ var marks = map[string]mark{
 	"Container is started":         {point: started, weak: true},
 
 	"Kill() start": {over: true}, "Delete() start": {over: true}, "Shutdown() start": {over: true}, "Exec() start": {over: true},
-	"Stopping Sandbox": {over: true}, "Stopping VM": {over: true}, "Stopping sandbox in the VM": {over: true},
-	"begin stop sandbox": {over: true}, "sandbox stopped": {over: true}, "delete hypervisor": {over: true}, "resource clean up": {over: true},
+	"Stopping Sandbox": {over: true, undone: true}, "Stopping VM": {over: true, undone: true}, "Stopping sandbox in the VM": {over: true, undone: true},
+	"begin stop sandbox": {over: true, undone: true}, "sandbox stopped": {over: true, undone: true}, "delete hypervisor": {over: true, undone: true}, "resource clean up": {over: true, undone: true},
 	"shim disconnected": {over: true},
 
 	"State() start": {asked: true}, "State() end": {asked: true}, "Stats() start": {asked: true}, "Stats() end": {asked: true},

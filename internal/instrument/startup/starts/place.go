@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
-	"github.com/tare-bench/tare/record"
 )
 
 // sandboxOf finds the sandbox of an id, and makes one if there is none. It
@@ -167,9 +166,14 @@ func (b *Builder) repeats(s *sandbox, at int64) bool {
 }
 
 // over ends a start: its sandbox is being used or taken down.
-func (b *Builder) over(s *sandbox) {
-	if s.ended == 0 && s.error != "" && s.failure == nil {
-		s.failure = &record.Failure{Kind: record.FailError, Detail: s.error}
+func (b *Builder) over(s *sandbox) { b.finish(s) }
+
+// undone ends a start that its runtime takes back itself, within the call that was to
+// make it: the first error since its last milestone is why. An error after which it went
+// on is none, nor is one beside which lines were lost.
+func (b *Builder) undone(s *sandbox) {
+	if s.ended == 0 && s.error != "" && s.isCalled() {
+		s.fails(s.error, s.last)
 	}
 	b.finish(s)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
-	"github.com/tare-bench/tare/record"
 )
 
 // runPod takes a call of RunPodSandbox, or its return, which are of the same pod
@@ -66,7 +65,7 @@ func (b *Builder) podFailed(key string, e *logs.Event, at int64) {
 		return
 	}
 	s.said(b, e, at, host, mark{}, true)
-	s.failure = &record.Failure{Kind: record.FailError, Detail: "RunPodSandbox: " + string(cut(errorOf(e)))}
+	s.fails("RunPodSandbox: "+string(cut(errorOf(e))), at)
 	b.finish(s)
 }
 

@@ -2,6 +2,7 @@ package starts
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +14,9 @@ import (
 // command is the runsc that a file is the log of. Each of its commands and its
 // sentry has one of its own.
 type command struct {
-	id, verb string
-	at       int64 // of its first line
+	id, verb string // of the sandbox
+	of       string // the container that it is about
+	at       int64  // of its first line
 	place    place
 	headed   bool // the head, which stands between two like lines, is over
 	lines    [4]timeline
@@ -66,13 +68,47 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		b.timing(s, e, at)
 		return
 	}
+	if home, ok := bytes.CutPrefix(msg, []byte("Creating new container, cid: "+c.of+", sandbox: ")); ok && c.verb == "create" {
+		s = b.runscJoins(c, s, home)
+	}
 	m := runscMark(c, msg)
 	s.said(b, e, at, host, m, true)
-	if m.ends {
-		s.end(b, "runsc "+c.verb, s.id, at, "")
+	if status, ok := bytes.CutPrefix(msg, []byte("Exiting with status: ")); ok && string(status) != "0" && (c.verb == "create" || c.verb == "start") {
+		s.fails(cmp.Or(s.error, "runsc "+c.verb+" exited with "+string(cut(status))), at)
 	}
-	s.reached(b, m, at, s.id, placeOf(e))
+	if m.ends {
+		s.end(b, "runsc "+c.verb, c.of, at, "")
+	}
+	s.reached(b, m, at, c.of, placeOf(e))
 	b.midpoint(s, c, e)
+}
+
+// runscJoins takes a create, of which it turns out that its container is another one of
+// a pod, from the start that it began into the pod's.
+func (b *Builder) runscJoins(c *command, s *sandbox, home []byte) *sandbox {
+	pod := b.open[string(home)]
+	if pod == nil || pod == s {
+		return s
+	}
+	b.isUnderWay(s, false)
+	b.byUse.Remove(s.place)
+	delete(b.open, s.id)
+	b.containers.put(c.of, pod.id)
+	pod.events += s.events - 1 // the first of which is told again
+	c.id = pod.id
+	b.runscCalled(c, pod)
+	return pod
+}
+
+// runscCalled takes notice of a command that a runsc was called for.
+func (b *Builder) runscCalled(c *command, s *sandbox) {
+	m := mark{point: map[string]point{"create": called, "run": called, "start": begun}[c.verb]}
+	first := logs.Event{Form: logs.Runsc, Message: []byte("runsc " + c.verb), File: c.place.file, Line: c.place.line}
+	s.said(b, &first, c.at, host, m, true)
+	if c.verb != "boot" {
+		s.begin(call{name: "runsc " + c.verb, kind: record.KindCall, container: c.of, at: c.at, place: c.place})
+	}
+	s.reached(b, m, c.at, c.of, c.place)
 }
 
 // runscBegins reads the line that says what a runsc was called with:
@@ -106,7 +142,10 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 			b.finish(s)
 		}
 		s = b.sandboxOf(id, true, at)
-	case "start":
+	case "start": // its log may be the only one there is
+		if s == nil {
+			s = b.sandboxOf(id, true, at)
+		}
 	case "kill", "delete", "exec", "pause", "checkpoint":
 		if s != nil {
 			b.over(s)
@@ -115,24 +154,8 @@ func (b *Builder) runscBegins(c *command, e *logs.Event, at int64) {
 	default:
 		return
 	}
-	if s == nil {
-		b.unplaced++
-		return
-	}
-	c.id = s.id
-	m := mark{}
-	switch verb {
-	case "create", "run":
-		m.point = called
-	case "start":
-		m.point = begun
-	}
-	first := logs.Event{Form: e.Form, Message: []byte("runsc " + verb), File: c.place.file, Line: c.place.line}
-	s.said(b, &first, c.at, host, m, true)
-	if verb != "boot" {
-		s.begin(call{name: "runsc " + verb, kind: record.KindCall, container: s.id, at: c.at, place: c.place})
-	}
-	s.reached(b, m, c.at, s.id, c.place)
+	c.id, c.of = s.id, string(id)
+	b.runscCalled(c, s)
 }
 
 var runscVerbs = []string{
@@ -148,7 +171,7 @@ func (b *Builder) runscNameless(c *command, e *logs.Event, at int64) {
 		name = b.o.Names[e.File]
 	}
 	s := b.sandboxOf([]byte(name), true, at)
-	c.id, c.verb = s.id, "boot"
+	c.id, c.of, c.verb = s.id, s.id, "boot"
 	s.whose |= ofRunsc
 	if s.began == 0 {
 		s.began, s.at, s.suppressed = at, placeOf(e), b.suppressed
@@ -160,9 +183,9 @@ func runscMark(c *command, msg []byte) mark {
 	switch {
 	case bytes.HasPrefix(msg, []byte("Starting sandbox: ")):
 		return mark{point: sentryLaunched}
-	case bytes.HasPrefix(msg, []byte("Exiting with status: ")) && c.verb == "create":
+	case bytes.HasPrefix(msg, []byte("Exiting with status: 0")) && c.verb == "create":
 		return mark{point: created, ends: true}
-	case bytes.HasPrefix(msg, []byte("Exiting with status: ")) && c.verb == "start":
+	case bytes.HasPrefix(msg, []byte("Exiting with status: 0")) && c.verb == "start":
 		return mark{point: started, ends: true}
 	}
 	return mark{}

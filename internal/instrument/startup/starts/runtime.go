@@ -41,7 +41,11 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 		s.whose |= ofKata // who else writes into a journal meanwhile makes a pod nobody's
 	}
 	if m.over {
-		b.over(s)
+		if m.undone {
+			b.undone(s)
+		} else {
+			b.over(s)
+		}
 		return
 	}
 	b.goesOn(s, e, m, container, verb, named, at)

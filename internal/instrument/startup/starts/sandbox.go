@@ -43,8 +43,9 @@ type sandbox struct {
 
 	cuts    int64
 	cutAt   place
-	error   string // the last that was logged
+	error   string // the first that was logged since the last milestone
 	failure *record.Failure
+	failed  int64 // when it failed; what is started later has been tried again
 	doubts  []doubt
 	whose   whose
 	clock   clock
@@ -156,12 +157,19 @@ func (s *sandbox) count(e *logs.Event, at int64) {
 
 // wrong keeps an error, which is one of the calls under way that it can belong to.
 func (s *sandbox) wrong(b *Builder, e *logs.Event) {
-	s.error = b.words.keep(errorOf(e))
+	if s.error == "" {
+		s.error = b.words.keep(errorOf(e))
+	}
 	for i := range s.calls {
 		if c := &s.calls[i]; len(e.Container) == 0 || c.container == string(e.Container) || string(e.Container) == s.id {
 			c.wrong = true
 		}
 	}
+}
+
+// fails says why a start came to nothing.
+func (s *sandbox) fails(why string, at int64) {
+	s.failure, s.failed = &record.Failure{Kind: record.FailError, Detail: why}, at
 }
 
 // errorOf is what a line says of an error.
@@ -199,7 +207,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 	if len(s.points) < maxPoints {
 		s.points = append(s.points, moment{point: m.point, weak: m.weak, at: at, container: container, place: p})
 	}
-	s.marked = true
+	s.marked, s.error = true, ""
 	s.add(container)
 	s.upTo(b, m.point, at)
 }

@@ -1,8 +1,10 @@
 package starts
 
 import (
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -95,4 +97,69 @@ func logfmtOf(objects string) string {
 		out.WriteString(time + rest + "\n")
 	}
 	return out.String()
+}
+
+// runscLog is the log of one command of runsc's, which has a file of its own.
+func runscLog(ms int, args string, lines ...string) string {
+	at := func(ms int) string {
+		return fmt.Sprintf("I0102 03:04:%02d.%06d     100 cli.go:1] ", 5+ms/1000, ms%1000*1000)
+	}
+	text := at(ms) + "**************** gVisor ****************\n" + at(ms) + "Args: [/usr/bin/runsc --root=/r " + args + "]\n" + at(ms) + "**************** gVisor ****************\n"
+	for _, l := range lines {
+		after, message, _ := strings.Cut(l, " ")
+		n, _ := strconv.Atoi(after)
+		text += at(ms+n) + message + "\n"
+	}
+	return text
+}
+
+func TestThePodsOtherContainersAreItsStartInGVisorsLogsToo(t *testing.T) {
+	logs := map[string]io.Reader{
+		"1.create": strings.NewReader(runscLog(0, "create --bundle /b pod1", "5 Creating new sandbox for container, cid: pod1", "300 Exiting with status: 0")),
+		"2.start":  strings.NewReader(runscLog(310, "start pod1", "37 Exiting with status: 0")),
+		"3.create": strings.NewReader(runscLog(400, "create --bundle /c con1", "5 Creating new container, cid: con1, sandbox: pod1", "90 Exiting with status: 0")),
+		"4.start":  strings.NewReader(runscLog(500, "start con1", "77 Exiting with status: 0")),
+	}
+	all, _ := read(t, Options{}, logs, "1.create", "2.start", "3.create", "4.start")
+	if len(all) != 1 || (all[0].Ended-all[0].Began)/1e6 != 577 || !slices.Equal(all[0].Containers, []string{"pod1", "con1"}) {
+		t.Fatalf("%+v", all)
+	}
+	if tookOf(&all[0], "runsc create") != 390 || tookOf(&all[0], "runsc start") != 114 || len(all[0].Missing) != 0 {
+		t.Errorf("%+v, missing %v", all[0].Spans, all[0].Missing)
+	}
+	if s := one(t, "start.log", runscLog(0, "start pod1", "37 Exiting with status: 0")); (s.Ended-s.Began)/1e6 != 37 || tookOf(&s, "runsc start") != 37 {
+		t.Errorf("a start alone: %+v", s)
+	}
+}
+
+func TestAStartFailedWhereItsRuntimeTookItBackForTheFirstErrorSinceItWentOn(t *testing.T) {
+	bad := func(ms int, what, more string) string {
+		return strings.Replace(line(ms, what, whole+" "+more), "level=debug", "level=error", 1)
+	}
+	usual := bad(5, "scanner return error", `error="use of closed network connection"`) + line(10, "Starting VM", "sandbox=box1")
+	for name, test := range map[string]struct{ text, want string }{
+		"the last error is of the cleaning up": {
+			line(0, "Create() start", whole) + usual + bad(50, "failed to hotplug", `error="no slot"`) + bad(60, "failed to stop", `error="no such VM"`) + line(80, "Stopping VM", "sandbox=box1"), "no slot"},
+		"what it went on from is no cause": {line(0, "Create() start", whole) + usual + line(80, "Stopping VM", "sandbox=box1"), ""},
+		"lost lines and an error are none": {
+			line(0, "Create() start", whole) + usual + bad(70, "Failed to read guest console logs", `error="closed"`) + line(5000, "Kill() start", whole), ""},
+		"a container that is not created": {podOfContainerd("") + engineLine(2000, `CreateContainer within sandbox "aaaa" for container name:"d"`, "") +
+			strings.Replace(engineLine(2100, `CreateContainer within sandbox "aaaa" for name:"d" failed`, `error="no such image"`), "level=info", "level=error", 1), "CreateContainer: no such image"},
+		"runsc that says so by its status": {runscLog(0, "create --bundle /b pod1", "20 Exiting with status: 128"), "runsc create exited with 128"},
+	} {
+		got := ""
+		s := one(t, "log", test.text)
+		if s.Failure != nil {
+			got = s.Failure.Detail
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	busy := strings.Replace(engineLine(700, `StartContainer for "ac" failed`, `error="busy"`), "level=info", "level=error", 1)
+	tried := podOfContainerd("")
+	at := strings.LastIndex(tried, "time=")
+	if s := one(t, "log", tried[:at]+busy+tried[at:]); s.Failure != nil || (s.Ended-s.Began)/1e6 != 1000 {
+		t.Errorf("one that was tried again: %+v", s.Failure)
+	}
 }

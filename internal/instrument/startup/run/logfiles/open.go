@@ -50,8 +50,14 @@ type Reading struct {
 func Open(ctx context.Context, l Logs) (*Reading, error) {
 	r := &Reading{}
 	for _, path := range l.Files {
-		if err := r.file(ctx, path); err != nil {
+		files, err := filesOf(path)
+		if err != nil {
 			return r, err
+		}
+		for _, file := range files {
+			if err := r.file(ctx, file); err != nil {
+				return r, err
+			}
 		}
 	}
 	if l.Journal {
@@ -69,6 +75,32 @@ func (r *Reading) Close() error {
 	return errors.Join(errs...)
 }
 
+// filesOf are the files that a path means: of a folder those in it, since runsc writes
+// one for each of its commands, and of a pattern those that match where it names none.
+func filesOf(path string) (files []string, err error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		within, err := os.ReadDir(path)
+		if err != nil {
+			return nil, fmt.Errorf("read logs: %w", err)
+		}
+		for _, f := range within {
+			if f.Type().IsRegular() {
+				files = append(files, filepath.Join(path, f.Name()))
+			}
+		}
+		if files == nil {
+			return nil, fmt.Errorf("read logs: there is no file in %s", path)
+		}
+		return files, nil
+	} else if err == nil || path == "-" {
+		return []string{path}, nil
+	}
+	if files, err = filepath.Glob(path); err != nil || files == nil {
+		return []string{path}, nil // which is told to be none
+	}
+	return files, nil
+}
+
 // file adds a file. It is opened when it is read, and closed at its end.
 func (r *Reading) file(ctx context.Context, path string) error {
 	name := filepath.Base(path)
@@ -82,9 +114,6 @@ func (r *Reading) file(ctx context.Context, path string) error {
 	info, err := stat()
 	if err != nil {
 		return fmt.Errorf("read logs: %w; give a file, or - for standard input", err)
-	}
-	if info.IsDir() {
-		return fmt.Errorf("read logs: %s is a folder; give the files in it", path)
 	}
 	for i, other := range r.known {
 		if os.SameFile(info, other) {

@@ -2,12 +2,14 @@ package logfiles
 
 import (
 	"bytes"
+	"compress/bzip2"
 	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/therootcompany/xz"
 )
 
 // late is a log that is opened and unpacked when it is first read, and closed at its
@@ -58,6 +60,10 @@ func (l *late) begin() error {
 			l.in = unpacked
 			l.closer = append(l.closer, unpacked.Close)
 		}
+	case bzipped:
+		l.in, err = bzip2.NewReader(in), nil
+	case xzipped:
+		l.in, err = xz.NewReader(in, 64<<20)
 	default:
 		l.in, err = in, nil
 	}
@@ -77,11 +83,13 @@ const (
 	plain     = ""
 	gzipped   = "\x1f\x8b"
 	zstandard = "\x28\xb5\x2f\xfd"
+	bzipped   = "BZh"
+	xzipped   = "\xfd7zX"
 )
 
 // packing is how a file is packed that begins so.
 func packing(begin []byte) string {
-	for _, p := range []string{gzipped, zstandard} {
+	for _, p := range []string{gzipped, zstandard, bzipped, xzipped} {
 		if bytes.HasPrefix(begin, []byte(p)) {
 			return p
 		}

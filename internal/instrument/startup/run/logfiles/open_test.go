@@ -1,0 +1,69 @@
+package logfiles
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup"
+	"github.com/tare-bench/tare/record"
+)
+
+// recorded are the starts in some logs, and the error of reading them.
+func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
+	t.Helper()
+	r, err := Open(t.Context(), Logs{Files: paths})
+	defer r.Close()
+	if err != nil {
+		return nil, err
+	}
+	_, _, err = r.Record(t.Context(), record.Header{Experiment: startup.Name, Plan: []byte(`{}`)}, Writer{
+		Tell: func(string, time.Duration, time.Duration) {},
+		Write: func(line any) error {
+			if s, ok := line.(*record.Start); ok {
+				all = append(all, *s)
+			}
+			return nil
+		},
+	})
+	return all, err
+}
+
+func TestAPackedLogIsReadLikeAPlainOne(t *testing.T) {
+	t.Parallel()
+	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"testdata/one.kata.log.xz", "testdata/one.kata.log.bz2"} {
+		got, err := recorded(t, path)
+		if err != nil || len(got) != 1 || got[0].Ended-got[0].Began != plain[0].Ended-plain[0].Began || got[0].Events != plain[0].Events {
+			t.Errorf("%s: %v, %+v", path, err, got)
+		}
+	}
+}
+
+// runsc writes a file for each of its commands.
+func TestTheFilesInAFolderAreReadTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"runsc-create.txt", "runsc-boot.txt"} {
+		text, err := os.ReadFile("../../logs/testdata/" + name)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := recorded(t, filepath.Join(dir, "runsc-boot.txt"), filepath.Join(dir, "runsc-create.txt"))
+	if err != nil || len(want) != 1 {
+		t.Fatalf("%v, %+v", err, want)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "runsc-*.txt")} {
+		if got, err := recorded(t, path); err != nil || len(got) != 1 || got[0].Events != want[0].Events || got[0].Ended != want[0].Ended {
+			t.Errorf("%s: %v, %+v", path, err, got)
+		}
+	}
+}
