@@ -70,6 +70,7 @@ type Event struct {
 	Container []byte // container=, containerID=, containerd's id= where it is a container's
 	Request   []byte // CRI-O's id= of a request, name= is Program then
 	Error     []byte // error=
+	Path      []byte // path= or key= of containerd's: a task's folder, a snapshot's name
 	Command   []byte // command=: of Kata 1.x's runtime, "create", "start", "state", …
 	Pid       int    // pid=, or that of the syslog prefix or of the journal; 0 not known
 	File      int    // index into the sources

@@ -94,6 +94,7 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 	case CRIO:
 		e.Request = s.text(f, keyID)
 	case Containerd, Docker:
+		e.Path = s.text(f, keyPath)
 		if f.has(keyID) && len(e.Container) == 0 && !bytes.HasPrefix(f.at[keyID].b, pluginID) {
 			e.Container = s.text(f, keyID)
 		}

@@ -16,6 +16,13 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	m := mark{over: string(e.Message) == "shim disconnected"}
 	s, named := b.named(e, false, at)
 	if s == nil && !named {
+		// containerd 1.x names a task's folder, or a snapshot: of one that is known.
+		if id := e.Path[bytes.LastIndexByte(e.Path, '/')+1:]; len(id) == 64 && isID(id) {
+			s = b.known(id)
+			named = s != nil
+		}
+	}
+	if s == nil && !named {
 		if s, named = b.shim(e.Message, at); named {
 			m.point = shimStarted
 		} else {

@@ -14,7 +14,8 @@ import (
 // added to the guest's times, is not more than H-G. On the other side, what the
 // host caused at H and the guest wrote of at G makes it at least H-G: an id of a
 // container cannot be known in the guest before the runtime was told to create
-// it. Nothing else is taken as such an event.
+// it, and the agent's n-th start_container is the runtime's n-th Start(). Nothing else
+// is taken as such an event.
 type clock struct {
 	pairs int64
 	most  int64 // the least of H-G of lines that arrived
@@ -23,6 +24,9 @@ type clock struct {
 	waits []cause
 	calls []guestCall
 	done  []guestCall
+
+	begun   []int64 // of the runtime's Start() calls, in order
+	started int     // start_container calls that the agent told of
 }
 
 // cause is a container that the guest has not spoken of yet.
@@ -84,12 +88,23 @@ func (c *clock) arrived(e *logs.Event, at int64) {
 		if !bytes.Equal(e.Container, w.id) && !speaksOf(e.Message, w.id) {
 			return false
 		}
-		if d := w.at - e.Time; !c.bound || d > c.least {
-			c.bound, c.least = true, d
-		}
+		c.notBefore(w.at, e)
 		return true
 	})
+	if string(e.Message) == agentCalls[1].begin {
+		if c.started < len(c.begun) && c.begun[c.started] <= at {
+			c.notBefore(c.begun[c.started], e)
+		}
+		c.started++
+	}
 	c.serves(e)
+}
+
+// notBefore takes notice of a line that the guest cannot have written before a moment.
+func (c *clock) notBefore(at int64, e *logs.Event) {
+	if d := at - e.Time; !c.bound || d > c.least {
+		c.bound, c.least = true, d
+	}
 }
 
 // speaksOf says whether a message has an id in it, as a word of its own. Ids that
@@ -110,6 +125,9 @@ func speaksOf(msg, id []byte) bool {
 func (c *clock) caused(m mark, container []byte, at int64) {
 	if m.point == called && !m.weak && len(c.waits) < 4 {
 		c.waits = append(c.waits, cause{at, bytes.Clone(container)})
+	}
+	if m.point == begun && !m.weak && len(c.begun) < maxOfPod {
+		c.begun = append(c.begun, at)
 	}
 }
 
