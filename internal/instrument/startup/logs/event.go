@@ -65,13 +65,13 @@ type Event struct {
 	Message   []byte // unescaped, cut to MaxMessage
 	Program   []byte // name=: "kata-runtime", "containerd-shim-v2", "kata-agent", …; else the syslog's or journal's identifier
 	Source    []byte // source=: "virtcontainers", "agent", …; glog's "file.go:12"
-	Subsystem []byte
+	Subsystem []byte // subsystem=; of dockerd and containerd the topic= of an event
 	Sandbox   []byte // sandbox=, podsandboxid=, sandboxID=
 	Container []byte // container=, containerID=, containerd's id= where it is a container's
 	Request   []byte // CRI-O's id= of a request, name= is Program then
 	Error     []byte // error=
 	Path      []byte // path= or key= of containerd's: a task's folder, a snapshot's name
-	Command   []byte // command=: of Kata 1.x's runtime, "create", "start", "state", …
+	Command   []byte // command=: of Kata 1.x's runtime, "create", "start", "state", …; request-url= of dockerd's
 	Pid       int    // pid=, or that of the syslog prefix or of the journal; 0 not known
 	File      int    // index into the sources
 	Line      int64  // from 1

@@ -200,7 +200,7 @@ func TestForms(t *testing.T) {
 		},
 		{
 			"dockerd's containerd module", "", `time="2026-11-21T02:45:27Z" level=info msg="ignoring event" container=c1 module=libcontainerd namespace=moby topic=/tasks/delete`,
-			[]row{{Form: Docker, Time: "2026-11-21T02:45:27Z", Level: "info", Message: "ignoring event", Container: "c1"}},
+			[]row{{Form: Docker, Time: "2026-11-21T02:45:27Z", Level: "info", Message: "ignoring event", Container: "c1", Subsystem: "/tasks/delete"}},
 		},
 		{
 			"slog's text, without quotes", "", `time=2026-11-21T02:45:27.123+08:00 level=WARN msg=a`,

@@ -10,7 +10,7 @@ import (
 // containerd takes a line of containerd's or of dockerd's own. What shims write
 // into the same log has a form of its own.
 func (b *Builder) containerd(e *logs.Event, at int64) {
-	if b.podRequest(e, at) || b.pulled(e, at) {
+	if e.Form == logs.Docker && b.docker(e, at) || b.podRequest(e, at) || b.pulled(e, at) {
 		return
 	}
 	m := mark{over: string(e.Message) == "shim disconnected"}

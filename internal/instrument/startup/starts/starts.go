@@ -68,6 +68,8 @@ type Builder struct {
 	early      recent[speaker, *early]  // of Kata 1.x's runtime
 	orphans    recent[string, []step]   // of containers whose sandbox is not known yet
 	adding     adding
+	create     call      // the first that docker was asked for since its last start
+	creates    int       // how many there were
 	commands   []command // of runsc, by file
 	twice      *twice
 	words      words

@@ -163,3 +163,44 @@ func TestAStartFailedWhereItsRuntimeTookItBackForTheFirstErrorSinceItWentOn(t *t
 		t.Errorf("one that was tried again: %+v", s.Failure)
 	}
 }
+
+func TestDockersDebugLogSaysWhenItsCallsCameAndTasksBegan(t *testing.T) {
+	const id = "9dd2b629320270c4d84df5d85e0bb0930deb3e6e8b63d933ceec3120bdbc682d"
+	debug := func(ms int, msg, more string) string {
+		return strings.Replace(engineLine(ms, msg, more), "level=info", "level=debug", 1)
+	}
+	rest := func(topic string) string {
+		return debug(160, "sandbox set key processing took 37.5ms for container "+id, "") + debug(200, "event", "module=libcontainerd namespace=moby topic=/tasks/create"+topic) +
+			debug(250, "event", "module=libcontainerd namespace=moby topic=/tasks/start"+topic) + debug(300, "Calling GET /v1.41/containers/"+id+"/json", "")
+	}
+	for name, text := range map[string]string{
+		"20.10": debug(0, "Calling POST /v1.41/containers/create?name=web", "") + debug(80, "Calling POST /v1.41/containers/"+id+"/attach?stream=1", "") +
+			debug(100, "Calling POST /v1.41/containers/"+id+"/start", "") + rest(""),
+		"28": debug(0, "handling POST request", "method=POST module=api request-url=/v1.51/containers/create vars=\"map[version:1.51]\"") +
+			debug(100, "handling POST request", "method=POST module=api request-url=/v1.51/containers/"+id+"/start") + rest(" container="+id),
+	} {
+		s := one(t, "dockerd.log", text)
+		if s.Target != "docker" || s.Sandbox != id || (s.Ended-s.Began)/1e6 != 250 || len(s.Missing) != 0 {
+			t.Errorf("%s: %s %s of %d ns, missing %v", name, s.Target, s.Sandbox, s.Ended-s.Began, s.Missing)
+		}
+		if tookOf(&s, "CreateContainer called → StartContainer called") != 100 || tookOf(&s, "POST start") != 150 || tookOf(&s, "sandbox key") != 37 || tookOf(&s, "container created → container started") != 50 {
+			t.Errorf("%s: %+v", name, s.Spans)
+		}
+	}
+	two := debug(0, "Calling POST /v1.41/containers/create", "") + debug(10, "Calling POST /v1.41/containers/create", "") + debug(100, "Calling POST /v1.41/containers/"+id+"/start", "") + rest("")
+	if s := one(t, "dockerd.log", two); (s.Ended-s.Began)/1e6 != 150 {
+		t.Errorf("of two creates none is known to be this container's: %+v", s.Spans)
+	}
+}
+
+func TestALineOfContainerdsThatNamesATasksFolderBelongsToIt(t *testing.T) {
+	pod := strings.ReplaceAll(podOfContainerd(""), "aaaa", pod1)
+	at := strings.Index(pod, engineLine(400, "", "")[:30])
+	folder := engineLine(100, "starting signal loop", "namespace=k8s.io path=/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+pod1) + engineLine(150, "prepare snapshot", "key=k8s.io/7/"+pod1)
+	for _, g := range one(t, "log", pod[:at]+folder+pod[at:]).Gaps {
+		if g.After == "starting signal loop" && g.Before == "prepare snapshot" {
+			return
+		}
+	}
+	t.Error("nothing lies between its lines")
+}
