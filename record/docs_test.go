@@ -26,7 +26,7 @@ func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 		}
 		decoder := json.NewDecoder(strings.NewReader(line))
 		decoder.DisallowUnknownFields()
-		if err := decoder.Decode(reflect.New(standard.byWord[kind].of).Interface()); err != nil {
+		if err := decoder.Decode(reflect.New(standard().byWord[kind].of).Interface()); err != nil {
 			t.Errorf("the example of %s: %v", kind, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestThePageNamesEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, line := range standard.byWord {
+	for kind, line := range standard().byWord {
 		_, section, ok := strings.Cut(string(text), "\n## "+string(kind)+"\n")
 		if !ok {
 			t.Errorf("the page has no section %s", kind)

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // LineType declares a type of line: the word that its lines begin with, and the Go
@@ -43,7 +44,10 @@ type Lines struct {
 }
 
 // standard are the types of line that this package declares.
-var standard, _ = NewLines() // a test shows that they can be declared
+var standard = sync.OnceValue(func() *Lines {
+	l, _ := NewLines() // a test shows that they can be declared
+	return l
+})
 
 // NewLines are the types of line that this package declares, and others beside
 // them. Readers that were not told of those pass over such lines.
@@ -161,23 +165,23 @@ func (l *Lines) words() string {
 }
 
 // Open reads the record at path, plain or zstd-compressed, whatever its name.
-func Open(path string) (*Reader, error) { return standard.Open(path) }
+func Open(path string) (*Reader, error) { return standard().Open(path) }
 
 // NewReader reads a record from r, plain or zstd-compressed.
-func NewReader(r io.Reader) *Reader { return standard.NewReader(r) }
+func NewReader(r io.Reader) *Reader { return standard().NewReader(r) }
 
 // Load reads all of the record at path.
-func Load(path string) (*Record, error) { return standard.Load(path) }
+func Load(path string) (*Record, error) { return standard().Load(path) }
 
 // Read reads all of a record from r.
-func Read(r io.Reader) (*Record, error) { return standard.Read(r) }
+func Read(r io.Reader) (*Record, error) { return standard().Read(r) }
 
 // Create makes a record at path, zstd-compressed if the path ends in ".zst".
 // A file that is there already is left alone and is an error, since a record
 // cannot be measured again: the machine has moved on.
 func Create(path string, options ...Option) (*Writer, error) {
-	return standard.Create(path, options...)
+	return standard().Create(path, options...)
 }
 
 // NewWriter writes a plain record to w, which Close leaves open.
-func NewWriter(w io.Writer) *Writer { return standard.NewWriter(w) }
+func NewWriter(w io.Writer) *Writer { return standard().NewWriter(w) }

@@ -51,7 +51,7 @@ func (r *Record) Add(line any) {
 	v := reflect.Indirect(reflect.ValueOf(line))
 	one := reflect.New(v.Type())
 	one.Elem().Set(v)
-	t := standard.byType[v.Type()]
+	t := standard().byType[v.Type()]
 	if t == nil {
 		r.own = append(r.own, one.Interface())
 		return

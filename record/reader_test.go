@@ -144,7 +144,7 @@ func compressed(t *testing.T) (text []byte, ends []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Writer{types: standard, out: &b, encoder: encoder}
+	w := &Writer{types: standard(), out: &b, encoder: encoder}
 	for _, line := range few() {
 		if err := w.Write(line); err != nil {
 			t.Fatal(err)

@@ -167,3 +167,21 @@ func BenchmarkProbe(b *testing.B) {
 	b.ReportMetric(held, "KiB")
 	b.ReportMetric(float64(len(probe.Program())), "B-on-disk")
 }
+
+// BenchmarkStart is the CPU time that a command costs before it does anything, most of
+// it of packages that are linked in. Wanted: at most 5 ms.
+func BenchmarkStart(b *testing.B) {
+	bpftool, err := exec.LookPath("bpftool")
+	if err != nil {
+		b.Skip(err)
+	}
+	cpu := func(c *exec.Cmd) float64 {
+		output(b, c)
+		return float64(c.ProcessState.UserTime() + c.ProcessState.SystemTime())
+	}
+	compare(b,
+		side{"bpftool version", func() float64 { return cpu(exec.Command(bpftool, "version")) }},
+		side{"bpftool version (A/A)", func() float64 { return cpu(exec.Command(bpftool, "version")) }},
+		side{"tare version", func() float64 { return cpu(tare(b, "version")) }},
+	)
+}

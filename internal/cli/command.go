@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,7 @@ func obey(signals <-chan os.Signal, cancel func()) {
 
 // Execute runs tare with the given arguments and returns its exit code.
 func Execute(ctx context.Context, args []string, s Streams) int {
-	root := New(s)
+	root := newApp(s, all.Instruments, performers).command(args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var code exit
@@ -112,22 +113,26 @@ func cleanLines(s string) string {
 type app struct {
 	Streams
 	instruments instrument.List
-	lines       *record.Lines
+	lines       func() *record.Lines // of all instruments
 	performers  map[string]performer
 }
 
 // New builds the whole command.
-func New(s Streams) *cobra.Command { return newApp(s, all.Instruments, performers).command() }
+func New(s Streams) *cobra.Command { return newApp(s, all.Instruments, performers).command(nil) }
 
 func newApp(s Streams, instruments instrument.List, performers map[string]performer) *app {
-	lines, err := instruments.Lines()
-	if err != nil {
-		panic(err) // an instrument declares a line that there can be none of
-	}
-	return &app{Streams: s, instruments: instruments, lines: lines, performers: performers}
+	return &app{Streams: s, instruments: instruments, performers: performers, lines: sync.OnceValue(func() *record.Lines {
+		lines, err := instruments.Lines()
+		if err != nil {
+			panic(err) // an instrument declares a line that there can be none of
+		}
+		return lines
+	})}
 }
 
-func (s *app) command() *cobra.Command {
+// command is the whole command, or, where the arguments begin with the name of a part,
+// as much of it as that takes: to declare all options costs more than some parts do.
+func (s *app) command(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
 		Short: "Weigh container runtimes: what they cost beyond the workload",
@@ -166,9 +171,18 @@ or a --check that is not enough; 130 interrupted (what was measured is saved).`,
 		}
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
-	for i := range s.instruments {
-		root.AddCommand(newVerb(s, &s.instruments[i]))
+	parts := map[string]func(*app) *cobra.Command{
+		"run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "top": newTop, "doctor": newDoctor, "clean": newClean, "version": newVersion,
 	}
-	root.AddCommand(newRun(s), newImport(s), newSchema(s), newReport(s), newTop(s), newDoctor(s), newClean(s), newVersion(s))
+	for i := range s.instruments {
+		parts[s.instruments[i].Name] = func(s *app) *cobra.Command { return newVerb(s, &s.instruments[i]) }
+	}
+	if len(args) > 0 && parts[args[0]] != nil {
+		root.AddCommand(parts[args[0]](s))
+		return root
+	}
+	for _, part := range parts { // which cobra sorts
+		root.AddCommand(part(s))
+	}
 	return root
 }

@@ -108,7 +108,7 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 	if err != nil {
 		return err
 	}
-	rec, err := s.lines.Load(path)
+	rec, err := s.lines().Load(path)
 	if err != nil {
 		return err
 	}

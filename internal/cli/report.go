@@ -68,7 +68,7 @@ func comeAlong() string { return "published/" + strings.Join(published.Names(), 
 // judged judges stored records, each by its own instrument.
 func (s *app) judged(paths []string, format string) (all []instrument.Judged, err error) {
 	for _, path := range paths {
-		rec, err := s.lines.Load(path)
+		rec, err := s.lines().Load(path)
 		if err != nil {
 			return nil, err
 		}

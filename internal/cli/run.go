@@ -61,8 +61,8 @@ func (s *app) loadPlan(path string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := s.lines.NewReader(bytes.NewReader(text)) // as far as it was read: the header is the first line
-	defer r.Close()                               //nolint:errcheck // nothing was written
+	r := s.lines().NewReader(bytes.NewReader(text)) // as far as it was read: the header is the first line
+	defer r.Close()                                 //nolint:errcheck // nothing was written
 	line, err := r.Next()
 	switch header, is := line.(*record.Header); {
 	case is:

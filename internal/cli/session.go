@@ -200,7 +200,7 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 		}
 		path = filepath.Join(dir, fmt.Sprintf("%s-%s-%s.jsonl", experiment, time.Now().UTC().Format("20060102T150405Z"), id))
 	}
-	w, err := s.lines.Create(path)
+	w, err := s.lines().Create(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
 	}

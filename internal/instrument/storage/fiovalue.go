@@ -3,10 +3,11 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // fioUnits are the units of sizes in job files, as fio reads them unless it is

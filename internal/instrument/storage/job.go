@@ -3,13 +3,14 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // The tools.

@@ -2,10 +2,10 @@ package storage
 
 import (
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
-	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // What a job file of fio's may hold.
@@ -40,7 +40,7 @@ func (o *FioOption) Declare(s *option.Set) {
 }
 
 // optionName is what fio's own options are made of.
-var optionName = regexp.MustCompile(`^[A-Za-z0-9_]{1,100}$`)
+var optionName = Pattern(`^[A-Za-z0-9_]{1,100}$`)
 
 // optionsWrong are about the form. What an option does in a sandbox is known
 // to the tool.
@@ -81,7 +81,7 @@ func (s *Section) check() error {
 	}
 	for _, o := range s.Options {
 		switch {
-		case !optionName.MatchString(o.Name):
+		case !optionName().MatchString(o.Name):
 			return fmt.Errorf("%s in section %s is not the name of an option", option.Quote(o.Name), option.Quote(s.Name))
 		case len(o.Value) > maxValue:
 			return fmt.Errorf("the value of %s in section %s is %d bytes long: at most %d are allowed", o.Name, option.Quote(s.Name), len(o.Value), maxValue)

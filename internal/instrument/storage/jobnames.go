@@ -2,9 +2,10 @@ package storage
 
 import (
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
 	"slices"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // What DefaultJobs are where nothing else is said: those of the published

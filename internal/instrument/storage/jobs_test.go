@@ -3,12 +3,14 @@ package storage
 import (
 	"context"
 	"fmt"
-	"github.com/spf13/pflag"
-	"github.com/tare-bench/tare/internal/core/option"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tare-bench/tare/internal/core/option"
 
 	"github.com/tare-bench/tare/record"
 )

@@ -3,11 +3,12 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // resolved is the job as it is run, see [Options.Resolved].

@@ -2,9 +2,10 @@ package storage
 
 import (
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
 	"strconv"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/core/option"
 )
 
 // MaxFile is the largest file of ext4, in bytes.

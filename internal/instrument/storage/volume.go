@@ -3,12 +3,14 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"github.com/tare-bench/tare/internal/core/option"
 	"net/netip"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/tare-bench/tare/internal/core/option"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -26,7 +28,7 @@ type Volume struct {
 }
 
 // serverName is a host's name or an IPv4 address.
-var serverName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+var serverName = Pattern(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
 // ParseVolume reads "rootfs", "bind", "tmpfs", "nfs=server:/path" or
 // "device=/dev/vdb". An IPv6 address stands in brackets: "nfs=[fd00::1]:/path".
@@ -60,7 +62,7 @@ func checkExport(source string) error {
 		if err != nil || !strings.HasSuffix(address, "]") || !a.Is6() || a.Zone() != "" {
 			return fmt.Errorf("%s is not an IPv6 address in brackets", option.Quote(server))
 		}
-	} else if !serverName.MatchString(server) {
+	} else if !serverName().MatchString(server) {
 		return fmt.Errorf("%s is not the name or address of a server", option.Quote(server))
 	}
 	return checkPath("/" + folder)
@@ -106,4 +108,11 @@ func parseVolumes(names []string) (volumes []Volume, all option.FieldErrors) {
 		}
 	}
 	return volumes, all
+}
+
+// Pattern is a regular expression that is compiled when it is first looked for: those
+// for everything that tools print would cost every command, which needs none of them,
+// more time than all else.
+func Pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

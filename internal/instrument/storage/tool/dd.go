@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -121,11 +120,11 @@ type DDRecords struct {
 //	busybox    41943040000 bytes (39.1GB) copied, 347.990191 seconds, 114.9MB/s
 //	BSD, macOS 41943040000 bytes transferred in 376.446 secs (111418477 bytes/sec)
 var (
-	ddCopied = regexp.MustCompile(`^([0-9]{1,18}) [^\s\d()]{1,30} (?:\([^()]{1,60}\) )?[^\s\d()]{1,30}, ` +
+	ddCopied = storage.Pattern(`^([0-9]{1,18}) [^\s\d()]{1,30} (?:\([^()]{1,60}\) )?[^\s\d()]{1,30}, ` +
 		`([0-9]{1,12}(?:[.,][0-9]{1,12})?(?:e[-+]?[0-9]{1,3})?) [^\s\d()]{1,30}, ` +
 		`([0-9]{1,12}(?:[.,][0-9]{1,6})?(?:e[-+]?[0-9]{1,3})?) ?([kKMGTPE]?)(i?)(?:B/s|/s)$`)
-	ddTransferred = regexp.MustCompile(`^([0-9]{1,18}) bytes transferred in ([0-9]{1,12}(?:[.,][0-9]{1,12})?) secs \(([0-9]{1,18}) bytes/sec\)$`)
-	ddRecordLine  = regexp.MustCompile(`^([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
+	ddTransferred = storage.Pattern(`^([0-9]{1,18}) bytes transferred in ([0-9]{1,12}(?:[.,][0-9]{1,12})?) secs \(([0-9]{1,18}) bytes/sec\)$`)
+	ddRecordLine  = storage.Pattern(`^([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
 )
 
 // maxDDLines is how many lines of progress dd may print.
@@ -187,7 +186,7 @@ func ddSummary(text string) (end ddEnd, records *DDRecords, err error) {
 	}
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
-		if m := ddRecordLine.FindStringSubmatch(line); m != nil {
+		if m := ddRecordLine().FindStringSubmatch(line); m != nil {
 			// The pattern lets no more than 18 digits through.
 			whole, _ := strconv.ParseInt(m[1], 10, 64)
 			cut, _ := strconv.ParseInt(m[2], 10, 64)
@@ -197,7 +196,7 @@ func ddSummary(text string) (end ddEnd, records *DDRecords, err error) {
 			counts = append(counts, [2]int64{whole, cut})
 			continue
 		}
-		if ddCopied.MatchString(line) || ddTransferred.MatchString(line) {
+		if ddCopied().MatchString(line) || ddTransferred().MatchString(line) {
 			found = line
 		}
 	}
@@ -216,9 +215,9 @@ func ddSummary(text string) (end ddEnd, records *DDRecords, err error) {
 }
 
 func parseDDEnd(line string) (ddEnd, error) {
-	m := ddCopied.FindStringSubmatch(line)
+	m := ddCopied().FindStringSubmatch(line)
 	if m == nil {
-		m = append(ddTransferred.FindStringSubmatch(line), "", "")
+		m = append(ddTransferred().FindStringSubmatch(line), "", "")
 	}
 	bytes, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil || bytes > maxBytes {

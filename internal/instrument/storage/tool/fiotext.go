@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,22 +14,22 @@ import (
 // fio's text for people. Up to 2.16 its "KB" and "MB" are of 1024; later ones
 // write both kinds and mean what they write.
 var (
-	fioBanner = regexp.MustCompile(`^fio[- ](\d+\.\d+[\w.-]{0,40})$`)
+	fioBanner = storage.Pattern(`^fio[- ](\d+\.\d+[\w.-]{0,40})$`)
 	// "mix: (g=0): rw=randrw, bs=(R) 4096B-4096B, …, ioengine=psync, iodepth=1"
-	fioDescription = regexp.MustCompile(`^(\S.{0,120}?): \(g=\d+\): rw=(\w+), bs=(?:\([RWT]\) )?([\d.]+[KMG]?)i?B?-([\d.]+[KMG]?)i?B?[,/ ].*ioengine=([\w-]{1,40}), iodepth=(\d{1,9})`)
+	fioDescription = storage.Pattern(`^(\S.{0,120}?): \(g=\d+\): rw=(\w+), bs=(?:\([RWT]\) )?([\d.]+[KMG]?)i?B?-([\d.]+[KMG]?)i?B?[,/ ].*ioengine=([\w-]{1,40}), iodepth=(\d{1,9})`)
 	// "mix: (groupid=0, jobs=8): err= 0: pid=…"
-	fioHead = regexp.MustCompile(`^(.{0,120}?): \(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s*(-?\d{1,9})`)
+	fioHead = storage.Pattern(`^(.{0,120}?): \(groupid=(\d{1,9}), jobs=(\d{1,9})\): err=\s*(-?\d{1,9})`)
 	// "read : io=8192.0MB, bw=4300.3MB/s, iops=8600, runt=  1905msec"
-	fio2Flow = regexp.MustCompile(`\b(read|write)\s*:\s*io=\s*([\d.]{1,20})([KMGTP]?i?)B?, *bw=\s*([\d.]{1,20})([KMGTP]?i?)(B|b|bit)?/s, *iops=\s*([\d.]{1,20})([kKMG]?)\s*, *runt=\s*(\d{1,15})\s*msec`)
+	fio2Flow = storage.Pattern(`\b(read|write)\s*:\s*io=\s*([\d.]{1,20})([KMGTP]?i?)B?, *bw=\s*([\d.]{1,20})([KMGTP]?i?)(B|b|bit)?/s, *iops=\s*([\d.]{1,20})([kKMG]?)\s*, *runt=\s*(\d{1,15})\s*msec`)
 	// "read: IOPS=647, BW=324MiB/s (340MB/s)(8192MiB/25285msec)"
-	fio3Flow = regexp.MustCompile(`\b(read|write):\s*IOPS=([\d.]{1,20})([kKMG]?), *BW=([\d.]{1,20})([kKMGTP]?i?)(B|b|bit)/s(?:\s*\([^)]{1,30}/s\))?\s*\(([\d.]{1,20})([kKMGTP]?i?)B/(\d{1,15})msec\)`)
-	fioCut   = regexp.MustCompile(`\b(?:read|write)\s*: *(?:io=.*bw=|IOPS=.*BW=)`)
+	fio3Flow = storage.Pattern(`\b(read|write):\s*IOPS=([\d.]{1,20})([kKMG]?), *BW=([\d.]{1,20})([kKMGTP]?i?)(B|b|bit)/s(?:\s*\([^)]{1,30}/s\))?\s*\(([\d.]{1,20})([kKMGTP]?i?)B/(\d{1,15})msec\)`)
+	fioCut   = storage.Pattern(`\b(?:read|write)\s*: *(?:io=.*bw=|IOPS=.*BW=)`)
 	// "clat (usec): min=68, max=20135, avg=890.93, stdev=1048.53"
-	fioSpread     = regexp.MustCompile(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
-	fioQuantiles  = regexp.MustCompile(`^(clat|lat) percentiles \(([num]sec)\)`)
-	fioPercentile = regexp.MustCompile(`(50\.00|95\.00|99\.00|99\.90)th=\[\s*(\d{1,18})\]`)
+	fioSpread     = storage.Pattern(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
+	fioQuantiles  = storage.Pattern(`^(clat|lat) percentiles \(([num]sec)\)`)
+	fioPercentile = storage.Pattern(`(50\.00|95\.00|99\.00|99\.90)th=\[\s*(\d{1,18})\]`)
 	// "issued rwts: total=1982,2114,0,0 short=…", "issued    : total=r=16384/w=0/d=0, short=…"
-	fioIssued = regexp.MustCompile(`^issued\s*(?:rwts?|r/w/d)?\s*: total=(?:r=)?(\d{1,18})[,/](?:w=)?(\d{1,18})`)
+	fioIssued = storage.Pattern(`^issued\s*(?:rwts?|r/w/d)?\s*: total=(?:r=)?(\d{1,18})[,/](?:w=)?(\d{1,18})`)
 )
 
 // roundedText is how far figures of three digits that follow from one another may
@@ -65,18 +64,18 @@ func (t *fioText) line(f *finder) {
 	if len(l.text) > 1000 {
 		return
 	}
-	if m := fioBanner.FindStringSubmatch(l.text); m != nil {
+	if m := fioBanner().FindStringSubmatch(l.text); m != nil {
 		f.flush()
 		t.version = "fio-" + m[1]
-	} else if m := fioDescription.FindStringSubmatch(l.text); m != nil {
+	} else if m := fioDescription().FindStringSubmatch(l.text); m != nil {
 		t.describe(m)
-	} else if m := fioHead.FindStringSubmatch(l.text); m != nil {
+	} else if m := fioHead().FindStringSubmatch(l.text); m != nil {
 		t.begin(f, m)
-	} else if m := fio2Flow.FindStringSubmatch(l.text); m != nil {
+	} else if m := fio2Flow().FindStringSubmatch(l.text); m != nil {
 		t.figures(f, m[1], [4]string{m[2] + m[3], m[4] + m[5], m[6], m[7] + m[8]}, m[9], 1024)
-	} else if m := fio3Flow.FindStringSubmatch(l.text); m != nil {
+	} else if m := fio3Flow().FindStringSubmatch(l.text); m != nil {
 		t.figures(f, m[1], [4]string{m[7] + m[8], m[4] + m[5], m[6], m[2] + m[3]}, m[9], 1000)
-	} else if fioCut.MatchString(l.text) {
+	} else if fioCut().MatchString(l.text) {
 		f.flush()
 		f.add(Output{Line: l.number, Err: errors.New("a line of fio's that is cut off or of a form that is not known")})
 	} else if strings.HasPrefix(l.text, "Run status group") {
@@ -144,17 +143,17 @@ func (t *fioText) figures(f *finder, way string, said [4]string, ms string, base
 // detail reads latencies and counts, which follow their direction's figures.
 func (r *fioTextRun) detail(text string) {
 	of := map[string]*record.Latency{"clat": &r.clat, "lat": &r.lat}
-	if m := fioQuantiles.FindStringSubmatch(text); m != nil {
+	if m := fioQuantiles().FindStringSubmatch(text); m != nil {
 		r.quantiles, r.unit = of[m[1]], fioUnits[m[2]]
 	} else if strings.HasPrefix(text, "|") && r.quantiles != nil {
-		for _, m := range fioPercentile.FindAllStringSubmatch(text, 8) {
+		for _, m := range fioPercentile().FindAllStringSubmatch(text, 8) {
 			l := r.quantiles
 			*map[string]*int64{"50.00": &l.P50, "95.00": &l.P95, "99.00": &l.P99, "99.90": &l.P999}[m[1]] = nanoseconds(m[2], r.unit)
 		}
-	} else if m := fioSpread.FindStringSubmatch(text); m != nil {
+	} else if m := fioSpread().FindStringSubmatch(text); m != nil {
 		l, unit := of[m[1]], fioUnits[m[2]]
 		l.Min, l.Max, l.Mean = nanoseconds(m[3], unit), nanoseconds(m[4], unit), nanoseconds(m[5], unit)
-	} else if m := fioIssued.FindStringSubmatch(text); m != nil {
+	} else if m := fioIssued().FindStringSubmatch(text); m != nil {
 		for i, side := range [][]flow{r.read, r.write} {
 			if n, err := strconv.ParseInt(m[i+1], 10, 64); err == nil && n <= maxIOs && len(side) > 0 {
 				side[len(side)-1].IOs = n

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
@@ -73,9 +72,9 @@ type keptLine struct {
 
 var (
 	// keptEscapes colour a console (ECMA-48 CSI, and OSC).
-	keptEscapes = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
-	keptTags    = regexp.MustCompile(`</?[a-zA-Z!][^<>]{0,1000}>`)
-	keptBreak   = regexp.MustCompile(`(?i)<br\s*/?>`)
+	keptEscapes = storage.Pattern("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+	keptTags    = storage.Pattern(`</?[a-zA-Z!][^<>]{0,1000}>`)
+	keptBreak   = storage.Pattern(`(?i)<br\s*/?>`)
 )
 
 func cleaned(text string) []keptLine {
@@ -83,10 +82,10 @@ func cleaned(text string) []keptLine {
 	number := 0
 	for whole := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		number++
-		for _, line := range keptBreak.Split(whole[:min(len(whole), maxFoundLn)], -1) {
-			line = strings.TrimRight(keptEscapes.ReplaceAllString(line, ""), "\r\n")
+		for _, line := range keptBreak().Split(whole[:min(len(whole), maxFoundLn)], -1) {
+			line = strings.TrimRight(keptEscapes().ReplaceAllString(line, ""), "\r\n")
 			at := strings.LastIndexByte(line, '\r')
-			line = html.UnescapeString(keptTags.ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
+			line = html.UnescapeString(keptTags().ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
 			if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
 				all = append(all, keptLine{number, strings.TrimRight(line, " \t\u00a0\n"), at >= 0})
 			}
@@ -226,7 +225,7 @@ func (f *finder) sysbenchReport() int {
 	return n
 }
 
-func sysbenchBegins(line string) bool { return sbVersion.MatchString(line) }
+func sysbenchBegins(line string) bool { return sbVersion().MatchString(line) }
 
 func sysbenchRuns(line string) bool {
 	return strings.HasPrefix(line, "Running the test with following options")
@@ -237,7 +236,7 @@ func sysbenchRuns(line string) bool {
 // of files.
 func (f *finder) sysbenchText() (text string, n int, files bool) {
 	other := func(line string) bool {
-		return fioCut.MatchString(line) || fioHead.MatchString(line) || ddCopied.MatchString(line) || ddLike.MatchString(line) || line == "{"
+		return fioCut().MatchString(line) || fioHead().MatchString(line) || ddCopied().MatchString(line) || ddLike().MatchString(line) || line == "{"
 	}
 	var b strings.Builder
 	said := sysbenchRuns(f.lines[f.at].text)
@@ -246,7 +245,7 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 			break
 		}
 		n, said = n+1, said || sysbenchRuns(l.text)
-		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync.MatchString(l.text)
+		files = files || strings.HasPrefix(l.text, "Operations performed") || strings.HasPrefix(l.text, "File operations") || sbFsync().MatchString(l.text)
 		b.WriteString(l.text)
 		b.WriteByte('\n')
 		if strings.HasPrefix(l.text, "execution time (avg/stddev)") {
@@ -269,26 +268,26 @@ func sysbenchRW(mode string) string {
 }
 
 // ddCommandLine is dd with its operands, as a console shows what was typed.
-var ddCommandLine = regexp.MustCompile("(?:^|[\\s/;|&(`$#])dd((?:\\s+[a-z]{2,6}=\\S{1,400})+)")
+var ddCommandLine = storage.Pattern("(?:^|[\\s/;|&(`$#])dd((?:\\s+[a-z]{2,6}=\\S{1,400})+)")
 
 // ddLike is its last line in English, which may be cut off.
-var ddLike = regexp.MustCompile(`^\d+ bytes .*(?:copied,|transferred in) `)
+var ddLike = storage.Pattern(`^\d+ bytes .*(?:copied,|transferred in) `)
 
 // ddEnd reads dd's last line with the two before it. Only the command says which
 // way the bytes went.
 func (f *finder) ddEnd() int {
 	l := f.lines[f.at]
 	if len(l.text) <= maxDDWords {
-		if m := ddCommandLine.FindStringSubmatch(l.text); m != nil {
+		if m := ddCommandLine().FindStringSubmatch(l.text); m != nil {
 			f.dd = m[1]
 		}
 	}
-	if l.progress || len(l.text) > 400 || !ddCopied.MatchString(l.text) && !ddLike.MatchString(l.text) {
+	if l.progress || len(l.text) > 400 || !ddCopied().MatchString(l.text) && !ddLike().MatchString(l.text) {
 		return 0
 	}
 	f.flush()
 	from := f.at
-	for from > max(0, f.at-2) && ddRecordLine.MatchString(f.lines[from-1].text) {
+	for from > max(0, f.at-2) && ddRecordLine().MatchString(f.lines[from-1].text) {
 		from--
 	}
 	text := ""

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -50,10 +49,10 @@ type keptText struct {
 	found []Output
 }
 
-var label = regexp.MustCompile(`^[\pL\pN][\pL\pN._/+-]{0,63}$`)
+var label = storage.Pattern(`^[\pL\pN][\pL\pN._/+-]{0,63}$`)
 
 // IsLabel says whether a target can be called that.
-func IsLabel(name string) bool { return label.MatchString(name) }
+func IsLabel(name string) bool { return label().MatchString(name) }
 
 // LabelOf is what outputs are called after their file: people keep kata.txt beside
 // host.txt.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -38,27 +39,27 @@ var sysbenchSyncs = map[string]string{
 // What sysbench prints. 0.4 and 0.5 call KiB, MiB and GiB Kb, Mb and Gb; they are
 // bytes, and powers of 1024, in all versions.
 var (
-	sbVersion  = regexp.MustCompile(`^sysbench v?([0-9][0-9A-Za-z.-]{0,30})(?:[: ]|$)`)
-	sbThreads  = regexp.MustCompile(`^Number of threads: ([0-9]{1,9})$`)
-	sbFlags    = regexp.MustCompile(`^Extra file open flags: (.{1,60})$`)
-	sbEach     = regexp.MustCompile(`^([0-9]{1,9}) files, ([0-9.]{1,12}[KMGT]?i?[Bb]) each$`)
-	sbTotal    = regexp.MustCompile(`^([0-9.]{1,12}[KMGT]?i?[Bb]) total file size$`)
-	sbBlock    = regexp.MustCompile(`^Block size ([0-9.]{1,12}[KMGT]?i?[Bb])$`)
-	sbRequests = regexp.MustCompile(`^Number of (?:IO requests|random requests for random IO): ([0-9]{1,18})$`)
-	sbDoing    = regexp.MustCompile(`^Doing (.{1,40}) test$`)
+	sbVersion  = storage.Pattern(`^sysbench v?([0-9][0-9A-Za-z.-]{0,30})(?:[: ]|$)`)
+	sbThreads  = storage.Pattern(`^Number of threads: ([0-9]{1,9})$`)
+	sbFlags    = storage.Pattern(`^Extra file open flags: (.{1,60})$`)
+	sbEach     = storage.Pattern(`^([0-9]{1,9}) files, ([0-9.]{1,12}[KMGT]?i?[Bb]) each$`)
+	sbTotal    = storage.Pattern(`^([0-9.]{1,12}[KMGT]?i?[Bb]) total file size$`)
+	sbBlock    = storage.Pattern(`^Block size ([0-9.]{1,12}[KMGT]?i?[Bb])$`)
+	sbRequests = storage.Pattern(`^Number of (?:IO requests|random requests for random IO): ([0-9]{1,18})$`)
+	sbDoing    = storage.Pattern(`^Doing (.{1,40}) test$`)
 
-	sbOperations = regexp.MustCompile(`^Operations performed: +([0-9]{1,18}) [Rr]eads?, ([0-9]{1,18}) [Ww]rites?, ([0-9]{1,18}) Other = ([0-9]{1,18}) Total$`)
-	sbMoved      = regexp.MustCompile(`^Read ([0-9.]{1,18}[KMGT]?b) +Written ([0-9.]{1,18}[KMGT]?b) +Total transferred ([0-9.]{1,18}[KMGT]?b) +\(([0-9.]{1,18}[KMGT]?b)/sec\)$`)
-	sbExecuted   = regexp.MustCompile(`^([0-9.]{1,20}) Requests/sec executed$`)
+	sbOperations = storage.Pattern(`^Operations performed: +([0-9]{1,18}) [Rr]eads?, ([0-9]{1,18}) [Ww]rites?, ([0-9]{1,18}) Other = ([0-9]{1,18}) Total$`)
+	sbMoved      = storage.Pattern(`^Read ([0-9.]{1,18}[KMGT]?b) +Written ([0-9.]{1,18}[KMGT]?b) +Total transferred ([0-9.]{1,18}[KMGT]?b) +\(([0-9.]{1,18}[KMGT]?b)/sec\)$`)
+	sbExecuted   = storage.Pattern(`^([0-9.]{1,20}) Requests/sec executed$`)
 
-	sbRate       = regexp.MustCompile(`^(reads|writes|fsyncs)/s: +([0-9.]{1,20})$`)
-	sbThroughput = regexp.MustCompile(`^(read|written), MiB/s: +([0-9.]{1,20})$`)
-	sbIOPS       = regexp.MustCompile(`^(read|write): +IOPS=([0-9.]{1,20}) ([0-9.]{1,20}) MiB/s \([0-9.]{1,20} MB/s\)$`)
-	sbFsync      = regexp.MustCompile(`^fsync: +IOPS=([0-9.]{1,20})$`)
+	sbRate       = storage.Pattern(`^(reads|writes|fsyncs)/s: +([0-9.]{1,20})$`)
+	sbThroughput = storage.Pattern(`^(read|written), MiB/s: +([0-9.]{1,20})$`)
+	sbIOPS       = storage.Pattern(`^(read|write): +IOPS=([0-9.]{1,20}) ([0-9.]{1,20}) MiB/s \([0-9.]{1,20} MB/s\)$`)
+	sbFsync      = storage.Pattern(`^fsync: +IOPS=([0-9.]{1,20})$`)
 
-	sbTime    = regexp.MustCompile(`^(?:total time|time elapsed): +([0-9.]{1,20})s$`)
-	sbEvents  = regexp.MustCompile(`^total number of events: +([0-9]{1,18})$`)
-	sbLatency = regexp.MustCompile(`^(?:approx\. +)?(min|avg|max|[0-9]{1,3})(?:th)?( percentile)?: +([0-9.]{1,20})(?:ms)?$`)
+	sbTime    = storage.Pattern(`^(?:total time|time elapsed): +([0-9.]{1,20})s$`)
+	sbEvents  = storage.Pattern(`^total number of events: +([0-9]{1,18})$`)
+	sbLatency = storage.Pattern(`^(?:approx\. +)?(min|avg|max|[0-9]{1,3})(?:th)?( percentile)?: +([0-9.]{1,20})(?:ms)?$`)
 )
 
 // sysbenchText is what is found in it. Of figures that are not there the count in
@@ -129,27 +130,27 @@ func (s *sysbenchText) take(line string) error {
 		form  *regexp.Regexp
 		parse func(m []string) error
 	}{
-		{"operations", sbOperations, func(m []string) error {
+		{"operations", sbOperations(), func(m []string) error {
 			return errors.Join(integer(m[1], &s.reads), integer(m[2], &s.writes), integer(m[3], &s.other), integer(m[4], &s.total))
 		}},
-		{"moved", sbMoved, func(m []string) error { return errors.Join(size(m[3], &s.moved), size(m[4], &s.bandwidth)) }},
-		{"executed", sbExecuted, func(m []string) error { return figure(m[1], 1, &s.rate) }},
-		{"time", sbTime, func(m []string) error { return figure(m[1], 1, &s.seconds) }},
-		{"events", sbEvents, func(m []string) error { return integer(m[1], &s.events) }},
+		{"moved", sbMoved(), func(m []string) error { return errors.Join(size(m[3], &s.moved), size(m[4], &s.bandwidth)) }},
+		{"executed", sbExecuted(), func(m []string) error { return figure(m[1], 1, &s.rate) }},
+		{"time", sbTime(), func(m []string) error { return figure(m[1], 1, &s.seconds) }},
+		{"events", sbEvents(), func(m []string) error { return integer(m[1], &s.events) }},
 	} {
 		if m := one.form.FindStringSubmatch(line); m != nil {
 			return s.once(one.kind, func() error { return one.parse(m) })
 		}
 	}
-	if m := sbRate.FindStringSubmatch(line); m != nil {
+	if m := sbRate().FindStringSubmatch(line); m != nil {
 		to := map[string]*float64{"reads": &s.readRate, "writes": &s.writeRate, "fsyncs": &s.otherRate}[m[1]]
 		return s.once(m[1]+"/s", func() error { return figure(m[2], 1, to) })
 	}
-	if m := sbThroughput.FindStringSubmatch(line); m != nil {
+	if m := sbThroughput().FindStringSubmatch(line); m != nil {
 		to := map[string]*float64{"read": &s.readBandwidth, "written": &s.writtenBandwidth}[m[1]]
 		return s.once(m[1]+" MiB/s", func() error { return figure(m[2], 1<<20, to) })
 	}
-	if m := sbIOPS.FindStringSubmatch(line); m != nil {
+	if m := sbIOPS().FindStringSubmatch(line); m != nil {
 		rate, moved, word := &s.readRate, &s.readBandwidth, "read"
 		if m[1] == "write" {
 			rate, moved, word = &s.writeRate, &s.writtenBandwidth, "written"
@@ -157,10 +158,10 @@ func (s *sysbenchText) take(line string) error {
 		return errors.Join(s.once(m[1]+"s/s", func() error { return figure(m[2], 1, rate) }),
 			s.once(word+" MiB/s", func() error { return figure(m[3], 1<<20, moved) }))
 	}
-	if m := sbFsync.FindStringSubmatch(line); m != nil {
+	if m := sbFsync().FindStringSubmatch(line); m != nil {
 		return s.once("fsyncs/s", func() error { return figure(m[1], 1, &s.otherRate) })
 	}
-	if m := sbLatency.FindStringSubmatch(line); m != nil {
+	if m := sbLatency().FindStringSubmatch(line); m != nil {
 		return s.once("latency "+m[1], func() error { return s.takeLatency(m[1], m[3]) })
 	}
 	return nil
@@ -177,23 +178,23 @@ func (s *sysbenchText) once(kind string, parse func() error) error {
 // takeHead reads what a run begins with.
 func (s *sysbenchText) takeHead(line string) bool {
 	o := &s.options
-	if m := sbVersion.FindStringSubmatch(line); m != nil && s.version == "" {
+	if m := sbVersion().FindStringSubmatch(line); m != nil && s.version == "" {
 		s.version = m[1]
-	} else if m := sbThreads.FindStringSubmatch(line); m != nil {
+	} else if m := sbThreads().FindStringSubmatch(line); m != nil {
 		o.Threads = numberOrNone(m[1])
-	} else if m := sbFlags.FindStringSubmatch(line); m != nil {
+	} else if m := sbFlags().FindStringSubmatch(line); m != nil {
 		o.Direct = s.direct(m[1])
-	} else if m := sbEach.FindStringSubmatch(line); m != nil {
+	} else if m := sbEach().FindStringSubmatch(line); m != nil {
 		o.Files = numberOrNone(m[1])
-	} else if m := sbTotal.FindStringSubmatch(line); m != nil {
+	} else if m := sbTotal().FindStringSubmatch(line); m != nil {
 		o.TotalSize = rounded(m[1])
-	} else if m := sbBlock.FindStringSubmatch(line); m != nil {
+	} else if m := sbBlock().FindStringSubmatch(line); m != nil {
 		o.BlockSize = rounded(m[1])
-	} else if m := sbRequests.FindStringSubmatch(line); m != nil {
+	} else if m := sbRequests().FindStringSubmatch(line); m != nil {
 		o.Requests, _ = strconv.ParseInt(m[1], 10, 64)
 	} else if strings.HasPrefix(line, "Periodic FSYNC enabled") {
 		s.said["sync between"] = true
-	} else if m := sbDoing.FindStringSubmatch(line); m != nil {
+	} else if m := sbDoing().FindStringSubmatch(line); m != nil {
 		o.Mode = sysbenchDoing[m[1]]
 	} else {
 		return false

@@ -9,7 +9,6 @@ package tool
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -74,12 +73,12 @@ func Parse(j storage.Job, e subject.Executed) (c record.Reported, version string
 }
 
 // busybox is in the first line of the usage that it prints instead of a version.
-var busybox = regexp.MustCompile(`BusyBox v[0-9][0-9A-Za-z.+-]{0,40}`)
+var busybox = storage.Pattern(`BusyBox v[0-9][0-9A-Za-z.+-]{0,40}`)
 
 // Version is what a tool says that was called with --version, in one line; ""
 // where it says nothing that is one.
 func Version(e subject.Executed) string {
-	if name := busybox.FindString(e.Output + "\n" + e.Stderr); name != "" {
+	if name := busybox().FindString(e.Output + "\n" + e.Stderr); name != "" {
 		return name
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(e.Output), "\n")

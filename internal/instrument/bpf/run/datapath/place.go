@@ -13,7 +13,7 @@ import (
 )
 
 // runName is what a run's id can be: no path, and short enough for a folder's name.
-var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 
 // Place makes a run's own folder of cgroup v2, tare-run-ID below where that is
 // mounted, pure or beside v1. It needs no controllers to attach programs there.
@@ -22,7 +22,7 @@ var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // remove ends what runs in the folder and takes it away, with all below it; a
 // second time it does nothing.
 func Place(runID string) (path string, remove func() error, err error) {
-	if !runName.MatchString(runID) {
+	if len(runID) > 64 || !runName.MatchString(runID) {
 		return "", nil, fmt.Errorf("the run %q cannot be part of a cgroup's name", runID)
 	}
 	hs, err := cgroup.Hierarchies()

@@ -85,10 +85,10 @@ func clean(s string) string {
 // container returns s where it may be a container's id, else "". Runtimes allow
 // letters, digits and "_+-.", see validateID in runc.
 func container(s string) string {
-	if s == "." || s == ".." || !validID.MatchString(s) {
+	if s == "." || s == ".." || len(s) > 256 || !validID.MatchString(s) {
 		return ""
 	}
 	return s
 }
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]{0,255}$`)
+var validID = regexp.MustCompile(`^[A-Za-z0-9_+.][A-Za-z0-9_+.-]*$`)
