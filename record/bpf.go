@@ -8,6 +8,7 @@ import (
 // have.
 const (
 	TypeProgram Type = "program"
+	TypeMap     Type = "map"
 	TypePoint   Type = "point"
 )
 
@@ -36,8 +37,18 @@ type ProgramMap struct {
 	Memory  int64  `json:"memory" is:"bytes,unknown"` // bytes, as the kernel's fdinfo has it; -1: not known
 	Shared  int    `json:"shared"`                    // programs that use it
 	Inner   int    `json:"inner,omitempty"`           // maps in it, of a map of maps
-	// InnerMemory is that of the maps in it, bytes; each is counted at one map only.
-	InnerMemory int64 `json:"inner_memory,omitempty"`
+	// InnerMemory is that of the maps in it, bytes; each is counted at one map only, and
+	// not where a program uses it itself. -1: not known.
+	InnerMemory int64 `json:"inner_memory,omitempty" is:"bytes,unknown"`
+}
+
+// Map is a map that no loaded program uses, and that is there all the same.
+type Map struct {
+	Type    Type       `json:"type"`
+	Map     ProgramMap `json:"map"`
+	Owner   string     `json:"owner,omitempty" is:"label"`           // as of a program
+	Holders []string   `json:"holders,omitempty" is:"max=1024,path"` // processes that hold a descriptor of it
+	Pins    []string   `json:"pins,omitempty" is:"max=1024,path"`
 }
 
 // Point is one phase of one point of a measurement: what the load did, and what

@@ -20,6 +20,7 @@ type Record struct {
 	Starts   []Start
 	Logs     *Logs // what the starts were read from
 	Programs []Program
+	Maps     []Map
 	Points   []Point
 	Findings []Finding
 	End      *End // nil: the run was cut off

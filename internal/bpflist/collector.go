@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/record"
 )
 
 // collector makes views. It is for one goroutine.
@@ -18,6 +19,7 @@ type collector struct {
 	described time.Time
 	took      time.Duration // by the last description
 	problems  []string      // of it
+	loose     []record.Map
 }
 
 func newCollector(m *bpfstat.Meter, f bpfstat.Filter) (*collector, error) {
@@ -37,7 +39,7 @@ func (c *collector) look() (*View, error) {
 			return nil, err
 		}
 	} else {
-		l.Problems = append(l.Problems, c.problems...)
+		l.Problems, l.Loose = append(l.Problems, c.problems...), c.loose
 	}
 	v := newView(l, c.listing, c.cpus)
 	v.Time = time.Now()
@@ -74,6 +76,6 @@ func (c *collector) describe(l *bpfstat.Listing) error {
 	err := c.meter.Describe(l)
 	c.described = time.Now()
 	c.took = c.described.Sub(begun)
-	c.problems = slices.Clone(l.Problems[had:])
+	c.problems, c.loose = slices.Clone(l.Problems[had:]), l.Loose
 	return err
 }

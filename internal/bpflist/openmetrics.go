@@ -32,7 +32,9 @@ var mapFamilies = []family[record.ProgramMap]{
 	{"tare_bpf_map_memory_bytes", "gauge", "bytes", "Memory of the map, without maps in it.",
 		func(a *record.ProgramMap) string { return where(a.Memory >= 0, whole(a.Memory)) }},
 	{"tare_bpf_map_inner_memory_bytes", "gauge", "bytes", "Memory of the maps in a map, each at one map only.",
-		func(a *record.ProgramMap) string { return where(a.Inner > 0, whole(a.InnerMemory)) }},
+		func(a *record.ProgramMap) string {
+			return where(a.Inner > 0 && a.InnerMemory >= 0, whole(a.InnerMemory))
+		}},
 	{"tare_bpf_map_programs", "gauge", "", "Programs that use the map.",
 		func(a *record.ProgramMap) string { return whole(a.Shared) }},
 }
@@ -51,7 +53,7 @@ func (v *View) WriteOpenMetrics(w io.Writer) error {
 		})
 	}
 	for _, f := range mapFamilies {
-		f.write(out, v.Maps, func(a *record.ProgramMap) string { return labels("id", whole(a.ID), "name", a.Name, "kind", a.Kind) })
+		f.write(out, v.allMaps(), func(a *record.ProgramMap) string { return labels("id", whole(a.ID), "name", a.Name, "kind", a.Kind) })
 	}
 	out.WriteString("# EOF\n")
 	return out.Flush()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
 )
 
 // unknown stands for what cannot be said, none for what there was none of.
@@ -19,7 +20,7 @@ const (
 
 var (
 	programColumns = columns("ID>", "KIND", "NAME", "RUNS/s>", "AVG ns>", "CORE%>", "NODE%>", "MISSES>", "MEMORY>", "IN MAPS>", "MAPS", "OWNER", "ATTACHED", "PINS")
-	mapColumns     = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS")
+	mapColumns     = columns("MAP>", "KIND", "NAME", "ENTRIES>", "MEMORY>", "USED BY>", "INNER MAPS", "KEPT BY")
 )
 
 // columns are those of the titles; numbers, which stand to the right, end in ">".
@@ -50,16 +51,28 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 		t.AddLine(0, "no program is loaded", term.Plain)
 	}
 	v.notes(&t)
-	if err := t.Write(w); err != nil || len(v.Programs) == 0 || len(v.Maps) == 0 {
+	if err := t.Write(w); err != nil || len(v.Maps)+len(v.Loose) == 0 {
 		return err
 	}
 	maps := term.Table{Colour: colour, Width: width, Columns: mapColumns}
-	for _, a := range v.Maps {
+	if len(v.Loose) == 0 {
+		maps.Columns = mapColumns[:len(mapColumns)-1]
+	}
+	row := func(a *record.ProgramMap, of string) {
 		inner := ""
 		if a.Inner > 0 {
 			inner = fmt.Sprintf("%d, %s", a.Inner, size(a.InnerMemory))
 		}
-		maps.Add(whole(a.ID), a.Kind, a.Name, whole(a.Entries), size(a.Memory), whole(a.Shared), inner)
+		cells := []string{whole(a.ID), a.Kind, a.Name, whole(a.Entries), size(a.Memory), whole(a.Shared), inner, of}
+		maps.Add(cells[:len(maps.Columns)]...)
+	}
+	for i := range v.Maps {
+		row(&v.Maps[i], "")
+	}
+	for i := range v.Loose {
+		a := &v.Loose[i]
+		whose := slices.DeleteFunc([]string{a.Owner, few(a.Holders, 1), few(a.Pins, 1)}, func(s string) bool { return s == "" })
+		row(&a.Map, strings.Join(whose, ": "))
 	}
 	fmt.Fprintln(w)
 	return maps.Write(w)
@@ -124,7 +137,7 @@ func (p *Program) maps() (memory, words string) {
 	var ids []string
 	for _, a := range p.Maps {
 		id := whole(a.ID)
-		known = known && a.Memory >= 0
+		known = known && a.Memory >= 0 && a.InnerMemory >= 0
 		sum += max(0, a.Memory) + max(0, a.InnerMemory)
 		if a.Shared > 1 {
 			shared = "*"

@@ -30,7 +30,8 @@ type View struct {
 	Before  bool `json:"statistics_before"`
 
 	Programs []Program           `json:"programs"`
-	Maps     []record.ProgramMap `json:"maps"` // that they use
+	Maps     []record.ProgramMap `json:"maps"`        // that they use
+	Loose    []record.Map        `json:"unused_maps"` // that no loaded program uses
 	Total    Total               `json:"total"`
 
 	// loaded is how many programs there are beside those that were chosen, where none
@@ -81,7 +82,7 @@ const shortest = 10 * time.Millisecond
 // newView puts programs together with what they did since a listing before, nil for
 // none. Those that went since are in it with their last counters.
 func newView(l, before *bpfstat.Listing, cpus int) *View {
-	v := &View{Schema: SchemaVersion, CPUs: cpus, Programs: []Program{}, Maps: used(l), Problems: append([]string{}, l.Problems...)}
+	v := &View{Schema: SchemaVersion, CPUs: cpus, Programs: []Program{}, Maps: used(l), Loose: append([]record.Map{}, l.Loose...), Problems: append([]string{}, l.Problems...)}
 	was := map[uint32]int{} // places in before
 	if before != nil {
 		for i, c := range before.Counters {
@@ -131,6 +132,15 @@ func used(l *bpfstat.Listing) []record.ProgramMap {
 	return slices.DeleteFunc(append([]record.ProgramMap{}, l.Maps...), func(a record.ProgramMap) bool { return !ids[a.ID] })
 }
 
+// allMaps are those that programs use, and the others.
+func (v *View) allMaps() []record.ProgramMap {
+	all := slices.Clone(v.Maps)
+	for i := range v.Loose {
+		all = append(all, v.Loose[i].Map)
+	}
+	return all
+}
+
 // since is how much a counter grew. One that is less than before is another's.
 func since(before, now uint64) uint64 {
 	return max(before, now) - before
@@ -148,16 +158,24 @@ func (v *View) rate(runs, ns, misses uint64) *Rate {
 // sum is what all are together.
 func (v *View) sum(l *bpfstat.Listing) {
 	t := &v.Total
-	t.Programs, t.Maps = len(l.Programs), len(v.Maps)
-	t.Memory, t.Shared = bpfstat.Total(l.Programs)
-	for i := range l.Programs {
-		if l.Programs[i].Memory < 0 {
+	maps := v.allMaps()
+	t.Programs, t.Maps = len(l.Programs), len(maps)
+	add := func(bytes int64) {
+		t.Memory += max(0, bytes)
+		if bytes < 0 {
 			t.Unknown++
 		}
 	}
-	for i := range v.Maps {
-		if v.Maps[i].Memory < 0 {
-			t.Unknown++
+	for i := range l.Programs {
+		add(l.Programs[i].Memory)
+	}
+	for i := range maps {
+		a := &maps[i]
+		if add(a.Memory); a.Memory >= 0 && a.InnerMemory != 0 {
+			add(a.InnerMemory)
+		}
+		if a.Shared > 1 {
+			t.Shared++
 		}
 	}
 	if v.Interval <= 0 {

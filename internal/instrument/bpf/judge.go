@@ -193,7 +193,7 @@ func (j *judging) programs() {
 	j.memory()
 }
 
-// memory is that of all programs and of each map once.
+// memory is that of all programs and of each map once, used or not.
 func (j *judging) memory() {
 	users := map[uint32]int{}
 	j.b.Memory = 0
@@ -209,6 +209,12 @@ func (j *judging) memory() {
 				j.b.Shared++
 				users[m.ID] = max(users[m.ID], 2)
 			}
+		}
+	}
+	for i := range j.rec.Maps {
+		if m := &j.rec.Maps[i].Map; users[m.ID] == 0 {
+			users[m.ID] = 1
+			j.b.Memory = plus(plus(j.b.Memory, m.Memory), m.InnerMemory)
 		}
 	}
 	if len(j.b.Programs) == 0 {

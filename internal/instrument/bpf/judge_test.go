@@ -10,6 +10,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -210,6 +211,13 @@ func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
 	b := w.judge(t)
 	if want := int64(4096 + 8192 + 1<<20 + 4096); b.Memory != want || b.Shared != 1 {
 		t.Errorf("%d bytes, %d shared; want %d, 1", b.Memory, b.Shared, want)
+	}
+	w.rec.Maps = []record.Map{{Type: record.TypeMap, Holders: []string{"7 agent"}, Map: record.ProgramMap{ID: 9, Kind: "hash_of_maps", Name: "kept", Memory: 100, Inner: 2, InnerMemory: 200}}}
+	if more := w.judge(t); more.Memory != b.Memory+300 {
+		t.Errorf("%d bytes with a map that no program uses, want %d", more.Memory, b.Memory+300)
+	}
+	if text := w.report(t, "md", page.Options{}); !strings.Contains(text, "1 used by no loaded program") || !strings.Contains(text, "| 7 agent |") {
+		t.Errorf("no program uses it, and nobody says who keeps it:\n%s", text)
 	}
 	w.rec.Programs[1].Maps[0].Memory = -1
 	w.rec.Programs[0].Memory = -1

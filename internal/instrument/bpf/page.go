@@ -71,6 +71,11 @@ func (j *Judgement) memory() (all []figure.Figure) {
 			all = append(all, exactly("map-memory", figure.Bytes, labels.With("map", m.Name).With("map-id", strconv.FormatUint(uint64(m.ID), 10)), plus(m.Memory, m.InnerMemory)))
 		}
 	}
+	for i := range j.Record.Maps {
+		m := &j.Record.Maps[i].Map
+		labels := figure.Of("map", m.Name, "map-id", strconv.FormatUint(uint64(m.ID), 10))
+		all = append(all, exactly("map-memory", figure.Bytes, labels, plus(m.Memory, m.InnerMemory)))
+	}
 	for i := range j.Growth {
 		g := &j.Growth[i]
 		services := figure.Of("services", strconv.Itoa(g.Services))

@@ -193,10 +193,23 @@ func mapsTable(v *Judgement, o page.Options) *page.Section {
 			}
 		}
 	}
+	keepers := map[uint32]string{}
+	for i := range v.Record.Maps {
+		a := &v.Record.Maps[i]
+		if users[a.Map.ID] > 0 {
+			continue
+		}
+		all = append(all, a.Map)
+		by := append(slices.Clone(a.Holders), a.Pins...)
+		keepers[a.Map.ID] = cmp.Or(cleanList(by), "nobody that is seen")
+	}
 	if all == nil {
 		return nil
 	}
 	s := &page.Section{Title: fmt.Sprintf("maps: %d, %d of them shared", len(all), v.Shared), Style: term.Bold}
+	if len(keepers) > 0 {
+		s.Title += fmt.Sprintf(", %d used by no loaded program", len(keepers))
+	}
 	shown := shown(s, all, o)
 	m := &page.Table{Columns: []page.Column{{Title: "id", Right: true}, {Title: "map"}}}
 	for i := range shown {
@@ -217,6 +230,9 @@ func mapsTable(v *Judgement, o page.Options) *page.Section {
 		}
 		return page.Words(page.Dot)
 	}))
+	if len(keepers) > 0 {
+		m.AddText("kept by", page.Each(shown, func(of *record.ProgramMap) page.Cell { return page.Words(cmp.Or(keepers[of.ID], "programs")) }))
+	}
 	s.Table = m
 	return s
 }

@@ -34,9 +34,14 @@ type Listing struct {
 	Programs []record.Program
 	Counters []Counters // in the same order
 	Maps     []record.ProgramMap
+	// Loose are the maps that no loaded program uses and that somebody holds or has
+	// pinned, as far as the filter can mean them; known once it was described.
+	Loose []record.Map
 	// Went are the last counters of programs, of whatever filter, that the listing
 	// before held and that are not there any more.
 	Went     []Counters
 	Gone     int      // programs or maps that went while they were looked at
 	Problems []string // what could not be seen, and why
+
+	filter Filter
 }

@@ -23,13 +23,14 @@ func (m *Meter) Describe(l *Listing) error {
 	l.Problems = append(l.Problems, at.walkInterfaces()...)
 	l.Problems = append(l.Problems, m.walkCgroups(&at)...) // links name cgroups by their ids
 	l.Problems = append(l.Problems, m.links(&at)...)
-	held, problems := m.holders()
-	l.Problems = append(l.Problems, problems...)
-	pins, problems := allPins()
-	l.Problems = append(l.Problems, problems...)
 	if err := m.weighMaps(&at); err != nil {
 		return err
 	}
+	loose := m.looseMaps()
+	held, problems := m.holders(len(loose) > 0)
+	l.Problems = append(l.Problems, problems...)
+	pins, problems := allPins()
+	l.Problems = append(l.Problems, problems...)
 	for _, p := range m.programs {
 		m.fullName(p)
 		p.Memory = memory(p.fd)
@@ -47,7 +48,13 @@ func (m *Meter) Describe(l *Listing) error {
 		}
 		slices.Sort(p.Attached)
 		slices.Sort(p.Pins)
-		p.Owner = ""
+		p.Owner = m.owner(p)
+	}
+	l.Loose = nil
+	for i := range loose {
+		if m.keep(&loose[i], held, pins); l.filter.means(&loose[i], held) {
+			l.Loose = append(l.Loose, loose[i])
+		}
 	}
 	m.refill(l)
 	return nil
@@ -58,13 +65,14 @@ func (p *program) hold(h holder) {
 	if h.attached != "" && !slices.Contains(p.Attached, h.attached) {
 		p.Attached = append(p.Attached, h.attached)
 	}
-	s, err := procs.StatOf(h.pid)
-	if err != nil {
-		return // it ended
-	}
-	who := fmt.Sprintf("%d %s", h.pid, s.Comm)
-	if !slices.Contains(p.Holders, who) {
-		p.Holders = append(p.Holders, who)
+	h.who(&p.Holders)
+}
+
+// who adds the process and its name, unless it has ended or is among them.
+func (h *holder) who(to *[]string) {
+	stat, err := procs.StatOf(h.pid)
+	if who := fmt.Sprintf("%d %s", h.pid, stat.Comm); err == nil && !slices.Contains(*to, who) {
+		*to = append(*to, who)
 	}
 }
 
@@ -77,6 +85,9 @@ func (m *Meter) refill(l *Listing) {
 	counters, known := l.Counters, map[uint32]bool{}
 	for i := range l.Maps {
 		known[l.Maps[i].ID] = true
+	}
+	for i := range l.Loose {
+		known[l.Loose[i].Map.ID] = true
 	}
 	var chosen []*program
 	for _, p := range m.programs {
@@ -110,7 +121,6 @@ const (
 
 // weighMaps reads what all maps occupy, and which maps and programs they hold.
 func (m *Meter) weighMaps(at *attachments) error {
-	inner := map[uint32][]uint32{}
 	for _, a := range m.maps {
 		open, err := ebpf.NewMapFromID(ebpf.MapID(a.ID))
 		if errors.Is(err, unix.ENOENT) {
@@ -122,50 +132,35 @@ func (m *Meter) weighMaps(at *attachments) error {
 		a.Memory = memory(open.FD())
 		switch a.kind {
 		case mapArrayOfMaps, mapHashOfMaps:
-			inner[a.ID] = a.values(open, maxInner)
+			a.inner, a.partly = a.values(open, maxInner)
 		case mapProgramArray:
-			for _, id := range a.values(open, maxTails) {
+			tails, _ := a.values(open, maxTails)
+			for _, id := range tails {
 				at.add(id, "tail call through map "+a.Name)
 			}
 		}
 		open.Close()
 	}
-	m.weighInner(inner)
 	return nil
 }
 
-// weighInner adds the memory of maps to that of the first map that holds them. One
-// that a program uses itself is left out: it stands on its own.
-func (m *Meter) weighInner(inner map[uint32][]uint32) {
-	counted := map[uint32]bool{}
-	for _, p := range m.programs {
-		for _, id := range p.maps {
-			counted[id] = true
-		}
-	}
-	for _, a := range m.maps {
-		a.Inner, a.InnerMemory = len(inner[a.ID]), 0
-		for _, id := range inner[a.ID] {
-			if one := m.find(id); one != nil && !counted[id] {
-				counted[id] = true
-				a.InnerMemory += max(0, one.Memory)
-			}
-		}
-	}
-}
-
-// values are the ids that a map of maps or of programs holds, each once.
-func (a *aMap) values(from *ebpf.Map, most int) (ids []uint32) {
+// values are the ids that a map of maps or of programs holds, each once; partly says
+// that there may be more.
+func (a *aMap) values(from *ebpf.Map, most int) (ids []uint32, partly bool) {
 	if a.key == 0 || a.key > 4096 || a.size != 4 {
-		return nil
+		return nil, true
 	}
 	key, value := make([]byte, a.key), uint32(0)
-	for after := any(nil); most > 0 && from.NextKey(after, key) == nil; most-- {
+	var err error
+	for after := any(nil); ; most-- {
+		if err = from.NextKey(after, key); err != nil || most == 0 {
+			break
+		}
 		if from.Lookup(key, &value) == nil {
 			ids = append(ids, value)
 		}
 		after = key
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Compact(ids), !errors.Is(err, ebpf.ErrKeyNotExist)
 }

@@ -72,17 +72,6 @@ func TestOwnersAreKnownByMapsPinsAndTheirOwnNames(t *testing.T) {
 	}
 }
 
-func TestTotalsCountEachMapOnceAndNothingForWhatIsUnknown(t *testing.T) {
-	shared := record.ProgramMap{ID: 1, Memory: 1000, Shared: 2, InnerMemory: 50}
-	bytes, n := Total([]record.Program{
-		{Memory: 10, Maps: []record.ProgramMap{shared, {ID: 2, Memory: 200, Shared: 1}}},
-		{Memory: -1, Maps: []record.ProgramMap{shared, {ID: 3, Memory: -1, Shared: 1}}},
-	})
-	if bytes != 1260 || n != 1 {
-		t.Errorf("%d bytes, %d shared; want 1260 and 1", bytes, n)
-	}
-}
-
 func TestProgramsAreFoundByTheirPins(t *testing.T) {
 	needRoot(t)
 	a := newMap(t, &ebpf.MapSpec{Name: "tare_t_pinned", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})

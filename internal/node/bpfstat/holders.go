@@ -51,7 +51,8 @@ var descriptors = map[string]descriptor{
 // holder is a process and a program of which it has a descriptor.
 type holder struct {
 	pid      int
-	program  uint32
+	program  uint32 // or aMap
+	aMap     uint32
 	attached string // where by that descriptor, of one of a perf event
 }
 
@@ -83,8 +84,9 @@ func eachDescriptor(pid int, look func(fd int, kind descriptor)) (int, error) {
 }
 
 // held are the programs of which a process has descriptors, by whatever: the
-// program, a link, a perf event. Those that this meter keeps are left out.
-func (m *Meter) held(pid int) (out []holder, seen int, err error) {
+// program, a link, a perf event; and maps, where that is asked for. Those that this
+// meter keeps are left out.
+func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
 	own := pid == os.Getpid()
 	seen, err = eachDescriptor(pid, func(fd int, kind descriptor) {
 		switch kind {
@@ -92,8 +94,15 @@ func (m *Meter) held(pid int) (out []holder, seen int, err error) {
 			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return p.fd == fd }) {
 				return
 			}
-			if id := programOf(pid, fd); id != 0 {
+			if id := idIn(pid, fd, "prog_id"); id != 0 {
 				out = append(out, holder{pid: pid, program: id})
+			}
+		case heldMap:
+			if !maps {
+				return
+			}
+			if id := idIn(pid, fd, "map_id"); id != 0 {
+				out = append(out, holder{pid: pid, aMap: id})
 			}
 		case heldPerf:
 			if id, what := m.perf(pid, fd); id != 0 {
@@ -104,9 +113,9 @@ func (m *Meter) held(pid int) (out []holder, seen int, err error) {
 	return out, seen, err
 }
 
-// programOf reads which program a descriptor is of; 0: it went.
-func programOf(pid, fd int) uint32 {
-	n, ok := fdinfo(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, fd), "prog_id")
+// idIn reads which program or map a descriptor is of; 0: it went.
+func idIn(pid, fd int, field string) uint32 {
+	n, ok := fdinfo(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, fd), field)
 	if !ok || n < 0 || n > 1<<32-1 {
 		return 0
 	}
@@ -153,7 +162,7 @@ func (m *Meter) perf(pid, fd int) (program uint32, what string) {
 func (m *Meter) heldBy(pids []int) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, pid := range pids {
-		held, _, err := m.held(pid)
+		held, _, err := m.held(pid, false)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
 			return nil, fmt.Errorf("which BPF programs process %d holds: there is no such process", pid)
 		}
@@ -168,7 +177,7 @@ func (m *Meter) heldBy(pids []int) (map[uint32]bool, error) {
 }
 
 // holders walks all processes.
-func (m *Meter) holders() (out []holder, problems []string) {
+func (m *Meter) holders(maps bool) (out []holder, problems []string) {
 	pids, err := new(procs.Reader).Pids()
 	if err != nil {
 		return nil, []string{fmt.Sprintf("find the processes that hold programs: %v", err)}
@@ -178,7 +187,7 @@ func (m *Meter) holders() (out []holder, problems []string) {
 		if seen > maxDescriptors || time.Now().After(until) {
 			return out, append(problems, fmt.Sprintf("only %d of %d processes were asked which programs they hold", i, len(pids)))
 		}
-		held, n, err := m.held(pid)
+		held, n, err := m.held(pid, maps)
 		if errors.Is(err, fs.ErrPermission) {
 			closed++
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -46,7 +47,9 @@ type program struct {
 type aMap struct {
 	record.ProgramMap
 	kind      uint32
-	key, size uint32 // bytes of a key and a value
+	key, size uint32   // bytes of a key and a value
+	inner     []uint32 // maps that lie in it
+	partly    bool     // it may hold more of them
 }
 
 // Open asks whether programs can be listed here. The error matches [ErrUnsupported]
@@ -81,7 +84,7 @@ func (m *Meter) Close() error {
 func (m *Meter) List(f Filter) (*Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &Listing{At: monotonic()}
+	l := &Listing{At: monotonic(), filter: f}
 	if err := m.listPrograms(l); err != nil {
 		return nil, err
 	}
@@ -325,13 +328,18 @@ func (m *Meter) find(id uint32) *aMap {
 
 // fill makes the listing of the programs that were chosen.
 func (m *Meter) fill(l *Listing, chosen []*program, all bool) {
-	for _, a := range m.maps {
-		a.Shared = m.users[a.ID]
-	}
+	used := map[uint32]bool{}
 	uses := 0
 	for _, p := range chosen {
 		uses += len(p.maps)
+		for _, id := range p.maps {
+			used[id] = true
+		}
 	}
+	for _, a := range l.Loose {
+		used[a.Map.ID] = true
+	}
+	m.weighInner(used)
 	l.Programs, l.Counters = make([]record.Program, 0, len(chosen)), make([]Counters, 0, len(chosen))
 	maps := make([]record.ProgramMap, 0, uses) // of all programs
 	for _, p := range chosen {
@@ -344,23 +352,63 @@ func (m *Meter) fill(l *Listing, chosen []*program, all bool) {
 		out := p.Program
 		out.Maps = maps[from:len(maps):len(maps)]
 		if out.Owner == "" {
-			out.Owner = Owner(&out)
-			p.Owner = out.Owner
+			p.Owner = Owner(&out)
+			out.Owner = p.Owner
 		}
 		l.Programs, l.Counters = append(l.Programs, out), append(l.Counters, p.counters)
 	}
-	l.Maps = mapsOf(m.maps, maps, all)
+	for i := range l.Loose {
+		if a := m.find(l.Loose[i].Map.ID); a != nil {
+			l.Loose[i].Map = a.ProgramMap
+		}
+	}
+	l.Maps = mapsOf(m.maps, used, all)
+}
+
+// owner is whose a program is.
+func (m *Meter) owner(p *program) string {
+	of := p.Program
+	for _, id := range p.maps {
+		if a := m.find(id); a != nil {
+			of.Maps = append(of.Maps, a.ProgramMap)
+		}
+	}
+	return Owner(&of)
+}
+
+// weighInner adds the memory of maps to that of the first of these maps that holds
+// them. One that stands on its own among them is left out.
+func (m *Meter) weighInner(used map[uint32]bool) {
+	counted := maps.Clone(used)
+	for _, a := range m.maps {
+		a.Shared, a.Inner, a.InnerMemory = m.users[a.ID], len(a.inner), 0
+		if !used[a.ID] {
+			continue
+		}
+		unknown := a.partly
+		for _, id := range a.inner {
+			if counted[id] {
+				continue
+			}
+			counted[id] = true
+			one := m.find(id)
+			if one == nil || one.Memory < 0 {
+				unknown = true
+				continue
+			}
+			a.InnerMemory += one.Memory
+		}
+		if unknown {
+			a.InnerMemory = -1
+		}
+	}
 }
 
 // mapsOf are all maps, or those that are used.
-func mapsOf(known []*aMap, used []record.ProgramMap, all bool) []record.ProgramMap {
-	wanted := make(map[uint32]bool, len(used))
-	for i := 0; i < len(used) && !all; i++ {
-		wanted[used[i].ID] = true
-	}
+func mapsOf(known []*aMap, used map[uint32]bool, all bool) []record.ProgramMap {
 	out := make([]record.ProgramMap, 0, len(known))
 	for _, a := range known {
-		if all || wanted[a.ID] {
+		if all || used[a.ID] {
 			out = append(out, a.ProgramMap)
 		}
 	}

@@ -68,24 +68,3 @@ func ownerByPin(pin string) string {
 	}
 	return ""
 }
-
-// Total adds up the memory of programs and of the maps that they use, each map once
-// however many of them use it, with the maps inside of it. Memory that is not known
-// adds nothing. shared is the number of maps that more than one program uses.
-func Total(programs []record.Program) (bytes int64, shared int) {
-	seen := map[uint32]bool{}
-	for i := range programs {
-		bytes += max(0, programs[i].Memory)
-		for _, a := range programs[i].Maps {
-			if seen[a.ID] {
-				continue
-			}
-			seen[a.ID] = true
-			bytes += max(0, a.Memory) + max(0, a.InnerMemory)
-			if a.Shared > 1 {
-				shared++
-			}
-		}
-	}
-	return bytes, shared
-}

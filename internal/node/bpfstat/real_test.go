@@ -1,9 +1,12 @@
 package bpfstat
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -402,12 +405,109 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		}
 		sum += memory(p.p.FD())
 	}
-	if bytes, shared := Total(l.Programs); bytes != sum || shared != 1 {
-		t.Errorf("all together %d bytes and %d shared, want %d and 1", bytes, shared, sum)
+	if got := total(l); got != sum {
+		t.Errorf("all together %d bytes, want %d", got, sum)
 	}
 	if got, want := memory(each.FD()), int64(100*512*runtime.NumCPU()); got < want {
 		t.Errorf("a map for each CPU occupies %d bytes, less than the %d of its values", got, want)
 	}
+}
+
+// total is what all of a listing occupies.
+func total(l *Listing) (bytes int64) {
+	maps := slices.Clone(l.Maps)
+	for _, a := range l.Loose {
+		if !slices.Contains(maps, a.Map) {
+			maps = append(maps, a.Map)
+		}
+	}
+	for _, p := range l.Programs {
+		bytes += p.Memory
+	}
+	for _, a := range maps {
+		bytes += a.Memory + a.InnerMemory
+	}
+	return bytes
+}
+
+func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
+	needRoot(t)
+	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
+	outer := &ebpf.MapSpec{Name: "tare_t_outer", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 8, InnerMap: inner}
+	others, first, second := newMap(t, outer), newMap(t, outer), newMap(t, outer)
+	one, other := newMap(t, inner), newMap(t, inner)
+	for _, to := range []*ebpf.Map{others, first, second} {
+		for i, a := range []*ebpf.Map{one, other, one} {
+			if err := to.Put(uint32(i), uint32(a.FD())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_others", Type: ebpf.SocketFilter, Instructions: using(others, other)})
+	chosen := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_chosen", Type: ebpf.SocketFilter, Instructions: using(first, second)})
+	m := openMeter(t)
+	l := list(t, m, Filter{IDs: []uint32{idOf(t, chosen)}})
+	describe(t, m, l)
+	want := memory(chosen.FD())
+	for _, a := range []*ebpf.Map{first, second, one, other} {
+		want += memory(a.FD())
+	}
+	if got := total(l); got != want || l.Maps[0].Inner != 2 {
+		t.Errorf("%d bytes with %d maps in the first, want %d with 2: %+v", got, l.Maps[0].Inner, want, l.Maps)
+	}
+}
+
+func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
+	needRoot(t)
+	inner := &ebpf.MapSpec{Name: "tare_t_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4096, MaxEntries: 4}
+	held := newMap(t, &ebpf.MapSpec{Name: "plain", Type: ebpf.HashOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 4, InnerMap: inner})
+	within := newMap(t, inner)
+	if err := held.Put(uint32(7), uint32(within.FD())); err != nil {
+		t.Fatal(err)
+	}
+	named := newMap(t, &ebpf.MapSpec{Name: "kmesh_map64", Type: ebpf.Array, KeySize: 4, ValueSize: 64, MaxEntries: 10})
+	m := openMeter(t)
+	place := t.TempDir()
+	privately(t, func() {
+		if err := unix.Mount("bpf", place, "bpf", 0, ""); err != nil {
+			t.Error(err)
+			return
+		}
+		pinned := newMap(t, &ebpf.MapSpec{Name: "plain", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+		if err := errors.Join(os.Mkdir(place+"/bpf_kmesh", 0o755), pinned.Pin(place+"/bpf_kmesh/map")); err != nil {
+			t.Error(err)
+			return
+		}
+		id := mapID(t, pinned)
+		pinned.Close()
+		me := []string{fmt.Sprintf("%d %s", os.Getpid(), strings.TrimSpace(read(t, "/proc/self/comm")))}
+		for _, c := range []struct {
+			claim string
+			f     Filter
+			want  map[uint32]record.Map
+		}{
+			{"all", Filter{}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"Kmesh's", Filter{Kmesh: true}, map[uint32]record.Map{mapID(t, named): {Owner: "kmesh", Holders: me}, id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"what a process holds", Filter{Owners: []int{os.Getpid()}}, map[uint32]record.Map{mapID(t, held): {Holders: me}, mapID(t, named): {Owner: "kmesh", Holders: me}}},
+			{"what is pinned in a folder", Filter{Pins: []string{place}}, map[uint32]record.Map{id: {Owner: "kmesh", Pins: []string{place + "/bpf_kmesh/map"}}}},
+			{"names are of programs", Filter{Names: []string{"*"}}, nil},
+		} {
+			l := list(t, m, c.f)
+			describe(t, m, l)
+			found := map[uint32]record.Map{}
+			for _, a := range l.Loose {
+				if a.Map.Name == "plain" || a.Map.Name == "kmesh_map64" {
+					found[a.Map.ID] = record.Map{Owner: a.Owner, Holders: a.Holders, Pins: a.Pins}
+				}
+				if a.Map.ID == mapID(t, within) || a.Map.ID == mapID(t, held) && a.Map.InnerMemory != memory(within.FD()) {
+					t.Errorf("%s: %+v: a map within a map counts there", c.claim, a.Map)
+				}
+			}
+			if len(found) != len(c.want) || !maps.EqualFunc(found, c.want, func(a, b record.Map) bool { return reflect.DeepEqual(a, b) }) {
+				t.Errorf("%s: %+v, want %+v", c.claim, found, c.want)
+			}
+		}
+	})
 }
 
 func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {

@@ -202,6 +202,12 @@ func (r *schedule) ready(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, a := range l.Loose {
+		r.Record.Maps = append(r.Record.Maps, a)
+		if err := r.Line(a); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -330,14 +330,20 @@ func (v *visit) memory(p *record.Point) error {
 		return err
 	}
 	seen := map[uint32]bool{}
+	add := func(m record.ProgramMap) {
+		if !seen[m.ID] {
+			seen[m.ID] = true
+			p.Memory = append(p.Memory, record.ProgramMem{ID: m.ID, Map: true, Name: m.Name, Memory: withInner(m)})
+		}
+	}
 	for _, x := range l.Programs {
 		p.Memory = append(p.Memory, record.ProgramMem{ID: x.ID, Name: v.names[x.ID], Memory: x.Memory})
 		for _, m := range x.Maps {
-			if !seen[m.ID] {
-				seen[m.ID] = true
-				p.Memory = append(p.Memory, record.ProgramMem{ID: m.ID, Map: true, Name: m.Name, Memory: withInner(m)})
-			}
+			add(m)
 		}
+	}
+	for _, m := range l.Loose {
+		add(m.Map)
 	}
 	return nil
 }

@@ -1,0 +1,79 @@
+package bpfstat
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// looseMaps are the maps that no loaded program uses, not those that lie in others. A
+// map outlives its programs, and is there before them, as long as a process has a
+// descriptor of it or it is pinned.
+func (m *Meter) looseMaps() (out []record.Map) {
+	within := map[uint32]bool{}
+	for _, a := range m.maps {
+		for _, id := range a.inner {
+			within[id] = true
+		}
+	}
+	for _, a := range m.maps {
+		if m.users[a.ID] == 0 && !within[a.ID] {
+			out = append(out, record.Map{Type: record.TypeMap, Map: a.ProgramMap})
+		}
+	}
+	return out
+}
+
+// keep says who holds a map, where it is pinned, and whose it is: by its name, by its
+// pins, or since everyone who holds it holds programs of that owner and of no other.
+func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
+	var by []holder
+	for _, h := range held {
+		if h.aMap == a.Map.ID {
+			by = append(by, h)
+			h.who(&a.Holders)
+		}
+	}
+	a.Owner = ownerByMap(a.Map.Name)
+	for _, one := range pins {
+		if one.aMap == a.Map.ID {
+			a.Pins = append(a.Pins, one.path)
+			if a.Owner == "" {
+				a.Owner = ownerByPin(one.path)
+			}
+		}
+	}
+	slices.Sort(a.Pins)
+	if a.Owner != "" || len(by) == 0 {
+		return
+	}
+	whose := map[string]bool{}
+	for _, h := range by {
+		holds := false
+		for _, other := range held {
+			if at, ok := slices.BinarySearchFunc(m.programs, other.program, byID); ok && other.pid == h.pid {
+				whose[m.programs[at].Owner], holds = true, true
+			}
+		}
+		whose[""] = whose[""] || !holds
+	}
+	for owner := range whose {
+		if len(whose) == 1 {
+			a.Owner = owner
+		}
+	}
+}
+
+// means tells whether a filter can mean a map that no program uses: names, cgroups and
+// ids are of programs.
+func (f *Filter) means(a *record.Map, held []holder) bool {
+	below := func(pin string) bool {
+		return slices.ContainsFunc(f.Pins, func(path string) bool {
+			return pin == path || strings.HasPrefix(pin, strings.TrimSuffix(path, "/")+"/")
+		})
+	}
+	mine := func(h holder) bool { return h.aMap == a.Map.ID && slices.Contains(f.Owners, h.pid) }
+	return len(f.Names)+len(f.Cgroups)+len(f.IDs) == 0 && (!f.Kmesh || a.Owner == "kmesh") &&
+		(len(f.Pins) == 0 || slices.ContainsFunc(a.Pins, below)) && (len(f.Owners) == 0 || slices.ContainsFunc(held, mine))
+}
