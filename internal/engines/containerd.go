@@ -28,13 +28,9 @@ const PauseImage = "localhost/tare-test-pause:absent"
 type ContainerdDaemon struct {
 	Address    string // a path: of its own API, and of CRI's
 	Ctr        string // the ctr command of its version
-	Root       string // its root
-	State      string // its state
-	Dir        string // all of its files are below, Root and State too
+	Dir        string // all of its files are below
 	Pid        int
-	PauseImage string            // what the CRI plugin looks for; it is not there
-	Handlers   []string          // the CRI plugin's runtime handlers
-	Binaries   map[string]string // for each handler, what works as --runc-binary
+	PauseImage string // what the CRI plugin looks for; it is not there
 	Version    string
 	in         *instance
 }
@@ -61,17 +57,13 @@ func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) 
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
-	c := &ContainerdDaemon{Ctr: ctr, PauseImage: PauseImage, Binaries: map[string]string{}}
+	c := &ContainerdDaemon{Ctr: ctr, PauseImage: PauseImage}
 	in, err := start(func(s *spec) error {
 		at := func(name string) string { return filepath.Join(s.Dir, name) }
-		c.Dir, c.Root, c.State, c.Address = s.Dir, at("root"), at("state"), at("containerd.sock")
+		c.Dir, c.Address = s.Dir, at("containerd.sock")
 		runtimes, err := wrapped(s.Dir, append([]ociRuntime{{"runc", runc, nil}, {"crun", crun, nil}}, o.runtimes...), v == V2, false)
 		if err != nil {
 			return err
-		}
-		for _, r := range runtimes {
-			c.Handlers = append(c.Handlers, r.name)
-			c.Binaries[r.name] = r.path
 		}
 		s.Private = []string{"/run/containerd/s", "/run/containerd/runc", "/run/netns", "/var/lib/cni", "/etc/cni/net.d", "/var/cache/cni"}
 		d := daemon{Name: "containerd", Argv: []string{containerd, "--config", at("config.toml")}, Socket: c.Address}
@@ -83,7 +75,7 @@ func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) 
 		if err != nil {
 			return err
 		}
-		files["config.toml"] = containerdConfig(v, c, plugins, at("cni"), runtimes)
+		files["config.toml"] = containerdConfig(v, c, plugins, runtimes)
 		return write(s.Dir, files)
 	})
 	if err != nil {
@@ -96,13 +88,14 @@ func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) 
 	return c, nil
 }
 
-func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, plugins, cni string, runtimes []ociRuntime) string {
+func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, plugins string, runtimes []ociRuntime) string {
 	var b strings.Builder
 	cri := `plugins."io.containerd.grpc.v1.cri"`
 	if v == V2 {
 		cri = `plugins."io.containerd.cri.v1.runtime"`
 	}
-	fmt.Fprintf(&b, "version = %d\nroot = %q\nstate = %q\n", v+1, c.Root, c.State)
+	cni := filepath.Join(c.Dir, "cni")
+	fmt.Fprintf(&b, "version = %d\nroot = %q\nstate = %q\n", v+1, filepath.Join(c.Dir, "root"), filepath.Join(c.Dir, "state"))
 	fmt.Fprintf(&b, "disabled_plugins = [\"io.containerd.internal.v1.opt\", \"io.containerd.nri.v1.nri\"]\n")
 	fmt.Fprintf(&b, "[grpc]\n  address = %q\n[ttrpc]\n  address = %q\n", c.Address, c.Address+".ttrpc")
 	fmt.Fprintf(&b, "[%s]\n  restrict_oom_score_adj = %v\n", cri, !mayLowerOOMScore())
@@ -131,12 +124,6 @@ func (c *ContainerdDaemon) list(t TB, namespace string, args ...string) []string
 func (c *ContainerdDaemon) Containers(t TB, namespace string) []string {
 	t.Helper()
 	return c.list(t, namespace, "containers", "ls", "-q")
-}
-
-// Tasks lists the ids of the containers that have a task.
-func (c *ContainerdDaemon) Tasks(t TB, namespace string) []string {
-	t.Helper()
-	return c.list(t, namespace, "tasks", "ls", "-q")
 }
 
 // Images lists the names of all images in a namespace.

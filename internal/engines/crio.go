@@ -16,19 +16,13 @@ type CRIODaemon struct {
 	Socket     string // a path
 	Pid        int
 	Dir        string // all of its files are below
-	Root       string // of its storage, whose driver is overlay
-	RunRoot    string
-	Config     string   // its configuration file
-	PauseImage string   // what it looks for; it is not there
-	Handlers   []string // its runtime handlers
+	PauseImage string // what it looks for; it is not there
 	// Skopeo is a program that is skopeo in the namespaces in which the storage
 	// is mounted; Storage is where it copies images to, and a name follows:
 	//
 	//	$Skopeo copy docker-archive:FILE $StorageNAME
 	Skopeo  string
 	Storage string
-	Holder  int // a process in those namespaces
-	Version string
 	in      *instance
 }
 
@@ -53,8 +47,8 @@ func startCRIO(o options) (*CRIODaemon, error) {
 	c := &CRIODaemon{PauseImage: PauseImage}
 	in, err := start(func(s *spec) error {
 		at := func(name string) string { return filepath.Join(s.Dir, name) }
-		c.Dir, c.Root, c.RunRoot, c.Socket, c.Config = s.Dir, at("root"), at("run"), at("crio.sock"), at("crio.conf")
-		c.Storage = fmt.Sprintf("containers-storage:[overlay@%s+%s]", c.Root, c.RunRoot)
+		c.Dir, c.Socket = s.Dir, at("crio.sock")
+		c.Storage = fmt.Sprintf("containers-storage:[overlay@%s+%s]", at("root"), at("run"))
 		runtimes, err := wrapped(s.Dir, append([]ociRuntime{{"runc", runc, nil}, {"crun", crun, nil}}, o.runtimes...), true, !mayLowerOOMScore())
 		if err != nil {
 			return err
@@ -87,9 +81,8 @@ pinns_path = %q
 container_exits_dir = %q
 container_attach_socket_dir = %q
 hooks_dir = []
-`, c.Root, c.RunRoot, at("pods"), at("version"), at("version-persist"), at("clean"), c.Socket, at("ns"), pinns, at("exits"), at("attach"))
+`, at("root"), at("run"), at("pods"), at("version"), at("version-persist"), at("clean"), c.Socket, at("ns"), pinns, at("exits"), at("attach"))
 		for _, r := range runtimes {
-			c.Handlers = append(c.Handlers, r.name)
 			fmt.Fprintf(&b, "[crio.runtime.runtimes.%s]\nruntime_path = %q\nruntime_type = \"oci\"\nruntime_root = %q\nmonitor_path = %q\nmonitor_cgroup = \"pod\"\n",
 				r.name, r.path, at("state-"+r.name), conmon)
 		}
@@ -113,18 +106,18 @@ enable_nri = false
 			"/etc/containers", "/etc/crio", "/run/netns", "/run/runc", "/run/crun", "/run/crio", "/run/containers",
 			"/var/lib/cni", "/var/lib/containers", "/var/lib/crio", "/var/cache/cni",
 		}
-		s.Daemons = []daemon{{Name: "crio", Argv: []string{crio, "--config", c.Config, "--config-dir", ""}, Socket: c.Socket}}
+		s.Daemons = []daemon{{Name: "crio", Argv: []string{crio, "--config", at("crio.conf"), "--config-dir", ""}, Socket: c.Socket}}
 		return write(s.Dir, files)
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.in, c.Pid, c.Holder = in, in.pids["crio"], in.cmd.Process.Pid
+	c.in, c.Pid = in, in.pids["crio"]
 	c.Skopeo = filepath.Join(c.Dir, "skopeo")
 	if err := os.WriteFile(c.Skopeo, []byte(in.inside(nil, skopeo)), 0o755); err != nil {
 		return nil, err
 	}
-	if c.Version, err = criVersion(c.Socket); err != nil {
+	if _, err = criVersion(c.Socket); err != nil {
 		return nil, fmt.Errorf("CRI-O listens and does not answer: %w%s", err, in.tails())
 	}
 	return c, nil

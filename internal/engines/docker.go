@@ -14,11 +14,8 @@ type Dockerd struct {
 	Command       string // the docker command
 	Pid           int    // of dockerd
 	ContainerdPid int    // of the containerd that only this dockerd uses
-	Containerd    string // its address, a path
-	CgroupParent  string // where containers go that are not told another place
 	Runtimes      []string
 	Version       string
-	in            *instance
 }
 
 // Docker starts Debian's dockerd, with the runtimes runc (the default), crun
@@ -79,7 +76,7 @@ func startDocker(o options) (*Dockerd, error) {
 		if err != nil {
 			return err
 		}
-		d.Host, d.Root, d.Containerd, d.CgroupParent = "unix://"+at("docker.sock"), s.Dir, at("containerd.sock"), s.Parent
+		d.Host, d.Root = "unix://"+at("docker.sock"), s.Dir
 		s.Private = []string{"/run/containerd/s", "/run/containerd/runc", "/run/netns", "/run/docker"}
 		s.Daemons = []daemon{
 			{Name: "containerd", Argv: []string{containerd, "--config", at("containerd.toml")}, Socket: at("containerd.sock")},
@@ -100,7 +97,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"
 	if err != nil {
 		return nil, err
 	}
-	d.in, d.Pid, d.ContainerdPid = in, in.pids["dockerd"], in.pids["containerd"]
+	d.Pid, d.ContainerdPid = in.pids["dockerd"], in.pids["containerd"]
 	version, err := output(nil, d.Command, "-H", d.Host, "version", "--format", "{{.Server.Version}}")
 	if err != nil {
 		return nil, fmt.Errorf("dockerd listens and does not answer: %w%s", err, in.tails())
@@ -119,12 +116,6 @@ func (d *Dockerd) Containers(t TB) []string {
 func (d *Dockerd) Images(t TB) []string {
 	t.Helper()
 	return list(t, d.Command, "-H", d.Host, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
-}
-
-// Networks lists the names of all networks.
-func (d *Dockerd) Networks(t TB) []string {
-	t.Helper()
-	return list(t, d.Command, "-H", d.Host, "network", "ls", "--format", "{{.Name}}")
 }
 
 // Volumes lists the names of all volumes.

@@ -1,11 +1,8 @@
 package engines
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,86 +22,6 @@ import (
 func TestMain(m *testing.M) { Main(m) }
 
 const testImage = "localhost/tare-engines-test:1"
-
-func TestDockerRunsContainersWithEachRuntime(t *testing.T) {
-	d := Docker(t)
-	if d.Version == "" || !alive(d.Pid) || !alive(d.ContainerdPid) {
-		t.Fatalf("version %q, dockerd %d, containerd %d", d.Version, d.Pid, d.ContainerdPid)
-	}
-	t.Logf("dockerd %s", d.Version)
-	docker := func(args ...string) (string, error) {
-		return output(nil, append([]string{d.Command, "-H", d.Host}, args...)...)
-	}
-	if out, err := docker("import", archive(t), testImage); err != nil {
-		t.Fatal(out, err)
-	}
-	for _, runtime := range d.Runtimes {
-		t.Run(runtime, func(t *testing.T) {
-			out, err := docker("run", "--rm", "--runtime="+runtime, "--network=none", testImage, probe.Name, "--exit", runtime)
-			if err != nil || !strings.HasPrefix(out, "tare-probe/1 "+runtime+" ") {
-				t.Fatalf("%v\n%s%s", err, out, d.in.tails())
-			}
-			id, err := docker("run", "-d", "--runtime="+runtime, testImage, probe.Name, "token")
-			if err != nil {
-				t.Fatalf("with the default network: %v\n%s%s", err, id, d.in.tails())
-			}
-			if got := d.Containers(t); !slices.Equal(got, []string{id}) {
-				t.Errorf("containers %q, want %q", got, id)
-			}
-			if out, err := docker("rm", "-f", id); err != nil {
-				t.Fatal(err, out)
-			}
-			if got := d.Containers(t); len(got) > 0 {
-				t.Errorf("containers %q, want none", got)
-			}
-		})
-	}
-}
-
-func TestPodmanRunsContainersWithEachRuntime(t *testing.T) {
-	p := Podman(t)
-	if p.Version == "" || !alive(p.Pid) || !alive(p.Holder) {
-		t.Fatalf("version %q, service %d, holder %d", p.Version, p.Pid, p.Holder)
-	}
-	t.Logf("podman %s", p.Version)
-	podman := func(args ...string) (string, error) {
-		return output(nil, append([]string{p.Command}, args...)...)
-	}
-	if out, err := podman("import", archive(t), testImage); err != nil {
-		t.Fatal(out, err)
-	}
-	for _, runtime := range p.Runtimes {
-		t.Run(runtime, func(t *testing.T) {
-			out, err := podman("--runtime="+runtime, "run", "--rm", "--network=none", testImage, probe.Name, "--exit", runtime)
-			if err != nil || !strings.HasPrefix(out, "tare-probe/1 "+runtime+" ") {
-				t.Fatalf("%v\n%s%s", err, out, p.in.tails())
-			}
-			id, err := podman("--runtime="+runtime, "run", "-d", testImage, probe.Name, "token")
-			if err != nil {
-				t.Fatalf("with the default network: %v\n%s%s", err, id, p.in.tails())
-			}
-			if got := p.Containers(t); !slices.Equal(got, []string{id}) {
-				t.Errorf("containers %q, want %q", got, id)
-			}
-			if out, err := podman("rm", "-f", id); err != nil {
-				t.Fatal(err, out)
-			}
-			if got := p.Containers(t); len(got) > 0 {
-				t.Errorf("containers %q, want none", got)
-			}
-		})
-	}
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", strings.TrimPrefix(p.Host, "unix://"))
-	}}}
-	answer, err := client.Get("http://podman/_ping")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
-		t.Errorf("the API answers %s", answer.Status)
-	}
-}
 
 func TestTwoOfOneEngineRunSideBySide(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")

@@ -15,15 +15,13 @@ type PodmanEngine struct {
 	Command string   // a program that is podman; it needs neither Args nor Env, and takes both
 	Args    []string // what selects the storage: --root, --runroot and so on
 	Env     []string // what selects the configuration: CONTAINERS_CONF and so on
-	Program string   // the real podman, for whoever enters the namespaces of Holder by himself
+	Program string   // the real podman, for whoever enters its namespaces by himself
 
 	Host     string // unix://…, podman's API
 	Pid      int    // of the API service
-	Holder   int    // a process in the mount and network namespaces that podman needs
 	Root     string // all of its files are below
 	Runtimes []string
 	Version  string
-	in       *instance
 }
 
 // Podman prepares a podman and starts its API service, with the runtimes runc,
@@ -116,7 +114,7 @@ network_config_dir = %q
 	if err != nil {
 		return nil, err
 	}
-	p.in, p.Pid, p.Holder = in, in.pids["podman"], in.cmd.Process.Pid
+	p.Pid = in.pids["podman"]
 	p.Command = filepath.Join(in.Dir, "podman")
 	script := in.inside(p.Env, append([]string{podman}, p.Args...)...)
 	if err := os.WriteFile(p.Command, []byte(script), 0o755); err != nil {
@@ -139,22 +137,10 @@ func (p *PodmanEngine) Containers(t TB) []string {
 	return list(t, p.Command, "ps", "-aq", "--no-trunc", "--external")
 }
 
-// Pods lists the ids of all pods.
-func (p *PodmanEngine) Pods(t TB) []string {
-	t.Helper()
-	return list(t, p.Command, "pod", "ps", "-q", "--no-trunc")
-}
-
 // Images lists all images, as NAME:TAG or <none>:<none>.
 func (p *PodmanEngine) Images(t TB) []string {
 	t.Helper()
 	return list(t, p.Command, "images", "-a", "--format", "{{.Repository}}:{{.Tag}}")
-}
-
-// Networks lists the names of all networks.
-func (p *PodmanEngine) Networks(t TB) []string {
-	t.Helper()
-	return list(t, p.Command, "network", "ls", "-q")
 }
 
 // Volumes lists the names of all volumes.

@@ -3,7 +3,6 @@ package docker
 import (
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/docker/go-connections/tlsconfig"
 	"github.com/moby/moby/client"
 
 	"github.com/tare-bench/tare/internal/subject"
@@ -95,27 +95,26 @@ func withCertificates(e subject.Engine, a address) (address, error) {
 // certificates reads ca.pem, and cert.pem with key.pem, from a folder; what is
 // not there is left out.
 func certificates(dir string, unverified bool) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: unverified} //nolint:gosec // it is the user's own setting, SkipTLSVerify or no DOCKER_TLS_VERIFY
-	authority, err := readSmall(filepath.Join(dir, "ca.pem"))
-	switch {
-	case err == nil:
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(authority) {
-			return nil, fmt.Errorf("%s: it holds no certificate", filepath.Join(dir, "ca.pem"))
+	there := func(name string) string {
+		if path := filepath.Join(dir, name); exists(path) {
+			return path
 		}
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, err
+		return ""
 	}
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	if _, err := os.Stat(cert); errors.Is(err, os.ErrNotExist) {
-		return c, nil
+	o := tlsconfig.Options{CAFile: there("ca.pem"), CertFile: there("cert.pem"), InsecureSkipVerify: unverified, ExclusiveRootPools: true}
+	if o.CertFile != "" {
+		o.KeyFile = filepath.Join(dir, "key.pem")
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	c, err := tlsconfig.Client(o)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificates of %s: %w", dir, err)
 	}
-	c.Certificates = []tls.Certificate{pair}
 	return c, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 func configDir(e subject.Engine) string {
@@ -172,7 +171,7 @@ func fromContext(e subject.Engine, name, from string) (address, error) {
 		a.host = client.DefaultDockerHost
 	}
 	dir := filepath.Join(configDir(e), "contexts", "tls", folder, "docker")
-	if _, err := os.Stat(dir); err == nil && strings.HasPrefix(a.host, "tcp://") {
+	if exists(dir) && strings.HasPrefix(a.host, "tcp://") {
 		a.secure, err = certificates(dir, end.SkipTLSVerify)
 		return a, err
 	}

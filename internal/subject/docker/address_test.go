@@ -82,7 +82,8 @@ func TestCertificatesAreReadOrRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), []byte("rubbish"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = find(e); err == nil || !strings.Contains(err.Error(), "no certificate") {
+	e.Env["DOCKER_TLS_VERIFY"] = "1"
+	if _, err = find(e); err == nil || !strings.Contains(err.Error(), "read the certificates of "+dir) {
 		t.Errorf("rubbish: %v", err)
 	}
 }

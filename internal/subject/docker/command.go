@@ -2,9 +2,6 @@ package docker
 
 import (
 	"context"
-	"debug/buildinfo"
-	"errors"
-	"os/exec"
 	"strings"
 
 	"github.com/moby/moby/client/pkg/versions"
@@ -29,52 +26,23 @@ func (t *Target) findCommand(ctx context.Context) error {
 	if err != nil {
 		return engine.Unavailable(t.name, "apt-get install docker-cli, or docker.io", "there is no docker command: %v", err)
 	}
-	banner, err := output(ctx, p.Path, p.Env)
+	banner, err := cli.Program{Path: p.Path, Env: p.Env}.Run(ctx, "--version")
 	if err != nil {
 		return engine.Unavailable(t.name, "run it by hand", "%v", err)
 	}
 	if t.engine.Address != "" {
 		p.Args = append([]string{"--host", t.host}, p.Args...)
 	}
+	line, _, _ := strings.Cut(string(banner), "\n")
 	// "Docker version 28.2.2, build e6534b4"; a stand-in says its own name.
-	rest, is := strings.CutPrefix(banner, "Docker version ")
+	rest, is := strings.CutPrefix(line, "Docker version ")
 	version, _, _ := strings.Cut(rest, ",")
 	if !is || version == "" {
-		return engine.Unavailable(t.name, "give the path of Docker's own command", "%s is not Docker's: %s --version printed %q", p.Path, p.Path, banner)
+		return engine.Unavailable(t.name, "give the path of Docker's own command", "%s is not Docker's: %s --version printed %q", p.Path, p.Path, line)
 	}
 	if versions.LessThan(version, oldestCommand) {
 		return engine.Unavailable(t.name, "upgrade it, or weigh Docker through its API", "%s is of version %s, and %s is the oldest that can be told to pull nothing", p.Path, version, oldestCommand)
 	}
 	t.command, t.client = &p, version
 	return nil
-}
-
-// output is the first line that a program prints of its version.
-func output(ctx context.Context, path string, env []string) (string, error) {
-	out, err := cli.Program{Path: path, Env: env}.Run(ctx, "--version")
-	line, _, _ := strings.Cut(string(out), "\n")
-	return line, err
-}
-
-// programVersion is that of a runtime: what it says, else what the Go toolchain
-// put into it, "" where neither is known.
-func programVersion(ctx context.Context, path string) string {
-	file, err := exec.LookPath(path)
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return ""
-	}
-	line, err := output(ctx, file, nil)
-	if err != nil {
-		return ""
-	}
-	words := strings.Fields(line)
-	for i, w := range words[:max(len(words)-1, 0)] {
-		if v := words[i+1]; strings.TrimSuffix(w, ":") == "version" && v != "VERSION_MISSING" { // go install of runsc
-			return v
-		}
-	}
-	if info, err := buildinfo.ReadFile(file); err == nil {
-		return info.Main.Version
-	}
-	return ""
 }

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -35,6 +36,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/oci"
 )
 
 // The ways to drive a daemon.
@@ -107,7 +109,9 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 		}
 	}
 	if t.local && r.Path != "" {
-		t.program = programVersion(ctx, r.Path)
+		if file, err := exec.LookPath(r.Path); err == nil {
+			t.program = oci.Version(ctx, file)
+		}
 	}
 	return t, nil
 }

@@ -3,6 +3,8 @@ package docker
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,53 +101,30 @@ func (t *Target) requests(op subject.Op, m making) string {
 
 // compact is JSON without what is empty.
 func compact(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
 	var all any
-	if json.Unmarshal(b, &all) != nil {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil || empty(all) {
 		return ""
 	}
-	if b, err = json.Marshal(pruned(all)); err != nil {
-		return ""
-	}
+	b, _ = json.Marshal(all) // it was JSON
 	return string(b)
 }
 
-// pruned is v without its empty members, nil when nothing is left.
-func pruned(v any) any {
+// empty takes the empty members off objects, and tells whether nothing is left.
+func empty(v any) bool {
 	switch v := v.(type) {
+	case nil:
+		return true
 	case map[string]any:
-		out := map[string]any{}
-		for name, member := range v {
-			if member = pruned(member); member != nil {
-				out[name] = member
-			}
-		}
-		if len(out) > 0 {
-			return out
-		}
+		maps.DeleteFunc(v, func(_ string, member any) bool { return empty(member) })
+		return len(v) == 0
 	case []any:
-		for _, member := range v {
-			if nonzero := pruned(member); nonzero != nil {
-				return v
-			}
-		}
-	case string:
-		if v != "" {
-			return v
-		}
-	case float64:
-		if v != 0 {
-			return v
-		}
-	case bool:
-		if v {
-			return v
-		}
+		return !slices.ContainsFunc(v, func(member any) bool { return !empty(member) })
 	}
-	return nil
+	return reflect.ValueOf(v).IsZero()
 }
 
 // config lists the facts that change what is weighed, as the daemon tells them.

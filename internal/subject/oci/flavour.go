@@ -1,8 +1,15 @@
 package oci
 
 import (
-	"strconv"
+	"context"
+	"debug/buildinfo"
+	"regexp"
 	"strings"
+	"time"
+
+	"github.com/moby/moby/client/pkg/versions"
+
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
 // flavour is how a runtime differs from the standard command line.
@@ -29,7 +36,7 @@ var known = []flavour{
 
 // identify tells by its own words which runtime a program is, and its version.
 func identify(banner, name string) (flavour, string) {
-	line := firstLine(banner)
+	line, _, _ := strings.Cut(strings.TrimSpace(banner), "\n")
 	words := strings.Fields(line)
 	version := ""
 	for i, w := range words {
@@ -49,6 +56,33 @@ func identify(banner, name string) (flavour, string) {
 	return flavour{name: name}, version
 }
 
+// ask has a program say what it is: the first sign that it is what its name says.
+// The version is also looked for where the Go toolchain puts it, since a runsc that
+// was built by go install says VERSION_MISSING.
+func ask(ctx context.Context, path, name string) (f flavour, version, banner string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := cli.Program{Path: path}.Run(ctx, "--version")
+	if err != nil {
+		return f, "", "", err
+	}
+	banner = string(out)
+	f, version = identify(banner, name)
+	if version == "" || version == "VERSION_MISSING" {
+		version = ""
+		if info, err := buildinfo.ReadFile(path); err == nil {
+			version = info.Main.Version
+		}
+	}
+	return f, version, banner, nil
+}
+
+// Version is that of a runtime's program, "" where it is not known.
+func Version(ctx context.Context, path string) string {
+	_, version, _, _ := ask(ctx, path, "") // one that says nothing has none
+	return version
+}
+
 func install(name string) string {
 	for _, f := range known {
 		if f.name == name {
@@ -62,6 +96,8 @@ func install(name string) string {
 // bundle uses.
 const bundleSpec = "1.0.2"
 
+var isVersion = regexp.MustCompile(`^\d{1,4}\.\d{1,4}\.\d{1,4}$`).MatchString
+
 // specVersion is the version to write into bundles: the runtime's own where
 // that is older, since some refuse what is newer than they are.
 func specVersion(banner string) string {
@@ -70,36 +106,9 @@ func specVersion(banner string) string {
 		if !ok {
 			continue
 		}
-		v, _, _ = strings.Cut(v, "-")
-		if parts, ok := numbers(v); ok {
-			if mine, _ := numbers(bundleSpec); less(parts, mine) {
-				return v
-			}
+		if v, _, _ = strings.Cut(v, "-"); isVersion(v) && versions.LessThan(v, bundleSpec) {
+			return v
 		}
 	}
 	return bundleSpec
-}
-
-func numbers(v string) (out [3]int, ok bool) {
-	parts := strings.Split(v, ".")
-	if len(parts) != 3 {
-		return out, false
-	}
-	for i, p := range parts {
-		n, err := strconv.Atoi(p)
-		if err != nil || n < 0 {
-			return out, false
-		}
-		out[i] = n
-	}
-	return out, true
-}
-
-func less(a, b [3]int) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
 }

@@ -7,15 +7,12 @@ package oci
 
 import (
 	"context"
-	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
@@ -63,13 +60,9 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 		return nil, unavailable(err.Error(), "")
 	}
 	t := &Target{name: name, path: file}
-	banner, err := t.banner(ctx)
-	if err != nil {
+	var banner string
+	if t.flavour, t.version, banner, err = ask(ctx, file, name); err != nil {
 		return nil, unavailable(err.Error(), "run it by hand; if it is no OCI runtime, name another with NAME=PATH")
-	}
-	t.flavour, t.version = identify(banner, name)
-	if t.version == "" || t.version == "VERSION_MISSING" { // what runsc says when it was built by go install
-		t.version = buildVersion(file)
 	}
 	t.spec = specVersion(banner)
 	if os.Geteuid() != 0 {
@@ -80,51 +73,6 @@ func New(ctx context.Context, name, path string) (*Target, error) {
 	}
 	t.private = t.flavour.refusesHybrid && cgroup.ModeOf(t.hs) == cgroup.Hybrid
 	return t, nil
-}
-
-// buildVersion is the module version that the Go toolchain put into a program,
-// "" where there is none.
-func buildVersion(path string) string {
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return info.Main.Version
-}
-
-// banner asks for the version: the first sign that the program is what its
-// name says.
-func (t *Target) banner(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, t.path, "--version")
-	cmd.WaitDelay = time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	var out bounded
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return "", fmt.Errorf("%s --version did not answer within 10 s", t.path)
-		}
-		return "", fmt.Errorf("%s --version: %w: %s", t.path, err, firstLine(out.String()))
-	}
-	return out.String(), nil
-}
-
-// bounded keeps the first 16 KiB and swallows the rest.
-type bounded struct{ strings.Builder }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if room := 16<<10 - b.Len(); room > 0 {
-		b.Builder.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
 }
 
 // Info implements subject.Target.
