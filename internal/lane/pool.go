@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tare-bench/tare/internal/node/machine"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // Priority is how the lanes are scheduled.

@@ -315,6 +315,10 @@ func TestACommandThatCannotBeIsRefusedInOneLine(t *testing.T) {
 		{"fill", "1"}, {"fill", "0", "a"}, {"fill", "-1", "a"}, {"fill", "1k", "a"}, {"fill", "", "a"}, {"fill", "1.5", "a"},
 		{"fill", "9999999999999999999", "a"}, {"fill", "1", ""}, {"fill", "1", "a\nb"}, {"fill", "1", "a\x7f"}, {"fill", "1", long}, {"fill", "1", "a", ""},
 		{"evict", ""}, {"evict", long}, {"fs", ""}, {"fs", "/", "a\rb"}, {"direct", ""}, {"direct", "a", "b"}, {"fil", "1", "a"},
+		{"hold", "0", "1"}, {"hold", "-1", "1"}, {"hold", "1M", "1"}, {"hold", "1"}, {"hold", "1", "1", "1"}, {"hold", "", "1"},
+		{"hold", "1", "1."}, {"hold", "1", "."}, {"hold", "1", ".5"}, {"hold", "1", "1.2.3"}, {"hold", "1", "1.0000000000"}, {"hold", "1", "1e3"},
+		{"hold", "1", "1000001"}, {"hold", "99999999999999999999", "1"}, {"hold", "900000000000000000", "1"},
+		{"spin", "0", "1"}, {"spin", "1001", "1"}, {"spin", "0.5", "1"}, {"spin", "500", "-1"}, {"dance", "1", "1"}, {"holds", "1", "1"},
 	} {
 		out, errs, exit := run(t, append([]string{Name}, args...))
 		if exit != 2 || out != "" || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, "tare-probe: ") {
@@ -350,9 +354,10 @@ func TestAReportOfFilesIsReadStrictly(t *testing.T) {
 	}
 }
 
-func FuzzParseFileSystems(f *testing.F) {
+func FuzzReports(f *testing.F) {
 	f.Add("tare-fs/1 ef53 4096 99 /data\ntare-fs/1 error 2 /x\n")
 	f.Add("tare-fill/1 error 28 /a b\ntare-fill/1 2 3 4\n")
+	f.Add("tare-hold/1 4096 12\ntare-held/1 99\n")
 	f.Fuzz(func(t *testing.T, out string) {
 		list, err := ParseFileSystems(out)
 		if err == nil && len(list) == 0 {
@@ -362,6 +367,9 @@ func FuzzParseFileSystems(f *testing.F) {
 			if fs.Path == "" || fs.Size < 0 || fs.Free < 0 || (fs.Errno != 0 && fs.Size != 0) {
 				t.Errorf("%q gave %+v", out, fs)
 			}
+		}
+		if h, err := ParseHeld(out); err == nil && (h.Bytes <= 0 || h.Filled < 0 || h.Held < 0) {
+			t.Errorf("%q gave %+v", out, h)
 		}
 		if got, err := ParseFilled(out); err == nil && (got.Files <= 0 || got.Bytes <= 0 || got.Took < 0) {
 			t.Errorf("%q gave %+v", out, got)
