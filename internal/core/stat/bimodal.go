@@ -25,18 +25,18 @@ const minModes = 10
 // Bimodal tells whether the values fall into two heaps, as when half of the
 // starts hit a cache: the median is then a time that hardly ever happens. It
 // takes Hartigan's dip test at 0.01, and the two heaps apart by at
-// least 5 % of the larger.
+// least 5 % of the larger. Values that were rounded are spread over their step
+// first: ticks are no heaps.
 //
 // The dip test, because its null hypothesis is any unimodal distribution, so
 // the long right tail of start times does not set it off. The bimodality
 // coefficient and the largest gap take skewness and a few stragglers for a
 // second mode. The price is that a heap of less than about a quarter of the
-// values is not seen; those are stragglers, and show in p90, p99 and max. Values
-// must not be coarser than the scatter: ticks are heaps.
+// values is not seen; those are stragglers, and show in p90, p99 and max.
 func Bimodal(values []float64) Modes {
 	kept, _ := measured(values)
 	slices.Sort(kept)
-	m := Modes{N: len(kept), Dip: dip(kept), Critical: 1}
+	m := Modes{N: len(kept), Dip: dip(spread(kept)), Critical: 1}
 	if m.N < minModes {
 		return m
 	}
@@ -51,6 +51,25 @@ func Bimodal(values []float64) Modes {
 		m.Low, m.High, m.LowN = low, high, cut
 	}
 	return m
+}
+
+// spread puts equal values of a sorted sample evenly over the step to which they
+// were rounded, which is the smallest distance between two of them.
+func spread(sorted []float64) []float64 {
+	tick := step(sorted)
+	out := make([]float64, 0, len(sorted))
+	for len(out) < len(sorted) {
+		first := len(out)
+		same := first
+		for same < len(sorted) && sorted[same] == sorted[first] {
+			same++
+		}
+		for i := first; i < same; i++ {
+			share := (float64(i-first)+0.5)/float64(same-first) - 0.5
+			out = append(out, sorted[i]+tick*share)
+		}
+	}
+	return out
 }
 
 // uniformDip is the 0.99 quantile of the dip of n uniform values, the unimodal

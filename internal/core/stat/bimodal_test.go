@@ -67,6 +67,27 @@ func TestTwoHeapsAreFound(t *testing.T) {
 	}
 }
 
+func TestRoundedTimesAreOneHeap(t *testing.T) {
+	t.Parallel()
+	for _, tick := range []float64{1, 2, 5, 10} {
+		r := seeded(uint64(tick))
+		one, two := 0, 0
+		for range simulations {
+			values := lognormal(r, 50, 100, 0.05)
+			apart := slices.Clone(values)
+			for i := range values {
+				values[i] = tick * math.Round(values[i]/tick)
+				apart[i] = tick * math.Round((apart[i]+50*float64(i%2))/tick)
+			}
+			one += count(!Bimodal(values).Bimodal)
+			two += count(Bimodal(apart).Bimodal)
+		}
+		if share(one) < 99 || share(two) < 99 {
+			t.Errorf("rounded to %g: one heap is one in %.1f %%, two are two in %.1f %%", tick, share(one), share(two))
+		}
+	}
+}
+
 func TestBimodal(t *testing.T) {
 	heaps := func(n int, low, high, width float64) []float64 {
 		out := make([]float64, n)
@@ -86,7 +107,8 @@ func TestBimodal(t *testing.T) {
 		{"two far heaps are two", heaps(20, 10, 20, 1), true},
 		{"two heaps 2% apart are not worth saying", heaps(20, 100, 102, 0.1), false},
 		{"heaps on both sides of zero are two", heaps(20, -10, 10, 1), true},
-		{"a heap at zero is a heap", heaps(20, 0, 10, 0), true},
+		{"a heap at zero is a heap", heaps(20, 0, 10, 0.1), true},
+		{"two neighbouring ticks of a clock are one heap", heaps(20, 0, 10, 0), false},
 		{"nine values are too few", heaps(9, 10, 20, 1), false},
 		{"equal values are one heap", make([]float64, 50), false},
 		{"no values are no heap", nil, false},

@@ -78,3 +78,61 @@ func values(r Rounds, n int) []float64 {
 	}
 	return out
 }
+
+func TestAShortWarmupIsFound(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		factor float64
+		rounds int // that are slow
+		least  float64
+		most   float64
+	}{
+		{"a first round like the others is rarely called unlike", 1, 1, 0, 2},
+		{"1.5 times as long under a noise of 10 %", 1.5, 1, 60, 100},
+		{"twice as long", 2, 1, 98, 100},
+		{"three rounds of three times as long", 3, 3, 98, 100},
+		{"half as long", 0.5, 1, 98, 100},
+	} {
+		r := seeded(11)
+		found := 0
+		for range simulations {
+			values := lognormal(r, 20, 100, 0.1)
+			for i := range tt.rounds {
+				values[i] *= tt.factor
+			}
+			found += count(First(values).Differs)
+		}
+		if s := share(found); s < tt.least || s > tt.most {
+			t.Errorf("%s: found in %.1f %%", tt.name, s)
+		}
+	}
+}
+
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	values := func(first float64, n int, others ...float64) []float64 {
+		out := []float64{first}
+		for i := range n - 1 {
+			out = append(out, others[i%len(others)])
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name   string
+		values []float64
+		want   bool
+	}{
+		{"twice the others is unlike", values(200, 10, 100, 101, 102), true},
+		{"4 % is not worth saying", values(104, 20, 100, 100.1, 100.2), false},
+		{"one step of what was rounded is none", values(6, 20, 5, 5, 5), true},
+		{"one step beside scatter of steps is none", values(6, 20, 5, 5, 4, 6, 5), false},
+		{"nine values are too few", values(200, 9, 100, 101), false},
+		{"values that are not positive have no ratio", values(200, 10, -1, 0), false},
+		{"none", nil, false},
+	} {
+		if got := First(tt.values); got.Differs != tt.want {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func through(all []Point, confidence float64) Fit {
 	f.Slope = sxy / sxx
 	f.Intercept = my - f.Slope*mx
 	f.Robust = theilSen(points)
-	if t := studentT(confidence, f.N-2); Finite(t) {
+	if t := studentT(confidence, float64(f.N-2)); Finite(t) {
 		rest := 0.0
 		for _, p := range points {
 			d := p.Y - my - f.Slope*(p.X-mx)
@@ -130,7 +130,7 @@ func LineOfRounds(rounds [][]Point, confidence float64) Fit {
 		for _, s := range slopes {
 			rest += (s - mean) * (s - mean)
 		}
-		half := studentT(confidence, f.Rounds-1) * math.Sqrt(rest/(n-1)/n)
+		half := studentT(confidence, float64(f.Rounds-1)) * math.Sqrt(rest/(n-1)/n)
 		f.Slope, f.SlopeLo, f.SlopeHi, f.Known = mean, mean-half, mean+half, Finite(half)
 	}
 	var at []float64

@@ -17,7 +17,7 @@ func TestStudentsTIsThatOfTheTables(t *testing.T) {
 		{1, 0.95, 12.706}, {2, 0.95, 4.303}, {3, 0.95, 3.182}, {4, 0.95, 2.776}, {5, 0.95, 2.571}, {9, 0.95, 2.262},
 		{10, 0.95, 2.228}, {30, 0.95, 2.042}, {100, 0.95, 1.984}, {1, 0.99, 63.657}, {2, 0.99, 9.925}, {7, 0.99, 3.499}, {20, 0.90, 1.725},
 	} {
-		if got := studentT(tt.confidence, tt.freedom); math.Abs(got-tt.want) > 0.0006 {
+		if got := studentT(tt.confidence, float64(tt.freedom)); math.Abs(got-tt.want) > 0.0006 {
 			t.Errorf("%d degrees at %g: %.4f, want %.3f", tt.freedom, tt.confidence, got, tt.want)
 		}
 	}

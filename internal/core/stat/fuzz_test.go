@@ -36,8 +36,10 @@ func FuzzAnyBytesAreSurvived(f *testing.F) {
 		if p := s.Precision(); p < 0 || math.IsNaN(p) {
 			t.Errorf("precision %v of %+v", p, s)
 		}
-		if c := Compare(old, new); c.Why == "" || !(c.P >= 0 && c.P <= 1) || c.Different && c.P >= Alpha || c.PairedLo > c.PairedHi {
-			t.Errorf("%+v of %v and %v", c, old, new)
+		for _, c := range CompareAll([]Sides{{old, new}, {new, old}}, number, Holm) {
+			if c.Why == "" || !(c.P >= 0 && c.P <= c.Adjusted && c.Adjusted <= 1) || (c.Verdict == Different) != (c.Adjusted < Alpha) || c.Lo > c.Hi {
+				t.Errorf("%+v of %v and %v", c, old, new)
+			}
 		}
 		if d := Drift(values); !(d.P >= 0 && d.P <= 1) {
 			t.Errorf("%+v of %v", d, values)

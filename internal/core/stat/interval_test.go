@@ -40,22 +40,15 @@ func TestMinRoundsIsWhereSummarizeBeginsToKnow(t *testing.T) {
 	}
 }
 
-// The ranks follow from the binomial tails: at n = 10, 2·(1+10)/2¹⁰ = 0.021 for
-// the second rank and 0.109 for the third.
-func TestSignRank(t *testing.T) {
-	tests := []struct {
-		n, want int
-		known   bool
-	}{{0, 0, false}, {5, 0, false}, {6, 1, true}, {8, 1, true}, {9, 2, true}, {10, 2, true}, {12, 3, true}, {20, 6, true}, {25, 8, true}, {100, 40, true}}
-	for _, tt := range tests {
-		if k, ok := signRank(tt.n, 0.95); k != tt.want || ok != tt.known {
-			t.Errorf("n=%d: got %d %v, want %d %v", tt.n, k, ok, tt.want, tt.known)
+// The critical values of Wilcoxon's table for two sides at 0.05 (Conover, Practical
+// Nonparametric Statistics, 3rd ed. 1999, table A12), each one less than the rank.
+func TestWalshRankIsThatOfTheTables(t *testing.T) {
+	for n, want := range map[int]int{0: 0, 1: 0, 5: 0, 6: 1, 7: 3, 8: 4, 10: 9, 12: 14, 15: 26, 20: 53, 25: 90, 30: 138, 50: 435} {
+		if got := walshRank(n, 0.05); got != want {
+			t.Errorf("n=%d: got %d, want %d", n, got, want)
 		}
 	}
-}
-
-func TestSignRankDoesNotUnderflow(t *testing.T) {
-	if k, ok := signRank(10000, 0.95); !ok || k < 4895 || k > 4910 { // 5000 − 1.96·50 = 4902
-		t.Errorf("got %d %v", k, ok)
+	if exact, close := walshRank(maxExact, 0.05), walshRank(maxExact+1, 0.05); close <= exact || close > exact+30 {
+		t.Errorf("the approximation does not follow the exact ranks: %d, %d", exact, close)
 	}
 }

@@ -68,3 +68,15 @@ func failing(r *rand.Rand, rounds Rounds) Rounds {
 	}
 	return rounds
 }
+
+const simulations = 2000
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// share is of all simulations, in percent.
+func share(of int) float64 { return 100 * float64(of) / simulations }

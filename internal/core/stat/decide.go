@@ -1,0 +1,124 @@
+package stat
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Adjustment is how the p-values of comparisons that are read together are
+// adjusted: of thirty pairs of equal things one or two differ by chance.
+type Adjustment string
+
+// The adjustments.
+const (
+	// Holm keeps the probability that a table shows any false difference below
+	// [Alpha], whatever depends on what: Scandinavian Journal of Statistics 6 (1979)
+	// 65–70.
+	Holm Adjustment = "holm"
+	// BH keeps the expected share of false differences among those shown below
+	// Alpha: Benjamini and Hochberg, JRSS B 57 (1995) 289–300.
+	BH Adjustment = "bh"
+	// Raw adjusts nothing.
+	Raw Adjustment = "none"
+)
+
+// decide gives each comparison of a table its verdict. Where both were shown, they
+// differ, by less than the margin.
+func decide(table []Comparison, by Adjustment) {
+	differ := adjusted(table, by, func(c *Comparison) float64 { return c.P })
+	same := adjusted(table, by, func(c *Comparison) float64 { return c.PSame })
+	for i := range table {
+		c := &table[i]
+		c.Adjusted, c.Verdict = differ[i], Undecided
+		switch {
+		case differ[i] < Alpha:
+			c.Verdict = Different
+		case same[i] < Alpha:
+			c.Verdict = Same
+		}
+		c.Why = c.why(same[i], len(table))
+	}
+}
+
+// adjusted are the p-values, each adjusted for the others.
+func adjusted(table []Comparison, by Adjustment, p func(*Comparison) float64) []float64 {
+	out, order := make([]float64, len(table)), make([]int, len(table))
+	for i := range table {
+		out[i], order[i] = p(&table[i]), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(out[a], out[b]) })
+	n := len(order)
+	switch by {
+	case Raw:
+	case BH:
+		least := 1.0
+		for k := n - 1; k >= 0; k-- {
+			least = min(least, out[order[k]]*float64(n)/float64(k+1))
+			out[order[k]] = least
+		}
+	default:
+		most := 0.0
+		for k, i := range order {
+			most = min(1, max(most, out[i]*float64(n-k)))
+			out[i] = most
+		}
+	}
+	return out
+}
+
+// RoundsFor is the fewest rounds with which each of so many comparisons that are
+// read together can be shown to differ by the exact test: 6 for one, 11 for thirty.
+func RoundsFor(comparisons int) int {
+	n := 1
+	for float64(max(comparisons, 1))*math.Exp2(1-float64(n)) >= Alpha {
+		n++
+	}
+	return n
+}
+
+func (c *Comparison) why(same float64, among int) string {
+	of := fmt.Sprintf("of %d pairs", c.Pairs)
+	if c.Pairs == 0 {
+		of = fmt.Sprintf("of %d and %d rounds, none of them common", c.N1, c.N2)
+	}
+	p := P(c.P)
+	if c.Adjusted != c.P {
+		p += fmt.Sprintf(" (%s adjusted for %d comparisons)", P(c.Adjusted), among)
+	}
+	interval := ""
+	if Finite(c.Lo) && Finite(c.Hi) {
+		interval = fmt.Sprintf(", %g %% interval %s to %s", 100*(1-Alpha), percent(c.Lo), percent(c.Hi))
+	}
+	if c.Widened > 1 {
+		interval += fmt.Sprintf(", %.1f times as wide as rounds that do not depend on each other would give", c.Widened)
+	}
+	need := RoundsFor(among)
+	switch {
+	case c.N1 == 0 || c.N2 == 0:
+		return "one side has no values"
+	case c.Verdict == Different:
+		return fmt.Sprintf("%s %s%s", p, of, interval)
+	case c.Verdict == Same:
+		return fmt.Sprintf("less than %.3g %% apart: %s %s%s", 100*c.Margin, P(same), of, interval)
+	case c.Pairs > 0 && c.Pairs < need:
+		return fmt.Sprintf("too few rounds: %d in both, and %d comparisons need %d%s", c.Pairs, among, need, interval)
+	}
+	return fmt.Sprintf("neither a difference (%s) nor one of less than %.3g %% (%s) was shown %s%s", p, 100*c.Margin, P(same), of, interval)
+}
+
+// P writes a p-value as the field does: none is 0.
+func P(p float64) string {
+	if p < 0.001 {
+		return "p<0.001"
+	}
+	return fmt.Sprintf("p=%.3f", p)
+}
+
+func percent(ratio float64) string {
+	if !Finite(ratio) {
+		return "?"
+	}
+	return fmt.Sprintf("%+.2f%%", 100*ratio)
+}

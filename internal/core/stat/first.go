@@ -1,0 +1,60 @@
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// Start compares the first round of a run with all later ones.
+type Start struct {
+	N       int     // values that entered
+	Ratio   float64 // the first / the median of the others; NaN where a value is not positive
+	Unlike  float64 // how many robust standard deviations it is off, of their logarithms
+	Differs bool
+}
+
+// First tells whether the first of the values, in the order of their rounds, is
+// unlike the others, as when the warm-up was too short: its caches were cold. It has
+// to be 5 % off the others' median, and further than the median absolute deviation
+// allows at 0.01, which a second or third slow round hardly moves. Below 10 values
+// nothing is said.
+func First(values []float64) Start {
+	kept, _ := measured(values)
+	s := Start{N: len(kept), Ratio: math.NaN()}
+	if s.N < minModes || slices.Min(kept) <= 0 {
+		return s
+	}
+	logs := make([]float64, s.N)
+	for i, v := range kept {
+		logs[i] = math.Log(v)
+	}
+	first, others := logs[0], slices.Sorted(slices.Values(logs[1:]))
+	middle := median(others)
+	off := make([]float64, len(others))
+	for i, v := range others {
+		off[i] = math.Abs(v - middle)
+	}
+	// 1.4826 makes of a normal sample's deviation its standard deviation. What was
+	// rounded scatters at least by its steps.
+	scatter := max(1.4826*middleOf(off), step(others))
+	s.Ratio, s.Unlike = math.Exp(first-middle), math.Abs(first-middle)/scatter
+	// A deviation of n values is as uncertain as a standard deviation of n·0.37 (its
+	// efficiency: Rousseeuw and Croux, JASA 88 (1993) 1273–1283).
+	bound := stats.InvCDF(stats.TDist{V: 0.37 * float64(s.N)})(1 - findingAlpha/2)
+	s.Differs = s.Unlike > bound && apart(s.Ratio)
+	return s
+}
+
+// step is the smallest distance between two different values of a sorted sample; 0
+// where all are equal.
+func step(sorted []float64) float64 {
+	least := 0.0
+	for i := 1; i < len(sorted); i++ {
+		if d := sorted[i] - sorted[i-1]; d > 0 && (least == 0 || d < least) {
+			least = d
+		}
+	}
+	return least
+}

@@ -1,0 +1,230 @@
+package stat
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// maxExact is up to how many pairs the signed-rank test counts all arrangements of
+// signs. Beyond, the normal distribution is closer than any figure here needs.
+const maxExact = 50
+
+// signedRank is Wilcoxon's test of differences whose centre is said to be 0: how
+// probable so small a sum of the positive ones' ranks is, and so large a one. Zeros
+// are ranked and left out (Pratt), ties share their ranks.
+func signedRank(d []float64) (less, greater float64) {
+	doubled, sign := ranks(d) // whole numbers, since shared ranks are halves
+	sum, all, variance := 0, 0, 0.0
+	counted := doubled[:0]
+	for i, r := range doubled {
+		if sign[i] == 0 {
+			continue
+		}
+		counted = append(counted, r)
+		all += r
+		variance += float64(r) * float64(r) / 4
+		if sign[i] > 0 {
+			sum += r
+		}
+	}
+	if all == 0 {
+		return 1, 1
+	}
+	if len(counted) > maxExact {
+		z := (float64(sum) - float64(all)/2) / math.Sqrt(variance)
+		return stats.StdNormal.CDF(z), stats.StdNormal.CDF(-z)
+	}
+	for s, p := range signSums(counted, all) {
+		if s <= sum {
+			less += p
+		}
+		if s >= sum {
+			greater += p
+		}
+	}
+	return less, greater
+}
+
+// signSums is the distribution of the sum of ranks each of which counts with
+// probability one half.
+func signSums(ranks []int, all int) []float64 {
+	p := make([]float64, all+1)
+	p[0] = 1
+	top := 0
+	for _, r := range ranks {
+		top += r
+		for s := top; s >= 0; s-- {
+			p[s] /= 2
+			if s >= r {
+				p[s] += p[s-r] / 2
+			}
+		}
+	}
+	return p
+}
+
+// ranks are twice the ranks of the absolute values, and the values' signs.
+func ranks(d []float64) (doubled, sign []int) {
+	order := make([]int, len(d))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(d[a]), math.Abs(d[b])) })
+	doubled, sign = make([]int, len(d)), make([]int, len(d))
+	for first := 0; first < len(order); {
+		last := first
+		for last+1 < len(order) && math.Abs(d[order[last+1]]) == math.Abs(d[order[first]]) {
+			last++
+		}
+		for _, i := range order[first : last+1] {
+			doubled[i] = first + last + 2
+			sign[i] = cmp.Compare(d[i], 0)
+		}
+		first = last + 1
+	}
+	return doubled, sign
+}
+
+// walsh are the means of every two differences, and of each with itself, sorted:
+// their median is the Hodges–Lehmann estimate.
+func walsh(d []float64) []float64 {
+	out := make([]float64, 0, len(d)*(len(d)+1)/2)
+	for i, a := range d {
+		for _, b := range d[i:] {
+			out = append(out, a/2+b/2)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// walshRank is the rank k for which the k-th smallest and largest of [walsh] enclose
+// the centre of n differences with at least the confidence 1 − alpha; 0 where n is
+// too small (Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd ed.
+// 2014, section 3.3).
+func walshRank(n int, alpha float64) int {
+	all := n * (n + 1) / 2
+	if n > maxExact {
+		sd := math.Sqrt(float64(all) * float64(2*n+1) / 12)
+		return int(float64(all)/2 - stats.StdNormal.InvCDF(1-alpha/2)*sd)
+	}
+	r := make([]int, n)
+	for i := range r {
+		r[i] = i + 1
+	}
+	tail := 0.0
+	for s, p := range signSums(r, all) {
+		if tail += p; 2*tail > alpha {
+			return s
+		}
+	}
+	return 0
+}
+
+// apartRank is [walshRank] of all differences between two samples without pairs
+// (Lehmann; section 4.3 there), by the normal approximation.
+func apartRank(n, m int, alpha float64) int {
+	all := float64(n) * float64(m)
+	sd := math.Sqrt(all * float64(n+m+1) / 12)
+	return max(0, int(all/2-stats.StdNormal.InvCDF(1-alpha/2)*sd))
+}
+
+// fewestDependent is from how many values on their dependence is tested.
+const fewestDependent = 10
+
+// dependence is how much values depend on those before them, by their ranks.
+type dependence struct {
+	z   float64 // standard deviations by which neighbours are more alike than chance makes them
+	rho float64 // correlation with the next, corrected for its bias
+}
+
+// serial finds the dependence of values that are given in their order; none of fewer
+// than [fewestDependent] or of equal ones.
+func serial(d []float64) (dependence, bool) {
+	n := float64(len(d))
+	squares, steps, before := 0.0, 0.0, 0.0
+	for i, r := range placed(d) {
+		squares += (r - (n-1)/2) * (r - (n-1)/2)
+		if i > 0 {
+			steps += (r - before) * (r - before)
+		}
+		before = r
+	}
+	if len(d) < fewestDependent || squares == 0 {
+		return dependence{}, false
+	}
+	ratio := steps / squares // 2 of independent values, less where neighbours are alike
+	sd := math.Sqrt(4 * (n - 2) * (5*n*n - 2*n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1)))
+	rho := 1 - ratio/2
+	return dependence{(2 - ratio) / sd, rho + (1+4*rho)/n}, true
+}
+
+// Rounds are taken to depend on each other where all comparisons of a table together
+// show it at poolAlpha, which is lax, since to miss dependence is worse than to see
+// some that is not there; and those of one where it alone shows more at ownAlpha.
+const (
+	poolAlpha = 0.3
+	ownAlpha  = 0.05
+)
+
+// correlations are those by which each of several samples is to be corrected, 0 where
+// it is independent. They are of one run: what makes its rounds depend on each other
+// is most often its machine, and few rounds of one sample hardly show it.
+func correlations(samples [][]float64) []float64 {
+	out := make([]float64, len(samples))
+	var own []dependence
+	var z, rho, n float64
+	for _, d := range samples {
+		s, ok := serial(d)
+		if own = append(own, s); ok {
+			z, rho, n = z+s.z, rho+s.rho, n+1
+		}
+	}
+	pooled := 0.0
+	if n > 0 && z/math.Sqrt(n) > stats.StdNormal.InvCDF(1-poolAlpha) {
+		pooled = rho / n
+	}
+	for i, s := range own {
+		out[i] = pooled
+		if s.z > stats.StdNormal.InvCDF(1-ownAlpha) {
+			out[i] = max(out[i], s.rho)
+		}
+		out[i] = min(max(out[i], 0), 0.95)
+		if len(samples[i]) < fewestDependent {
+			out[i] = 0
+		}
+	}
+	return out
+}
+
+// effective is for how many independent values n of a correlation count.
+func effective(n int, rho float64) float64 { return max(2, float64(n)*(1-rho)/(1+rho)) }
+
+// placed are the ranks of the values from 0, ties sharing theirs.
+func placed(d []float64) []float64 {
+	out := make([]float64, len(d))
+	for i, a := range d {
+		for _, b := range d {
+			switch {
+			case b < a:
+				out[i]++
+			case b == a:
+				out[i] += 0.5
+			}
+		}
+		out[i] -= 0.5 // itself
+	}
+	return out
+}
+
+// studentT is the t of so many degrees of freedom between −t and t of which the
+// confidence lies (0 to 1, exclusive); NaN where there is none.
+func studentT(confidence, freedom float64) float64 {
+	if !(confidence > 0 && confidence < 1) || !(freedom > 0) {
+		return math.NaN()
+	}
+	return stats.InvCDF(stats.TDist{V: freedom})((1 + confidence) / 2)
+}
