@@ -56,6 +56,14 @@ func (p *progress) line(what string, elapsed, left time.Duration) {
 	fmt.Fprintf(p.w, "\r%s\x1b[K", line)
 }
 
+// say writes a line that stays.
+func (p *progress) say(text string) {
+	if !p.quiet {
+		p.done()
+		fmt.Fprintln(p.w, "tare: "+term.Clean(text))
+	}
+}
+
 func (p *progress) done() {
 	if p.over && p.wrote {
 		fmt.Fprintf(p.w, "\r%s\r", "\x1b[K")

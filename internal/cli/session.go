@@ -113,6 +113,7 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
 			Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data)},
 			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
+			Warn:     p.say,
 		},
 	}, nil
 }

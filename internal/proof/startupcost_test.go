@@ -20,10 +20,10 @@ func TestWatchingAStartDoesNotChangeIt(t *testing.T) {
 		t.Logf("%s: %.2f ms, watched over not watched %.4f [%.4f, %.4f]; watching took %.2f %% of its CPU time", x.Target,
 			x.Wall.Value/1e6, x.Watching.Value, x.Watching.Lo, x.Watching.Hi, 100*x.WatchingCPU.Value)
 		if x.Starts != rounds || x.Failed > 0 || !x.Watching.Known() {
-			t.Fatalf("%s: %d starts, %d failed, %+v %s", x.Target, x.Starts, x.Failed, x.Watching, x.Why)
+			t.Fatalf("%s: %d starts, %d failed, %+v %s", x.Target, x.Starts, x.Failed, x.Watching, x.Watching.Reasons)
 		}
-		if x.Different && x.Watching.Value > 1 {
-			t.Errorf("%s: watched starts are longer: %s", x.Target, x.Why)
+		if x.Watching.Versus.Different() && x.Watching.Value > 1 {
+			t.Errorf("%s: watched starts are longer: %s", x.Target, x.Watching.Reasons)
 		}
 		if !x.WatchingCPU.Known() || x.WatchingCPU.Value > bound {
 			t.Errorf("%s: watching took %.4f of its CPU time", x.Target, x.WatchingCPU.Value)

@@ -14,7 +14,7 @@ import (
 // The columns around those of the labels. New ones come last.
 var (
 	csvBefore = []string{"run_id", "experiment", "quantity", "unit"}
-	csvAfter  = []string{"at_s", "n", "value", "lo", "hi", "failed", "total", "baseline", "delta", "p", "different", "verdict"}
+	csvAfter  = []string{"at_s", "n", "value", "lo", "hi", "failed", "total", "baseline", "shift", "shift_lo", "shift_hi", "p", "p_adjusted", "compared", "verdict"}
 )
 
 // CSV writes a row for each figure, with a column for each label that some figure
@@ -66,9 +66,15 @@ func csvFigure(f *figure.Figure) []string {
 		row[5], row[6] = strconv.Itoa(f.Failed), strconv.Itoa(f.Total)
 	}
 	if v := f.Versus; v != nil {
-		row[7], row[8], row[9], row[10] = Harmless(v.Baseline), number(v.Delta), number(v.P), strconv.FormatBool(v.Different)
+		row[7], row[11], row[12], row[13] = Harmless(v.Baseline), number(v.P), number(v.Adjusted), string(v.Verdict)
+		if v.Shift.Known() {
+			row[8] = number(v.Shift.Value)
+		}
+		if v.Shift.Bounded {
+			row[9], row[10] = number(v.Shift.Lo), number(v.Shift.Hi)
+		}
 	}
-	row[11] = Harmless(f.Verdict)
+	row[14] = Harmless(f.Verdict)
 	return row
 }
 

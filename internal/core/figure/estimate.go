@@ -2,7 +2,6 @@ package figure
 
 import (
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -87,45 +86,89 @@ func (f *Figure) Values() stat.Rounds {
 	return values
 }
 
-// Versus is a comparison with the baseline.
+// Versus is a comparison with the baseline, see [stat.CompareAll].
 type Versus struct {
-	Baseline  string   `json:"baseline"`
-	Delta     float64  `json:"delta"`  // ratio of the medians − 1
-	Paired    Estimate `json:"paired"` // median ratio within a round − 1
-	P         float64  `json:"p"`
-	Different bool     `json:"different"`
-	Why       string   `json:"why"`
+	Baseline string       `json:"baseline"`
+	Shift    Estimate     `json:"shift"` // of the baseline's value, within a round: 0.05 is 5 % more
+	P        float64      `json:"p"`
+	Adjusted float64      `json:"p_adjusted"` // for all comparisons of the table
+	Margin   float64      `json:"margin"`     // less than which is the same
+	Widened  float64      `json:"widened"`    // by how much, for rounds that depend on each other; 1: not
+	Verdict  stat.Verdict `json:"verdict"`
+	Why      string       `json:"why"`
 }
 
-// Compare tells how a figure differs from the baseline's, see [stat.Compare]; nil
-// where one of them has no rounds, or nothing positive to compare with.
-func Compare(baseline string, base, f stat.Rounds) *Versus {
-	if len(base) == 0 || len(f) == 0 {
-		return nil
-	}
-	r := stat.Compare(base, f)
-	if math.IsNaN(r.Delta) {
-		return nil
-	}
-	v := &Versus{Baseline: baseline, Delta: r.Delta, P: r.P, Different: r.Different, Why: r.Why}
-	if !math.IsNaN(r.PairedDelta) {
-		v.Paired = Estimate{N: r.Pairs, Value: r.PairedDelta}
-	}
-	if !math.IsNaN(r.PairedLo) && !math.IsNaN(r.PairedHi) {
-		v.Paired.Lo, v.Paired.Hi, v.Paired.Bounded = r.PairedLo, r.PairedHi, true
-	}
-	return v
-}
+// Different tells whether a difference was shown.
+func (v *Versus) Different() bool { return v != nil && v.Verdict == stat.Different }
 
-// PairedRatio is the median of the rounds' own ratios.
-func PairedRatio(c stat.Comparison) Estimate {
-	if !stat.Finite(c.PairedDelta) {
+// Ratio is how many times the baseline's a value is.
+func (v *Versus) Ratio() Estimate {
+	if v == nil || !v.Shift.Known() {
 		return Estimate{}
 	}
-	e := Estimate{N: c.Pairs, Value: 1 + c.PairedDelta}
-	e.Lo, e.Hi = e.Value, e.Value
-	if stat.Finite(c.PairedLo) && stat.Finite(c.PairedHi) {
-		e.Lo, e.Hi, e.Bounded = 1+c.PairedLo, 1+c.PairedHi, true
-	}
+	e := v.Shift
+	e.Value, e.Lo, e.Hi = 1+e.Value, 1+e.Lo, 1+e.Hi
 	return e
+}
+
+// Comparing is how a reader wants figures compared.
+type Comparing struct {
+	Margin float64         `json:"margin,omitempty"` // 0: [stat.DefaultMargin]
+	Adjust stat.Adjustment `json:"adjust,omitempty"` // "": [stat.Holm]
+}
+
+// Pair is a figure and the one that it is compared with.
+type Pair struct{ Base, Figure *Figure }
+
+// Compare gives each figure of the pairs that one table shows its Versus. One without
+// rounds, or whose base has none, gets none.
+func (how Comparing) Compare(baseline string, table []Pair) {
+	sides := make([]stat.Sides, len(table))
+	for i, p := range table {
+		sides[i] = stat.Sides{Old: p.Base.Values(), New: p.Figure.Values()}
+	}
+	for i, v := range how.versus(baseline, sides) {
+		table[i].Figure.Versus = v
+	}
+}
+
+// Quotient is a figure that is how many times the base's each value is.
+type Quotient struct {
+	Figure       *Figure
+	Base, Values stat.Rounds
+}
+
+// Ratios gives the quotients that one table shows their estimates, and their Versus.
+func (how Comparing) Ratios(baseline string, table []Quotient) {
+	sides := make([]stat.Sides, len(table))
+	for i, q := range table {
+		sides[i] = stat.Sides{Old: q.Base, New: q.Values}
+	}
+	for i, v := range how.versus(baseline, sides) {
+		if f := table[i].Figure; v != nil {
+			f.Versus, f.Estimate, f.Reasons = v, v.Ratio(), []string{v.Why}
+		}
+	}
+}
+
+func (how Comparing) versus(baseline string, table []stat.Sides) []*Versus {
+	out := make([]*Versus, len(table))
+	var sides []stat.Sides
+	var at []int
+	for i, s := range table {
+		if len(s.Old) > 0 && len(s.New) > 0 {
+			sides, at = append(sides, s), append(at, i)
+		}
+	}
+	for i, c := range stat.CompareAll(sides, how.Margin, how.Adjust) {
+		v := &Versus{Baseline: baseline, P: c.P, Adjusted: c.Adjusted, Margin: c.Margin, Widened: c.Widened, Verdict: c.Verdict, Why: c.Why}
+		if stat.Finite(c.Shift) {
+			v.Shift = Estimate{N: max(c.Pairs, min(c.N1, c.N2)), Value: c.Shift}
+		}
+		if stat.Finite(c.Lo) && stat.Finite(c.Hi) {
+			v.Shift.Lo, v.Shift.Hi, v.Shift.Bounded = c.Lo, c.Hi, true
+		}
+		out[at[i]] = v
+	}
+	return out
 }

@@ -153,7 +153,7 @@ type Series struct {
 func (f Figure) MarshalJSON() ([]byte, error) {
 	type plain Figure
 	f.Rounds = slices.DeleteFunc(slices.Clone(f.Rounds), func(r Round) bool { return !stat.Finite(r.Value) })
-	if v := f.Versus; v != nil && !(stat.Finite(v.Delta) && stat.Finite(v.P)) {
+	if v := f.Versus; v != nil && !(stat.Finite(v.P) && stat.Finite(v.Shift.Value)) {
 		f.Versus = nil
 	}
 	return json.Marshal(struct {

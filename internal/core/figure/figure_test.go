@@ -14,7 +14,7 @@ func TestJSONOfAFigure(t *testing.T) {
 	whole := Figure{Experiment: "x", Quantity: "latency", Unit: Nanoseconds, Better: Less, Labels: Of("target", "runc", "op", ""), Rounds: ByRound(values), Estimate: Median(values)}
 	none := whole
 	none.Rounds, none.Estimate = []Round{{0, math.NaN()}}, Estimate{N: 1, Value: math.NaN()}
-	none.Versus = &Versus{Delta: math.Inf(1)}
+	none.Versus = &Versus{P: math.NaN()}
 	for name, tt := range map[string]struct {
 		f    Figure
 		want string
@@ -30,19 +30,21 @@ func TestJSONOfAFigure(t *testing.T) {
 	}
 }
 
-func TestCompareNeedsBothSides(t *testing.T) {
+func TestComparingNeedsBothSides(t *testing.T) {
 	t.Parallel()
 	a, b := stat.Rounds{}, stat.Rounds{}
 	for i := range 10 {
 		a[i], b[i] = 100+float64(i), 200+2*float64(i)
 	}
-	if v := Compare("a", a, b); v == nil || !v.Different || v.Delta != 1 || v.Baseline != "a" || !v.Paired.Bounded || v.Paired.Value != 1 {
+	fig := func(values stat.Rounds) *Figure { return &Figure{Rounds: ByRound(values)} }
+	twice, none, noBase := fig(b), fig(nil), fig(b)
+	Comparing{}.Compare("a", []Pair{{fig(a), twice}, {fig(a), none}, {fig(nil), noBase}})
+	v := twice.Versus
+	if !v.Different() || v.Baseline != "a" || !v.Shift.Bounded || math.Abs(v.Shift.Value-1) > 1e-9 || math.Abs(v.Ratio().Value-2) > 1e-9 || v.P != v.Adjusted {
 		t.Errorf("twice as much is %+v", v)
 	}
-	for name, none := range map[string]stat.Rounds{"nothing": {}, "zeros": {0: 0, 1: 0}} {
-		if v := Compare("a", none, b); v != nil {
-			t.Errorf("compared with %s: %+v", name, v)
-		}
+	if none.Versus.Different() || none.Versus != nil || noBase.Versus != nil || noBase.Versus.Ratio().Known() {
+		t.Errorf("what has no rounds is %+v, %+v", none.Versus, noBase.Versus)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -36,6 +37,7 @@ const (
 
 	Failed      = "failed-operations"
 	Drift       = "drift"
+	FirstRound  = "first-round"
 	Bimodal     = "bimodal"
 	FewRounds   = "too-few-rounds"
 	Steal       = "steal"
@@ -56,6 +58,14 @@ const (
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, NotPrecise, Budget, RootChanged, NotWeighed,
 	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn}
+
+// TooFewToCompare says that rounds cannot show a difference between targets, however
+// large: lanes is 0 where that is no matter.
+func TooFewToCompare(rounds, comparisons, lanes int) record.Finding {
+	return record.Finding{Code: FewRounds, Level: Note, Lanes: lanes,
+		Message: fmt.Sprintf("%d rounds cannot show a difference in any of %d comparisons, however large it is", rounds, comparisons),
+		Advice:  fmt.Sprintf("use --rounds %d or more", stat.RoundsFor(comparisons))}
+}
 
 // List is findings, in the order in which they were made.
 type List []record.Finding

@@ -58,36 +58,67 @@ func HalfWidth(e figure.Estimate) string {
 	return fmt.Sprintf("±%.0f %%", percent)
 }
 
-// Change is a figure's comparison with the baseline as benchstat shows it: a tilde
-// where no difference was shown.
+// Change is a figure's comparison with the baseline: its shift with the interval, "~"
+// before it where nothing was decided, "=" where it is the same within the margin.
 func Change(f *figure.Figure) Cell {
 	v := f.Versus
 	switch {
 	case v == nil || !f.Estimate.Known():
 		return Words(None)
-	case !stat.Finite(v.Delta) || !stat.Finite(v.P):
+	case !v.Shift.Known() || !stat.Finite(v.Shift.Value):
 		return Words("?")
 	}
-	c := Cell{Head: "~", Tail: "(p<0.001)", Figure: f}
-	if v.P >= 0.001 {
-		c.Tail = fmt.Sprintf("(p=%.3f)", v.P)
+	c := Cell{Head: Mark(v) + signed(v.Shift.Value) + " %", Figure: f}
+	if v.Shift.Bounded {
+		c.Tail = "[" + signed(v.Shift.Lo) + ", " + signed(v.Shift.Hi) + "]"
 	}
-	if !v.Different {
-		return c
-	}
-	c.Style = term.Green
-	if v.Delta > 0 == (f.Better != figure.More) {
-		c.Style = term.Red
-	}
-	switch size := math.Abs(100 * v.Delta); {
-	case size >= 999.5:
-		c.Head = fmt.Sprintf("%+.0f %%", 100*v.Delta)
-	case size < 0.095:
-		c.Head = fmt.Sprintf("%+.2f %%", 100*v.Delta)
-	default:
-		c.Head = fmt.Sprintf("%+.1f %%", 100*v.Delta)
+	if v.Different() {
+		c.Style = term.Green
+		if v.Shift.Value > 0 == (f.Better != figure.More) {
+			c.Style = term.Red
+		}
 	}
 	return c
+}
+
+// Mark stands before a figure that was not shown to differ.
+func Mark(v *figure.Versus) string {
+	switch {
+	case v == nil || v.Verdict == stat.Different:
+		return ""
+	case v.Verdict == stat.Same:
+		return "= "
+	}
+	return "~ "
+}
+
+// signed is a share in percent.
+func signed(share float64) string {
+	switch size := math.Abs(100 * share); {
+	case !stat.Finite(share):
+		return "?"
+	case size >= 999.5:
+		return fmt.Sprintf("%+.0f", 100*share)
+	case size < 0.095:
+		return fmt.Sprintf("%+.2f", 100*share)
+	}
+	return fmt.Sprintf("%+.1f", 100*share)
+}
+
+// Compared explains the column of [Change].
+func Compared(baseline string, how figure.Comparing, comparisons int) string {
+	margin, by := how.Margin, how.Adjust
+	if margin == 0 {
+		margin = stat.DefaultMargin
+	}
+	if by == "" {
+		by = stat.Holm
+	}
+	note := fmt.Sprintf("vs %s: shift within a round (Hodges–Lehmann) with its 95 %% interval; = the same within ±%.3g %%, ~ not decided", Heading(baseline), 100*margin)
+	if comparisons > 1 && by != stat.Raw {
+		note += fmt.Sprintf("; p adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
+	}
+	return note
 }
 
 // Value is a figure alone, shown as the table says: its interval would make a
@@ -99,10 +130,15 @@ func Value(f *figure.Figure, show func(float64) string) Cell {
 	return Cell{Head: show(f.Estimate.Value), Figure: f}
 }
 
-// Versus is the report's own form of a comparison: the ratio of two trimmed means.
-func Versus(from, to *figure.Figure) Cell {
+// Versus is the report's own form of a comparison: the ratio of two trimmed means,
+// with the mark of a verdict.
+func Versus(from, to *figure.Figure, v *figure.Versus) Cell {
 	if !from.Estimate.Known() || !to.Estimate.Known() {
 		return Words(None)
 	}
-	return Cell{Head: stat.FormatVersus(from.Estimate.Value, to.Estimate.Value), Figure: to}
+	mark := "~ "
+	if v != nil {
+		mark = Mark(v)
+	}
+	return Cell{Head: mark + stat.FormatVersus(from.Estimate.Value, to.Estimate.Value), Figure: to}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
 )
 
 func TestMarkdownEscapes(t *testing.T) {
@@ -44,16 +45,21 @@ func TestDurationsHaveThreeDigits(t *testing.T) {
 }
 
 func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
+	shift := func(value, lo, hi float64, verdict stat.Verdict) figure.Versus {
+		return figure.Versus{Shift: figure.Estimate{N: 9, Value: value, Lo: lo, Hi: hi, Bounded: lo != hi}, Verdict: verdict}
+	}
 	tests := []struct {
 		name string
 		v    figure.Versus
 		want string
 	}{
-		{"none", figure.Versus{Delta: 0.3, P: 0.481}, "~ (p=0.481)"},
-		{"slower", figure.Versus{Delta: 0.123, P: 0.001, Different: true}, "+12.3 % (p=0.001)"},
-		{"faster", figure.Versus{Delta: -0.5, P: 0.00001, Different: true}, "-50.0 % (p<0.001)"},
-		{"small", figure.Versus{Delta: 0.0004, P: 0.02, Different: true}, "+0.04 % (p=0.020)"},
-		{"manifold", figure.Versus{Delta: 41.234, P: 0.02, Different: true}, "+4123 % (p=0.020)"},
+		{"none", shift(0.03, -0.01, 0.06, stat.Undecided), "~ +3.0 % [-1.0, +6.0]"},
+		{"the same", shift(0.003, -0.01, 0.02, stat.Same), "= +0.3 % [-1.0, +2.0]"},
+		{"too few rounds", shift(0.03, 0, 0, stat.Undecided), "~ +3.0 %"},
+		{"slower", shift(0.123, 0.1, 0.15, stat.Different), "+12.3 % [+10.0, +15.0]"},
+		{"small", shift(0.0004, 0.0001, 0.0009, stat.Different), "+0.04 % [+0.01, +0.09]"},
+		{"manifold", shift(41.234, 40, 42, stat.Different), "+4123 % [+4000, +4200]"},
+		{"of what has no ratio", figure.Versus{Verdict: stat.Different}, "?"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

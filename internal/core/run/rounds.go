@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -32,6 +33,9 @@ type Rounds[S Session] struct {
 	// matter. Widest says how wide it is and of what, once there are enough rounds.
 	Precision float64
 	Widest    func() (share float64, where string)
+
+	// Comparisons are how many a table of the report will show; 0: none.
+	Comparisons int
 
 	Lanes int    // for findings: at how many it was, 0 where that is no matter
 	On    string // for findings: where it was, "on bind "
@@ -87,6 +91,10 @@ const (
 func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err error) {
 	if p.Worth == 0 {
 		p.Worth = 1
+	}
+	if p.Comparisons > 0 && p.Precision == 0 && p.Rounds < stat.RoundsFor(p.Comparisons) && r.Warn != nil {
+		f := finding.TooFewToCompare(p.Rounds, p.Comparisons, p.Lanes)
+		r.Warn(f.Message + ": " + f.Advice)
 	}
 	for i := range p.Warmup {
 		if r.over(&p) || r.noneLeft() {

@@ -32,6 +32,8 @@ type Options struct {
 	After func() []record.Finding
 	// Progress is told what is done next. May be nil.
 	Progress func(Progress)
+	// Warn is told before a run what it cannot show. May be nil.
+	Warn func(text string)
 }
 
 // Seed is the seed that a plan asks for, or one by chance where it asks for none.

@@ -106,10 +106,21 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 		differences[i] = sides[i].differences
 	}
 	for i, rho := range correlations(differences) {
-		out[i].test(sides[i], rho)
+		out[i].test(sides[i], rho, Alpha)
 	}
 	decide(out, by)
 	return out
+}
+
+// ShiftPrecision is the larger half of the interval of new / old at a confidence (0 to
+// 1); infinite where there is none.
+func ShiftPrecision(old, new Rounds, confidence float64) float64 {
+	c := Comparison{Lo: math.NaN(), Hi: math.NaN(), Widened: 1}
+	s := c.take(Sides{old, new})
+	if c.test(s, correlations([][]float64{s.differences})[0], 1-confidence); !Finite(c.Lo) || !Finite(c.Hi) {
+		return math.Inf(1)
+	}
+	return max(c.Hi-c.Shift, c.Shift-c.Lo)
 }
 
 // scaled are two sides, as logarithms where all values are positive.
@@ -154,8 +165,8 @@ func (c *Comparison) take(s Sides) (out scaled) {
 	return out
 }
 
-// test makes the tests and the interval.
-func (c *Comparison) test(s scaled, rho float64) {
+// test makes the tests and the interval, at confidence 1 − alpha.
+func (c *Comparison) test(s scaled, rho, alpha float64) {
 	if c.N1 == 0 || c.N2 == 0 {
 		return
 	}
@@ -163,9 +174,9 @@ func (c *Comparison) test(s scaled, rho float64) {
 	var all []float64
 	var rank int
 	if c.Pairs > 0 {
-		test, all, rank = c.paired(s.differences, rho)
+		test, all, rank = c.paired(s.differences, rho, alpha)
 	} else {
-		test, all, rank = independent(s.old, s.new)
+		test, all, rank = independent(s.old, s.new, alpha)
 	}
 	less, greater := test(0)
 	c.P = min(1, 2*min(less, greater))
@@ -191,8 +202,8 @@ type tested func(shift float64) (less, greater float64)
 // sorted, and the rank of the bounds among them. Where rounds depend on each other,
 // the widened interval is the test: ranks would not tell a shift that every round
 // shows from one that is as large as the dependence.
-func (c *Comparison) paired(d []float64, rho float64) (test tested, all []float64, rank int) {
-	all, rank = walsh(d), walshRank(len(d), Alpha)
+func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all []float64, rank int) {
+	all, rank = walsh(d), walshRank(len(d), alpha)
 	if !(rho > 0) {
 		return func(shift float64) (less, greater float64) {
 			moved := make([]float64, len(d))
@@ -203,8 +214,8 @@ func (c *Comparison) paired(d []float64, rho float64) (test tested, all []float6
 		}, all, rank
 	}
 	count := effective(len(d), rho)
-	normal, inflated := stats.StdNormal.InvCDF(1-Alpha/2), math.Sqrt(float64(len(d))/count)
-	c.Widened = inflated * studentT(1-Alpha, count-1) / normal
+	normal, inflated := stats.StdNormal.InvCDF(1-alpha/2), math.Sqrt(float64(len(d))/count)
+	c.Widened = inflated * studentT(1-alpha, count-1) / normal
 	middle := median(all)
 	below, above := (middle-all[rank-1])*inflated/normal, (all[len(all)-rank]-middle)*inflated/normal
 	return func(shift float64) (less, greater float64) {
@@ -222,7 +233,7 @@ func (c *Comparison) paired(d []float64, rho float64) (test tested, all []float6
 }
 
 // independent is [Comparison.paired] of samples that share no round.
-func independent(before, after []float64) (test tested, all []float64, rank int) {
+func independent(before, after []float64, alpha float64) (test tested, all []float64, rank int) {
 	for _, a := range before {
 		for _, b := range after {
 			all = append(all, b-a)
@@ -239,7 +250,7 @@ func independent(before, after []float64) (test tested, all []float64, rank int)
 			return p / 2, 1 - p/2
 		}
 		return 1 - p/2, p / 2
-	}, all, apartRank(len(before), len(after), Alpha)
+	}, all, apartRank(len(before), len(after), alpha)
 }
 
 // mannWhitney is the two-sided p-value; 1, with the reason, where no test is

@@ -279,10 +279,10 @@ func (j *judging) quotaCautions(add adding) {
 // costs are what measuring takes itself.
 func (j *judging) costs(add adding) {
 	price := j.rowsThat(func(r *Row, where string) string {
-		if !r.Different {
+		if !r.Price.Versus.Different() {
 			return ""
 		}
-		return fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.Price.Value-1), where, r.Why)
+		return fmt.Sprintf("%+.1f %% QPS with %s (%s)", 100*(r.Price.Value-1), where, r.Price.Versus.Why)
 	})
 	add.list(foundStatisticsShow, finding.Note, "the kernel's statistics themselves show: ", price,
 		"QPS without them stands in the record; the programs' own times hold some 20 ns per run of it")

@@ -229,12 +229,12 @@ func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
 
 func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
-	if !r.Price.Known() || r.Different || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
-		t.Errorf("price %+v, different %v", r.Price, r.Different)
+	if !r.Price.Known() || r.Price.Versus.Different() || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
+		t.Errorf("price %+v, different %v", r.Price, r.Price.Versus)
 	}
 	b := fourLoads(8).judge(t)
-	if !b.Rows[0].Different || !b.Rows[0].Price.Bounded {
-		t.Errorf("8 rounds show no difference: %s", b.Rows[0].Why)
+	if !b.Rows[0].Price.Versus.Different() || !b.Rows[0].Price.Bounded {
+		t.Errorf("8 rounds show no difference: %s", b.Rows[0].Price.Reasons)
 	}
 	if m := messageOf(t, b, foundStatisticsShow); !strings.Contains(m, "-1.0 % QPS with 100 connections") {
 		t.Error(m)

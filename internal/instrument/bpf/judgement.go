@@ -53,12 +53,11 @@ type Row struct {
 	PerRequest figure.Figure // ns of BPF
 	Programs   []ProgramRow
 	// Price is QPS with the kernel's statistics over QPS without, of the same
-	// rounds; Different from 1, and Why.
-	Price     figure.Figure
-	Different bool
+	// rounds.
+	Price figure.Figure
 	// PriceRounds are those that Price is of: with and without statistics.
 	PriceRounds int
-	Why         string
+	price       figure.Quotient
 }
 
 // ProgramRow is one program in a point.

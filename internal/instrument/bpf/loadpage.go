@@ -144,10 +144,8 @@ func priceCell(r *Row) page.Cell {
 	if r.Price.Bounded {
 		c.Tail = "[" + page.Significant(r.Price.Lo) + ", " + page.Significant(r.Price.Hi) + "]"
 	}
-	switch {
-	case !r.Different:
-		c.Head = "~ " + c.Head
-	case r.Price.Value < 1:
+	c.Head = page.Mark(r.Price.Versus) + c.Head
+	if r.Price.Versus.Different() && r.Price.Value < 1 {
 		c.Style = term.Yellow
 	}
 	return c

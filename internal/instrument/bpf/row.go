@@ -22,6 +22,13 @@ func (j *judging) rows() {
 			j.b.Rows = append(j.b.Rows, j.row(asked, all))
 		}
 	}
+	var prices []figure.Quotient
+	for i := range j.b.Rows {
+		q := j.b.Rows[i].price
+		q.Figure = &j.b.Rows[i].Price
+		prices = append(prices, q)
+	}
+	figure.Comparing{}.Ratios("without statistics", prices)
 }
 
 func (j *judging) row(asked record.Asked, all []*measured) Row {
@@ -243,11 +250,7 @@ func (f *values) sum(row *Row, cpus int) {
 	slices.SortStableFunc(row.Programs, func(a, b ProgramRow) int { return cmp.Compare(b.Core.Value, a.Core.Value) })
 	row.Price = of("requests-with-statistics-ratio", figure.Ratio, figure.More, nil)
 	without, with := paired(f.without, f.with)
-	if row.PriceRounds = len(with); row.PriceRounds > 0 {
-		c := stat.Compare(without, with)
-		row.Price.Estimate, row.Different, row.Why = figure.PairedRatio(c), c.Different, c.Why
-		row.Price.Reasons = []string{c.Why}
-	}
+	row.PriceRounds, row.price = len(with), figure.Quotient{Base: without, Values: with}
 }
 
 // paired are the rounds that both have.

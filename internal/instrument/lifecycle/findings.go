@@ -81,8 +81,11 @@ func fewRounds(t *Table, add func(record.Finding)) {
 		}
 		f.Code, f.Level, f.Lanes = finding.FewRounds, finding.Note, t.Lanes
 		f.Message = fmt.Sprintf("%s no 95 %% interval", map[bool]string{true: "1 round gives", false: fmt.Sprintf("%d rounds give", n)}[n == 1])
-		f.Advice = fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))
+		f.Advice = fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), stat.RoundsFor(t.Comparisons)))
 		add(f)
+	}
+	if need := stat.RoundsFor(t.Comparisons); t.Comparisons > 0 && t.Rounds >= stat.MinRounds(figure.Confidence) && t.Rounds < need {
+		add(finding.TooFewToCompare(t.Rounds, t.Comparisons, t.Lanes))
 	}
 }
 
@@ -94,6 +97,10 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Findi
 	if d := stat.Drift(values); d.Drifted {
 		put(finding.Drift, finding.Warning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (p=%.3f)", 100*(d.Ratio-1), d.P),
 			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold: rounds are paired")
+	}
+	if f := stat.First(values); f.Differs {
+		put(finding.FirstRound, finding.Warning, fmt.Sprintf("the first round took %.2f times as long as the others", f.Ratio),
+			"caches were still cold, or are full since; raise --warmup")
 	}
 	if m := stat.Bimodal(values); m.Bimodal {
 		put(finding.Bimodal, finding.Warning, fmt.Sprintf("two heaps: about %s in %d rounds and about %s in %d",

@@ -5,35 +5,38 @@ import (
 	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
 
-// Intervals follow how narrow the intervals of a table's medians become, batch by batch:
-// a run that adds rounds until they are narrow enough need not judge all of its record
-// after each.
+// Intervals follow how narrow the intervals of a table's medians and of its comparisons
+// become, batch by batch: a run that adds rounds until they are narrow enough need not
+// judge all of its record after each. They are stricter than those of the report, see
+// [stat.StopConfidence].
 type Intervals struct {
-	targets []record.Target
-	ops     []setting.Op
-	cells   map[[2]string]*followed // by target and operation
+	targets  []record.Target
+	ops      []setting.Op
+	baseline string
+	cells    map[[2]string]*followed // by target and operation
 }
 
 // followed is what counts of a cell so far.
 type followed struct {
 	released int // operations
-	values   []float64
+	values   stat.Rounds
 }
 
 // NewIntervals begins to follow the operations at one number of lanes.
-func NewIntervals(targets []record.Target, ops []setting.Op) *Intervals {
-	return &Intervals{targets, ops, map[[2]string]*followed{}}
+func NewIntervals(targets []record.Target, o *Options) *Intervals {
+	return &Intervals{targets, o.Ops, baseline(o.Baseline, targets), map[[2]string]*followed{}}
 }
 
 // Add takes a measured batch.
 func (v *Intervals) Add(b *record.Batch) {
 	key := [2]string{b.Target, b.Op}
 	if v.cells[key] == nil {
-		v.cells[key] = &followed{}
+		v.cells[key] = &followed{values: stat.Rounds{}}
 	}
 	c := v.cells[key]
 	i := slices.IndexFunc(v.targets, func(t record.Target) bool { return t.Name == b.Target })
@@ -49,11 +52,12 @@ func (v *Intervals) Add(b *record.Batch) {
 		return
 	}
 	if value, ok := span(b, v.targets[i].Operations[b.Op].Done); ok {
-		c.values = append(c.values, value)
+		c.values[b.Round] = value
 	}
 }
 
-// Widest is the widest interval, as a share of its median, and where it is. Infinite
+// Widest is the widest interval, as a share of its median or, of a comparison, of the
+// baseline, and where it is. Infinite
 // while an interval is not known. The targets that are named to be left out do not
 // count, and neither does an operation that never succeeded, unless there is nothing
 // else: more rounds would not help either.
@@ -70,8 +74,15 @@ func (v *Intervals) Widest(leftOut ...string) (worst float64, where string) {
 				failed = t.Name + " " + string(op)
 				continue
 			}
-			if p := figure.MedianOf(c.values).Half(); p >= worst {
+			if p := stat.Summarize(figure.Ordered(c.values), stat.StopConfidence).Precision(); p >= worst {
 				worst, where = p, t.Name+" "+string(op)
+			}
+			base := v.cells[[2]string{v.baseline, string(op)}]
+			if t.Name == v.baseline || base == nil || len(base.values) == 0 || slices.Contains(leftOut, v.baseline) {
+				continue
+			}
+			if p := stat.ShiftPrecision(base.values, c.values, stat.StopConfidence); p >= worst {
+				worst, where = p, t.Name+" "+string(op)+" vs "+v.baseline
 			}
 		}
 	}

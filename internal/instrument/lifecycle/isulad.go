@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -32,6 +33,7 @@ func isulad(j *Judgement, t *Table, subject string) *page.Section {
 // isuladTable has the percentages of the pivot against each other target if it is
 // the subject, as in the report; else those of each other target against the pivot.
 func isuladTable(j *Judgement, t *Table, pivot int, subject bool) *page.Table {
+	verdicts := verdictsAgainst(j, t, pivot)
 	table := page.Names("operation (ms)")
 	for i := range j.Targets {
 		column := page.Column{Title: page.Heading(j.Targets[i].Name) + " (avg)", Right: true, Group: i + 1}
@@ -50,7 +52,7 @@ func isuladTable(j *Judgement, t *Table, pivot int, subject bool) *page.Table {
 		}
 		table.Columns = append(table.Columns, page.Column{Title: title, Right: true, Group: i + 1})
 	}
-	for _, row := range t.Rows {
+	for r, row := range t.Rows {
 		name := string(row.Op)
 		if t.Lanes > 1 {
 			name = fmt.Sprintf("%d * %s", t.Lanes, row.Op)
@@ -67,11 +69,34 @@ func isuladTable(j *Judgement, t *Table, pivot int, subject bool) *page.Table {
 			if subject {
 				from, to = to, from
 			}
-			cells = append(cells, page.Versus(from, to))
+			cells = append(cells, page.Versus(from, to, verdicts[[2]int{r, i}]))
 		}
 		table.Row(cells...)
 	}
 	return table
+}
+
+// verdictsAgainst says by row and target whether a difference from the pivot was
+// shown: the means of such a table show none by themselves.
+func verdictsAgainst(j *Judgement, t *Table, pivot int) map[[2]int]*figure.Versus {
+	out := map[[2]int]*figure.Versus{}
+	if pivot < 0 {
+		return out
+	}
+	copied := Table{Rows: make([]Row, len(t.Rows))}
+	for r, row := range t.Rows {
+		copied.Rows[r] = Row{Op: row.Op, Cells: slices.Clone(row.Cells)}
+		for i := range copied.Rows[r].Cells {
+			copied.Rows[r].Cells[i].Time.Versus = nil
+		}
+	}
+	j.compare(&copied, j.Targets[pivot].Name)
+	for r, row := range copied.Rows {
+		for i := range row.Cells {
+			out[[2]int{r, i}] = row.Cells[i].Time.Versus
+		}
+	}
+	return out
 }
 
 // milliseconds are whole ones as in the report, with decimals where a whole

@@ -33,6 +33,8 @@ type Table struct {
 	Lanes  int
 	Rounds int   // measured ones that were begun
 	Rows   []Row // of the operations that were asked for and that some target has
+
+	Comparisons int // with the baseline
 }
 
 // Row is one operation across the targets, in the order of Targets.
@@ -124,9 +126,9 @@ func (j *Judgement) table(rec *record.Record, lanes int) Table {
 		for i := range j.Targets {
 			row.Cells = append(row.Cells, cell(&j.Targets[i], op, lanes, batches, rec.Header.Environment.CPUs))
 		}
-		j.compare(&row)
 		t.Rows = append(t.Rows, row)
 	}
+	t.Comparisons = len(j.compare(&t, j.Baseline))
 	return t
 }
 
@@ -139,17 +141,33 @@ func Absent(t *record.Target, op setting.Op) string {
 	return def.Absent
 }
 
-func (j *Judgement) compare(row *Row) {
-	base := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Target == j.Baseline })
-	if base < 0 {
-		return
-	}
-	values := row.Cells[base].Time.Values()
-	for i := range row.Cells {
-		if f := &row.Cells[i].Time; i != base {
-			f.Versus = figure.Compare(j.Baseline, values, f.Values())
+// Comparisons are how many a table of such targets has.
+func (o *Options) Comparisons(targets []record.Target) (n int) {
+	with := baseline(o.Baseline, targets)
+	for _, op := range o.Ops {
+		for i := range targets {
+			for k := range targets {
+				if targets[k].Name == with && i != k && Absent(&targets[i], op) == "" && Absent(&targets[k], op) == "" {
+					n++
+				}
+			}
 		}
 	}
+	return n
+}
+
+// compare compares all cells of a table with those of one target.
+func (j *Judgement) compare(t *Table, with string) (all []figure.Pair) {
+	for _, row := range t.Rows {
+		base := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Target == with })
+		for i := range row.Cells {
+			if base >= 0 && i != base && row.Cells[i].Time.N > 0 && row.Cells[base].Time.N > 0 {
+				all = append(all, figure.Pair{Base: &row.Cells[base].Time, Figure: &row.Cells[i].Time})
+			}
+		}
+	}
+	j.Plan.Compare(with, all)
+	return all
 }
 
 // Result is how many operations failed of how many, warm-up included, and what is

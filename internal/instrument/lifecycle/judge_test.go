@@ -127,7 +127,7 @@ func TestComparisonsAreWithTheBaselineAndOnlyThere(t *testing.T) {
 	}
 	for i, want := range map[int]float64{0: -0.9, 2: -0.1} {
 		v := cells[i].Time.Versus
-		if v == nil || v.Baseline != "oci1" || math.Abs(v.Delta-want) > 1e-9 || !v.Different || !v.Paired.Bounded || v.Paired.Lo > want+1e-9 || v.Paired.Hi < want-1e-9 || v.Why == "" {
+		if v == nil || v.Baseline != "oci1" || math.Abs(v.Shift.Value-want) > 1e-9 || !v.Different() || !v.Shift.Bounded || v.Shift.Lo > want+1e-9 || v.Shift.Hi < want-1e-9 || v.Adjusted <= v.P || v.Why == "" {
 			t.Errorf("%s: %+v", cells[i].Target, v)
 		}
 	}
@@ -228,7 +228,7 @@ func TestPrecision(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := write(tt.change)
-			v := lifecycle.NewIntervals(rec.Targets, judged(t, rec).Plan.Ops)
+			v := lifecycle.NewIntervals(rec.Targets, &judged(t, rec).Plan)
 			for i := range rec.Batches {
 				if rec.Batches[i].Phase == record.PhaseMeasure {
 					v.Add(&rec.Batches[i])

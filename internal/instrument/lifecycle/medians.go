@@ -97,7 +97,7 @@ const guestClock = "guest"
 func mediansNotes(j *Judgement, t *Table) []string {
 	note := "median ± the larger half of its 95 % interval"
 	if j.Baseline != "" {
-		note += "; vs " + page.Heading(j.Baseline) + ": difference of the medians, ~ where none was shown"
+		note += "; " + page.Compared(j.Baseline, j.Plan.Comparing, t.Comparisons)
 	}
 	notes := []string{note}
 	unknown, guest := false, false

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
@@ -29,12 +31,17 @@ type Options struct {
 	Timeout   time.Duration // of one operation on one lane
 	Seed      uint64        // of the order of targets in each round; 0: taken from the clock and recorded
 	Limits    setting.Limits
+	figure.Comparing
 }
+
+// mostComparisons is of how many in a table each can be shown to differ by the default
+// number of rounds: of 21 targets in 5 operations.
+const mostComparisons = 100
 
 // Defaults are the options of a lifecycle that says nothing.
 func Defaults() Options {
 	return Options{
-		Whom: terms.Everyone, Lanes: []int{1}, Ops: slices.Clone(setting.Ops), Rounds: 10, Warmup: 1,
+		Whom: terms.Everyone, Lanes: []int{1}, Ops: slices.Clone(setting.Ops), Rounds: stat.RoundsFor(mostComparisons), Warmup: 1,
 		Budget: 10 * time.Minute, Timeout: time.Minute, Limits: setting.DefaultLimits,
 	}
 }
@@ -50,6 +57,7 @@ func (o *Options) Declare(s *option.Set) {
 		option.Bounds(1, MaxLanes, "a number of lanes"), option.Once("each number of lanes is measured once"))
 	option.List(s, &o.Ops, "ops", "operations to weigh", option.Some("write at least one, such as run"),
 		option.Must(known), option.Once("each operation is measured once"))
+	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "measured rounds, each visiting every target once")
 	terms.Warmup(s, &o.Warmup, "rounds before, not counted")
 	option.Var(s, &o.Precision, "precision", "add rounds until every 95 % interval is this narrow, e.g. 5%", terms.Precision, option.OmitEmpty, option.Must(terms.CheckPrecision))

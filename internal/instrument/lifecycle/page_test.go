@@ -12,6 +12,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
@@ -182,7 +183,7 @@ func TestAnyNumberThatIsNoneIsShownAsNone(t *testing.T) {
 				c := &l.Tables[i].Rows[j].Cells[k]
 				c.Time.Estimate.Value, c.Time.Estimate.Hi, c.Trimmed.Estimate.Value = nan, math.Inf(1), nan
 				c.Time.Rounds[0].Value = nan
-				c.Time.Versus = &figure.Versus{Delta: nan, P: nan, Different: true}
+				c.Time.Versus = &figure.Versus{Shift: figure.Exactly(nan), P: nan, Verdict: stat.Different}
 				for n := range c.Lanes {
 					c.Lanes[n].Estimate.Value = nan
 				}

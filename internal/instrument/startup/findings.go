@@ -123,9 +123,9 @@ func (t *gathered) cautions(add func(record.Finding)) {
 			Message: fmt.Sprintf("%d of %d starts went through other calls, or in another order, than the table shows", min(n, maxKept)-t.Same, min(n, maxKept)),
 			Advice:  "phases and totals are of all of them"})
 	}
-	if t.Different && t.Watching.Value > 1 {
+	if t.Watching.Versus.Different() && t.Watching.Value > 1 {
 		add(record.Finding{Code: foundWatching, Level: finding.Warning, Target: t.Target.Target,
-			Message: fmt.Sprintf("watching shows: starts take %.1f %% longer with it (%s)", 100*(t.Watching.Value-1), t.Why), Advice: "take totals from rounds without it (--untraced), and where they go from those with it"})
+			Message: fmt.Sprintf("watching shows: starts take %.1f %% longer with it (%s)", 100*(t.Watching.Value-1), t.Watching.Versus.Why), Advice: "take totals from rounds without it (--untraced), and where they go from those with it"})
 	}
 }
 

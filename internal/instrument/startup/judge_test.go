@@ -134,8 +134,8 @@ func TestStartsWithoutWatchingShowWhatItCosts(t *testing.T) {
 		all = append(all, with, without)
 	}
 	d := judgeStarts(t, all...).Targets[0]
-	if d.Starts != 12 || !d.Different || math.Abs(d.Watching.Value-1.143) > 0.01 {
-		t.Errorf("%d starts, %+v, different %v", d.Starts, d.Watching, d.Different)
+	if d.Starts != 12 || !d.Watching.Versus.Different() || math.Abs(d.Watching.Value-1.143) > 0.01 {
+		t.Errorf("%d starts, %+v, different %v", d.Starts, d.Watching, d.Watching.Versus)
 	}
 }
 

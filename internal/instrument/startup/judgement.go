@@ -52,8 +52,6 @@ type Target struct {
 	// Watching is wall time watched over wall time not watched, of the same rounds.
 	Watching    figure.Figure
 	WatchingCPU figure.Figure // CPU time of the watching over that of the start
-	Different   bool          // Watching, see stat.Compare
-	Why         string
 }
 
 // Step is one step of a start, over the rounds.

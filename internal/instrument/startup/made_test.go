@@ -138,7 +138,7 @@ func watched() *begun {
 		},
 		Gaps:     []Gap{{Gap: docker.Gaps[0], Took: around(41.6e6, 8), Seen: 5, Round: 2}, {Gap: docker.Gaps[1], Took: around(16.8e6, 9), Seen: 4, Round: 2}},
 		Drawn:    docker,
-		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.01, Lo: 0.98, Hi: 1.04, Bounded: true}}, WatchingCPU: figure.Figure{Estimate: figure.Exactly(0.006)}, Why: "p is 0.41",
+		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.01, Lo: 0.98, Hi: 1.04, Bounded: true}}, WatchingCPU: figure.Figure{Estimate: figure.Exactly(0.006)},
 	})
 	s.v.Targets[0].Phases[0].Times = 3.2
 	s.v.Targets = append(s.v.Targets, podStart())
@@ -183,7 +183,7 @@ func podStart() Target {
 		Phases:   []Step{step("containerd", record.KindEngine, 709, 1, 120, 812), step("bridge ADD", record.KindCNI, 42, 3, 9, 812), step("crun create", record.KindCall, 39, 2, 16, 812)},
 		Gaps:     []Gap{{Gap: wait, Took: around(501e6, 0.1), Seen: 4}},
 		Drawn:    d,
-		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.08, Lo: 1.05, Hi: 1.11, Bounded: true}}, Different: true,
+		Watching: figure.Figure{Estimate: figure.Estimate{N: 6, Value: 1.08, Lo: 1.05, Hi: 1.11, Bounded: true}},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -44,7 +45,7 @@ func startsTable(v *Judgement) *page.Section {
 		}
 		if text := watching(t); text != "" {
 			key := page.Item{Key: name, Text: text}
-			if t.Different {
+			if t.Watching.Versus.Different() {
 				key.Style = term.Yellow
 			}
 			items = append(items, key)
@@ -102,8 +103,10 @@ func watching(t *Target) string {
 	if t.Watching.Bounded {
 		text += " [" + page.Significant(t.Watching.Lo) + ", " + page.Significant(t.Watching.Hi) + "]"
 	}
-	switch {
-	case !t.Different:
+	switch v := t.Watching.Versus; {
+	case v != nil && v.Verdict == stat.Same:
+		text += " the same"
+	case !v.Different():
 		text += " no difference shown"
 	case t.Watching.Value > 1:
 		text += " slower"

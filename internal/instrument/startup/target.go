@@ -20,8 +20,13 @@ func (j *Judging) Done(rec *record.Record) *Judgement {
 	s := j.Judgement
 	s.Record = rec
 	s.Logs, s.Targets = rec.Logs, nil
+	var watching []figure.Quotient
 	for _, t := range j.targets {
 		t.sum()
+		watching = append(watching, figure.Quotient{Figure: &t.Watching, Base: t.without, Values: t.with})
+	}
+	figure.Comparing{}.Ratios("not watched", watching)
+	for _, t := range j.targets {
 		if t.listed || t.Starts+t.Failed+t.NoEnd > 0 {
 			s.Targets = append(s.Targets, t.Target)
 		}
@@ -47,7 +52,7 @@ func (t *gathered) sum() {
 	t.Phases = t.phases(with)
 	t.Gaps = t.gaps()
 	t.draw()
-	t.watching()
+	t.Watching = t.about("watching-ratio", figure.Ratio)
 }
 
 func (t *gathered) about(quantity string, unit figure.Unit, labels ...string) figure.Figure {
@@ -221,15 +226,4 @@ func (t *gathered) draw() {
 		}
 	}
 	t.Drawn.Calls, t.Drawn.Workload = taken(trace.Calls(best, t.Engine))
-}
-
-// watching compares the rounds that were watched with those that were not.
-func (t *gathered) watching() {
-	t.Watching = t.about("watching-ratio", figure.Ratio)
-	if len(t.without) == 0 || len(t.with) == 0 {
-		return
-	}
-	c := stat.Compare(t.without, t.with)
-	t.Watching.Estimate, t.Different, t.Why = figure.PairedRatio(c), c.Different, c.Why
-	t.Watching.Reasons = []string{c.Why}
 }

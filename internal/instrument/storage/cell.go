@@ -196,7 +196,7 @@ func cpu(c *record.Cell, took, bytes float64, workload, runtime, perByte stat.Ro
 // finish makes IOPS the table's primary figure where blocks are small, and
 // otherwise bandwidth, or the other one where a claim lacks it; and sets each cell
 // beside the base.
-func (t *Table) finish() {
+func (t *Table) finish(how figure.Comparing) {
 	lacks := func(of func(*Cell) *figure.Figure) bool {
 		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
 	}
@@ -206,6 +206,7 @@ func (t *Table) finish() {
 	if to != nil && to.Rounds > 0 {
 		t.Base = base
 	}
+	var speed, cpu []figure.Pair
 	for _, c := range t.Cells {
 		p := c.primary()
 		c.Ratio = about(p.Quantity+"-ratio", figure.Ratio, figure.More, p.Labels, nil)
@@ -218,13 +219,23 @@ func (t *Table) finish() {
 				c.CPURatio.Estimate = figure.Exactly(1)
 			}
 		default:
-			p.Versus = figure.Compare(base, to.primary().Values(), p.Values())
-			r := stat.Compare(to.primary().Values(), p.Values())
-			c.Ratio.Estimate, c.Different, c.Ratio.Reasons = figure.PairedRatio(r), r.Different, []string{r.Why}
-			c.CPURatio.Estimate = figure.PairedRatio(stat.Compare(to.CPUPerByte.Values(), c.CPUPerByte.Values()))
+			speed, cpu = append(speed, figure.Pair{Base: to.primary(), Figure: p}), append(cpu, figure.Pair{Base: &to.CPUPerByte, Figure: &c.CPUPerByte})
+		}
+	}
+	how.Compare(base, speed)
+	how.Compare(base, cpu)
+	for _, c := range t.Cells {
+		if v := c.primary().Versus; v != nil {
+			c.Ratio.Estimate, c.Ratio.Reasons = v.Ratio(), []string{v.Why}
+		}
+		if v := c.CPUPerByte.Versus; v != nil {
+			c.CPURatio.Estimate = v.Ratio()
 		}
 	}
 }
+
+// Different tells whether a difference from the base was shown.
+func (c *Cell) Different() bool { return c.primary().Versus.Different() }
 
 // primary is the figure by which the cell is compared.
 func (c *Cell) primary() *figure.Figure {

@@ -118,7 +118,7 @@ func (j *Judgement) weigh() {
 		for _, c := range t.Cells {
 			c.sum()
 		}
-		t.finish()
+		t.finish(j.Plan.Comparing)
 	}
 	slices.SortStableFunc(j.Tables, func(a, b *Table) int {
 		return cmp.Or(cmp.Compare(j.volumeRank(a.Volume), j.volumeRank(b.Volume)), cmp.Compare(j.jobRank(a.Job), j.jobRank(b.Job)),

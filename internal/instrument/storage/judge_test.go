@@ -242,14 +242,14 @@ func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 	if r := only(t, s, "runc").CPURatio; math.Abs(r.Value-2) > 1e-9 {
 		t.Errorf("%+v", r)
 	}
-	if c := only(t, s, "host"); c.Ratio.Value != 1 || c.CPURatio.Value != 1 || c.Different {
+	if c := only(t, s, "host"); c.Ratio.Value != 1 || c.CPURatio.Value != 1 || c.Different() {
 		t.Errorf("%+v", c.Ratio)
 	}
 	s = judged(t, store(func(s *storing) {
 		s.rounds = 20
 		s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth /= 2 }
 	}))
-	if c := only(t, s, "runc"); !c.Different || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
+	if c := only(t, s, "runc"); !c.Different() || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
 		t.Errorf("%+v", c)
 	}
 	s = judged(t, store(func(s *storing) { s.targets = []string{"runc", "runsc"} }))

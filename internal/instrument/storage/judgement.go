@@ -71,11 +71,10 @@ type Cell struct {
 	CPUPerByte  figure.Figure
 	// Ratio is Total's primary figure (bandwidth, or IOPS for blocks of up to
 	// 64 KiB) over that of Base in the same round; CPURatio likewise of CPUPerByte.
-	Ratio     figure.Figure
-	CPURatio  figure.Figure
-	Different bool // from Base, see [stat.Compare]
-	Verdict   Verdict
-	Because   []string // the facts that decided, the first the decisive one
+	Ratio    figure.Figure
+	CPURatio figure.Figure
+	Verdict  Verdict
+	Because  []string // the facts that decided, the first the decisive one
 	// Reached is the part of the claimed bytes that the device saw; DeviceRead and
 	// DeviceWritten are bytes at the device in a round.
 	Reached       figure.Figure

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -53,6 +54,7 @@ type Options struct {
 	// the host's: {fio: /usr/local/bin/fio}.
 	Root     string
 	Programs map[string]string
+	figure.Comparing
 
 	// ReadJobFile reads a job file of fio's for --jobfile; whoever knows fio's options
 	// gives it.
@@ -89,6 +91,7 @@ func (o *Options) Declare(s *option.Set) {
 		option.Flag("jobs"), option.NoFlag, option.Some("write at least one, such as randread"), option.AtMost(MaxJobs))
 	new(jobFlags).declare(s, o)
 	option.Var(s, &o.Scale, "scale", terms.ScaleHelp, terms.Scale, option.OmitEmpty, option.Must(terms.CheckScale))
+	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each running every job once on every target")
 	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")",
 		option.Bounds(MinRuntimeLimit, MaxRuntime, "a time to measure in", ", such as 60s"))

@@ -66,15 +66,13 @@ func (c *Cell) compared() bool { return c.Rounds > 0 && c.Ratio.Known() && c.Tar
 // shown to differ, in parentheses where one of the two is none of the device's.
 func (c *Cell) times() page.Cell {
 	out := page.Value(&c.Ratio, func(v float64) string { return page.Significant(v) + "×" })
-	if !c.Different {
-		out.Head = "~ " + out.Head
-	}
+	out.Head = page.Mark(c.primary().Versus) + out.Head
 	switch base := c.table.cellOf(c.table.Base); {
 	case !c.ofDevice() || !base.ofDevice():
 		out.Head = "(" + out.Head + ")"
-	case c.Different && c.Ratio.Value < 1:
+	case c.Different() && c.Ratio.Value < 1:
 		out.Style = term.Red
-	case c.Different:
+	case c.Different():
 		out.Style = term.Green
 	}
 	return out

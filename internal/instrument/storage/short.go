@@ -126,7 +126,7 @@ func shortNotes(j *Judgement, base string) (notes []string) {
 		notes = append(notes, "a figure with words before it is not what the device gives. "+strings.Join(parts, "; "))
 	}
 	if ratios {
-		note := "× " + page.Heading(base) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; ~ where no difference was shown"
+		note := "× " + page.Heading(base) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; = the same within the margin, ~ not decided"
 		if parentheses {
 			note += "; in parentheses where one of the two is not what the device gives"
 		}

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/subject/setting"
 )
 
@@ -48,6 +50,12 @@ func someTime(d time.Duration) error {
 // Timeout declares when an operation has failed.
 func Timeout(s *option.Set, p *time.Duration, help string) {
 	option.Time(s, p, "timeout", help, option.AtLeast(time.Millisecond, "would fail every operation", "60s"))
+}
+
+// Comparing declares how figures are compared.
+func Comparing(s *option.Set, p *figure.Comparing) {
+	option.Var(s, &p.Margin, "margin", "call targets the same that are shown to differ by less than this, e.g. 5% (default: 5%)", Precision, option.OmitEmpty, option.Must(CheckPrecision))
+	option.Text(s, &p.Adjust, "adjust", "how p-values of one table are adjusted: holm, bh (Benjamini–Hochberg), or none (default: holm)", option.OmitEmpty, option.Choices(string(stat.Holm), string(stat.BH), string(stat.Raw)))
 }
 
 // Seed declares that of a random order.

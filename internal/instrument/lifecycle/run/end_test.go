@@ -113,7 +113,7 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 			}
 			table := l.Tables[0]
 			widest := func(rounds int) float64 {
-				v := lifecycle.NewIntervals(rec.Targets, l.Plan.Ops)
+				v := lifecycle.NewIntervals(rec.Targets, &l.Plan)
 				for i := range rec.Batches {
 					if b := &rec.Batches[i]; b.Phase == record.PhaseMeasure && b.Round < rounds {
 						v.Add(b)

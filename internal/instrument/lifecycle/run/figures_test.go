@@ -39,7 +39,7 @@ func TestConstantLatenciesAreRecoveredExactly(t *testing.T) {
 		}
 	}
 	for _, op := range subject.ContainerOps {
-		if v := cellOf(t, l, 1, op, "b").Time.Versus; v == nil || v.Baseline != "a" || v.Delta != 1 || !v.Different {
+		if v := cellOf(t, l, 1, op, "b").Time.Versus; v == nil || v.Baseline != "a" || math.Abs(v.Shift.Value-1) > 1e-9 || !v.Different() {
 			t.Errorf("%s: twice as long is called %+v", op, v)
 		}
 	}

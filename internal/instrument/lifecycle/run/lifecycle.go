@@ -62,11 +62,11 @@ func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why str
 			return "", err
 		}
 		later -= s.all(n)
-		s.lanes, s.intervals = n, lifecycle.NewIntervals(s.Record.Targets, p.Ops)
+		s.lanes, s.intervals = n, lifecycle.NewIntervals(s.Record.Targets, p)
 		why, err = s.Perform(ctx, run.Rounds[subject.Session]{
 			Warmup: p.Warmup, Rounds: p.Rounds, Budget: p.Budget, Turns: s.turns, Visit: s.visit, After: s.after,
 			Precision: p.Precision, Widest: func() (float64, string) { return s.intervals.Widest(s.GivenUp()...) },
-			Lanes: n, Fewer: ", targets or lanes", Worth: worth(n), Later: later,
+			Lanes: n, Comparisons: p.Comparisons(s.Record.Targets), Fewer: ", targets or lanes", Worth: worth(n), Later: later,
 		})
 	}
 	return why, err

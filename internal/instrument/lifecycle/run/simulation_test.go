@@ -43,7 +43,7 @@ func TestFivePercentAreFoundFromTheRunToTheVerdict(t *testing.T) {
 		_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Seed, p.Rounds = seed+1, 20 }),
 			pair(noisy(seeded(seed), 1, 0.02), noisy(seeded(seed+1000), 1.05, 0.02))...)
 		for _, op := range subject.ContainerOps {
-			if v := cellOf(t, l, 1, op, "b").Time.Versus; v.Different && v.Delta > 0 && v.Paired.Lo > 0 {
+			if v := cellOf(t, l, 1, op, "b").Time.Versus; v.Different() && v.Shift.Lo > 0 {
 				foundIn[op]++
 			}
 		}
@@ -118,7 +118,7 @@ func TestEqualTargetsAreRarelyCalledDifferent(t *testing.T) {
 					l, before := judged(t, rec), called
 					for _, op := range subject.ContainerOps {
 						compared++
-						if cellOf(t, l, 1, op, "b").Time.Versus.Different {
+						if cellOf(t, l, 1, op, "b").Time.Versus.Different() {
 							called++
 						}
 					}

@@ -297,7 +297,7 @@ func TestRoundsWithoutWatchingStandBesideThoseWithIt(t *testing.T) {
 		t.Errorf("%d of %d were not watched, %d watches", plain, len(rec.Starts), s.watches)
 	}
 	j, err := startup.Judge(rec)
-	if err != nil || !j.Targets[0].Watching.Known() || j.Targets[0].Watching.Value != 1 || j.Targets[0].Different || j.Targets[0].Starts != 6 {
+	if err != nil || !j.Targets[0].Watching.Known() || j.Targets[0].Watching.Value != 1 || j.Targets[0].Watching.Versus.Different() || j.Targets[0].Starts != 6 {
 		t.Errorf("%v: %+v", err, j.Targets[0])
 	}
 }
