@@ -18,12 +18,12 @@ type Start struct {
 // First tells whether the first of the values, in the order of their rounds, is
 // unlike the others, as when the warm-up was too short: its caches were cold. It has
 // to be 5 % off the others' median, and further than the median absolute deviation
-// allows at 0.01, which a second or third slow round hardly moves. Below 10 values
-// nothing is said.
+// allows at 0.01, which a second or third slow round hardly moves. Of two heaps the
+// first is in one, and below 10 values nothing is said.
 func First(values []float64) Start {
 	kept, _ := measured(values)
 	s := Start{N: len(kept), Ratio: math.NaN()}
-	if s.N < minModes || slices.Min(kept) <= 0 {
+	if s.N < minModes || slices.Min(kept) <= 0 || Bimodal(kept).Bimodal {
 		return s
 	}
 	logs := make([]float64, s.N)

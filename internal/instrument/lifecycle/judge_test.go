@@ -200,7 +200,7 @@ func TestPrecision(t *testing.T) {
 			if name == "oci1" && op == subject.Run {
 				step = 5 * ms
 			}
-			return 100*ms + int64(round)*step
+			return 100*ms + []int64{5, 0, 8, 3, 9, 1, 6, 2, 7, 4}[round]*step
 		}
 	}
 	fails := func(w *written, name string) {
@@ -217,11 +217,11 @@ func TestPrecision(t *testing.T) {
 		worst   float64
 		where   string
 	}{
-		// Of ten values the interval is from the second to the ninth.
-		{"is that of the widest interval", spread, nil, 17.5 / 122.5, "oci1 run"},
-		{"of those that take part", spread, []string{"oci1"}, 3.5 / 104.5, "oci0 run"},
-		{"is not known before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run"},
-		{"does not wait for what never succeeds", func(w *written) { spread(w); fails(w, "oci1") }, nil, 3.5 / 104.5, "oci0 run"},
+		// Of ten values the stricter interval is from the first to the last.
+		{"is that of the widest interval", spread, nil, 22.5 / 122.5, "oci1 run"},
+		{"of those that take part", spread, []string{"oci1"}, 4.5 / 104.5, "oci0 run"},
+		{"is not known before there is an interval", func(w *written) { spread(w); w.rounds = 5 }, nil, math.Inf(1), "oci1 run vs oci0"},
+		{"does not wait for what never succeeds", func(w *written) { spread(w); fails(w, "oci1") }, nil, 4.5 / 104.5, "oci0 run"},
 		{"is not reached where nothing succeeds", func(w *written) { spread(w); fails(w, "") }, nil, math.Inf(1), "oci1 run"},
 		{"is perfect where nothing is left", spread, []string{"oci0", "oci1"}, 0, ""},
 	}

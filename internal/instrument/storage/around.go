@@ -168,24 +168,30 @@ func (j *Judgement) unread(add func(record.Finding)) {
 	}
 }
 
-// fewRounds tells once that there is no interval.
+// fewRounds tells once that there is no interval, or that no difference can be shown.
 func (j *Judgement) fewRounds(add func(record.Finding)) {
-	most, any := 0, false
+	most, comparisons, any := 0, 0, false
 	j.each(func(w *Cell) {
+		if compared := len(w.table.Cells) - 1; w.compared() && w.Rounds < stat.RoundsFor(compared) {
+			comparisons = max(comparisons, compared)
+		}
 		if !w.primary().Bounded {
 			most, any = max(most, w.Rounds), true
 		}
 	})
-	if !any || j.Imported {
-		return
+	switch {
+	case j.Imported:
+	case any:
+		give := "give"
+		if most == 1 {
+			give = "gives"
+		}
+		add(record.Finding{Code: finding.FewRounds, Level: finding.Note,
+			Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
+			Advice:  fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), stat.RoundsFor(comparisons)))})
+	case comparisons > 0:
+		add(finding.TooFewToCompare(j.Plan.Rounds, comparisons, 0))
 	}
-	give := "give"
-	if most == 1 {
-		give = "gives"
-	}
-	add(record.Finding{Code: finding.FewRounds, Level: finding.Note,
-		Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
-		Advice:  fmt.Sprintf("use --rounds %d or more", stat.MinRounds(figure.Confidence))})
 }
 
 func upTo(rounds int) string {

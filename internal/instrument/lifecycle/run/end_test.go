@@ -101,9 +101,9 @@ func TestRoundsAreAddedUntilThePrecisionIsReached(t *testing.T) {
 		sigma       float64
 		least, most int
 	}{
-		"little noise needs no more than planned":  {0.01, 6, 6},
+		"little noise needs no more than planned":  {0.01, 8, 8},
 		"more noise needs more":                    {0.1, 20, 120},
-		"too few for an interval are not accepted": {0.001, 6, 6},
+		"too few for an interval are not accepted": {0.001, 8, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Rounds, p.Precision = 3, precision }),
@@ -177,15 +177,15 @@ func TestABudgetThatIsSpentIsSaidOfEveryNumberOfLanes(t *testing.T) {
 }
 
 func TestNodeReadingsSayWhichRoundTheyFollow(t *testing.T) {
-	o := options(planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 6, 1 }), pair(constant(1), constant(1)))
+	o := options(planned(func(p *lifecycle.Options) { p.Lanes, p.Rounds, p.Warmup = []int{1, 3}, 8, 1 }), pair(constant(1), constant(1)))
 	o.Node = func() record.Node { return record.Node{Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5} }
 	rec, l := weighWith(t.Context(), t, o)
-	if len(rec.Nodes) != 14 {
+	if len(rec.Nodes) != 18 {
 		t.Fatalf("%d readings", len(rec.Nodes))
 	}
 	for i, n := range rec.Nodes {
-		want := record.Node{Type: record.TypeNode, Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5, Phase: record.PhaseMeasure, Lanes: []int{1, 3}[i/7], Round: i%7 - 1}
-		if i%7 == 0 {
+		want := record.Node{Type: record.TypeNode, Known: true, HavePSI: true, Steal: 0.03, PSIIO: 0.5, Phase: record.PhaseMeasure, Lanes: []int{1, 3}[i/9], Round: i%9 - 1}
+		if i%9 == 0 {
 			want.Phase, want.Round = record.PhaseWarmup, 0
 		}
 		if n != want {

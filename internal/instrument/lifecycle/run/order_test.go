@@ -67,7 +67,7 @@ func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing
 		t.Run(tt.name, func(t *testing.T) {
 			log, targets := logging("a", "other")
 			targets[0].(*fake.Target).Absent = tt.absent
-			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = tt.ops, 6, 0 }), targets...)
+			_, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup = tt.ops, 8, 0 }), targets...)
 			var done []string
 			for _, e := range *log {
 				if name, rest, _ := strings.Cut(e, " "); name == "a" {
@@ -75,7 +75,7 @@ func TestOpsAreDoneAsFarAsTheyAreNeededAndShownAsFarAsTheyAreAskedFor(t *testing
 					done = append(done, op)
 				}
 			}
-			if want := slices.Repeat(tt.want, 6); !slices.Equal(done, want) {
+			if want := slices.Repeat(tt.want, 8); !slices.Equal(done, want) {
 				t.Errorf("a did %v, want six times %v", done, tt.want)
 			}
 			var rows []subject.Op

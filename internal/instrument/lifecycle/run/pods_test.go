@@ -59,7 +59,7 @@ func TestPodsAreVisitedAsFarAsTheyAreNeededAndPlainTargetsNeverSeeThem(t *testin
 					ops = append(ops, subject.Op(op))
 				}
 				log, targets := mixed()
-				const rounds = 6
+				const rounds = 8
 				rec, l := weigh(t, planned(func(p *lifecycle.Options) { p.Ops, p.Rounds, p.Warmup, p.Lanes = ops, rounds, 0, []int{lanes} }), targets...)
 				for name, want := range map[string]string{"pods": tt.pods, "plain": tt.plain} {
 					want := slices.Repeat(strings.Fields(want), rounds)

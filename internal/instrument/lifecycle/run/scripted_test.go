@@ -35,7 +35,7 @@ var podTruth = map[subject.Op]float64{subject.RunPod: 200 * ms, subject.StopPod:
 // accident, and the changes of a test.
 func planned(change func(*lifecycle.Options)) lifecycle.Options {
 	p := lifecycle.Defaults()
-	p.Seed, p.Budget = 1, time.Hour
+	p.Seed, p.Budget, p.Rounds = 1, time.Hour, 10
 	if change != nil {
 		change(&p)
 	}
