@@ -27,10 +27,6 @@ type Call struct {
 	// Watch is a process whose exit is to be stamped, 0 for none. It is a
 	// stamp, no condition: what ends the operation is the call's return.
 	Watch int
-	// Confirm looks after the release whether the operation did what was
-	// reported; it may add stamps. It is called for lanes that did not fail,
-	// one after the other, and is not timed. May be nil.
-	Confirm func(ctx context.Context, s *record.Sample) *record.Failure
 }
 
 // Calls is a batch of calls. It implements subject.Batch and subject.Metered.
@@ -145,9 +141,6 @@ func (b *Calls) Start(ctx context.Context) (int64, []record.Sample, error) {
 	}
 	for i := range b.calls {
 		c := &b.calls[i]
-		if c.Confirm != nil && samples[i].Failure == nil {
-			samples[i].Failure = c.Confirm(ctx, &samples[i])
-		}
 		if f := samples[i].Failure; f != nil && f.Command == "" {
 			f.Command = c.Command
 		}

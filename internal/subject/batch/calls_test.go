@@ -105,35 +105,6 @@ func TestAnInterruptedCallIsNoError(t *testing.T) {
 	}
 }
 
-func TestConfirmIsAskedOnlyOfWhatSucceeded(t *testing.T) {
-	all := calls(3, func(_ context.Context, i int) error {
-		if i == 0 {
-			return errors.New("no")
-		}
-		return nil
-	})
-	var asked []int
-	for i := range all {
-		all[i].Confirm = func(_ context.Context, s *record.Sample) *record.Failure {
-			asked = append(asked, s.Lane)
-			if s.Lane == 2 {
-				return &record.Failure{Kind: record.FailState, Detail: "says exited"}
-			}
-			return nil
-		}
-	}
-	b, err := PrepareCalls(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var settled int
-	b.Settle = func(_ context.Context, samples []record.Sample) { settled = len(samples) }
-	_, samples, _ := b.Start(t.Context())
-	if !slices.Equal(asked, []int{1, 2}) || settled != 3 || samples[2].Failure == nil || samples[2].Failure.Command == "" {
-		t.Errorf("asked %v, settled %d, %+v", asked, settled, samples[2].Failure)
-	}
-}
-
 func TestTheExitOfAWatchedProcessIsStamped(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -188,8 +159,7 @@ func TestAStampOfAnotherClockIsNotTheHosts(t *testing.T) {
 func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	var events []string
 	b, err := PrepareCalls([]Call{{Timeout: time.Second,
-		Do:      func(context.Context) error { events = append(events, "call"); return nil },
-		Confirm: func(context.Context, *record.Sample) *record.Failure { events = append(events, "confirm"); return nil },
+		Do: func(context.Context) error { events = append(events, "call"); return nil },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +170,7 @@ func TestABatchIsBracketedWithoutItsChecks(t *testing.T) {
 	if _, _, err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"warm", "begin", "call", "end", "settle", "confirm"}; !slices.Equal(events, want) {
+	if want := []string{"warm", "begin", "call", "end", "settle"}; !slices.Equal(events, want) {
 		t.Errorf("%v, want %v", events, want)
 	}
 }

@@ -40,7 +40,7 @@ func (d *driver) creation(ctx context.Context, id string, place engine.Place) (f
 	}
 	runtime := client.WithRuntime(d.runtime.shim, d.runtime.options())
 	lease := []leases.Opt{leases.WithID(id), leases.WithLabels(labels), leases.WithExpiration(leaseTime)}
-	log := cio.LogFile(d.logFile(id))
+	log := cio.LogFile(d.ground.Log(id))
 	return func(ctx context.Context) error {
 		held, release, err := d.client.WithLease(ctx, lease...)
 		if err != nil {

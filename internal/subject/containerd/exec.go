@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
@@ -37,7 +36,7 @@ func (s *session) Exec(ctx context.Context, n int, args []string) (subject.Execu
 	if err != nil {
 		return subject.Executed{}, err
 	}
-	e := &execution{container: c, pid: held.Pid, id: engine.NewName(s.env.RunID, n), guest: s.clock() == "guest"}
+	e := &execution{container: c, pid: held.Pid, id: engine.NewName(s.env.RunID, n), guest: s.clock() == "guest", out: engine.Kept{Most: subject.MaxOutput}, err: engine.Kept{Most: subject.MaxOutput}}
 	done := subject.Executed{Command: "task.Exec " + c.id + " " + lane.Quote(args)}
 	done.Exit, err = e.run(ctx, s, args)
 	done.Output, done.Stderr = e.out.String(), e.err.String()
@@ -53,7 +52,7 @@ type execution struct {
 	pid      int    // of the container's own process
 	id       string // of the command, in containerd
 	guest    bool   // its processes are not the host's
-	out, err bounded
+	out, err engine.Kept
 	process  client.Process
 	exits    <-chan client.ExitStatus
 }
@@ -170,23 +169,4 @@ func patiently(ctx context.Context, call func(ctx context.Context) error) error 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return call(ctx)
-}
-
-// bounded keeps the first subject.MaxOutput bytes of what is written to it.
-type bounded struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.kept = append(b.kept, p[:min(len(p), subject.MaxOutput-len(b.kept))]...)
-	return len(p), nil
-}
-
-func (b *bounded) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.kept)
 }

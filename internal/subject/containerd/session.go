@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -27,8 +24,6 @@ import (
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
 	d := &driver{
 		Target: t, env: env,
-		group:      filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir)),
-		logs:       filepath.Join(env.Dir, "log"),
 		fifos:      filepath.Join(env.StateDir, "fifo"),
 		containers: map[string]*container{},
 	}
@@ -63,9 +58,8 @@ type driver struct {
 	probe      *image.Image // with the files that the run carries
 	client     *client.Client
 	image      *Image                // the same as containerd has it
-	group      string                // cgroup of the target, below which each container has its own
-	logs       string                // folder of the containers' outputs
-	fifos      string                // folder of those of commands in them
+	ground     *engine.Ground        // of the containers
+	fifos      string                // folder of the outputs of commands in them
 	containers map[string]*container // by name
 	waiting    context.Context       // in which exits are waited for
 	done       context.CancelFunc
@@ -87,12 +81,7 @@ func (d *driver) open(ctx context.Context) (err error) {
 	if d.client, err = Connect(ctx, d.at.socket, d.at.namespace); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(d.logs, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
-	}
-	// On v2 the controllers have to be handed down on the way to the
-	// containers' groups; runtimes do that too, but not all of them.
-	if err := cgroup.Delegate(d.hs, d.group, "memory", "pids", "cpu"); err != nil && !errors.Is(err, cgroup.ErrWithheld) {
+	if d.ground, err = engine.OpenGround(d.env, d.hs, true); err != nil {
 		return err
 	}
 	d.probe, err = image.Probe(d.env.Workload.Files...)
@@ -102,7 +91,7 @@ func (d *driver) open(ctx context.Context) (err error) {
 // close implements engine.Options.Closed.
 func (d *driver) close(ctx context.Context) error {
 	d.done()
-	errs := []error{cgroup.Remove(d.hs, d.group)}
+	errs := []error{d.ground.Close()}
 	if d.client != nil {
 		errs = append(errs, removeNamespace(ctx, d.client, d.at.namespace), d.client.Close())
 	}
@@ -157,7 +146,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 			continue
 		}
 		s := engine.State{Name: p.ID, ID: p.ID, Said: strings.ToLower(p.Status.String()), Pid: int(p.Pid), Exit: int(p.ExitStatus),
-			Status: engine.Other, Group: d.groupOf(p.ID), Asked: true, Log: d.logFile(p.ID)}
+			Status: engine.Other, Group: d.ground.Group(p.ID), Asked: true, Log: d.ground.Log(p.ID)}
 		switch p.Status {
 		case types.Status_CREATED:
 			s.Status = engine.Created
@@ -187,15 +176,8 @@ func (d *driver) Output(_ context.Context, containers []engine.State) (string, e
 func (d *driver) erase(names []string) error {
 	var errs []error
 	for _, name := range names {
-		errs = append(errs, cgroup.Remove(d.hs, filepath.Join(d.group, name)))
-		os.Remove(d.logFile(name))
+		errs = append(errs, d.ground.Erase(name))
 		delete(d.containers, name)
 	}
 	return errors.Join(errs...)
 }
-
-func (d *driver) logFile(name string) string { return filepath.Join(d.logs, name) }
-
-// groupOf is the cgroup that is asked for, as a path from the root of the
-// hierarchies.
-func (d *driver) groupOf(name string) string { return path.Join("/", d.group, name) }

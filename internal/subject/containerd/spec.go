@@ -29,7 +29,7 @@ func (d *driver) spec(ctx context.Context, id string, place engine.Place) (typeu
 		oci.WithProcessArgs(probe.Name, id),
 		oci.WithEnv([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}),
 		oci.WithHostname("tare"),
-		oci.WithCgroup(d.groupOf(id)),
+		oci.WithCgroup(d.ground.Group(id)),
 		limits(d.env.Limits),
 	}
 	if cgroup.ModeOf(d.hs) == cgroup.V2 {

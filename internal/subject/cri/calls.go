@@ -81,10 +81,8 @@ func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place en
 // newPod makes what a pod has of the machine's.
 func (d *driver) newPod(name string) error {
 	d.held[name] = &held{config: d.podConfig(name)}
-	if group := d.podGroup(name); group != "" {
-		if err := delegate(d.hs, group); err != nil {
-			return err
-		}
+	if err := d.ground.Make(name); err != nil {
+		return err
 	}
 	return d.tmpfses.mount(name)
 }
@@ -106,7 +104,7 @@ func (d *driver) create(name string, place engine.Place) func(ctx context.Contex
 }
 
 func (d *driver) createIn(h *held, name string, place engine.Place) func(ctx context.Context) error {
-	os.Remove(d.logFile(name)) // of the container before
+	os.Remove(d.ground.Log(name)) // of the container before
 	h.making = d.containerConfig(name, place)
 	request := &api.CreateContainerRequest{Config: h.making, SandboxConfig: h.config}
 	return func(ctx context.Context) error {

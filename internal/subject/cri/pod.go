@@ -1,11 +1,8 @@
 package cri
 
 import (
-	"path/filepath"
-
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -30,7 +27,7 @@ type held struct {
 func (d *driver) podConfig(name string) *api.PodSandboxConfig {
 	return &api.PodSandboxConfig{
 		Metadata:     &api.PodSandboxMetadata{Name: name, Uid: name, Namespace: "tare"},
-		LogDirectory: d.logs,
+		LogDirectory: d.ground.Logs(),
 		Labels:       map[string]string{engine.RunLabel: d.env.RunID},
 		// Without this part cri-dockerd gives the pod a network card.
 		Linux: &api.LinuxPodSandboxConfig{
@@ -61,7 +58,7 @@ func unconfined() *api.SecurityProfile {
 func (d *driver) cgroupParent(pod string) string {
 	switch d.facts.cgroups {
 	case "cgroupfs":
-		return d.podGroup(pod)
+		return d.ground.Group(pod)
 	case "systemd":
 		return "system.slice"
 	}
@@ -103,7 +100,7 @@ func (d *driver) containerConfig(name string, place engine.Place) *api.Container
 		Image:   &api.ImageSpec{Image: d.imageID, UserSpecifiedImage: d.probe.Ref},
 		Args:    []string{name},
 		Labels:  map[string]string{engine.RunLabel: d.env.RunID},
-		LogPath: logName(name),
+		LogPath: engine.LogName(name),
 		Linux: &api.LinuxContainerConfig{
 			Resources: d.resources(),
 			SecurityContext: &api.LinuxContainerSecurityContext{
@@ -123,11 +120,4 @@ func (d *driver) podNetwork() api.NamespaceMode {
 		return api.NamespaceMode_POD
 	}
 	return api.NamespaceMode_NODE
-}
-
-func logName(token string) string { return token + ".log" }
-
-// groupOf is the cgroup of a target of a run.
-func groupOf(env subject.Env) string {
-	return filepath.Join(cgroup.Prefix+env.RunID, filepath.Base(env.Dir))
 }

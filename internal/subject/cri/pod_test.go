@@ -64,7 +64,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 			t.Fatalf("%+v, %v", boxes, err)
 		}
 		for n, b := range boxes {
-			if b.IDs[1] != alone[n].IDs[0] || !strings.HasPrefix(b.Group, "/"+s.group+"/") || !cgroup.Holds(b.Group, b.Workload) || !engine.InGroupOf(b.Workload, b.IDs[0]) {
+			if b.IDs[1] != alone[n].IDs[0] || !strings.HasPrefix(b.Group, s.ground.Group("")) || !cgroup.Holds(b.Group, b.Workload) || !engine.InGroupOf(b.Workload, b.IDs[0]) {
 				t.Errorf("%+v, of the pod %v", b, alone[n])
 			}
 			if b.Pause == 0 && !s.facts.podless || b.Pause != 0 && (!cgroup.Holds(b.Group, b.Pause) || b.Pause == b.Workload) {
@@ -89,7 +89,7 @@ func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		gone(t, s.hs, s.group)
+		gone(t, s.hs, s.ground.Group(""))
 	})
 }
 

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -19,7 +17,7 @@ import (
 
 // Open implements subject.Target.
 func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, error) {
-	d := &driver{Target: t, env: env, group: groupOf(env), logs: filepath.Join(env.Dir, "log"), held: map[string]*held{}}
+	d := &driver{Target: t, env: env, held: map[string]*held{}}
 	if err := d.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
@@ -54,8 +52,10 @@ type driver struct {
 	imageID string       // the same as the engine calls it
 	pause   *image.Image // that holds pods; nil if the engine has its own way
 	letGo   func(remove func() error) error
-	group   string // cgroup of the target, below which pods have theirs
-	logs    string // folder of the containers' outputs
+	// ground is that of the pods: like a kubelet, tare makes a cgroup for each
+	// (cgroup_parent=/kubepods/…/podUID), in which the engine makes those of the
+	// containers, and so everything in it is one pod's.
+	ground  *engine.Ground
 	tmpfses *tmpfses
 	held    map[string]*held // by name
 	stays   error            // why the image that holds pods is not cleaned up
@@ -70,13 +70,8 @@ func (d *driver) open(ctx context.Context) error {
 	if d.conn, err = connect(ctx, d.socket); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(d.logs, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the containers' outputs: %w", err)
-	}
-	if d.facts.cgroups == "cgroupfs" {
-		if err := delegate(d.hs, d.group); err != nil {
-			return err
-		}
+	if d.ground, err = engine.OpenGround(d.env, d.hs, d.facts.cgroups == "cgroupfs"); err != nil {
+		return err
 	}
 	if d.tmpfses, err = openTmpfses(d.env, d.socket); err != nil {
 		return err
@@ -97,7 +92,7 @@ func (d *driver) close(ctx context.Context) error {
 	if d.conn != nil {
 		d.conn.close()
 	}
-	return errors.Join(append(errs, cgroup.Remove(d.hs, d.group), d.tmpfses.close())...)
+	return errors.Join(append(errs, d.ground.Close(), d.tmpfses.close())...)
 }
 
 // warm asks for something: the connection may have been idle.
@@ -141,9 +136,9 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 		if p.State == api.PodSandboxState_SANDBOX_READY {
 			status = engine.Running
 		}
-		group := d.podGroup(name)
+		group := d.ground.Group(name)
 		known[name] = engine.State{Name: name, ID: p.Id, Pod: engine.Pod{ID: p.Id, Status: status, Said: p.State.String()},
-			Group: group, Asked: group != "", Log: d.logFile(name)}
+			Group: group, Asked: group != "", Log: d.ground.Log(name)}
 	}
 	states := make([]engine.State, len(containers))
 	err = engine.Each(len(containers), func(i int) (err error) {
@@ -225,14 +220,8 @@ func (d *driver) List(ctx context.Context) ([]string, error) {
 // goes with the session.
 func (d *driver) erase(names []string) error {
 	for _, name := range names {
-		os.Remove(d.logFile(name))
-		_ = d.tmpfses.unmount(name)
-		if group := d.podGroup(name); group != "" {
-			_ = cgroup.Remove(d.hs, group)
-		}
+		_ = errors.Join(d.tmpfses.unmount(name), d.ground.Erase(name))
 		delete(d.held, name)
 	}
 	return nil
 }
-
-func (d *driver) logFile(name string) string { return filepath.Join(d.logs, logName(name)) }

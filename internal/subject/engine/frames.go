@@ -5,22 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 )
 
-// Kept keeps the first bytes that are written to it, at most Most, and swallows
-// the rest.
-type Kept struct {
-	Most int
-	kept []byte
-}
-
-// Write implements io.Writer; it never fails.
-func (k *Kept) Write(p []byte) (int, error) {
-	k.kept = append(k.kept, p[:min(len(p), k.Most-len(k.kept))]...)
-	return len(p), nil
-}
-
-func (k *Kept) String() string { return string(k.kept) }
+// Kept keeps the first bytes that are written to it.
+type Kept = cli.Kept
 
 // Unframe reads the output of a command to its end, in the frames of Docker's
 // API, which Podman's has too: one byte that says which stream it is (0 and 1

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,22 +50,6 @@ func TestACommandRunsInAContainerAsIsulaExecDoes(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-
-	// Both at once: each waits for the other's file.
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	var wait sync.WaitGroup
-	for n, names := range [][2]string{{"a", "b"}, {"b", "a"}} {
-		mine, others := filepath.Join(dir, names[0]), filepath.Join(dir, names[1])
-		wait.Go(func() {
-			got, err := x.Exec(ctx, n, []string{"/bin/sh", "-c", "echo > " + mine + "; while ! [ -e " + others + " ]; do :; done"})
-			if err != nil || got.Exit != 0 {
-				t.Errorf("lane %d: %+v, %v", n, got, err)
-			}
-		})
-	}
-	wait.Wait()
 
 	short, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()

@@ -109,7 +109,7 @@ const (
 // The error is an *Error; what was printed before is returned beside it. ctx
 // ends the command with all it started in its process group.
 func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
-	out, said := bounded{most: maxStdout}, bounded{most: maxStderr}
+	out, said := Kept{Most: maxStdout}, Kept{Most: maxStderr}
 	err := p.Start(ctx, verb, &out, &said)
 	if err == nil && out.dropped {
 		err = fmt.Errorf("printed more than %d MiB", maxStdout>>20)
@@ -117,7 +117,7 @@ func (p Program) Run(ctx context.Context, verb ...string) ([]byte, error) {
 	if err == nil {
 		return out.kept, nil
 	}
-	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(string(said.kept)), Cause: err}
+	e := &Error{Command: lane.Quote(p.Line(verb...)), Exit: -1, Output: strings.TrimSpace(said.String()), Cause: err}
 	if ctx.Err() != nil {
 		e.Cause = fmt.Errorf("no answer in time: %w", ctx.Err())
 	} else if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -143,18 +143,4 @@ func (p Program) run(ctx context.Context, verb []string, stdout, stderr io.Write
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	return cmd.Run()
-}
-
-// bounded keeps the first bytes and swallows the rest.
-type bounded struct {
-	kept    []byte
-	most    int
-	dropped bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	room := min(len(p), b.most-len(b.kept))
-	b.dropped = b.dropped || room < len(p)
-	b.kept = append(b.kept, p[:room]...)
-	return len(p), nil
 }
