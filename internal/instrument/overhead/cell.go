@@ -137,7 +137,7 @@ func loadCPU(l *ledger.Ledger) []record.Role {
 // calibrate sets what was measured beside what the load was told to use, medians
 // over the rounds. Without an idle phase in the same visit there is neither.
 func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
-	var expected, measured []float64
+	var expected, measured, spun []float64
 	for _, p := range rounds {
 		w, n := p.phase.End.Work, float64(p.phase.Sandboxes)
 		idle := j.idleBefore(p)
@@ -165,9 +165,22 @@ func (j *judging) calibrate(c *Cell, rounds []*closedPhase) {
 			expected, measured = append(expected, float64(w.Hold)), append(measured, memory/n)
 		case w.Spin > 0 && known:
 			expected, measured = append(expected, w.Spin), append(measured, cpu/n)
+			if w.Spun > 0 {
+				spun = append(spun, w.Spun)
+			}
 		}
 	}
 	c.Expected, c.Measured = figure.MedianOf(expected).Value, figure.MedianOf(measured).Value
+	c.Spun = figure.MedianOf(spun).Value
+}
+
+// used is what a load used by all that is known: what it was told to, or what it
+// says itself where it came to less. It came short where others had its CPUs.
+func (c *Cell) used() (amount float64, short bool) {
+	if c.Spun > 0 && c.Spun < c.Expected*(1-spinShare) {
+		return c.Spun, true
+	}
+	return c.Expected, false
 }
 
 // idleBefore is the idle phase of the same visit at the same count.

@@ -26,8 +26,11 @@ const (
 	fewTicks   = 10
 )
 
-// needs is what a phase needs of a pod's overhead, per sandbox.
+// needs is the most that a phase needed of a pod's overhead in any round, per
+// sandbox.
 type needs struct {
+	rounds   int
+	round    int     // of memory, from 1
 	memory   float64 // bytes
 	own      float64 // of the guest's memory, the workload's own
 	cpu      float64 // milli-CPUs
@@ -51,7 +54,7 @@ func (j *judging) classes() {
 	}
 }
 
-// class takes the largest of what the phases need. Kubernetes adds
+// class takes the largest of what the phases need in any of their rounds. Kubernetes adds
 // overhead.podFixed to what the scheduler counts for a pod and to the limits of
 // the pod's cgroup; the workload's own memory is in the containers' requests and
 // limits already.
@@ -61,6 +64,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	var in, inCPU string
 	var charged *Cell
 	seen := false
+	all := 0
 	var brief, guests []string
 	for i := range j.Tables {
 		table := &j.Tables[i]
@@ -70,8 +74,10 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		}
 		n := j.needs(table, cell)
 		where := fmt.Sprintf("phase %s with %s", table.Phase, page.Sandboxes(table.Sandboxes))
+		all += n.rounds
 		if !seen || n.memory > most.memory {
-			most, in, charged = n, where, cell
+			most, charged = n, cell
+			in = fmt.Sprintf("%s, round %d", where, n.round)
 		}
 		switch {
 		case n.brief:
@@ -92,8 +98,8 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if c.Memory == 0 && c.CPU == 0 {
 		return c, false
 	}
-	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
-		finding.Bytes(most.memory), in, strings.Join(most.parts, " + ")))
+	c.Rule = append(c.Rule, fmt.Sprintf("memory: the most that a sandbox took beyond its workload in %s, %s in %s (%s), and 10 %%, rounded up to 4Mi; page cache gives way and is left out, and the daemon's memory is no pod's",
+		ofAll(all), finding.Bytes(most.memory), in, strings.Join(most.parts, " + ")))
 	if most.own > 0 {
 		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
 	}
@@ -106,6 +112,14 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	}
 	c.YAML = yamlOf(&c)
 	return c, true
+}
+
+// ofAll says of how many phases something is the most; each round of one counts.
+func ofAll(phases int) string {
+	if phases == 1 {
+		return "one phase of one round"
+	}
+	return fmt.Sprintf("any of %d phases, those of all rounds counted", phases)
 }
 
 // cpuRule says where the CPU of an overhead comes from, and in which phases and of
@@ -148,13 +162,34 @@ func (c *Cell) brief() bool {
 	})
 }
 
-// needs weighs a phase. What a daemon took is neither in the pod's cgroup nor
-// freed with the pod: it is the system's, and no pod's overhead. Negative rows, noise or memory that a daemon gave back,
-// do not make a sandbox cheaper.
+// needs weighs a phase in all its rounds: a limit has to hold in each of them.
 func (j *judging) needs(t *Table, c *Cell) needs {
-	n, l := float64(t.Sandboxes), &c.Ledger
-	idle := j.idleOf(c.Target, t.Sandboxes)
-	out := needs{cpuKnown: true, brief: c.brief()}
+	out := needs{rounds: len(c.counts), cpuKnown: true, brief: c.brief()}
+	for i, p := range c.counts {
+		one := j.needsIn(t, c, p)
+		if i == 0 || one.memory > out.memory {
+			out.round, out.memory, out.own, out.parts = p.visit.Round()+1, one.memory, one.own, one.parts
+		}
+		if one.cpu > out.cpu {
+			out.cpu, out.cpuParts = one.cpu, one.cpuParts
+		}
+		out.cpuKnown, out.guest = out.cpuKnown && one.cpuKnown, max(out.guest, one.guest)
+	}
+	return out
+}
+
+// needsIn weighs one round of a phase. What a daemon took is neither in the pod's
+// cgroup nor freed with the pod: it is the system's, and no pod's overhead. Negative
+// rows, noise or memory that a daemon gave back, do not make a sandbox cheaper.
+func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
+	n, l := float64(t.Sandboxes), &p.ledger
+	var idle *ledger.Ledger
+	if before := j.idleBefore(p); before != nil {
+		idle = &before.ledger
+	} else if cell := j.idleOf(c.Target, t.Sandboxes); cell != nil {
+		idle = &cell.Ledger
+	}
+	out := needs{cpuKnown: true}
 	guest, kind := guestRole(l), kindOf(t.Phase)
 	for _, r := range l.Rows {
 		switch r.Role {
@@ -164,17 +199,17 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 		amount := max(float64(r.Memory.Sum())/n, 0)
 		if idle != nil && r.Role == record.RoleRuntime && kind != PhaseIdle {
 			// The exec that brought the load in goes with the load.
-			amount = min(amount, max(float64(rowOf(&idle.Ledger, r.Role).Memory.Sum())/n, 0))
+			amount = min(amount, max(float64(rowOf(idle, r.Role).Memory.Sum())/n, 0))
 		}
 		if r.Role == guest {
-			out.own = j.own(t, c, idle, amount)
+			out.own = j.own(t, l, idle, amount)
 			amount -= out.own
 		}
 		if amount > 0 {
 			out.parts = append(out.parts, fmt.Sprintf("%s %s", r.Role, finding.Bytes(amount)))
 		}
 		out.memory += amount
-		out.addCPU(&r, n, c, kind)
+		out.addCPU(&r, n, c.Expected, l, kind)
 	}
 	return out
 }
@@ -183,7 +218,7 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 // load was told to hold; in other loads, of what the guest grew by since it was
 // idle, as much as the container's limit lets it have. Without a limit all that
 // a guest keeps is the sandbox's: a container would have given its cache back.
-func (j *judging) own(t *Table, c, idle *Cell, guest float64) float64 {
+func (j *judging) own(t *Table, l, idle *ledger.Ledger, guest float64) float64 {
 	switch kind := kindOf(t.Phase); {
 	case kind == PhaseHold:
 		p, err := ParsePhase(t.Phase)
@@ -192,7 +227,7 @@ func (j *judging) own(t *Table, c, idle *Cell, guest float64) float64 {
 		}
 		return min(float64(p.Bytes), guest)
 	case kind == PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
-		before := float64(rowOf(&idle.Ledger, guestRole(&c.Ledger)).Memory.Sum()) / float64(t.Sandboxes)
+		before := float64(rowOf(idle, guestRole(l)).Memory.Sum()) / float64(t.Sandboxes)
 		return min(max(guest-before, 0), float64(j.Plan.Limits.Memory))
 	}
 	return 0
@@ -201,7 +236,7 @@ func (j *judging) own(t *Table, c, idle *Cell, guest float64) float64 {
 // addCPU adds the CPU of the roles that stand beside a workload. gVisor's sentry
 // runs it too where that has no processes of its own: what a spinning load was told
 // is the workload's.
-func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *Cell, kind PhaseKind) {
+func (n *needs) addCPU(r *ledger.Row, sandboxes, told float64, l *ledger.Ledger, kind PhaseKind) {
 	switch r.Role {
 	case record.RoleShim, record.RoleVMM, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer, record.RoleMonitor:
 	default:
@@ -216,8 +251,8 @@ func (n *needs) addCPU(r *ledger.Row, sandboxes float64, c *Cell, kind PhaseKind
 		n.guest += max(milli, 0)
 		return
 	}
-	if r.Role == record.RoleSentry && kind == PhaseSpin && rowOf(&c.Ledger, record.RoleWorkload).Processes == 0 {
-		milli = max(milli-1000*c.Expected, 0)
+	if r.Role == record.RoleSentry && kind == PhaseSpin && rowOf(l, record.RoleWorkload).Processes == 0 {
+		milli = max(milli-1000*told, 0)
 	}
 	if milli > 0 {
 		n.cpu += milli

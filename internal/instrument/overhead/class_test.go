@@ -62,15 +62,15 @@ func TestACheckCountsOnlyWhatWasMeasured(t *testing.T) {
 				w.plan.Check = &PodFixed{CPU: 250, Memory: 160 * mi}
 				w.reading, w.change = tt.reading, tt.change
 			}))
-			if len(o.Check) != 1 || len(o.Check[0].Phases) != 3 || o.Check[0].Enough != (tt.missing == "") {
+			if len(o.Check) != 1 || len(o.Check[0].Phases) != 3 || o.Check[0].Answer != map[bool]Answer{true: Enough, false: NotShown}[tt.missing == ""] {
 				t.Fatalf("%+v", o.Check)
 			}
 			for _, p := range o.Check[0].Phases {
-				if !p.Measured && (p.MemoryEnough || p.CPUEnough) {
+				if p.Rounds == 0 && (p.MemoryAnswer != NotShown || p.CPUAnswer != NotShown) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if f := found(o, "check-not-enough"); (f == nil) != (tt.missing == "") || f != nil && !strings.Contains(f.Message, tt.missing) {
+			if f := found(o, "check-not-shown"); (f == nil) != (tt.missing == "") || f != nil && !strings.Contains(f.Message, tt.missing) {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -92,32 +92,32 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 		memory  int64 // MiB
 		cpu     int64
 		rule    string
-		unknown bool // some phase's CPU
-		enough  bool // 90m
+		unknown bool   // some phase's CPU
+		enough  Answer // of 90m
 	}{
-		{"the most of all phases", nil, 44, 80, "cpu: the most that a sandbox used beside its workload, 80.0m in phase 1G", false, true},
+		{"the most of all phases", nil, 44, 80, "cpu: the most that a sandbox used beside its workload, 80.0m in phase 1G", false, Enough},
 		{"a daemon's memory is no pod's", func(w *oversight) {
 			w.reading = func(r *record.Reading) {
 				r.Processes = append(r.Processes, record.Process{Pid: 9, Start: 1, Name: "containerd", Role: record.RoleDaemon, Rule: "made up", Lane: -1, Read: true, PSSAnon: 50*mi + int64(r.Sandboxes)*100*mi})
 			}
-		}, 44, 80, "the daemon's memory is no pod's", false, true},
+		}, 44, 80, "the daemon's memory is no pod's", false, Enough},
 		{"a phase that failed is named", func(w *oversight) {
 			w.reading = at("1G", func(r *record.Reading) {
 				r.Failure = &record.Failure{Kind: record.FailExit, Detail: "it exited 1"}
 			})
-		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", false, false},
+		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
 		{"a phase that was left out is named", func(w *oversight) {
 			w.change = func(rec *record.Record) {
 				rec.Readings = slices.DeleteFunc(rec.Readings, func(r record.Reading) bool { return r.Phase == "1G" })
 			}
-		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", false, false},
+		}, 24, 20, "phases 1G with 1 sandbox gave no figures and are not in it", true, NotShown},
 		{"of a phase with few ticks no CPU is taken", func(w *oversight) {
 			w.series = func(s *record.Series) {
 				if s.Phase == "1G" {
 					s.Times = s.Times[:9]
 				}
 			}
-		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox, which lasted under 1s or had fewer than 10 ticks", true, true},
+		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox, which lasted under 1s or had fewer than 10 ticks", true, NotShown},
 		{"nor of one that was over at once", func(w *oversight) {
 			w.change = func(rec *record.Record) {
 				var begin int64
@@ -138,8 +138,8 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 					}
 				}
 			}
-		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox", true, true},
-		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "and none is recommended\ncpu: not taken from phase idle", true, false},
+		}, 44, 20, "cpu: not taken from phase 1G with 1 sandbox", true, NotShown},
+		{"where no phase was long enough nothing is enough", func(w *oversight) { w.series = func(s *record.Series) { s.Times = nil } }, 44, 0, "and none is recommended\ncpu: not taken from phase idle", true, NotShown},
 		{"a VMM whose vCPUs were not told has the guest's work in it", func(w *oversight) {
 			w.reading = func(r *record.Reading) {
 				for i := range r.Processes {
@@ -148,7 +148,7 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 					}
 				}
 			}
-		}, 44, 80, "the guest's own work is in it", true, false},
+		}, 44, 80, "the guest's own work is in it", true, NotShown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,10 +172,29 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 			if c.Memory != tt.memory*mi || c.CPU != tt.cpu || !strings.Contains(strings.Join(c.Rule, "\n"), tt.rule) {
 				t.Errorf("%d MiB, %dm\n%s", c.Memory/mi, c.CPU, strings.Join(c.Rule, "\n"))
 			}
-			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p CheckPhase) bool { return p.CPUUnknown })
-			if unknown != tt.unknown || o.Check[0].Enough != tt.enough || (found(o, "check-not-enough") == nil) != tt.enough {
+			unknown := slices.ContainsFunc(o.Check[0].Phases, func(p CheckPhase) bool { return p.CPUAnswer == NotShown })
+			if unknown != tt.unknown || o.Check[0].Answer != tt.enough || (found(o, "check-not-enough") != nil) != (tt.enough == NotEnough) || (found(o, "check-not-shown") != nil) != (tt.enough == NotShown) {
 				t.Errorf("%+v", o.Check[0])
 			}
 		})
+	}
+}
+
+func TestAnOverheadIsTheMostOfAllRounds(t *testing.T) {
+	t.Parallel()
+	o := weighed(t, oversee(func(w *oversight) {
+		w.plan.Check = &PodFixed{CPU: 10, Memory: 50 * mi}
+		w.box = func(_, _ string, _, round int) box {
+			if round == 1 {
+				return box{memory: 2 * mi, shim: 100 * mi, shimCPU: 0.02}
+			}
+			return box{memory: 2 * mi, shim: 5 * mi}
+		}
+	}))
+	if c := o.Classes[0]; c.Memory != 112*mi || c.CPU != 20 || !strings.Contains(c.Rule[0], "in any of 3 phases, those of all rounds counted, 100.0 MiB in phase idle with 1 sandbox, round 2") {
+		t.Errorf("%d MiB, %dm: %q", c.Memory/mi, c.CPU, c.Rule)
+	}
+	if c := o.Check[0]; c.Answer != NotEnough || c.Phases[0].Memory != 100*mi || c.Phases[0].MemoryAnswer != NotEnough || c.Phases[0].CPUAnswer != NotEnough || c.Phases[0].Rounds != 3 {
+		t.Errorf("%+v", c)
 	}
 }

@@ -40,23 +40,12 @@ func classes(v *Judgement) *page.Section {
 
 // checked is whether an overhead that is in use is enough.
 func checked(c *Check, first bool) *page.Section {
-	s := &page.Section{Title: fmt.Sprintf("check of cpu %dm, memory %s for %s: ", c.CPU, page.Size(float64(c.Memory)), page.Heading(c.Target)), Style: term.Green}
-	broken := slices.IndexFunc(c.Phases, func(p CheckPhase) bool { return p.Measured && (!p.MemoryEnough || !p.CPUEnough) })
-	if broken < 0 {
-		broken = slices.IndexFunc(c.Phases, func(p CheckPhase) bool { return !p.Measured })
-	}
-	switch {
-	case c.Enough:
-		s.Title += "enough"
-	case broken < 0:
-		s.Title, s.Style = s.Title+"not enough", term.Red
-	default:
-		p := &c.Phases[broken]
-		why := "not enough, first in"
-		if !p.Measured {
-			why = "not proven, not measured:"
+	s := &page.Section{Title: fmt.Sprintf("check of cpu %dm, memory %s for %s: %s", c.CPU, page.Size(float64(c.Memory)), page.Heading(c.Target), c.Answer), Style: term.Green}
+	if c.Answer != Enough {
+		s.Style = term.Red
+		if i := slices.IndexFunc(c.Phases, func(p CheckPhase) bool { return p.MemoryAnswer.and(p.CPUAnswer) == c.Answer }); i >= 0 {
+			s.Title += fmt.Sprintf(", first in %s, %s", page.Heading(c.Phases[i].Phase), page.Sandboxes(c.Phases[i].Sandboxes))
 		}
-		s.Title, s.Style = s.Title+fmt.Sprintf("%s %s, %s", why, page.Heading(p.Phase), page.Sandboxes(p.Sandboxes)), term.Red
 	}
 	if len(c.Phases) == 0 {
 		return s
@@ -66,20 +55,23 @@ func checked(c *Check, first bool) *page.Section {
 		p := &c.Phases[i]
 		m.Row(page.Words(page.Heading(p.Phase) + ", " + page.Sandboxes(p.Sandboxes)))
 	}
-	verdict := func(p *CheckPhase, text string, enough bool) page.Cell {
-		if !p.Measured {
-			return page.Cell{Head: "not measured", Style: term.Red}
-		}
-		if !enough {
+	cell := func(p *CheckPhase, text string, answer Answer) page.Cell {
+		switch {
+		case p.Rounds == 0:
+			return page.Cell{Head: "not measured", Style: term.Yellow}
+		case answer == NotShown:
+			return page.Cell{Head: text, Tail: "?", Style: term.Yellow}
+		case answer == NotEnough:
 			return page.Cell{Head: text, Tail: "✗", Style: term.Red}
 		}
 		return page.Cell{Head: text, Tail: "✓"}
 	}
-	m.Add("memory MiB", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return verdict(p, page.MiB(p.Memory), p.MemoryEnough) }))
-	m.Add("CPU m", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return verdict(p, page.Tenths(p.CPU), p.CPUEnough) }))
+	m.Add("memory MiB", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return cell(p, page.MiB(p.Memory), p.MemoryAnswer) }))
+	m.Add("CPU m", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return cell(p, page.Tenths(p.CPU), p.CPUAnswer) }))
+	m.Add("rounds", page.Each(c.Phases, func(p *CheckPhase) page.Cell { return page.Words(page.Count(float64(p.Rounds))) }))
 	s.Table = m
 	if first {
-		s.Notes = []string{"what each sandbox needed beside its workload"}
+		s.Notes = []string{"the most that a sandbox needed beside its workload in any of so many rounds; ? not shown: a phase too short to tell its CPU, or CPU that could not be told from the guest's"}
 	}
 	return s
 }

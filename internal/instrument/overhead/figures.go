@@ -111,6 +111,9 @@ func (l *listed) cell(t *Table, c *Cell) {
 		}
 		l.neither("load", unit, c.Expected, "of", "expected")
 		l.neither("load", unit, c.Measured, "of", "measured")
+		if c.Spun > 0 {
+			l.neither("load", unit, c.Spun, "of", "reported")
+		}
 	}
 	l.all = append(l.all, c.Series...)
 }
@@ -253,25 +256,19 @@ func (l *listed) scaling(s *Scaling) {
 // check is what was asked to be enough, and what every phase needed.
 func (l *listed) check(c *Check) {
 	l.labels = figure.Of("target", c.Target)
-	verdict := func(enough bool) string {
-		if enough {
-			return "enough"
-		}
-		return "not enough"
-	}
-	l.neither("checked", figure.Bytes, float64(c.Memory), "resource", "memory").Verdict = verdict(c.Enough)
-	l.neither("checked", figure.CPUs, float64(c.CPU)/1000, "resource", "cpu").Verdict = verdict(c.Enough)
+	l.neither("checked", figure.Bytes, float64(c.Memory), "resource", "memory").Verdict = string(c.Answer)
+	l.neither("checked", figure.CPUs, float64(c.CPU)/1000, "resource", "cpu").Verdict = string(c.Answer)
 	for i := range c.Phases {
 		p := &c.Phases[i]
 		l.labels = figure.Of("target", c.Target, "phase", p.Phase, "sandboxes", strconv.Itoa(p.Sandboxes))
-		if !p.Measured {
+		if p.Rounds == 0 {
 			f := l.bytes("needed", 0, "resource", "memory")
 			f.Estimate, f.Verdict = figure.Estimate{}, "not measured"
 			continue
 		}
-		l.bytes("needed", p.Memory, "resource", "memory").Verdict = verdict(p.MemoryEnough)
+		l.bytes("needed", p.Memory, "resource", "memory").Verdict = string(p.MemoryAnswer)
 		cpu := l.add("needed", figure.CPUs, p.CPU/1000, "resource", "cpu")
-		if cpu.Verdict = verdict(p.CPUEnough); p.CPUUnknown {
+		if cpu.Verdict = string(p.CPUAnswer); p.CPUAnswer == NotShown {
 			cpu.Reasons = []string{"not all of it could be told"}
 		}
 	}

@@ -23,8 +23,10 @@ const (
 	foundUnsettled   = "node-unsettled"
 	foundNode        = "node-pressure"
 	foundCalibration = "calibration-off"
+	foundShort       = "load-short"
 	foundCacheHeavy  = "page-cache-heavy"
 	foundNotEnough   = "check-not-enough"
+	foundNotShown    = "check-not-shown"
 	foundThrottled   = "throttled"
 	foundBent        = "scaling-not-linear"
 	foundOthers      = "others-unclear"
@@ -43,6 +45,7 @@ const (
 	holdBound      = 1 << 20  // bytes that a held amount may be off, and
 	holdShare      = 0.01     // of it
 	spinShare      = 0.02     // of a spun amount
+	shortShare     = 0.2      // of what a load says that came short, which is of a longer time
 	throttledShare = 0.01     // of the phase and sandbox
 	cacheBound     = 64 << 20 // bytes of page cache, and more than the sum
 	kernelBound    = 4 << 20  // bytes of kernel memory charged beyond the node's, and the uncertainty
@@ -67,7 +70,9 @@ func (j *judging) findings() []record.Finding {
 	}
 	j.nodePressure()
 	for i := range j.Check {
-		j.notEnough(&j.Check[i])
+		if j.Check[i].Answer != Enough {
+			j.checked(&j.Check[i])
+		}
 	}
 	for _, s := range j.Scaling {
 		if m := s.Slopes[ofMemory]; m.Bent {
@@ -221,37 +226,40 @@ func (j *judging) sampling(target string) {
 	}
 }
 
-// notEnough tells in which phases an overhead that was to be checked broke.
-func (j *judging) notEnough(c *Check) {
-	if c.Enough {
-		return
+// checked tells in which phases an overhead that was to be checked broke, or where
+// it was not shown that it holds.
+func (j *judging) checked(c *Check) {
+	var where []string
+	code, verb, advice := foundNotEnough, "is not enough", "use the recommended RuntimeClass"
+	if c.Answer == NotShown {
+		code, verb = foundNotShown, "is not shown to be enough"
+		advice = "hold phases for longer than a second and with more than ten ticks, and repeat what was not measured, the other findings tell why; only then is a recommended RuntimeClass whole"
 	}
-	var broke []string
-	advice := "use the recommended RuntimeClass"
 	for _, p := range c.Phases {
-		if !p.Measured {
-			broke = append(broke, fmt.Sprintf("phase %s with %s was not measured", p.Phase, page.Sandboxes(p.Sandboxes)))
-			advice = "repeat what was not measured, the other findings tell why; only then is a recommended RuntimeClass whole"
-			continue
-		}
+		at := fmt.Sprintf("phase %s with %s", p.Phase, page.Sandboxes(p.Sandboxes))
 		var short []string
-		if !p.MemoryEnough {
+		switch {
+		case p.Rounds == 0:
+			where = append(where, at+" was not measured")
+			continue
+		case p.MemoryAnswer == NotEnough:
 			short = append(short, "memory "+finding.Bytes(float64(p.Memory)))
 		}
-		switch {
-		case !p.CPUEnough && p.CPUUnknown:
-			short = append(short, "an amount of cpu that is not known")
-		case !p.CPUEnough:
+		switch p.CPUAnswer {
+		case NotEnough:
 			short = append(short, fmt.Sprintf("cpu %.0fm", p.CPU))
+		case NotShown:
+			short = append(short, "an amount of cpu that is not known")
+		case Enough:
 		}
 		if short != nil {
-			broke = append(broke, fmt.Sprintf("phase %s with %s needs %s", p.Phase, page.Sandboxes(p.Sandboxes), strings.Join(short, " and ")))
+			where = append(where, at+" needs "+strings.Join(short, " and "))
 		}
 	}
-	if broke == nil {
-		broke = []string{"no phase was long enough to measure its cpu"}
+	if where == nil {
+		where = []string{"no phase was measured"}
 	}
-	j.found.Add(record.Finding{Code: foundNotEnough, Level: finding.Error, Target: c.Target,
-		Message: fmt.Sprintf("an overhead of %dm and %s is not enough: %s", c.CPU, finding.Bytes(float64(c.Memory)), strings.Join(broke, "; ")),
+	j.found.Add(record.Finding{Code: code, Level: finding.Error, Target: c.Target,
+		Message: fmt.Sprintf("an overhead of %dm and %s %s: %s", c.CPU, finding.Bytes(float64(c.Memory)), verb, strings.Join(where, "; ")),
 		Advice:  advice})
 }

@@ -34,13 +34,7 @@ func (j *judging) cells(target string) {
 		}
 		if off := math.Abs(c.Measured - c.Expected); c.Expected > 0 {
 			if kindOf(t.Phase) == PhaseSpin {
-				if share := off / c.Expected; share > spinShare {
-					level, advice := finding.Warning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
-					if guestRole(l) != "" && c.Measured > c.Expected {
-						level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
-					}
-					put(share/spinShare, t, foundCalibration, level, fmt.Sprintf("the load was told to use %.3g CPUs, and %.4g were found (%+.1f %%)", c.Expected, c.Measured, 100*(c.Measured/c.Expected-1)), advice)
-				}
+				j.spin(c, put, t)
 			} else if allowed := holdBound + holdShare*c.Expected; off > allowed {
 				put(off/allowed, t, foundCalibration, finding.Warning, fmt.Sprintf("the load was told to hold %s, and %s were found", finding.Bytes(c.Expected), finding.Bytes(c.Measured)),
 					"the memory of this target is as far off: did it swap, or does its guest keep memory from an earlier load?")
@@ -64,11 +58,32 @@ func (j *judging) cells(target string) {
 			}
 		}
 	})
-	for _, code := range []string{foundResidual, foundCalibration, foundCacheHeavy, foundThrottled, foundOthers} {
+	for _, code := range []string{foundResidual, foundCalibration, foundShort, foundCacheHeavy, foundThrottled, foundOthers} {
 		if f, ok := found[code]; ok {
 			j.found.Add(f.Finding)
 		}
 	}
+}
+
+// spin holds what was found of a spinning load against what it used. Where it says
+// itself that it came short, it does so of a longer time than it was watched for.
+func (j *judging) spin(c *Cell, put func(by float64, t *Table, code, level, message, advice string), t *Table) {
+	used, short := c.used()
+	bound, what := spinShare, fmt.Sprintf("the load was told to use %.3g CPUs", c.Expected)
+	if short {
+		bound, what = shortShare, fmt.Sprintf("the load says that it used %.4g CPUs", used)
+		put(c.Expected/used, t, foundShort, finding.Note, fmt.Sprintf("the load was told to use %.3g CPUs, and says itself that it came to %.4g (%+.1f %%)", c.Expected, used, 100*(used/c.Expected-1)),
+			"it was throttled, or others had the CPUs: repeat on a machine with CPUs to spare; what was found is held against what the load used")
+	}
+	share := math.Abs(c.Measured-used) / used
+	if share <= bound {
+		return
+	}
+	level, advice := finding.Warning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
+	if guestRole(&c.Ledger) != "" && c.Measured > used {
+		level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
+	}
+	put(share/bound, t, foundCalibration, level, fmt.Sprintf("%s, and %.4g were found (%+.1f %%)", what, c.Measured, 100*(c.Measured/used-1)), advice)
 }
 
 // overcounted tells where more kernel memory was charged by name than the node's

@@ -36,10 +36,10 @@ func TestTheFieldReportsKata(t *testing.T) {
 	if !slices.ContainsFunc(c.Rule, func(s string) bool { return strings.Contains(s, "podFixed does not contain") }) {
 		t.Errorf("%q", c.Rule)
 	}
-	if k := o.Check[0]; k.Enough || !k.Phases[0].MemoryEnough || !k.Phases[1].MemoryEnough || k.Phases[3].MemoryEnough || !k.Phases[3].CPUEnough {
+	if k := o.Check[0]; k.Answer != NotEnough || k.Phases[0].MemoryAnswer != Enough || k.Phases[1].MemoryAnswer != Enough || k.Phases[3].MemoryAnswer != NotEnough || k.Phases[3].CPUAnswer != Enough {
 		t.Errorf("%+v", k)
 	}
-	if k := o.Check[1]; !k.Enough {
+	if k := o.Check[1]; k.Answer != Enough {
 		t.Errorf("%+v", k)
 	}
 	if f := found(o, "check-not-enough"); f == nil || !strings.Contains(f.Message, "phase 10G with 1 sandbox needs memory 922.0 MiB") {
@@ -53,7 +53,7 @@ func TestTheFieldReportsKata(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if k := o.Check[0]; !k.Enough {
+	if k := o.Check[0]; k.Answer != Enough {
 		t.Errorf("%+v", k)
 	}
 }
@@ -71,6 +71,8 @@ func TestCalibration(t *testing.T) {
 		{"a sentry", box{sentry: true, memory: 66 * mi, shim: 9 * mi, cpu: 0.5}, ""},
 		{"a sentry that needs more to run it", box{sentry: true, memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
 		{"one that spins too much", box{memory: 66 * mi, cpu: 0.52}, "0.52 were found"},
+		{"one that came short, as it says itself", box{memory: 66 * mi, cpu: 0.35}, ""},
+		{"one of which half was found", box{memory: 66 * mi, cpu: 0.17}, "the load says that it used 0.345 CPUs, and 0.17 were found"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +92,10 @@ func TestCalibration(t *testing.T) {
 					case r.Phase == "hold 64MiB":
 						r.Work = &record.Work{Command: "/probe hold", Hold: 64 * mi}
 					case r.Phase == "spin 0.5cpu":
-						r.Work = &record.Work{Command: "/probe spin", Spin: 0.5}
+						r.Work = &record.Work{Command: "/probe spin", Spin: 0.5, Spun: 0.5}
+						if tt.box.cpu < 0.5 {
+							r.Work.Spun = 0.345
+						}
 					}
 				}
 			}))
@@ -106,6 +111,9 @@ func TestCalibration(t *testing.T) {
 			switch f := found(o, "calibration-off"); {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
 				t.Errorf("%+v", f)
+			}
+			if short := tt.box.cpu < 0.5; (found(o, "load-short") != nil) != short || short && !strings.Contains(text(t, o, "md"), "| it says |") {
+				t.Errorf("%+v", o.Findings)
 			}
 			if o.Tables[1].Command != "/probe hold" || o.Tables[3].Phase != "idle" || o.Tables[3].Sandboxes != 4 || len(o.Tables) != 4 {
 				t.Errorf("%+v", o.Tables)

@@ -48,6 +48,9 @@ type Cell struct {
 	// sandbox had more than when idle: bytes or CPUs.
 	Expected float64
 	Measured float64
+	// Spun is what a spinning load says itself that it used: less than Expected
+	// where others took its CPUs. 0 where it was not asked.
+	Spun float64
 
 	closed []*closedPhase // with figures, also those that were not read whole
 	counts []*closedPhase // of closed, those that the figures are of, in the order of rounds
@@ -91,20 +94,51 @@ type Check struct {
 	Target string
 	Memory int64 // as asked
 	CPU    int64
-	Enough bool
+	Answer Answer
 	Phases []CheckPhase
 }
 
-// CheckPhase is what a phase needed, per sandbox.
+// Answer is whether an overhead is enough.
+type Answer string
+
+// The answers. What was not measured is neither enough nor not.
+const (
+	Enough    Answer = "enough"
+	NotEnough Answer = "not enough"
+	NotShown  Answer = "not shown"
+)
+
+// enough is the answer of a comparison, where there was something to compare.
+func enough(shown, it bool) Answer {
+	switch {
+	case !shown:
+		return NotShown
+	case it:
+		return Enough
+	}
+	return NotEnough
+}
+
+// and is what two answers come to together.
+func (a Answer) and(b Answer) Answer {
+	for _, worse := range []Answer{NotEnough, NotShown} {
+		if a == worse || b == worse {
+			return worse
+		}
+	}
+	return Enough
+}
+
+// CheckPhase is the most that a phase needed in any round, per sandbox.
 type CheckPhase struct {
-	Phase        string
-	Sandboxes    int
-	Measured     bool    // false: left out, failed in all rounds, or not read whole; nothing is enough then
-	Memory       int64   // bytes
-	CPU          float64 // milli-CPUs
-	MemoryEnough bool
-	CPUEnough    bool
-	CPUUnknown   bool // too short a phase, which counts as enough; else the sandbox's CPU could not be told from its guest's, or was not read
+	Phase     string
+	Sandboxes int
+	Rounds    int     // that were measured; 0: left out, failed in all rounds, or not read whole
+	Memory    int64   // bytes
+	CPU       float64 // milli-CPUs
+	// Whether each is enough. That of CPU is not shown of a phase that was too
+	// short, and where the sandbox's could not be read or told from its guest's.
+	MemoryAnswer, CPUAnswer Answer
 }
 
 // Result is how many phases failed of how many, and what is to be mistrusted.

@@ -173,11 +173,11 @@ func TestACheckSaysWhatWasNotMeasured(t *testing.T) {
 			}
 		}
 	}))
-	says(t, text(t, j, "md"), "for containerd/runc: not proven, not measured: 1G, 1 sandbox", "| 1G, 1 sandbox | not measured | not measured |")
+	says(t, text(t, j, "md"), "for containerd/runc: not shown, first in 1G, 1 sandbox", "| idle, 1 sandbox | 6.0 ✓ | 0.0 ✓ | 3 |", "| 1G, 1 sandbox | not measured | not measured | 0 |")
 	if f := figure.Find(j.Figures(), "needed", "target", "containerd/runc", "phase", "1G"); f.Known() || f.Verdict != "not measured" {
 		t.Errorf("a figure of what was not measured: %+v", f)
 	}
-	j.Check[0].Phases[0].MemoryEnough = false
+	j.Check[0].Answer, j.Check[0].Phases[0].MemoryAnswer = NotEnough, NotEnough
 	says(t, text(t, j, "md"), "not enough, first in idle, 1 sandbox")
 }
 

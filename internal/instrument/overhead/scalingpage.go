@@ -48,15 +48,25 @@ func calibrations(v *Judgement) *page.Section {
 	s := &page.Section{Title: "told and found", Style: term.Bold}
 	m.Add("told", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Expected)) }))
 	m.Add("found", page.Each(rows, func(t *load) page.Cell { return page.Words(show(t, t.cell.Measured)) }))
+	m.AddIf("it says", page.Each(rows, func(t *load) page.Cell {
+		if _, short := t.cell.used(); !short {
+			return page.Words(page.Dot)
+		}
+		return page.Words(show(t, t.cell.Spun))
+	}))
 	m.Add("error", page.Each(rows, func(t *load) page.Cell {
 		off := page.Growth
 		if t.cpu {
 			off = func(v float64) string { return ratio(1000*v, "%+.1f m") }
 		}
-		return difference(t.cell.Measured, t.cell.Expected, 0, off)
+		used, _ := t.cell.used()
+		return difference(t.cell.Measured, used, 0, off)
 	}))
 	s.Table = m
 	s.Notes = []string{"what each sandbox was told to hold or to use, and what was found above idle, per sandbox"}
+	if slices.ContainsFunc(rows, func(t load) bool { _, short := t.cell.used(); return short }) {
+		s.Notes = append(s.Notes, "it says: what a load that came short says that it used, by which the error is told")
+	}
 	return s
 }
 

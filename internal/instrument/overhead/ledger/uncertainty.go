@@ -9,11 +9,12 @@ import (
 
 // Uncertainty is how far the residual of a phase may be off, ± bytes:
 //
-//	|drift| ÷ 2  +  1.96 · √2 · 1.4826 · MAD  +  granularity
+//	|drift| · elapsed  +  1.96 · √2 · 1.4826 · MAD  +  granularity
 //
 // The drift is what the node's use has changed by from before the visit to after
-// it, others' change taken off, though nothing is left of the sandboxes; on
-// average half of it had happened by a phase. MAD is the median absolute
+// it, others' change taken off, though nothing is left of the sandboxes; elapsed is
+// which part of that time had gone by at the phase's end, since the books hold all
+// that the node drifted by up to then: the last phase nearly all of it. MAD is the median absolute
 // deviation of the node's use over the last half of the phase; 1.4826 · MAD
 // estimates a standard deviation (Hampel, The Influence Curve and its Role in
 // Robust Estimation, JASA 69 (1974) 383–393), a change is the difference of two
@@ -24,7 +25,7 @@ func (v *Visit) Uncertainty(i, cpus int) int64 {
 	u := 0.0
 	if b, a := v.Before, v.After; b != nil && a != nil && a.Host.Total > 0 {
 		drift := a.Host.Used() - b.Host.Used() - (a.Host.Others - b.Host.Others)
-		u += float64(max(drift, -drift)) / 2
+		u += float64(max(drift, -drift)) * v.elapsed(i)
 	}
 	const change = 1.96 * 1.41421356 * 1.4826
 	if s := v.Phases[i].Series; s != nil {
@@ -36,6 +37,15 @@ func (v *Visit) Uncertainty(i, cpus int) int64 {
 		}
 	}
 	return int64(u + 0.5)
+}
+
+// elapsed is the part of the visit, 0 to 1, that had gone by when a phase ended.
+func (v *Visit) elapsed(i int) float64 {
+	whole, end := v.After.Time-v.Before.Time, v.Phases[i].End
+	if end == nil || whole <= 0 {
+		return 1
+	}
+	return min(max(float64(end.Time-v.Before.Time)/float64(whole), 0), 1)
 }
 
 // fluctuation is the median absolute deviation of the last half of the values
