@@ -7,6 +7,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -19,7 +20,7 @@ func checkJobs(p *storage.Options) error {
 		return err
 	}
 	for _, j := range jobs {
-		at := tool.Place{Program: "/" + j.Tool, Dir: subject.VolumePath, Limit: p.RuntimeLimit}
+		at := tool.Place{Program: "/" + j.Tool, Dir: subject.VolumePath, Limit: p.RuntimeLimit, In: probe.InArgs}
 		if _, err := tool.Files(j, at); err != nil {
 			return fmt.Errorf("--jobs: %w", err)
 		}

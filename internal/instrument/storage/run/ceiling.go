@@ -12,7 +12,6 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/probe"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -139,7 +138,7 @@ func (s *stage) fioOnHost(ctx context.Context, args []string, took time.Duration
 	case e.Exit != 0:
 		return record.Reported{}, &fail(record.FailExit, &e, "fio on the host: exit status %d", e.Exit).Failure
 	}
-	claim, _, err := tool.Parse(storage.Job{Tool: storage.ToolFio}, subject.Executed{Output: e.Output, Stderr: e.Stderr})
+	claim, _, err := tool.Parse(storage.Job{Tool: storage.ToolFio}, e.Output, e.Stderr)
 	if err != nil {
 		return record.Reported{}, &fail(record.FailWorkload, &e, "what fio printed could not be read: %v", err).Failure
 	}

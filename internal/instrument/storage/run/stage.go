@@ -9,6 +9,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/probe"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -36,7 +37,7 @@ func (r *schedule) at(p pair, kind, of string) tool.Place {
 		// carried to the same path elsewhere is not taken for it.
 		program = "/" + r.options.OnHost[p.job.Tool]
 	}
-	at := tool.Place{Program: program, Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit}
+	at := tool.Place{Program: program, Dir: subject.VolumePath, Direct: p.cache == record.CacheDirect, Limit: r.options.Plan.RuntimeLimit, In: probe.InArgs}
 	if kind == record.VolumeDevice {
 		at.Device = subject.DevicePath
 	}

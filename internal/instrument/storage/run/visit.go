@@ -235,7 +235,7 @@ func (v *visit) ended(e subject.Executed, err error) error {
 	case e.Exit != 0:
 		return fail(record.FailExit, &e, "exit status %d", e.Exit)
 	}
-	claim, version, err := tool.Parse(v.pair.job, e)
+	claim, version, err := tool.Parse(v.pair.job, e.Output, e.Stderr)
 	if err != nil {
 		return fail(record.FailWorkload, &e, "what %s printed could not be read: %v", v.pair.job.Tool, err)
 	}
@@ -318,7 +318,7 @@ func (v *visit) warm(ctx context.Context, program string) error {
 		e.Command = plainly(e.Command)
 		return fail(record.FailExit, &e, "%s cannot be run in the sandbox: exit status %d", v.pair.job.Tool, e.Exit)
 	}
-	v.cell.Version = tool.Version(e)
+	v.cell.Version = tool.Version(e.Exit, e.Output, e.Stderr)
 	return nil
 }
 

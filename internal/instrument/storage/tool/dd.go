@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/record"
 )
 
 // ddCommand writes zeros to a new file, or reads a file and throws it away.
@@ -84,34 +82,32 @@ func ddCount(j storage.Job) (int64, error) {
 }
 
 // parseDDRun wants all blocks, whole: dd ends well at the end of a short file, too.
-func parseDDRun(j storage.Job, e subject.Executed) (record.Reported, string, error) {
-	text := e.Stderr
+func parseDDRun(j storage.Job, stdout, stderr string) (Output, error) {
+	text := stderr
 	if strings.TrimSpace(text) == "" {
-		text = e.Output // where they cannot be told apart
+		text = stdout // where they cannot be told apart
 	}
-	c, records, err := ParseDD(text, j.RW)
+	o, records, err := parseDD(text, j.RW)
 	if err != nil {
-		return c, "", err
+		return Output{}, err
 	}
 	count, err := ddCount(j)
 	if err != nil {
-		return record.Reported{}, "", err
+		return Output{}, err
 	}
-	switch bytes := c.Read.Bytes + c.Write.Bytes; {
+	switch bytes := o.Claim.Read.Bytes + o.Claim.Write.Bytes; {
 	case records == nil:
-		return record.Reported{}, "", fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
-	case *records != DDRecords{In: count, Out: count} || bytes != count*j.BS:
-		return record.Reported{}, "", fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
-			records.In, records.InPartial, records.Out, records.OutPartial, bytes, count, j.BS)
+		return Output{}, fmt.Errorf("dd does not say how many records went in and out: %.200q", text)
+	case *records != ddRecords{{count, 0}, {count, 0}} || bytes != count*j.BS:
+		return Output{}, fmt.Errorf("dd moved %d+%d records in, %d+%d out and %d bytes instead of %d records of %d bytes",
+			records[0].whole, records[0].cut, records[1].whole, records[1].cut, bytes, count, j.BS)
 	}
-	return c, "", nil
+	return o, nil
 }
 
-// DDRecords are the blocks that dd counts: whole ones, and those that were cut
-// short.
-type DDRecords struct {
-	In, InPartial, Out, OutPartial int64
-}
+// ddRecords are the blocks that dd counts, those that went in and those that went
+// out: whole ones, and those that were cut short.
+type ddRecords [2]struct{ whole, cut int64 }
 
 // What dd prints at its end. The words are looked at as little as can be, for
 // they are other ones in other languages.
@@ -130,7 +126,7 @@ var (
 // maxDDLines is how many lines of progress dd may print.
 const maxDDLines = 1 << 20
 
-// ParseDD reads the end of dd's output: of GNU's, of busybox' or toybox', of a
+// parseDD reads the end of dd's output: of GNU's, of busybox' or toybox', of a
 // BSD's or macOS'. It does not say which way the bytes went: direction is "read"
 // or "write". records is nil where its lines are missing, as in texts that kept
 // the last line only.
@@ -138,51 +134,45 @@ const maxDDLines = 1 << 20
 // The bandwidth is bytes by seconds, which is exact; dd rounds the one that it
 // prints, in units of 1000 (GNU) or of 1024 (busybox, which calls them the same).
 // One of the two has to fit, or the line is refused.
-func ParseDD(text, direction string) (c record.Reported, records *DDRecords, err error) {
-	if direction != storage.RWRead && direction != storage.RWWrite {
-		return c, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
+func parseDD(text, direction string) (o Output, records *ddRecords, err error) {
+	o.Job = storage.Job{Tool: storage.ToolDD, RW: direction}
+	f, way := &o.Claim.Read, 0
+	switch direction {
+	case storage.RWRead:
+	case storage.RWWrite:
+		f, way = &o.Claim.Write, 1
+	default:
+		return Output{}, nil, fmt.Errorf("dd reads or writes: the direction %.40q is neither", direction)
 	}
-	if len(text) > maxText {
-		return c, nil, fmt.Errorf("it is %d bytes long: at most %d are read", len(text), maxText)
+	end, records, err := ddSummary(text)
+	if err == nil {
+		f.Bytes, o.Claim.Seconds, err = parseDDEnd(end)
 	}
-	summary, records, err := ddSummary(text)
 	if err != nil {
-		return c, nil, err
+		return Output{}, nil, err
 	}
-	f := record.Flow{Bytes: summary.bytes, Bandwidth: float64(summary.bytes) / summary.seconds}
-	if records != nil {
-		in, partial := records.In, records.InPartial
-		if direction == storage.RWWrite {
-			in, partial = records.Out, records.OutPartial
-		}
-		if f.IOs = in + partial; f.IOs > f.Bytes {
-			return c, nil, fmt.Errorf("%d records hold more than the %d bytes that it says: it contradicts itself", f.IOs, f.Bytes)
-		}
-		f.IOPS = float64(f.IOs) / summary.seconds
+	f.Bandwidth = float64(f.Bytes) / o.Claim.Seconds
+	if records == nil {
+		return o, nil, nil
 	}
-	c.Seconds = summary.seconds
-	if direction == storage.RWRead {
-		c.Read = f
-	} else {
-		c.Write = f
+	if f.IOs = records[way].whole + records[way].cut; f.IOs > f.Bytes {
+		return Output{}, nil, fmt.Errorf("%d records hold more than the %d bytes that it says: it contradicts itself", f.IOs, f.Bytes)
 	}
-	return c, records, nil
-}
-
-// ddEnd is the last line.
-type ddEnd struct {
-	bytes   int64
-	seconds float64
+	f.IOPS = float64(f.IOs) / o.Claim.Seconds
+	if in := records[0]; in.whole > 0 && in.cut == 0 && f.Bytes%in.whole == 0 {
+		o.Job.BS, o.Job.Count = f.Bytes/in.whole, in.whole
+	}
+	return o, records, nil
 }
 
 // ddSummary finds the last line, which progress looks like too, and the records
 // before it.
-func ddSummary(text string) (end ddEnd, records *DDRecords, err error) {
-	var counts [][2]int64
-	found := ""
+func ddSummary(text string) (end string, records *ddRecords, err error) {
+	var found ddRecords
+	n := 0
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) > maxDDLines {
-		return end, nil, fmt.Errorf("it has %d lines: at most %d are read", len(lines), maxDDLines)
+		return "", nil, fmt.Errorf("it has %d lines: at most %d are read", len(lines), maxDDLines)
 	}
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
@@ -191,50 +181,48 @@ func ddSummary(text string) (end ddEnd, records *DDRecords, err error) {
 			whole, _ := strconv.ParseInt(m[1], 10, 64)
 			cut, _ := strconv.ParseInt(m[2], 10, 64)
 			if whole > maxIOs || cut > maxIOs {
-				return end, nil, fmt.Errorf("%d+%d records cannot be", whole, cut)
+				return "", nil, fmt.Errorf("%d+%d records cannot be", whole, cut)
 			}
-			counts = append(counts, [2]int64{whole, cut})
-			continue
+			if n < len(found) {
+				found[n].whole, found[n].cut = whole, cut
+			}
+			n++
+		} else if ddCopied().MatchString(line) || ddTransferred().MatchString(line) {
+			end = line
 		}
-		if ddCopied().MatchString(line) || ddTransferred().MatchString(line) {
-			found = line
-		}
 	}
-	if found == "" {
-		return end, nil, errors.New("it has no line such as \"4096 bytes (4.1 kB) copied, 0.01 s, 410 kB/s\"")
+	switch {
+	case end == "":
+		return "", nil, errors.New("it has no line such as \"4096 bytes (4.1 kB) copied, 0.01 s, 410 kB/s\"")
+	case n == 0:
+		return end, nil, nil
+	case n != len(found):
+		return "", nil, fmt.Errorf("it has %d lines of records instead of one in and one out: give one run at a time", n)
 	}
-	switch len(counts) {
-	case 0:
-	case 2:
-		records = &DDRecords{In: counts[0][0], InPartial: counts[0][1], Out: counts[1][0], OutPartial: counts[1][1]}
-	default:
-		return end, nil, fmt.Errorf("it has %d lines of records instead of one in and one out: give one run at a time", len(counts))
-	}
-	end, err = parseDDEnd(found)
-	return end, records, err
+	return end, &found, nil
 }
 
-func parseDDEnd(line string) (ddEnd, error) {
+func parseDDEnd(line string) (bytes int64, seconds float64, err error) {
 	m := ddCopied().FindStringSubmatch(line)
 	if m == nil {
 		m = append(ddTransferred().FindStringSubmatch(line), "", "")
 	}
-	bytes, err := strconv.ParseInt(m[1], 10, 64)
+	bytes, err = strconv.ParseInt(m[1], 10, 64)
 	if err != nil || bytes > maxBytes {
-		return ddEnd{}, fmt.Errorf("%s bytes cannot be", m[1])
+		return 0, 0, fmt.Errorf("%s bytes cannot be", m[1])
 	}
 	seconds, ulp, err := decimal(m[2])
 	switch {
 	case err != nil || !within(seconds, maxRuntime/1000):
-		return ddEnd{}, fmt.Errorf("%.40q seconds cannot be", m[2])
+		return 0, 0, fmt.Errorf("%.40q seconds cannot be", m[2])
 	case bytes == 0:
-		return ddEnd{}, errors.New("dd moved nothing")
+		return 0, 0, errors.New("dd moved nothing")
 	case seconds == 0:
-		return ddEnd{}, errors.New("dd took no time that it could show: make the job larger")
+		return 0, 0, errors.New("dd took no time that it could show: make the job larger")
 	}
 	printed, step, err := decimal(m[3])
 	if err != nil || !within(float64(bytes)/seconds, maxBandwidth) {
-		return ddEnd{}, fmt.Errorf("%d bytes in %g s cannot be", bytes, seconds)
+		return 0, 0, fmt.Errorf("%d bytes in %g s cannot be", bytes, seconds)
 	}
 	// What it was before it was rounded, the time as well as the bandwidth.
 	low, high := float64(bytes)/(seconds+ulp), math.Inf(1)
@@ -243,10 +231,10 @@ func parseDDEnd(line string) (ddEnd, error) {
 	}
 	for _, unit := range ddUnits(m[4], m[5] != "") {
 		if (printed-step)*unit <= high && (printed+step)*unit >= low {
-			return ddEnd{bytes: bytes, seconds: seconds}, nil
+			return bytes, seconds, nil
 		}
 	}
-	return ddEnd{}, fmt.Errorf("%d bytes in %g s are not %s %s%sB/s, in units of 1000 or 1024: it contradicts itself", bytes, seconds, m[3], m[4], m[5])
+	return 0, 0, fmt.Errorf("%d bytes in %g s are not %s %s%sB/s, in units of 1000 or 1024: it contradicts itself", bytes, seconds, m[3], m[4], m[5])
 }
 
 // ddUnits is what a prefix may stand for.

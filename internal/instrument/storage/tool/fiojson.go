@@ -8,76 +8,55 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
-
-// FioOptions are those of fio's own JSON that say what was run. What it does not
-// say, or says differently for several jobs, is "" or 0. Early versions of fio 2
-// say none of them.
-type FioOptions struct {
-	RW               string
-	BS, Size         int64 // bytes
-	NumJobs, IODepth int
-	Direct           bool
-	Engine           string
-}
 
 // maxText is how much of a tool's output is read, in bytes.
 const maxText = 16 << 20
 
-// ParseFioJSON reads what fio prints for --output-format=json or json+, of fio 2
-// and 3. Lines before and after it are passed over, a second result is not.
+// parseFioJSON reads what fio prints for --output-format=json or json+, of fio 2
+// and 3. Lines before and after it are passed over; of several results, as
+// --status-interval makes them, the last is the whole.
 //
 // The figures are fio's own, to the digit. Where it has several jobs, which is
 // without group_reporting, bytes and requests are added up and divided by the
 // longest run time, as in fio's "Run status group"; quantiles cannot be added up
 // and are 0.
-func ParseFioJSON(text string) (c record.Reported, o FioOptions, version string, err error) {
+func parseFioJSON(text string) (Output, error) {
 	out, err := decodeFio(text)
 	if err != nil {
-		return c, o, "", err
+		return Output{}, err
 	}
-	var read, write []flow
 	for i := range out.Jobs {
-		j := &out.Jobs[i]
-		if err := j.check(&out.Jobs[0]); err != nil {
-			return c, o, "", fmt.Errorf("job %.80q: %w", j.Name, err)
+		if err := out.Jobs[i].check(&out.Jobs[0]); err != nil {
+			return Output{}, fmt.Errorf("job %.80q: %w", out.Jobs[i].Name, err)
 		}
-		for _, side := range []struct {
-			name string
-			in   *fioFlow
-			all  *[]flow
-		}{{"read", j.Read, &read}, {"write", j.Write, &write}} {
-			f, err := side.in.flow()
+	}
+	var c record.Reported
+	for _, side := range []struct {
+		name string
+		of   func(*fioJob) *fioFlow
+		to   *record.Flow
+	}{{"read", func(j *fioJob) *fioFlow { return j.Read }, &c.Read}, {"write", func(j *fioJob) *fioFlow { return j.Write }, &c.Write}} {
+		var all []flow
+		for i := range out.Jobs {
+			f, err := side.of(&out.Jobs[i]).flow()
 			if err != nil {
-				return c, o, "", fmt.Errorf("job %.80q: %s: %w", j.Name, side.name, err)
+				return Output{}, fmt.Errorf("job %.80q: %s: %w", out.Jobs[i].Name, side.name, err)
 			}
-			*side.all = append(*side.all, f)
+			all = append(all, f)
 		}
-	}
-	var seconds [2]float64
-	for i, side := range []struct {
-		all []flow
-		to  *record.Flow
-	}{{read, &c.Read}, {write, &c.Write}} {
-		f, err := together(side.all)
+		f, err := together(all)
 		if err != nil {
-			return record.Reported{}, o, "", err
+			return Output{}, err
 		}
-		*side.to, seconds[i] = f.Flow, float64(f.runtime)/1000
+		*side.to, c.Seconds = f.Flow, max(c.Seconds, float64(f.runtime)/1000)
 	}
-	c.Seconds = max(seconds[0], seconds[1])
 	if c.Read.Bytes == 0 && c.Write.Bytes == 0 {
-		return record.Reported{}, o, "", errors.New("the job neither read nor wrote anything")
+		return Output{}, errors.New("the job neither read nor wrote anything")
 	}
-	return c, out.options(), out.Version, nil
-}
-
-func parseFio(_ storage.Job, e subject.Executed) (record.Reported, string, error) {
-	c, _, version, err := ParseFioJSON(e.Output)
-	return c, version, err
+	job, cache := out.job()
+	return Output{Job: job, Cache: cache, Version: out.Version, Claim: c}, nil
 }
 
 // fioOutput is what is taken of the JSON. Early versions of fio 2 have no
@@ -118,11 +97,8 @@ type fioLatency struct {
 	Percentiles map[string]float64 `json:"percentile"`
 }
 
-// decodeFio finds the one object that begins a line and has jobs.
+// decodeFio finds the objects that begin a line, of which the last counts.
 func decodeFio(text string) (*fioOutput, error) {
-	if len(text) > maxText {
-		return nil, fmt.Errorf("it is %d bytes long: at most %d are read", len(text), maxText)
-	}
 	var found *fioOutput
 	for {
 		begin := 0
@@ -131,16 +107,12 @@ func decodeFio(text string) (*fioOutput, error) {
 				break
 			}
 		}
-		var out fioOutput
+		found = &fioOutput{}
 		d := json.NewDecoder(strings.NewReader(text[begin:]))
-		if err := d.Decode(&out); err != nil {
+		if err := d.Decode(found); err != nil {
 			return nil, fmt.Errorf("it is no JSON of fio's, or cut off: %w", shortened(err))
 		}
 		text = text[begin+int(d.InputOffset()):]
-		if found != nil {
-			return nil, errors.New("it holds more than one result: give one at a time, without --status-interval")
-		}
-		found = &out
 	}
 	switch {
 	case found == nil:

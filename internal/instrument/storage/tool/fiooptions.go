@@ -6,36 +6,37 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// options are those that all jobs have alike.
-func (out *fioOutput) options() FioOptions {
-	o := FioOptions{
-		RW: out.option("rw", "readwrite"), Engine: out.option("ioengine"),
+// job is what was run, by the options that all jobs have alike; what fio does not
+// say, or says differently for several jobs, is left out. Early versions of fio 2
+// say none of them, and so not the cache either.
+func (out *fioOutput) job() (j storage.Job, cache string) {
+	j = storage.Job{
+		Tool: storage.ToolFio, RW: fioRW(out.option("rw", "readwrite")), Engine: out.option("ioengine"),
 		BS: sizeOrNone(out.option("bs", "blocksize")), Size: sizeOrNone(out.option("size")),
-		NumJobs: numberOrNone(out.option("numjobs")), IODepth: numberOrNone(out.option("iodepth")),
+		NumJobs: max(numberOrNone(out.option("numjobs")), 1), IODepth: max(numberOrNone(out.option("iodepth")), 1),
 	}
-	// An option without a value is switched on.
-	direct := out.option("direct")
-	o.Direct = direct == "1" || direct == "" && out.has("direct")
-	if o.Size == 0 {
-		each, files := sizeOrNone(out.option("filesize")), int64(numberOrNone(out.option("nrfiles")))
-		if each > 0 && each <= maxBytes/max(files, 1) {
-			o.Size = each * max(files, 1)
+	if j.Size == 0 {
+		each, files := sizeOrNone(out.option("filesize")), int64(max(numberOrNone(out.option("nrfiles")), 1))
+		if each <= maxBytes/files {
+			j.Size = each * files
 		}
 	}
-	return o
+	if j.RW != "" || j.BS > 0 {
+		cache = cacheOf(out.option("direct") == "1")
+	}
+	return j, cache
 }
 
-// option is the value of one of these names, "" where jobs differ. What is no
-// plain word is not given on.
-func (out *fioOutput) option(names ...string) string {
-	value := ""
+// option is the value of one of these names, "" where jobs differ, or it is no plain
+// word.
+func (out *fioOutput) option(names ...string) (value string) {
 	for i := range out.Jobs {
 		own := ""
-		for _, name := range names {
-			if v, ok := out.Jobs[i].Options[name]; ok {
-				own = v
-			} else if v, ok := out.Global[name]; ok && own == "" {
-				own = v
+		for _, in := range []map[string]string{out.Global, out.Jobs[i].Options} {
+			for _, name := range names {
+				if v, ok := in[name]; ok {
+					own = given(v)
+				}
 			}
 		}
 		if i > 0 && own != value {
@@ -49,15 +50,12 @@ func (out *fioOutput) option(names ...string) string {
 	return value
 }
 
-func (out *fioOutput) has(name string) bool {
-	for i := range out.Jobs {
-		_, own := out.Jobs[i].Options[name]
-		_, global := out.Global[name]
-		if !own && !global {
-			return false
-		}
+// given is an option's value: one without switches it on.
+func given(value string) string {
+	if value == "" {
+		return "1"
 	}
-	return true
+	return value
 }
 
 // sizeOrNone reads one of fio's sizes; 0 for any other form, such as different

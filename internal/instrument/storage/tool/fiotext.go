@@ -148,11 +148,11 @@ func (r *fioTextRun) detail(text string) {
 	} else if strings.HasPrefix(text, "|") && r.quantiles != nil {
 		for _, m := range fioPercentile().FindAllStringSubmatch(text, 8) {
 			l := r.quantiles
-			*map[string]*int64{"50.00": &l.P50, "95.00": &l.P95, "99.00": &l.P99, "99.90": &l.P999}[m[1]] = nanoseconds(m[2], r.unit)
+			*map[string]*int64{"50.00": &l.P50, "95.00": &l.P95, "99.00": &l.P99, "99.90": &l.P999}[m[1]] = duration(m[2], r.unit)
 		}
 	} else if m := fioSpread().FindStringSubmatch(text); m != nil {
 		l, unit := of[m[1]], fioUnits[m[2]]
-		l.Min, l.Max, l.Mean = nanoseconds(m[3], unit), nanoseconds(m[4], unit), nanoseconds(m[5], unit)
+		l.Min, l.Max, l.Mean = duration(m[3], unit), duration(m[4], unit), duration(m[5], unit)
 	} else if m := fioIssued().FindStringSubmatch(text); m != nil {
 		for i, side := range [][]flow{r.read, r.write} {
 			if n, err := strconv.ParseInt(m[i+1], 10, 64); err == nil && n <= maxIOs && len(side) > 0 {
@@ -205,12 +205,19 @@ func (f *finder) flush() {
 var fioUnits = map[string]float64{"nsec": 1, "usec": 1e3, "msec": 1e6}
 
 // nanoseconds is 0, not said, for what no latency can be.
-func nanoseconds(text string, unit float64) int64 {
-	v, err := amount(text, 1000)
-	if err != nil || !within(v*unit, maxLatency) {
+func nanoseconds(v, unit float64) int64 {
+	if !within(v*unit, maxLatency) {
 		return 0
 	}
 	return int64(math.Round(v * unit))
+}
+
+func duration(text string, unit float64) int64 {
+	v, err := amount(text, 1000)
+	if err != nil {
+		return 0
+	}
+	return nanoseconds(v, unit)
 }
 
 // amount is a number with a prefix such as "M" or "Mi", in units of one. An "i"

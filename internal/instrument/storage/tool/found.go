@@ -105,6 +105,14 @@ func (f *finder) next() int {
 	return 1
 }
 
+// take adds the output of a tool that begins at a line, or why there is none.
+func (f *finder) take(what string, line int, o Output, err error) {
+	if o.Line = line; err != nil {
+		o.Err = fmt.Errorf("%s: %w", what, err)
+	}
+	f.add(o)
+}
+
 func (f *finder) add(o Output) {
 	if len(f.found) == MaxFound {
 		f.left++
@@ -150,18 +158,19 @@ func (f *finder) fioJSON() int {
 	in := &keptReader{lines: f.lines[f.at:], left: maxJSON}
 	d := json.NewDecoder(in)
 	var whole json.RawMessage
-	o := Output{Line: f.lines[f.at].number}
+	var o Output
 	used := int64(maxJSON)
-	if err := d.Decode(&whole); err == nil {
+	err := d.Decode(&whole)
+	if broken := new(json.SyntaxError); err == nil {
 		used = d.InputOffset() + 1
-		o.fromJSON(string(whole))
+		o, err = parseFioJSON(string(whole))
 	} else {
-		if broken := new(json.SyntaxError); errors.As(err, &broken) {
+		if errors.As(err, &broken) {
 			used = broken.Offset - 1
 		}
-		o.Err = fmt.Errorf("fio's JSON, which breaks off or is longer than %d MiB", maxJSON>>20)
+		err = fmt.Errorf("it breaks off or is longer than %d MiB", maxJSON>>20)
 	}
-	f.add(o)
+	f.take("fio's JSON", f.lines[f.at].number, o, err)
 	n := 0
 	for _, l := range f.lines[f.at:] {
 		if used -= int64(len(l.text)) + 1; used < 0 {
@@ -170,18 +179,6 @@ func (f *finder) fioJSON() int {
 		n++
 	}
 	return max(n, 1)
-}
-
-func (o *Output) fromJSON(text string) {
-	claim, said, version, err := ParseFioJSON(text)
-	o.Claim, o.Version, o.Job = claim, version, storage.Job{Tool: storage.ToolFio, RW: fioRW(said.RW), BS: said.BS, Size: said.Size,
-		NumJobs: max(said.NumJobs, 1), IODepth: max(said.IODepth, 1), Engine: said.Engine}
-	if err != nil {
-		o.Err = fmt.Errorf("fio's JSON: %w", err)
-	}
-	if said.RW != "" || said.BS > 0 { // early versions do not say how they were run
-		o.Cache = cacheOf(said.Direct)
-	}
 }
 
 // fioRW has one word for reads and writes at random places, and one for those in
@@ -212,16 +209,8 @@ func (f *finder) sysbenchReport() int {
 		return 0
 	}
 	f.flush()
-	claim, o, version, err := ParseSysbench(text)
-	out := Output{Line: f.lines[f.at].number, Claim: claim, Cache: cacheOf(o.Direct), Job: storage.Job{
-		Tool: storage.ToolSysbench, RW: sysbenchRW(o.Mode), BS: o.BlockSize, Size: o.TotalSize, Files: o.Files, NumJobs: o.Threads, Requests: o.Requests}}
-	if version != "" {
-		out.Version = "sysbench " + version
-	}
-	if err != nil {
-		out.Err = fmt.Errorf("sysbench: %w", err)
-	}
-	f.add(out)
+	out, err := parseSysbench(text)
+	f.take("sysbench", f.lines[f.at].number, out, err)
 	return n
 }
 
@@ -255,18 +244,6 @@ func (f *finder) sysbenchText() (text string, n int, files bool) {
 	return b.String(), n, files
 }
 
-func sysbenchRW(mode string) string {
-	for rw, name := range sysbenchModes {
-		if name == mode {
-			return rw
-		}
-	}
-	if mode == "seqwr" {
-		return storage.RWWrite
-	}
-	return ""
-}
-
 // ddCommandLine is dd with its operands, as a console shows what was typed.
 var ddCommandLine = storage.Pattern("(?:^|[\\s/;|&(`$#])dd((?:\\s+[a-z]{2,6}=\\S{1,400})+)")
 
@@ -294,20 +271,15 @@ func (f *finder) ddEnd() int {
 	for _, l := range f.lines[from : f.at+1] {
 		text += l.text + "\n"
 	}
-	o := Output{Line: f.lines[from].number, Job: storage.Job{Tool: storage.ToolDD, RW: storage.RWWrite}, Assumed: f.dd == ""}
+	rw := storage.RWWrite
 	if strings.Contains(f.dd, "of=/dev/null") {
-		o.Job.RW = storage.RWRead
+		rw = storage.RWRead
 	}
-	if f.dd != "" {
+	o, _, err := parseDD(text, rw)
+	if o.Assumed = f.dd == ""; !o.Assumed {
 		o.Cache = cacheOf(strings.Contains(f.dd, "flag=direct"))
 	}
 	f.dd = ""
-	claim, records, err := ParseDD(text, o.Job.RW)
-	if o.Claim = claim; err != nil {
-		o.Err = fmt.Errorf("dd: %w", err)
-	} else if bytes := claim.Read.Bytes + claim.Write.Bytes; records != nil && records.In > 0 && records.InPartial == 0 && bytes%records.In == 0 {
-		o.Job.BS, o.Job.Count = bytes/records.In, records.In
-	}
-	f.add(o)
+	f.take("dd", f.lines[from].number, o, err)
 	return 1
 }

@@ -19,15 +19,6 @@ func found(t *testing.T, text string) []Output {
 	return all
 }
 
-func testdata(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // usecs are latencies in µs.
 func usecs(least, mean, p50, p95, p99, p999, most float64) record.Latency {
 	ns := func(v float64) int64 { return int64(math.Round(v * 1000)) }
@@ -83,7 +74,7 @@ func TestFioTextIsReadInItsOwnUnits(t *testing.T) {
 func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"fio-3.33-mixed.txt", "fio-3.33-jobs.txt", "fio-3.33-mixed-in-text.txt"} {
-		all := found(t, testdata(t, name))
+		all := found(t, golden(t, name))
 		if len(all) != 1 || all[0].Err != nil || all[0].Version != "fio-3.33" || all[0].Job.RW != "randrw" || all[0].Job.BS != 4096 || all[0].Job.NumJobs != 2 {
 			t.Fatalf("%s: %+v", name, all)
 		}
@@ -104,7 +95,7 @@ func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 
 func TestOutputsAreFoundInAnyText(t *testing.T) {
 	t.Parallel()
-	sysbench := testdata(t, "sysbench-1.0.20-rndrd.txt")
+	sysbench := golden(t, "sysbench-1.0.20-rndrd.txt")
 	for claim, text := range map[string]string{
 		"a quotation":                 "> notes\n>> " + fioLine,
 		"an end of line of DOS":       "x\r\n" + fioLine + "\r\n",
@@ -137,7 +128,7 @@ func TestThePublishedReportHoldsEighteenOutputs(t *testing.T) {
 	t.Parallel()
 	tools := map[string]int{}
 	var dd []float64
-	for _, o := range found(t, testdata(t, "published.md")) {
+	for _, o := range found(t, golden(t, "published.md")) {
 		if o.Err != nil || o.Assumed {
 			t.Errorf("%+v", o)
 		}
@@ -184,7 +175,7 @@ func TestOnlyTheCommandTellsThatDDRead(t *testing.T) {
 
 func TestABadOutputCostsItself(t *testing.T) {
 	t.Parallel()
-	real, report := testdata(t, "fio-3.33-mixed.json"), testdata(t, "sysbench-1.0.20-rndrd.txt")
+	real, report := golden(t, "fio-3.33-mixed.json"), golden(t, "sysbench-1.0.20-rndrd.txt")
 	for claim, c := range map[string]struct{ text, says string }{
 		"a line of fio's that is cut off":   {"  read : io=8192.0MB, bw=4300.3MB/s, iops=86", "cut off"},
 		"a job of fio's without figures":    {"x: (groupid=0, jobs=1): err= 0: pid=1: Wed\n\nRun status group 0 (all jobs):\n", "without figures"},
@@ -193,7 +184,7 @@ func TestABadOutputCostsItself(t *testing.T) {
 		"two dots in a number":              {"read : io=1.2.3MB, bw=1MB/s, iops=8600, runt=  1905msec", "no figure"},
 		"figures that do not fit":           {"read : io=8192MB, bw=1MB/s, iops=8600, runt=  1905msec", "contradicts"},
 		"JSON that breaks off":              {real[:len(real)/2], "breaks off"},
-		"JSON of a job that failed":         {testdata(t, "fio-3.33-failed.json"), "error"},
+		"JSON of a job that failed":         {golden(t, "fio-3.33-failed.json"), "error"},
 		"dd that is cut off":                {"268435456 bytes (268 MB) copied, 2 s, 99", "no line such as"},
 		"dd that contradicts itself":        {"268435456 bytes (268 MB) copied, 2 s, 999 MB/s", "contradicts"},
 		"a report of sysbench's cut off":    {report[:strings.Index(report, "General")], "total time"},

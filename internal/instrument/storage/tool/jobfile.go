@@ -133,26 +133,3 @@ func checkSections(sections []storage.Section) error {
 	}
 	return nil
 }
-
-// Shown says what the one job of some sections does, for tables: its rw and block
-// size, "" and 0 where there are several jobs, or it is not said in one word.
-func Shown(sections []storage.Section) (rw string, bs int64) {
-	jobs := jobsOf(sections)
-	if len(jobs) != 1 {
-		return "", 0
-	}
-	rw = jobs[0].value("rw")
-	switch rw {
-	case "":
-		rw = storage.RWRead // fio's default
-	case "rw", "readwrite":
-		rw = ""
-	}
-	word, _, _ := strings.Cut(rw, ":")
-	if block := jobs[0].value("bs"); block != "" {
-		bs = sizeOrNone(block)
-	} else if jobs[0].value("bsrange") == "" && jobs[0].value("bssplit") == "" {
-		bs = 4 << 10 // likewise
-	}
-	return word, bs
-}

@@ -230,27 +230,6 @@ func TestOptionsOfAPlanAreHeldToTheSame(t *testing.T) {
 	}
 }
 
-func TestOneJobOfAJobFileIsShownByWhatItDoes(t *testing.T) {
-	for text, want := range map[string]struct {
-		rw string
-		bs int64
-	}{
-		"[global]\nblocksize=64k\n[a]\nreadwrite=randwrite:8\n": {"randwrite", 64 << 10},
-		"[a]\nsize=1m\n":                      {"read", 4 << 10},
-		"[a]\nbs=4k,8k\nrw=randrw\n":          {"randrw", 0},
-		"[a]\nbssplit=4k/50:8k/50\nrw=read\n": {"read", 0},
-		"[a]\nrw=read\n[b]\nrw=read\n":        {"", 0},
-	} {
-		sections, err := ParseJobFile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rw, bs := Shown(sections); rw != want.rw || bs != want.bs {
-			t.Errorf("%q is shown as %q %d, want %+v", text, rw, bs, want)
-		}
-	}
-}
-
 func FuzzParseJobFile(f *testing.F) {
 	f.Add(exampleJobFile)
 	f.Add("[a]\nbssplit=4k/50:8k/50\nfilename=x\nruntime=5m\noffset=1m\nsize=10%\n")

@@ -43,7 +43,7 @@ func jobsOf(sections []storage.Section) []fileJob {
 			if other, ok := aliases[name]; ok {
 				name = other
 			}
-			into[name] = given(o)
+			into[name] = given(o.Value)
 		}
 	}
 	return jobs
@@ -96,7 +96,7 @@ func jobFileArgs(j storage.Job, at Place, ours func(fileJob) ([]string, error)) 
 		}
 		for _, o := range s.Options {
 			if !slices.Contains(ourOptions, o.Name) && (at.Device == "" || o.Name != "filename") {
-				args = append(args, option(o.Name, given(o)))
+				args = append(args, option(o.Name, given(o.Value)))
 			}
 		}
 		if s.Name == global {
@@ -117,14 +117,6 @@ func jobFileArgs(j storage.Job, at Place, ours func(fileJob) ([]string, error)) 
 		args = append(args, set...)
 	}
 	return args, nil
-}
-
-// given is an option's value: one without switches it on.
-func given(o storage.FioOption) string {
-	if o.Value == "" {
-		return "1"
-	}
-	return o.Value
 }
 
 // checkOnDevice wants a job to say how much of a device it takes.

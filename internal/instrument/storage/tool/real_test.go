@@ -12,7 +12,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/probe"
-	"github.com/tare-bench/tare/internal/subject"
 )
 
 // program finds an installed tool; scripts/install-test-needs installs them.
@@ -36,15 +35,15 @@ func layOut(t *testing.T, files []File) {
 }
 
 // run runs a real tool, and fails where it does.
-func run(t *testing.T, args []string) subject.Executed {
+func run(t *testing.T, args []string) (stdout, stderr string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	var stdout, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, []string{"LC_ALL=C"}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, []string{"LC_ALL=C"}
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%q: %v\n%s%s", args, err, stdout.String(), stderr.String())
+		t.Fatalf("%q: %v\n%s%s", args, err, &out, &errs)
 	}
-	return subject.Executed{Output: stdout.String(), Stderr: stderr.String()}
+	return out.String(), errs.String()
 }
 
 // spoken has fio say in words what it does, before its JSON.
@@ -102,9 +101,9 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 			}
 			layOut(t, files)
 			before := sizes(t, at.Dir)
-			e := run(t, spoken(args))
-			if strings.Contains(e.Output+e.Stderr, layingOut) {
-				t.Errorf("fio laid out files by itself:\n%.2000s", e.Output)
+			stdout, stderr := run(t, spoken(args))
+			if strings.Contains(stdout+stderr, layingOut) {
+				t.Errorf("fio laid out files by itself:\n%.2000s", stdout)
 			}
 			after := sizes(t, at.Dir)
 			for path, size := range after {
@@ -112,7 +111,7 @@ func TestRealFioFindsItsFilesLaidOut(t *testing.T) {
 					t.Errorf("%s has %d bytes after the job, %d before", path, size, before[path])
 				}
 			}
-			c, version, err := Parse(j, e)
+			c, version, err := Parse(j, stdout, stderr)
 			if err != nil || !strings.HasPrefix(version, "fio-") {
 				t.Fatalf("%q %v", version, err)
 			}
@@ -137,8 +136,8 @@ func TestRealFioSaysWhenItLaysOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := run(t, spoken(args)); !strings.Contains(e.Output, layingOut) {
-		t.Errorf("it says nothing of a file that is too short:\n%.1000s", e.Output)
+	if stdout, _ := run(t, spoken(args)); !strings.Contains(stdout, layingOut) {
+		t.Errorf("it says nothing of a file that is too short:\n%.1000s", stdout)
 	}
 }
 
@@ -178,11 +177,11 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := run(t, spoken(args))
-			if strings.Contains(e.Output, layingOut) {
-				t.Errorf("fio laid out files during the job:\n%.2000s", e.Output)
+			stdout, stderr := run(t, spoken(args))
+			if strings.Contains(stdout, layingOut) {
+				t.Errorf("fio laid out files during the job:\n%.2000s", stdout)
 			}
-			if c, _, err := Parse(j, e); err != nil || c.Read.Latency.P99 == 0 {
+			if c, _, err := Parse(j, stdout, stderr); err != nil || c.Read.Latency.P99 == 0 {
 				t.Errorf("%+v %v", c, err)
 			}
 		})
@@ -207,17 +206,17 @@ func TestRealDDMovesEveryBlock(t *testing.T) {
 				if name == "busybox" {
 					args = slices.Insert(args, 1, "dd")
 				}
-				e := run(t, args)
-				c, _, err := Parse(j, e)
-				if name == "busybox" && err != nil && !strings.Contains(e.Stderr, "copied") {
+				stdout, stderr := run(t, args)
+				c, _, err := Parse(j, stdout, stderr)
+				if name == "busybox" && err != nil && !strings.Contains(stderr, "copied") {
 					// Debian builds it without its third line: that is said.
 					if !strings.Contains(err.Error(), "no line such as") {
-						t.Errorf("%v of %q", err, e.Stderr)
+						t.Errorf("%v of %q", err, stderr)
 					}
 					return
 				}
 				if err != nil || c.Read.Bytes+c.Write.Bytes != 500*4096 || c.Read.IOs+c.Write.IOs != 500 {
-					t.Errorf("%+v %v of %q", c, err, e.Stderr)
+					t.Errorf("%+v %v of %q", c, err, stderr)
 				}
 				if got := sizes(t, at.Dir)[filepath.Join(at.Dir, testFile)]; got != 500*4096 {
 					t.Errorf("the file has %d bytes", got)
@@ -234,7 +233,7 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 			if rw == storage.RWRandWrite {
 				j.Fsync = 10
 			}
-			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second}
+			at := Place{Program: program(t, "sysbench"), Dir: t.TempDir(), Limit: 20 * time.Second, In: probe.InArgs}
 			files, err := Files(j, at)
 			if err != nil {
 				t.Fatal(err)
@@ -250,14 +249,14 @@ func TestRealSysbenchFindsItsFilesAndMovesThem(t *testing.T) {
 				t.Fatal(err)
 			}
 			args[0] = filepath.Join(root, args[0])
-			e := run(t, args)
-			c, version, err := Parse(j, e)
+			stdout, stderr := run(t, args)
+			c, version, err := Parse(j, stdout, stderr)
 			if err != nil || !strings.HasPrefix(version, "sysbench 1.") {
-				t.Fatalf("%q %v of\n%s", version, err, e.Output)
+				t.Fatalf("%q %v of\n%s", version, err, stdout)
 			}
 			reads, writes := rw != storage.RWWrite && rw != storage.RWRandWrite, rw != storage.RWRead && rw != storage.RWRandRead
 			if (c.Read.IOs > 0) != reads || (c.Write.IOs > 0) != writes || j.Fsync == 0 && c.Read.IOs+c.Write.IOs != 300 {
-				t.Errorf("%+v of 300 requests of\n%s", c, e.Output)
+				t.Errorf("%+v of 300 requests of\n%s", c, stdout)
 			}
 			for path, size := range sizes(t, at.Dir) {
 				if before[path] != size {

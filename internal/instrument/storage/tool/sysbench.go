@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/probe"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -22,7 +20,7 @@ var sysbenchModes = map[string]string{
 }
 
 // sysbenchCommand is for sysbench 1.0. Its files lie in its working folder, which
-// it has no option for: the probe goes there first, and becomes it.
+// it has no option for.
 func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 	files, err := sysbenchFiles(j, at)
 	if err != nil {
@@ -41,7 +39,7 @@ func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 	if at.Direct {
 		args = append(args, "--file-extra-flags=direct")
 	}
-	return probe.InArgs(at.Dir, append(args, "run")...), nil
+	return at.In(at.Dir, append(args, "run")...), nil
 }
 
 // wholeSeconds rounds up: sysbench has no parts of them, and 0 is for ever.
@@ -71,116 +69,101 @@ func sysbenchFiles(j storage.Job, at Place) ([]File, error) {
 	return all, nil
 }
 
-func parseSysbenchRun(_ storage.Job, e subject.Executed) (record.Reported, string, error) {
-	c, _, version, err := ParseSysbench(e.Output)
-	if version != "" {
-		version = "sysbench " + version
-	}
-	return c, version, err
-}
-
 // claim makes one of what was found, if it is all there and fits together.
-func (s *sysbenchText) claim() (record.Reported, error) {
+func (s *sysbenchText) claim() (c record.Reported, err error) {
+	c.Seconds = s.said["time"]
 	switch {
-	case !s.said["time"]:
-		return record.Reported{}, errors.New("it has no total time: it is cut off, or no result of sysbench's fileio")
-	case s.seconds <= 0 || s.seconds > maxRuntime/1000:
-		return record.Reported{}, fmt.Errorf("it ran for %g s, which cannot be measured", s.seconds)
-	case s.options.BlockSize <= 0:
-		return record.Reported{}, errors.New("it does not say its block size")
+	case !s.has("time"):
+		return c, errors.New("it has no total time: it is cut off, or no result of sysbench's fileio")
+	case c.Seconds <= 0 || c.Seconds > maxRuntime/1000:
+		return c, fmt.Errorf("it ran for %g s, which cannot be measured", c.Seconds)
+	case s.out.Job.BS <= 0:
+		return c, errors.New("it does not say its block size")
 	}
-	var c record.Reported
-	var err error
-	if s.said["operations"] {
-		c, err = s.counted()
+	if s.has("operations") {
+		err = s.counted(&c)
 	} else {
-		c, err = s.rated()
+		err = s.rated(&c)
 	}
 	if err != nil {
-		return record.Reported{}, err
+		return c, err
 	}
 	for _, f := range []record.Flow{c.Read, c.Write} {
-		if f.Bytes < 0 || f.Bytes > maxBytes || !within(f.Bandwidth, maxBandwidth) || !within(f.IOPS, maxIOPS) {
-			return record.Reported{}, fmt.Errorf("%d bytes, %g bytes/s and %g IOPS cannot be", f.Bytes, f.Bandwidth, f.IOPS)
+		if f.Bytes > maxBytes || !within(f.Bandwidth, maxBandwidth) || !within(f.IOPS, maxIOPS) {
+			return c, fmt.Errorf("%d bytes, %g bytes/s and %g IOPS cannot be", f.Bytes, f.Bandwidth, f.IOPS)
 		}
 	}
 	if c.Read.Bandwidth == 0 && c.Write.Bandwidth == 0 {
-		return record.Reported{}, errors.New("it neither read nor wrote anything")
+		return c, errors.New("it neither read nor wrote anything")
 	}
-	c.Seconds = s.seconds
 	s.giveLatency(&c)
 	return c, nil
 }
 
 // counted is of 0.4 and 0.5, which count requests by direction, and print one
 // rate of all.
-func (s *sysbenchText) counted() (record.Reported, error) {
-	if s.reads+s.writes+s.other != s.total {
-		return record.Reported{}, fmt.Errorf("%d reads, %d writes and %d others are not %d: it contradicts itself", s.reads, s.writes, s.other, s.total)
+func (s *sysbenchText) counted(c *record.Reported) error {
+	all := s.said["reads"] + s.said["writes"]
+	if all+s.said["other"] != s.said["operations"] {
+		return fmt.Errorf("%.0f reads and writes and %.0f others are not %.0f: it contradicts itself", all, s.said["other"], s.said["operations"])
 	}
-	read, err := s.flow(s.reads)
-	if err != nil {
-		return record.Reported{}, err
+	for kind, to := range map[string]*record.Flow{"reads": &c.Read, "writes": &c.Write} {
+		if err := s.requests(to, s.said[kind]); err != nil {
+			return err
+		}
+		to.Bandwidth, to.IOPS = float64(to.Bytes)/c.Seconds, s.said[kind]/c.Seconds
 	}
-	write, err := s.flow(s.writes)
-	if err != nil {
-		return record.Reported{}, err
-	}
-	bytes := float64(read.Bytes) + float64(write.Bytes)
+	bytes := float64(c.Read.Bytes) + float64(c.Write.Bytes)
 	switch {
-	case s.said["moved"] && !near(s.moved, bytes, 0.01, 1<<10):
-		return record.Reported{}, fmt.Errorf("%d requests of %d bytes are not %.0f bytes, in powers of 1024: it contradicts itself", s.reads+s.writes, s.options.BlockSize, s.moved)
-	case s.said["moved"] && !s.agree(s.bandwidth, bytes/s.seconds):
-		return record.Reported{}, fmt.Errorf("%.0f bytes in %g s are not %.0f bytes/s: it contradicts itself", bytes, s.seconds, s.bandwidth)
-	case s.said["executed"] && !s.agree(s.rate, float64(s.reads+s.writes)/s.seconds):
-		return record.Reported{}, fmt.Errorf("%d requests in %g s are not %g a second: it contradicts itself", s.reads+s.writes, s.seconds, s.rate)
+	case s.has("moved") && !near(s.said["moved"], bytes, 0.01, 1<<10):
+		return fmt.Errorf("%.0f requests of %d bytes are not %.0f bytes, in powers of 1024: it contradicts itself", all, s.out.Job.BS, s.said["moved"])
+	case s.has("moved") && !s.agree(s.said["moved/s"], bytes/c.Seconds):
+		return fmt.Errorf("%.0f bytes in %g s are not %.0f bytes/s: it contradicts itself", bytes, c.Seconds, s.said["moved/s"])
+	case s.has("executed") && !s.agree(s.said["executed"], all/c.Seconds):
+		return fmt.Errorf("%.0f requests in %g s are not %g a second: it contradicts itself", all, c.Seconds, s.said["executed"])
 	}
-	return record.Reported{Read: read, Write: write}, nil
+	return nil
 }
 
-func (s *sysbenchText) flow(requests int64) (record.Flow, error) {
-	if requests > maxBytes/s.options.BlockSize {
-		return record.Flow{}, fmt.Errorf("%d requests of %d bytes cannot be", requests, s.options.BlockSize)
+// requests gives a direction its requests, and the bytes that those are.
+func (s *sysbenchText) requests(to *record.Flow, n float64) error {
+	if block := s.out.Job.BS; !within(n, float64(maxBytes/block)) {
+		return fmt.Errorf("%g requests of %d bytes cannot be", n, block)
 	}
-	bytes := requests * s.options.BlockSize
-	return record.Flow{
-		Bytes: bytes, IOs: requests, Bandwidth: float64(bytes) / s.seconds, IOPS: float64(requests) / s.seconds,
-	}, nil
+	to.IOs = int64(math.Round(n))
+	to.Bytes = to.IOs * s.out.Job.BS
+	return nil
 }
 
 // agree is wide enough for a total time with four places, and for one that was
 // taken a little later than the rate was.
 func (s *sysbenchText) agree(printed, computed float64) bool {
-	return near(printed, computed, 0.05+0.0005/s.seconds, 0.02)
+	return near(printed, computed, 0.05+0.0005/s.said["time"], 0.02)
 }
 
 // rated is of 1.0, which prints rates by direction.
-func (s *sysbenchText) rated() (record.Reported, error) {
-	for _, kind := range []string{"reads/s", "writes/s", "read MiB/s", "written MiB/s"} {
-		if !s.said[kind] {
-			return record.Reported{}, fmt.Errorf("it does not say %s: it is cut off, or no result of sysbench's fileio", kind)
-		}
-	}
-	var c record.Reported
-	took := s.interval()
+func (s *sysbenchText) rated(c *record.Reported) error {
+	took, block := s.interval(), float64(s.out.Job.BS)
 	for _, side := range []struct {
-		to          *record.Flow
-		rate, moved float64
-	}{{&c.Read, s.readRate, s.readBandwidth}, {&c.Write, s.writeRate, s.writtenBandwidth}} {
-		block := float64(s.options.BlockSize)
+		to                *record.Flow
+		requests, amounts string
+	}{{&c.Read, "reads/s", "read MiB/s"}, {&c.Write, "writes/s", "written MiB/s"}} {
+		for _, kind := range []string{side.requests, side.amounts} {
+			if !s.has(kind) {
+				return fmt.Errorf("it does not say %s: it is cut off, or no result of sysbench's fileio", kind)
+			}
+		}
+		rate, moved := s.said[side.requests], s.said[side.amounts]*(1<<20)
 		// Both have two places, and blocks at the end of a file may be short.
-		if !near(side.moved, side.rate*block, 0.01, 0.01*(1<<20)+0.01*block) {
-			return record.Reported{}, fmt.Errorf("%g requests a second of %d bytes are not %.2f MiB/s: it contradicts itself", side.rate, s.options.BlockSize, side.moved/(1<<20))
+		if !near(moved, rate*block, 0.01, 0.01*(1<<20)+0.01*block) {
+			return fmt.Errorf("%g requests a second of %.0f bytes are not %.2f MiB/s: it contradicts itself", rate, block, moved/(1<<20))
 		}
-		*side.to = record.Flow{IOPS: side.rate, Bandwidth: side.rate * block}
-		requests := math.Round(side.rate * took)
-		if !within(requests, float64(maxBytes/s.options.BlockSize)) {
-			return record.Reported{}, fmt.Errorf("%g requests of %d bytes cannot be", requests, s.options.BlockSize)
+		*side.to = record.Flow{IOPS: rate, Bandwidth: rate * block}
+		if err := s.requests(side.to, rate*took); err != nil {
+			return err
 		}
-		side.to.IOs = int64(requests)
-		side.to.Bytes = side.to.IOs * s.options.BlockSize
 	}
-	return c, nil
+	return nil
 }
 
 // interval is what the rates were divided by, 0 where it cannot be told. Events
@@ -188,19 +171,19 @@ func (s *sysbenchText) rated() (record.Reported, error) {
 // every thread, are counted as syncs and are no events. It lies within the total
 // time, and is far shorter where threads waited for a CPU before they began.
 func (s *sysbenchText) interval() float64 {
-	o := &s.options
-	events, rate := float64(s.events), s.readRate+s.writeRate+s.otherRate
+	events, rate := s.said["events"], s.said["reads/s"]+s.said["writes/s"]+s.said["fsyncs/s"]
+	all := s.said["threads"] * s.said["files"]
 	switch {
-	case s.said["sync each"] && s.said["sync between"]:
+	case s.has("sync each") && s.has("sync between"):
 		return 0 // the events of those in between do nothing
-	case s.said["sync each"]:
-		rate -= s.otherRate
-	case s.said["sync end"] && s.writeRate > 0 && (o.Threads == 0 || o.Files == 0):
+	case s.has("sync each"):
+		rate -= s.said["fsyncs/s"]
+	case s.has("sync end") && s.said["writes/s"] > 0 && all == 0:
 		return 0
-	case s.said["sync end"] && s.writeRate > 0:
-		events += float64(o.Threads) * float64(o.Files)
+	case s.has("sync end") && s.said["writes/s"] > 0:
+		events += all
 	}
-	if took := events / rate; rate > 0 && (took <= s.seconds || s.agree(took, s.seconds)) {
+	if took := events / rate; rate > 0 && (took <= s.said["time"] || s.agree(took, s.said["time"])) {
 		return took
 	}
 	return 0
@@ -209,13 +192,15 @@ func (s *sysbenchText) interval() float64 {
 // giveLatency gives it to the direction whose it is, or to all requests. Syncs in
 // between are requests, too, and then it is nobody's.
 func (s *sysbenchText) giveLatency(c *record.Reported) {
+	ns := func(kind string) int64 { return nanoseconds(s.said[kind], 1e6) }
+	l := record.Latency{Min: ns("min"), Mean: ns("avg"), P50: ns("p50"), P95: ns("p95"), P99: ns("p99"), Max: ns("max")}
 	switch {
-	case s.said["sync between"]:
+	case s.has("sync between"):
 	case c.Read.IOPS > 0 && c.Write.IOPS == 0:
-		c.Read.Latency = s.latency
+		c.Read.Latency = l
 	case c.Write.IOPS > 0 && c.Read.IOPS == 0:
-		c.Write.Latency = s.latency
+		c.Write.Latency = l
 	default:
-		c.Latency = s.latency
+		c.Latency = l
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
-	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
 // Place is where a job is run.
 type Place struct {
-	Program string        // the tool's path there
-	Dir     string        // the folder of its files: target.VolumePath
-	Device  string        // a block device instead of files, "" for none
-	Direct  bool          // past the page cache
-	Limit   time.Duration // when it has to stop, 0 for never
+	Program string                                    // the tool's path there
+	Dir     string                                    // the folder of its files: target.VolumePath
+	Device  string                                    // a block device instead of files, "" for none
+	Direct  bool                                      // past the page cache
+	Limit   time.Duration                             // when it has to stop, 0 for never
+	In      func(dir string, args ...string) []string // what runs a command in a folder
 }
 
 // File is one that has to be there before a job.
@@ -38,11 +38,11 @@ type File struct {
 var known = map[string]struct {
 	command func(storage.Job, Place) ([]string, error)
 	files   func(storage.Job, Place) ([]File, error)
-	parse   func(storage.Job, subject.Executed) (record.Reported, string, error)
+	parse   func(j storage.Job, stdout, stderr string) (Output, error)
 }{
-	storage.ToolFio:      {fioCommand, fioFiles, parseFio},
+	storage.ToolFio:      {fioCommand, fioFiles, func(_ storage.Job, stdout, _ string) (Output, error) { return parseFioJSON(stdout) }},
 	storage.ToolDD:       {ddCommand, ddFiles, parseDDRun},
-	storage.ToolSysbench: {sysbenchCommand, sysbenchFiles, parseSysbenchRun},
+	storage.ToolSysbench: {sysbenchCommand, sysbenchFiles, func(_ storage.Job, stdout, _ string) (Output, error) { return parseSysbench(stdout) }},
 }
 
 // Command returns the command line of a job. The job is resolved: scaled, and
@@ -65,11 +65,19 @@ func Files(j storage.Job, at Place) ([]File, error) {
 
 // Parse reads what the tool said at its end, and its version, "" where it does
 // not say it. The command has exited with 0.
-func Parse(j storage.Job, e subject.Executed) (c record.Reported, version string, err error) {
-	if t, ok := known[j.Tool]; ok {
-		return t.parse(j, e)
+func Parse(j storage.Job, stdout, stderr string) (c record.Reported, version string, err error) {
+	t, ok := known[j.Tool]
+	switch {
+	case !ok:
+		return c, "", fmt.Errorf("unknown tool %q", j.Tool)
+	case len(stdout)+len(stderr) > maxText:
+		return c, "", fmt.Errorf("it is %d bytes long: at most %d are read", len(stdout)+len(stderr), maxText)
 	}
-	return record.Reported{}, "", fmt.Errorf("unknown tool %q", j.Tool)
+	o, err := t.parse(j, stdout, stderr)
+	if err != nil {
+		return c, "", err
+	}
+	return o.Claim, o.Version, nil
 }
 
 // busybox is in the first line of the usage that it prints instead of a version.
@@ -77,12 +85,12 @@ var busybox = storage.Pattern(`BusyBox v[0-9][0-9A-Za-z.+-]{0,40}`)
 
 // Version is what a tool says that was called with --version, in one line; ""
 // where it says nothing that is one.
-func Version(e subject.Executed) string {
-	if name := busybox().FindString(e.Output + "\n" + e.Stderr); name != "" {
+func Version(exit int, stdout, stderr string) string {
+	if name := busybox().FindString(stdout + "\n" + stderr); name != "" {
 		return name
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(e.Output), "\n")
-	if line = term.Clean(strings.TrimSpace(line)); e.Exit != 0 || len(line) > 100 || !strings.ContainsAny(line, "0123456789") {
+	line, _, _ := strings.Cut(strings.TrimSpace(stdout), "\n")
+	if line = term.Clean(strings.TrimSpace(line)); exit != 0 || len(line) > 100 || !strings.ContainsAny(line, "0123456789") {
 		return ""
 	}
 	return line
