@@ -13,35 +13,47 @@ import (
 
 // versions tells where sides of a comparison ran different versions of a tool.
 func (j *Judgement) versions(add func(record.Finding)) {
-	var tools []string
-	targets := map[[2]string][]string{} // by tool and version
-	order := map[string][]string{}      // versions of a tool
+	var versions, targets grouped
 	for _, t := range j.Tables {
 		for _, c := range t.Cells {
 			for _, v := range c.Versions {
-				if !slices.Contains(tools, t.Tool) {
-					tools = append(tools, t.Tool)
-				}
-				if !slices.Contains(order[t.Tool], v) {
-					order[t.Tool] = append(order[t.Tool], v)
-				}
-				if k := [2]string{t.Tool, v}; !slices.Contains(targets[k], c.Target) {
-					targets[k] = append(targets[k], c.Target)
-				}
+				versions.add(t.Tool, v)
+				targets.add(t.Tool+" "+v, c.Target)
 			}
 		}
 	}
-	for _, tool := range tools {
-		if len(order[tool]) < 2 {
+	for _, tool := range versions.keys {
+		if len(versions.of[tool]) < 2 {
 			continue
 		}
 		var parts []string
-		for _, v := range order[tool] {
-			parts = append(parts, v+" on "+strings.Join(targets[[2]string{tool, v}], ", "))
+		for _, v := range versions.of[tool] {
+			parts = append(parts, v+" on "+strings.Join(targets.of[tool+" "+v], ", "))
 		}
 		add(record.Finding{Code: foundVersions, Level: finding.Warning,
 			Message: fmt.Sprintf("%s is not of one version: %s", tool, strings.Join(parts, "; ")),
 			Advice:  "a difference may be the tool's: let tare carry the host's into every sandbox (no --root), or install one version everywhere"})
+	}
+}
+
+// grouped are words by what they have in common, both in the order in which they
+// came, and each once.
+type grouped struct {
+	keys []string
+	of   map[string][]string
+}
+
+// add adds a word, "" for none, to those of a key.
+func (g *grouped) add(key, word string) {
+	if g.of == nil {
+		g.of = map[string][]string{}
+	}
+	if _, there := g.of[key]; !there {
+		g.keys = append(g.keys, key)
+		g.of[key] = nil
+	}
+	if word != "" && !slices.Contains(g.of[key], word) {
+		g.of[key] = append(g.of[key], word)
 	}
 }
 
@@ -122,12 +134,9 @@ func (j *Judgement) ceilings(add func(record.Finding)) {
 		}
 		b := &j.Record.Ceilings[first]
 		var moved []string
-		for _, x := range []struct {
-			what          string
-			before, after float64
-		}{{"read bandwidth", b.Read, c.Read}, {"write bandwidth", b.Write, c.Write}, {"read IOPS", b.ReadIOPS, c.ReadIOPS}, {"write IOPS", b.WriteIOPS, c.WriteIOPS}} {
-			if change := x.after/x.before - 1; stat.Finite(change) && x.after > 0 && max(change, -change) > ceilingDrift {
-				moved = append(moved, fmt.Sprintf("%s %+.0f %%", x.what, 100*change))
+		for _, x := range ceilingColumns {
+			if change := *x.of(&c)/(*x.of(b)) - 1; stat.Finite(change) && *x.of(&c) > 0 && max(change, -change) > ceilingDrift {
+				moved = append(moved, fmt.Sprintf("%s %+.0f %%", x.name, 100*change))
 			}
 		}
 		if moved != nil {

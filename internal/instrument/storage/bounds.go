@@ -60,14 +60,8 @@ func (j *Judgement) measured(volume string) []bound {
 		if c.Volume != volume {
 			continue
 		}
-		b := bound{from: "the volume's ceiling on the host", device: c.Device}
-		for _, m := range []struct {
-			direction int
-			iops      bool
-			value     float64
-		}{{reading, false, c.Read}, {writing, false, c.Write}, {reading, true, c.ReadIOPS}, {writing, true, c.WriteIOPS}} {
-			b.direction, b.iops, b.value = m.direction, m.iops, m.value
-			out = append(out, b)
+		for _, x := range ceilingColumns {
+			out = append(out, bound{direction: x.direction, iops: x.iops, value: *x.of(&c), from: "the volume's ceiling on the host", device: c.Device})
 		}
 	}
 	return out

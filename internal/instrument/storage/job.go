@@ -149,16 +149,10 @@ func (j *Job) Wrong() option.FieldErrors {
 	if len(j.Options) > 0 {
 		return j.optionsWrong()
 	}
-	all := j.leftOut()
-	switch j.Tool {
-	case ToolFio:
-		return slices.Concat(all, j.fioWrong(), j.sizeWrong())
-	case ToolDD:
-		return slices.Concat(all, j.ddWrong(), j.sizeWrong())
-	case ToolSysbench:
-		return slices.Concat(all, j.sysbenchWrong(), j.sizeWrong())
+	if !slices.Contains(tools, j.Tool) {
+		return j.leftOut() // an unknown tool, which has been said
 	}
-	return all // an unknown tool, which has been said
+	return slices.Concat(j.leftOut(), j.toolWrong(), j.sizeWrong())
 }
 
 func nameError(name string) error {
@@ -195,20 +189,51 @@ func blockError(bs int64) error {
 	return nil
 }
 
-func (j *Job) fioWrong() option.FieldErrors {
-	all := j.without("fio has", "count", "requests")
-	if deep, known := ioEngines[j.engine()]; known && !deep && j.IODepth > 1 {
+// lacks are the settings that a tool has no use for, and what to do without.
+var lacks = map[string]map[string]string{
+	ToolFio: {"count": noSetting, "requests": noSetting},
+	ToolDD: {"engine": noSetting, "requests": noSetting, "fsync": noSetting, "runtime": noSetting, "time_based": noSetting,
+		"files": ddHasOne, "num_jobs": ddHasOne, "io_depth": ddHasOne},
+	ToolSysbench: {"count": noSetting, "engine": noSetting, "time_based": noSetting,
+		"io_depth":  "sysbench's threads have one request each at a time: write more num_jobs, or tool fio",
+		"end_fsync": "sysbench syncs at its end without being told: leave it out"},
+}
+
+const (
+	noSetting = " has no such setting: leave it out" // after the tool's name
+	ddHasOne  = "dd has one file, one thread and one request at a time: leave it out, or write tool fio"
+)
+
+// toolWrong is about what the job asks of its tool.
+func (j *Job) toolWrong() (all option.FieldErrors) {
+	for _, x := range []struct {
+		field string
+		asked bool
+	}{
+		{"count", j.Count != 0}, {"requests", j.Requests != 0}, {"engine", j.Engine != ""}, {"runtime", j.Runtime != 0}, {"time_based", j.TimeBased},
+		{"files", j.Files > 1}, {"num_jobs", j.NumJobs > 1}, {"io_depth", j.IODepth > 1}, {"fsync", j.Fsync > 0}, {"end_fsync", j.EndFsync},
+	} {
+		why := lacks[j.Tool][x.field]
+		switch {
+		case !x.asked:
+			continue
+		case why == noSetting:
+			why = j.Tool + noSetting
+		case why == "" && (x.field == "fsync" || x.field == "end_fsync") && !j.writes():
+			why = "a job that does not write has nothing to sync: leave it out"
+		}
+		if why != "" {
+			all = append(all, option.Wrongf(x.field, "%s", why))
+		}
+	}
+	switch deep, known := ioEngines[j.engine()]; {
+	case j.Tool == ToolDD && strings.HasPrefix(j.RW, "rand"):
+		all = append(all, option.Wrongf("rw", "dd goes from the first block to the last: write read or write, or tool fio for %s", j.RW))
+	case j.Tool == ToolFio && known && !deep && j.IODepth > 1:
 		all = append(all, option.Wrongf("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
 	}
-	if threads := max(j.NumJobs, 1); j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
+	if threads := max(j.NumJobs, 1); j.Tool == ToolFio && j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
 		all = append(all, option.Wrongf("files", "each of %d threads has files of its own, which are %d: at most %d are allowed", threads, j.Files*threads, MaxJobFiles))
-	}
-	if !j.writes() && (j.Fsync > 0 || j.EndFsync) {
-		field := "end_fsync"
-		if j.Fsync > 0 {
-			field = "fsync"
-		}
-		all = append(all, option.Wrongf(field, "a job that does not write has nothing to sync: leave it out"))
 	}
 	return all
 }
@@ -218,55 +243,6 @@ func (j *Job) engine() string {
 		return DefaultEngine
 	}
 	return j.Engine
-}
-
-func (j *Job) ddWrong() option.FieldErrors {
-	all := j.without("dd has", "engine", "requests", "fsync", "runtime", "time_based")
-	switch j.RW {
-	case RWRandRead, RWRandWrite, RWRandRW:
-		all = append(all, option.Wrongf("rw", "dd goes from the first block to the last: write read or write, or tool fio for %s", j.RW))
-	}
-	for _, one := range []struct {
-		field string
-		value int
-	}{{"files", j.Files}, {"num_jobs", j.NumJobs}, {"io_depth", j.IODepth}} {
-		if one.value > 1 {
-			all = append(all, option.Wrongf(one.field, "dd has one file, one thread and one request at a time: leave it out, or write tool fio"))
-		}
-	}
-	if j.EndFsync && j.RW == RWRead {
-		all = append(all, option.Wrongf("end_fsync", "a job that does not write has nothing to sync: leave it out"))
-	}
-	return all
-}
-
-func (j *Job) sysbenchWrong() option.FieldErrors {
-	all := j.without("sysbench has", "count", "engine", "time_based")
-	if j.IODepth > 1 {
-		all = append(all, option.Wrongf("io_depth", "sysbench's threads have one request each at a time: write more num_jobs, or tool fio"))
-	}
-	if j.EndFsync {
-		all = append(all, option.Wrongf("end_fsync", "sysbench syncs at its end without being told: leave it out"))
-	}
-	if j.Fsync > 0 && !j.writes() {
-		all = append(all, option.Wrongf("fsync", "a job that does not write has nothing to sync: leave it out"))
-	}
-	return all
-}
-
-// without complains about fields that are set and that a tool has no use for.
-func (j *Job) without(tool string, fields ...string) option.FieldErrors {
-	set := map[string]bool{
-		"count": j.Count != 0, "requests": j.Requests != 0, "engine": j.Engine != "", "fsync": j.Fsync != 0,
-		"runtime": j.Runtime != 0, "time_based": j.TimeBased,
-	}
-	var all option.FieldErrors
-	for _, field := range fields {
-		if set[field] {
-			all = append(all, option.Wrongf(field, "%s no such setting: leave it out", tool))
-		}
-	}
-	return all
 }
 
 // sizeWrong want exactly one of size, file_size and dd's count, or more of

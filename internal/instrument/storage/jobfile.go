@@ -2,6 +2,8 @@ package storage
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
 	"strings"
 	"unicode"
 
@@ -39,6 +41,49 @@ func (o *FioOption) Declare(s *option.Set) {
 	option.Var(s, &o.Value, "value", "what stands behind it (default: there is no =)", option.Word)
 }
 
+// global is the section whose options all later jobs have.
+const global = "global"
+
+// aliases are fio's other names of options that are looked at here.
+var aliases = map[string]string{
+	"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime", "io_limit": "io_size",
+}
+
+// FileJob is a job of a job file with all that it has from global sections before
+// it. Options are by the first of their names; one without a value is "1".
+type FileJob struct {
+	Name    string
+	Options map[string]string
+}
+
+// FileJobs are the jobs of some sections, as fio has them.
+func FileJobs(sections []Section) (jobs []FileJob) {
+	common := map[string]string{}
+	for _, s := range sections {
+		into := common
+		if s.Name != global {
+			into = maps.Clone(common)
+			jobs = append(jobs, FileJob{s.Name, into})
+		}
+		for _, o := range s.Options {
+			name := strings.ToLower(o.Name)
+			if first, ok := aliases[name]; ok {
+				name = first
+			}
+			into[name] = o.Given()
+		}
+	}
+	return jobs
+}
+
+// Given is an option's value: one without switches it on.
+func (o *FioOption) Given() string {
+	if o.Value == "" {
+		return "1"
+	}
+	return o.Value
+}
+
 // optionName is what fio's own options are made of.
 var optionName = Pattern(`^[A-Za-z0-9_]{1,100}$`)
 
@@ -49,8 +94,9 @@ func (j *Job) optionsWrong() option.FieldErrors {
 	if j.Tool != ToolFio {
 		all = append(all, option.Wrongf("tool", "%s reads no job file: write tool fio, or leave options out", option.Quote(j.Tool)))
 	}
-	fields := Job{Name: j.Name, Tool: j.Tool, Caches: j.Caches, Volumes: j.Volumes, Options: j.Options}
-	if !sameFields(j, &fields) {
+	rest := *j
+	rest.Name, rest.Tool, rest.Caches, rest.Volumes, rest.Options = "", "", nil, nil, nil
+	if !reflect.DeepEqual(rest, Job{}) {
 		all = append(all, option.Wrongf("options", "they say all that the job does: leave out rw, bs, size and the other fields but name, tool, caches and volumes"))
 	}
 	if len(j.Options) > MaxSections {
@@ -66,13 +112,6 @@ func (j *Job) optionsWrong() option.FieldErrors {
 		}
 	}
 	return all
-}
-
-// sameFields compares all that is not a list.
-func sameFields(a, b *Job) bool {
-	return a.RW == b.RW && a.BS == b.BS && a.Size == b.Size && a.FileSize == b.FileSize && a.Count == b.Count && a.Files == b.Files &&
-		a.NumJobs == b.NumJobs && a.IODepth == b.IODepth && a.Engine == b.Engine && a.Requests == b.Requests && a.Fsync == b.Fsync &&
-		a.EndFsync == b.EndFsync && a.Runtime == b.Runtime && a.TimeBased == b.TimeBased
 }
 
 func (s *Section) check() error {

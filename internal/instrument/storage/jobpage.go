@@ -49,22 +49,17 @@ func jobTable(j *Judgement, t *Table, first bool, o page.Options) *page.Section 
 // commands are what was run: the one of most targets, and others with the targets
 // that ran those. The host's has the host's paths.
 func commands(t *Table) (items []page.Item) {
-	var all []string
-	of := map[string][]string{}
+	var all grouped
 	for _, c := range t.Cells {
-		if c.Command == "" {
-			continue
+		if c.Command != "" {
+			all.add(c.Command, page.Heading(c.Target))
 		}
-		if of[c.Command] == nil {
-			all = append(all, c.Command)
-		}
-		of[c.Command] = append(of[c.Command], page.Heading(c.Target))
 	}
-	slices.SortStableFunc(all, func(a, b string) int { return len(of[b]) - len(of[a]) })
-	for i, command := range all {
+	slices.SortStableFunc(all.keys, func(a, b string) int { return len(all.of[b]) - len(all.of[a]) })
+	for i, command := range all.keys {
 		key := "command"
 		if i > 0 {
-			key = "on " + strings.Join(of[command], ", ")
+			key = "on " + strings.Join(all.of[command], ", ")
 		}
 		items = append(items, page.Item{Key: key, Text: command, Code: true})
 	}

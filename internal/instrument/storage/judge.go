@@ -89,8 +89,9 @@ func (j *Judgement) bestCeilings() {
 		}
 		b := &j.Ceilings[i]
 		b.When = "best"
-		b.Read, b.Write = max(b.Read, c.Read), max(b.Write, c.Write)
-		b.ReadIOPS, b.WriteIOPS = max(b.ReadIOPS, c.ReadIOPS), max(b.WriteIOPS, c.WriteIOPS)
+		for _, x := range ceilingColumns {
+			*x.of(b) = max(*x.of(b), *x.of(&c))
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 package storage
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -20,38 +20,25 @@ const (
 // same are named together.
 func volumes(places []record.Place) *page.Section {
 	var items []page.Item
-	var names []string
+	var texts, targets grouped
+	advice := map[string]string{}
 	for i := range places {
-		if name := places[i].Volume; !slices.Contains(names, name) {
-			names = append(names, name)
+		p := &places[i]
+		text := placeText(p)
+		texts.add(p.Volume, text)
+		targets.add(p.Volume+" "+text, page.Heading(p.Target))
+		if p.Advice != "" {
+			advice[p.Volume+" "+text] = p.Advice
 		}
 	}
-	for _, name := range names {
-		var texts []string
-		of := map[string][]string{}
-		advice := map[string]string{}
-		for i := range places {
-			p := &places[i]
-			if p.Volume != name {
-				continue
-			}
-			text := placeText(p)
-			if of[text] == nil {
-				texts = append(texts, text)
-			}
-			if target := page.Heading(p.Target); !slices.Contains(of[text], target) {
-				of[text] = append(of[text], target)
-			}
-			if p.Advice != "" {
-				advice[text] = p.Advice
-			}
-		}
+	for _, name := range texts.keys {
 		key := page.Heading(page.Known(name))
-		for _, text := range texts {
-			items = append(items, page.Item{Key: key, Text: strings.Join(of[text], ", ") + ": " + text})
+		for _, text := range texts.of[name] {
+			at := name + " " + text
+			items = append(items, page.Item{Key: key, Text: strings.Join(targets.of[at], ", ") + ": " + text})
 			key = ""
-			if advice[text] != "" {
-				items = append(items, page.Item{Text: "→ " + clipped(advice[text])})
+			if advice[at] != "" {
+				items = append(items, page.Item{Text: "→ " + clipped(advice[at])})
 			}
 		}
 	}
@@ -198,23 +185,30 @@ func (j *Judgement) fileSystem(target, path string) *fileSystem {
 
 // ceilingColumns are what was measured of a device.
 var ceilingColumns = []struct {
-	title, quantity, direction string
-	unit                       figure.Unit
-	of                         func(*record.Ceiling) float64
-	show                       func(float64) string
+	name      string // in a sentence
+	title     string
+	direction int
+	iops      bool
+	unit      figure.Unit
+	of        func(*record.Ceiling) *float64
+	show      func(float64) string
 }{
-	{"read MB/s", "ceiling-bandwidth", "read", figure.BytesPerSec, func(c *record.Ceiling) float64 { return c.Read }, page.Megabytes},
-	{"write MB/s", "ceiling-bandwidth", "write", figure.BytesPerSec, func(c *record.Ceiling) float64 { return c.Write }, page.Megabytes},
-	{"read IOPS", "ceiling-iops", "read", figure.PerSecond, func(c *record.Ceiling) float64 { return c.ReadIOPS }, page.Significant},
-	{"write IOPS", "ceiling-iops", "write", figure.PerSecond, func(c *record.Ceiling) float64 { return c.WriteIOPS }, page.Significant},
+	{"read bandwidth", "read MB/s", reading, false, figure.BytesPerSec, func(c *record.Ceiling) *float64 { return &c.Read }, page.Megabytes},
+	{"write bandwidth", "write MB/s", writing, false, figure.BytesPerSec, func(c *record.Ceiling) *float64 { return &c.Write }, page.Megabytes},
+	{"read IOPS", "read IOPS", reading, true, figure.PerSecond, func(c *record.Ceiling) *float64 { return &c.ReadIOPS }, page.Significant},
+	{"write IOPS", "write IOPS", writing, true, figure.PerSecond, func(c *record.Ceiling) *float64 { return &c.WriteIOPS }, page.Significant},
 }
 
 // ceilingFigures are those of ceilingColumns.
 func ceilingFigures(c *record.Ceiling) []figure.Figure {
 	out := make([]figure.Figure, len(ceilingColumns))
 	for i, x := range ceilingColumns {
-		out[i] = about(x.quantity, x.unit, figure.More, figure.Of("volume", c.Volume, "device", c.Device, "direction", x.direction), nil)
-		if v := x.of(c); v != 0 {
+		quantity := "ceiling-bandwidth"
+		if x.iops {
+			quantity = "ceiling-iops"
+		}
+		out[i] = about(quantity, x.unit, figure.More, figure.Of("volume", c.Volume, "device", c.Device, "direction", directionNames[x.direction]), nil)
+		if v := *x.of(c); v != 0 {
 			out[i].Estimate = figure.Exactly(v)
 		}
 	}
@@ -227,22 +221,18 @@ func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 		return nil
 	}
 	var rows []*record.Ceiling
-	of := map[*record.Ceiling][]string{}
+	var volumes grouped // of rows with the same figures
 	var commands []page.Item
+	same := func(c *record.Ceiling) string { return fmt.Sprint(c.Device, c.Read, c.Write, c.ReadIOPS, c.WriteIOPS) }
 	for i := range ceilings {
 		c := &ceilings[i]
-		same := slices.IndexFunc(rows, func(r *record.Ceiling) bool {
-			return r.Device == c.Device && r.Read == c.Read && r.Write == c.Write && r.ReadIOPS == c.ReadIOPS && r.WriteIOPS == c.WriteIOPS
-		})
-		if same >= 0 {
-			of[rows[same]] = append(of[rows[same]], page.Heading(c.Volume))
-			continue
+		if volumes.of[same(c)] == nil {
+			rows = append(rows, c)
+			if o.Verbose && c.Command != "" {
+				commands = append(commands, page.Item{Key: page.Heading(c.Volume), Text: c.Command, Code: true})
+			}
 		}
-		rows = append(rows, c)
-		of[c] = []string{page.Heading(c.Volume)}
-		if o.Verbose && c.Command != "" {
-			commands = append(commands, page.Item{Key: page.Heading(c.Volume), Text: c.Command, Code: true})
-		}
+		volumes.add(same(c), page.Heading(c.Volume))
 	}
 	s := &page.Section{Title: "what the devices give", Style: term.Bold, Table: page.Names("device", "volumes")}
 	for _, c := range rows {
@@ -250,7 +240,7 @@ func devices(ceilings []record.Ceiling, o page.Options) *page.Section {
 		if c.Device != "" {
 			device = page.Heading(c.Device)
 		}
-		s.Table.Row(page.Words(device), page.Words(strings.Join(of[c], ", ")))
+		s.Table.Row(page.Words(device), page.Words(strings.Join(volumes.of[same(c)], ", ")))
 	}
 	for i, x := range ceilingColumns {
 		s.Table.Add(x.title, page.Each(rows, func(c **record.Ceiling) page.Cell { return page.Value(&ceilingFigures(*c)[i], x.show) }))

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,26 +26,10 @@ func (t *Table) most() float64 {
 		return t.inFlight()
 	}
 	total := 0.0
-	common := map[string]string{}
-	for _, s := range t.job.Options {
-		own := map[string]string{}
-		for name, value := range common {
-			own[name] = value
-		}
-		for _, o := range s.Options {
-			own[strings.ToLower(o.Name)] = o.Value
-		}
-		if s.Name == "global" {
-			common = own
-			continue
-		}
+	for _, job := range FileJobs(t.job.Options) {
 		n := 1.0
 		for _, name := range []string{"numjobs", "iodepth"} {
-			value, there := own[name]
-			if !there {
-				continue
-			}
-			v, err := strconv.Atoi(value)
+			v, err := strconv.Atoi(cmp.Or(job.Options[name], "1"))
 			if err != nil {
 				return 0
 			}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -115,33 +116,27 @@ func scaledOption(o FioOption, scale float64, block func() (int64, error)) (stri
 	return o.Value, nil
 }
 
-// blockOf is the block size of a section: its own, else that of the global
-// section before it, else fio's default. Reads and writes may differ.
+// blockOf is the largest block of a section: its own, else that of the global
+// sections before it, else fio's default. Reads and writes may differ.
 func blockOf(sections []Section, at int) (int64, error) {
-	block := int64(4 << 10)
-	for i, section := range sections[:at+1] {
-		if i != at && section.Name != "global" {
+	here := append(slices.Clone(sections[:at]), Section{Name: "here", Options: sections[at].Options})
+	jobs := FileJobs(here)
+	options := jobs[len(jobs)-1].Options
+	for _, several := range []string{"bsrange", "bssplit"} {
+		if options[several] != "" {
+			return 0, fmt.Errorf("its blocks are of several sizes, %s=%s", several, option.Shorten(options[several]))
+		}
+	}
+	block := int64(1)
+	for word := range strings.SplitSeq(cmp.Or(options["bs"], "4k"), ",") {
+		if word == "" {
 			continue
 		}
-		for _, o := range section.Options {
-			switch strings.ToLower(o.Name) {
-			case "bs", "blocksize":
-				largest := int64(0)
-				for word := range strings.SplitSeq(o.Value, ",") {
-					if word == "" {
-						continue
-					}
-					bs, err := ParseFioSize(word)
-					if err != nil {
-						return 0, err
-					}
-					largest = max(largest, bs)
-				}
-				block = max(largest, 1)
-			case "bsrange", "blocksize_range", "bssplit":
-				return 0, fmt.Errorf("its blocks are of several sizes, %s=%s", o.Name, option.Shorten(o.Value))
-			}
+		bs, err := ParseFioSize(word)
+		if err != nil {
+			return 0, err
 		}
+		block = max(block, bs)
 	}
 	return block, nil
 }

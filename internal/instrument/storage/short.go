@@ -147,31 +147,22 @@ func shortNotes(j *Judgement, base string) (notes []string) {
 // missingFigures says of every dash why it is one; what is the same once.
 func missingFigures(j *Judgement, varied *varied) (items []page.Item) {
 	for _, target := range j.Targets {
-		var reasons []string
-		where := map[string][]string{}
-		add := func(reason, place string) {
-			if where[reason] == nil {
-				reasons = append(reasons, reason)
-			}
-			if place != "" && !slices.Contains(where[reason], place) {
-				where[reason] = append(where[reason], place)
-			}
-		}
+		var where grouped // by the reason
 		for _, t := range j.Tables {
 			switch c := t.cellOf(target.Name); {
 			case c == nil:
-				add("no figures", varied.name(t))
+				where.add("no figures", varied.name(t))
 			case c.Absent != "":
-				add(page.Short(term.Clean(c.Absent), longestReason), page.Heading(t.Volume))
+				where.add(page.Short(term.Clean(c.Absent), longestReason), page.Heading(t.Volume))
 			case c.Rounds == 0 && c.Failure != nil:
-				add("failed, the first: "+page.Short(term.Clean(c.Failure.Detail), longestReason), varied.name(t))
+				where.add("failed, the first: "+page.Short(term.Clean(c.Failure.Detail), longestReason), varied.name(t))
 			case c.Rounds == 0:
-				add(c.says(), varied.name(t))
+				where.add(c.says(), varied.name(t))
 			}
 		}
 		key := page.Heading(target.Name)
-		for _, reason := range reasons {
-			items = append(items, page.Item{Key: key, Text: page.None + " " + strings.Join(where[reason], "; ") + ": " + reason})
+		for _, reason := range where.keys {
+			items = append(items, page.Item{Key: key, Text: page.None + " " + strings.Join(where.of[reason], "; ") + ": " + reason})
 			key = ""
 		}
 	}

@@ -21,16 +21,12 @@ import (
 // sandboxes the host's probe writes them, once for all targets, so that all find
 // the same blocks of the device and no sandbox has them in its own cache; else
 // the probe inside does.
-func (v *visit) layOut(ctx context.Context, at tool.Place, files []tool.File) error {
+func (v *visit) layOut(ctx context.Context, files []tool.File) error {
 	v.step("laying out files")
 	began := machine.Now()
 	defer func() { v.busy += machine.Now() - began }()
 	if err := v.volume.Check(); err != nil {
 		return fail(record.FailState, nil, "nothing was written: %v", err)
-	}
-	// On a device a job file's jobs have one file as well, whose size is known.
-	if v.pair.job.Options != nil && at.Device == "" {
-		return v.layOutByFio(ctx, at)
 	}
 	if v.lasts() && slices.Equal(files, v.laid) {
 		if len(files) == 0 {
@@ -149,35 +145,6 @@ func (s *stage) sweep() error {
 	if err != nil {
 		return fail(record.FailError, nil, "what an earlier job left on the volume could not be removed: %v", err)
 	}
-	return nil
-}
-
-// layOutByFio has fio itself lay out the files of a job file, of which only fio
-// knows the names.
-func (v *visit) layOutByFio(ctx context.Context, at tool.Place) error {
-	if v.lasts() {
-		v.laid = nil
-		if err := v.sweep(); err != nil {
-			return err
-		}
-	}
-	args, ok := tool.FioLayout(v.pair.job, at)
-	if !ok {
-		return nil
-	}
-	began := machine.Now()
-	e, err := v.exec(ctx, args)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
-		return fail(record.FailTimeout, &e, "the files were not laid out within --timeout %v", v.options.Plan.Timeout)
-	case err != nil:
-		return fail(record.FailError, &e, "the files could not be laid out: %v", err)
-	case e.Exit != 0:
-		return fail(record.FailExit, &e, "fio could not lay out the files: exit status %d", e.Exit)
-	}
-	v.cell.Layout = &record.Layout{Took: machine.Now() - began}
 	return nil
 }
 

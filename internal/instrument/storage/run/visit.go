@@ -113,23 +113,17 @@ func (v *visit) job(ctx context.Context) error {
 	if err != nil {
 		return fail(record.FailError, nil, "%v", err)
 	}
-	if err := v.look(ctx, at); err != nil {
-		return err
-	}
-	if err := v.room(ctx, at); err != nil {
-		return err
-	}
-	if err := v.layOut(ctx, at, files); err != nil {
-		return err
-	}
-	if err := v.tryDirect(ctx, files); err != nil {
-		return err
-	}
-	if err := v.drop(ctx, files); err != nil {
-		return err
-	}
-	if err := v.warm(ctx, at.Program); err != nil {
-		return err
+	for _, step := range []func() error{
+		func() error { return v.look(ctx, at) },
+		func() error { return v.room(ctx, at) },
+		func() error { return v.layOut(ctx, files) },
+		func() error { return v.tryDirect(ctx, files) },
+		func() error { return v.drop(ctx, files) },
+		func() error { return v.warm(ctx, at.Program) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	v.cell.Quiet = v.options.Meter.Rest(ctx, v.device(), v.options.Plan.Settle)
 	if ctx.Err() != nil {

@@ -13,9 +13,6 @@ import (
 
 // ddCommand writes zeros to a new file, or reads a file and throws it away.
 func ddCommand(j storage.Job, at Place) ([]string, error) {
-	if err := at.check(); err != nil {
-		return nil, err
-	}
 	count, err := ddCount(j)
 	if err != nil {
 		return nil, err
@@ -51,9 +48,6 @@ func ddCommand(j storage.Job, at Place) ([]string, error) {
 
 // ddFiles is what is read. dd makes what it writes.
 func ddFiles(j storage.Job, at Place) ([]File, error) {
-	if err := at.check(); err != nil {
-		return nil, err
-	}
 	count, err := ddCount(j)
 	switch {
 	case err != nil:

@@ -25,9 +25,6 @@ const openFiles = 512
 // fioCommand is fio as people call it, with JSON to be read. One file is shared
 // by all threads; of several, each thread has its own.
 func fioCommand(j storage.Job, at Place) ([]string, error) {
-	if err := at.check(); err != nil {
-		return nil, err
-	}
 	if len(j.Options) > 0 {
 		return jobFileCommand(j, at)
 	}
@@ -84,9 +81,6 @@ func fioWhere(j storage.Job, at Place) ([]string, error) {
 // fioFiles are those of fioWhere: with a directory it names them by the job, the
 // thread and the file.
 func fioFiles(j storage.Job, at Place) ([]File, error) {
-	if err := at.check(); err != nil {
-		return nil, err
-	}
 	if len(j.Options) > 0 {
 		return jobFileFiles(j, at)
 	}

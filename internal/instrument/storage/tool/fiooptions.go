@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
@@ -35,7 +36,7 @@ func (out *fioOutput) option(names ...string) (value string) {
 		for _, in := range []map[string]string{out.Global, out.Jobs[i].Options} {
 			for _, name := range names {
 				if v, ok := in[name]; ok {
-					own = given(v)
+					own = cmp.Or(v, "1") // one without a value is switched on
 				}
 			}
 		}
@@ -46,14 +47,6 @@ func (out *fioOutput) option(names ...string) (value string) {
 	}
 	if len(value) > 100 || !printable(value) {
 		return ""
-	}
-	return value
-}
-
-// given is an option's value: one without switches it on.
-func given(value string) string {
-	if value == "" {
-		return "1"
 	}
 	return value
 }

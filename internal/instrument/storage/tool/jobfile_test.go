@@ -58,13 +58,6 @@ func TestAJobFileRunsWithWhatTareSetsAtTheEndOfEachJob(t *testing.T) {
 	if args, err := Command(j, at); err != nil || strings.Join(args, " ") != want {
 		t.Errorf("%v\ngot  %s\nwant %s", err, strings.Join(args, " "), want)
 	}
-	layout, ok := FioLayout(j, at)
-	if joined := strings.Join(layout, " "); !ok || strings.Count(joined, " --direct=0 --overwrite=1 --create_only=1") != 2 {
-		t.Errorf("the layout is %v %q", ok, joined)
-	}
-	if args, ok := FioLayout(storage.Job{Name: "x", Tool: storage.ToolFio, RW: "read", BS: 4096, Size: 4096}, at); ok {
-		t.Errorf("a job without a job file's options is laid out by %q", args)
-	}
 	files, err := Files(j, at)
 	if err != nil || !reflect.DeepEqual(files, []File{{"/data/random read.0.0", 1 << 30}, {"/data/a", 512 << 20}, {"/data/b", 512 << 20}}) {
 		t.Errorf("%v %v", files, err)
@@ -220,9 +213,6 @@ func TestOptionsOfAPlanAreHeldToTheSame(t *testing.T) {
 		j := storage.Job{Name: "x", Tool: storage.ToolFio, Options: []storage.Section{s}}
 		if args, err := Command(j, at); err == nil {
 			t.Errorf("%+v runs as %q", s, args)
-		}
-		if args, ok := FioLayout(j, at); ok {
-			t.Errorf("%+v is laid out by %q", s, args)
 		}
 		if files, err := Files(j, at); err == nil {
 			t.Errorf("%+v has the files %v", s, files)

@@ -11,40 +11,14 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 )
 
-// aliases are fio's other names of options that are looked at here.
-var aliases = map[string]string{
-	"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange", "timeout": "runtime", "io_limit": "io_size",
-}
+// fileJob is a job of a job file.
+type fileJob struct{ storage.FileJob }
 
-// fileJob is a job of a job file with all that it has from global sections.
-type fileJob struct {
-	name    string
-	options map[string]string // by the first of its names; "1" for one without a value
-}
+func (j fileJob) value(name string) string { return j.Options[name] }
 
-func (j fileJob) value(name string) string { return j.options[name] }
-
-// jobsOf are the jobs, as fio has them: each with the options of all global
-// sections before it, and its own.
-func jobsOf(sections []storage.Section) []fileJob {
-	common := map[string]string{}
-	var jobs []fileJob
-	for _, s := range sections {
-		into := common
-		if s.Name != global {
-			into = make(map[string]string, len(common)+len(s.Options))
-			for name, value := range common {
-				into[name] = value
-			}
-			jobs = append(jobs, fileJob{name: s.Name, options: into})
-		}
-		for _, o := range s.Options {
-			name := o.Name
-			if other, ok := aliases[name]; ok {
-				name = other
-			}
-			into[name] = given(o.Value)
-		}
+func jobsOf(sections []storage.Section) (jobs []fileJob) {
+	for _, j := range storage.FileJobs(sections) {
+		jobs = append(jobs, fileJob{j})
 	}
 	return jobs
 }
@@ -52,36 +26,6 @@ func jobsOf(sections []storage.Section) []fileJob {
 // jobFileCommand gives fio the sections as options, and at the end of each job what
 // tare sets: of most options the last one counts.
 func jobFileCommand(j storage.Job, at Place) ([]string, error) {
-	return jobFileArgs(j, at, func(job fileJob) ([]string, error) {
-		ours := append([]string{option("direct", digit(at.Direct))}, fioReporting...)
-		own, err := job.runtime()
-		if err != nil {
-			return nil, err
-		}
-		switch limit := shorter(own, at.Limit); {
-		case limit > 0:
-			ours = append(ours, option("runtime", fioTime(limit)))
-		case job.on("time_based"):
-			return nil, fmt.Errorf("section %q would never end: it has time_based, and no runtime", job.name)
-		}
-		return ours, nil
-	})
-}
-
-// FioLayout is the command that lays out the files of a job with a job file's
-// options, of which fio itself knows names and sizes; false where there is
-// nothing to lay out. Files that are only written are laid out as well.
-func FioLayout(j storage.Job, at Place) ([]string, bool) {
-	if len(j.Options) == 0 || at.Device != "" || at.check() != nil {
-		return nil, false
-	}
-	args, err := jobFileArgs(j, at, func(fileJob) ([]string, error) {
-		return []string{"--direct=0", "--overwrite=1", "--create_only=1"}, nil
-	})
-	return args, err == nil
-}
-
-func jobFileArgs(j storage.Job, at Place, ours func(fileJob) ([]string, error)) ([]string, error) {
 	if err := checkSections(j.Options); err != nil {
 		return nil, fmt.Errorf("job %q: %w", j.Name, err)
 	}
@@ -96,25 +40,41 @@ func jobFileArgs(j storage.Job, at Place, ours func(fileJob) ([]string, error)) 
 		}
 		for _, o := range s.Options {
 			if !slices.Contains(ourOptions, o.Name) && (at.Device == "" || o.Name != "filename") {
-				args = append(args, option(o.Name, given(o.Value)))
+				args = append(args, option(o.Name, o.Given()))
 			}
 		}
 		if s.Name == global {
 			continue
 		}
-		job := jobs[0]
-		jobs = jobs[1:]
-		if at.Device != "" {
-			if err := job.checkOnDevice(); err != nil {
-				return nil, fmt.Errorf("job %q: section %q: %w", j.Name, s.Name, err)
-			}
-			args = append(args, option("filename", at.Device))
-		}
-		set, err := ours(job)
+		ours, err := jobs[0].ours(at)
 		if err != nil {
-			return nil, fmt.Errorf("job %q: %w", j.Name, err)
+			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, s.Name, err)
 		}
-		args = append(args, set...)
+		args, jobs = append(args, ours...), jobs[1:]
+	}
+	return args, nil
+}
+
+// ours is what tare sets in a job.
+func (j fileJob) ours(at Place) (args []string, err error) {
+	if at.Device != "" {
+		if err := j.checkOnDevice(); err != nil {
+			return nil, err
+		}
+		args = append(args, option("filename", at.Device))
+	}
+	args = append(append(args, option("direct", digit(at.Direct))), fioReporting...)
+	own := time.Duration(0)
+	if runtime := j.value("runtime"); runtime != "" {
+		if own, err = storage.ParseFioTime(runtime); err != nil {
+			return nil, err
+		}
+	}
+	switch limit := shorter(own, at.Limit); {
+	case limit > 0:
+		args = append(args, option("runtime", fioTime(limit)))
+	case j.value("time_based") != "" && j.value("time_based") != "0":
+		return nil, errors.New("it would never end: it has time_based, and no runtime")
 	}
 	return args, nil
 }
@@ -130,16 +90,6 @@ func (j fileJob) checkOnDevice() error {
 	return nil
 }
 
-func (j fileJob) on(name string) bool { return j.value(name) != "" && j.value(name) != "0" }
-
-// runtime is 0 for none.
-func (j fileJob) runtime() (time.Duration, error) {
-	if j.value("runtime") == "" {
-		return 0, nil
-	}
-	return storage.ParseFioTime(j.value("runtime"))
-}
-
 // jobFileFiles are the files that fio makes of the sections.
 func jobFileFiles(j storage.Job, at Place) ([]File, error) {
 	if err := checkSections(j.Options); err != nil {
@@ -150,7 +100,7 @@ func jobFileFiles(j storage.Job, at Place) ([]File, error) {
 	for _, job := range jobsOf(j.Options) {
 		files, err := job.files(at)
 		if err != nil {
-			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, job.name, err)
+			return nil, fmt.Errorf("job %q: section %q: %w", j.Name, job.Name, err)
 		}
 		for _, f := range files {
 			if _, there := largest[f.Path]; !there {
@@ -185,7 +135,7 @@ func (j fileJob) files(at Place) ([]File, error) {
 	case at.Device != "":
 		return []File{{Path: at.Device, Size: size}}, nil
 	case j.value("filename") == "":
-		return numbered(at.Dir, j.name, threads, count, size)
+		return numbered(at.Dir, j.Name, threads, count, size)
 	}
 	var all []File
 	for _, name := range names {

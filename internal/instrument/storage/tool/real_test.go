@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,24 +156,12 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			}
 			j := storage.Job{Name: "file", Tool: storage.ToolFio, Options: sections}
 			at := Place{Program: program(t, "fio"), Dir: t.TempDir(), Limit: 20 * time.Second}
-			layout, ok := FioLayout(j, at)
-			if !ok {
-				t.Fatal("nothing to lay out")
-			}
-			run(t, layout)
-			before := sizes(t, at.Dir)
 			files, err := Files(j, at)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(files) != len(before) {
-				t.Errorf("fio made %v, of which %v were foretold", before, files)
-			}
-			for _, f := range files {
-				if before[f.Path] != f.Size {
-					t.Errorf("%s has %d bytes, foretold were %d", f.Path, before[f.Path], f.Size)
-				}
-			}
+			layOut(t, files)
+			before := sizes(t, at.Dir)
 			args, err := Command(j, at)
 			if err != nil {
 				t.Fatal(err)
@@ -180,6 +169,9 @@ func TestRealFioRunsAJobFileOnWhatItLaidOut(t *testing.T) {
 			stdout, stderr := run(t, spoken(args))
 			if strings.Contains(stdout, layingOut) {
 				t.Errorf("fio laid out files during the job:\n%.2000s", stdout)
+			}
+			if after := sizes(t, at.Dir); !maps.Equal(after, before) {
+				t.Errorf("fio left %v of %v", after, before)
 			}
 			if c, _, err := Parse(j, stdout, stderr); err != nil || c.Read.Latency.P99 == 0 {
 				t.Errorf("%+v %v", c, err)

@@ -48,19 +48,27 @@ var known = map[string]struct {
 // Command returns the command line of a job. The job is resolved: scaled, and
 // complete as plan says.
 func Command(j storage.Job, at Place) ([]string, error) {
-	if t, ok := known[j.Tool]; ok {
-		return t.command(j, at)
+	t, ok := known[j.Tool]
+	if !ok {
+		return nil, fmt.Errorf("unknown tool %q", j.Tool)
 	}
-	return nil, fmt.Errorf("unknown tool %q", j.Tool)
+	if err := at.check(); err != nil {
+		return nil, err
+	}
+	return t.command(j, at)
 }
 
 // Files returns the files that a job wants to find, under the names that its
 // command uses; none for one that makes its own. On a device that is the device.
 func Files(j storage.Job, at Place) ([]File, error) {
-	if t, ok := known[j.Tool]; ok {
-		return t.files(j, at)
+	t, ok := known[j.Tool]
+	if !ok {
+		return nil, fmt.Errorf("unknown tool %q", j.Tool)
 	}
-	return nil, fmt.Errorf("unknown tool %q", j.Tool)
+	if err := at.check(); err != nil {
+		return nil, err
+	}
+	return t.files(j, at)
 }
 
 // Parse reads what the tool said at its end, and its version, "" where it does
