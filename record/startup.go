@@ -149,6 +149,10 @@ type GuestClock struct {
 // how long that took, and so how long the engine did, is not known.
 const MissingCall = "open call"
 
+// MissingProcesses is the evidence that a start lacks of which not all processes are
+// kept: whose its time is is not known.
+const MissingProcesses = "too many"
+
 // Missing is evidence that is not there.
 type Missing struct {
 	What   string `json:"what" is:"needed,label"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"

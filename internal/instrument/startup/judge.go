@@ -223,7 +223,10 @@ func (t *gathered) figures(s *record.Start) *startValues {
 	if s.First >= s.Began && s.First != 0 {
 		f.first = float64(s.First - s.Began)
 	}
-	f.phases, f.engineTime = together(trace.Parts(s, t.Engine)), -1
+	f.engineTime = -1
+	if !lacks(s, record.MissingProcesses) {
+		f.phases = together(trace.Parts(s, t.Engine))
+	}
 	if !lacksCall(s) {
 		calls := trace.Calls(s, t.Engine)
 		inCalls, inWorkload := taken(calls)
@@ -246,10 +249,12 @@ func (t *gathered) figures(s *record.Start) *startValues {
 	return f
 }
 
-// lacksCall says whether a call of the runtime has no end, so that it is not known which
-// time is the runtime's and which the engine's.
-func lacksCall(s *record.Start) bool {
-	return slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return m.What == record.MissingCall })
+// lacksCall says whether a call of the runtime has no end, or is not kept, so that it is
+// not known which time is the runtime's and which the engine's.
+func lacksCall(s *record.Start) bool { return lacks(s, record.MissingCall, record.MissingProcesses) }
+
+func lacks(s *record.Start, what ...string) bool {
+	return slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return slices.Contains(what, m.What) })
 }
 
 // taken is the time of a start's parts that is no engine's.

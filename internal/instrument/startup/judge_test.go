@@ -217,4 +217,9 @@ func TestWithACallThatHasNoEndNothingIsCreditedToTheEngine(t *testing.T) {
 		t.Errorf("of a call without an end: engine %+v, calls %+v, table %+v", d.EngineTime, d.Calls, d.Table)
 	}
 	about(t, "its wall time", d.Wall, 12e3)
+	crowd := dockerStart(0, 700)
+	crowd.Missing = []record.Missing{{What: record.MissingProcesses, Count: 1}}
+	if d := judgeStarts(t, crowd).Targets[0]; d.EngineTime.Known() || d.Calls.Known() || len(d.Phases) > 0 || !d.Wall.Known() {
+		t.Errorf("of a start whose processes are not all kept: %+v, %+v, %+v", d.Calls, d.EngineTime, d.Phases)
+	}
 }

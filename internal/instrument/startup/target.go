@@ -179,6 +179,9 @@ func (t *gathered) gaps() []Gap {
 	}
 	all := make([]*sum, 0, len(sums))
 	for _, s := range sums {
+		if t.Method != record.MethodLogs { // where it is not known who worked nothing is shown
+			s.all = slices.DeleteFunc(s.all, func(g *record.Gap) bool { return g.CPU < 0 })
+		}
 		s.Wait = waited(s.all)
 		if s.Wait != nil {
 			t.named[keyOf(&s.Gap.Gap)] = s.Wait

@@ -339,6 +339,10 @@ func TestOwnTimeIsThatOfTheStartsProcesses(t *testing.T) {
 	if n := len(k.Own); n < 2 || k.Own[0] != (record.BusyAt{At: 1e9}) || k.Own[n-1] != (record.BusyAt{At: ended, CPU: 1e6}) {
 		t.Errorf("%+v", k.Own)
 	}
+	survived := slices.DeleteFunc(slices.Clone(s.events), func(e tracer.Event) bool { return e.Kind == tracer.Exit && e.Pid == 51 })
+	if k := Gather(survived, Asked{Began: 1e9, Ended: ended, Client: 50, Roots: daemons}); k.Own != nil {
+		t.Errorf("what a child uses that lives on is not known, and not 0: %+v", k.Own)
+	}
 	for i := range s.events {
 		s.events[i].CPU = -1
 	}
@@ -353,6 +357,19 @@ func session(s *script, base int, id string) {
 	s.run(base, base+1, "runc init")
 	s.exec(base+1, "true")
 	s.exit(base, base+1)
+}
+
+func TestEveryExecOfAChainIsShown(t *testing.T) {
+	s := &script{now: 1e9}
+	s.fork(7, 50)
+	for range 20 {
+		s.exec(50, "sh -c exec")
+	}
+	s.exit(50)
+	k := Gather(s.events, Asked{Began: 1e9, Ended: s.now, Client: 50})
+	if sound(t, k); len(k.Processes) != 20 {
+		t.Errorf("%d of 20: %+v", len(k.Processes), told(k))
+	}
 }
 
 func TestACallForAContainerThatIsThereIsFoundByItsID(t *testing.T) {

@@ -311,7 +311,7 @@ func helper(name string) bool {
 }
 
 // joins tells whether i, which was executed by was, is no process of its own for
-// people: a fork that executed what it was forked for; a program that executed
+// people: a fork that executed what it was forked for; a sandbox that executed
 // itself again; a wrapper that gave its process to what it wraps.
 func (t *tree) joins(was, i int) bool {
 	w, n := &t.nodes[was], &t.nodes[i]
@@ -327,8 +327,12 @@ func (t *tree) joins(was, i int) bool {
 	case n.kind == record.KindInit:
 		return true
 	}
-	return w.name == n.name && w.program == n.program && w.id == n.id && !n.workload && n.kind != record.KindWorkload
+	// What stays beside containers executes itself again to change what it may; of
+	// others each exec is one.
+	return procsThatStay[n.kind] && w.name == n.name && w.program == n.program && w.id == n.id
 }
+
+var procsThatStay = map[string]bool{record.KindVMM: true, record.KindVirtiofsd: true, record.KindShim: true, record.KindMonitor: true}
 
 // join makes one process of two. A fork gets the name of what it executed, what
 // executed another keeps its own.

@@ -16,6 +16,7 @@ package proctree
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -66,9 +67,10 @@ type Start struct {
 	Sandbox    string                // the pod's id, or the container's
 	Missing    []record.Missing
 	Events     int64 // events of these processes
-	// Own is as Busy what these processes used themselves, as far as the kernel
-	// said so when they ended or executed another program: the daemons' time is not
-	// in it, nor what those did for others.
+	// Own is as Busy what these processes used themselves, which the kernel says when
+	// they end or execute another program: the daemons' time is not in it, nor what
+	// those did for others. Of who outlives the start nothing is said: then there is
+	// none.
 	Own []record.BusyAt
 }
 
@@ -87,7 +89,7 @@ func (t *tree) start(c *claims) Start {
 	kept, dropped := t.kept(c)
 	k := Start{Missing: c.missing}
 	if dropped > 0 {
-		k.Missing = append(k.Missing, record.Missing{What: "too many", Count: int64(dropped),
+		k.Missing = append(k.Missing, record.Missing{What: record.MissingProcesses, Count: int64(dropped),
 			Detail: fmt.Sprintf("processes after the first %d of the start", Most)})
 	}
 	place := make(map[int]bool, len(kept))
@@ -336,8 +338,12 @@ func (t *tree) own(place map[int]bool) []record.BusyAt {
 			all = used(all, e.Time, sum)
 		}
 	}
-	if len(all) == 1 {
-		return nil // nobody said anything
+	survives := func(i int) bool {
+		n := &t.nodes[i]
+		return !n.root && (n.ended == 0 || t.asked.Ended != 0 && n.ended > t.asked.Ended)
+	}
+	if len(all) == 1 || slices.ContainsFunc(slices.Collect(maps.Keys(place)), survives) {
+		return nil
 	}
 	if last := t.asked.Ended; last > all[len(all)-1].At {
 		all = append(all, record.BusyAt{At: last, CPU: sum})
