@@ -152,6 +152,9 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 		case "disorder":
 			ordered = false
 			add(record.Finding{Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: " + m.Detail, Advice: sortThem})
+		case "whole seconds":
+			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: "times are whole seconds: " + m.Detail,
+				Advice: "no figure is closer than a second, and other files are not beside these: let the program write to a file, or its log with full timestamps"})
 		case "ends in the middle":
 			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: "a file ends in the middle: " + m.Detail, Advice: "what stood behind is lost: give the whole file"})
 		default:

@@ -90,6 +90,7 @@ type Stats struct {
 	Cut        int64          // ended in the middle; what could be read of them counts as an event
 	Long       int64          // longer than MaxLine: read as if they had been cut there
 	Unreadable int64          // of no known form: skipped
+	Coarse     int64          // have their time in whole seconds since a program began
 	Suppressed int64          // messages that the journal says it dropped
 	Backward   int64          // lines that are older than the one before them in their file
 	First      int64          // the number of the first unreadable line, and its file

@@ -47,6 +47,9 @@ func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 			f.cut = true
 			return b[1:], escaped, len(b)
 		}
+		if !escaped {
+			end = unescaped(b[1:], end)
+		}
 		return b[1 : 1+end], escaped, end + 2
 	}
 	n = bytes.IndexByte(b, ' ')
@@ -54,6 +57,23 @@ func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 		n = len(b)
 	}
 	return b[:n:n], false, n
+}
+
+// unescaped returns where a text ends whose quotes somebody wrote without their
+// backslashes: a quote ends it that has a pair or nothing behind it.
+func unescaped(b []byte, end int) int {
+	for at := end; ; {
+		rest := b[at+1:]
+		key, _, pair := bytes.Cut(rest[:min(len(rest), 64)], []byte("="))
+		if len(bytes.TrimLeft(rest, " ")) == 0 || pair && rest[0] == ' ' && bytes.IndexByte(key, '"') < 0 {
+			return at
+		}
+		next := bytes.IndexByte(rest, '"')
+		if next < 0 {
+			return end
+		}
+		at += 1 + next
+	}
 }
 
 // isDate says whether a value begins like a date: 2006-, or that in quotes.

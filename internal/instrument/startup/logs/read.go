@@ -205,6 +205,7 @@ type sign struct {
 var nameSigns = []sign{{"crio", CRIO}, {"cri-o", CRIO}, {"docker", Docker}, {"runsc", Runsc}, {"gvisor", Runsc}}
 
 var signs = []sign{
+	{"**************** gVisor", Runsc},
 	{"Starting CRI-O, version", CRIO},
 	{"name=/runtime.v1", CRIO},
 	{"module=libcontainerd", Docker},
@@ -212,4 +213,5 @@ var signs = []sign{
 	{"msg=\"API listen on ", Docker},
 	{"msg=\"Calling GET /", Docker},
 	{"msg=\"Calling POST /", Docker},
+	{"] Calling POST /", Docker},
 }

@@ -41,6 +41,13 @@ func (s *source) record(f *fields, c *carrier) {
 		stamp = f.at[keyTS].b
 	}
 	ns, zone, ok := parseStamp(stamp)
+	if f.has(keyLog) && !f.has(keyMessage) {
+		if !f.has(keyLevel) {
+			s.wrapped(s.whole(f.at[keyLog], MaxLine), ns, f.cut)
+			return
+		}
+		f.at[keyMessage] = f.at[keyLog]
+	}
 	if !ok || ns == 0 || !f.has(keyLevel, keyMessage) {
 		return
 	}
@@ -63,6 +70,17 @@ func (s *source) record(f *fields, c *carrier) {
 		inner := carrier{time: ns, sandbox: e.Sandbox, guest: true}
 		s.guestText(s.whole(f.at[keyMessage], MaxLine), inner, f.cut)
 	}
+}
+
+// wrapped makes the events of a line that stands in another's object, as docker keeps
+// what containers write.
+func (s *source) wrapped(line []byte, ns int64, cut bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] == '{' && bytes.Contains(line[:min(len(line), 16)], []byte(`"log"`)) {
+		return // one of one of one
+	}
+	s.last = max(s.last, ns)
+	s.line(line, cut)
 }
 
 // carries says whether a proxy's message is the agent's record: logfmt, or the JSON

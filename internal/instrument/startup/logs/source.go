@@ -129,7 +129,7 @@ func (s *source) line(b []byte, long bool) bool {
 	if s.inside || isEntry(b) || s.journal && isField(b) {
 		return s.export(b)
 	}
-	b = bytes.TrimLeft(b, " \t\x1e") // the last is journalctl -o json-seq's
+	b = bytes.TrimLeft(s.plainly(b), " \t\x1e") // the last is journalctl -o json-seq's
 	if len(b) < 2 {
 		return false
 	}
@@ -141,7 +141,12 @@ func (s *source) line(b []byte, long bool) bool {
 		s.glogLine(b, carrier{}, long)
 	case isTiming(b):
 		s.timing(b, long)
+	case isTerminal(b):
+		s.terminal(b, long)
 	default:
+		if rest := behindPrefix(b); rest != nil {
+			return s.line(rest, long)
+		}
 		s.anywhere(b, long)
 	}
 	if len(s.events) == before {

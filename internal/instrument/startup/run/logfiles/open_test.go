@@ -3,6 +3,7 @@ package logfiles
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,26 @@ func TestTheFilesInAFolderAreReadTogether(t *testing.T) {
 	for _, path := range []string{dir, filepath.Join(dir, "runsc-*.txt")} {
 		if got, err := recorded(t, path); err != nil || len(got) != 1 || got[0].Events != want[0].Events || got[0].Ended != want[0].Ended {
 			t.Errorf("%s: %v, %+v", path, err, got)
+		}
+	}
+}
+
+func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
+	t.Parallel()
+	cut := ""
+	for range 3 {
+		cut += `time="2026-01-02T03:04:05.1Z" level=info msg="RunPodSandbox for name:` + "\n"
+	}
+	for text, want := range map[string]string{
+		"hello\n": "none of their lines has a known form", cut: "most of their lines end in the middle",
+		`time="2026-01-02T03:04:05.1Z" level=info msg="containerd successfully booted"` + "\n": "their lines are of containerd, and none of them is of a start",
+	} {
+		path := filepath.Join(t.TempDir(), "a.log")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := recorded(t, path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

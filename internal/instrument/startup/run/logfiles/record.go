@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,6 +98,10 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 	for form, lines := range stats.Forms {
 		l.Forms[form.String()] = lines
 	}
+	if stats.Coarse > 0 {
+		l.Missing = append(l.Missing, record.Missing{What: "whole seconds", Count: stats.Coarse,
+			Detail: fmt.Sprintf("%d lines have no time but whole seconds since their program began", stats.Coarse)})
+	}
 	if stats.Unreadable > 0 && stats.FirstFile < len(r.names) {
 		l.First = fmt.Sprintf("%s:%d", r.names[stats.FirstFile], stats.First)
 	}
@@ -135,6 +140,13 @@ func (r *Reading) nothing(l *record.Logs) error {
 	if len(named) > 5 {
 		named = append(slices.Clone(named[:5]), fmt.Sprintf("%d more", len(r.files)-5))
 	}
-	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form%s; "+
-		"give the logs of kata, containerd, cri-o, docker or runsc, at debug level where phases are wanted", strings.Join(named, ", "), l.Lines, l.Events, why)
+	forms := strings.Join(slices.Sorted(maps.Keys(l.Forms)), ", ")
+	cause := "their lines are of " + forms + ", and none of them is of a start: give those of when it happened, at debug level"
+	switch {
+	case l.Events == 0:
+		cause = "none of their lines has a known form: give the logs of kata, containerd, cri-o, docker or runsc"
+	case 2*l.Cut > l.Events:
+		cause = "most of their lines end in the middle, so that it is not known whose they are: take them again with whole lines (journalctl -o cat, less -S does not cut)"
+	}
+	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form%s; %s", strings.Join(named, ", "), l.Lines, l.Events, why, cause)
 }

@@ -1,0 +1,99 @@
+package logs
+
+import (
+	"bytes"
+)
+
+// isTerminal says whether a line begins as logrus writes them for terminals:
+// "INFO[0001] ", "DEBU[2026-11-21T02:45:27.5Z] ".
+func isTerminal(b []byte) bool {
+	if len(b) < 7 || b[4] != '[' {
+		return false
+	}
+	_, known := levels[string(b[:4])]
+	return known && isDigit(b[5])
+}
+
+// began is the moment that stands for a program's first one, where only seconds since
+// then are told.
+const began = day
+
+// terminal makes the event of such a line: a level, a time, a text that is filled up
+// with blanks, and pairs behind it. Whole seconds since the program began are all that
+// most of them say of time.
+func (s *source) terminal(b []byte, long bool) {
+	at, rest, ok := bytes.Cut(b[5:], []byte("]"))
+	ns, zone, isDate := parseStamp(at)
+	if n, isNumber := number(at); isNumber && !isDate && len(bytes.Trim(at, "0123456789")) == 0 {
+		ns = began + min(n, 1<<31)*second
+		s.stats.Coarse++
+	} else if isDate {
+		s.learn(ns, zone)
+	}
+	if !ok || ns == 0 {
+		return
+	}
+	message, pairs := apart(bytes.TrimLeft(rest, " "))
+	f := fields{cut: long}
+	f.logfmt(pairs)
+	e := s.event(s.form(&f, &carrier{}))
+	s.describe(e, &f, &carrier{})
+	e.Time, e.Cut, e.Level, e.Message = ns, long, level(b[:4]), message[:min(len(message), MaxMessage)]
+}
+
+// apart takes the text of such a line and its pairs apart: these begin behind two
+// blanks, or, where the text is a long one, with a key that is looked for.
+func apart(b []byte) (message, pairs []byte) {
+	for at := 0; ; {
+		i := bytes.IndexByte(b[at:], ' ')
+		if i < 0 {
+			return bytes.TrimRight(b, " "), nil
+		}
+		at += i
+		rest := bytes.TrimLeft(b[at:], " ")
+		key, _, pair := bytes.Cut(rest[:min(len(rest), 64)], []byte("="))
+		_, looked := known[string(key)]
+		if pair && !bytes.ContainsAny(key, " \"") && (looked || len(b[at:])-len(rest) > 1) {
+			return b[:at], rest
+		}
+		at += max(len(b[at:])-len(rest), 1)
+	}
+}
+
+// plainly is a line without the colours that it has on a terminal.
+func (s *source) plainly(b []byte) []byte {
+	if bytes.IndexByte(b, 0x1b) < 0 {
+		return b
+	}
+	from := len(s.arena)
+	for {
+		text, rest, more := bytes.Cut(b, []byte("\x1b["))
+		s.arena = append(s.arena, text...)
+		if !more {
+			return s.arena[from:len(s.arena):len(s.arena)]
+		}
+		end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')
+		b = rest[end+1:]
+	}
+}
+
+// behindPrefix is a line behind what grep writes before it, "kata.log:12:"; nil where
+// none is there.
+func behindPrefix(b []byte) []byte {
+	for range 2 {
+		i := bytes.IndexAny(b[:min(len(b), 256)], ": \"")
+		if i <= 0 || b[i] != ':' {
+			return nil
+		}
+		b = b[i+1:]
+		_, n := priority(b)
+		stamped := 0
+		if isStamped(b[n:]) {
+			_, stamped = stampOf(b[n:])
+		}
+		if stamped > 0 || len(b) > 0 && b[0] == '{' || bytes.HasPrefix(b, timeKey) || isGlog(b) || isTiming(b) || isTerminal(b) {
+			return b
+		}
+	}
+	return nil
+}
