@@ -118,6 +118,10 @@ func check(phase string, c *overhead.Cell, spun float64) (off []string) {
 		if math.Abs(c.Measured-spun) > 0.2*spun {
 			off = append(off, fmt.Sprintf("%s, %s: found %.4f, it used %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, spun, l.NodeCPU))
 		}
+	case kind == "spin" && c.Target == "runsc" && by > share(c.Target)*c.Expected && math.Abs(l.NodeCPU-c.Measured) < 0.02:
+		// gVisor has no clock of CPU time that would do: there the load counts pieces of
+		// work, by what one took at its begin, and uses more than it was told on a CPU
+		// that has become slower since. What was found is then what the node was busy.
 	case kind == "spin" && by > share(c.Target)*c.Expected:
 		off = append(off, fmt.Sprintf("%s, %s: found %.4f with %.2f CPUs busy", c.Target, phase, c.Measured, l.NodeCPU))
 	}

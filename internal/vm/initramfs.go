@@ -1,100 +1,79 @@
 package vm
 
 import (
-	"bufio"
 	_ "embed"
+	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
 //go:embed init
 var initScript string
 
-// entry is a file of the initramfs.
-type entry struct {
-	mode uint32
-	text string // its content; empty: that of the file at from
-	from string
-}
-
-// The types of file in a mode, of stat(2).
-const (
-	folder  = 0o040000
-	regular = 0o100000
-)
-
-// write makes the initramfs.
+// write makes the initramfs, of a folder with links to what is carried, in the form
+// that the kernel reads (Documentation/driver-api/early-userspace/buffer-format.rst).
 func (g *Guest) write(file string) error {
-	entries, err := g.entries()
-	if err != nil {
-		return err
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := bufio.NewWriterSize(f, 1<<20)
-	a := &archive{w: w}
-	for _, name := range slices.Sorted(maps.Keys(entries)) { // folders before what is in them
-		if err := a.add(name, entries[name]); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	if err := a.close(); err != nil {
-		return err
-	}
-	return w.Flush()
-}
-
-func (g *Guest) entries() (map[string]entry, error) {
-	all := map[string]entry{"/init": {mode: regular | 0o755, text: initScript}}
-	carry := func(to, from string) { all[to] = entry{mode: regular | 0o755, from: from} }
 	busybox, err := program("busybox")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	carry("/bin/busybox", busybox)
+	root := file + ".d"
+	if err := g.fill(root, busybox); err != nil {
+		return err
+	}
+	cmd := exec.Command(busybox, "sh", "-c", `find . | "$0" cpio -o -H newc -L -R 0:0 >"$1"`, busybox, file)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("busybox cpio: %w: %s", err, out)
+	}
+	return nil
+}
+
+// fill puts into a folder what the machine has.
+func (g *Guest) fill(root, busybox string) error {
+	carried := map[string]string{"bin/busybox": busybox}
 	for _, name := range append([]string{busybox}, g.Programs...) {
 		from, err := program(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		carry(from, from)
 		libraries, err := linked(from)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, library := range libraries {
-			carry(library, library)
+		for _, path := range append(libraries, from) {
+			carried[path] = path
 		}
 	}
 	for to, from := range g.Files {
-		carry(path.Join("/", to), from)
+		carried[to] = from
 	}
-	var list strings.Builder
+	texts, list := map[string]string{"init": initScript}, ""
 	for _, c := range g.Commands {
 		if !commandName.MatchString(c.Name) || len(c.Args) == 0 {
-			return nil, fmt.Errorf("command %q needs a name of letters, digits and dashes, and a command line", c.Name)
+			return fmt.Errorf("command %q needs a name of letters, digits and dashes, and a command line", c.Name)
 		}
-		fmt.Fprintln(&list, c.Name)
-		all["/work/"+c.Name] = entry{mode: regular | 0o644, text: "exec " + quoted(c.Args) + "\n"}
+		list += c.Name + "\n"
+		texts["work/"+c.Name] = "exec " + quoted(c.Args) + "\n"
 	}
-	all["/work/commands"] = entry{mode: regular | 0o644, text: list.String()}
-	for _, name := range slices.Collect(maps.Keys(all)) {
-		for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
-			all[dir] = entry{mode: folder | 0o755}
+	texts["work/commands"] = list
+	for to, from := range carried {
+		at := filepath.Join(root, to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(from, at)); err != nil {
+			return err
 		}
 	}
-	return all, nil
+	for to, text := range texts {
+		at := filepath.Join(root, to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o755)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var commandName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
@@ -128,54 +107,3 @@ func linked(program string) ([]string, error) {
 	}
 	return all, nil
 }
-
-// archive writes the form of cpio that the kernel reads, "newc"
-// (Documentation/driver-api/early-userspace/buffer-format.rst).
-type archive struct {
-	w     io.Writer
-	inode int
-}
-
-func (a *archive) add(name string, e entry) error {
-	size := int64(len(e.text))
-	var content io.Reader = strings.NewReader(e.text)
-	if e.from != "" {
-		real, err := filepath.EvalSymlinks(e.from)
-		if err != nil {
-			return err
-		}
-		f, err := os.Open(real)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		size, content = info.Size(), f
-	}
-	return a.put(strings.TrimPrefix(name, "/"), e.mode, size, content)
-}
-
-func (a *archive) put(name string, mode uint32, size int64, content io.Reader) error {
-	a.inode++
-	links := 1
-	if mode&folder != 0 {
-		links = 2
-	}
-	header := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
-		a.inode, mode, 0, 0, links, 0, size, 0, 0, 0, 0, len(name)+1, 0, name)
-	if _, err := io.WriteString(a.w, header+padding(len(header))); err != nil {
-		return err
-	}
-	if n, err := io.CopyN(a.w, content, size); err != nil {
-		return fmt.Errorf("%d of %d bytes: %w", n, size, err)
-	}
-	_, err := io.WriteString(a.w, padding(int(size%4)))
-	return err
-}
-
-func (a *archive) close() error { return a.put("TRAILER!!!", 0, 0, strings.NewReader("")) }
-
-func padding(n int) string { return "\x00\x00\x00"[:(4-n%4)%4] }
