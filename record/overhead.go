@@ -108,7 +108,9 @@ type Host struct {
 	WriteBytes  int64   `json:"write_bytes"`
 	Others      int64   `json:"others" is:"bytes"` // anonymous memory of all processes that are not the target's, from their RssAnon
 	OthersCount int     `json:"others_count" is:"processes"`
-	Refreshed   bool    `json:"refreshed,omitempty"` // the CPUs' own counters were added up (vm.stat_refresh) just before
+	Tasks       int64   `json:"tasks,omitempty" is:"processes"`     // processes and threads of the node, the kernel's too
+	MaxTasks    int64   `json:"max_tasks,omitempty" is:"processes"` // how many there can be: the smaller of kernel.pid_max and kernel.threads-max
+	Refreshed   bool    `json:"refreshed,omitempty"`                // the CPUs' own counters were added up (vm.stat_refresh) just before
 }
 
 // Charge tells a group of the sandboxes' own from one they share with others.

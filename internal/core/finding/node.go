@@ -2,6 +2,7 @@ package finding
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
@@ -28,18 +29,35 @@ func (l *List) Node(rec *record.Record) {
 			cpu, io, mem = append(cpu, n.PSICPU), append(io, n.PSIIO), append(mem, n.PSIMemory)
 		}
 	}
-	report := func(code string, values []float64, bound float64, what, advice string) {
-		if len(values) == 0 {
-			return
-		}
-		q := stat.Quantiles(values, 0.5, 1)
-		if mid, most := q[0], q[1]; mid > bound || most > 4*bound {
-			l.Add(record.Finding{Code: code, Level: Warning,
-				Message: fmt.Sprintf("%s: median round %.1f %%, worst %.1f %%; the bound is %.0f %%", what, 100*mid, 100*most, 100*bound), Advice: advice})
+	l.Above(Steal, Rounds{"round", steal}, StealBound, StolenTime, "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
+	l.Above(Pressure, Rounds{"round", cpu}, PSICPUBound, "tasks waited for a CPU in rounds of one lane (PSI)", "something else runs on this machine: stop it, or pin it away")
+	l.Above(Pressure, Rounds{"round", io}, PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk, or the runtime's state is on a slow one")
+	l.Above(Pressure, Rounds{"round", mem}, PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
+}
+
+// StolenTime is what steal is called everywhere.
+const StolenTime = "the hypervisor took CPU time away (steal)"
+
+// Rounds are shares of a time, 0 to 1, each of one thing such as a round.
+type Rounds struct {
+	Each   string
+	Shares []float64
+}
+
+// Above names what was above a bound: at the median, far above it once, or in a tenth
+// of the rounds and at least two, of which the median alone would show nothing.
+func (l *List) Above(code string, of Rounds, bound float64, what, advice string) {
+	n, above := len(of.Shares), 0
+	for _, v := range of.Shares {
+		if v > bound {
+			above++
 		}
 	}
-	report(Steal, steal, StealBound, "the hypervisor took CPU time away (steal)", "use a machine with CPUs of its own, or add rounds; long tails here are not the runtime's")
-	report(Pressure, cpu, PSICPUBound, "tasks waited for a CPU in rounds of one lane (PSI)", "something else runs on this machine: stop it, or pin it away")
-	report(Pressure, io, PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk, or the runtime's state is on a slow one")
-	report(Pressure, mem, PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure")
+	if above == 0 {
+		return
+	}
+	if mid, most := stat.Summarize(of.Shares, 0.95).Median, slices.Max(of.Shares); mid > bound || most > 4*bound || above >= max(2, (n+9)/10) {
+		l.Add(record.Finding{Code: code, Level: Warning,
+			Message: fmt.Sprintf("%s: median %s %.1f %%, worst %.1f %%; above the bound of %.0f %% in %d of %d", what, of.Each, 100*mid, 100*most, 100*bound, above, n), Advice: advice})
+	}
 }

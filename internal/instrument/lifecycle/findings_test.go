@@ -70,6 +70,11 @@ func TestFindings(t *testing.T) {
 				n.Steal = 0.2
 			}
 		}), []string{"steal"}, "worst 20.0 %"},
+		{"a little steal in many rounds is found", node(func(n *record.Node) {
+			if n.Round%2 == 1 {
+				n.Steal = 0.03
+			}
+		}), []string{"steal"}, "above the bound of 1 % in"},
 		{"a little steal in one round is nothing", node(func(n *record.Node) {
 			if n.Round == 3 {
 				n.Steal = 0.03

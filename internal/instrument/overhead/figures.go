@@ -246,11 +246,7 @@ func (l *listed) scaling(s *Scaling) {
 			l.neither("fixed", slope.Unit, s.Slopes[i].Fixed)
 		}
 	}
-	fit := s.Fit
-	if s.ChargedOnly {
-		fit.Reasons = []string{"charged memory only"}
-	}
-	l.all = append(l.all, fit)
+	l.all = append(l.all, s.Fit)
 }
 
 // check is what was asked to be enough, and what every phase needed.

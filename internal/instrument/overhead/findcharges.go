@@ -116,6 +116,18 @@ func (j *judging) unlimited(target string) {
 		Advice:  "a load inside can take the node's memory this way: set sandbox_cgroup_only=true with a RuntimeClass overhead, or bound the guest's memory"})
 }
 
+// unclaimed tells of processes that come with sandboxes and are in no row: helpers
+// that a runtime left behind and that neither descent, cgroup nor arguments give away.
+func (j *judging) unclaimed(s *Scaling) {
+	n, memory := &s.Slopes[ofOthersCount], &s.Slopes[ofOthers]
+	if !n.Bounded || n.Lo <= unclaimedBound {
+		return
+	}
+	j.found.Add(record.Finding{Code: foundUnclaimed, Level: finding.Warning, Target: s.Target,
+		Message: fmt.Sprintf("%.2g other processes come with each sandbox (%.2g…%.2g) and are in no row; all others' memory grows by %s with each", n.Value, n.Lo, n.Hi, finding.Bytes(memory.Value)),
+		Advice:  "a runtime has left them behind (a double fork), or an engine starts them elsewhere: add them to what a sandbox costs; ps -e before and after a start shows which they are"})
+}
+
 func groupRow(l *ledger.Ledger, charge record.Charge) *ledger.GroupRow {
 	for i := range l.Groups {
 		if l.Groups[i].Charge == charge {

@@ -29,6 +29,7 @@ const (
 	foundNotShown    = "check-not-shown"
 	foundThrottled   = "throttled"
 	foundBent        = "scaling-not-linear"
+	foundUnclaimed   = "helpers-unclaimed"
 	foundOthers      = "others-unclear"
 	foundOvercounted = "kernel-overcounted"
 )
@@ -48,6 +49,7 @@ const (
 	shortShare     = 0.2      // of what a load says that came short, which is of a longer time
 	throttledShare = 0.01     // of the phase and sandbox
 	cacheBound     = 64 << 20 // bytes of page cache, and more than the sum
+	unclaimedBound = 0.5      // processes a sandbox, at the lower end of the interval
 	kernelBound    = 4 << 20  // bytes of kernel memory charged beyond the node's, and the uncertainty
 )
 
@@ -75,6 +77,7 @@ func (j *judging) findings() []record.Finding {
 		}
 	}
 	for _, s := range j.Scaling {
+		j.unclaimed(&s)
 		if m := s.Slopes[ofMemory]; m.Bent {
 			j.found.Add(record.Finding{Code: foundBent, Level: finding.Note, Target: s.Target,
 				Message: fmt.Sprintf("memory by sandbox lies on no line: %s each on average, but a robust slope is outside of the interval", finding.Bytes(m.Value)),

@@ -74,8 +74,16 @@ func TestOverheadFindings(t *testing.T) {
 			w.reading = func(r *record.Reading) {
 				r.Host.HavePSI, r.Host.PSIIO = true, r.Time/5
 			}
-		}, []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median 20.0 %"},
+		}, []string{"node-pressure"}, "waited for I/O (PSI) in phases without I/O: median phase 20.0 %"},
 		{"as is steal", func(w *oversight) { w.reading = func(r *record.Reading) { r.Host.Steal = r.Time / 10 } }, []string{"node-pressure"}, "steal"},
+		{"in some rounds too", func(w *oversight) {
+			w.plan.Rounds = 20
+			w.reading = func(r *record.Reading) {
+				if r.Round < 9 {
+					r.Host.Steal = r.Time / 10
+				}
+			}
+		}, []string{"node-pressure"}, "median phase 0.0 %, worst 2.5 %; above the bound of 1 % in 9 of 20"},
 		{"page cache that outweighs all else is told", func(w *oversight) {
 			w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, cache: 300 * mi} }
 		}, []string{"page-cache-heavy"}, "300.0 MiB of page cache"},

@@ -3,9 +3,7 @@ package overhead
 import (
 	"fmt"
 	"math"
-	"slices"
 
-	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
 )
@@ -142,21 +140,15 @@ func (j *judging) nodePressure() {
 		}
 	}
 	for _, x := range []struct {
-		values       []float64
+		shares       []float64
 		bound        float64
 		what, advice string
 	}{
-		{steal, finding.StealBound, "the hypervisor took CPU time away (steal)", "use a machine with CPUs of its own"},
+		{steal, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own"},
 		{cpu, finding.PSICPUBound, "tasks waited for a CPU (PSI)", "something else runs on this machine: stop it, or pin it away"},
 		{io, finding.PSIIOBound, "tasks waited for I/O (PSI)", "something else uses the disk"},
 		{mem, finding.PSIMemoryBound, "tasks waited for memory (PSI)", "the machine is short of memory: free some before believing a figure"},
 	} {
-		if len(x.values) == 0 {
-			continue
-		}
-		if mid, most := figure.MedianOf(x.values).Value, slices.Max(x.values); mid > x.bound || most > 4*x.bound {
-			j.found.Add(record.Finding{Code: foundNode, Level: finding.Warning,
-				Message: fmt.Sprintf("%s in phases without I/O: median %.1f %%, worst %.1f %%; the bound is %.0f %%", x.what, 100*mid, 100*most, 100*x.bound), Advice: x.advice})
-		}
+		j.found.Above(foundNode, finding.Rounds{Each: "phase", Shares: x.shares}, x.bound, x.what+" in phases without I/O", x.advice)
 	}
 }

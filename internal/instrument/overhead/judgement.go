@@ -62,13 +62,11 @@ type Scaling struct {
 	Target string
 	Counts []int
 	Slopes []Slope // in the order of perSandbox
-	// Fit is how many more sandboxes this node's available memory holds, with the
-	// interval of the slope of Total, or of Memory where that of Total is not wholly
-	// above 0; not known where neither's is, or with fewer than 3 rounds.
+	// Fit is how many more sandboxes this node holds: by its available memory, with
+	// the interval of the slope of Total, and by how many processes it allows. It is
+	// not known where one of them is not, or with fewer than 3 rounds; its Reasons
+	// say why, and else which of the two bounds it.
 	Fit figure.Figure
-	// ChargedOnly says that Fit is Memory's: kernel memory that no cgroup is
-	// charged for wavers too much to be in it, and fewer may fit.
-	ChargedOnly bool
 }
 
 // Slope is what one more sandbox costs of one thing. Its Reasons are what the

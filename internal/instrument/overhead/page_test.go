@@ -153,13 +153,14 @@ func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))
-	if out := text(t, j, "md"); strings.Contains(out, "charged memory only") || strings.Contains(out, "| counting |") {
-		t.Error("said of what counts all")
+	if out := section(t, j, "one more sandbox costs"); strings.Contains(out, "not shown") || strings.Contains(out, "| bound by |") {
+		t.Error("said of what is bound by memory")
 	}
-	j.Scaling[1].ChargedOnly = true
+	j.Scaling[1].Fit.Reasons = []string{boundByTasks}
+	j.Scaling[2].Fit = figure.Figure{Reasons: []string{"not shown: it may be nothing"}}
 	s := j.Scaling[0].Slopes
 	s[ofMemory].Reasons, s[ofCache].Reasons = []string{"2 of 6 values left out"}, []string{"2 of 6 values left out", "\x1b[2Jfew"}
-	says(t, section(t, j, "one more sandbox costs"), "| charged memory only |", "fewer may fit", "total: memory and uncharged as one line",
+	says(t, section(t, j, "one more sandbox costs"), "| processes |", "containerd/runsc, more fit: not shown: it may be nothing", "total: memory and uncharged as one line",
 		"containerd/kata, memory, cache: 2 of 6 values left out<", `containerd/kata, cache: \\x1b\[2Jfew<`)
 }
 
@@ -227,7 +228,7 @@ func TestFiguresAreThoseOfTheBooks(t *testing.T) {
 		"node-change": "bytes", "residual-of-kind": "bytes", "page-cache": "bytes", "node-available": "bytes", "node-busy": "cpus", "node-steal": "cpus",
 		"node-io": "bytes/s", "node-load": "load", "node-pressure": "ratio", "not-read": "count",
 		"load": "bytes cpus", "over-time": "cpus bytes bytes/s load",
-		"per-sandbox": "bytes cpus", "fixed": "bytes cpus", "more-fit": "count", "pod-fixed": "bytes cpus", "checked": "bytes cpus", "needed": "bytes cpus",
+		"per-sandbox": "bytes cpus count", "fixed": "bytes cpus count", "more-fit": "count", "pod-fixed": "bytes cpus", "checked": "bytes cpus", "needed": "bytes cpus",
 	}
 	seen := map[string]bool{}
 	for _, f := range all {

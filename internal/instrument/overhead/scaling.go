@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -18,6 +19,8 @@ const (
 	ofTotal            // memory and uncharged as one line
 	ofDaemon
 	ofDaemonCPU
+	ofOthers      // memory of processes that are in no row
+	ofOthersCount // and how many of those there are
 )
 
 // perSandbox is what lines are fitted of, and what of a ledger they go through.
@@ -34,6 +37,10 @@ var perSandbox = []struct {
 	ofDaemonCPU: {"daemon CPU", figure.CPUs, func(l *ledger.Ledger) (float64, bool) {
 		r := rowOf(l, record.RoleDaemon)
 		return r.CPU, r.CPUKnown || r.Processes == 0
+	}},
+	ofOthers: {"others' memory", figure.Bytes, bytesOf(func(l *ledger.Ledger) int64 { return l.Others })},
+	ofOthersCount: {"others' processes", figure.Count, func(l *ledger.Ledger) (float64, bool) {
+		return float64(rowOf(l, record.RoleOthers).Processes), true
 	}},
 }
 
@@ -91,14 +98,37 @@ func (j *judging) scalingOf(target string) (Scaling, bool) {
 	}
 	s.Fit = newFigure("more-fit", figure.Count, figure.Of("target", target), figure.Estimate{})
 	s.Fit.Better = figure.More
-	var free []float64
-	for v := range byVisit {
-		free = append(free, float64(v.Before.Host.Available))
+	if rounds < roomRounds {
+		s.Fit.Reasons = []string{fmt.Sprintf("it takes %d rounds to tell", roomRounds)}
+		return s, true
 	}
-	if rounds >= roomRounds {
-		s.room(figure.MedianOf(free).Value)
+	var free, slots []float64
+	limited, tasks := true, 0.0
+	for v, phases := range byVisit {
+		h := &v.Before.Host
+		free = append(free, float64(h.Available))
+		limited = limited && h.MaxTasks > 0
+		slots = append(slots, float64(h.MaxTasks-h.Tasks))
+		for _, p := range phases {
+			tasks = max(tasks, tasksOf(p))
+		}
 	}
+	if !limited {
+		slots = []float64{leastTasks}
+	}
+	s.room(figure.MedianOf(free).Value, figure.MedianOf(slots).Value/tasks, limited)
 	return s, true
+}
+
+// tasksOf is how many processes and threads a sandbox has on the node.
+func tasksOf(p *closedPhase) float64 {
+	n := 0
+	for i := range p.phase.End.Processes {
+		if q := &p.phase.End.Processes[i]; q.Lane >= 0 {
+			n += max(q.Threads, 1)
+		}
+	}
+	return max(float64(n)/float64(max(p.phase.Sandboxes, 1)), 1)
 }
 
 func slopeOf(f stat.Fit) Slope {
@@ -117,20 +147,37 @@ func slopeOf(f stat.Fit) Slope {
 // values that share a round's start for independent, and is far too narrow.
 const roomRounds = 3
 
-// room is how many sandboxes the memory that was available before them holds,
-// the line's fixed part taken off. All of what a sandbox adds counts, also kernel
-// memory that no cgroup is charged for; where that wavers so much that its slope
-// may be 0, only what is charged by name. Where that slope's interval reaches
-// down to 0 too the number has no upper bound, and is not known.
-func (s *Scaling) room(available float64) {
-	for _, i := range []int{ofTotal, ofMemory} {
-		m := &s.Slopes[i]
-		left := max(available-max(m.Fixed, 0), 0)
-		if !m.Bounded || m.Lo <= 0 || left/m.Lo > math.MaxInt32 {
-			continue
-		}
-		s.Fit.Estimate = figure.Estimate{N: m.N, Value: math.Trunc(left / m.Value), Lo: math.Trunc(left / m.Hi), Hi: math.Trunc(left / m.Lo), Bounded: true}
-		s.ChargedOnly = i == ofMemory
+// leastTasks is PID_MAX_DEFAULT of the kernel's linux/threads.h: what a node allows
+// for that was not set up for fewer.
+const leastTasks = 32768
+
+// room is how many more sandboxes fit: into the memory that was available before
+// them, the line's fixed part taken off, and into the number of processes that the
+// node allows. All that a sandbox adds counts, also kernel memory that no cgroup is
+// charged for; where that wavers so much that its slope may be 0, there is no bound.
+func (s *Scaling) room(available, byTasks float64, limited bool) {
+	m := &s.Slopes[ofTotal]
+	left := max(available-max(m.Fixed, 0), 0)
+	if !m.Bounded || m.Lo <= 0 {
+		s.Fit.Reasons = []string{"not shown: what a sandbox takes with kernel memory that no cgroup is charged for may be nothing"}
 		return
 	}
+	byMemory := figure.Estimate{N: m.N, Value: math.Trunc(left / m.Value), Lo: math.Trunc(left / m.Hi), Hi: math.Trunc(left / m.Lo), Bounded: true}
+	byTasks = math.Trunc(max(byTasks, 0))
+	switch {
+	case byMemory.Value <= byTasks:
+		s.Fit.Estimate, s.Fit.Reasons = byMemory, []string{boundByMemory}
+		s.Fit.Hi = min(s.Fit.Hi, byTasks)
+	case !limited:
+		s.Fit.Reasons = []string{"not shown: the record does not say how many processes this node allows"}
+	default:
+		s.Fit.Estimate = figure.Estimate{N: m.N, Value: byTasks, Lo: min(byMemory.Lo, byTasks), Hi: byTasks, Bounded: true}
+		s.Fit.Reasons = []string{boundByTasks}
+	}
 }
+
+// What bounds how many more fit.
+const (
+	boundByMemory = "memory"
+	boundByTasks  = "processes"
+)

@@ -3,6 +3,7 @@ package overhead
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/record"
@@ -60,18 +61,24 @@ func TestScaling(t *testing.T) {
 
 func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 	t.Parallel()
+	nothing := func(int, int) int64 { return 0 }
 	tests := []struct {
-		name        string
-		rounds      int
-		uncharged   func(n, round int) int64 // of the node's slab, beyond what is charged
-		fit         float64
-		known, only bool
+		name       string
+		rounds     int
+		uncharged  func(n, round int) int64 // of the node's slab, beyond what is charged
+		threads    int                      // of the workload
+		tasks, max int64                    // of the node
+		fit        float64                  // 0: not known
+		why        string
 	}{
-		{"what is charged", 3, func(int, int) int64 { return 0 }, 1274, true, false},
-		{"and what no cgroup is charged for", 3, func(n, _ int) int64 { return int64(n) * 2 * mi }, 1020, true, false},
-		{"unless that may be anything", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1274, true, true},
-		{"two rounds tell no room", 2, func(int, int) int64 { return 0 }, 0, false, false},
-		{"nor does one", 1, func(int, int) int64 { return 0 }, 0, false, false},
+		{"what is charged", 3, nothing, 1, 100, 32768, 1274, "memory"},
+		{"and what no cgroup is charged for", 3, func(n, _ int) int64 { return int64(n) * 2 * mi }, 1, 100, 32768, 1020, "memory"},
+		{"unless that may be anything", 3, func(n, round int) int64 { return int64(n*(round-1)) * 100 * mi }, 1, 100, 32768, 0, "no cgroup is charged for"},
+		{"and no more than there can be processes", 3, nothing, 30, 1768, 32768, 1000, "processes"},
+		{"which is not known of an older record", 3, nothing, 30, 0, 0, 0, "does not say how many processes"},
+		{"and does not matter for few", 3, nothing, 1, 0, 0, 1274, "memory"},
+		{"two rounds tell no room", 2, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
+		{"nor does one", 1, nothing, 1, 100, 32768, 0, "it takes 3 rounds"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -79,10 +86,13 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 				w.plan.Sandboxes, w.plan.Rounds = []int{1, 5, 20}, tt.rounds
 				w.box = func(string, string, int, int) box { return box{memory: 2 * mi, shim: 5 * mi, kernel: mi} }
 				w.reading = func(r *record.Reading) {
-					r.Host.Available = 8 * 1274 * mi
+					r.Host.Available, r.Host.Tasks, r.Host.MaxTasks = 8*1274*mi, tt.tasks, tt.max
 					if r.Moment == record.MomentBefore || r.Moment == record.MomentAfter {
 						r.Host.Slab = 4 << 30
 						return
+					}
+					for i := range r.Processes {
+						r.Processes[i].Threads = tt.threads
 					}
 					more := tt.uncharged(r.Sandboxes, r.Round)
 					r.Host.Slab += 4<<30 + more
@@ -92,12 +102,42 @@ func TestRoomIsForAllThatASandboxTakes(t *testing.T) {
 			if len(s) != 1 {
 				t.Fatalf("%+v", s)
 			}
-			if f := s[0].Fit; tt.known && (f.Value < tt.fit-2 || f.Value > tt.fit) || f.Known() != tt.known || s[0].ChargedOnly != tt.only {
-				t.Errorf("%+v", s[0])
+			// Two processes of so many threads are a sandbox.
+			want := tt.fit
+			if tt.why == "processes" {
+				want = math.Trunc(float64(tt.max-tt.tasks) / float64(2*tt.threads))
+			}
+			if f := s[0].Fit; tt.fit > 0 && (f.Value < want-2 || f.Value > want || f.Hi < f.Value || f.Lo > f.Value) || f.Known() != (tt.fit > 0) || len(f.Reasons) != 1 || !strings.Contains(f.Reasons[0], tt.why) {
+				t.Errorf("%+v", f)
 			}
 			if warned := len(s[0].Slopes[ofMemory].Reasons) > 0; warned != (tt.rounds == 2) {
 				t.Errorf("%q", s[0].Slopes[ofMemory].Reasons)
 			}
 		})
+	}
+}
+
+func TestHelpersThatAreInNoRowAreTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		count func(n, round int) int
+		found bool
+	}{
+		"one comes with each sandbox":         {func(n, round int) int { return 100 + round + n }, true},
+		"others come and go as they like":     {func(n, round int) int { return 100 + n*round - 10*round }, false},
+		"and none of them with the sandboxes": {func(n, round int) int { return 100 + round }, false},
+	} {
+		o := weighed(t, oversee(func(w *oversight) {
+			w.plan.Sandboxes = []int{1, 5, 20}
+			w.reading = func(r *record.Reading) {
+				r.Host.OthersCount = c.count(r.Sandboxes, r.Round)
+				r.Host.Others = int64(r.Host.OthersCount) * mi
+				r.Host.Free -= r.Host.Others
+			}
+		}))
+		f := found(o, "helpers-unclaimed")
+		if (f != nil) != c.found || f != nil && !strings.Contains(f.Message, "1 other processes come with each sandbox (1…1) and are in no row; all others' memory grows by 1.0 MiB") {
+			t.Errorf("%s: %+v", name, f)
+		}
 	}
 }

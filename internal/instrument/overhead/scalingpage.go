@@ -111,25 +111,25 @@ func oneMore(v *Judgement) *page.Section {
 		}
 		return page.Cell{Head: page.Count(c.Fit.Value), Tail: page.Between(c.Fit.Estimate, page.Count), Figure: &c.Fit}
 	}))
-	chargedOnly := slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.ChargedOnly })
-	if chargedOnly {
-		m.AddText("counting", page.Each(v.Scaling, func(c *Scaling) page.Cell {
-			if !c.ChargedOnly {
-				return page.Words(page.Dot)
-			}
-			return page.Words("charged memory only")
-		}))
-	}
+	byTasks := func(c *Scaling) bool { return c.Fit.Known() && c.Fit.Reasons[0] == boundByTasks }
+	m.AddIf("bound by", page.Each(v.Scaling, func(c *Scaling) page.Cell {
+		if !byTasks(c) {
+			return page.Words(page.Dot)
+		}
+		return page.Words(boundByTasks)
+	}))
 	s.Table = m
-	s.Notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available"}
+	s.Notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available, and the processes that it allows"}
 	if unknown {
 		s.Notes = append(s.Notes, "no interval: it takes at least 3 points at 2 counts")
 	}
-	if chargedOnly {
-		s.Notes = append(s.Notes, "charged memory only: kernel memory that no cgroup is charged for is not in it, and fewer may fit")
-	}
 	if slices.ContainsFunc(v.Scaling, func(c Scaling) bool { return c.Slopes[ofTotal].Value != 0 }) {
 		s.Notes = append(s.Notes, "total: memory and uncharged as one line")
+	}
+	for i := range v.Scaling {
+		if c := &v.Scaling[i]; !c.Fit.Known() && c.Fit.Reasons != nil && strings.HasPrefix(c.Fit.Reasons[0], "not shown") {
+			s.Notes = append(s.Notes, page.Heading(c.Target)+", more fit: "+c.Fit.Reasons[0])
+		}
 	}
 	s.Notes = append(s.Notes, warnings(v.Scaling)...)
 	return s
@@ -142,7 +142,7 @@ func warnings(scaling []Scaling) (notes []string) {
 		c := &scaling[i]
 		of := map[string][]string{}
 		var order []string
-		for k := range c.Slopes {
+		for k := range c.Slopes[:ofOthers] { // those of the table
 			for _, text := range c.Slopes[k].Reasons {
 				if of[text] == nil {
 					order = append(order, text)

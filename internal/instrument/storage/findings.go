@@ -68,7 +68,19 @@ func (j *Judgement) findings() []record.Finding {
 	j.ceilings(add)
 	j.unread(add)
 	j.fewRounds(add)
+	out.Above(finding.Steal, finding.Rounds{Each: "job", Shares: j.stolen()}, finding.StealBound, finding.StolenTime, "use a machine with CPUs of its own, or add rounds; what else runs on its hardware uses the disk perhaps, too")
 	return out
+}
+
+// stolen are the shares of all CPUs' time that the hypervisor took in each job.
+func (j *Judgement) stolen() (shares []float64) {
+	cpus := float64(max(j.Record.Header.Environment.CPUs, 1))
+	for i := range j.Record.Cells {
+		if c := &j.Record.Cells[i]; c.Observed != nil && c.Failure == nil {
+			shares = append(shares, c.Observed.Steal/cpus)
+		}
+	}
+	return shares
 }
 
 // where names a table in a sentence.

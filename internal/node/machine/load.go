@@ -41,6 +41,26 @@ func ParseLoad(b []byte) (thousandths int64, err error) {
 	return w*1000 + p*10, nil
 }
 
+// Tasks is how many processes and threads there are, the kernel's too: the second
+// number of "1/87" in /proc/loadavg.
+func Tasks(loadavg []byte) (int64, bool) {
+	running, _ := Field(loadavg, 3)
+	_, all, _ := bytes.Cut(running, []byte("/"))
+	return Number(all)
+}
+
+// MaxTasks is how many processes and threads there can be, 0 where it is not known.
+func (r Root) MaxTasks() int64 {
+	most := int64(0)
+	for _, name := range []string{"pid_max", "threads-max"} {
+		n, ok := Number([]byte(r.word("/proc/sys/kernel/" + name)))
+		if ok && n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most
+}
+
 // Field passes over n fields of a line and returns the next one, and what follows
 // it.
 func Field(line []byte, n int) (field, rest []byte) {

@@ -33,6 +33,10 @@ func ReadHost(root machine.Root) (record.Host, error) {
 	h.Busy, h.Steal, h.IOWait = cpu.busy, cpu.steal, cpu.ioWait
 	load, loadErr := f.load()
 	h.Load1 = float64(max(load, 0)) / 1000
+	if b, err := f.bytes(fastLoad, 256); err == nil {
+		h.Tasks, _ = machine.Tasks(b)
+	}
+	h.MaxTasks = root.MaxTasks()
 	p, have, pressureErr := readPressure(root)
 	if pressureErr == nil && have {
 		pressureErr = p.host(&h)

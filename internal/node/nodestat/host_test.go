@@ -98,11 +98,12 @@ const diskstats = `   7       0 loop0 9 0 900 0 9 0 900 0 0 0 0 0 0 0 0 0 0
 
 func node1() files {
 	return files{
-		"/proc/meminfo":               info,
-		"/proc/zoneinfo":              zones,
-		"/proc/stat":                  "cpu  100 20 30 4000 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1 2 3\n",
-		"/proc/loadavg":               "1.25 0.35 0.31 1/87 10696\n",
-		"/proc/diskstats":             diskstats,
+		"/proc/meminfo":            info,
+		"/proc/zoneinfo":           zones,
+		"/proc/stat":               "cpu  100 20 30 4000 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1 2 3\n",
+		"/proc/loadavg":            "1.25 0.35 0.31 1/87 10696\n",
+		"/proc/diskstats":          diskstats,
+		"/proc/sys/kernel/pid_max": "32768\n", "/proc/sys/kernel/threads-max": "190000\n",
 		"/proc/pressure/cpu":          "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\n",
 		"/proc/pressure/memory":       "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\n",
 		"/proc/pressure/io":           "some avg10=0.00 avg60=0.00 avg300=0.00 total=13\n",
@@ -127,7 +128,7 @@ func TestReadHost(t *testing.T) {
 			Total: 1000000 << 10, Free: 400000<<10 + listed, Listed: listed, Available: 700000 << 10,
 			Buffers: 1000 << 10, Cached: 300000 << 10, SwapCached: 10 << 10, Shmem: 50000 << 10, Anon: 100000 << 10,
 			Slab: 40000 << 10, Stacks: 2000 << 10, PageTables: 3100 << 10, Percpu: 500 << 10, Huge: 4 << 20, HugeFree: 10 << 20, SwapUsed: 500 << 10,
-			Busy: 1630000000, Steal: 80000000, IOWait: 500000000, Load1: 1.25,
+			Busy: 1630000000, Steal: 80000000, IOWait: 500000000, Load1: 1.25, Tasks: 87, MaxTasks: 32768,
 			HavePSI: true, PSICPU: 11000, PSIMemory: 12000, PSIIO: 13000,
 			ReadBytes: (100 + 1 + 3) * 512, WriteBytes: (200 + 2 + 4) * 512,
 		}
