@@ -70,6 +70,25 @@ func ReadPlan(h *record.Header, name string, plan option.Options) error {
 	return nil
 }
 
+// Baseline is the target that the others are compared with: the wanted one, or the
+// first runtime, or else the first target; "" where there is one only.
+func Baseline(wanted string, targets []record.Target) string {
+	if len(targets) < 2 {
+		return ""
+	}
+	for _, t := range targets {
+		if t.Name == wanted {
+			return wanted
+		}
+	}
+	for _, t := range targets {
+		if t.Kind != "host" && t.Kind != "floor" {
+			return t.Name
+		}
+	}
+	return targets[0].Name
+}
+
 // List are instruments, in the order in which people meet them.
 type List []Instrument
 

@@ -132,6 +132,28 @@ func (how Comparing) Compare(baseline string, table []Pair) {
 	}
 }
 
+// Row is one quantity of several targets, in the order of all rows that are compared
+// together; nil where a target has none.
+type Row struct {
+	Name string
+	Of   []*Figure
+}
+
+// CompareRows compares each figure of the rows of one table with that of the target at
+// a place, and says how many could be.
+func (how Comparing) CompareRows(baseline string, at int, rows []Row) int {
+	var table []Pair
+	for _, row := range rows {
+		for i, f := range row.Of {
+			if i != at && f != nil && row.Of[at] != nil && len(f.Rounds) > 0 && len(row.Of[at].Rounds) > 0 {
+				table = append(table, Pair{row.Of[at], f})
+			}
+		}
+	}
+	how.Compare(baseline, table)
+	return len(table)
+}
+
 // Quotient is a figure that is how many times the base's each value is.
 type Quotient struct {
 	Figure       *Figure

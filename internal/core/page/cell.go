@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
@@ -66,7 +67,12 @@ func Change(f *figure.Figure) Cell {
 	case v == nil || !f.Estimate.Known():
 		return Words(None)
 	case !v.Shift.Known() || !stat.Finite(v.Shift.Value):
-		return Words("?")
+		// What was compared may be none, and then there is no share of it.
+		words := strings.TrimSpace(Mark(v))
+		if v.Different() {
+			words = "differs"
+		}
+		return Cell{Head: words, Figure: f}
 	}
 	c := Cell{Head: Mark(v) + signed(v.Shift.Value) + " %", Figure: f}
 	if v.Shift.Bounded {

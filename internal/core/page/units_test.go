@@ -59,7 +59,7 @@ func TestAChangeIsShownOnlyWhereThereIsOne(t *testing.T) {
 		{"slower", shift(0.123, 0.1, 0.15, stat.Different), "+12.3 % [+10.0, +15.0]"},
 		{"small", shift(0.0004, 0.0001, 0.0009, stat.Different), "+0.04 % [+0.01, +0.09]"},
 		{"manifold", shift(41.234, 40, 42, stat.Different), "+4123 % [+4000, +4200]"},
-		{"of what has no ratio", figure.Versus{Verdict: stat.Different}, "?"},
+		{"of what has no ratio", figure.Versus{Verdict: stat.Different}, "differs"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

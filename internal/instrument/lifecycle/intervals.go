@@ -6,6 +6,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/record"
 )
@@ -29,7 +30,7 @@ type followed struct {
 
 // NewIntervals begins to follow the operations at one number of lanes.
 func NewIntervals(targets []record.Target, o *Options) *Intervals {
-	return &Intervals{targets, o.Ops, baseline(o.Baseline, targets), map[[2]string]*followed{}}
+	return &Intervals{targets, o.Ops, instrument.Baseline(o.Baseline, targets), map[[2]string]*followed{}}
 }
 
 // Add takes a measured batch.

@@ -66,7 +66,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	if err := instrument.ReadPlan(&rec.Header, Name, &j.Plan); err != nil {
 		return nil, err
 	}
-	j.Baseline = baseline(j.Plan.Baseline, rec.Targets)
+	j.Baseline = instrument.Baseline(j.Plan.Baseline, rec.Targets)
 	for _, n := range j.Plan.Lanes {
 		if t := j.table(rec, n); t.Rounds > 0 {
 			j.Tables = append(j.Tables, t)
@@ -89,25 +89,6 @@ func Judge(rec *record.Record) (*Judgement, error) {
 
 // Name of the instrument: its verb, its key in a plan, its word in a record.
 const Name = "lifecycle"
-
-// baseline is the target that the others are compared with: the wanted one, or
-// the first runtime, or else the first target.
-func baseline(wanted string, targets []record.Target) string {
-	if len(targets) < 2 {
-		return ""
-	}
-	for _, t := range targets {
-		if t.Name == wanted {
-			return wanted
-		}
-	}
-	for _, t := range targets {
-		if t.Kind != "host" && t.Kind != "floor" {
-			return t.Name
-		}
-	}
-	return targets[0].Name
-}
 
 func (j *Judgement) table(rec *record.Record, lanes int) Table {
 	t := Table{Lanes: lanes}
@@ -143,7 +124,7 @@ func Absent(t *record.Target, op setting.Op) string {
 
 // Comparisons are how many a table of such targets has.
 func (o *Options) Comparisons(targets []record.Target) (n int) {
-	with := baseline(o.Baseline, targets)
+	with := instrument.Baseline(o.Baseline, targets)
 	for _, op := range o.Ops {
 		for i := range targets {
 			for k := range targets {

@@ -3,7 +3,9 @@ package overhead
 import (
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
@@ -22,11 +24,51 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j := &judging{Judgement: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()
 	j.tables()
+	if at, rows := o.compared(); at >= 0 {
+		o.Plan.CompareRows(rec.Targets[at].Name, at, rows)
+	}
 	j.scaling()
 	j.classes()
 	j.check()
 	o.Findings = j.findings()
 	return o, nil
+}
+
+// compared are the figures by which targets are compared, and the place of the one
+// that they are compared with; -1 for none.
+func (j *Judgement) compared() (at int, rows []figure.Row) {
+	with := instrument.Baseline("", j.Targets)
+	at = slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == with })
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		memory, cpu := figure.Row{Name: phaseName(t) + ": memory"}, figure.Row{Name: phaseName(t) + ": CPU"}
+		for k := range j.Targets {
+			var c *Cell
+			if n := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == j.Targets[k].Name }); n >= 0 {
+				c = &t.Cells[n]
+			}
+			if c == nil {
+				memory.Of, cpu.Of = append(memory.Of, nil), append(cpu.Of, nil)
+				continue
+			}
+			memory.Of, cpu.Of = append(memory.Of, &c.Sum), append(cpu.Of, &c.CPU)
+		}
+		rows = append(rows, memory, cpu)
+	}
+	return at, rows
+}
+
+// comparison shows them.
+func comparison(j *Judgement) *page.Section {
+	at, rows := j.compared()
+	if at < 0 {
+		return nil
+	}
+	var names []string
+	for i := range j.Targets {
+		names = append(names, j.Targets[i].Name)
+	}
+	return page.Shifts(names, at, rows, j.Plan.Comparing)
 }
 
 type judging struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -38,6 +39,7 @@ type Options struct {
 	Seed      uint64
 	Limits    setting.Limits // of every container; none by default
 	Check     *PodFixed
+	figure.Comparing
 }
 
 // Defaults are the options of an overhead that says nothing.
@@ -56,6 +58,7 @@ func (o *Options) Declare(s *option.Set) {
 	option.Var(s, &o.Phases, "phases", "what sandboxes do while they are watched: idle; 10M, 1G (fio writes a file of that size at random, in powers of 1024); hold 64MiB, spin 0.5cpu (to calibrate)", option.ListOf(phase))
 	option.Var(s, &o.Sandboxes, "sandboxes", "counts to hold idle, for the cost of one more; phases with a load run at the smallest", option.OneOrMore(option.Integer),
 		option.Some("write at least one number from 1 to 1000"), option.Bounds(1, MaxSandboxes, "a number of sandboxes"), option.Once("each number of sandboxes is measured once"))
+	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each visiting every target once")
 	option.Time(s, &o.Hold, "hold", "how long a phase is watched; one with fio is watched until that ends", option.AtLeast(MinHolding, "is too short to see anything", "10s"))
 	option.Time(s, &o.Interval, "interval", "between samples", option.AtLeast(MinInterval, "would weigh the sampling", "100ms"))

@@ -14,7 +14,7 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = head(j.Record, j, o)
-	p.Add(startsTable(j))
+	p.Add(startsTable(j), comparison(j))
 	for i := range j.Targets {
 		t := &j.Targets[i]
 		p.Add(drawnStart(j, t, o), inOrder(t, o), byWork(t, o), waits(t, o))

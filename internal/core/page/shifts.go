@@ -1,0 +1,46 @@
+package page
+
+import (
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Shifts shows by how much targets differ from the one at a place, in quantities that
+// were compared together; nil where nothing was.
+func Shifts(names []string, at int, rows []figure.Row, how figure.Comparing) *Section {
+	table, comparisons := Names("", Heading(names[at])), 0
+	table.Columns[1].Right = true
+	for i, name := range names {
+		if i != at {
+			table.Columns = append(table.Columns, Column{Title: Heading(name), Right: true, Group: i + 1}, Column{Title: "vs " + Heading(names[at]), Right: true, Group: i + 1})
+		}
+	}
+	for _, row := range rows {
+		base := row.Of[at]
+		if base == nil || !base.Known() {
+			continue
+		}
+		cells, compared := []Cell{Words(row.Name), Median(base)}, false
+		for i, f := range row.Of {
+			switch {
+			case i == at:
+			case f == nil:
+				cells = append(cells, Words(None), Words(None))
+			default:
+				if f.Versus != nil {
+					compared = true
+					comparisons++
+				}
+				cells = append(cells, Median(f), Change(f))
+			}
+		}
+		if compared {
+			table.Row(cells...)
+		}
+	}
+	if comparisons == 0 {
+		return nil
+	}
+	return &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
+		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], how, comparisons)}}
+}
