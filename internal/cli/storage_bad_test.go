@@ -70,34 +70,25 @@ func TestWhatIsNoJobFileIsRefusedAndNotWaitedFor(t *testing.T) {
 	})
 }
 
+// With a comment, a global section, line ends of another system, two jobs, of which one
+// has several files and the other several processes and a queue, and options that tare
+// sets itself.
 func TestAJobFileThatPeopleHaveRunsOnEveryTarget(t *testing.T) {
 	needRunc(t)
-	for name, c := range map[string]struct {
-		text  string
-		bytes int64 // that are moved
-	}{
-		"one job":                              {"[randread]\nrw=randread\nbs=4k\nsize=1m\n", 1 << 20},
-		"a global section and two jobs":        {"; mine\n[global]\nbs=64k\nsize=1m\nioengine=psync\n\n[a]\nrw=read\n[b]\nrw=write\n", 2 << 20},
-		"several files of one job":             {"[a]\nrw=read\nbs=4k\nfilename=x:y\nsize=1m\n", 1 << 20},
-		"several processes and a queue":        {"[a]\nrw=randwrite\nbs=16k\nsize=512k\nnumjobs=4\niodepth=8\nioengine=libaio\ngroup_reporting\n", 2 << 20},
-		"what tare sets itself is no obstacle": {"[a]\nrw=read\nsize=1m\ndirect=0\npercentile_list=50\n", 1 << 20},
-		"line ends of another system":          {"[a]\r\nrw=read\r\nbs=4k\r\nsize=1m\r\n", 1 << 20},
-	} {
-		t.Run(name, func(t *testing.T) {
-			place(t)
-			if err := os.WriteFile("my.fio", []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind", "--jobfile", "my.fio")
-			if code != ExitDone || len(rec.Cells) != 2 || !strings.Contains(out, "my, bind, direct: fio") {
-				t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
-			}
-			for _, x := range rec.Cells {
-				if x.Reported == nil || x.Reported.Read.Bytes+x.Reported.Write.Bytes != c.bytes || !strings.Contains(x.Command, "--direct=1") {
-					t.Errorf("%s: %+v, %+v, %s", x.Target, x.Reported, x.Failure, x.Command)
-				}
-			}
-		})
+	place(t)
+	text := "; mine\n[global]\nbs=16k\nioengine=libaio\ndirect=0\npercentile_list=50\n\n[a]\nrw=read\nfilename=x:y\nsize=1m\n" +
+		"[b]\nrw=randwrite\nsize=512k\nnumjobs=4\niodepth=8\ngroup_reporting\n"
+	if err := os.WriteFile("my.fio", []byte(strings.ReplaceAll(text, "\n", "\r\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, rec, out, stderr := weighed(t, "host", "runc", "--volume", "bind", "--jobfile", "my.fio")
+	if code != ExitDone || len(rec.Cells) != 2 || !strings.Contains(out, "my, bind, direct: fio") {
+		t.Fatalf("exit %d, %d cells\n%s\n%s", code, len(rec.Cells), out, stderr)
+	}
+	for _, x := range rec.Cells {
+		if x.Reported == nil || x.Reported.Read.Bytes != 1<<20 || x.Reported.Write.Bytes != 2<<20 || !strings.Contains(x.Command, "--direct=1") {
+			t.Errorf("%s: %+v, %+v, %s", x.Target, x.Reported, x.Failure, x.Command)
+		}
 	}
 }
 

@@ -107,20 +107,20 @@ func TestASignalAtAnyMomentOfAStorageRunSavesAndCleans(t *testing.T) {
 	filling := func(string) bool { return len(running(fmt.Sprintf("fill\x00%d\x00", uncommon))) > 0 }
 	working := func(string) bool { return len(running("--name="+held+"\x00")) > 0 }
 	for name, c := range map[string]struct {
-		volume, settings, second string
-		moment                   func(dir string) bool
-		cells                    int // that are saved at least
+		target, volume, settings, second string
+		moment                           func(dir string) bool
+		cells                            int // that are saved at least
 	}{
-		"while the host lays out a file":         {"bind", noCeiling, large, filling, 2},
-		"while a sandbox lays out a file":        {"rootfs", noCeiling, large, filling, 2},
-		"while the tool runs on a folder":        {"bind", noCeiling, lasting, working, 2},
-		"while the tool runs in memory":          {"tmpfs", noCeiling, lasting, working, 2},
-		"between two cells":                      {"bind", noCeiling, lasting, func(string) bool { return cells() == 1 }, 1},
-		"while the device's ceiling is measured": {"bind", "ceiling: 20s", lasting, func(dir string) bool { return len(running("--name=ceiling\x00--filename="+dir)) > 0 }, 0},
+		"while the host lays out a file":         {"host", "bind", noCeiling, large, filling, 1},
+		"while a sandbox lays out a file":        {"runc", "rootfs", noCeiling, large, filling, 1},
+		"while the tool runs on a folder":        {"runc", "bind", noCeiling, lasting, working, 1},
+		"while the tool runs in memory":          {"host", "tmpfs", noCeiling, lasting, working, 1},
+		"between two cells":                      {"host, runc", "bind", noCeiling, lasting, func(string) bool { return cells() == 1 }, 1},
+		"while the device's ceiling is measured": {"host", "bind", "ceiling: 20s", lasting, func(dir string) bool { return len(running("--name=ceiling\x00--filename="+dir)) > 0 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
-			twoJobs(t, "host, runc", c.volume, c.settings, c.second)
+			twoJobs(t, c.target, c.volume, c.settings, c.second)
 			cmd, stdout, stderr := started(t, dir, "run", "two.yaml", "-o", "r.jsonl")
 			await(t, "the moment", func() bool { return c.moment(dir) })
 			if err := cmd.Process.Signal(unix.SIGINT); err != nil {

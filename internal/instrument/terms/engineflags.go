@@ -13,30 +13,34 @@ import (
 // engineFlags are those by which engines are reached. What is not given is as the
 // engines' own command lines have it.
 type engineFlags struct {
-	addresses              [3]string
-	namespace              string
-	root, runRoot, network string
-	cri, args              []string
+	settings  []string // of ofOne
+	network   string
+	cri, args []string
 }
 
-// addressed are the engines that have one address, each with its flag.
-var addressed = [3]struct{ flag, engine, help string }{
-	{"docker-host", "docker", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)"},
-	{"containerd-address", "containerd", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)"},
-	{"isula-host", "isula", "address of isulad (default: $ISULAD_HOST, else its usual socket)"},
+// ofOne are the flags that are a setting of one engine.
+var ofOne = []struct {
+	flag, engine, help string
+	setting            func(*setting.Engine) *string
+}{
+	{"docker-host", "docker", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)", address},
+	{"containerd-address", "containerd", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)", address},
+	{"isula-host", "isula", "address of isulad (default: $ISULAD_HOST, else its usual socket)", address},
+	{"namespace", "containerd", "containerd's namespace for tare's containers", func(e *setting.Engine) *string { return &e.Namespace }},
+	{"podman-root", "podman", "podman's --root", func(e *setting.Engine) *string { return &e.Root }},
+	{"podman-runroot", "podman", "podman's --runroot", func(e *setting.Engine) *string { return &e.RunRoot }},
 }
+
+func address(e *setting.Engine) *string { return &e.Address }
 
 func (f *engineFlags) declare(s *option.Set, w *Whom) {
-	flag := func(p *string, name, help string) { option.Text(s, p, "", help, option.Flag(name)) }
-	for i, a := range addressed {
-		flag(&f.addresses[i], a.flag, a.help)
+	f.settings = make([]string, len(ofOne))
+	for i, o := range ofOne {
+		option.Text(s, &f.settings[i], "", o.help, option.Flag(o.flag))
 	}
-	flag(&f.namespace, "namespace", "containerd's namespace for tare's containers")
 	many := option.Repeated(option.ListOf(option.TextOf[string]()))
 	option.Var(s, &f.cri, "", "a CRI endpoint, unix:///SOCKET or NAME=unix:///SOCKET, weighed as cri+NAME; can be repeated", many, option.Flag("cri"))
-	flag(&f.network, "network", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)")
-	flag(&f.root, "podman-root", "podman's --root")
-	flag(&f.runRoot, "podman-runroot", "podman's --runroot")
+	option.Text(s, &f.network, "", "of the containers: none, bridge or host (default: none; pods: host, with bridge CNI)", option.Flag("network"))
 	option.Var(s, &f.args, "", "an argument for an engine's command line, before the verb, as ENGINE=ARGUMENT; can be repeated", many, option.Flag("engine-arg"))
 	s.Before(func(ctx context.Context) error { return f.apply(ctx, s, w) })
 }
@@ -52,19 +56,10 @@ func (f *engineFlags) apply(ctx context.Context, s *option.Set, w *Whom) error {
 		}
 		w.Engines[name] = e
 	}
-	for i, a := range addressed {
-		if s.Given(a.flag) {
-			change(a.engine, func(e *setting.Engine) { e.Address = f.addresses[i] })
+	for i, o := range ofOne {
+		if s.Given(o.flag) {
+			change(o.engine, func(e *setting.Engine) { *o.setting(e) = f.settings[i] })
 		}
-	}
-	if s.Given("namespace") {
-		change("containerd", func(e *setting.Engine) { e.Namespace = f.namespace })
-	}
-	if s.Given("podman-root") {
-		change("podman", func(e *setting.Engine) { e.Root = f.root })
-	}
-	if s.Given("podman-runroot") {
-		change("podman", func(e *setting.Engine) { e.RunRoot = f.runRoot })
 	}
 	for _, arg := range f.args {
 		name, value, ok := strings.Cut(arg, "=")
