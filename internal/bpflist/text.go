@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -24,10 +25,10 @@ var (
 )
 
 // columns are those of the titles; numbers, which stand to the right, end in ">".
-func columns(titles ...string) (out []term.Column) {
+func columns(titles ...string) (out []page.Column) {
 	for _, title := range titles {
 		title, right := strings.CutSuffix(title, ">")
-		out = append(out, term.Column{Title: title, Right: right})
+		out = append(out, page.Column{Title: title, Right: right})
 	}
 	return out
 }
@@ -35,26 +36,27 @@ func columns(titles ...string) (out []term.Column) {
 // WriteText prints two tables, programs and the maps that they use, and what they
 // are together. The width is where the last column is broken, 0: nowhere.
 func (v *View) WriteText(w io.Writer, width int, colour bool) error {
-	t := term.Table{Colour: colour, Width: width, Columns: programColumns}
+	o := page.Options{Width: width, Colour: colour}
+	t := page.Table{Columns: programColumns}
 	switch {
 	case len(v.Programs) > 0:
 		for i := range v.Programs {
-			t.Add(v.Programs[i].row()...)
+			t.Row(page.Texts(v.Programs[i].row()...)...)
 		}
-		t.AddLine(0, "", term.Plain)
+		t.Line(0, "", term.Plain)
 		v.head(&t, term.Bold)
 	case v.loaded > 0:
-		t = term.Table{}
-		t.AddLine(0, fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", counted(v.loaded, "program"), are(v.loaded)), term.Plain)
+		t = page.Table{}
+		t.Line(0, fmt.Sprintf("%s %s loaded, and none of the kind that was asked for", counted(v.loaded, "program"), are(v.loaded)), term.Plain)
 	default:
-		t = term.Table{}
-		t.AddLine(0, "no program is loaded", term.Plain)
+		t = page.Table{}
+		t.Line(0, "no program is loaded", term.Plain)
 	}
 	v.notes(&t)
-	if err := t.Write(w); err != nil || len(v.Maps)+len(v.Loose) == 0 {
+	if err := t.Write(w, o); err != nil || len(v.Maps)+len(v.Loose) == 0 {
 		return err
 	}
-	maps := term.Table{Colour: colour, Width: width, Columns: mapColumns}
+	maps := page.Table{Columns: mapColumns}
 	if len(v.Loose) == 0 {
 		maps.Columns = mapColumns[:len(mapColumns)-1]
 	}
@@ -64,7 +66,7 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 			inner = fmt.Sprintf("%d, %s", a.Inner, size(a.InnerMemory))
 		}
 		cells := []string{whole(a.ID), a.Kind, a.Name, whole(a.Entries), size(a.Memory), whole(a.Shared), inner, of}
-		maps.Add(cells[:len(maps.Columns)]...)
+		maps.Row(page.Texts(cells[:len(maps.Columns)]...)...)
 	}
 	for i := range v.Maps {
 		row(&v.Maps[i], "")
@@ -75,17 +77,17 @@ func (v *View) WriteText(w io.Writer, width int, colour bool) error {
 		row(&a.Map, strings.Join(whose, ": "))
 	}
 	fmt.Fprintln(w)
-	return maps.Write(w)
+	return maps.Write(w, o)
 }
 
 // lines are what a screen of that height shows: what all are together, and as many
 // programs as have room, those first that cost most.
 func (v *View) lines(height int) []string {
 	var b strings.Builder // it takes all
-	head := term.Table{}
+	head := page.Table{}
 	v.head(&head, term.Plain)
 	v.notes(&head)
-	_ = head.Write(&b)
+	_ = head.Write(&b, page.Options{})
 	room := max(1, height-strings.Count(b.String(), "\n")-1)
 	order := slices.Clone(v.Programs)
 	slices.SortStableFunc(order, func(a, b Program) int { return cmp.Compare(b.core(), a.core()) })
@@ -93,14 +95,14 @@ func (v *View) lines(height int) []string {
 	if len(order) > room {
 		left = len(order) - max(1, room-1)
 	}
-	rows := term.Table{Columns: programColumns}
+	rows := page.Table{Columns: programColumns}
 	for i := range order[:len(order)-left] {
-		rows.Add(order[i].row()...)
+		rows.Row(page.Texts(order[i].row()...)...)
 	}
 	if left > 0 {
-		rows.AddLine(0, fmt.Sprintf("%d more", left), term.Plain)
+		rows.Line(0, fmt.Sprintf("%d more", left), term.Plain)
 	}
-	_ = rows.Write(&b)
+	_ = rows.Write(&b, page.Options{})
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	return lines[:min(len(lines), max(1, height))]
 }
@@ -164,12 +166,12 @@ func few(list []string, most int) string {
 
 // head says what all programs are together: their share, where there is one, and
 // what they occupy.
-func (v *View) head(t *term.Table, style term.Style) {
+func (v *View) head(t *page.Table, style term.Style) {
 	all := &v.Total
 	if r := all.Rate; r != nil {
-		t.AddLine(0, fmt.Sprintf("%s %% of a core, which is %s %% of the node's %d; %s runs/s", percent(r.Core), percent(r.Node), v.CPUs, count(r.PerSec)), style)
+		t.Line(0, fmt.Sprintf("%s %% of a core, which is %s %% of the node's %d; %s runs/s", percent(r.Core), percent(r.Node), v.CPUs, count(r.PerSec)), style)
 	}
-	t.AddLine(0, all.words(), style)
+	t.Line(0, all.words(), style)
 }
 
 func (t *Total) words() string {
@@ -203,22 +205,22 @@ func are(n int) string {
 }
 
 // notes say what stands behind the figures, and what is missing.
-func (v *View) notes(t *term.Table) {
+func (v *View) notes(t *page.Table) {
 	switch {
 	case !v.Counted:
-		t.AddLine(0, "one reading, without rates; misses are since loading, as far as statistics were on", term.Dim)
+		t.Line(0, "one reading, without rates; misses are since loading, as far as statistics were on", term.Dim)
 	case v.Interval > 0:
 		text := fmt.Sprintf("over %.2f s; a tail call's time is its caller's; statistics cost about 20 ns a run", v.Interval)
 		if v.Before {
 			text += ", and were on before"
 		}
-		t.AddLine(0, text, term.Dim)
+		t.Line(0, text, term.Dim)
 	}
 	if v.Came+v.Went > 0 {
-		t.AddLine(0, fmt.Sprintf("programs that came in the interval: %d, that went: %d", v.Came, v.Went), term.Yellow)
+		t.Line(0, fmt.Sprintf("programs that came in the interval: %d, that went: %d", v.Came, v.Went), term.Yellow)
 	}
 	for _, problem := range v.Problems {
-		t.AddLine(0, problem, term.Yellow)
+		t.Line(0, problem, term.Yellow)
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/node/machine"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 func TestAHealthyMachineIsOK(t *testing.T) {

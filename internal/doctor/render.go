@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -12,8 +13,7 @@ import (
 // each one that is not ok the command that would change it. Colour and line
 // breaks are for terminals only.
 func Render(w io.Writer, checks []Check) error {
-	t := &term.Table{Indent: 2, Colour: term.Colour(w)}
-	t.Width, _ = term.Columns(w)
+	t := &page.Table{Indent: 2}
 	var areas []string // in the order in which they first come up
 	for _, c := range checks {
 		if !slices.Contains(areas, c.Area) {
@@ -22,16 +22,17 @@ func Render(w io.Writer, checks []Check) error {
 	}
 	for i, area := range areas {
 		if i > 0 {
-			t.AddLine(0, "", term.Plain)
+			t.Line(0, "", term.Plain)
 		}
-		t.AddLine(0, area, term.Bold)
+		t.Line(0, area, term.Bold)
 		for _, c := range checks {
 			if c.Area == area {
 				addCheck(t, c)
 			}
 		}
 	}
-	return t.Write(w)
+	width, _ := term.Columns(w)
+	return t.Write(w, page.Options{Width: width, Colour: term.Colour(w)})
 }
 
 // Report is the JSON form of the checks.
@@ -58,14 +59,11 @@ var styles = map[Status]term.Style{OK: term.Green, Limited: term.Yellow, Missing
 // fixIndent puts a fix below the name of its check.
 const fixIndent = 11
 
-func addCheck(t *term.Table, c Check) {
-	t.AddCells(
-		term.Cell{Text: string(c.Status), Style: styles[c.Status]},
-		term.Cell{Text: c.Name},
-		term.Cell{Text: c.Version},
-		term.Cell{Text: c.Why},
-	)
+func addCheck(t *page.Table, c Check) {
+	row := page.Texts(string(c.Status), c.Name, c.Version, c.Why)
+	row[0].Style = styles[c.Status]
+	t.Row(row...)
 	if c.Status != OK {
-		t.AddLine(fixIndent, "→ "+cmp.Or(c.Fix, "no command changes this"), term.Plain)
+		t.Line(fixIndent, "→ "+cmp.Or(c.Fix, "no command changes this"), term.Plain)
 	}
 }

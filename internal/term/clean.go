@@ -4,8 +4,7 @@
 // tare doesn't control. A terminal obeys what it is sent: an escape sequence
 // in a version string could retitle the window, hide a line or answer a
 // question on the user's behalf. So foreign text passes [Clean] before it is
-// printed, and [Table], which sets text in columns, cleans every cell by
-// itself. Records keep the text as it came; only what is shown is cleaned.
+// printed. Records keep the text as it came; only what is shown is cleaned.
 package term
 
 import (

@@ -30,7 +30,7 @@ func (t *Table) drawn(columns int) *Table {
 	if columns > 0 {
 		length = min(max(columns-t.width(false), shortestLine), longestLine)
 	}
-	out := &Table{Columns: t.Columns}
+	out := &Table{Columns: t.Columns, Sparse: t.Sparse, Indent: t.Indent}
 	for _, row := range t.Rows {
 		row = slices.Clone(row)
 		for i, c := range t.Columns {

@@ -15,6 +15,7 @@ type Table struct {
 	Columns []Column
 	Rows    [][]Cell // each as long as Columns
 	Sparse  bool     // a row that shows nothing in a part of the table is left out of it
+	Indent  int      // spaces before every row
 }
 
 // Column is what all cells below each other have in common.
@@ -41,13 +42,32 @@ type Cell struct {
 	Style      term.Style
 	Label      string         // what a row is called where it can't be set below another one
 	Figure     *figure.Figure // what it shows; nil of words
+
+	across bool // it is a line of its own, and has no part in the columns
+	indent int  // spaces before it, beside those of the table
 }
 
 // Words is a cell of text.
 func Words(text string) Cell { return Cell{Head: text} }
 
-// Row appends a row that has its names only; the columns of numbers come after.
-func (t *Table) Row(names ...Cell) { t.Rows = append(t.Rows, names) }
+// Texts are cells of text.
+func Texts(all ...string) []Cell {
+	cells := make([]Cell, len(all))
+	for i, text := range all {
+		cells[i].Head = text
+	}
+	return cells
+}
+
+// Row appends a row, or the names of one; columns of numbers come after.
+func (t *Table) Row(cells ...Cell) { t.Rows = append(t.Rows, cells) }
+
+// Line appends a text of its own, behind that many spaces, that has no part in the
+// columns: the name of a group, or a command to paste, which is why it is never broken.
+// An empty text gives an empty line.
+func (t *Table) Line(indent int, text string, style term.Style) {
+	t.Row(Cell{Head: text, Style: style, across: true, indent: indent - t.Indent})
+}
 
 // Add appends a column of numbers of a group of its own, one cell for each row.
 func (t *Table) Add(title string, cells []Cell) {
@@ -104,6 +124,9 @@ func (t *Table) tails() []int {
 	widths := make([]int, len(t.Columns))
 	for _, row := range t.Rows {
 		for i, c := range row {
+			if i == len(widths) { // a table without titles says nothing of its columns
+				widths = append(widths, 0)
+			}
 			widths[i] = max(widths[i], term.Width(c.Tail))
 		}
 	}
@@ -126,7 +149,9 @@ func (t *Table) widths(stacked bool) []int {
 	tails, widths := t.tails(), make([]int, len(t.Columns))
 	for i, column := range t.Columns {
 		for _, row := range t.Rows {
-			widths[i] = max(widths[i], term.Width(row[i].joined(tails[i])))
+			if i < len(row) && !row[i].across {
+				widths[i] = max(widths[i], term.Width(row[i].joined(tails[i])))
+			}
 		}
 		for _, part := range titleParts(column.Title, stacked) {
 			widths[i] = max(widths[i], term.Width(part))
@@ -139,6 +164,9 @@ func (t *Table) widths(stacked bool) []int {
 // name then takes no more room than the figures below it.
 func (t *Table) headings(stacked bool) [][]string {
 	widths, columns, height := t.widths(stacked), make([][]string, len(t.Columns)), 1
+	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title != "" }) {
+		return nil
+	}
 	for i, column := range t.Columns {
 		columns[i] = joinedTo(widths[i], titleParts(column.Title, stacked))
 		height = max(height, len(columns[i]))
@@ -204,7 +232,7 @@ func (t *Table) groups() (all []int) {
 
 // only is the table with some of its groups, behind what stands in every part.
 func (t *Table) only(groups []int) *Table {
-	part := &Table{Rows: make([][]Cell, len(t.Rows))}
+	part := &Table{Rows: make([][]Cell, len(t.Rows)), Indent: t.Indent}
 	shows := make([]bool, len(t.Rows))
 	for _, common := range []bool{true, false} {
 		for i, c := range t.Columns {

@@ -9,14 +9,14 @@ import (
 
 // writeText draws a page for a terminal.
 func writeText(w io.Writer, p *Page, o Options) error {
-	t := table(o, 0)
+	t := Table{}
 	if p.Title != "" {
-		t.AddCells(term.Cell{Text: p.Title, Style: term.Bold})
+		t.Row(Cell{Head: p.Title, Style: term.Bold})
 	}
 	for _, line := range p.Head {
-		t.Add(line)
+		t.Row(Words(line))
 	}
-	if err := t.Write(w); err != nil {
+	if err := t.Write(w, o); err != nil {
 		return err
 	}
 	for i := range p.Sections {
@@ -30,15 +30,11 @@ func writeText(w io.Writer, p *Page, o Options) error {
 // indent is where tables and lists begin.
 const indent = 2
 
-func table(o Options, indent int) *term.Table {
-	return &term.Table{Width: o.Width, Colour: o.Colour, Indent: indent}
-}
-
 func textSection(w io.Writer, s *Section, o Options) error {
-	title := table(o, 0)
-	title.AddLine(0, "", term.Plain)
-	title.AddCells(term.Cell{Text: s.Title, Style: s.Style})
-	if err := title.Write(w); err != nil {
+	title := Table{}
+	title.Line(0, "", term.Plain)
+	title.Row(Cell{Head: s.Title, Style: s.Style})
+	if err := title.Write(w, o); err != nil {
 		return err
 	}
 	if s.Picture != nil {
@@ -47,79 +43,62 @@ func textSection(w io.Writer, s *Section, o Options) error {
 		}
 	}
 	if s.Table != nil {
-		width := o.Width
-		if width > 0 {
-			width = max(width-indent, 1) // 0 would be no limit
-		}
-		parts, stacked := s.Table.drawn(width).fitting(width)
-		for i, g := range parts {
-			if err := textTable(w, g, stacked, i > 0, o); err != nil {
-				return err
-			}
+		if err := textTable(w, s.Table, o); err != nil {
+			return err
 		}
 	}
 	if err := textLists(w, s.Lists, o); err != nil {
 		return err
 	}
+	rest := Table{Indent: indent}
 	if s.Block != nil {
-		lines := table(o, 0)
 		for _, line := range s.Block.Lines {
-			lines.AddLine(2*indent, line, term.Plain) // to be pasted, so never broken
+			rest.Line(2*indent, line, term.Plain) // to be pasted, so never broken
 		}
-		if err := lines.Write(w); err != nil {
+	}
+	for _, note := range s.Notes {
+		rest.Row(Cell{Head: note, Style: term.Dim})
+	}
+	return rest.Write(w, o)
+}
+
+// textTable draws a table in as many parts as it takes.
+func textTable(w io.Writer, t *Table, o Options) error {
+	width := o.Width
+	if width > 0 {
+		width = max(width-indent, 1) // 0 would be no limit
+	}
+	parts, stacked := t.drawn(width).fitting(width)
+	for i, part := range parts {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		part.Indent = indent
+		if err := part.write(w, Options{Colour: o.Colour}, stacked); err != nil {
 			return err
 		}
 	}
-	notes := table(o, indent)
-	for _, note := range s.Notes {
-		notes.AddCells(term.Cell{Text: note, Style: term.Dim})
-	}
-	return notes.Write(w)
-}
-
-func textTable(w io.Writer, g *Table, stacked, more bool, o Options) error {
-	t := term.Table{Indent: indent, Colour: o.Colour}
-	for _, c := range g.Columns {
-		t.Columns = append(t.Columns, term.Column{Right: c.Right})
-	}
-	if more {
-		t.AddLine(0, "", term.Plain)
-	}
-	for _, titles := range g.headings(stacked) {
-		cells := make([]term.Cell, len(titles))
-		for i, title := range titles {
-			cells[i] = term.Cell{Text: title, Style: term.Bold}
-		}
-		t.AddCells(cells...)
-	}
-	tails := g.tails()
-	for _, row := range g.Rows {
-		cells := make([]term.Cell, len(row))
-		for i, c := range row {
-			cells[i] = term.Cell{Text: c.joined(tails[i]), Style: c.Style}
-		}
-		t.AddCells(cells...)
-	}
-	return t.Write(w)
+	return nil
 }
 
 func textLists(w io.Writer, lists []List, o Options) error {
-	t := table(o, indent)
+	t := Table{Indent: indent}
+	deeper := 0 // below a heading
 	for _, l := range lists {
 		if l.Heading != "" {
-			t.AddLine(indent, l.Heading, term.Plain)
-			t.Indent = 2 * indent
+			t.Line(indent, l.Heading, term.Plain)
+			deeper = indent
 		}
 		var names []Cell // of the item above that are still to be shown
 		row := func(text string) {
-			cells := []term.Cell{{}, {Text: text}}
+			cells := []Cell{{}, {Head: text}}
 			if len(names) > 0 {
-				cells[0], names = term.Cell{Text: names[0].Head, Style: names[0].Style}, names[1:]
+				cells[0], names = names[0], names[1:]
 			}
-			if text == "" {
-				cells = cells[:1]
-			}
-			t.AddCells(cells...)
+			cells[0].indent = deeper
+			t.Row(cells...)
 		}
 		rest := func() {
 			for len(names) > 0 {
@@ -129,7 +108,7 @@ func textLists(w io.Writer, lists []List, o Options) error {
 		for _, item := range l.Items {
 			if item.Code && item.Key == "" { // to be pasted, so never broken
 				rest()
-				t.AddLine(indent+len("warning  "), item.Text, term.Plain)
+				t.Line(indent+len("warning  "), item.Text, term.Plain)
 				continue
 			}
 			if item.Key != "" {
@@ -140,7 +119,7 @@ func textLists(w io.Writer, lists []List, o Options) error {
 		}
 		rest()
 	}
-	return t.Write(w)
+	return t.Write(w, o)
 }
 
 // longestKey is how wide several names in one key are side by side; above it

@@ -64,29 +64,29 @@ func (p *Waterfall) text(w io.Writer, o Options) error {
 	}
 	cells = max(cells-gap, narrowestBar)
 
-	t := term.Table{Indent: indent, Colour: o.Colour, Columns: []term.Column{{}, {}}}
+	t := Table{Indent: indent, Columns: []Column{{}, {}}}
 	for range figures {
-		t.Columns = append(t.Columns, term.Column{Right: true})
+		t.Columns = append(t.Columns, Column{Right: true})
 	}
 	for i := range len(left) {
-		row := []term.Cell{{Text: Cut(left[i], names)}, {Text: p.scale(cells), Style: term.Dim}}
+		row := []Cell{{Head: Cut(left[i], names)}, {Head: p.scale(cells), Style: term.Dim}}
 		if i > 0 {
 			b := &p.Bars[i-1]
-			row[1] = term.Cell{Text: p.draw(b, cells), Style: b.Style}
+			row[1] = Cell{Head: p.draw(b, cells), Style: b.Style}
 			if b.Wait {
 				row[0].Style = term.Dim
 			}
 		}
 		for _, column := range figures {
-			row = append(row, term.Cell{Text: column[i]})
+			row = append(row, Words(column[i]))
 		}
-		remark := term.Cell{Text: rest[i]}
+		remark := Words(rest[i])
 		if i > 0 && p.Bars[i-1].Exit != 0 {
 			remark.Style = term.Red
 		}
-		t.AddCells(append(row, remark)...)
+		t.Row(append(row, remark)...)
 	}
-	return t.Write(w)
+	return t.Write(w, Options{Colour: o.Colour})
 }
 
 // names are the first column, below an empty heading.

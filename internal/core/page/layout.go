@@ -1,0 +1,139 @@
+package page
+
+import (
+	"bufio"
+	"io"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Write draws the table for a terminal: columns as wide as their widest cell is there,
+// below their titles, if there are any. The last column is broken at spaces to the
+// width of the options and continued below itself: a terminal's own wrapping would
+// cross the columns.
+func (t *Table) Write(w io.Writer, o Options) error { return t.write(w, o, false) }
+
+func (t *Table) write(w io.Writer, o Options, stacked bool) error {
+	t = t.cleaned()
+	var lines [][]Cell
+	for _, titles := range t.headings(stacked) {
+		heading := Texts(titles...)
+		for i := range heading {
+			heading[i].Style = term.Bold
+		}
+		lines = append(lines, heading)
+	}
+	tails := t.tails()
+	for _, row := range t.Rows {
+		for i := range row {
+			row[i].Head, row[i].Tail = row[i].joined(tails[i]), ""
+		}
+		lines = append(lines, row)
+	}
+	widths := make([]int, len(tails))
+	for _, line := range lines {
+		for i, c := range line {
+			if !c.across {
+				widths[i] = max(widths[i], term.Width(c.Head))
+			}
+		}
+	}
+	d := drawing{Writer: bufio.NewWriter(w), columns: t.Columns, widths: widths, o: o}
+	for _, line := range lines {
+		d.line(line, t.Indent)
+	}
+	return d.Flush()
+}
+
+// cleaned is the table with texts that a terminal can be shown.
+func (t *Table) cleaned() *Table {
+	out := &Table{Columns: t.Columns, Indent: t.Indent, Rows: make([][]Cell, len(t.Rows))}
+	for r, row := range t.Rows {
+		for _, c := range row {
+			c.Head, c.Tail = term.Clean(c.Head), term.Clean(c.Tail)
+			out.Rows[r] = append(out.Rows[r], c)
+		}
+	}
+	return out
+}
+
+// drawing draws lines of columns of those widths.
+type drawing struct {
+	*bufio.Writer
+	columns []Column
+	widths  []int
+	o       Options
+}
+
+func (d *drawing) line(cells []Cell, indent int) {
+	for len(cells) > 0 && cells[len(cells)-1].Head == "" {
+		cells = cells[:len(cells)-1] // no spaces at the end of a line
+	}
+	at := indent
+	if len(cells) > 0 {
+		at += cells[0].indent
+		d.WriteString(strings.Repeat(" ", at))
+	}
+	for i, c := range cells {
+		last, right := i == len(cells)-1, i < len(d.columns) && d.columns[i].Right
+		if c.across {
+			d.WriteString(c.Style.Paint(c.Head, d.o.Colour))
+			break
+		}
+		if last && !right {
+			d.wrapped(c, at)
+			break
+		}
+		pad := strings.Repeat(" ", d.widths[i]-term.Width(c.Head))
+		text := c.Style.Paint(c.Head, d.o.Colour)
+		switch {
+		case right:
+			text = pad + text
+		case !last:
+			text += pad
+		}
+		d.WriteString(text)
+		if !last {
+			d.WriteString(strings.Repeat(" ", gap))
+		}
+		at += d.widths[i] + gap
+	}
+	d.WriteByte('\n')
+}
+
+// wrapped draws a text that begins in column at. The line is not ended.
+func (d *drawing) wrapped(c Cell, at int) {
+	for i, part := range wrap(c.Head, d.o.Width-at) {
+		if i > 0 {
+			d.WriteString("\n" + strings.Repeat(" ", at))
+		}
+		d.WriteString(c.Style.Paint(part, d.o.Colour))
+	}
+}
+
+// narrowest is the width below which breaking a text makes it harder to read
+// than letting the terminal do it.
+const narrowest = 20
+
+// wrap breaks text at spaces into parts of at most width columns. A word that
+// is longer stays whole: it may be a path or a command to copy.
+func wrap(text string, width int) []string {
+	if width < narrowest || term.Width(text) <= width {
+		return []string{text}
+	}
+	var parts []string
+	part := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case part == "":
+			part = word
+		case term.Width(part)+1+term.Width(word) <= width:
+			part += " " + word
+		default:
+			parts = append(parts, part)
+			part = word
+		}
+	}
+	return append(parts, part)
+}
