@@ -3,6 +3,7 @@ package bpf
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -14,23 +15,23 @@ const (
 )
 
 // quotaCharge tells whose time a step's cgroup was charged. What a request costs the
-// clients themselves is the charge for each of a lighter step, which is too much
-// rather than too little, as it has the lighter programs in it. Times the requests of
-// this step that is their own work in it, and the rest can only be the heavier
-// programs: nothing else differs. Where the quota was used up in more periods than
+// clients themselves is the charge for each of a lighter step, in the round in which it
+// was most, which is too much rather than too little, as it has the lighter programs in
+// it. Times the requests of this step that is about their own work in it, and the rest
+// can only be the heavier programs: nothing else differs. Where the quota was used up in more periods than
 // their own work would fill twice over, it was programs that used it up, and it held
 // them back. That needs no CPU beyond the limit, which a small node does not have.
 type quotaCharge struct {
-	own float64 // CPUs at most that the clients themselves take in the step; NaN: not known
+	own float64 // CPUs that the clients themselves take in the step, about; NaN: not known
 }
 
 // chargeOf is that of a step, by the lightest one.
 func chargeOf(steps []quotaFacts, i int) quotaCharge {
 	f, light := &steps[i], &steps[0]
-	if i == 0 || light.heavy >= f.heavy || !(light.rate > 0) || !(light.charged() > 0) {
+	if i == 0 || light.heavy >= f.heavy || !(light.each > 0) {
 		return quotaCharge{own: math.NaN()}
 	}
-	return quotaCharge{own: light.charged() / light.rate * f.rate}
+	return quotaCharge{own: light.each * f.rate}
 }
 
 // programs tells whether most of the charge is programs'.
@@ -44,7 +45,7 @@ func (c quotaCharge) holds(limit float64, f *quotaFacts) bool {
 }
 
 func (c quotaCharge) fact(limit float64, f *quotaFacts) string {
-	return fmt.Sprintf("of it the clients' own work is %s at most, by what a request takes with lighter programs; the rest can only be programs', and it used the quota up in %.0f %% of its periods, %s of %s",
+	return fmt.Sprintf("of it the clients' own work is about %s, by the most that a request takes with lighter programs; the rest can only be programs', and it used the quota up in %.0f %% of its periods, %s of %s",
 		cpus(c.own), 100*f.throttled, cpus(f.throttled*limit), cpus(limit))
 }
 
@@ -67,6 +68,24 @@ func inCalls(m *measured, kinds map[uint32]string) float64 {
 		elsewhere += float64(r.Time) * partElsewhere(r, kinds[r.ID], connects)
 	}
 	return max(m.bpfCore()-elsewhere/float64(m.load.Ended-m.load.Begun), 0)
+}
+
+// forClients tells whether chosen programs ran for the load's clients and for nobody
+// else: all that ran are called by a connect, each was called once for every connect of
+// the clients, and none while the node was idle.
+func forClients(m *measured, kinds map[uint32]string) bool {
+	if m.load.Sent == nil || m.idle == nil {
+		return false
+	}
+	ran := func(r record.ProgramRun) bool { return r.Count > 0 || r.Time > 0 }
+	exactly := func(r record.ProgramRun) bool {
+		connects := m.load.Sent.Requests
+		if m.load.Asked.KeepAlive {
+			connects = m.load.Sent.Sockets
+		}
+		return !ran(r) || kinds[r.ID] == kindSockAddr && r.Count == connects
+	}
+	return m.ran() && !slices.ContainsFunc(m.idle.Runs, ran) && !slices.ContainsFunc(m.load.Runs, func(r record.ProgramRun) bool { return !exactly(r) })
 }
 
 // The kernel's names of the kinds of programs that the reference datapath has.

@@ -32,6 +32,7 @@ const (
 	foundOthersRuns     = "others-run-them-too"
 	foundSoftirq        = "softirq-programs"
 	foundNoPrograms     = "no-programs-seen"
+	foundNoRuns         = "programs-did-not-run"
 	foundMemoryUnknown  = "memory-not-known"
 )
 
@@ -172,14 +173,18 @@ func (j *judging) problems(add adding) {
 
 // seen tells of rows that have a load and no programs.
 func (j *judging) seen(add adding) {
-	rows := j.rowsThat(func(r *Row, where string) string {
-		if r.Rounds == 0 || r.BPFCore.Known() {
-			return ""
-		}
-		return where
-	})
-	add.list(foundNoPrograms, finding.Error, "no program was seen under load: ", rows,
+	without := func(programs bool) []string {
+		return j.rowsThat(func(r *Row, where string) string {
+			if r.Rounds == 0 || r.BPFCore.Known() || len(r.Programs) > 0 != programs {
+				return ""
+			}
+			return where
+		})
+	}
+	add.list(foundNoPrograms, finding.Error, "no program was seen under load: ", without(false),
 		"tare bpf list says what is loaded, and what the choice of programs leaves of it")
+	add.list(foundNoRuns, finding.Warning, "of the programs none ran during the load, so what they cost is not shown: ", without(true),
+		"they are attached where the load does not pass, or are called by others only; tare bpf list --interval 5s says which run: with --cgroup the clients stand in that cgroup, with --url the load goes to a server of theirs")
 	if j.b.Memory < 0 && len(j.b.Programs) > 0 {
 		add(record.Finding{Code: foundMemoryUnknown, Level: finding.Note, Message: "of some program or map the kernel does not say what it occupies: there is no sum",
 			Advice: "it stands in fdinfo, for which tare needs CAP_BPF or root"})
@@ -192,15 +197,16 @@ func (j *judging) misbooked(add adding) {
 		return
 	}
 	steps, _ := j.quotaSteps()
+	with := quotaQuestion{loop: j.b.Plan.Datapath != ""}.with
 	var below, off []string
 	for _, s := range steps {
 		switch f, less := s.misbooked(j.b.Plan.CPUs); {
 		case f == nil:
 		case less && j.b.Quota.Verdict == QuotaBeside: // they are not charged to it at all
 		case less:
-			below = append(below, fmt.Sprintf("%s the programs ran for %s, and the cgroup was charged %s", weight(f.heavy), cpus(f.own), cpus(f.usage)))
+			below = append(below, fmt.Sprintf("%sthe programs ran for %s, and the cgroup was charged %s", with(f), cpus(f.own), cpus(f.usage)))
 		default:
-			off = append(off, fmt.Sprintf("%s the cgroup was charged %s, and by the tick %s", weight(f.heavy), cpus(f.usage), cpus(f.ticks)))
+			off = append(off, fmt.Sprintf("%sthe cgroup was charged %s, and by the tick %s", with(f), cpus(f.usage), cpus(f.ticks)))
 		}
 	}
 	add.list(foundDiffer, finding.Warning, "accounts of the same CPU time differ: ", slices.Concat(below, off),
@@ -260,8 +266,8 @@ func (j *judging) quotaCautions(add adding) {
 	if j.b.Quota == nil {
 		return
 	}
-	if j.b.Plan.Datapath == "" {
-		add(record.Finding{Code: foundOthersRuns, Level: finding.Warning, Message: "the programs run for others than the workload, too: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
+	if j.b.Plan.Datapath == "" && j.b.Quota.Shared {
+		add(record.Finding{Code: foundOthersRuns, Level: finding.Warning, Message: "the programs run for others than the workload, too, or not once for each of its connects: their run time is that for everyone, and what of it falls on the clients' limit cannot be told",
 			Advice: "ask the same of the reference datapath, whose programs run for the clients only: tare bpf quota without a choice of programs"})
 	}
 	var kinds []string

@@ -227,6 +227,21 @@ func TestAMapThatProgramsShareIsCountedOnce(t *testing.T) {
 	messageOf(t, b, foundMemoryUnknown)
 }
 
+func TestProgramsThatDidNotRunHaveNoCost(t *testing.T) {
+	w := newWeighing(DefaultsOfLoad())
+	load := w.measure(0, record.Asked{Connections: 100}, 1000)
+	for i := range load.Runs {
+		load.Runs[i].Count, load.Runs[i].Time = 0, 0
+	}
+	r := &w.judge(t).Rows[0]
+	if r.BPFCore.Known() || r.BPFNode.Known() || r.PerRequest.Known() || !r.ClientCore.Known() {
+		t.Errorf("core %+v, node %+v, per request %+v", r.BPFCore, r.BPFNode, r.PerRequest)
+	}
+	if p := &r.Programs[0]; p.Rate.Value != 0 || !p.Rate.Known() || p.Core.Known() || p.PerRequest.Known() || p.Each.Known() {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestThePriceOfStatisticsIsThatOfPairs(t *testing.T) {
 	r := &fourLoads(2).judge(t).Rows[0]
 	if !r.Price.Known() || r.Price.Versus.Different() || math.Abs(r.Price.Value-100_100.0/101_100) > 1e-9 {
@@ -324,6 +339,11 @@ func TestFindingsOfLoads(t *testing.T) {
 		{"tare's own cost", finding.OwnCost, "up to 12.5 %", func(_ *weighing, p *record.Point) { p.Own = 10 * second }},
 		{"tail calls", foundTailCalls, "prog_array (connect4)", func(w *weighing, _ *record.Point) { w.rec.Programs[0].Maps[1].Kind = "prog_array" }},
 		{"no program at all", foundNoPrograms, "100 connections", func(_ *weighing, p *record.Point) { p.Runs = nil }},
+		{"programs of which none ran", foundNoRuns, "100 connections", func(_ *weighing, p *record.Point) {
+			for i := range p.Runs {
+				p.Runs[i].Count, p.Runs[i].Time = 0, 0
+			}
+		}},
 		{"a rate that was not reached", foundRateMissed, "100/s of 500 with 100 connections", func(w *weighing, p *record.Point) {
 			for i := range w.rec.Points {
 				w.rec.Points[i].Asked.QPS = 500

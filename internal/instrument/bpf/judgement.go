@@ -78,6 +78,7 @@ type Quota struct {
 	Steps   []QuotaStep
 	Verdict QuotaVerdict
 	Because []string // the facts, with figures
+	Shared  bool     // programs ran for others than the clients, too
 	Rounds  int
 	Agree   int // rounds that by themselves lead to the same verdict
 }

@@ -21,10 +21,11 @@ type quotaFacts struct {
 	heavy             int64
 	round             int // -1 of medians
 	usage, ticks, bpf float64
-	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of chosen programs
+	own               float64 // of bpf, that can only have run in the clients' own calls; NaN of programs that run for others, too
 	throttled         float64 // share of the periods
 	qps               float64
 	rate              float64 // requests that were begun, per second
+	each              float64 // charge of a request, CPU seconds; of medians the most of the rounds
 	client            float64 // of the control, which may have no group
 	node              float64 // share of the node that was busy
 	edge              float64 // parts of the limit that a window can hold beyond it
@@ -32,7 +33,7 @@ type quotaFacts struct {
 
 // values are all that medians are made of.
 func (f *quotaFacts) values() []*float64 {
-	return []*float64{&f.usage, &f.ticks, &f.bpf, &f.own, &f.throttled, &f.qps, &f.rate, &f.client, &f.node, &f.edge}
+	return []*float64{&f.usage, &f.ticks, &f.bpf, &f.own, &f.throttled, &f.qps, &f.rate, &f.each, &f.client, &f.node, &f.edge}
 }
 
 // charged is what the cgroup was charged: the larger of what is known, since cpuacct
@@ -67,6 +68,7 @@ func (j *judging) quota() *Quota {
 	medians := make([]quotaFacts, len(steps))
 	for i, s := range steps {
 		medians[i] = s.median()
+		q.Shared = q.Shared || math.IsNaN(medians[i].own) && stat.Finite(medians[i].bpf)
 		q.Steps = append(q.Steps, s.figures(q.Limit))
 	}
 	var free *quotaFacts
@@ -74,7 +76,7 @@ func (j *judging) quota() *Quota {
 		f := control.median()
 		free = &f
 	}
-	asked := quotaQuestion{limit: q.Limit, reference: j.b.Plan.Datapath != ""}
+	asked := quotaQuestion{limit: q.Limit, loop: j.b.Plan.Datapath != ""}
 	q.Verdict, q.Because = asked.verdict(medians, free)
 	if len(steps) == 0 {
 		return q
@@ -129,7 +131,7 @@ func (j *judging) quotaSteps() (steps []*quotaStep, control *quotaStep) {
 				to[asked.Heavy] = &quotaStep{heavy: asked.Heavy}
 			}
 			f := factsOf(m)
-			if reference {
+			if reference || forClients(m, kinds) {
 				f.own = inCalls(m, kinds)
 			}
 			to[asked.Heavy].facts = append(to[asked.Heavy].facts, f)
@@ -164,6 +166,9 @@ func factsOf(m *measured) quotaFacts {
 		if g.Periods > 0 {
 			f.throttled = float64(g.Throttled) / float64(g.Periods)
 		}
+	}
+	if f.rate > 0 {
+		f.each = f.charged() / f.rate
 	}
 	return f
 }
@@ -200,6 +205,10 @@ func (s *quotaStep) median() quotaFacts {
 		if e := figure.Median(s.over(func(f *quotaFacts) float64 { return *f.values()[i] })); e.Known() {
 			*to = e.Value
 		}
+	}
+	out.each = math.NaN()
+	for i := range s.facts {
+		out.each = most(out.each, s.facts[i].each)
 	}
 	return out
 }

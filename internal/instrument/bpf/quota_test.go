@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -68,7 +69,7 @@ func TestTheVerdictOnALimit(t *testing.T) {
 			QuotaShared, "without a limit the same load took 1.9 CPUs, 1.90 times as much"},
 		{"what they are charged shows it without a control", 1,
 			[]held{light, {heavy: 400_000, usage: 0.99, ticks: 1.0, bpf: 0.95, throttled: 0.9}},
-			QuotaShared, "the clients' own work is 0.012 CPUs at most"},
+			QuotaShared, "the clients' own work is about 0.012 CPUs"},
 		{"and where the machine has no more to give", 1,
 			[]held{light, {heavy: 400_000, usage: 0.99, ticks: 0.99, bpf: 0.95, throttled: 0.9}, {heavy: 400_000, free: true, usage: 1.01, ticks: 1.01, bpf: 1}},
 			QuotaShared, "used the quota up in 90 % of its periods"},
@@ -109,11 +110,17 @@ func TestTheVerdictOnALimit(t *testing.T) {
 			[]held{light, {heavy: 400_000, usage: 1.0, ticks: 1.0, bpf: 1.9, throttled: 0.9}, free},
 			QuotaUndecided, "the clock goes on while a program waits"},
 		{"at a lighter step, too", 1,
-			[]held{{heavy: 100, usage: 0.5, ticks: 0.5, bpf: 1.5}, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}, free},
+			[]held{light, {heavy: 100, usage: 0.5, ticks: 0.5, bpf: 1.5, rate: 900}, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}, free},
 			QuotaBeside, "with 100 rounds of the loop"},
 		{"a cgroup full of programs beyond the limit is not limited", 1,
-			[]held{{heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 1.1, throttled: 0.5}, free},
+			[]held{light, {heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 1.1, throttled: 0.5}, free},
 			QuotaBeside, "the cgroup took 1.9 CPUs, most of it in programs"},
+		{"nor are they called so where the clients' own work is not known", 1,
+			[]held{{heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 1.1, throttled: 0.5}, free},
+			QuotaUndecided, "the limit itself was not kept"},
+		{"nor where their clock alone speaks of it", 1,
+			[]held{{heavy: 100, usage: 1, ticks: 1, bpf: 1.9, throttled: 0.9, rate: 900}, {heavy: 400_000, usage: 1, ticks: 1, bpf: 0.9, throttled: 1}, free},
+			QuotaUndecided, "the clients' own work is not known, so nothing shows that this is beyond the limit: a step with lighter programs"},
 		{"a limit that is not kept at all says nothing of programs", 1,
 			[]held{{heavy: 400_000, usage: 1.9, ticks: 1.9, bpf: 0.3}, free},
 			QuotaUndecided, "the limit itself was not kept"},
@@ -147,6 +154,14 @@ func TestTheVerdictOnALimit(t *testing.T) {
 				t.Errorf("%d of %d rounds agree", q.Agree, q.Rounds)
 			}
 		})
+	}
+}
+
+func TestTheClientsOwnWorkIsThatOfTheRoundInWhichARequestTookMost(t *testing.T) {
+	heavy := held{heavy: 400_000, usage: 0.99, ticks: 1, bpf: 0.95, throttled: 0.9}
+	q := quotaOf(1, []held{{usage: 0.6, ticks: 0.6, bpf: 0.01}, heavy}, []held{{usage: 0.5, ticks: 0.5, bpf: 0.01, rate: 500}, heavy}).judge(t).Quota
+	if because := strings.Join(q.Because, "\n"); !strings.Contains(because, "about 0.02 CPUs, by the most that a request takes") {
+		t.Errorf("because %s", because)
 	}
 }
 
@@ -241,7 +256,7 @@ func TestQuotasOfFailuresOnlyAreNotDecided(t *testing.T) {
 }
 
 func TestTimeThatIsNotChargedAtAllIsNotMisbooked(t *testing.T) {
-	b := quotaOf(1, []held{{heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1}}).judge(t)
+	b := quotaOf(1, []held{{usage: 0.6, ticks: 0.6}, {heavy: 9, usage: 1, ticks: 1, bpf: 2, throttled: 1, rate: 900}}).judge(t)
 	if b.Quota.Verdict != QuotaBeside || slices.Contains(codes(b), foundDiffer) {
 		t.Errorf("%s, %v", b.Quota.Verdict, codes(b))
 	}
@@ -265,8 +280,13 @@ func TestOnABusyNodeRunTimeBeyondTheChargeShowsNothing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			points := []held{tt.h, {heavy: 9, free: true, usage: 1.9, ticks: 1.9, bpf: 1.8}}
-			if tt.h.heavy == 400_000 {
-				points = []held{tt.h, {usage: 0.6, ticks: 0.6, bpf: 0.01}}
+			light := held{usage: 0.6, ticks: 0.6, bpf: 0.01}
+			switch {
+			case tt.h.heavy == 400_000:
+				points = []held{tt.h, light}
+			case tt.want == QuotaBeside:
+				points[0].rate = 900
+				points = append(points, light)
 			}
 			w := quotaOf(1, points)
 			w.rec.Points[0].NodeCPU = int64(tt.busy * float64(8*3*second))
@@ -288,9 +308,9 @@ func TestRunTimeOfChosenProgramsIsNotThatOfTheClients(t *testing.T) {
 		want    QuotaVerdict
 		because string
 	}{
-		{"programs that ran for the server only", held{usage: 0.085, ticks: 0.08, bpf: 0.896, rate: 1000}, QuotaUndecided, "programs ran for others, too: what they took of the clients' limit cannot be told"},
+		{"programs that ran for the server only", held{usage: 0.085, ticks: 0.08, bpf: 0.896, rate: 1000}, QuotaUndecided, "programs ran for others, too"},
 		{"clients that fill their limit by themselves", held{usage: 0.2, ticks: 0.2, bpf: 0.15, throttled: 0.9}, QuotaUndecided, "programs ran for others, too"},
-		{"a cgroup beyond its limit", held{usage: 0.9, ticks: 0.9, bpf: 0.8, throttled: 0.9}, QuotaBeside, "the cgroup took 0.9 CPUs of 0.2 CPUs although its quota held it back"},
+		{"a cgroup beyond its limit", held{usage: 0.9, ticks: 0.9, bpf: 0.8, throttled: 0.9}, QuotaUndecided, "programs ran for others, too"},
 		{"a limit that nobody keeps", held{usage: 0.9, ticks: 0.9, bpf: 0.8}, QuotaUndecided, "programs ran for others, too"},
 	}
 	for _, tt := range tests {
@@ -303,6 +323,50 @@ func TestRunTimeOfChosenProgramsIsNotThatOfTheClients(t *testing.T) {
 			}
 			if b.Quota.Steps[0].Workload.Known() || slices.Contains(codes(b), foundDiffer) {
 				t.Errorf("the clients' part is told: %+v, %v", b.Quota.Steps[0].Workload, codes(b))
+			}
+		})
+	}
+}
+
+func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(t *testing.T) {
+	within := held{usage: 0.2, ticks: 0.2, bpf: 0.15, throttled: 0.9, rate: 1000}
+	for name, c := range map[string]struct {
+		h      held
+		change func(p *record.Point)
+		kind   string
+		want   QuotaVerdict
+		says   string
+	}{
+		"once each":               {within, nil, kindSockAddr, QuotaShared, "clearly above the limit"},
+		"once less":               {within, func(p *record.Point) { p.Runs[0].Count = max(0, p.Runs[0].Count-1) }, kindSockAddr, QuotaUndecided, "ran for others, too"},
+		"and while it was idle":   {within, func(p *record.Point) { p.Runs[0].Count += int64(map[string]int{record.PhaseIdle: 1}[p.Phase]) }, kindSockAddr, QuotaUndecided, "ran for others, too"},
+		"of another kind":         {within, nil, kindSockOps, QuotaUndecided, "ran for others, too"},
+		"longer than their limit": {held{usage: 0.2, ticks: 0.2, bpf: 0.9, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the clients' own work is not known"},
+		"for too little of it":    {held{usage: 0.2, ticks: 0.2, bpf: 0.05, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "more connections (-c), or a lower --cpus, would decide it"},
+		"for less than the limit": {held{usage: 0.15, ticks: 0.15, bpf: 0.12, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the limit was not reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := quotaOf(0.2, []held{c.h, {free: true, usage: 1.9, ticks: 1.9, bpf: 1.8, rate: 1000}})
+			w.plan.Datapath, w.plan.Cgroups, w.plan.Heavy = "", []string{"/a"}, []int64{0}
+			w.rec.Programs[0].Kind = c.kind
+			for _, asked := range []record.Asked{w.rec.Points[0].Asked, w.rec.Points[1].Asked} {
+				w.phase(0, asked, record.PhaseIdle).Runs = []record.ProgramRun{{ID: 11, Name: "connect4"}}
+			}
+			for i := range w.rec.Points {
+				if c.change != nil {
+					c.change(&w.rec.Points[i])
+				}
+			}
+			b := w.judge(t)
+			because := strings.Join(b.Quota.Because, "\n")
+			if b.Quota.Verdict != c.want || !strings.Contains(because, c.says) {
+				t.Errorf("%s, because %s", b.Quota.Verdict, because)
+			}
+			if text := w.report(t, "md", page.Options{}); strings.Contains(because, "loop") || strings.Contains(text, "loop rounds") {
+				t.Errorf("a loop that chosen programs do not have:\n%s", text)
+			}
+			if slices.Contains(codes(b), foundOthersRuns) != strings.Contains(c.says, "others") {
+				t.Errorf("%v", codes(b))
 			}
 		})
 	}

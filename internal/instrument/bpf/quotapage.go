@@ -44,15 +44,22 @@ func quotaTable(v *Judgement) *page.Section {
 
 func quotaMatrix(v *Judgement, q *Quota) *page.Table {
 	m := &page.Table{Columns: []page.Column{{Title: "weight (loop rounds)", Right: true}}}
+	if v.Plan.Datapath == "" {
+		m.Columns[0] = page.Column{Title: "programs"}
+	}
 	for i := range q.Steps {
+		if v.Plan.Datapath == "" {
+			m.Row(page.Words("as they are"))
+			continue
+		}
 		m.Row(page.Words(strconv.FormatInt(q.Steps[i].Heavy, 10)))
 	}
 	of := func(title string, show func(*QuotaStep) page.Cell) { m.AddUnless(title, page.Each(q.Steps, show)) }
 	of("usage "+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.Usage, page.Hundred) })
 	of("by tick "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Ticks, page.Hundred) })
-	// Chosen programs run for others, too: that is no part of the clients' usage.
+	// What ran for others, too, is no part of the clients' usage.
 	programs := "of it eBPF "
-	if v.Plan.Datapath == "" {
+	if q.Shared {
 		programs = "eBPF of all "
 	}
 	of(programs+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.BPF, page.Hundred) })

@@ -160,13 +160,28 @@ func (f *values) add(m *measured, cpus int) {
 }
 
 // bpfCore is what the programs took during the load less what they took per second
-// while idle, as a share of one core, NaN where none was seen. Less than nothing is
-// noise of next to nothing.
+// while idle, as a share of one core, NaN where none was seen to run. Less than nothing
+// is noise of next to nothing.
 func (m *measured) bpfCore() float64 {
-	if len(m.load.Runs) == 0 {
+	if !m.ran() {
 		return math.NaN()
 	}
 	return max(bpfShare(m.load)-bpfShare(m.idle), 0)
+}
+
+// lasted is how long the load itself took by its client, which is what QPS is over, ns;
+// the phase holds its beginning and end, too.
+func (m *measured) lasted() float64 {
+	phase := float64(m.load.Ended - m.load.Begun)
+	if s := m.load.Sent; s != nil && s.QPS > 0 && s.Requests > s.Errors {
+		return min(float64(s.Requests-s.Errors)/s.QPS*1e9, phase)
+	}
+	return phase
+}
+
+// ran tells whether a program ran during the load.
+func (m *measured) ran() bool {
+	return slices.ContainsFunc(m.load.Runs, func(r record.ProgramRun) bool { return r.Count > 0 })
 }
 
 // bpfShare is what the programs took in a phase, of one core.
@@ -198,11 +213,14 @@ func (f *values) addPrograms(m *measured, took, requests float64) {
 				count, time = max(count-float64(idle.Runs[k].Count)*took/rest, 0), max(time-float64(idle.Runs[k].Time)*took/rest, 0)
 			}
 		}
-		p.rate[m.round], p.core[m.round] = count/took*1e9, time/took
+		p.rate[m.round] = count / m.lasted() * 1e9
+		if m.ran() {
+			p.core[m.round] = time / took
+		}
 		if r.Count > 0 {
 			p.each[m.round] = float64(r.Time) / float64(r.Count)
 		}
-		if requests > 0 {
+		if requests > 0 && m.ran() {
 			p.perReq[m.round] = count / requests
 		}
 		p.row.Misses += min(r.Misses, math.MaxInt64-p.row.Misses)

@@ -22,8 +22,8 @@ const (
 
 // quotaQuestion is what is asked of the steps.
 type quotaQuestion struct {
-	limit     float64 // CPUs
-	reference bool    // the programs are tare's own: they run for the clients only, and can be made heavier
+	limit float64 // CPUs
+	loop  bool    // the programs are tare's own, and can be made heavier
 }
 
 // verdict weighs steps, the lightest first, and the heaviest one without a limit,
@@ -42,14 +42,24 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 	}
 	last := len(steps) - 1
 	heaviest, charge := &steps[last], chargeOf(steps, last)
+	if q.unexplained(&steps[0]) { // whose clients' work nothing tells
+		heaviest = &steps[0]
+	}
 	facts := q.facts(heaviest)
 	undecided := func(why ...string) (QuotaVerdict, []string) { return QuotaUndecided, append(why, facts...) }
 	switch {
 	case math.IsNaN(heaviest.bpf):
-		return QuotaUndecided, []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen"}
-	case !q.reference:
-		return undecided("programs ran for others, too: what they took of the clients' limit cannot be told",
+		return QuotaUndecided, []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen to run"}
+	case math.IsNaN(heaviest.own):
+		return undecided("programs ran for others, too, or not once for each of the clients' connects: what they took of the clients' limit cannot be told",
 			"the reference datapath's programs run for the clients only: tare bpf quota without a choice of programs would decide it for this kernel")
+	}
+	if heaviest == &steps[0] && q.unexplained(heaviest) {
+		lighter := "a lower --cpus or a quieter node"
+		if q.loop {
+			lighter = "a step with lighter programs before it (--heavy 0,…)"
+		}
+		return undecided(fmt.Sprintf("the programs ran for %s in the clients' own calls, and the clients' own work is not known, so nothing shows that this is beyond the limit: %s would decide it", cpus(heaviest.own), lighter))
 	}
 	// A charge that shows it by itself does so at any weight.
 	for i := last - 1; i > 0 && !q.shows(heaviest, charge); i-- {
@@ -84,20 +94,26 @@ func (q quotaQuestion) shows(f *quotaFacts, charge quotaCharge) bool {
 }
 
 // beyond are the facts of a step in which programs ran beyond the limit; nil where
-// they did not. Run time alone shows it of programs that run for the clients only,
-// and only where the charge is not theirs for the most part: a clock goes on while a
-// task is held back, and what is charged is not beside the limit.
+// they did not, or where the clients' own work is not known, which could be what is
+// beyond. Run time alone shows it of programs that run for the clients only, and only
+// where the charge is not theirs for the most part: a clock goes on while a task is held
+// back, and what is charged is not beside the limit.
 func (q quotaQuestion) beyond(f *quotaFacts, charge quotaCharge) []string {
 	bound := q.limit * (1 + quotaBeyond + f.edge)
 	switch {
-	case q.reference && f.own > bound && !f.waited(bound) && !charge.programs(f):
-		return append([]string{fmt.Sprintf("%s the programs alone ran for %s in the clients' own calls, %.0f %% of the limit of %s", weight(f.heavy), cpus(f.own), 100*f.own/q.limit, cpus(q.limit))}, q.facts(f)...)
-	case q.reference && f.charged() > bound && f.own >= quotaWorth*q.limit:
-		return append([]string{fmt.Sprintf("%s the cgroup took %s, most of it in programs, and the limit is %s", weight(f.heavy), cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
-	case !q.reference && f.charged() > bound && f.throttled > 0 && f.bpf >= f.charged()-q.limit:
-		return append([]string{fmt.Sprintf("the cgroup took %s of %s although its quota held it back: something in it is not limited, and programs ran for as long as it is beyond", cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
+	case !stat.Finite(charge.own) || !stat.Finite(f.own):
+	case f.own > bound && !f.waited(bound) && !charge.programs(f):
+		return append([]string{fmt.Sprintf("%sthe programs alone ran for %s in the clients' own calls, %.0f %% of the limit of %s", q.with(f), cpus(f.own), 100*f.own/q.limit, cpus(q.limit))}, q.facts(f)...)
+	case f.charged() > bound && f.own >= quotaWorth*q.limit:
+		return append([]string{fmt.Sprintf("%sthe cgroup took %s, most of it in programs, and the limit is %s", q.with(f), cpus(f.charged()), cpus(q.limit))}, q.facts(f)...)
 	}
 	return nil
+}
+
+// unexplained tells whether programs ran beyond the limit by their own clock.
+func (q quotaQuestion) unexplained(f *quotaFacts) bool {
+	bound := q.limit * (1 + quotaBeyond + f.edge)
+	return f.own > bound && f.charged() <= bound && !f.waited(bound)
 }
 
 // waited tells whether programs may not have run all of their run time: a clock
@@ -114,7 +130,7 @@ func (q quotaQuestion) missing(f *quotaFacts, charge quotaCharge) string {
 	case f.charged() > q.limit*(1+quotaBeyond+f.edge):
 		return fmt.Sprintf("the limit itself was not kept: the cgroup took %s of %s, and the programs %s of that: look who else sets this cgroup's quota", cpus(f.charged()), cpus(q.limit), cpus(f.bpf))
 	case f.bpf < quotaWorth*q.limit && !charge.holds(q.limit, f):
-		return fmt.Sprintf("the programs took only %.0f %% of the limit, with which they fit in it either way: heavier programs (--heavy) would decide it", 100*f.bpf/q.limit)
+		return fmt.Sprintf("the programs took only %.0f %% of the limit, with which they fit in it either way: %s would decide it", 100*f.bpf/q.limit, q.heavier())
 	case f.charged() > bound:
 		return fmt.Sprintf("%s of %s is too much to be within the limit and too little to be beyond it: a longer --time would decide it", cpus(f.charged()), cpus(q.limit))
 	case f.own > bound && charge.holds(q.limit, f) && f.waited(bound) && f.own <= quotaClock*f.charged():
@@ -135,7 +151,7 @@ func (q quotaQuestion) missing(f *quotaFacts, charge quotaCharge) string {
 // need not be what kept it down.
 func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	if free == nil {
-		return "", "the same load without a limit was not measured, so nothing shows that the limit kept it down: let a run come to its end, or begin with a lighter --heavy"
+		return "", "the same load without a limit was not measured, so nothing shows that the limit kept it down: let a run come to its end" + map[bool]string{true: ", or begin with a lighter --heavy"}[q.loop]
 	}
 	// By its clock a program also runs while others have its CPU.
 	taken := most(free.charged(), free.client)
@@ -147,17 +163,25 @@ func (q quotaQuestion) free(f, free *quotaFacts) (fact, why string) {
 	case !stat.Finite(taken):
 		return "", "what the same load takes without a limit is not known, so nothing shows that the limit kept it down"
 	case taken <= q.limit*(1+quotaSlack+free.edge), taken < quotaFree*under:
-		return "", fmt.Sprintf("without a limit the same load took %s, %.2f times as much, on a node that was %s busy: not clearly above the limit of %s. More connections (-c), heavier programs (--heavy) or a quieter machine would decide it, or a lower --cpus, such as %.2g",
-			cpus(taken), taken/under, busy(free.node), cpus(q.limit), q.limit/2)
+		return "", fmt.Sprintf("without a limit the same load took %s, %.2f times as much, on a node that was %s busy: not clearly above the limit of %s. More connections (-c)%s or a quieter machine would decide it, or a lower --cpus, such as %.2g",
+			cpus(taken), taken/under, busy(free.node), cpus(q.limit), map[bool]string{true: ", heavier programs (--heavy)"}[q.loop], q.limit/2)
 	}
 	return fmt.Sprintf("without a limit the same load took %s, %.2f times as much, clearly above the limit: it could have", cpus(taken), taken/under), ""
+}
+
+// heavier is what makes programs take more of the limit.
+func (q quotaQuestion) heavier() string {
+	if q.loop {
+		return "heavier programs (--heavy)"
+	}
+	return "more connections (-c), or a lower --cpus,"
 }
 
 // facts are the figures of a step.
 func (q quotaQuestion) facts(f *quotaFacts) []string {
 	var all []string
 	if stat.Finite(f.bpf) {
-		all = append(all, fmt.Sprintf("%s the programs ran for %s, %.0f %% of the limit", weight(f.heavy), cpus(f.bpf), 100*f.bpf/q.limit))
+		all = append(all, fmt.Sprintf("%sthe programs ran for %s, %.0f %% of the limit", q.with(f), cpus(f.bpf), 100*f.bpf/q.limit))
 	}
 	var charged []string
 	if stat.Finite(f.usage) {
@@ -175,14 +199,17 @@ func (q quotaQuestion) facts(f *quotaFacts) []string {
 	return all
 }
 
-func weight(heavy int64) string {
-	switch heavy {
-	case 0:
-		return "without a loop"
-	case 1:
-		return "with 1 round of the loop"
+// with begins what is said of a step, where there is a loop to be said.
+func (q quotaQuestion) with(f *quotaFacts) string {
+	switch {
+	case !q.loop:
+		return ""
+	case f.heavy == 0:
+		return "without a loop "
+	case f.heavy == 1:
+		return "with 1 round of the loop "
 	}
-	return fmt.Sprintf("with %d rounds of the loop", heavy)
+	return fmt.Sprintf("with %d rounds of the loop ", f.heavy)
 }
 
 // cpus writes shares of one core as CPUs.

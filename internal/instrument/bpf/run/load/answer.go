@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"fortio.org/fortio/fhttp"
 )
@@ -21,6 +22,7 @@ const (
 	answerCut     answer = "an answer that was cut off"
 	answerLarge   answer = "an answer of more than 128 KiB"
 	answerForeign answer = "an answer that is no HTTP"
+	answerLength  answer = "an answer whose length is no number"
 )
 
 // Write takes an answer.
@@ -30,7 +32,8 @@ func (a *answer) Write(p []byte) (int, error) {
 }
 
 func judge(p []byte) answer {
-	if len(p) >= statusAt && !bytes.HasPrefix(p, []byte("HTTP/")) {
+	const proto = "HTTP/"
+	if !strings.HasPrefix(proto, string(p[:min(len(p), len(proto))])) || len(p) >= statusAt && strings.Trim(string(p[statusAt-3:statusAt]), "0123456789") != "" {
 		return answerForeign
 	}
 	if len(p) >= buffer {
@@ -42,7 +45,10 @@ func judge(p []byte) answer {
 	}
 	headers, body := p[:end+2], p[end+4:]
 	if found, at := fhttp.FoldFind(headers, []byte("\r\ncontent-length:")); found {
-		if n := fhttp.ParseDecimal(headers[at+len("\r\ncontent-length:"):]); n >= 0 && int64(len(body)) < n {
+		switch n := fhttp.ParseDecimal(headers[at+len("\r\ncontent-length:"):]); {
+		case n < 0:
+			return answerLength
+		case int64(len(body)) < n:
 			return answerCut
 		}
 		return answerWhole
@@ -58,8 +64,8 @@ func judge(p []byte) answer {
 const statusAt = 12
 
 // wrong is why an answer is a failure, "" where it is none, or where fortio's log
-// says why. A status that is no number is taken for an error of the connection,
-// and not logged.
+// says why. A status that is no number fortio takes for an error of the connection,
+// and does not log.
 func (a answer) wrong(code int) string {
 	if a == answerForeign {
 		return string(a)

@@ -216,9 +216,12 @@ func TestAnAnswerIsWholeOrSaidNotToBe(t *testing.T) {
 		"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nX: y\r\n\r\nok":                    answerCut,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n": answerWhole,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n":          answerCut,
-		"220 mail ESMTP\r\n":            answerForeign,
-		"HTTP/1.1 200 OK\r\nContent-Le": answerCut,
-		"":                              answerCut,
+		"220 mail ESMTP\r\n":      answerForeign,
+		"hi\n":                    answerForeign,
+		"HTTP/1.1 abc OK\r\n\r\n": answerForeign,
+		"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok": answerLength,
+		"HTTP/1.1 200 OK\r\nContent-Le":                   answerCut,
+		"":                                                answerCut,
 		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", buffer): answerLarge,
 	} {
 		if got := judge([]byte(text)); got != want {

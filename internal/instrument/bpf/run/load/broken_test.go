@@ -58,6 +58,9 @@ func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
 		"it cuts the headers off":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Len")), "cut off"},
 		"it speaks something else": {raw(t, says("220 mail ESMTP ready for you\r\n")), "no HTTP"},
 		"it says one byte":         {raw(t, says("H")), "cut off"},
+		"it says two others":       {raw(t, says("hi")), "no HTTP"},
+		"its status is a word":     {raw(t, says("HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n")), "no HTTP"},
+		"its length is negative":   {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nok")), "length is no number"},
 		"its answer is too large":  {raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n"+strings.Repeat("x", 300000))), "more than 128 KiB"},
 		"it never ends its answer": {raw(t, func(c net.Conn, _ int64) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")

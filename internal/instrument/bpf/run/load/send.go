@@ -206,6 +206,7 @@ func (s *sender) request(i int, from int64) bool {
 	before, began := connects.Count, s.now()
 	s.started.Add(1)
 	s.waiting[i].Store(from)
+	*answer = answerWhole // not that of the request before
 	code, _, _ := client.StreamFetch(context.Background())
 	now := s.now()
 	s.waiting[i].Store(-1) // before it is counted: see result
