@@ -24,6 +24,7 @@ const (
 	foundLoadErrors     = "load-errors"
 	foundRateMissed     = "rate-not-reached"
 	foundUnsent         = "requests-not-sent"
+	foundConnections    = "connections-not-used"
 	foundRunFailed      = "run-failed"
 	foundClosedLoop     = "closed-loop"
 	foundRecursion      = "recursion-misses"

@@ -106,6 +106,9 @@ func howMeasured(v *Judgement) *page.Section {
 		connections = "connections that are kept"
 	}
 	items = append(items, page.Item{Key: "load", Text: loop + "; " + connections})
+	if len(p.Cgroups) > 0 {
+		items = append(items, page.Item{Key: "clients", Text: "in the lowest of the chosen cgroups, where its programs see them; its limits are theirs, too"})
+	}
 	items = append(items,
 		page.Item{Key: "programs", Text: "run counts and run times are the kernel's own (BPF statistics), during the load less those per second while idle before it; the time of a program that is called from another one (tail call) is the first one's"},
 		page.Item{Key: "client, server", Text: "CPU time of their processes, what BPF programs took in their calls included"},

@@ -57,6 +57,16 @@ func apart(a record.Asked) record.Asked {
 	return a
 }
 
+// asks is what a point asks for, without what it cannot: services are those of tare's
+// own programs.
+func (j *judging) asks(p *record.Point) record.Asked {
+	a := apart(p.Asked)
+	if j.b.Plan.Datapath == "" {
+		a.Services = 0
+	}
+	return a
+}
+
 // group puts the phases of a point together. A phase that is there twice counts
 // once, see [once].
 func (j *judging) group() {
@@ -109,7 +119,7 @@ func place[T comparable](all []T, v T) int {
 // measuredOf is the point that a phase belongs to. The node is looked at idle and
 // cooling with statistics only.
 func (j *judging) measuredOf(p *record.Point) *measured {
-	key := apart(p.Asked)
+	key := j.asks(p)
 	all, known := j.measured[key]
 	if !known {
 		j.asked = append(j.asked, key)

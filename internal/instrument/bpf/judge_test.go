@@ -344,6 +344,7 @@ func TestFindingsOfLoads(t *testing.T) {
 				p.Runs[i].Count, p.Runs[i].Time = 0, 0
 			}
 		}},
+		{"connections that were never made", foundConnections, "70 requests with 100 connections", func(_ *weighing, p *record.Point) { p.Sent.Requests = 70 }},
 		{"a rate that was not reached", foundRateMissed, "100/s of 500 with 100 connections", func(w *weighing, p *record.Point) {
 			for i := range w.rec.Points {
 				w.rec.Points[i].Asked.QPS = 500
@@ -376,17 +377,17 @@ func TestAnOpenLoopIsNotCalledAClosedOne(t *testing.T) {
 	}
 }
 
-func TestStatisticsThatOthersHadOnGiveNoPrice(t *testing.T) {
-	before, meanwhile := fourLoads(1), fourLoads(1)
-	before.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on before"}}
-	for i := range meanwhile.rec.Points {
-		if p := &meanwhile.rec.Points[i]; !p.Asked.Statistics {
-			p.Runs = []record.ProgramRun{{ID: 11, Count: 1}}
+func TestAMomentOfStatisticsThatOthersHadOnCostsItsPairOnly(t *testing.T) {
+	for rounds, want := range map[int]int{1: 0, 3: 2} { // one pair each, and no more
+		w := fourLoads(rounds)
+		w.rec.Findings = []record.Finding{{Code: finding.StatisticsOn, Message: "they were on already"}}
+		for i := range w.rec.Points {
+			if p := &w.rec.Points[i]; !p.Asked.Statistics && p.Round == 0 {
+				p.Runs = []record.ProgramRun{{ID: 11, Count: 1}}
+			}
 		}
-	}
-	for name, w := range map[string]*weighing{"before": before, "meanwhile": meanwhile} {
-		if b := w.judge(t); b.Rows[0].Price.Known() {
-			t.Errorf("%s: %+v", name, b.Rows[0].Price)
+		if r := &w.judge(t).Rows[0]; r.PriceRounds != want || r.Price.Known() != (want > 0) {
+			t.Errorf("of %d rounds the price is of %d: %+v", rounds, r.PriceRounds, r.Price)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Row struct {
 	Failure *record.Failure
 	QPS     figure.Figure
 	Errors  int64 // of all rounds
+	Fewest  int64 // requests of the round that had fewest
 	// Unsent were due in an open loop and never sent, Failures are the errors by
 	// their reason, and Lag (ns) by how much the client was late with what was due,
 	// 99th percentile of the worst round.

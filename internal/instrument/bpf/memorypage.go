@@ -16,7 +16,14 @@ func growthTable(v *Judgement) *page.Section {
 	}
 	s := &page.Section{Title: "memory by services", Style: term.Bold}
 	m := &page.Table{Columns: []page.Column{{Title: "services", Right: true}}}
+	if v.Plan.Datapath == "" {
+		s.Title, m.Columns[0] = "memory", page.Column{Title: "programs"}
+	}
 	for i := range v.Growth {
+		if v.Plan.Datapath == "" { // how many services their maps hold nobody says
+			m.Row(page.Words("as they are"))
+			continue
+		}
 		m.Row(page.Words(strconv.Itoa(v.Growth[i].Services)))
 	}
 	for i, title := range []string{"programs MiB", "maps MiB", "both MiB", "both under load MiB"} {
@@ -136,9 +143,16 @@ func growthEach(v *Judgement, o page.Options) *page.Section {
 	if o.Verbose {
 		s.Title = "memory by services: each"
 	}
+	if v.Plan.Datapath == "" {
+		s.Title = "memory: each"
+	}
 	m := &page.Table{Columns: []page.Column{{Title: "map or program"}}}
 	for i := range v.Growth {
-		m.Columns = append(m.Columns, page.Column{Title: page.Amount(v.Growth[i].Services, "service"), Right: true, Group: i + 1})
+		title := page.Amount(v.Growth[i].Services, "service")
+		if v.Plan.Datapath == "" {
+			title = "memory"
+		}
+		m.Columns = append(m.Columns, page.Column{Title: title, Right: true, Group: i + 1})
 	}
 	for _, k := range order {
 		differs := len(of[k]) != len(v.Growth)

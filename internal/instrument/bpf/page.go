@@ -79,6 +79,9 @@ func (j *Judgement) memory() (all []figure.Figure) {
 	for i := range j.Growth {
 		g := &j.Growth[i]
 		services := figure.Of("services", strconv.Itoa(g.Services))
+		if j.Plan.Datapath == "" {
+			services = nil
+		}
 		all = append(all, exactly("memory", figure.Bytes, services.With("of", "programs"), g.Programs),
 			exactly("memory", figure.Bytes, services.With("of", "maps"), g.Maps),
 			exactly("memory", figure.Bytes, services.With("of", "both").With("when", "under load"), g.UnderLoad))

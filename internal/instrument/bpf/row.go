@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
@@ -49,20 +48,17 @@ func (j *judging) row(asked record.Asked, all []*measured) Row {
 			row.Rounds++
 			row.Asked.URL, row.Asked.Seconds = cmp.Or(row.Asked.URL, p.Asked.URL), max(row.Asked.Seconds, p.Asked.Seconds)
 			if p.Sent != nil {
-				row.addSent(p.Sent)
+				if row.addSent(p.Sent); row.Rounds == 1 || p.Sent.Requests < row.Fewest {
+					row.Fewest = p.Sent.Requests
+				}
 			}
 			f.add(m, j.b.CPUs)
-		case p.Sent != nil && !countedFor(p) && !j.alwaysOn(): // else it had statistics, too
+		case p.Sent != nil && !countedFor(p): // else it had statistics, too
 			f.without[m.round] = p.Sent.QPS
 		}
 	}
 	f.sum(&row, j.b.CPUs)
 	return row
-}
-
-// alwaysOn tells whether somebody else had statistics on all the time.
-func (j *judging) alwaysOn() bool {
-	return slices.ContainsFunc(j.rec.Findings, func(f record.Finding) bool { return f.Code == finding.StatisticsOn })
 }
 
 // values are the values of a row, round by round.

@@ -58,7 +58,7 @@ func (r *Row) reasons() string {
 
 // sent is about what the client says of its load.
 func (j *judging) sent(add adding) {
-	var failed, unsent, missed []string
+	var failed, unsent, unused, missed []string
 	closed := false
 	for i := range j.b.Rows {
 		r := &j.b.Rows[i]
@@ -69,6 +69,9 @@ func (j *judging) sent(add adding) {
 		if r.Unsent > 0 {
 			unsent = append(unsent, fmt.Sprintf("%d with %s", r.Unsent, where))
 		}
+		if r.QPS.Known() && r.Fewest < int64(r.Asked.Connections) {
+			unused = append(unused, fmt.Sprintf("%d requests with %s", r.Fewest, where))
+		}
 		if r.Asked.QPS > 0 && r.QPS.Known() && r.QPS.Value < full*r.Asked.QPS {
 			missed = append(missed, fmt.Sprintf("%.0f/s of %g with %s", r.QPS.Value, r.Asked.QPS, where))
 		}
@@ -78,6 +81,8 @@ func (j *judging) sent(add adding) {
 		"QPS counts answers only, and latencies are those of answers (in an open loop also of what had no answer in time, with as long as it was waited for); look at the server's log, its limit of descriptors, and the node's ports (net.ipv4.ip_local_port_range)")
 	add.list(foundUnsent, finding.Warning, "requests were due and never sent: ", unsent,
 		"no connection was free for them; they are in no QPS, and in latencies with as long as they had been due, which is the least: ask for a lower --qps, or for more connections")
+	add.list(foundConnections, finding.Warning, "there were fewer requests than connections, so not all of these were ever there: ", unused,
+		"the figures are of fewer connections than the row says: ask for a longer --time, for fewer -c, or for a higher --qps")
 	add.list(foundRateMissed, finding.Warning, "the rate was not reached: ", missed,
 		"latencies hold the queue that grew meanwhile; ask for a lower --qps, or for more connections")
 	if closed {

@@ -113,7 +113,7 @@ type schedule struct {
 	points  []record.Asked
 	path    Datapath // nil where programs were chosen
 	server  Server   // nil where somebody else answers
-	place   string
+	place   string   // of cgroup v2, where the clients stand
 	filter  bpfstat.Filter
 	ids     []uint32 // of the programs, as far as they are known
 	names   map[uint32]string
@@ -146,6 +146,9 @@ func points(p *bpf.Options) []record.Asked {
 	for _, services := range p.Services {
 		for _, heavy := range p.Heavy {
 			for _, connections := range p.Connections {
+				if p.Datapath == "" {
+					services = 0 // how many there are in their maps nobody says
+				}
 				all = append(all, record.Asked{URL: p.URL, Connections: connections, QPS: p.QPS, KeepAlive: p.KeepAlive, Seconds: p.Duration.Seconds(),
 					CPUs: p.CPUs, Instances: p.Instances, Heavy: heavy, Services: services})
 			}
@@ -185,6 +188,11 @@ func (r *schedule) ready(ctx context.Context) error {
 			return err
 		}
 	} else {
+		if len(p.Cgroups) > 0 {
+			if r.place, err = standing(p.Cgroups); err != nil {
+				return err
+			}
+		}
 		r.filter = bpfstat.Filter{Kmesh: p.Kmesh, Names: p.Names, Pins: p.Pins, Owners: p.Owners, Cgroups: p.Cgroups}
 	}
 	l, err := r.options.Meter.List(r.filter)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +43,8 @@ type scene struct {
 	anyError   bool // the run returns one
 	file       bytes.Buffer
 	onRun      func()
+	lock       sync.Mutex // memory is read beside a load
+	listed     int
 }
 
 func (s *scene) made() { s.open++ }
@@ -103,6 +106,9 @@ func (s *scene) Statistics() (func() error, bool, error) {
 }
 
 func (s *scene) List(f bpfstat.Filter) (*bpfstat.Listing, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.listed++
 	l := &bpfstat.Listing{}
 	ids := []uint32{1, 2}
 	if s.came && s.loads > 0 {
@@ -155,7 +161,9 @@ func (s server) Close() error         { return s.end() }
 type clients struct{ *scene }
 
 func (c clients) Run(context.Context) (load.Result, error) {
+	c.lock.Lock()
 	c.loads++
+	c.lock.Unlock()
 	if c.onRun != nil {
 		c.onRun()
 	}
@@ -410,7 +418,33 @@ func TestMemoryIsReadForEveryNumberOfServices(t *testing.T) {
 	s := newScene()
 	s.plan = bpf.DefaultsOfMemory()
 	s.plan.Seed, s.plan.Duration, s.plan.Idle = 1, 100*time.Millisecond, time.Millisecond
+	count := func() int {
+		s.lock.Lock()
+		defer s.lock.Unlock()
+		return s.listed
+	}
+	during := 0
+	s.onRun = func() { // a load lasts until it was looked at, if it is to be
+		for before, end := count(), time.Now().Add(s.plan.Duration); s.statistics > 0; time.Sleep(time.Millisecond) {
+			if count() > before {
+				during++
+				return
+			}
+			if time.Now().After(end.Add(10 * time.Second)) {
+				return
+			}
+		}
+	}
 	rec := s.run(t.Context(), t)
+	loaded := 0
+	for _, p := range rec.Points {
+		if p.Phase == record.PhaseLoad && len(p.Memory) == 3 {
+			loaded++
+		}
+	}
+	if during != 3 || loaded != 3 {
+		t.Errorf("%d of 3 loads were looked at while they lasted, %d have what was seen", during, loaded)
+	}
 	seen := map[int]bool{}
 	for _, p := range rec.Points {
 		if p.Phase == record.PhaseIdle {

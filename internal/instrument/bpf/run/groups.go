@@ -24,6 +24,27 @@ type limited struct {
 	instances int
 }
 
+// standing is where clients have to be for the programs of chosen cgroups to see them
+// all: in the one that lies below the others.
+func standing(cgroups []string) (string, error) {
+	deepest := ""
+	for _, path := range cgroups {
+		if path = filepath.Clean(path); strings.HasPrefix(path+"/", deepest+"/") {
+			deepest = path
+		}
+	}
+	for _, path := range cgroups {
+		if !strings.HasPrefix(deepest+"/", filepath.Clean(path)+"/") {
+			return "", fmt.Errorf("%w: clients stand in one cgroup, and neither of %s and %s lies below the other: choose one", subject.ErrUnsupported, deepest, path)
+		}
+	}
+	handed, err := os.ReadFile(filepath.Join(deepest, "cgroup.subtree_control"))
+	if _, root := os.Stat(filepath.Join(deepest, "cgroup.type")); err == nil && root == nil && len(bytes.TrimSpace(handed)) > 0 {
+		return "", fmt.Errorf("%w: %s hands controllers (%s) to cgroups below it, so clients cannot stand in it, where its programs would see them: choose one of those, or the programs by --name", subject.ErrUnsupported, deepest, bytes.TrimSpace(handed))
+	}
+	return deepest, nil
+}
+
 // MakeGroups makes cgroups for clients that share a limit in CPUs, 0 for none, each
 // with its part. place is the folder of cgroup v2 that programs are attached to:
 // where cgroup v2 has the limit too, the groups lie below it, else each client is in
@@ -43,6 +64,11 @@ func MakeGroups(runID, place string, cpus float64, instances int) (Groups, error
 	}
 	if len(g.hs) == 0 {
 		return nil, fmt.Errorf("%w: no cgroup hierarchy has the cpu controller: a limit cannot be set", subject.ErrUnsupported)
+	}
+	for _, h := range g.hs {
+		if h.Version == 2 && !strings.HasPrefix(g.folder(h, 0), place+"/") {
+			return nil, fmt.Errorf("%w: a limit of the clients needs a cgroup v2 of their own, and programs of %s would not see them there: choose the programs by --name, or ask for no limit", subject.ErrUnsupported, place)
+		}
 	}
 	// Every client has its own part of the limit.
 	quota := subject.Limits{CPU: cpus / float64(instances)}.CPUQuota()

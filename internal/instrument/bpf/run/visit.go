@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,8 +89,8 @@ func (v *visit) side(ctx context.Context, statistics bool) (err error) {
 		}
 		defer func() { err = errors.Join(err, release()) }()
 		if already {
-			if err := v.note(finding.StatisticsOn, "the kernel's statistics of BPF programs were on before, for everyone: their price cannot be seen",
-				"sysctl -w kernel.bpf_stats_enabled=0, if nobody needs them"); err != nil {
+			if err := v.note(finding.StatisticsOn, "the kernel's statistics of BPF programs were on already, for somebody else: rounds in which they stayed on show nothing of their price",
+				"end bpftop and its like, or sysctl -w kernel.bpf_stats_enabled=0, if nobody needs them"); err != nil {
 				return err
 			}
 		}
@@ -128,6 +129,9 @@ func (v *visit) still(ctx context.Context, phase string) error {
 	case <-time.After(v.options.Plan.Idle):
 	}
 	p, err := v.between(begin, phase, true)
+	if err == nil && v.options.Plan.Case == record.CaseMemory {
+		p.Memory, err = v.memory()
+	}
 	if err != nil {
 		return v.failed(ctx, phase, err)
 	}
@@ -150,11 +154,17 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
+	memory := func() ([]record.ProgramMem, error) { return nil, nil }
+	if v.options.Plan.Case == record.CaseMemory && statistics {
+		memory = v.during()
+	}
 	result, err := clients.Run(ctx)
-	if err != nil {
+	occupied, unread := memory()
+	if err = errors.Join(err, unread); err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
 	p, err := v.between(begin, record.PhaseLoad, statistics)
+	p.Memory = occupied
 	if err != nil {
 		return v.failed(ctx, record.PhaseLoad, err)
 	}
@@ -237,9 +247,6 @@ func (v *visit) between(begin moment, phase string, statistics bool) (record.Poi
 	if err := v.changes(&p); err != nil {
 		return p, err
 	}
-	if v.options.Plan.Case == record.CaseMemory && statistics {
-		return p, v.memory(&p)
-	}
 	return p, nil
 }
 
@@ -321,23 +328,23 @@ func (v *visit) changes(p *record.Point) error {
 }
 
 // memory is what programs and maps occupy, each map once.
-func (v *visit) memory(p *record.Point) error {
+func (v *visit) memory() (all []record.ProgramMem, err error) {
 	l, err := v.options.Meter.List(v.filter)
 	if err == nil {
 		err = v.options.Meter.Describe(l)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	seen := map[uint32]bool{}
 	add := func(m record.ProgramMap) {
 		if !seen[m.ID] {
 			seen[m.ID] = true
-			p.Memory = append(p.Memory, record.ProgramMem{ID: m.ID, Map: true, Name: m.Name, Memory: withInner(m)})
+			all = append(all, record.ProgramMem{ID: m.ID, Map: true, Name: m.Name, Memory: withInner(m)})
 		}
 	}
 	for _, x := range l.Programs {
-		p.Memory = append(p.Memory, record.ProgramMem{ID: x.ID, Name: v.names[x.ID], Memory: x.Memory})
+		all = append(all, record.ProgramMem{ID: x.ID, Name: cmp.Or(x.Full, x.Name), Memory: x.Memory})
 		for _, m := range x.Maps {
 			add(m)
 		}
@@ -345,7 +352,28 @@ func (v *visit) memory(p *record.Point) error {
 	for _, m := range l.Loose {
 		add(m.Map)
 	}
-	return nil
+	return all, nil
+}
+
+// during reads the memory in the middle of a load that begins now. What it returns waits
+// for that, and gives nothing where the load ended before.
+func (v *visit) during() func() ([]record.ProgramMem, error) {
+	over, read := make(chan bool), make(chan bool)
+	var all []record.ProgramMem
+	var err error
+	go func() {
+		defer close(read)
+		select {
+		case <-over:
+		case <-time.After(v.options.Plan.Duration / 2):
+			all, err = v.memory()
+		}
+	}()
+	return func() ([]record.ProgramMem, error) {
+		close(over)
+		<-read
+		return all, err
+	}
 }
 
 // withInner is the memory of a map and of the maps that lie in it; -1: not known.

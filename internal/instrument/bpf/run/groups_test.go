@@ -1,0 +1,125 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/tare-bench/tare/internal/core/run"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
+	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/node/bpfstat"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestClientsStandInTheLowestOfTheChosenCgroups(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"a/b/c", "a/d"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, text := range map[string]string{"a/d/cgroup.subtree_control": "cpu memory\n", "a/d/cgroup.type": "domain\n", "a/b/cgroup.subtree_control": "\n", "cgroup.subtree_control": "cpu\n"} {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		chosen     []string
+		want, says string
+	}{
+		"one":                              {[]string{"a/b"}, "a/b", ""},
+		"the root, which may":              {[]string{"."}, ".", ""},
+		"each below another":               {[]string{"a", "a/b/c", "a/b/"}, "a/b/c", ""},
+		"beside each other":                {[]string{"a/b", "a/d"}, "", "neither of"},
+		"one that hands controllers below": {[]string{"a/d"}, "", "hands controllers (cpu memory) to cgroups below it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range c.chosen {
+				c.chosen[i] = root + "/" + c.chosen[i]
+			}
+			got, err := standing(c.chosen)
+			if c.says == "" && (err != nil || got != filepath.Join(root, c.want)) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	if code, handled := load.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// A program of a cgroup that nobody stands in sees the load all the same.
+func TestProgramsThatAreChosenByTheirCgroupSeeTheLoad(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("attaching programs needs root")
+	}
+	dir, remove, err := datapath.Place(fmt.Sprintf("chosen-%d", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "tare_t_connect", Type: ebpf.CGroupSockAddr, AttachType: ebpf.AttachCGroupInet4Connect, License: "GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect, Program: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	server, err := load.Serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	meter, err := bpfstat.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer meter.Close()
+	plan := bpf.DefaultsOfLoad()
+	plan.Datapath, plan.Cgroups, plan.URL = "", []string{dir}, server.URL()
+	plan.Connections, plan.Duration, plan.Idle, plan.Rounds = []int{2}, 200*time.Millisecond, 100*time.Millisecond, 1
+	id := strconv.Itoa(os.Getpid())
+	rec, j, err := Run(t.Context(), Options{
+		Plan: plan, Options: run.Options{RunID: id, Write: func(any) error { return nil }}, Meter: meter,
+		Place: func() (string, func() error, error) { return datapath.Place(id) },
+		Start: func(ctx context.Context, o load.ClientOptions) (Clients, error) { return load.Start(ctx, o) },
+		Limit: func(place string, cpus float64, n int) (Groups, error) { return MakeGroups(id, place, cpus, n) },
+		Node:  func() (int64, int, error) { return 0, 1, nil },
+		Own:   func() int64 { return 0 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range rec.Points {
+		if p.Phase == record.PhaseLoad && p.Asked.Statistics && (len(p.Runs) != 1 || p.Sent == nil || p.Runs[0].Count != p.Sent.Requests) {
+			t.Errorf("%+v of %+v", p.Runs, p.Sent)
+		}
+	}
+	if r := j.Rows[0]; !r.BPFCore.Known() {
+		t.Errorf("what they cost is not known: %+v", j.Found)
+	}
+
+}
