@@ -22,6 +22,7 @@ const (
 	RoleGofer      Role = "gofer"             // gVisor's file server
 	RoleRuntime    Role = "runtime"           // a runtime's or engine's command that has not ended: runc exec, podman exec
 	RoleVCPU       Role = "vcpu"              // threads of a VMM that run the guest: CPU time only, their memory is the VMM's
+	RoleUnseen     Role = "unseen"            // memory that a sandbox's own cgroups are charged for and none of its processes has
 	RoleKernel     Role = "kernel"            // slab, stacks, page tables, sockets
 	RoleKernelNode Role = "kernel, uncharged" // kernel memory of the node that no cgroup of a sandbox is charged for
 	RoleCache      Role = "cache"             // page cache: gives way under pressure

@@ -196,10 +196,10 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 		case record.RoleWorkload, record.RoleCache, record.RoleOthers, record.RoleKernelNode, record.RoleDaemon:
 			continue
 		}
-		amount := max(float64(r.Memory.Sum())/n, 0)
+		amount := max(float64(r.Memory.Held())/n, 0)
 		if idle != nil && r.Role == record.RoleRuntime && kind != PhaseIdle {
 			// The exec that brought the load in goes with the load.
-			amount = min(amount, max(float64(rowOf(idle, r.Role).Memory.Sum())/n, 0))
+			amount = min(amount, max(float64(rowOf(idle, r.Role).Memory.Held())/n, 0))
 		}
 		if r.Role == guest {
 			out.own = j.own(t, l, idle, amount)
@@ -227,7 +227,7 @@ func (j *judging) own(t *Table, l, idle *ledger.Ledger, guest float64) float64 {
 		}
 		return min(float64(p.Bytes), guest)
 	case kind == PhaseFio && idle != nil && j.Plan.Limits.Memory > 0:
-		before := float64(rowOf(idle, guestRole(l)).Memory.Sum()) / float64(t.Sandboxes)
+		before := float64(rowOf(idle, guestRole(l)).Memory.Held()) / float64(t.Sandboxes)
 		return min(max(guest-before, 0), float64(j.Plan.Limits.Memory))
 	}
 	return 0

@@ -67,6 +67,7 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 		}
 		return out
 	}))
+	m.AddIf("swapped", figures(t, func(c *Cell) page.Cell { return someMiB(swapped(&c.Ledger)) }))
 	m.Add("residual", figures(t, func(c *Cell) page.Cell {
 		out := page.Cell{Head: page.MiB(c.Ledger.Residual), Tail: "±" + page.MiB(c.Ledger.Uncertainty)}
 		if c.Ledger.Residual > c.Ledger.Uncertainty || -c.Ledger.Residual > c.Ledger.Uncertainty {
@@ -84,6 +85,9 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 			s.Notes = append(s.Notes, "sum ± the larger half of the rounds' 95 % interval")
 		}
 	}
+	if slices.ContainsFunc(t.Cells, func(c Cell) bool { return swapped(&c.Ledger) != 0 }) {
+		s.Notes = append(s.Notes, "swapped: of the sandboxes' memory, on the swap device; it is in no row and not in the sum, and comes back into memory when it is used")
+	}
 	if incomplete {
 		s.Notes = append(s.Notes, "≥ something of the target could not be read, and its sum is too small")
 	}
@@ -92,6 +96,14 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	}
 	s.Notes = append(s.Notes, failures(v, t)...)
 	return s
+}
+
+// swapped is what of a target's memory is swapped out, bytes.
+func swapped(l *ledger.Ledger) (bytes int64) {
+	for _, r := range l.Rows {
+		bytes += r.Memory.Swap
+	}
+	return bytes
 }
 
 // failures say which targets have no figures, and why.

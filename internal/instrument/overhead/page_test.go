@@ -150,6 +150,21 @@ func TestInShortIsPerSandboxAtTheFewest(t *testing.T) {
 	says(t, section(t, weighed(t, broken()), "in short\n"), "| containerd/kata | ≥ 111 | ≥ 111 |", "| containerd/runsc | · | · | · | · |", "too small")
 }
 
+func TestSwappedMemoryIsInTheDefaultTable(t *testing.T) {
+	t.Parallel()
+	j := weighed(t, oversee(func(o *oversight) {
+		o.reading = func(r *record.Reading) {
+			for i := range r.Processes {
+				r.Processes[i].Swap = 3 * mi
+			}
+		}
+	}))
+	says(t, section(t, j, "idle, 1 sandbox: memory by role"), "| sum | swapped | residual |", "| 8.0 | 6.0 |", "swapped: of the sandboxes' memory")
+	if c := j.Classes[0]; c.Memory != 12*mi { // 5 of the shim, 1 of the kernel, 3 swapped, and a tenth
+		t.Errorf("%d MiB are recommended", c.Memory/mi)
+	}
+}
+
 func TestWhatASlopeDoesNotCountIsSaid(t *testing.T) {
 	t.Parallel()
 	j := weighed(t, many(nil))

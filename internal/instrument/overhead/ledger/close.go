@@ -35,10 +35,12 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 		b.l.Problems.Add(&begin.Problems)
 	}
 	b.l.Problems.Add(&end.Problems)
+	b.once()
 	b.memory()
 	b.groups()
 	b.kernel()
 	b.shared()
+	b.unseen()
 	b.cache()
 	b.cpu()
 	b.node()
@@ -56,8 +58,9 @@ type books struct {
 	// Of the sandboxes' own groups those that no other of them holds, which
 	// account memory and CPU time; and those that are shared.
 	memoryTops, cpuTops, sharedTops []*record.Group
-	accounted                       int64 // of the kernel's rows, what the node's books know by kind
-	boxKernel, boxUnmapped          int64 // of the sandboxes, without their daemons
+	accounted                       int64                     // of the kernel's rows, what the node's books know by kind
+	boxKernel, boxUnmapped          int64                     // of the sandboxes, without their daemons
+	twice                           map[*record.Process]int64 // bytes of huge pages that are counted with another, see once
 }
 
 // identity tells a process from a later one with its pid.
@@ -94,7 +97,6 @@ func (r *Row) rule(text string) {
 // One that was there before and is gone has given its memory back.
 func (b *books) memory() {
 	then, now := byIdentity(b.before), byIdentity(b.end)
-	guests := b.hugeGuests()
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		r := b.row(p.Role)
@@ -105,13 +107,12 @@ func (b *books) memory() {
 			b.l.Complete = false
 			continue
 		}
-		m := has(p)
+		m := b.has(p)
 		if old != nil {
 			m = m.minus(has(old))
 		}
-		if p.Role == record.RoleVirtiofs && guests[p.Lane] {
-			m.Huge = 0
-			r.rule("its huge pages are the guest's memory, and counted with the VMM")
+		if b.twice[p] > 0 {
+			r.rule("its huge pages that another process maps too are counted there")
 		}
 		r.Memory = r.Memory.plus(m)
 	}
@@ -128,18 +129,6 @@ func (b *books) memory() {
 		r.Memory = r.Memory.minus(has(p))
 		r.rule("less a process that was there before and is gone")
 	}
-}
-
-// hugeGuests are the lanes whose guest's memory is of huge pages. Of those
-// there is no PSS, and virtiofsd maps the same ones.
-func (b *books) hugeGuests() map[int]bool {
-	lanes := map[int]bool{}
-	for i := range b.end.Processes {
-		if p := &b.end.Processes[i]; p.Huge > 0 && p.Role != record.RoleVirtiofs {
-			lanes[p.Lane] = true
-		}
-	}
-	return lanes
 }
 
 func has(p *record.Process) Memory {

@@ -397,6 +397,59 @@ func TestBooksOfAContainer(t *testing.T) {
 				t.Error("not counted once")
 			}
 		}},
+		{"huge pages that a fork maps too are counted once, as the node has them", func(_, _, e *record.Reading) {
+			e.Processes[1].Huge, e.Processes[2].Huge = 64*mib, 64*mib
+			e.Host.Huge = 64 * mib
+		}, func(t *testing.T, l *ledger.Ledger) {
+			if w, s := row(t, l, record.RoleWorkload).Memory.Huge, row(t, l, record.RoleShim).Memory.Huge; w != 64*mib || s != 0 {
+				t.Errorf("%d and %d", w, s)
+			}
+		}},
+		{"those of two who have their own are counted twice", func(_, _, e *record.Reading) {
+			e.Processes[1].Huge, e.Processes[2].Huge = 64*mib, 64*mib
+			e.Host.Huge = 128 * mib
+		}, func(t *testing.T, l *ledger.Ledger) {
+			if w, s := row(t, l, record.RoleWorkload).Memory.Huge, row(t, l, record.RoleShim).Memory.Huge; w != 64*mib || s != 64*mib {
+				t.Errorf("%d and %d", w, s)
+			}
+		}},
+		{"shared memory that a daemon maps too is counted once", func(_, _, e *record.Reading) {
+			e.Groups[0].Memory.Shmem, e.Groups[0].Memory.Mapped, e.Groups[0].Memory.File = 40*mib, 40*mib, 0
+			e.Processes[0].PSSShmem, e.Processes[1].PSSShmem = 20*mib, 20*mib
+		}, func(t *testing.T, l *ledger.Ledger) {
+			if w, d := row(t, l, record.RoleWorkload).Memory.Shmem, row(t, l, record.RoleDaemon).Memory.Shmem; w != 20*mib || d != 20*mib {
+				t.Errorf("%d and %d", w, d)
+			}
+		}},
+		{"and what of it nobody maps is still the workload's", func(_, _, e *record.Reading) {
+			e.Groups[0].Memory.Shmem, e.Groups[0].Memory.Mapped, e.Groups[0].Memory.File = 50*mib, 40*mib, 0
+			e.Processes[0].PSSShmem, e.Processes[1].PSSShmem = 20*mib, 20*mib
+		}, func(t *testing.T, l *ledger.Ledger) {
+			if w := row(t, l, record.RoleWorkload).Memory.Shmem; w != 30*mib {
+				t.Errorf("%d", w)
+			}
+		}},
+		{"as is that of two sandboxes", func(_, _, e *record.Reading) {
+			e.Sandboxes = 2
+			e.Groups[0].Memory.Shmem, e.Groups[0].Memory.Mapped, e.Groups[0].Memory.File = 40*mib, 40*mib, 0
+			other := process(77, 1, record.RoleWorkload, "/d", 0, 20*mib, 0)
+			e.Processes[1].PSSShmem, e.Processes = 20*mib, append(e.Processes, other)
+		}, func(t *testing.T, l *ledger.Ledger) {
+			if w := row(t, l, record.RoleWorkload).Memory.Shmem; w != 40*mib {
+				t.Errorf("%d", w)
+			}
+		}},
+		// The shim's 5 MiB may be charged there too.
+		{"memory that is charged and in no process has its row", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 9 * mib }, func(t *testing.T, l *ledger.Ledger) {
+			if r := row(t, l, record.RoleUnseen); r.Memory.Anon != 4*mib || len(r.Rules) != 1 {
+				t.Errorf("%+v", r)
+			}
+		}},
+		{"a little of it may be the kernel's late adding up", func(_, _, e *record.Reading) { e.Groups[0].Memory.Anon += 6 * mib }, noUnseen},
+		{"and it may have ended while it was read", func(_, _, e *record.Reading) {
+			e.Groups[0].Memory.Anon += 9 * mib
+			e.Problems.Gone = 1
+		}, noUnseen},
 		{"an engine that leaves a sandbox out reports no sum", func(_, _, e *record.Reading) {
 			e.Sandboxes = 2
 			e.Engine = []record.Statistic{{Lane: 0, Source: "docker stats", Memory: mib, CPU: -1}}
@@ -426,6 +479,13 @@ func TestBooksOfAContainer(t *testing.T) {
 			l := closed(t, b, g, e)
 			tt.check(t, &l)
 		})
+	}
+}
+
+func noUnseen(t *testing.T, l *ledger.Ledger) {
+	t.Helper()
+	if slices.ContainsFunc(l.Rows, func(r ledger.Row) bool { return r.Role == record.RoleUnseen }) {
+		t.Errorf("%+v", l.Rows)
 	}
 }
 

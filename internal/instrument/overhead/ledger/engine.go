@@ -20,16 +20,13 @@ func Own(role record.Role) bool {
 // report every sandbox reports no sum.
 func (b *books) engine() {
 	truth := b.boxKernel + b.boxUnmapped
-	then, guests := byIdentity(b.before), b.hugeGuests()
+	then := byIdentity(b.before)
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		if p.Lane < 0 || !Own(p.Role) || !p.Read {
 			continue
 		}
-		truth += has(p).Sum()
-		if p.Role == record.RoleVirtiofs && guests[p.Lane] {
-			truth -= p.Huge
-		}
+		truth += b.has(p).Sum()
 		if old := then[identity{p.Pid, p.Start}]; old != nil {
 			truth -= has(old).Sum()
 		}

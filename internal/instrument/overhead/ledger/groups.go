@@ -222,7 +222,7 @@ func (b *books) reconcile(charge record.Charge, groups []*record.Group) {
 	for i := range b.end.Processes {
 		p := &b.end.Processes[i]
 		if at, ok := memoryPath(p); ok && p.Read && holder(groups, at) != nil {
-			mapped = mapped.plus(has(p))
+			mapped = mapped.plus(b.has(p))
 		}
 	}
 	b.l.Reconcile = append(b.l.Reconcile,
@@ -247,7 +247,7 @@ func (b *books) places() {
 		j := b.place(p.Role, charge, where)
 		b.l.Places[j].Processes++
 		if p.Read {
-			b.l.Places[j].Memory += has(p).Sum()
+			b.l.Places[j].Memory += b.has(p).Sum()
 		}
 		if key := string(p.Role) + " " + string(charge) + " " + where; !at[key] {
 			at[key] = true

@@ -108,42 +108,18 @@ const unmappedRule = "and shared memory that its cgroup is charged for and no pr
 // maps. A sandbox's groups and processes are taken together, for a process that
 // was moved maps what another group of its sandbox is charged for.
 func (b *books) shared() {
-	excess, largest := map[int]int64{}, map[int]*record.Group{}
-	together := false
-	for _, g := range b.memoryTops {
-		together = together || g.Lane < 0
-	}
-	lane := func(n int) int {
-		if together {
-			return -1
-		}
-		return n
-	}
-	for _, g := range b.memoryTops {
-		m, _ := b.charged(g)
-		n := lane(g.Lane)
-		excess[n] += m.Shmem
-		if old := largest[n]; old == nil || g.Memory.Shmem > old.Memory.Shmem {
-			largest[n] = g
-		}
-	}
-	unread := map[int]bool{}
-	for i := range b.end.Processes {
-		if p := &b.end.Processes[i]; p.Lane >= 0 {
-			excess[lane(p.Lane)] -= p.PSSShmem
-			unread[lane(p.Lane)] = unread[lane(p.Lane)] || !p.Read
-		}
-	}
+	excess, largest := b.byLane(func(m *Memory) int64 { return m.Shmem }, func(p *record.Process) int64 { return p.PSSShmem })
 	for n, g := range largest {
-		if excess[n] <= 0 || unread[n] { // of one that was not read, what it maps is not known
+		amount := excess[n] - b.elsewhere(n)
+		if amount <= 0 {
 			continue
 		}
 		role := b.owner(g.Lane)
 		r := b.row(role)
-		r.Memory.Shmem += excess[n]
+		r.Memory.Shmem += amount
 		r.rule(unmappedRule)
-		b.boxUnmapped += excess[n]
-		b.l.Places[b.place(role, g.Charge, g.Path)].Memory += excess[n]
+		b.boxUnmapped += amount
+		b.l.Places[b.place(role, g.Charge, g.Path)].Memory += amount
 	}
 }
 

@@ -36,6 +36,10 @@ type Memory struct {
 // Swap is not in the node's memory.
 func (m Memory) Sum() int64 { return m.Anon + m.Shmem + m.Kernel + m.Huge }
 
+// Held is Sum and what of it is swapped out, which comes back when it is used: what a
+// limit has to allow for.
+func (m Memory) Held() int64 { return m.Sum() + m.Swap }
+
 // Row is what one role has.
 type Row struct {
 	Role      record.Role `json:"role"`
@@ -185,5 +189,5 @@ type Phase struct {
 var Roles = []record.Role{
 	record.RoleWorkload, record.RolePause, record.RoleShim, record.RoleMonitor, record.RoleRuntime,
 	record.RoleVMM, record.RoleVCPU, record.RoleVirtiofs, record.RoleSentry, record.RoleGofer,
-	record.RoleDaemon, record.RoleKernel, record.RoleKernelNode, record.RoleCache, record.RoleOthers,
+	record.RoleUnseen, record.RoleDaemon, record.RoleKernel, record.RoleKernelNode, record.RoleCache, record.RoleOthers,
 }

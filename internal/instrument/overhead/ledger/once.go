@@ -1,0 +1,124 @@
+package ledger
+
+import "github.com/tare-bench/tare/record"
+
+// once finds the huge pages that several processes map. There is no PSS of them:
+// every process has them whole, and so a fork's are counted twice, and a guest's with
+// the VMM and again with virtiofsd, which maps the same ones. The node knows how many
+// are in use; what its processes have beyond that is taken off those who are not the
+// first of their sandbox to have most of them.
+func (b *books) once() {
+	b.twice = map[*record.Process]int64{}
+	var all int64
+	first := map[int]*record.Process{} // by lane
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		all += p.Huge
+		if f := first[p.Lane]; p.Role != record.RoleVirtiofs && p.Huge > 0 && (f == nil || p.Huge > f.Huge) {
+			first[p.Lane] = p
+		}
+	}
+	for i := range b.before.Processes {
+		all -= b.before.Processes[i].Huge
+	}
+	for i := range b.end.Processes {
+		if p := &b.end.Processes[i]; p.Role == record.RoleVirtiofs && first[p.Lane] != nil {
+			b.twice[p] = p.Huge
+			all -= p.Huge
+		}
+	}
+	more := all - (b.end.Host.Huge - b.before.Host.Huge)
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		if b.end.Host.Huge == 0 || more <= 0 || p == first[p.Lane] || b.twice[p] > 0 {
+			continue
+		}
+		b.twice[p] = min(more, p.Huge)
+		more -= b.twice[p]
+	}
+}
+
+// has is what a process of the phase's end has, without what is counted with another.
+func (b *books) has(p *record.Process) Memory {
+	m := has(p)
+	m.Huge -= b.twice[p]
+	return m
+}
+
+// unseenBound is the least amount (bytes) of memory that is charged and in no
+// process that is told: the kernel adds charges up late, by some pages a CPU.
+const unseenBound = 1 << 20
+
+// unseen enters anonymous memory that the sandboxes' own groups are charged for and
+// no process of the sandbox has: of one that moved away or ended and left it, or that
+// nobody recognised. A sandbox's groups and processes are taken together, see shared,
+// those in others' groups too, whose memory may have been charged before they moved:
+// so it is at least that much.
+func (b *books) unseen() {
+	charged, _ := b.byLane(func(m *Memory) int64 { return m.Anon }, func(p *record.Process) int64 { return p.PSSAnon })
+	for _, n := range charged {
+		if n > unseenBound && b.end.Problems.Gone+b.end.Problems.Reused == 0 { // else it may have ended meanwhile
+			r := b.row(record.RoleUnseen)
+			r.Memory.Anon += n
+			b.boxUnmapped += n
+			r.rule("at least: anonymous memory that the sandboxes' own cgroups are charged for and none of their processes has")
+		}
+	}
+}
+
+// byLane is what each sandbox's own groups are charged for beyond what its processes
+// have, and the group that has most of a sandbox's shared memory. Sandboxes that share
+// a group are one, lane −1. Of one with a process that was not read nothing is said.
+func (b *books) byLane(charge func(*Memory) int64, process func(*record.Process) int64) (excess map[int]int64, largest map[int]*record.Group) {
+	excess, largest = map[int]int64{}, map[int]*record.Group{}
+	for _, g := range b.memoryTops {
+		m, _ := b.charged(g)
+		n := b.laneOf(g.Lane)
+		excess[n] += charge(&m)
+		if old := largest[n]; old == nil || g.Memory.Shmem > old.Memory.Shmem {
+			largest[n] = g
+		}
+	}
+	for i := range b.end.Processes {
+		if p := &b.end.Processes[i]; p.Lane >= 0 {
+			excess[b.laneOf(p.Lane)] -= process(p)
+		}
+	}
+	for i := range b.end.Processes {
+		if p := &b.end.Processes[i]; p.Lane >= 0 && !p.Read {
+			delete(excess, b.laneOf(p.Lane))
+		}
+	}
+	return excess, largest
+}
+
+// laneOf is a lane, −1 for all of them where they share a group of their own.
+func (b *books) laneOf(lane int) int {
+	for _, g := range b.memoryTops {
+		if g.Lane < 0 {
+			return -1
+		}
+	}
+	return lane
+}
+
+// elsewhere is how much of a sandbox's shared memory others than its own processes
+// map: a daemon, or another sandbox. They have their share of it in their own rows.
+// By how much the group's is mapped at all, it is at most what its own do not.
+func (b *books) elsewhere(lane int) int64 {
+	var others, own, files, mapped int64
+	for i := range b.end.Processes {
+		p := &b.end.Processes[i]
+		if p.Lane >= 0 && b.laneOf(p.Lane) == lane {
+			own, files = own+p.PSSShmem, files+p.PSSFile
+		} else {
+			others += p.PSSShmem
+		}
+	}
+	for _, g := range b.memoryTops {
+		if b.laneOf(g.Lane) == lane {
+			mapped += g.Memory.Mapped - min(g.Memory.File, files)
+		}
+	}
+	return max(min(others, mapped-own), 0)
+}
