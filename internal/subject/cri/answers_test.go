@@ -116,3 +116,23 @@ func TestWhatIsNotReportedIsNoFigure(t *testing.T) {
 		})
 	}
 }
+
+func TestAnExitThatTheEngineDidNotSeeIsTheEngines(t *testing.T) {
+	for _, c := range []struct {
+		exit         int32
+		reason, says string
+		kind         string
+	}{
+		{0, "Completed", "", ""},
+		{137, "Error", "killed by signal 9", record.FailWorkload},
+		{128, "StartError", "did not see how the workload ended: its status 128 is the engine's own (StartError)", record.FailState},
+	} {
+		n := onNode(t)
+		s, _ := n.holding()
+		n.exit, n.reason = c.exit, c.reason
+		f := enginetest.Do(t, s, subject.Stop, 1)[0].Failure
+		if (f == nil) != (c.kind == "") || f != nil && (f.Kind != c.kind || !strings.Contains(f.Detail, c.says)) {
+			t.Errorf("%d %s: %+v", c.exit, c.reason, f)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place en
 // newPod makes what a pod has of the machine's.
 func (d *driver) newPod(name string) error {
 	d.held[name] = &held{config: d.podConfig(name)}
-	if err := d.ground.Make(name); err != nil {
+	if err := d.ground.Make(name, d.env.Limits.Pod()); err != nil {
 		return err
 	}
 	return d.tmpfses.mount(name)

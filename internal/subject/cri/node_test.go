@@ -38,6 +38,8 @@ type node struct {
 	broken     error    // what lists come back with
 	called     []string // the methods, in order
 	stats      []*api.ContainerStats
+	exit       int32 // of containers
+	reason     string
 	exec       func(ctx context.Context, r *api.ExecSyncRequest) (*api.ExecSyncResponse, error)
 }
 
@@ -173,7 +175,7 @@ func (n *node) RemoveContainer(_ context.Context, r *api.RemoveContainerRequest)
 
 // ContainerStatus tells the test's own process.
 func (n *node) ContainerStatus(_ context.Context, r *api.ContainerStatusRequest) (*api.ContainerStatusResponse, error) {
-	return &api.ContainerStatusResponse{Status: &api.ContainerStatus{Id: r.ContainerId}, Info: map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, os.Getpid())}}, nil
+	return &api.ContainerStatusResponse{Status: &api.ContainerStatus{Id: r.ContainerId, ExitCode: n.exit, Reason: n.reason}, Info: map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, os.Getpid())}}, nil
 }
 
 func (n *node) StopPodSandbox(_ context.Context, r *api.StopPodSandboxRequest) (*api.StopPodSandboxResponse, error) {

@@ -32,11 +32,10 @@ func (d *driver) podConfig(name string) *api.PodSandboxConfig {
 		// Without this part cri-dockerd gives the pod a network card.
 		Linux: &api.LinuxPodSandboxConfig{
 			CgroupParent: d.cgroupParent(name),
-			// As a kubelet has them since 1.22, of a pod without overhead in its
-			// RuntimeClass: runtimes with a VM make it that large. It limits
-			// nothing by itself.
-			Resources: d.resources(),
-			Overhead:  &api.LinuxContainerResources{},
+			// As a kubelet has them since 1.22: runtimes with a VM make it that
+			// large. They limit nothing by themselves.
+			Resources: resources(d.env.Limits),
+			Overhead:  resources(d.env.Limits.Overhead()),
 			SecurityContext: &api.LinuxSandboxSecurityContext{
 				NamespaceOptions: &api.NamespaceOption{Network: d.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
 				Seccomp:          unconfined(),
@@ -65,11 +64,11 @@ func (d *driver) cgroupParent(pod string) string {
 	return ""
 }
 
-// resources are the run's limits. What is 0 is not limited, for engines too; a
-// period stands with a quota only.
-func (d *driver) resources() *api.LinuxContainerResources {
-	r := &api.LinuxContainerResources{MemoryLimitInBytes: d.env.Limits.Memory, CpuShares: d.env.Limits.CPUShares}
-	if quota := d.env.Limits.CPUQuota(); quota > 0 {
+// resources are limits. What is 0 is not limited, for engines too; a period stands
+// with a quota only.
+func resources(l subject.Limits) *api.LinuxContainerResources {
+	r := &api.LinuxContainerResources{MemoryLimitInBytes: l.Memory, CpuShares: l.CPUShares}
+	if quota := l.CPUQuota(); quota > 0 {
 		r.CpuQuota, r.CpuPeriod = quota, subject.CPUPeriod
 	}
 	return r
@@ -102,7 +101,7 @@ func (d *driver) containerConfig(name string, place engine.Place) *api.Container
 		Labels:  map[string]string{engine.RunLabel: d.env.RunID},
 		LogPath: engine.LogName(name),
 		Linux: &api.LinuxContainerConfig{
-			Resources: d.resources(),
+			Resources: resources(d.env.Limits),
 			SecurityContext: &api.LinuxContainerSecurityContext{
 				NamespaceOptions: &api.NamespaceOption{Network: d.podNetwork(), Pid: api.NamespaceMode_CONTAINER},
 				Seccomp:          unconfined(),

@@ -49,6 +49,38 @@ func namespace(t *testing.T, pid int, kind string) string {
 	return link
 }
 
+// The kubelet's rule for a pod with limits and an overhead, and for one without.
+func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
+	u := onContainerd(t, engines.V2)
+	limits := subject.Limits{CPU: 1, Memory: 64 << 20}
+	with := limits
+	with.OverheadCPU, with.OverheadMemory = 0.25, 16<<20
+	for _, c := range []struct {
+		limits                subject.Limits
+		memory, quota         string
+		overhead, ofContainer int64
+	}{
+		{with, "83886080", "125000", 16 << 20, 64 << 20},
+		{limits, "9223372036854771712", "-1", 0, 64 << 20}, // as tare makes them where no overhead is said
+	} {
+		env := enginetest.Environment(t, 1)
+		env.Limits = c.limits
+		s := opened(t, u, "", env)
+		enginetest.Must(t, s, subject.Run, 1)
+		pod := s.held[s.Held()[0].Name].config.Linux
+		if pod.Overhead.MemoryLimitInBytes != c.overhead || pod.Resources.MemoryLimitInBytes != c.ofContainer {
+			t.Errorf("the request has %v and the overhead %v", pod.Resources, pod.Overhead)
+		}
+		group := s.ground.Group(s.Held()[0].Name)
+		if memory, quota := file(t, s.hs, "memory", group, "memory.limit_in_bytes"), file(t, s.hs, "cpu", group, "cpu.cfs_quota_us"); memory != c.memory || quota != c.quota {
+			t.Errorf("the pod's group has %s bytes and a quota of %s µs", memory, quota)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestPodsAreInGroupsOfTheirOwnAndAsAskedFor(t *testing.T) {
 	onAll(t, func(t *testing.T, u engineUnderTest, handler string) {
 		s := opened(t, u, handler, enginetest.Environment(t, 2))

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,9 @@ func (d *driver) open(ctx context.Context) error {
 	p := d.program()
 	if err := engine.Passes(d.env.Workload, d.handler, p.kind, p.path); err != nil {
 		return err
+	}
+	if d.facts.cgroups != "cgroupfs" && d.env.Limits.Pod() != (subject.Limits{}) {
+		return fmt.Errorf("limits of pods' own cgroups: %s makes those, by %s: %w", d.engineName, cmp.Or(d.facts.cgroups, "a driver that it does not tell"), subject.ErrUnsupported)
 	}
 	var err error
 	if d.conn, err = connect(ctx, d.socket); err != nil {
@@ -186,8 +190,14 @@ func (d *driver) withContainer(ctx context.Context, s engine.State, c *api.Conta
 		s.Untold = s.Pid == 0
 	}
 	s.Why = strings.TrimSpace(is.GetReason() + " " + is.GetMessage())
+	s.Unseen = s.Status == engine.Exited && slices.Contains(unseen, s.Exit)
 	return s, nil
 }
+
+// unseen are the exit codes that engines give a container whose exit they did not
+// see: containerd (container_start.go and restart.go of its CRI) and CRI-O. The
+// workload ends with neither of them.
+var unseen = []int{128, 255}
 
 // Output implements engine.Driver.
 func (d *driver) Output(_ context.Context, containers []engine.State) (string, error) {

@@ -51,12 +51,23 @@ func (g *Ground) Group(name string) string {
 	return path.Join(g.path, name)
 }
 
-// Make makes that group, which others leave to the runtime.
-func (g *Ground) Make(name string) error {
-	if g.Group(name) == "" {
+// Make makes that group, which others leave to the runtime, with these limits.
+func (g *Ground) Make(name string, l subject.Limits) error {
+	group := g.Group(name)
+	if group == "" {
 		return nil
 	}
-	return g.delegate(g.Group(name))
+	if err := g.delegate(group); err != nil {
+		return err
+	}
+	for _, h := range g.hs {
+		for _, limit := range cgroup.Limits(h, cgroup.Wanted{Memory: l.Memory, Quota: l.CPUQuota(), Period: subject.CPUPeriod}) {
+			if err := os.WriteFile(filepath.Join(h.Mount, group, limit.File), []byte(limit.Value), 0o644); err != nil {
+				return fmt.Errorf("limit the cgroup of a pod: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // Logs is the folder of logs.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type State struct {
 	Log     string // the file in which its output is kept, "" when it is not in one
 	Why     string // what the engine says went wrong, "" for nothing
 	Starved bool   // it was killed for lack of memory
+	Unseen  bool   // Exit is the engine's own word: it did not see how the process ended
 	Afar    bool   // its processes are not this machine's
 	Untold  bool   // the engine does not tell its process
 	Pod     Pod    // no pod for engines that have none
@@ -83,6 +85,10 @@ func (s State) Verify(engine string, op subject.Op) *record.Failure {
 			Detail: fmt.Sprintf("reported success, and %s says the container runs, but its process %d does not", engine, s.Pid)}
 	case op == subject.Stop && s.Starved:
 		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit, Output: s.Why, Detail: "the workload was killed for lack of memory"}
+	case op == subject.Stop && s.Unseen:
+		f := Contradicted("%s did not see how the workload ended: its status %d is the engine's own (%s), and none of the workload or the runtime", engine, s.Exit, cmp.Or(s.Why, "it gives no reason"))
+		f.Exit = s.Exit
+		return f
 	case op == subject.Stop:
 		return EndedWith(s.Exit, s.Why)
 	}

@@ -32,6 +32,7 @@ func TestAStateIsHeldAgainstTheOperation(t *testing.T) {
 		{"stopped", subject.Stop, State{Status: Exited}, "", ""},
 		{"stopped by force", subject.Stop, State{Status: Exited, Exit: 137}, record.FailWorkload, "signal 9"},
 		{"stopped with an error", subject.Stop, State{Status: Exited, Exit: 2}, record.FailWorkload, "status 2"},
+		{"stopped, and nobody saw how", subject.Stop, State{Status: Exited, Exit: 128, Unseen: true, Why: "StartError lost"}, record.FailState, "did not see how the workload ended: its status 128 is the engine's own (StartError lost)"},
 		{"not stopped", subject.Stop, State{Status: Running, Said: "running"}, record.FailState, "running, not exited"},
 		{"removed", subject.Remove, State{}, "", ""},
 	} {

@@ -55,6 +55,12 @@ type Limits struct {
 	CPUShares int64 `json:"cpu_shares"` // relative weight, 1024 is one part
 	// CPU is how many CPUs' time it may use, by quota; 0: as much as there is.
 	CPU float64 `json:"cpu,omitempty"`
+	// OverheadMemory and OverheadCPU are overhead.podFixed of a RuntimeClass: what
+	// a kubelet adds for the sandbox itself. Where there is any, pods are made as a
+	// kubelet makes them: their cgroups are limited to the container's limits and
+	// this. Engines without pods make nothing of it.
+	OverheadMemory int64   `json:"overhead_memory,omitempty"`
+	OverheadCPU    float64 `json:"overhead_cpu,omitempty"`
 }
 
 // VolumePath is where a container finds the folder of its own that a job works in.
@@ -65,6 +71,26 @@ const CPUPeriod = 100_000
 
 // CPUQuota is Limits.CPU in µs per CPUPeriod, 0 for none.
 func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
+
+// Overhead is that of a pod by itself, as limits.
+func (l Limits) Overhead() Limits { return Limits{Memory: l.OverheadMemory, CPU: l.OverheadCPU} }
+
+// Pod are the limits that a kubelet gives a pod's cgroup: those of its container
+// and the overhead, of each thing that the container has a limit of. Without an
+// overhead there are none.
+func (l Limits) Pod() Limits {
+	var pod Limits
+	if l.Overhead() == pod {
+		return pod
+	}
+	if l.Memory > 0 {
+		pod.Memory = l.Memory + l.OverheadMemory
+	}
+	if l.CPU > 0 {
+		pod.CPU = l.CPU + l.OverheadCPU
+	}
+	return pod
+}
 
 // DefaultLimits are wide enough to stay out of the way of every runtime, and
 // present so that setting them up is part of what is weighed.
