@@ -7,21 +7,26 @@
 // computed from what stands in it: figures of other machines are to be seen
 // beside one's own, not to be compared with them.
 //
-// Two publications are records, for tare report: kata-io holds what fio, dd and
-// sysbench printed, kata-boot-2018 starts that were taken apart by hand. Their
+// What a publication says and its own figures contradict is a [Claim], with the
+// formula by which that follows; a test computes every one.
+//
+// Two publications are records as well, for tare report: kata-io holds what fio, dd
+// and sysbench printed, kata-boot-2018 starts that were taken apart by hand. Their
 // verdicts are tested here.
 package published
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
+	"maps"
 	"path"
 	"strconv"
 	"strings"
 )
 
 // Version is the version of the form.
-const Version = 1
+const Version = 2
 
 //go:embed */report.json
 var shipped embed.FS
@@ -33,15 +38,39 @@ type Report struct {
 	Title         string    `json:"title"` // in English
 	OriginalTitle string    `json:"original_title,omitempty"`
 	Author        string    `json:"author"`
-	Date          string    `json:"date"`      // of publication, as 2006-01-02
-	Unit          string    `json:"unit"`      // of all values: "ns", "us", "ms" or "s"
-	Statistic     string    `json:"statistic"` // what a value is of its rounds
+	Date          string    `json:"date"`                 // of publication, as 2006-01-02
+	Experiment    string    `json:"experiment,omitempty"` // of tare's, whose figures are akin; "": lifecycle
+	Unit          string    `json:"unit"`                 // of all values, see Units; of a lifecycle it is a time
+	Statistic     string    `json:"statistic"`            // what a value is of its rounds
 	Method        []string  `json:"method,omitempty"`
 	Notes         []string  `json:"notes,omitempty"`
 	Machines      []Machine `json:"machines"`
 	Engines       []Engine  `json:"engines"`
 	Columns       []Column  `json:"columns"`
 	Tables        []Table   `json:"tables"`
+	Claims        []Claim   `json:"claims,omitempty"`
+}
+
+// Claim is a sentence of the publication that its own figures contradict.
+type Claim struct {
+	Says     string  `json:"says"`               // in English
+	Original string  `json:"original,omitempty"` // as it stands there
+	But      []Shown `json:"but"`
+}
+
+// Shown is a figure that follows from what the publication's tables hold.
+type Shown struct {
+	What    string `json:"what"`              // it is of
+	Formula string `json:"formula,omitempty"` // how it follows, of figures as they were printed: "1160 / 675"
+	Gives   string `json:"gives"`             // what that comes to, with its unit: "1.72 times"
+}
+
+// Ours says which of tare's figures are akin to values, by what figures are told
+// apart by. What a row says counts before what its column and its table do.
+type Ours struct {
+	Quantity string            `json:"quantity,omitempty"` // NoQuantity, or "" everywhere: tare has none like it
+	Unit     string            `json:"unit,omitempty"`     // of theirs; see Units
+	Labels   map[string]string `json:"labels,omitempty"`   // patterns of path.Match, several with | between them
 }
 
 // Machine is one that was measured on, in the publication's own words.
@@ -67,9 +96,10 @@ type Engine struct {
 type Column struct {
 	ID      string   `json:"id"`
 	Title   string   `json:"title"`
-	Engine  string   `json:"engine"`         // its ID
-	Targets []string `json:"targets"`        // names of tare's targets that are akin, as patterns of path.Match: "docker/*"
-	Note    string   `json:"note,omitempty"` // how they differ nevertheless
+	Engine  string   `json:"engine,omitempty"` // its ID
+	Targets []string `json:"targets"`          // names of tare's targets that are akin, as patterns of path.Match: "docker/*"
+	Note    string   `json:"note,omitempty"`   // how they differ nevertheless
+	Ours             // of other experiments than lifecycle
 }
 
 // Table is one of the tables.
@@ -78,22 +108,40 @@ type Table struct {
 	Title         string   `json:"title"` // in English
 	OriginalTitle string   `json:"original_title,omitempty"`
 	Machine       string   `json:"machine"`           // its ID
-	Pods          bool     `json:"pods"`              // of pods, or of containers in them
-	Lanes         int      `json:"lanes"`             // operations at once
+	Pods          bool     `json:"pods,omitempty"`    // of pods, or of containers in them
+	Lanes         int      `json:"lanes,omitempty"`   // operations at once, of a lifecycle
 	Columns       []string `json:"columns"`           // their IDs
 	Subject       string   `json:"subject,omitempty"` // the column whose difference from others is printed
 	Versus        []string `json:"versus,omitempty"`  // those others
 	Notes         []string `json:"notes,omitempty"`
 	Rows          []Row    `json:"rows"`
+	Ours                   // of other experiments than lifecycle
 }
 
 // Row is one operation.
 type Row struct {
 	Label  string   `json:"label"`            // as printed: "100 * create"
-	Op     string   `json:"op"`               // the operation of tare that is akin
+	Op     string   `json:"op,omitempty"`     // the operation of tare that is akin, of a lifecycle
 	Values []Figure `json:"values"`           // one for each column
 	Versus []string `json:"versus,omitempty"` // as printed, one for each of the table's Versus
 	Note   string   `json:"note,omitempty"`
+	Ours            // of other experiments than lifecycle
+}
+
+// NoQuantity is what a row says that has none of its table's.
+const NoQuantity = "none"
+
+// Akin says which figures of ours are akin to the value of a row in a column.
+func (t *Table) Akin(c *Column, row *Row) Ours {
+	out := Ours{Labels: map[string]string{}}
+	for _, o := range []Ours{t.Ours, c.Ours, row.Ours} {
+		out.Quantity, out.Unit = cmp.Or(o.Quantity, out.Quantity), cmp.Or(o.Unit, out.Unit)
+		maps.Copy(out.Labels, o.Labels)
+	}
+	if out.Quantity == NoQuantity {
+		out.Quantity = ""
+	}
+	return out
 }
 
 // Figure is a number as it was printed: what is "12.50" stays so. In JSON it is
@@ -162,7 +210,20 @@ func (r *Report) Milliseconds(f Figure) (ms float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	return n * units[r.Unit], true
+	return n * Units[r.Unit].Factor / 1e6, true
 }
 
-var units = map[string]float64{"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
+// Unit is how much of one of tare's own units something is.
+type Unit struct {
+	Base   string // as figures have it; "": of no figure
+	Factor float64
+}
+
+// Units are those in which publications print.
+var Units = map[string]Unit{
+	"ns": {"ns", 1}, "us": {"ns", 1e3}, "ms": {"ns", 1e6}, "s": {"ns", 1e9},
+	"KiB": {"bytes", 1 << 10}, "MiB": {"bytes", 1 << 20}, "GiB": {"bytes", 1 << 30},
+	"MB/s": {"bytes/s", 1e6}, "KiB/s": {"bytes/s", 1 << 10}, "MiB/s": {"bytes/s", 1 << 20},
+	"1/s": {"1/s", 1}, "%": {"ratio", 0.01}, "% of a CPU": {"cpus", 0.01}, "m": {"cpus", 1e-3},
+	"load": {"load", 1}, "count": {"count", 1},
+}

@@ -2,9 +2,14 @@ package published_test
 
 import (
 	"encoding/json"
+	"go/constant"
+	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,6 +124,63 @@ func TestEveryPrintedDifferenceFollowsFromTheAveragesOrIsNoted(t *testing.T) {
 	}
 }
 
+func TestEveryPublicationHasAllItsTables(t *testing.T) {
+	for name, want := range map[string][4]int{ // tables, rows, values, and sentences that its figures contradict
+		"isulad-2020": {12, 40, 120, 4}, "kata-boot-2018": {3, 24, 68, 5}, "kata-io": {8, 46, 113, 3}, "kata-overhead": {8, 66, 128, 4}, "kmesh-resource": {4, 15, 21, 3},
+	} {
+		r := load(t, name)
+		got := [4]int{len(r.Tables), 0, 0, len(r.Claims)}
+		for _, table := range r.Tables {
+			got[1] += len(table.Rows)
+			for _, row := range table.Rows {
+				got[2] += len(row.Values) - len(slices.DeleteFunc(slices.Clone(row.Values), func(v published.Figure) bool { return v != "" }))
+			}
+		}
+		if got != want || r.Name != name {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// Every formula is made of printed figures and small whole numbers, and comes to
+// what is said to follow.
+func TestWhatShowsASentenceToBeWrongFollowsFromPrintedFigures(t *testing.T) {
+	number := regexp.MustCompile(`[0-9.]+`)
+	for _, name := range published.Names() {
+		r := load(t, name)
+		printed := map[string]bool{"1": true, "4": true, "8": true, "100": true, "1024": true, "1000000": true}
+		for _, table := range r.Tables {
+			for _, row := range table.Rows {
+				for _, v := range row.Values {
+					printed[string(v)] = true
+				}
+			}
+		}
+		for _, claim := range r.Claims {
+			for _, but := range claim.But {
+				for _, n := range number.FindAllString(but.Formula, -1) {
+					if !printed[n] {
+						t.Errorf("%s: %s: %s stands in no table", name, claim.Says, n)
+					}
+				}
+				// Whole numbers divide as others do.
+				exact := number.ReplaceAllStringFunc(but.Formula, func(n string) string { return "(" + n + "*1.0)" })
+				got, err := types.Eval(token.NewFileSet(), nil, token.NoPos, exact)
+				if err != nil {
+					t.Errorf("%s: %q: %v", name, but.Formula, err)
+					continue
+				}
+				value, _ := constant.Float64Val(constant.ToFloat(got.Value))
+				said, _, _ := strings.Cut(strings.TrimPrefix(but.Gives, "+"), " ")
+				_, decimals, _ := strings.Cut(said, ".")
+				if text := strconv.FormatFloat(value, 'f', len(decimals), 64); text != said {
+					t.Errorf("%s: %s = %s, and not %s", name, but.Formula, text, said)
+				}
+			}
+		}
+	}
+}
+
 func TestColumnsAreAkinToTargets(t *testing.T) {
 	r := load(t, isulad)
 	for target, want := range map[string]string{
@@ -139,7 +201,7 @@ func TestColumnsAreAkinToTargets(t *testing.T) {
 }
 
 func TestPublicationsAreFoundByNameAndByPath(t *testing.T) {
-	if names := published.Names(); !slices.Equal(names, []string{"isulad-2020"}) {
+	if names := published.Names(); !slices.Equal(names, []string{"isulad-2020", "kata-boot-2018", "kata-io", "kata-overhead", "kmesh-resource"}) {
 		t.Errorf("there come %v", names)
 	}
 	text, err := os.ReadFile("isulad-2020/report.json")
@@ -181,7 +243,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 		"a record":                            {`{"type":"header","schema":1}` + "\n{}", "is a record: setting records against each other is not supported yet"},
 		"a compressed record":                 {"\x28\xb5\x2f\xfd....", "is a record"},
 		"two of them":                         {good + good, "more than one"},
-		"one of a later version":              {`{"version":2,"sheets":[]}`, "use a later one"},
+		"one of a later version":              {`{"version":3,"sheets":[]}`, "use a later one"},
 		"a page without end":                  {strings.Repeat(" ", 1<<20) + good, "larger than 1 MiB"},
 		"an unknown unit":                     {swap(`"unit": "ms"`, `"unit": "min"`), `unit "min"`},
 		"no date":                             {swap("2020-09-09", "last year"), "last year"},

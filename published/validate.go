@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject/setting"
@@ -24,17 +25,17 @@ const (
 func (r *Report) Validate() error {
 	var errs []error
 	complain := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if r.Version != Version {
+	if r.Version < 1 || r.Version > Version {
 		complain("version is %d: this tare reads %d", r.Version, Version)
 	}
 	if r.Name == "" || r.Title == "" {
 		complain("it has no name or no title")
 	}
-	if _, err := time.Parse(time.DateOnly, r.Date); err != nil {
+	if _, err := time.Parse(time.DateOnly, r.Date); err != nil && r.Date != "" {
 		complain("date %q is no date: write it as 2006-01-02", r.Date)
 	}
-	if units[r.Unit] == 0 {
-		complain("unit %q is none: write ns, us, ms or s", r.Unit)
+	if unit := Units[r.Unit]; r.Experiment == "" && unit.Base != "ns" {
+		complain("unit %q is none of time: write ns, us, ms or s", r.Unit)
 	}
 	if len(r.Tables) > maxTables {
 		complain("%d tables: at most %d are read", len(r.Tables), maxTables)
@@ -45,7 +46,7 @@ func (r *Report) Validate() error {
 	unique(complain, "column", r.Columns, func(c Column) string { return c.ID })
 	unique(complain, "table", r.Tables, func(t Table) string { return t.ID })
 	for _, c := range r.Columns {
-		if r.Engine(c.Engine).ID == "" {
+		if r.Engine(c.Engine).ID == "" && (c.Engine != "" || r.Experiment == "") {
 			complain("column %q is of engine %q, which is not among the engines", c.ID, c.Engine)
 		}
 		for _, pattern := range c.Targets {
@@ -57,6 +58,11 @@ func (r *Report) Validate() error {
 	for i := range r.Tables {
 		if err := r.table(&r.Tables[i]); err != nil {
 			complain("table %q: %w", r.Tables[i].ID, err)
+		}
+	}
+	for _, c := range r.Claims {
+		if c.Says == "" || len(c.But) == 0 || slices.ContainsFunc(c.But, func(s Shown) bool { return s.What == "" || s.Gives == "" }) {
+			complain("claim %q: it says nothing, or nothing shows that it is wrong", c.Says)
 		}
 	}
 	return errors.Join(errs...)
@@ -80,7 +86,7 @@ func (r *Report) table(t *Table) error {
 	switch {
 	case r.Machine(t.Machine).ID == "":
 		return fmt.Errorf("machine %q is not among the machines", t.Machine)
-	case t.Lanes < 1 || t.Lanes > record.MaxLanes:
+	case r.Experiment == "" && (t.Lanes < 1 || t.Lanes > record.MaxLanes):
 		return fmt.Errorf("lanes %d: from 1 to %d are possible", t.Lanes, record.MaxLanes)
 	case len(t.Columns) == 0 || len(t.Columns) > maxColumns:
 		return fmt.Errorf("%d columns: a table has 1 to %d", len(t.Columns), maxColumns)
@@ -106,7 +112,7 @@ func (r *Report) table(t *Table) error {
 }
 
 func (r *Report) row(t *Table, row *Row) error {
-	if _, err := setting.ParseOp(row.Op); err != nil {
+	if _, err := setting.ParseOp(row.Op); err != nil && r.Experiment == "" {
 		return err
 	}
 	if len(row.Values) != len(t.Columns) {
@@ -115,15 +121,19 @@ func (r *Report) row(t *Table, row *Row) error {
 	if len(row.Versus) != 0 && len(row.Versus) != len(t.Versus) {
 		return fmt.Errorf("%d differences from %d columns", len(row.Versus), len(t.Versus))
 	}
-	for _, v := range row.Values {
+	for i, v := range row.Values {
+		column := r.Column(t.Columns[i])
+		if unit := t.Akin(&column, row).Unit; r.Experiment != "" && Units[unit].Factor == 0 {
+			return fmt.Errorf("unit %q is none that is known", unit)
+		}
 		if v == "" {
 			continue
 		}
 		if len(v) > maxFigure {
 			return fmt.Errorf("a figure of %d characters", len(v))
 		}
-		if ms, ok := r.Milliseconds(v); !ok || ms < 0 || math.IsInf(ms, 0) {
-			return fmt.Errorf("%s is no time", v)
+		if n, err := strconv.ParseFloat(string(v), 64); err != nil || n < 0 || math.IsInf(n, 0) {
+			return fmt.Errorf("%s is no time, nor any other amount", v)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -25,21 +27,22 @@ func newReport(s *app) *cobra.Command {
 off (killed, disk full) is reported as far as it goes. Several, such as those of
 the measures of one plan, are reported one after the other.
 
-With --against, what was weighed stands beside published figures, table by
-table. Those are of other machines and versions: nothing is computed between
-them. With tare come:
+With --against, what was measured stands beside published figures of the same
+kind of run, table by table, with what a publication says that its own figures
+contradict. Theirs are of other machines and versions: nothing is computed
+between the two. With tare come:
 
   ` + comeAlong(),
 		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			var beside *published.Report
+			var theirs *published.Report
 			if against != "" {
 				if out.subject != "" {
 					return errors.New("--subject: nothing is compared with --against; leave one of the two out")
 				}
 				var err error
-				if beside, err = published.Load(against); err != nil {
+				if theirs, err = published.Load(against); err != nil {
 					return fmt.Errorf("--against: %w", err)
 				}
 			}
@@ -47,8 +50,8 @@ them. With tare come:
 			if err != nil {
 				return err
 			}
-			if beside != nil {
-				return showBeside(s, out, all, beside)
+			if theirs != nil {
+				return showBeside(s, out, all, theirs)
 			}
 			if err := checkSubject(all, out.subject); err != nil {
 				return err
@@ -84,21 +87,26 @@ func (s *app) judged(paths []string, format string) (all []instrument.Judged, er
 	return all, nil
 }
 
-// showBeside prints what lifecycles gave beside published figures.
+// showBeside prints what runs gave beside published figures of their experiment.
 func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) error {
-	var ours []*lifecycle.Judgement
+	experiment := cmp.Or(theirs.Experiment, lifecycle.Name)
+	var lifecycles []*lifecycle.Judgement
 	for _, one := range all {
-		l, ok := one.Judgement.(*lifecycle.Judgement)
-		if !ok {
-			return fmt.Errorf("--against: published figures are of lifecycles, and this is a record of %s; leave it out", one.Record.Header.Experiment)
+		if is := one.Record.Header.Experiment; is != experiment {
+			return fmt.Errorf("--against: these published figures are of %s, and this is a record of %s; leave it out", experiment, is)
 		}
-		ours = append(ours, l)
+		if l, ok := one.Judgement.(*lifecycle.Judgement); ok {
+			lifecycles = append(lifecycles, l)
+		}
 	}
 	o := s.pageOptions(out)
-	p, figures := lifecycle.Against(ours, theirs, o)
+	p, figures := beside.Page(all, theirs, o)
+	if experiment == lifecycle.Name {
+		p, figures = lifecycle.Against(lifecycles, theirs, o)
+	}
 	// Theirs have no run: a document of their own.
 	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
-		Header: record.Header{Experiment: lifecycle.Name}, End: &record.End{Status: "published"},
+		Header: record.Header{Experiment: experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
 	var err error
 	switch out.format {
@@ -112,8 +120,8 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	for _, one := range ours {
-		if codeOf(one.Failed, one.Found) != ExitDone {
+	for _, one := range all {
+		if failed, _, found := one.Result(); codeOf(failed, found) != ExitDone {
 			return exit{ExitFailed}
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -74,6 +75,10 @@ func TestSeveralRecordsAreReportedAtOnce(t *testing.T) {
 func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 	dir := t.TempDir()
 	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(dir) // the figures come with the program
 	for _, format := range []string{"text", "md", "csv", "json"} {
 		code, out, stderr := tare(t, "report", docker, podman, "--against", "published/isulad-2020", "--format", format)
@@ -92,11 +97,15 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 	}{
 		"an unknown publication": {[]string{"--against", "published/nobody-1999"}, "published/isulad-2020"},
 		"a record":               {[]string{"--against", podman}, "setting records against each other is not supported yet"},
+		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, and this is a record of lifecycle"},
 		"a subject besides":      {[]string{"--against", "published/isulad-2020", "--subject", "docker/runc"}, "leave one of the two out"},
 	} {
 		if code, out, stderr := tare(t, append([]string{"report", docker}, test.args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, test.want) {
 			t.Errorf("%s: exit %d, %q, %q", name, code, out, stderr)
 		}
+	}
+	if code, out, stderr := tare(t, "report", filepath.Join(here, "../../published/kata-io/sysbench.jsonl"), "--against", "published/kata-io"); code != ExitDone || !strings.Contains(out, "too short 0.2828 s") || !strings.Contains(out, "512 MiB") {
+		t.Errorf("of storage: exit %d, %s\n%s", code, stderr, out)
 	}
 	if code, _, _ := tare(t, "report", stored(t, dir, "isula/runc", true), "--against", "published/isulad-2020"); code != ExitFailed {
 		t.Errorf("a run with failures: exit %d", code)

@@ -22,7 +22,7 @@ func Against(all []*Judgement, p *published.Report, o page.Options) (*page.Page,
 }
 
 // figures are all of theirs that are times, in nanoseconds.
-func (b *beside) figures() (out []figure.Figure) {
+func (b *besides) figures() (out []figure.Figure) {
 	for _, t := range b.theirs.Tables {
 		for _, row := range t.Rows {
 			for i, id := range t.Columns {
@@ -43,11 +43,8 @@ func (b *beside) figures() (out []figure.Figure) {
 	return out
 }
 
-// noVerdict stands with every such report.
-const noVerdict = "theirs and ours are of different machines, kernels and versions: a difference between the two is not one between engines, and none is computed"
-
-// beside is a publication with our figures beside its own.
-type beside struct {
+// besides is a publication with our figures beside its own.
+type besides struct {
 	theirs *published.Report
 	ours   []*Judgement
 	tables []besideTable // in the order of the publication
@@ -79,8 +76,8 @@ type besideRow struct {
 	ours   []*Cell // one for each column; nil where there is none
 }
 
-func besideOf(all []*Judgement, p *published.Report) *beside {
-	b := &beside{theirs: p, ours: all}
+func besideOf(all []*Judgement, p *published.Report) *besides {
+	b := &besides{theirs: p, ours: all}
 	for i := range p.Tables {
 		t := besideTable{Table: &p.Tables[i]}
 		t.columns = b.columns(t.Table)
@@ -92,7 +89,7 @@ func besideOf(all []*Judgement, p *published.Report) *beside {
 
 // columns are theirs, each followed by ours that are akin, and then the others
 // of ours that did any of the table's operations.
-func (b *beside) columns(t *published.Table) []besideColumn {
+func (b *besides) columns(t *published.Table) []besideColumn {
 	ours := b.candidates(t)
 	var out []besideColumn
 	for i, id := range t.Columns {
@@ -113,7 +110,7 @@ func (b *beside) columns(t *published.Table) []besideColumn {
 
 // candidates are our targets that belong into the table: those with pods into
 // one of pods, and the others into the others.
-func (b *beside) candidates(t *published.Table) (out []besideColumn) {
+func (b *besides) candidates(t *published.Table) (out []besideColumn) {
 	for i := range b.ours {
 		l := b.ours[i]
 		for j := range l.Targets {

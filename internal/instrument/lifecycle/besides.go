@@ -7,15 +7,21 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/record"
 )
 
 // page draws it: the two sides, the tables that hold something of ours, and
 // what was timed and is to be mistrusted of ours.
-func (b *beside) page(o page.Options) *page.Page {
-	p := &page.Page{Title: "Beside " + source(b.theirs), Command: "tare " + Name, Head: []string{noVerdict + "."}}
-	p.Add(b.sides())
+func (b *besides) page(o page.Options) *page.Page {
+	p := &page.Page{Title: beside.Title(b.theirs), Command: "tare " + Name, Head: []string{beside.NoVerdict + "."}}
+	var recs []*record.Record
+	for _, one := range b.ours {
+		recs = append(recs, one.Record)
+	}
+	p.Add(beside.Sides(b.theirs, recs))
 	var without []string
 	for i := range b.tables {
 		if t := &b.tables[i]; t.hasOurs() {
@@ -27,7 +33,7 @@ func (b *beside) page(o page.Options) *page.Page {
 	if without != nil {
 		p.Add(&page.Section{Title: "tables of theirs without a figure of ours: " + strings.Join(without, "; ")})
 	}
-	p.Add(b.theirMethod())
+	p.Add(beside.Claims(b.theirs), beside.Method(b.theirs))
 	for _, one := range b.ours {
 		name := "run " + page.Heading(page.Known(one.Record.Header.RunID)) + ": "
 		for _, s := range []*page.Section{failed(one), timed(one), page.Findings(one.Found, page.Lanes, o)} {
@@ -38,49 +44,8 @@ func (b *beside) page(o page.Options) *page.Page {
 	return p
 }
 
-// source names a publication.
-func source(p *published.Report) string {
-	title := p.Title
-	if p.OriginalTitle != "" {
-		title += " (" + p.OriginalTitle + ")"
-	}
-	return page.Short(term.Clean(strings.Join([]string{title, p.Author, p.Date}, ", ")), 200)
-}
-
-// sides are the machines and the versions of both.
-func (b *beside) sides() *page.Section {
-	s := &page.Section{Title: "whose figures are of what", Style: term.Bold}
-	theirs := page.List{Heading: "theirs"}
-	for _, m := range b.theirs.Machines {
-		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(m.Name), Text: page.Dotted(m.OS, m.Kernel, m.CPU, m.Memory)})
-	}
-	for _, e := range b.theirs.Engines {
-		version := e.Version
-		if version == "" {
-			version = "version not stated"
-		}
-		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(e.Name), Text: page.Dotted(slices.Concat([]string{version}, e.Parts, e.Notes)...)})
-	}
-	s.Lists = []page.List{theirs}
-	for _, one := range b.ours {
-		env := &one.Record.Header.Environment
-		ours := page.List{Heading: "ours, run " + page.Heading(page.Known(one.Record.Header.RunID)), Items: []page.Item{
-			{Key: "machine", Text: page.Dotted(env.OS, "Linux "+page.Known(env.Kernel), page.Processor(env), "memory "+page.Size(float64(env.Memory)), page.Cgroups(env.Cgroup))},
-		}}
-		for _, t := range one.Targets {
-			version := t.Version
-			if version == "" {
-				version = "no version of its own"
-			}
-			ours.Items = append(ours.Items, page.Item{Key: page.Heading(t.Name), Text: page.Dotted(version, t.Config["runtime"], t.Config["runtime version"])})
-		}
-		s.Lists = append(s.Lists, ours)
-	}
-	return s
-}
-
 // section is one table of theirs with ours.
-func (b *beside) section(t *besideTable) *page.Section {
+func (b *besides) section(t *besideTable) *page.Section {
 	machine := b.theirs.Machine(t.Machine)
 	s := &page.Section{Title: t.Title + "; theirs on " + machine.Name + ", ours here", Style: term.Bold}
 	s.Table = b.table(t)
@@ -115,7 +80,7 @@ func ourRounds(t *besideTable) string {
 	return strings.Join(texts, ", ") + " rounds"
 }
 
-func (b *beside) table(t *besideTable) *page.Table {
+func (b *besides) table(t *besideTable) *page.Table {
 	table := page.Names("operation (ms)")
 	for i := range t.columns {
 		table.Columns = append(table.Columns, page.Column{Title: b.title(t, i), Right: true, Group: i + 1})
@@ -139,7 +104,7 @@ func (r *besideRow) label() string {
 
 // title says whose figures are below it, and of which run where a target was
 // weighed in several.
-func (b *beside) title(t *besideTable, i int) string {
+func (b *besides) title(t *besideTable, i int) string {
 	c := &t.columns[i]
 	if c.theirs >= 0 {
 		return "theirs: " + page.Heading(b.theirs.Column(c.akin).Title)
@@ -157,7 +122,7 @@ func (b *beside) title(t *besideTable, i int) string {
 	return name
 }
 
-func (b *beside) cell(t *besideTable, row *besideRow, i int) page.Cell {
+func (b *besides) cell(t *besideTable, row *besideRow, i int) page.Cell {
 	if c := t.columns[i]; c.theirs >= 0 {
 		if row.theirs == nil {
 			return page.Words(page.None)
@@ -176,7 +141,7 @@ func (b *beside) cell(t *besideTable, row *besideRow, i int) page.Cell {
 }
 
 // printed is a value of theirs as it stands there, if that is in milliseconds.
-func (b *beside) printed(f published.Figure) string {
+func (b *besides) printed(f published.Figure) string {
 	ms, ok := b.theirs.Milliseconds(f)
 	switch {
 	case !ok:
@@ -188,7 +153,7 @@ func (b *beside) printed(f published.Figure) string {
 }
 
 // notes are what keeps the columns of a table apart.
-func (b *beside) notes(t *besideTable) []string {
+func (b *besides) notes(t *besideTable) []string {
 	var out []string
 	var lanes, akin []string
 	for _, c := range t.columns {
@@ -235,20 +200,4 @@ func roundsAt(tables []*Table, lanes int) int {
 		}
 	}
 	return 0
-}
-
-// theirMethod is what the publication says of how it measured, and what it
-// does not say.
-func (b *beside) theirMethod() *page.Section {
-	s := &page.Section{Title: "how they measured", Style: term.Bold}
-	var items []page.Item
-	for _, text := range slices.Concat(b.theirs.Method, b.theirs.Notes) {
-		items = append(items, page.Item{Key: "theirs", Text: text})
-	}
-	if items == nil {
-		s.Title += ": not said"
-		return s
-	}
-	s.Lists = []page.List{{Items: items}}
-	return s
 }

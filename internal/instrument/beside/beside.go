@@ -1,0 +1,289 @@
+// Package beside sets what tare found beside the figures of a publication, whatever
+// instrument they are of: every table of theirs as it was printed, with those of
+// our figures that are akin, and the sentences of theirs that their own figures
+// contradict. Theirs are of other machines and versions, so nothing is computed
+// between the two.
+package beside
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/record"
+)
+
+// NoVerdict stands with every such report.
+const NoVerdict = "theirs and ours are of different machines, kernels and versions: a difference between the two is not one between engines, and none is computed"
+
+// Page is our runs beside a publication, and its figures, with the label
+// side=theirs.
+func Page(all []instrument.Judged, p *published.Report, o page.Options) (*page.Page, []figure.Figure) {
+	out := &page.Page{Title: Title(p), Command: "tare " + p.Experiment, Head: []string{NoVerdict + "."}}
+	var recs []*record.Record
+	for _, one := range all {
+		recs = append(recs, one.Record)
+	}
+	out.Add(Sides(p, recs))
+	var theirs []figure.Figure
+	for i := range p.Tables {
+		s, figures := section(p, &p.Tables[i], all)
+		out.Add(s)
+		theirs = append(theirs, figures...)
+	}
+	out.Add(Claims(p), Method(p))
+	for _, one := range all {
+		_, _, found := one.Result()
+		s := page.Findings(found, page.Lanes, o)
+		s.Title = "run " + page.Heading(page.Known(one.Record.Header.RunID)) + ": " + s.Title
+		out.Add(s)
+	}
+	return out, theirs
+}
+
+// ours is a column of our figures in a table: those of one run that are akin to
+// one of their columns, and of one target where its figures are of targets.
+type ours struct {
+	title   string
+	figures []figure.Figure
+}
+
+// section is one table of theirs with ours.
+func section(p *published.Report, t *published.Table, all []instrument.Judged) (*page.Section, []figure.Figure) {
+	table, group := page.Names(""), 0
+	for i := range t.Rows {
+		table.Row(page.Words(page.Short(term.Clean(t.Rows[i].Label), page.LongestName)))
+	}
+	add := func(title string, cell func(row *published.Row) page.Cell) {
+		group++
+		table.Columns = append(table.Columns, page.Column{Title: title, Right: true, Group: group})
+		for i := range t.Rows {
+			table.Rows[i] = append(table.Rows[i], cell(&t.Rows[i]))
+		}
+	}
+	var theirs []figure.Figure
+	notes := slices.Clone(t.Notes)
+	for place, id := range t.Columns {
+		column := p.Column(id)
+		add("theirs: "+page.Heading(column.Title), func(row *published.Row) page.Cell {
+			value := row.Values[place]
+			if value == "" {
+				return page.Words(page.None)
+			}
+			akin := t.Akin(&column, row)
+			if f, ok := printed(p, t, row, &column, akin, value); ok {
+				theirs = append(theirs, f)
+			}
+			return page.Words(with(string(value), akin.Unit))
+		})
+		for _, c := range columns(t, &column, all) {
+			add("ours: "+c.title, func(row *published.Row) page.Cell { return c.cell(t.Akin(&column, row)) })
+		}
+		if column.Note != "" {
+			notes = append(notes, column.Title+": "+column.Note)
+		}
+	}
+	for _, row := range t.Rows {
+		if row.Note != "" {
+			notes = append(notes, row.Label+": "+row.Note)
+		}
+	}
+	return &page.Section{Title: t.Title + "; theirs on " + p.Machine(t.Machine).Name, Style: term.Bold, Table: table, Notes: notes}, theirs
+}
+
+// printed is a value of theirs as a figure, if tare has such a quantity.
+func printed(p *published.Report, t *published.Table, row *published.Row, c *published.Column, akin published.Ours, value published.Figure) (figure.Figure, bool) {
+	v, err := strconv.ParseFloat(string(value), 64)
+	unit := published.Units[akin.Unit]
+	if err != nil || akin.Quantity == "" {
+		return figure.Figure{}, false
+	}
+	f := figure.Figure{Experiment: p.Experiment, Quantity: akin.Quantity, Unit: figure.Unit(unit.Base),
+		Labels: figure.Of("side", "theirs", "table", t.ID, "row", row.Label, "column", c.ID)}
+	f.Estimate = figure.Exactly(v * unit.Factor)
+	if row.Note != "" {
+		f.Reasons = []string{row.Note}
+	}
+	return f, true
+}
+
+// columns are ours that are akin to a column of theirs in any row.
+func columns(t *published.Table, c *published.Column, all []instrument.Judged) (out []ours) {
+	if len(c.Targets) == 0 && c.Quantity == "" && c.Labels == nil {
+		return nil // there is none like it
+	}
+	for _, one := range all {
+		by := map[string]*ours{}
+		var names []string
+		for _, f := range one.Figures() {
+			name := f.Labels.Get("target")
+			if len(c.Targets) > 0 && !c.Akin(name) || !slices.ContainsFunc(t.Rows, func(r published.Row) bool { return akinTo(&f, t.Akin(c, &r)) }) {
+				continue
+			}
+			if by[name] == nil {
+				run := "run " + page.Heading(page.Known(one.Record.Header.RunID))
+				title := page.Heading(name)
+				if name == "" {
+					title = run
+				} else if len(all) > 1 {
+					title += ", " + run
+				}
+				by[name], names = &ours{title: title}, append(names, name)
+			}
+			by[name].figures = append(by[name].figures, f)
+		}
+		for _, name := range names {
+			out = append(out, *by[name])
+		}
+	}
+	return out
+}
+
+// akinTo tells whether a figure is what a publication's value is of.
+func akinTo(f *figure.Figure, akin published.Ours) bool {
+	if f.Quantity != akin.Quantity || akin.Quantity == "" || string(f.Unit) != published.Units[akin.Unit].Base || !f.Known() {
+		return false
+	}
+	for key, patterns := range akin.Labels {
+		if !slices.ContainsFunc(strings.Split(patterns, "|"), func(pattern string) bool {
+			ok, err := path.Match(pattern, f.Labels.Get(key))
+			return ok && err == nil
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// cell holds what is akin, in their unit, with what it is a figure of where that
+// was judged. Where several are, all of a few.
+func (c *ours) cell(akin published.Ours) page.Cell {
+	var texts []string
+	var shown *figure.Figure
+	for i := range c.figures {
+		f := &c.figures[i]
+		if !akinTo(f, akin) {
+			continue
+		}
+		text := with(number(f.Value/published.Units[akin.Unit].Factor), akin.Unit)
+		if f.Verdict != "" && f.Verdict != "device" {
+			text = f.Verdict + " " + text
+		}
+		texts, shown = append(texts, text), f
+	}
+	switch {
+	case texts == nil:
+		return page.Words(page.None)
+	case len(texts) > 3:
+		texts = append(texts[:3], "…")
+	}
+	return page.Cell{Head: strings.Join(texts, ", "), Figure: shown}
+}
+
+// number has four digits, or all before the point.
+func number(v float64) string {
+	if math.Abs(v) >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+func with(number, unit string) string {
+	if unit == "" || unit == "count" {
+		return number
+	}
+	return number + " " + unit
+}
+
+// Title names a publication.
+func Title(p *published.Report) string {
+	title := p.Title
+	if p.OriginalTitle != "" {
+		title += " (" + p.OriginalTitle + ")"
+	}
+	for _, more := range []string{p.Author, p.Date} {
+		if more != "" {
+			title += ", " + more
+		}
+	}
+	return "Beside " + page.Short(term.Clean(title), 200)
+}
+
+// Sides are the machines and the versions of both.
+func Sides(p *published.Report, all []*record.Record) *page.Section {
+	s := &page.Section{Title: "whose figures are of what", Style: term.Bold}
+	theirs := page.List{Heading: "theirs"}
+	for _, m := range p.Machines {
+		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(m.Name), Text: page.Dotted(m.OS, m.Kernel, m.CPU, m.Memory)})
+	}
+	for _, e := range p.Engines {
+		version := e.Version
+		if version == "" {
+			version = "version not stated"
+		}
+		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(e.Name), Text: page.Dotted(slices.Concat([]string{version}, e.Parts, e.Notes)...)})
+	}
+	s.Lists = []page.List{theirs}
+	for _, rec := range all {
+		env := &rec.Header.Environment
+		machine := page.Dotted(env.OS, "Linux "+page.Known(env.Kernel), page.Processor(env), "memory "+page.Size(float64(env.Memory)), page.Cgroups(env.Cgroup))
+		if env.Kernel == "" {
+			machine = "not known" // imported
+		}
+		ours := page.List{Heading: "ours, run " + page.Heading(page.Known(rec.Header.RunID)), Items: []page.Item{
+			{Key: "machine", Text: machine},
+		}}
+		for _, t := range rec.Targets {
+			version := t.Version
+			if version == "" {
+				version = "no version of its own"
+			}
+			ours.Items = append(ours.Items, page.Item{Key: page.Heading(t.Name), Text: page.Dotted(version, t.Config["runtime"], t.Config["runtime version"])})
+		}
+		s.Lists = append(s.Lists, ours)
+	}
+	return s
+}
+
+// Claims are the sentences of the publication that its own figures contradict, each
+// beside the figures that show it; nil where none is known.
+func Claims(p *published.Report) *page.Section {
+	if p.Claims == nil {
+		return nil
+	}
+	s := &page.Section{Title: "what their own figures contradict", Style: term.Bold}
+	for _, c := range p.Claims {
+		l := page.List{Items: []page.Item{{Key: "they say", Text: c.Says}}}
+		for _, but := range c.But {
+			text := but.What
+			if but.Formula != "" {
+				text += ": " + but.Formula
+			}
+			l.Items = append(l.Items, page.Item{Key: but.Gives, Text: text})
+		}
+		s.Lists = append(s.Lists, l)
+	}
+	return s
+}
+
+// Method is what the publication says of how it measured, and what it does not say.
+func Method(p *published.Report) *page.Section {
+	s := &page.Section{Title: "how they measured", Style: term.Bold}
+	var items []page.Item
+	for _, text := range slices.Concat(p.Method, p.Notes) {
+		items = append(items, page.Item{Key: "theirs", Text: text})
+	}
+	if items == nil {
+		s.Title += ": not said"
+		return s
+	}
+	s.Lists = []page.List{{Items: items}}
+	return s
+}

@@ -1,0 +1,91 @@
+package beside_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/instrument/beside"
+	"github.com/tare-bench/tare/published"
+	"github.com/tare-bench/tare/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func drawn(t *testing.T, file string, p *published.Report, format string) (string, []figure.Figure) {
+	t.Helper()
+	rec, err := record.Load(filepath.Join("..", "..", "..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := all.Instruments.Judge(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := page.Options{Width: 160}
+	drawn, figures := beside.Page([]instrument.Judged{{Record: rec, Judgement: j}}, p, o)
+	var out bytes.Buffer
+	if err := page.Write(&out, format, []*page.Page{drawn}, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String(), figures
+}
+
+func load(t *testing.T, name string) *published.Report {
+	t.Helper()
+	p, err := published.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Two publications are records too: there ours are theirs, but for what follows from
+// their figures and not from their sentences.
+func TestEveryExperimentStandsBesideItsPublication(t *testing.T) {
+	for name, file := range map[string]string{
+		"kata-boot-2018": "published/kata-boot-2018/record.jsonl", "kata-io": "published/kata-io/record.jsonl",
+		"kata-overhead": "record/testdata/v1/overhead.jsonl", "kmesh-resource": "record/testdata/v1/bpf-memory.jsonl",
+	} {
+		got, figures := drawn(t, file, load(t, name), "text")
+		path := filepath.Join("testdata", name+".txt")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want, err := os.ReadFile(path); err != nil || got != string(want) {
+			t.Errorf("%s differs (go test ./internal/instrument/beside -update writes it anew), %v; got:\n%s", path, err, got)
+		}
+		for _, f := range figures {
+			if f.Labels.Get("side") != "theirs" || f.Labels.Get("table") == "" || f.Unit == "" || !f.Known() {
+				t.Errorf("%s: half a figure: %+v", name, f)
+			}
+		}
+	}
+	_, figures := drawn(t, "published/kata-io/record.jsonl", load(t, "kata-io"), "md")
+	if f := figure.Find(figures, "bandwidth", "table", "dd", "row", "count=10240000, by BusyBox", "column", "kata"); f.Value != 128*1<<20 || f.Unit != figure.BytesPerSec {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestATextOfOthersIsHarmlessBesideOurs(t *testing.T) {
+	const hostile = "\x1b[2J\u202e<b>`x`"
+	p := load(t, "kata-io")
+	p.Title, p.Columns[0].Title, p.Tables[1].Title, p.Tables[1].Rows[0].Label, p.Tables[1].Rows[0].Note = hostile, hostile, hostile, hostile, hostile
+	p.Claims[0].Says, p.Claims[0].But[0].What, p.Claims[0].But[0].Gives, p.Notes[0], p.Machines[0].Name = hostile, hostile, hostile, hostile, hostile
+	for _, format := range []string{"text", "md"} {
+		out, _ := drawn(t, "published/kata-io/record.jsonl", p, format)
+		if strings.ContainsFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) || format == "md" && strings.Contains(out, "<b>") {
+			t.Errorf("%s passes on what it was given:\n%s", format, out)
+		}
+	}
+}
