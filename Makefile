@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh weigh-engines test prove lint bench fuzz runtimes engines probe bpf clean help
+.PHONY: build weigh weigh-engines test prove lint audit bench fuzz runtimes engines probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -59,6 +59,9 @@ lint: $(GOLANGCI) ## golangci-lint, and shellcheck where it is installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/* .ci/run; \
 	else echo "no shellcheck here: the scripts are not checked"; fi
+
+audit: ## two builds with one sum, licences and a bill of materials, known vulnerabilities
+	@GO='$(GO)' scripts/audit
 
 $(GOLANGCI):
 	@mkdir -p $(@D)
