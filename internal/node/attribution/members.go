@@ -22,6 +22,8 @@ func (s *Snapshot) Members(boxes []Sandbox, daemons []int, problems *record.Prob
 	c.mentioning()
 	c.parents()
 	c.descendants()
+	c.leftBehind()
+	c.descendants()
 	c.kernelThreads()
 	out := make([]Member, 0, len(c.who))
 	for _, m := range c.who {
@@ -274,6 +276,19 @@ func (c *selection) parents() {
 			if role, ok := parent.role(); ok && (role == record.RoleShim || role == record.RoleMonitor) && parent.Depth() == 0 && c.boxOf(parent) < 0 {
 				c.add(parent, i, role, "parent of the container's first process")
 			}
+		}
+	}
+}
+
+// leftBehind takes in what a bare runtime's commands left running, by a double fork
+// say: tare's lanes, which run those commands, are the subreapers of that. Which
+// sandbox it is for is not known. (A shim or a monitor is the subreaper of what the
+// runtime leaves below it, and that is found by descent.)
+func (c *selection) leftBehind() {
+	for _, p := range c.Processes {
+		parent := c.byPid[p.PPid]
+		if c.who[p.Pid] == nil && c.boxOf(p) < 0 && parent != nil && parent.PPid == c.self && parent.isLane() && !p.isLane() && !p.Ended() {
+			c.add(p, -1, record.RoleRuntime, "left behind by a runtime's command")
 		}
 	}
 }

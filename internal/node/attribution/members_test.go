@@ -1,6 +1,8 @@
 package attribution
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -197,6 +199,27 @@ func TestTheGroupOfTheMachinesFirstProcessIsNoSandboxs(t *testing.T) {
 		proc{pid: 61, ppid: 60, args: "/probe", cgroup: v1("/outer")}))
 	var problems record.Problems
 	if short, long := roles(s.Members([]Sandbox{{Workload: 61}}, nil, &problems)); short != "61=workload@0" {
+		t.Errorf("%s", long)
+	}
+}
+
+func TestWhatABareRuntimeLeavesBehindIsItsOwn(t *testing.T) {
+	root := tree(t,
+		proc{pid: 1, args: "/sbin/init", cgroup: root1},
+		proc{pid: 40, ppid: 1, args: "tare overhead leaky", cgroup: root1},
+		proc{pid: 50, ppid: 40, args: "tare-lane 0 1 2", cgroup: root1},
+		proc{pid: 61, ppid: 50, nspid: "61 1", args: "/probe", cgroup: v1("/g/c1")},
+		proc{pid: 62, ppid: 50, args: "helper", cgroup: root1}, // by a double fork
+		proc{pid: 63, ppid: 62, args: "its-child", cgroup: root1},
+		proc{pid: 64, ppid: 40, args: "du", cgroup: root1},
+		proc{pid: 70, ppid: 1, args: "tare-lane 0 1 2", cgroup: root1}, // another run's
+		proc{pid: 71, ppid: 70, args: "helper", cgroup: root1})
+	if err := os.Symlink("40", filepath.Join(string(root), "proc/self")); err != nil {
+		t.Fatal(err)
+	}
+	_, s := snapshot(t, root)
+	var problems record.Problems
+	if short, long := roles(s.Members([]Sandbox{{Workload: 61, Group: "/g/c1"}}, nil, &problems)); short != "62=runtime@-1 63=runtime@-1 61=workload@0" {
 		t.Errorf("%s", long)
 	}
 }

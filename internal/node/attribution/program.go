@@ -57,6 +57,9 @@ func (p *Process) isInit() bool {
 		strings.HasPrefix(p.Comm, "runc:[") || strings.HasPrefix(p.Comm, "youki:[")
 }
 
+// isLane tells whether a process is one of tare's lanes, see package lane.
+func (p *Process) isLane() bool { return len(p.Args) > 0 && p.Args[0] == "tare-lane" }
+
 // isPause tells by its name whether a process does nothing but hold a pod.
 func (p *Process) isPause() bool {
 	name, args := p.command()

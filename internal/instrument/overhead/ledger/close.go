@@ -157,7 +157,7 @@ func (b *books) everyLane() bool {
 		p := &b.end.Processes[i]
 		if p.Lane >= 0 {
 			lanes[p.Lane] = true
-		} else if vanished && then[identity{p.Pid, p.Start}] == nil {
+		} else if vanished && p.Role == record.RoleDaemon && then[identity{p.Pid, p.Start}] == nil {
 			return false
 		}
 	}
