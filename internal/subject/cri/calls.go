@@ -88,12 +88,21 @@ func (d *driver) newPod(name string) error {
 }
 
 func (d *driver) runPod(h *held) func(ctx context.Context) error {
-	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.handler}
+	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.requested()}
 	return func(ctx context.Context) error {
 		reply, err := d.conn.runtime.RunPodSandbox(ctx, request)
 		h.pod, h.unsure = reply.GetPodSandboxId(), err != nil && ctx.Err() != nil
 		return plain(ctx, "RunPodSandbox", err)
 	}
+}
+
+// requested is the handler as a request has it. isulad's default is none of its
+// handlers: only no name at all stands for it in every version.
+func (d *driver) requested() string {
+	if d.engineName == isuladEngine && d.handler == d.facts.standard {
+		return ""
+	}
+	return d.handler
 }
 
 // create makes a container in a pod that is there.

@@ -91,7 +91,7 @@ func (d *driver) reclaim(ctx context.Context, names []string) {
 		h.unsure = false
 		if h.pod == "" {
 			insist(ctx, func(ctx context.Context) error {
-				reply, err := d.conn.runtime.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.handler})
+				reply, err := d.conn.runtime.RunPodSandbox(ctx, &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.requested()})
 				h.pod = reply.GetPodSandboxId()
 				return err
 			})

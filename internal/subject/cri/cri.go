@@ -81,7 +81,7 @@ func New(ctx context.Context, name, engineName, handler string, e subject.Engine
 
 // check holds what is asked for against what the engine has.
 func (t *Target) check() error {
-	if _, ok := t.facts.handlers[t.handler]; !ok && t.handler != "" && len(t.facts.handlers) > 0 {
+	if _, ok := t.facts.handlers[t.handler]; !ok && t.handler != "" && len(t.facts.handlers) > 0 && (t.facts.known == nil || !t.facts.known(t.handler)) {
 		return engine.Unavailable(t.name, "add it to the engine's configuration", "%s has no runtime handler %q; it has %s",
 			t.engineName, t.handler, strings.Join(t.facts.names(), ", "))
 	}

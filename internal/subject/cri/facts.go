@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
+	"github.com/tare-bench/tare/internal/subject/isula"
 )
 
 // facts are what an engine tells of its configuration. What it does not tell is
@@ -32,6 +32,7 @@ type facts struct {
 	podless       bool // CRI-O leaves out the process of pods that need none
 	networkReady  bool
 	networkReason string
+	known         func(handler string) bool // of one that is not among handlers; nil: unknown
 }
 
 // handler is a runtime handler.
@@ -168,27 +169,25 @@ func argument(pid int, other string, flags ...string) string {
 	return cmp.Or(procs.Flag(procs.ArgsOf(pid), flags...), other)
 }
 
-// fromIsulad reads the daemon's configuration, since it does not tell.
+// fromIsulad reads the daemon's configuration, since it does not tell. A handler
+// that CRI has no name of its own for is a runtime's name.
 func (f *facts) fromIsulad(socket string) {
-	d, err := containerd.DaemonOf(socket)
-	if err != nil {
+	config := isula.ConfigOf(socket)
+	if config == nil {
 		return
 	}
-	defer d.Close()
-	b, err := os.ReadFile(d.File("root/etc/isulad/daemon.json"))
-	if err != nil {
-		return
+	f.pause, f.storage.driver, f.standard = config.Pause, config.Driver, config.Default
+	f.cgroups = map[bool]string{true: "systemd", false: "cgroupfs"}[config.Systemd]
+	for name, kind := range config.CRIRuntimes {
+		text, _ := kind.(string)
+		f.handlers[name] = handler{kind: text}
 	}
-	var config struct {
-		Pause    string `json:"pod-sandbox-image"`
-		Systemd  bool   `json:"systemd-cgroup"`
-		Driver   string `json:"storage-driver"`
-		Standard string `json:"default-runtime"`
+	for _, name := range config.Names() {
+		if _, is := f.handlers[name]; !is {
+			f.handlers[name] = handler{kind: "oci"}
+		}
 	}
-	if json.Unmarshal(b, &config) == nil {
-		f.pause, f.storage.driver, f.standard = config.Pause, config.Driver, config.Standard
-		f.cgroups = map[bool]string{true: "systemd", false: "cgroupfs"}[config.Systemd]
-	}
+	f.known = config.Has
 }
 
 // fromDockerd reads cri-dockerd's command line, since it does not tell.

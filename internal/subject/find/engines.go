@@ -52,6 +52,15 @@ func (e *engine) in(way string) string {
 	return e.name + "+" + way
 }
 
+// behind is the name of a runtime behind the engine, driven in a way. One that does
+// not tell what its default is called is that by itself.
+func (e *engine) behind(way, runtime string) string {
+	if runtime == "" {
+		return e.in(way)
+	}
+	return e.in(way) + "/" + runtime
+}
+
 // ways in which the settings want the engine driven.
 func (e *engine) wanted(s Settings) []string {
 	var out []string
@@ -92,10 +101,10 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 		runtime = found[0]
 	}
 	if before != e.name { // the name says the way
-		return []string{before + "/" + runtime}, true, nil
+		return []string{strings.TrimSuffix(before+"/"+runtime, "/")}, true, nil
 	}
 	for _, w := range e.wanted(s) {
-		names = append(names, e.in(w)+"/"+runtime)
+		names = append(names, e.behind(w, runtime))
 	}
 	return names, true, nil
 }
@@ -110,7 +119,7 @@ func (e *engine) all(ctx context.Context, s Settings) []Found {
 	var out []Found
 	for _, runtime := range runtimes {
 		for _, way := range e.wanted(s) {
-			out = append(out, one(ctx, e.in(way)+"/"+runtime, "", s))
+			out = append(out, one(ctx, e.behind(way, runtime), "", s))
 		}
 	}
 	return out

@@ -50,8 +50,8 @@ type Target struct {
 // no option before it. The error is a *subject.Unavailable when it cannot be
 // weighed here.
 //
-// Which runtimes a daemon has cannot be asked. One that it has not shows at
-// create.
+// Which runtimes a daemon has cannot be asked: its configuration tells. Where that
+// cannot be read, one that it has not shows at create.
 func New(ctx context.Context, name, runtime, _ string, e subject.Engine) (subject.Target, error) {
 	return newTarget(ctx, name, runtime, e)
 }
@@ -77,6 +77,9 @@ func newTarget(ctx context.Context, name, runtime string, e subject.Engine) (*Ta
 	}
 	if err := t.ask(ctx); err != nil {
 		return nil, err
+	}
+	if config := ConfigOf(engine.Socket(t.address)); config != nil && runtime != "" && !config.Has(runtime) {
+		return nil, engine.Unavailable(name, `add it to "runtimes" in `+daemonConfig+` and restart isulad`, "isulad has no runtime %q; its configuration names %s", runtime, strings.Join(config.Names(), ", "))
 	}
 	t.image, err = image.Probe()
 	return t, err
@@ -158,7 +161,10 @@ func Runtimes(ctx context.Context, e subject.Engine) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return configured(engine.Socket(t.address)), nil
+	if config := ConfigOf(engine.Socket(t.address)); config != nil {
+		return config.Names(), nil
+	}
+	return builtIn[:1], nil
 }
 
 // Info implements subject.Target.
@@ -178,6 +184,7 @@ func (t *Target) Info() record.Target {
 			out.Config[key] = v
 		}
 	}
+	out.Notes = append(out.Notes, "isula stats refreshes every 1.6 s: what it says of memory is up to that old")
 	if kata.Is(t.runtime) {
 		maps.Copy(out.Config, kata.Facts(""))
 	}

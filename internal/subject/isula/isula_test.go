@@ -3,6 +3,8 @@ package isula
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -304,14 +306,36 @@ func TestWhatIsNoAnswerIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationTellsTheRuntimes(t *testing.T) {
-	for text, want := range map[string][]string{
-		`{"default-runtime":"lcr","runtimes":{"kata-runtime":{},"crun":{}}}`: {"lcr", "crun", "kata-runtime"},
-		`{"runtimes":{"runc":{},"kata":{}}}`:                                 {"runc", "kata"},
-		`{`:                                                                  {"runc"},
+func TestARuntimeThatIsNotConfiguredIsAnErrorBeforeTheRun(t *testing.T) {
+	_, e := newFake(t)
+	l, err := net.Listen("unix", e.Address) // the test itself is the daemon
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	was := daemonConfig
+	defer func() { daemonConfig = was }()
+	daemonConfig = filepath.Join(t.TempDir(), "daemon.json")
+	if _, err := New(t.Context(), "isula/x", "nonesuch", "", e); err != nil {
+		t.Errorf("where nothing is known: %v", err)
+	}
+	for text, c := range map[string]struct{ want, has, lacks string }{
+		`{"default-runtime":"lcr","runtimes":{"kata-runtime":{},"crun":{}}}`: {"lcr crun kata-runtime", "crun", "runsc"},
+		`{"runtimes":{"runc":{},"kata":{}}}`:                                 {"runc kata", "io.containerd.kata.v2", "crun"},
+		`{}`:                                                                 {"runc", "lcr", "kata"},
 	} {
-		if got := runtimesOf(strings.NewReader(text), "runc"); !slices.Equal(got, want) {
-			t.Errorf("%s: %q", text, got)
+		if err := os.WriteFile(daemonConfig, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Runtimes(t.Context(), e); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, %v", text, got, err)
+		}
+		if _, err := New(t.Context(), "isula/x", c.has, "", e); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		var u *subject.Unavailable
+		if _, err := New(t.Context(), "isula/x", c.lacks, "", e); !errors.As(err, &u) || !strings.Contains(u.Reason, fmt.Sprintf("no runtime %q", c.lacks)) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

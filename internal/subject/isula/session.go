@@ -2,16 +2,10 @@ package isula
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -65,44 +59,4 @@ func (t *Target) takes(w subject.Workload) error {
 // Clean implements subject.Cleaner.
 func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string, error) {
 	return engine.Clean(ctx, &commands{Target: t, env: subject.Env{RunID: runID}}, t.name, "container", runID, dryRun)
-}
-
-const (
-	daemonConfig = "/etc/isulad/daemon.json"
-	builtIn      = "runc" // since 2.1.4; lcr before
-)
-
-// configured are the runtimes of the configuration of the daemon that listens
-// on a socket, its default first.
-func configured(socket string) []string {
-	def := builtIn
-	if pid, err := procs.Listener(socket); err == nil {
-		if said := procs.Flag(procs.ArgsOf(pid), "--default-runtime"); said != "" {
-			return []string{said}
-		}
-	}
-	f, err := os.Open(daemonConfig)
-	if err != nil {
-		return []string{def}
-	}
-	defer f.Close()
-	return runtimesOf(io.LimitReader(f, 1<<20), def)
-}
-
-// runtimesOf reads a daemon.json.
-func runtimesOf(r io.Reader, def string) []string {
-	var config struct {
-		Default  string         `json:"default-runtime"`
-		Runtimes map[string]any `json:"runtimes"`
-	}
-	if json.NewDecoder(r).Decode(&config) == nil && config.Default != "" {
-		def = config.Default
-	}
-	out := []string{def}
-	for _, name := range slices.Sorted(maps.Keys(config.Runtimes)) {
-		if name != def {
-			out = append(out, name)
-		}
-	}
-	return out
 }

@@ -1,0 +1,66 @@
+package isula
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/subject/containerd"
+)
+
+// daemonConfig is where isulad has its configuration, in its own mounts.
+var daemonConfig = "/etc/isulad/daemon.json"
+
+// Config is what matters of it, with what the daemon's command line says
+// otherwise. It does not tell by itself.
+type Config struct {
+	Default     string         `json:"default-runtime"`
+	Runtimes    map[string]any `json:"runtimes"`
+	CRIRuntimes map[string]any `json:"cri-runtimes"` // what CRI calls them
+	Pause       string         `json:"pod-sandbox-image"`
+	Systemd     bool           `json:"systemd-cgroup"`
+	Driver      string         `json:"storage-driver"`
+}
+
+// builtIn are the runtimes that isulad knows without being told of any
+// (runtime_check in its src/daemon/executor/container_cb/execution_create.c); the
+// first is its default since 2.1.4.
+var builtIn = []string{"runc", "lcr", "kata-runtime"}
+
+// ConfigOf reads the configuration of the daemon that listens on a socket; nil
+// where it is not known which that is.
+func ConfigOf(socket string) *Config {
+	d, err := containerd.DaemonOf(socket)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	f, err := os.Open(d.File("root" + daemonConfig))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	c := new(Config)
+	if json.NewDecoder(io.LimitReader(f, 1<<20)).Decode(c) != nil {
+		return nil
+	}
+	c.Default = cmp.Or(procs.Flag(procs.ArgsOf(d.Pid), "--default-runtime"), c.Default, builtIn[0])
+	return c
+}
+
+// Names are the runtimes that it names, the default first.
+func (c *Config) Names() []string {
+	rest := slices.Sorted(maps.Keys(c.Runtimes))
+	return append([]string{c.Default}, slices.DeleteFunc(rest, func(name string) bool { return name == c.Default })...)
+}
+
+// Has tells whether a runtime can be asked for: one that is named, one that is
+// built in, or a shim by its full name.
+func (c *Config) Has(runtime string) bool {
+	return slices.Contains(c.Names(), runtime) || slices.Contains(builtIn, runtime) || strings.HasPrefix(runtime, "io.containerd.")
+}
