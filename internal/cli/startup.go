@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,7 @@ func extendStartup(s *app, v *verb) {
 	f.StringArrayVar(&from.Files, "log", nil, "read this log, or those in this folder, instead of starting anything, - for standard input; gzip, zstd, bzip2 and xz are unpacked; can be repeated")
 	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl) instead of starting anything")
 	f.StringVar(&from.Since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
+	merged := f.Bool("merged", false, "with --log or --journal: print the lines of all of them in one order, with the time between them, and nothing else")
 	v.Use += " [-- COMMAND [ARGUMENT...]]"
 	start := v.RunE
 	v.RunE = func(c *cobra.Command, args []string) error {
@@ -44,14 +46,20 @@ func extendStartup(s *app, v *verb) {
 		}
 		if len(from.Files) > 0 || from.Journal || f.Changed("since") {
 			from.Files = append(from.Files, args...) // without --log in between, a shell's *.log gives the rest as arguments
-			return readStarts(c.Context(), s, v, from)
+			return readStarts(c.Context(), s, v, from, *merged)
+		}
+		if *merged {
+			return errors.New("--merged prints lines of logs: give --log or --journal, too")
 		}
 		return start(c, args)
 	}
 }
 
+// chosenBy are the options that say which starts are looked at, of logs too.
+var chosenBy = []string{"slowest", "pod", "id"}
+
 // readStarts reports the starts that logs tell of.
-func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs) (err error) {
+func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged bool) (err error) {
 	p, out := *v.options.(*startup.Options), v.out
 	if v.Flags().Changed("since") && !from.Journal {
 		return errors.New("--since is about the journal: give --journal, too, or leave it out")
@@ -60,6 +68,9 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs) (err e
 		return errors.New("--log and --journal read what was; leave the command out")
 	}
 	for _, name := range v.set.GivenFlags() {
+		if slices.Contains(chosenBy, name) {
+			continue
+		}
 		return option.WrongFlag(name, "it is about starts that are made; with --log and --journal none is: leave it out")
 	}
 	if err := s.checkFormat(out.format, startup.Name); err != nil {
@@ -69,6 +80,9 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs) (err e
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if err != nil {
 		return err
+	}
+	if merged {
+		return r.Merged(ctx, s.Out)
 	}
 	header, err := keptHeader(startup.Name, p)
 	if err != nil {
@@ -106,6 +120,9 @@ func nameOfCommand(args []string) string {
 
 // weighStartup performs a startup plan.
 func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) (err error) {
+	if p.Pod != "" || p.ID != "" {
+		return errors.New("--pod and --id choose among starts in logs: give --log or --journal, too, or leave them out")
+	}
 	// That processes can be watched is found out by watching them: the first start has
 	// what was opened for that.
 	var first startuprun.Watch

@@ -51,6 +51,20 @@ func Value(w io.Writer, value any) error {
 	return err
 }
 
+// Lines writes one JSON value on each line, as programs read that follow a file.
+func Lines(w io.Writer, values []any) error {
+	for _, value := range values {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return fmt.Errorf("write the report as JSON: %w", err)
+		}
+		if _, err := w.Write(append(term.CleanJSON(text), '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // list is never null.
 func list[T any](of []T) []T {
 	if of == nil {

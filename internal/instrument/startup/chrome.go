@@ -7,7 +7,7 @@ import (
 )
 
 // chromeTrace is the JSON form of Chrome's Trace Event Format, which Perfetto opens:
-// the drawn start of every target as a process, its rows as slices on threads.
+// every chosen start as a process, its rows as slices on threads.
 type chromeTrace struct {
 	Events []chromeEvent `json:"traceEvents"`
 	Unit   string        `json:"displayTimeUnit"`
@@ -21,8 +21,8 @@ type chromeEvent struct {
 	Cat   string     `json:"cat,omitempty"`
 	At    micros     `json:"ts"`            // since the start began
 	Took  *micros    `json:"dur,omitempty"` // of a slice
-	Pid   int        `json:"pid"`           // the target, from 1: viewers take 0 for the idle process
-	Tid   int        `json:"tid"`           // the lane, from 1; not used again in another target, as no kernel would
+	Pid   int        `json:"pid"`           // the start, from 1: viewers take 0 for the idle process
+	Tid   int        `json:"tid"`           // the lane, from 1; not used again in another start, as no kernel would
 	Scope string     `json:"s,omitempty"`   // of an instant: "p", the whole process
 	Args  chromeArgs `json:"args"`
 }
@@ -55,18 +55,19 @@ func (m micros) MarshalJSON() ([]byte, error) {
 
 func chromeOf(v *Judgement) chromeTrace {
 	t := chromeTrace{Events: []chromeEvent{}, Unit: "ms"}
+	pid := 0
 	for i := range v.Targets {
-		if d := v.Targets[i].Drawn; d != nil && d.Start != nil {
-			t.add(&v.Targets[i], i+1)
+		for _, d := range v.Targets[i].traced() {
+			pid++
+			t.add(&v.Targets[i], d, pid)
 		}
 	}
 	return t
 }
 
-// add draws the start of one target: itself with its parts, then its gaps, then its
+// add draws a start: itself with its parts, then its gaps, then its
 // rows.
-func (c *chromeTrace) add(t *Target, pid int) {
-	d := t.Drawn
+func (c *chromeTrace) add(t *Target, d *Drawn, pid int) {
 	s := d.Start
 	length := max(since(s.Began, max(endOf(d), s.Began)), 0)
 	c.meta("process_name", pid, 0, chromeArgs{Name: fmt.Sprintf("%s, start %d", page.Known(t.Target), s.Round+1)})

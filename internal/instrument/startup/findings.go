@@ -57,7 +57,11 @@ func (t *gathered) failures(add func(record.Finding)) {
 	if t.Failure.Command != "" {
 		advice = "they are in no figure; try it by hand: " + t.Failure.Command
 	}
-	add(record.Finding{Code: finding.Failed, Level: finding.Error, Target: t.Target.Target, Message: message, Advice: advice})
+	level := finding.Error
+	if t.Method == record.MethodLogs || t.Method == record.MethodNotes {
+		level = finding.Warning // of what is read, and no failure of this run
+	}
+	add(record.Finding{Code: finding.Failed, Level: level, Target: t.Target.Target, Message: message, Advice: advice})
 }
 
 // waits tells of gaps that look like a timer.

@@ -36,12 +36,12 @@ started. Targets are those of tare lifecycle.`,
 	Judge:   instrument.Judging(Judge),
 	Verbose: "every process, every gap",
 	Formats: map[string]instrument.Format{
-		"chrome": {Help: "a trace for Perfetto", Write: traced(func(j *Judgement) any { return chromeOf(j) })},
-		"otlp":   {Help: "spans of OpenTelemetry", Write: traced(func(j *Judgement) any { return otlpOf(j.Record, j) })},
+		"chrome": {Help: "a trace for Perfetto", Write: func(w io.Writer, j instrument.Judgement) error {
+			return export.Value(w, chromeOf(j.(*Judgement)))
+		}},
+		"otlp": {Help: "spans of OpenTelemetry", Write: func(w io.Writer, j instrument.Judgement) error {
+			s := j.(*Judgement)
+			return export.Lines(w, otlpOf(s.Record, s))
+		}},
 	},
-}
-
-// traced writes the drawn starts for one of the viewers that there are.
-func traced(of func(*Judgement) any) func(io.Writer, instrument.Judgement) error {
-	return func(w io.Writer, j instrument.Judgement) error { return export.Value(w, of(j.(*Judgement))) }
 }

@@ -78,6 +78,7 @@ type gathered struct {
 // startValues are what is kept of a start.
 type startValues struct {
 	round                    int
+	called, source           string  // who it is for people, and where it stands
 	wall, first, calls, cost float64 // negative where it is not known
 	engineTime               float64
 	cpu                      float64
@@ -132,6 +133,9 @@ func engineOf(name string) string {
 
 // Add takes a start into the judgement. It keeps s.
 func (j *Judging) Add(s *record.Start) {
+	if !j.Plan.has(s) {
+		return
+	}
 	t := j.of(NameOf(s))
 	j.Total++
 	if s.Method == record.MethodNone {
@@ -166,7 +170,7 @@ func (j *Judging) Add(s *record.Start) {
 		t.Starts++
 	}
 	t.Guests = append(t.Guests, s.Guests[:min(len(s.Guests), maxGuests-len(t.Guests))]...)
-	t.keep(j.random, s)
+	t.keep(j.random, s, j.Plan.Slowest)
 }
 
 // NameOf is what a start is told apart by: its target, and of notes its title,
@@ -192,7 +196,13 @@ func (j *Judging) failed(t *gathered, s *record.Start) {
 
 // keep keeps the figures of a start, by algorithm R of Vitter (ACM TOMS 11,
 // 1985): every start has the same chance to be among those that are kept.
-func (t *gathered) keep(random *rand.Rand, s *record.Start) {
+func (t *gathered) keep(random *rand.Rand, s *record.Start, slowest int) {
+	took := func(s *record.Start) int64 { return since(s.Began, max(s.Ended, s.Began)) }
+	if slowest > 0 {
+		at, _ := slices.BinarySearchFunc(t.whole, took(s), func(x *record.Start, ns int64) int { return cmp.Compare(ns, took(x)) })
+		t.whole = slices.Insert(t.whole, at, s)
+		t.whole = t.whole[:min(len(t.whole), slowest)]
+	}
 	at := len(t.kept)
 	t.watched++
 	if at == maxKept {
@@ -203,19 +213,18 @@ func (t *gathered) keep(random *rand.Rand, s *record.Start) {
 	} else {
 		t.kept = append(t.kept, t.figures(s))
 	}
-	switch {
+	switch i := random.IntN(t.watched); {
+	case slowest > 0:
 	case len(t.whole) < maxWhole:
 		t.whole = append(t.whole, s)
-	default:
-		if i := random.IntN(t.watched); i < maxWhole {
-			t.whole[i] = s
-		}
+	case i < maxWhole:
+		t.whole[i] = s
 	}
 }
 
 // figures reduces a start to its figures.
 func (t *gathered) figures(s *record.Start) *startValues {
-	f := &startValues{round: s.Round, wall: -1, first: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
+	f := &startValues{round: s.Round, called: cmp.Or(s.Name, s.Sandbox, s.Source), source: s.Source, wall: -1, first: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
 	if s.Ended == 0 {
 		return f
 	}

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -221,5 +223,41 @@ func TestWithACallThatHasNoEndNothingIsCreditedToTheEngine(t *testing.T) {
 	crowd.Missing = []record.Missing{{What: record.MissingProcesses, Count: 1}}
 	if d := judgeStarts(t, crowd).Targets[0]; d.EngineTime.Known() || d.Calls.Known() || len(d.Phases) > 0 || !d.Wall.Known() {
 		t.Errorf("of a start whose processes are not all kept: %+v, %+v, %+v", d.Calls, d.EngineTime, d.Phases)
+	}
+}
+
+func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
+	var all []record.Start
+	for i := range 40 {
+		all = append(all, record.Start{Target: "containerd/kata", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + int64(i+1)*1e9,
+			Name: fmt.Sprintf("shop/web-%d", i), Sandbox: fmt.Sprintf("%02d%s", i, strings.Repeat("ab", 31)), Source: fmt.Sprint("kata.log:", i),
+			Spans: []record.Span{{Name: "runtime called → VM started", Kind: record.KindPhase, Began: 1e18, Ended: 1e18 + int64(i+1)*9e8}}})
+	}
+	judged := func(plan string) *Judgement {
+		j, err := Judge(&record.Record{Header: record.Header{Experiment: Name, Plan: []byte(plan)}, Starts: all, End: &record.End{Status: "done"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	for plan, want := range map[string][]string{
+		`{}`: {"shop/web-19"}, `{"slowest":2}`: {"shop/web-39", "shop/web-38"}, `{"pod":"web-7"}`: {"shop/web-7"}, `{"pod":"shop/web-8"}`: {"shop/web-8"}, `{"id":"12ab"}`: {"shop/web-12"},
+	} {
+		var got []string
+		for _, d := range judged(plan).Targets[0].traced() {
+			got = append(got, d.Start.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", plan, got, want)
+		}
+	}
+	text := (&begun{rec: judged(`{}`).Record, v: *judged(`{}`)}).report(t, "text", page.Options{Width: 160})
+	for _, want := range []string{"every start, the slowest first", "shop/web-39  40.0 s", "36.0 s", "kata.log:39", "p90 36.0 s, p99 40.0 s, max 40.0 s", "35 more with --verbose"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if failed, _, _ := judged(`{}`).Result(); failed != 0 {
+		t.Error("a log with failures fails who reads it")
 	}
 }

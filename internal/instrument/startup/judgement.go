@@ -47,11 +47,24 @@ type Target struct {
 	Gaps []Gap
 	// Guests are the clocks of the VMs, of logs.
 	Guests []record.GuestClock
-	// Drawn is the start whose wall time is closest to the median.
+	// Drawn is the start whose wall time is closest to the median, or the slowest where
+	// those are asked for.
 	Drawn *Drawn
+	// Chosen are the starts that traces hold.
+	Chosen []*Drawn
+	// Every are its starts, those that took longest first; of many a random choice.
+	Every []Taken
 	// Watching is wall time watched over wall time not watched, of the same rounds.
 	Watching    figure.Figure
 	WatchingCPU figure.Figure // CPU time of the watching over that of the start
+}
+
+// Taken is a start in a list.
+type Taken struct {
+	Called string // its pod, or its id
+	Source string
+	Wall   float64 // ns
+	phases []stepValue
 }
 
 // Step is one step of a start, over the rounds.

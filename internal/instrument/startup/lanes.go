@@ -4,9 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/tare-bench/tare/record"
 )
+
+// traced are the starts of a target that a trace holds.
+func (t *Target) traced() []*Drawn {
+	if len(t.Chosen) == 0 && t.Drawn != nil && t.Drawn.Start != nil {
+		return []*Drawn{t.Drawn}
+	}
+	return t.Chosen
+}
 
 // slice is a row of a drawn start as a trace has it: within the start, with the
 // process that it is of.
@@ -28,24 +34,14 @@ type slice struct {
 func slicesOf(d *Drawn) []slice {
 	s := d.Start
 	end := max(endOf(d), s.Began)
-	processes := map[processKey][]*record.StartProcess{}
-	for i := range s.Processes {
-		p := &s.Processes[i]
-		key := processKey{p.Name, p.Kind, max(p.Born, s.Began)}
-		processes[key] = append(processes[key], p)
-	}
 	var out []slice
 	var above []int // the ancestors of the row, by depth
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		one := slice{name: r.Name, kind: r.Kind, container: r.Container, cpu: r.CPU, exit: r.Exit, open: r.Open, parent: -1,
+		one := slice{name: r.Name, kind: r.Kind, container: r.Container, pid: r.Pid, cpu: r.CPU, exit: r.Exit, open: r.Open, parent: -1,
 			began: min(max(r.Began, s.Began), end), ended: min(r.Ended, end)}
 		if one.open || one.ended < one.began {
 			one.ended = end
-		}
-		key := processKey{r.Name, r.Kind, max(r.Began, s.Began)}
-		if all := processes[key]; len(all) > 0 {
-			one.pid, processes[key] = all[0].Pid, all[1:]
 		}
 		depth := min(max(r.Depth, 0), len(above))
 		if depth > 0 {
@@ -55,11 +51,6 @@ func slicesOf(d *Drawn) []slice {
 		out = append(out, one)
 	}
 	return out
-}
-
-type processKey struct {
-	name, kind string
-	began      int64
 }
 
 // gapSlices are the gaps of a drawn start, in order of time.

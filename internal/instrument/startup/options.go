@@ -10,6 +10,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
 )
 
 // What a startup may ask for.
@@ -35,6 +36,27 @@ type Options struct {
 	Timeout  time.Duration // of one start
 	Seed     uint64
 	Limits   setting.Limits
+	// Choice says which starts are drawn, listed and written into traces; without one
+	// that is of each target the one closest to the median.
+	Choice
+}
+
+// Choice is which starts of many are looked at.
+type Choice struct {
+	Pod     string // of logs: those whose pod or container has this name, with or without its namespace
+	ID      string // of logs: those with an id that begins so
+	Slowest int    // so many of each target, those that took longest; 0: no matter
+}
+
+// made says whether there is a choice.
+func (c *Choice) made() bool { return c.Pod != "" || c.ID != "" || c.Slowest > 0 }
+
+// has says whether a start is among those that are asked for by name.
+func (c *Choice) has(s *record.Start) bool {
+	if c.Pod != "" && s.Name != c.Pod && !strings.HasSuffix(s.Name, "/"+c.Pod) {
+		return false
+	}
+	return c.ID == "" || strings.HasPrefix(s.Sandbox, c.ID) || slices.ContainsFunc(s.Containers, func(id string) bool { return strings.HasPrefix(id, c.ID) })
 }
 
 // Command is a command whose start is watched.
@@ -60,6 +82,9 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Timeout(s, &o.Timeout, "for one start")
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, false, "those of tare lifecycle")
+	option.Int(s, &o.Slowest, "slowest", "so many starts of each target are drawn, listed and traced, those that took longest (default: the one closest to the median)", option.Bounds(0, maxWhole, "a number of starts"), option.OmitEmpty)
+	option.Text(s, &o.Pod, "pod", "of logs: only starts of this pod, with or without its namespace", option.OmitEmpty)
+	option.Text(s, &o.ID, "id", "of logs: only starts with an id that begins so", option.OmitEmpty)
 }
 
 // Declare declares the fields of a command.

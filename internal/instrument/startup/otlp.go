@@ -13,7 +13,7 @@ import (
 
 // otlpTraces is an ExportTraceServiceRequest of OpenTelemetry in OTLP's JSON form:
 // names in lowerCamelCase, ids in hex, 64-bit numbers as text, enumerations as
-// numbers. The drawn start of every target is a trace.
+// numbers. Every chosen start is a trace.
 type otlpTraces struct {
 	Resources []otlpResource `json:"resourceSpans"`
 }
@@ -80,23 +80,21 @@ const (
 // approximate is said of times whose clock is not that of the day.
 const approximate = "approximate: placed by the wall clock at the beginning of the run; differences are exact"
 
-func otlpOf(rec *record.Record, v *Judgement) otlpTraces {
-	out := otlpTraces{Resources: []otlpResource{}}
+func otlpOf(rec *record.Record, v *Judgement) (all []any) {
 	first := firstOf(v)
 	for i := range v.Targets {
 		t := &v.Targets[i]
-		if t.Drawn == nil || t.Drawn.Start == nil {
-			continue
+		for _, d := range t.traced() {
+			x := newSpans(rec, t, d, first)
+			all = append(all, otlpTraces{[]otlpResource{{
+				Resource: otlpAttributes{[]otlpAttribute{
+					text("service.name", page.Known(t.Target)), text("tare.run_id", rec.Header.RunID), text("tare.engine", t.Engine),
+				}},
+				Scopes: []otlpScope{{otlpLibrary{"github.com/tare-bench/tare", rec.Header.Version}, x.all()}},
+			}}})
 		}
-		x := newSpans(rec, t, first)
-		out.Resources = append(out.Resources, otlpResource{
-			Resource: otlpAttributes{[]otlpAttribute{
-				text("service.name", page.Known(t.Target)), text("tare.run_id", rec.Header.RunID), text("tare.engine", t.Engine),
-			}},
-			Scopes: []otlpScope{{otlpLibrary{"github.com/tare-bench/tare", rec.Header.Version}, x.all()}},
-		})
 	}
-	return out
+	return all
 }
 
 // firstOf is when the first of the drawn starts began that are on the host's
@@ -104,8 +102,10 @@ func otlpOf(rec *record.Record, v *Judgement) otlpTraces {
 func firstOf(v *Judgement) int64 {
 	first := int64(math.MaxInt64)
 	for i := range v.Targets {
-		if d := v.Targets[i].Drawn; d != nil && d.Start != nil && d.Start.Clock == record.ClockMonotonic {
-			first = min(first, d.Start.Began)
+		for _, d := range v.Targets[i].traced() {
+			if d.Start.Clock == record.ClockMonotonic {
+				first = min(first, d.Start.Began)
+			}
 		}
 	}
 	return first
@@ -121,8 +121,8 @@ type spans struct {
 	note string
 }
 
-func newSpans(rec *record.Record, t *Target, first int64) *spans {
-	x := &spans{rec: rec, t: t, d: t.Drawn, s: t.Drawn.Start}
+func newSpans(rec *record.Record, t *Target, d *Drawn, first int64) *spans {
+	x := &spans{rec: rec, t: t, d: d, s: d.Start}
 	switch x.s.Clock {
 	case record.ClockWall:
 	case record.ClockMonotonic:

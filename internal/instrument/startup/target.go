@@ -24,7 +24,7 @@ func (j *Judging) Done(rec *record.Record) *Judgement {
 	s.Logs, s.Targets = rec.Logs, nil
 	var watching []figure.Quotient
 	for _, t := range j.targets {
-		t.sum()
+		t.sum(&j.Plan.Choice)
 		watching = append(watching, figure.Quotient{Figure: &t.Watching, Base: t.without, Values: t.with})
 	}
 	figure.Comparing{}.Ratios("not watched", watching)
@@ -81,7 +81,7 @@ func comparison(j *Judgement) *page.Section {
 }
 
 // sum makes the figures of a target from those of its starts.
-func (t *gathered) sum() {
+func (t *gathered) sum(c *Choice) {
 	with := slices.DeleteFunc(slices.Clone(t.kept), func(f *startValues) bool { return f.wall < 0 })
 	t.Wall = t.over("wall-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.wall })
 	t.Wall.Failed, t.Wall.Total = t.Failed, t.Failed+t.Starts+t.NoEnd
@@ -96,7 +96,8 @@ func (t *gathered) sum() {
 	t.Table, t.Same = t.table(with)
 	t.Phases = t.phases(with)
 	t.Gaps = t.gaps()
-	t.draw()
+	t.draw(c)
+	t.list(with)
 	t.Watching = t.about("watching-ratio", figure.Ratio)
 }
 
@@ -250,28 +251,46 @@ func (t *gathered) gaps() []Gap {
 }
 
 // draw takes the start whose wall time is closest to the median, or, where none
-// has an end, the first.
-func (t *gathered) draw() {
-	var best *record.Start
-	closest := math.Inf(1)
-	for _, s := range t.whole {
+// has an end, the first; of a choice all that were chosen.
+func (t *gathered) draw(c *Choice) {
+	best, closest := -1, math.Inf(1)
+	for i, s := range t.whole {
 		off := math.Inf(1)
-		if s.Ended != 0 {
+		if s.Ended != 0 && c.Slowest == 0 {
 			off = math.Abs(float64(s.Ended-s.Began) - t.Wall.Value)
 		}
-		if best == nil || off < closest {
-			best, closest = s, off
+		if best < 0 || off < closest {
+			best, closest = i, off
 		}
 	}
-	if best == nil {
-		return
+	for i, s := range t.whole {
+		if i != best && !c.made() {
+			continue
+		}
+		d := t.drawn(s)
+		if i == best {
+			t.Drawn = d
+		}
+		t.Chosen = append(t.Chosen, d)
 	}
-	t.Drawn = &Drawn{Start: best, Rows: trace.Rows(best), Parts: trace.Parts(best, t.Engine), Gaps: trace.Gaps(best, t.Engine, maxGaps)}
-	for i := range t.Drawn.Gaps {
-		g := &t.Drawn.Gaps[i]
+}
+
+func (t *gathered) drawn(s *record.Start) *Drawn {
+	d := &Drawn{Start: s, Rows: trace.Rows(s), Parts: trace.Parts(s, t.Engine), Gaps: trace.Gaps(s, t.Engine, maxGaps)}
+	for i := range d.Gaps {
+		g := &d.Gaps[i]
 		if w := t.named[keyOf(g)]; w != nil && (&timer{length: time.Duration(w.Nominal)}).fits(g) {
 			g.Wait = w
 		}
 	}
-	t.Drawn.Calls, t.Drawn.Workload = taken(trace.Calls(best, t.Engine))
+	d.Calls, d.Workload = taken(trace.Calls(s, t.Engine))
+	return d
+}
+
+// list puts the starts in order of what they took.
+func (t *gathered) list(with []*startValues) {
+	for _, f := range with {
+		t.Every = append(t.Every, Taken{f.called, f.source, f.wall, f.phases})
+	}
+	slices.SortStableFunc(t.Every, func(a, b Taken) int { return cmp.Compare(b.Wall, a.Wall) })
 }

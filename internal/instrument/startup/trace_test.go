@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,15 +157,22 @@ type otlpReadAttribute struct {
 	Value map[string]json.RawMessage `json:"value"`
 }
 
+// readOTLP reads a file of OTLP's, each line of which is a request.
+func readOTLP(t *testing.T, s *begun) (all otlpRead) {
+	t.Helper()
+	for line := range strings.Lines(s.report(t, "otlp", page.Options{})) {
+		var one otlpRead
+		if err := json.Unmarshal([]byte(line), &one); err != nil || len(one.Resources) != 1 {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all.Resources = append(all.Resources, one.Resources...)
+	}
+	return all
+}
+
 func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
 	for name, s := range map[string]*begun{"watched": watched(), "logs": fromLogs(), "notes": fromNotes(), "crowded": crowded(), "failed": nothingStarted()} {
-		var got otlpRead
-		if err := json.Unmarshal([]byte(s.report(t, "otlp", page.Options{})), &got); err != nil {
-			t.Fatal(err)
-		}
-		if got.Resources == nil {
-			t.Errorf("%s: no list of resources", name)
-		}
+		got := readOTLP(t, s)
 		for _, r := range got.Resources {
 			spans := r.Scopes[0].Spans
 			known := map[string]bool{}
@@ -199,13 +207,7 @@ func TestAnOTLPFileIsOneThatCollectorsTake(t *testing.T) {
 }
 
 func TestSpansAreWhereTheClockOfTheDayPutsThem(t *testing.T) {
-	read := func(s *begun) (got otlpRead) {
-		t.Helper()
-		if err := json.Unmarshal([]byte(s.report(t, "otlp", page.Options{})), &got); err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
+	read := func(s *begun) otlpRead { return readOTLP(t, s) }
 	said := func(all []otlpReadAttribute) string {
 		for _, a := range all {
 			if a.Key == "tare.times" {

@@ -43,8 +43,8 @@ func Rows(s *record.Start) []Row {
 func (f *relatives) row(i, depth int) Row {
 	p := &f.start.Processes[i]
 	r := Row{
-		Part:  Part{Name: p.Name, Kind: p.Kind, Container: p.Container, Began: p.Born, Ended: f.end(i), CPU: p.CPU},
-		Depth: depth, Open: !f.ended(i), Exit: p.Exit,
+		Part: Part{Name: p.Name, Kind: p.Kind, Container: p.Container, Began: p.Born, Ended: f.end(i), CPU: p.CPU},
+		Pid:  p.Pid, Depth: depth, Open: !f.ended(i), Exit: p.Exit,
 	}
 	if r.Open {
 		r.Ended = max(r.Began, f.last)

@@ -24,6 +24,7 @@ type Part struct {
 // Row is one line of a waterfall.
 type Row struct {
 	Part       // CPU is the process's own
+	Pid   int  // 0 of a span
 	Depth int  // in the tree of parents
 	Open  bool // it was still there at the end
 	Exit  *int

@@ -88,3 +88,27 @@ func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.log": `time="2026-01-02T03:04:05Z" level=info msg=first` + "\n" + `time="2026-01-02T03:04:07.5Z" level=info msg="third\x1b"` + "\n",
+		"b.log": `time="2026-01-02T03:04:06Z" level=info msg=second name=kata-runtime` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Open(t.Context(), Logs{Files: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out strings.Builder
+	want := "2026-01-02T03:04:05.000000000Z   +0.000000  a.log:1  containerd  first\n2026-01-02T03:04:06.000000000Z   +1.000000  b.log:1  kata  second\n" +
+		"2026-01-02T03:04:07.500000000Z   +1.500000  a.log:2  containerd  third"
+	if err := r.Merged(t.Context(), &out); err != nil || !strings.HasPrefix(out.String(), want) || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
+	}
+}

@@ -1,0 +1,68 @@
+package startup
+
+import (
+	"fmt"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// How many of the slowest starts are listed unless all are asked for, and how many of
+// their phases, each of which has to be some share of the median start.
+const (
+	slowestShown = 5
+	phasesShown  = 4
+	phaseShare   = 0.05
+)
+
+// every lists the starts of logs, those that took longest first, with their phases and
+// the percentiles of what they took.
+func every(t *Target, slowest int, o page.Options) *page.Section {
+	if t.Method != record.MethodLogs || len(t.Every) < 2 {
+		return nil
+	}
+	shown := t.Every
+	if n := max(slowest, slowestShown); !o.Verbose && n < len(shown) {
+		shown = shown[:n]
+	}
+	s := ofTarget(t, "every start, the slowest first")
+	s.Table = page.Names("start")
+	for i := range shown {
+		name := page.Cut(page.Known(shown[i].Called), page.LongestName)
+		s.Table.Row(page.Cell{Head: name, Label: name})
+	}
+	s.Table.Add("wall", page.Each(shown, func(x *Taken) page.Cell { return page.Words(page.Duration(x.Wall)) }))
+	added := 0
+	for _, p := range t.Phases {
+		if p.Share < phaseShare || added == phasesShown {
+			continue
+		}
+		added++
+		s.Table.Add(page.Cut(page.Known(p.Name), longestStep), page.Each(shown, func(x *Taken) page.Cell {
+			for _, v := range x.phases {
+				if v.name == p.Name && v.kind == p.Kind {
+					return page.Words(page.Duration(v.took))
+				}
+			}
+			return page.Words(page.None)
+		}))
+	}
+	s.Table.AddText("at", page.Each(shown, func(x *Taken) page.Cell { return page.Words(page.Cut(x.Source, page.LongestName)) }))
+	walls := make([]float64, len(t.Every))
+	for i := range t.Every {
+		walls[len(walls)-1-i] = t.Every[i].Wall
+	}
+	text := ""
+	for _, p := range []float64{0.9, 0.99} {
+		text += fmt.Sprintf("p%g %s, ", 100*p, page.Duration(stat.Quantile(walls, p)))
+	}
+	s.Notes = append(s.Notes, text+"max "+page.Duration(t.Every[0].Wall))
+	if n := len(t.Every) - len(shown); n > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d more with --verbose", n))
+	}
+	if t.Starts > len(t.Every) {
+		s.Notes = append(s.Notes, fmt.Sprintf("of a random choice of %d of %d, as all figures are", len(t.Every), t.Starts))
+	}
+	return s
+}

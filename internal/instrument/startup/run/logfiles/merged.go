@@ -1,0 +1,35 @@
+package logfiles
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Merged writes the lines of all logs in one order of time: when each was written, how
+// long after the one before it, where it stands, who wrote it and what it says. Of a
+// line out of a guest the time is that of its arrival, since the guest's clock is another.
+func (r *Reading) Merged(ctx context.Context, to io.Writer) error {
+	w, last := bufio.NewWriter(to), int64(0)
+	_, err := logs.Read(ctx, r.sources, func(e *logs.Event) error {
+		at, guest := cmp.Or(e.Arrived, e.Time), ""
+		if e.Guest {
+			guest = "guest "
+		}
+		if last == 0 {
+			last = at
+		}
+		_, err := fmt.Fprintf(w, "%s %+11.6f  %s:%d  %s%s  %s\n", time.Unix(0, at).UTC().Format("2006-01-02T15:04:05.000000000Z"), float64(at-last)/1e9,
+			r.names[e.File], e.Line, guest, e.Form, term.Clean(string(e.Message)))
+		last = at
+		return err
+	})
+	return errors.Join(err, w.Flush())
+}
