@@ -55,6 +55,9 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 	}
 	text := ""
 	for _, p := range []float64{0.9, 0.99} {
+		if float64(len(walls))*(1-p) < 1 { // of ten there is a ninth, of a hundred a 99th
+			continue
+		}
 		text += fmt.Sprintf("p%g %s, ", 100*p, page.Duration(stat.Quantile(walls, p)))
 	}
 	s.Notes = append(s.Notes, text+"max "+page.Duration(t.Every[0].Wall))

@@ -192,7 +192,6 @@ func TestForms(t *testing.T) {
 		{"an object that is none of a log", "", `{"a":1}`, nil},
 		{"lists without an end", "", `{"a":` + strings.Repeat("[", 50_000), nil},
 		{"an object without keys", "", `{{{{`, nil},
-		{"only a brace", "", `{`, nil},
 		// The others
 		{
 			"dockerd by syslog", "", `Nov 21 02:45:27 host dockerd[5]: time="2026-11-21T02:45:27Z" level=info msg="Starting up"`,

@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"encoding/binary"
+	"strconv"
 )
 
 // journalEntry makes the events of an entry of the journal: those of the records
@@ -91,7 +92,13 @@ const (
 // goesOn says whether a line is of the entry that is being read. Another entry's
 // first line is not, nor is what is no field: then the entry was cut.
 func (s *source) goesOn(b []byte) bool {
+	b = bytes.TrimLeft(b, "\t ") // what journalctl sets in for people
 	switch {
+	case s.pretty:
+		s.entry.cut = len(b) > 0 && b[0] != '"' && b[0] != '}' || s.fieldCount >= maxFields || len(s.arena) > maxEntry
+		return !s.entry.cut
+	case verboseTime(b) != nil:
+		return false
 	case len(b) == 0:
 		return true
 	case !isField(b), s.fieldCount >= maxFields, len(s.arena) > maxEntry:
@@ -106,15 +113,25 @@ func (s *source) goesOn(b []byte) bool {
 // export takes a line of `journalctl -o export`: a field of an entry, or the empty
 // line that ends it. What is kept of the entry lies in the arena.
 func (s *source) export(b []byte) bool {
-	if len(b) == 0 {
+	if len(b) == 0 || s.pretty && b[0] == '}' {
 		s.endEntry()
 		return true
 	}
 	if !s.inside {
 		s.inside, s.entry, s.began, s.fieldCount = true, fields{journal: true}, s.number, 0
 		s.arena = s.arena[:0]
+		if s.pretty = len(b) == 1; s.pretty {
+			return true
+		}
+		if t := verboseTime(b); t != nil {
+			s.entry.put(arrivedKey[:len(arrivedKey)-1], t, false)
+			return true
+		}
 	}
-	s.fieldCount++
+	if s.fieldCount++; s.pretty {
+		return s.member(b)
+	}
+	b = bytes.TrimLeft(b, " ") // journalctl -o verbose
 	key, value, inline := bytes.Cut(b, []byte("="))
 	if !s.entry.lacks(key) {
 		if !inline {
@@ -132,6 +149,38 @@ func (s *source) export(b []byte) bool {
 	}
 	s.entry.put(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)], false)
 	return true
+}
+
+// member takes a line of `journalctl -o json-pretty`: "KEY" : "value",
+func (s *source) member(b []byte) bool {
+	from := len(s.arena)
+	s.arena = append(s.arena, bytes.Trim(b, "\t ,")...)
+	b = s.arena[from:len(s.arena):len(s.arena)]
+	if len(b) == 0 || b[0] != '"' {
+		return true
+	}
+	if end, _ := quoted(b[1:]); end >= 0 {
+		if value := bytes.TrimLeft(b[end+2:], " :"); len(value) > 0 {
+			s.entry.member(b[1:1+end], value)
+		}
+	}
+	return true
+}
+
+// verboseTime is when an entry was taken that `journalctl -o verbose` begins so: µs since
+// 1970, as text; nil of another line. It stands in hex among what tells the entry apart:
+// "Sat 2026-11-21 02:45:27.500123 UTC [s=…;i=…;b=…;m=…;t=644e1cdb5b4cb;x=…]".
+func verboseTime(b []byte) []byte {
+	at := bytes.Index(b[:min(len(b), 64)], []byte(" [s="))
+	if at < 0 || !isStamped(b) {
+		return nil
+	}
+	_, t, _ := bytes.Cut(b[at:], []byte(";t="))
+	t, _, _ = bytes.Cut(t, []byte(";"))
+	if us, err := strconv.ParseInt(string(t), 16, 64); err == nil && us > 0 {
+		return strconv.AppendInt(nil, us, 10)
+	}
+	return nil
 }
 
 // binary reads a value that has its length in front, eight bytes with the lowest
@@ -156,7 +205,7 @@ func (s *source) binary(to *[]byte) {
 
 // endEntry makes the events of the entry that was read.
 func (s *source) endEntry() {
-	s.inside = false
+	s.inside, s.pretty = false, false
 	s.journalEntry(&s.entry)
 	for i := range s.events {
 		s.events[i].Line = s.began

@@ -38,6 +38,8 @@ func TestTheJournal(t *testing.T) {
 		{"JSON whose message is logfmt", `{"__CURSOR":"s=1",` + entryTimes + `"_PID":"7","SYSLOG_IDENTIFIER":"kata","MESSAGE":` + fmt.Sprintf("%q", inJournal) + `}`, []row{shim}, 0},
 		{"JSON whose message comes first", `{"MESSAGE":` + fmt.Sprintf("%q", inJournal) + `,` + entryTimes + `"_PID":"7"}`, []row{shim}, 0},
 		{"JSON with blanks", `{ "__REALTIME_TIMESTAMP" : "1795229127500000", "_PID" : "7", "PRIORITY" : "4", "SYSLOG_IDENTIFIER" : "kata", "MESSAGE" : "hello" }`, []row{text}, 0},
+		{"journalctl -o json-pretty, twice", strings.Repeat("{\n\t\"__CURSOR\" : \"s=1\",\n\t\"__REALTIME_TIMESTAMP\" : \"1795229127500000\",\n\t\"_PID\" : \"7\",\n\t\"PRIORITY\" : \"4\",\n\t\"SYSLOG_IDENTIFIER\" : \"kata\",\n\t\"MESSAGE\" : \"hello\"\n}\n", 2), []row{text, text}, 0},
+		{"journalctl -o verbose, twice", strings.Repeat("Sat 2026-11-21 02:45:27.500000 UTC [s=1;i=2;b=3;m=4;t=660c05a6f60e0;x=5]\n    _PID=7\n    PRIORITY=4\n    SYSLOG_IDENTIFIER=kata\n    MESSAGE=hello\n", 2), []row{text, text}, 0},
 		{"JSON whose message is JSON", `{` + entryTimes + `"SYSLOG_IDENTIFIER":"containerd","_PID":"9","MESSAGE":"{\"level\":\"info\",\"msg\":\"a\",\"time\":\"2026-11-21T02:45:27Z\"}"}`, []row{
 			{Form: Containerd, Time: "2026-11-21T02:45:27Z", Level: "info", Message: "a", Program: "containerd", Pid: 9},
 		}, 0},

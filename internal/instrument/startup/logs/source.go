@@ -24,6 +24,7 @@ type source struct {
 	entry  fields // of a journal's export: what was read of the entry so far
 	began  int64  // the number of its first line
 	inside bool   // an entry
+	pretty bool   // that is an object over several lines
 
 	fieldCount int    // of the entry
 	held       []byte // a line that ended an entry, and is the next; nil: none
@@ -126,7 +127,7 @@ func (s *source) deliver() bool {
 
 // line makes the events of a line; false where it is of no known form.
 func (s *source) line(b []byte, long bool) bool {
-	if s.inside || isEntry(b) || s.journal && isField(b) {
+	if s.inside || isEntry(b) || s.journal && isField(b) || len(b) == 1 && b[0] == '{' && s.glog == 0 || verboseTime(b) != nil {
 		return s.export(b)
 	}
 	b = bytes.TrimLeft(s.plainly(b), " \t\x1e") // the last is journalctl -o json-seq's
