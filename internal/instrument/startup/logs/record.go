@@ -116,6 +116,10 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 		if f.has(keyID) && len(e.Container) == 0 && !bytes.HasPrefix(f.at[keyID].b, pluginID) {
 			e.Container = s.text(f, keyID)
 		}
+	case Runsc: // its JSON has where in the source before the text, as its glog lines
+		if at, text, ok := bytes.Cut(e.Message, []byte("] ")); ok && bytes.Contains(at, []byte(".go:")) && bytes.IndexByte(at, ' ') < 0 {
+			e.Source, e.Message = at, text
+		}
 	case KataRS:
 		// The shim's logger has the sandbox's id as its source, other programs
 		// their name.

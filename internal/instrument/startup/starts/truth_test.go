@@ -127,6 +127,13 @@ func TestThePodsOtherContainersAreItsStartInGVisorsLogsToo(t *testing.T) {
 	if tookOf(&all[0], "runsc create") != 390 || tookOf(&all[0], "runsc start") != 114 || len(all[0].Missing) != 0 {
 		t.Errorf("%+v, missing %v", all[0].Spans, all[0].Missing)
 	}
+	object := ""
+	for l := range strings.Lines(runscLog(0, "create --bundle /b pod1", "5 Creating new sandbox for container, cid: pod1", "300 Exiting with status: 0")) {
+		object += fmt.Sprintf(`{"msg":"cli.go:1] %s","level":"info","time":"2026-01-02T%sZ"}`+"\n", strings.TrimSpace(l[strings.Index(l, "] ")+2:]), l[6:21])
+	}
+	if s := one(t, "debug.json", object); s.Target != "runsc" || tookOf(&s, "runsc create") != 300 {
+		t.Errorf("in JSON: %+v", s)
+	}
 	if s := one(t, "start.log", runscLog(0, "start pod1", "37 Exiting with status: 0")); (s.Ended-s.Began)/1e6 != 37 || tookOf(&s, "runsc start") != 37 {
 		t.Errorf("a start alone: %+v", s)
 	}
