@@ -23,13 +23,10 @@ const (
 	maxNested = 32
 )
 
-// place is a position in the file.
-type place struct{ line, column int }
+var top = Place{Line: 1, Column: 1}
 
-var top = place{1, 1}
-
-func misplace(at place, format string, arguments ...any) error {
-	return &FieldError{Place: Place{Line: at.line, Column: at.column}, Message: fmt.Sprintf(format, arguments...)}
+func misplace(at Place, format string, arguments ...any) error {
+	return &FieldError{Place: at, Message: fmt.Sprintf(format, arguments...)}
 }
 
 // ReadFile returns the text of a plan file, or a little more of it than is
@@ -77,7 +74,7 @@ func checkText(text []byte) error {
 		for column := 1; len(current) > 0; column++ {
 			r, size := utf8.DecodeRune(current)
 			if (r == utf8.RuneError && size == 1) || r == 0 {
-				return misplace(place{line, column}, "the byte 0x%02x is not text: a plan is written in UTF-8", current[0])
+				return misplace(Place{Line: line, Column: column}, "the byte 0x%02x is not text: a plan is written in UTF-8", current[0])
 			}
 			current = current[size:]
 		}
@@ -103,8 +100,8 @@ func checkTokens(tokens token.Tokens) error {
 		if what, ok := notPlan[t.Type]; ok {
 			return misplace(at, "plans do not use %s", what)
 		}
-		if at.line != line {
-			dashes, line = 0, at.line
+		if at.Line != line {
+			dashes, line = 0, at.Line
 		}
 		switch t.Type {
 		case token.CommentType:
@@ -156,7 +153,7 @@ func onlyDocument(file *ast.File) (ast.Node, error) {
 
 // placeOf is where a value begins. The parser's own token of a mapping is the
 // colon behind its first key.
-func placeOf(node ast.Node) place {
+func placeOf(node ast.Node) Place {
 	switch n := node.(type) {
 	case *ast.MappingNode:
 		if !n.IsFlowStyle && len(n.Values) > 0 {
@@ -168,9 +165,9 @@ func placeOf(node ast.Node) place {
 	return tokenPlace(node.GetToken())
 }
 
-func tokenPlace(t *token.Token) place {
+func tokenPlace(t *token.Token) Place {
 	if t == nil || t.Position == nil {
 		return top
 	}
-	return place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+	return Place{Line: max(t.Position.Line, 1), Column: max(t.Position.Column, 1)}
 }

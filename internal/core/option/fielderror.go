@@ -1,7 +1,9 @@
 package option
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,6 +74,13 @@ func (e *FieldError) In(list string, index int, name string) *FieldError {
 // FieldErrors are all that is wrong, in the order of the file or of the options.
 type FieldErrors []*FieldError
 
+func (all FieldErrors) sorted() FieldErrors {
+	slices.SortStableFunc(all, func(a, b *FieldError) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
+	})
+	return all
+}
+
 // shownMistakes is as many as help; a file of another kind has thousands.
 const shownMistakes = 20
 
@@ -93,9 +102,9 @@ func (all FieldErrors) Error() string {
 
 // Unwrap lets errors.As find a *FieldError.
 func (all FieldErrors) Unwrap() []error {
-	out := make([]error, len(all))
-	for i, e := range all {
-		out[i] = e
+	var out []error
+	for _, e := range all {
+		out = append(out, e)
 	}
 	return out
 }

@@ -11,15 +11,10 @@ import (
 // AddFlags adds a flag for each option that has one.
 func (s *Set) AddFlags(fs *pflag.FlagSet) {
 	for _, o := range s.options {
-		if v, ok := o.flagged(); ok {
-			o.add(fs, &flag{o, v})
+		if !o.hidden {
+			o.add(fs, &flag{o})
 		}
 	}
-}
-
-func (o *Option) flagged() (pflag.Value, bool) {
-	v, ok := o.value.(pflag.Value)
-	return v, ok && !o.hidden
 }
 
 func (o *Option) add(fs *pflag.FlagSet, v pflag.Value) {
@@ -33,10 +28,10 @@ func (o *Option) add(fs *pflag.FlagSet, v pflag.Value) {
 }
 
 // flag is an option on a command line.
-type flag struct {
-	o *Option
-	pflag.Value
-}
+type flag struct{ o *Option }
+
+func (f *flag) String() string { return f.o.show() }
+func (f *flag) Type() string   { return f.o.kind }
 
 // Set gives the option the flag's value. A list grows with every further flag by what
 // is not in it; other values are the last flag's.
@@ -46,7 +41,7 @@ func (f *flag) Set(text string) error {
 	if list.IsValid() && list.Elem().Kind() == reflect.Slice && f.o.given {
 		before = reflect.ValueOf(list.Elem().Interface())
 	}
-	if err := f.Value.Set(text); err != nil {
+	if err := f.o.parse(text); err != nil {
 		return &FieldError{Place: Place{Flag: f.o.flagName()}, Message: err.Error()}
 	}
 	if before.IsValid() {
@@ -90,11 +85,10 @@ func Collect(fs *pflag.FlagSet, sets ...*Set) *Given {
 	all := &Given{}
 	for _, s := range sets {
 		for _, o := range s.options {
-			v, ok := o.flagged()
-			if !ok || fs.Lookup(o.flag) != nil {
+			if o.hidden || fs.Lookup(o.flag) != nil {
 				continue
 			}
-			g := &given{name: o.flag, kind: v.Type()}
+			g := &given{name: o.flag, kind: o.kind}
 			if o.short != "" && fs.ShorthandLookup(o.short) != nil {
 				o.short = ""
 			}
@@ -123,7 +117,7 @@ func (s *Set) Takes(name string) bool { return slices.Contains(s.Flags(), name) 
 func (s *Set) Flags() []string {
 	var names []string
 	for _, o := range s.options {
-		if _, ok := o.flagged(); ok {
+		if !o.hidden {
 			names = append(names, o.flag)
 		}
 	}
@@ -135,13 +129,12 @@ func (g *Given) Lay(s *Set) error {
 	var all FieldErrors
 	for _, f := range g.flags {
 		for _, o := range s.options {
-			v, ok := o.flagged()
-			if !ok || o.flag != f.name {
+			if o.hidden || o.flag != f.name {
 				continue
 			}
 			for _, text := range f.texts {
 				var wrong *FieldError
-				if errors.As((&flag{o, v}).Set(text), &wrong) {
+				if errors.As((&flag{o}).Set(text), &wrong) {
 					all = append(all, wrong)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 // a record is a plan file.
 
 // Marshal writes what a record holds: every option in the order in which they
-// are declared, durations last, as records always had them.
+// are declared.
 func Marshal(o Options) ([]byte, error) { return Of(o).marshal() }
 
 // Unmarshal reads what Marshal wrote. What it does not know was written by a
@@ -34,17 +34,15 @@ func (r *record) UnmarshalJSON(text []byte) error { return r.unmarshal(text) }
 
 func (s *Set) marshal() ([]byte, error) {
 	var out bytes.Buffer
-	for _, late := range []bool{false, true} {
-		for _, o := range s.options {
-			if o.key == "" || o.late != late || o.omitEmpty && o.empty() {
-				continue
-			}
-			text, err := o.json()
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", o.key, err)
-			}
-			fmt.Fprintf(&out, ",%q:%s", o.key, text)
+	for _, o := range s.options {
+		if o.key == "" || o.omitEmpty && o.empty() {
+			continue
 		}
+		text, err := o.json()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.key, err)
+		}
+		fmt.Fprintf(&out, ",%q:%s", o.key, text)
 	}
 	out.WriteByte('}')
 	text := out.Bytes()
@@ -60,7 +58,7 @@ func (o *Option) json() ([]byte, error) {
 	if v := reflect.ValueOf(o.into); v.IsValid() && v.Elem().Kind() == reflect.Slice && v.Elem().IsNil() {
 		return []byte("[]"), nil
 	}
-	return json.Marshal(o.value.JSON())
+	return json.Marshal(o.stored)
 }
 
 func (s *Set) unmarshal(text []byte) error {
@@ -73,7 +71,7 @@ func (s *Set) unmarshal(text []byte) error {
 		if !ok || o.key == "" {
 			continue
 		}
-		if err := json.Unmarshal(value, o.value.JSON()); err != nil {
+		if err := json.Unmarshal(value, o.stored); err != nil {
 			return fmt.Errorf("%s: %w", o.key, err)
 		}
 	}
@@ -88,16 +86,19 @@ func Describe(s *Set) Schema {
 	properties := Schema{}
 	for _, o := range s.options {
 		if o.key != "" && o.refused == "" {
-			properties[o.key] = o.schema()
+			properties[o.key] = o.describe()
 		}
 	}
 	return Schema{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-func (o *Option) schema() Schema {
-	s := o.rules.schema(o.value.Schema())
+func (o *Option) describe() Schema {
+	s := o.rules.schema(o.schema)
+	if o.group != nil {
+		s = Describe(o.group)
+	}
 	s["description"] = o.help
-	if _, nested := o.value.(*group); !nested && !o.empty() && o.into != nil {
+	if o.into != nil && !o.empty() {
 		if text, err := o.json(); err == nil {
 			s["default"] = json.RawMessage(text)
 		}

@@ -22,56 +22,31 @@ type Kind[T any] struct {
 
 // Var declares an option of a kind.
 func Var[T any](s *Set, p *T, key, help string, k Kind[T], attrs ...Attr) {
-	v := &variable[T]{p: p, kind: k}
-	_, v.late = any(p).(*time.Duration)
-	if k.Parse == nil {
-		attrs = append([]Attr{Flag("")}, append(attrs, NoFlag)...)
+	o := &Option{key: key, help: help, into: p, stored: p, kind: k.Type, schema: k.Schema}
+	if d, ok := any(p).(*time.Duration); ok {
+		o.stored = (*durationText)(d)
 	}
-	Add(s, v, key, help, append(attrs, func(o *Option) { o.late = v.late })...)
-}
-
-// variable holds a value of a kind.
-type variable[T any] struct {
-	p    *T
-	kind Kind[T]
-	late bool
-}
-
-func (v *variable[T]) pointer() any   { return v.p }
-func (v *variable[T]) Schema() Schema { return v.kind.Schema }
-func (v *variable[T]) Type() string   { return v.kind.Type }
-
-func (v *variable[T]) Read(n Node) bool {
-	value, ok := v.kind.Read(n)
-	if ok {
-		*v.p = value
+	o.read = func(n Node) bool {
+		value, ok := k.Read(n)
+		if ok {
+			*p = value
+		}
+		return ok
 	}
-	return ok
-}
-
-func (v *variable[T]) JSON() any {
-	if d, ok := any(v.p).(*time.Duration); ok {
-		return (*durationText)(d)
+	o.show = func() string { return fmt.Sprint(*p) }
+	if k.Format != nil {
+		o.show = func() string { return k.Format(*p) }
 	}
-	return v.p
-}
-
-func (v *variable[T]) Set(text string) error {
-	value, err := v.kind.Parse(text)
-	if err == nil {
-		*v.p = value
+	if k.Parse != nil {
+		o.parse = func(text string) error {
+			value, err := k.Parse(text)
+			if err == nil {
+				*p = value
+			}
+			return err
+		}
 	}
-	return err
-}
-
-func (v *variable[T]) String() string {
-	if v.p == nil {
-		return ""
-	}
-	if v.kind.Format != nil {
-		return v.kind.Format(*v.p)
-	}
-	return fmt.Sprint(*v.p)
+	s.add(o, attrs)
 }
 
 // In a record durations are text: "10m".
@@ -293,43 +268,39 @@ func Time(s *Set, p *time.Duration, key, help string, attrs ...Attr) {
 // Group declares a mapping with options of its own. Its flag has them as
 // "name=value,…".
 func Group(s *Set, o Options, key, help string, attrs ...Attr) {
-	Add(s, &group{what: key, set: Of(o)}, key, help, attrs...)
+	own := Of(o)
+	s.add(&Option{
+		key: key, help: help, group: own, stored: &record{own}, kind: "string",
+		read: func(n Node) bool {
+			own.read(n, key, n.field+".", n.path+".")
+			return true
+		},
+		parse: func(text string) error { return own.parse(key, text) },
+		show:  func() string { return "" },
+	}, attrs)
 }
 
-type group struct {
-	what string
-	set  *Set
-}
-
-func (g *group) Read(n Node) bool {
-	g.set.read(n, g.what, n.field+".", n.path+".")
-	return true
-}
-func (g *group) JSON() any      { return &record{g.set} }
-func (g *group) Schema() Schema { return Describe(g.set) }
-func (g *group) Type() string   { return "string" }
-func (g *group) String() string { return "" }
-
-func (g *group) Set(text string) error {
+// parse reads "name=value,…".
+func (s *Set) parse(what, text string) error {
 	seen := map[string]bool{}
 	for word := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(word, "=")
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		o := g.set.option(name)
+		o := s.option(name)
 		switch {
 		case o == nil:
-			return fmt.Errorf("unknown %s in %s: write some of %s, each with = and a value", Quote(name), Quote(text), g.set.keys())
+			return fmt.Errorf("unknown %s in %s: write some of %s, each with = and a value", Quote(name), Quote(text), s.keys())
 		case seen[name]:
 			return fmt.Errorf("%s is there twice in %s: keep one of them", Quote(name), Quote(text))
 		}
 		seen[name] = true
-		if err := o.value.(interface{ Set(string) error }).Set(value); err != nil {
+		if err := o.parse(value); err != nil {
 			return err
 		}
 		if o.empty() {
 			return fmt.Errorf("%s=%s is none: leave it out, or write more", name, value)
 		}
-		if found := o.rules.check(g.what+"."+name, reflect.ValueOf(o.into).Elem()); len(found) > 0 {
+		if found := o.rules.check(what+"."+name, reflect.ValueOf(o.into).Elem()); len(found) > 0 {
 			return errors.New(found[0].Message)
 		}
 	}

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,10 +27,10 @@ type Node struct {
 }
 
 // places are where values stand, by their paths: "jobs", "jobs.2", "jobs.2.bs".
-type places map[string]place
+type places map[string]Place
 
 // of finds a path's place, or that of what it is a part of.
-func (p places) of(path string, otherwise place) place {
+func (p places) of(path string, otherwise Place) Place {
 	for path != "" {
 		if at, ok := p[path]; ok {
 			return at
@@ -56,14 +55,12 @@ func Parse(file string, text []byte, read func(Node)) error {
 	} else if err != nil || len(r.mistakes) == 0 {
 		return err
 	}
-	slices.SortStableFunc(r.mistakes, func(a, b *FieldError) int {
-		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
-	})
-	return r.mistakes
+	return r.mistakes.sorted()
 }
 
-func (n Node) report(at place, field, format string, arguments ...any) {
-	n.r.mistakes = append(n.r.mistakes, &FieldError{Field: field, Place: Place{File: n.r.file, Line: at.line, Column: at.column}, Message: fmt.Sprintf(format, arguments...)})
+func (n Node) report(at Place, field, format string, arguments ...any) {
+	at.File = n.r.file
+	n.r.mistakes = append(n.r.mistakes, &FieldError{Field: field, Place: at, Message: fmt.Sprintf(format, arguments...)})
 }
 
 // Wrong reports what is wrong with the value.
@@ -123,7 +120,7 @@ func (n Node) Entries(what, advice string) []Entry {
 		e := Entry{Key: scalarText(entries.Key()), key: entries.Key()}
 		e.Value = Node{r: n.r, yaml: entries.Value(), field: e.Key, places: n.places}
 		if before := slices.IndexFunc(all, func(b Entry) bool { return b.Key == e.Key }); before >= 0 {
-			e.Wrong("%s is there twice, first in line %d: keep one of them", Quote(e.Key), placeOf(all[before].key).line)
+			e.Wrong("%s is there twice, first in line %d: keep one of them", Quote(e.Key), placeOf(all[before].key).Line)
 			continue
 		}
 		all = append(all, e)

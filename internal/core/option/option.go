@@ -6,7 +6,6 @@
 package option
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,27 +25,22 @@ type Checked interface{ Wrong() FieldErrors }
 // file with them is read.
 type Final interface{ WrongToRun() FieldErrors }
 
-// Value is how an option's value is read and written. One that is a
-// [github.com/spf13/pflag.Value] too can be given by a flag.
-type Value interface {
-	// Read takes it from a plan file, tells the node what is wrong, and leaves
-	// the value as it is then.
-	Read(n Node) bool
-	// JSON is a pointer of which encoding/json makes what a record holds.
-	JSON() any
-	Schema() Schema
-}
-
-// Option is one declaration.
+// Option is one declaration. One without a key is a flag only.
 type Option struct {
-	key, help        string
-	flag, short      string
-	argument, hidden bool // is given by arguments; is no flag
-	refused          string
-	nullable, quiet  bool
-	omitEmpty, late  bool
-	value            Value
-	into             any // the pointer, where checks can follow it
+	key, help                  string
+	flag, short                string
+	argument, hidden           bool // is given by arguments; is no flag
+	refused                    string
+	nullable, quiet, omitEmpty bool
+
+	into   any                // the pointer to its value; nil of a group
+	group  *Set               // the options that it has of its own, or nil
+	stored any                // a pointer of which encoding/json makes what a record holds
+	read   func(Node) bool    // takes it from a plan file, or leaves it as it is and says why
+	parse  func(string) error // takes it from a flag; nil: none can give it
+	show   func() string      // it as a flag would have it
+	kind   string             // what help calls it
+	schema Schema
 	rules
 	given bool // by a flag
 }
@@ -60,7 +54,7 @@ type Set struct {
 	places   places
 	there    []string // keys in the file
 	file     string
-	anywhere place // where the measurement itself stands in the file
+	anywhere Place // where the measurement itself stands in the file
 }
 
 // Of returns the set that options declare.
@@ -99,12 +93,9 @@ func Refused(why string) Attr { return func(o *Option) { o.refused = why } }
 // OmitEmpty leaves an empty value out of records; being empty, it is right.
 func OmitEmpty(o *Option) { o.omitEmpty = true }
 
-// Add declares an option that holds a value of another package's making. One
-// without a key is a flag only.
-func Add(s *Set, v Value, key, help string, attrs ...Attr) {
-	o := &Option{key: key, help: help, value: v, flag: strings.ReplaceAll(key, "_", "-")}
-	if p, ok := v.(interface{ pointer() any }); ok {
-		o.into = p.pointer()
+func (s *Set) add(o *Option, attrs []Attr) {
+	if o.hidden = o.parse == nil; !o.hidden {
+		o.flag = strings.ReplaceAll(o.key, "_", "-")
 	}
 	for _, a := range attrs {
 		a(o)
@@ -176,8 +167,8 @@ func Mistakes(o Options) FieldErrors { return Of(o).check("") }
 func (s *Set) check(prefix string) FieldErrors {
 	var all FieldErrors
 	for _, o := range s.options {
-		if g, ok := o.value.(*group); ok {
-			all = append(all, g.set.check(prefix+o.key+".")...)
+		if o.group != nil {
+			all = append(all, o.group.check(prefix+o.key+".")...)
 		}
 		if o.key != "" && o.into != nil && !o.leftOut() {
 			all = append(all, o.rules.check(prefix+o.key, reflect.ValueOf(o.into).Elem())...)
@@ -205,10 +196,7 @@ func (s *Set) placed(err error) error {
 			s.place(e)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *FieldError) int {
-		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
-	})
-	return all
+	return all.sorted()
 }
 
 func (s *Set) place(e *FieldError) {
@@ -218,8 +206,8 @@ func (s *Set) place(e *FieldError) {
 	case at >= 0 && s.options[at].flag != "" && (s.file == "" || s.Given(s.options[at].flag)):
 		e.Place.Flag = s.options[at].flagName()
 	case s.file != "":
-		where := s.places.of(e.path, s.anywhere)
-		e.Place = Place{File: s.file, Line: where.line, Column: where.column}
+		e.Place = s.places.of(e.path, s.anywhere)
+		e.Place.File = s.file
 	}
 }
 

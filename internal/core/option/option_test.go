@@ -128,15 +128,15 @@ func TestAFileIsReadStrictlyAndEveryMistakeHasItsPlace(t *testing.T) {
 	}
 }
 
-func TestARecordHoldsOptionsInTheirOrderAndDurationsLast(t *testing.T) {
+func TestARecordHoldsOptionsInTheirOrder(t *testing.T) {
 	t.Parallel()
 	full, _, err := read("{words: [b], counts: 4, mode: slow, rounds: 7, wait: 1h30m, share_of: 0.5, really: true, seed: 18446744073709551615, limits: {least: 1}, parts: [{most: 3}]}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for o, want := range map[*sample]string{
-		&full: `{"words":["b"],"counts":[4],"mode":"slow","rounds":7,"share_of":0.5,"really":true,"seed":18446744073709551615,"limits":{"most":5,"least":1},"parts":[{"most":3,"least":1}],"wait":"1h30m"}`,
-		{}:    `{"counts":[],"mode":"","rounds":0,"seed":0,"limits":{"most":0,"least":0},"wait":"0s"}`,
+		&full: `{"wait":"1h30m","words":["b"],"counts":[4],"mode":"slow","rounds":7,"share_of":0.5,"really":true,"seed":18446744073709551615,"limits":{"most":5,"least":1},"parts":[{"most":3,"least":1}]}`,
+		{}:    `{"wait":"0s","counts":[],"mode":"","rounds":0,"seed":0,"limits":{"most":0,"least":0}}`,
 	} {
 		text, err := json.Marshal(o)
 		if err != nil || string(text) != want {

@@ -58,7 +58,7 @@ func (s *Set) read(n Node, what, prefix, path string) {
 		default:
 			v := e.Value
 			v.field, v.path, v.places = prefix+e.Key, path+e.Key, n.places
-			if o.value.Read(v) {
+			if o.read(v) {
 				v.found()
 				if o.leftOut() { // an empty list is none
 					reflect.ValueOf(o.into).Elem().SetZero()
