@@ -128,24 +128,6 @@ func TestServicesAreLeftOutWhereProgramsAreChosen(t *testing.T) {
 	}
 }
 
-func TestAListOfNothingSaysWhetherNothingIsThereOrNothingWasChosen(t *testing.T) {
-	needRoot(t)
-	for _, format := range []string{"text", "json", "csv", "openmetrics"} {
-		code, out, stderr := tare(t, "bpf", "list", "--name", "tare_no_such", "--interval", "0", "--format", format)
-		if code != ExitUsage || out == "" || !strings.Contains(stderr, "no such program: ") {
-			t.Errorf("%s: exit %d, %q, %q", format, code, out, stderr)
-		}
-	}
-	for _, flag := range []string{"--name", "--pin", "--cgroup"} {
-		if code, out, stderr := tare(t, "bpf", "list", flag, ""); code != ExitUsage || out != "" || !strings.Contains(stderr, "is not a name") {
-			t.Errorf("%s: exit %d, %q, %q", flag, code, out, stderr)
-		}
-	}
-	if code, _, stderr := tare(t, "bpf", "list", "--name", ","); code != ExitUsage || !strings.Contains(stderr, "is not a name") {
-		t.Errorf("exit %d, %q", code, stderr)
-	}
-}
-
 func TestMeasuringProgramsHasNoRolesToExplain(t *testing.T) {
 	for _, verb := range []string{"load", "quota", "memory"} {
 		if _, out, _ := tare(t, "bpf", verb, "--help"); strings.Contains(out, "--explain") || !strings.Contains(out, "--verbose") || !strings.Contains(out, "for one request") {

@@ -86,10 +86,3 @@ func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
 		t.Errorf("without a plan an endpoint is no target: %v, %q", err, own.Targets)
 	}
 }
-
-func TestTheSchemaIsPrinted(t *testing.T) {
-	code, out, _ := tare(t, "schema")
-	if code != ExitDone || !strings.Contains(out, `"$schema": "https://json-schema.org/draft/2020-12/schema"`) || !strings.Contains(out, `"runtime_limit"`) {
-		t.Errorf("exit %d: %.200s", code, out)
-	}
-}
