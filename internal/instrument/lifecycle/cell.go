@@ -58,6 +58,7 @@ func about(quantity string, unit figure.Unit, labels figure.Labels) figure.Figur
 type gathered struct {
 	lost, failed, total int
 	times               map[record.Stamp]stat.Rounds
+	cpu                 []float64 // user and system time together
 	user, system, rss   []float64
 	lanes               laneRounds
 	roles               roleRounds
@@ -70,6 +71,7 @@ func (g *gathered) add(b *record.Batch, done record.Stamp, lanes, cpus int) {
 		s := &b.Samples[i]
 		switch {
 		case s.Failure == nil:
+			g.cpu = append(g.cpu, float64(s.UserCPU+s.SysCPU))
 			g.user, g.system, g.rss = append(g.user, float64(s.UserCPU)), append(g.system, float64(s.SysCPU)), append(g.rss, float64(s.MaxRSS))
 		case s.Failure.Kind == record.FailInterrupted:
 			cut++
@@ -98,13 +100,13 @@ func (g *gathered) add(b *record.Batch, done record.Stamp, lanes, cpus int) {
 }
 
 // own are the resources of the operation's own command and the children it waited
-// for.
+// for. Medians of parts do not add up to that of the whole, so there are all three.
 func (g *gathered) own(labels figure.Labels) (out []figure.Figure) {
 	for _, q := range []struct {
 		name   string
 		unit   figure.Unit
 		values []float64
-	}{{"user-cpu", figure.Nanoseconds, g.user}, {"system-cpu", figure.Nanoseconds, g.system}, {"max-rss", figure.Bytes, g.rss}} {
+	}{{"command-cpu", figure.Nanoseconds, g.cpu}, {"user-cpu", figure.Nanoseconds, g.user}, {"system-cpu", figure.Nanoseconds, g.system}, {"max-rss", figure.Bytes, g.rss}} {
 		f := about(q.name, q.unit, labels)
 		if slices.ContainsFunc(q.values, func(v float64) bool { return v > 0 }) { // calls of an API have no command
 			f.Estimate = middle(q.values)
@@ -140,7 +142,5 @@ func middle(values []float64) figure.Estimate {
 	if len(values) == 0 {
 		return figure.Estimate{}
 	}
-	e := figure.Exactly(stat.Quantiles(slices.Clone(values), 0.5)[0])
-	e.N = len(values)
-	return e
+	return figure.Estimate{N: len(values), Value: stat.Summarize(values, figure.Confidence).Median}
 }

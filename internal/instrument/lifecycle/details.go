@@ -23,6 +23,9 @@ func details(t *Table) *page.Section {
 			s.Lists = append(s.Lists, list)
 		}
 	}
+	if s.Lists != nil {
+		s.Notes = []string{"all are medians, each by itself: CPU need not be the sum of user and system"}
+	}
 	return s
 }
 
@@ -31,11 +34,10 @@ func detail(c *Cell) []page.Item {
 	for _, m := range c.Moments {
 		parts = append(parts, m.Labels.Get("stamp")+" "+page.Duration(m.Estimate.Value))
 	}
-	user, system, rss := c.Own[0].Estimate.Value, c.Own[1].Estimate.Value, c.Own[2].Estimate.Value
-	if user+system > 0 {
-		parts = append(parts, fmt.Sprintf("CPU %s user, %s system", page.Duration(user), page.Duration(system)))
+	if cpu := c.Own[0].Estimate.Value; cpu > 0 {
+		parts = append(parts, fmt.Sprintf("CPU %s (user %s, system %s)", page.Duration(cpu), page.Duration(c.Own[1].Estimate.Value), page.Duration(c.Own[2].Estimate.Value)))
 	}
-	if rss > 0 {
+	if rss := c.Own[3].Estimate.Value; rss > 0 {
 		parts = append(parts, "max RSS "+page.Size(rss))
 	}
 	items := []page.Item{{Key: page.Heading(c.Target), Text: strings.Join(parts, " · ")}}

@@ -95,7 +95,7 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Findi
 	}
 	values := figure.Ordered(c.Time.Values())
 	if d := stat.Drift(values); d.Drifted {
-		put(finding.Drift, finding.Warning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (p=%.3f)", 100*(d.Ratio-1), d.P),
+		put(finding.Drift, finding.Warning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s)", 100*(d.Ratio-1), stat.P(d.P)),
 			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold: rounds are paired")
 	}
 	if f := stat.First(values); f.Differs {

@@ -54,7 +54,7 @@ func TestFindings(t *testing.T) {
 		{"times that rise are a drift", func(w *written) {
 			w.rounds = 20
 			w.latency = func(n string, _ subject.Op, _, round int) int64 { return 100*ms + int64(round)*3*ms }
-		}, []string{"drift"}, "+26 % off the first"},
+		}, []string{"drift"}, "+26 % off the first (p<0.001)"},
 		{"two heaps are bimodal", func(w *written) {
 			w.rounds = 40
 			noise, pick := noisy(2, 0.02), rand.New(rand.NewPCG(3, 3))

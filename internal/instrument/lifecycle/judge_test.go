@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
@@ -30,10 +31,33 @@ func TestAFailedSampleGivesNoTimeWhateverItsStampsSay(t *testing.T) {
 			if c.Time.Estimate.N != 5 || c.Time.Estimate.Value != want || c.Trimmed.Estimate.Value != want || c.Time.Failed != 5 || c.Time.Total != 10*lanes {
 				t.Errorf("%d lanes: %+v", lanes, c)
 			}
-			if len(c.Moments) != 1 || c.Own[0].Estimate.Value != 0 || c.Own[2].Estimate.Value != 0 || c.Lanes[3].Estimate.Value != 100*ms || c.Lanes[3].Estimate.N != 10*lanes-5 {
+			if len(c.Moments) != 1 || c.Own[0].Estimate.Value != 0 || c.Own[3].Estimate.Value != 0 || c.Lanes[3].Estimate.Value != 100*ms || c.Lanes[3].Estimate.N != 10*lanes-5 {
 				t.Errorf("%d lanes: %+v %+v", lanes, c, c.Lanes)
 			}
 		}
+	}
+}
+
+func TestTheMedianOfAnEvenNumberLiesBetweenTheTwoInTheMiddle(t *testing.T) {
+	l := judged(t, write(func(w *written) {
+		w.plan.Lanes = []int{2}
+		w.latency = func(string, subject.Op, int, int) int64 { return 100 * ms }
+		w.sample = func(_ string, _ subject.Op, round int, s *record.Sample) {
+			s.Start += int64(s.Lane) * int64(round) * ms // a skew of round ms
+			s.Returned = s.Start + 100*ms
+			s.UserCPU, s.SysCPU, s.MaxRSS = int64(round)*ms, int64(9-round)*ms*int64(s.Lane), int64(round)<<20
+		}
+	}))
+	figures := l.Figures()
+	// Of one lane the parts are 0…9 and nothing, of the other 0…9 and what lacks of 9.
+	for quantity, want := range map[string]float64{"release-skew": 4.5 * ms, "max-rss": 4.5 * (1 << 20), "user-cpu": 4.5 * ms, "system-cpu": 0, "command-cpu": 9 * ms} {
+		if f := figure.Find(figures, quantity, "target", "oci0"); f.Value != want {
+			t.Errorf("%s is %v, want %v", quantity, f.Value, want)
+		}
+	}
+	between := (200.0/(100.001+4) + 200.0/(100.001+5)) / 2
+	if f := figure.Find(figures, "parallelism", "target", "oci0"); math.Abs(f.Value-between) > 1e-4 {
+		t.Errorf("parallelism is %v, want %v", f.Value, between)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
@@ -98,7 +97,7 @@ func (g roleRounds) figures(labels figure.Labels) []Role {
 			}
 			switch values := r.values[i]; {
 			case len(values) > 0:
-				f.Estimate = figure.Estimate{N: len(values), Value: stat.Summarize(values, figure.Confidence).Median}
+				f.Estimate = middle(values)
 			case i != roleCPU && one.N > 0: // nothing is left to divide by
 				f.Estimate = figure.Exactly(0)
 			}
