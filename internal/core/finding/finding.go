@@ -19,6 +19,7 @@ const (
 	OpenFailed   = "target-not-opened"
 	GivenUp      = "target-given-up"
 	LeftBehind   = "left-behind"
+	RuntimeLeft  = "runtime-left"
 	NotPrecise   = "precision-not-reached"
 	RootChanged  = "cgroup-root-changed"
 	Budget       = "budget-spent"
@@ -56,7 +57,7 @@ const (
 )
 
 // FromRun are the codes of findings that cannot be made from samples.
-var FromRun = []string{OpenFailed, GivenUp, LeftBehind, NotPrecise, Budget, RootChanged, NotWeighed,
+var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
 	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn}
 
 // TooFewToCompare says that rounds cannot show a difference between targets, however

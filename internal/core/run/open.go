@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -98,8 +100,20 @@ func (r *Run[S]) CloseOpen() {
 		ctx, cancel := context.WithTimeout(context.Background(), closing)
 		_ = r.LeftBehind(t.Info.Name, t.Session.Close(ctx))
 		cancel()
+		if l, is := any(t.Session).(interface{ Leaks() []string }); is && len(l.Leaks()) > 0 {
+			_ = r.Finding(leaked(t.Info.Name, l.Leaks()))
+		}
 	}
 	r.Open = nil
+}
+
+// leaked says what a runtime left of its own sandboxes.
+func leaked(target string, all []string) record.Finding {
+	const most = 3
+	such := strings.Join(all[:min(most, len(all))], ", ")
+	return record.Finding{Code: finding.RuntimeLeft, Level: finding.Warning, Target: target,
+		Message: fmt.Sprintf("the runtime left %d cgroups of its removed sandboxes behind, such as %s; tare removed them at the end", len(all), such),
+		Advice:  "each costs kernel memory until it is removed: report it to the runtime"}
 }
 
 // LeftBehind records that something could not be removed, if why is not nil.

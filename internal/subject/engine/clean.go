@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
@@ -52,8 +53,12 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 			idle, found = append(idle, ref), append(found, "image "+ref)
 		}
 	}
-	if dryRun {
-		return found, nil
+	hs, ids, err := overheads(ctx, d, names, runID)
+	for _, id := range ids {
+		found = append(found, "cgroup "+kata.OverheadPath(id))
+	}
+	if dryRun || err != nil {
+		return found, err
 	}
 	doing = "remove what run " + runID + " left"
 	if err := clearAway(ctx, d, names); err != nil {
@@ -64,7 +69,26 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 			return found, err
 		}
 	}
+	if _, err := kata.RemoveOverheads(hs, ids); err != nil {
+		return found, err
+	}
 	return found, nil
+}
+
+// overheads are the sandboxes of a run for which Kata has a cgroup beside the
+// pods', whether they are still there or it left that.
+func overheads(ctx context.Context, d Cleaned, names []string, runID string) (hs []cgroup.Hierarchy, ids []string, err error) {
+	if hs, err = cgroup.Hierarchies(); err != nil {
+		return nil, nil, err
+	}
+	own := map[string]bool{}
+	if len(names) > 0 {
+		states, _ := d.Look(ctx, names) // what is broken may not be told
+		for _, s := range states {
+			own[s.ID], own[s.Pod.ID] = true, true
+		}
+	}
+	return hs, kata.Overheads(hs, func(id string) bool { return own[id] || OfRun(id, runID) }), nil
 }
 
 // clearAway removes containers, and waits until what stood beside them has gone: a

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -221,5 +224,22 @@ func TestAnImageThatWentMeanwhileIsImportedAgainAndRemovedAtTheEnd(t *testing.T)
 	}
 	if err := s.Close(t.Context()); err != nil || f.drops != 1 {
 		t.Errorf("removed %d times, %v", f.drops, err)
+	}
+}
+
+func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
+	s := on(t, newFake(), 1)
+	mount := t.TempDir()
+	s.hs, s.seen["abc"] = []cgroup.Hierarchy{{Mount: mount}}, true
+	for _, id := range []string{"abc", "others"} {
+		if err := os.MkdirAll(filepath.Join(mount, "kata_overhead", id), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil || !slices.Equal(s.Leaks(), []string{"/kata_overhead/abc"}) {
+		t.Errorf("%q, %v", s.Leaks(), err)
+	}
+	if _, err := os.Stat(filepath.Join(mount, "kata_overhead", "others")); err != nil {
+		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/batch"
 	"github.com/tare-bench/tare/internal/subject/engine/cli"
@@ -98,6 +99,11 @@ type Session struct {
 	// late are the containers, by name, whose operation was cut off since the
 	// last clean-up: the engine may not have noticed, and go on with it.
 	late map[string]bool
+	// seen are the ids of the sandboxes that have a kernel of their own, and left
+	// what their runtime left of them.
+	seen map[string]bool
+	left []string
+	hs   []cgroup.Hierarchy
 }
 
 // container is what a lane holds.
@@ -108,7 +114,7 @@ type container struct {
 
 // Open imports the image and starts the lanes.
 func Open(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), late: map[string]bool{}}
+	s := &Session{o: o, lanes: make([]container, o.Env.Lanes), late: map[string]bool{}, seen: map[string]bool{}}
 	if err := s.open(ctx); err != nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -118,6 +124,11 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 }
 
 func (s *Session) open(ctx context.Context) (err error) {
+	if s.o.Guest {
+		if s.hs, err = cgroup.Hierarchies(); err != nil {
+			return err
+		}
+	}
 	if s.places, err = OpenPlaces(s.o.Env); err != nil {
 		return err
 	}
@@ -303,8 +314,11 @@ func (s *Session) Close(ctx context.Context) error {
 			slices.Sort(names)
 			_, err = s.clear(ctx, slices.Compact(names), all)
 		}
+		gone := err == nil
 		errs = append(errs, err, s.letGo(func() error { return s.o.Driver.Drop(ctx, s.o.Ref) }))
-		if err == nil {
+		s.left, err = kata.RemoveOverheads(s.hs, kata.Overheads(s.hs, func(id string) bool { return s.seen[id] }))
+		errs = append(errs, err)
+		if gone {
 			clear(s.lanes)
 			s.letGo = nil
 		}
@@ -323,6 +337,10 @@ func (s *Session) Close(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Leaks are the cgroups that the runtime itself had left of its sandboxes when the
+// session was closed, and that were removed then.
+func (s *Session) Leaks() []string { return s.left }
 
 // Held are the containers that the lanes hold, as they were last seen.
 func (s *Session) Held() []State {

@@ -85,6 +85,9 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 		return missing(s.o.Called, thing(op), err)
 	}
 	c.known = state
+	if s.o.Guest {
+		s.seen[state.ID], s.seen[state.Pod.ID] = true, true
+	}
 	f := state.Verify(s.o.Called, op)
 	if f == nil && s.o.Runtime != "" && state.Runtime != "" && state.Runtime != s.o.Runtime {
 		f = Contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)
