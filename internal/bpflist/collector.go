@@ -14,6 +14,7 @@ type collector struct {
 	meter  *bpfstat.Meter
 	filter bpfstat.Filter
 	cpus   int
+	watch  bool // there will be more looks, which can wait for a description
 
 	listing   *bpfstat.Listing // the last
 	described time.Time
@@ -64,7 +65,7 @@ const (
 )
 
 func (c *collector) due(changed bool) bool {
-	if c.listing == nil {
+	if c.listing == nil || changed && !c.watch {
 		return true
 	}
 	passed := time.Since(c.described)

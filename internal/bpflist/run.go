@@ -71,6 +71,7 @@ func Run(ctx context.Context, w io.Writer, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	c.watch = o.Watch
 	s := &shown{options: o, out: w}
 	if o.Interval > 0 {
 		release, before, err := m.Statistics()

@@ -21,8 +21,10 @@ type attachments struct {
 	at      map[uint32][]string
 	cgroups map[uint64]string // paths, by the cgroup's id
 	xdp     map[int][]uint32  // programs, by the number of the interface that they are at
-	// interfaces are the names of those of this network namespace.
+	// interfaces are the names of those of this network namespace, elsewhere those of
+	// others at which a program is by XDP.
 	interfaces map[int]string
+	elsewhere  map[uint32]string
 }
 
 func (at *attachments) add(program uint32, where string) {

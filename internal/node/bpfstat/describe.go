@@ -19,8 +19,9 @@ import (
 func (m *Meter) Describe(l *Listing) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := attachments{at: map[uint32][]string{}, cgroups: map[uint64]string{}, xdp: map[int][]uint32{}}
+	at := attachments{at: map[uint32][]string{}, cgroups: map[uint64]string{}, xdp: map[int][]uint32{}, elsewhere: map[uint32]string{}}
 	l.Problems = append(l.Problems, at.walkInterfaces()...)
+	l.Problems = append(l.Problems, at.walkNamespaces()...)
 	l.Problems = append(l.Problems, m.walkCgroups(&at)...) // links name cgroups by their ids
 	l.Problems = append(l.Problems, m.links(&at)...)
 	if err := m.weighMaps(&at); err != nil {

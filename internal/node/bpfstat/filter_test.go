@@ -97,6 +97,10 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 				return
 			}
 		}
+		alias := filepath.Join(t.TempDir(), "alias")
+		if err := os.Symlink(place+"/folder", alias); err != nil {
+			t.Error(err)
+		}
 		for _, c := range []struct {
 			claim string
 			f     Filter
@@ -105,6 +109,7 @@ func TestProgramsAreFoundByTheirPins(t *testing.T) {
 			{"a program's pin", Filter{Pins: []string{dir + "/program"}}, []*ebpf.Program{pinned}},
 			{"a map's pin, by who uses it", Filter{Pins: []string{place + "/map"}}, []*ebpf.Program{user}},
 			{"a link's pin", Filter{Pins: []string{place + "/folder/link"}}, []*ebpf.Program{linked}},
+			{"a link to a folder", Filter{Pins: []string{alias}}, []*ebpf.Program{pinned, linked}},
 			{"a folder, with those below", Filter{Pins: []string{place + "/folder"}}, []*ebpf.Program{pinned, linked}},
 			{"two places", Filter{Pins: []string{dir, place + "/map"}}, []*ebpf.Program{user, pinned}},
 			{"Kmesh's folder", Filter{Kmesh: true}, []*ebpf.Program{kmesh}},

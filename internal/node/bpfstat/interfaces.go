@@ -5,11 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Attributes of IFLA_XDP that are ids of programs: of the only one, the driver's, the
@@ -22,32 +27,109 @@ const (
 // walkInterfaces finds the programs that are at the interfaces of this network
 // namespace, by XDP or as filters of tc, with a link or without.
 func (at *attachments) walkInterfaces() (problems []string) {
+	at.interfaces = map[int]string{}
+	problems, err := at.walkNamespace(netns.None(), "", time.Now().Add(longestWalk))
+	if err != nil {
+		problems = append(problems, fmt.Sprintf("ask which programs are at interfaces: %v", err))
+	}
+	return problems
+}
+
+// maxNamespaces bounds the walk over the network namespaces of others.
+const maxNamespaces = 1000
+
+// walkNamespaces finds the programs that are at interfaces of the network namespaces in
+// which other processes are, or that are kept by a mount. What is attached with a link is
+// told by that.
+func (at *attachments) walkNamespaces() (problems []string) {
+	var mine unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &mine); err != nil {
+		return []string{fmt.Sprintf("ask which programs are at interfaces elsewhere: %v", err)}
+	}
+	seen, until := map[uint64]bool{mine.Ino: true}, time.Now().Add(longestWalk)
+	pids, _ := new(procs.Reader).Pids()
+	places := make([]string, 0, len(pids))
+	for _, pid := range pids {
+		places = append(places, fmt.Sprintf("/proc/%d/ns/net", pid))
+	}
+	kept, _ := mountinfo.GetMounts(mountinfo.FSTypeFilter("nsfs"))
+	for _, mount := range kept {
+		if strings.HasPrefix(mount.Root, "net:") {
+			places = append(places, mount.Mountpoint)
+		}
+	}
+	for _, place := range places {
+		var st unix.Stat_t
+		if unix.Stat(place, &st) != nil || seen[st.Ino] {
+			continue
+		}
+		if len(seen) > maxNamespaces || time.Now().After(until) {
+			return append(problems, fmt.Sprintf("only %d network namespaces were asked for programs at their interfaces", len(seen)))
+		}
+		seen[st.Ino] = true
+		ns, err := netns.GetFromPath(place)
+		if err != nil {
+			continue // it went
+		}
+		more, err := at.walkNamespace(ns, fmt.Sprintf(" of network namespace %d", st.Ino), until)
+		_ = ns.Close()
+		if problems = append(problems, more...); err != nil {
+			problems = append(problems, fmt.Sprintf("ask which programs are at interfaces of network namespace %d: %v", st.Ino, err))
+		}
+	}
+	return problems
+}
+
+// walkNamespace asks for the interfaces of a network namespace, [netns.None] for that of
+// this thread; where is said behind their names.
+func (at *attachments) walkNamespace(ns netns.NsHandle, where string, until time.Time) (problems []string, err error) {
+	handle := &netlink.Handle{}
 	r := nl.NewNetlinkRequest(unix.RTM_GETLINK, unix.NLM_F_DUMP)
+	if ns.IsOpen() {
+		if handle, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE); err != nil {
+			return nil, err
+		}
+		defer handle.Close()
+		socket, err := nl.GetNetlinkSocketAt(ns, netns.None(), unix.NETLINK_ROUTE)
+		if err != nil {
+			return nil, err
+		}
+		defer socket.Close()
+		r.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}
+	}
 	r.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
 	all, err := r.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWLINK)
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
-		return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
+		return nil, err
 	}
-	at.interfaces = map[int]string{}
-	for _, message := range all {
-		index := int(nl.DeserializeIfInfomsg(message).Index)
+	for i, message := range all {
+		if time.Now().After(until) {
+			return []string{fmt.Sprintf("only %d of %d interfaces%s were asked for programs", i, len(all), where)}, nil
+		}
+		index, name := int(nl.DeserializeIfInfomsg(message).Index), ""
 		attributes, err := nl.ParseRouteAttr(message[unix.SizeofIfInfomsg:])
 		if err != nil {
-			return []string{fmt.Sprintf("ask which programs are at interfaces: %v", err)}
+			return nil, err
 		}
 		for _, a := range attributes {
 			switch a.Attr.Type & nl.NLA_TYPE_MASK {
 			case unix.IFLA_IFNAME: // before IFLA_XDP
-				at.interfaces[index] = text(a.Value)
+				if name = text(a.Value); where == "" {
+					at.interfaces[index] = name
+				}
 			case unix.IFLA_XDP:
-				at.xdpAt(index, a.Value)
+				at.xdpAt(index, name, where, a.Value)
 			}
 		}
+		if err := at.filters(handle, index, name+where); err != nil {
+			return nil, fmt.Errorf("the filters of %s: %w", name, err)
+		}
 	}
-	return at.walkFilters()
+	return nil, nil
 }
 
-func (at *attachments) xdpAt(index int, nested []byte) {
+// xdpAt takes down the programs that are at an interface by XDP.
+func (at *attachments) xdpAt(index int, name, where string, nested []byte) {
 	attributes, err := nl.ParseRouteAttr(nested)
 	if err != nil {
 		return
@@ -56,35 +138,29 @@ func (at *attachments) xdpAt(index int, nested []byte) {
 		if a.Attr.Type < firstXDP || a.Attr.Type > lastXDP || len(a.Value) < 4 {
 			continue
 		}
-		id := binary.NativeEndian.Uint32(a.Value)
-		if id == 0 || slices.Contains(at.xdp[index], id) {
-			continue
+		if id := binary.NativeEndian.Uint32(a.Value); id != 0 {
+			if at.add(id, "xdp "+name+where); where != "" {
+				at.elsewhere[id] = name + where
+			} else if !slices.Contains(at.xdp[index], id) {
+				at.xdp[index] = append(at.xdp[index], id)
+			}
 		}
-		at.xdp[index] = append(at.xdp[index], id)
-		at.add(id, "xdp "+at.interfaces[index])
 	}
 }
 
-// walkFilters finds the programs that tc's filters run at these interfaces.
-func (at *attachments) walkFilters() (problems []string) {
-	until, asked := time.Now().Add(longestWalk), 0
-	for index, name := range at.interfaces {
-		if time.Now().After(until) {
-			return append(problems, fmt.Sprintf("only %d of %d interfaces were asked for filters", asked, len(at.interfaces)))
+// filters takes down the programs that tc's filters run at an interface.
+func (at *attachments) filters(handle *netlink.Handle, index int, name string) error {
+	for hook, parent := range map[string]uint32{"ingress": netlink.HANDLE_MIN_INGRESS, "egress": netlink.HANDLE_MIN_EGRESS} {
+		filters, err := handle.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)
+		// Without the qdisc clsact, or with the interface gone, there are none.
+		if err != nil && !slices.Contains([]error{unix.EINVAL, unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP, netlink.ErrDumpInterrupted}, err) {
+			return err
 		}
-		asked++
-		for hook, parent := range map[string]uint32{"ingress": netlink.HANDLE_MIN_INGRESS, "egress": netlink.HANDLE_MIN_EGRESS} {
-			filters, err := netlink.FilterList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}, parent)
-			// Without the qdisc clsact, or with the interface gone, there are none.
-			if err != nil && !slices.Contains([]error{unix.EINVAL, unix.ENOENT, unix.ENODEV, unix.EOPNOTSUPP, netlink.ErrDumpInterrupted}, err) {
-				return append(problems, fmt.Sprintf("ask which programs are filters of %s: %v", name, err))
-			}
-			for _, f := range filters {
-				if f, ok := f.(*netlink.BpfFilter); ok && f.Id != 0 {
-					at.add(uint32(f.Id), "tc "+hook+" "+name)
-				}
+		for _, f := range filters {
+			if f, ok := f.(*netlink.BpfFilter); ok && f.Id != 0 {
+				at.add(uint32(f.Id), "tc "+hook+" "+name)
 			}
 		}
 	}
-	return problems
+	return nil
 }

@@ -147,6 +147,9 @@ func (at *attachments) device(index, program uint32, here []uint32) string {
 			return name
 		}
 	}
+	if name, ok := at.elsewhere[program]; ok && here == nil {
+		return name
+	}
 	return fmt.Sprintf("interface %d of another network namespace", index)
 }
 

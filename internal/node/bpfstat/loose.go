@@ -1,6 +1,7 @@
 package bpfstat
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,7 +71,8 @@ func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 func (f *Filter) means(a *record.Map, held []holder) bool {
 	below := func(pin string) bool {
 		return slices.ContainsFunc(f.Pins, func(path string) bool {
-			return pin == path || strings.HasPrefix(pin, strings.TrimSuffix(path, "/")+"/")
+			path, err := filepath.EvalSymlinks(path)
+			return err == nil && (pin == path || strings.HasPrefix(pin, path+"/"))
 		})
 	}
 	mine := func(h holder) bool { return h.aMap == a.Map.ID && slices.Contains(f.Owners, h.pid) }

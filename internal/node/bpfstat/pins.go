@@ -64,6 +64,11 @@ func pinned(name string) (pin, error) {
 func (m *Meter) pinnedAt(paths []string, l *Listing) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, path := range paths {
+		named := path
+		path, err := filepath.EvalSymlinks(path) // a walk follows none
+		if err != nil {
+			return nil, fmt.Errorf("%s is no pin of a BPF program: %w", named, err)
+		}
 		st, err := os.Stat(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s is no pin of a BPF program: %w", path, err)

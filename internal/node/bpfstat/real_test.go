@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -301,6 +302,13 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 			t.Errorf("make it a filter of lo: %v", err)
 			return
 		}
+		there := exec.CommandContext(t.Context(), "sleep", "60") // who is asked where it is
+		if err := there.Start(); err != nil {
+			t.Error(err)
+			return
+		}
+		defer there.Wait()
+		defer there.Process.Kill()
 		l, err := m.List(Filter{})
 		if err == nil {
 			err = m.Describe(l)
@@ -324,12 +332,17 @@ func TestAnInterfaceIsNamedOnlyInItsOwnNamespace(t *testing.T) {
 	l = list(t, m, Filter{})
 	describe(t, m, l)
 	without, _ := row(t, l, idOf(t, p))
+	filter, _ := row(t, l, idOf(t, old))
 	close(outside)
 	<-done
 	if !slices.Equal(within.Attached, []string{"xdp lo"}) || !slices.Equal(withinTC.Attached, []string{"tcx ingress lo"}) {
 		t.Errorf("inside it is attached to %q and %q, want xdp lo and tcx ingress lo", within.Attached, withinTC.Attached)
 	}
-	if !slices.Equal(without.Attached, []string{"xdp interface 1 of another network namespace"}) {
+	const elsewhere = " lo of network namespace "
+	if len(filter.Attached) != 1 || !strings.HasPrefix(filter.Attached[0], "tc egress"+elsewhere) {
+		t.Errorf("outside the filter, which has no link, is attached to %q", filter.Attached)
+	}
+	if len(without.Attached) != 1 || !strings.HasPrefix(without.Attached[0], "xdp"+elsewhere) {
 		t.Errorf("outside it is attached to %q", without.Attached)
 	}
 }
