@@ -129,6 +129,8 @@ type Sent struct {
 	// Lag is by how much the client itself was late to send what was due, 99th
 	// percentile in ns, of an open loop; it is part of the latencies.
 	Lag int64 `json:"lag,omitempty"`
+	// Client is what sent it, with its version: "fortio v1.75.3".
+	Client string `json:"client,omitempty" is:"label"`
 	// Failures are the errors by their reason, in words: "status 503".
 	Failures map[string]int64 `json:"failures,omitempty" is:"max=64,keys=label,loads"`
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/node/bpfstat"
 	"github.com/tare-bench/tare/record"
@@ -35,6 +36,16 @@ func TestNothingThatIsThereAndNothingThatWasChosenAreToldApart(t *testing.T) {
 				t.Errorf("%v: %s", err, b.String())
 			}
 		})
+	}
+}
+
+func TestProgramsThatCameAreDescribedAtTheEndOfAnInterval(t *testing.T) {
+	soon := collector{listing: &bpfstat.Listing{}, described: time.Now(), took: time.Hour}
+	if !soon.due(true) || soon.due(false) {
+		t.Error("what came is not described, or what was there is again")
+	}
+	if soon.watch = true; soon.due(true) {
+		t.Error("a watch takes an hour for each of its looks")
 	}
 }
 

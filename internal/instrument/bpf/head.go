@@ -105,6 +105,19 @@ func howMeasured(v *Judgement) *page.Section {
 	if p.KeepAlive {
 		connections = "connections that are kept"
 	}
+	if p.URL != "" && p.Datapath == "" {
+		found := "once for each load, where fortio's own command finds it anew for each connection (--resolve-each)"
+		if p.ResolveEach {
+			found = "anew for each connection"
+		}
+		connections += "; the host's address was found " + found
+	}
+	for i := range v.Rows {
+		if by := v.Rows[i].Client; by != "" {
+			connections += "; sent by " + page.Heading(by)
+			break
+		}
+	}
 	items = append(items, page.Item{Key: "load", Text: loop + "; " + connections})
 	if len(p.Cgroups) > 0 {
 		items = append(items, page.Item{Key: "clients", Text: "in the lowest of the chosen cgroups, where its programs see them; its limits are theirs, too"})

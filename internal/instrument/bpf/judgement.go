@@ -39,6 +39,7 @@ type Row struct {
 	Failures map[string]int64
 	Lag      int64
 	Open     bool          // open loop
+	Client   string        // what sent it, with its version
 	P50      figure.Figure // ns, medians over the rounds of each round's own
 	P90      figure.Figure
 	P99      figure.Figure
@@ -47,6 +48,10 @@ type Row struct {
 	ClientCore figure.Figure
 	ServerCore figure.Figure
 	NodeBusy   figure.Figure // share of the node that was not idle
+	// Usage is what the clients' cgroup was charged, of their limit, and Throttled the
+	// share of the quota's periods in which it was held back; unknown without a limit.
+	Usage     figure.Figure
+	Throttled figure.Figure
 	// BPF is what the programs took, all together, during the load less what they
 	// took per second while idle.
 	BPFCore    figure.Figure

@@ -21,7 +21,8 @@ func pointColumns(v *Judgement) (columns []page.Column, show func(*Row) []page.C
 		}
 	}
 	column(true, "connections", true, func(a *record.Asked) string { return strconv.Itoa(a.Connections) })
-	column(len(v.Plan.Heavy) > 1, "loop rounds", true, func(a *record.Asked) string { return strconv.FormatInt(a.Heavy, 10) })
+	column(v.Plan.Instances > 1, "clients", true, func(a *record.Asked) string { return strconv.Itoa(max(a.Instances, 1)) })
+	column(len(v.Plan.Heavy) > 1 || len(v.Plan.Heavy) == 1 && v.Plan.Heavy[0] > 0, "loop rounds", true, func(a *record.Asked) string { return strconv.FormatInt(a.Heavy, 10) })
 	column(len(v.Plan.Services) > 1, "services", true, func(a *record.Asked) string { return strconv.Itoa(a.Services) })
 	column(slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Asked.CPUs != v.Rows[0].Asked.CPUs }), "limit", false, func(a *record.Asked) string {
 		if a.CPUs <= 0 {
@@ -78,6 +79,8 @@ func cpuByLoad(v *Judgement) *page.Section {
 		m.AddUnless(c.title+" "+ofACore, page.Each(v.Rows, func(r *Row) page.Cell { return show(c.of(r), page.Hundred) }))
 		m.AddUnless(c.title+" "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return show(ofNode(c.of(r), v.CPUs), page.Hundred) }))
 	}
+	m.AddUnless("usage, of the limit %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.Usage, page.Hundred) }))
+	m.AddUnless("throttled periods %", page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.Throttled, page.Hundred) }))
 	m.AddUnless("busy "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.NodeBusy, page.Hundred) }))
 	s.Table = m
 	s.Notes = []string{"medians over the rounds, in brackets the 95 % interval; " + page.None + " not known. client: the app that makes the load; busy: all CPUs that were not idle, by the kernel's ticks of 10 ms, and 100 at most; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}

@@ -50,6 +50,7 @@ type Options struct {
 	Connections []int
 	QPS         float64 // 0: as many as it can
 	KeepAlive   bool
+	ResolveEach bool          // the URL's host, anew for each connection
 	Duration    time.Duration // of the load at each point
 	Idle        time.Duration // before each load, and after it
 	Rounds      int
@@ -113,6 +114,7 @@ func (o *Options) Declare(s *option.Set) {
 	option.Var(s, &o.QPS, "qps", "requests per second, due at fixed times and counted from then (open loop); 0: as many as it can", option.Number,
 		option.OmitEmpty, option.Bounds(0, MaxQPS, "a rate", ", 0 for as many as it can"))
 	option.Bool(s, &o.KeepAlive, "keep_alive", "many requests on one connection, instead of one each", option.OmitEmpty, option.Flag("keepalive"))
+	option.Bool(s, &o.ResolveEach, "resolve_each", "find the address of the URL's host anew for each connection, instead of once for a load", option.OmitEmpty)
 	option.Time(s, &o.Duration, "duration", "of the load at each point", option.Flag("time", "t"), option.Bounds(MinLoad, MaxLoad, "a load"))
 	option.Time(s, &o.Idle, "idle", "how long is looked before each load, and after it", option.Bounds(MinLoad, MaxLoad, "a time to look at"))
 	terms.Rounds(s, &o.Rounds, "times that every point is visited")
@@ -262,6 +264,7 @@ func (o *Options) Wrong() option.FieldErrors {
 	wrong(own && strings.HasPrefix(strings.ToLower(o.URL), "https:"), "url",
 		"tare's own programs lead services to it, whose addresses no certificate has: write an http address, or choose programs")
 	wrong(others && o.URL == "", "url", "programs that are loaded already see the load to a server of theirs only: write its address")
+	wrong(own && o.ResolveEach, "resolve_each", "tare's own programs lead services to one address: leave it out, or choose programs")
 	wrong(o.Timeout > MaxRequest, "timeout", fmt.Sprintf("%v is not a time for one request: up to %v is allowed", o.Timeout, MaxRequest))
 	wrong(o.Case == record.CaseQuota && o.CPUs == 0, "cpus", "the question is whose limit pays: write one, such as 1")
 	for i, n := range o.Connections {

@@ -50,7 +50,7 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 		}
 	}
 	want := map[string]figure.Unit{
-		"requests": "1/s", "latency": "ns", "cpu": "cpus", "cpu-share": "ratio", "node-busy": "ratio", "bpf-time-per-request": "ns",
+		"requests": "1/s", "latency": "ns", "cpu": "cpus", "cpu-share": "ratio", "node-busy": "ratio", "limit-usage": "ratio", "limit-throttled": "ratio", "bpf-time-per-request": "ns",
 		"requests-with-statistics-ratio": "ratio", "request-errors": "count", "requests-not-sent": "count",
 		"program-runs": "1/s", "program-run-time": "ns", "program-cpu": "cpus", "program-runs-per-request": "ratio", "program-misses": "count",
 		"quota-usage": "cpus", "quota-usage-by-tick": "cpus", "quota-bpf": "cpus", "quota-workload": "cpus", "quota-throttled": "ratio", "quota-requests": "1/s",

@@ -102,6 +102,18 @@ var rowFigures = []struct {
 	{func(r *Row) *figure.Figure { return &r.NodeBusy }, "node-busy", figure.Ratio, figure.Less, nil, func(m *measured, took float64, cpus int) float64 {
 		return min(part(m.load.NodeCPU, took*float64(cpus)), 1) // the kernel counts it in ticks of 10 ms, of each CPU
 	}},
+	{func(r *Row) *figure.Figure { return &r.Usage }, "limit-usage", figure.Ratio, "", nil, func(m *measured, took float64, _ int) float64 {
+		if g := m.load.Group; g != nil && g.Limit > 0 {
+			return part(g.Usage, took*g.Limit)
+		}
+		return math.NaN()
+	}},
+	{func(r *Row) *figure.Figure { return &r.Throttled }, "limit-throttled", figure.Ratio, figure.Less, nil, func(m *measured, _ float64, _ int) float64 {
+		if g := m.load.Group; g != nil && g.Periods > 0 {
+			return float64(g.Throttled) / float64(g.Periods)
+		}
+		return math.NaN()
+	}},
 	{func(r *Row) *figure.Figure { return &r.BPFCore }, "cpu", figure.CPUs, figure.Less, []string{"role", "bpf"},
 		func(m *measured, _ float64, _ int) float64 { return m.bpfCore() }},
 	{func(r *Row) *figure.Figure { return &r.PerRequest }, "bpf-time-per-request", figure.Nanoseconds, figure.Less, nil,

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,7 @@ const noAnswerInTime = "no answer in time"
 // addSent adds up what of a load is in no figure, or in one only as a bound.
 func (r *Row) addSent(s *record.Sent) {
 	r.Errors, r.Unsent, r.Lag, r.Open = r.Errors+s.Errors, r.Unsent+s.Unsent, max(r.Lag, s.Lag), s.OpenLoop
+	r.Client = cmp.Or(r.Client, s.Client)
 	for why, n := range s.Failures {
 		if r.Failures == nil {
 			r.Failures = map[string]int64{}

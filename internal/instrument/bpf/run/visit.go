@@ -143,7 +143,7 @@ func (v *visit) load(ctx context.Context, statistics bool) error {
 	v.Tell(pointName(&v.at), record.PhaseLoad, "")
 	address, host := v.address()
 	clients, err := v.options.Start(ctx, load.ClientOptions{
-		URL: address, Host: host, Connections: v.at.Connections, QPS: v.at.QPS, KeepAlive: v.at.KeepAlive, Duration: v.options.Plan.Duration,
+		URL: address, Host: host, Connections: v.at.Connections, QPS: v.at.QPS, KeepAlive: v.at.KeepAlive, ResolveEach: v.options.Plan.ResolveEach, Duration: v.options.Plan.Duration,
 		Instances: max(v.at.Instances, 1), Groups: v.groups.Folders(), Timeout: v.options.Plan.Timeout,
 	})
 	if err != nil {

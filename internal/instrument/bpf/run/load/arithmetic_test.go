@@ -69,6 +69,9 @@ func TestQuantilesOfClientsTogetherAreThoseOfAllTimes(t *testing.T) {
 		r.CPU != 40 || r.Elapsed != 3 || !r.OpenLoop || r.Failures["status 503"] != 4 || total(r.Histogram) != 10000 {
 		t.Errorf("%+v", r.Sent)
 	}
+	if !strings.HasPrefix(r.Client, "fortio") {
+		t.Errorf("sent by %q", r.Client)
+	}
 	if err := r.check(); err != nil {
 		t.Error(err)
 	}

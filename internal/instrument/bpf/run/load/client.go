@@ -19,6 +19,7 @@ type clientConfig struct {
 	Connections int           `json:"connections"`
 	QPS         float64       `json:"qps"` // of all clients; 0: a closed loop
 	KeepAlive   bool          `json:"keep_alive"`
+	ResolveEach bool          `json:"resolve_each,omitempty"`
 	Duration    time.Duration `json:"duration"`
 	Timeout     time.Duration `json:"timeout"`
 	Share       int           `json:"share"`

@@ -26,10 +26,13 @@ type ClientOptions struct {
 	// was answered.
 	QPS       float64
 	KeepAlive bool
-	Duration  time.Duration
-	Instances int           // client processes, among which connections and QPS are divided; 1 where 0
-	Groups    [][]string    // folders of cgroups of each instance, or none
-	Timeout   time.Duration // for one answer; 3 s where 0
+	// ResolveEach finds the host's address anew for each connection, in turn where it has
+	// several, as fortio's own command does; else it is found once for the whole load.
+	ResolveEach bool
+	Duration    time.Duration
+	Instances   int           // client processes, among which connections and QPS are divided; 1 where 0
+	Groups      [][]string    // folders of cgroups of each instance, or none
+	Timeout     time.Duration // for one answer; 3 s where 0
 	// Host is the host, with its port where it has one, that is asked for in the
 	// requests; the URL's where empty. With it a server is reached by an address that
 	// only leads to it, such as a service's.
@@ -73,7 +76,7 @@ func Start(ctx context.Context, o ClientOptions) (*Clients, error) {
 	for i := range o.Instances {
 		config := clientConfig{
 			URL: u.String(), Resolve: addr.String(), Host: o.Host, Connections: share(o.Connections, i, o.Instances), QPS: o.QPS,
-			KeepAlive: o.KeepAlive, Duration: o.Duration, Timeout: o.Timeout, Share: i, Of: o.Instances,
+			KeepAlive: o.KeepAlive, ResolveEach: o.ResolveEach, Duration: o.Duration, Timeout: o.Timeout, Share: i, Of: o.Instances,
 		}
 		var groups []string
 		if i < len(o.Groups) {

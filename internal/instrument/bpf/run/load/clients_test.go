@@ -25,6 +25,7 @@ func TestClientAndServerCountTheSame(t *testing.T) {
 		"an odd rate, an odd number":        {Connections: 7, Instances: 3, QPS: 333},
 		"a thousand connections":            {Connections: 1000, KeepAlive: true},
 		"a host that has a name":            {Connections: 2, URL: "localhost"},
+		"a name that is looked up for each": {Connections: 2, URL: "localhost", ResolveEach: true},
 		"an answer with a body, in parts":   {Connections: 2, KeepAlive: true, URL: "?size=100000"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime/debug"
 	"slices"
 )
 
@@ -33,7 +34,21 @@ func Merge(results []Result) Result {
 		out.Mean = int64(math.Round(sum / float64(n)))
 	}
 	out.quantiles()
+	out.Client = sentBy()
 	return out
+}
+
+// sentBy names what sends, with the version that was built in.
+func sentBy() string {
+	const module = "fortio.org/fortio"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == module {
+				return "fortio " + d.Version
+			}
+		}
+	}
+	return "fortio"
 }
 
 // timed is how many requests are in mean and quantiles.

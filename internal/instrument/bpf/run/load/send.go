@@ -52,6 +52,9 @@ func newSender(c clientConfig) (*sender, error) {
 			DisableKeepAlive: !c.KeepAlive, HTTPReqTimeOut: c.Timeout, ID: i,
 			DataWriter: &s.answers[i],
 		}
+		if c.ResolveEach {
+			o.Resolve, o.NoResolveEachConn = "", false
+		}
 		o.Init(c.URL)
 		if c.Host != "" {
 			if err := o.AddAndValidateExtraHeader("Host: " + c.Host); err != nil {
