@@ -190,7 +190,7 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 			s.records(line[i:], *c, cut && !more)
 		case len(line) > 0 && line[0] == '{':
 			s.objects(line, *c, cut && !more)
-		case isGlog(line) && bytes.Contains(c.ident, runscName):
+		case isGlog(line) && (bytes.Contains(c.ident, runscName) || bytes.HasPrefix(c.ident, kubeletName)):
 			s.glogLine(line, *c, cut && !more)
 		}
 	}
@@ -206,7 +206,7 @@ func (s *source) plain(message []byte, c *carrier, severity []byte, cut bool) {
 	e.Message = message[:min(len(message), MaxMessage)]
 }
 
-var runscName = []byte("runsc")
+var runscName, kubeletName = []byte("runsc"), []byte("kubelet") // who write such lines
 
 // suppressed returns how many messages a line of the journal's daemon, or of
 // rsyslog's journal input, says are missing.

@@ -119,7 +119,7 @@ func (s *sandbox) hasBegin() bool {
 	}
 	first := slices.MinFunc(s.points, func(x, y moment) int { return cmp.Compare(x.at, y.at) })
 	switch first.point {
-	case podCalled, createCalled, startCalled, shimStarted, called, vmBegun, vmmLaunched, sentryStarted:
+	case podAdded, podCalled, createCalled, startCalled, shimStarted, called, vmBegun, vmmLaunched, sentryStarted:
 		return true
 	}
 	return false

@@ -15,6 +15,7 @@ type point uint8
 const (
 	none point = iota
 	firstLine
+	podAdded
 	podCalled
 	shimStarted
 	called
@@ -37,12 +38,13 @@ const (
 	started
 	podReturned
 	startReturned
+	observed
 	lastLine
 )
 
 // names are for people. A phase is named by the two that it lies between.
 var names = [...]string{
-	firstLine: "first line", podCalled: "RunPodSandbox called", shimStarted: "shim started", called: "runtime called",
+	firstLine: "first line", podAdded: "pod added", observed: "pod observed running", podCalled: "RunPodSandbox called", shimStarted: "shim started", called: "runtime called",
 	vmBegun: "VM begun", vmmLaunched: "VMM launched", vmmAnswers: "VMM answers", vmStarted: "VM started",
 	sentryLaunched: "sentry launched", sentryStarted: "sentry started", sentryRuns: "sentry runs", sentryReady: "sentry ready",
 	proxyStarted: "proxy started", dialled: "agent dialled", agentAnswers: "agent answers",

@@ -35,6 +35,9 @@ var (
 
 // runsc takes a line of gVisor's.
 func (b *Builder) runsc(e *logs.Event, at int64) {
+	if b.kubelet(e, at) { // which writes such lines, too
+		return
+	}
 	if e.File < 0 || e.File >= len(b.commands) {
 		b.unplaced++
 		return

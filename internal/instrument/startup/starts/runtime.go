@@ -144,6 +144,8 @@ func (s *sandbox) isAgain(m mark, container string, at int64) bool {
 // runtime's.
 func inOf(e *logs.Event) []byte {
 	switch w, ok := writers[e.Form]; {
+	case e.Form == logs.Runsc && bytes.HasPrefix(e.Message, []byte(`"`)): // kubelet's texts begin so
+		return []byte(whoseNames[ofKubelet])
 	case ok:
 		return w.name
 	case len(e.Subsystem) > 0:

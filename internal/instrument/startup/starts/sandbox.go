@@ -73,6 +73,7 @@ const (
 	ofCRIO
 	ofDocker
 	ofRunsc
+	ofKubelet
 )
 
 // writers are the engines, and gVisor, by the form of their lines.
@@ -95,10 +96,10 @@ func (w whose) target() string {
 		}
 		return ""
 	}
-	return strings.Trim(name(ofDocker, ofCRIO, ofContainerd)+"/"+name(ofKata, ofRunsc), "/")
+	return strings.Trim(name(ofDocker, ofCRIO, ofContainerd, ofKubelet)+"/"+name(ofKata, ofRunsc), "/")
 }
 
-var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc"}
+var whoseNames = map[whose]string{ofDocker: "docker", ofCRIO: "cri-o", ofContainerd: "containerd", ofKata: "kata", ofRunsc: "runsc", ofKubelet: "kubelet"}
 
 // said takes notice of a line of the host's about this sandbox, and says whether
 // it is an edge.
@@ -215,7 +216,7 @@ func (s *sandbox) reached(b *Builder, m mark, at int64, container string, p plac
 // upTo moves the end of the start to a milestone that can be it.
 func (s *sandbox) upTo(b *Builder, p point, at int64) {
 	switch p {
-	case started, startReturned, podReturned:
+	case started, startReturned, podReturned, observed:
 		if at < s.began || at < s.ended {
 			return
 		}

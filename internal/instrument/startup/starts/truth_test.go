@@ -211,3 +211,23 @@ func TestALineOfContainerdsThatNamesATasksFolderBelongsToIt(t *testing.T) {
 	}
 	t.Error("nothing lies between its lines")
 }
+
+func TestKubeletSaysWhenItSawAPodAndWhenItRan(t *testing.T) {
+	klog := func(ms int, file, text string) string {
+		return fmt.Sprintf("I0102 03:04:%02d.%06d    1234 %s:2405] %s\n", 5+ms/1000, ms%1000*1000, file, text)
+	}
+	for name, prefix := range map[string]string{"alone": "", "in a journal": "Jan  2 03:04:05 node kubelet[1234]: "} {
+		text := ""
+		for l := range strings.Lines(klog(0, "kubelet.go", `"SyncLoop ADD" source="api" pods=["shop/web","shop/db"]`) +
+			klog(2300, "kubelet.go", `"SyncLoop (PLEG): event for pod" pod="shop/web" event={"ID":"u","Type":"ContainerStarted","Data":"`+pod1+`"}`) +
+			klog(3300, "kubelet.go", `"SyncLoop (PLEG): event for pod" pod="shop/web" event={"ID":"u","Type":"ContainerStarted","Data":"`+con1+`"}`) +
+			klog(3400, "pod_startup_latency_tracker.go", `"Observed pod startup duration" pod="shop/web" podStartSLOduration=3.4 podStartE2EDuration="3.4s"`)) {
+			text += prefix + l
+		}
+		all, _ := read(t, Options{}, map[string]io.Reader{"kubelet.log": strings.NewReader(text)}, "kubelet.log")
+		i := slices.IndexFunc(all, func(s record.Start) bool { return s.Name == "shop/web" })
+		if i < 0 || all[i].Target != "kubelet" || (all[i].Ended-all[i].Began)/1e6 != 3400 || tookOf(&all[i], "pod added → container started") != 2300 || tookOf(&all[i], "container started → pod observed running") != 100 {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}

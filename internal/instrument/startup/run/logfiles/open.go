@@ -223,7 +223,7 @@ func (r *Reading) journal(ctx context.Context, since string) error {
 		from = "--since=" + since
 	}
 	args := []string{"--no-pager", "--quiet", "--output=json", from}
-	for _, identifier := range []string{"kata", "kata-runtime", "kata-proxy", "kata-shim", "containerd", "crio", "cri-o", "dockerd", "isulad", "systemd-journald"} {
+	for _, identifier := range []string{"kata", "kata-runtime", "kata-proxy", "kata-shim", "containerd", "crio", "cri-o", "dockerd", "isulad", "kubelet", "systemd-journald"} {
 		args = append(args, "--identifier="+identifier)
 	}
 	path, err := exec.LookPath("journalctl")
