@@ -155,7 +155,7 @@ const MissingProcesses = "too many"
 
 // Missing is evidence that is not there.
 type Missing struct {
-	What   string `json:"what" is:"needed,label"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"
+	What   string `json:"what" is:"needed,label"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "open call", "clock": it was set back, "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"
 	Count  int64  `json:"count"`
 	Detail string `json:"detail,omitempty" is:"command"` // where, one line
 }

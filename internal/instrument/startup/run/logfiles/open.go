@@ -40,6 +40,7 @@ type Reading struct {
 	files   []string // of which several sources may be
 	known   []os.FileInfo
 	missing []record.Missing
+	steps   []step
 	closers []io.Closer
 	read    counter
 	bytes   int64 // of all files
@@ -176,6 +177,7 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
 		}
 	}
+	r.steps = append(r.steps, steps(ctx, name, io.NewSectionReader(f, begin, size), pieces)...)
 	for _, p := range pieces {
 		err := r.add(logs.Source{Name: name, Line: p.Line}, func() (io.ReadCloser, error) {
 			f, err := open()

@@ -1,6 +1,7 @@
 package logfiles
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,5 +111,46 @@ func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *test
 		"2026-01-02T03:04:07.500000000Z   +1.500000  a.log:2  containerd  third"
 	if err := r.Merged(t.Context(), &out); err != nil || !strings.HasPrefix(out.String(), want) || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
+	}
+}
+
+func TestAStartBesideWhichTheClockWasSetBackHasNoTimes(t *testing.T) {
+	t.Parallel()
+	line := func(second float64, message, more string) string {
+		at := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(second * 1e9))
+		return fmt.Sprintf("time=%q level=debug msg=%q name=containerd-shim-v2 pid=77 source=virtcontainers sandbox=%s container=%[3]s\n", at.Format(time.RFC3339Nano), message, more)
+	}
+	whole := func(at float64, id string) string {
+		return line(at, "Create() start", id) + line(at+1, "Starting VM", id) + line(at+5, "Create() end", id) + line(at+6, "Start() start", id) + line(at+7, "Start() end", id)
+	}
+	before, stepped := whole(100, "box1"), line(200, "Create() start", "box2")+line(201, "Starting VM", "box2")+line(172, "VM started", "box2")+line(176, "Create() end", "box2")+line(177, "Start() start", "box2")+line(178, "Start() end", "box2")
+	for name, c := range map[string]struct {
+		text  string
+		times int // starts that have some
+		clock int // and that have none for the clock's sake
+	}{
+		"a clock that is set":               {before + stepped, 1, 1},
+		"the same log twice":                {before + before, 1, 0},
+		"two logs that somebody put in one": {whole(100, "box1") + strings.ReplaceAll(whole(95, "box2"), "pid=77", "pid=78"), 2, 0},
+	} {
+		path := filepath.Join(t.TempDir(), "kata.log")
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		all, err := recorded(t, path)
+		times, clock := 0, 0
+		for i := range all {
+			if all[i].Ended != 0 {
+				times++
+			}
+			for _, m := range all[i].Missing {
+				if m.What == "clock" && m.Count == 1 && strings.Contains(m.Detail, "set back by 29s at kata.log:8") {
+					clock++
+				}
+			}
+		}
+		if err != nil || times != c.times || clock != c.clock {
+			t.Errorf("%s: %v, %d with times, %d without: %+v", name, err, times, clock, all)
+		}
 	}
 }

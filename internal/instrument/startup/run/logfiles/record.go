@@ -44,6 +44,7 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 	number, rounds := 0, map[string]int{}
 	give := func(x *record.Start) error {
 		number++
+		r.doubt(x)
 		if name := startup.NameOf(x); len(rounds) < maxNames || rounds[name] > 0 {
 			x.Round = rounds[name]
 			rounds[name]++

@@ -1,0 +1,88 @@
+package logfiles
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
+	"github.com/tare-bench/tare/record"
+)
+
+// step is a clock that was set back while somebody wrote a log: from and to are what it
+// showed, ns since 1970. No time between the two is known to be before another.
+type step struct {
+	name     string
+	from, to int64
+	line     int64
+}
+
+// glance is how much of a file is looked at on either side of a place where time goes
+// back, and at its beginning.
+const glance = 64 << 10
+
+// steps finds where time goes back in a file because the clock did, and not because
+// another log begins there: the same process writes on, and does not say once more what
+// the piece before began with, as in a file that holds the same log twice.
+func steps(ctx context.Context, name string, f io.ReaderAt, pieces []logs.Segment) (found []step) {
+	for i := 1; i < len(pieces); i++ {
+		last, next := &pieces[i-1], &pieces[i]
+		_, a := ends(ctx, name, f, max(last.To-glance, last.From), last.To)
+		b, _ := ends(ctx, name, f, next.From, min(next.From+glance, next.To))
+		first, _ := ends(ctx, name, f, last.From, min(last.From+glance, last.To))
+		if a.pid != 0 && a.pid == b.pid && a.program == b.program && (b.at != first.at || b.message != first.message) {
+			found = append(found, step{name, a.at, b.at, next.Line + 1})
+		}
+	}
+	return found
+}
+
+// end is a line at the end of a piece.
+type end struct {
+	at               int64
+	pid              int
+	program, message string
+}
+
+// ends are the first and the last line of a part of a file that say who wrote them.
+func ends(ctx context.Context, name string, f io.ReaderAt, from, to int64) (first, last end) {
+	part, err := io.ReadAll(io.NewSectionReader(f, from, to-from))
+	if err != nil {
+		return end{}, end{}
+	}
+	if _, whole, ok := bytes.Cut(part, []byte("\n")); ok && to-from == glance && from != 0 {
+		part = append([]byte(nil), whole...) // its first line may be half a one
+	}
+	_, _ = logs.Read(ctx, []logs.Source{{Name: name, Reader: bytes.NewReader(part)}}, func(e *logs.Event) error {
+		if e.Guest {
+			return nil
+		}
+		last = end{e.Time, e.Pid, string(e.Program), string(e.Message)}
+		if first.at == 0 {
+			first = last
+		}
+		return nil
+	})
+	return first, last
+}
+
+// doubt takes the times from a start beside which the clock of its log was set back: how
+// long it took is not known, nor what lay between its lines.
+func (r *Reading) doubt(x *record.Start) {
+	until := max(x.Ended, x.Began)
+	for i := range x.Spans {
+		until = max(until, x.Spans[i].Ended)
+	}
+	for _, s := range r.steps {
+		if strings.HasPrefix(x.Source, s.name+":") && x.Began <= s.from && until >= s.to {
+			x.Ended, x.Gaps, x.Spans = 0, nil, nil
+			x.Missing = append(x.Missing, record.Missing{What: "clock", Count: 1, Detail: fmt.Sprintf("it was set back by %v at %s:%d, so that this start has no times",
+				cmp.Or(time.Duration(s.from-s.to).Round(time.Millisecond), time.Millisecond), s.name, s.line)})
+			return
+		}
+	}
+}
