@@ -29,7 +29,7 @@ func Check(t *testing.T, dir string, ids func() []string) {
 	}
 	t.Cleanup(func() {
 		// A killed process takes a moment to go.
-		deadline := time.Now().Add(5 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for {
 			left := look(t, dir, ids)
 			if len(left) == 0 {

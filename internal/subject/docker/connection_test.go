@@ -38,7 +38,7 @@ func TestAQuestionAboutTheImageHasItsOwnTime(t *testing.T) {
 	tg := weigh(t, e, "", ViaAPI)
 	began := time.Now()
 	_, err := tg.Clean(context.Background(), "r", true)
-	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+5*time.Second {
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "list the workload's images") || took > patience+time.Minute {
 		t.Errorf("after %v: %v", took, err)
 	}
 }

@@ -83,7 +83,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 	e := subject.Engine{Address: d.Host}
 	t.Run("a start that starts nothing", func(t *testing.T) {
 		env := enginetest.Environment(t, 1)
-		env.Timeout = 3 * time.Second
+		env.Timeout = 8 * time.Second
 		s, err := weigh(t, e, "idle", ViaAPI).Open(t.Context(), env)
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestWhatARuntimeOrADyingDaemonReportsIsNotBelieved(t *testing.T) {
 		if failed == 0 {
 			t.Error("nobody failed")
 		}
-		if took := time.Since(began); took > 20*time.Second {
+		if took := time.Since(began); took > 2*time.Minute {
 			t.Errorf("it took %v", took)
 		}
 		var why error

@@ -57,7 +57,7 @@ func lifecycle(t *testing.T, tg subject.Target, lanes int) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	s, err := tg.Open(ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 30 * time.Second, Limits: subject.DefaultLimits})
+	s, err := tg.Open(ctx, subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: lanes, Timeout: 2 * time.Minute, Limits: subject.DefaultLimits})
 	if err != nil {
 		t.Fatal(err)
 	}

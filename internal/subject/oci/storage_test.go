@@ -84,7 +84,7 @@ func each(t *testing.T, workload func(t *testing.T, dir string) subject.Workload
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := tg.Open(t.Context(), subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 30 * time.Second, Workload: w})
+			s, err := tg.Open(t.Context(), subject.Env{RunID: run.ID, Dir: data, StateDir: state, Lanes: 2, Timeout: 2 * time.Minute, Workload: w})
 			if err != nil && refused != nil && refused(c.name, err) {
 				return
 			}

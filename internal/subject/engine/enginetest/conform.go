@@ -76,7 +76,7 @@ func Environment(t *testing.T, lanes int) subject.Env {
 	dir := t.TempDir()
 	env := subject.Env{
 		RunID: fmt.Sprintf("t%d%d", os.Getpid(), runs.Add(1)), Dir: filepath.Join(dir, "disk"), StateDir: filepath.Join(dir, "run"),
-		Lanes: lanes, Timeout: 30 * time.Second, Limits: subject.DefaultLimits,
+		Lanes: lanes, Timeout: 2 * time.Minute, Limits: subject.DefaultLimits,
 	}
 	if err := errors.Join(os.Mkdir(env.Dir, 0o700), os.Mkdir(env.StateDir, 0o700)); err != nil {
 		t.Fatal(err)
@@ -221,9 +221,9 @@ func (c Case) inside(t *testing.T) {
 	c.executes(t, s, env.Workload.Volume)
 	switch guest := c.Target(t).Info().Clock == "guest"; {
 	case !guest:
-		IsEnded(t, s)
+		isEnded(t, s, env.Workload.Volume)
 	case c.GoesOn:
-		SaysThatItGoesOn(t, s)
+		saysThatItGoesOn(t, s, env.Workload.Volume)
 	}
 }
 
