@@ -46,18 +46,9 @@ func unquote(s string) string {
 	case '\'':
 		return s[1 : len(s)-1]
 	case '"':
-		return unescape(s[1 : len(s)-1])
+		return escapes.Replace(s[1 : len(s)-1])
 	}
 	return s
 }
 
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("\"$`\\", s[i+1]) >= 0 {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
+var escapes = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\$`, `$`, "\\`", "`")

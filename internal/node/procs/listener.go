@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,67 +84,33 @@ func socketOf(path string) (uint32, error) {
 	if err := unix.Stat(path, &st); err != nil {
 		return 0, err
 	}
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	if err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
-	}
-	defer unix.Close(fd)
-	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 2})
-	request := make([]byte, unix.NLMSG_HDRLEN+24) // struct unix_diag_req
 	order := binary.NativeEndian
-	order.PutUint32(request[0:], uint32(len(request)))
-	order.PutUint16(request[4:], sockDiagByFamily)
-	order.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	body := request[unix.NLMSG_HDRLEN:]
+	body := make([]byte, 24) // struct unix_diag_req
 	body[0] = unix.AF_UNIX
 	order.PutUint32(body[4:], 1<<tcpListen)
 	order.PutUint32(body[12:], udiagShowVFS)
-	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	request := nl.NewNetlinkRequest(sockDiagByFamily, unix.NLM_F_DUMP)
+	request.AddRawData(body)
+	sockets, err := request.Execute(unix.NETLINK_SOCK_DIAG, 0)
+	if err != nil {
 		return 0, fmt.Errorf("sock_diag: %w", err)
 	}
 	// The kernel writes a device as 12 bits of major and 20 of minor.
 	dev := unix.Major(st.Dev)<<20 | unix.Minor(st.Dev)
-	buffer := make([]byte, 64<<10)
-	for {
-		n, _, err := unix.Recvfrom(fd, buffer, 0)
+	for _, socket := range sockets {
+		if len(socket) < diagSize {
+			return 0, errors.New("sock_diag: unknown form")
+		}
+		attributes, err := nl.ParseRouteAttr(socket[diagSize:])
 		if err != nil {
 			return 0, fmt.Errorf("sock_diag: %w", err)
 		}
-		for rest := buffer[:n]; len(rest) >= unix.NLMSG_HDRLEN; {
-			size := int(order.Uint32(rest))
-			if size < unix.NLMSG_HDRLEN || size > len(rest) {
-				return 0, errors.New("sock_diag: unknown form")
+		for _, a := range attributes {
+			file := a.Value
+			if a.Attr.Type == unixDiagVFS && len(file) >= 8 && order.Uint32(file) == uint32(st.Ino) && order.Uint32(file[4:]) == dev {
+				return order.Uint32(socket[4:]), nil
 			}
-			switch order.Uint16(rest[4:]) {
-			case unix.NLMSG_DONE:
-				return 0, os.ErrNotExist
-			case unix.NLMSG_ERROR:
-				return 0, errors.New("sock_diag: this kernel does not tell of unix sockets")
-			}
-			if inode, ok := socketWithFile(rest[unix.NLMSG_HDRLEN:size], uint32(st.Ino), dev); ok {
-				return inode, nil
-			}
-			rest = rest[min(len(rest), (size+3)&^3):]
 		}
 	}
-}
-
-// socketWithFile takes one unix_diag_msg apart: the socket's inode at 4, then
-// attributes of length, type and value.
-func socketWithFile(message []byte, ino, dev uint32) (uint32, bool) {
-	order := binary.NativeEndian
-	if len(message) < diagSize {
-		return 0, false
-	}
-	for rest := message[diagSize:]; len(rest) >= 4; {
-		size := int(order.Uint16(rest))
-		if size < 4 || size > len(rest) {
-			return 0, false
-		}
-		if order.Uint16(rest[2:]) == unixDiagVFS && size >= 12 && order.Uint32(rest[4:]) == ino && order.Uint32(rest[8:]) == dev {
-			return order.Uint32(message[4:]), true
-		}
-		rest = rest[min(len(rest), (size+3)&^3):]
-	}
-	return 0, false
+	return 0, os.ErrNotExist
 }
