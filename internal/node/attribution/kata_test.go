@@ -1,10 +1,7 @@
 package attribution
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -15,7 +12,6 @@ import (
 // KVM, two virtiofsds and vhost-device-vsock run through the dynamic linker.
 func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 	root := kata(t)
-	cgroupfs(t, string(root))
 	for name, box := range map[string]func(*Snapshot) Sandbox{
 		"by its id alone":       func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}} },
 		"by its id and a group": func(*Snapshot) Sandbox { return Sandbox{IDs: []string{"kk"}, Group: "/default/kk"} },
@@ -63,47 +59,11 @@ func TestALiveKataSandboxIsChargedWhereItIs(t *testing.T) {
 			if got, want := charges(groups), "/=shared@-1 /default/kk=pod@0 /kata_overhead/kk=overhead@0"; got != want {
 				t.Errorf("%s", got)
 			}
-			usage := map[record.Charge]int64{}
-			for _, g := range groups {
-				usage[g.Charge] += charged(t, string(root), g.Path)
-			}
-			// Where the guest's memory is, and what the pod's group shows of it.
-			if usage[record.ChargeOverhead] < 371<<20 || usage[record.ChargeOverhead] > 378<<20 || usage[record.ChargePod] > 4<<20 {
-				t.Errorf("%v", usage)
-			}
 			if problems.Gone+problems.Broken+problems.Denied+problems.Reused != 0 {
 				t.Errorf("%+v", problems)
 			}
 		})
 	}
-}
-
-// cgroupfs lays out the v1 hierarchies: the vCPU thread is in tasks of the
-// pod's group, and in its cgroup.procs there is nobody.
-func cgroupfs(t *testing.T, root string) {
-	for _, c := range []string{"memory", "cpu", "cpuacct", "pids", "blkio"} {
-		base := filepath.Join(root, "sys/fs/cgroup", c)
-		file(t, filepath.Join(base, "default/kk"), "tasks", "263773\n")
-		file(t, filepath.Join(base, "default/kk"), "cgroup.procs", "")
-		file(t, filepath.Join(base, "kata_overhead/kk"), "cgroup.procs", "26365\n26376\n26377\n26379\n26387\n")
-	}
-	file(t, filepath.Join(root, "sys/fs/cgroup/memory/default/kk"), "memory.usage_in_bytes", "2134016\n")
-	file(t, filepath.Join(root, "sys/fs/cgroup/memory/kata_overhead/kk"), "memory.usage_in_bytes", "392695808\n")
-}
-
-func charged(t *testing.T, root, group string) int64 {
-	text, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/memory", group, "memory.usage_in_bytes"))
-	if os.IsNotExist(err) && group == "/" {
-		return 0
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 const (

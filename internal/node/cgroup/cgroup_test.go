@@ -4,48 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-func TestHierarchiesAreTakenFromMountsOnceEach(t *testing.T) {
-	const base = "10 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-	for _, c := range []struct {
-		name, mounts string
-		want         []Hierarchy
-		mode         string
-	}{
-		{"nothing is mounted", base, nil, None},
-		{"two controllers share a v1 hierarchy", base +
-			"13 10 0:22 / /c/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" +
-			"14 10 0:23 / /c/systemd rw - cgroup cgroup rw,xattr,release_agent=/x,name=systemd\n",
-			[]Hierarchy{{Mount: "/c/cpu", Version: 1, Controllers: []string{"cpu", "cpuacct"}, Root: "/"}, {Mount: "/c/systemd", Version: 1, Root: "/"}}, machine.ModeV1},
-		{"a hierarchy mounted twice counts once, a container's part of it not at all", base +
-			"13 10 0:22 /docker/1 /x rw - cgroup cgroup rw,memory\n" +
-			"14 10 0:22 / /a rw - cgroup cgroup rw,memory\n" +
-			"15 10 0:22 / /b rw - cgroup cgroup rw,memory\n" +
-			"16 10 0:23 /docker/1 /y rw - cgroup cgroup rw,pids\n",
-			[]Hierarchy{{Mount: "/a", Version: 1, Controllers: []string{"memory"}, Root: "/"}}, machine.ModeV1},
-		{"v1 beside cgroup2 is hybrid, controllers or not", base +
-			"13 10 0:22 / /a rw - cgroup cgroup rw,memory\n" +
-			"14 10 0:23 / /none rw - cgroup2 cgroup2 rw\n",
-			[]Hierarchy{{Mount: "/a", Version: 1, Controllers: []string{"memory"}, Root: "/"}, {Mount: "/none", Version: 2, Controllers: []string{}, Root: "/"}}, Hybrid},
-	} {
-		root := t.TempDir()
-		if err := os.Mkdir(filepath.Join(root, "none"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, "none/cgroup.controllers"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		mounted, err := machine.ReadCgroups(strings.NewReader(c.mounts), root)
-		var got []Hierarchy
-		got = append(got, whole(mounted)...)
-		if err != nil || !reflect.DeepEqual(got, c.want) || ModeOf(got) != c.mode {
-			t.Errorf("%s: %+v, %s, %v", c.name, got, ModeOf(got), err)
-		}
+func TestAPartOfAHierarchyIsSomebodysView(t *testing.T) {
+	all := []Hierarchy{{Mount: "/a", Version: 1, Controllers: []string{"memory"}, Root: "/"}, {Mount: "/y", Version: 1, Controllers: []string{"pids"}, Root: "/docker/1"}, {Mount: "/none", Version: 2, Root: "/"}}
+	if got := whole(all); len(got) != 2 || got[0].Mount != "/a" || got[1].Mount != "/none" || ModeOf(got) != Hybrid || ModeOf(got[:1]) != machine.ModeV1 || ModeOf(nil) != None {
+		t.Errorf("%+v, %s", got, ModeOf(got))
 	}
 }
 

@@ -80,6 +80,12 @@ func TestReadCgroups(t *testing.T) {
 			base + "13 10 0:22 / /mnt/cpu rw - cgroup cgroup rw,cpu\n" +
 				"14 12 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
 			ModeV1, []string{"/sys/fs/cgroup/cpu"}},
+		{"two controllers can share one, and one may have a name only",
+			base + "13 10 0:22 / /c/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" +
+				"14 10 0:23 / /c/systemd rw - cgroup cgroup rw,xattr,release_agent=/x,name=systemd\n",
+			ModeV1, []string{"/c/cpu", "/c/systemd"}},
+		{"a mount of a part is not preferred to one of the whole",
+			base + "13 10 0:22 /docker/1 /x rw - cgroup cgroup rw,memory\n14 10 0:22 / /a rw - cgroup cgroup rw,memory\n", ModeV1, []string{"/a"}},
 		{"a list in a circle ends",
 			"10 11 8:1 / / rw - ext4 a rw\n11 10 8:1 / / rw - ext4 a rw\n", ModeNone, nil},
 		{"a chroot into a folder has no mount of its own",

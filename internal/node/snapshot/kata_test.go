@@ -84,6 +84,9 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 		}
 		r := l.Rows[i]
 		memory += r.Memory.Anon + r.Memory.Shmem
+		if want.role == record.RoleShim && r.Memory.Cache != 38149*kib {
+			t.Errorf("the shim maps %d bytes of files", r.Memory.Cache)
+		}
 		if r.Processes != want.processes || r.Memory.Anon != want.anon*kib || r.Memory.Shmem != want.shmem*kib {
 			t.Errorf("%s: %+v", want.role, r)
 		}
@@ -125,6 +128,11 @@ func TestTheBooksOfALiveKataSandbox(t *testing.T) {
 	}
 	if left := meter.Left(&record.Reading{}, []string{"k"}); left != nil {
 		t.Errorf("left %q", left)
+	}
+	for _, x := range l.Reconcile {
+		if x.Difference != 0 {
+			t.Errorf("the charge differs from what processes have: %+v", x)
+		}
 	}
 	if len(l.Engine) != 1 || l.Engine[0].Reported != 2<<20 || l.Engine[0].Truth != l.Sum {
 		t.Errorf("engine %+v, sum %d", l.Engine, l.Sum)

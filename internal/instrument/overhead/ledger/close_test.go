@@ -99,40 +99,6 @@ func row(t *testing.T, l *ledger.Ledger, role record.Role) ledger.Row {
 	return l.Rows[i]
 }
 
-func TestKatasMemoryIsThatOfItsProcesses(t *testing.T) {
-	b, g, e := kata()
-	l := closed(t, b, g, e)
-	if m := row(t, &l, record.RoleVMM).Memory; m.Anon != 127948*kib || m.Shmem != 231753*kib {
-		t.Errorf("VMM has %+v", m)
-	}
-	if m := row(t, &l, record.RoleShim).Memory; m.Anon != 9184*kib || m.Cache != 38149*kib {
-		t.Errorf("shim has %+v", m)
-	}
-	if r := row(t, &l, record.RoleVirtiofs); r.Processes != 3 || r.Memory.Anon != 984*kib || r.Memory.Shmem != 1170*kib {
-		t.Errorf("virtiofsd has %+v", r)
-	}
-	if k, n := row(t, &l, record.RoleKernel).Memory.Kernel, row(t, &l, record.RoleKernelNode).Memory.Kernel; k != 4*mib || n != 2*mib {
-		t.Errorf("kernel %d, uncharged %d", k, n)
-	}
-	if want := 371039*kib + 4*mib; l.Sum != want || l.Node != 380*mib {
-		t.Errorf("sum %d, want %d; node %d", l.Sum, want, l.Node)
-	}
-	if !l.Complete {
-		t.Error("incomplete")
-	}
-	for _, x := range l.Reconcile {
-		if x.Difference != 0 {
-			t.Errorf("the charge differs: %+v", x)
-		}
-	}
-	if r := l.Engine[0]; r.Reported != 2*mib || r.Truth != 371039*kib+4*mib || r.CPU != -1 {
-		t.Errorf("engine %+v", r)
-	}
-	if p := l.Places[0]; p.Charge != record.ChargeOverhead || p.Path != "/kata_overhead/kk" {
-		t.Errorf("place %+v", p)
-	}
-}
-
 func TestTimeOfAGuestIsTheVCPUsAndThePodGroups(t *testing.T) {
 	b, g, e := kata()
 	l := closed(t, b, g, e)
