@@ -117,10 +117,11 @@ func (j *judging) unlimited(target string) {
 }
 
 // unclaimed tells of processes that come with sandboxes and are in no row: helpers
-// that a runtime left behind and that neither descent, cgroup nor arguments give away.
+// that a runtime left behind and that neither descent, cgroup nor arguments give away. On a
+// node where many others come and go the interval is wide, and nothing is told.
 func (j *judging) unclaimed(s *Scaling) {
 	n, memory := &s.Slopes[ofOthersCount], &s.Slopes[ofOthers]
-	if !n.Bounded || n.Lo <= unclaimedBound {
+	if !n.Bounded || n.Lo <= unclaimedBound || n.Hi-n.Lo > 2*unclaimedBound {
 		return
 	}
 	j.found.Add(record.Finding{Code: foundUnclaimed, Level: finding.Warning, Target: s.Target,

@@ -49,7 +49,7 @@ const (
 	shortShare     = 0.2      // of what a load says that came short, which is of a longer time
 	throttledShare = 0.01     // of the phase and sandbox
 	cacheBound     = 64 << 20 // bytes of page cache, and more than the sum
-	unclaimedBound = 0.5      // processes a sandbox, at the lower end of the interval
+	unclaimedBound = 0.5      // processes a sandbox: at least, and half the interval at most
 	kernelBound    = 4 << 20  // bytes of kernel memory charged beyond the node's, and the uncertainty
 )
 

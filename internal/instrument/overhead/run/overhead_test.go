@@ -259,6 +259,7 @@ func TestNothingIsHeldForWhichThereIsNoMemory(t *testing.T) {
 }
 
 func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
+	t.Parallel()
 	hangs := func(ctx context.Context, _ int, _ []string) (subject.Executed, error) {
 		<-ctx.Done()
 		return subject.Executed{Command: "runc exec a"}, ctx.Err()
@@ -274,6 +275,7 @@ func TestALoadThatNeverBeganGivesNoFigures(t *testing.T) {
 }
 
 func TestALoadThatEndsEarlyGivesNoFigures(t *testing.T) {
+	t.Parallel()
 	short := func(context.Context, int, []string) (subject.Executed, error) {
 		return subject.Executed{Exit: 2, Stderr: "cannot allocate memory"}, nil
 	}
