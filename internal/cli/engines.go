@@ -71,8 +71,13 @@ func within(env map[string]string, do func()) {
 	do()
 }
 
-// sweeping bounds what one engine may take to be cleaned.
-const sweeping = 3 * time.Minute
+// sweeping bounds what one engine may take to be cleaned, and busy how long one is
+// asked again that does not answer in time: it may still be at what a run that was
+// killed had asked for.
+const (
+	sweeping = 3 * time.Minute
+	busy     = time.Minute
+)
 
 // keepEngines notes the targets on which a run will make things.
 func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Engines) error {
@@ -108,7 +113,7 @@ func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, e
 	var errs []error
 	for _, m := range all {
 		within(m.Env, func() {
-			lines, err := sweepOne(ctx, l.RunID, m, dryRun)
+			lines, err := insist(func() ([]string, error) { return sweepOne(ctx, l.RunID, m, dryRun) })
 			for _, line := range lines {
 				engine, _, _ := strings.Cut(m.Name, "/")
 				if line = engine + ": " + line; !slices.Contains(out, line) {
@@ -131,6 +136,24 @@ func reasonOf(err error) string {
 		return u.Reason
 	}
 	return err.Error()
+}
+
+// insist tries again while an engine does not answer in time, and returns all that
+// was found.
+func insist(try func() ([]string, error)) (found []string, err error) {
+	for began := time.Now(); ; {
+		lines, err := try()
+		for _, line := range lines {
+			if !slices.Contains(found, line) {
+				found = append(found, line)
+			}
+		}
+		// gRPC, CRI-O and the engines' clients say so in words of their own.
+		if err == nil || time.Since(began) > busy || !strings.Contains(strings.ReplaceAll(strings.ToLower(err.Error()), " ", ""), "deadlineexceeded") {
+			return found, err
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 func sweepOne(ctx context.Context, id string, m made, dryRun bool) ([]string, error) {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,9 +12,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 )
@@ -382,4 +386,31 @@ func TestARecordIsRunAgain(t *testing.T) {
 	if n, _ := times(t, "r.jsonl", "host"); n != 2 {
 		t.Errorf("%d times, wanted of one round of start and stop", n)
 	}
+}
+
+func TestAnEngineThatIsBusyIsAskedAgainBeforeItIsKeptInMind(t *testing.T) {
+	for _, c := range []struct {
+		errs  []error
+		tries int
+	}{
+		{[]error{errors.New("rpc error: code = DeadlineExceeded desc = x"), &subject.Unavailable{Reason: "context deadline exceeded"}, nil}, 3},
+		{[]error{errors.New("connection refused")}, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tries := 0
+			found, err := insist(func() ([]string, error) {
+				tries++
+				return []string{"pod a", fmt.Sprint("pod ", tries)}, c.errs[tries-1]
+			})
+			if tries != c.tries || !errors.Is(err, c.errs[len(c.errs)-1]) || len(found) != 1+c.tries {
+				t.Errorf("after %d tries: %q, %v", tries, found, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if _, err := insist(func() ([]string, error) { return nil, context.DeadlineExceeded }); err == nil || time.Since(began) > 2*busy {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
