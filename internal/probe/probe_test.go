@@ -1,10 +1,13 @@
 package probe
 
 import (
+	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -39,5 +42,39 @@ func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 	}
 	if err := exec.Command(filepath.Join(dir, Name), strings.Repeat("x", 200)).Run(); err == nil {
 		t.Error("a token of 200 characters was taken")
+	}
+}
+
+// Kata's agent sends SIGKILL in place of SIGTERM to a first process whose SigCgt lacks
+// it, as one that only waits for it does.
+func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := Install(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		cmd := exec.Command(filepath.Join(dir, Name), "token")
+		if os.Geteuid() == 0 { // as in a container, where only what is handled arrives
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+		_, after, _ := strings.Cut(string(status), "\nSigCgt:")
+		var caught uint64
+		if _, e := fmt.Sscanf(after, "%x", &caught); err != nil || e != nil || caught&(1<<(signal-1)) == 0 {
+			t.Errorf("%v: SigCgt is %x after %q: %v %v", signal, caught, line, err, e)
+		}
+		_ = cmd.Process.Signal(signal)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("on %v: %v, want exit status 0", signal, err)
+		}
 	}
 }

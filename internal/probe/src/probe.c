@@ -45,6 +45,28 @@ __attribute__((noreturn)) static void command(long argc, char **argv, u64 blocke
 	refuse("tare-probe: the commands are hold, spin, fill, evict, fs, direct and in\n");
 }
 
+__attribute__((noreturn)) static void leave(int signal)
+{
+	(void)signal;
+	for (;;)
+		sys1(SYS_exit_group, 0);
+}
+
+/* A handler that never runs, since the signals stay blocked and are waited for:
+ * Kata's agent looks at SigCgt and sends SIGKILL in place of SIGTERM to a first
+ * process that handles none. */
+static void handle(void)
+{
+	struct {
+		void (*handler)(int);
+		u64 flags;
+		void (*restorer)(int);
+		u64 mask;
+	} action = {leave, SA_RESTORER, leave, 0};
+	sys4(SYS_rt_sigaction, SIGTERM, &action, 0, 8);
+	sys4(SYS_rt_sigaction, SIGINT, &action, 0, 8);
+}
+
 __attribute__((noreturn, used)) void probe(long *stack)
 {
 	u64 first = now();
@@ -59,7 +81,8 @@ __attribute__((noreturn, used)) void probe(long *stack)
 	char **argv = (char **)(stack + 1);
 	if (argc > 2 && argv[1][0] != '-')
 		command(argc, argv, term);
-	int leave = argc > 2;
+	handle();
+	int exits = argc > 2;
 	const char *token = argc > 1 ? argv[argc - 1] : "-";
 	if (strlen_(token) > 128)
 		sys1(SYS_exit_group, 2);
@@ -73,11 +96,10 @@ __attribute__((noreturn, used)) void probe(long *stack)
 	if (sys3(SYS_write, 1, line, p - line) != p - line)
 		sys1(SYS_exit_group, 3);
 
-	if (!leave)
+	if (!exits)
 		while (sys4(SYS_rt_sigtimedwait, &term, 0, 0, sizeof term) < 0)
 			;
-	for (;;)
-		sys1(SYS_exit_group, 0);
+	leave(0);
 }
 
 TARE_START(probe);
