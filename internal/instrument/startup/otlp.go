@@ -11,66 +11,10 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// otlpTraces is an ExportTraceServiceRequest of OpenTelemetry in OTLP's JSON form:
-// names in lowerCamelCase, ids in hex, 64-bit numbers as text, enumerations as
-// numbers. Every chosen start is a trace.
-type otlpTraces struct {
-	Resources []otlpResource `json:"resourceSpans"`
-}
-
-type otlpResource struct {
-	Resource otlpAttributes `json:"resource"`
-	Scopes   []otlpScope    `json:"scopeSpans"`
-}
-
-type otlpAttributes struct {
-	Attributes []otlpAttribute `json:"attributes"`
-}
-
-type otlpScope struct {
-	Scope otlpLibrary `json:"scope"`
-	Spans []otlpSpan  `json:"spans"`
-}
-
-type otlpLibrary struct {
-	Name    string `json:"name"`
-	Version string `json:"version,omitempty"`
-}
-
-type otlpSpan struct {
-	Trace      string          `json:"traceId"`
-	Span       string          `json:"spanId"`
-	Parent     string          `json:"parentSpanId,omitempty"`
-	Name       string          `json:"name"`
-	Kind       int             `json:"kind"`              // 1: internal
-	Began      string          `json:"startTimeUnixNano"` // ns since 1970
-	Ended      string          `json:"endTimeUnixNano"`
-	Attributes []otlpAttribute `json:"attributes"`
-	Events     []otlpEvent     `json:"events,omitempty"`
-	Status     otlpStatus      `json:"status"`
-}
-
-type otlpEvent struct {
-	At   string `json:"timeUnixNano"`
-	Name string `json:"name"`
-}
-
-type otlpStatus struct {
-	Code    int    `json:"code,omitempty"` // 0: not said, 2: an error
-	Message string `json:"message,omitempty"`
-}
-
-type otlpAttribute struct {
-	Key   string    `json:"key"`
-	Value otlpValue `json:"value"`
-}
-
-// otlpValue is one of these.
-type otlpValue struct {
-	Text *string `json:"stringValue,omitempty"`
-	Int  *string `json:"intValue,omitempty"`
-	Bool *bool   `json:"boolValue,omitempty"`
-}
+// object is one of OTLP's JSON form, as opentelemetry/proto/trace/v1/trace.proto names its
+// fields: names in lowerCamelCase, ids in hex, 64-bit numbers as text, enumerations as
+// numbers.
+type object = map[string]any
 
 const (
 	spanInternal = 1
@@ -80,24 +24,25 @@ const (
 // approximate is said of times whose clock is not that of the day.
 const approximate = "approximate: placed by the wall clock at the beginning of the run; differences are exact"
 
+// otlpOf are ExportTraceServiceRequests of OpenTelemetry. Every chosen start is a trace.
 func otlpOf(rec *record.Record, v *Judgement) (all []any) {
 	first := firstOf(v)
 	for i := range v.Targets {
 		t := &v.Targets[i]
 		for _, d := range t.traced() {
 			x := newSpans(rec, t, d, first)
-			all = append(all, otlpTraces{[]otlpResource{{
-				Resource: otlpAttributes{[]otlpAttribute{
-					text("service.name", page.Known(t.Target)), text("tare.run_id", rec.Header.RunID), text("tare.engine", t.Engine),
+			all = append(all, object{"resourceSpans": []object{{
+				"resource": object{"attributes": attributes("service.name", page.Known(t.Target), "tare.run_id", rec.Header.RunID, "tare.engine", t.Engine)},
+				"scopeSpans": []object{{
+					"scope": object{"name": "github.com/tare-bench/tare", "version": rec.Header.Version}, "spans": x.all(),
 				}},
-				Scopes: []otlpScope{{otlpLibrary{"github.com/tare-bench/tare", rec.Header.Version}, x.all()}},
 			}}})
 		}
 	}
 	return all
 }
 
-// firstOf is when the first of the drawn starts began that are on the host's
+// firstOf is when the first of the chosen starts began that are on the host's
 // monotonic clock: that moment is taken for the beginning of the run.
 func firstOf(v *Judgement) int64 {
 	first := int64(math.MaxInt64)
@@ -135,77 +80,53 @@ func newSpans(rec *record.Record, t *Target, d *Drawn, first int64) *spans {
 
 // all are the start itself, its rows below each other as they were called, and
 // its gaps.
-func (x *spans) all() []otlpSpan {
-	end := max(endOf(x.d), x.s.Began)
-	root := x.span(0, "", "start "+page.Known(x.t.Target), x.s.Began, end)
-	root.Attributes = append(root.Attributes, number("tare.round", int64(x.s.Round)))
-	for _, one := range []struct{ key, value string }{
-		{"tare.target", x.t.Target}, {"tare.method", x.s.Method}, {"tare.clock", x.s.Clock}, {"tare.times", x.note}, {"tare.command", x.s.Command},
-		{"tare.sandbox", x.s.Sandbox}, {"tare.source", x.s.Source},
-	} {
-		if one.value != "" {
-			root.Attributes = append(root.Attributes, text(one.key, one.value))
-		}
-	}
+func (x *spans) all() []object {
+	root := x.span(0, "", "start "+page.Known(x.t.Target), x.s.Began, max(endOf(x.d), x.s.Began),
+		"tare.round", int64(x.s.Round), "tare.target", x.t.Target, "tare.method", x.s.Method, "tare.clock", x.s.Clock, "tare.times", x.note,
+		"tare.command", x.s.Command, "tare.sandbox", x.s.Sandbox, "tare.source", x.s.Source)
 	if x.s.First > x.s.Began {
-		root.Events = []otlpEvent{{x.at(x.s.First), "first instruction"}}
+		root["events"] = []object{{"timeUnixNano": x.at(x.s.First), "name": "first instruction"}}
 	}
 	if f := x.s.Failure; f != nil {
-		root.Status = otlpStatus{statusError, f.Detail}
+		root["status"] = object{"code": statusError, "message": f.Detail}
 	}
-	all := []otlpSpan{root}
+	all := []object{root}
 	rows := slicesOf(x.d)
 	for i := range rows {
-		all = append(all, x.row(&rows[i], i, all))
+		r, pid := &rows[i], int64(-1)
+		if r.pid != 0 {
+			pid = int64(r.pid)
+		}
+		one := x.span(1+i, x.id(8, "span", 1+r.parent), r.name, r.began, r.ended, // the root is the parent of those without one
+			"tare.kind", r.kind, "container.id", r.container, "process.pid", known(pid), "tare.cpu_ns", known(r.cpu), "tare.still_there", r.open)
+		if r.exit != nil {
+			one["attributes"] = append(one["attributes"].([]object), attributes("process.exit.code", int64(*r.exit))...)
+			if *r.exit != 0 {
+				one["status"] = object{"code": statusError, "message": fmt.Sprintf("exit code %d", *r.exit)}
+			}
+		}
+		all = append(all, one)
 	}
-	for i, gap := range gapSlices(x.d) {
-		all = append(all, x.gap(&gap, i, len(rows), &root))
+	for i, r := range gapSlices(x.d) {
+		g, why := &x.d.Gaps[i], ""
+		if g.Wait != nil {
+			why = g.Wait.Why
+		}
+		all = append(all, x.span(1+len(rows)+i, x.id(8, "span", 0), r.name, r.began, r.ended,
+			"tare.kind", r.kind, "tare.after", g.After, "tare.before", g.Before, "tare.cpu_ns", known(g.CPU), "tare.why", why))
 	}
 	return all
 }
 
-func (x *spans) row(r *slice, i int, above []otlpSpan) otlpSpan {
-	s := x.span(1+i, above[1+r.parent].Span, r.name, r.began, r.ended) // the root is the parent of those without one
-	s.Attributes = append(s.Attributes, text("tare.kind", r.kind))
-	if r.container != "" {
-		s.Attributes = append(s.Attributes, text("container.id", r.container))
+func (x *spans) span(i int, parent, name string, began, ended int64, pairs ...any) object {
+	o := object{
+		"traceId": x.id(16, "trace", 0), "spanId": x.id(8, "span", i), "name": page.Known(name), "kind": spanInternal,
+		"startTimeUnixNano": x.at(began), "endTimeUnixNano": x.at(max(began, ended)), "attributes": attributes(pairs...), "status": object{},
 	}
-	if r.pid != 0 {
-		s.Attributes = append(s.Attributes, number("process.pid", int64(r.pid)))
+	if parent != "" {
+		o["parentSpanId"] = parent
 	}
-	if r.cpu >= 0 {
-		s.Attributes = append(s.Attributes, number("tare.cpu_ns", r.cpu))
-	}
-	if r.open {
-		s.Attributes = append(s.Attributes, boolean("tare.still_there", true))
-	}
-	if r.exit != nil {
-		s.Attributes = append(s.Attributes, number("process.exit.code", int64(*r.exit)))
-		if *r.exit != 0 {
-			s.Status = otlpStatus{statusError, fmt.Sprintf("exit code %d", *r.exit)}
-		}
-	}
-	return s
-}
-
-func (x *spans) gap(r *slice, i, rows int, root *otlpSpan) otlpSpan {
-	g := &x.d.Gaps[i]
-	s := x.span(1+rows+i, root.Span, r.name, r.began, r.ended)
-	s.Attributes = append(s.Attributes, text("tare.kind", r.kind), text("tare.after", g.After), text("tare.before", g.Before))
-	if g.CPU >= 0 {
-		s.Attributes = append(s.Attributes, number("tare.cpu_ns", g.CPU))
-	}
-	if g.Wait != nil {
-		s.Attributes = append(s.Attributes, text("tare.why", g.Wait.Why))
-	}
-	return s
-}
-
-func (x *spans) span(i int, parent, name string, began, ended int64) otlpSpan {
-	return otlpSpan{
-		Trace: x.id(16, "trace", 0), Span: x.id(8, "span", i), Parent: parent, Name: page.Known(name), Kind: spanInternal,
-		Began: x.at(began), Ended: x.at(max(began, ended)), Attributes: []otlpAttribute{},
-	}
+	return o
 }
 
 // id is made of what the span is of, so that the same record gives the same ids.
@@ -219,15 +140,36 @@ func (x *spans) at(ns int64) string {
 	return strconv.FormatInt(max(since(-x.zero, ns), 0), 10)
 }
 
-func text(key, value string) otlpAttribute {
-	return otlpAttribute{key, otlpValue{Text: &value}}
+// attributes are pairs of a key and a value; one that says nothing is left out.
+func attributes(pairs ...any) []object {
+	all := []object{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		var value object
+		switch v := pairs[i+1].(type) {
+		case string:
+			if v == "" {
+				continue
+			}
+			value = object{"stringValue": v}
+		case int64:
+			value = object{"intValue": strconv.FormatInt(v, 10)}
+		case bool:
+			if !v {
+				continue
+			}
+			value = object{"boolValue": v}
+		default:
+			continue
+		}
+		all = append(all, object{"key": pairs[i], "value": value})
+	}
+	return all
 }
 
-func number(key string, value int64) otlpAttribute {
-	s := strconv.FormatInt(value, 10)
-	return otlpAttribute{key, otlpValue{Int: &s}}
-}
-
-func boolean(key string, value bool) otlpAttribute {
-	return otlpAttribute{key, otlpValue{Bool: &value}}
+// known is a number that is negative where it is not known.
+func known(v int64) any {
+	if v < 0 {
+		return nil
+	}
+	return v
 }
