@@ -24,6 +24,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`<27>1 2026-11-21T02:45:27Z host kata 7 - [a b="c"] hello`), false)
 	f.Add([]byte("Sat 2026-11-21 02:46:31 UTC host kata[7]: hello"), false)
 	f.Add([]byte("[   12.345678] host kata[7]: hello"), false)
+	f.Add([]byte("\x1b[36mINFO\x1b[0m[0001] a text   key=value\nDEBU[2026-11-21T02:45:27.5Z] b=c id=d\nlog:12:INFO[0002] e\n"), false)
+	f.Add([]byte("{\n\t\"__REALTIME_TIMESTAMP\" : \"1795229127500000\",\n\t\"MESSAGE\" : \"a\"\n}\nSat 2026-11-21 02:45:27.500000 UTC [s=1;t=660c05a6f60e0;x=5]\n    MESSAGE=hello\n"), false)
+	f.Add([]byte(`{"log":"time=\"2026-11-21T02:45:27Z\" level=info msg=\"a \"b\" c\"\n","time":"2026-11-21T02:45:27Z"}`), false)
 	f.Fuzz(func(t *testing.T, text []byte, journal bool) {
 		read := func(sources ...Source) (Stats, []string) {
 			var messages []string

@@ -531,6 +531,11 @@ func FuzzStarts(f *testing.F) {
 		f.Add(text[:min(len(text), 6000)], name)
 	}
 	f.Add([]byte(startedAt(0)+line(2000, "Kill() start", whole)+startedAt(0)), "kata.log")
+	f.Add([]byte(podOfContainerd("")+`time="2026-01-02T03:04:05Z" level=debug msg="Calling POST /v1.41/containers/create" module=api`+"\n"+
+		`time="2026-01-02T03:04:06Z" level=debug msg="Calling POST /v1.41/containers/c1/start"`+"\n"+`time="2026-01-02T03:04:07Z" level=debug msg="sandbox set key processing took 37.5ms for container c1"`+"\n"+
+		`time="2026-01-02T03:04:08Z" level=debug msg=event topic=/tasks/start`+"\n"), "dockerd.log")
+	f.Add([]byte(runscLog(0, "create --bundle /b pod1", "300 Exiting with status: 0")+runscLog(400, "create --bundle /c con1", "5 Creating new container, cid: con1, sandbox: pod1", "90 Exiting with status: 7")+
+		`I0102 03:04:09.000001 1 kubelet.go:1] "SyncLoop ADD" source="api" pods=["a/b"]`+"\n"+`I0102 03:04:09.100001 1 kubelet.go:1] "SyncLoop (PLEG): event for pod" pod="a/b" event={"ID":"u","Type":"ContainerStarted","Data":"c"}`+"\n"), "runsc.log")
 	f.Add([]byte(mixed[0]+mixed[1]), "crio.log")
 	f.Add([]byte(mixed[1]+mixed[0]), "containerd.log")
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
