@@ -20,6 +20,8 @@ type Source struct {
 	// Line is how many lines of its file precede it: a file may be read in several
 	// pieces, see [Segments].
 	Line int64
+	// Lines are the numbers that its lines have, where they were put in order.
+	Lines []int64
 }
 
 // Read reads all sources as one stream in order of time and gives every event out.
@@ -79,6 +81,7 @@ func (r *reader) open(ctx context.Context, i int, from *Source, among int) {
 		counts:  &r.counts,
 		shared:  &r.shared,
 		number:  from.Line,
+		numbers: from.Lines,
 	}
 	first := s.first()
 	if isUTF16(first) {

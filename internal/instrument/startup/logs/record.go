@@ -91,7 +91,11 @@ func carries(message []byte) bool {
 
 // event appends an empty event.
 func (s *source) event(form Form) *Event {
-	s.events = append(s.events, Event{Form: form, File: s.file, Line: s.number})
+	line := s.number
+	if n := int(line) - 1; n >= 0 && n < len(s.numbers) {
+		line = s.numbers[n]
+	}
+	s.events = append(s.events, Event{Form: form, File: s.file, Line: line})
 	return &s.events[len(s.events)-1]
 }
 

@@ -17,14 +17,16 @@ type source struct {
 	events []Event
 	arena  []byte // what was unescaped of this line
 	number int64  // of the line
-	key    int64  // the time that this line has in the stream
-	last   int64  // that of the line before
-	engine Form   // whose logfmt it is where the line itself does not say
-	glog   int    // how many lines may go on the message of runsc's last line
-	entry  fields // of a journal's export: what was read of the entry so far
-	began  int64  // the number of its first line
-	inside bool   // an entry
-	pretty bool   // that is an object over several lines
+	// numbers are those that lines have which were put in order
+	numbers []int64
+	key     int64  // the time that this line has in the stream
+	last    int64  // that of the line before
+	engine  Form   // whose logfmt it is where the line itself does not say
+	glog    int    // how many lines may go on the message of runsc's last line
+	entry   fields // of a journal's export: what was read of the entry so far
+	began   int64  // the number of its first line
+	inside  bool   // an entry
+	pretty  bool   // that is an object over several lines
 
 	fieldCount int    // of the entry
 	held       []byte // a line that ended an entry, and is the next; nil: none

@@ -24,6 +24,8 @@ const (
 	// maxSources is how many logs are read at once: each costs a block of memory
 	// and an open file.
 	maxSources = 1000
+	// maxOrdered is how large a log may be that is put in order: what somebody pasted.
+	maxOrdered = 16 << 20
 )
 
 // Logs say which logs to read.
@@ -176,6 +178,10 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 		if !ordered {
 			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
 		}
+		if sorted, lines := inOrder(io.NewSectionReader(f, begin, size), ordered && len(pieces) == 1); lines != nil {
+			r.missing = append(r.missing, record.Missing{What: "order", Count: 1, Detail: "lines of " + name + " that were out of order within a second were put in order"})
+			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sorted)), nil })
+		}
 	}
 	r.steps = append(r.steps, steps(ctx, name, io.NewSectionReader(f, begin, size), pieces)...)
 	for _, p := range pieces {
@@ -195,6 +201,19 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 		}
 	}
 	return nil
+}
+
+// inOrder is a log whose lines had to be put in order, which is done of what somebody may
+// have pasted only.
+func inOrder(f *io.SectionReader, one bool) (sorted []byte, lines []int64) {
+	if !one || f.Size() > maxOrdered {
+		return nil, nil
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, nil // it is said when it is read again
+	}
+	return logs.Ordered(text)
 }
 
 // waited reads what may be silent for long, as a pipe or a terminal: what waits for

@@ -70,6 +70,24 @@ func TestTheFilesInAFolderAreReadTogether(t *testing.T) {
 	}
 }
 
+func TestAPasteOutOfOrderWithinASecondIsPutInOrder(t *testing.T) {
+	t.Parallel()
+	line := func(ms int, message string) string {
+		return fmt.Sprintf("time=\"2026-01-02T03:04:05.%03dZ\" level=debug msg=%q name=containerd-shim-v2 pid=77 source=virtcontainers sandbox=box1 container=box1\n", ms, message)
+	}
+	path := filepath.Join(t.TempDir(), "paste.log")
+	if err := os.WriteFile(path, []byte(line(0, "Create() start")+line(700, "Start() start")+line(600, "Create() end")+line(100, "Starting VM")+line(900, "Start() end")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	all, err := recorded(t, path)
+	if err != nil || len(all) != 1 || all[0].Ended-all[0].Began != 900e6 {
+		t.Fatalf("%v: %+v", err, all)
+	}
+	if g := all[0].Gaps[0]; g.After != "Starting VM" || g.Before != "Create() end" || g.Ended-g.Began != 500e6 || g.Source != "paste.log:4" {
+		t.Errorf("%+v", all[0].Gaps)
+	}
+}
+
 func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 	t.Parallel()
 	cut := ""
