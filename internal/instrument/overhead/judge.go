@@ -189,18 +189,15 @@ func (j *Judgement) table(s step) *Table {
 
 // at is the cell of a target in a phase at a count; nil where it has no figures.
 func (j *Judgement) at(target string, s step) *Cell {
-	for i := range j.Tables {
-		t := &j.Tables[i]
-		if t.Phase != s.name || t.Sandboxes != s.n {
-			continue
-		}
-		for k := range t.Cells {
-			if c := &t.Cells[k]; c.Target == target && c.Rounds > 0 {
-				return c
-			}
-		}
+	t := j.table(s)
+	if t == nil {
+		return nil
 	}
-	return nil
+	i := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == target && c.Rounds > 0 })
+	if i < 0 {
+		return nil
+	}
+	return &t.Cells[i]
 }
 
 // idleOf is the idle phase at the same count.

@@ -124,6 +124,7 @@ func TestHelpersThatAreInNoRowAreTold(t *testing.T) {
 		found bool
 	}{
 		"one comes with each sandbox":         {func(n, round int) int { return 100 + round + n }, true},
+		"many come, and more of them later":   {func(n, round int) int { return 100 + 13*n + 7*n*round }, false},
 		"others come and go as they like":     {func(n, round int) int { return 100 + n*round - 10*round }, false},
 		"and none of them with the sandboxes": {func(n, round int) int { return 100 + round }, false},
 	} {

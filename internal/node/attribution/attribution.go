@@ -14,9 +14,7 @@ package attribution
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -96,7 +94,7 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 		}
 		p, err := r.read(pid, groups, &s.Problems)
 		if err != nil {
-			note(&s.Problems, err, "process %d: %v", pid, err)
+			procs.Count(&s.Problems, fmt.Errorf("process %d: %w", pid, err))
 			continue
 		}
 		s.Processes = append(s.Processes, p)
@@ -175,19 +173,4 @@ func (p *Process) name() string {
 		return ""
 	}
 	return filepath.Base(p.Args[0])
-}
-
-// note counts what could not be read by what the error says.
-func note(p *record.Problems, err error, format string, args ...any) {
-	switch {
-	case errors.Is(err, procs.ErrReused):
-		p.Reused++
-	case procs.Gone(err):
-		p.Gone++
-	case errors.Is(err, fs.ErrPermission):
-		p.Denied++
-	default:
-		p.Broken++
-	}
-	p.Note(fmt.Sprintf(format, args...))
 }

@@ -123,7 +123,7 @@ func TestMemoryThatMayNotBeReadIsSaidSo(t *testing.T) {
 		}
 	}
 	var problems record.Problems
-	note(&problems, &os.PathError{Op: "open", Path: "x", Err: os.ErrPermission}, "x")
+	procs.Count(&problems, &os.PathError{Op: "open", Path: "x", Err: os.ErrPermission})
 	if problems.Denied != 1 {
 		t.Errorf("%+v", problems)
 	}

@@ -37,7 +37,7 @@ func (r *Reader) member(m Member, full bool, problems *record.Problems) (record.
 		out.Rule += "; vCPUs: " + m.VCPURule
 	}
 	if err := r.fill(&out, m, full, problems); err != nil {
-		note(problems, err, "process %d: %v", m.Pid, err)
+		procs.Count(problems, fmt.Errorf("process %d: %w", m.Pid, err))
 		if procs.Gone(err) {
 			err = procs.ErrGone
 		}
@@ -90,7 +90,7 @@ func (r *Reader) fill(out *record.Process, m Member, full bool, problems *record
 		err = use.Parts()
 	}
 	if err != nil {
-		note(problems, err, "process %d: its share of memory: %v", m.Pid, err)
+		procs.Count(problems, fmt.Errorf("process %d: its share of memory: %w", m.Pid, err))
 		return nil
 	}
 	out.Read = true

@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		tids, err = d.Tasks()
 	}
 	if err != nil {
-		note(problems, err, "process %d: %v", m.Pid, err)
+		procs.Count(problems, fmt.Errorf("process %d: %w", m.Pid, err))
 		return false
 	}
 	type set struct {

@@ -27,6 +27,7 @@ package cgroupstat
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -40,8 +41,8 @@ import (
 // What can be wrong with a group; errors wrap them. A file that may not be read
 // gives os.ErrPermission.
 var (
-	ErrGone = errors.New("the cgroup is gone")                    // or was never there
-	ErrForm = errors.New("it has a form that no kernel gives it") // nothing of the file is used
+	ErrGone = fmt.Errorf("the cgroup is gone: %w", fs.ErrNotExist) // or was never there
+	ErrForm = errors.New("it has a form that no kernel gives it")  // nothing of the file is used
 	ErrPath = errors.New("not a path of a cgroup")
 )
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/record"
 )
 
 // What can be wrong with a process; errors wrap them.
@@ -24,6 +25,24 @@ var (
 // Gone tells whether an error says that a process, or a thread, has ended.
 func Gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, ErrGone)
+}
+
+// Count counts what could not be read, of a process or a cgroup, by what the error
+// says; nil is nothing.
+func Count(p *record.Problems, err error) {
+	switch {
+	case err == nil:
+		return
+	case errors.Is(err, ErrReused):
+		p.Reused++
+	case Gone(err):
+		p.Gone++
+	case errors.Is(err, fs.ErrPermission):
+		p.Denied++
+	default:
+		p.Broken++
+	}
+	p.Note(err.Error())
 }
 
 // Reader reads processes into a buffer of its own, and is for one goroutine. Its

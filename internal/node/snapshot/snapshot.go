@@ -6,12 +6,14 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/cgroupstat"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/nodestat"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -51,15 +53,17 @@ func (s *Reader) Settle(ctx context.Context, most time.Duration) bool {
 			seen = append(seen, h.Used())
 		}
 		if n := len(seen); n >= steady {
-			low, high := extremes(seen[n-steady:])
-			if high-low <= calm {
+			if last := seen[n-steady:]; slices.Max(last)-slices.Min(last) <= calm {
 				return true
 			}
 		}
 		if ctx.Err() != nil || time.Now().After(deadline) {
 			return false
 		}
-		pause(ctx, look)
+		select {
+		case <-ctx.Done():
+		case <-time.After(look):
+		}
 	}
 }
 
@@ -70,23 +74,6 @@ const (
 	steady = 5
 	look   = 100 * time.Millisecond
 )
-
-func extremes(v []int64) (low, high int64) {
-	low, high = v[0], v[0]
-	for _, x := range v {
-		low, high = min(low, x), max(high, x)
-	}
-	return low, high
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
 
 // Read implements overhead.Meter.
 func (s *Reader) Read(ctx context.Context, boxes []attribution.Sandbox, daemons []int, memory bool) record.Reading {
@@ -152,7 +139,7 @@ func (s *Reader) readGroups(charges []attribution.GroupCharge, problems *record.
 				out = append(out, read)
 			}
 		}
-		problem(problems, err)
+		procs.Count(problems, err)
 	}
 	return out
 }
@@ -166,4 +153,10 @@ func others(there *attribution.Snapshot, theirs map[int]bool) (bytes int64, coun
 		}
 	}
 	return bytes, count
+}
+
+// broken counts what every node has and could not be read.
+func broken(p *record.Problems, err error) {
+	p.Broken++
+	p.Note(err.Error())
 }

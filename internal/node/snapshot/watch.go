@@ -19,7 +19,7 @@ func (s *Reader) Watch(of *record.Reading, interval time.Duration) func() record
 		}
 		opened, err := s.groups.Group(g.Path)
 		if err != nil {
-			problem(&w.problems, err)
+			procs.Count(&w.problems, err)
 			continue
 		}
 		w.groups = append(w.groups, &watched{group: opened, overhead: g.Charge == record.ChargeOverhead})
@@ -91,7 +91,7 @@ func (w *watch) tick(at int64) {
 			continue
 		}
 		if err := g.group.Sample(&g.sample); err != nil {
-			problem(&w.problems, err)
+			procs.Count(&w.problems, err)
 			g.gone, to.broken = true, true
 			continue
 		}

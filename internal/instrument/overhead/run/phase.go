@@ -291,10 +291,8 @@ func (l *load) failure() *record.Failure {
 
 // sleep waits, or not as long when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
