@@ -1,24 +1,11 @@
 package attribution
 
 import (
-	"cmp"
 	"path"
 	"slices"
-	"strings"
 
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
-
-// Found is a container, or a pod with its containers, that was found on the
-// node without anybody saying that it is there.
-type Found struct {
-	Name   string  // the first 12 characters of an id, a pod's "pod UID"
-	Pod    string  // the pod's id, "" for a container alone
-	Engine string  // docker, podman, containerd, cri-o, isula, kubernetes; kata, gvisor; oci
-	Rule   string  // the fact that told
-	Box    Sandbox // its Lane is its place in the list
-}
 
 // Sandboxes finds every container and pod of the node: by the shims, monitors,
 // VMMs and sentries that name one; by cgroups of engines' forms; and by
@@ -39,14 +26,12 @@ func (s *Snapshot) Sandboxes() []Found {
 }
 
 type entry struct {
-	into    *entry // it was found to be another's
-	ids     []string
-	dirs    []string // cgroups of its containers
-	pod     string
-	podDir  string
-	engine  string
-	rank    int // how much the engine's name is worth
-	rule    string
+	into   *entry // it was found to be another's
+	ids    []string
+	dirs   []string // cgroups of its containers
+	pod    string
+	podDir string
+	guess
 	shims   []string // the ids that its shims were given: that of a pod's sandbox
 	members []*Process
 }
@@ -114,14 +99,20 @@ func (d *discovery) merge(a, b *entry) *entry {
 	if a.pod == "" {
 		a.pod, a.podDir = b.pod, b.podDir
 	}
-	a.guess(b.engine, b.rule, b.rank)
+	a.better(b.guess)
 	return a
 }
 
-// guess keeps the engine that is known best.
-func (e *entry) guess(engine, rule string, rank int) {
-	if engine != "" && rank > e.rank {
-		e.engine, e.rule, e.rank = engine, rule, rank
+// guess is which engine it is, by which fact, and how much that is worth.
+type guess struct {
+	engine, rule string
+	rank         int
+}
+
+// better keeps the engine that is known best.
+func (g *guess) better(other guess) {
+	if other.engine != "" && other.rank > g.rank {
+		*g = other
 	}
 }
 
@@ -152,7 +143,7 @@ func (d *discovery) notContained() map[string]bool {
 // byArguments goes by what stands beside containers.
 func (d *discovery) byArguments() {
 	for _, p := range d.Processes {
-		id, engine, rule, rank := p.serves()
+		id, of := p.serves()
 		if id == "" || len(id) > 255 {
 			continue
 		}
@@ -162,76 +153,12 @@ func (d *discovery) byArguments() {
 			continue
 		}
 		e := d.entry(id, "")
-		e.guess(engine, rule, rank)
+		e.better(of)
 		d.of[p.Pid] = e
 		if role, ok := p.role(); ok && role == record.RoleShim {
 			e.shims = append(e.shims, id)
 		}
 	}
-}
-
-// serves reads from a process's arguments which container it stands beside, and
-// which engine that is likely to be.
-func (p *Process) serves() (id, engine, rule string, rank int) {
-	name, args := p.command()
-	if _, ok := p.gVisor(); ok {
-		if len(args) == 0 {
-			return "", "", "", 0
-		}
-		return args[len(args)-1], "gvisor", "runsc's sentry", rankNamespace
-	}
-	role, ok := p.role()
-	if !ok {
-		return "", "", "", 0
-	}
-	switch {
-	case name == "isulad-shim":
-		if len(args) > 0 {
-			return args[0], "isula", "isulad-shim", rankArgument
-		}
-	case role == record.RoleShim:
-		id = procs.Flag(args, "-id", "--id")
-		namespace := procs.Flag(args, "-namespace", "--namespace")
-		switch {
-		case strings.Contains(name, "kata"):
-			return id, "kata", "Kata's shim", rankArgument + 1
-		case namespace == "moby":
-			return id, "docker", "a shim in containerd's namespace moby", rankArgument
-		}
-		return id, "containerd", "a shim of containerd's", rankProgram
-	case role == record.RoleMonitor:
-		id = procs.Flag(args, "-c", "--cid")
-		switch all := strings.Join(args, " "); {
-		case strings.Contains(all, "crio"):
-			return id, "cri-o", "conmon with folders of CRI-O's", rankArgument
-		case strings.Contains(procs.Flag(args, "--exit-command"), "podman"):
-			return id, "podman", "conmon that calls podman at the end", rankArgument
-		}
-		return id, "podman", "conmon", rankNamespace
-	default:
-		return kataID(args), "kata", "a VMM or virtiofsd with folders of Kata's", rankProgram
-	}
-	return "", "", "", 0
-}
-
-// kataID finds the sandbox in the arguments of a VMM or virtiofsd of Kata's:
-// /run/vc/vm/ID/…, /run/kata-containers/shared/sandboxes/ID/…, /run/kata/ID/…,
-// -name sandbox-ID.
-func kataID(args []string) string {
-	for _, arg := range args {
-		for _, before := range []string{"/vc/vm/", "/sandboxes/", "/run/kata/", "/vc/firecracker/"} {
-			if _, rest, ok := strings.Cut(arg, before); ok {
-				if id := rest[:strings.IndexFunc(rest+"/", procs.NotOfID)]; id != "" {
-					return id
-				}
-			}
-		}
-	}
-	if id, ok := strings.CutPrefix(procs.Flag(args, "-name"), "sandbox-"); ok {
-		id, _, _ = strings.Cut(id, ",")
-		return id
-	}
-	return ""
 }
 
 // byGroups goes by cgroups of the engines' forms.
@@ -255,32 +182,27 @@ func (d *discovery) byGroups() {
 			continue
 		}
 		if a.beside { // Kata's overhead names the sandbox, and is not its group
-			d.entry(a.id, "").guess(a.engine, a.rule, rankGroup)
+			d.entry(a.id, "").better(guess{a.engine, a.rule, rankGroup})
 			continue
 		}
 		if a.pod != "" {
 			e := d.entry(a.id, a.podDir)
 			e.pod, e.podDir = a.pod, a.podDir
-			d.joins(e, p, a.engine, a.rule)
+			rank := rankGroup
+			if a.engine == "kubernetes" {
+				rank = rankNamespace
+			}
+			e.better(guess{a.engine, a.rule, rank})
+			e.members = append(e.members, p)
 			continue
 		}
-		d.container(p, a.id, a.dir, a.engine, a.rule, rankGroup)
+		d.container(p, a.id, a.dir, guess{a.engine, a.rule, rankGroup})
 	}
-}
-
-// joins adds a process to a pod.
-func (d *discovery) joins(e *entry, p *Process, engine, rule string) {
-	rank := rankGroup
-	if engine == "kubernetes" {
-		rank = rankNamespace
-	}
-	e.guess(engine, rule, rank)
-	e.members = append(e.members, p)
 }
 
 // container adds a process in a container's cgroup. One whose parent is a shim
 // belongs to that one's pod.
-func (d *discovery) container(p *Process, id, dir, engine, rule string, rank int) {
+func (d *discovery) container(p *Process, id, dir string, of guess) {
 	e := d.entry(id, dir)
 	if parent := d.byPid[p.PPid]; parent != nil && d.of[parent.Pid] != nil {
 		if role, ok := parent.role(); ok && role == record.RoleShim {
@@ -292,7 +214,7 @@ func (d *discovery) container(p *Process, id, dir, engine, rule string, rank int
 	if !slices.Contains(e.dirs, dir) {
 		e.dirs = append(e.dirs, dir)
 	}
-	e.guess(engine, rule, rank)
+	e.better(of)
 	e.members = append(e.members, p)
 }
 
@@ -320,7 +242,7 @@ func (d *discovery) byNamespace() {
 				continue
 			}
 			dir := d.ownOf(where)
-			d.container(p, path.Base(dir), dir, "oci", "in another pid namespace, in a cgroup of its own", rankNamespace)
+			d.container(p, path.Base(dir), dir, guess{"oci", "in another pid namespace, in a cgroup of its own", rankNamespace})
 			break
 		}
 	}
@@ -365,91 +287,4 @@ func (d *discovery) ownOf(where string) string {
 		return true
 	})
 	return own
-}
-
-// list makes the entries to what is found, in the order of their first
-// processes.
-func (d *discovery) list() []Found {
-	var out []Found
-	for _, e := range d.all {
-		if e.into != nil {
-			continue
-		}
-		slices.Sort(e.ids)
-		f := Found{Pod: e.pod, Engine: e.engine, Rule: e.rule, Box: Sandbox{IDs: e.ids}}
-		switch {
-		case e.pod != "" && e.engine != "podman":
-			f.Name = "pod " + e.pod
-		case e.pod != "":
-			f.Name = "pod " + short(e.pod)
-		case len(e.ids) > 0:
-			f.Name = short(e.ids[0])
-		default:
-			continue
-		}
-		switch {
-		case e.podDir != "":
-			f.Box.Group = e.podDir
-		case len(e.dirs) == 1:
-			f.Box.Group = e.dirs[0]
-		}
-		d.firsts(e, &f.Box)
-		out = append(out, f)
-	}
-	slices.SortStableFunc(out, func(a, b Found) int {
-		return cmp.Or(strings.Compare(a.Engine, b.Engine), strings.Compare(a.Name, b.Name))
-	})
-	for i := range out {
-		out[i].Box.Lane = i
-	}
-	return out
-}
-
-// firsts finds the first processes of a pod and of its first container.
-func (d *discovery) firsts(e *entry, b *Sandbox) {
-	slices.SortFunc(e.members, func(a, b *Process) int { return cmp.Compare(a.Pid, b.Pid) })
-	in := map[int]bool{}
-	var firsts []*Process
-	for _, p := range e.members {
-		gvisor, _ := p.gVisor()
-		if _, beside := p.role(); beside && p.Depth() == 0 || p.isInit() || gvisor == record.RoleGofer {
-			continue
-		}
-		in[p.Pid] = true
-		if !in[p.PPid] {
-			firsts = append(firsts, p)
-		}
-	}
-	for _, p := range firsts {
-		switch {
-		case in[p.PPid]: // its parent has the higher pid
-		case p.isPause() || e.isSandbox(p):
-			if b.Pause == 0 {
-				b.Pause = p.Pid
-			}
-		case b.Workload == 0:
-			b.Workload = p.Pid
-		}
-	}
-}
-
-// isSandbox tells whether a process is in the cgroup of the pod's sandbox
-// itself: of several containers the one whose id the shim was given.
-func (e *entry) isSandbox(p *Process) bool {
-	if len(e.ids) < 2 {
-		return false
-	}
-	for _, where := range p.Groups.All {
-		if _, _, ok := named(where, func(id string) bool { return slices.Contains(e.shims, id) }); ok {
-			return true
-		}
-	}
-	return false
-}
-
-func short(id string) string {
-	if hexadecimal(id) {
-		return id[:12]
-	}
-	return id
 }

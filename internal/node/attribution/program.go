@@ -116,3 +116,67 @@ func (p *Process) mentions(known func(id string) bool) (string, bool) {
 	}
 	return "", false
 }
+
+// serves reads from a process's arguments which container it stands beside, and
+// which engine that is likely to be.
+func (p *Process) serves() (id string, of guess) {
+	name, args := p.command()
+	if _, ok := p.gVisor(); ok {
+		if len(args) == 0 {
+			return "", guess{}
+		}
+		return args[len(args)-1], guess{"gvisor", "runsc's sentry", rankNamespace}
+	}
+	role, ok := p.role()
+	if !ok {
+		return "", guess{}
+	}
+	switch {
+	case name == "isulad-shim":
+		if len(args) > 0 {
+			return args[0], guess{"isula", "isulad-shim", rankArgument}
+		}
+	case role == record.RoleShim:
+		id = procs.Flag(args, "-id", "--id")
+		namespace := procs.Flag(args, "-namespace", "--namespace")
+		switch {
+		case strings.Contains(name, "kata"):
+			return id, guess{"kata", "Kata's shim", rankArgument + 1}
+		case namespace == "moby":
+			return id, guess{"docker", "a shim in containerd's namespace moby", rankArgument}
+		}
+		return id, guess{"containerd", "a shim of containerd's", rankProgram}
+	case role == record.RoleMonitor:
+		id = procs.Flag(args, "-c", "--cid")
+		switch all := strings.Join(args, " "); {
+		case strings.Contains(all, "crio"):
+			return id, guess{"cri-o", "conmon with folders of CRI-O's", rankArgument}
+		case strings.Contains(procs.Flag(args, "--exit-command"), "podman"):
+			return id, guess{"podman", "conmon that calls podman at the end", rankArgument}
+		}
+		return id, guess{"podman", "conmon", rankNamespace}
+	default:
+		return kataID(args), guess{"kata", "a VMM or virtiofsd with folders of Kata's", rankProgram}
+	}
+	return "", guess{}
+}
+
+// kataID finds the sandbox in the arguments of a VMM or virtiofsd of Kata's:
+// /run/vc/vm/ID/…, /run/kata-containers/shared/sandboxes/ID/…, /run/kata/ID/…,
+// -name sandbox-ID.
+func kataID(args []string) string {
+	for _, arg := range args {
+		for _, before := range []string{"/vc/vm/", "/sandboxes/", "/run/kata/", "/vc/firecracker/"} {
+			if _, rest, ok := strings.Cut(arg, before); ok {
+				if id := rest[:strings.IndexFunc(rest+"/", procs.NotOfID)]; id != "" {
+					return id
+				}
+			}
+		}
+	}
+	if id, ok := strings.CutPrefix(procs.Flag(args, "-name"), "sandbox-"); ok {
+		id, _, _ = strings.Cut(id, ",")
+		return id
+	}
+	return ""
+}
