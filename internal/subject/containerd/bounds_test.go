@@ -1,15 +1,19 @@
 package containerd
 
 import (
+	"context"
 	"net"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	tasks "github.com/containerd/containerd/api/services/tasks/v1"
+	types "github.com/containerd/containerd/api/types/task"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
@@ -43,5 +47,57 @@ func TestEveryQuestionBesideTheTimedOnesIsBounded(t *testing.T) {
 	}
 	if asked.Load() < 5 {
 		t.Errorf("%d questions", asked.Load())
+	}
+}
+
+// slow is a containerd whose tasks stop some time after they were killed, as
+// Kata's do.
+type slow struct {
+	tasks.UnimplementedTasksServer
+	asked   int
+	deleted bool
+	early   bool // it was told to delete one that had not stopped
+}
+
+func (s *slow) Kill(context.Context, *tasks.KillRequest) (*emptypb.Empty, error) {
+	if s.deleted {
+		return nil, status.Error(codes.NotFound, "gone")
+	}
+	return new(emptypb.Empty), nil
+}
+
+func (s *slow) Get(context.Context, *tasks.GetRequest) (*tasks.GetResponse, error) {
+	s.asked++
+	p := &types.Process{Status: types.Status_RUNNING}
+	if s.asked > 20 {
+		p.Status = types.Status_STOPPED
+	}
+	return &tasks.GetResponse{Process: p}, nil
+}
+
+func (s *slow) Delete(context.Context, *tasks.DeleteTaskRequest) (*tasks.DeleteResponse, error) {
+	s.early, s.deleted = s.early || s.asked <= 20, true
+	return new(tasks.DeleteResponse), nil
+}
+
+func TestATaskIsDeletedWhenItHasStopped(t *testing.T) {
+	s := new(slow)
+	path := filepath.Join(t.TempDir(), "sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	tasks.RegisterTasksServer(server, s)
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(server.Stop)
+	c, err := Connect(t.Context(), path, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	// The record is another service's, which is not here.
+	if err := removeContainer(t.Context(), c, "id"); err == nil || !s.deleted || s.early {
+		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/containerd/v2/core/leases"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 	"github.com/tare-bench/tare/record"
 )
@@ -129,6 +131,30 @@ func TestCleaningUpAfterARunTakesNothingOfAnother(t *testing.T) {
 			t.Errorf("%q, %v", left, err)
 		}
 	})
+}
+
+func TestTheLeaseOfAnImportThatWasInterruptedIsCleanedUp(t *testing.T) {
+	u := onContainerd(t, engines.V2)
+	c, err := containerd.Connect(t.Context(), u.e.Address, criNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	for _, run := range []string{"killed", "other"} {
+		if _, err := c.LeasesService().Create(t.Context(), leases.WithID("tare-"+run+"-image-3")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, run := range []string{"killed", "other"} {
+		for _, dry := range []bool{true, false} {
+			if found, err := weigh(t, u, "").Clean(t.Context(), run, dry); err != nil || fmt.Sprint(found) != "[lease tare-"+run+"-image-3]" {
+				t.Errorf("%q, %v", found, err)
+			}
+		}
+	}
+	if left, err := c.LeasesService().List(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
 }
 
 func TestWhatSucceedsLateIsRemovedToo(t *testing.T) {

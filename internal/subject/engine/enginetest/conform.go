@@ -17,6 +17,7 @@ import (
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -299,6 +300,7 @@ func (c Case) killed(t *testing.T) {
 	if found, err := cleaner.Clean(t.Context(), "another", false); err != nil && !c.Pods || len(found) != 0 { // of pods' own image it is not known whose it is
 		t.Errorf("another run's: %q, %v", found, err)
 	}
+	beside := s.(subject.HelperProcesses).Processes(t.Context())
 	var first []string
 	for _, dry := range []bool{true, false} {
 		found, err := cleaner.Clean(t.Context(), env.RunID, dry)
@@ -306,6 +308,11 @@ func (c Case) killed(t *testing.T) {
 			t.Errorf("dry %v: %q, %v", dry, found, err)
 		}
 		first = found
+	}
+	for _, p := range beside {
+		if p.Role != record.RoleDaemon && engine.Alive(p.Pid) {
+			t.Errorf("the %s %d of what was removed is still there", p.Role, p.Pid)
+		}
 	}
 	c.nothingLeft(t)
 	Must(t, s, c.life()[0], 2) // the image comes back for a run that goes on
