@@ -21,7 +21,7 @@ import (
 )
 
 // quick are flags of a load that is over at once.
-var quick = []string{"-c", "4", "-t", "100ms", "--idle", "100ms", "--rounds", "1", "-q", "-o", "r.jsonl"}
+var quick = []string{"-c", "4", "-t", "500ms", "--idle", "100ms", "--rounds", "1", "-q", "-o", "r.jsonl"}
 
 // What is no pin is said to be none, and neither opened nor waited for.
 func TestWhatIsNoPinIsRefusedAndNotWaitedFor(t *testing.T) {
@@ -48,7 +48,7 @@ func TestWhatIsNoPinIsRefusedAndNotWaitedFor(t *testing.T) {
 			if code != ExitUsage || !strings.Contains(stderr, "is no pin of a BPF program") || strings.ContainsRune(stderr, 0x1b) {
 				t.Errorf("load: exit %d, %q", code, stderr)
 			}
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			os.Remove("r.jsonl")
@@ -89,7 +89,7 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 			place(t)
 			began := time.Now()
 			code, out, stderr := tare(t, append([]string{"bpf", "load", "--url", c.url, "--timeout", "300ms"}, quick...)...)
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if code != ExitFailed || !strings.Contains(stderr, "record: ") {
@@ -121,7 +121,7 @@ func TestAServerWhoseNameNobodyHasEndsTheRunBeforeAnythingIsAttached(t *testing.
 	place(t)
 	began := time.Now()
 	code, out, stderr := tare(t, append([]string{"bpf", "load", "--url", "http://no-such-host.invalid/"}, quick...)...)
-	if took := time.Since(began); code != ExitUsage || !strings.Contains(stderr, "no-such-host.invalid") || took > 15*time.Second { // a resolver may take its ten
+	if took := time.Since(began); code != ExitUsage || !strings.Contains(stderr, "no-such-host.invalid") || took > time.Minute { // a resolver may take its ten
 		t.Errorf("exit %d after %v\n%s\n%s", code, took, out, stderr)
 	}
 	if rec := loaded(t); rec.End == nil || rec.End.Status != "failed" || len(rec.Points)+len(rec.Programs) > 0 {
@@ -147,7 +147,7 @@ func nothingOf(t *testing.T, rec *record.Record) {
 		t.Errorf("%d programs are in the record", len(rec.Programs))
 	}
 	var left []string
-	for range 100 {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		left = left[:0]
 		for _, p := range rec.Programs {
 			program, err := ebpf.NewProgramFromID(ebpf.ProgramID(p.ID))
@@ -170,7 +170,6 @@ func nothingOf(t *testing.T, rec *record.Record) {
 		if len(left) == 0 {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("left in the kernel: %q", left)
 }

@@ -107,7 +107,7 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 			}
 			began := time.Now()
 			_ = cmd.Wait() // the code says it
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("it took %v to end", took)
 			}
 			if code := cmd.ProcessState.ExitCode(); code != ExitInterrupted || !strings.Contains(stderr.String(), "interrupted") {
@@ -135,11 +135,10 @@ func TestASignalAtAnyMomentOfALoadSavesAndCleans(t *testing.T) {
 func nobodyIn(t *testing.T, dir string) {
 	t.Helper()
 	var left []string
-	for range 100 {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		if left = clientsOf(dir); len(left) == 0 {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("still running: %q", left)
 }

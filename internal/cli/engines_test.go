@@ -154,17 +154,10 @@ func TestWhatAKilledRunLeftOnEnginesIsFoundAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Killed when something is there on most engines.
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
+	await(t, "images and containers", func() bool {
 		left := strings.Join(m.left(t), "\n")
-		if strings.Contains(left, "docker image") && strings.Contains(left, "cri-o image") && strings.Contains(left, "container tare-") || strings.Contains(left, "cri-o pod") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after two minutes there is only:\n%s", left)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return strings.Contains(left, "docker image") && strings.Contains(left, "cri-o image") && strings.Contains(left, "container tare-") || strings.Contains(left, "cri-o pod")
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -223,17 +216,10 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(time.Minute)
-	for {
+	await(t, "a round of docker", func() bool {
 		b, _ := os.ReadFile(rec)
-		if strings.Count(string(b), `"target":"docker/runc"`) >= 8 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no round of docker in a minute\n%s", out.String())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return strings.Count(string(b), `"target":"docker/runc"`) >= 8
+	})
 	if err := syscall.Kill(d.Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -354,6 +340,7 @@ func TestAMeasureWithoutItsEnginesDoesNotStopTheOthers(t *testing.T) {
 		runs     int
 	}{
 		"one may be missing":      {fmt.Sprintf(nothing, "skip") + host + host, ExitDone, 2},
+		"nor can what is there":   {"  - lifecycle: {targets: [host, docker/runc], ops: [create], missing: skip, rounds: 1}\n" + host + host, ExitDone, 2},
 		"one may not":             {fmt.Sprintf(nothing, "fail") + host + host, ExitUsage, 2},
 		"nothing of any is there": {strings.Repeat(fmt.Sprintf(nothing, "skip"), 2), ExitUsage, 0},
 	} {

@@ -169,16 +169,10 @@ func TestASignalAmongAHundredLanesSavesAndCleans(t *testing.T) {
 // awaitBatches waits until r.jsonl holds that many batches.
 func awaitBatches(t *testing.T, n int) {
 	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	for {
-		if b, _ := os.ReadFile("r.jsonl"); strings.Count(string(b), `"type":"batch"`) >= n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %d batches within a minute", n)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await(t, fmt.Sprintf("%d batches", n), func() bool {
+		b, _ := os.ReadFile("r.jsonl")
+		return strings.Count(string(b), `"type":"batch"`) >= n
+	})
 }
 
 // TestAKilledRunIsFoundAndRemoved kills a run of the real program in the middle

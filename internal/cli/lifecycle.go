@@ -24,7 +24,13 @@ func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out output
 			if err != nil {
 				return nil, nil, err
 			}
-			return targets, skipped, cmp.Or(checkOps(targets, l.Ops), checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, l.Subject, "--subject"))
+			if err := checkOps(targets, l.Ops); err != nil {
+				if len(skipped) > 0 { // which may have had them
+					err = &notHere{err}
+				}
+				return nil, nil, err
+			}
+			return targets, skipped, cmp.Or(checkNames(targets, l.Baseline, "--baseline"), checkNames(targets, l.Subject, "--subject"))
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
 			return outcome(lifecyclerun.Run(ctx, lifecyclerun.Options{Plan: l, Options: o.options, Targets: o.targets, Node: func() record.Node {

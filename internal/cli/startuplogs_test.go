@@ -243,7 +243,7 @@ func TestASilentPipeIsLeft(t *testing.T) {
 				if code == ExitDone {
 					t.Error("it says that it is done")
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("it waits on")
 			}
 			if _, err := os.Stat(record); err == nil {
