@@ -45,6 +45,7 @@ func made() (l, before *bpfstat.Listing) {
 		Maps: []record.ProgramMap{shared, {ID: 13, Kind: "array", Name: "nobody's", Memory: 4096}, outer, ring},
 		Loose: []record.Map{{Type: record.TypeMap, Owner: "kmesh", Holders: []string{"812 kmesh-daemon"}, Pins: []string{"/sys/fs/bpf/bpf_kmesh/m"},
 			Map: record.ProgramMap{ID: 16, Kind: "array_of_maps", Name: "kmesh_map1600", Entries: 100, Memory: 4096, Inner: 2, InnerMemory: 65536}}},
+		Passed:   2,
 		Gone:     1,
 		Problems: []string{"only 3 of 9 processes were asked which programs they hold"},
 	}

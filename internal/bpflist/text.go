@@ -216,8 +216,12 @@ func (v *View) notes(t *page.Table) {
 		}
 		t.Line(0, text, term.Dim)
 	}
-	if v.Came+v.Went > 0 {
-		t.Line(0, fmt.Sprintf("programs that came in the interval: %d, that went: %d", v.Came, v.Went), term.Yellow)
+	if v.Came+v.Went+v.Passed > 0 {
+		text := fmt.Sprintf("programs that came in the interval: %d, that went: %d", v.Came, v.Went)
+		if v.Passed > 0 {
+			text += fmt.Sprintf(", that came and went within it, by the ids left out: %d of all programs, at least", v.Passed)
+		}
+		t.Line(0, text, term.Yellow)
 	}
 	for _, problem := range v.Problems {
 		t.Line(0, problem, term.Yellow)

@@ -40,6 +40,7 @@ type View struct {
 
 	Came     int      `json:"came"` // programs, in the interval
 	Went     int      `json:"went"`
+	Passed   int      `json:"passed"` // came and went within it, of all programs, at least
 	Problems []string `json:"problems"`
 }
 
@@ -107,6 +108,9 @@ func newView(l, before *bpfstat.Listing, cpus int) *View {
 	}
 	for i := range l.Programs {
 		add(l.Programs[i], l.Counters[i], false)
+	}
+	if v.Interval > 0 {
+		v.Passed = l.Passed
 	}
 	for _, last := range l.Went {
 		if at, known := was[last.ID]; known {

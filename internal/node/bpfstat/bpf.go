@@ -39,7 +39,10 @@ type Listing struct {
 	Loose []record.Map
 	// Went are the last counters of programs, of whatever filter, that the listing
 	// before held and that are not there any more.
-	Went     []Counters
+	Went []Counters
+	// Passed are programs that came and went since the listing before, at least: the
+	// kernel gives ids in turn, and theirs are left out.
+	Passed   int
 	Gone     int      // programs or maps that went while they were looked at
 	Problems []string // what could not be seen, and why
 

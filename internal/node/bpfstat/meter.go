@@ -31,6 +31,7 @@ type Meter struct {
 	maps       []*aMap
 	users      map[uint32]int // programs that use a map, by its id
 	listings   int
+	highest    uint32             // id of a program so far
 	statistics map[io.Closer]bool // they keep statistics on
 }
 
@@ -127,12 +128,20 @@ func (m *Meter) listPrograms(l *Listing) error {
 	if m.listings%everyWalk == 0 {
 		after = 0
 	}
+	before, came := m.highest, 0
 	err := m.walk(unix.BPF_PROG_GET_NEXT_ID, after, "list the BPF programs of this machine", func(id uint32) error {
+		if id > before {
+			m.highest = max(m.highest, id)
+			came++
+		}
 		if _, ok := slices.BinarySearchFunc(known, id, byID); ok {
 			return nil
 		}
 		return m.program(id, l)
 	})
+	if before > 0 {
+		l.Passed = int(m.highest-before) - came
+	}
 	slices.SortFunc(m.programs, func(a, b *program) int { return cmp.Compare(a.ID, b.ID) })
 	return err
 }

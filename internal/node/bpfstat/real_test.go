@@ -557,6 +557,21 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 	}
 }
 
+func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T) {
+	needRoot(t)
+	m := openMeter(t)
+	if l := list(t, m, Filter{}); l.Passed != 0 {
+		t.Errorf("%d before the first listing", l.Passed)
+	}
+	for range 3 {
+		newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_passing", Type: ebpf.SocketFilter, Instructions: using()}).Close()
+	}
+	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_stays", Type: ebpf.SocketFilter, Instructions: using()})
+	if l := list(t, m, Filter{}); l.Passed < 3 { // others may load programs, too
+		t.Errorf("%d came and went, want 3", l.Passed)
+	}
+}
+
 // A walk of all ids and one above the highest have to tell the same.
 func TestAListingThatLooksForWhatIsNewFindsWhatAWalkFinds(t *testing.T) {
 	needRoot(t)
