@@ -76,7 +76,7 @@ func (add adding) list(code, level, message string, named []string, advice strin
 func (j *judging) rowsThat(words func(r *Row, where string) string) (all []string) {
 	for i := range j.b.Rows {
 		r := &j.b.Rows[i]
-		if text := words(r, j.where(&r.Asked)); text != "" {
+		if text := words(r, j.b.where(&r.Asked)); text != "" {
 			all = append(all, text)
 		}
 	}
@@ -92,15 +92,15 @@ func (j *judging) ended(add adding) {
 }
 
 // where names a point in a sentence.
-func (j *judging) where(a *record.Asked) string {
+func (j *Judgement) where(a *record.Asked) string {
 	parts := []string{page.Amount(a.Connections, "connection")}
-	if len(j.b.Plan.Heavy) > 1 || a.Heavy > 0 {
+	if len(j.Plan.Heavy) > 1 || a.Heavy > 0 {
 		parts = append(parts, page.Amount(a.Heavy, "round")+" of the loop")
 	}
-	if len(j.b.Plan.Services) > 1 {
+	if len(j.Plan.Services) > 1 {
 		parts = append(parts, page.Amount(a.Services, "service"))
 	}
-	if j.b.Plan.CPUs > 0 && a.CPUs == 0 {
+	if j.Plan.CPUs > 0 && a.CPUs == 0 {
 		parts = append(parts, "no limit")
 	}
 	return strings.Join(parts, ", ")
@@ -129,7 +129,7 @@ func (j *judging) failures(add adding) {
 				first[c] = f
 				causes = append(causes, c)
 			}
-			at[c] = append(at[c], fmt.Sprintf("%s in round %d", j.where(&asked), m.round+1))
+			at[c] = append(at[c], fmt.Sprintf("%s in round %d", j.b.where(&asked), m.round+1))
 		}
 	}
 	for _, c := range causes {
@@ -224,10 +224,10 @@ func (j *judging) limits(add adding) {
 			has = float64(j.b.CPUs)
 		}
 		if r.ClientCore.Known() && has > 0 && r.ClientCore.Value >= full*has && j.b.Plan.Case != record.CaseQuota {
-			client = append(client, fmt.Sprintf("%s (%s of %s)", j.where(&r.Asked), cpus(r.ClientCore.Value), cpus(has)))
+			client = append(client, fmt.Sprintf("%s (%s of %s)", j.b.where(&r.Asked), cpus(r.ClientCore.Value), cpus(has)))
 		}
 		if r.NodeBusy.Known() && r.NodeBusy.Value >= full {
-			node = append(node, fmt.Sprintf("%s (%s)", j.where(&r.Asked), busy(r.NodeBusy.Value)))
+			node = append(node, fmt.Sprintf("%s (%s)", j.b.where(&r.Asked), busy(r.NodeBusy.Value)))
 		}
 	}
 	add.list(foundClientBound, finding.Warning, "the client used all of its CPUs: ", client,
@@ -242,7 +242,7 @@ func (j *judging) programCautions(add adding) {
 	for i := range j.b.Rows {
 		for _, p := range j.b.Rows[i].Programs {
 			if p.Misses > 0 {
-				missed = append(missed, fmt.Sprintf("%s %d times with %s", p.Name, p.Misses, j.where(&j.b.Rows[i].Asked)))
+				missed = append(missed, fmt.Sprintf("%s %d times with %s", p.Name, p.Misses, j.b.where(&j.b.Rows[i].Asked)))
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func requestsByLoad(v *Judgement) *page.Section {
 	s.Table = m
 	for i := range v.Rows {
 		if r := &v.Rows[i]; r.Failure != nil {
-			s.Lists = []page.List{{Items: append(itemsOf(s), page.FailureItems(pointName(v, r), page.Amount(r.Failed, "time")+" failed", r.Failure)...)}}
+			s.Lists = []page.List{{Items: append(itemsOf(s), page.FailureItems(v.where(&r.Asked), page.Amount(r.Failed, "time")+" failed", r.Failure)...)}}
 		}
 	}
 	if slices.ContainsFunc(v.Rows, func(r Row) bool { return r.P50.Known() }) {
@@ -199,19 +199,4 @@ func plural(n int64, one, several string) string {
 		return one
 	}
 	return several
-}
-
-// pointName names a point in a list.
-func pointName(v *Judgement, r *Row) string {
-	name := page.Amount(r.Asked.Connections, "connection")
-	if len(v.Plan.Heavy) > 1 {
-		name += ", " + page.Amount(r.Asked.Heavy, "round")
-	}
-	if len(v.Plan.Services) > 1 {
-		name += ", " + page.Amount(r.Asked.Services, "service")
-	}
-	if v.Plan.CPUs > 0 && r.Asked.CPUs == 0 {
-		name += ", no limit"
-	}
-	return name
 }

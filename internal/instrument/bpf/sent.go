@@ -64,7 +64,7 @@ func (j *judging) sent(add adding) {
 	closed := false
 	for i := range j.b.Rows {
 		r := &j.b.Rows[i]
-		where := j.where(&r.Asked)
+		where := j.b.where(&r.Asked)
 		if r.Errors > 0 {
 			failed = append(failed, fmt.Sprintf("%d with %s%s", r.Errors, where, r.reasons()))
 		}
