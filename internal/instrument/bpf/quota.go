@@ -209,6 +209,9 @@ func (s *quotaStep) median() quotaFacts {
 	out.each = math.NaN()
 	for i := range s.facts {
 		out.each = most(out.each, s.facts[i].each)
+		if f := &s.facts[i]; stat.Finite(f.bpf) && !stat.Finite(f.own) {
+			out.own = math.NaN() // one round in which others ran them is enough
+		}
 	}
 	return out
 }

@@ -40,27 +40,13 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 			return QuotaBeside, because
 		}
 	}
+	if because := q.untold(steps); because != nil {
+		return QuotaUndecided, because
+	}
 	last := len(steps) - 1
 	heaviest, charge := &steps[last], chargeOf(steps, last)
-	if q.unexplained(&steps[0]) { // whose clients' work nothing tells
-		heaviest = &steps[0]
-	}
 	facts := q.facts(heaviest)
-	undecided := func(why ...string) (QuotaVerdict, []string) { return QuotaUndecided, append(why, facts...) }
-	switch {
-	case math.IsNaN(heaviest.bpf):
-		return QuotaUndecided, []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen to run"}
-	case math.IsNaN(heaviest.own):
-		return undecided("programs ran for others, too, or not once for each of the clients' connects: what they took of the clients' limit cannot be told",
-			"the reference datapath's programs run for the clients only: tare bpf quota without a choice of programs would decide it for this kernel")
-	}
-	if heaviest == &steps[0] && q.unexplained(heaviest) {
-		lighter := "a lower --cpus or a quieter node"
-		if q.loop {
-			lighter = "a step with lighter programs before it (--heavy 0,…)"
-		}
-		return undecided(fmt.Sprintf("the programs ran for %s in the clients' own calls, and the clients' own work is not known, so nothing shows that this is beyond the limit: %s would decide it", cpus(heaviest.own), lighter))
-	}
+	undecided := func(why string) (QuotaVerdict, []string) { return QuotaUndecided, append([]string{why}, facts...) }
 	// A charge that shows it by itself does so at any weight.
 	for i := last - 1; i > 0 && !q.shows(heaviest, charge); i-- {
 		if f, c := &steps[i], chargeOf(steps, i); q.shows(f, c) && !math.IsNaN(f.bpf) && heaviest.charged() <= q.limit*(1+quotaSlack+heaviest.edge) {
@@ -86,6 +72,27 @@ func (q quotaQuestion) verdict(steps []quotaFacts, free *quotaFacts) (QuotaVerdi
 		return undecided(why)
 	}
 	return QuotaShared, append(append([]string{within}, facts...), without)
+}
+
+// untold is what keeps steps from showing anything: run time that is not known, or that
+// is others', too, or that is beyond the limit by the programs' own clock where nothing
+// tells the clients' work. nil: nothing does.
+func (q quotaQuestion) untold(steps []quotaFacts) []string {
+	lightest, heaviest := &steps[0], &steps[len(steps)-1]
+	switch {
+	case math.IsNaN(heaviest.bpf):
+		return []string{"what the programs took is not known: their statistics have to be on, and the programs have to be seen to run"}
+	case math.IsNaN(heaviest.own):
+		return append([]string{"programs ran for others, too, or not once for each of the clients' connects: what they took of the clients' limit cannot be told",
+			"the reference datapath's programs run for the clients only: tare bpf quota without a choice of programs would decide it for this kernel"}, q.facts(heaviest)...)
+	case !q.unexplained(lightest):
+		return nil
+	}
+	lighter := "a lower --cpus or a quieter node"
+	if q.loop {
+		lighter = "a step with lighter programs before it (--heavy 0,…)"
+	}
+	return append([]string{fmt.Sprintf("the programs ran for %s in the clients' own calls, and the clients' own work is not known, so nothing shows that this is beyond the limit: %s would decide it", cpus(lightest.own), lighter)}, q.facts(lightest)...)
 }
 
 // shows tells whether a step's charge is proof enough.

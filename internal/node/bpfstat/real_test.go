@@ -560,6 +560,7 @@ func TestWhatWentIsDroppedAndItsLastCountersAreTold(t *testing.T) {
 func TestProgramsThatCameAndWentBetweenListingsAreCountedByTheirIDs(t *testing.T) {
 	needRoot(t)
 	m := openMeter(t)
+	newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_first", Type: ebpf.SocketFilter, Instructions: using()}) // of which they are counted
 	if l := list(t, m, Filter{}); l.Passed != 0 {
 		t.Errorf("%d before the first listing", l.Passed)
 	}

@@ -1,0 +1,178 @@
+package bpfstat
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tare-bench/tare/record"
+	"golang.org/x/sys/unix"
+)
+
+// listMaps finds what maps went and came. What a program uses is there as long as
+// the program.
+func (m *Meter) listMaps(l *Listing) error {
+	m.count()
+	old := m.maps
+	m.maps = make([]*aMap, 0, len(old)+8)
+	last := uint32(0)
+	if m.listings%everyWalk != 0 {
+		for _, a := range old {
+			last = a.ID
+			if m.users[a.ID] > 0 || m.there(a.ID) {
+				m.maps = append(m.maps, a)
+			}
+		}
+		old = nil
+	}
+	return m.walk(unix.BPF_MAP_GET_NEXT_ID, last, "list the BPF maps of this machine", func(id uint32) error {
+		for len(old) > 0 && old[0].ID < id {
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].ID == id {
+			m.maps = append(m.maps, old[0])
+			return nil
+		}
+		return m.meetMap(id, l)
+	})
+}
+
+// there tells whether a map still is.
+func (m *Meter) there(id uint32) bool {
+	next, err := m.scratch.nextID(unix.BPF_MAP_GET_NEXT_ID, id-1)
+	return err == nil && next == id
+}
+
+// meetMap takes down a map that was not known.
+func (m *Meter) meetMap(id uint32, l *Listing) error {
+	fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, id)
+	if errors.Is(err, unix.ENOENT) {
+		l.Gone++
+		return nil
+	}
+	if err != nil {
+		return opening("map", id, err)
+	}
+	i := &m.scratch.a
+	*i = mapInfo{}
+	err = info(m.scratch, fd, i)
+	closeFast(fd)
+	if err != nil {
+		return fmt.Errorf("ask what BPF map %d is: %w", id, err)
+	}
+	m.maps = append(m.maps, &aMap{
+		ProgramMap: record.ProgramMap{ID: id, Kind: kindOf(mapKinds, i.Type), Name: text(i.Name[:]), Entries: int64(i.MaxEntries), Memory: -1},
+		kind:       i.Type, key: i.KeySize, size: i.ValueSize,
+	})
+	return nil
+}
+
+// count counts the programs that use each map.
+func (m *Meter) count() {
+	clear(m.users)
+	for _, p := range m.programs {
+		for _, id := range p.maps {
+			m.users[id]++
+		}
+	}
+}
+
+// find returns the map of an id; nil: it has gone, or came later.
+func (m *Meter) find(id uint32) *aMap {
+	at, ok := slices.BinarySearchFunc(m.maps, id, func(a *aMap, id uint32) int { return cmp.Compare(a.ID, id) })
+	if !ok {
+		return nil
+	}
+	return m.maps[at]
+}
+
+// fill makes the listing of the programs that were chosen.
+func (m *Meter) fill(l *Listing, chosen []*program, all bool) {
+	used := map[uint32]bool{}
+	uses := 0
+	for _, p := range chosen {
+		uses += len(p.maps)
+		for _, id := range p.maps {
+			used[id] = true
+		}
+	}
+	for _, a := range l.Loose {
+		used[a.Map.ID] = true
+	}
+	m.weighInner(used)
+	l.Programs, l.Counters = make([]record.Program, 0, len(chosen)), make([]Counters, 0, len(chosen))
+	maps := make([]record.ProgramMap, 0, uses) // of all programs
+	for _, p := range chosen {
+		from := len(maps)
+		for _, id := range p.maps {
+			if a := m.find(id); a != nil {
+				maps = append(maps, a.ProgramMap)
+			}
+		}
+		out := p.Program
+		out.Maps = maps[from:len(maps):len(maps)]
+		if out.Owner == "" {
+			p.Owner = Owner(&out)
+			out.Owner = p.Owner
+		}
+		l.Programs, l.Counters = append(l.Programs, out), append(l.Counters, p.counters)
+	}
+	for i := range l.Loose {
+		if a := m.find(l.Loose[i].Map.ID); a != nil {
+			l.Loose[i].Map = a.ProgramMap
+		}
+	}
+	l.Maps = mapsOf(m.maps, used, all)
+}
+
+// owner is whose a program is.
+func (m *Meter) owner(p *program) string {
+	of := p.Program
+	for _, id := range p.maps {
+		if a := m.find(id); a != nil {
+			of.Maps = append(of.Maps, a.ProgramMap)
+		}
+	}
+	return Owner(&of)
+}
+
+// weighInner adds the memory of maps to that of the first of these maps that holds
+// them. One that stands on its own among them is left out.
+func (m *Meter) weighInner(used map[uint32]bool) {
+	counted := maps.Clone(used)
+	for _, a := range m.maps {
+		a.Shared, a.Inner, a.InnerMemory = m.users[a.ID], len(a.inner), 0
+		if !used[a.ID] {
+			continue
+		}
+		unknown := a.partly
+		for _, id := range a.inner {
+			if counted[id] {
+				continue
+			}
+			counted[id] = true
+			one := m.find(id)
+			if one == nil || one.Memory < 0 {
+				unknown = true
+				continue
+			}
+			a.InnerMemory += one.Memory
+		}
+		if unknown {
+			a.InnerMemory = -1
+		}
+	}
+}
+
+// mapsOf are all maps, or those that are used.
+func mapsOf(known []*aMap, used map[uint32]bool, all bool) []record.ProgramMap {
+	out := make([]record.ProgramMap, 0, len(known))
+	for _, a := range known {
+		if all || used[a.ID] {
+			out = append(out, a.ProgramMap)
+		}
+	}
+	return out
+}
