@@ -204,8 +204,8 @@ var levels = map[string][]byte{}
 
 func init() {
 	for name, like := range map[string]string{
-		"trace": "TRCE TRACE", "debug": "DEBG DEBUG D 7", "info": "INFO I 5 6", "warning": "warn WARN WARNING W 4", "error": "ERRO ERROR ERR err Err E 3",
-		"fatal": "panic PANIC FATAL Fatal crit critical Crit CRIT F 0 1 2",
+		"trace": "TRCE TRAC TRACE", "debug": "DEBG DEBU DEBUG D 7", "info": "INFO I 5 6", "warning": "warn WARN WARNING W 4", "error": "ERRO ERROR ERR err Err E 3",
+		"fatal": "panic PANI PANIC FATA FATAL Fatal crit critical Crit CRIT F 0 1 2",
 	} {
 		for _, l := range append(strings.Fields(like), name) {
 			levels[l] = []byte(name)

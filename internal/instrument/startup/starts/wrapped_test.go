@@ -38,7 +38,7 @@ func TestAPodIsReadInWhateverItsLogIsWrapped(t *testing.T) {
 		"grep -n of one":                  each(func(n int, line string) string { return fmt.Sprintf("%d:%s", n, line) }),
 		"without the quotes' backslashes": strings.ReplaceAll(pod, `\"`, `"`),
 		"for a terminal, with dates":      terminal(func(stamp string) string { return stamp }),
-		"in a terminal's colours":         strings.ReplaceAll(terminal(func(stamp string) string { return stamp }), "INFO[", "\x1b[36mINFO\x1b[0m["),
+		"in a terminal's colours":         strings.ReplaceAll(terminal(func(stamp string) string { return stamp }), "INFO[", "\x1b[37mDEBU\x1b[0m["),
 		"for a terminal, whole seconds":   terminal(since),
 		"docker's json-file": each(func(_ int, line string) string {
 			text, err := json.Marshal(map[string]string{"log": line + "\n", "stream": "stderr", "time": "2026-01-02T03:04:09Z"})
