@@ -181,14 +181,14 @@ func (t *gathered) step(of string, nth int, name stepValue, all []*startValues, 
 	return s
 }
 
-// masked is a line without what differs from start to start: ids and what is
-// quoted.
+// masked is a line without what differs from start to start: ids, the numbers of
+// processes and what is quoted.
 func masked(line string) string {
 	return quoted.ReplaceAllString(ids.ReplaceAllString(line, "ID"), `"…"`)
 }
 
 var (
-	ids    = regexp.MustCompile(`[0-9a-f]{12,}`)
+	ids    = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{12,}|\b\d{4,}\b`)
 	quoted = regexp.MustCompile(`"[^"]*"`)
 )
 

@@ -56,7 +56,7 @@ const busy = 0.05
 
 // waited says which timer a gap is that was seen some times, nil where none is
 // shown. A length that is near a round number once is chance: of gaps between the
-// same two events at least two, and half of all, have to be as long as the timer,
+// same two events at least two, and two thirds of all, have to be as long as the timer,
 // and nobody may have worked meanwhile, as far as CPU time or, in logs, the lines of
 // others tell.
 func waited(seen []*record.Gap) *record.Wait {
@@ -67,7 +67,7 @@ func waited(seen []*record.Gap) *record.Wait {
 				same = append(same, g)
 			}
 		}
-		if len(same) >= 2 && 2*len(same) >= len(seen) {
+		if len(same) >= 2 && 3*len(same) >= 2*len(seen) {
 			return &record.Wait{Timer: t.name, Nominal: int64(t.length), Why: t.why(same, len(seen))}
 		}
 	}
