@@ -47,26 +47,19 @@ func (g *Group) once(i slot) ([]byte, error) {
 		return nil, g.fault(i, err)
 	}
 	defer unix.Close(folder)
-	files, _ := g.places[g.files[i].place].tree.in(i)
-	for _, name := range files {
-		fd, err := openFile(folder, name)
-		if errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err != nil {
-			return nil, g.fault(i, err)
-		}
-		defer unix.Close(fd)
-		b, err := read(fd, g.system.buf)
-		if err != nil {
-			return nil, g.fault(i, err)
-		}
-		return b, nil
+	fd, _, err := g.find(i, folder)
+	switch {
+	case errors.Is(err, unix.ENOENT) && g.places[g.files[i].place].stands():
+		return nil, nil
+	case err != nil: // one that does not stand any more is gone
+		return nil, g.fault(i, err)
 	}
-	if !g.places[g.files[i].place].stands() {
-		return nil, g.fault(i, ErrGone)
+	defer unix.Close(fd)
+	b, err := read(fd, g.system.buf)
+	if err != nil {
+		return nil, g.fault(i, err)
 	}
-	return nil, nil
+	return b, nil
 }
 
 // folder opens the folder of a file, and makes sure that it is the group's own

@@ -121,27 +121,31 @@ func (g *Group) enter(t *tree) error {
 // again at every reading, which tells.
 func (g *Group) open(i slot, folder int) error {
 	f, s := &g.files[i], g.system
-	files, _ := g.places[f.place].tree.in(i)
-	if s.kept >= s.most {
-		f.state = seldom
+	if f.state = seldom; s.kept >= s.most {
 		return nil
 	}
+	fd, alt, err := g.find(i, folder)
+	switch {
+	case err == nil:
+		f.state, f.alt, f.fd = open, alt, int32(fd)
+		s.kept++
+	case errors.Is(err, unix.ENOENT):
+		f.state = absent
+	case !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) && !errors.Is(err, os.ErrPermission):
+		return err
+	}
+	return nil
+}
+
+// find opens a file by the first of its names that the folder has.
+func (g *Group) find(i slot, folder int) (fd int, alt uint8, err error) {
+	files, _ := g.places[g.files[i].place].tree.in(i)
 	for alt, name := range files {
-		fd, err := openFile(folder, name)
-		switch {
-		case err == nil:
-			f.state, f.alt, f.fd = open, uint8(alt), int32(fd)
-			s.kept++
-			return nil
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, os.ErrPermission):
-			f.state = seldom
-			return nil
-		case !errors.Is(err, unix.ENOENT):
-			return err
+		if fd, err = openFile(folder, name); !errors.Is(err, unix.ENOENT) {
+			return fd, uint8(alt), err
 		}
 	}
-	f.state = absent
-	return nil
+	return -1, 0, unix.ENOENT
 }
 
 func openFile(folder int, name string) (int, error) {

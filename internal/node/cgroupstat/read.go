@@ -27,7 +27,9 @@ func (g *Group) Read(into *record.Group) error {
 		return fmt.Errorf("cgroup %s: %w", g.path, ErrGone)
 	}
 	errs := append([]error(nil), g.denied...)
-	for _, part := range []func(*record.Group) error{g.readMemory, g.readCPU, g.readThrottled, g.readIO, g.readPids} {
+	for _, part := range []func(*record.Group) error{
+		g.readMemory, g.readCPU, g.reading(cpuThrottled, throttled), g.reading(ioBytes, g.moved), g.reading(pidsCurrent, tasks),
+	} {
 		err := part(into)
 		if isGone(err) {
 			clear()
@@ -101,45 +103,41 @@ func (g *Group) readCPU(into *record.Group) error {
 	return nil
 }
 
-// readThrottled reads the cpu.stat of version 1, whose throttled_time is in ns.
-func (g *Group) readThrottled(into *record.Group) error {
-	b, err := g.bytes(cpuThrottled)
-	if err != nil || b == nil {
-		return err
+// reading is how a file is read that the group need not have.
+func (g *Group) reading(i slot, parse func(b []byte, into *record.Group) error) func(*record.Group) error {
+	return func(into *record.Group) error {
+		b, err := g.bytes(i)
+		if err != nil || b == nil {
+			return err
+		}
+		if err := parse(b, into); err != nil {
+			return g.fault(i, err)
+		}
+		g.was(into, i)
+		return nil
 	}
+}
+
+// throttled reads the cpu.stat of version 1, whose throttled_time is in ns.
+func throttled(b []byte, into *record.Group) error {
 	n, _ := keyed(b, "throttled_time") // not there without bandwidth control
 	if n < 0 {
-		return g.fault(cpuThrottled, malformed("a line throttled_time", b))
+		return malformed("a line throttled_time", b)
 	}
 	into.Throttled = n
-	g.was(into, cpuThrottled)
 	return nil
 }
 
-func (g *Group) readIO(into *record.Group) error {
-	b, err := g.bytes(ioBytes)
-	if err != nil || b == nil {
-		return err
-	}
-	r, w, err := transfers(b, g.version(ioBytes), g.system.counts)
-	if err != nil {
-		return g.fault(ioBytes, err)
-	}
-	into.ReadBytes, into.WriteBytes = r, w
-	g.was(into, ioBytes)
-	return nil
+func (g *Group) moved(b []byte, into *record.Group) (err error) {
+	into.ReadBytes, into.WriteBytes, err = transfers(b, g.version(ioBytes), g.system.counts)
+	return err
 }
 
-func (g *Group) readPids(into *record.Group) error {
-	b, err := g.bytes(pidsCurrent)
-	if err != nil || b == nil {
-		return err
-	}
+func tasks(b []byte, into *record.Group) error {
 	n, ok := number(b)
 	if !ok || n > math.MaxInt32 {
-		return g.fault(pidsCurrent, malformed("a number of processes", b))
+		return malformed("a number of processes", b)
 	}
 	into.Pids = n
-	g.was(into, pidsCurrent)
 	return nil
 }
