@@ -18,8 +18,8 @@ changed by and no role explains.
 
 Counts of sandboxes give the cost of one more, with an interval, and how many
 fit on this node; from all of it comes a RuntimeClass with overhead.podFixed.
---check tells of an existing one whether it is enough, and in which phase it is
-not.
+--check tells of an existing one whether it is enough, not enough, or not shown to
+be, and in which phase.
 
 Without TARGET, everything that can be weighed here is. Targets are those of
 tare lifecycle. fio is carried into the containers from this machine, so that

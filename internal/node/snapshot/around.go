@@ -40,10 +40,9 @@ type moved struct {
 // Begin reads what there is before a job: the disks last, so that nothing of the
 // reading itself is in their figures.
 func (s *Reader) Begin(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
-	e := &Edge{Reading: s.Read(ctx, boxes, daemons, false)}
-	e.moved = s.movers(&e.Reading)
+	e := &Edge{}
+	s.read(ctx, e, boxes, daemons)
 	e.disks(s)
-	e.note()
 	return e
 }
 
@@ -51,22 +50,24 @@ func (s *Reader) Begin(ctx context.Context, boxes []attribution.Sandbox, daemons
 func (s *Reader) End(ctx context.Context, boxes []attribution.Sandbox, daemons []int) *Edge {
 	e := &Edge{}
 	e.disks(s)
-	e.Reading = s.Read(ctx, boxes, daemons, false)
-	e.moved = s.movers(&e.Reading)
-	e.note()
+	s.read(ctx, e, boxes, daemons)
 	return e
 }
 
-func (e *Edge) note() {
-	if e.err != nil {
-		broken(&e.Reading.Problems, e.err)
-	}
+func (s *Reader) read(ctx context.Context, e *Edge, boxes []attribution.Sandbox, daemons []int) {
+	x := s.Read(ctx, boxes, daemons, false)
+	x.Problems.Add(&e.Reading.Problems) // the disks'
+	e.moved = s.movers(&x)
+	e.Reading = x
 }
 
 func (e *Edge) disks(s *Reader) {
 	e.stats, e.err = disk.Read(s.root)
 	e.ownCPU = procs.OwnCPU()
 	e.time = machine.Now()
+	if e.err != nil {
+		broken(&e.Reading.Problems, e.err)
+	}
 }
 
 // Seen is what happened between two edges on the block device of a name, "" for
