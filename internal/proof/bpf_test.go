@@ -204,7 +204,7 @@ func busy(rec *record.Record) (most float64) {
 // The report's plan, each of its tables, scaled down; 3000 connections are 3000.
 func TestThePlanOfTheReportOnProgramsRunsWhole(t *testing.T) {
 	s := playBPF(t)
-	all, out := s.run("run", "../../plans/kmesh-resource.yaml", "--scale", "0.005", "--rounds", "1")
+	all, judged, out := tare(s.place, bpf.Judge, "run", "../../plans/kmesh-resource.yaml", "--scale", "0.005", "--rounds", "1")
 	if len(all) != 6 {
 		t.Fatalf("%d records:\n%s", len(all), out)
 	}
@@ -219,7 +219,7 @@ func TestThePlanOfTheReportOnProgramsRunsWhole(t *testing.T) {
 		{[]int64{3000}, []int64{65_535}, []int64{1}, false},
 		{[]int64{100}, []int64{0}, []int64{1, 100, 1000}, false},
 	} {
-		rec, j := all[i].rec, all[i].j
+		rec, j := all[i], judged[i]
 		seen := [3]map[int64]bool{{}, {}, {}}
 		for _, p := range rec.Points {
 			seen[0][int64(p.Asked.Connections)], seen[1][p.Asked.Heavy], seen[2][int64(p.Asked.Services)] = true, true, true

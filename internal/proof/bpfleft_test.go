@@ -22,36 +22,17 @@ import (
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/datapath"
-	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 )
 
-// programs is where measures of BPF programs are run, in folders of their own.
-type programs struct {
-	t    *testing.T
-	dir  string
-	runs int
-	ids  []string
-}
-
-// weighed is one measure of BPF programs.
-type weighed struct {
-	rec *record.Record
-	j   *bpf.Judgement
-}
+// programs is where measures of BPF programs are run.
+type programs struct{ *place }
 
 // playBPF makes ready, and looks at the test's end whether anything is left: in the
 // kernel, in this process, of its children, and whether statistics are on still.
 func playBPF(t *testing.T) *programs {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: BPF programs need it")
-	}
-	s := &programs{t: t, dir: t.TempDir()}
-	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
-		t.Setenv(name, filepath.Join(s.dir, folder))
-	}
-	untouched.Check(t, s.dir, func() []string { return s.ids })
+	s := &programs{folders(t)}
 	untraced(t)
 	t.Cleanup(func() {
 		if left := opened(); len(left) > 0 {
@@ -68,38 +49,8 @@ func playBPF(t *testing.T) *programs {
 // weigh runs a command that writes one record.
 func (s *programs) weigh(args ...string) (*record.Record, *bpf.Judgement) {
 	s.t.Helper()
-	all, _ := s.run(args...)
-	if len(all) != 1 {
-		s.t.Fatalf("%d records", len(all))
-	}
-	return all[0].rec, all[0].j
-}
-
-// run runs a command that has to succeed, in this process.
-func (s *programs) run(args ...string) (all []weighed, text string) {
-	s.t.Helper()
-	s.runs++
-	name := filepath.Join(s.dir, fmt.Sprintf("r%d", s.runs))
-	var out, errs bytes.Buffer
-	code := cli.Execute(s.t.Context(), append(args, "-q", "-o", name+".jsonl"), cli.Streams{Out: &out, Err: &errs})
-	if code != cli.ExitDone {
-		s.t.Fatalf("exit %d\n%s\n%s", code, &errs, &out)
-	}
-	paths, _ := filepath.Glob(name + "*.jsonl") // of a plan they are numbered
-	slices.Sort(paths)
-	for _, path := range paths {
-		rec, err := record.Load(path)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.ids = append(s.ids, rec.Header.RunID)
-		j, err := bpf.Judge(rec)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		all = append(all, weighed{rec, j})
-	}
-	return all, out.String()
+	recs, judged, _ := tare(s.place, bpf.Judge, args...)
+	return recs[0], judged[0]
 }
 
 // listed is what tare bpf list shows, or why it does not.

@@ -1,13 +1,19 @@
 package proof
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/bpf/run/load"
+	"github.com/tare-bench/tare/internal/untouched"
+	"github.com/tare-bench/tare/record"
 )
 
 // tareEnv makes of this test's binary the tare command.
@@ -24,3 +30,61 @@ func TestMain(m *testing.M) {
 }
 
 const mib = 1 << 20
+
+// place is where the runs of a test have their folders.
+type place struct {
+	t    *testing.T
+	dir  string
+	runs int
+	ids  []string
+}
+
+// folders makes a place, and looks at the test's end whether anything of the runs is
+// left.
+func folders(t *testing.T) *place {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("run the tests as root: containers and BPF programs need it")
+	}
+	p := &place{t: t, dir: t.TempDir()}
+	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
+		t.Setenv(name, filepath.Join(p.dir, folder))
+	}
+	untouched.Check(t, p.dir, func() []string { return p.ids })
+	return p
+}
+
+// tare runs a command that has to succeed, in this process, and judges the records
+// that it writes: one, or of a plan several.
+func tare[J any](p *place, judge func(*record.Record) (J, error), args ...string) (recs []*record.Record, judged []J, text string) {
+	p.t.Helper()
+	p.runs++
+	name := filepath.Join(p.dir, fmt.Sprintf("r%d", p.runs))
+	at := slices.Index(args, "--")
+	if at < 0 {
+		at = len(args)
+	}
+	var out, errs bytes.Buffer
+	code := cli.Execute(p.t.Context(), slices.Insert(slices.Clone(args), at, "-q", "-o", name+".jsonl"), cli.Streams{Out: &out, Err: &errs})
+	p.t.Logf("%s", &out)
+	if code != cli.ExitDone {
+		p.t.Fatalf("exit %d\n%s", code, &errs)
+	}
+	paths, _ := filepath.Glob(name + "*.jsonl")
+	slices.Sort(paths)
+	if len(paths) == 0 {
+		p.t.Fatal("no records")
+	}
+	for _, path := range paths {
+		rec, err := record.Load(path)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		j, err := judge(rec)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		recs, judged, p.ids = append(recs, rec), append(judged, j), append(p.ids, rec.Header.RunID)
+	}
+	return recs, judged, out.String()
+}

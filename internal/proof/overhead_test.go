@@ -3,7 +3,6 @@
 package proof
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/record"
@@ -46,9 +44,6 @@ func TestWhatAProbeHoldsAndUsesIsFoundInEngines(t *testing.T) {
 
 // calibrate weighs loads of known size on targets, and checks every figure.
 func calibrate(t *testing.T, targets []string, phases string, flags ...string) {
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: containers need it")
-	}
 	for target, off := range weigh(t, targets, phases, flags...) {
 		for _, why := range off {
 			t.Errorf("%s: %s", target, why)
@@ -59,26 +54,9 @@ func calibrate(t *testing.T, targets []string, phases string, flags ...string) {
 // weigh returns what is off, by target.
 func weigh(t *testing.T, targets []string, phases string, flags ...string) map[string][]string {
 	t.Helper()
-	dir := t.TempDir()
-	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
-		t.Setenv(name, filepath.Join(dir, folder))
-	}
-	stored := filepath.Join(dir, "r.jsonl")
-	args := append([]string{"overhead", "--phases", phases, "--sandboxes", "1", "--rounds", "1", "--hold", "2s", "--settle", "1s", "-o", stored}, flags...)
-	var out, errs bytes.Buffer
-	code := cli.Execute(t.Context(), append(args, targets...), cli.Streams{Out: &out, Err: &errs})
-	t.Logf("%s", &out)
-	if code != cli.ExitDone {
-		t.Fatalf("exit %d\n%s", code, &errs)
-	}
-	rec, err := record.Load(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := overhead.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := append([]string{"overhead", "--phases", phases, "--sandboxes", "1", "--rounds", "1", "--hold", "2s", "--settle", "1s"}, flags...)
+	recs, judged, _ := tare(folders(t), overhead.Judge, append(args, targets...)...)
+	rec, o := recs[0], judged[0]
 	off, seen := map[string][]string{}, map[string]int{}
 	for _, table := range o.Tables {
 		for i := range table.Cells {

@@ -1,7 +1,7 @@
 package proof
 
 import (
-	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,12 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/internal/probe"
-	"github.com/tare-bench/tare/internal/untouched"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -99,41 +97,18 @@ func say(t *testing.T, args ...string) {
 // watch runs tare startup, and looks whether anything is left of it.
 func watch(t *testing.T, args ...string) (*record.Record, *startup.Judgement) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: containers need it")
-	}
-	dir := t.TempDir()
-	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
-		t.Setenv(name, filepath.Join(dir, folder))
-	}
-	var ids []string
-	untouched.Check(t, dir, func() []string { return ids })
+	p := folders(t)
 	untraced(t)
-	stored := filepath.Join(dir, "r.jsonl")
-	var out, errs bytes.Buffer
-	code := cli.Execute(t.Context(), append([]string{"startup", "-q", "-o", stored}, args...), cli.Streams{Out: &out, Err: &errs})
-	if code != cli.ExitDone {
-		t.Fatalf("exit %d\n%s%s", code, &errs, &out)
-	}
-	rec, j := loaded(t, stored)
-	ids = append(ids, rec.Header.RunID)
-	return rec, j
+	recs, judged, _ := tare(p, whole, append([]string{"startup"}, args...)...)
+	return recs[0], judged[0]
 }
 
-func loaded(t *testing.T, stored string) (*record.Record, *startup.Judgement) {
-	t.Helper()
-	rec, err := record.Load(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := startup.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
+// whole judges a record that has starts and no problems.
+func whole(rec *record.Record) (*startup.Judgement, error) {
 	if len(rec.Problems) > 0 || len(rec.Starts) == 0 {
-		t.Fatalf("%d starts, problems %v", len(rec.Starts), rec.Problems)
+		return nil, fmt.Errorf("%d starts, problems %v", len(rec.Starts), rec.Problems)
 	}
-	return rec, j
+	return startup.Judge(rec)
 }
 
 // engineOf is whose the time between the runtime's calls is.

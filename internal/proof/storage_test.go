@@ -1,14 +1,12 @@
 package proof
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/tare-bench/tare/internal/cli"
 	"github.com/tare-bench/tare/internal/engines"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
@@ -89,36 +87,6 @@ func verdicts(rw, target, volume, cache string) []storage.Verdict {
 
 func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *storage.Judgement) {
 	t.Helper()
-	return runStorage(t, append(append([]string{"storage"}, flags...), targets...)...)
-}
-
-// runStorage runs a command that writes one record of storage.
-func runStorage(t *testing.T, args ...string) (*record.Record, *storage.Judgement) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("run the tests as root: containers need it")
-	}
-	dir := t.TempDir()
-	for name, folder := range map[string]string{"TARE_STATE_DIR": "state", "TARE_DATA_DIR": "data"} {
-		t.Setenv(name, filepath.Join(dir, folder))
-	}
-	stored := filepath.Join(dir, "r.jsonl")
-	var out, errs bytes.Buffer
-	code := cli.Execute(t.Context(), append(args, "-q", "-o", stored), cli.Streams{Out: &out, Err: &errs})
-	t.Logf("%s", &out)
-	if code != cli.ExitDone {
-		t.Fatalf("exit %d\n%s", code, &errs)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "data", "*", "*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	rec, err := record.Load(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := storage.Judge(rec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec, j
+	recs, judged, _ := tare(folders(t), storage.Judge, slices.Concat([]string{"storage"}, flags, targets)...)
+	return recs[0], judged[0]
 }

@@ -41,7 +41,8 @@ measure:
 	if err := os.WriteFile(plan, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rec, j := runStorage(t, "run", plan)
+	recs, judged, _ := tare(folders(t), storage.Judge, "run", plan)
+	rec, j := recs[0], judged[0]
 	for _, table := range j.Tables {
 		for _, c := range table.Cells {
 			if c.Verdict != storage.Device {

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/subject/hosttools"
 )
 
 //go:embed init
@@ -16,16 +19,16 @@ var initScript string
 
 // write makes the initramfs, of a folder with links to what is carried, in the form
 // that the kernel reads (Documentation/driver-api/early-userspace/buffer-format.rst).
-func (g *Guest) write(file string) error {
+func (g *Guest) write(ctx context.Context, file string) error {
 	busybox, err := program("busybox")
 	if err != nil {
 		return err
 	}
 	root := file + ".d"
-	if err := g.fill(root, busybox); err != nil {
+	if err := g.fill(ctx, root, busybox); err != nil {
 		return err
 	}
-	cmd := exec.Command(busybox, "sh", "-c", `find . | "$0" cpio -o -H newc -L -R 0:0 >"$1"`, busybox, file)
+	cmd := exec.CommandContext(ctx, busybox, "sh", "-c", `find . | "$0" cpio -o -H newc -L -R 0:0 >"$1"`, busybox, file)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("busybox cpio: %w: %s", err, out)
@@ -34,19 +37,24 @@ func (g *Guest) write(file string) error {
 }
 
 // fill puts into a folder what the machine has.
-func (g *Guest) fill(root, busybox string) error {
-	carried := map[string]string{"bin/busybox": busybox}
+func (g *Guest) fill(ctx context.Context, root, busybox string) error {
+	carried := map[string]string{"/bin/busybox": busybox}
 	for _, name := range append([]string{busybox}, g.Programs...) {
 		from, err := program(name)
 		if err != nil {
 			return err
 		}
-		libraries, err := linked(from)
+		real, err := filepath.EvalSymlinks(from)
 		if err != nil {
 			return err
 		}
-		for _, path := range append(libraries, from) {
-			carried[path] = path
+		files, err := hosttools.Files(ctx, real)
+		if err != nil {
+			return err
+		}
+		carried[from] = real
+		for _, f := range files {
+			carried[f.Path] = f.Source
 		}
 	}
 	for to, from := range g.Files {
@@ -85,25 +93,4 @@ func quoted(args []string) string {
 		words[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 	}
 	return strings.Join(words, " ")
-}
-
-// libraryPath are the paths in a line of ldd: "libc.so.6 => /lib/libc.so.6 (0x…)",
-// or the linker's own, "/lib64/ld-linux-x86-64.so.2 (0x…)".
-var libraryPath = regexp.MustCompile(`(?m)^\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$`)
-
-// linked are the libraries of a program, by the paths where they are looked for.
-func linked(program string) ([]string, error) {
-	out, err := exec.Command("ldd", program).CombinedOutput()
-	text := string(out)
-	if err != nil {
-		if strings.Contains(text, "not a dynamic executable") {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("ask ldd for the libraries of %s: %w: %s", program, err, text)
-	}
-	var all []string
-	for _, match := range libraryPath.FindAllStringSubmatch(text, -1) {
-		all = append(all, match[1])
-	}
-	return all, nil
 }

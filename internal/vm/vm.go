@@ -72,7 +72,7 @@ func Run(ctx context.Context, g Guest) (*Outcome, error) {
 	}
 	defer os.RemoveAll(dir)
 	initramfs := filepath.Join(dir, "initramfs")
-	if err := g.write(initramfs); err != nil {
+	if err := g.write(ctx, initramfs); err != nil {
 		return nil, fmt.Errorf("make the machine's root: %w", err)
 	}
 	begin := time.Now()

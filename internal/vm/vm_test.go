@@ -73,7 +73,7 @@ func TestCommandsThatCannotBeGivenAreRefused(t *testing.T) {
 		{"a b", []string{"true"}},
 		{"x", nil},
 	} {
-		if err := (&Guest{Commands: []Command{c}}).write(filepath.Join(t.TempDir(), "x")); err == nil || !strings.Contains(err.Error(), "needs a name of letters") {
+		if err := (&Guest{Commands: []Command{c}}).write(t.Context(), filepath.Join(t.TempDir(), "x")); err == nil || !strings.Contains(err.Error(), "needs a name of letters") {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -63,21 +63,28 @@ func events(t *testing.T, tg *Target) (stop func() map[string]int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	told := tg.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", "container").Add("label", engine.RunLabel)})
-	seen, done := map[string]int{}, make(chan struct{})
+	seen, asked, done := map[string]int{}, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for {
+		for ended := false; !ended || seen["create"] != seen["destroy"]; {
 			select {
 			case m := <-told.Messages:
 				seen[string(m.Action)]++
 			case <-told.Err:
 				return
+			case <-asked:
+				ended, asked = true, nil
 			}
 		}
 	}()
 	return func() map[string]int {
-		time.Sleep(200 * time.Millisecond) // for the last of them
-		cancel()
+		defer cancel()
+		late := time.AfterFunc(time.Minute, cancel) // the last of them may come late
+		defer late.Stop()
+		select {
+		case asked <- struct{}{}:
+		case <-done:
+		}
 		<-done
 		return seen
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sshCommand is how the docker command itself reaches a daemon behind ssh: by
@@ -48,66 +49,67 @@ func sshCommand(host string) ([]string, error) {
 	return append(args, "system", "dial-stdio"), nil
 }
 
-// stream is a command as a connection.
+// stream is a command as a connection: its standard input and output are one end of
+// a pair of sockets.
 type stream struct {
-	in     io.WriteCloser
-	out    io.ReadCloser
+	net.Conn
 	cmd    *exec.Cmd
 	errors tail
-	told   chan struct{} // closed when nothing more comes to errors
-	began  bool          // something came back
+	ended  chan struct{}
+	began  bool // something came back
 }
 
 func dialCommand(ctx context.Context, program []string) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	defer ours.Close() // a connection has its own
+	defer theirs.Close()
 	// Not bound to ctx: a connection outlives the request that opened it. It
 	// ends with its input, however tare ends.
-	s := &stream{cmd: exec.Command(program[0], program[1:]...), told: make(chan struct{})}
+	s := &stream{cmd: exec.Command(program[0], program[1:]...), ended: make(chan struct{})}
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirs, theirs, &s.errors
 	// A group of its own keeps the terminal's Ctrl-C from it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if s.in, err = s.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if s.out, err = s.cmd.StdoutPipe(); err != nil {
+	if s.Conn, err = net.FileConn(ours); err != nil {
 		return nil, err
 	}
 	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", program[0], err)
+		return nil, errors.Join(fmt.Errorf("start %s: %w", program[0], err), s.Conn.Close())
 	}
 	go func() {
-		_, _ = io.Copy(&s.errors, stderr)
-		close(s.told)
+		_ = s.cmd.Wait()
+		close(s.ended)
 	}()
 	return s, nil
 }
 
 func (s *stream) Write(b []byte) (int, error) {
-	n, err := s.in.Write(b)
+	n, err := s.Conn.Write(b)
 	if errors.Is(err, syscall.EPIPE) {
-		err = s.ended()
+		err = s.said()
 	}
 	return n, err
 }
 
 func (s *stream) Read(b []byte) (int, error) {
-	n, err := s.out.Read(b)
-	if n == 0 && errors.Is(err, io.EOF) && !s.began {
-		return 0, s.ended()
+	n, err := s.Conn.Read(b)
+	if n == 0 && err != nil && !s.began && !errors.Is(err, net.ErrClosed) {
+		return 0, s.said()
 	}
 	s.began = s.began || n > 0
 	return n, err
 }
 
-// ended is what the command said when it went.
-func (s *stream) ended() error {
+// said is what the command said when it went.
+func (s *stream) said() error {
 	select {
-	case <-s.told:
+	case <-s.ended:
 	case <-time.After(time.Second):
 	}
 	return fmt.Errorf("%s ended: %s", s.cmd.Path, s.errors.String())
@@ -115,21 +117,9 @@ func (s *stream) ended() error {
 
 // Close ends the command by closing its input, and after a while by force.
 func (s *stream) Close() error {
-	err := errors.Join(s.in.Close(), s.out.Close())
-	go func() {
-		end := time.AfterFunc(2*time.Second, func() { _ = s.cmd.Process.Kill() })
-		defer end.Stop()
-		_ = s.cmd.Wait()
-	}()
-	return err
+	time.AfterFunc(2*time.Second, func() { _ = s.cmd.Process.Kill() }) // or it has ended
+	return s.Conn.Close()
 }
-
-// LocalAddr and the rest make it a net.Conn. The transport sets no deadlines.
-func (s *stream) LocalAddr() net.Addr              { return &net.UnixAddr{Name: s.cmd.Path, Net: "unix"} }
-func (s *stream) RemoteAddr() net.Addr             { return s.LocalAddr() }
-func (s *stream) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
-func (s *stream) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
-func (s *stream) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
 // tail keeps the last KiB of what is written to it.
 type tail struct {

@@ -67,15 +67,24 @@ func find(ctx context.Context, name string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before it is asked: what is no such program may do anything.
+	files, err := Files(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Name: name, Path: path, Files: files}
+	p.Version, err = version(ctx, path)
+	return p, err
+}
+
+// Files are a program with no link in its path, its dynamic linker and the libraries
+// that this one would load.
+func Files(ctx context.Context, path string) ([]probe.File, error) {
+	paths := []string{path}
 	interpreter, err := interpreter(path)
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{Name: name, Path: path}
-	if p.Version, err = version(ctx, path); err != nil {
-		return nil, err
-	}
-	paths := []string{path}
 	if interpreter != "" {
 		libraries, err := libraries(ctx, interpreter, path)
 		if err != nil {
@@ -88,17 +97,18 @@ func find(ctx context.Context, name string) (*Program, error) {
 			paths = append(paths, cache)
 		}
 	}
+	var files []probe.File
 	for _, at := range paths {
 		mode := os.FileMode(0o755)
 		if at == cache {
 			mode = 0o644
 		}
 		f := probe.File{Path: at, Source: at, Mode: mode}
-		if !slices.Contains(p.Files, f) {
-			p.Files = append(p.Files, f)
+		if !slices.Contains(files, f) {
+			files = append(files, f)
 		}
 	}
-	return p, nil
+	return files, nil
 }
 
 // cache is where glibc keeps which library is where, see ld.so(8).
