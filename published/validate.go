@@ -45,6 +45,17 @@ func (r *Report) Validate() error {
 	unique(complain, "engine", r.Engines, func(e Engine) string { return e.ID })
 	unique(complain, "column", r.Columns, func(c Column) string { return c.ID })
 	unique(complain, "table", r.Tables, func(t Table) string { return t.ID })
+	r.columns(complain)
+	for i := range r.Tables {
+		if err := r.table(&r.Tables[i]); err != nil {
+			complain("table %q: %w", r.Tables[i].ID, err)
+		}
+	}
+	r.claims(complain)
+	return errors.Join(errs...)
+}
+
+func (r *Report) columns(complain func(string, ...any)) {
 	for _, c := range r.Columns {
 		if r.Engine(c.Engine).ID == "" && (c.Engine != "" || r.Experiment == "") {
 			complain("column %q is of engine %q, which is not among the engines", c.ID, c.Engine)
@@ -55,17 +66,14 @@ func (r *Report) Validate() error {
 			}
 		}
 	}
-	for i := range r.Tables {
-		if err := r.table(&r.Tables[i]); err != nil {
-			complain("table %q: %w", r.Tables[i].ID, err)
-		}
-	}
+}
+
+func (r *Report) claims(complain func(string, ...any)) {
 	for _, c := range r.Claims {
 		if c.Says == "" || len(c.But) == 0 || slices.ContainsFunc(c.But, func(s Shown) bool { return s.What == "" || s.Gives == "" }) {
 			complain("claim %q: it says nothing, or nothing shows that it is wrong", c.Says)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 func unique[T any](complain func(string, ...any), what string, all []T, id func(T) string) {
