@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 		kind, says  string
 	}{
 		{"a start that starts nothing", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
-		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; while runc --root "$2" state $id | grep -q '"running"'; do sleep 0.02; done; exit 0;;`, subject.Start, record.FailState, "reported success, "},
+		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; until runc --root "$2" state $id | grep -q '"stopped"'; do sleep 0.02; done; exit 0;;`, subject.Start, record.FailState, "reported success, "},
 		{"a stop that kills", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 	}
 }
 
-func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
+func TestANameThatExistsFailsItsLaneAndItsOwnerIsLeftAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, d *engines.ContainerdDaemon) {
 		t.Cleanup(func() { nothing(t, d) })
 		s := open(t, d, "runc", enginetest.Environment(t, 2))
@@ -89,6 +90,12 @@ func TestANameThatExistsFailsItsLaneOnly(t *testing.T) {
 		}
 		if err := s.Discard(t.Context(), enginetest.UpTo(2)); err != nil {
 			t.Fatal(err)
+		}
+		if left := d.Snapshots(t, ownNamespace); len(left) != 2 || !slices.Contains(left, taken) { // with that of the image
+			t.Errorf("%q", left)
+		}
+		if err := s.client.SnapshotService(s.snapshotter).Remove(t.Context(), taken); err != nil {
+			t.Error(err)
 		}
 	})
 }
