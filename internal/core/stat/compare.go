@@ -245,7 +245,7 @@ func independent(before, after []float64, alpha float64) (test tested, all []flo
 		for i := range after {
 			moved[i] = after[i] - shift
 		}
-		p, _ := mannWhitney(before, moved)
+		p := mannWhitney(before, moved)
 		if median(all) < shift {
 			return p / 2, 1 - p/2
 		}
@@ -253,17 +253,13 @@ func independent(before, after []float64, alpha float64) (test tested, all []flo
 	}, all, apartRank(len(before), len(after), alpha)
 }
 
-// mannWhitney is the two-sided p-value; 1, with the reason, where no test is
-// possible. It is capped because benchmath doubles the smaller tail, and with
+// mannWhitney is the two-sided p-value; 1 where no test is possible. It is capped because benchmath doubles the smaller tail, and with
 // ties that tail can hold more than half.
-func mannWhitney(a, b []float64) (p float64, warnings []string) {
+func mannWhitney(a, b []float64) float64 {
 	thresholds := benchmath.DefaultThresholds
 	thresholds.CompareAlpha = Alpha
 	u := benchmath.AssumeNothing.Compare(
 		benchmath.NewSample(slices.Clone(a), &thresholds),
 		benchmath.NewSample(slices.Clone(b), &thresholds))
-	for _, w := range u.Warnings {
-		warnings = append(warnings, w.Error())
-	}
-	return min(u.P, 1), warnings
+	return min(u.P, 1)
 }

@@ -29,7 +29,7 @@ func Drift(values []float64) Trend {
 	first := slices.Sorted(slices.Values(kept[:half]))
 	second := slices.Sorted(slices.Values(kept[len(kept)-half:]))
 	t := Trend{N: len(kept), Ratio: math.NaN()}
-	t.P, _ = mannWhitney(first, second)
+	t.P = mannWhitney(first, second)
 	if from := median(first); from > 0 {
 		t.Ratio = median(second) / from
 	}

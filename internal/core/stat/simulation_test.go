@@ -59,16 +59,6 @@ func run(r *rand.Rand, factors []float64, median, sigma float64) Rounds {
 	return rounds
 }
 
-// failing removes about one round in ten.
-func failing(r *rand.Rand, rounds Rounds) Rounds {
-	for i := range len(rounds) {
-		if r.Float64() < 0.1 {
-			delete(rounds, i)
-		}
-	}
-	return rounds
-}
-
 const simulations = 2000
 
 func count(yes bool) int {
