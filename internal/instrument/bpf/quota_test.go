@@ -342,7 +342,7 @@ func TestTimeOfChosenProgramsIsTheClientsWhereTheyRanOnceForEachConnectOfTheirs(
 		"and while it was idle":   {within, func(p *record.Point) { p.Runs[0].Count += int64(map[string]int{record.PhaseIdle: 1}[p.Phase]) }, kindSockAddr, QuotaUndecided, "ran for others, too"},
 		"of another kind":         {within, nil, kindSockOps, QuotaUndecided, "ran for others, too"},
 		"longer than their limit": {held{usage: 0.2, ticks: 0.2, bpf: 0.9, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the clients' own work is not known"},
-		"for too little of it":    {held{usage: 0.2, ticks: 0.2, bpf: 0.05, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "more connections (-c), or a lower --cpus, would decide it"},
+		"for too little of it":    {held{usage: 0.2, ticks: 0.2, bpf: 0.05, throttled: 0.9, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the reference datapath, whose programs can be made heavier"},
 		"for less than the limit": {held{usage: 0.15, ticks: 0.15, bpf: 0.12, rate: 1000}, nil, kindSockAddr, QuotaUndecided, "the limit was not reached"},
 	} {
 		t.Run(name, func(t *testing.T) {

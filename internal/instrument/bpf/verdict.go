@@ -181,7 +181,7 @@ func (q quotaQuestion) heavier() string {
 	if q.loop {
 		return "heavier programs (--heavy)"
 	}
-	return "more connections (-c), or a lower --cpus,"
+	return "the reference datapath, whose programs can be made heavier (tare bpf quota without a choice of programs),"
 }
 
 // facts are the figures of a step.
