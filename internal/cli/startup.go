@@ -77,10 +77,10 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 		return err
 	}
 	r, err := logfiles.Open(ctx, from)
-	defer func() { err = errors.Join(err, r.Close()) }()
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, r.Close()) }()
 	if merged {
 		return r.Merged(ctx, s.Out)
 	}

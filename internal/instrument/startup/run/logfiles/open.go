@@ -49,24 +49,31 @@ type Reading struct {
 	endless bool  // one is a pipe
 }
 
-// Open looks at all logs. What it returns has to be closed, with an error too.
+// Open looks at all logs.
 func Open(ctx context.Context, l Logs) (*Reading, error) {
 	r := &Reading{}
+	if err := r.open(ctx, l); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Reading) open(ctx context.Context, l Logs) error {
 	for _, path := range l.Files {
 		files, err := filesOf(path)
 		if err != nil {
-			return r, err
+			return err
 		}
 		for _, file := range files {
 			if err := r.file(ctx, file); err != nil {
-				return r, err
+				return err
 			}
 		}
 	}
 	if l.Journal {
-		return r, r.journal(ctx, l.Since)
+		return r.journal(ctx, l.Since)
 	}
-	return r, nil
+	return nil
 }
 
 // Close ends what is still read.

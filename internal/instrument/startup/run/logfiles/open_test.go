@@ -16,10 +16,10 @@ import (
 func recorded(t *testing.T, paths ...string) (all []record.Start, err error) {
 	t.Helper()
 	r, err := Open(t.Context(), Logs{Files: paths})
-	defer r.Close()
 	if err != nil {
 		return nil, err
 	}
+	defer r.Close()
 	_, _, err = r.Record(t.Context(), record.Header{Experiment: startup.Name, Plan: []byte(`{}`)}, Writer{
 		Tell: func(string, time.Duration, time.Duration) {},
 		Write: func(line any) error {
