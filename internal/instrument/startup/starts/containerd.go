@@ -13,22 +13,7 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 	if e.Form == logs.Docker && b.docker(e, at) || b.podRequest(e, at) || b.pulled(e, at) {
 		return
 	}
-	m := mark{over: string(e.Message) == "shim disconnected"}
-	s, named := b.named(e, false, at)
-	if s == nil && !named {
-		// containerd 1.x names a task's folder, or a snapshot: of one that is known.
-		if id := e.Path[bytes.LastIndexByte(e.Path, '/')+1:]; len(id) == 64 && isID(id) {
-			s = b.known(id)
-			named = s != nil
-		}
-	}
-	if s == nil && !named {
-		if s, named = b.shim(e.Message, at); named {
-			m.point = shimStarted
-		} else {
-			s = b.unnamed(e)
-		}
-	}
+	s, named, m := b.told(e, at)
 	switch {
 	case s == nil:
 		if !named {
@@ -49,6 +34,26 @@ func (b *Builder) containerd(e *logs.Event, at int64) {
 			s.end(b, setUp, "", at, "")
 		}
 	}
+}
+
+// told finds the sandbox that a line of containerd's is about: by what it names, be it a
+// task's folder or a snapshot of one that is known, as containerd 1.x writes it, or by
+// the shim that it connects to, which begins a start; else that of a line without names.
+func (b *Builder) told(e *logs.Event, at int64) (s *sandbox, named bool, m mark) {
+	m.over = string(e.Message) == "shim disconnected"
+	if s, named = b.named(e, false, at); s != nil || named {
+		return s, named, m
+	}
+	if id := e.Path[bytes.LastIndexByte(e.Path, '/')+1:]; len(id) == 64 && isID(id) {
+		if s = b.known(id); s != nil {
+			return s, true, m
+		}
+	}
+	if s, named = b.shim(e.Message, at); named {
+		m.point = shimStarted
+		return s, named, m
+	}
+	return b.unnamed(e), false, m
 }
 
 // podRequest takes a line that tells of a request of CRI's, or of its answer, and says
