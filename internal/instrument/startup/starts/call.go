@@ -1,6 +1,8 @@
 package starts
 
 import (
+	"slices"
+
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
 )
@@ -74,9 +76,16 @@ func (s *sandbox) endsKata(b *Builder, name, container string, at int64) {
 	s.head = head{}
 }
 
-// unended are the calls of the runtime that began within a start and of which no end
-// was told: what they took is not known.
+// knows says whether a call of a name is known, for a container.
+func (s *sandbox) knows(name, container string) bool {
+	return slices.ContainsFunc(s.calls, func(c call) bool { return c.name == name && c.container == container }) ||
+		slices.ContainsFunc(s.spans, func(x record.Span) bool { return x.Name == name && x.Container == container })
+}
+
+// unended are the calls of the runtime within a start of which no end was told, or
+// neither end nor begin: what they took is not known.
 func (s *sandbox) unended(until int64) (out []call) {
+	out = append(out, s.unseen...)
 	for _, c := range s.calls {
 		if c.kind == record.KindCall && c.at < until {
 			out = append(out, c)

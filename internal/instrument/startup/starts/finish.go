@@ -104,7 +104,7 @@ func (s *sandbox) missing(b *Builder) []record.Missing {
 		out = append(out, record.Missing{What: "no begin", Count: n.count, Detail: "of " + n.name + ", which is taken to begin at " + b.source(n.from)})
 	}
 	if open := s.unended(s.ended); len(open) > 0 {
-		out = append(out, record.Missing{What: record.MissingCall, Count: int64(len(open)), Detail: "of " + open[0].name + ", which began at " + b.source(open[0].place)})
+		out = append(out, record.Missing{What: record.MissingCall, Count: int64(len(open)), Detail: "of " + open[0].name + ", which began at " + b.source(open[0].place) + " or before"})
 	}
 	if s.ended == 0 && s.failure == nil {
 		out = append(out, record.Missing{What: "no end", Count: 1, Detail: "no line says that a container was started"})

@@ -117,8 +117,13 @@ func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at
 		s.endsKata(b, "kata "+m.call, id, at)
 		return
 	}
+	if m.call == "start" && s.head.at != 0 && len(s.unseen) < maxCalls && !s.knows(kataCreate, id) {
+		s.unseen = append(s.unseen, call{name: kataCreate, place: s.head.place})
+	}
 	s.begin(call{name: "kata " + m.call, kind: record.KindCall, container: id, at: at, place: placeOf(e)})
 }
+
+const kataCreate = "kata create"
 
 // isAgain says whether a line begins another start of the same sandbox.
 func (s *sandbox) isAgain(m mark, container string, at int64) bool {

@@ -34,6 +34,7 @@ type sandbox struct {
 	once        []once
 	head        head
 	beginless   headless
+	unseen      []call // of which nothing was told but what was said meanwhile
 	spans       []record.Span
 	name        string
 	containers  []string

@@ -57,6 +57,9 @@ func TestACallWithoutAnEndIsSaidAndItsTimeIsNotTheEngines(t *testing.T) {
 	if !slices.Equal(whatIsMissing(&s), []string{record.MissingCall}) || !strings.Contains(s.Missing[0].Detail, "of kata create, which began at log:1") {
 		t.Errorf("%+v", s.Missing)
 	}
+	if s := one(t, "log", text[strings.Index(text, "\n")+1:]); !slices.Contains(whatIsMissing(&s), record.MissingCall) {
+		t.Errorf("where its begin is not told either: %+v", s.Missing)
+	}
 }
 
 func TestCRIOsOwnTimesAndPidsAreRead(t *testing.T) {
