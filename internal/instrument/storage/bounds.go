@@ -243,11 +243,14 @@ func (w *Cell) loosest(bounds []bound, d int, iops bool) *beside {
 // impossible says why no device gives the cell's figures, "" where one may.
 func (w *Cell) impossible(e *evidence) string {
 	n := w.table.inFlight()
-	if n == 0 || !w.table.random() {
-		return ""
+	kind := "direct"
+	if w.table.random() {
+		kind = "random"
+	} else if w.table.Cache != record.CacheDirect {
+		return "" // what follows in order is read ahead, and answered from there
 	}
-	if total := e.iops.sum(); total > memorySpeed*n {
-		return fmt.Sprintf("%.0f random IOPS with %.0f at a time are %.2g µs for each: no device answers in under %d", total, n, 1e6*n/total, int(1e6/memorySpeed))
+	if total := e.iops.sum(); n > 0 && total > memorySpeed*n {
+		return fmt.Sprintf("%.0f %s IOPS with %.0f at a time are %.2g µs for each: no device answers in under %d", total, kind, n, 1e6*n/total, int(1e6/memorySpeed))
 	}
 	return ""
 }

@@ -87,11 +87,16 @@ func (w *Cell) ahead(e *evidence, reference *Cell) (text string, ok bool) {
 	return fmt.Sprintf("%s inside are %s the %s of %s in the same job", print(mine), timesText(mine/theirs), print(theirs), reference.Target), true
 }
 
-// unopposed says what was looked at where nothing was seen at the device.
-func (w *Cell) unopposed(e *evidence) []string {
-	because := []string{"nothing was seen at the device, and nothing that the record knows speaks against it"}
-	if b := w.nearest(e); b != nil {
-		because = append(because, b.text())
+// unseen is the verdict where nothing was seen at the device and nothing that the
+// record knows speaks against the figures. Whether that says anything depends on
+// whether something could have.
+func (w *Cell) unseen(e *evidence) (Verdict, []string) {
+	const nothing = "nothing was seen at the device, and nothing that the record knows speaks against it"
+	switch b := w.nearest(e); {
+	case b != nil:
+		return NotContradicted, []string{nothing, b.text()}
+	case w.reference() != nil, w.steady(), w.table.random() && w.table.inFlight() > 0:
+		return NotContradicted, []string{nothing}
 	}
-	return because
+	return Unjudged, []string{"nothing was seen at the device, and there is nothing to hold it against: no ceiling, no long direct job on the same volume, no host in the same job"}
 }

@@ -254,7 +254,7 @@ func jobNotes(j *Judgement) (notes []string) {
 		notes = append(notes, "CPU m: milli-CPUs on average while the job ran, of the workload inside, and of everything else of the target: runtime, sentry, gofer, shim, VMM, virtiofsd, monitor, daemon; CPU s/GiB: both, in seconds for each GiB moved")
 	}
 	if base != "" {
-		notes = append(notes, "× "+page.Heading(base)+": with its 95 % interval; = the same within the margin, ~ not decided; in parentheses where one of the two is not what the device gives")
+		notes = append(notes, "× "+page.Heading(base)+": with its 95 % interval; = the same within the margin, ~ not decided; in parentheses where one of the two is not shown to be what the device gives")
 	}
 	return notes
 }

@@ -16,8 +16,14 @@ const (
 	direct    = storage.NotDirect
 	throttled = storage.Throttled
 	noisy     = storage.Noisy
+	likely    = storage.NotContradicted
 	claimed   = int64(blocks) * 512 * kib
 )
+
+// bare leaves a cell what an imported one has.
+func bare(c *record.Cell) {
+	*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Reported: c.Reported, Source: "notes"}
+}
 
 func fetched(n int64) *int64 { return &n }
 
@@ -160,7 +166,7 @@ func TestVerdicts(t *testing.T) {
 		{"a server's disks are not here: it is judged by its figures", func(s *storing) {
 			s.volume = "nfs=server:/x"
 			s.every = func(c *record.Cell) { c.Observed.Device = record.DeviceUse{} }
-		}, "runc", device, "nothing was seen at the device"},
+		}, "runc", likely, "nothing was seen at the device"},
 		{"beyond a server's ceiling is a cache", func(s *storing) {
 			s.volume = "nfs=server:/x"
 			s.ceilings = []record.Ceiling{{Volume: "nfs=server:/x", When: "before", Read: 600 * mb}}
@@ -168,7 +174,7 @@ func TestVerdicts(t *testing.T) {
 		{"up to half more is none", func(s *storing) {
 			s.volume = "nfs=server:/x"
 			s.ceilings = []record.Ceiling{{Volume: "nfs=server:/x", When: "before", Read: 600 * mb}, {Volume: "nfs=server:/x", When: "after", Read: 710 * mb}}
-		}, "runc", device, "1.5 × the 710.0 MB/s"},
+		}, "runc", likely, "1.5 × the 710.0 MB/s"},
 		{"faster inside than on the host is a guest's cache where a server's disks cannot tell", func(s *storing) {
 			s.volume = "nfs=server:/x"
 			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.6 }
@@ -180,13 +186,25 @@ func TestVerdicts(t *testing.T) {
 		{"half faster is none", func(s *storing) {
 			s.volume = "nfs=server:/x"
 			s.cell = func(c *record.Cell) { c.Reported.Read.Bandwidth *= 1.49 }
-		}, "runsc", device, ""},
+		}, "runsc", likely, ""},
 		{"where no disk could be read it is judged by its figures", func(s *storing) {
 			s.every = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks = record.DeviceUse{}, record.DeviceUse{} }
-		}, "runc", device, "nothing was seen at the device"},
+		}, "runc", likely, "nothing was seen at the device"},
+		{"a bare figure, which nothing could contradict, is not judged", func(s *storing) {
+			s.targets, s.cache = []string{"runc"}, "buffered"
+			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.Bandwidth = 53e9 }
+		}, "runc", storage.Unjudged, "there is nothing to hold it against"},
+		{"one that is direct and answered in no time is a cache's", func(s *storing) {
+			s.targets, s.job.NumJobs, s.job.BS = []string{"runc"}, 1, 4*kib
+			s.every = func(c *record.Cell) { bare(c); c.Reported.Read.IOPS = 250_000 }
+		}, "runc", host, "250000 direct IOPS with 1 at a time are 4 µs for each"},
+		{"one that a long direct job of its own stands for is not contradicted", func(s *storing) {
+			s.targets = []string{"runc"}
+			s.every = func(c *record.Cell) { bare(c); c.Reported.Seconds = 31 }
+		}, "runc", likely, "nothing was seen at the device"},
 		{"imported ones have to run five seconds", func(s *storing) {
 			s.every = func(c *record.Cell) {
-				*c = record.Cell{Type: c.Type, Round: c.Round, Target: c.Target, Volume: c.Volume, Cache: c.Cache, Job: c.Job, Tool: c.Tool, Reported: c.Reported, Source: "notes"}
+				bare(c)
 				c.Reported.Seconds = 4.99
 			}
 		}, "runc", short, "nothing was seen from outside"},
@@ -416,7 +434,7 @@ func TestExtremeClaimsGiveNoInfiniteFigures(t *testing.T) {
 				}
 			}
 			for _, c := range judged(t, rec).Tables[0].Cells {
-				if text := strings.Join(c.Because, " "); c.Verdict == storage.Unjudged || strings.Contains(text, "Inf") || strings.Contains(text, "NaN") {
+				if text := strings.Join(c.Because, " "); len(c.Because) == 0 || strings.Contains(text, "Inf") || strings.Contains(text, "NaN") {
 					t.Errorf("%g s, %g: %q because %q", seconds, rate, c.Verdict, text)
 				}
 			}

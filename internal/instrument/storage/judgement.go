@@ -140,7 +140,10 @@ const (
 	TooShort   Verdict = "too short"
 	Throttled  Verdict = "throttled"
 	Noisy      Verdict = "noisy"
-	Unjudged   Verdict = "" // it has no figures
+	// Of what nobody looked at, a tool's word is all there is: it stands beside what
+	// could speak against it, or beside nothing.
+	NotContradicted Verdict = "not contradicted"
+	Unjudged        Verdict = "" // it has no figures, or there is nothing to hold them against
 )
 
 // Result is how many cells failed of how many, round by round, and what is to be

@@ -93,5 +93,6 @@ var meanings = []struct {
 	{TooShort, "over before it could show anything"},
 	{Throttled, "held back by a quota"},
 	{Noisy, "too unsteady, or disturbed by others"},
-	{Unjudged, "too little is known of it"},
+	{NotContradicted, "a tool's word; nothing was seen at the device, and nothing speaks against it"},
+	{Unjudged, "there is nothing to hold it against"},
 }

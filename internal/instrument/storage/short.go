@@ -123,12 +123,12 @@ func shortNotes(j *Judgement, base string) (notes []string) {
 				parts = append(parts, (&Cell{Rounds: 1, Verdict: m.verdict}).says()+": "+m.means)
 			}
 		}
-		notes = append(notes, "a figure with words before it is not what the device gives. "+strings.Join(parts, "; "))
+		notes = append(notes, "a figure with words before it is not shown to be what the device gives. "+strings.Join(parts, "; "))
 	}
 	if ratios {
 		note := "× " + page.Heading(base) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; = the same within the margin, ~ not decided"
 		if parentheses {
-			note += "; in parentheses where one of the two is not what the device gives"
+			note += "; in parentheses where one of the two is not shown to be what the device gives"
 		}
 		if bounded {
 			note += "; ± the larger half of the 95 % interval"

@@ -70,7 +70,10 @@ func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
 	if because := w.noise(e, whole); because != nil {
 		return Noisy, because
 	}
-	return Device, w.trusted(e)
+	if _, _, seen := e.reached(); seen {
+		return Device, w.trusted(e)
+	}
+	return w.unseen(e)
 }
 
 // ofMemory is the verdict on a volume that is memory by definition.
@@ -210,10 +213,7 @@ func (e *evidence) shared() (bytes float64, text string) {
 
 // trusted says what speaks for a cell.
 func (w *Cell) trusted(e *evidence) []string {
-	d, part, ok := e.reached()
-	if !ok {
-		return w.unopposed(e)
-	}
+	d, part, _ := e.reached()
 	because := []string{e.sawText(d, part)}
 	if b := w.nearest(e); b != nil {
 		because = append(because, b.text())
