@@ -170,6 +170,12 @@ type Place struct {
 	// is not known; and Device the block device that it lies on.
 	HostType string `json:"host_type,omitempty" is:"label"`
 	Device   string `json:"device,omitempty" is:"path"`
+	// Answers is the device that answers for that one, where it is another: below a
+	// loop device. Memory says why it is memory that does, Unknown why that cannot be
+	// told.
+	Answers string `json:"answers,omitempty" is:"path"`
+	Memory  string `json:"memory,omitempty" is:"command"`
+	Unknown string `json:"unknown,omitempty" is:"command"`
 	// Direct says what the file system does with O_DIRECT: DirectTaken,
 	// DirectRefused, or "" where it was not tried.
 	Direct string `json:"direct,omitempty" is:"one=taken|refused"`

@@ -72,13 +72,22 @@ func (o *session) storage(ctx context.Context, options *storagerun.Options) (*re
 		return child.Run(ctx, child.Command{Args: args, Env: lane.Environment(nil)})
 	}
 	options.Prepare = func(ctx context.Context, v storage.Volume, bytes int64) (*volume.Volume, error) {
-		dir, _, err := o.run.Dirs("-volume-" + v.Kind)
+		dir, err := o.volumeDir(v)
 		if err != nil {
 			return nil, err
 		}
 		return volume.Prepare(ctx, v, volume.Asked{RunID: o.run.ID, Dir: dir, Bytes: bytes, Destroys: options.Plan.Destroys})
 	}
 	return storagerun.Run(ctx, *options)
+}
+
+// volumeDir makes a volume's folder: on the user's own disk where one was named.
+func (o *session) volumeDir(v storage.Volume) (string, error) {
+	if v.Kind == record.VolumeBind && v.Source != "" {
+		return o.run.Elsewhere(v.Source)
+	}
+	dir, _, err := o.run.Dirs("-volume-" + v.Kind)
+	return dir, err
 }
 
 // maxJobFile is what a job file can have at most.

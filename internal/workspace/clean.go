@@ -84,7 +84,11 @@ func (l *Leftover) folders() []string {
 }
 
 func (l *Leftover) look(hs []cgroup.Hierarchy) error {
-	l.Folders = l.folders()
+	elsewhere, err := l.elsewhere()
+	if err != nil {
+		return err
+	}
+	l.Folders = append(l.folders(), elsewhere...)
 	group := cgroup.Prefix + l.RunID
 	for _, h := range hs {
 		if dir := filepath.Join(h.Mount, group); exists(dir) {
@@ -94,7 +98,7 @@ func (l *Leftover) look(hs []cgroup.Hierarchy) error {
 	l.Processes = append(cgroup.Procs(hs, group), l.commands()...)
 	slices.Sort(l.Processes)
 	l.Processes = slices.Compact(l.Processes)
-	for _, dir := range l.folders() {
+	for _, dir := range l.Folders {
 		points, err := mounts.Below(dir)
 		if err != nil {
 			return err
@@ -165,9 +169,13 @@ func (l *Leftover) Remove() error {
 	var errs []error
 	for {
 		l.end(hs, group)
-		errs = []error{cgroup.Remove(hs, group)}
+		elsewhere, err := l.elsewhere() // which the run's own folder tells of
+		err = errors.Join(err, removeElsewhere(l.RunID, elsewhere))
+		errs = []error{cgroup.Remove(hs, group), err}
 		for _, dir := range l.folders() {
-			errs = append(errs, removeMarked(dir))
+			if err == nil {
+				errs = append(errs, removeMarked(dir))
+			}
 		}
 		if errors.Join(errs...) == nil || time.Now().After(deadline) {
 			break

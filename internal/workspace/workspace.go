@@ -46,10 +46,11 @@ func DefaultRoots() Roots {
 
 // Run is one run's place on the machine.
 type Run struct {
-	ID    string
-	roots Roots
-	lock  *os.File // of the machine: one run at a time
-	marks []*os.File
+	ID        string
+	roots     Roots
+	lock      *os.File // of the machine: one run at a time
+	marks     []*os.File
+	elsewhere []string // folders that are not below the roots
 }
 
 // BusyError says that another run is measuring on this machine.
@@ -192,7 +193,7 @@ func (r *Run) release() {
 
 // Close removes what the run made and gives the lock back.
 func (r *Run) Close() error {
-	errs := []error{r.removeGroups(), removeMarked(r.dataDir()), removeMarked(r.stateDir())}
+	errs := []error{r.removeGroups(), removeElsewhere(r.ID, r.elsewhere), removeMarked(r.dataDir()), removeMarked(r.stateDir())}
 	r.release()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)

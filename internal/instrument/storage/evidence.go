@@ -211,6 +211,8 @@ func (w *Cell) countsFetched() bool {
 // memoryFileSystems have no device.
 var memoryFileSystems = []string{"tmpfs", "ramfs"}
 
+var memoryDevice = Pattern(`^(z?ram|nullb)\d+$`)
+
 // inMemory says that the cell's volume is memory, whatever answered, and by what
 // that is known.
 func (w *Cell) inMemory() (why string, ok bool) {
@@ -218,7 +220,14 @@ func (w *Cell) inMemory() (why string, ok bool) {
 	if kind == record.VolumeTmpfs {
 		return "the volume is a tmpfs", true
 	}
-	if w.place == nil || kind == record.VolumeDevice || kind == record.VolumeNFS {
+	switch {
+	case w.place == nil:
+		return "", false
+	case w.place.Memory != "":
+		return w.place.Memory, true
+	case memoryDevice().MatchString(w.place.Device): // in a record that does not say so yet
+		return w.place.Device + " is memory", true
+	case kind == record.VolumeDevice || kind == record.VolumeNFS:
 		return "", false
 	}
 	if slices.Contains(memoryFileSystems, w.place.HostType) {

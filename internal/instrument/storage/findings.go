@@ -198,7 +198,7 @@ func (j *Judgement) disbelieved(add func(record.Finding)) {
 				return
 			}
 			l.add(w, "")
-			if _, memory := w.inMemory(); !memory {
+			if volumeKind(w.table.Volume) != record.VolumeTmpfs {
 				level = finding.Warning
 			}
 		})

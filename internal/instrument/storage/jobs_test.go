@@ -20,6 +20,7 @@ func TestVolumesAreReadStrictly(t *testing.T) {
 	for text, want := range map[string]Volume{
 		"rootfs":                        {"rootfs", record.VolumeRootfs, ""},
 		"bind":                          {"bind", record.VolumeBind, ""},
+		"bind=/mnt/disk":                {"bind=/mnt/disk", record.VolumeBind, "/mnt/disk"},
 		"tmpfs":                         {"tmpfs", record.VolumeTmpfs, ""},
 		"nfs=server:/path":              {"nfs=server:/path", record.VolumeNFS, "server:/path"},
 		"nfs=10.0.0.1:/":                {"nfs=10.0.0.1:/", record.VolumeNFS, "10.0.0.1:/"},
@@ -33,7 +34,10 @@ func TestVolumesAreReadStrictly(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                           "write rootfs, bind, tmpfs, nfs=server:/path or device=/dev/…",
+		"":                           "write rootfs, bind, bind=/folder, tmpfs, nfs=server:/path or device=/dev/…",
+		"bind=":                      "bind=/mnt/disk",
+		"bind=data":                  "bind=/mnt/disk",
+		"bind=/mnt/../etc":           "write /etc",
 		" rootfs":                    "write rootfs",
 		"Rootfs":                     "write rootfs",
 		"rootfs=":                    "tare makes the rootfs itself",

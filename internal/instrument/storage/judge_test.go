@@ -89,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 			buffered(s)
 			s.cell = func(c *record.Cell) { c.Observed.Device.WriteBytes, c.Observed.Flushed = 0, -1 }
 		}, "runsc", guest, "saw 0 %"},
-		{"a tmpfs is memory", func(s *storing) { buffered(s); s.volume = "tmpfs" }, "runc", host, "by definition"},
+		{"a tmpfs is memory", func(s *storing) { buffered(s); s.volume = "tmpfs" }, "runc", host, "it is memory of the host"},
 		{"and never direct, whatever the disks did", func(s *storing) { s.volume = "tmpfs" }, "runc", direct, "O_DIRECT has nothing to reach"},
 		{"so is a folder on a tmpfs of the host", func(s *storing) {
 			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "tmpfs"}}
@@ -103,10 +103,16 @@ func TestVerdicts(t *testing.T) {
 		{"where the volume is no block device, all disks tell", func(s *storing) {
 			s.cell = func(c *record.Cell) { c.Observed.Device, c.Observed.Disks.ReadBytes = record.DeviceUse{}, percents(10) }
 		}, "runc", direct, "vda+vdb saw 10 %"},
-		{"a loop device is said to be one", func(s *storing) {
+		{"a disk in memory is memory, whatever its requests were", func(s *storing) {
+			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Device: "loop7", Answers: "loop7", Memory: "loop7 lies on a tmpfs"}}
+		}, "runc", direct, "loop7 lies on a tmpfs"},
+		{"and so by its name in old records", func(s *storing) {
+			s.places = []record.Place{{Target: "runc", Volume: "bind", HostType: "ext4", Device: "zram0"}}
+		}, "runc", direct, "zram0 is memory"},
+		{"a loop device of which nobody looked below", func(s *storing) {
 			s.volume = "device=/dev/loop7"
 			s.every = func(c *record.Cell) { c.Observed.Device.Name = "loop7" }
-		}, "runc", device, "loop7 is a loop device"},
+		}, "runc", storage.Unjudged, "loop7 is a loop device"},
 		{"a small direction of a mixture does not count", func(s *storing) {
 			s.cell = func(c *record.Cell) { c.Reported.Write = record.Flow{Bytes: percents(11), IOs: 100} }
 		}, "runc", device, "that the tool read"},

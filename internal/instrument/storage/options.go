@@ -84,7 +84,7 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhomOr(s, "a volume")
-	option.List(s, &o.Volumes, "volumes", "where the files lie: rootfs, bind, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"))
+	option.List(s, &o.Volumes, "volumes", "where the files lie: rootfs, bind, bind=/FOLDER, tmpfs, nfs=server:/path, device=/dev/NAME", option.Flag("volume"))
 	option.Var(s, &o.Cache, "cache", "direct (O_DIRECT), buffered, or both", cacheKind, option.Some("write direct, buffered or both"),
 		option.Choices(caches...), option.Once("each is measured once"))
 	option.Var(s, &o.Jobs, "jobs", "jobs, each by its name (randread, randread 4k) or with all its fields", option.ListOf(jobKind),

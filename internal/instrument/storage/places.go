@@ -70,6 +70,12 @@ func placeText(p *record.Place) string {
 	if p.Device != "" {
 		parts = append(parts, "device "+page.Heading(p.Device))
 	}
+	if p.Answers != "" {
+		parts = append(parts, page.Heading(p.Answers)+" below it")
+	}
+	if p.Memory != "" {
+		parts = append(parts, clipped(p.Memory))
+	}
 	if p.Direct != "" {
 		parts = append(parts, "O_DIRECT "+page.Heading(p.Direct))
 	}

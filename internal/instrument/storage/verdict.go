@@ -70,10 +70,15 @@ func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
 	if because := w.noise(e, whole); because != nil {
 		return Noisy, because
 	}
-	if _, _, seen := e.reached(); seen {
-		return Device, w.trusted(e)
+	switch _, _, seen := e.reached(); {
+	case !seen:
+		return w.unseen(e)
+	case w.place != nil && w.place.Unknown != "":
+		return Unjudged, []string{"what answered for " + w.place.Device + " is not known: " + w.place.Unknown}
+	case strings.HasPrefix(e.name, "loop"):
+		return Unjudged, []string{e.name + " is a loop device: what answered below it was not seen"}
 	}
-	return w.unseen(e)
+	return Device, w.trusted(e)
 }
 
 // ofMemory is the verdict on a volume that is memory by definition.
@@ -81,7 +86,7 @@ func (w *Cell) ofMemory(why string) (Verdict, []string) {
 	if w.table.Cache == record.CacheDirect {
 		return NotDirect, []string{why + ": O_DIRECT has nothing to reach there"}
 	}
-	return HostCache, []string{why + ", which is memory of the host by definition"}
+	return HostCache, []string{why + "; it is memory of the host"}
 }
 
 // ofCache is the verdict where the device saw less than what was claimed.
@@ -220,9 +225,6 @@ func (w *Cell) trusted(e *evidence) []string {
 	}
 	if w.table.Cache == record.CacheDirect && e.cached >= growthPart*e.claimed.sum() {
 		because = append(because, fmt.Sprintf("the node's page cache grew by %s: direct I/O ended above it, but the device was waited for", finding.Bytes(e.cached)))
-	}
-	if strings.HasPrefix(e.name, "loop") {
-		because = append(because, e.name+" is a loop device: what answered below it was not seen")
 	}
 	return because
 }

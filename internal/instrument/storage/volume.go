@@ -24,13 +24,13 @@ var volumeKinds = []string{record.VolumeRootfs, record.VolumeBind, record.Volume
 type Volume struct {
 	Name   string // as it was written
 	Kind   string // record.VolumeRootfs, …
-	Source string // of nfs "server:/path", of a device its path
+	Source string // of nfs "server:/path", of a device its path, of bind a folder on the disk that is meant; "" is tare's own
 }
 
 // serverName is a host's name or an IPv4 address.
 var serverName = Pattern(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// ParseVolume reads "rootfs", "bind", "tmpfs", "nfs=server:/path" or
+// ParseVolume reads "rootfs", "bind", "bind=/folder", "tmpfs", "nfs=server:/path" or
 // "device=/dev/vdb". An IPv6 address stands in brackets: "nfs=[fd00::1]:/path".
 func ParseVolume(s string) (Volume, error) {
 	kind, source, sourced := strings.Cut(s, "=")
@@ -41,8 +41,10 @@ func ParseVolume(s string) (Volume, error) {
 		err = checkExport(source)
 	case kind == record.VolumeDevice:
 		err = checkDevice(source)
+	case kind == record.VolumeBind && sourced:
+		err = checkFolder(source)
 	case !slices.Contains(volumeKinds, kind):
-		err = errors.New("write rootfs, bind, tmpfs, nfs=server:/path or device=/dev/…")
+		err = errors.New("write rootfs, bind, bind=/folder, tmpfs, nfs=server:/path or device=/dev/…")
 	case sourced:
 		err = fmt.Errorf("tare makes the %s itself: write %s", kind, kind)
 	}
@@ -71,6 +73,13 @@ func checkExport(source string) error {
 func checkDevice(source string) error {
 	if !strings.HasPrefix(source, "/dev/") {
 		return errors.New("write the path of a block device, device=/dev/vdb")
+	}
+	return checkPath(source)
+}
+
+func checkFolder(source string) error {
+	if !strings.HasPrefix(source, "/") {
+		return errors.New("write the path of a folder on the disk that is meant, bind=/mnt/disk")
 	}
 	return checkPath(source)
 }

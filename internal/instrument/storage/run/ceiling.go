@@ -37,7 +37,7 @@ func (s *stage) ceiling(ctx context.Context, when string) error {
 		return nil
 	}
 	s.tell("ceiling", record.CacheDirect, "host", "measuring the device "+when+" the rounds")
-	c := record.Ceiling{Volume: s.volume.Name, Device: s.volume.OwnDevice, When: when, Seconds: took.Seconds()}
+	c := record.Ceiling{Volume: s.volume.Name, Device: s.volume.OwnOn.Device, When: when, Seconds: took.Seconds()}
 	if err := s.measureCeiling(ctx, &c, took); err != nil {
 		if ctx.Err() != nil {
 			return nil

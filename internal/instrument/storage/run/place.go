@@ -31,7 +31,11 @@ func (v *visit) look(ctx context.Context, at tool.Place) error {
 		return err
 	}
 	p := record.Place{Target: v.Target.Info.Name, Volume: v.volume.Name, Mounts: []record.FileSystem{}}
-	p.Device, p.HostType = v.lies()
+	on := v.lies()
+	p.Device, p.HostType, p.Memory, p.Unknown = on.Device, on.Type, on.Memory, on.Unknown
+	if on.Answers != on.Device {
+		p.Answers = on.Answers
+	}
 	for _, fs := range list {
 		m := record.FileSystem{Path: fs.Path, Size: fs.Size, Free: fs.Free}
 		if fs.Errno != 0 {

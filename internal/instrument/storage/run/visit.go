@@ -11,6 +11,7 @@ import (
 	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/instrument/storage/run/volume"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -136,16 +137,16 @@ func (v *visit) job(ctx context.Context) error {
 // in the run's own folders. Engines have them where they like.
 var ownRoots = []string{"host", "floor", "oci"}
 
-// lies is what the files lie on: the block device to look at, "" for all whole
-// disks, and the file system of the host, "" where it is not known.
-func (v *visit) lies() (device, hostType string) {
+// lies is what the files lie on.
+func (v *visit) lies() volume.On {
 	if v.volume.Kind == record.VolumeRootfs && slices.Contains(ownRoots, v.Target.Info.Kind) {
-		return v.volume.OwnDevice, v.volume.OwnType
+		return v.volume.OwnOn
 	}
-	return v.volume.Device, v.volume.HostType
+	return v.volume.On
 }
 
-func (v *visit) device() string { name, _ := v.lies(); return name }
+// device is the block device to look at, "" for all whole disks.
+func (v *visit) device() string { return v.lies().Answers }
 
 // grace is what a tool gets beyond its limit, to end on its own and to say what
 // it did.

@@ -26,7 +26,8 @@ func (v *Volume) device(a Asked) error {
 	if c.size < a.Bytes {
 		return notHere("use a smaller --size or --scale, or a larger device", "%s has %d MiB, and the jobs need %d MiB", path, c.size>>20, a.Bytes>>20)
 	}
-	v.Workload.Device, v.Device, v.OwnDevice, v.Size = c.node, c.name, c.name, c.size
+	v.On = lyingOn(c.name, "")
+	v.Workload.Device, v.OwnOn, v.Size = c.node, v.On, c.size
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -142,7 +143,7 @@ func partitioned(t *testing.T, path string) string {
 	part := path + "p1"
 	if _, err := os.Stat(part); err != nil { // where nobody makes nodes
 		var major, minor int
-		text, err := os.ReadFile(sysfsOf(strings.TrimPrefix(part, "/dev/")) + "/dev")
+		text, err := os.ReadFile(disk.Sysfs(strings.TrimPrefix(part, "/dev/")) + "/dev")
 		if err == nil {
 			_, err = fmt.Sscanf(string(text), "%d:%d", &major, &minor)
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
-	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/disk"
 	"github.com/tare-bench/tare/internal/term"
@@ -31,18 +30,13 @@ func usersOf(name string, files bool) []string {
 	return users
 }
 
-// sysfsOf is the folder of a block device.
-func sysfsOf(name string) string {
-	return filepath.Join("/sys/class/block", strings.ReplaceAll(name, "/", "!"))
-}
-
 // sharing are the devices that share blocks with one: its parts, and where it is
 // a loop device on another device, that and its parts, and so on. A loop device
 // claims nothing of what it lies on (loop(4)), which may be mounted.
 func sharing(name string) []string {
 	parts := partsOf(name)
 	for i := 0; i < len(parts); i++ { // which grows
-		if below, _ := backing(parts[i]); below != "" {
+		if below, fsType, _ := disk.Backing(parts[i]); below != "" && fsType == "" {
 			for _, p := range partsOf(below) {
 				if !slices.Contains(parts, p) {
 					parts = append(parts, p)
@@ -56,7 +50,7 @@ func sharing(name string) []string {
 // partsOf are a device, its partitions, and the disk that it is one of.
 func partsOf(name string) []string {
 	parts := []string{name}
-	at, err := filepath.EvalSymlinks(sysfsOf(name))
+	at, err := filepath.EvalSymlinks(disk.Sysfs(name))
 	if err != nil {
 		return parts
 	}
@@ -114,7 +108,7 @@ func swapsOf(parts []string) []string {
 func holdersOf(parts []string) []string {
 	var users []string
 	for _, part := range parts {
-		holders, _ := os.ReadDir(filepath.Join(sysfsOf(part), "holders"))
+		holders, _ := os.ReadDir(filepath.Join(disk.Sysfs(part), "holders"))
 		for _, h := range holders {
 			users = append(users, "part of "+h.Name())
 		}
@@ -135,44 +129,13 @@ func loopsOn(parts []string) []string {
 		if slices.Contains(parts, loop) {
 			continue // it is what was asked about
 		}
-		below, err := backing(loop)
+		below, fsType, err := disk.Backing(loop)
 		switch {
 		case err != nil:
 			users = append(users, fmt.Sprintf("what /dev/%s lies on could not be found out: %v", loop, err))
-		case slices.Contains(parts, below):
+		case fsType == "" && slices.Contains(parts, below):
 			users = append(users, strings.Join(append([]string{"below the loop device /dev/" + loop}, mountsOf(partsOf(loop))...), ", which is "))
 		}
 	}
 	return users
-}
-
-// backing is the device that a loop device lies on; "" where it lies on a plain
-// file, and for other devices.
-func backing(name string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(sysfsOf(name), "loop/backing_file"))
-	if err != nil {
-		return "", nil // no loop device, or one that was let go of meanwhile
-	}
-	// The kernel knows the number, while the path may be that of another mount
-	// namespace, or removed.
-	fd, err := unix.Open("/dev/"+name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err == nil {
-		defer unix.Close(fd)
-		var info *unix.LoopInfo64
-		if info, err = unix.IoctlLoopGetStatus64(fd); err == nil {
-			return disk.Name(int(unix.Major(info.Rdevice)), int(unix.Minor(info.Rdevice))), nil
-		}
-		if errors.Is(err, unix.ENXIO) {
-			return "", nil // let go of
-		}
-	}
-	path := strings.TrimSuffix(string(text), "\n")
-	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
-		return "", fmt.Errorf("open /dev/%s: %w", name, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return "", nil
-	}
-	return disk.Name(int(unix.Major(st.Rdev)), int(unix.Minor(st.Rdev))), nil
 }

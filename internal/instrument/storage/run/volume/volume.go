@@ -24,22 +24,41 @@ type Volume struct {
 	storage.Volume
 	// Workload is the part that gives the volume to containers.
 	Workload subject.Workload
-	// Device is the block device below it, by the name in /proc/diskstats; ""
-	// where there is none, or where each target has its own.
-	Device string
-	// HostType is the file system on the host, "" where there is none or where
-	// each target has its own.
-	HostType string
+	// On is what it lies on, nothing where each target has its own.
+	On On
 	// Own is a folder on the volume for the host's own measurements, which are
-	// not any target's; "" where there is none. OwnDevice is the block device that
-	// it lies on, and OwnType its file system; of rootfs those of tare's own folders,
-	// which may be others than an engine's.
-	Own, OwnDevice, OwnType string
+	// not any target's; "" where there is none. It lies on OwnOn; of rootfs that is
+	// what tare's own folders lie on, which may be another than an engine's.
+	Own   string
+	OwnOn On
 	// Size is that of a device, in bytes; 0 of other volumes.
 	Size int64
 
 	claim *claimed // of a device
 	letGo []func() error
+}
+
+// On is what files lie on.
+type On struct {
+	Device string // by the name in /proc/diskstats, "" where there is none
+	Type   string // of the file system on the host, "" where there is none
+	// Answers is the device that answers in the end, see [disk.Below], and Memory and
+	// Unknown why it is none.
+	Answers, Memory, Unknown string
+}
+
+func lyingOn(device, fsType string) On {
+	o := On{Device: device, Type: fsType, Answers: device}
+	if device == "" {
+		return o
+	}
+	answers, memory, err := disk.Below(device)
+	if err != nil {
+		o.Unknown = err.Error()
+	} else {
+		o.Answers, o.Memory = answers, memory
+	}
+	return o
 }
 
 // Asked says what is asked for.
@@ -81,7 +100,7 @@ func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 	case record.VolumeRootfs: // each container's own
 		out.Own = filepath.Join(a.Dir, "own")
 		if err = os.MkdirAll(out.Own, 0o700); err == nil {
-			out.OwnDevice, out.OwnType, err = disk.Under(out.Own)
+			out.OwnOn, err = under(out.Own)
 		}
 	case record.VolumeBind:
 		var f folder
@@ -104,14 +123,22 @@ func Prepare(ctx context.Context, v storage.Volume, a Asked) (*Volume, error) {
 }
 
 // folder is a folder on a file system that is there.
-type folder struct{ lanes, own, device, fsType string }
+type folder struct {
+	lanes, own string
+	on         On
+}
+
+func under(path string) (On, error) {
+	device, fsType, err := disk.Under(path)
+	return lyingOn(device, fsType), err
+}
 
 // makeFolder makes one. What is there is removed again if it fails.
 func makeFolder(dir string) (folder, error) {
 	f := folder{lanes: filepath.Join(dir, "lanes"), own: filepath.Join(dir, "own")}
 	err := errors.Join(os.MkdirAll(f.lanes, 0o755), os.MkdirAll(f.own, 0o700))
 	if err == nil {
-		f.device, f.fsType, err = disk.Under(f.own)
+		f.on, err = under(f.own)
 	}
 	if err != nil {
 		return folder{}, errors.Join(err, os.RemoveAll(f.lanes), os.RemoveAll(f.own))
@@ -120,8 +147,7 @@ func makeFolder(dir string) (folder, error) {
 }
 
 func (v *Volume) take(f folder) {
-	v.Workload.Volume, v.Own = f.lanes, f.own
-	v.Device, v.HostType, v.OwnDevice, v.OwnType = f.device, f.fsType, f.device, f.fsType
+	v.Workload.Volume, v.Own, v.On, v.OwnOn = f.lanes, f.own, f.on, f.on
 	v.letGo = append(v.letGo, removing(f.lanes, removeTree), removing(f.own, removeTree))
 }
 

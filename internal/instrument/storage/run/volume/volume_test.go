@@ -32,7 +32,7 @@ func TestAFolderIsMadeAndRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Workload.Volume == "" || v.HostType == "" || v.Own == "" {
+	if v.Workload.Volume == "" || v.On.Type == "" || v.Own == "" {
 		t.Errorf("got %+v", v)
 	}
 	if err := v.Close(); err != nil {
@@ -60,7 +60,7 @@ func TestADeviceIsTakenOnlyIfItIsNamedAndFree(t *testing.T) {
 		return Prepare(context.Background(), storage.Volume{Name: "device=" + path, Kind: record.VolumeDevice, Source: path}, asked)
 	}
 	v, err := take(Asked{Destroys: []string{path}, Bytes: 1 << 20})
-	if err != nil || v.Workload.Device != path || "/dev/"+v.Device != path || v.Size != 16<<20 {
+	if err != nil || v.Workload.Device != path || "/dev/"+v.On.Device != path || v.Size != 16<<20 {
 		t.Fatalf("got %+v, %v", v, err)
 	}
 	if err := v.Close(); err != nil {

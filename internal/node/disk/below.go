@@ -1,0 +1,143 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+)
+
+// Below tells which device answers for a block device: below a loop device that of
+// its file, which a page cache may answer for, and else the device itself. Where
+// memory answers in the end, whatever is between, memory says so in words. An error
+// is that it cannot be told.
+func Below(name string) (device, memory string, err error) { return below(name, 0) }
+
+func below(name string, depth int) (device, memory string, err error) {
+	switch {
+	case depth > 2*maxLayers:
+		return "", "", fmt.Errorf("%s lies on too many devices upon each other", name)
+	case isMemory(name):
+		return name, name + " is memory", nil
+	}
+	at, err := filepath.EvalSymlinks(Sysfs(name))
+	if err != nil {
+		return "", "", fmt.Errorf("find what %s lies on: %w", name, err)
+	}
+	if _, err := os.Stat(filepath.Join(at, "partition")); err == nil {
+		at = filepath.Dir(at)
+		whole := strings.ReplaceAll(filepath.Base(at), "!", "/")
+		if device, memory, err = below(whole, depth+1); device == whole {
+			device = name
+		}
+		return device, memory, err
+	}
+	if on, fsType, err := Backing(name); err != nil {
+		return "", "", err
+	} else if slices.Contains([]string{"tmpfs", "ramfs", "devtmpfs"}, fsType) {
+		return name, name + " lies on a " + fsType, nil
+	} else if fsType != "" && on == "" {
+		return "", "", fmt.Errorf("%s lies on %s, which has no device that is known", name, fsType)
+	} else if on != "" {
+		device, memory, err = below(on, depth+1)
+		if memory != "" {
+			memory = name + " lies on " + on + ": " + memory
+		}
+		return device, memory, err
+	}
+	return stacked(name, at, depth)
+}
+
+// stacked is of devices that the kernel knows to lie on others: device mapper, RAID.
+// What they do themselves is in their own counters, so that only a loop device below
+// the one that there is tells more.
+func stacked(name, at string, depth int) (device, memory string, err error) {
+	slaves, _ := os.ReadDir(filepath.Join(at, "slaves"))
+	answers := name
+	for _, s := range slaves {
+		slave := strings.ReplaceAll(s.Name(), "!", "/")
+		device, why, err := below(slave, depth+1)
+		if err != nil {
+			return "", "", err
+		}
+		if why == "" {
+			memory = ""
+			if len(slaves) == 1 && device != slave {
+				answers = device
+			}
+			return answers, "", nil
+		}
+		memory = name + " lies on " + slave + ": " + why
+	}
+	return answers, memory, nil
+}
+
+// isMemory says whether a device is memory by its own driver: a RAM disk, compressed
+// memory, or one that keeps nothing at all.
+func isMemory(name string) bool {
+	for _, driver := range []string{"ram", "zram", "nullb"} {
+		if digits, ok := strings.CutPrefix(name, driver); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			return true
+		}
+	}
+	model, _ := os.ReadFile(filepath.Join(Sysfs(name), "device/model"))
+	return strings.TrimSpace(string(model)) == "scsi_debug"
+}
+
+// Sysfs is the folder of a block device.
+func Sysfs(name string) string {
+	return filepath.Join("/sys/class/block", strings.ReplaceAll(name, "/", "!"))
+}
+
+// Backing is what a loop device lies on: a block device, or the file system of a
+// file and the device that it is on; nothing for other devices.
+func Backing(name string) (device, fsType string, err error) {
+	text, err := os.ReadFile(filepath.Join(Sysfs(name), "loop/backing_file"))
+	if err != nil {
+		return "", "", nil // no loop device, or one that was let go of meanwhile
+	}
+	// The kernel knows the numbers, while the path may be that of another mount
+	// namespace, or removed.
+	fd, err := unix.Open("/dev/"+name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		var info *unix.LoopInfo64
+		if info, err = unix.IoctlLoopGetStatus64(fd); errors.Is(err, unix.ENXIO) {
+			return "", "", nil // let go of
+		} else if err == nil && info.Rdevice != 0 {
+			return Name(int(unix.Major(info.Rdevice)), int(unix.Minor(info.Rdevice))), "", nil
+		} else if err == nil {
+			return mountedBy(info.Device)
+		}
+	}
+	path := strings.TrimSuffix(string(text), "\n")
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return "", "", fmt.Errorf("open /dev/%s: %w", name, err)
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFBLK {
+		return Name(int(unix.Major(st.Rdev)), int(unix.Minor(st.Rdev))), "", nil
+	}
+	return Under(path)
+}
+
+// mountedBy is the file system that is mounted by a number, and the device below it.
+func mountedBy(number uint64) (device, fsType string, err error) {
+	major, minor := int(unix.Major(number)), int(unix.Minor(number))
+	list, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		is := m.Major == major && m.Minor == minor
+		return !is, is
+	})
+	if err != nil {
+		return "", "", err
+	}
+	if len(list) == 0 {
+		return Name(major, minor), "a file system that is not mounted here", nil
+	}
+	return deviceOf(list[0], 0), list[0].FSType, nil
+}
