@@ -68,6 +68,11 @@ type Reported struct {
 	Read    Flow    `json:"read"`
 	Write   Flow    `json:"write"`
 	Seconds float64 `json:"seconds" is:"seconds"` // the run's length as the tool has it; 0: it does not say
+	// Paced is the tool's own option that holds it back, "rate=10m"; "" for none.
+	Paced string `json:"paced,omitempty" is:"label"`
+	// CPU is what the tool says that its jobs used while they ran, without its own
+	// beginning and end, in ns; 0: it does not say.
+	CPU int64 `json:"cpu,omitempty" is:"cpu"`
 	// Latency is that of all requests together, where the tool does not tell reads
 	// from writes.
 	Latency Latency `json:"latency,omitzero"`
@@ -116,7 +121,10 @@ type Observed struct {
 	// Outside is what the target's processes outside of the guest (VMM, virtiofsd,
 	// sentry, gofer) read and wrote by system calls, whatever answered them; nil
 	// where the target has none, or they could not be read.
-	Outside   *Transfer  `json:"outside,omitempty"`
+	Outside *Transfer `json:"outside,omitempty"`
+	// Limits are those on the I/O of devices that cgroups of the target, or above them,
+	// set while the job ran.
+	Limits    []IOLimit  `json:"limits,omitempty" is:"max=64"`
 	Cached    int64      `json:"cached" is:"min=-144115188075855872,bytes"` // change of the node's page cache, bytes
 	Throttled int64      `json:"throttled" is:"cpu"`                        // ns that the sandbox's groups were kept from the CPU by their quota
 	HavePSI   bool       `json:"have_psi"`                                  //
@@ -144,6 +152,15 @@ type DeviceUse struct {
 type GroupUse struct {
 	ReadBytes  int64 `json:"read_bytes" is:"bytes"`
 	WriteBytes int64 `json:"write_bytes" is:"bytes"`
+}
+
+// IOLimit is how much I/O a second a cgroup may do on a device.
+type IOLimit struct {
+	Group  string `json:"group" is:"needed,rooted,path"`
+	Device string `json:"device" is:"needed,path"`
+	Write  bool   `json:"write,omitempty"` // it is of writing, and not of reading
+	IOs    bool   `json:"ios,omitempty"`   // of requests, and not of bytes
+	Value  int64  `json:"value" is:"bytes"`
 }
 
 // Transfer is what processes moved by system calls, in bytes.

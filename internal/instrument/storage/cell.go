@@ -74,7 +74,7 @@ func (c *Cell) sum() {
 			total.Latency = l
 		}
 		both.add(r, &total, total.Bandwidth, total.IOPS)
-		cpu(r, max(1e9*length, float64(r.Ended-r.Begun)), float64(total.Bytes), workload, runtime, perByte)
+		c.cpu(r, 1e9*length, float64(total.Bytes), workload, runtime, perByte)
 		if use, ok := deviceOf(r); ok {
 			device[reading][r.Round], device[writing][r.Round] = float64(use.ReadBytes), float64(use.WriteBytes)
 		}
@@ -170,26 +170,41 @@ func put(values stat.Rounds, round int, v float64) {
 	}
 }
 
-// cpu adds what the target's roles used in a round of so many ns.
-func cpu(c *record.Cell, took, bytes float64, workload, runtime, perByte stat.Rounds) {
-	if c.Observed == nil || len(c.Observed.CPU) == 0 || !(took > 0) {
+// besideJob is how much longer than the job its process may live, as a share of the
+// job, for what was counted over its life to be the job's.
+const besideJob = 0.1
+
+// cpu adds what the target's roles used in a round whose job ran for so many ns. What
+// was counted from outside is of the process's whole life, with its beginning and its
+// end, which may be many times the job.
+func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByte stat.Rounds) {
+	if r.Observed == nil || len(r.Observed.CPU) == 0 {
 		return
 	}
 	var own, others float64
-	for _, r := range c.Observed.CPU {
-		switch r.Role {
+	for _, role := range r.Observed.CPU {
+		switch role.Role {
 		case record.RoleWorkload:
-			own += float64(r.NS)
+			own += float64(role.NS)
 		case record.RoleOthers: // nothing of the target's
 		default:
-			others += float64(r.NS)
+			others += float64(role.NS)
 		}
 	}
-	if a, b := own/took, others/took; stat.Finite(a) && stat.Finite(b) {
-		workload[c.Round], runtime[c.Round] = a, b
+	life := max(ran, float64(r.Ended-r.Begun))
+	whole := ran > 0 && life <= (1+besideJob)*ran
+	if whole {
+		runtime[r.Round] = others / life
 	}
-	if v := (own + others) / bytes; bytes > 0 && stat.Finite(v) {
-		perByte[c.Round] = v
+	switch {
+	case r.Reported.CPU > 0 && ran > 0 && !hasGuest(c.info): // of a guest all is in what its VMM or sentry used
+		own, life = float64(r.Reported.CPU), ran
+	case !whole:
+		return
+	}
+	workload[r.Round] = own / life
+	if v := (own + others) / bytes; whole && bytes > 0 && stat.Finite(v) {
+		perByte[r.Round] = v
 	}
 }
 

@@ -140,6 +140,17 @@ func TestVerdicts(t *testing.T) {
 		}, "runc", device, "saw 100 %"},
 		{"a twentieth without CPU is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 505 * ms } }, "runc", device, ""},
 		{"more is a limit's figure", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Throttled = 506 * ms } }, "runc", throttled, "for 5 % of the time"},
+		{"a figure at what its cgroup may do is the limit's", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods/a", Device: "vdb", Value: 1}, {Group: "/pods", Device: "vda", Value: 1200 * mb}}
+			}
+		}, "runc", throttled, "cgroup /pods may read no more than 1.20 GB/s on vda"},
+		{"far below, or in the other direction, it is not", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 2000 * mb}, {Group: "/pods", Device: "vda", Write: true, IOs: true, Value: 1}}
+			}
+		}, "runc", device, ""},
+		{"a tool that was told to hold back shows that", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Paced = "rate=10m" } }, "runc", throttled, "rate=10m"},
 		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Steal = 0.2 } }, "runc", device, ""},
 		{"waiting for memory for a tenth of the time is nothing", func(s *storing) {
 			s.cell = func(c *record.Cell) { c.Observed.HavePSI, c.Observed.PSIMemory = true, 0.1 }
@@ -251,6 +262,24 @@ func TestFiguresAreMediansOverTheRoundsWithAnInterval(t *testing.T) {
 	}
 	if x := s.Tables[0]; x.RW != "read" || x.BS != 512*kib || x.Command != "fio --name=x" || x.Base != "host" || s.Total != 18 || s.Failed != 0 || s.Imported {
 		t.Errorf("%+v", x)
+	}
+}
+
+func TestCPUIsThatOfTheJobAndNotOfItsProcessesLife(t *testing.T) {
+	short := func(cpu int64) func(*storing) {
+		return func(s *storing) {
+			s.every = func(c *record.Cell) { c.Ended, c.Reported.CPU = c.Begun+11_100*ms, cpu } // of a job of ten seconds
+		}
+	}
+	if c := only(t, judged(t, store(short(0))), "runc"); c.WorkloadCPU.Known() || c.RuntimeCPU.Known() || c.CPUPerByte.Known() {
+		t.Errorf("of a process that lived a ninth longer: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	}
+	s := judged(t, store(short(4000*ms)))
+	if c := only(t, s, "runc"); c.WorkloadCPU.Value != 0.4 || c.RuntimeCPU.Known() {
+		t.Errorf("what the tool says: %v, %v", c.WorkloadCPU.Value, c.RuntimeCPU.Value)
+	}
+	if c := only(t, s, "runsc"); c.WorkloadCPU.Known() {
+		t.Errorf("of a guest it is in the sandbox's: %v", c.WorkloadCPU.Value)
 	}
 }
 

@@ -91,7 +91,7 @@ var meanings = []struct {
 	{HostCache, "memory of the host, or of the device, answered"},
 	{NotDirect, "O_DIRECT was asked for and had no effect"},
 	{TooShort, "over before it could show anything"},
-	{Throttled, "held back by a quota"},
+	{Throttled, "held back by a limit"},
 	{Noisy, "too unsteady, or disturbed by others"},
 	{NotContradicted, "a tool's word; nothing was seen at the device, and nothing speaks against it"},
 	{Unjudged, "there is nothing to hold it against"},

@@ -67,6 +67,9 @@ func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
 	if e.throttled > throttledBound {
 		return Throttled, []string{fmt.Sprintf("its cgroups were kept from the CPU for %.0f %% of the time; the bound is %.0f %%", 100*e.throttled, 100*throttledBound)}
 	}
+	if because := w.limited(e); because != "" {
+		return Throttled, []string{because}
+	}
 	if because := w.noise(e, whole); because != nil {
 		return Noisy, because
 	}
@@ -79,6 +82,36 @@ func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
 		return Unjudged, []string{e.name + " is a loop device: what answered below it was not seen"}
 	}
 	return Device, w.trusted(e)
+}
+
+// atLimit is how near to a limit a figure is that is the limit's: they let bursts
+// through and hold back a little more than they say.
+const atLimit = 0.8
+
+// limited says which limit of somebody's the figures are, "" where they are none's.
+func (w *Cell) limited(e *evidence) string {
+	for _, c := range w.trials {
+		if c.Reported.Paced != "" {
+			return "the tool was told to hold back: " + c.Reported.Paced
+		}
+		if c.Observed == nil {
+			continue
+		}
+		for _, l := range c.Observed.Limits {
+			d, value, unit := reading, e.bandwidth, rateText(float64(l.Value))
+			if l.Write {
+				d = writing
+			}
+			if l.IOs {
+				value, unit = e.iops, fmt.Sprintf("%d requests a second", l.Value)
+			}
+			of := strings.HasPrefix(e.name, l.Device) || w.place != nil && strings.HasPrefix(w.place.Device, l.Device)
+			if of && value[d] >= atLimit*float64(l.Value) {
+				return fmt.Sprintf("cgroup %s may %s no more than %s on %s", l.Group, [directionCount]string{"read", "write"}[d], unit, l.Device)
+			}
+		}
+	}
+	return ""
 }
 
 // ofMemory is the verdict on a volume that is memory by definition.

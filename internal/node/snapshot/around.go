@@ -3,6 +3,8 @@ package snapshot
 import (
 	"context"
 	"math"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -85,6 +87,7 @@ func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	} else {
 		broken(&seen.Problems, err)
 	}
+	seen.Limits = disk.Limits(s.root, groupsOf(from.Groups))
 	seen.Group, seen.Throttled = charged(from.Groups, to.Groups)
 	seen.Outside, seen.Fetched = transferred(begin.moved, end.moved)
 	if read := to.Time - from.Time; read > 0 {
@@ -99,6 +102,21 @@ func (s *Reader) Seen(begin, end *Edge, device string) record.Observed {
 	seen.Problems.Add(&from.Problems)
 	seen.Problems.Add(&to.Problems)
 	return seen
+}
+
+// groupsOf are the paths of the target's cgroups, and of tare's own, in which the
+// workload of the host is.
+func groupsOf(groups []record.Group) (paths []string) {
+	for i := range groups {
+		paths = append(paths, groups[i].Path)
+	}
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(own)) {
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 {
+			paths = append(paths, fields[2])
+		}
+	}
+	return paths
 }
 
 // charged is what the sandboxes' own groups were charged for I/O from one

@@ -55,6 +55,7 @@ func parseFioJSON(text string) (Output, error) {
 	if c.Read.Bytes == 0 && c.Write.Bytes == 0 {
 		return Output{}, errors.New("the job neither read nor wrote anything")
 	}
+	c.Paced, c.CPU = out.paced(), out.cpu()
 	job, cache := out.job()
 	return Output{Job: job, Cache: cache, Version: out.Version, Claim: c}, nil
 }
@@ -75,6 +76,9 @@ type fioJob struct {
 	Read    *fioFlow          `json:"read"`
 	Write   *fioFlow          `json:"write"`
 	Mixed   *fioFlow          `json:"mixed"`
+	Runtime int64             `json:"job_runtime"` // ms, of all threads together
+	User    float64           `json:"usr_cpu"`     // percent of that
+	System  float64           `json:"sys_cpu"`
 }
 
 type fioFlow struct {

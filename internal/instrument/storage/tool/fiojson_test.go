@@ -144,6 +144,9 @@ func TestJobsWithoutGroupReportingAreAddedUpAsFioDoes(t *testing.T) {
 		Latency: record.Latency{Min: least, Mean: int64(math.Round(mean / float64(ios))), Max: most},
 	}}
 	o, err := parseFioJSON(text)
+	if want.CPU = o.Claim.CPU; o.Claim.CPU <= 0 || o.Claim.CPU > 3*longest*1e6 { // three threads
+		t.Errorf("%d ns of CPU in %d ms", o.Claim.CPU, longest)
+	}
 	if err != nil || o.Claim != want {
 		t.Errorf("%+v %v\nwant %+v", o, err, want)
 	}
@@ -157,6 +160,19 @@ func TestOptionsAreThoseOfTheCommandLine(t *testing.T) {
 	} {
 		if got, err := parseFioJSON(golden(t, file)); err != nil || !reflect.DeepEqual(got.Job, want.Job) || got.Cache != want.Cache {
 			t.Errorf("%s: %+v, %v; want %+v", file, got, err, want)
+		}
+	}
+}
+
+func TestWhatHoldsFioBackIsItsOwnOption(t *testing.T) {
+	text := golden(t, "fio-3.33-randrw.json")
+	if o, err := parseFioJSON(text); err != nil || o.Claim.Paced != "" {
+		t.Errorf("%+v %v", o.Claim, err)
+	}
+	for _, option := range []string{"rate", "rate_iops", "thinktime"} {
+		paced := strings.Replace(text, `"job options" : {`, `"job options" : { "`+option+`" : "10m",`, 1)
+		if o, err := parseFioJSON(paced); err != nil || o.Claim.Paced != option+"=10m" {
+			t.Errorf("%+v %v", o.Claim, err)
 		}
 	}
 }

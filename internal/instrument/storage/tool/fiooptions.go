@@ -28,6 +28,32 @@ func (out *fioOutput) job() (j storage.Job, cache string) {
 	return j, cache
 }
 
+// pacing are fio's options that hold a job back, whatever its storage gives.
+var pacing = []string{"rate", "rate_iops", "thinktime"}
+
+// paced is the first of those that some job has.
+func (out *fioOutput) paced() string {
+	for _, name := range pacing {
+		for i := range out.Jobs {
+			for _, in := range []map[string]string{out.Jobs[i].Options, out.Global} {
+				if value := in[name]; value != "" && value != "0" && len(value) <= 100 && printable(value) {
+					return name + "=" + value
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// cpu is what the jobs used while they ran, in ns.
+func (out *fioOutput) cpu() int64 {
+	sum := 0.0
+	for _, j := range out.Jobs {
+		sum += (j.User + j.System) / 100 * float64(j.Runtime) * 1e6
+	}
+	return nanoseconds(sum, 1)
+}
+
 // option is the value of one of these names, "" where jobs differ, or it is no plain
 // word.
 func (out *fioOutput) option(names ...string) (value string) {
