@@ -95,12 +95,17 @@ func problemsOf(p *record.Problems) []problem {
 	return []problem{{"gone", p.Gone}, {"pids used again", p.Reused}, {"denied", p.Denied}, {"counters that went back", p.Backwards}, {"of an unknown form", p.Broken}}
 }
 
-func problems(p *record.Problems) string {
+// amounts are the ways in which something could not be read, with how often.
+func amounts(p *record.Problems) string {
 	var parts []string
 	for _, one := range problemsOf(p) {
 		if one.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
 		}
 	}
-	return page.Dotted(strings.Join(parts, ", "), strings.Join(p.Examples, "; "))
+	return strings.Join(parts, ", ")
+}
+
+func problems(p *record.Problems) string {
+	return page.Dotted(amounts(p), strings.Join(p.Examples, "; "))
 }

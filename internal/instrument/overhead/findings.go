@@ -1,8 +1,8 @@
 package overhead
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/finding"
@@ -130,12 +130,7 @@ func (j *judging) incomplete(target string) {
 			continue
 		}
 		rounds++
-		sum.Gone, sum.Reused, sum.Denied, sum.Broken, sum.Backwards = sum.Gone+q.Gone, sum.Reused+q.Reused, sum.Denied+q.Denied, sum.Broken+q.Broken, sum.Backwards+q.Backwards
-		for _, e := range q.Examples {
-			if len(sum.Examples) < 3 && !slices.Contains(sum.Examples, e) {
-				sum.Examples = append(sum.Examples, e)
-			}
-		}
+		sum.Add(q)
 	}
 	if rounds == 0 {
 		if ended > 0 {
@@ -145,21 +140,9 @@ func (j *judging) incomplete(target string) {
 		}
 		return
 	}
-	var kinds []string
-	for _, k := range []struct {
-		n    int
-		what string
-	}{{sum.Denied, "not permitted"}, {sum.Gone, "vanished while read"}, {sum.Reused, "pids used anew"}, {sum.Broken, "of an unknown form or not answered"}, {sum.Backwards, "counters that went back"}} {
-		if k.n > 0 {
-			kinds = append(kinds, fmt.Sprintf("%d %s", k.n, k.what))
-		}
-	}
-	if kinds == nil {
-		kinds = []string{"a process or a group without figures"}
-	}
-	message := fmt.Sprintf("not everything could be read in %d of %d phases: %s", rounds, all, strings.Join(kinds, ", "))
+	message := fmt.Sprintf("not everything could be read in %d of %d phases: %s", rounds, all, cmp.Or(amounts(&sum), "a process or a group without figures"))
 	if len(sum.Examples) > 0 {
-		message += "; such as " + strings.Join(sum.Examples, "; ")
+		message += "; such as " + strings.Join(sum.Examples[:min(len(sum.Examples), 3)], "; ")
 	}
 	advice := "phases that were read whole count alone where there are any; elsewhere the figures are too small"
 	if sum.Denied > 0 {

@@ -53,7 +53,7 @@ func TestOverheadFindings(t *testing.T) {
 		}), nil, ""},
 		{"what could not be read is told", end(func(r *record.Reading) {
 			r.Problems.Denied, r.Problems.Examples = 1, []string{"/proc/1/smaps_rollup"}
-		}), []string{"incomplete"}, "3 of 3 phases: 3 not permitted; such as /proc/1/smaps_rollup"},
+		}), []string{"incomplete"}, "3 of 3 phases: 3 denied; such as /proc/1/smaps_rollup"},
 		{"what ended while it was read is a note", end(func(r *record.Reading) { r.Problems.Gone = 2 }), []string{"vanished-while-read"}, "6 processes or cgroups ended"},
 		{"the host has no pod to be outside of", func(w *oversight) {
 			w.kinds = append(w.kinds, "host")
