@@ -87,10 +87,7 @@ func charges(t *Table, first bool) *page.Section {
 	}
 	m.Add("groups", page.Each(rows, func(r *charge) page.Cell { return page.Words(page.Count(float64(r.count))) }))
 	m.Add("sandboxes' MiB", page.Each(rows, func(r *charge) page.Cell {
-		if !r.ownOK {
-			return page.Words(page.Dot)
-		}
-		return page.Words(page.MiB(r.own))
+		return orDot(r.ownOK, page.MiB(r.own))
 	}))
 	m.Add("usage MiB", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.MiB(g.Usage)) }))
 	m.Add("peak", own(func(g *ledger.GroupRow) page.Cell { return someMiB(g.Peak) }))
@@ -107,10 +104,7 @@ func charges(t *Table, first bool) *page.Section {
 	m.Add("CPU m", own(func(g *ledger.GroupRow) page.Cell { return page.Words(page.Milli(g.CPU)) }))
 	m.AddText("who", page.Each(rows, func(r *charge) page.Cell { return page.Words(rolesText(r.who)) }))
 	m.AddText("path", page.Each(rows, func(r *charge) page.Cell {
-		if r.path == "" {
-			return page.Words(page.Dot)
-		}
-		return page.Words(page.Middle(term.Clean(r.path), shownPath))
+		return orDot(r.path != "", page.Middle(term.Clean(r.path), shownPath))
 	}))
 	s.Table = m
 	if first {
@@ -157,10 +151,7 @@ func engineSays(t *Table, first bool) *page.Section {
 	}
 	s := titled(t, "what the engine says of it")
 	m.Add("memory MiB", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
-		if e.Reported < 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Words(page.MiB(e.Reported))
+		return orDot(e.Reported >= 0, page.MiB(e.Reported))
 	}))
 	m.Add("truth MiB", page.Each(rows, func(e *ledger.EngineRow) page.Cell { return page.Words(page.MiB(e.Truth)) }))
 	m.Add("difference", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
@@ -170,10 +161,7 @@ func engineSays(t *Table, first bool) *page.Section {
 		return difference(float64(e.Reported), float64(e.Truth), 1<<20, page.Growth)
 	}))
 	m.Add("CPU m", page.Each(rows, func(e *ledger.EngineRow) page.Cell {
-		if e.CPU < 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Words(page.Milli(e.CPU))
+		return orDot(e.CPU >= 0, page.Milli(e.CPU))
 	}))
 	m.Add("truth m", page.Each(rows, func(e *ledger.EngineRow) page.Cell { return page.Words(page.Milli(e.CPUTruth)) }))
 	m.Add("difference", page.Each(rows, func(e *ledger.EngineRow) page.Cell {

@@ -171,8 +171,5 @@ func cacheAndNode(t *Table, first bool) *page.Section {
 }
 
 func rate(bytes float64) page.Cell {
-	if bytes == 0 {
-		return page.Words(page.Dot)
-	}
-	return page.Words(page.Memory(bytes) + "/s")
+	return orDot(bytes != 0, page.Memory(bytes)+"/s")
 }

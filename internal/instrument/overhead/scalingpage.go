@@ -113,10 +113,7 @@ func oneMore(v *Judgement) *page.Section {
 	}))
 	byTasks := func(c *Scaling) bool { return c.Fit.Known() && c.Fit.Reasons[0] == boundByTasks }
 	m.AddIf("bound by", page.Each(v.Scaling, func(c *Scaling) page.Cell {
-		if !byTasks(c) {
-			return page.Words(page.Dot)
-		}
-		return page.Words(boundByTasks)
+		return orDot(byTasks(c), boundByTasks)
 	}))
 	s.Table = m
 	s.Notes = []string{"the slope of a line through the idle phases of all rounds and counts, with its 95 % interval; more fit: into the memory that the node has available, and the processes that it allows"}

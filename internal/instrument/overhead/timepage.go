@@ -55,10 +55,7 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 		return page.Words(page.Duration(1e9 * last))
 	}))
 	m.AddIf("missed", page.Each(rows, func(d *course) page.Cell {
-		if d.Series.Missed == 0 {
-			return page.Words(page.Dot)
-		}
-		return page.Words(strconv.Itoa(d.Series.Missed))
+		return orDot(d.Series.Missed != 0, strconv.Itoa(d.Series.Missed))
 	}))
 	s.Table = m
 	if first {

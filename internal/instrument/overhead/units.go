@@ -15,12 +15,17 @@ func ratio(v float64, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
+// orDot is a text, or a dot where there is nothing to say.
+func orDot(there bool, text string) page.Cell {
+	if !there {
+		text = page.Dot
+	}
+	return page.Words(text)
+}
+
 // someMiB is an amount in MiB, with a dot for exactly nothing.
 func someMiB(bytes int64) page.Cell {
-	if bytes == 0 {
-		return page.Words(page.Dot)
-	}
-	return page.Words(page.MiB(bytes))
+	return orDot(bytes != 0, page.MiB(bytes))
 }
 
 // difference is what is off, and by how much of the truth where that is at
