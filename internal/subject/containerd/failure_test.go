@@ -39,7 +39,8 @@ func TestASuccessWithoutAContainerIsAFailure(t *testing.T) {
 		kind, says  string
 	}{
 		{"a start that starts nothing", `*' start '*) exit 0;;`, subject.Start, record.FailWorkload, "first line is not in the container's log"},
-		{"a start that kills", `*' start '*) runc --root "$2" kill $id KILL; until runc --root "$2" state $id | grep -q '"stopped"'; do sleep 0.02; done; exit 0;;`, subject.Start, record.FailState, "reported success, "},
+		{"a start that kills", `*' start '*) pid=$(runc --root "$2" state $id | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'); runc --root "$2" kill $id KILL; while kill -0 $pid 2> /dev/null; do sleep 0.02; done; exit 0;;`,
+			subject.Start, record.FailState, "reported success, "},
 		{"a stop that kills", `*' kill '*) exec runc --root "$2" kill $(echo " $*" | sed 's/.* kill //; s/ [0-9]*$//') KILL;;`, subject.Stop, record.FailWorkload, "killed by signal 9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
