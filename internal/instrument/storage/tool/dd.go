@@ -110,11 +110,12 @@ type ddRecords [2]struct{ whole, cut int64 }
 //	busybox    41943040000 bytes (39.1GB) copied, 347.990191 seconds, 114.9MB/s
 //	BSD, macOS 41943040000 bytes transferred in 376.446 secs (111418477 bytes/sec)
 var (
-	ddCopied = storage.Pattern(`^([0-9]{1,18}) [^\s\d()]{1,30} (?:\([^()]{1,60}\) )?[^\s\d()]{1,30}, ` +
+	ddCopied = storage.Pattern(`^([0-9]{1,18}) ?[^\s\d()]{1,30} (?:\([^()]{1,60}\) )?[^\s\d()]{1,30}, ` +
 		`([0-9]{1,12}(?:[.,][0-9]{1,12})?(?:e[-+]?[0-9]{1,3})?) [^\s\d()]{1,30}, ` +
 		`([0-9]{1,12}(?:[.,][0-9]{1,6})?(?:e[-+]?[0-9]{1,3})?) ?([kKMGTPE]?)(i?)(?:B/s|/s)$`)
 	ddTransferred = storage.Pattern(`^([0-9]{1,18}) bytes transferred in ([0-9]{1,12}(?:[.,][0-9]{1,12})?) secs \(([0-9]{1,18}) bytes/sec\)$`)
-	ddRecordLine  = storage.Pattern(`^([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
+	// In Chinese it is "记录了256+0 的读入".
+	ddRecordLine = storage.Pattern(`^[^\d ]{0,30}([0-9]{1,18})\+([0-9]{1,18}) [^\d]{1,60}$`)
 )
 
 // maxDDLines is how many lines of progress dd may print.

@@ -57,13 +57,18 @@ func parseFioJSON(text string) (Output, error) {
 	}
 	c.Paced, c.CPU = out.paced(), out.cpu()
 	job, cache := out.job()
-	return Output{Job: job, Cache: cache, Version: out.Version, Claim: c}, nil
+	o := Output{Job: job, Cache: cache, Version: out.Version, Claim: c}
+	if out.Time > 0 {
+		o.began = out.Time - out.Jobs[0].Elapsed
+	}
+	return o, nil
 }
 
 // fioOutput is what is taken of the JSON. Early versions of fio 2 have no
 // options, and none of fio 2 bw_bytes or times in ns, but clat and lat in µs.
 type fioOutput struct {
 	Version string            `json:"fio version"`
+	Time    int64             `json:"timestamp"` // s since 1970, of the output
 	Global  map[string]string `json:"global options"`
 	Jobs    []fioJob          `json:"jobs"`
 }
@@ -72,6 +77,7 @@ type fioJob struct {
 	Name    string            `json:"jobname"`
 	Group   int64             `json:"groupid"`
 	Error   int64             `json:"error"`
+	Elapsed int64             `json:"elapsed"` // s, since the run began
 	Options map[string]string `json:"job options"`
 	Read    *fioFlow          `json:"read"`
 	Write   *fioFlow          `json:"write"`

@@ -22,6 +22,7 @@ type Output struct {
 	Claim   record.Reported
 	Err     error // why it cannot be used; it has no claim then
 	Assumed bool  // dd's, whose direction nothing tells: taken for writing
+	began   int64 // s since 1970, of a run of fio's by its JSON; 0 where it does not say
 }
 
 // How much of a text is read. Whoever sends a text decides what stands in it.
@@ -77,6 +78,9 @@ var (
 	keptBreak   = storage.Pattern(`(?i)<br\s*/?>`)
 )
 
+// keptWide are the signs of Chinese texts that dd prints there.
+var keptWide = strings.NewReplacer("，", ", ", "（", " (", "）", ") ")
+
 func cleaned(text string) []keptLine {
 	var all []keptLine
 	number := 0
@@ -86,6 +90,7 @@ func cleaned(text string) []keptLine {
 			line = strings.TrimRight(keptEscapes().ReplaceAllString(line, ""), "\r\n")
 			at := strings.LastIndexByte(line, '\r')
 			line = html.UnescapeString(keptTags().ReplaceAllString(strings.ToValidUTF8(line[at+1:], "\ufffd"), ""))
+			line = keptWide.Replace(line)
 			if line = strings.TrimLeft(line, "> \t\u00a0"); line != "" { // mails and Markdown quote with >
 				all = append(all, keptLine{number, strings.TrimRight(line, " \t\u00a0\n"), at >= 0})
 			}
@@ -113,6 +118,21 @@ func (f *finder) take(what string, line int, o Output, err error) {
 	f.add(o)
 }
 
+// same says whether two outputs after each other are of one run of fio's: its states
+// by --status-interval, or its JSON beside its text.
+func (o *Output) same(next *Output) bool {
+	switch {
+	case o.Err != nil || next.Err != nil || o.Job.Tool != storage.ToolFio || next.Job.Tool != storage.ToolFio:
+		return false
+	case o.began != 0 && next.began != 0:
+		return max(o.began-next.began, next.began-o.began) <= 1 && o.Job.RW == next.Job.RW && o.Job.BS == next.Job.BS && o.Claim.Seconds <= next.Claim.Seconds
+	case o.began == next.began: // two texts
+		return false
+	}
+	alike := func(a, b *record.Flow) bool { return near(float64(a.Bytes), float64(b.Bytes), 0.01, 0) }
+	return o.Claim.Seconds == next.Claim.Seconds && alike(&o.Claim.Read, &next.Claim.Read) && alike(&o.Claim.Write, &next.Claim.Write)
+}
+
 func (f *finder) add(o Output) {
 	if len(f.found) == MaxFound {
 		f.left++
@@ -120,6 +140,13 @@ func (f *finder) add(o Output) {
 	}
 	if o.Err != nil {
 		o.Claim = record.Reported{}
+	}
+	if n := len(f.found); n > 0 && f.found[n-1].same(&o) {
+		if o.began != 0 { // the later state of the run, or the one with all digits
+			o.Line = f.found[n-1].Line
+			f.found[n-1] = o
+		}
+		return
 	}
 	f.found = append(f.found, o)
 }
@@ -276,6 +303,9 @@ func (f *finder) ddEnd() int {
 		rw = storage.RWRead
 	}
 	o, _, err := parseDD(text, rw)
+	if err == nil && rw == storage.RWRead && strings.Contains(f.dd, "if=/dev/zero") {
+		err = errors.New("from /dev/zero to /dev/null: no storage was in it")
+	}
 	if o.Assumed = f.dd == ""; !o.Assumed {
 		o.Cache = cacheOf(strings.Contains(f.dd, "flag=direct"))
 	}

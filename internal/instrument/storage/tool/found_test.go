@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -161,6 +162,9 @@ func TestOnlyTheCommandTellsThatDDRead(t *testing.T) {
 		"one that had its result":   {"# dd if=f of=/dev/null bs=1M\n" + end + end, "write", "", true},
 		"a word that is none":       {"added if=f of=/dev/null\n" + end, "write", "", true},
 		"the last line alone":       {"268435456 bytes (268 MB, 256 MiB) copied, 2 s, 134 MB/s", "write", "", true},
+		"French":                    {"256+0 enregistrements lus\n256+0 enregistrements écrits\n268435456 octets (268 MB, 256 MiB) copiés, 2 s, 134 MB/s", "write", "", true},
+		"Chinese":                   {"记录了256+0 的读入\n记录了256+0 的写出\n268435456字节（268 MB，256 MiB）已复制，2 s，134 MB/s", "write", "", true},
+		"Russian":                   {"256+0 записей получено\n256+0 записей отправлено\n268435456 байт (268 MB, 256 MiB) скопирован, 2 s, 134 MB/s", "write", "", true},
 		"words of another language": {"256+0 Datensätze ein\n256+0 Datensätze aus\n268435456 Bytes (268 MB, 256 MiB) kopiert, 2 s, 134 MB/s", "write", "", true},
 	} {
 		t.Run(claim, func(t *testing.T) {
@@ -185,6 +189,7 @@ func TestABadOutputCostsItself(t *testing.T) {
 		"figures that do not fit":           {"read : io=8192MB, bw=1MB/s, iops=8600, runt=  1905msec", "contradicts"},
 		"JSON that breaks off":              {real[:len(real)/2], "breaks off"},
 		"JSON of a job that failed":         {golden(t, "fio-3.33-failed.json"), "error"},
+		"dd of no storage":                  {"# dd if=/dev/zero of=/dev/null bs=1M\n268435456 bytes (268 MB) copied, 0.01 s, 26.8 GB/s", "no storage"},
 		"dd that is cut off":                {"268435456 bytes (268 MB) copied, 2 s, 99", "no line such as"},
 		"dd that contradicts itself":        {"268435456 bytes (268 MB) copied, 2 s, 999 MB/s", "contradicts"},
 		"a report of sysbench's cut off":    {report[:strings.Index(report, "General")], "total time"},
@@ -195,10 +200,35 @@ func TestABadOutputCostsItself(t *testing.T) {
 			if len(all) != 2 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), c.says) || all[0].Claim != (record.Reported{}) || all[1].Claim.Read.IOPS != 647 {
 				t.Fatalf("%+v", all)
 			}
-			if all[0].Line != 2 && !strings.HasPrefix(c.text, "fio") {
+			if all[0].Line != 2 && !strings.HasPrefix(c.text, "fio") && !strings.HasPrefix(c.text, "# dd") {
 				t.Errorf("line %d", all[0].Line)
 			}
 		})
+	}
+}
+
+func TestOneRunOfFioIsOneOutput(t *testing.T) {
+	t.Parallel()
+	state := func(elapsed, ms, bytes int) string {
+		return fmt.Sprintf("{\"fio version\":\"fio-3.33\",\"timestamp\":%d,\"jobs\":[{\"jobname\":\"x\",\"elapsed\":%d,\"job options\":{\"rw\":\"read\",\"bs\":\"4k\"},"+
+			"\"read\":{\"io_bytes\":%d,\"bw_bytes\":%d,\"iops\":%d,\"total_ios\":%d,\"runtime\":%d},\"write\":{}}]}", 1700000000+elapsed, elapsed, bytes, bytes*1000/ms, bytes/4096*1000/ms, bytes/4096, ms)
+	}
+	const text = "x: (groupid=0, jobs=1): err= 0: pid=1\n  read: IOPS=1000, BW=4000KiB/s (4096kB/s)(7.81MiB/2000msec)\n\nRun status group 0 (all jobs):"
+	last := state(3, 2000, 8192000)
+	for claim, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"its states are the last of them": {state(2, 1000, 4096000) + "\n" + last, 1},
+		"text after JSON":                 {last + "\n" + text, 1},
+		"JSON after text":                 {text + "\n" + last, 1},
+		"two runs are two":                {last + "\n" + strings.Replace(last, "1700000003", "1700000099", 1), 2},
+		"two texts are two":               {text + "\n" + text, 2},
+	} {
+		all := found(t, c.text)
+		if o := all[len(all)-1]; len(all) != c.want || o.Err != nil || o.Claim.Seconds != 2 || o.Line != 1 && c.want == 1 {
+			t.Errorf("%s: %+v", claim, all)
+		}
 	}
 }
 
