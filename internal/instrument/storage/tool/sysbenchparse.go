@@ -89,7 +89,7 @@ func (s *sysbenchText) has(kind string) bool { _, there := s.said[kind]; return 
 // A direction's bytes are its requests times the block size; what sysbench prints
 // in MiB is rounded, and is compared. 1.0 counts no requests by direction, but
 // their rates; the time that it divides by is that between its counts, which it
-// does not print: the rates and the number of events tell it, where that lies within
+// does not print: the rates and the number of events tell it, where that is about
 // its total time. Else requests and bytes are 0.
 //
 // Latencies are of all requests together, so only those of a job that went one
