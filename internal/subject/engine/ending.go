@@ -22,11 +22,11 @@ const markVariable = "TARE_EXEC"
 // which no other has.
 func NewMark() string { return markVariable + "=" + rand.Text() }
 
-// EndMarked kills all processes on this machine that are in a cgroup named after
+// endMarked kills all processes on this machine that are in a cgroup named after
 // the container of the given id and have the mark in their environment, and says
 // how many there were. A process is pinned while it is looked at. What runs under
 // a kernel of its own, in gVisor or a virtual machine, is not among them.
-func EndMarked(id, mark string) int {
+func endMarked(id, mark string) int {
 	if id == "" {
 		return 0
 	}

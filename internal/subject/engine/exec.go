@@ -62,13 +62,13 @@ const (
 )
 
 // EndExec kills the processes on this machine of a command that nobody waits for
-// any more, in the container of an id, as [EndMarked]. ended, which may be
+// any more, in the container of an id, as [endMarked]. ended, which may be
 // nil, tells whether the engine says that it is over. The error says that none was
 // seen: a command under a kernel of its own goes on as long as its container.
 func (s *Session) EndExec(id, mark string, ended func() bool) error {
 	killed := 0
 	for began, last := time.Now(), time.Now(); time.Since(began) < ending; time.Sleep(20 * time.Millisecond) {
-		if n := EndMarked(id, mark); n > 0 {
+		if n := endMarked(id, mark); n > 0 {
 			killed, last = killed+n, time.Now()
 		}
 		if time.Since(last) > calm && (killed > 0 || ended != nil && ended()) {

@@ -367,12 +367,6 @@ func (s *Session) Processes(context.Context) []subject.Process {
 	if s.o.Daemons != nil {
 		daemons = s.o.Daemons()
 	}
-	return Helpers(daemons, ids)
-}
-
-// Helpers are an engine's daemons, and what stands beside containers or pods of
-// these ids.
-func Helpers(daemons []int, ids []string) []subject.Process {
 	var out []subject.Process
 	for _, pid := range daemons {
 		if pid > 0 {

@@ -90,7 +90,7 @@ func (s *Session) verify(ctx context.Context, op subject.Op, sample *record.Samp
 	}
 	f := state.Verify(s.o.Called, op)
 	if f == nil && s.o.Runtime != "" && state.Runtime != "" && state.Runtime != s.o.Runtime {
-		f = Contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)
+		f = contradicted("%s says that the container's runtime is %s, not %s", s.o.Called, state.Runtime, s.o.Runtime)
 	}
 	if f != nil && f.Output == "" && state.Status == Exited {
 		f.Output, _ = s.o.Driver.Output(ctx, []State{state}) // a workload that ended early may have said why
@@ -109,14 +109,14 @@ func thing(op subject.Op) string {
 // missing is the failure of a container or pod of which nothing was learnt.
 func missing(called, what string, err error) *record.Failure {
 	if err == nil {
-		return Contradicted("%s does not know the %s", called, what)
+		return contradicted("%s does not know the %s", called, what)
 	}
 	if e := (*cli.Error)(nil); errors.As(err, &e) {
-		f := Contradicted("the %s's state could not be read: %v", what, e.Cause)
+		f := contradicted("the %s's state could not be read: %v", what, e.Cause)
 		f.Command, f.Exit, f.Output = e.Command, max(e.Exit, 0), e.Output
 		return f
 	}
-	return Contradicted("the %s's state could not be read: %v", what, err)
+	return contradicted("the %s's state could not be read: %v", what, err)
 }
 
 // settleOutput waits for the first line of every workload: it is on its way
@@ -131,7 +131,7 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	if len(ask) == 0 {
 		return
 	}
-	text, err := AwaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Driver.Output)
+	text, err := awaitOutput(ctx, min(s.o.Env.Timeout, 10*time.Second), ask, s.o.Driver.Output)
 	if errors.Is(err, subject.ErrUnsupported) {
 		return // its log driver keeps nothing: that it runs is known from its state alone
 	}
@@ -152,9 +152,9 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 	}
 }
 
-// AwaitOutput reads what containers said until every one has reported with its
+// awaitOutput reads what containers said until every one has reported with its
 // name, or the time is over.
-func AwaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
+func awaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
 	deadline := time.Now().Add(patience)
 	var text strings.Builder
 	for {
@@ -185,7 +185,7 @@ func (s *Session) settleRemoved(ctx context.Context, op subject.Op, done []*reco
 		case err != nil:
 			sample.Failure = missing(s.o.Called, thing(op), err)
 		case slices.Contains(left, c.name):
-			sample.Failure = Contradicted("%s still knows the %s", s.o.Called, thing(op))
+			sample.Failure = contradicted("%s still knows the %s", s.o.Called, thing(op))
 		default:
 			if err := s.removed([]string{c.name}); err != nil {
 				sample.Failure = &record.Failure{Kind: record.FailError, Detail: "removed, but not all of it: " + err.Error()}

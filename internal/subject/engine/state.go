@@ -65,15 +65,15 @@ func (s State) Verify(engine string, op subject.Op) *record.Failure {
 	switch {
 	case slices.Contains(subject.PodOps, op):
 		if s.Pod.Status != want {
-			return Contradicted("%s says the pod is %s, not %s", engine, s.Pod.Said, want)
+			return contradicted("%s says the pod is %s, not %s", engine, s.Pod.Said, want)
 		}
 		return nil
 	case s.Status == want && want == None:
 		return nil
 	case s.Status == None:
-		return Contradicted("%s does not know the container", engine)
+		return contradicted("%s does not know the container", engine)
 	case want == None:
-		return Contradicted("%s still knows the container", engine)
+		return contradicted("%s still knows the container", engine)
 	case s.Status != want && s.Status == Exited:
 		return &record.Failure{Kind: record.FailState, Exit: s.Exit, Output: s.Why,
 			Detail: fmt.Sprintf("reported success, but %s says the container is %s, not %s; its process ended with %d", engine, s.Said, want, s.Exit)}
@@ -86,18 +86,18 @@ func (s State) Verify(engine string, op subject.Op) *record.Failure {
 	case op == subject.Stop && s.Starved:
 		return &record.Failure{Kind: record.FailWorkload, Exit: s.Exit, Output: s.Why, Detail: "the workload was killed for lack of memory"}
 	case op == subject.Stop && s.Unseen:
-		f := Contradicted("%s did not see how the workload ended: its status %d is the engine's own (%s), and none of the workload or the runtime", engine, s.Exit, cmp.Or(s.Why, "it gives no reason"))
+		f := contradicted("%s did not see how the workload ended: its status %d is the engine's own (%s), and none of the workload or the runtime", engine, s.Exit, cmp.Or(s.Why, "it gives no reason"))
 		f.Exit = s.Exit
 		return f
 	case op == subject.Stop:
-		return EndedWith(s.Exit, s.Why)
+		return endedWith(s.Exit, s.Why)
 	}
 	return nil
 }
 
-// EndedWith holds how a workload ended that was sent SIGTERM against 0, with
+// endedWith holds how a workload ended that was sent SIGTERM against 0, with
 // which the probe does; why is what the engine says about it.
-func EndedWith(exit int, why string) *record.Failure {
+func endedWith(exit int, why string) *record.Failure {
 	f := &record.Failure{Kind: record.FailWorkload, Exit: exit, Output: why}
 	switch {
 	case exit == 0:
@@ -110,9 +110,9 @@ func EndedWith(exit int, why string) *record.Failure {
 	return f
 }
 
-// Contradicted is the failure of an operation that an engine reported as done,
+// contradicted is the failure of an operation that an engine reported as done,
 // and whose effect is not to be seen.
-func Contradicted(format string, arguments ...any) *record.Failure {
+func contradicted(format string, arguments ...any) *record.Failure {
 	return &record.Failure{Kind: record.FailState, Detail: "reported success, but " + fmt.Sprintf(format, arguments...)}
 }
 

@@ -84,12 +84,12 @@ func TestOutputIsAwaitedOfEveryContainer(t *testing.T) {
 		}
 		return "tare-probe/1 b 2\n", nil
 	}
-	text, err := AwaitOutput(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, read)
+	text, err := awaitOutput(t.Context(), time.Second, []State{{Name: "a"}, {Name: "b"}}, read)
 	if err != nil || !strings.Contains(text, " a 1\n") || !strings.Contains(text, " b 2\n") {
 		t.Errorf("%q, %v", text, err)
 	}
 	broken := errors.New("no log")
-	if _, err := AwaitOutput(t.Context(), 20*time.Millisecond, []State{{Name: "a"}}, func(context.Context, []State) (string, error) { return "", broken }); !errors.Is(err, broken) {
+	if _, err := awaitOutput(t.Context(), 20*time.Millisecond, []State{{Name: "a"}}, func(context.Context, []State) (string, error) { return "", broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 }

@@ -24,7 +24,7 @@ type Volumes struct {
 // engine's to say. Sessions may share a volume. One that is there is used, and
 // not removed by Close. A workload that contradicts itself is refused.
 func OpenVolumes(env subject.Env) (*Volumes, error) {
-	if err := CheckVolume(env.Workload); err != nil {
+	if err := checkVolume(env.Workload); err != nil {
 		return nil, err
 	}
 	dir := env.Workload.Volume

@@ -13,8 +13,8 @@ import (
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// CheckVolume refuses a workload that wants two things at subject.VolumePath.
-func CheckVolume(w subject.Workload) error {
+// checkVolume refuses a workload that wants two things at subject.VolumePath.
+func checkVolume(w subject.Workload) error {
 	if w.Tmpfs < 0 || w.Tmpfs > 0 && w.Volume != "" {
 		return fmt.Errorf("a tmpfs of %d bytes and the volume %q: at %s there is one of them", w.Tmpfs, w.Volume, subject.VolumePath)
 	}
