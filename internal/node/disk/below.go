@@ -66,7 +66,6 @@ func stacked(name, at string, depth int) (device, memory string, err error) {
 			return "", "", err
 		}
 		if why == "" {
-			memory = ""
 			if len(slaves) == 1 && device != slave {
 				answers = device
 			}

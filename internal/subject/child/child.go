@@ -185,6 +185,19 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 	kill(false)
 	lock.Lock()
 	defer lock.Unlock()
+	code, err = reap(pid, used)
+	reaped = true
+	if err != nil {
+		return 0, err
+	}
+	if called {
+		return code, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
+	}
+	return code, nil
+}
+
+// reap takes the end of a child that has ended, see [attend].
+func reap(pid int, used func(cpu, fetched int64)) (code int, err error) {
 	var status unix.WaitStatus
 	var usage unix.Rusage
 	for {
@@ -193,19 +206,14 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 			break
 		}
 	}
-	reaped = true
 	if err != nil {
 		return 0, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
 	if used != nil {
 		used(usage.Utime.Nano()+usage.Stime.Nano(), usage.Inblock*blockSize)
 	}
-	code = status.ExitStatus()
 	if status.Signaled() {
-		code = 128 + int(status.Signal())
+		return 128 + int(status.Signal()), nil
 	}
-	if called {
-		return code, fmt.Errorf("killed, because tare was told to stop or the time was up: %w", context.Cause(ctx))
-	}
-	return code, nil
+	return status.ExitStatus(), nil
 }

@@ -313,9 +313,9 @@ func fio(t *testing.T, o opened, fio *hosttools.Program) {
 }
 
 func ends(t *testing.T, o opened) {
-	sh := func(script string, args ...string) subject.Executed {
+	sh := func(script string) subject.Executed {
 		t.Helper()
-		x, err := o.exec.Exec(t.Context(), 1, append([]string{"/bin/sh", "-c", script, "sh"}, args...))
+		x, err := o.exec.Exec(t.Context(), 1, []string{"/bin/sh", "-c", script, "sh"})
 		if err != nil {
 			t.Fatal(err)
 		}

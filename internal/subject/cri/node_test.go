@@ -148,14 +148,16 @@ func (n *node) CreateContainer(_ context.Context, r *api.CreateContainerRequest)
 }
 
 func (n *node) StartContainer(_ context.Context, r *api.StartContainerRequest) (*api.StartContainerResponse, error) {
-	return &api.StartContainerResponse{}, n.becomes(r.ContainerId, api.ContainerState_CONTAINER_RUNNING)
+	n.becomes(r.ContainerId, api.ContainerState_CONTAINER_RUNNING)
+	return &api.StartContainerResponse{}, nil
 }
 
 func (n *node) StopContainer(_ context.Context, r *api.StopContainerRequest) (*api.StopContainerResponse, error) {
-	return &api.StopContainerResponse{}, n.becomes(r.ContainerId, api.ContainerState_CONTAINER_EXITED)
+	n.becomes(r.ContainerId, api.ContainerState_CONTAINER_EXITED)
+	return &api.StopContainerResponse{}, nil
 }
 
-func (n *node) becomes(id string, state api.ContainerState) error {
+func (n *node) becomes(id string, state api.ContainerState) {
 	n.with(func() {
 		for _, c := range n.containers {
 			if c.Id == id {
@@ -163,7 +165,6 @@ func (n *node) becomes(id string, state api.ContainerState) error {
 			}
 		}
 	})
-	return nil
 }
 
 func (n *node) RemoveContainer(_ context.Context, r *api.RemoveContainerRequest) (*api.RemoveContainerResponse, error) {

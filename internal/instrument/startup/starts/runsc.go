@@ -43,16 +43,7 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 		return
 	}
 	c, msg := &b.commands[e.File], e.Message
-	switch {
-	case bytes.HasPrefix(msg, []byte("**************** gVisor")):
-		if c.verb != "" && !c.headed {
-			c.headed = true
-		} else {
-			*c = command{at: at, place: placeOf(e)}
-		}
-		return
-	case bytes.HasPrefix(msg, []byte("Args: [")):
-		b.runscBegins(c, e, at)
+	if b.runscHeads(c, e, at) {
 		return
 	}
 	if c.id == "" && c.verb == "" && (string(e.Program) == tableProgram || bytes.HasPrefix(msg, []byte("Timer for "))) {
@@ -84,6 +75,23 @@ func (b *Builder) runsc(e *logs.Event, at int64) {
 	}
 	s.reached(b, m, at, c.of, placeOf(e))
 	b.midpoint(s, c, e)
+}
+
+// runscHeads takes the lines that stand above those of a command.
+func (b *Builder) runscHeads(c *command, e *logs.Event, at int64) bool {
+	switch {
+	case bytes.HasPrefix(e.Message, []byte("**************** gVisor")):
+		if c.verb != "" && !c.headed {
+			c.headed = true
+		} else {
+			*c = command{at: at, place: placeOf(e)}
+		}
+		return true
+	case bytes.HasPrefix(e.Message, []byte("Args: [")):
+		b.runscBegins(c, e, at)
+		return true
+	}
+	return false
 }
 
 // runscJoins takes a create, of which it turns out that its container is another one of
