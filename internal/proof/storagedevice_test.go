@@ -4,6 +4,7 @@ package proof
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,4 +54,46 @@ measure:
 	if len(rec.Ceilings) != 4 {
 		t.Errorf("%d ceilings", len(rec.Ceilings))
 	}
+}
+
+// A file system on a loop device is judged by what answers below it: memory, or, where
+// the image is read through the page cache, that.
+func TestADiskThatIsAFileIsNotTakenForADevice(t *testing.T) {
+	for name, c := range map[string]struct{ tmpfs bool }{"in memory": {true}, "read through the page cache": {false}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if c.tmpfs {
+				run(t, "mount", "-t", "tmpfs", "-o", "size=200M", "tmpfs", dir)
+				t.Cleanup(func() { run(t, "umount", dir) })
+			}
+			image := filepath.Join(dir, "image")
+			run(t, "truncate", "-s", "128M", image)
+			loop := run(t, "losetup", "--find", "--show", image)
+			t.Cleanup(func() { run(t, "losetup", "--detach", loop) })
+			run(t, "mkfs.ext4", "-q", loop)
+			at := t.TempDir()
+			run(t, "mount", loop, at)
+			t.Cleanup(func() { run(t, "umount", at) })
+			_, j := weighStorage(t, []string{"--volume", "bind=" + at, "--cache", "direct", "--jobs", "randread", "--bs", "4k", "--size", "32M", "--numjobs", "1",
+				"--rounds", "1", "--ceiling", "0", "--settle", "0", "--drop", "files"}, []string{"host", "runc"})
+			for _, c := range j.Tables[0].Cells {
+				if c.Verdict != storage.NotDirect {
+					t.Errorf("%s: %q because %q", c.Target, c.Verdict, c.Because)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(at, "tare-*")); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// run runs a command and returns what it printed.
+func run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%q: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }

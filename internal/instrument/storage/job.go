@@ -226,13 +226,21 @@ func (j *Job) toolWrong() (all option.FieldErrors) {
 			all = append(all, option.Wrongf(x.field, "%s", why))
 		}
 	}
-	switch deep, known := ioEngines[j.engine()]; {
-	case j.Tool == ToolDD && strings.HasPrefix(j.RW, "rand"):
+	if j.Tool == ToolFio {
+		return append(all, j.fioWrong()...)
+	}
+	if j.Tool == ToolDD && strings.HasPrefix(j.RW, "rand") {
 		all = append(all, option.Wrongf("rw", "dd goes from the first block to the last: write read or write, or tool fio for %s", j.RW))
-	case j.Tool == ToolFio && known && !deep && j.IODepth > 1:
+	}
+	return all
+}
+
+// fioWrong is about what fio's engine and threads can do.
+func (j *Job) fioWrong() (all option.FieldErrors) {
+	if deep, known := ioEngines[j.engine()]; known && !deep && j.IODepth > 1 {
 		all = append(all, option.Wrongf("io_depth", "%s has one request at a time: write engine libaio or io_uring, or more num_jobs", j.engine()))
 	}
-	if threads := max(j.NumJobs, 1); j.Tool == ToolFio && j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
+	if threads := max(j.NumJobs, 1); j.Files > 1 && j.Files <= MaxJobFiles && threads <= MaxNumJobs && j.Files*threads > MaxJobFiles {
 		all = append(all, option.Wrongf("files", "each of %d threads has files of its own, which are %d: at most %d are allowed", threads, j.Files*threads, MaxJobFiles))
 	}
 	return all

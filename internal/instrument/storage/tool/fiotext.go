@@ -25,9 +25,10 @@ var (
 	fio3Flow = storage.Pattern(`\b(read|write):\s*IOPS=([\d.]{1,20})([kKMG]?), *BW=([\d.]{1,20})([kKMGTP]?i?)(B|b|bit)/s(?:\s*\([^)]{1,30}/s\))?\s*\(([\d.]{1,20})([kKMGTP]?i?)B/(\d{1,15})msec\)`)
 	fioCut   = storage.Pattern(`\b(?:read|write)\s*: *(?:io=.*bw=|IOPS=.*BW=)`)
 	// "clat (usec): min=68, max=20135, avg=890.93, stdev=1048.53"
-	fioSpread     = storage.Pattern(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
-	fioQuantiles  = storage.Pattern(`^(clat|lat) percentiles \(([num]sec)\)`)
-	fioPercentile = storage.Pattern(`(50\.00|95\.00|99\.00|99\.90)th=\[\s*(\d{1,18})\]`)
+	fioSpread    = storage.Pattern(`^(clat|lat) \(([num]sec)\)\s*:\s*min=\s*([\d.]{1,20}[kKMG]?), max=\s*([\d.]{1,20}[kKMG]?), avg=\s*([\d.]{1,20}[kKMG]?),`)
+	fioQuantiles = storage.Pattern(`^(clat|lat) percentiles \(([num]sec)\)`)
+	// "99.90th=[ 1221]", with more places where --percentile_list has some that need them
+	fioPercentile = storage.Pattern(`(?:^|[\s,|])(50|95|99|99\.9)(?:\.0{1,6}|0{1,6})?th=\[\s*(\d{1,18})\]`)
 	// "issued rwts: total=1982,2114,0,0 short=…", "issued    : total=r=16384/w=0/d=0, short=…"
 	fioIssued = storage.Pattern(`^issued\s*(?:rwts?|r/w/d)?\s*: total=(?:r=)?(\d{1,18})[,/](?:w=)?(\d{1,18})`)
 )
@@ -148,7 +149,7 @@ func (r *fioTextRun) detail(text string) {
 	} else if strings.HasPrefix(text, "|") && r.quantiles != nil {
 		for _, m := range fioPercentile().FindAllStringSubmatch(text, 8) {
 			l := r.quantiles
-			*map[string]*int64{"50.00": &l.P50, "95.00": &l.P95, "99.00": &l.P99, "99.90": &l.P999}[m[1]] = duration(m[2], r.unit)
+			*map[string]*int64{"50": &l.P50, "95": &l.P95, "99": &l.P99, "99.9": &l.P999}[m[1]] = duration(m[2], r.unit)
 		}
 	} else if m := fioSpread().FindStringSubmatch(text); m != nil {
 		l, unit := of[m[1]], fioUnits[m[2]]

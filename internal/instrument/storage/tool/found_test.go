@@ -57,6 +57,8 @@ func TestFioTextIsReadInItsOwnUnits(t *testing.T) {
 		"latencies are in the unit of their line": {"x: (groupid=0, jobs=1): err= 0: pid=1: Wed\n  write: io=79528KB, bw=814106B/s, iops=198, runt=100032msec\n    slat (usec): min=5, max=1031.3K, avg=363.76, stdev=13260.26\n    clat (usec): min=109, max=1325.7K, avg=39755.66, stdev=81798.27\n     lat (msec): min=3, max=1325, avg=40.25, stdev=83.48\n    clat percentiles (msec):\n     | 30.00th=[   31], 40.00th=[   31], 50.00th=[   31], 60.00th=[   36],\n     | 70.00th=[   36], 80.00th=[   36], 90.00th=[   36], 95.00th=[   37],\n     | 99.00th=[  165], 99.50th=[  799], 99.90th=[ 1221], 99.95th=[ 1237],\n     | 99.99th=[ 1319]\n     issued    : total=r=0/w=19882/d=0, short=r=0/w=0/d=0",
 			record.Flow{}, record.Flow{Bytes: 79528 * 1024, IOs: 19882, Bandwidth: 814106, IOPS: 198,
 				Latency: usecs(109, 39755.66, 31e3, 37e3, 165e3, 1221e3, 1325700)}, 100.032},
+		"percentiles of a list of one's own have more places": {"x: (groupid=0, jobs=1): err= 0: pid=1: Wed\n" + fioLine + "\n clat (usec): min=1, max=9, avg=2.00, stdev=1\n clat percentiles (usec):\n | 90.5000th=[ 5], 50.0000th=[ 3], 99.9000th=[ 7],\n | 95.50th=[ 6]",
+			record.Flow{Bytes: 8192 * aMiB, Bandwidth: 324 * aMiB, IOPS: 647, Latency: usecs(1, 2, 3, 0, 0, 7, 9)}, record.Flow{}, 25.285},
 		"quantiles of whole requests win": {"x: (groupid=0, jobs=1): err= 0: pid=1: Wed\n" + fioLine + "\n clat (usec): min=1, max=3, avg=2.00, stdev=1\n  lat (usec): min=2, max=4, avg=3.00, stdev=1\n lat percentiles (usec):\n | 50.00th=[ 3], 99.90th=[ 4]",
 			record.Flow{Bytes: 8192 * aMiB, Bandwidth: 324 * aMiB, IOPS: 647, Latency: usecs(2, 3, 3, 0, 0, 4, 4)}, record.Flow{}, 25.285},
 	} {
