@@ -185,7 +185,7 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 	kill(false)
 	lock.Lock()
 	defer lock.Unlock()
-	code, err = reap(pid, used)
+	code, err = collect(pid, used)
 	reaped = true
 	if err != nil {
 		return 0, err
@@ -196,8 +196,8 @@ func attend(ctx context.Context, pid int, leaves bool, end func(), used func(cpu
 	return code, nil
 }
 
-// reap takes the end of a child that has ended, see [attend].
-func reap(pid int, used func(cpu, fetched int64)) (code int, err error) {
+// collect takes the end of a child that has ended, see [attend].
+func collect(pid int, used func(cpu, fetched int64)) (code int, err error) {
 	var status unix.WaitStatus
 	var usage unix.Rusage
 	for {
