@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/record"
 )
 
 // Somebody else's server is reached through a service of the reference datapath, by
@@ -45,10 +47,10 @@ func TestSomebodyElsesServerIsBehindAServiceOfTheReferenceDatapath(t *testing.T)
 					continue
 				}
 				sent += p.Sent.Requests
-				for _, r := range p.Runs {
-					if r.Name == "tare_connect4" && r.Count != p.Sent.Sockets {
-						t.Errorf("%d runs of the lookup, %d connections", r.Count, p.Sent.Sockets)
-					}
+				// Another run on this node may have a lookup of the same name.
+				lookups := slices.DeleteFunc(slices.Clone(p.Runs), func(r record.ProgramRun) bool { return r.Name != "tare_connect4" })
+				if len(lookups) > 0 && !slices.ContainsFunc(lookups, func(r record.ProgramRun) bool { return r.Count == p.Sent.Sockets }) {
+					t.Errorf("%d connections, runs of lookups %+v", p.Sent.Sockets, lookups)
 				}
 			}
 			if sent == 0 || sent != requests.Load() {
