@@ -55,7 +55,7 @@ func every(t *Target, slowest int, o page.Options) *page.Section {
 	}
 	text := ""
 	for _, p := range []float64{0.9, 0.99} {
-		if float64(len(walls))*(1-p) < 1 { // of ten there is a ninth, of a hundred a 99th
+		if float64(len(walls))*(1-p) < 1-1e-9 { // of ten there is a ninth, of a hundred a 99th
 			continue
 		}
 		text += fmt.Sprintf("p%g %s, ", 100*p, page.Duration(stat.Quantile(walls, p)))

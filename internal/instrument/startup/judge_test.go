@@ -226,6 +226,19 @@ func TestWithACallThatHasNoEndNothingIsCreditedToTheEngine(t *testing.T) {
 	}
 }
 
+func TestOfTenStartsThereIsANinth(t *testing.T) {
+	var all []record.Start
+	for i := range 10 {
+		all = append(all, record.Start{Target: "containerd/kata", Method: record.MethodLogs, Clock: record.ClockWall, Round: i, Began: 1e18, Ended: 1e18 + int64(i+1)*1e9, Sandbox: fmt.Sprint("box", i)})
+	}
+	for n, want := range map[int]string{9: "max 9.00 s", 10: "p90 9.00 s, max 10.0 s"} {
+		j := judgeStarts(t, all[:n]...)
+		if s := every(&j.Targets[0], 0, page.Options{}); s == nil || len(s.Notes) == 0 || s.Notes[0] != want {
+			t.Errorf("of %d: %+v", n, s)
+		}
+	}
+}
+
 func TestOfManyStartsThoseThatWereChosenAreListedAndTraced(t *testing.T) {
 	var all []record.Start
 	for i := range 40 {
