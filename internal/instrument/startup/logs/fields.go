@@ -66,6 +66,7 @@ type fields struct {
 	bytes   bool   // the message is a list of numbers
 	journal bool   // it is an entry of the journal's: keys in capitals are its, and no container's PID
 	cut     bool
+	endless bool // no quote of what is left of the line ends a text that has quotes inside
 }
 
 // has says whether one of some keys is there.

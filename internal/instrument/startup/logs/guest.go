@@ -27,7 +27,7 @@ var newline = []byte("\n")
 func (s *source) guestLine(b []byte, c carrier, cut bool) {
 	before := len(s.events)
 	if len(b) > 0 && b[0] == '{' {
-		var f fields
+		f := fields{journal: bytes.Contains(b, entryKey)}
 		if _, ok := f.object(b); ok && !f.journal {
 			f.cut = f.cut || cut
 			s.record(&f, &c)

@@ -4,9 +4,9 @@ import "bytes"
 
 // object reads one JSON object, which b begins with, and returns what follows it
 // on the line if that is another one. Nested values are stepped over. ok is false
-// where it is no object; a cut one is one.
+// where it is no object; a cut one is one. f.journal says beforehand whether it is an
+// entry of the journal's.
 func (f *fields) object(b []byte) (rest []byte, ok bool) {
-	f.journal = bytes.Contains(b, entryKey)
 	i := 1
 	for {
 		for i < len(b) && (b[i] == ' ' || b[i] == ',' || b[i] == '\t') {

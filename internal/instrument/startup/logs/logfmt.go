@@ -48,7 +48,7 @@ func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 			return b[1:], escaped, len(b)
 		}
 		if !escaped {
-			end = unescaped(b[1:], end)
+			end = f.unescaped(b[1:], end)
 		}
 		return b[1 : 1+end], escaped, end + 2
 	}
@@ -60,20 +60,20 @@ func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 }
 
 // unescaped returns where a text ends whose quotes somebody wrote without their
-// backslashes: a quote ends it that has a pair or nothing behind it.
-func unescaped(b []byte, end int) int {
-	for at := end; ; {
+// backslashes: a quote ends it that has a pair or nothing behind it. Where none does,
+// none does for what comes later on the line.
+func (f *fields) unescaped(b []byte, end int) int {
+	for at := end; !f.endless; {
 		rest := b[at+1:]
 		key, _, pair := bytes.Cut(rest[:min(len(rest), 64)], []byte("="))
 		if len(bytes.TrimLeft(rest, " ")) == 0 || pair && rest[0] == ' ' && bytes.IndexByte(key, '"') < 0 {
 			return at
 		}
 		next := bytes.IndexByte(rest, '"')
-		if next < 0 {
-			return end
-		}
+		f.endless = next < 0
 		at += 1 + next
 	}
+	return end
 }
 
 // isDate says whether a value begins like a date: 2006-, or that in quotes.

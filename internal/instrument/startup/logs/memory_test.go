@@ -3,10 +3,12 @@ package logs
 import (
 	"context"
 	"io"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // peak reads a source and returns how much the heap had grown at most, looking at
@@ -112,6 +114,54 @@ func TestRubbishNeitherCrashesNorGrows(t *testing.T) {
 				t.Errorf("the heap grew by %d bytes", grown)
 			}
 		})
+	}
+}
+
+// Where a line is gone
+// through again for each of its values it takes thousands of times as long.
+func TestNoLineTakesMuchLongerThanAnOrdinaryOneOfItsLength(t *testing.T) {
+	lineOf := func(begin, of string) string { return (begin + strings.Repeat(of, MaxLine/len(of)+1))[:MaxLine] + "\n" }
+	fastest := func(line string) time.Duration {
+		least := time.Duration(math.MaxInt64)
+		for range 5 {
+			began := time.Now()
+			if _, err := Read(t.Context(), []Source{{Reader: strings.NewReader(line)}}, func(*Event) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	ordinary := fastest(lineOf(`time="2026-11-21T02:45:27Z" level=info msg=a `, `a="x" b=c `))
+	for name, line := range map[string]string{
+		"texts with quotes inside that do not end":   lineOf(`time="2026-11-21T02:45:27Z" level=info msg=a `, `a="x"b `),
+		"records with quotes inside that do not end": lineOf("", `time=2026-11-21T02:45:27Z a="x"b `),
+		"quotes":      lineOf(`time="2026-11-21T02:45:27Z" a="`, `"`),
+		"backslashes": lineOf(`time="2026-11-21T02:45:27Z" a="`, `\`),
+		"texts that do not end in a line that another carries": lineOf(`{"time":"2026-11-21T02:45:27Z","log":"time=2026-11-21T02:45:27Z `, `a=\"x\"b `),
+		"objects":  lineOf("", `{"_R":1}`),
+		"prefixes": lineOf("", `a: `),
+		"lists":    lineOf(`{"a":`, `[`),
+	} {
+		if took := fastest(line); took > 100*ordinary {
+			t.Errorf("%s: %v, an ordinary line %v", name, took, ordinary)
+		}
+	}
+}
+
+func TestLookingForDisorderKeepsNoLine(t *testing.T) {
+	allocated := func(size int64) uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		before := m.TotalAlloc
+		if n := Disorder(repeat([]byte("\n"), size)); n != 0 {
+			t.Errorf("%d blank lines are out of order", n)
+		}
+		runtime.ReadMemStats(&m)
+		return m.TotalAlloc - before
+	}
+	if few, many := allocated(1<<18), allocated(4<<20); many > few+64<<10 {
+		t.Errorf("%d bytes for 256 KiB, %d for 4 MiB", few, many)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 
 // records makes the events of the logfmt records that b holds one after the other.
 func (s *source) records(b []byte, c carrier, long bool) {
+	endless := false
 	for b != nil {
-		var f fields
+		f := fields{endless: endless}
 		b = f.logfmt(b)
+		endless = f.endless
 		f.cut = f.cut || long && b == nil
 		s.record(&f, &c)
 	}
@@ -17,8 +19,9 @@ func (s *source) records(b []byte, c carrier, long bool) {
 
 // objects is records for JSON.
 func (s *source) objects(b []byte, c carrier, long bool) {
+	entries := len(b) - bytes.LastIndex(b, entryKey) // from where to its end the line has one
 	for b != nil {
-		var f fields
+		f := fields{journal: len(b) >= entries}
 		rest, ok := f.object(b)
 		if !ok {
 			return

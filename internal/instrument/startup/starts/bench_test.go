@@ -56,7 +56,7 @@ func BenchmarkStarts(b *testing.B) {
 				var events, given int64
 				began := cpu(b)
 				for range b.N {
-					s := New(Options{Names: []string{name}}, func(*record.Start) error { given++; return nil })
+					s := New(Options{Names: []string{name}}, func(*record.Start, int) error { given++; return nil })
 					each := s.Add
 					if way == "read" {
 						each = func(*logs.Event) error { return nil }

@@ -26,7 +26,7 @@ func read(t testing.TB, o Options, readers map[string]io.Reader, order ...string
 		sources = append(sources, logs.Source{Name: name, Reader: readers[name]})
 	}
 	var out []record.Start
-	b := New(o, func(s *record.Start) error {
+	b := New(o, func(s *record.Start, _ int) error {
 		if err := record.Validate(s); err != nil {
 			t.Errorf("the start of %s: %v", s.Sandbox, err)
 		}

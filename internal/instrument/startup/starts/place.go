@@ -136,7 +136,7 @@ func (b *Builder) finish(s *sandbox) {
 	}
 	if s.marked && s.edges >= 2 {
 		if b.err == nil {
-			if err := b.out(b.start(s)); err != nil {
+			if err := b.out(b.start(s), s.at.file); err != nil {
 				b.failed(err)
 			}
 		}

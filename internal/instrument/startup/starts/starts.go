@@ -54,7 +54,7 @@ type Options struct {
 // Builder puts starts together. It is not for several goroutines.
 type Builder struct {
 	o   Options
-	out func(*record.Start) error
+	out func(x *record.Start, file int) error
 	err error // of out, which ends everything
 
 	open       map[string]*sandbox
@@ -97,8 +97,9 @@ const (
 	longest = 24 * time.Hour
 )
 
-// New makes a Builder that gives each start to out, which may keep it.
-func New(o Options, out func(*record.Start) error) *Builder {
+// New makes a Builder that gives each start to out, which may keep it, and in which
+// source it begins.
+func New(o Options, out func(x *record.Start, file int) error) *Builder {
 	if o.MaxOpen <= 0 {
 		o.MaxOpen = 1024
 	}

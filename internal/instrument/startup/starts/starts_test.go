@@ -240,7 +240,7 @@ func TestWhatEndsAGap(t *testing.T) {
 
 func TestMissingEvidenceIsSaid(t *testing.T) {
 	var out []record.Start
-	b := New(Options{Names: []string{"a"}}, func(s *record.Start) error { out = append(out, *s); return nil })
+	b := New(Options{Names: []string{"a"}}, func(s *record.Start, _ int) error { out = append(out, *s); return nil })
 	at := time.Date(2026, 1, 1, 0, 0, 0, 1, time.UTC).UnixNano()
 	for i, e := range []logs.Event{
 		{Form: logs.Journal, Message: []byte("Suppressed 7 messages from before")},
@@ -310,7 +310,7 @@ func TestHostileLinesAreSurvived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := 0
-			b := New(Options{Names: []string{"a"}}, func(s *record.Start) error {
+			b := New(Options{Names: []string{"a"}}, func(s *record.Start, _ int) error {
 				given++
 				if err := record.Validate(s); err != nil {
 					t.Errorf("%v", err)
@@ -484,7 +484,7 @@ func TestACopiedLineTellsWhoAProcessIs(t *testing.T) {
 
 func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
 	full := errors.New("the disk is full")
-	b := New(Options{MaxOpen: 1}, func(*record.Start) error { return full })
+	b := New(Options{MaxOpen: 1}, func(*record.Start, int) error { return full })
 	var err error
 	for i := 0; i < 100 && err == nil; i++ {
 		e := logs.Event{Form: logs.Kata, Time: int64(1e18) + int64(i), Sandbox: fmt.Appendf(nil, "b%d", i/2), Message: []byte([]string{"Create() start", "Starting VM"}[i%2])}
@@ -496,7 +496,7 @@ func TestAnErrorOfTheReceiverEndsEverything(t *testing.T) {
 }
 
 func TestNothingIsAllocatedForOrdinaryLines(t *testing.T) {
-	b := New(Options{Names: []string{"a"}}, func(*record.Start) error { return nil })
+	b := New(Options{Names: []string{"a"}}, func(*record.Start, int) error { return nil })
 	at := int64(1e18)
 	e := logs.Event{Form: logs.Kata, Sandbox: []byte("box"), Container: []byte("c"), Message: []byte("Create() start"), Program: []byte("containerd-shim-v2"), Source: []byte("virtcontainers"), Pid: 7}
 	add := func() {

@@ -24,8 +24,10 @@ const (
 	// maxSources is how many logs are read at once: each costs a block of memory
 	// and an open file.
 	maxSources = 1000
-	// maxOrdered is how large a log may be that is put in order: what somebody pasted.
+	// maxOrdered is how large all logs may be that are put in order, and maxLines how many
+	// lines they may have: what somebody pasted.
 	maxOrdered = 16 << 20
+	maxLines   = maxOrdered / 64
 )
 
 // Logs say which logs to read.
@@ -40,13 +42,15 @@ type Reading struct {
 	sources []logs.Source
 	names   []string // of sources
 	files   []string // of which several sources may be
+	of      []int    // which of the files each source is of
 	known   []os.FileInfo
 	missing []record.Missing
 	steps   []step
 	closers []io.Closer
 	read    counter
-	bytes   int64 // of all files
-	endless bool  // one is a pipe
+	ordered struct{ bytes, lines int64 } // of the logs that were put in order
+	bytes   int64                        // of all files
+	endless bool                         // one is a pipe
 }
 
 // Open looks at all logs.
@@ -150,7 +154,7 @@ func (r *Reading) add(s logs.Source, open func() (io.ReadCloser, error)) error {
 	in := &late{open: open, count: &r.read}
 	s.Reader = in
 	r.closers = append(r.closers, in)
-	r.sources, r.names = append(r.sources, s), append(r.names, s.Name)
+	r.sources, r.names, r.of = append(r.sources, s), append(r.names, s.Name), append(r.of, len(r.files)-1)
 	return nil
 }
 
@@ -185,12 +189,12 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 		if !ordered {
 			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
 		}
-		if sorted, lines := inOrder(io.NewSectionReader(f, begin, size), ordered && len(pieces) == 1); lines != nil {
+		if sorted, lines := r.inOrder(ctx, name, io.NewSectionReader(f, begin, size), ordered && len(pieces) == 1); lines != nil {
 			r.missing = append(r.missing, record.Missing{What: "order", Count: 1, Detail: "lines of " + name + " that were out of order within a second were put in order"})
 			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sorted)), nil })
 		}
 	}
-	r.steps = append(r.steps, steps(ctx, name, io.NewSectionReader(f, begin, size), pieces)...)
+	r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, io.NewSectionReader(f, begin, size), pieces)...)
 	for _, p := range pieces {
 		err := r.add(logs.Source{Name: name, Line: p.Line}, func() (io.ReadCloser, error) {
 			f, err := open()
@@ -212,14 +216,24 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 
 // inOrder is a log whose lines had to be put in order, which is done of what somebody may
 // have pasted only.
-func inOrder(f *io.SectionReader, one bool) (sorted []byte, lines []int64) {
+func (r *Reading) inOrder(ctx context.Context, name string, f *io.SectionReader, one bool) (sorted []byte, numbers []int64) {
 	if !one || f.Size() > maxOrdered {
 		return nil, nil
 	}
-	text, err := io.ReadAll(f)
-	if err != nil {
+	lines := logs.Disorder(stoppable{ctx, f})
+	switch {
+	case lines == 0:
+		return nil, nil
+	case r.ordered.bytes+f.Size() > maxOrdered || r.ordered.lines+lines > maxLines:
+		r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1,
+			Detail: fmt.Sprintf("lines of %s are out of order within a second, and were left so: of all logs %d MiB and %d lines at most are put in order", name, maxOrdered>>20, maxLines)})
+		return nil, nil
+	}
+	text := make([]byte, f.Size())
+	if _, err := f.ReadAt(text, 0); err != nil {
 		return nil, nil // it is said when it is read again
 	}
+	r.ordered.bytes, r.ordered.lines = r.ordered.bytes+f.Size(), r.ordered.lines+lines
 	return logs.Ordered(text)
 }
 

@@ -88,6 +88,39 @@ func TestAPasteOutOfOrderWithinASecondIsPutInOrder(t *testing.T) {
 	}
 }
 
+func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
+	t.Parallel()
+	text := ""
+	for i := range 10 {
+		text += fmt.Sprintf("time=\"2026-01-02T03:04:05.%dZ\" level=info msg=a\n", 9-i)
+	}
+	path := filepath.Join(t.TempDir(), "paste.log")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	size := int64(len(text))
+	for name, c := range map[string]struct {
+		bytes, lines int64 // put in order before
+		what         string
+	}{
+		"room for both": {maxOrdered - size, maxLines - 10, "order"}, "too many bytes": {maxOrdered - size + 1, 0, "disorder"}, "too many lines": {0, maxLines - 9, "disorder"},
+	} {
+		r := &Reading{}
+		r.ordered.bytes, r.ordered.lines = c.bytes, c.lines
+		if err := r.open(t.Context(), Logs{Files: []string{path}}); err != nil {
+			t.Fatal(err)
+		}
+		numbered := len(r.sources[0].Lines) == 10
+		if len(r.missing) != 1 || r.missing[0].What != c.what || !strings.Contains(r.missing[0].Detail, "paste.log") || numbered != (c.what == "order") ||
+			numbered && (r.ordered.bytes != maxOrdered || r.ordered.lines != maxLines) {
+			t.Errorf("%s: %+v, %+v, %v", name, r.missing, r.ordered, numbered)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 	t.Parallel()
 	cut := ""
@@ -129,6 +162,39 @@ func TestTheLinesOfSeveralLogsArePrintedInOneOrderWithTheTimeBetweenThem(t *test
 		"2026-01-02T03:04:07.500000000Z   +1.500000  a.log:2  containerd  third"
 	if err := r.Merged(t.Context(), &out); err != nil || !strings.HasPrefix(out.String(), want) || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
+	}
+}
+
+func TestAClockThatIsSetBackTakesNoTimesFromALogOfTheSameNameElsewhere(t *testing.T) {
+	t.Parallel()
+	line := func(second, pid int, message string) string {
+		at := time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)
+		return fmt.Sprintf("time=%q level=debug msg=%q name=containerd-shim-v2 pid=%d source=virtcontainers sandbox=box%[3]d container=box%[3]d\n", at.Format(time.RFC3339), message, pid)
+	}
+	whole := line(180, 78, "Create() start") + line(181, 78, "Create() end") + line(182, 78, "Start() start") + line(183, 78, "Start() end")
+	stepped := line(200, 77, "Create() start") + line(201, 77, "Starting VM") + line(172, 77, "VM started") + line(176, 77, "Create() end") + line(177, 77, "Start() start") + line(178, 77, "Start() end")
+	dir := t.TempDir()
+	var paths []string
+	for folder, text := range map[string]string{"a": whole, "b": stepped} {
+		path := filepath.Join(dir, folder, "kata.log")
+		err := os.Mkdir(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	all, err := recorded(t, paths...)
+	took := map[string]int64{}
+	for i := range all {
+		if all[i].Ended != 0 {
+			took[all[i].Sandbox] = all[i].Ended - all[i].Began
+		}
+	}
+	if err != nil || len(all) < 2 || len(took) != 1 || took["box78"] != 3e9 {
+		t.Errorf("%v, %v: %+v", err, took, all)
 	}
 }
 

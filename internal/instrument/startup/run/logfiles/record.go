@@ -42,9 +42,9 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 		return nil, nil, err
 	}
 	number, rounds := 0, map[string]int{}
-	give := func(x *record.Start) error {
+	give := func(x *record.Start, file int) error {
 		number++
-		r.doubt(x)
+		r.doubt(x, r.of[file])
 		if name := startup.NameOf(x); len(rounds) < maxNames || rounds[name] > 0 {
 			x.Round = rounds[name]
 			rounds[name]++
@@ -72,7 +72,7 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 }
 
 // logs reads the logs.
-func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func(*record.Start) error) (*record.Logs, error) {
+func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func(x *record.Start, file int) error) (*record.Logs, error) {
 	b := starts.New(starts.Options{Names: r.names}, give)
 	count := 0
 	stats, err := logs.Read(ctx, r.sources, func(e *logs.Event) error {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
@@ -16,6 +15,7 @@ import (
 // step is a clock that was set back while somebody wrote a log: from and to are what it
 // showed, ns since 1970. No time between the two is known to be before another.
 type step struct {
+	file     int // of those that are read
 	name     string
 	from, to int64
 	line     int64
@@ -28,14 +28,14 @@ const glance = 64 << 10
 // steps finds where time goes back in a file because the clock did, and not because
 // another log begins there: the same process writes on, and does not say once more what
 // the piece before began with, as in a file that holds the same log twice.
-func steps(ctx context.Context, name string, f io.ReaderAt, pieces []logs.Segment) (found []step) {
+func steps(ctx context.Context, file int, name string, f io.ReaderAt, pieces []logs.Segment) (found []step) {
 	for i := 1; i < len(pieces); i++ {
 		last, next := &pieces[i-1], &pieces[i]
 		_, a := ends(ctx, name, f, max(last.To-glance, last.From), last.To)
 		b, _ := ends(ctx, name, f, next.From, min(next.From+glance, next.To))
 		first, _ := ends(ctx, name, f, last.From, min(last.From+glance, last.To))
 		if a.pid != 0 && a.pid == b.pid && a.program == b.program && (b.at != first.at || b.message != first.message) {
-			found = append(found, step{name, a.at, b.at, next.Line + 1})
+			found = append(found, step{file, name, a.at, b.at, next.Line + 1})
 		}
 	}
 	return found
@@ -70,15 +70,15 @@ func ends(ctx context.Context, name string, f io.ReaderAt, from, to int64) (firs
 	return first, last
 }
 
-// doubt takes the times from a start beside which the clock of its log was set back: how
-// long it took is not known, nor what lay between its lines.
-func (r *Reading) doubt(x *record.Start) {
+// doubt takes the times from a start that begins in a file and beside which the clock of
+// that was set back: how long it took is not known, nor what lay between its lines.
+func (r *Reading) doubt(x *record.Start, file int) {
 	until := max(x.Ended, x.Began)
 	for i := range x.Spans {
 		until = max(until, x.Spans[i].Ended)
 	}
 	for _, s := range r.steps {
-		if strings.HasPrefix(x.Source, s.name+":") && x.Began <= s.from && until >= s.to {
+		if file == s.file && x.Began <= s.from && until >= s.to {
 			x.Ended, x.Gaps, x.Spans = 0, nil, nil
 			x.Missing = append(x.Missing, record.Missing{What: "clock", Count: 1, Detail: fmt.Sprintf("it was set back by %v at %s:%d, so that this start has no times",
 				cmp.Or(time.Duration(s.from-s.to).Round(time.Millisecond), time.Millisecond), s.name, s.line)})
