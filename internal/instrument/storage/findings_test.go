@@ -45,6 +45,13 @@ func TestFindingsOfStorage(t *testing.T) {
 				}
 			}
 		}, []string{"host-cache", "rounds-disagree"}, "device: 5, host cache: 1"},
+		{"a limit that was set in one round throttled that one alone", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				if c.Round == 2 && c.Target == "runc" {
+					c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 1000 * mb}}
+				}
+			}
+		}, []string{"rounds-disagree", "throttled"}, "device: 5, throttled: 1"},
 		{"a device that outruns its ceiling is told", func(s *storing) {
 			s.ceilings = []record.Ceiling{{Volume: "bind", Device: "vda", When: "before", Read: 600 * mb}}
 		}, []string{"above-ceiling"}, "1.06 GB/s read are 1.8 × the 600.0 MB/s"},

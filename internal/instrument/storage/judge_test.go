@@ -150,6 +150,36 @@ func TestVerdicts(t *testing.T) {
 				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 2000 * mb}, {Group: "/pods", Device: "vda", Write: true, IOs: true, Value: 1}}
 			}
 		}, "runc", device, ""},
+		{"a limit on vda is none on vdaa", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Device.Name = "vdaa"
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: 1200 * mb}}
+			}
+		}, "runc", device, ""},
+		{"nor one on nvme0n1 on nvme0n10", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Device.Name = "nvme0n10"
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "nvme0n1", Value: 1200 * mb}}
+			}
+		}, "runc", device, ""},
+		{"but one on its partition", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Device.Name = "nvme0n1p2"
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "nvme0n1", Value: 1200 * mb}}
+			}
+		}, "runc", throttled, "on nvme0n1"},
+		{"and on any of the disks where none is known to be the volume's", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Device, c.Observed.Disks.Name, c.Observed.Disks.ReadBytes = record.DeviceUse{}, "vda+vdb", claimed
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vdb", Value: 1200 * mb}}
+			}
+		}, "runc", throttled, "on vdb"},
+		{"a limit that was far exceeded was not in effect", func(s *storing) {
+			s.cell = func(c *record.Cell) {
+				c.Observed.Device.Name = "vda"
+				c.Observed.Limits = []record.IOLimit{{Group: "/pods", Device: "vda", Value: mib}}
+			}
+		}, "runc", device, ""},
 		{"a tool that was told to hold back shows that", func(s *storing) { s.cell = func(c *record.Cell) { c.Reported.Paced = "rate=10m" } }, "runc", throttled, "rate=10m"},
 		{"a twentieth of four CPUs stolen is nothing", func(s *storing) { s.cell = func(c *record.Cell) { c.Observed.Steal = 0.2 } }, "runc", device, ""},
 		{"waiting for memory for a tenth of the time is nothing", func(s *storing) {

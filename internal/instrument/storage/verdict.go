@@ -36,16 +36,17 @@ func (w *Cell) judged() {
 	if _, part, ok := w.facts.reached(); ok {
 		w.Reached.Estimate = figure.Exactly(part)
 	}
-	w.Verdict, w.Because = w.verdict(&w.facts, true)
+	w.Verdict, w.Because = w.verdict(w.trials, &w.facts, true)
 	for _, c := range w.trials {
-		e := w.gather([]*record.Cell{c})
-		v, _ := w.verdict(&e, false)
+		round := []*record.Cell{c}
+		e := w.gather(round)
+		v, _ := w.verdict(round, &e, false)
 		w.alone = append(w.alone, v)
 	}
 }
 
-// verdict goes through the rules. The first that applies decides.
-func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
+// verdict goes through the rules for some rounds. The first that applies decides.
+func (w *Cell) verdict(rounds []*record.Cell, e *evidence, whole bool) (Verdict, []string) {
 	if why, ok := w.inMemory(); ok {
 		return w.ofMemory(why)
 	}
@@ -67,7 +68,7 @@ func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
 	if e.throttled > throttledBound {
 		return Throttled, []string{fmt.Sprintf("its cgroups were kept from the CPU for %.0f %% of the time; the bound is %.0f %%", 100*e.throttled, 100*throttledBound)}
 	}
-	if because := w.limited(e); because != "" {
+	if because := w.limited(rounds, e); because != "" {
 		return Throttled, []string{because}
 	}
 	if because := w.noise(e, whole); because != nil {
@@ -84,13 +85,22 @@ func (w *Cell) verdict(e *evidence, whole bool) (Verdict, []string) {
 	return Device, w.trusted(e)
 }
 
-// atLimit is how near to a limit a figure is that is the limit's: they let bursts
-// through and hold back a little more than they say.
-const atLimit = 0.8
+// atLimit and overLimit are how near to a limit a figure is that is the limit's: they
+// let bursts through and hold back a little more than they say. One that was far
+// exceeded was not in effect.
+const (
+	atLimit   = 0.8
+	overLimit = 1.3
+)
 
-// limited says which limit of somebody's the figures are, "" where they are none's.
-func (w *Cell) limited(e *evidence) string {
-	for _, c := range w.trials {
+// limited says which limit of somebody's the figures of some rounds are, "" where
+// they are none's.
+func (w *Cell) limited(rounds []*record.Cell, e *evidence) string {
+	devices := strings.Split(e.name, "+") // all disks, where the volume has none of its own
+	if w.place != nil {
+		devices = append(devices, w.place.Device)
+	}
+	for _, c := range rounds {
 		if c.Reported.Paced != "" {
 			return "the tool was told to hold back: " + c.Reported.Paced
 		}
@@ -105,13 +115,26 @@ func (w *Cell) limited(e *evidence) string {
 			if l.IOs {
 				value, unit = e.iops, fmt.Sprintf("%d requests a second", l.Value)
 			}
-			of := strings.HasPrefix(e.name, l.Device) || w.place != nil && strings.HasPrefix(w.place.Device, l.Device)
-			if of && value[d] >= atLimit*float64(l.Value) {
+			part := value[d] / float64(l.Value)
+			if part >= atLimit && part <= overLimit && slices.ContainsFunc(devices, func(name string) bool { return lies(name, l.Device) }) {
 				return fmt.Sprintf("cgroup %s may %s no more than %s on %s", l.Group, [directionCount]string{"read", "write"}[d], unit, l.Device)
 			}
 		}
 	}
 	return ""
+}
+
+// lies says whether a device is a disk, or a partition of it: sda1, nvme0n1p1.
+func lies(device, disk string) bool {
+	const digits = "0123456789"
+	if device == disk {
+		return true
+	}
+	if strings.TrimRight(disk, digits) != disk { // it ends in a number itself
+		disk += "p"
+	}
+	number, of := strings.CutPrefix(device, disk)
+	return of && number != "" && strings.Trim(number, digits) == ""
 }
 
 // ofMemory is the verdict on a volume that is memory by definition.
