@@ -240,14 +240,11 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	defer func() { _ = c.Close() }()
 	d := &driver{Target: t, client: c, env: subject.Env{RunID: runID}}
 	found, err := engine.Clean(ctx, d, t.name, "container", runID, dryRun)
-	if err != nil {
-		return found, err
+	held, letGo := LetGo(ctx, c, runID, dryRun)
+	if !dryRun {
+		letGo = errors.Join(letGo, removeNamespace(ctx, c, t.at.namespace))
 	}
-	held, err := LetGo(ctx, c, runID, dryRun)
-	if err == nil && !dryRun {
-		err = removeNamespace(ctx, c, t.at.namespace)
-	}
-	return append(found, held...), t.failed("clean up", err)
+	return append(found, held...), errors.Join(err, t.failed("clean up", letGo))
 }
 
 // ofImage tells whether a lease of a run's holds an image, and no container.

@@ -183,19 +183,15 @@ func (t *Target) Clean(ctx context.Context, runID string, dryRun bool) ([]string
 	defer c.close()
 	d := &driver{Target: t, conn: c, env: subject.Env{RunID: runID}}
 	found, err := engine.Clean(ctx, d, t.name, "pod", runID, dryRun)
-	if err != nil {
-		return found, err
-	}
-	var held []string
+	errs := []error{err}
 	if t.engineName == containerdEngine {
-		if held, err = t.leases(ctx, runID, dryRun); err != nil {
-			return found, t.failed("clean up", err)
-		}
+		held, err := t.leases(ctx, runID, dryRun)
+		found, errs = append(found, held...), append(errs, t.failed("clean up", err))
 	}
 	if !dryRun {
-		err = t.failed("clean up", d.stays)
+		errs = append(errs, t.failed("clean up", d.stays))
 	}
-	return append(found, held...), err
+	return found, errors.Join(errs...)
 }
 
 // leases are those by which a run that was killed while it imported an image holds

@@ -61,18 +61,12 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		return found, err
 	}
 	doing = "remove what run " + runID + " left"
-	if err := clearAway(ctx, d, names); err != nil {
-		return found, err
-	}
+	errs := []error{clearAway(ctx, d, names)} // one that stays keeps nothing else
 	for _, ref := range idle {
-		if err := d.Drop(ctx, ref); err != nil {
-			return found, err
-		}
+		errs = append(errs, d.Drop(ctx, ref))
 	}
-	if _, err := kata.RemoveOverheads(hs, ids); err != nil {
-		return found, err
-	}
-	return found, nil
+	_, err = kata.RemoveOverheads(hs, ids)
+	return found, errors.Join(append(errs, err)...)
 }
 
 // overheads are the sandboxes of a run for which Kata has a cgroup beside the

@@ -20,16 +20,17 @@ import (
 
 // fake is an engine in a bubble of time.
 type fake struct {
-	has      map[string]bool
-	stays    map[string]int           // how many removals a container survives
-	comes    map[string]time.Duration // what appears when that long has passed
-	began    time.Time
-	removing time.Duration
-	mute     error // what List says
-	image    bool
-	imports  int
-	drops    int
-	broken   error // what Import says
+	has       map[string]bool
+	stays     map[string]int           // how many removals a container survives
+	comes     map[string]time.Duration // what appears when that long has passed
+	began     time.Time
+	removing  time.Duration
+	mute      error // what List says
+	image     bool
+	imports   int
+	drops     int
+	broken    error // what Import says
+	undropped error // what Drop says
 }
 
 func newFake(names ...string) *fake {
@@ -76,7 +77,7 @@ func (f *fake) Import(context.Context) (bool, error) {
 func (f *fake) Drop(context.Context, string) error {
 	f.image = false
 	f.drops++
-	return nil
+	return f.undropped
 }
 
 func every(string) bool { return true }
@@ -242,4 +243,21 @@ func TestWhatKataLeavesIsRemovedAtTheEndAndTold(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(mount, "kata_overhead", "others")); err != nil {
 		t.Error(err)
 	}
+}
+
+// Images implements Cleaned.
+func (f *fake) Images(context.Context) ([]string, error) { return []string{"first", "second"}, nil }
+
+// Users implements Cleaned.
+func (f *fake) Users(context.Context, string) ([]string, error) { return nil, nil }
+
+func TestAContainerThatCannotBeRemovedKeepsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("a")
+		f.stays["a"], f.undropped = 1000000, errors.New("the image is in use")
+		found, err := Clean(t.Context(), f, "fake", "container", "r", false)
+		if !errors.Is(err, errStill) || !errors.Is(err, f.undropped) || f.drops != 2 || !slices.Equal(found, []string{"container a", "image first", "image second"}) {
+			t.Errorf("%d images dropped, found %q: %v", f.drops, found, err)
+		}
+	})
 }

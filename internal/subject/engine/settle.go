@@ -153,25 +153,31 @@ func (s *Session) settleOutput(ctx context.Context, done []*record.Sample) {
 }
 
 // awaitOutput reads what containers said until every one has reported with its
-// name, or the time is over.
+// name, or the time is over. It gives what was read when one reported, and what was
+// read last.
 func awaitOutput(ctx context.Context, patience time.Duration, containers []State, read func(context.Context, []State) (string, error)) (string, error) {
 	deadline := time.Now().Add(patience)
-	var text strings.Builder
+	var reported strings.Builder
 	for {
 		said, err := read(ctx, containers)
-		text.WriteString(said)
-		containers = slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
+		awaited := slices.DeleteFunc(slices.Clone(containers), func(c State) bool {
 			_, ok := lane.ProbeTime(said, c.Name)
 			return ok
 		})
+		last := said
+		if len(awaited) < len(containers) {
+			reported.WriteString(said)
+			last = ""
+		}
+		containers = awaited
 		if len(containers) == 0 {
-			return text.String(), nil
+			return reported.String(), nil
 		}
 		if errors.Is(err, subject.ErrUnsupported) {
 			return "", err
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return text.String(), err
+			return reported.String() + last, err
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

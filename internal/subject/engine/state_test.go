@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
@@ -92,4 +93,28 @@ func TestOutputIsAwaitedOfEveryContainer(t *testing.T) {
 	if _, err := awaitOutput(t.Context(), 20*time.Millisecond, []State{{Name: "a"}}, func(context.Context, []State) (string, error) { return "", broken }); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
+}
+
+func TestALogThatGrowsIsKeptOnceHoweverOftenItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, reads := "", 0
+		read := func(_ context.Context, left []State) (string, error) {
+			if reads++; reads == 100 {
+				return log + "tare-probe/1 b 2\n", nil
+			}
+			if reads == 50 {
+				return "tare-probe/1 a 1\n" + log, nil
+			}
+			log += "noise\n"
+			return log, nil
+		}
+		text, err := awaitOutput(t.Context(), time.Minute, []State{{Name: "a"}, {Name: "b"}}, read)
+		if err != nil || len(text) > 2*(len(log)+20) || !strings.Contains(text, " a 1\n") || !strings.Contains(text, " b 2\n") {
+			t.Errorf("%d bytes of a log of %d, %v", len(text), len(log), err)
+		}
+		log, reads = "", 100
+		if text, err := awaitOutput(t.Context(), time.Second, []State{{Name: "c"}}, read); err != nil || text != log || log == "" {
+			t.Errorf("of one that never reported: %d bytes of a log of %d, %v", len(text), len(log), err)
+		}
+	})
 }
