@@ -77,7 +77,7 @@ func (j *judging) spin(c *Cell, put func(by float64, t *Table, code, level, mess
 	if share <= bound {
 		return
 	}
-	level, advice := finding.Warning, "the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
+	level, advice := finding.Warning, "the load or the CPU times of this target are as far off: was the load throttled, or the machine short of CPUs?"
 	if guestRole(&c.Ledger) != "" && c.Measured > used {
 		level, advice = finding.Note, "what is above it the sentry or the VMM used to run the load: it is the sandbox's, and cannot be told from the load's"
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -111,6 +112,8 @@ func TestCalibration(t *testing.T) {
 			switch f := found(o, "calibration-off"); {
 			case tt.off == "" && f != nil, tt.off != "" && (f == nil || !strings.Contains(f.Message, tt.off)):
 				t.Errorf("%+v", f)
+			case f != nil && f.Op == "spin 0.5cpu" && f.Level == finding.Warning && !strings.Contains(f.Advice, "the load or the CPU times"):
+				t.Errorf("which of the two is off was not shown: %s", f.Advice)
 			}
 			if short := tt.box.cpu < 0.5; (found(o, "load-short") != nil) != short || short && !strings.Contains(text(t, o, "md"), "| it says |") {
 				t.Errorf("%+v", o.Findings)
