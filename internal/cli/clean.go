@@ -20,7 +20,8 @@ func newClean(s *app) *cobra.Command {
 		Long: `Find what runs that were killed left behind: containers and their processes,
 bundles, state, cgroups, mounts, and what they made on engines, each by the run's
 id, and remove it. Runs that are under way are left alone. What is on an engine
-that does not answer is kept in mind until it does, or until --forget.`,
+that does not answer is kept in mind until it does, or until --forget; so is what
+is on a disk that is not mounted.`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,7 +47,7 @@ that does not answer is kept in mind until it does, or until --forget.`,
 				}
 				// The run's folder says where its containers are: it goes last.
 				if err == nil && !dryRun {
-					err = left[i].Remove()
+					err = left[i].Remove(forget)
 				}
 				errs = append(errs, err)
 			}
@@ -57,7 +58,7 @@ that does not answer is kept in mind until it does, or until --forget.`,
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
-	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more")
+	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more, or on disks that are not mounted")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	return c
 }
@@ -92,6 +93,8 @@ func printLeftovers(s *app, format string, left []leftover, live []string, dryRu
 			verb = "cannot be removed yet, since an engine cannot be asked"
 		case dryRun:
 			verb = "would remove"
+		case len(l.Absent) > 0:
+			verb = "removed what is in sight"
 		}
 		fmt.Fprintf(s.Out, "run %s: %s\n", l.RunID, verb)
 		for _, line := range l.Engines {
@@ -108,6 +111,9 @@ func printLeftovers(s *app, format string, left []leftover, live []string, dryRu
 		}
 		for _, f := range l.Folders {
 			fmt.Fprintf(s.Out, "  folder %s\n", term.Clean(f))
+		}
+		for _, f := range l.Absent {
+			fmt.Fprintf(s.Out, "  folder %s is out of sight: is its disk mounted?\n", term.Clean(f))
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ type Leftover struct {
 	Mounts    []string `json:"mounts,omitempty"`
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
+	Absent    []string `json:"absent,omitempty"` // folders of which it cannot be told whether they are there
 	roots     Roots
 }
 
@@ -84,11 +85,11 @@ func (l *Leftover) folders() []string {
 }
 
 func (l *Leftover) look(hs []cgroup.Hierarchy) error {
-	elsewhere, err := l.elsewhere()
+	there, absent, err := l.elsewhere()
 	if err != nil {
 		return err
 	}
-	l.Folders = append(l.folders(), elsewhere...)
+	l.Folders, l.Absent = append(l.folders(), paths(there)...), paths(absent)
 	group := cgroup.Prefix + l.RunID
 	for _, h := range hs {
 		if dir := filepath.Join(h.Mount, group); exists(dir) {
@@ -104,6 +105,9 @@ func (l *Leftover) look(hs []cgroup.Hierarchy) error {
 			return err
 		}
 		l.Mounts = append(l.Mounts, points...)
+	}
+	if len(l.Absent) > 0 { // or nothing would tell of those
+		l.Folders = slices.DeleteFunc(l.Folders, func(dir string) bool { return dir == l.memory() })
 	}
 	return nil
 }
@@ -156,8 +160,10 @@ func isRuntime(args []string) bool {
 	})
 }
 
-// Remove ends and removes all of it.
-func (l *Leftover) Remove() error {
+// Remove ends and removes all of it. Where a folder is out of sight, the run's own
+// stays with what it keeps of it, unless that is to be forgotten, and the error says
+// so.
+func (l *Leftover) Remove(forget bool) error {
 	hs, err := cgroup.Hierarchies()
 	if err != nil {
 		return err
@@ -169,11 +175,16 @@ func (l *Leftover) Remove() error {
 	var errs []error
 	for {
 		l.end(hs, group)
-		elsewhere, err := l.elsewhere() // which the run's own folder tells of
-		err = errors.Join(err, removeElsewhere(l.RunID, elsewhere))
+		there, absent, err := l.elsewhere() // which the run's own folder tells of
+		err = errors.Join(err, removeElsewhere(l.RunID, there))
 		errs = []error{cgroup.Remove(hs, group), err}
+		l.Absent = paths(absent)
 		for _, dir := range l.folders() {
-			if err == nil {
+			switch {
+			case err != nil:
+			case len(absent) > 0 && !forget && dir == l.memory():
+				errs = append(errs, empty(dir, elsewhereKept))
+			default:
 				errs = append(errs, removeMarked(dir))
 			}
 		}
@@ -182,11 +193,18 @@ func (l *Leftover) Remove() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err := errors.Join(errs...); err != nil {
+	err = errors.Join(errs...)
+	if len(l.Absent) > 0 && !forget {
+		err = errors.Join(err, fmt.Errorf("%s is out of sight: mount its disk and clean again; %s stays until then, or until tare clean --forget", strings.Join(l.Absent, ", "), l.memory()))
+	}
+	if err != nil {
 		return fmt.Errorf("run %s: %w", l.RunID, err)
 	}
 	return nil
 }
+
+// memory is the folder in which the run kept what has to be known.
+func (l *Leftover) memory() string { return filepath.Join(l.roots.Data, l.RunID) }
 
 // end ends what runs of the run: its runtimes, and what is in its cgroups.
 func (l *Leftover) end(hs []cgroup.Hierarchy, group string) {

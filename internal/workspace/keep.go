@@ -36,7 +36,7 @@ func keep(path string, content []byte) error {
 
 // Kept reads such a file. It is nil where the run kept none.
 func (l *Leftover) Kept(name string) ([]byte, error) {
-	dir := filepath.Join(l.roots.Data, l.RunID)
+	dir := l.memory()
 	if is, _ := marked(dir, l.RunID); !is {
 		return nil, nil
 	}

@@ -1,8 +1,11 @@
 package workspace
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/internal/untouched"
@@ -60,7 +63,7 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 	if b, err := left[0].Kept("link"); b != nil || err == nil {
 		t.Error("a link was followed")
 	}
-	if err := left[0].Remove(); err != nil {
+	if err := left[0].Remove(false); err != nil {
 		t.Fatal(err)
 	}
 	if b, _ := left[0].Kept("engines.json"); b != nil {
@@ -70,5 +73,77 @@ func TestWhatARunKeptIsReadOnceItIsDead(t *testing.T) {
 		if all, _ := filepath.Glob(filepath.Join(below, "tare-*")); len(all) > 0 {
 			t.Errorf("left: %v", all)
 		}
+	}
+}
+
+// killed is a run that made a folder on a disk of the user's and was killed.
+func killed(t *testing.T, disk string) (Roots, string) {
+	t.Helper()
+	dir := t.TempDir()
+	roots := Roots{Data: filepath.Join(dir, "data"), State: filepath.Join(dir, "state")}
+	r, err := New(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := r.Elsewhere(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.release()
+	return roots, at
+}
+
+// cleaned is what is found, and what removing it says.
+func cleaned(t *testing.T, roots Roots, forget bool) (found bool, absent []string, err error) {
+	t.Helper()
+	left, _, err := Leftovers(roots)
+	if err != nil || len(left) == 0 {
+		return false, nil, err
+	}
+	return true, left[0].Absent, left[0].Remove(forget)
+}
+
+func TestWhatLiesOnADiskThatIsNotMountedIsKeptInMindUntilItIsOrIsForgotten(t *testing.T) {
+	untouched.Alone(t)
+	for _, forget := range []bool{false, true} {
+		disk := filepath.Join(t.TempDir(), "disk")
+		if err := os.Mkdir(disk, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		roots, at := killed(t, disk)
+		if err := errors.Join(os.Rename(disk, disk+".away"), os.Mkdir(disk, 0o700)); err != nil { // as if unmounted
+			t.Fatal(err)
+		}
+		for range 2 {
+			found, absent, err := cleaned(t, roots, false)
+			if !found || !slices.Equal(absent, []string{at}) || err == nil || !strings.Contains(err.Error(), at+" is out of sight") {
+				t.Fatalf("%v %v %v", found, absent, err)
+			}
+		}
+		if !forget {
+			if err := errors.Join(os.Remove(disk), os.Rename(disk+".away", disk)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, _, err := cleaned(t, roots, forget); !found || err != nil {
+			t.Errorf("%v %v", found, err)
+		}
+		if found, _, err := cleaned(t, roots, false); found || err != nil || !forget && exists(at) {
+			t.Errorf("after that: %v %v", found, err)
+		}
+	}
+}
+
+func TestAFolderThatIsGoneFromADiskThatIsMountedKeepsNothingInMind(t *testing.T) {
+	untouched.Alone(t)
+	roots, at := killed(t, t.TempDir())
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	if found, absent, err := cleaned(t, roots, false); !found || absent != nil || err != nil {
+		t.Errorf("%v %v %v", found, absent, err)
+	}
+	if found, _, err := cleaned(t, roots, false); found || err != nil {
+		t.Errorf("after that: %v %v", found, err)
 	}
 }

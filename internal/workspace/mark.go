@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -43,20 +44,25 @@ func mark(dir, id string) (*os.File, error) {
 // removeMarked removes a run's folder, its mark last: what a failure leaves is
 // still known as the run's.
 func removeMarked(dir string) error {
+	if err := empty(dir); err != nil {
+		return err
+	}
+	return mounts.RemoveTree(dir)
+}
+
+// empty removes what is in a run's folder, but not its mark, nor what is to stay.
+func empty(dir string, stay ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	errs := []error{err}
 	for _, e := range entries {
-		if e.Name() != markName {
+		if e.Name() != markName && !slices.Contains(stay, e.Name()) {
 			errs = append(errs, mounts.RemoveTree(filepath.Join(dir, e.Name())))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return mounts.RemoveTree(dir)
+	return errors.Join(errs...)
 }
 
 // marked reports whether a folder is that of a run of tare's, and whether the

@@ -50,7 +50,7 @@ type Run struct {
 	roots     Roots
 	lock      *os.File // of the machine: one run at a time
 	marks     []*os.File
-	elsewhere []string // folders that are not below the roots
+	elsewhere []apart
 }
 
 // BusyError says that another run is measuring on this machine.
@@ -193,7 +193,16 @@ func (r *Run) release() {
 
 // Close removes what the run made and gives the lock back.
 func (r *Run) Close() error {
-	errs := []error{r.removeGroups(), removeElsewhere(r.ID, r.elsewhere), removeMarked(r.dataDir()), removeMarked(r.stateDir())}
+	away := removeElsewhere(r.ID, r.elsewhere)
+	for _, a := range r.elsewhere {
+		if !a.known() {
+			away = errors.Join(away, fmt.Errorf("%s is out of sight", a.dir))
+		}
+	}
+	errs := []error{r.removeGroups(), away, removeMarked(r.stateDir())}
+	if away == nil { // or the run's own folder tells of it
+		errs = append(errs, removeMarked(r.dataDir()))
+	}
 	r.release()
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("remove what run %s made: %w; run: tare clean", r.ID, err)

@@ -156,7 +156,7 @@ func TestOnlyWhatCarriesADeadRunsIdIsRemoved(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- inside.Wait() }() // or it stays a zombie in its cgroup
-	if err := found.Remove(); err != nil {
+	if err := found.Remove(false); err != nil {
 		t.Fatal(err)
 	}
 	<-ended

@@ -59,7 +59,7 @@ func TestTheWorkloadsAndTheTmpfsOfAKilledRunGoWithItsFolder(t *testing.T) {
 	if len(left[0].Mounts) != 2 || len(left[0].Processes) != 2 { // of two lanes
 		t.Errorf("mounts %v and workloads %v: of what is not found the removal proves nothing", left[0].Mounts, left[0].Processes)
 	}
-	if err := left[0].Remove(); err != nil {
+	if err := left[0].Remove(false); err != nil {
 		t.Error(err)
 	}
 	if points, err := mounts.Below(dir); err != nil || len(points) > 0 {
