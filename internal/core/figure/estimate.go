@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -31,12 +32,6 @@ func (e Estimate) orNil() *Estimate {
 		e.Lo, e.Hi, e.Bounded = 0, 0, false
 	}
 	return &e
-}
-
-// Half is the larger half of the interval as a share of the value; +Inf where there
-// is no interval, or the value is 0 and the interval is not.
-func (e Estimate) Half() float64 {
-	return stat.Summary{N: e.N, Median: e.Value, Lo: e.Lo, Hi: e.Hi, Known: e.Bounded}.Precision()
 }
 
 // Exactly is a value that was not estimated from several.
@@ -96,6 +91,24 @@ type Versus struct {
 	Widened  float64      `json:"widened"`    // by how much, for rounds that depend on each other; 1: not
 	Verdict  stat.Verdict `json:"verdict"`
 	Why      string       `json:"why"`
+}
+
+// MarshalJSON leaves out a shift that is not known.
+func (v Versus) MarshalJSON() ([]byte, error) {
+	type plain Versus
+	return json.Marshal(struct {
+		plain
+		Shift *Estimate `json:"shift,omitempty"`
+	}{plain(v), v.Shift.orNil()})
+}
+
+// RoundsFor is how many rounds so many comparisons of a table need; 0 where there are
+// none.
+func (how Comparing) RoundsFor(comparisons int) int {
+	if comparisons == 0 {
+		return 0
+	}
+	return stat.RoundsFor(comparisons, how.Adjust)
 }
 
 // Different tells whether a difference was shown.
@@ -185,7 +198,10 @@ func (how Comparing) versus(baseline string, table []stat.Sides) []*Versus {
 	for i, c := range stat.CompareAll(sides, how.Margin, how.Adjust) {
 		v := &Versus{Baseline: baseline, P: c.P, Adjusted: c.Adjusted, Margin: c.Margin, Widened: c.Widened, Verdict: c.Verdict, Why: c.Why}
 		if stat.Finite(c.Shift) {
-			v.Shift = Estimate{N: max(c.Pairs, min(c.N1, c.N2)), Value: c.Shift}
+			v.Shift = Estimate{N: c.Pairs, Value: c.Shift}
+			if c.Pairs == 0 {
+				v.Shift.N = min(c.N1, c.N2)
+			}
 		}
 		if stat.Finite(c.Lo) && stat.Finite(c.Hi) {
 			v.Shift.Lo, v.Shift.Hi, v.Shift.Bounded = c.Lo, c.Hi, true

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -61,11 +60,11 @@ var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise,
 	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn}
 
 // TooFewToCompare says that rounds cannot show a difference between targets, however
-// large: lanes is 0 where that is no matter.
-func TooFewToCompare(rounds, comparisons, lanes int) record.Finding {
+// large, where so many are needed: lanes is 0 where that is no matter.
+func TooFewToCompare(rounds, need, lanes int) record.Finding {
 	return record.Finding{Code: FewRounds, Level: Note, Lanes: lanes,
-		Message: fmt.Sprintf("%d rounds cannot show a difference in any of %d comparisons, however large it is", rounds, comparisons),
-		Advice:  fmt.Sprintf("use --rounds %d or more", stat.RoundsFor(comparisons))}
+		Message: fmt.Sprintf("%s cannot show a difference, however large it is: what the table compares needs %d", map[bool]string{true: "1 round", false: fmt.Sprintf("%d rounds", rounds)}[rounds == 1], need),
+		Advice:  fmt.Sprintf("use --rounds %d or more", need)}
 }
 
 // List is findings, in the order in which they were made.

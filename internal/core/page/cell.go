@@ -112,7 +112,7 @@ func signed(share float64) string {
 }
 
 // Compared explains the column of [Change].
-func Compared(baseline string, how figure.Comparing, comparisons int) string {
+func Compared(baseline string, how figure.Comparing, comparisons int, widened float64) string {
 	margin, by := how.Margin, how.Adjust
 	if margin == 0 {
 		margin = stat.DefaultMargin
@@ -122,7 +122,10 @@ func Compared(baseline string, how figure.Comparing, comparisons int) string {
 	}
 	note := fmt.Sprintf("vs %s: shift within a round (Hodges–Lehmann) with its 95 %% interval; = the same within ±%.3g %%, ~ not decided", Heading(baseline), 100*margin)
 	if comparisons > 1 && by != stat.Raw {
-		note += fmt.Sprintf("; p adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
+		note += fmt.Sprintf("; the verdicts, not the intervals, are adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
+	}
+	if widened > 1.05 {
+		note += fmt.Sprintf("; intervals are up to %.1f times as wide as independent rounds would give, since these depend on those before them", widened)
 	}
 	return note
 }

@@ -8,7 +8,7 @@ import (
 // Shifts shows by how much targets differ from the one at a place, in quantities that
 // were compared together; nil where nothing was.
 func Shifts(names []string, at int, rows []figure.Row, how figure.Comparing) *Section {
-	table, comparisons := Names("", Heading(names[at])), 0
+	table, comparisons, widened := Names("", Heading(names[at])), 0, 1.0
 	table.Columns[1].Right = true
 	for i, name := range names {
 		if i != at {
@@ -30,6 +30,7 @@ func Shifts(names []string, at int, rows []figure.Row, how figure.Comparing) *Se
 				if f.Versus != nil {
 					compared = true
 					comparisons++
+					widened = max(widened, f.Versus.Widened)
 				}
 				cells = append(cells, Median(f), Change(f))
 			}
@@ -42,5 +43,5 @@ func Shifts(names []string, at int, rows []figure.Row, how figure.Comparing) *Se
 		return nil
 	}
 	return &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
-		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], how, comparisons)}}
+		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], how, comparisons, widened)}}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -34,8 +33,8 @@ type Rounds[S Session] struct {
 	Precision float64
 	Widest    func() (share float64, where string)
 
-	// Comparisons are how many a table of the report will show; 0: none.
-	Comparisons int
+	// Need is how many rounds the comparisons of a table of the report need; 0: none.
+	Need int
 
 	Lanes int    // for findings: at how many it was, 0 where that is no matter
 	On    string // for findings: where it was, "on bind "
@@ -92,9 +91,12 @@ func (r *Run[S]) Perform(ctx context.Context, p Rounds[S]) (why string, err erro
 	if p.Worth == 0 {
 		p.Worth = 1
 	}
-	if p.Comparisons > 0 && p.Precision == 0 && p.Rounds < stat.RoundsFor(p.Comparisons) && r.Warn != nil {
-		f := finding.TooFewToCompare(p.Rounds, p.Comparisons, p.Lanes)
-		r.Warn(f.Message + ": " + f.Advice)
+	if p.Precision == 0 && p.Rounds < p.Need && r.Warn != nil {
+		f := finding.TooFewToCompare(p.Rounds, p.Need, p.Lanes)
+		if text := f.Message + ": " + f.Advice; text != r.warned {
+			r.warned = text
+			r.Warn(text)
+		}
 	}
 	for i := range p.Warmup {
 		if r.over(&p) || r.noneLeft() {

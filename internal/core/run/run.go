@@ -58,6 +58,7 @@ type Run[S Session] struct {
 	Open   []*Target[S]   // those that could be opened
 
 	closers []func() error
+	warned  string // what Warn was told last
 	now     stage
 	visits  int           // measured ones that were done
 	done    float64       // what all visits were worth

@@ -204,22 +204,25 @@ type tested func(shift float64) (less, greater float64)
 // shows from one that is as large as the dependence.
 func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all []float64, rank int) {
 	all, rank = walsh(d), walshRank(len(d), alpha)
+	exact := func(shift float64) (less, greater float64) {
+		moved := make([]float64, len(d))
+		for i := range d {
+			moved[i] = d[i] - shift
+		}
+		return signedRank(moved)
+	}
 	if !(rho > 0) {
-		return func(shift float64) (less, greater float64) {
-			moved := make([]float64, len(d))
-			for i := range d {
-				moved[i] = d[i] - shift
-			}
-			return signedRank(moved)
-		}, all, rank
+		return exact, all, rank
 	}
 	count := effective(len(d), rho)
+	freedom := max(fewestEffective, count-1)
 	normal, inflated := stats.StdNormal.InvCDF(1-alpha/2), math.Sqrt(float64(len(d))/count)
-	c.Widened = inflated * studentT(1-alpha, count-1) / normal
+	c.Widened = inflated * studentT(1-alpha, freedom) / normal
 	middle := median(all)
 	below, above := (middle-all[rank-1])*inflated/normal, (all[len(all)-rank]-middle)*inflated/normal
 	return func(shift float64) (less, greater float64) {
-		t := stats.TDist{V: count - 1}
+		t := stats.TDist{V: freedom}
+		exactLess, exactGreater := exact(shift)
 		switch {
 		case shift < middle:
 			greater = t.CDF((shift - middle) / below)
@@ -228,7 +231,7 @@ func (c *Comparison) paired(d []float64, rho, alpha float64) (test tested, all [
 		default:
 			greater = 0.5
 		}
-		return 1 - greater, greater
+		return max(1-greater, exactLess), max(greater, exactGreater) // never more than ranks can show
 	}, all, rank
 }
 
@@ -253,8 +256,9 @@ func independent(before, after []float64, alpha float64) (test tested, all []flo
 	}, all, apartRank(len(before), len(after), alpha)
 }
 
-// mannWhitney is the two-sided p-value; 1 where no test is possible. It is capped because benchmath doubles the smaller tail, and with
-// ties that tail can hold more than half.
+// mannWhitney is the two-sided p-value; 1 where no test is possible. It is capped
+// because benchmath doubles the smaller tail, and with ties that tail can hold more
+// than half.
 func mannWhitney(a, b []float64) float64 {
 	thresholds := benchmath.DefaultThresholds
 	thresholds.CompareAlpha = Alpha

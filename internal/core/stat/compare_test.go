@@ -43,7 +43,7 @@ func TestCompare(t *testing.T) {
 		{"a clear shift of ten rounds is a difference", shift(0.1, 10), Different, 10, "interval +10.00% to +10.0"},
 		{"a gain is as different as a loss", shift(-0.1, 10), Different, 10, "interval -10.00% to -9.9"},
 		{"six rounds can be enough", shift(0.1, 6), Different, 6, "p=0.031 of 6 pairs"},
-		{"five rounds are too few for a difference, however clear", shift(0.5, 5), Undecided, 5, "too few rounds: 5 in both, and 1 comparisons need 6"},
+		{"five rounds are too few for a difference, however clear", shift(0.5, 5), Undecided, 5, "too few rounds: 5 in both, of the 6 that the table needs"},
 		{"the same values are the same", func() (Rounds, Rounds) { r := constant(10, 7); return r, r }, Same, 10, "less than 5 % apart"},
 		{"a shift that every round shows is one, however small", shift(0.001, 10), Different, 10, "interval +0.1"},
 		{"what scatters around the margin is not decided", func() (Rounds, Rounds) {
@@ -153,7 +153,7 @@ func TestRoundsThatDependOnEachOtherCountForFewer(t *testing.T) {
 		{"values that alternate", [][]float64{alternating}, 40, 40},
 		{"equal values", [][]float64{make([]float64, 40)}, 40, 40},
 		{"nine values", [][]float64{walk[:9], walk}, 9, 9},
-		{"none", [][]float64{nil}, 2, 2},
+		{"none", [][]float64{nil}, 3, 3},
 	} {
 		if n := effective(len(tt.samples[0]), correlations(tt.samples)[0]); n < tt.least || n > tt.most {
 			t.Errorf("%s: %d count for %g", tt.name, len(tt.samples[0]), n)
@@ -185,8 +185,21 @@ func TestAdjustment(t *testing.T) {
 func TestRoundsForComparisons(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{0: 6, 1: 6, 2: 7, 5: 8, 25: 10, 30: 11, 100: 12} {
-		if got := RoundsFor(n); got != want {
+		if got := RoundsFor(n, Holm); got != want || RoundsFor(n, "") != want || RoundsFor(n, Raw) != 6 || RoundsFor(n, BH) != 6 {
 			t.Errorf("%d comparisons: %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestNoPIsBelowWhatTheRanksCanShow(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{10, 12, 20} {
+		old, new := Rounds{}, Rounds{}
+		for i := range n {
+			old[i], new[i] = 100, 200*math.Exp(0.01*float64(i)) // depends on its neighbours as much as can be
+		}
+		if c := Compare(old, new, 0); c.Widened <= 1 || c.P < math.Exp2(1-float64(n)) {
+			t.Errorf("%d rounds: p is %g", n, c.P)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func decide(table []Comparison, by Adjustment) {
 		case same[i] < Alpha:
 			c.Verdict = Same
 		}
-		c.Why = c.why(same[i], len(table))
+		c.Why = c.why(same[i], len(table), by)
 	}
 }
 
@@ -68,9 +68,13 @@ func adjusted(table []Comparison, by Adjustment, p func(*Comparison) float64) []
 	return out
 }
 
-// RoundsFor is the fewest rounds with which each of so many comparisons that are
-// read together can be shown to differ by the exact test: 6 for one, 11 for thirty.
-func RoundsFor(comparisons int) int {
+// RoundsFor is the fewest rounds with which a comparison can be shown to differ by the
+// exact test, whatever the others that are read together with it are: 6 for one, 11 for
+// thirty. Only [Holm] asks more of more: by [BH] all can pass together.
+func RoundsFor(comparisons int, by Adjustment) int {
+	if by == BH || by == Raw {
+		comparisons = 1
+	}
 	n := 1
 	for float64(max(comparisons, 1))*math.Exp2(1-float64(n)) >= Alpha {
 		n++
@@ -78,7 +82,7 @@ func RoundsFor(comparisons int) int {
 	return n
 }
 
-func (c *Comparison) why(same float64, among int) string {
+func (c *Comparison) why(same float64, among int, by Adjustment) string {
 	of := fmt.Sprintf("of %d pairs", c.Pairs)
 	if c.Pairs == 0 {
 		of = fmt.Sprintf("of %d and %d rounds, none of them common", c.N1, c.N2)
@@ -94,7 +98,7 @@ func (c *Comparison) why(same float64, among int) string {
 	if c.Widened > 1 {
 		interval += fmt.Sprintf(", %.1f times as wide as rounds that do not depend on each other would give", c.Widened)
 	}
-	need := RoundsFor(among)
+	need := RoundsFor(among, by)
 	switch {
 	case c.N1 == 0 || c.N2 == 0:
 		return "one side has no values"
@@ -103,7 +107,7 @@ func (c *Comparison) why(same float64, among int) string {
 	case c.Verdict == Same:
 		return fmt.Sprintf("less than %.3g %% apart: %s %s%s", 100*c.Margin, P(same), of, interval)
 	case c.Pairs > 0 && c.Pairs < need:
-		return fmt.Sprintf("too few rounds: %d in both, and %d comparisons need %d%s", c.Pairs, among, need, interval)
+		return fmt.Sprintf("too few rounds: %d in both, of the %d that the table needs%s", c.Pairs, need, interval)
 	}
 	return fmt.Sprintf("neither a difference (%s) nor one of less than %.3g %% (%s) was shown %s%s", p, 100*c.Margin, P(same), of, interval)
 }

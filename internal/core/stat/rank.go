@@ -200,8 +200,15 @@ func correlations(samples [][]float64) []float64 {
 	return out
 }
 
+// fewestEffective is for how many independent values, and degrees of freedom, rounds
+// count at least: what a few rounds say of their dependence is itself uncertain, and
+// without a bound one ill drawn run would be told nothing, however plain it is.
+const fewestEffective = 3
+
 // effective is for how many independent values n of a correlation count.
-func effective(n int, rho float64) float64 { return max(2, float64(n)*(1-rho)/(1+rho)) }
+func effective(n int, rho float64) float64 {
+	return max(fewestEffective, float64(n)*(1-rho)/(1+rho))
+}
 
 // placed are the ranks of the values from 0, ties sharing theirs.
 func placed(d []float64) []float64 {

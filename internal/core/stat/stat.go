@@ -4,7 +4,7 @@
 // Start times of containers are skewed, drift with the machine, and come ten
 // at a time. So nothing here assumes a normal distribution: the centre is the
 // median, its interval is made of order statistics, and a difference is told by
-// ranks of what differs within a round (see [Compare] and [Decide]).
+// ranks of what differs within a round (see [CompareAll]).
 // The form the field's reports print (mean without the largest and the
 // smallest, difference in percent) is here too, as [Trimmed] and [Versus], to
 // stand beside published tables and not to decide anything.

@@ -62,7 +62,7 @@ func failures(rec *record.Record, add func(record.Finding)) {
 
 // fewRounds tells once for each number of rounds that is too small, and where
 // if it is one place only.
-func fewRounds(t *Table, add func(record.Finding)) {
+func fewRounds(t *Table, need int, add func(record.Finding)) {
 	where := map[int][]record.Finding{}
 	for _, row := range t.Rows {
 		for _, c := range row.Cells {
@@ -81,11 +81,11 @@ func fewRounds(t *Table, add func(record.Finding)) {
 		}
 		f.Code, f.Level, f.Lanes = finding.FewRounds, finding.Note, t.Lanes
 		f.Message = fmt.Sprintf("%s no 95 %% interval", map[bool]string{true: "1 round gives", false: fmt.Sprintf("%d rounds give", n)}[n == 1])
-		f.Advice = fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), stat.RoundsFor(t.Comparisons)))
+		f.Advice = fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), need))
 		add(f)
 	}
-	if need := stat.RoundsFor(t.Comparisons); t.Comparisons > 0 && t.Rounds >= stat.MinRounds(figure.Confidence) && t.Rounds < need {
-		add(finding.TooFewToCompare(t.Rounds, t.Comparisons, t.Lanes))
+	if t.Rounds >= stat.MinRounds(figure.Confidence) && t.Rounds < need {
+		add(finding.TooFewToCompare(t.Rounds, need, t.Lanes))
 	}
 }
 
@@ -96,9 +96,9 @@ func cellFindings(t *Table, row Row, c *Cell, kind string, add func(record.Findi
 	values := figure.Ordered(c.Time.Values())
 	if d := stat.Drift(values); d.Drifted {
 		put(finding.Drift, finding.Warning, fmt.Sprintf("the second half of the rounds is %+.0f %% off the first (%s)", 100*(d.Ratio-1), stat.P(d.P)),
-			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold: rounds are paired")
+			"something warmed up, filled up or throttled; raise --warmup, or look at what else the machine did. Comparisons hold where others drifted alike: rounds are paired")
 	}
-	if f := stat.First(values); f.Differs {
+	if f := stat.First(values); f.Differs && c.Time.Rounds[0].Round == 0 {
 		put(finding.FirstRound, finding.Warning, fmt.Sprintf("the first round took %.2f times as long as the others", f.Ratio),
 			"caches were still cold, or are full since; raise --warmup")
 	}

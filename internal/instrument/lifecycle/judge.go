@@ -188,7 +188,7 @@ func (j *Judgement) findings(rec *record.Record) []record.Finding {
 	out.Whole(rec)
 	failures(rec, out.Add)
 	for i := range j.Tables {
-		fewRounds(&j.Tables[i], out.Add)
+		fewRounds(&j.Tables[i], j.Plan.RoundsFor(j.Tables[i].Comparisons), out.Add)
 		for _, row := range j.Tables[i].Rows {
 			for k := range row.Cells {
 				cellFindings(&j.Tables[i], row, &row.Cells[k], j.Targets[k].Kind, out.Add)

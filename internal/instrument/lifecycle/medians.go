@@ -94,10 +94,23 @@ func firstInstruction(j *Judgement, row *Row) []page.Cell {
 // guestClock is record.Target.Clock of a workload that has a clock of its own.
 const guestClock = "guest"
 
+// widened is by how much an interval of the table was widened at most.
+func (t *Table) widened() float64 {
+	most := 1.0
+	for _, row := range t.Rows {
+		for _, c := range row.Cells {
+			if c.Time.Versus != nil {
+				most = max(most, c.Time.Versus.Widened)
+			}
+		}
+	}
+	return most
+}
+
 func mediansNotes(j *Judgement, t *Table) []string {
 	note := "median ± the larger half of its 95 % interval"
 	if j.Baseline != "" {
-		note += "; " + page.Compared(j.Baseline, j.Plan.Comparing, t.Comparisons)
+		note += "; " + page.Compared(j.Baseline, j.Plan.Comparing, t.Comparisons, t.widened())
 	}
 	notes := []string{note}
 	unknown, guest := false, false

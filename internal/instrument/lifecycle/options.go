@@ -41,7 +41,7 @@ const mostComparisons = 100
 // Defaults are the options of a lifecycle that says nothing.
 func Defaults() Options {
 	return Options{
-		Whom: terms.Everyone, Lanes: []int{1}, Ops: slices.Clone(setting.Ops), Rounds: stat.RoundsFor(mostComparisons), Warmup: 1,
+		Whom: terms.Everyone, Lanes: []int{1}, Ops: slices.Clone(setting.Ops), Rounds: stat.RoundsFor(mostComparisons, stat.Holm), Warmup: 1,
 		Budget: 10 * time.Minute, Timeout: time.Minute, Limits: setting.DefaultLimits,
 	}
 }
@@ -60,7 +60,7 @@ func (o *Options) Declare(s *option.Set) {
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "measured rounds, each visiting every target once")
 	terms.Warmup(s, &o.Warmup, "rounds before, not counted")
-	option.Var(s, &o.Precision, "precision", "add rounds until every 95 % interval is this narrow, e.g. 5%", terms.Precision, option.OmitEmpty, option.Must(terms.CheckPrecision))
+	option.Var(s, &o.Precision, "precision", "add rounds until every interval is this narrow, of times and of differences, e.g. 5% (at 99 %, so that the 95 % of the report hold)", terms.Precision, option.OmitEmpty, option.Must(terms.CheckPrecision))
 	terms.Budget(s, &o.Budget, "round")
 	terms.Timeout(s, &o.Timeout, "for one operation on one lane")
 	terms.Seed(s, &o.Seed, "targets")

@@ -51,7 +51,14 @@ func (j *Judgement) compared() (at int, rows []figure.Row) {
 				memory.Of, cpu.Of = append(memory.Of, nil), append(cpu.Of, nil)
 				continue
 			}
+			// What is known in part only is a bound, and shows no difference.
 			memory.Of, cpu.Of = append(memory.Of, &c.Sum), append(cpu.Of, &c.CPU)
+			if !c.Ledger.Complete {
+				memory.Of[k], cpu.Of[k] = nil, nil
+			}
+			if c.CPU.Reasons != nil {
+				cpu.Of[k] = nil
+			}
 		}
 		rows = append(rows, memory, cpu)
 	}

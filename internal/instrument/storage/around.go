@@ -179,10 +179,11 @@ func (j *Judgement) unread(add func(record.Finding)) {
 
 // fewRounds tells once that there is no interval, or that no difference can be shown.
 func (j *Judgement) fewRounds(add func(record.Finding)) {
-	most, comparisons, any := 0, 0, false
+	need := j.Plan.RoundsFor(j.Comparisons)
+	most, least, any := 0, need, false
 	j.each(func(w *Cell) {
-		if compared := len(w.table.Cells) - 1; w.compared() && w.Rounds < stat.RoundsFor(compared) {
-			comparisons = max(comparisons, compared)
+		if w.compared() {
+			least = min(least, w.Rounds)
 		}
 		if !w.primary().Bounded {
 			most, any = max(most, w.Rounds), true
@@ -197,9 +198,9 @@ func (j *Judgement) fewRounds(add func(record.Finding)) {
 		}
 		add(record.Finding{Code: finding.FewRounds, Level: finding.Note,
 			Message: fmt.Sprintf("%s of a cell %s no 95 %% interval, and no difference can be shown", upTo(most), give),
-			Advice:  fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), stat.RoundsFor(comparisons)))})
-	case comparisons > 0:
-		add(finding.TooFewToCompare(j.Plan.Rounds, comparisons, 0))
+			Advice:  fmt.Sprintf("use --rounds %d or more", max(stat.MinRounds(figure.Confidence), need))})
+	case least < need:
+		add(finding.TooFewToCompare(least, need, 0))
 	}
 }
 

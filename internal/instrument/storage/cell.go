@@ -209,9 +209,9 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 }
 
 // finish makes IOPS the table's primary figure where blocks are small, and
-// otherwise bandwidth, or the other one where a claim lacks it; and sets each cell
-// beside the base.
-func (t *Table) finish(how figure.Comparing) {
+// otherwise bandwidth, or the other one where a claim lacks it; and says
+// which cells are to be set beside the base's.
+func (t *Table) finish() (speed, cpu []figure.Pair) {
 	lacks := func(of func(*Cell) *figure.Figure) bool {
 		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
 	}
@@ -221,7 +221,6 @@ func (t *Table) finish(how figure.Comparing) {
 	if to != nil && to.Rounds > 0 {
 		t.Base = base
 	}
-	var speed, cpu []figure.Pair
 	for _, c := range t.Cells {
 		p := c.primary()
 		c.Ratio = about(p.Quantity+"-ratio", figure.Ratio, figure.More, p.Labels, nil)
@@ -237,16 +236,28 @@ func (t *Table) finish(how figure.Comparing) {
 			speed, cpu = append(speed, figure.Pair{Base: to.primary(), Figure: p}), append(cpu, figure.Pair{Base: &to.CPUPerByte, Figure: &c.CPUPerByte})
 		}
 	}
-	how.Compare(base, speed)
-	how.Compare(base, cpu)
-	for _, c := range t.Cells {
+	return speed, cpu
+}
+
+// compare sets all cells beside those of the base. The table that stands first in a
+// report shows those of all jobs, so they are compared together.
+func (j *Judgement) compare() {
+	var speed, cpu []figure.Pair
+	for _, t := range j.Tables {
+		s, c := t.finish()
+		speed, cpu = append(speed, s...), append(cpu, c...)
+	}
+	j.Comparisons = len(speed)
+	j.Plan.Compare(base, speed)
+	j.Plan.Compare(base, cpu)
+	j.each(func(c *Cell) {
 		if v := c.primary().Versus; v != nil {
 			c.Ratio.Estimate, c.Ratio.Reasons = v.Ratio(), []string{v.Why}
 		}
 		if v := c.CPUPerByte.Versus; v != nil {
 			c.CPURatio.Estimate = v.Ratio()
 		}
-	}
+	})
 }
 
 // Different tells whether a difference from the base was shown.

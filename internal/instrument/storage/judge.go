@@ -119,8 +119,8 @@ func (j *Judgement) weigh() {
 		for _, c := range t.Cells {
 			c.sum()
 		}
-		t.finish(j.Plan.Comparing)
 	}
+	j.compare()
 	slices.SortStableFunc(j.Tables, func(a, b *Table) int {
 		return cmp.Or(cmp.Compare(j.volumeRank(a.Volume), j.volumeRank(b.Volume)), cmp.Compare(j.jobRank(a.Job), j.jobRank(b.Job)),
 			cmp.Compare(cacheRank(j.Plan.Cache, a.Cache), cacheRank(j.Plan.Cache, b.Cache)))

@@ -31,6 +31,8 @@ type Judgement struct {
 	Failed   int // cells without figures, round by round
 	Total    int
 
+	Comparisons int // with the base, of all jobs
+
 	bounds map[string][]bound // by volume, where nothing was measured
 }
 

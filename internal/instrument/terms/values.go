@@ -17,6 +17,7 @@ var (
 	// MilliCPU are thousandths of a CPU.
 	MilliCPU  = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
 	Precision = option.Written(ParsePrecision, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+	margin    = option.Written(parseMargin, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
 	Scale     = option.Written(ParseScale, nil, either("number", `^\s*[0-9.]+\s*%?\s*$`))
 )
 
@@ -41,6 +42,22 @@ func ParsePrecision(s string) (float64, error) {
 		return 0, fmt.Errorf("%s is not a precision: write one above 0 and below 1, such as 5%% or 0.05, or none for exactly as many rounds as are asked for", option.Quote(s))
 	}
 	return p, nil
+}
+
+// parseMargin reads "5%" or "0.05": below which difference targets are the same.
+func parseMargin(s string) (float64, error) {
+	p, err := share(s)
+	if err != nil || !(p > 0 && p < 1) {
+		return 0, fmt.Errorf("%s is not a margin: write one above 0 and below 1, such as 5%% or 0.05", option.Quote(s))
+	}
+	return p, nil
+}
+
+func checkMargin(p float64) error {
+	if !(p > 0 && p < 1) {
+		return fmt.Errorf("%g is not a margin: it has to be above 0 and below 1, such as 0.05", p)
+	}
+	return nil
 }
 
 // CheckPrecision is what is wrong with one.

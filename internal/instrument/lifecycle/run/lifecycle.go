@@ -66,7 +66,7 @@ func (s *schedule) sweep(ctx context.Context, targets []subject.Target) (why str
 		why, err = s.Perform(ctx, run.Rounds[subject.Session]{
 			Warmup: p.Warmup, Rounds: p.Rounds, Budget: p.Budget, Turns: s.turns, Visit: s.visit, After: s.after,
 			Precision: p.Precision, Widest: func() (float64, string) { return s.intervals.Widest(s.GivenUp()...) },
-			Lanes: n, Comparisons: p.Comparisons(s.Record.Targets), Fewer: ", targets or lanes", Worth: worth(n), Later: later,
+			Lanes: n, Need: p.RoundsFor(p.Comparisons(s.Record.Targets)), Fewer: ", targets or lanes", Worth: worth(n), Later: later,
 		})
 	}
 	return why, err

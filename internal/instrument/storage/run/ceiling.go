@@ -124,7 +124,7 @@ func (s *stage) roomOnHost(ctx context.Context, size int64) *record.Failure {
 func ceilingArgs(fio, file, rw string, block, size int64, took time.Duration) []string {
 	return []string{fio, "--name=ceiling", "--filename=" + file, "--rw=" + rw, "--bs=" + strconv.FormatInt(block, 10), "--size=" + strconv.FormatInt(size, 10),
 		"--direct=1", "--ioengine=libaio", "--iodepth=" + strconv.Itoa(ceilingDepth), "--time_based", fmt.Sprintf("--runtime=%dms", took.Milliseconds()),
-		"--group_reporting", "--output-format=json"}
+		"--thread", "--group_reporting", "--output-format=json"} // a job of its own would outlive a fio that is killed
 }
 
 // fioOnHost runs fio outside of every target.
