@@ -66,25 +66,28 @@ func tellCachesOf(t *testing.T, rw string, targets, flags []string) {
 	}
 }
 
-// verdicts are those that can be right.
+// verdicts are those that can be right. What others write to a disk meanwhile, and read
+// where an engine's process is not tare's to wait for, cannot be told from the job's, so
+// that one this short proves nothing there; what a cache took never passes for the
+// device's.
 func verdicts(rw, target, volume, cache string) []storage.Verdict {
 	sandboxed, counted := strings.HasSuffix(target, "runsc"), !strings.Contains(target, "/")
+	direct, ram := cache == record.CacheDirect, volume == record.VolumeTmpfs
+	var right []storage.Verdict
 	switch {
-	case cache == record.CacheDirect && (volume == record.VolumeTmpfs || sandboxed && rw == storage.RWRead):
-		return []storage.Verdict{storage.NotDirect}
-	case cache == record.CacheDirect && sandboxed: // what others write meanwhile may be as much
-		return []storage.Verdict{storage.NotDirect, storage.TooShort, storage.Noisy}
-	case cache == record.CacheDirect: // too short to be more, on a shared machine
+	case direct && !ram && !sandboxed:
 		return []storage.Verdict{storage.Device, storage.TooShort, storage.Noisy}
+	case direct:
+		right = []storage.Verdict{storage.NotDirect}
 	case sandboxed:
-		return []storage.Verdict{storage.GuestCache, storage.HostCache}
-	case volume == record.VolumeTmpfs, rw == storage.RWRead && counted: // what the job had fetched is its own
-		return []storage.Verdict{storage.HostCache}
+		right = []storage.Verdict{storage.GuestCache, storage.HostCache}
+	default:
+		right = []storage.Verdict{storage.HostCache}
 	}
-	// What others write meanwhile, and read where an engine's process is not tare's to
-	// wait for, cannot be told from the job's, so that one this short proves nothing;
-	// it never passes for the device's.
-	return []storage.Verdict{storage.HostCache, storage.TooShort, storage.Noisy}
+	if ram || rw == storage.RWRead && (sandboxed || counted) {
+		return right
+	}
+	return append(right, storage.TooShort, storage.Noisy)
 }
 
 func weighStorage(t *testing.T, flags, targets []string) (*record.Record, *storage.Judgement) {
