@@ -13,13 +13,29 @@ import (
 )
 
 // command runs the real program with the arguments of a load.
+// installed is where the probe is that all tests run. It is written before any test
+// begins: what one writes while another forks stays open in the child for a moment, and
+// cannot be executed then (ETXTBSY).
+var installed string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tare-probe-")
+	if err == nil {
+		err = Install(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	installed = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 func command(t *testing.T, args []string) *exec.Cmd {
 	t.Helper()
-	dir := t.TempDir()
-	if err := Install(dir); err != nil {
-		t.Fatal(err)
-	}
-	return exec.CommandContext(t.Context(), filepath.Join(dir, args[0]), args[1:]...)
+	return exec.CommandContext(t.Context(), filepath.Join(installed, args[0]), args[1:]...)
 }
 
 // The pages of the mapping are counted by the kernel, while they are held.
