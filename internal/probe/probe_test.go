@@ -49,12 +49,8 @@ func TestAProbeReportsAndLeavesWhenAsked(t *testing.T) {
 // it, as one that only waits for it does.
 func TestAProbeThatWaitsHasAHandlerForSIGTERMAndEndsOnIt(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := Install(dir); err != nil {
-		t.Fatal(err)
-	}
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		cmd := exec.Command(filepath.Join(dir, Name), "token")
+		cmd := exec.Command(filepath.Join(installed, Name), "token")
 		if os.Geteuid() == 0 { // as in a container, where only what is handled arrives
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 		}
