@@ -145,26 +145,33 @@ func (how Comparing) Compare(baseline string, table []Pair) {
 	}
 }
 
-// Row is one quantity of several targets, in the order of all rows that are compared
-// together; nil where a target has none.
+// Row is one quantity of several targets, in their order; nil where a target has none.
 type Row struct {
 	Name string
 	Of   []*Figure
 }
 
-// CompareRows compares each figure of the rows of one table with that of the target at
-// a place, and says how many could be.
-func (how Comparing) CompareRows(baseline string, at int, rows []Row) int {
+// Rows are what one table compares: targets by their names, with the one at a place.
+type Rows struct {
+	Names []string
+	At    int // -1: with none
+	Rows  []Row
+}
+
+// CompareRows compares each figure of the rows with that of the target at their place.
+func (how Comparing) CompareRows(t Rows) {
+	if t.At < 0 {
+		return
+	}
 	var table []Pair
-	for _, row := range rows {
+	for _, row := range t.Rows {
 		for i, f := range row.Of {
-			if i != at && f != nil && row.Of[at] != nil && len(f.Rounds) > 0 && len(row.Of[at].Rounds) > 0 {
-				table = append(table, Pair{row.Of[at], f})
+			if i != t.At && f != nil && row.Of[t.At] != nil {
+				table = append(table, Pair{row.Of[t.At], f})
 			}
 		}
 	}
-	how.Compare(baseline, table)
-	return len(table)
+	how.Compare(t.Names[t.At], table)
 }
 
 // Quotient is a figure that is how many times the base's each value is.

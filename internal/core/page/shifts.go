@@ -7,7 +7,11 @@ import (
 
 // Shifts shows by how much targets differ from the one at a place, in quantities that
 // were compared together; nil where nothing was.
-func Shifts(names []string, at int, rows []figure.Row, how figure.Comparing) *Section {
+func Shifts(t figure.Rows, how figure.Comparing) *Section {
+	if t.At < 0 {
+		return nil
+	}
+	names, at := t.Names, t.At
 	table, comparisons, widened := Names("", Heading(names[at])), 0, 1.0
 	table.Columns[1].Right = true
 	for i, name := range names {
@@ -15,7 +19,7 @@ func Shifts(names []string, at int, rows []figure.Row, how figure.Comparing) *Se
 			table.Columns = append(table.Columns, Column{Title: Heading(name), Right: true, Group: i + 1}, Column{Title: "vs " + Heading(names[at]), Right: true, Group: i + 1})
 		}
 	}
-	for _, row := range rows {
+	for _, row := range t.Rows {
 		base := row.Of[at]
 		if base == nil || !base.Known() {
 			continue

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/finding"
-	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/record"
@@ -24,9 +23,7 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j := &judging{Judgement: o, rec: rec, visits: ledger.Visits(rec.Readings, rec.Series)}
 	j.close()
 	j.tables()
-	if at, rows := o.compared(); at >= 0 {
-		o.Plan.CompareRows(rec.Targets[at].Name, at, rows)
-	}
+	o.Plan.CompareRows(o.compared())
 	j.scaling()
 	j.classes()
 	j.check()
@@ -34,11 +31,13 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	return o, nil
 }
 
-// compared are the figures by which targets are compared, and the place of the one
-// that they are compared with; -1 for none.
-func (j *Judgement) compared() (at int, rows []figure.Row) {
+// compared are the figures by which targets are compared.
+func (j *Judgement) compared() (out figure.Rows) {
 	with := instrument.Baseline("", j.Targets)
-	at = slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == with })
+	out.At = slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Name == with })
+	for i := range j.Targets {
+		out.Names = append(out.Names, j.Targets[i].Name)
+	}
 	for i := range j.Tables {
 		t := &j.Tables[i]
 		memory, cpu := figure.Row{Name: phaseName(t) + ": memory"}, figure.Row{Name: phaseName(t) + ": CPU"}
@@ -60,22 +59,9 @@ func (j *Judgement) compared() (at int, rows []figure.Row) {
 				cpu.Of[k] = nil
 			}
 		}
-		rows = append(rows, memory, cpu)
+		out.Rows = append(out.Rows, memory, cpu)
 	}
-	return at, rows
-}
-
-// comparison shows them.
-func comparison(j *Judgement) *page.Section {
-	at, rows := j.compared()
-	if at < 0 {
-		return nil
-	}
-	var names []string
-	for i := range j.Targets {
-		names = append(names, j.Targets[i].Name)
-	}
-	return page.Shifts(names, at, rows, j.Plan.Comparing)
+	return out
 }
 
 type judging struct {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/figure"
-	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/startup/trace"
@@ -33,20 +32,21 @@ func (j *Judging) Done(rec *record.Record) *Judgement {
 			s.Targets = append(s.Targets, t.Target)
 		}
 	}
-	if at, rows := s.compared(); at >= 0 {
-		figure.Comparing{}.CompareRows(s.Targets[at].Target, at, rows)
-	}
+	figure.Comparing{}.CompareRows(s.compared())
 	s.Found = j.findings(rec, &s)
 	return &s
 }
 
 // compared are the figures by which targets that were watched in the same rounds are
-// compared, and the place of the one that they are compared with; -1 for none.
-func (j *Judgement) compared() (at int, rows []figure.Row) {
+// compared.
+func (j *Judgement) compared() (out figure.Rows) {
 	with := instrument.Baseline("", j.Record.Targets)
-	at = slices.IndexFunc(j.Targets, func(t Target) bool { return t.Target == with })
+	out.At = slices.IndexFunc(j.Targets, func(t Target) bool { return t.Target == with })
 	if !j.Live || with == "" {
-		return -1, nil
+		return figure.Rows{At: -1}
+	}
+	for i := range j.Targets {
+		out.Names = append(out.Names, j.Targets[i].Target)
 	}
 	for _, q := range []struct {
 		name string
@@ -62,22 +62,9 @@ func (j *Judgement) compared() (at int, rows []figure.Row) {
 		for i := range j.Targets {
 			row.Of = append(row.Of, q.of(&j.Targets[i]))
 		}
-		rows = append(rows, row)
+		out.Rows = append(out.Rows, row)
 	}
-	return at, rows
-}
-
-// comparison shows them.
-func comparison(j *Judgement) *page.Section {
-	at, rows := j.compared()
-	if at < 0 {
-		return nil
-	}
-	var names []string
-	for i := range j.Targets {
-		names = append(names, j.Targets[i].Target)
-	}
-	return page.Shifts(names, at, rows, figure.Comparing{})
+	return out
 }
 
 // sum makes the figures of a target from those of its starts.
