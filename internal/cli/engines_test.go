@@ -311,7 +311,7 @@ func TestThePlanOfTheISuladReportRuns(t *testing.T) {
 		t.Fatalf("%v %v", records, err)
 	}
 	code, out, stderr = tare(t, append([]string{"report", "--against", "published/isulad-2020"}, records...)...)
-	if code != ExitDone || !strings.Contains(out, "4995") || !strings.Contains(out, "2 * create") {
+	if code != ExitDone || !strings.Contains(out, "4995") || !strings.Contains(out, "2 lanes") {
 		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
 	}
 	m.nothingLeft(t)

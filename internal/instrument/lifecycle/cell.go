@@ -33,6 +33,7 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 		}
 	}
 	c.Lost, c.Time.Failed, c.Time.Total = g.lost, g.failed, g.total
+	c.Trimmed.Failed, c.Trimmed.Total = g.failed, g.total
 	values := g.times[def.Done]
 	c.Time.Rounds, c.Time.Estimate = figure.ByRound(values), figure.Median(values)
 	if mean, ok := stat.Trimmed(figure.Ordered(values)); ok {
