@@ -79,6 +79,9 @@ type Point struct {
 	Own      int64    `json:"own"`
 	Problems []string `json:"problems,omitempty" is:"max=1024,path"` // programs that came or went, one line each
 	Failure  *Failure `json:"failure,omitempty"`
+	// Source is the file that an imported point comes from: it has what the client
+	// says, and Begun is 1.
+	Source string `json:"source,omitempty" is:"place"`
 }
 
 // The cases and phases of a point.

@@ -36,6 +36,22 @@ type Batch struct {
 	Lost     int      `json:"lost,omitempty"`              // lanes not released because an earlier operation of theirs failed
 	OwnCPU   int64    `json:"own_cpu,omitempty"`           // ns of CPU that tare and its lanes used in the batch
 	Roles    []Usage  `json:"roles,omitempty" is:"max=64"` // what the target's own processes used, by role
+
+	// Of a batch that was imported from what another tool told. It knows durations
+	// only: Released and Start are 1.
+	Source   string   `json:"source,omitempty" is:"place"` // file and line, or place in it
+	Unproven bool     `json:"unproven,omitempty"`          // whether operations failed cannot be known: the format has no word for it
+	Summary  *Summary `json:"summary,omitempty"`           // what the tool told of several operations together; then there are no samples
+}
+
+// Summary is what a tool told of several operations of which it keeps no single time.
+// What it does not tell is 0.
+type Summary struct {
+	Count   int64   `json:"count" is:"min=1"`
+	Failed  int64   `json:"failed,omitempty"`
+	Mean    int64   `json:"mean,omitempty" is:"span"`       // ns, of one operation
+	Trimmed int64   `json:"trimmed,omitempty" is:"span"`    // ns, without the shortest and the longest
+	Seconds float64 `json:"seconds,omitempty" is:"seconds"` // of the whole run, in which any number were under way at once
 }
 
 // Sample is one timed operation. Times are ns of CLOCK_MONOTONIC, zero where
@@ -101,6 +117,14 @@ type Usage struct {
 // Check says whether the batch can have happened. One sample with an impossible
 // time is enough to distrust the clock of all of them.
 func (b *Batch) Check() error {
+	switch s := b.Summary; {
+	case s != nil && (b.Source == "" || len(b.Samples) > 0):
+		return errors.New("a summary is of an imported batch, which has no samples then")
+	case s != nil && (s.Failed > s.Count || s.Mean == 0 && s.Seconds == 0):
+		return fmt.Errorf("a summary of %d operations, %d failed, without a time", s.Count, s.Failed)
+	case b.Unproven && b.Source == "":
+		return errors.New("unproven is of an imported batch")
+	}
 	if b.Lost > b.Lanes-len(b.Samples) {
 		return fmt.Errorf("%d samples and %d lost lanes in a batch of %d", len(b.Samples), b.Lost, b.Lanes)
 	}

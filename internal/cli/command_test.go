@@ -92,6 +92,9 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(dir, "hyperfine.json"), []byte(`{"results":[{"command":"runc create a","mean":0.1,"times":[0.1,0.1]}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var lines []string
 	var collect func(c *cobra.Command)
 	collect = func(c *cobra.Command) {
@@ -99,8 +102,8 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 		for _, sub := range c.Commands() {
-			if sub.Name() == "report" {
-				defer collect(sub) // its record is made by an example of lifecycle
+			if slices.Contains([]string{"report", "label", "redact", "join", "history"}, sub.Name()) {
+				defer collect(sub) // their record is made by an example of lifecycle
 				continue
 			}
 			collect(sub)

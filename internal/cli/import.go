@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -9,21 +10,27 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	fortio "github.com/tare-bench/tare/internal/instrument/bpf/tool"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	operations "github.com/tare-bench/tare/internal/instrument/lifecycle/tool"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
+	"github.com/tare-bench/tare/internal/subject/setting"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/record"
 )
 
 // importFlags say what texts do not say of themselves.
 type importFlags struct {
-	target, volume, cache string
+	target, volume, cache, op string
 }
 
 func newImport(s *app) *cobra.Command {
@@ -31,26 +38,32 @@ func newImport(s *app) *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "import [LABEL=]FILE...",
-		Short: "Make a record of what fio, dd and sysbench said earlier, in any text that was kept",
-		Long: `Find what fio, dd and sysbench printed in any text (a page, Markdown, a console, a
-log) and make a storage record of it, so that old figures can be compared and
-judged: fio's JSON and normal text of versions 2 and 3, the last lines of dd (GNU,
-busybox, BSD), and sysbench's fileio reports of 0.4, 0.5 and 1.0. FILE "-" is
-standard input.
+		Short: "Make a record of what other tools told earlier, in any text that was kept",
+		Long: `Find what other tools told in any text (a page, Markdown, a console, a log) and make
+records of it, so that old figures can be compared and judged by the same rules as
+tare's own. FILE "-" is standard input. Each format is known by its content:
 
-Whose they are says LABEL, else --target, else the file's name without its ending.
+  fio (JSON and text of 2 and 3), dd (GNU, busybox, BSD), sysbench fileio (0.4, 0.5,
+  1.0): a record of storage
+  hyperfine --export-json, results of critest -benchmark, containerd-stress --json,
+  ptcr's table, Go's benchmark format: a record of lifecycle
+  fortio load -json: a record of bpf
+
+Whose they are says LABEL, else --target, else they themselves (hyperfine -n, ptcr's
+TargetName, a benchmark's name), else the file's name without its ending.
 Where a text holds several outputs of one job, they are told apart by a number, as
 LABEL-1 and LABEL-2; give each target a text of its own to name it. Texts of one
 label are rounds. Nothing is guessed from the words around an output, but for dd: its
 command, if it stands before, says whether it read. An output that cannot be read is
-left out, and told with its line.
+left out, and told with its line. Where a format has no word for a failed operation,
+the report says that failures cannot be known.
 
 A record that was imported holds what the tools said and nothing of the machine:
 nothing was seen from outside, and nothing is known of the environment.`,
-		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md",
+		Example: "  tare import notes.txt\n  tare import kata=notes.txt --volume rootfs --cache direct --format md\n  tare import runc=hyperfine.json --op create",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := s.checkFormat(out.format, storage.Name); err != nil {
+			if err := s.checkFormat(out.format, ""); err != nil {
 				return err
 			}
 			if err := flags.validate(); err != nil {
@@ -62,8 +75,9 @@ nothing was seen from outside, and nothing is known of the environment.`,
 	c.Flags().StringVar(&flags.target, "target", "", "whose all results are that no LABEL= names")
 	c.Flags().StringVar(&flags.volume, "volume", "", "where the files of all results were: rootfs, bind, tmpfs, nfs or device")
 	c.Flags().StringVar(&flags.cache, "cache", "", "how all results were made: direct or buffered")
+	c.Flags().StringVar(&flags.op, "op", "", "which operation all results of lifecycle are of: create, start, stop, rm, run, runp, stopp or rmp (default: what they say, or run)")
 	out.addFile(c.Flags())
-	out.addForm(c.Flags(), instrument.List{storage.Instrument})
+	out.addForm(c.Flags(), s.instruments)
 	return c
 }
 
@@ -73,6 +87,9 @@ func (f *importFlags) validate() error {
 	}
 	if err := oneOf("--cache", f.cache, record.CacheDirect, record.CacheBuffered); err != nil {
 		return err
+	}
+	if _, err := setting.ParseOp(f.op); f.op != "" && err != nil {
+		return fmt.Errorf("--op: %w", err)
 	}
 	if f.target != "" && !tool.IsLabel(f.target) {
 		return fmt.Errorf("--target %q: a name has letters, digits and ._/+- only", f.target)
@@ -92,55 +109,140 @@ func oneOf(flag, value string, known ...string) error {
 	return fmt.Errorf("%s %q: it is one of %s", flag, value, strings.Join(known, ", "))
 }
 
-// importTexts reads the texts, stores what is in them and reports it.
+// maxText is how much of a text is read.
+const maxText = 64 << 20
+
+// imported is what texts hold for the records of each instrument.
+type imported struct {
+	storage   tool.Imported
+	lifecycle operations.Imported
+	bpf       fortio.Imported
+	unread    []record.Finding
+}
+
+// importTexts reads the texts, stores what is in them, a record for each instrument,
+// and reports it. A text that cannot be used costs nothing but itself.
 func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out outputFlags) error {
 	began := time.Now()
-	g := &tool.Imported{}
+	g := &imported{}
 	for _, arg := range args {
-		if err := addText(g, stdin, arg, flags); err != nil {
+		if err := g.add(stdin, arg, flags); err != nil {
 			return err
 		}
 	}
-	if g.Close(); len(g.Cells) == 0 {
-		return nothingFound(args, g.Findings)
+	records := g.records()
+	switch {
+	case len(records) == 0:
+		return nothingFound(args, slices.Concat(g.unread, g.storage.Findings, g.lifecycle.Findings, g.bpf.Findings))
+	case len(records) > 1 && out.record != "":
+		return fmt.Errorf("import: -o: there are results for %d records, of storage, operations and loads: give each an import of its own, or leave -o out", len(records))
 	}
-	path, err := s.storeImported(g, began, out)
+	var all []instrument.Judged
+	var paths []string
+	for i, r := range records {
+		if i == 0 {
+			r.findings = append(r.findings, g.unread...)
+		}
+		if err := s.checkFormat(out.format, r.experiment); err != nil {
+			return err
+		}
+		path, err := s.storeImported(r, began, out)
+		if err != nil {
+			return err
+		}
+		paths = append(paths, path)
+	}
+	all, err := s.judged(paths, out.format)
 	if err != nil {
 		return err
 	}
-	rec, err := s.lines().Load(path)
+	code, err := s.show(all, out)
 	if err != nil {
 		return err
 	}
-	j, err := storage.Judge(rec)
-	if err != nil {
-		return err
+	for _, path := range paths {
+		fmt.Fprintf(s.Err, "record: %s\n", path)
 	}
-	return s.showKept(rec, j, path, out)
+	return ended(code)
 }
 
-// addText reads one argument, LABEL=FILE or FILE. A file whose name has an
-// equals sign is taken as it is if it is there.
-func addText(g *tool.Imported, stdin io.Reader, arg string, flags importFlags) error {
-	told := tool.Told{Label: flags.target, Volume: flags.volume, Cache: flags.cache}
-	path := arg
-	if label, file, ok := strings.Cut(arg, "="); ok && tool.IsLabel(label) {
+// add reads one argument, LABEL=FILE or FILE. A file whose name has an equals sign is
+// taken as it is if it is there. Every tool looks for what is its own.
+func (g *imported) add(stdin io.Reader, arg string, flags importFlags) error {
+	label, path := flags.target, arg
+	if l, file, ok := strings.Cut(arg, "="); ok && tool.IsLabel(l) {
 		if _, err := os.Lstat(arg); err != nil {
-			told.Label, path = label, file
+			label, path = l, file
 		}
 	}
-	if path == "-" {
-		return g.Add("-", stdin, told)
+	in, name := stdin, "-"
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("import: %w; give a text file, as FILE or LABEL=FILE", err)
+		}
+		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return fmt.Errorf("import: %s is a folder; give the files in it", path)
+		}
+		in, name = file, filepath.Base(path)
 	}
-	file, err := os.Open(path)
+	text, err := io.ReadAll(io.LimitReader(in, maxText+1))
+	if err == nil && len(text) > maxText {
+		err = fmt.Errorf("it is longer than %d MiB: split it", maxText>>20)
+	}
 	if err != nil {
-		return fmt.Errorf("import: %w; give a text file, as FILE or LABEL=FILE", err)
+		g.unread = append(g.unread, record.Finding{Code: tool.FoundUnread, Level: "warning", Message: fmt.Sprintf("%s was not read: %v", name, err), Advice: "its results are missing here"})
+		return nil
 	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return fmt.Errorf("import: %s is a folder; give the files in it", path)
+	g.lifecycle.Add(name, text, operations.Told{Label: label, File: tool.LabelOf(name), Op: setting.Op(flags.op)})
+	g.bpf.Add(name, label, text)
+	return g.storage.Add(name, bytes.NewReader(text), tool.Told{Label: label, Volume: flags.volume, Cache: flags.cache})
+}
+
+// importedRecord is a record before it is written.
+type importedRecord struct {
+	experiment string
+	plan       any
+	lines      []any
+	n, failed  int
+	findings   []record.Finding
+}
+
+// records are those that something was found for. Findings of tools that found no result
+// go into the first.
+func (g *imported) records() (all []importedRecord) {
+	if g.storage.Close(); len(g.storage.Cells) > 0 {
+		all = append(all, importedRecord{storage.Name, g.storage.Plan, slices.Concat(linesOf(g.storage.Targets), linesOf(g.storage.Cells)), len(g.storage.Cells), 0, g.storage.Findings})
 	}
-	return g.Add(filepath.Base(path), file, told)
+	if len(g.lifecycle.Batches) > 0 {
+		g.lifecycle.Close()
+		r := importedRecord{lifecycle.Name, g.lifecycle.Plan, slices.Concat(linesOf(g.lifecycle.Targets), linesOf(g.lifecycle.Batches)), len(g.lifecycle.Batches), 0, g.lifecycle.Findings}
+		for i := range g.lifecycle.Batches {
+			failed, _ := lifecycle.Outcomes(&g.lifecycle.Batches[i])
+			r.failed += failed
+		}
+		all = append(all, r)
+	}
+	if len(g.bpf.Points) > 0 {
+		g.bpf.Close()
+		all = append(all, importedRecord{bpf.Name, g.bpf.Plan, linesOf(g.bpf.Points), len(g.bpf.Points), 0, g.bpf.Findings})
+	}
+	if len(all) > 0 && len(g.lifecycle.Batches) == 0 {
+		all[0].findings = append(all[0].findings, g.lifecycle.Findings...)
+	}
+	if len(all) > 0 && len(g.bpf.Points) == 0 {
+		all[0].findings = append(all[0].findings, g.bpf.Findings...)
+	}
+	return all
+}
+
+func linesOf[T any](all []T) []any {
+	lines := make([]any, len(all))
+	for i := range all {
+		lines[i] = all[i]
+	}
+	return lines
 }
 
 // nothingFound says why no record is made.
@@ -151,36 +253,23 @@ func nothingFound(args []string, findings []record.Finding) error {
 			why += "\n" + f.Message
 		}
 	}
-	return fmt.Errorf("import: no result of fio, dd or sysbench in %s%s\ngive the output of the tools themselves, as text or JSON", strings.Join(args, ", "), why)
+	return fmt.Errorf("import: no result of a tool in %s%s\ngive the output of the tools themselves, as text or JSON; tare import --help names them", strings.Join(args, ", "), why)
 }
 
 // storeImported writes the record and returns where it is.
-func (s *app) storeImported(g *tool.Imported, began time.Time, out outputFlags) (path string, err error) {
-	header, err := keptHeader(storage.Name, g.Plan)
+func (s *app) storeImported(r importedRecord, began time.Time, out outputFlags) (path string, err error) {
+	header, err := keptHeader(r.experiment, r.plan)
 	if err != nil {
 		return "", err
 	}
-	w, path, err := s.createRecord(out.record, storage.Name, header.RunID)
+	w, path, err := s.createRecord(out.record, r.experiment, header.RunID)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	header.Started = began.UTC()
-	lines := []any{header}
-	for _, t := range g.Targets {
-		lines = append(lines, t)
-	}
-	end := record.End{Status: "done", Why: "imported", Batches: len(g.Cells), Elapsed: int64(time.Since(began))}
-	for _, c := range g.Cells {
-		if c.Failure != nil {
-			end.Failures++
-		}
-		lines = append(lines, c)
-	}
-	for _, f := range g.Findings {
-		lines = append(lines, f)
-	}
-	for _, line := range append(lines, end) {
+	end := record.End{Status: "done", Why: "imported", Batches: r.n, Failures: r.failed, Elapsed: int64(time.Since(began))}
+	for _, line := range slices.Concat([]any{header}, r.lines, linesOf(r.findings), []any{end}) {
 		if err := w.Write(line); err != nil {
 			return path, err
 		}

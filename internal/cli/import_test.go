@@ -133,3 +133,32 @@ func TestWhatCannotBeImportedIsToldWithWhatToDo(t *testing.T) {
 		})
 	}
 }
+
+func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {
+	dir, err := filepath.Abs(filepath.Join("..", "instrument"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place(t)
+	bad := filepath.Join(t.TempDir(), "bad.json")
+	if err := os.WriteFile(bad, []byte(`{"results":[{"command":"a","mean":1,"times":[`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"import", bad, "isula=" + filepath.Join(dir, "lifecycle", "tool", "testdata", "ptcr.txt"), filepath.Join(dir, "lifecycle", "tool", "testdata", "hyperfine-old.json"),
+		filepath.Join(dir, "bpf", "tool", "testdata", "fortio.json")}
+	code, out, stderr := tare(t, append(args, "--format", "csv")...)
+	if code != ExitDone || strings.Count(stderr, "record: ") != 2 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, want := range []string{",lifecycle,mean-latency,ns,", ",lifecycle,latency,ns,", ",bpf,requests,1/s,"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if code, out, _ = tare(t, args...); code != ExitDone || !strings.Contains(out, "bad.json: 1 of the outputs of hyperfine could not be read") {
+		t.Errorf("exit %d, the bad one is not told of: %s", code, out)
+	}
+	if code, _, stderr = tare(t, append(args, "-o", bad+"l")...); code != ExitUsage || !strings.Contains(stderr, "results for 2 records") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -13,6 +14,25 @@ func Ran(rec *record.Record, seed uint64) string {
 	h, env := &rec.Header, &rec.Header.Environment
 	return Dotted("tare "+Known(h.Version), "run "+Known(h.RunID), "Linux "+Known(env.Kernel), Processor(env), Cgroups(env.Cgroup),
 		fmt.Sprintf("seed %d", seed), Outcome(rec))
+}
+
+// Imported is the same of what was imported, from files and lines in them; unknown is
+// what such a record lacks.
+func Imported(rec *record.Record, sources []string, unknown string) []string {
+	files := make([]string, len(sources))
+	for i, file := range sources {
+		if at := strings.LastIndexByte(file, ':'); at >= 0 {
+			file = file[:at]
+		}
+		files[i] = Middle(term.Clean(Known(file)), 2*LongestName)
+	}
+	if len(files) == 0 {
+		files = []string{"nothing"}
+	}
+	return []string{
+		Dotted("tare "+Known(rec.Header.Version), "run "+Known(rec.Header.RunID), Outcome(rec)),
+		"imported from " + Listed(files) + "; " + unknown,
+	}
 }
 
 // Status is the run's own word on its end; a record without an end has none.

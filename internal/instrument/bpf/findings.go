@@ -43,22 +43,28 @@ const maxLines = 1000
 // full is the share of its CPUs from which on somebody has no more to give.
 const full = 0.95
 
+// ImportedFindings begin the codes of what was found while a client's own results were
+// read.
+const ImportedFindings = "import-"
+
 func (j *judging) findings() []record.Finding {
 	var out finding.List
 	add := adding(out.Add)
-	out.TakeOver(j.rec)
+	out.TakeOver(j.rec, ImportedFindings)
 	out.Whole(j.rec)
 	j.ended(add)
 	j.failures(add)
 	j.problems(add)
-	j.seen(add)
+	if j.b.Imported == nil { // which has no programs, and nobody can add rounds
+		j.seen(add)
+		j.few(add)
+	}
 	j.misbooked(add)
 	j.limits(add)
 	j.sent(add)
 	j.programCautions(add)
 	j.quotaCautions(add)
 	j.costs(add)
-	j.few(add)
 	out.Node(j.rec)
 	return out
 }

@@ -14,6 +14,9 @@ import (
 // head says what ran where, and what percent are of: published reports have
 // "12.99 %" and "1.62 %" for the same time.
 func head(rec *record.Record, v *Judgement, o page.Options) []string {
+	if v.Imported != nil {
+		return page.Imported(rec, v.Imported, "the machines, programs, CPU time and limits are not known")
+	}
 	memory := ""
 	if env := &rec.Header.Environment; env.Memory > 0 {
 		memory = "memory " + page.Size(float64(env.Memory))
@@ -105,7 +108,7 @@ func howMeasured(v *Judgement) *page.Section {
 	if p.KeepAlive {
 		connections = "connections that are kept"
 	}
-	if p.URL != "" && p.Datapath == "" {
+	if p.URL != "" && p.Datapath == "" && v.Imported == nil {
 		found := "once for each load, where fortio's own command finds it anew for each connection (--resolve-each)"
 		if p.ResolveEach {
 			found = "anew for each connection"
@@ -119,6 +122,10 @@ func howMeasured(v *Judgement) *page.Section {
 		}
 	}
 	items = append(items, page.Item{Key: "load", Text: loop + "; " + connections})
+	if v.Imported != nil {
+		s.Lists = []page.List{{Items: items}}
+		return s
+	}
 	if len(p.Cgroups) > 0 {
 		items = append(items, page.Item{Key: "clients", Text: "in the lowest of the chosen cgroups, where its programs see them; its limits are theirs, too"})
 	}

@@ -74,6 +74,9 @@ func (j *judging) group() {
 	j.rec, j.measured = &rec, map[record.Asked][]*measured{}
 	for i := range rec.Points {
 		p := &rec.Points[i]
+		if p.Source != "" {
+			j.b.Imported = append(j.b.Imported, p.Source)
+		}
 		j.b.CPUs = max(j.b.CPUs, p.CPUs)
 		at := j.measuredOf(p)
 		phase := map[string]**record.Point{record.PhaseIdle: &at.idle, record.PhaseLoad: &at.load, record.PhaseCool: &at.cool}[p.Phase]

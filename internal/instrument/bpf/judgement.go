@@ -18,6 +18,7 @@ type Judgement struct {
 	Rows     []Row // of a load: a row for each point, in the order of the plan
 	Quota    *Quota
 	Growth   []MemoryRow // of memory: a row for each number of services
+	Imported []string    // where all points were imported from; nil: they were measured
 	Found    []record.Finding
 	Failed   int // points that give no figures
 	Total    int

@@ -55,7 +55,7 @@ func pointMatrix(v *Judgement) *page.Table {
 
 // cpuByLoad is the table of the published report, with both shares of the CPU.
 func cpuByLoad(v *Judgement) *page.Section {
-	if !slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Rounds > 0 }) {
+	if v.Imported != nil || !slices.ContainsFunc(v.Rows, func(r Row) bool { return r.Rounds > 0 }) {
 		return nil
 	}
 	s := &page.Section{Title: "CPU by load, in percent of one core and of the node", Style: term.Bold}

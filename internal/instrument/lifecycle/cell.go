@@ -35,8 +35,13 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 	c.Lost, c.Time.Failed, c.Time.Total = g.lost, g.failed, g.total
 	c.Trimmed.Failed, c.Trimmed.Total = g.failed, g.total
 	values := g.times[def.Done]
+	if len(values) == 0 && len(g.told.values) > 0 {
+		c.Time.Quantity, values = g.told.quantity, g.told.values
+	}
 	c.Time.Rounds, c.Time.Estimate = figure.ByRound(values), figure.Median(values)
-	if mean, ok := stat.Trimmed(figure.Ordered(values)); ok {
+	if len(g.told.trimmed) > 0 {
+		c.Trimmed.Estimate = middle(g.told.trimmed)
+	} else if mean, ok := stat.Trimmed(figure.Ordered(values)); ok {
 		c.Trimmed.Estimate = figure.Exactly(mean)
 		c.Trimmed.Estimate.N = len(values)
 	}
@@ -63,27 +68,52 @@ type gathered struct {
 	user, system, rss   []float64
 	lanes               laneRounds
 	roles               roleRounds
+	told                told
+}
+
+// told is what a tool says of several operations together.
+type told struct {
+	quantity string
+	values   stat.Rounds
+	trimmed  []float64
+}
+
+// add takes a mean where there is one. The time of a whole run is another quantity:
+// how many were under way at once is not known.
+func (t *told) add(round int, s *record.Summary) {
+	quantity, value := "mean-latency", float64(s.Mean)
+	if s.Mean == 0 {
+		quantity, value = "time-per-operation", s.Seconds*1e9/float64(s.Count)
+	}
+	if t.values == nil {
+		t.quantity, t.values = quantity, stat.Rounds{}
+	}
+	if t.quantity == quantity {
+		t.values[round] = value
+	}
+	if s.Trimmed > 0 {
+		t.trimmed = append(t.trimmed, float64(s.Trimmed))
+	}
 }
 
 func (g *gathered) add(b *record.Batch, done record.Stamp, lanes, cpus int) {
 	g.lost += b.Lost
-	failed, cut := 0, 0
+	failed, total := Outcomes(b)
+	if !b.Unproven {
+		g.failed, g.total = g.failed+failed, g.total+total
+	}
+	if b.Summary != nil {
+		g.told.add(b.Round, b.Summary)
+		return
+	}
 	for i := range b.Samples {
-		s := &b.Samples[i]
-		switch {
-		case s.Failure == nil:
+		if s := &b.Samples[i]; s.Failure == nil {
 			g.cpu = append(g.cpu, float64(s.UserCPU+s.SysCPU))
 			g.user, g.system, g.rss = append(g.user, float64(s.UserCPU)), append(g.system, float64(s.SysCPU)), append(g.rss, float64(s.MaxRSS))
-		case s.Failure.Kind == record.FailInterrupted:
-			cut++
-		default:
-			failed++
 		}
 	}
-	g.total += len(b.Samples) - cut
-	g.failed += failed
 	// A batch that lost a lane was not the batch that was asked for.
-	whole := failed+cut == 0 && len(b.Samples) == lanes
+	whole := failed == 0 && total == len(b.Samples) && total == lanes
 	for _, stamp := range stamps {
 		v, ok := span(b, stamp)
 		if !whole || !ok {

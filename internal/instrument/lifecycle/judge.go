@@ -26,6 +26,8 @@ type Judgement struct {
 	Found    []record.Finding
 	Failed   int // operations, warm-up included
 	Total    int
+	Unproven int      // of which it cannot be known whether they failed; not among Total
+	Imported []string // where all of it was imported from; nil: it was measured
 }
 
 // Table holds everything at one number of lanes.
@@ -73,18 +75,44 @@ func Judge(rec *record.Record) (*Judgement, error) {
 		}
 	}
 	for i := range rec.Batches {
-		for k := range rec.Batches[i].Samples {
-			switch f := rec.Batches[i].Samples[k].Failure; {
-			case f == nil:
-				j.Total++
-			case f.Kind != record.FailInterrupted: // being told to stop is no fault of the target
-				j.Total++
-				j.Failed++
-			}
+		failed, total := Outcomes(&rec.Batches[i])
+		if rec.Batches[i].Unproven {
+			j.Unproven += total
+			continue
 		}
+		j.Failed, j.Total = j.Failed+failed, j.Total+total
 	}
+	j.Imported = imported(rec)
 	j.Found = j.findings(rec)
 	return j, nil
+}
+
+// Outcomes are how many operations of a batch failed, of how many. Being told to stop
+// is no fault of the target.
+func Outcomes(b *record.Batch) (failed, total int) {
+	if b.Summary != nil {
+		return int(b.Summary.Failed), int(b.Summary.Count)
+	}
+	for i := range b.Samples {
+		switch f := b.Samples[i].Failure; {
+		case f == nil:
+			total++
+		case f.Kind != record.FailInterrupted:
+			failed, total = failed+1, total+1
+		}
+	}
+	return failed, total
+}
+
+// imported are where the batches of a record come from, nil if one was measured.
+func imported(rec *record.Record) (sources []string) {
+	for i := range rec.Batches {
+		if rec.Batches[i].Source == "" {
+			return nil
+		}
+		sources = append(sources, rec.Batches[i].Source)
+	}
+	return sources
 }
 
 // Name of the instrument: its verb, its key in a plan, its word in a record.
@@ -142,7 +170,7 @@ func (j *Judgement) compare(t *Table, with string) (all []figure.Pair) {
 	for _, row := range t.Rows {
 		base := slices.IndexFunc(row.Cells, func(c Cell) bool { return c.Target == with })
 		for i := range row.Cells {
-			if base >= 0 && i != base && row.Cells[i].Time.N > 0 && row.Cells[base].Time.N > 0 {
+			if base >= 0 && i != base && row.Cells[i].Time.N > 0 && row.Cells[base].Time.N > 0 && row.Cells[i].Time.Quantity == row.Cells[base].Time.Quantity {
 				all = append(all, figure.Pair{Base: &row.Cells[base].Time, Figure: &row.Cells[i].Time})
 			}
 		}
@@ -181,14 +209,19 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	return all
 }
 
+// ImportedFindings begin the codes of what was found while others' results were read.
+const ImportedFindings = "import-"
+
 // findings are what is to be mistrusted.
 func (j *Judgement) findings(rec *record.Record) []record.Finding {
 	var out finding.List
-	out.TakeOver(rec)
+	out.TakeOver(rec, ImportedFindings)
 	out.Whole(rec)
 	failures(rec, out.Add)
 	for i := range j.Tables {
-		fewRounds(&j.Tables[i], j.Plan.RoundsFor(j.Tables[i].Comparisons), out.Add)
+		if j.Imported == nil { // nobody can add rounds to what was kept
+			fewRounds(&j.Tables[i], j.Plan.RoundsFor(j.Tables[i].Comparisons), out.Add)
+		}
 		for _, row := range j.Tables[i].Rows {
 			for k := range row.Cells {
 				cellFindings(&j.Tables[i], row, &row.Cells[k], j.Targets[k].Kind, out.Add)

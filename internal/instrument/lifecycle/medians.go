@@ -18,6 +18,12 @@ func medians(j *Judgement, t *Table) *page.Section {
 	if t.Lanes > 1 {
 		s.Title = fmt.Sprintf("%s, %s: makespan, from the release of all lanes to the last one's completion", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round"))
 	}
+	if !t.some(func(c *Cell) bool {
+		return c.Time.Known() && (c.Time.Quantity == "latency" || c.Time.Quantity == "makespan")
+	}) &&
+		t.some(func(c *Cell) bool { return c.Time.Known() }) {
+		s.Title = fmt.Sprintf("%s, %s: what was told of several operations together", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round"))
+	}
 	s.Table, s.Notes = mediansTable(j, t), mediansNotes(j, t)
 	return s
 }
@@ -123,6 +129,11 @@ func mediansNotes(j *Judgement, t *Table) []string {
 			}
 		}
 	}
+	for _, told := range meansOfTold {
+		if t.some(func(c *Cell) bool { return c.Time.Quantity == told[0] }) {
+			notes = append(notes, told[0]+", told of several operations together: "+told[1])
+		}
+	}
 	if mixed(j, t) {
 		notes = append(notes, "run of "+strings.Join(withPods(j), ", ")+" begins with the pod, and create takes place in one; of the others a container stands alone")
 	}
@@ -133,6 +144,12 @@ func mediansNotes(j *Judgement, t *Table) []string {
 		notes = append(notes, "≤ the workload has a clock of its own: this is its first output as the host saw it, after its first instruction")
 	}
 	return notes
+}
+
+// meansOfTold are the quantities of what a tool told of several operations.
+var meansOfTold = [][2]string{
+	{"mean-latency", "the mean of each output is a round; of several lanes, up to so many operations were under way at once"},
+	{"time-per-operation", "the time of a whole run ÷ its operations, any number of which were under way at once; no latency"},
 }
 
 // withPods are the targets whose containers live in pods.

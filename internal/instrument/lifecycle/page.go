@@ -13,13 +13,15 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = []string{page.Ran(j.Record, j.Plan.Seed), page.Targets(j.Targets, j.Baseline)}
-	if o.Verbose {
+	if j.Imported != nil {
+		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), p.Head[1])
+	} else if o.Verbose {
 		p.Head = append(p.Head, page.Surroundings(&j.Record.Header))
 	}
 	for i := range j.Tables {
 		t := &j.Tables[i]
 		p.Add(medians(j, t))
-		if t.Lanes > 1 {
+		if t.Lanes > 1 && t.some(func(c *Cell) bool { return c.Lanes != nil }) {
 			p.Add(lanes(t))
 		}
 		if hasRoles(t) {
@@ -34,7 +36,9 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	}
 	p.Add(failed(j))
 	for i := range j.Tables {
-		p.Add(isulad(j, &j.Tables[i], j.subject(o.Subject)))
+		if t := &j.Tables[i]; j.Imported == nil || t.some(func(c *Cell) bool { return c.Trimmed.Known() }) {
+			p.Add(isulad(j, t, j.subject(o.Subject)))
+		}
 	}
 	p.Add(timed(j), page.Findings(j.Found, page.Lanes, o))
 	return p
@@ -54,8 +58,21 @@ func (j *Judgement) subject(wanted string) string {
 // failed is the line that no report is without: a failure is not a time.
 func failed(j *Judgement) *page.Section {
 	s := &page.Section{Title: fmt.Sprintf("failed %d/%d operations, warm-up included", j.Failed, j.Total)}
+	if j.Unproven > 0 {
+		s.Title = fmt.Sprintf("failed: of %d operations it cannot be known, since what they were imported from has no word for it", j.Unproven)
+		if j.Total > 0 {
+			s.Title += fmt.Sprintf("; %d/%d of the others", j.Failed, j.Total)
+		}
+	}
 	if j.Failed > 0 {
 		s.Style = term.Red
 	}
 	return s
+}
+
+// some tells whether there is such a cell in the table.
+func (t *Table) some(such func(*Cell) bool) bool {
+	return slices.ContainsFunc(t.Rows, func(row Row) bool {
+		return slices.ContainsFunc(row.Cells, func(c Cell) bool { return such(&c) })
+	})
 }

@@ -2,12 +2,9 @@ package storage
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/terms"
-	"github.com/tare-bench/tare/internal/term"
-	"github.com/tare-bench/tare/record"
 )
 
 // units is said once, since the tools disagree: dd of GNU and fio 3 print
@@ -18,12 +15,12 @@ const units = "MB/s: 10^6 bytes a second, as GNU dd has it, whatever the tool pr
 func head(j *Judgement, o page.Options) []string {
 	rec := j.Record
 	if j.Imported {
-		return []string{
-			page.Dotted("tare "+page.Known(rec.Header.Version), "run "+page.Known(rec.Header.RunID), page.Outcome(rec)),
-			"imported from " + importedFrom(rec) + "; nothing was seen from outside",
-			page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)),
-			units,
+		var sources []string
+		for i := range rec.Cells {
+			sources = append(sources, rec.Cells[i].Source)
 		}
+		return append(page.Imported(rec, sources, "nothing was seen from outside"),
+			page.Dotted(page.Targets(j.Targets, ""), toolsOf(j.Tables)), units)
 	}
 	memory := ""
 	if env := &rec.Header.Environment; env.Memory > 0 {
@@ -80,20 +77,4 @@ func toolsOf(tables []*Table) string {
 		return ""
 	}
 	return "tools: " + page.Listed(all)
-}
-
-// importedFrom are the files that the cells stood in, without their lines.
-func importedFrom(rec *record.Record) string {
-	var all []string
-	for i := range rec.Cells {
-		file := rec.Cells[i].Source
-		if at := strings.LastIndexByte(file, ':'); at >= 0 {
-			file = file[:at]
-		}
-		all = append(all, page.Middle(term.Clean(page.Known(file)), 2*page.LongestName))
-	}
-	if all == nil {
-		return "nothing"
-	}
-	return page.Listed(all)
 }

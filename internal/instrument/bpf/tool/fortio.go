@@ -1,0 +1,143 @@
+// Package tool reads what fortio told of a load of HTTP, and makes a record of bpf of
+// it: the load is known, and nothing of programs, CPUs and limits is.
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/record"
+)
+
+// Imported is what the results in several texts make together.
+type Imported struct {
+	Plan     bpf.Options
+	Points   []record.Point
+	Findings []record.Finding
+	rounds   map[record.Asked]int
+	label    string
+}
+
+// histogram is fortio's, in s; a bucket is (Start, End].
+type histogram struct {
+	Count       int64
+	Max, Avg    float64
+	Percentiles []struct{ Percentile, Value float64 }
+}
+
+// result is what fortio load -json writes.
+type result struct {
+	RunType           string
+	RequestedQPS      string
+	ActualDuration    int64 // ns
+	NumThreads        int
+	Version           string
+	URL               string
+	DisableKeepAlive  bool
+	SocketCount       int64
+	RetCodes          map[string]int64
+	DurationHistogram *histogram
+	ErrorsDuration    *histogram `json:"ErrorsDurationHistogram"`
+}
+
+// Add takes a text that is one such result, and says whether it is. A record of bpf
+// knows no targets, so results of another label are left for a record of their own.
+func (g *Imported) Add(file, label string, text []byte) bool {
+	text = bytes.TrimSpace(text)
+	if !bytes.HasPrefix(text, []byte("{")) || !bytes.Contains(text, []byte(`"RunType"`)) || !bytes.Contains(text, []byte(`"DurationHistogram"`)) {
+		return false
+	}
+	var r result
+	err := json.Unmarshal(text, &r)
+	var p record.Point
+	if err == nil {
+		if p, err = r.point(file); err == nil {
+			err = record.Validate(&p)
+		}
+	}
+	if err == nil && g.rounds != nil && g.label != label {
+		err = fmt.Errorf("it is of %s, and what came before of %s: import it by itself", label, g.label)
+	}
+	if err != nil {
+		g.find("unread", finding.Warning, file+": the result of fortio could not be read: "+err.Error(), "give the whole file that fortio load -json wrote")
+		return true
+	}
+	if g.rounds == nil {
+		g.label = label
+		g.rounds, g.Plan = map[record.Asked]int{}, bpf.DefaultsOfLoad()
+		g.Plan.Title, g.Plan.Datapath, g.Plan.Rounds, g.Plan.Connections = "imported results", "", 1, nil
+		g.Plan.Names, g.Plan.Idle, g.Plan.KeepAlive, g.Plan.QPS = []string{"*"}, 0, p.Asked.KeepAlive, p.Asked.QPS
+		g.Plan.URL = p.Asked.URL
+	}
+	alike := p.Asked
+	alike.Seconds = 0
+	p.Round = g.rounds[alike]
+	g.rounds[alike]++
+	g.Plan.Rounds = max(g.Plan.Rounds, p.Round+1)
+	g.Plan.Duration = max(g.Plan.Duration, time.Duration(p.Ended-p.Begun))
+	if p.Round == 0 {
+		g.Plan.Connections = append(g.Plan.Connections, p.Asked.Connections)
+	}
+	g.Points = append(g.Points, p)
+	return true
+}
+
+func (g *Imported) find(code, level, message, advice string) {
+	g.Findings = append(g.Findings, record.Finding{Code: bpf.ImportedFindings + code, Level: level, Message: message, Advice: advice})
+}
+
+// Close says what holds for all that was imported.
+func (g *Imported) Close() {
+	g.find("environment", finding.Note, "imported: fortio timed these requests; the machines, the programs, CPU time and limits are not known, and quantiles are those that fortio computed of its histogram's buckets, of failed requests too",
+		"run tare bpf load to have them with what programs cost")
+}
+
+// point is the record's line of a result.
+func (r *result) point(file string) (p record.Point, err error) {
+	h := r.DurationHistogram
+	switch {
+	case r.RunType != "HTTP":
+		return p, fmt.Errorf("it is of %.40q: loads of HTTP are taken", r.RunType)
+	case h == nil || h.Count <= 0 || r.ActualDuration <= 0 || r.NumThreads <= 0:
+		return p, errors.New("it has no requests")
+	}
+	qps, _ := strconv.ParseFloat(r.RequestedQPS, 64) // "max" is 0, as many as it can
+	s := record.Sent{Requests: h.Count, Mean: ns(h.Avg), Max: ns(h.Max), Sockets: r.SocketCount, Client: "fortio " + r.Version, Failures: map[string]int64{}}
+	answered := int64(0)
+	for code, n := range r.RetCodes {
+		if strings.HasPrefix(code, "2") {
+			answered += n
+		} else {
+			s.Failures["status "+code] = n
+		}
+	}
+	if r.ErrorsDuration != nil {
+		s.Errors = r.ErrorsDuration.Count
+	} else {
+		s.Errors = h.Count - answered
+	}
+	s.QPS = float64(s.Requests-s.Errors) / (float64(r.ActualDuration) / 1e9) // fortio's counts failed ones, too
+	for _, q := range h.Percentiles {
+		if at := map[float64]*int64{50: &s.P50, 90: &s.P90, 99: &s.P99, 99.9: &s.P999}[q.Percentile]; at != nil {
+			*at = ns(q.Value)
+		}
+	}
+	return record.Point{Type: record.TypePoint, Case: record.CaseLoad, Datapath: "imported", Phase: record.PhaseLoad, Source: file,
+		Asked: record.Asked{URL: r.URL, Connections: r.NumThreads, QPS: max(qps, 0), KeepAlive: !r.DisableKeepAlive, Seconds: float64(r.ActualDuration) / 1e9, Statistics: true},
+		Begun: 1, Ended: 1 + r.ActualDuration, Sent: &s, ClientCPU: -1, ServerCPU: -1, NodeCPU: -1, Runs: []record.ProgramRun{}}, nil
+}
+
+func ns(seconds float64) int64 {
+	if v := seconds * 1e9; v > 0 && v < math.MaxInt64/4 {
+		return int64(math.Round(v))
+	}
+	return 0
+}

@@ -1,0 +1,67 @@
+package tool
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/instrument/bpf"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestALoadOfFortioIsJudgedWithoutPrograms(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/fortio.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Imported{}
+	if !g.Add("a.json", "a", text) || !g.Add("b.json", "a", text) || !g.Add("c.json", "c", text) {
+		t.Fatal("nothing was found")
+	}
+	g.Close()
+	plan, err := g.Plan.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := bpf.Judge(&record.Record{Header: record.Header{Experiment: bpf.Name, Plan: plan}, Points: g.Points, Findings: g.Findings, End: &record.End{Status: "done"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := j.Figures()
+	for quantity, want := range map[string]float64{"requests": 9990 / 10.005002501, "request-errors": 20} {
+		if f := figure.Find(all, quantity); f.Value < want*0.999999 || f.Value > want*1.000001 {
+			t.Errorf("%s is %v, not %v", quantity, f.Value, want)
+		}
+	}
+	if f := figure.Find(all, "latency", "quantile", "p99"); f.Value != 4e6 || len(f.Rounds) != 2 {
+		t.Errorf("p99 is %+v", f)
+	}
+	said := ""
+	for _, f := range j.Found {
+		said += f.Message + "\n"
+		if f.Level == "error" {
+			t.Errorf("an error: %s", f.Message)
+		}
+	}
+	if !strings.Contains(said, "it is of c, and what came before of a") {
+		t.Errorf("the other label is not told of: %s", said)
+	}
+}
+
+func TestOtherTextsAreNoLoad(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"": "", "{}": "", `{"RunType":"HTTP"}`: "",
+		`{"RunType":"GRPC Ping","DurationHistogram":{}}`:      "loads of HTTP are taken",
+		`{"RunType":"HTTP","DurationHistogram":{"Count":-1}}`: "no requests",
+		`{"RunType":"HTTP","DurationHistogram":`:              "could not be read",
+	} {
+		g := &Imported{}
+		any := g.Add("a.json", "", []byte(text))
+		if any != (says != "") || says != "" && !strings.Contains(g.Findings[0].Message, says) {
+			t.Errorf("%q: %v, %+v", text, any, g.Findings)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package tool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+// Told is what somebody says of all outputs in a text.
+type Told struct {
+	Label string     // whose they are; "": the text's name, unless they say it themselves
+	File  string     // what outputs are called that no label and nothing of their own names
+	Op    setting.Op // which operation they are of; "": what they say, or run
+}
+
+// Imported is what the outputs in several texts make together: a record's plan and
+// lines.
+type Imported struct {
+	Plan     lifecycle.Options
+	Targets  []record.Target
+	Batches  []record.Batch
+	Findings []record.Finding
+	rounds   map[[3]string]int
+}
+
+// Add takes the outputs in a text, and says whether there was anything of this kind.
+// One that cannot be used costs nothing but itself, and is told.
+func (g *Imported) Add(file string, text []byte, told Told) (any bool) {
+	if g.rounds == nil {
+		g.rounds, g.Plan = map[[3]string]int{}, lifecycle.Defaults()
+		g.Plan.Title, g.Plan.Whom = "imported results", terms.Whom{Targets: []string{}}
+		g.Plan.Ops, g.Plan.Lanes, g.Plan.Rounds, g.Plan.Warmup = nil, nil, 1, 0
+	}
+	for _, format := range formats {
+		f := format(text)
+		for _, o := range f.outputs {
+			if why := o.check(file); why != nil {
+				f.bad = append(f.bad, fmt.Errorf("line %d: %w", o.line, why))
+			}
+		}
+		f.outputs = slices.DeleteFunc(f.outputs, func(o output) bool { return o.check(file) != nil })
+		any = any || len(f.outputs) > 0 || len(f.bad) > 0 || len(f.left) > 0
+		g.take(file, f.outputs, told)
+		g.tell(file, &f)
+	}
+	return any
+}
+
+// check says whether a record takes the output.
+func (o *output) check(file string) error {
+	for i := range o.batches {
+		b := o.batch(i, "x", file)
+		if err := record.Validate(&b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *output) batch(i int, target, file string) record.Batch {
+	b := o.batches[i]
+	b.Type, b.Phase, b.Target, b.Op, b.Lanes = record.TypeBatch, record.PhaseMeasure, target, string(o.op), o.lanes
+	b.Source = fmt.Sprintf("%s:%d", file, o.line)
+	return b
+}
+
+// take adds the outputs of one tool in one text. Those of one operation on one target
+// are different targets, since nothing says that they are of one machine.
+func (g *Imported) take(file string, outputs []output, told Told) {
+	names := map[string]bool{}
+	for _, o := range outputs {
+		names[o.name] = true
+	}
+	times := map[[3]string]int{}
+	for _, o := range outputs {
+		if o.op = cmp.Or(told.Op, o.op); told.Op != "" {
+			o.means = "as the importer says; " + o.means
+		}
+		target := cmp.Or(told.Label, told.File)
+		switch own := o.name; {
+		case own == "" || !terms.IsTarget(own):
+		case told.Label == "":
+			target = own
+		case len(names) > 1:
+			target = told.Label + "/" + own
+		}
+		key := func() [3]string { return [3]string{target, string(o.op), fmt.Sprint(o.lanes)} }
+		if times[key()]++; times[key()] > 1 {
+			target = fmt.Sprintf("%s-%d", target, times[key()])
+		}
+		for i := range o.batches {
+			b := o.batch(i, target, file)
+			b.Round = g.rounds[key()]
+			g.rounds[key()]++
+			g.Plan.Rounds = max(g.Plan.Rounds, b.Round+1)
+			g.Batches = append(g.Batches, b)
+		}
+		g.define(target, &o)
+	}
+}
+
+// define puts the operation into plan and targets.
+func (g *Imported) define(target string, o *output) {
+	p := &g.Plan
+	if !slices.Contains(p.Ops, o.op) {
+		p.Ops = append(p.Ops, o.op)
+		slices.SortFunc(p.Ops, func(a, b setting.Op) int { return slices.Index(setting.Ops, a) - slices.Index(setting.Ops, b) })
+	}
+	if !slices.Contains(p.Lanes, o.lanes) {
+		p.Lanes = append(p.Lanes, o.lanes)
+		slices.Sort(p.Lanes)
+	}
+	i := slices.Index(p.Targets, target)
+	if i < 0 {
+		i, p.Targets = len(p.Targets), append(p.Targets, target)
+		g.Targets = append(g.Targets, record.Target{Name: target, Kind: "imported", Operations: map[string]record.Operation{}})
+	}
+	g.Targets[i].Operations[string(o.op)] = record.Operation{Command: o.command, Done: record.StampReturned, Means: o.means}
+}
+
+// maxNamed is how many of the outputs that could not be read are named.
+const maxNamed = 20
+
+// tell says what of a format is missing in the record.
+func (g *Imported) tell(file string, f *found) {
+	add := func(code, level, message, advice string) {
+		g.Findings = append(g.Findings, record.Finding{Code: lifecycle.ImportedFindings + code, Level: level, Message: file + ": " + message, Advice: advice})
+	}
+	if n := len(f.bad); n > 0 {
+		why := strings.Join(strings.Fields(errors.Join(f.bad[:min(n, maxNamed)]...).Error()), " ")
+		add("unread", finding.Warning, fmt.Sprintf("%d of the outputs of %s could not be read: %s", n, f.tool, why), "an output that was cut short has to be completed, or left out")
+	}
+	slices.Sort(f.left)
+	if n := len(slices.Compact(f.left)); n > 0 {
+		add("left", finding.Note, fmt.Sprintf("%d results of %s were left out, which are of no operation of a lifecycle or no time: %s", n, f.tool, strings.Join(f.left[:min(n, maxNamed)], ", ")), "look at them with the tool's own reports")
+	}
+	if f.unknowable != "" && len(f.outputs) > 0 {
+		add("failures", finding.Note, "whether operations failed cannot be known: "+f.unknowable, "failed ones may be among the times, or missing; run tare lifecycle to know")
+	}
+}
+
+// Close says what holds for all that was imported.
+func (g *Imported) Close() {
+	g.Findings = append(g.Findings, record.Finding{Code: lifecycle.ImportedFindings + "environment", Level: finding.Note,
+		Message: "imported: other tools timed these operations; the machines, kernels and runtimes are not known, and targets did not take turns, so a drift of the machine is in their differences",
+		Advice:  "run tare lifecycle to have them interleaved, with their environment"})
+}

@@ -1,0 +1,142 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/record"
+)
+
+var ptcrOps = map[string]setting.Op{"Create": setting.Create, "Start": setting.Start, "Stop": setting.Stop, "Remove": setting.Remove, "Run": setting.Run}
+
+// ptcr is the table that openEuler's ptcr prints: of each target and way ("searially"
+// or "parallerlly", so written) count, total and average in whole ms, the average
+// without what it took for the shortest and the longest. Some versions count failed
+// operations with the others, and some leave them out.
+func ptcr(text []byte) (f found) {
+	f.tool, f.unknowable = "ptcr", "ptcr's table has no word for a failed operation"
+	number, target, parallel := 0, "", false
+	for line := range bytes.Lines(text) {
+		number++
+		words := strings.TrimSpace(string(line))
+		if rest, ok := strings.CutPrefix(words, "TargetName:"); ok {
+			name, way, ok := strings.Cut(rest, "Type:")
+			way = strings.TrimSpace(way)
+			if target = strings.TrimSpace(name); !ok || way != "searially" && way != "parallerlly" {
+				target = "" // of memory, which follows the tables of some versions
+			}
+			parallel = way == "parallerlly"
+			continue
+		}
+		columns := strings.Split(words, "|")
+		op, known := ptcrOps[strings.TrimSpace(columns[0])]
+		if target == "" || !known || len(columns) != 4 {
+			continue
+		}
+		o := output{line: number, name: target, command: "ptcr: " + strings.TrimSpace(columns[0]), means: "the call returned, as ptcr has it", op: op, lanes: 1}
+		s, err := ptcrRow(columns[1:])
+		if err == nil && parallel {
+			o.lanes = int(min(s.Count, record.MaxLanes))
+		}
+		b := several(s)
+		b.Unproven = true
+		o.batches = []record.Batch{b}
+		f.take(o, err)
+	}
+	return f
+}
+
+func ptcrRow(columns []string) (s record.Summary, err error) {
+	var n [3]int64
+	for i, c := range columns {
+		if n[i], err = strconv.ParseInt(strings.TrimSpace(c), 10, 64); err != nil || n[i] < 0 || n[i] > 1e12 {
+			return s, fmt.Errorf("%.40q is no count of operations or ms", c)
+		}
+	}
+	if n[0] == 0 || n[1] == 0 {
+		return s, fmt.Errorf("%d operations in %d ms give no time", n[0], n[1])
+	}
+	s = record.Summary{Count: n[0], Mean: n[1] * 1e6 / n[0], Seconds: float64(n[1]) / 1e3}
+	if n[0] > 2 { // of fewer, ptcr prints 0
+		s.Trimmed = n[2] * 1e6
+	}
+	return s, nil
+}
+
+// goBenchmarks is the Go benchmark format, as golang.org/x/perf/benchfmt reads it. Lines
+// of one name are rounds. One of several iterations is their mean.
+func goBenchmarks(text []byte) (f found) {
+	f.tool, f.unknowable = "Go benchmark", "the Go benchmark format has no word for a failed operation"
+	at := map[string]int{}
+	r := benchfmt.NewReader(bytes.NewReader(text), "")
+	for r.Scan() {
+		switch line := r.Result().(type) {
+		case *benchfmt.SyntaxError:
+			f.bad = append(f.bad, fmt.Errorf("line %d: %.200s", line.Line, line.Msg))
+		case *benchfmt.Result:
+			o := benchmark(line)
+			s, ok := line.Value("sec/op")
+			if !ok {
+				s, ok = line.Value("latency-sec") // as tare itself writes it
+			}
+			if !ok {
+				f.left = append(f.left, string(line.Name.Full()))
+				continue
+			}
+			b, err := single(s * 1e9)
+			if err == nil && line.Iters > 1 {
+				b = several(record.Summary{Count: int64(line.Iters), Mean: b.Samples[0].Returned - 1})
+			}
+			b.Unproven = true
+			if i, seen := at[line.Name.String()]; seen && err == nil && len(f.outputs[i].batches) < maxOperations {
+				f.outputs[i].batches = append(f.outputs[i].batches, b)
+				continue
+			}
+			o.batches = []record.Batch{b}
+			if f.take(o, err); err == nil {
+				at[line.Name.String()] = len(f.outputs) - 1
+			}
+		}
+	}
+	if err := r.Err(); err != nil {
+		f.bad = append(f.bad, err)
+	}
+	if len(f.outputs) == 0 && len(f.left) == 0 {
+		return found{} // prose that begins with the word
+	}
+	return f
+}
+
+// benchmark takes target, op and lanes out of the parts of a name that say them.
+func benchmark(r *benchfmt.Result) output {
+	base, parts := r.Name.Parts()
+	_, line := r.Pos()
+	o := output{line: line, name: string(base), command: string(r.Name.Full()), means: "an operation of the benchmark, as Go's testing package has it", lanes: 1}
+	op := strings.ToLower(string(base))
+	for _, part := range parts {
+		key, value, _ := strings.Cut(strings.TrimPrefix(string(part), "/"), "=")
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		switch n, err := strconv.Atoi(value); {
+		case key == "target":
+			o.name = value
+		case key == "op":
+			op = value
+		case key == "lanes" && err == nil && n > 0 && n <= record.MaxLanes:
+			o.lanes = n
+		}
+	}
+	known, err := setting.ParseOp(op)
+	if o.op = cmp.Or(known, setting.Run); err == nil && o.name == string(base) {
+		o.name = ""
+	}
+	return o
+}
