@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument"
@@ -19,7 +18,7 @@ import (
 func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out outputFlags) error {
 	node := &nodestat.Reader{}
 	return weigh(ctx, s, &out, weighing{
-		experiment: lifecycle.Name, engines: l.Engines, steady: true, lanes: slices.Max(l.Lanes),
+		experiment: lifecycle.Name, engines: l.Engines, steady: true,
 		targets: func() ([]subject.Target, []record.Finding, error) {
 			targets, skipped, err := choose(ctx, s, selection{&l.Whom, []*string{&l.Baseline, &l.Subject}}, out.quiet)
 			if err != nil {

@@ -46,7 +46,6 @@ which nothing is here fail the plan, but for those that say missing: skip.`,
 		},
 	}
 	out.addRecord(c.Flags())
-	out.addForce(c.Flags())
 	out.addForm(c.Flags(), s.instruments)
 	var sets []*option.Set
 	for _, i := range s.instruments {

@@ -1,7 +1,6 @@
 package cri
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
-	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -48,7 +46,7 @@ type known struct {
 }
 
 var servers = []known{
-	{containerdEngine, containerd.DefaultAddress, "containerd", "start containerd with its CRI plugin enabled"},
+	{containerdEngine, "/run/containerd/containerd.sock", "containerd", "start containerd with its CRI plugin enabled"},
 	{crioEngine, "/var/run/crio/crio.sock", "cri-o", "start crio"},
 	{isuladEngine, "/var/run/isulad.sock", "isulad", "start isulad, built with CRI"},
 	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd"},
@@ -149,13 +147,12 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 	if !ok {
 		return nil, nil, engine.Unavailable(name, "name one of "+strings.Join(names(), ", "), "tare does not know the CRI engine %q", engineName)
 	}
-	where := cmp.Or(e.Address, k.socket)
-	if engineName == containerdEngine {
-		where = containerd.Where(e)
+	socket := k.socket
+	if e.Address != "" {
+		socket = engine.Socket(e.Address)
 	}
-	socket := engine.Socket(where)
 	if socket == "" {
-		return nil, nil, engine.Unavailable(name, "give unix:///PATH", "%q is no address of a unix socket", where)
+		return nil, nil, engine.Unavailable(name, "give unix:///PATH", "%q is no address of a unix socket", e.Address)
 	}
 	c, err := connect(ctx, socket)
 	if err != nil {

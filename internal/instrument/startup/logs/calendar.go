@@ -107,15 +107,16 @@ func lineAround(b []byte, at int) []byte {
 
 // stampIn reads a time with whatever follows it.
 func stampIn(b []byte) (ns, zone int64, ok bool) {
-	ends := "\" \n"
-	if len(b) > 0 && b[0] == '"' {
-		b, ends = b[1:], "\"\n"
+	isQuoted := len(b) > 0 && b[0] == '"'
+	if isQuoted {
+		b = b[1:]
 	}
-	end := bytes.IndexAny(b[:min(len(b), 40)], ends)
-	if end < 0 {
-		return 0, 0, false
+	for end, c := range b[:min(len(b), 40)] {
+		if c == '"' || c == '\n' || c == ' ' && !isQuoted {
+			return parseStamp(b[:end])
+		}
 	}
-	return parseStamp(b[:end])
+	return 0, 0, false
 }
 
 // learnZone takes the zone from a line that has its time twice: without a zone in
@@ -123,8 +124,8 @@ func stampIn(b []byte) (ns, zone int64, ok bool) {
 func (s *source) learnZone(line []byte, ns int64) {
 	_, at := priority(line)
 	t, n := stampOf(line[at:])
-	if n > 0 && !t.local.IsZero() {
-		s.setZone(sinceMidnight(t.local), ns)
+	if n > 0 && t.local.month != 0 {
+		s.setZone(t.local.tod, ns)
 	}
 }
 
@@ -171,7 +172,7 @@ func (s *source) setZone(tod, ns int64) {
 // is the last line's: a syslog that cuts its times to seconds keeps their order.
 func (s *source) when(t stamp) int64 {
 	ns := t.ns
-	if !t.local.IsZero() {
+	if t.local.month != 0 {
 		ns = s.closest(t.local)
 	} else if ns == 0 {
 		return s.last
@@ -182,7 +183,7 @@ func (s *source) when(t stamp) int64 {
 	return ns
 }
 
-func (s *source) closest(t time.Time) int64 {
+func (s *source) closest(t yearless) int64 {
 	near, latest := s.near(), int64(math.MaxInt64)
 	if near == 0 {
 		near = now().UnixNano()
@@ -191,8 +192,8 @@ func (s *source) closest(t time.Time) int64 {
 	year := time.Unix(0, near+s.own.zone).UTC().Year()
 	best := int64(0)
 	for y := year - 1; y <= year+1; y++ {
-		ns := inYear(t, y) - s.own.zone
-		if y < 1971 || y > 2260 || ns > latest || inYear(t, y) == 0 {
+		ns := t.in(y) - s.own.zone
+		if y < 1971 || y > 2260 || ns > latest || t.in(y) == 0 {
 			continue
 		}
 		if best == 0 || distance(ns, near) < distance(best, near) {
@@ -206,16 +207,6 @@ func (s *source) closest(t time.Time) int64 {
 		s.shared.undated = best
 	}
 	return best
-}
-
-// inYear is the moment of a day and a time of day in a year, UTC; 0 where it has no
-// such day.
-func inYear(t time.Time, year int) int64 {
-	moved := t.AddDate(year-t.Year(), 0, 0)
-	if moved.Day() != t.Day() {
-		return 0
-	}
-	return moved.UnixNano()
 }
 
 // sameDay returns the moment closest to the last line that has this time of day.

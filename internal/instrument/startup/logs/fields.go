@@ -1,11 +1,9 @@
 package logs
 
-// text is a piece of a line. Its bytes are as they stand there; escaped says that
-// they have to be unescaped first. No bytes (nil) are no text; an empty one is.
+// text is a piece of a line, unescaped. No bytes (nil) are no text; an empty one is.
 type text struct {
-	b       []byte
-	escaped bool
-	rank    uint8 // of the key that it came by: the higher says it better
+	b    []byte
+	rank uint8 // of the key that it came by: the higher says it better
 }
 
 // key is what is looked for in a record, whatever its form calls it.
@@ -37,12 +35,9 @@ const (
 	keys
 )
 
-// known are the names of the keys: those of logfmt and JSON, and in capitals the
-// journal's and those that slog-journald makes of runtime-rs's.
-var known = map[string]struct {
-	key  key
-	rank uint8
-}{
+// names are those of the keys: logfmt's and JSON's, and in capitals the journal's and
+// those that slog-journald makes of runtime-rs's.
+var names = map[string]known{
 	"time": {keyTime, 1}, "ts": {keyTS, 1}, "level": {keyLevel, 1}, "msg": {keyMessage, 1}, "name": {keyName, 1}, "source": {keySource, 1},
 	"subsystem": {keySubsystem, 1}, "module": {keyModule, 1}, "id": {keyID, 1}, "error": {keyError, 1}, "pid": {keyPid, 1},
 	"command": {keyCommand, 1}, "vmconsole": {keyConsole, 1}, "topic": {keySubsystem, 1}, "request-url": {keyCommand, 1}, "log": {keyLog, 1}, "path": {keyPath, 2}, "key": {keyPath, 1},
@@ -55,6 +50,40 @@ var known = map[string]struct {
 	"CONTAINER_ID": {keyContainer, 1}, "ERROR": {keyError, 1}, "PID": {keyPid, 1},
 }
 
+// known is a key that is looked for by one of its names.
+type known struct {
+	key  key
+	rank uint8 // 0: by none
+}
+
+// knownOf is what a name stands for. A line has ten names, so a map would be most of what
+// reading it takes: they lie in table by their length and their last letter.
+func knownOf(name []byte) known {
+	if len(name) > 0 {
+		for _, k := range table[place(name)] {
+			if k.name == string(name) {
+				return k.known
+			}
+		}
+	}
+	return known{}
+}
+
+func place[T string | []byte](name T) byte { return name[len(name)-1] ^ byte(len(name)<<4) }
+
+var table = func() (t [256][]struct {
+	name string
+	known
+}) {
+	for name, k := range names {
+		t[place(name)] = append(t[place(name)], struct {
+			name string
+			known
+		}{name, k})
+	}
+	return t
+}()
+
 // isLower says whether a name is one of logfmt's and JSON's, not of the journal's.
 func isLower(name []byte) bool { return len(name) > 0 && name[0] >= 'a' }
 
@@ -62,9 +91,10 @@ func isLower(name []byte) bool { return len(name) > 0 && name[0] >= 'a' }
 // counts.
 type fields struct {
 	at      [keys]text
-	tail    []byte // the key of a value without quotes that ends the line
-	bytes   bool   // the message is a list of numbers
-	journal bool   // it is an entry of the journal's: keys in capitals are its, and no container's PID
+	arena   *[]byte // where texts are unescaped
+	tail    []byte  // the key of a value without quotes that ends the line
+	bytes   bool    // the message is a list of numbers
+	journal bool    // it is an entry of the journal's: keys in capitals are its, and no container's PID
 	cut     bool
 	endless bool // no quote of what is left of the line ends a text that has quotes inside
 }
@@ -81,21 +111,30 @@ func (f *fields) has(any ...key) bool {
 
 // put keeps the value of a key that is looked for. Of a value that is cut only a
 // text counts: half an id would be another's.
-func (f *fields) put(name, value []byte, escaped bool) {
-	k, ok := known[string(name)]
-	if !ok || !f.journal && !isLower(name) || f.cut && k.key != keyMessage && k.key != keyError && k.key != keyConsole {
+func (f *fields) put(name, value []byte) {
+	k := knownOf(name)
+	if k.rank == 0 || !f.journal && !isLower(name) || f.cut && k.key != keyMessage && k.key != keyError && k.key != keyConsole {
 		return
 	}
 	if t := &f.at[k.key]; k.rank > t.rank {
-		*t = text{value, escaped, k.rank}
+		*t = text{value, k.rank}
 	}
+}
+
+// text returns a key's value, cut to MaxMessage bytes.
+func (f *fields) text(k key) []byte { return f.upTo(k, MaxMessage) }
+
+// upTo is text for another limit.
+func (f *fields) upTo(k key, limit int) []byte {
+	n := min(len(f.at[k].b), limit)
+	return f.at[k].b[:n:n]
 }
 
 // lacks says whether a field of the journal's is one that is looked for and not
 // there yet, before its value is copied.
 func (f *fields) lacks(name []byte) bool {
-	k, ok := known[string(name)]
-	return ok && !isLower(name) && f.at[k.key].b == nil
+	k := knownOf(name)
+	return k.rank > 0 && !isLower(name) && f.at[k.key].b == nil
 }
 
 // dropTail forgets the value that ends a line of Kata's without a source: its keys
@@ -107,7 +146,7 @@ func (f *fields) dropTail() {
 	}
 	switch string(f.tail) {
 	case "name", "pid", "container", "sandbox":
-		f.at[known[string(f.tail)].key] = text{}
+		f.at[knownOf(f.tail).key] = text{}
 		f.cut = true
 	}
 }

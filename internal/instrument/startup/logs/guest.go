@@ -11,7 +11,7 @@ func (s *source) guestText(b []byte, c carrier, cut bool) {
 	for range maxCarried {
 		line, rest, _ := bytes.Cut(b, newline)
 		rest = bytes.TrimLeft(rest, " \t\r\n")
-		s.guestLine(bytes.Trim(line, " \t\r"), c, cut && len(rest) == 0)
+		s.guestLine(bytes.TrimSpace(line), c, cut && len(rest) == 0)
 		if len(rest) == 0 {
 			return
 		}
@@ -27,7 +27,7 @@ var newline = []byte("\n")
 func (s *source) guestLine(b []byte, c carrier, cut bool) {
 	before := len(s.events)
 	if len(b) > 0 && b[0] == '{' {
-		f := fields{journal: bytes.Contains(b, entryKey)}
+		f := fields{arena: &s.arena, journal: bytes.Contains(b, entryKey)}
 		if _, ok := f.object(b); ok && !f.journal {
 			f.cut = f.cut || cut
 			s.record(&f, &c)

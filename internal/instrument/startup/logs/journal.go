@@ -17,7 +17,7 @@ func (s *source) journalEntry(f *fields) {
 	if at == 0 {
 		return
 	}
-	c := carrier{ident: s.whole(f.at[keyIdent], 64), time: at, pid: pidOf(f.at[keyKept].b)}
+	c := carrier{ident: f.upTo(keyIdent, 64), time: at, pid: pidOf(f.at[keyKept].b)}
 	message := s.message(f)
 	s.learn(c.time, 0)
 	if bytes.HasPrefix(c.ident, kataIdent) && f.has(keyName, keySubsystem, keySource, keyFile) {
@@ -33,7 +33,7 @@ var kataIdent = []byte("kata")
 // where they are not UTF-8.
 func (s *source) message(f *fields) []byte {
 	if !f.bytes {
-		return s.whole(f.at[keyMessage], MaxLine)
+		return f.upTo(keyMessage, MaxLine)
 	}
 	from := len(s.arena)
 	s.arena = appendBytes(s.arena, f.at[keyMessage].b)
@@ -118,13 +118,13 @@ func (s *source) export(b []byte) bool {
 		return true
 	}
 	if !s.inside {
-		s.inside, s.entry, s.began, s.fieldCount = true, fields{journal: true}, s.number, 0
+		s.inside, s.entry, s.began, s.fieldCount = true, fields{arena: &s.arena, journal: true}, s.number, 0
 		s.arena = s.arena[:0]
 		if s.pretty = len(b) == 1; s.pretty {
 			return true
 		}
 		if t := verboseTime(b); t != nil {
-			s.entry.put(arrivedKey[:len(arrivedKey)-1], t, false)
+			s.entry.put(arrivedKey[:len(arrivedKey)-1], t)
 			return true
 		}
 	}
@@ -147,7 +147,7 @@ func (s *source) export(b []byte) bool {
 	} else {
 		s.binary(&s.arena)
 	}
-	s.entry.put(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)], false)
+	s.entry.put(s.arena[from:middle:middle], s.arena[middle:len(s.arena):len(s.arena)])
 	return true
 }
 
@@ -159,9 +159,9 @@ func (s *source) member(b []byte) bool {
 	if len(b) == 0 || b[0] != '"' {
 		return true
 	}
-	if end, _ := quoted(b[1:]); end >= 0 {
+	if key, end, _ := s.entry.quoted(b[1:]); end >= 0 {
 		if value := bytes.TrimLeft(b[end+2:], " :"); len(value) > 0 {
-			s.entry.member(b[1:1+end], value)
+			s.entry.member(key, value)
 		}
 	}
 	return true
@@ -171,6 +171,9 @@ func (s *source) member(b []byte) bool {
 // 1970, as text; nil of another line. It stands in hex among what tells the entry apart:
 // "Sat 2026-11-21 02:45:27.500123 UTC [s=…;i=…;b=…;m=…;t=644e1cdb5b4cb;x=…]".
 func verboseTime(b []byte) []byte {
+	if len(b) == 0 || b[len(b)-1] != ']' {
+		return nil
+	}
 	at := bytes.Index(b[:min(len(b), 64)], []byte(" [s="))
 	if at < 0 || !isStamped(b) {
 		return nil

@@ -26,12 +26,11 @@ func (f *fields) object(b []byte) (rest []byte, ok bool) {
 		if b[i] != '"' {
 			return nil, false
 		}
-		end, _ := quoted(b[i+1:])
+		key, end, _ := f.quoted(b[i+1:])
 		if end < 0 {
 			f.cut = true
 			return nil, true
 		}
-		key := b[i+1 : i+1+end]
 		i += end + 2
 		for i < len(b) && (b[i] == ' ' || b[i] == ':') {
 			i++
@@ -55,16 +54,16 @@ var entryKey = []byte("_REALTIME_TIMESTAMP\"")
 func (f *fields) member(key, b []byte) (n int, ok bool) {
 	switch b[0] {
 	case '"':
-		end, escaped := quoted(b[1:])
+		value, end, _ := f.quoted(b[1:])
 		if end < 0 {
 			f.cut = true
-			f.put(key, b[1:], escaped)
+			f.put(key, value)
 			return len(b), true
 		}
-		f.put(key, b[1:1+end], escaped)
+		f.put(key, value)
 		return end + 2, true
 	case '[', '{':
-		n = nested(b)
+		n = f.nested(b)
 		if n < 0 {
 			f.cut = true
 			return len(b), true
@@ -79,7 +78,7 @@ func (f *fields) member(key, b []byte) (n int, ok bool) {
 		return 0, false
 	}
 	if string(b[:n]) != "null" {
-		f.put(key, b[:n], false)
+		f.put(key, b[:n])
 	}
 	return n, true
 }
@@ -92,22 +91,22 @@ func (f *fields) list(key, b []byte) {
 	switch {
 	case b[0] != '[' || len(inside) == 0:
 	case inside[0] == '"':
-		if end, escaped := quoted(inside[1:]); end >= 0 {
-			f.put(key, inside[1:1+end], escaped)
+		if first, end, _ := f.quoted(inside[1:]); end >= 0 {
+			f.put(key, first)
 		}
 	case isDigit(inside[0]) && string(key) == "MESSAGE" && !f.has(keyMessage):
-		f.put(key, inside, false)
+		f.put(key, inside)
 		f.bytes = true
 	}
 }
 
 // nested says how long a list or an object is; -1 where it does not end.
-func nested(b []byte) int {
+func (f *fields) nested(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			end, _ := quoted(b[i+1:])
+			_, end, _ := f.quoted(b[i+1:])
 			if end < 0 {
 				return -1
 			}

@@ -30,7 +30,7 @@ func (f *fields) logfmt(b []byte) (rest []byte) {
 		value, escaped, n := f.value(b[i:])
 		i += n
 		if isLower(key) {
-			f.put(key, value, escaped)
+			f.put(key, value)
 		}
 		if i == len(b) && !escaped {
 			f.tail = key
@@ -42,15 +42,16 @@ func (f *fields) logfmt(b []byte) (rest []byte) {
 // value reads what follows a "=" and says how long it is.
 func (f *fields) value(b []byte) (value []byte, escaped bool, n int) {
 	if len(b) > 0 && b[0] == '"' {
-		end, escaped := quoted(b[1:])
+		value, end, escaped := f.quoted(b[1:])
 		if end < 0 {
 			f.cut = true
-			return b[1:], escaped, len(b)
+			return value, escaped, len(b)
 		}
 		if !escaped {
 			end = f.unescaped(b[1:], end)
+			value = b[1 : 1+end]
 		}
-		return b[1 : 1+end], escaped, end + 2
+		return value, escaped, end + 2
 	}
 	n = bytes.IndexByte(b, ' ')
 	if n < 0 {

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bytes"
+	"math"
 	"strings"
 )
 
@@ -9,7 +10,7 @@ import (
 func (s *source) records(b []byte, c carrier, long bool) {
 	endless := false
 	for b != nil {
-		f := fields{endless: endless}
+		f := fields{arena: &s.arena, endless: endless}
 		b = f.logfmt(b)
 		endless = f.endless
 		f.cut = f.cut || long && b == nil
@@ -19,9 +20,12 @@ func (s *source) records(b []byte, c carrier, long bool) {
 
 // objects is records for JSON.
 func (s *source) objects(b []byte, c carrier, long bool) {
-	entries := len(b) - bytes.LastIndex(b, entryKey) // from where to its end the line has one
+	entries := math.MaxInt // from where to its end the line has one
+	if bytes.Contains(b, entryKey) {
+		entries = len(b) - bytes.LastIndex(b, entryKey)
+	}
 	for b != nil {
-		f := fields{journal: len(b) >= entries}
+		f := fields{arena: &s.arena, journal: len(b) >= entries}
 		rest, ok := f.object(b)
 		if !ok {
 			return
@@ -46,7 +50,7 @@ func (s *source) record(f *fields, c *carrier) {
 	ns, zone, ok := parseStamp(stamp)
 	if f.has(keyLog) && !f.has(keyMessage) {
 		if !f.has(keyLevel) {
-			s.wrapped(s.whole(f.at[keyLog], MaxLine), ns, f.cut)
+			s.wrapped(f.upTo(keyLog, MaxLine), ns, f.cut)
 			return
 		}
 		f.at[keyMessage] = f.at[keyLog]
@@ -62,8 +66,8 @@ func (s *source) record(f *fields, c *carrier) {
 		s.learn(ns, zone)
 	}
 	if f.has(keyConsole) && !c.guest {
-		inner := carrier{time: ns, sandbox: s.text(f, keySandbox), guest: true}
-		s.guestText(s.whole(f.at[keyConsole], MaxLine), inner, f.cut)
+		inner := carrier{time: ns, sandbox: f.text(keySandbox), guest: true}
+		s.guestText(f.upTo(keyConsole, MaxLine), inner, f.cut)
 		return
 	}
 	e := s.event(form)
@@ -71,7 +75,7 @@ func (s *source) record(f *fields, c *carrier) {
 	s.describe(e, f, c)
 	if form == KataProxy && !c.guest && carries(f.at[keyMessage].b) {
 		inner := carrier{time: ns, sandbox: e.Sandbox, guest: true}
-		s.guestText(s.whole(f.at[keyMessage], MaxLine), inner, f.cut)
+		s.guestText(f.upTo(keyMessage, MaxLine), inner, f.cut)
 	}
 }
 
@@ -89,7 +93,7 @@ func (s *source) wrapped(line []byte, ns int64, cut bool) {
 // carries says whether a proxy's message is the agent's record: logfmt, or the JSON
 // of the agent in Rust.
 func carries(message []byte) bool {
-	return bytes.Contains(message, timeKey) || bytes.HasPrefix(message, []byte("{\\\""))
+	return bytes.Contains(message, timeKey) || bytes.HasPrefix(message, []byte(`{"`))
 }
 
 // event appends an empty event.
@@ -104,24 +108,24 @@ func (s *source) event(form Form) *Event {
 
 // describe sets the texts of an event.
 func (s *source) describe(e *Event, f *fields, c *carrier) {
-	e.Level, e.Message = level(f.at[keyLevel].b), s.text(f, keyMessage)
-	e.Program = s.text(f, keyName)
+	e.Level, e.Message = level(f.at[keyLevel].b), f.text(keyMessage)
+	e.Program = f.text(keyName)
 	if !f.has(keyName) {
 		e.Program = c.ident
 	}
-	e.Source, e.Subsystem = s.text(f, keySource), s.text(f, keySubsystem)
-	e.Sandbox, e.Container = s.text(f, keySandbox), s.text(f, keyContainer)
-	e.Error, e.Command = s.text(f, keyError), s.text(f, keyCommand)
+	e.Source, e.Subsystem = f.text(keySource), f.text(keySubsystem)
+	e.Sandbox, e.Container = f.text(keySandbox), f.text(keyContainer)
+	e.Error, e.Command = f.text(keyError), f.text(keyCommand)
 	if e.Pid = pidOf(f.at[keyPid].b); e.Pid == 0 {
 		e.Pid = c.pid
 	}
 	switch e.Form {
 	case CRIO:
-		e.Request = s.text(f, keyID)
+		e.Request = f.text(keyID)
 	case Containerd, Docker:
-		e.Path = s.text(f, keyPath)
+		e.Path = f.text(keyPath)
 		if f.has(keyID) && len(e.Container) == 0 && !bytes.HasPrefix(f.at[keyID].b, pluginID) {
-			e.Container = s.text(f, keyID)
+			e.Container = f.text(keyID)
 		}
 	case Runsc: // its JSON has where in the source before the text, as its glog lines
 		if at, text, ok := bytes.Cut(e.Message, []byte("] ")); ok && bytes.Contains(at, []byte(".go:")) && bytes.IndexByte(at, ' ') < 0 {
@@ -142,19 +146,6 @@ func (s *source) describe(e *Event, f *fields, c *carrier) {
 }
 
 var pluginID = []byte("io.containerd.")
-
-// text returns what a key's value stands for, cut to MaxMessage bytes.
-func (s *source) text(f *fields, k key) []byte { return s.whole(f.at[k], MaxMessage) }
-
-// whole is text for another limit.
-func (s *source) whole(t text, limit int) []byte {
-	if !t.escaped {
-		return t.b[:min(len(t.b), limit):min(len(t.b), limit)]
-	}
-	from := len(s.arena)
-	s.arena = unescape(s.arena, t.b, limit)
-	return s.arena[from:len(s.arena):len(s.arena)]
-}
 
 // form says who wrote a record: what it says itself counts most, then who sent it
 // to the syslog, then whose file it is.

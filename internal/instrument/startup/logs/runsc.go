@@ -41,12 +41,11 @@ func (s *source) glogLine(b []byte, c carrier, long bool) {
 }
 
 // glogTime reads the month, the day and the time of a line of glog's.
-func glogTime(b []byte) (time.Time, bool) {
-	end := bytes.IndexByte(b[6:], ' ')
-	if end < 0 {
-		return time.Time{}, false
-	}
-	return parse("0102 15:04:05", b[1:6+end])
+func glogTime(b []byte) (yearless, bool) {
+	month, _ := two(b[1:])
+	date, _ := two(b[3:])
+	tod, n := clockOf(b[6:])
+	return yearless{time.Month(month), date, tod}, isDay(month, date) && n > 0 && len(b) > 6+n && b[6+n] == ' '
 }
 
 // isTiming says whether a line is of the table that runsc prints of its boot:

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"time"
 )
 
 // Segment is a piece of a file: from a byte up to another, behind so many lines.
@@ -47,7 +46,10 @@ func Segments(r io.Reader, most int) (pieces []Segment, ok bool, err error) {
 		if ns == 0 {
 			continue
 		}
-		kind := map[bool]int{true: 1}[undated]
+		kind := 0
+		if undated {
+			kind = 1
+		}
 		if d := newest[kind] - ns; newest[kind] != 0 && goesBack(d, undated) {
 			if len(pieces)+1 >= most {
 				ok = false
@@ -88,8 +90,10 @@ func timeInFront(b []byte) (ns int64, undated bool) {
 		ns, _, _ = stampIn(b[len(timeKey):])
 		return ns, false
 	case isGlog(b):
-		t, ok := glogTime(b)
-		return inLeapYear(t, ok), true
+		if t, ok := glogTime(b); ok {
+			ns = t.in(2000)
+		}
+		return ns, true
 	case c == '{':
 		return timeOfObject(b), false
 	case c == '_' && bytes.HasPrefix(b, arrivedKey):
@@ -99,25 +103,18 @@ func timeInFront(b []byte) (ns int64, undated bool) {
 		if isFive(b, at) {
 			at += 2
 		}
-		t, n := stampOf(b[at:])
-		if n == 0 || t.local.IsZero() {
-			return t.ns, false
-		}
-		if i := findRecord(b[:min(len(b), 256)]); i >= 0 { // what it carries knows the year
+		if i := findRecord(b[:min(len(b), 256)]); i >= 0 && isMonth(b[at:]) { // what it carries knows the year
 			if ns, _, ok := stampIn(b[i+len(timeKey):]); ok {
 				return ns, false
 			}
 		}
-		return inLeapYear(t.local, true), true
+		t, n := stampOf(b[at:])
+		if n == 0 || t.local.month == 0 {
+			return t.ns, false
+		}
+		return t.local.in(2000), true
 	}
 	return 0, false
-}
-
-func inLeapYear(t time.Time, ok bool) int64 {
-	if !ok {
-		return 0
-	}
-	return inYear(t, 2000)
 }
 
 // timeOfObject reads the time of a line of JSON, whose keys may be in any order.

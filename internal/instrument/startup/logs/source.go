@@ -132,7 +132,9 @@ func (s *source) line(b []byte, long bool) bool {
 	if s.inside || isEntry(b) || s.journal && isField(b) || len(b) == 1 && b[0] == '{' && s.glog == 0 || verboseTime(b) != nil {
 		return s.export(b)
 	}
-	b = bytes.TrimLeft(s.plainly(b), " \t\x1e") // the last is journalctl -o json-seq's
+	if b = s.plainly(b); len(b) > 0 && b[0] <= ' ' {
+		b = bytes.TrimLeft(b, " \t\x1e") // the last is journalctl -o json-seq's
+	}
 	if len(b) < 2 {
 		return false
 	}

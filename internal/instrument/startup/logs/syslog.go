@@ -25,12 +25,15 @@ func isMonth(b []byte) bool {
 	return len(b) > 3 && bytes.Index(months, b[:3])%3 == 0
 }
 
-var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
+var (
+	months   = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
+	weekdays = []byte("MonTueWedThuFriSatSun")
+)
 
 // identAtEnd returns the program and its process of a prefix that ends before the
 // message: "… kata[30905]: ", "… containerd: ", or RFC 5424's "… kata 30905 - - ".
 func identAtEnd(b []byte) (ident []byte, pid int) {
-	b = bytes.TrimRight(b, " \t")
+	b = bytes.TrimSpace(b)
 	if n := len(b); n > 0 && b[n-1] == ':' {
 		return identOf(b[:n-1])
 	}
@@ -92,8 +95,8 @@ var (
 // not written, in the host's zone.
 type stamp struct {
 	ns     int64
-	local  time.Time // its month, day and time of day; zero: none
-	coarse bool      // without a fraction
+	local  yearless
+	coarse bool // without a fraction
 }
 
 // stampOf reads the time in front of a line; n is how long it is, 0 where there is
@@ -117,36 +120,38 @@ func stampOf(b []byte) (t stamp, n int) {
 		_, n = kernelStamp(b)
 		return stamp{}, n
 	case isMonth(b): // "Nov 21 02:46:31" and "Nov  1 02:46:31.123456"
-		return local(time.Stamp, b, 7, 0)
+		date, ok := two(b[4:])
+		if b[4] == ' ' {
+			date, ok = int(b[5]-'0'), isDigit(b[5])
+		}
+		if ok && b[6] == ' ' {
+			return local(b, bytes.Index(months, b[:3])/3+1, date, len("Nov 21 "))
+		}
+	case bytes.Index(weekdays, b[:3])%3 == 0 && b[3] == ' ' && b[14] == ' ':
+		return full(b)
 	}
-	// journalctl -o short-full: of other zones than UTC there is but a name.
-	return local("Mon 2006-01-02 15:04:05", b, 15, 1)
+	return stamp{}, 0
 }
 
-// local reads a time without a zone, whose time of day stands at at, and as many
-// words behind it.
-func local(layout string, b []byte, at, words int) (t stamp, n int) {
-	if len(b) <= at {
+// full reads journalctl -o short-full's "Mon 2006-01-02 15:04:05 UTC": of other zones than
+// UTC there is but a name.
+func full(b []byte) (t stamp, n int) {
+	midnight, ok := dateOf(b[len("Mon "):])
+	_, month, date := time.Unix(0, midnight).UTC().Date()
+	t, n = local(b, int(month), date, len("Mon 2006-01-02 "))
+	if zone := bytes.IndexByte(b[min(n+1, len(b)):], ' '); ok && n > 0 && zone >= 0 {
+		return t, n + 1 + zone
+	}
+	return stamp{}, 0
+}
+
+// local makes a time without a zone of a day and of the time of day that stands at at.
+func local(b []byte, month, date, at int) (t stamp, n int) {
+	tod, n := clockOf(b[at:])
+	if at += n; !isDay(month, date) || n == 0 || at == len(b) || b[at] != ' ' {
 		return stamp{}, 0
 	}
-	end := bytes.IndexByte(b[at:], ' ')
-	if end < 0 {
-		return stamp{}, 0
-	}
-	n = at + end
-	when, ok := parse(layout, b[:n])
-	if !ok {
-		return stamp{}, 0
-	}
-	t = stamp{local: when, coarse: end == len(time.TimeOnly)}
-	for range words {
-		word := bytes.IndexByte(b[n+1:], ' ')
-		if word < 0 {
-			return stamp{}, 0
-		}
-		n += 1 + word
-	}
-	return t, n
+	return stamp{local: yearless{time.Month(month), date, tod}, coarse: n == len(time.TimeOnly)}, at
 }
 
 // syslog makes the event of a line with a syslog's or journalctl's prefix and a

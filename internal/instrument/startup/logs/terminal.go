@@ -34,7 +34,7 @@ func (s *source) terminal(b []byte, long bool) {
 		return
 	}
 	message, pairs := apart(bytes.TrimLeft(rest, " "))
-	f := fields{cut: long}
+	f := fields{arena: &s.arena, cut: long}
 	f.logfmt(pairs)
 	e := s.event(s.form(&f, &carrier{}))
 	s.describe(e, &f, &carrier{})
@@ -52,8 +52,7 @@ func apart(b []byte) (message, pairs []byte) {
 		at += i
 		rest := bytes.TrimLeft(b[at:], " ")
 		key, _, pair := bytes.Cut(rest[:min(len(rest), 64)], []byte("="))
-		_, looked := known[string(key)]
-		if pair && !bytes.ContainsAny(key, " \"") && (looked || len(b[at:])-len(rest) > 1) {
+		if pair && !bytes.ContainsAny(key, " \"") && (knownOf(key).rank > 0 || len(b[at:])-len(rest) > 1) {
 			return b[:at], rest
 		}
 		at += max(len(b[at:])-len(rest), 1)

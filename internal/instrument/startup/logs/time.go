@@ -30,40 +30,110 @@ func parseStamp(b []byte) (ns, zone int64, ok bool) {
 	if len(b) < len("2006-01-02T15:04:05Z") || len(b) > 64 || b[10] != 'T' && b[10] != ' ' {
 		return 0, 0, false
 	}
-	if b[10] == ' ' {
-		var room [64]byte
-		b = room[:copy(room[:], b)]
-		b[10] = 'T'
-	}
-	var t time.Time
-	if n := len(b); b[n-1] == 'Z' || b[n-3] == ':' {
-		if t.UnmarshalText(b) != nil {
-			return 0, 0, false
-		}
-	} else if t, ok = parse("2006-01-02T15:04:05Z0700", b); !ok {
+	date, hasDate := dateOf(b)
+	tod, n := clockOf(b[11:])
+	zone, isZone := zoneOf(b[11+n:])
+	ns = date + tod - zone
+	if !hasDate || n == 0 || !isZone || ns < 0 || ns >= maxSeconds*second {
 		return 0, 0, false
 	}
-	_, east := t.Zone()
-	return t.UnixNano(), int64(east) * second, t.Unix() >= 0 && t.Unix() < maxSeconds
+	return ns, zone, true
 }
 
-// parse reads a time, which may have a fraction, by one of time's layouts.
-func parse(layout string, b []byte) (time.Time, bool) {
-	if len(b) > 64 {
-		return time.Time{}, false
+// dateOf reads 2006-01-02 in front of b as the moment of its midnight, UTC.
+func dateOf(b []byte) (ns int64, ok bool) {
+	century, hasCentury := two(b)
+	y, hasYear := two(b[2:])
+	m, hasMonth := two(b[5:])
+	d, hasDay := two(b[8:])
+	year := 100*century + y
+	isLeap := year%4 == 0 && (year%100 != 0 || year%400 == 0)
+	if !hasCentury || !hasYear || !hasMonth || !hasDay || b[4] != '-' || b[7] != '-' ||
+		year < 1969 || year > 2262 || !isDay(m, d) || m == 2 && d == 29 && !isLeap {
+		return 0, false
 	}
-	t, err := time.Parse(layout, string(b))
-	return t, err == nil
+	if m < 3 { // a year that begins in March ends with its leap day
+		year, m = year-1, m+12
+	}
+	days := 365*year + year/4 - year/100 + year/400 + (153*m-457)/5 + d - 719_469
+	return int64(days) * day, true
+}
+
+// isDay says whether some year has a day.
+func isDay(month, date int) bool {
+	const longest = "\x00\x1f\x1d\x1f\x1e\x1f\x1e\x1f\x1f\x1e\x1f\x1e\x1f" // of the months, in days
+	return month < len(longest) && 0 < date && date <= int(longest[month])
+}
+
+// clockOf reads 15:04:05 and a fraction in front of b as ns since midnight, and says how
+// long they are; 0 where there are none.
+func clockOf(b []byte) (ns int64, n int) {
+	if len(b) < len("15:04:05") || b[2] != ':' || b[5] != ':' {
+		return 0, 0
+	}
+	h, isHour := two(b)
+	m, isMinute := two(b[3:])
+	s, isSecond := two(b[6:])
+	if !isHour || !isMinute || !isSecond || h > 23 || m > 59 || s > 59 {
+		return 0, 0
+	}
+	ns, n = int64(h)*hour+int64(m)*minute+int64(s)*second, len("15:04:05")
+	if len(b) < n+2 || b[n] != '.' || !isDigit(b[n+1]) {
+		return ns, n
+	}
+	unit := second
+	for n++; n < len(b) && isDigit(b[n]); n++ {
+		unit /= 10
+		ns += int64(b[n]-'0') * unit
+	}
+	return ns, n
+}
+
+// zoneOf reads Z, +01:00 or +0100, which is all of b, as how far east of UTC it is.
+func zoneOf(b []byte) (east int64, ok bool) {
+	if len(b) == 1 && b[0] == 'Z' {
+		return 0, true
+	}
+	if len(b) == len("+01:00") && b[3] == ':' {
+		b = []byte{b[0], b[1], b[2], b[4], b[5]}
+	}
+	if len(b) != len("+0100") || b[0] != '+' && b[0] != '-' {
+		return 0, false
+	}
+	h, isHour := two(b[1:])
+	m, isMinute := two(b[3:])
+	east = int64(h)*hour + int64(m)*minute
+	if b[0] == '-' {
+		east = -east
+	}
+	return east, isHour && isMinute && h < 24 && m < 60
+}
+
+// two reads the two digits in front of b.
+func two(b []byte) (n int, ok bool) {
+	return int(b[0]-'0')*10 + int(b[1]-'0'), isDigit(b[0]) && isDigit(b[1])
 }
 
 // timeOfDay reads 15:04:05 and a fraction as ns since midnight.
 func timeOfDay(b []byte) (ns int64, ok bool) {
-	t, ok := parse(time.TimeOnly, b)
-	return sinceMidnight(t), ok
+	ns, n := clockOf(b)
+	return ns, n > 0 && n == len(b)
 }
 
-func sinceMidnight(t time.Time) int64 {
-	return int64(t.Hour())*hour + int64(t.Minute())*minute + int64(t.Second())*second + int64(t.Nanosecond())
+// yearless is a day and a time of day whose year is not written; the zero one is none.
+type yearless struct {
+	month time.Month
+	date  int
+	tod   int64 // ns since midnight
+}
+
+// in is the moment in a year, UTC; 0 where it has no such day.
+func (t yearless) in(year int) int64 {
+	midnight := time.Date(year, t.month, t.date, 0, 0, 0, 0, time.UTC)
+	if midnight.Month() != t.month || midnight.Day() != t.date {
+		return 0
+	}
+	return midnight.UnixNano() + t.tod
 }
 
 func isDigit(c byte) bool { return c-'0' < 10 }

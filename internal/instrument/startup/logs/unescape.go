@@ -2,36 +2,46 @@ package logs
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// unescape appends what src, the inside of a quoted text, stands for: with Go's
-// escapes (logrus quotes with %q) and with JSON's, which are the same but for the
-// pairs of \u that make one character. An escape that is none, or that is cut,
-// stays as it is. It stops at most a character after limit bytes.
-func unescape(dst, src []byte, limit int) []byte {
-	end := len(dst) + limit
-	for len(src) > 0 && len(dst) < end {
-		i := bytes.IndexByte(src, '\\')
-		if i != 0 {
-			if i < 0 {
-				i = len(src)
-			}
-			dst = append(dst, src[:min(i, end-len(dst))]...)
-			src = src[i:]
-			continue
-		}
-		if len(src) == 1 {
-			return append(dst, '\\')
-		}
-		var n int
-		dst, n = escape(dst, src)
-		src = src[n:]
+// quoted reads the text whose opening quote is before b and says where it ends, -1 where
+// it does not. It unescapes Go's escapes (logrus quotes with %q) and JSON's, which are the
+// same but for the pairs of \u that make one character. An escape that is none, or that
+// is cut, stays as it is.
+func (f *fields) quoted(b []byte) (text []byte, end int, escaped bool) {
+	text, end = b, bytes.IndexByte(b, '"')
+	if end >= 0 {
+		text = b[:end]
 	}
-	return dst
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 {
+		return text, end, false
+	}
+	from := len(*f.arena)
+	out := slices.Grow(*f.arena, len(b))[:from+len(b)] // unescaped it is not longer
+	to := from + copy(out[from:], b[:at])
+	for ; at < len(b) && b[at] != '"'; at++ {
+		c := b[at]
+		if c == '\\' && at+1 < len(b) {
+			if c = b[at+1]; c != '"' && c != '\\' { // these two are most of them
+				more, n := escape(out[:to], b[at:])
+				to, at = len(more), at+n-1
+				continue
+			}
+			at++
+		}
+		out[to] = c
+		to++
+	}
+	if *f.arena = out[:to]; at == len(b) {
+		at = -1
+	}
+	return out[from:to:to], at, true
 }
 
 // escape appends what the escape at the beginning of src stands for and returns
@@ -66,25 +76,4 @@ func surrogate(s string) rune {
 		return rune(r)
 	}
 	return 0
-}
-
-// quoted returns where the text whose opening quote is before b ends; -1 where it
-// does not.
-func quoted(b []byte) (end int, escaped bool) {
-	for at := 0; ; {
-		i := bytes.IndexByte(b[at:], '"')
-		if i < 0 {
-			return -1, escaped || bytes.IndexByte(b[at:], '\\') >= 0
-		}
-		end = at + i
-		back := end
-		for back > 0 && b[back-1] == '\\' {
-			back--
-		}
-		if (end-back)%2 == 0 {
-			return end, escaped || bytes.IndexByte(b[at:end], '\\') >= 0
-		}
-		escaped = true
-		at = end + 1
-	}
 }

@@ -29,7 +29,7 @@ func (b *Builder) runtime(e *logs.Event, at int64) {
 	if len(container) == 0 || !isID(container) {
 		container = []byte(s.id)
 	}
-	if s.isAgain(m, string(container), at) {
+	if s.isAgain(m, container, at) {
 		id := s.id
 		b.finish(s)
 		s = b.sandboxOf([]byte(id), true, at)
@@ -126,7 +126,7 @@ func (b *Builder) called(s *sandbox, m mark, container []byte, e *logs.Event, at
 const kataCreate = "kata create"
 
 // isAgain says whether a line begins another start of the same sandbox.
-func (s *sandbox) isAgain(m mark, container string, at int64) bool {
+func (s *sandbox) isAgain(m mark, container []byte, at int64) bool {
 	if !m.opens() {
 		return false
 	}
@@ -138,7 +138,7 @@ func (s *sandbox) isAgain(m mark, container string, at int64) bool {
 		if m.point.renews() {
 			return at-have.at > breath || at < have.at-jitter
 		}
-		if container == s.id && (have.container == s.id || have.weak) && (!have.weak || at-have.at > jitter || at < have.at-jitter) {
+		if string(container) == s.id && (have.container == s.id || have.weak) && (!have.weak || at-have.at > jitter || at < have.at-jitter) {
 			return true
 		}
 	}

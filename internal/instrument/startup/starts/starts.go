@@ -37,7 +37,7 @@ package starts
 import (
 	"container/list"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
@@ -185,7 +185,7 @@ func (b *Builder) source(p place) string {
 	if p.line <= 0 {
 		return name
 	}
-	return fmt.Sprintf("%s:%d", name, p.line)
+	return name + ":" + strconv.FormatInt(p.line, 10)
 }
 
 // place is where a line stands.
