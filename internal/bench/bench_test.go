@@ -1,6 +1,6 @@
 // Package bench holds the benchmarks that want another side beside tare: what its
 // stopwatch adds to a bare loop in C, what a job of fio loses by it, what it uses
-// while it looks at others.
+// while it looks at others, and what it uses to read a log beside grep.
 //
 //	go test -bench=. ./internal/bench
 //	go test -bench='Stopwatch|Storage' -benchtime=300x ./internal/bench
