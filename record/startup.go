@@ -1,7 +1,9 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 )
 
 // The types of line that a record of "startup" holds besides those that all
@@ -22,7 +24,11 @@ type Start struct {
 	Method string `json:"method" is:"needed,one=bpf|tracefs|connector|none|logs|notes"` // how it was seen, see the Method constants
 	Clock  string `json:"clock" is:"needed,one=monotonic|wall|none"`                    // see the Clock constants
 	Began  int64  `json:"began"`                                                        // the call was about to be made; of logs the first event
+	Wall   int64  `json:"wall,omitempty"`                                               // of a live one: the time of day at Began, ns since 1970; 0: not known, or the clock was set meanwhile
 	First  int64  `json:"first,omitempty"`
+	// FirstBy is when the workload's first instruction had been executed at the latest,
+	// where First is not known: what it said had been read by then.
+	FirstBy int64 `json:"first_by,omitempty"`
 	// Ended is when the call had returned or the command had exited; of logs when
 	// the last container of the start was up. 0: the start has no end.
 	Ended      int64          `json:"ended,omitempty" is:"zero,after=began"`
@@ -93,8 +99,11 @@ type StartProcess struct {
 	Born      int64  `json:"born"`                                 // forked, or the exec of another program in the same process
 	Exec      int64  `json:"exec,omitempty" is:"zero,after=born"`  // it became Program; 0: it never executed one of its own
 	Ended     int64  `json:"ended,omitempty" is:"zero,after=born"` // exited, or executed another program; 0: it was still there
-	CPU       int64  `json:"cpu" is:"cpu,unknown"`                 // ns until Ended; -1: not known
+	CPU       int64  `json:"cpu" is:"cpu,unknown"`                 // ns until Ended, or until the start had ended; -1: not known
 	Exit      *int   `json:"exit,omitempty" is:"min=-1,max=255"`   // exit code, 128+n for signal n; nil while it was there, or where it executed another
+	// Used is how much CPU time the process had used by moments, where it stayed: of one
+	// that was there before, since the start began. In order of time.
+	Used []BusyAt `json:"used,omitempty" is:"max=16384"`
 }
 
 // BusyAt is how much CPU time all processes of a start, the engine's daemon
@@ -109,6 +118,7 @@ type Span struct {
 	Name      string `json:"name" is:"needed,label"`
 	Kind      string `json:"kind" is:"needed,name"`
 	Container string `json:"container,omitempty" is:"label"`
+	Of        string `json:"of,omitempty" is:"name"` // of logs: the kind of the process whose it is: daemon, shim, vmm
 	Began     int64  `json:"began"`
 	Ended     int64  `json:"ended" is:"after=began"`
 	Source    string `json:"source,omitempty" is:"place"` // of logs: where its first event stands, "kata.log:25"
@@ -192,6 +202,11 @@ func (s *Start) Check() error {
 	for i := range s.Busy {
 		if i > 0 && s.Busy[i].At < s.Busy[i-1].At {
 			return fmt.Errorf("busy: %d stands after %d", s.Busy[i].At, s.Busy[i-1].At)
+		}
+	}
+	for i := range s.Processes {
+		if used := s.Processes[i].Used; !slices.IsSortedFunc(used, func(a, b BusyAt) int { return cmp.Compare(a.At, b.At) }) {
+			return fmt.Errorf("used of process %d: its times are not in order", s.Processes[i].Pid)
 		}
 	}
 	return nil

@@ -30,12 +30,11 @@ func extendStartup(s *app, v *verb) {
 	p := v.options.(*startup.Options)
 	var from logfiles.Logs
 	f := v.Flags()
-	f.StringArrayVar(&from.Files, "log", nil, "read this log, or those in this folder, instead of starting anything, - for standard input; gzip, zstd, bzip2 and xz are unpacked; can be repeated")
-	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl) instead of starting anything")
+	f.StringArrayVar(&from.Files, "log", nil, "read this log, or those in this folder, - for standard input; gzip, zstd, bzip2 and xz are unpacked; can be repeated. Beside a target or a command: what is written to it meanwhile stands in their starts; else nothing is started")
+	f.BoolVar(&from.Journal, "journal", false, "read the system's journal (journalctl), as --log")
 	f.StringVar(&from.Since, "since", "", "of --journal: from then on, as journalctl takes it (default: this boot)")
 	merged := f.Bool("merged", false, "with --log or --journal: print the lines of all of them in one order, with the time between them, and nothing else")
 	v.Use += " [-- COMMAND [ARGUMENT...]]"
-	start := v.RunE
 	v.RunE = func(c *cobra.Command, args []string) error {
 		if dash := c.ArgsLenAtDash(); dash >= 0 {
 			asked := args[dash:]
@@ -44,15 +43,34 @@ func extendStartup(s *app, v *verb) {
 			}
 			p.Commands = []startup.Command{{Name: nameOfCommand(asked), Args: asked}}
 		}
-		if len(from.Files) > 0 || from.Journal || f.Changed("since") {
-			from.Files = append(from.Files, args...) // without --log in between, a shell's *.log gives the rest as arguments
+		reads := len(from.Files) > 0 || from.Journal || f.Changed("since")
+		if reads { // without --log in between, a shell's *.log gives the rest as arguments
+			files := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isFile(arg) })
+			args = slices.DeleteFunc(args, isFile)
+			from.Files = append(from.Files, files...)
+		}
+		switch beside := len(args)+len(p.Commands) > 0; {
+		case reads && !beside:
 			return readStarts(c.Context(), s, v, from, *merged)
+		case *merged:
+			return errors.New("--merged prints lines of logs and nothing else: give it --log or --journal, and neither a target nor a command")
+		case f.Changed("since"):
+			return errors.New("--since is about the journal without a target: beside one it is read from when the run began")
 		}
-		if *merged {
-			return errors.New("--merged prints lines of logs: give --log or --journal, too")
+		_, take := v.set.Arguments()
+		take(args)
+		if err := v.set.Finish(c.Context()); err != nil {
+			return err
 		}
-		return start(c, args)
+		return weighStarts(c.Context(), s, *p, v.out, from)
 	}
+}
+
+// isFile tells whether there is a file of that name. No target has the name of one that
+// somebody keeps logs in.
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
 }
 
 // chosenBy are the options that say which starts are looked at, of logs too.
@@ -64,14 +82,11 @@ func readStarts(ctx context.Context, s *app, v *verb, from logfiles.Logs, merged
 	if v.Flags().Changed("since") && !from.Journal {
 		return errors.New("--since is about the journal: give --journal, too, or leave it out")
 	}
-	if len(p.Commands) > 0 {
-		return errors.New("--log and --journal read what was; leave the command out")
-	}
 	for _, name := range v.set.GivenFlags() {
 		if slices.Contains(chosenBy, name) {
 			continue
 		}
-		return option.WrongFlag(name, "it is about starts that are made; with --log and --journal none is: leave it out")
+		return option.WrongFlag(name, "it is about starts that are made, and with logs alone none is: name a target, or leave it out")
 	}
 	if err := s.checkFormat(out.format, startup.Name); err != nil {
 		return err
@@ -119,10 +134,16 @@ func nameOfCommand(args []string) string {
 }
 
 // weighStartup performs a startup plan.
-func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) (err error) {
+func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlags) error {
+	return weighStarts(ctx, s, p, out, logfiles.Logs{})
+}
+
+// weighStarts performs a startup plan and puts what logs tell of its starts into them.
+func weighStarts(ctx context.Context, s *app, p startup.Options, out outputFlags, from logfiles.Logs) (err error) {
 	if p.Pod != "" || p.ID != "" {
 		return errors.New("--pod and --id choose among starts in logs: give --log or --journal, too, or leave them out")
 	}
+	beside := len(from.Files) > 0 || from.Journal
 	// That processes can be watched is found out by watching them: the first start has
 	// what was opened for that.
 	var first startuprun.Watch
@@ -149,6 +170,11 @@ func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlag
 			if err != nil {
 				return nil, nil, err
 			}
+			if beside {
+				if from, err = from.Mark(); err != nil {
+					return nil, nil, err
+				}
+			}
 			if first, err = watch(); err != nil {
 				return nil, nil, fmt.Errorf("%w\nlogs of starts are read without: tare startup --log FILE", err)
 			}
@@ -158,10 +184,18 @@ func weighStartup(ctx context.Context, s *app, p startup.Options, out outputFlag
 			return append(targets, commands...), skipped, err
 		},
 		run: func(o *session) (*record.Record, instrument.Judgement, error) {
-			return outcome(startuprun.Run(ctx, startuprun.Options{
-				Plan: p, Options: o.options, Targets: o.targets, Callers: procs.Own, Daemons: daemons,
-				Watch: watch,
-			}))
+			how := startuprun.Options{Plan: p, Options: o.options, Targets: o.targets, Callers: procs.Own, Daemons: daemons, Watch: watch}
+			if beside {
+				how.Logs = func(ctx context.Context, watched []record.Start) (_ []record.Start, _ *record.Logs, err error) {
+					r, err := logfiles.Open(ctx, from)
+					if err != nil {
+						return nil, nil, err
+					}
+					defer func() { err = errors.Join(err, r.Close()) }()
+					return r.Of(ctx, watched, o.progress.line)
+				}
+			}
+			return outcome(startuprun.Run(ctx, how))
 		},
 	})
 }

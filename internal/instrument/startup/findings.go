@@ -21,6 +21,8 @@ const (
 	foundSomeKept  = "random-choice"
 	foundOverwhelm = "too-many-targets"
 	foundDisorder  = "lines-in-disorder"
+	// FoundUnread is stored by a run whose logs could not be read.
+	FoundUnread = "logs-not-read"
 )
 
 // worth is how much of a start a known wait has to be to be told.
@@ -29,13 +31,18 @@ const worth = 0.02
 func (j *Judging) findings(rec *record.Record, s *Judgement) []record.Finding {
 	var out finding.List
 	add := out.Add
-	out.TakeOver(rec, foundClaim)
+	out.TakeOver(rec, foundClaim, FoundUnread)
 	out.Whole(rec)
 	for _, t := range j.targets {
 		t.failures(add)
 		t.waits(add)
 		t.evidence(add)
 		t.cautions(add)
+		if s.Logs != nil && j.Live && t.Starts > 0 && t.logged < t.Starts {
+			add(record.Finding{Code: foundMissing, Level: finding.Warning, Target: t.Target.Target,
+				Message: fmt.Sprintf("the logs tell of %d of %d starts: no line of the others bears an id of theirs, in their time", t.logged, t.Starts),
+				Advice:  "give the logs of this engine and its runtime, at debug level, as files that they write to; times of day in them have to be this machine's"})
+		}
 	}
 	if len(j.targets) == maxTargets {
 		add(record.Finding{Code: foundOverwhelm, Level: finding.Warning, Message: fmt.Sprintf("more than %d targets: the last holds the starts of all others", maxTargets),

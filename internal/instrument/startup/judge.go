@@ -22,8 +22,9 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range rec.Starts {
-		j.Add(&rec.Starts[i])
+	all := trace.Merge(rec.Starts)
+	for i := range all {
+		j.Add(&all[i])
 	}
 	return j.Done(rec), nil
 }
@@ -65,6 +66,7 @@ type gathered struct {
 	listed  bool // it stands among the record's targets
 	bare    bool // an OCI runtime without an engine
 	watched int  // starts that have times and were watched
+	logged  int  // starts that were watched, and of which a log tells
 	rounds  map[int]bool
 	kept    []*startValues  // of those a random choice of maxKept
 	whole   []*record.Start // of the kept ones some
@@ -80,6 +82,7 @@ type startValues struct {
 	round                    int
 	called, source           string  // who it is for people, and where it stands
 	wall, first, calls, cost float64 // negative where it is not known
+	firstBy                  float64
 	engineTime               float64
 	cpu                      float64
 	way                      string // names of its steps
@@ -153,6 +156,9 @@ func (j *Judging) Add(s *record.Start) {
 	t.Method, t.Clock, t.Command = s.Method, s.Clock, cmp.Or(t.Command, s.Command)
 	if s.Method != record.MethodLogs && s.Method != record.MethodNotes {
 		j.Live = true
+		if len(s.Spans) > 0 {
+			t.logged++
+		}
 	}
 	for _, m := range s.Missing {
 		t.missing[m.What] += m.Count
@@ -224,7 +230,7 @@ func (t *gathered) keep(random *rand.Rand, s *record.Start, slowest int) {
 
 // figures reduces a start to its figures.
 func (t *gathered) figures(s *record.Start) *startValues {
-	f := &startValues{round: s.Round, called: cmp.Or(s.Name, s.Sandbox, s.Source), source: s.Source, wall: -1, first: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
+	f := &startValues{round: s.Round, called: cmp.Or(s.Name, s.Sandbox, s.Source), source: s.Source, wall: -1, first: -1, firstBy: -1, calls: -1, cpu: -1, cost: -1, gaps: trace.Gaps(s, t.Engine, maxGaps)}
 	if s.Ended == 0 {
 		return f
 	}
@@ -232,14 +238,18 @@ func (t *gathered) figures(s *record.Start) *startValues {
 	if s.First >= s.Began && s.First != 0 {
 		f.first = float64(s.First - s.Began)
 	}
+	if s.FirstBy > s.Began {
+		f.firstBy = float64(s.FirstBy - s.Began)
+	}
 	f.engineTime = -1
 	if !lacks(s, record.MissingProcesses) {
 		f.phases = together(trace.Parts(s, t.Engine))
 	}
 	if !lacksCall(s) {
 		calls := trace.Calls(s, t.Engine)
-		inCalls, inWorkload := taken(calls)
-		f.calls, f.engineTime, f.steps = float64(inCalls), f.wall-float64(inCalls+inWorkload), stepsOf(calls)
+		in := taken(calls)
+		f.calls, f.steps = float64(in[record.KindCall]), stepsOf(calls)
+		f.engineTime = f.wall - float64(in[record.KindCall]+in[record.KindWorkload]+in[record.KindVMM])
 	}
 	names := make([]string, len(f.steps))
 	for i, step := range f.steps {
@@ -266,17 +276,13 @@ func lacks(s *record.Start, what ...string) bool {
 	return slices.ContainsFunc(s.Missing, func(m record.Missing) bool { return slices.Contains(what, m.What) })
 }
 
-// taken is the time of a start's parts that is no engine's.
-func taken(parts []trace.Part) (calls, workload int64) {
+// taken is the time of a start's parts by their kind.
+func taken(parts []trace.Part) map[string]int64 {
+	of := map[string]int64{}
 	for _, p := range parts {
-		switch p.Kind {
-		case record.KindCall:
-			calls += p.Ended - p.Began
-		case record.KindWorkload:
-			workload += p.Ended - p.Began
-		}
+		of[p.Kind] += p.Ended - p.Began
 	}
-	return calls, workload
+	return of
 }
 
 func stepsOf(parts []trace.Part) []stepValue {

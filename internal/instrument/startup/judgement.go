@@ -32,6 +32,7 @@ type Target struct {
 	Failure    *record.Failure
 	Wall       figure.Figure // from the call to its return
 	First      figure.Figure // to the workload's first instruction
+	FirstBy    figure.Figure // until when that was at the latest, of starts of which it is not known
 	Calls      figure.Figure // of it in the OCI runtime's calls
 	EngineTime figure.Figure // the engine's: in each start its wall time less calls, and less the workload's time where the call waits for its end
 	CPU        figure.Figure // used by all processes of the start, the daemon included
@@ -91,8 +92,5 @@ type Drawn struct {
 	Rows  []trace.Row
 	Parts []trace.Part
 	Gaps  []record.Gap
-	// Calls and Workload are ns of it in the runtime's calls, and in the workload
-	// that the call waited for.
-	Calls    int64
-	Workload int64
+	Took  map[string]int64 // ns of it in the runtime's calls, in the workload that the call waited for, and in a VMM that worked alone, by their kinds
 }

@@ -124,7 +124,7 @@ func watched() *begun {
 		{Began: monotonic + ms(148), Ended: monotonic + ms(190), After: "runc create exited", Before: "runc start was forked", In: "docker", CPU: ms(9)},
 		{Began: monotonic + ms(226), Ended: monotonic + ms(243), After: "runc delete exited", Before: "docker run exited", In: "docker", CPU: ms(4)},
 	}
-	docker.Calls = ms(67)
+	docker.Took = map[string]int64{record.KindCall: ms(67)}
 	s.v.Targets = append(s.v.Targets, Target{
 		Target: "docker/runc", Engine: "docker", Method: record.MethodBPF, Clock: record.ClockMonotonic, Command: docker.Start.Command,
 		Starts: 5, Same: 4, Wall: around(243e6, 3), First: around(201e6, 2), Calls: around(67e6, 4), EngineTime: around(176e6, 3), CPU: around(139e6, 5),
@@ -170,7 +170,7 @@ func podStart() Target {
 	part(d, "containerd", record.KindEngine, 758, 90)
 	wait := record.Gap{Began: monotonic + ms(103), Ended: monotonic + ms(604), After: "crun start exited", Before: "containerd woke", In: "containerd", CPU: ms(1.2),
 		Wait: &record.Wait{Timer: "500 ms timer", Nominal: ms(500), Why: `501.0 ms from "crun start exited" to "containerd woke"; nominal 500 ms, a round number; CPU used meanwhile: 1.2 ms`}}
-	d.Gaps, d.Calls, d.Workload = []record.Gap{wait}, ms(45), ms(10)
+	d.Gaps, d.Took = []record.Gap{wait}, map[string]int64{record.KindCall: ms(45), record.KindWorkload: ms(10)}
 	return Target{
 		Target: "cri+containerd/crun", Engine: "containerd", Method: record.MethodBPF, Clock: record.ClockMonotonic, Starts: 4, Failed: 1, Same: 4,
 		Failure: &record.Failure{Kind: record.FailExit, Detail: "crictl exited with 1", Command: "crictl runp pod.json", Exit: 1, Output: "no free addresses"},
@@ -246,7 +246,7 @@ func fromNotes() *begun {
 		d.Rows, d.Parts = append(d.Rows, trace.Row{Part: p}), append(d.Parts, p)
 		t.Table = append(t.Table, step(name, kind, took[i], 0, -1, 2776))
 	}
-	d.Calls = 1_726_000_000
+	d.Took = map[string]int64{record.KindCall: 1_726_000_000}
 	t.Phases, t.Drawn = t.Table, d
 	s.v.Targets, s.v.Total = []Target{t}, 1
 	return s

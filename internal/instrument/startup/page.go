@@ -26,20 +26,12 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		p.Add(&page.Section{Title: "no start was seen"})
 	}
 	p.Add(logsRead(j), guests(j))
-	failed := &page.Section{Title: fmt.Sprintf("failed %d/%d starts", j.Failed, j.Total)}
+	failed := &page.Section{Title: fmt.Sprintf("failed %d/%s", j.Failed, page.Amount(j.Total, "start"))}
 	if j.Failed > 0 {
 		failed.Style = term.Red
 	}
 	p.Add(failed, startsTimed(j.Record, j), page.Needed(j.Record.Targets), page.Findings(j.Found, page.Lanes, o))
 	return p
-}
-
-// startsOf says a number of starts.
-func starts(n int) string {
-	if n == 1 {
-		return "1 start"
-	}
-	return fmt.Sprintf("%d starts", n)
 }
 
 // ofTarget is the title of a section about one target.
@@ -60,6 +52,9 @@ func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Targets {
 		t := &j.Targets[i]
 		all = append(all, t.Wall, t.First, t.Calls, t.EngineTime, t.CPU, t.Watching, t.WatchingCPU)
+		if t.FirstBy.Known() {
+			all = append(all, t.FirstBy)
+		}
 		for _, steps := range [][]Step{t.Table, t.Phases} {
 			for _, s := range steps {
 				all = append(all, s.Took, s.CPU)

@@ -38,6 +38,9 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 		return s
 	}
 	s.Picture, s.Notes = &p.Waterfall, append(s.Notes, p.legend()...)
+	if slices.ContainsFunc(t.Drawn.Parts, func(p trace.Part) bool { return p.Kind == record.KindVMM }) {
+		s.Notes = append(s.Notes, "a VMM is running, its guest is not seen: the run's debug logs show it, with --log FILE beside the target")
+	}
 	for _, missing := range missingOf(t.Drawn.Start) {
 		s.Notes = append(s.Notes, "missing: "+missing)
 	}

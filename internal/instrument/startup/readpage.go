@@ -28,7 +28,7 @@ func logsRead(v *Judgement) *page.Section {
 	}
 	items := []page.Item{
 		{Key: "files", Text: page.Listed(files)},
-		{Key: "lines", Text: fmt.Sprintf("%d, %s, %d events", l.Lines, page.Size(float64(l.Bytes)), l.Events)},
+		{Key: "lines", Text: fmt.Sprintf("%d, %s, %s", l.Lines, page.Size(float64(l.Bytes)), page.Amount(l.Events, "event"))},
 	}
 	if forms := formsOf(l); forms != "" {
 		items = append(items, page.Item{Key: "forms", Text: forms})
@@ -101,9 +101,5 @@ func clockOf(g *record.GuestClock) string {
 	if g.Uncertainty >= 0 {
 		bound = ", at most " + page.Duration(float64(g.Uncertainty)) + " less"
 	}
-	pairs := fmt.Sprintf(", %d pairs", g.Pairs)
-	if g.Pairs == 1 {
-		pairs = ", 1 pair"
-	}
-	return fmt.Sprintf("%+.3f s", float64(g.Offset)/1e9) + bound + pairs
+	return fmt.Sprintf("%+.3f s", float64(g.Offset)/1e9) + bound + ", " + page.Amount(g.Pairs, "pair")
 }

@@ -29,7 +29,7 @@ func inOrder(t *Target, o page.Options) *page.Section {
 	s.Lists = []page.List{{Items: sums(t)}}
 	s.Notes = append(s.Notes, stepsLeftOut(t.Table, o)...)
 	if t.Same < t.Starts {
-		s.Notes = append(s.Notes, fmt.Sprintf("of the %d of %s that went this way", t.Same, starts(t.Starts)))
+		s.Notes = append(s.Notes, fmt.Sprintf("of the %d of %s that went this way", t.Same, page.Amount(t.Starts, "start")))
 	}
 	return s
 }
@@ -70,11 +70,12 @@ func credits(t *Target) string {
 		return joined(boundedCell(&t.EngineTime))
 	}
 	wall := float64(since(d.Start.Began, d.Start.Ended))
-	text := fmt.Sprintf("wall %s − calls %s", page.Duration(wall), page.Duration(float64(d.Calls)))
-	left := wall - float64(d.Calls)
-	if d.Workload > 0 {
-		text += " − workload " + page.Duration(float64(d.Workload))
-		left -= float64(d.Workload)
+	text, left := "wall "+page.Duration(wall), wall
+	for _, o := range []struct{ kind, name string }{{record.KindCall, "calls"}, {record.KindWorkload, "workload"}, {record.KindVMM, "VMM alone"}} {
+		if took := float64(d.Took[o.kind]); took > 0 || o.kind == record.KindCall {
+			text += " − " + o.name + " " + page.Duration(took)
+			left -= took
+		}
 	}
 	text += " = " + page.Duration(left)
 	if t.Starts > 1 {

@@ -24,7 +24,7 @@ func startsTable(v *Judgement) *page.Section {
 		show  func(*Target) page.Cell
 	}{
 		{"wall", func(t *Target) page.Cell { return boundedCell(&t.Wall) }},
-		{"to first instruction", func(t *Target) page.Cell { return tookCell(&t.First) }},
+		{"to first instruction", firstCell},
 		{"runtime calls", func(t *Target) page.Cell { return tookCell(&t.Calls) }},
 		{"engine", func(t *Target) page.Cell { return tookCell(&t.EngineTime) }},
 		{"CPU", func(t *Target) page.Cell { return page.Words(tookCell(&t.CPU).Head) }},
@@ -38,10 +38,10 @@ func startsTable(v *Judgement) *page.Section {
 		t := &v.Targets[i]
 		name := page.Heading(page.Known(t.Target))
 		if t.Failed > 0 {
-			items = append(items, page.FailureItems(name, fmt.Sprintf("%d/%s failed", t.Failed, starts(t.Starts+t.NoEnd+t.Failed)), t.Failure)...)
+			items = append(items, page.FailureItems(name, fmt.Sprintf("%d/%s failed", t.Failed, page.Amount(t.Starts+t.NoEnd+t.Failed, "start")), t.Failure)...)
 		}
 		if t.NoEnd > 0 {
-			items = append(items, page.Item{Key: name, Text: "without an end: " + starts(t.NoEnd), Style: term.Yellow})
+			items = append(items, page.Item{Key: name, Text: "without an end: " + page.Amount(t.NoEnd, "start"), Style: term.Yellow})
 		}
 		if text := watching(t); text != "" {
 			key := page.Item{Key: name, Text: text}
@@ -56,6 +56,16 @@ func startsTable(v *Judgement) *page.Section {
 	}
 	s.Notes = startsNotes(v)
 	return s
+}
+
+// firstCell is the time to the first instruction, or what it is at most.
+func firstCell(t *Target) page.Cell {
+	if t.First.Known() || !t.FirstBy.Known() {
+		return tookCell(&t.First)
+	}
+	c := tookCell(&t.FirstBy)
+	c.Head = "≤ " + c.Head
+	return c
 }
 
 func startsLead(t *Target) []page.Cell {
@@ -121,18 +131,22 @@ func watching(t *Target) string {
 
 // startsNotes explain the columns that say something.
 func startsNotes(v *Judgement) (notes []string) {
-	bounded, calls, cpu := false, false, false
+	bounded, calls, cpu, most := false, false, false, false
 	for i := range v.Targets {
 		t := &v.Targets[i]
 		bounded = bounded || t.Wall.Bounded
 		calls = calls || t.Calls.Known()
 		cpu = cpu || t.CPU.Known()
+		most = most || !t.First.Known() && t.FirstBy.Known()
 	}
 	if bounded {
 		notes = append(notes, "medians over the starts with times; in brackets the 95 % interval, ± its larger half")
 	}
 	if calls {
 		notes = append(notes, "engine: the credits to the engine, wall time less the runtime's calls; calls that overlap count once")
+	}
+	if most {
+		notes = append(notes, "≤: the workload runs where the host's kernel does not see it, on a clock of its own; what it says had been read by then")
 	}
 	if cpu {
 		notes = append(notes, "CPU: of all processes of the start, on all CPUs; a daemon's is that during the start")

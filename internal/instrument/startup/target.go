@@ -73,6 +73,7 @@ func (t *gathered) sum(c *Choice) {
 	t.Wall = t.over("wall-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.wall })
 	t.Wall.Failed, t.Wall.Total = t.Failed, t.Failed+t.Starts+t.NoEnd
 	t.First = t.over("time-to-first-instruction", figure.Nanoseconds, with, func(f *startValues) float64 { return f.first })
+	t.FirstBy = t.over("time-to-first-instruction-at-most", figure.Nanoseconds, with, func(f *startValues) float64 { return f.firstBy })
 	t.CPU = t.over("cpu-time", figure.Nanoseconds, with, func(f *startValues) float64 { return f.cpu })
 	t.WatchingCPU = t.over("watching-cpu-share", figure.Ratio, with, func(f *startValues) float64 { return f.cost })
 	t.Calls, t.EngineTime = t.about("runtime-calls", figure.Nanoseconds), t.about("engine-time", figure.Nanoseconds)
@@ -270,7 +271,7 @@ func (t *gathered) drawn(s *record.Start) *Drawn {
 			g.Wait = w
 		}
 	}
-	d.Calls, d.Workload = taken(trace.Calls(s, t.Engine))
+	d.Took = taken(trace.Calls(s, t.Engine))
 	return d
 }
 

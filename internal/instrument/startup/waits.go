@@ -42,10 +42,7 @@ func gapItems(t *Target, g *Gap) []page.Item {
 	}
 	others := ""
 	if g.Others > 0 {
-		others = fmt.Sprintf("%d lines of others meanwhile", g.Others)
-		if g.Others == 1 {
-			others = "1 line of others meanwhile"
-		}
+		others = page.Amount(g.Others, "line") + " of others meanwhile"
 	}
 	items := []page.Item{
 		{Key: took, Text: page.Dotted(where, seenIn(t, g), cpu, others, page.Cut(g.Source, longestEvent))},
@@ -63,7 +60,7 @@ func gapItems(t *Target, g *Gap) []page.Item {
 }
 
 func seenIn(t *Target, g *Gap) string {
-	return fmt.Sprintf("seen in %d/%s", g.Seen, starts(max(t.Starts+t.NoEnd, g.Seen)))
+	return fmt.Sprintf("seen in %d/%s", g.Seen, page.Amount(max(t.Starts+t.NoEnd, g.Seen), "start"))
 }
 
 func eventText(s string) string { return page.Short(term.Clean(page.Known(s)), longestEvent) }

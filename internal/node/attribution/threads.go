@@ -2,6 +2,8 @@ package attribution
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -71,4 +73,23 @@ func (r *Reader) threads(m *Member, problems *record.Problems) bool {
 		}
 	}
 	return true
+}
+
+// RunsGuest tells whether a process runs a guest, whatever it is called: it has threads
+// that are named as those of vCPUs, or holds vCPUs of KVM's.
+func RunsGuest(pid int) bool {
+	d, err := (&procs.Reader{}).Open(pid)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	tids, _ := d.Tasks() // one that has ended runs none
+	if slices.ContainsFunc(tids, func(tid int) bool { return vCPU.MatchString(d.TaskName(tid)) }) {
+		return true
+	}
+	held, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	return slices.ContainsFunc(held, func(fd string) bool {
+		what, _ := os.Readlink(fd)
+		return strings.HasPrefix(what, "anon_inode:kvm-vcpu")
+	})
 }

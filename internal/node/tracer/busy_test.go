@@ -43,6 +43,10 @@ func TestBusyIsWhatTrackedProcessesUse(t *testing.T) {
 		}
 		otherIn.Close()
 		_ = other.Wait()
+		used := tr.Used()
+		if _, told := used[other.Process.Pid]; told || used[tracked.Process.Pid] < before || len(used) != 1 {
+			t.Errorf("used are %v", used)
+		}
 		if busy := tr.Busy(); busy > 20e6 {
 			t.Errorf("%v are counted of one that is not tracked", time.Duration(busy))
 		}

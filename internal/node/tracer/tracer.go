@@ -15,6 +15,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/procs"
 )
 
 // Kind is what happened.
@@ -168,6 +170,22 @@ func (t *Tracer) Busy() int64 {
 		}
 	}
 	return max(sum, 0)
+}
+
+// maxUsed is of how many tracked processes Used tells.
+const maxUsed = 1024
+
+// Used is what each tracked process that is there has used since it was born, in ns of
+// CPU time by its pid, as its own clock says. It may be asked beside Take.
+func (t *Tracer) Used() map[int]int64 {
+	all := map[int]int64{}
+	var pid, one uint32
+	for it := t.loaded.TareTracked.Iterate(); len(all) < maxUsed && it.Next(&pid, &one); {
+		if cpu, ok := procs.Clock(int(pid)); ok {
+			all[int(pid)] = cpu
+		}
+	}
+	return all
 }
 
 // patience is how long Take waits at most.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,14 +52,18 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	}
 	time.Sleep(quiet)
 	var edges [2]record.BusyAt
-	look := func(i int) func() {
+	used := &follower{watch: r.watch}
+	look := func(i int, then func()) func() {
 		return func() {
 			if r.watch != nil {
 				edges[i] = record.BusyAt{At: machine.Now(), CPU: r.watch.Busy()}
+				then()
 			}
 		}
 	}
-	released, samples, err := subject.StartBetween(ctx, armed, look(0), look(1))
+	wall := ahead()
+	released, samples, err := subject.StartBetween(ctx, armed, look(0, used.begin), look(1, used.end))
+	used.end()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", t.Target.Info.Name, err)
 	}
@@ -73,16 +78,25 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 	if s.Ended != 0 {
 		s.Ended = max(s.Ended, s.Began)
 	}
+	now := machine.Now()
+	if s.First == 0 && x.Guest != 0 {
+		s.FirstBy = cmp.Or(x.Seen, now)
+	}
 	if r.watch == nil {
 		return nil
 	}
-	now := machine.Now()
+	if d := ahead() - wall; max(d, -d) < int64(time.Millisecond) {
+		s.Wall = s.Began + wall
+	} else {
+		s.Missing = append(s.Missing, record.Missing{What: "clock", Count: 1, Detail: "the time of day was set meanwhile, so that no log can be put beside this start"})
+	}
 	events, err := r.watch.Take(now)
 	if err != nil {
 		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
 	}
 	s.Method, s.Lost, s.Tracing = record.MethodBPF, r.watch.Lost()-before.lost, int64(r.watch.CPU()-before.cpu)
-	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.Target)}
+	asked := proctree.Asked{Began: s.Began, Ended: max(s.Ended, s.First), Roots: roots, Containers: r.containers(ctx, t.Target),
+		Used: used.all, Guests: used.guests}
 	if s.Ended == 0 { // it failed: what there was until now
 		asked.Ended = now
 	}
@@ -97,19 +111,10 @@ func (r *schedule) release(ctx context.Context, t turn, armed subject.Batch, s *
 		return fmt.Errorf("watch the start of %s: %w", t.Target.Info.Name, err)
 	}
 	s.Busy = between(edges, s.Busy)
-	if t.Target.Info.Kind == "command" && len(roots) > 0 && !served(s, roots) {
-		s.Busy = own // what the daemons did meanwhile was for others
+	if t.Target.Info.Kind == "command" && len(roots) > 0 {
+		s.Busy = own // what other daemons did meanwhile was for others
 	}
 	return nil
-}
-
-// served tells whether a daemon, or a shim that was there before, took part in a
-// start.
-func served(s *record.Start, roots []proctree.Root) bool {
-	return slices.ContainsFunc(s.Processes, func(p record.StartProcess) bool {
-		return p.Kind == record.KindDaemon ||
-			slices.ContainsFunc(roots, func(r proctree.Root) bool { return r.Pid == p.Pid && r.Kind == p.Kind && p.Born == s.Began })
-	})
 }
 
 // How long a workload is waited for that was not executed when the call had
@@ -181,7 +186,8 @@ func clientOf(events []tracer.Event, callers []int, began, ended int64) int {
 // start's own processes.
 func (r *schedule) gather(s *record.Start, events []tracer.Event, asked proctree.Asked) []record.BusyAt {
 	k := proctree.Gather(events, asked)
-	s.Processes, s.Busy, s.Missing, s.Events = k.Processes, k.Busy, k.Missing, k.Events
+	s.Processes, s.Busy, s.Events = k.Processes, k.Busy, k.Events
+	s.Missing = append(slices.DeleteFunc(s.Missing, func(m record.Missing) bool { return m.What != "clock" }), k.Missing...)
 	s.Sandbox, s.Containers = k.Sandbox, k.Containers
 	if s.First == 0 && k.First >= s.Began {
 		s.First = k.First

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tare-bench/tare/internal/core/finding"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/run/proctree"
@@ -32,12 +33,16 @@ type Options struct {
 	Callers func() []int
 	// Daemons are the engines' daemons that are known by nothing but their name.
 	Daemons func() []proctree.Root
+	// Logs are what the run's logs tell of the starts that were watched, and what was
+	// read of them; nil: there are none.
+	Logs func(ctx context.Context, watched []record.Start) ([]record.Start, *record.Logs, error)
 }
 
 // Watch tells what processes did, see [tracer.Tracer].
 type Watch interface {
 	Track(pids ...int) error
 	Busy() int64
+	Used() map[int]int64
 	Take(until int64) ([]tracer.Event, error)
 	Lost() int64
 	CPU() time.Duration
@@ -80,9 +85,29 @@ func (r *schedule) all(ctx context.Context) (why string, err error) {
 	if err := r.OpenAll(ctx, subject.Opener(r.options.Targets, subject.Env{Lanes: 1, Timeout: p.Timeout, Limits: p.Limits})); err != nil {
 		return "", err
 	}
-	return r.Perform(ctx, run.Rounds[subject.Session]{
+	why, err = r.Perform(ctx, run.Rounds[subject.Session]{
 		Warmup: p.Warmup, Rounds: p.Rounds, Budget: p.Budget, Fewer: " or targets", Turns: r.turns, Visit: r.visit,
 	})
+	if err == nil && ctx.Err() == nil && r.options.Logs != nil {
+		err = r.logs(ctx)
+	}
+	return why, err
+}
+
+// logs puts what the run's logs tell of its starts behind them. A run whose logs cannot
+// be read is one without.
+func (r *schedule) logs(ctx context.Context) error {
+	found, read, err := r.options.Logs(ctx, r.Record.Starts)
+	if err != nil {
+		return r.Finding(record.Finding{Code: startup.FoundUnread, Level: finding.Warning, Message: err.Error(),
+			Advice: "the starts are shown without them; what the logs hold can be read by themselves: tare startup --log FILE"})
+	}
+	for _, s := range found {
+		if err := r.Line(s); err != nil {
+			return err
+		}
+	}
+	return r.Line(read)
 }
 
 // turns start every target once, and once more without watching where that is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -40,8 +41,10 @@ type scene struct {
 	script  fake.Script
 	takeErr error
 	busy    int64
-	probe   bool // tare forks something else first
+	used    map[int]int64 // CPU time of processes
+	probe   bool          // tare forks something else first
 	daemons []proctree.Root
+	logs    func(context.Context, []record.Start) ([]record.Start, *record.Logs, error)
 	late    bool // the workload is executed after the call has returned
 }
 
@@ -65,6 +68,7 @@ func (s *scene) run(ctx context.Context, t *testing.T) (*record.Record, error) {
 		Options: run.Options{RunID: "r", Write: w.Write, Dirs: func(string) (string, string, error) { return t.TempDir(), t.TempDir(), nil }},
 		Callers: func() []int { return []int{own} },
 		Daemons: func() []proctree.Root { return s.daemons },
+		Logs:    s.logs,
 		Watch:   func() (Watch, error) { s.watches++; s.open++; return &scripted{scene: s}, nil },
 	})
 	if s.open != 0 {
@@ -81,6 +85,7 @@ type scripted struct {
 }
 
 func (w *scripted) Busy() int64          { return w.busy }
+func (w *scripted) Used() map[int]int64  { return maps.Clone(w.used) }
 func (w *scripted) Lost() int64          { return w.lost }
 func (w *scripted) CPU() time.Duration   { return w.cpu }
 func (w *scripted) Close() error         { w.open--; return nil }
@@ -259,20 +264,36 @@ func TestTheTimeOfDaemonsThatDidNotServeIsNotCounted(t *testing.T) {
 	}
 }
 
-func TestWhoWasThereBeforeAndTookPartServed(t *testing.T) {
-	roots := []proctree.Root{{Pid: 5, Kind: record.KindShim}, {Pid: 6, Kind: record.KindDaemon}}
+// What the run's logs tell stands behind its starts, and logs that cannot be read take
+// nothing from it.
+func TestWhatLogsTellIsPutIntoTheStartsOfTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		p    record.StartProcess
-		want bool
+		err         error
+		lines, logs int
 	}{
-		"a daemon":                       {record.StartProcess{Pid: 6, Kind: record.KindDaemon, Born: 9}, true},
-		"a shim that was there":          {record.StartProcess{Pid: 5, Kind: record.KindShim, Born: 9}, true},
-		"not a shim that was begun":      {record.StartProcess{Pid: 8, Kind: record.KindShim, Born: 12}, false},
-		"nor one that has its pid since": {record.StartProcess{Pid: 5, Kind: record.KindShim, Born: 12}, false},
-		"nor the command":                {record.StartProcess{Pid: 7, Kind: record.KindClient, Born: 10}, false},
+		"read":     {nil, 1, 1},
+		"not read": {errors.New("no such file"), 0, 0},
 	} {
-		if got := served(&record.Start{Began: 9, Processes: []record.StartProcess{c.p}}, roots); got != c.want {
-			t.Errorf("%s: %v", name, got)
+		s := play("a")
+		s.plan.Rounds, s.plan.Warmup = 1, 0
+		s.logs = func(_ context.Context, watched []record.Start) ([]record.Start, *record.Logs, error) {
+			x := &watched[0]
+			if len(watched) != 1 || x.Wall == 0 {
+				t.Errorf("%s: %+v", name, watched)
+			}
+			return []record.Start{{Type: record.TypeStart, Target: "kata", Method: record.MethodLogs, Clock: record.ClockWall, Began: x.Wall, Ended: x.Wall + 50*ms, Sandbox: "c1",
+				Spans: []record.Span{{Name: "a phase", Kind: record.KindPhase, Began: x.Wall + ms, Ended: x.Wall + 9*ms}}}}, &record.Logs{Type: record.TypeLogs}, c.err
+		}
+		rec, err := s.run(t.Context(), t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := startup.Judge(rec)
+		if err != nil || len(j.Targets) != 1 || j.Total != 1 || len(j.Targets[0].Drawn.Start.Spans) != c.lines || (rec.Logs != nil) != (c.logs == 1) {
+			t.Errorf("%s: %v, %+v", name, err, j)
+		}
+		if told := slices.ContainsFunc(j.Found, func(f record.Finding) bool { return f.Code == "logs-not-read" }); told != (c.err != nil) {
+			t.Errorf("%s: %+v", name, j.Found)
 		}
 	}
 }

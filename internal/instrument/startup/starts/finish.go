@@ -54,10 +54,34 @@ func (s *sandbox) allSpans(b *Builder, until int64) []record.Span {
 	all = append(all, s.spans...)
 	all = append(all, s.clock.spans(b)...)
 	all = slices.DeleteFunc(all, func(x record.Span) bool { return x.Began < s.began || x.Ended > until })
+	for i := range all {
+		if of := processOf[all[i].Kind]; of != "" {
+			all[i].Of = of
+		}
+	}
 	slices.SortStableFunc(all, func(x, y record.Span) int {
 		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended)) // what holds the others comes first
 	})
 	return all
+}
+
+// processOf is the kind of the process whose a span of a kind is.
+var processOf = map[string]string{
+	record.KindCall: record.KindShim, record.KindEngine: record.KindDaemon, record.KindCNI: record.KindDaemon, record.KindGuest: record.KindVMM,
+}
+
+// of is the kind of the process whose the phase is that begins with a milestone, "" where
+// that is not told.
+func (p point) of() string {
+	switch p {
+	case none, firstLine, podAdded, observed, lastLine:
+		return ""
+	case podCalled, createCalled, createReturned, startCalled, podReturned, startReturned:
+		return record.KindDaemon
+	case vmmLaunched, vmmAnswers, dialled, sentryLaunched, sentryStarted, sentryRuns, sentryReady:
+		return record.KindVMM
+	}
+	return record.KindShim
 }
 
 // phases cut the start at its milestones, without a hole.
@@ -77,7 +101,7 @@ func (s *sandbox) phases(b *Builder, until int64) []record.Span {
 			continue
 		}
 		out = append(out, record.Span{
-			Name: names[from.point] + " → " + names[to.point], Kind: record.KindPhase, Container: to.container,
+			Name: names[from.point] + " → " + names[to.point], Kind: record.KindPhase, Container: to.container, Of: from.point.of(),
 			Began: from.at, Ended: to.at, Source: b.source(from.place),
 		})
 	}

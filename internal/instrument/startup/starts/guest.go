@@ -27,6 +27,30 @@ type clock struct {
 
 	begun   []int64 // of the runtime's Start() calls, in order
 	started int     // start_container calls that the agent told of
+
+	kernel kernel
+	spoken bool // the agent has said something
+}
+
+// kernel is what is known of a guest's kernel until the agent spoke: as with the agent's
+// clock, a line at an uptime that arrived at H bounds when it began from above.
+type kernel struct {
+	began, up int64
+	place     place
+}
+
+// booted takes a line of the guest's kernel.
+func (c *clock) booted(e *logs.Event, at int64) {
+	if c.spoken || e.Uptime <= 0 {
+		return
+	}
+	if k := &c.kernel; k.up == 0 || at-e.Uptime < k.began {
+		k.began = at - e.Uptime
+	}
+	if c.kernel.up == 0 {
+		c.kernel.place = placeOf(e)
+	}
+	c.kernel.up = max(c.kernel.up, e.Uptime)
 }
 
 // cause is a container that the guest has not spoken of yet.
@@ -42,12 +66,16 @@ type guestCall struct {
 	place       place
 }
 
-// agentCalls are the calls of which the agent tells both ends. Each is served
-// alone.
+// agentCalls are what the agent tells both ends of, by how those lines begin. Each is
+// done alone.
 var agentCalls = []struct{ name, begin, end string }{
 	{"agent create_container", `rpc call from shim to agent: "create_container"`, "created container!"},
 	{"agent start_container", `rpc call from shim to agent: "start_container"`, "container started"},
+	{"agent rootfs", "receive createcontainer, storages", "new cgroup_manager"},
+	{agentBegins, "", "ttRPC server started"}, // with its first line
 }
+
+const agentBegins = "agent starts"
 
 // guest takes a line out of a guest.
 func (b *Builder) guest(e *logs.Event, at int64) {
@@ -72,6 +100,7 @@ func (b *Builder) guest(e *logs.Event, at int64) {
 	for i := range s.lanes {
 		s.lanes[i].passGuest(&x)
 	}
+	s.clock.booted(e, at)
 	if e.Guest && e.Time > 0 {
 		s.clock.arrived(e, at)
 	}
@@ -91,7 +120,7 @@ func (c *clock) arrived(e *logs.Event, at int64) {
 		c.notBefore(w.at, e)
 		return true
 	})
-	if string(e.Message) == agentCalls[1].begin {
+	if bytes.HasPrefix(e.Message, []byte(agentCalls[1].begin)) {
 		if c.started < len(c.begun) && c.begun[c.started] <= at {
 			c.notBefore(c.begun[c.started], e)
 		}
@@ -133,14 +162,18 @@ func (c *clock) caused(m mark, container []byte, at int64) {
 
 // serves follows the agent's calls.
 func (c *clock) serves(e *logs.Event) {
+	if !c.spoken {
+		c.spoken = true
+		c.calls = append(c.calls, guestCall{name: agentBegins, began: e.Time, place: placeOf(e)})
+	}
 	for i := range agentCalls {
 		a := &agentCalls[i]
-		switch string(e.Message) {
-		case a.begin:
+		switch msg := e.Message; {
+		case a.begin != "" && bytes.HasPrefix(msg, []byte(a.begin)):
 			if len(c.calls) < 8 {
 				c.calls = append(c.calls, guestCall{name: a.name, began: e.Time, place: placeOf(e)})
 			}
-		case a.end:
+		case bytes.HasPrefix(msg, []byte(a.end)):
 			for j, g := range slices.Backward(c.calls) {
 				if g.name != a.name {
 					continue
@@ -167,9 +200,12 @@ func (c *clock) guests(id string) []record.GuestClock {
 	return []record.GuestClock{g}
 }
 
-// spans are the agent's calls on the host's clock.
+// spans are the kernel's time and the agent's calls on the host's clock.
 func (c *clock) spans(b *Builder) []record.Span {
 	var out []record.Span
+	if k := &c.kernel; k.up > 0 {
+		out = append(out, record.Span{Name: "guest kernel", Kind: record.KindGuest, Began: k.began, Ended: k.began + k.up, Source: b.source(k.place)})
+	}
 	for _, g := range c.done {
 		out = append(out, record.Span{Name: g.name, Kind: record.KindGuest, Began: g.began + c.most, Ended: g.done + c.most, Source: b.source(g.place)})
 	}

@@ -33,7 +33,7 @@ func Gaps(s *record.Start, engine string, n int) []record.Gap {
 	case record.MethodNotes, record.MethodNone: // without events there is nothing between them
 	default:
 		if s.Ended > s.Began {
-			gaps = quiet(s)
+			gaps = silent(quiet(s), s)
 		}
 	}
 	slices.SortStableFunc(gaps, func(a, b record.Gap) int { return cmp.Compare(b.Ended-b.Began, a.Ended-a.Began) })
@@ -66,6 +66,29 @@ func quiet(s *record.Start) []record.Gap {
 		}
 	}
 	return gaps
+}
+
+// silent leaves of gaps what is silent in the start's logs, too, where it has some.
+func silent(gaps []record.Gap, s *record.Start) (both []record.Gap) {
+	if len(s.Gaps) == 0 {
+		return gaps
+	}
+	cpu := usage(s.Busy)
+	for _, live := range gaps {
+		for _, g := range s.Gaps {
+			if live.Began >= g.Began {
+				g.Began, g.After = live.Began, live.After
+			}
+			if live.Ended <= g.Ended {
+				g.Ended, g.Before = live.Ended, live.Before
+			}
+			if g.Ended-g.Began >= shortest {
+				g.CPU = cpu.between(g.Began, g.Ended)
+				both = append(both, g)
+			}
+		}
+	}
+	return both
 }
 
 // moments are the events of a live start in order, one for each time.
@@ -109,12 +132,20 @@ func blame(s *record.Start, gaps []record.Gap, engine string) {
 				owner = c
 			}
 		}
-		at := -1
+		at, said := -1, g.In
 		g.In = engine
+		if said != "" && (owner == nil || owner.rank == rankGuest) {
+			g.In = said // of the engine's time, and the guest's, a log knows more
+			continue
+		}
 		if owner != nil {
 			at, g.In = owner.process, owner.name
 			if owner.rank == rankWorkload {
 				g.In = InWorkload + owner.name
+				continue
+			}
+			if owner.rank == rankGuest {
+				g.In += " (guest not seen)"
 				continue
 			}
 		}

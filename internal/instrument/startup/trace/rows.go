@@ -7,44 +7,112 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// Rows returns the start's processes or spans as the lines of a waterfall, parents
-// before their children, siblings by birth. A process stays below the one that
-// forked it, wherever the kernel moved it afterwards. A span is below the
-// innermost one that it lies in.
+// Rows returns the start's processes and spans as the lines of a waterfall, parents
+// before what is below them, siblings by birth. A process stays below the one that
+// forked it, wherever the kernel moved it afterwards. A span is below the innermost one
+// of the same process that it lies in, else below that process.
 func Rows(s *record.Start) []Row {
-	if len(s.Processes) == 0 {
-		return spanRows(s)
-	}
 	f := family(s)
-	children := make([][]int, len(s.Processes))
-	var stack []int
-	depth := make([]int, len(s.Processes))
-	for _, i := range f.order {
-		if up := f.parent[i]; up >= 0 {
-			children[up] = append(children[up], i)
-			depth[i] = depth[up] + 1
-		} else {
-			stack = append(stack, i)
-		}
+	all := make([]Row, 0, len(s.Processes)+len(s.Spans))
+	below := map[int][]int{} // -1: the top
+	for i := range s.Processes {
+		all = append(all, f.row(i))
 	}
+	for _, i := range f.order {
+		below[f.parent[i]] = append(below[f.parent[i]], i)
+	}
+	for _, p := range s.Spans {
+		all = append(all, Row{Part: Part{Name: p.Name, Kind: p.Kind, Container: p.Container, Began: p.Began, Ended: max(p.Began, p.Ended), CPU: -1}})
+	}
+	for i, up := range f.nested(all) {
+		below[up] = append(below[up], len(s.Processes)+i)
+	}
+	for _, of := range below {
+		slices.SortStableFunc(of, func(a, b int) int {
+			x, y := &all[a], &all[b]
+			if order := cmp.Compare(x.Began, y.Began); order != 0 || a < len(s.Processes) || b < len(s.Processes) {
+				return order
+			}
+			return cmp.Compare(y.Ended, x.Ended)
+		})
+	}
+	rows, stack := make([]Row, 0, len(all)), slices.Clone(below[-1])
 	slices.Reverse(stack)
-	rows := make([]Row, 0, len(s.Processes))
 	for len(stack) > 0 {
 		i := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		rows = append(rows, f.row(i, depth[i]))
-		for _, child := range slices.Backward(children[i]) {
+		rows = append(rows, all[i])
+		for _, child := range slices.Backward(below[i]) {
+			all[child].Depth = all[i].Depth + 1
 			stack = append(stack, child)
 		}
 	}
 	return rows
 }
 
-func (f *relatives) row(i, depth int) Row {
+// nested is what each span is below, by its place among all rows; -1: nothing.
+func (f *relatives) nested(all []Row) []int {
+	first := len(f.start.Processes)
+	up, order := make([]int, len(f.start.Spans)), make([]int, len(f.start.Spans))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &all[first+a], &all[first+b]
+		return cmp.Or(cmp.Compare(x.Began, y.Began), cmp.Compare(y.Ended, x.Ended))
+	})
+	around := map[int][]int{} // of a process the spans around the next
+	for _, i := range order {
+		r, of := &all[first+i], f.owner(&f.start.Spans[i])
+		open := around[of]
+		for n := len(open); n > 0 && (all[open[n-1]].Ended < r.Ended || all[open[n-1]].Ended <= r.Began); n = len(open) {
+			open = open[:n-1]
+		}
+		if up[i] = of; len(open) > 0 {
+			up[i] = open[len(open)-1]
+		}
+		around[of] = append(open, first+i)
+	}
+	return up
+}
+
+// owners are the kinds of process that a span can be of where none is there of the kind
+// that it names.
+var owners = map[string][]string{
+	record.KindVMM:    {record.KindVMM, record.KindShim, record.KindMonitor, record.KindDaemon},
+	record.KindShim:   {record.KindShim, record.KindMonitor, record.KindDaemon},
+	record.KindDaemon: {record.KindDaemon},
+}
+
+// owner is the process whose a span is, -1 for none: of several that were there the one
+// of its container, else the first.
+func (f *relatives) owner(p *record.Span) int {
+	for _, kind := range owners[p.Of] {
+		found := -1
+		for _, i := range f.order {
+			x := &f.start.Processes[i]
+			if x.Kind != kind || x.Verb != "" || x.Born > p.Ended || f.end(i) < p.Began {
+				continue
+			}
+			if p.Container != "" && x.Container == p.Container {
+				return i
+			}
+			if found < 0 {
+				found = i
+			}
+		}
+		if found >= 0 {
+			return found
+		}
+	}
+	return -1
+}
+
+func (f *relatives) row(i int) Row {
 	p := &f.start.Processes[i]
 	r := Row{
 		Part: Part{Name: p.Name, Kind: p.Kind, Container: p.Container, Began: p.Born, Ended: f.end(i), CPU: p.CPU},
-		Pid:  p.Pid, Depth: depth, Open: !f.ended(i), Exit: p.Exit,
+		Pid:  p.Pid, Open: !f.ended(i), Exit: p.Exit,
 	}
 	if r.Open {
 		r.Ended = max(r.Began, f.last)
@@ -53,23 +121,4 @@ func (f *relatives) row(i, depth int) Row {
 		r.First = p.Exec
 	}
 	return r
-}
-
-func spanRows(s *record.Start) []Row {
-	rows := make([]Row, 0, len(s.Spans))
-	for _, p := range s.Spans {
-		rows = append(rows, Row{Part: Part{Name: p.Name, Kind: p.Kind, Container: p.Container, Began: p.Began, Ended: max(p.Began, p.Ended), CPU: -1}})
-	}
-	slices.SortStableFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Began, b.Began), cmp.Compare(b.Ended, a.Ended))
-	})
-	var around []int64 // the ends of the spans around the next
-	for i := range rows {
-		for n := len(around); n > 0 && (around[n-1] < rows[i].Ended || around[n-1] <= rows[i].Began); n = len(around) {
-			around = around[:n-1]
-		}
-		rows[i].Depth = len(around)
-		around = append(around, rows[i].Ended)
-	}
-	return rows
 }

@@ -105,11 +105,15 @@ func within(s *record.Start, all []stretch) []stretch {
 // stretches are those of a live start, or the spans of logs and notes.
 func stretches(s *record.Start) []stretch {
 	if len(s.Processes) > 0 {
-		return waitedFor(s)
+		return append(waitedFor(s), logged(s, rankLogged)...)
 	}
-	all := make([]stretch, 0, len(s.Spans))
+	return logged(s, 1)
+}
+
+// logged are the spans of logs and notes, at a rank.
+func logged(s *record.Start, rank int) (all []stretch) {
 	for _, p := range s.Spans {
-		c := stretch{name: p.Name, kind: p.Kind, container: p.Container, began: p.Began, ended: p.Ended, rank: 1, process: -1}
+		c := stretch{name: p.Name, kind: p.Kind, container: p.Container, began: p.Began, ended: p.Ended, rank: rank, process: -1}
 		if p.Kind == record.KindEngine {
 			c.rank = 0
 		}
@@ -121,7 +125,9 @@ func stretches(s *record.Start) []stretch {
 // The ranks of what is waited for in a live start. A call that runs the whole
 // container leaves the time of the workload to it.
 const (
-	rankHelper = iota + 1
+	rankGuest  = iota + 1 // a VMM that works alone
+	rankLogged            // what was logged meanwhile
+	rankHelper
 	rankRun
 	rankWorkload
 	rankCall
@@ -174,6 +180,9 @@ func waitedFor(s *record.Start) []stretch {
 	}
 	for _, w := range f.workloads() {
 		add(w.process, rankWorkload, w.from, w.to)
+	}
+	for _, w := range f.alone() {
+		add(w.process, rankGuest, w.from, w.to)
 	}
 	return all
 }

@@ -33,17 +33,18 @@ type Row struct {
 
 // Calls returns the start's time as calls of the OCI runtime and what lies
 // between them, which is the engine's, but for what the workload takes that ended
-// within the start: that is nobody's but its own. While several calls are there at
+// within the start, and for the gaps in which a VMM alone works: those are nobody's but
+// their own. While several calls are there at
 // once the time is that of the one that began last, so that none is counted
 // twice; a call that runs a container until it ends has the workload's time too.
 func Calls(s *record.Start, engine string) []Part {
 	return partition(s, calling(stretches(s)), engine)
 }
 
-// calling leaves the runtime's calls, the workload, and what notes name as the
-// engine's, in this order.
+// calling leaves the runtime's calls, the workload or the guest, and what notes name as
+// the engine's, in this order.
 func calling(all []stretch) []stretch {
-	ranks := map[string]int{record.KindCall: 2, record.KindWorkload: 1, record.KindEngine: 0}
+	ranks := map[string]int{record.KindCall: 2, record.KindWorkload: 1, record.KindVMM: 1, record.KindEngine: 0}
 	var calls []stretch
 	for _, c := range all {
 		var ok bool
@@ -64,7 +65,9 @@ func calling(all []stretch) []stretch {
 // ended within the start; any other helper that ended within it. Whatever lives
 // on, such as daemons, shims, monitors, VMMs and their file servers, never makes
 // anybody wait by being there; nor does an init that waits for the start of its container. What remains is the
-// engine's. While several of one kind are there it is the one that began last.
+// engine's, but for gaps in which a VMM alone works, see [Alone], and for what the logs
+// of the same start tell of it. While several of one kind are there it is the one that
+// began last.
 //
 // Of logs and notes it is the innermost span.
 func Parts(s *record.Start, engine string) []Part {

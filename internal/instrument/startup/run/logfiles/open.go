@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
@@ -35,6 +36,43 @@ type Logs struct {
 	Files   []string // "-" is standard input
 	Journal bool
 	Since   string // of the journal, as journalctl takes it; "": this boot
+	// marked are the files as they were when a run began: what they held by then is left.
+	marked []os.FileInfo
+}
+
+// Mark remembers how far logs are, so that they are read from there.
+func (l Logs) Mark() (Logs, error) {
+	l.Since = fmt.Sprintf("@%d", time.Now().Unix())
+	for _, path := range l.Files {
+		if path == "-" {
+			return l, errors.New("standard input has no end that a run could wait for: give --log the file, or --journal")
+		}
+		files, err := filesOf(path)
+		if err != nil {
+			return l, err
+		}
+		for _, file := range files {
+			info, err := os.Stat(file)
+			switch {
+			case err != nil:
+				return l, fmt.Errorf("read logs: %w", err)
+			case !info.Mode().IsRegular():
+				return l, fmt.Errorf("read logs: %s is no file that stays when it has been read; give the log itself beside a target", file)
+			}
+			l.marked = append(l.marked, info)
+		}
+	}
+	return l, nil
+}
+
+// from is where a file is read from. One that has become shorter was begun anew.
+func (l *Logs) from(info os.FileInfo) int64 {
+	for _, was := range l.marked {
+		if os.SameFile(was, info) && was.Size() <= info.Size() {
+			return was.Size()
+		}
+	}
+	return 0
 }
 
 // Reading is what is read.
@@ -69,7 +107,7 @@ func (r *Reading) open(ctx context.Context, l Logs) error {
 			return err
 		}
 		for _, file := range files {
-			if err := r.file(ctx, file); err != nil {
+			if err := r.file(ctx, file, &l); err != nil {
 				return err
 			}
 		}
@@ -116,7 +154,7 @@ func filesOf(path string) (files []string, err error) {
 }
 
 // file adds a file. It is opened when it is read, and closed at its end.
-func (r *Reading) file(ctx context.Context, path string) error {
+func (r *Reading) file(ctx context.Context, path string, l *Logs) error {
 	name := filepath.Base(path)
 	open := func() (*os.File, error) { return os.Open(path) }
 	stat := func() (os.FileInfo, error) { return os.Stat(path) }
@@ -140,7 +178,7 @@ func (r *Reading) file(ctx context.Context, path string) error {
 		in := waited(ctx, open, path != "-")
 		return r.add(logs.Source{Name: name}, func() (io.ReadCloser, error) { return io.NopCloser(in), nil })
 	}
-	if err := r.regular(ctx, name, open); err != nil {
+	if err := r.regular(ctx, name, open, l.from(info)); err != nil {
 		return fmt.Errorf("read logs: %s: %w", path, err)
 	}
 	return nil
@@ -158,16 +196,20 @@ func (r *Reading) add(s logs.Source, open func() (io.ReadCloser, error)) error {
 	return nil
 }
 
-// regular looks into a file for where one log ends and another begins.
-func (r *Reading) regular(ctx context.Context, name string, open func() (*os.File, error)) error {
+// regular looks into a file for where one log ends and another begins, from a place on.
+func (r *Reading) regular(ctx context.Context, name string, open func() (*os.File, error), from int64) error {
 	f, err := open()
 	if err != nil {
 		return err
 	}
 	ours := f != os.Stdin
-	begin := int64(0)
+	begin, before := int64(0), int64(0)
 	if ours {
 		defer f.Close() // nothing was written
+		begin, before, err = lines(stoppable{ctx, io.NewSectionReader(f, 0, from)})
+		if err != nil {
+			return err
+		}
 	} else if begin, err = f.Seek(0, io.SeekCurrent); err != nil {
 		return err
 	}
@@ -190,13 +232,16 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 			r.missing = append(r.missing, record.Missing{What: "disorder", Count: 1, Detail: fmt.Sprintf("in %s time goes back at more than %d places", name, maxPieces-1)})
 		}
 		if sorted, lines := r.inOrder(ctx, name, io.NewSectionReader(f, begin, size), ordered && len(pieces) == 1); lines != nil {
+			for i := range lines {
+				lines[i] += before
+			}
 			r.missing = append(r.missing, record.Missing{What: "order", Count: 1, Detail: "lines of " + name + " that were out of order within a second were put in order"})
 			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sorted)), nil })
 		}
 	}
 	r.steps = append(r.steps, steps(ctx, len(r.files)-1, name, io.NewSectionReader(f, begin, size), pieces)...)
 	for _, p := range pieces {
-		err := r.add(logs.Source{Name: name, Line: p.Line}, func() (io.ReadCloser, error) {
+		err := r.add(logs.Source{Name: name, Line: before + p.Line}, func() (io.ReadCloser, error) {
 			f, err := open()
 			if err != nil {
 				return nil, err
@@ -212,6 +257,24 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 		}
 	}
 	return nil
+}
+
+// lines are how many whole lines a text has, and how long they are together.
+func lines(text io.Reader) (size, n int64, err error) {
+	block, read := make([]byte, 64<<10), int64(0)
+	for {
+		got, err := text.Read(block)
+		n += int64(bytes.Count(block[:got], []byte("\n")))
+		if last := bytes.LastIndexByte(block[:got], '\n'); last >= 0 {
+			size = read + int64(last) + 1
+		}
+		read += int64(got)
+		if errors.Is(err, io.EOF) {
+			return size, n, nil
+		} else if err != nil {
+			return 0, 0, err
+		}
+	}
 }
 
 // inOrder is a log whose lines had to be put in order, which is done of what somebody may

@@ -16,6 +16,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/startup"
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/internal/instrument/startup/starts"
+	"github.com/tare-bench/tare/internal/instrument/startup/trace"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -69,6 +70,19 @@ func (r *Reading) Record(ctx context.Context, header record.Header, w Writer) (*
 		}
 	}
 	return rec, j, errors.Join(w.Write(rec.Logs), w.Write(rec.End))
+}
+
+// Of are the starts that logs tell of and that are of those that were watched, with what
+// was read. Lines about others make none of them.
+func (r *Reading) Of(ctx context.Context, watched []record.Start, tell func(what string, elapsed, left time.Duration)) (found []record.Start, read *record.Logs, err error) {
+	read, err = r.logs(ctx, Writer{Tell: tell}, time.Now(), func(x *record.Start, file int) error {
+		r.doubt(x, r.of[file])
+		if slices.ContainsFunc(watched, func(s record.Start) bool { return trace.Common(&s, x) > 0 }) {
+			found = append(found, *x)
+		}
+		return nil
+	})
+	return found, read, err
 }
 
 // logs reads the logs.

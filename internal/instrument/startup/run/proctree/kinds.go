@@ -90,6 +90,9 @@ func (t *tree) kindOf(i, was, up int) {
 	case was >= 0 && was == t.rep(t.client), i == t.client, parent == record.KindClient:
 		n.kind = record.KindClient
 	}
+	if n.kind == record.KindOther && n.ended == 0 && slices.Contains(t.asked.Guests, n.pid) {
+		n.kind = record.KindVMM // what wraps or renames a VMM leaves its guest's threads in it
+	}
 }
 
 // isInit tells whether a runtime executes itself inside the container: "runc

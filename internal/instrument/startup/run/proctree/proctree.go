@@ -16,7 +16,6 @@ package proctree
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -48,6 +47,18 @@ type Asked struct {
 	// are taken as there were clients of engines among those children, a call of an
 	// API being one; where there are more none is, and Missing says "ambiguous".
 	Containers []string
+	// Used is what processes had used at moments within the call, in order of time.
+	Used []Used
+	// Guests are the pids of processes that run a guest at the end, whatever they are
+	// called.
+	Guests []int
+}
+
+// Used is how much CPU time (ns) processes had used by a moment since each was born, by
+// pid.
+type Used struct {
+	At  int64
+	CPU map[int]int64
 }
 
 // Root is a process that was there before, whose children may belong to the
@@ -67,10 +78,10 @@ type Start struct {
 	Sandbox    string                // the pod's id, or the container's
 	Missing    []record.Missing
 	Events     int64 // events of these processes
-	// Own is as Busy what these processes used themselves, which the kernel says when
-	// they end or execute another program: the daemons' time is not in it, nor what
-	// those did for others. Of who outlives the start nothing is said: then there is
-	// none.
+	// Own is as Busy what these processes used themselves, and the daemons that served
+	// them: what they did for others is in it, what other daemons did is not. The kernel
+	// says it when they end or execute another program, and Used of those that stay; where
+	// it does not say it of one there is none.
 	Own []record.BusyAt
 }
 
@@ -177,6 +188,12 @@ func (t *tree) process(i int, place map[int]bool) record.StartProcess {
 	}
 	if n.since >= 0 && n.used >= n.since {
 		p.CPU = n.used - n.since
+	}
+	if used := t.samples(i); len(used) > 0 {
+		p.CPU = used[len(used)-1].CPU
+		if p.Kind == record.KindVMM || p.Kind == record.KindVirtiofsd {
+			p.Used = bends(used)
+		}
 	}
 	for up := t.up(i); up >= 0; up = t.up(up) {
 		if place[up] {
@@ -313,42 +330,6 @@ func used(all []record.BusyAt, at, cpu int64) []record.BusyAt {
 		all = all[:n-1]
 	}
 	return append(all, record.BusyAt{At: at, CPU: cpu})
-}
-
-// own is the CPU time that the processes of the start used themselves, at the ends
-// of their programs, from 0 at the call.
-func (t *tree) own(place map[int]bool) []record.BusyAt {
-	all := []record.BusyAt{{At: t.asked.Began}}
-	counted := map[int]int64{} // pid → CPU time that is in the sum already
-	var sum int64
-	for j := range t.events {
-		e := &t.events[j]
-		if t.whose[j] < 0 || !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
-			continue
-		}
-		switch last, known := counted[e.Pid]; {
-		case e.Kind == tracer.Fork:
-			counted[e.Pid] = 0
-		case e.CPU < 0:
-		case known && e.CPU > last:
-			sum += e.CPU - last
-			fallthrough
-		default:
-			counted[e.Pid] = e.CPU
-			all = used(all, e.Time, sum)
-		}
-	}
-	survives := func(i int) bool {
-		n := &t.nodes[i]
-		return !n.root && (n.ended == 0 || t.asked.Ended != 0 && n.ended > t.asked.Ended)
-	}
-	if len(all) == 1 || slices.ContainsFunc(slices.Collect(maps.Keys(place)), survives) {
-		return nil
-	}
-	if last := t.asked.Ended; last > all[len(all)-1].At {
-		all = append(all, record.BusyAt{At: last, CPU: sum})
-	}
-	return all
 }
 
 // brief shortens an id for people.

@@ -1,0 +1,123 @@
+package proctree
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tare-bench/tare/internal/node/tracer"
+	"github.com/tare-bench/tare/record"
+)
+
+// samples are what a process that stayed had used by moments: since it executed its
+// program, or, of one that was there before, since the first of them.
+func (t *tree) samples(i int) (all []record.BusyAt) {
+	n := &t.nodes[i]
+	base := n.since
+	if n.ended != 0 || base < 0 && !n.root {
+		return nil
+	}
+	for _, u := range t.asked.Used {
+		cpu, ok := u.CPU[n.pid]
+		if !ok || u.At < n.born && !n.root {
+			continue
+		}
+		if base < 0 {
+			base = cpu
+		}
+		all = append(all, record.BusyAt{At: u.At, CPU: max(cpu-base, 0)})
+	}
+	return all
+}
+
+// bends leaves of moments those between which nothing was used out.
+func bends(all []record.BusyAt) (out []record.BusyAt) {
+	for i, u := range all {
+		if i == 0 || i == len(all)-1 || u.CPU != all[i-1].CPU || u.CPU != all[i+1].CPU {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// own is the CPU time that the processes of the start used themselves, and the daemons
+// that served it, from 0 at the call.
+func (t *tree) own(place map[int]bool) []record.BusyAt {
+	var steps []record.BusyAt // what was used more by a moment
+	add := func(at, more int64) {
+		if more > 0 {
+			steps = append(steps, record.BusyAt{At: at, CPU: more})
+		}
+	}
+	if !t.ended(place, add) {
+		return nil
+	}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		stays := place[i] && !n.root && (n.ended == 0 || t.asked.Ended != 0 && n.ended > t.asked.Ended)
+		if !stays && !(n.root && t.rep(i) == i && t.serves(i, place)) {
+			continue
+		}
+		used := t.samples(i)
+		if len(used) == 0 {
+			return nil // nobody knows what it used
+		}
+		last := int64(0)
+		for _, u := range used {
+			add(u.At, u.CPU-last)
+			last = max(last, u.CPU)
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b record.BusyAt) int { return cmp.Compare(a.At, b.At) })
+	all, sum := []record.BusyAt{{At: t.asked.Began}}, int64(0)
+	for _, s := range steps {
+		sum += s.CPU
+		all = used(all, s.At, sum)
+	}
+	if last := t.asked.Ended; last > all[len(all)-1].At {
+		all = append(all, record.BusyAt{At: last, CPU: sum})
+	}
+	return all
+}
+
+// ended gives out what the start's processes had used when a program of theirs ended,
+// and says whether the kernel told of any.
+func (t *tree) ended(place map[int]bool, add func(at, more int64)) (told bool) {
+	counted := map[int]int64{} // pid → CPU time that was given out already
+	for j := range t.events {
+		e := &t.events[j]
+		if t.whose[j] < 0 || !place[t.rep(t.whose[j])] || e.Time < t.asked.Began || t.asked.Ended != 0 && e.Time > t.asked.Ended {
+			continue
+		}
+		switch last, known := counted[e.Pid]; {
+		case e.Kind == tracer.Fork:
+			counted[e.Pid] = 0
+		case e.CPU < 0:
+		default:
+			if told = true; known {
+				add(e.Time, e.CPU-last)
+			}
+			counted[e.Pid] = e.CPU
+		}
+	}
+	return told
+}
+
+// servedBy are the daemons that clients of engines talk to, by the client's name.
+var servedBy = map[string]string{"docker": "dockerd", "nerdctl": "containerd", "ctr": "containerd", "isula": "isulad"}
+
+// serves tells whether a daemon, or a shim that was there before, worked for the start:
+// it began a process of it, or is the only one that a client in it can have asked.
+func (t *tree) serves(root int, place map[int]bool) bool {
+	if place[root] {
+		return true
+	}
+	name, asked, same := t.nodes[root].name, false, 0
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		if n.root && n.name == name && t.rep(i) == i {
+			same++
+		}
+		asked = asked || place[i] && t.isClient(i) && servedBy[n.program] == name
+	}
+	return asked && same == 1
+}
