@@ -20,7 +20,9 @@ with its start, end, CPU time and exit code on one clock, to the workload's firs
 instruction. What nothing explains is a gap; gaps are ranked, and those that look
 like a timer somebody waited for are named.
 
-With --log, --journal or both, starts are put together from the logs of Kata
+With --log, --journal or both beside a target or a command, what its engine, its
+runtime and a guest log of the starts stands in them, below the processes that it is
+of; debug level tells most. With neither, starts are put together from the logs of Kata
 (runtime, agent, proxy, runtime-rs), containerd, CRI-O, docker and runsc, in any
 mixture. No configuration, no root.
 

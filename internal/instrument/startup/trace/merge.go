@@ -2,7 +2,10 @@ package trace
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/record"
 )
@@ -86,6 +89,42 @@ func merged(s record.Start, from *record.Start) record.Start {
 			s.Missing = append(slices.Clip(s.Missing), m)
 		}
 	}
+	align(&s)
 	s.Source, s.Name = cmp.Or(s.Source, from.Source), cmp.Or(s.Name, from.Name)
 	return s
+}
+
+// exact is how far apart the bounds of a guest's first instruction may be for it to be
+// known.
+const exact = int64(20 * time.Millisecond)
+
+// align finds the first instruction within a guest, whose clock is another. It is behind
+// the last call of the runtime's to start a container, and behind the agent's, which its
+// clock's bounds put on the host's; and before what the workload said had been read.
+func align(s *record.Start) {
+	if s.First != 0 || s.FirstBy == 0 {
+		return
+	}
+	least := int64(0)
+	for _, x := range s.Spans {
+		began := x.Began
+		switch {
+		case !strings.HasSuffix(x.Name, " start") && !strings.HasSuffix(x.Name, " start_container"), x.Kind != record.KindCall && x.Kind != record.KindGuest:
+			continue
+		case x.Kind == record.KindGuest && (len(s.Guests) != 1 || s.Guests[0].Uncertainty < 0):
+			continue
+		case x.Kind == record.KindGuest:
+			began -= s.Guests[0].Uncertainty
+		}
+		least = max(least, began)
+	}
+	if least > 0 && s.FirstBy-least <= exact {
+		s.First = max(s.FirstBy, least)
+		return
+	}
+	why := "nothing in the logs bounds it from below"
+	if least > 0 {
+		why = fmt.Sprintf("what is known of it is good to %v, not to %v", time.Duration(s.FirstBy-least).Round(time.Millisecond), time.Duration(exact))
+	}
+	s.Missing = append(slices.Clip(s.Missing), record.Missing{What: "first instruction", Count: 1, Detail: "it is the guest's, on another clock: " + why})
 }

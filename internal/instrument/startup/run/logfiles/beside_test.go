@@ -192,3 +192,36 @@ func TestWhatHasNoEndIsNotReadBesideARun(t *testing.T) {
 		}
 	}
 }
+
+// By the bounds of its clock the agent began to start the container 7.773 s after the call.
+func TestAGuestsFirstInstructionIsKnownWhereItsBoundsAreClose(t *testing.T) {
+	r, err := Open(t.Context(), Logs{Files: []string{"../../logs/testdata/one.containerd.log"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	live := watched(t)
+	found, _, err := r.Of(t.Context(), []record.Start{live}, func(string, time.Duration, time.Duration) {})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v: %d starts", err, len(found))
+	}
+	for name, c := range map[string]struct {
+		by    int64 // ms
+		known bool
+		why   string
+	}{
+		"17 ms apart":  {7790, true, ""},
+		"117 ms apart": {7890, false, "good to"},
+		"no bound":     {0, false, ""},
+	} {
+		live := live
+		if c.by > 0 {
+			live.FirstBy = live.Began + c.by*1e6
+		}
+		s := trace.Merge([]record.Start{live, found[0]})[0]
+		i := slices.IndexFunc(s.Missing, func(m record.Missing) bool { return m.What == "first instruction" })
+		if known := s.First != 0; known != c.known || (i >= 0) != (c.why != "") || i >= 0 && !strings.Contains(s.Missing[i].Detail, c.why) {
+			t.Errorf("%s: first %d, %+v", name, s.First-s.Began, s.Missing)
+		}
+	}
+}
