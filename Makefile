@@ -20,6 +20,7 @@ LDFLAGS  = $(if $(VERSION),-X $(MODULE)/internal/version.Version=$(VERSION))
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI         := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+ACTIONLINT       := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 FUZZTIME ?= 10s
 ARGS     ?= # for tare, or for the go test of bench: make bench ARGS=-benchtime=60x
@@ -55,8 +56,9 @@ prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, 
 	$(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
 
-lint: $(GOLANGCI) ## golangci-lint, and shellcheck where it is installed
+lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck where it is installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...
+	$(GO) run $(ACTIONLINT) docs/ci/github.yml
 	@if command -v shellcheck >/dev/null; then shellcheck scripts/* .ci/run; \
 	else echo "no shellcheck here: the scripts are not checked"; fi
 

@@ -108,22 +108,29 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
 		Header: record.Header{Experiment: experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
-	var err error
+	if err := s.showPage(out, p, documents); err != nil {
+		return err
+	}
+	for _, one := range all {
+		if failed, _, found := one.Result(); codeOf(failed, found) != ExitDone {
+			return exit{ExitFailed}
+		}
+	}
+	return nil
+}
+
+// showPage prints a page that is of no single record, or its figures.
+func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Document) (err error) {
 	switch out.format {
 	case "json":
 		err = export.JSON(s.Out, documents)
 	case "csv":
 		err = export.CSV(s.Out, documents)
 	default:
-		err = page.Write(s.Out, out.format, []*page.Page{p}, o)
+		err = page.Write(s.Out, out.format, []*page.Page{p}, s.pageOptions(out))
 	}
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
-	}
-	for _, one := range all {
-		if failed, _, found := one.Result(); codeOf(failed, found) != ExitDone {
-			return exit{ExitFailed}
-		}
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ type Versus struct {
 	Widened  float64      `json:"widened"`    // by how much, for rounds that depend on each other; 1: not
 	Verdict  stat.Verdict `json:"verdict"`
 	Why      string       `json:"why"`
+	Of       string       `json:"of"` // what was compared, see [Compared]
 }
 
 // MarshalJSON leaves out a shift that is not known.
@@ -140,7 +141,7 @@ func (how Comparing) Compare(baseline string, table []Pair) {
 	for i, p := range table {
 		sides[i] = stat.Sides{Old: p.Base.Values(), New: p.Figure.Values()}
 	}
-	for i, v := range how.versus(baseline, sides) {
+	for i, v := range how.Versus(baseline, sides) {
 		table[i].Figure.Versus = v
 	}
 }
@@ -186,14 +187,15 @@ func (how Comparing) Ratios(baseline string, table []Quotient) {
 	for i, q := range table {
 		sides[i] = stat.Sides{Old: q.Base, New: q.Values}
 	}
-	for i, v := range how.versus(baseline, sides) {
+	for i, v := range how.Versus(baseline, sides) {
 		if f := table[i].Figure; v != nil {
 			f.Versus, f.Estimate, f.Reasons = v, v.Ratio(), []string{v.Why}
 		}
 	}
 }
 
-func (how Comparing) versus(baseline string, table []stat.Sides) []*Versus {
+// Versus compares the sides of one table; nil where one of them has no values.
+func (how Comparing) Versus(baseline string, table []stat.Sides) []*Versus {
 	out := make([]*Versus, len(table))
 	var sides []stat.Sides
 	var at []int
@@ -203,17 +205,35 @@ func (how Comparing) versus(baseline string, table []stat.Sides) []*Versus {
 		}
 	}
 	for i, c := range stat.CompareAll(sides, how.Margin, how.Adjust) {
-		v := &Versus{Baseline: baseline, P: c.P, Adjusted: c.Adjusted, Margin: c.Margin, Widened: c.Widened, Verdict: c.Verdict, Why: c.Why}
-		if stat.Finite(c.Shift) {
-			v.Shift = Estimate{N: c.Pairs, Value: c.Shift}
-			if c.Pairs == 0 {
-				v.Shift.N = min(c.N1, c.N2)
-			}
-		}
-		if stat.Finite(c.Lo) && stat.Finite(c.Hi) {
-			v.Shift.Lo, v.Shift.Hi, v.Shift.Bounded = c.Lo, c.Hi, true
-		}
-		out[at[i]] = v
+		out[at[i]] = Compared(baseline, &c)
 	}
 	return out
+}
+
+// What is compared: two values of each round, rounds of two runs, what runs come to.
+const (
+	OfPairs  = "pairs"
+	OfRounds = "rounds"
+	OfRuns   = "runs"
+)
+
+// Compared is what a comparison with the baseline gave.
+func Compared(baseline string, c *stat.Comparison) *Versus {
+	v := &Versus{Baseline: baseline, P: c.P, Adjusted: c.Adjusted, Margin: c.Margin, Widened: c.Widened, Verdict: c.Verdict, Why: c.Why, Of: OfRounds}
+	switch {
+	case c.Runs:
+		v.Of = OfRuns
+	case c.Pairs > 0:
+		v.Of = OfPairs
+	}
+	if stat.Finite(c.Shift) {
+		v.Shift = Estimate{N: c.Pairs, Value: c.Shift}
+		if c.Pairs == 0 {
+			v.Shift.N = min(c.N1, c.N2)
+		}
+	}
+	if stat.Finite(c.Lo) && stat.Finite(c.Hi) {
+		v.Shift.Lo, v.Shift.Hi, v.Shift.Bounded = c.Lo, c.Hi, true
+	}
+	return v
 }

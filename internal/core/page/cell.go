@@ -111,8 +111,11 @@ func signed(share float64) string {
 	return fmt.Sprintf("%+.1f", 100*share)
 }
 
-// Compared explains the column of [Change].
-func Compared(baseline string, how figure.Comparing, comparisons int, widened float64) string {
+// WithinRound is what a shift is of targets that share their rounds.
+const WithinRound = "shift within a round (Hodges–Lehmann)"
+
+// Compared explains the column of [Change], shifts being what the text says.
+func Compared(baseline, shift string, how figure.Comparing, comparisons int, widened float64) string {
 	margin, by := how.Margin, how.Adjust
 	if margin == 0 {
 		margin = stat.DefaultMargin
@@ -120,7 +123,7 @@ func Compared(baseline string, how figure.Comparing, comparisons int, widened fl
 	if by == "" {
 		by = stat.Holm
 	}
-	note := fmt.Sprintf("vs %s: shift within a round (Hodges–Lehmann) with its 95 %% interval; = the same within ±%.3g %%, ~ not decided", Heading(baseline), 100*margin)
+	note := fmt.Sprintf("vs %s: %s with its 95 %% interval; = the same within ±%.3g %%, ~ not decided", Heading(baseline), shift, 100*margin)
 	if comparisons > 1 && by != stat.Raw {
 		note += fmt.Sprintf("; the verdicts, not the intervals, are adjusted for %d comparisons (%s)", comparisons, map[stat.Adjustment]string{stat.Holm: "Holm", stat.BH: "Benjamini–Hochberg"}[by])
 	}

@@ -47,5 +47,5 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 		return nil
 	}
 	return &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
-		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], how, comparisons, widened)}}
+		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons, widened)}}
 }

@@ -16,8 +16,9 @@ type Rounds map[int]float64
 // Comparison is whether new differs from old, and by how much. Shift, its interval
 // and Margin are shares of old: 0.05 is 5 % more.
 type Comparison struct {
-	N1, N2 int // rounds of old and of new
-	Pairs  int // rounds that both have; 0: they were compared as independent samples
+	N1, N2 int  // rounds of old and of new
+	Pairs  int  // rounds that both have; 0: they were compared as independent samples
+	Runs   bool // N1, N2 and Pairs count runs: there were several, see [acrossRuns]
 
 	// Shift is the Hodges–Lehmann estimate of new / old − 1, and Lo and Hi its
 	// interval at confidence 1 − [Alpha]. NaN where a value is not positive, and
@@ -38,6 +39,9 @@ type Comparison struct {
 	Widened float64
 
 	Warnings []string
+
+	seen tested // nil where there is no shift
+	at   int    // its place in the table
 }
 
 // Verdict is what a comparison comes to.
@@ -50,8 +54,12 @@ const (
 	Undecided Verdict = "not decided" // neither was shown
 )
 
-// Sides are the two of a comparison.
-type Sides struct{ Old, New Rounds }
+// Sides are the two of a comparison. Where PerRun is above 0 the rounds may be of
+// several runs: round r is of run r / PerRun.
+type Sides struct {
+	Old, New Rounds
+	PerRun   int
+}
 
 // DefaultMargin is the difference below which two targets count as the same,
 // unless the reader wants another.
@@ -59,7 +67,7 @@ const DefaultMargin = 0.05
 
 // Compare compares two sides alone, see [CompareAll].
 func Compare(old, new Rounds, margin float64) Comparison {
-	return CompareAll([]Sides{{old, new}}, margin, Holm)[0]
+	return CompareAll([]Sides{{Old: old, New: new}}, margin, Holm)[0]
 }
 
 // CompareAll tells of each of the comparisons that one table shows by how much new
@@ -76,7 +84,8 @@ func Compare(old, new Rounds, margin float64) Comparison {
 // median, which two sides with noise of the same kind ensure.
 //
 // Sides without a common round are compared by the Mann–Whitney U test and the
-// median of all their ratios. Where a value is not positive, such as a change of
+// median of all their ratios. Where a side has several runs, each counts once, see
+// [acrossRuns]. Where a value is not positive, such as a change of
 // memory, differences take the place of logarithms, and there is no shift.
 //
 // Rounds may also depend on those before: what one left behind speeds or slows the
@@ -101,9 +110,11 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 	out, differences := make([]Comparison, len(table)), make([][]float64, len(table))
 	sides := make([]scaled, len(table))
 	for i, s := range table {
-		out[i] = Comparison{Shift: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), P: 1, PSame: 1, Margin: margin, Widened: 1}
+		out[i] = Comparison{at: i, Shift: math.NaN(), Lo: math.NaN(), Hi: math.NaN(), P: 1, PSame: 1, Margin: margin, Widened: 1}
 		sides[i] = out[i].take(s)
-		differences[i] = sides[i].differences
+		if !out[i].Runs {
+			differences[i] = sides[i].differences
+		}
 	}
 	for i, rho := range correlations(differences) {
 		out[i].test(sides[i], rho, Alpha)
@@ -116,7 +127,7 @@ func CompareAll(table []Sides, margin float64, by Adjustment) []Comparison {
 // 1); infinite where there is none.
 func ShiftPrecision(old, new Rounds, confidence float64) float64 {
 	c := Comparison{Lo: math.NaN(), Hi: math.NaN(), Widened: 1}
-	s := c.take(Sides{old, new})
+	s := c.take(Sides{Old: old, New: new})
 	if c.test(s, correlations([][]float64{s.differences})[0], 1-confidence); !Finite(c.Lo) || !Finite(c.Hi) {
 		return math.Inf(1)
 	}
@@ -133,19 +144,21 @@ type scaled struct {
 // take returns the finite values.
 func (c *Comparison) take(s Sides) (out scaled) {
 	out.logarithms = true
-	keep := func(r Rounds, side string) (kept []float64) {
+	keep := func(r Rounds, side string) (kept []float64, run []int) {
 		for _, round := range slices.Sorted(maps.Keys(r)) {
 			if v := r[round]; Finite(v) {
-				kept = append(kept, v)
+				kept, run = append(kept, v), append(run, s.run(round))
 				out.logarithms = out.logarithms && v > 0
 			}
 		}
 		if left := len(r) - len(kept); left > 0 {
 			c.Warnings = append(c.Warnings, side+": "+leftOut(left, len(r)))
 		}
-		return kept
+		return kept, run
 	}
-	out.old, out.new = keep(s.Old, "old"), keep(s.New, "new")
+	var oldRun, newRun, pairRun []int
+	out.old, oldRun = keep(s.Old, "old")
+	out.new, newRun = keep(s.New, "new")
 	scale := func(v float64) float64 { return v }
 	if out.logarithms {
 		scale = math.Log
@@ -158,8 +171,15 @@ func (c *Comparison) take(s Sides) (out scaled) {
 	for _, round := range slices.Sorted(maps.Keys(s.Old)) {
 		was, is := s.Old[round], s.New[round]
 		if _, both := s.New[round]; both && Finite(was) && Finite(is) {
-			out.differences = append(out.differences, scale(is)-scale(was))
+			out.differences, pairRun = append(out.differences, scale(is)-scale(was)), append(pairRun, s.run(round))
 		}
+	}
+	switch {
+	case len(pairRun) > 0 && severalRuns(pairRun):
+		out.differences = ofRuns(out.differences, pairRun, hodgesLehmann)
+		out.old, out.new, c.Runs = ofRuns(out.old, oldRun, middleOf), ofRuns(out.new, newRun, middleOf), true
+	case len(pairRun) == 0 && (severalRuns(oldRun) || severalRuns(newRun)):
+		out.old, out.new, c.Runs = ofRuns(out.old, oldRun, middleOf), ofRuns(out.new, newRun, middleOf), true
 	}
 	c.N1, c.N2, c.Pairs = len(out.old), len(out.new), len(out.differences)
 	return out
@@ -170,7 +190,23 @@ func (c *Comparison) test(s scaled, rho, alpha float64) {
 	if c.N1 == 0 || c.N2 == 0 {
 		return
 	}
-	var test tested
+	test, middle, lo, hi, known := c.acrossRuns(s, alpha)
+	if !known {
+		test, middle, lo, hi = c.byRank(s, rho, alpha)
+	}
+	less, greater := test(0)
+	c.P = min(1, 2*min(less, greater))
+	if !s.logarithms {
+		return
+	}
+	c.seen, c.Shift, c.Lo, c.Hi = test, math.Expm1(middle), math.Expm1(lo), math.Expm1(hi)
+	below, _ := test(math.Log1p(c.Margin))
+	_, above := test(-math.Log1p(c.Margin))
+	c.PSame = min(1, max(below, above))
+}
+
+// byRank makes the tests of ranks; lo and hi are NaN where there are too few rounds.
+func (c *Comparison) byRank(s scaled, rho, alpha float64) (test tested, middle, lo, hi float64) {
 	var all []float64
 	var rank int
 	if c.Pairs > 0 {
@@ -178,20 +214,11 @@ func (c *Comparison) test(s scaled, rho, alpha float64) {
 	} else {
 		test, all, rank = independent(s.old, s.new, alpha)
 	}
-	less, greater := test(0)
-	c.P = min(1, 2*min(less, greater))
-	if !s.logarithms {
-		return
-	}
-	middle := median(all)
-	c.Shift = math.Expm1(middle)
+	middle, lo, hi = median(all), math.NaN(), math.NaN()
 	if rank > 0 {
-		lo, hi := all[rank-1], all[len(all)-rank]
-		c.Lo, c.Hi = math.Expm1(middle-c.Widened*(middle-lo)), math.Expm1(middle+c.Widened*(hi-middle))
+		lo, hi = middle-c.Widened*(middle-all[rank-1]), middle+c.Widened*(all[len(all)-rank]-middle)
 	}
-	below, _ := test(math.Log1p(c.Margin))
-	_, above := test(-math.Log1p(c.Margin))
-	c.PSame = min(1, max(below, above))
+	return test, middle, lo, hi
 }
 
 // tested is how probable what was seen is if the shift were so large: that it is so

@@ -84,7 +84,12 @@ func RoundsFor(comparisons int, by Adjustment) int {
 
 func (c *Comparison) why(same float64, among int, by Adjustment) string {
 	of := fmt.Sprintf("of %d pairs", c.Pairs)
-	if c.Pairs == 0 {
+	switch {
+	case c.Runs && c.Pairs > 0:
+		of = fmt.Sprintf("of %d runs of both", c.Pairs)
+	case c.Runs:
+		of = fmt.Sprintf("of %d and %d runs", c.N1, c.N2)
+	case c.Pairs == 0:
 		of = fmt.Sprintf("of %d and %d rounds, none of them common", c.N1, c.N2)
 	}
 	p := P(c.P)
@@ -106,7 +111,7 @@ func (c *Comparison) why(same float64, among int, by Adjustment) string {
 		return fmt.Sprintf("%s %s%s", p, of, interval)
 	case c.Verdict == Same:
 		return fmt.Sprintf("less than %.3g %% apart: %s %s%s", 100*c.Margin, P(same), of, interval)
-	case c.Pairs > 0 && c.Pairs < need:
+	case c.Pairs > 0 && c.Pairs < need && !c.Runs:
 		return fmt.Sprintf("too few rounds: %d in both, of the %d that the table needs%s", c.Pairs, need, interval)
 	}
 	return fmt.Sprintf("neither a difference (%s) nor one of less than %.3g %% (%s) was shown %s%s", p, 100*c.Margin, P(same), of, interval)

@@ -36,7 +36,7 @@ func FuzzAnyBytesAreSurvived(f *testing.F) {
 		if p := s.Precision(); p < 0 || math.IsNaN(p) {
 			t.Errorf("precision %v of %+v", p, s)
 		}
-		for _, c := range CompareAll([]Sides{{old, new}, {new, old}}, number, Holm) {
+		for _, c := range CompareAll([]Sides{{Old: old, New: new}, {Old: new, New: old, PerRun: 3}}, number, Holm) {
 			if c.Why == "" || !(c.P >= 0 && c.P <= c.Adjusted && c.Adjusted <= 1) || (c.Verdict == Different) != (c.Adjusted < Alpha) || c.Lo > c.Hi {
 				t.Errorf("%+v of %v and %v", c, old, new)
 			}

@@ -116,7 +116,7 @@ func (t *Table) widened() float64 {
 func mediansNotes(j *Judgement, t *Table) []string {
 	note := "median ± the larger half of its 95 % interval"
 	if j.Baseline != "" {
-		note += "; " + page.Compared(j.Baseline, j.Plan.Comparing, t.Comparisons, t.widened())
+		note += "; " + page.Compared(j.Baseline, page.WithinRound, j.Plan.Comparing, t.Comparisons, t.widened())
 	}
 	notes := []string{note}
 	unknown, guest := false, false

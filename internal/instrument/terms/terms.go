@@ -54,7 +54,7 @@ func Timeout(s *option.Set, p *time.Duration, help string) {
 
 // Comparing declares how figures are compared.
 func Comparing(s *option.Set, p *figure.Comparing) {
-	option.Var(s, &p.Margin, "margin", "call targets the same that are shown to differ by less than this, e.g. 5% (default: 5%)", margin, option.OmitEmpty, option.Must(checkMargin))
+	option.Var(s, &p.Margin, "margin", "call targets the same that are shown to differ by less than this, e.g. 5% (default: 5%)", Margin, option.OmitEmpty, option.Must(CheckMargin))
 	option.Text(s, &p.Adjust, "adjust", "how p-values of one table are adjusted: holm, bh (Benjamini–Hochberg), or none (default: holm)", option.OmitEmpty, option.Choices(string(stat.Holm), string(stat.BH), string(stat.Raw)))
 }
 

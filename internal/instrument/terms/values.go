@@ -17,7 +17,7 @@ var (
 	// MilliCPU are thousandths of a CPU.
 	MilliCPU  = option.Written(ParseMilliCPU, nil, either("number", cpuPattern))
 	Precision = option.Written(ParsePrecision, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
-	margin    = option.Written(parseMargin, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
+	Margin    = option.Written(parseMargin, unlessZero, either("number", `^\s*[0-9.]+\s*%?\s*$`))
 	Scale     = option.Written(ParseScale, nil, either("number", `^\s*[0-9.]+\s*%?\s*$`))
 )
 
@@ -53,7 +53,8 @@ func parseMargin(s string) (float64, error) {
 	return p, nil
 }
 
-func checkMargin(p float64) error {
+// CheckMargin refuses what is none.
+func CheckMargin(p float64) error {
 	if !(p > 0 && p < 1) {
 		return fmt.Errorf("%g is not a margin: it has to be above 0 and below 1, such as 0.05", p)
 	}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/core/compare"
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/version"
+	"github.com/tare-bench/tare/record"
+)
+
+// compareOptions are those of package compare, and the flags of them that others have.
+type compareOptions struct{ compare.Options }
+
+// Declare declares the flags.
+func (o *compareOptions) Declare(s *option.Set) { terms.Comparing(s, &o.Comparing) }
+
+func newCompare(s *app) *cobra.Command {
+	var out outputFlags
+	o := &compareOptions{}
+	set := option.Of(o)
+	c := &cobra.Command{
+		Use:   "compare OLD NEW [MORE...]",
+		Short: "Set records beside each other: what differs, by how much, and whether that is shown",
+		Long: `Set records beside each other. Every figure that both sides have is compared with
+that of the first: its shift with a 95 % interval, p adjusted for the table, and
+worse, better, same or not decided. Figures of one side only are listed below.
+
+A side is a record, a folder of records, or NAME=FILE; files of one NAME are one
+side, whose runs count once each, so that what differs from boot to boot is in
+the interval. Records of unlike machines, kernels, versions, definitions or
+options are refused, unless --unlike: then what differs stands on top, and two
+machines never give a verdict.
+
+--table, --row, --col and --filter are benchstat's. Keys are the labels of figures
+(target, op, lanes, …), experiment, quantity, unit, side, and of the record run,
+kernel, arch, os, cpu, cgroup, tare and version (of the target).`,
+		Example: `  tare compare run.jsonl --col target
+  tare compare run.jsonl --col 'target@(runc host)' --filter 'quantity:latency op:(create OR start)'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := set.Finish(c.Context()); err != nil {
+				return err
+			}
+			if err := s.checkFormat(out.format, ""); err != nil {
+				return err
+			}
+			sides, err := s.sides(args)
+			if err != nil {
+				return err
+			}
+			if len(sides) == 1 && o.Col == "" {
+				return errOneSide
+			}
+			compared, err := compare.New(sides, o.Options)
+			if err != nil {
+				return err
+			}
+			return s.showPage(out, compared.Page(), comparison("compare", compared.Figures(), compared.Findings()))
+		},
+	}
+	set.AddFlags(c.Flags())
+	flags := c.Flags()
+	flags.StringVar(&o.Col, "col", "", "what columns differ by; the first is what the others are compared with (default: side)")
+	flags.StringVar(&o.Row, "row", "", "what rows differ by (default: all labels that are nowhere else)")
+	flags.StringVar(&o.Table, "table", "", "what tables differ by, beside experiment and quantity")
+	flags.StringVar(&o.Filter, "filter", "", "which figures, such as 'quantity:latency -target:host'")
+	flags.BoolVar(&o.Unlike, "unlike", false, "compare unlike records, too")
+	out.addForm(flags, instrument.List{})
+	return c
+}
+
+// comparison is the document of figures that are of several records.
+func comparison(verb string, figures []figure.Figure, findings []record.Finding) []export.Document {
+	return []export.Document{{Figures: figures, Findings: findings, Record: &record.Record{
+		Header: record.Header{Experiment: verb, Version: version.String(), Command: commandLine()}, End: &record.End{Status: "done"},
+	}}}
+}

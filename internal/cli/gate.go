@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/core/compare"
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+)
+
+// gateOptions are a lifecycle's, for what is measured here, and how much worse it may
+// be.
+type gateOptions struct {
+	lifecycle.Options
+	worse            float64
+	metric           string
+	self, interleave bool
+	unlike           bool
+}
+
+// Declare declares the flags.
+func (o *gateOptions) Declare(s *option.Set) {
+	o.Options.Declare(s)
+	option.Var(s, &o.worse, "worse", "how much worse new may be, e.g. 5%", terms.Margin, option.Must(terms.CheckMargin))
+}
+
+func newGate(s *app) *cobra.Command {
+	var out outputFlags
+	o := &gateOptions{Options: lifecycle.Defaults(), worse: stat.DefaultMargin}
+	equip(&o.Options)
+	set := option.Of(o)
+	c := &cobra.Command{
+		Use:   "gate BASE NEW | gate --interleave TARGET TARGET | gate --self TARGET",
+		Short: "Decide for a CI job whether the new is worse than the old",
+		Long: `Decide whether the new is worse than the old by more than a margin. It is where its
+interval lies wholly beyond the margin, adjusted for all figures that are looked
+at; it is not where the interval of every figure lies wholly on the other side.
+
+With BASE and NEW both are records, folders or NAME=FILE, as of tare compare; only
+what is weighed may be of another version. With --interleave both are measured
+here by tare lifecycle, in the same rounds, which is how a CI job should do it:
+what happens to the machine happens to both. With --self one runtime is measured
+against itself first, and a margin that this machine cannot tell is refused.
+
+Exit status: 0 shown not to be worse; 3 worse; 4 not decided, with how many rounds
+would decide; 1 usage or environment, or a margin below what --self finds.`,
+		Example: "  tare gate --interleave old=./runc-old new=./runc-new --worse 90% --ops create --rounds 8 --warmup 0",
+		Args:    cobra.RangeArgs(1, 1000),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.self || o.interleave {
+				o.Targets = args
+			}
+			if err := set.Finish(c.Context()); err != nil {
+				return err
+			}
+			if err := s.checkFormat(out.format, lifecycle.Name); err != nil {
+				return err
+			}
+			return gate(c.Context(), s, o, args, out)
+		},
+	}
+	set.AddFlags(c.Flags())
+	flags := c.Flags()
+	flags.StringVar(&o.metric, "metric", compare.Headline, "which figures, as a filter of tare compare")
+	flags.BoolVar(&o.self, "self", false, "measure the first target against itself first, and refuse a margin that this machine cannot tell")
+	flags.BoolVar(&o.interleave, "interleave", false, "measure two targets here, in the same rounds; takes the flags of tare lifecycle")
+	flags.BoolVar(&o.unlike, "unlike", false, "take unlike records, too; machines and definitions that differ decide nothing")
+	out.addRecord(flags)
+	out.addForm(flags, instrument.List{})
+	return c
+}
+
+// gate decides, of records or of what it measures.
+func gate(ctx context.Context, s *app, o *gateOptions, args []string, out outputFlags) error {
+	if !o.self && !o.interleave {
+		sides, err := s.sides(args)
+		if err != nil {
+			return err
+		}
+		if len(sides) != 2 {
+			return fmt.Errorf("a gate has two sides, and these are %d: give BASE and NEW, or files as NAME=FILE so that those of a name are one side", len(sides))
+		}
+		return s.decide(o, sides, "", out)
+	}
+	if o.interleave && len(args) != 2 {
+		return errors.New("--interleave: give two targets, the old one first, such as old=./runc-old new=./runc-new")
+	}
+	if o.self {
+		self := out
+		if o.interleave && out.record != "" {
+			self.record, out.record = numbered(out.record, 1), numbered(out.record, 2)
+		}
+		if err := gateSelf(ctx, s, o, args[0], self); err != nil || !o.interleave {
+			return err
+		}
+	}
+	run, err := o.measure(ctx, s, args, out)
+	if err != nil {
+		return err
+	}
+	return s.decide(o, []compare.Side{{Name: "here", Runs: []compare.Run{run}}}, columns(args), out)
+}
+
+// columns are a projection of two targets, in their order.
+func columns(targets []string) string {
+	old, _ := terms.SplitTarget(targets[0])
+	new, _ := terms.SplitTarget(targets[1])
+	return "target@(" + strconv.Quote(old) + " " + strconv.Quote(new) + ")"
+}
+
+// gateSelf measures a runtime beside itself. What differs then is the machine's noise, and
+// a gate whose margin is smaller would decide by that.
+func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out outputFlags) error {
+	name, path := terms.SplitTarget(target)
+	if path == "" {
+		var err error
+		if path, err = exec.LookPath(name); err != nil {
+			return fmt.Errorf("--self: %s is no runtime's command, and nothing else can be weighed beside itself: %w; write a runtime as NAME=PATH", name, err)
+		}
+	}
+	twins := []string{name + "=" + path, name + "-again=" + path}
+	run, err := o.measure(ctx, s, twins, out)
+	if err != nil {
+		return err
+	}
+	g, err := o.compare([]compare.Side{{Name: "here", Runs: []compare.Run{run}}}, columns(twins))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "self: with %d rounds, and %d figures that all have to pass, this machine tells a margin of %s\n", o.Rounds, len(g.Figures), page.Share(g.Floor))
+	if !(g.Floor < o.worse) {
+		return fmt.Errorf("--worse: %s is below the noise of this machine, on which %s differs from itself by up to %s with %d rounds; allow more, add rounds or look at fewer figures (--ops, --metric)",
+			page.Share(o.worse), name, page.Share(g.Floor), o.Rounds)
+	}
+	return nil
+}
+
+// measure performs a lifecycle of targets, and keeps what it gave.
+func (o *gateOptions) measure(ctx context.Context, s *app, targets []string, out outputFlags) (compare.Run, error) {
+	var kept []instrument.Judged
+	l := o.Options
+	l.Targets, out.keep, out.format = targets, &kept, "text"
+	l.Baseline, _ = terms.SplitTarget(targets[0])
+	err := weighLifecycle(ctx, s, l, out)
+	if failed := (exit{}); err != nil && !(errors.As(err, &failed) && failed.code == ExitFailed) || len(kept) == 0 {
+		return compare.Run{}, err
+	}
+	return compare.NewRun(kept[0].Record, kept[0].Figures()), nil
+}
+
+func (o *gateOptions) compare(sides []compare.Side, col string) (*compare.Gate, error) {
+	c, err := compare.New(sides, compare.Options{Col: col, Filter: o.metric, Unlike: o.unlike, Versions: true, Comparing: o.Comparing})
+	if err != nil {
+		return nil, err
+	}
+	return c.Gate(o.worse)
+}
+
+// decide prints what was decided, and ends with it.
+func (s *app) decide(o *gateOptions, sides []compare.Side, col string, out outputFlags) error {
+	g, err := o.compare(sides, col)
+	if err != nil {
+		return err
+	}
+	if err := s.showPage(out, g.Page(), comparison("gate", g.Figures, g.Findings())); err != nil {
+		return err
+	}
+	return ended(map[stat.Decision]int{stat.Passed: ExitDone, stat.Regressed: ExitRegressed, stat.NotDecided: ExitUndecided}[g.Decision])
+}

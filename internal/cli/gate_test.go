@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// variants writes records like a stored one: each under a file's name, with what a pair
+// of texts replaces. Runs have names of their own.
+func variants(t *testing.T, dir, stored string, files map[string][]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../record/testdata/v1", stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pairs := range files {
+		id := regexp.MustCompile(`"run_id":"[^"]*"`).ReplaceAllString(string(text), fmt.Sprintf(`"run_id":%q`, strings.NewReplacer("/", "-", ".", "-").Replace(name)))
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(id)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The recipes of docs/compare.md, on records as they mean them.
+func TestEveryRecipeOfComparingWorks(t *testing.T) {
+	dir := t.TempDir()
+	arm := []string{`"arch":"x86_64"`, `"arch":"aarch64"`, "AMD EPYC", "Neoverse-N1"}
+	configured := func(key, value string) []string {
+		return []string{`"kind":"oci"`, `"kind":"oci","config":{"` + key + `":"` + value + `"}`}
+	}
+	variants(t, dir, "lifecycle.jsonl", map[string][]string{
+		"x86.jsonl": {}, "arm.jsonl": arm, "old/1.jsonl": {}, "old/2.jsonl": {}, "new/1.jsonl": {}, "new/2.jsonl": {}, "new-3.jsonl": {},
+		"boot.jsonl": configured("template", "false"), "template.jsonl": configured("template", "true"), "k61.jsonl": {"6.18.44", "6.1.0"},
+	})
+	variants(t, dir, "overhead.jsonl", map[string][]string{"own.jsonl": configured("sandbox_cgroup_only", "true"), "shared.jsonl": configured("sandbox_cgroup_only", "false")})
+	variants(t, dir, "storage.jsonl", map[string][]string{"disk.jsonl": {`"runc"`, `"kata"`, `"host"`, `"runc"`}})
+	services := map[string][]string{}
+	for i, n := range []string{"1", "1", "100", "100", "1000", "1000"} {
+		services[fmt.Sprintf("s%s-%c.jsonl", n, 'a'+i%2)] = []string{`"services":1`, `"services":` + n, `"services":[1]`, `"services":[` + n + `]`}
+	}
+	variants(t, dir, "bpf-load.jsonl", services)
+	text, err := os.ReadFile("../../docs/compare.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		line, found := strings.CutPrefix(line, "    tare compare ")
+		if !found {
+			continue
+		}
+		command, says, _ := strings.Cut(strings.TrimSpace(line), "   # ")
+		formats := []string{"text", "md", "csv", "json"}
+		if seen++; seen > 1 {
+			formats = formats[:1]
+		}
+		for _, format := range formats {
+			code, out, stderr := tare(t, append([]string{"compare", "--format", format}, words(strings.TrimSpace(command))...)...)
+			if code != ExitDone || stderr != "" {
+				t.Fatalf("tare compare %s as %s: exit %d\n%s", command, format, code, stderr)
+			}
+			rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+			switch {
+			case format == "text" && !strings.Contains(out, says):
+				t.Errorf("tare compare %s does not say %q:\n%s", command, says, out)
+			case format == "csv" && (err != nil || len(rows) < 2), format == "json" && !json.Valid([]byte(out)), format == "md" && !strings.Contains(out, "| ---"):
+				t.Errorf("tare compare %s as %s:\n%s", command, format, out)
+			}
+		}
+	}
+	if seen < 7 {
+		t.Errorf("only %d recipes", seen)
+	}
+}
+
+func TestCompareSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {"6.18.44", "6.1.0"}, "empty/readme.txt": {}})
+	t.Chdir(dir)
+	for args, want := range map[string]string{
+		"compare a.jsonl":                                             "one side has nothing to be compared with",
+		"compare a.jsonl a.jsonl":                                     "have the same run",
+		"compare a.jsonl b.jsonl":                                     "kernel: 6.18.44 (a), 6.1.0 (b)",
+		"compare a.jsonl empty":                                       "no record in this folder",
+		"compare a.jsonl none.jsonl":                                  "none.jsonl",
+		"compare a.jsonl empty/readme.txt --unlike --row o":           `--row: no figure has "o"`,
+		"gate a.jsonl":                                                "a gate has two sides, and these are 1",
+		"gate a.jsonl b.jsonl --worse 0":                              "is not a margin",
+		"gate a.jsonl b.jsonl":                                        "these records are unlike",
+		"gate --interleave runc":                                      "give two targets",
+		"gate --self no-such-runtime":                                 "is no runtime's command",
+		"gate a.jsonl b.jsonl --unlike --metric op:stop":              "nothing is to be compared",
+		"gate a.jsonl b.jsonl --unlike --metric quantity:parallelism": "no figure that both have is better",
+	} {
+		if code, out, stderr := tare(t, words(args)...); code != ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("tare %s: exit %d\n%s\n%s", args, code, out, stderr)
+		}
+	}
+}
+
+func TestAGateOfRecordsEndsWithWhatItDecided(t *testing.T) {
+	dir := t.TempDir()
+	// Of a batch of host the stored rounds are few, so that only a wide margin is passed.
+	variants(t, dir, "lifecycle.jsonl", map[string][]string{"base.jsonl": {}, "same.jsonl": {}, "gone.jsonl": {`"op":"run"`, `"op":"rerun"`}, "arm.jsonl": {"x86_64", "aarch64"}})
+	t.Chdir(dir)
+	for _, tt := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"base.jsonl same.jsonl --worse 90% --metric 'op:run target:crun quantity:latency'", ExitDone, "gate: not worse"},
+		{"base.jsonl same.jsonl --worse 5%", ExitUndecided, "rounds of each would decide"},
+		{"base.jsonl gone.jsonl --worse 90% --metric 'target:crun quantity:latency'", ExitUndecided, "one side has no values"},
+		{"base.jsonl arm.jsonl --unlike --worse 90%", ExitUndecided, "no verdict: the records differ in their machine"},
+	} {
+		if code, out, stderr := tare(t, words("gate "+tt.args)...); code != tt.code || !strings.Contains(out, tt.says) {
+			t.Errorf("tare gate %s: exit %d\n%s\n%s", tt.args, code, out, stderr)
+		}
+	}
+}
+
+// slowed writes a runtime that takes so much longer to create.
+func slowed(t *testing.T, path, seconds string) {
+	t.Helper()
+	runc, err := exec.LookPath("runc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep " + seconds + ";; esac\nexec " + runc + " \"$@\"\n"
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAGateMeasuresBothInTheSameRounds(t *testing.T) {
+	needRunc(t)
+	dir := place(t)
+	slowed(t, filepath.Join(dir, "runc-old"), "0")
+	slowed(t, filepath.Join(dir, "runc-new"), "1")
+	code, out, stderr := tare(t, words("gate --interleave old=./runc-old new=./runc-new --ops create --rounds 6 --warmup 0 -q -o r.jsonl --format json")...)
+	var d struct {
+		Figures []struct {
+			Verdict string
+			Versus  struct{ Of string }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != ExitRegressed || len(d.Figures) != 1 || d.Figures[0].Verdict != "worse" || d.Figures[0].Versus.Of != "pairs" {
+		t.Errorf("a second more is exit %d, %v\n%s\n%s", code, err, out, stderr)
+	}
+	code, out, stderr = tare(t, words("gate --self old=./runc-old --worse 0.01% --ops create --rounds 6 --warmup 0 -q -o s.jsonl")...)
+	if code != ExitUsage || !strings.Contains(stderr, "is below the noise of this machine") || out != "" {
+		t.Errorf("a margin that no machine can tell is exit %d\n%s\n%s", code, out, stderr)
+	}
+}
+
+// job is what of GitLab's keywords is used; another one would be a mistake.
+// https://docs.gitlab.com/ci/yaml/
+type job struct {
+	Stage        string
+	Image        string
+	Tags         []string
+	Rules        []struct{ If string }
+	BeforeScript []string `yaml:"before_script"`
+	Script       []string
+	AllowFailure struct {
+		ExitCodes []int `yaml:"exit_codes"`
+	} `yaml:"allow_failure"`
+	Artifacts struct {
+		When     string
+		Paths    []string
+		ExpireIn string `yaml:"expire_in"`
+	}
+}
+
+func TestTheJobForGitLabIsOne(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/ci/gitlab-ci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ci struct {
+		Stages []string
+		Gate   job `yaml:"runtime-gate"`
+	}
+	if err := yaml.UnmarshalWithOptions(text, &ci, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	g := ci.Gate
+	if len(ci.Stages) != 1 || g.Stage != ci.Stages[0] || g.Image == "" || len(g.AllowFailure.ExitCodes) != 1 || g.AllowFailure.ExitCodes[0] != ExitUndecided || g.Artifacts.When != "always" {
+		t.Errorf("got %+v", ci)
+	}
+}
+
+// What the files for CI call is understood, and the page says what they do.
+func TestWhatCIIsToldToCallIsThere(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, name := range []string{"gitlab-ci.yml", "github.yml"} {
+		text, err := os.ReadFile("../../docs/ci/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			call := regexp.MustCompile(`\btare"? gate (.*)`).FindStringSubmatch(line)
+			if call == nil {
+				continue
+			}
+			seen++
+			root := New(Streams{})
+			verb, rest, err := root.Find(words("gate " + aside.ReplaceAllString(strings.TrimSpace(call[1]), "")))
+			if err == nil {
+				err = verb.ParseFlags(rest)
+			}
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, line, err)
+			}
+		}
+	}
+	if seen != 3 {
+		t.Errorf("%d calls of the gate", seen)
+	}
+}

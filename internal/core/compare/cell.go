@@ -1,0 +1,70 @@
+package compare
+
+import (
+	"math"
+
+	"golang.org/x/perf/benchproc"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// cell is a figure of one column: that of one run, or of several.
+type cell struct {
+	figure.Figure
+	runs []int
+	of   []*figure.Figure // one for each run
+}
+
+// finish makes the figure that stands in the column: of several runs the median of
+// their own.
+func (c *cell) finish(col benchproc.Key) {
+	c.Figure = *c.of[0]
+	if len(c.of) > 1 {
+		var medians []float64
+		c.Rounds, c.Failed, c.Total, c.Reasons = nil, 0, 0, nil
+		for _, f := range c.of {
+			if f.Known() {
+				medians = append(medians, f.Value)
+			}
+			for _, r := range f.Rounds {
+				c.Rounds = append(c.Rounds, figure.Round{Round: len(c.Rounds), Value: r.Value})
+			}
+			c.Failed, c.Total = c.Failed+f.Failed, c.Total+f.Total
+		}
+		c.Estimate = figure.MedianOf(medians)
+	}
+	for _, field := range col.Projection().FlattenedFields() {
+		c.Labels = c.Labels.With(field.Name, col.Get(field))
+	}
+}
+
+// values are those of the rounds, told apart by their run. Where runs are joined, a
+// figure without rounds, such as a quantile, is one value of its run.
+func (c *cell) values(joined bool) stat.Rounds {
+	out := stat.Rounds{}
+	for i, f := range c.of {
+		for _, r := range f.Rounds {
+			out[c.runs[i]*perRun+r.Round] = r.Value
+		}
+		if joined && len(f.Rounds) == 0 && f.Known() {
+			out[c.runs[i]*perRun] = f.Value
+		}
+	}
+	return out
+}
+
+// means are over the rows that have a value above 0 on both sides.
+func (t *Table) means() {
+	t.Means = make([]Mean, len(t.Columns))
+	for i := range t.Columns {
+		m := &t.Means[i]
+		for _, row := range t.Rows {
+			base, f := row.Of[0], row.Of[i]
+			if i > 0 && f != nil && base.Known() && f.Known() && base.Value > 0 && f.Value > 0 {
+				m.Base, m.Value, m.Rows = m.Base+math.Log(base.Value), m.Value+math.Log(f.Value), m.Rows+1
+			}
+		}
+		m.Base, m.Value = math.Exp(m.Base/float64(m.Rows)), math.Exp(m.Value/float64(m.Rows))
+	}
+}

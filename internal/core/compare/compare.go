@@ -1,0 +1,291 @@
+// Package compare sets records beside each other: every figure that two sides have, by
+// how much it differs, and what may be said of that.
+//
+// It takes figures and the headers of their records and knows no instrument. What is a
+// row, a column and a table is said in benchstat's words, see docs/compare.md. Whoever
+// compares judges records one after the other and keeps of each a [Run], so that a
+// side may be many.
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchproc"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// Run is a record that was judged: what it says of itself, and its figures.
+type Run struct {
+	Header  record.Header
+	Targets []record.Target
+	Figures []figure.Figure
+}
+
+// NewRun keeps of a judged record what is compared.
+func NewRun(rec *record.Record, figures []figure.Figure) Run {
+	for i := range figures {
+		figures[i].Series, figures[i].Versus = nil, nil
+	}
+	return Run{Header: rec.Header, Targets: rec.Targets, Figures: figures}
+}
+
+// Side is one or several runs under a name.
+type Side struct {
+	Name string
+	Runs []Run
+}
+
+// Options are what a reader wants compared, and how. An empty projection is the usual
+// one: a table for each quantity, a row for each combination of labels, a column for
+// each side.
+type Options struct {
+	Table, Row, Col, Filter string
+	Unlike                  bool // records of unlike circumstances, too
+	Versions                bool // versions of what is weighed may differ: they are what is asked about
+	figure.Comparing
+}
+
+// Comparison is what sides come to beside each other.
+type Comparison struct {
+	Sides       []Side
+	Differences []Difference // between records that are compared
+	Tables      []*Table
+	Only        []Single // have nothing to be compared with
+
+	how    figure.Comparing
+	runs   []sided
+	pairs  []pair
+	unlike map[[2]int][]Difference
+}
+
+// Table is the figures of one quantity.
+type Table struct {
+	Title   string
+	Fields  []string // names of what rows differ by
+	Columns []string
+	Rows    []Row
+	Means   []Mean // geometric, of the rows that have both; one for each column
+	Unit    figure.Unit
+	Better  figure.Direction
+}
+
+// Single is a figure that has nothing to be compared with, for which reason.
+type Single struct {
+	figure.Figure
+	Base bool // the first column has it
+}
+
+// Row is a figure in every column, nil where it has none.
+type Row struct {
+	Names []string
+	Of    []*figure.Figure
+}
+
+// Mean is a column's geometric mean and, beside it, that of the first column in the
+// same rows.
+type Mean struct {
+	Base, Value float64
+	Rows        int // that entered
+}
+
+// sided is a run and the name of its side.
+type sided struct {
+	*Run
+	side string
+}
+
+// pair is a figure that is compared with that of the first column.
+type pair struct {
+	base, cell *cell
+	table      *Table
+	figure     *figure.Figure
+}
+
+// New compares sides.
+func New(sides []Side, o Options) (*Comparison, error) {
+	c := &Comparison{Sides: sides, how: o.Comparing, unlike: map[[2]int][]Difference{}}
+	if err := c.take(); err != nil {
+		return nil, err
+	}
+	g, err := c.project(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range g.tables {
+		c.build(g, key)
+	}
+	if len(c.pairs) == 0 {
+		return nil, errors.New("nothing is to be compared: no figure has a value in two columns; the keys for --row, --col and --filter are " + strings.Join(g.known, ", "))
+	}
+	if err := c.check(o); err != nil {
+		return nil, err
+	}
+	c.judge()
+	return c, nil
+}
+
+// take lists the runs, and refuses one that is there twice: it would count twice.
+func (c *Comparison) take() error {
+	seen := map[string]string{}
+	for i := range c.Sides {
+		s := &c.Sides[i]
+		for k := range s.Runs {
+			run := &s.Runs[k]
+			if other, twice := seen[run.Header.RunID]; twice {
+				return fmt.Errorf("%s and %s have the same run, %s: give it once", other, s.Name, run.Header.RunID)
+			}
+			seen[run.Header.RunID] = s.Name
+			c.runs = append(c.runs, sided{run, s.Name})
+		}
+	}
+	return nil
+}
+
+// build makes a table: its rows are those of which the first column and another have
+// a figure.
+func (c *Comparison) build(g *grid, key benchproc.Key) {
+	t, rows, columns := &Table{}, g.rows[key], g.columns(key)
+	for _, col := range columns {
+		t.Columns = append(t.Columns, col.StringValues())
+	}
+	fields := benchproc.NonSingularFields(rows)
+	for _, f := range fields {
+		t.Fields = append(t.Fields, f.Name)
+	}
+	for _, row := range rows {
+		cells := make([]*cell, len(columns))
+		having := 0
+		for i, col := range columns {
+			if cells[i] = g.cells[place{key, row, col}]; cells[i] != nil {
+				cells[i].finish(col)
+				having++
+			}
+		}
+		if cells[0] == nil || having < 2 {
+			c.alone(cells, t.Columns)
+			continue
+		}
+		names := make([]string, len(fields))
+		for i, f := range fields {
+			names[i] = row.Get(f)
+		}
+		c.row(t, names, cells)
+	}
+	if len(t.Rows) == 0 {
+		return
+	}
+	t.Title = strings.Join(append([]string{key.StringValues()}, constant(rows[0], fields)...), " ")
+	c.Tables = append(c.Tables, t)
+}
+
+// row adds a row, whose figures are compared later, when all of the table are known.
+func (c *Comparison) row(t *Table, names []string, cells []*cell) {
+	row := Row{Names: names, Of: make([]*figure.Figure, len(cells))}
+	for i, one := range cells {
+		if one == nil {
+			f := cells[0].Figure
+			f.Reasons = []string{"not in " + t.Columns[i]}
+			c.Only = append(c.Only, Single{f, true})
+			continue
+		}
+		row.Of[i] = &one.Figure
+		t.Unit, t.Better = one.Unit, one.Better
+		if i > 0 {
+			c.pairs = append(c.pairs, pair{cells[0], one, t, row.Of[i]})
+		}
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// alone keeps figures that have nothing to be compared with.
+func (c *Comparison) alone(cells []*cell, columns []string) {
+	for i, one := range cells {
+		if one != nil {
+			f := one.Figure
+			f.Reasons = []string{"only in " + columns[i]}
+			c.Only = append(c.Only, Single{f, i == 0})
+		}
+	}
+}
+
+// constant are the values that all rows share, which a title says once.
+func constant(row benchproc.Key, varying []*benchproc.Field) (out []string) {
+	for _, f := range row.Projection().FlattenedFields() {
+		if v := row.Get(f); v != "" && !slices.Contains(varying, f) {
+			out = append(out, f.Name+"="+v)
+		}
+	}
+	return out
+}
+
+// judge compares the pairs of each table together, and takes a verdict back where what
+// else differs forbids it.
+func (c *Comparison) judge() {
+	for _, t := range c.Tables {
+		var at []int
+		var sides []stat.Sides
+		for i, p := range c.pairs {
+			if p.table == t {
+				at, sides = append(at, i), append(sides, p.sides())
+			}
+		}
+		for i, v := range c.how.Versus(t.Columns[0], sides) {
+			p := c.pairs[at[i]]
+			if p.figure.Versus = v; v != nil {
+				about, forbidden := c.about(p)
+				if forbidden != "" {
+					v.Verdict, v.Why = stat.Undecided, forbidden
+				}
+				p.figure.Reasons = append(slices.Clip(p.figure.Reasons), about...)
+			}
+		}
+		t.means()
+	}
+}
+
+// perRun keeps rounds of different runs apart.
+const perRun = 1 << 32
+
+func (p pair) sides() stat.Sides {
+	joined := len(p.base.runs) > 1 || len(p.cell.runs) > 1
+	return stat.Sides{Old: p.base.values(joined), New: p.cell.values(joined), PerRun: perRun}
+}
+
+// Figures are all of them: those compared, the means, and those of one side only.
+func (c *Comparison) Figures() []figure.Figure {
+	var out []figure.Figure
+	for _, t := range c.Tables {
+		for _, row := range t.Rows {
+			for _, f := range row.Of {
+				if f != nil {
+					out = append(out, *f)
+				}
+			}
+		}
+		for i, m := range t.Means {
+			if m.Rows > 0 {
+				out = append(out, figure.Figure{Experiment: "compare", Quantity: "geomean-ratio", Unit: figure.Ratio, Better: t.Better,
+					Labels: figure.Of("of", t.Title, "base", t.Columns[0], "side", t.Columns[i]), Estimate: figure.Estimate{N: m.Rows, Value: m.Value / m.Base}})
+			}
+		}
+	}
+	for _, one := range c.Only {
+		out = append(out, one.Figure)
+	}
+	return out
+}
+
+// Findings say what differs between the records.
+func (c *Comparison) Findings() (out []record.Finding) {
+	for _, d := range c.Differences {
+		out = append(out, record.Finding{Code: "unlike-records", Level: "warning",
+			Message: d.String(), Advice: "measure both with the same " + d.Field + " to have a verdict on what is weighed alone"})
+	}
+	return out
+}

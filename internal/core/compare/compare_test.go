@@ -1,0 +1,233 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// machine is a record of targets, each with a latency around a level, and what is said
+// of where it was made.
+func machine(id string, targets map[string]float64, change func(*Run)) Run {
+	r := Run{Header: record.Header{RunID: id, Experiment: "lifecycle", Version: "v1", Plan: json.RawMessage(`{"lanes":[1],"limits":{"memory":1},"rounds":12}`),
+		Environment: record.Environment{Kernel: "6.1.0", Arch: "amd64", CPUModel: "EPYC", CPUs: 4, Memory: 1 << 30}}}
+	for _, name := range []string{"runc", "kata", "crun"} {
+		level, ok := targets[name]
+		if !ok {
+			continue
+		}
+		r.Targets = append(r.Targets, record.Target{Name: name, Version: "1.0", Path: "/bin/" + name, Operations: map[string]record.Operation{"run": {Command: "/bin/" + name + " run", Done: "returned"}}})
+		values := stat.Rounds{}
+		for i := range 12 {
+			values[i] = level * (1 + 0.001*float64(i*7%5))
+		}
+		for _, better := range []figure.Direction{figure.Less, figure.More} {
+			r.Figures = append(r.Figures, figure.Figure{Experiment: "lifecycle", Quantity: map[figure.Direction]string{figure.Less: "latency", figure.More: "requests"}[better], Unit: figure.Nanoseconds,
+				Better: better, Labels: figure.Of("target", name, "op", "run", "lanes", "1"), Rounds: figure.ByRound(values), Estimate: figure.Median(values)})
+		}
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func one(name string, runs ...Run) Side { return Side{Name: name, Runs: runs} }
+
+func draw(t *testing.T, p *page.Page) string {
+	t.Helper()
+	var out strings.Builder
+	if err := page.Write(&out, "text", []*page.Page{p}, page.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
+	t.Parallel()
+	base := machine("a", map[string]float64{"runc": 100}, nil)
+	for _, tt := range []struct {
+		name    string
+		change  func(*Run)
+		refused string
+		verdict stat.Verdict
+		says    string
+	}{
+		{"alike records need no leave", nil, "", stat.Different, "worse"},
+		{"two machines never give a verdict on a runtime", func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }, "CPU: EPYC (old), Neoverse (new)", stat.Undecided, "no verdict: the records differ in their machine"},
+		{"two architectures neither", func(r *Run) { r.Header.Environment.Arch = "arm64" }, "arch: amd64", stat.Undecided, "no verdict"},
+		{"a machine that is not known may be another", func(r *Run) { r.Header.Environment = record.Environment{} }, "machine", stat.Undecided, "no verdict"},
+		{"one machine with two kernels gives one on the kernel", func(r *Run) {
+			r.Header.Environment.Kernel, r.Header.Environment.Memory = "6.18.0", r.Header.Environment.Memory-1<<20
+		}, "kernel: 6.1.0 (old), 6.18.0 (new)", stat.Different, "verdicts are on kernel"},
+		{"another version gives one on the version", func(r *Run) { r.Targets[0].Version = "1.1" }, "runc version: 1.0", stat.Different, "verdicts are on version"},
+		{"two changes at once give one on both", func(r *Run) { r.Targets[0].Version, r.Header.Environment.Kernel = "1.1", "6.2" }, "kernel", stat.Different, "verdicts are on kernel and version"},
+		{"what is configured otherwise gives one on that", func(r *Run) { r.Targets[0].Config = map[string]string{"sandbox_cgroup_only": "true"} }, "runc sandbox_cgroup_only: ? (old), true (new)", stat.Different, "verdicts are on configuration"},
+		{"other options give one on those", func(r *Run) { r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":2},"rounds":12}`) }, "option limits", stat.Different, "verdicts are on options"},
+		{"more rounds and other sweeps are no difference", func(r *Run) {
+			r.Header.Plan = json.RawMessage(`{"lanes":[1,50],"limits":{"memory":1},"rounds":40,"seed":7}`)
+		}, "", stat.Different, "worse"},
+		{"what was timed otherwise cannot be compared", func(r *Run) { r.Targets[0].Operations = map[string]record.Operation{"run": {Done: "first"}} }, "runc run", stat.Undecided, "no verdict: the records differ in their definition"},
+		{"another path is not another definition", func(r *Run) {
+			r.Targets[0].Path, r.Targets[0].Operations = "/new/runc", map[string]record.Operation{"run": {Command: "/new/runc run", Done: "returned"}}
+		}, "", stat.Different, "worse"},
+		{"another tare may measure otherwise", func(r *Run) { r.Header.Version = "v2" }, "tare: v1 (old), v2 (new)", stat.Undecided, "no verdict"},
+	} {
+		sides := []Side{one("old", base), one("new", machine("b", map[string]float64{"runc": 110}, tt.change))}
+		c, err := New(sides, Options{})
+		if (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if c, err = New(sides, Options{Unlike: true}); err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		f := figure.Find(c.Figures(), "latency", "side", "new")
+		if f.Versus == nil || f.Versus.Verdict != tt.verdict || f.Versus.Shift.Value < 0.09 {
+			t.Errorf("%s: %+v", tt.name, f.Versus)
+		}
+		text := draw(t, c.Page())
+		if !strings.Contains(text, tt.says) || strings.Contains(text, "unlike records") != (tt.refused != "") || len(c.Findings()) > 0 != (tt.refused != "") {
+			t.Errorf("%s: it says\n%s", tt.name, text)
+		}
+	}
+}
+
+func TestWorseIsMarkedByTheFiguresOwnDirection(t *testing.T) {
+	t.Parallel()
+	c, err := New([]Side{one("old", machine("a", map[string]float64{"runc": 100}, nil)), one("new", machine("b", map[string]float64{"runc": 110}, nil))}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := draw(t, c.Page())
+	latency, requests, _ := strings.Cut(text, "lifecycle requests")
+	if !strings.Contains(latency, "worse") || strings.Contains(latency, "better") || !strings.Contains(requests, "better") || strings.Contains(requests, "worse") {
+		t.Errorf("it says\n%s", text)
+	}
+	if !strings.Contains(text, "between-run variance is not known") {
+		t.Errorf("it does not say what one run of a side cannot tell:\n%s", text)
+	}
+}
+
+func TestFiguresOfOneSideAreListed(t *testing.T) {
+	t.Parallel()
+	c, err := New([]Side{one("old", machine("a", map[string]float64{"runc": 100, "kata": 300}, nil)), one("new", machine("b", map[string]float64{"runc": 100, "crun": 50}, nil))}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := draw(t, c.Page())
+	for _, want := range []string{"of one side only", "only in old  latency   target=kata", "only in new  latency   target=crun"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if all := c.Figures(); figure.Find(all, "latency", "target", "kata").Reasons == nil || figure.Find(all, "latency", "target", "crun").Reasons == nil {
+		t.Error("they are not among the figures")
+	}
+}
+
+func TestProjectionsAreBenchstats(t *testing.T) {
+	t.Parallel()
+	record := machine("a", map[string]float64{"runc": 100, "kata": 300, "crun": 50}, nil)
+	other := machine("b", map[string]float64{"runc": 100, "kata": 300}, func(r *Run) { r.Header.Environment.Arch = "arm64" })
+	for _, tt := range []struct {
+		name    string
+		sides   []Side
+		options Options
+		columns string // of the first table
+		pairs   int
+		of      string
+		wrong   string
+	}{
+		{"targets of one record share their rounds", []Side{one("a", record)}, Options{Col: "target"}, "runc kata crun", 4, figure.OfPairs, ""},
+		{"an order in brackets chooses, too", []Side{one("a", record)}, Options{Col: "target@(kata runc)"}, "kata runc", 2, figure.OfPairs, ""},
+		{"an order by name", []Side{one("a", record)}, Options{Col: "target@alpha"}, "crun kata runc", 4, figure.OfPairs, ""},
+		{"a filter leaves out", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:latency -target:crun"}, "runc kata", 1, figure.OfPairs, ""},
+		{"a filter takes expressions", []Side{one("a", record)}, Options{Col: "target", Filter: "quantity:/^late/ AND (target:runc OR target:crun)"}, "runc crun", 1, figure.OfPairs, ""},
+		{"a table for each architecture compares within", []Side{one("x", record), one("y", other)}, Options{Col: "target@(runc kata)", Table: "arch"}, "runc kata", 4, figure.OfPairs, ""},
+		{"a header's field can be a column", []Side{one("x", record), one("y", other)}, Options{Col: "arch", Unlike: true}, "amd64 arm64", 4, figure.OfRounds, ""},
+		{"a row that holds two figures is refused", []Side{one("a", record)}, Options{Row: "op", Table: "lanes", Col: "side"}, "", 0, "", "would stand in one place"},
+		{"an unknown key is refused", []Side{one("a", record)}, Options{Col: "speed"}, "", 0, "", `--col: no figure has "speed"; the keys are target, op`},
+		{"benchstat's own keys are no keys here", []Side{one("a", record)}, Options{Row: ".fullname"}, "", 0, "", "--row: no figure has"},
+		{"a broken filter is refused", []Side{one("a", record)}, Options{Filter: "target:("}, "", 0, "", "--filter: "},
+		{"a filter that leaves nothing is refused", []Side{one("a", record)}, Options{Col: "target", Filter: "op:stop"}, "", 0, "", "nothing is to be compared"},
+		{"the same run twice is refused", []Side{one("a", record), one("b", record)}, Options{}, "", 0, "", "a and b have the same run"},
+	} {
+		c, err := New(tt.sides, tt.options)
+		if tt.wrong != "" || err != nil {
+			if err == nil || tt.wrong == "" || !strings.Contains(err.Error(), tt.wrong) {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if got := strings.Join(c.Tables[0].Columns, " "); got != tt.columns || len(c.pairs) != tt.pairs || c.pairs[0].figure.Versus.Of != tt.of {
+			t.Errorf("%s: columns %s, %d pairs of %s", tt.name, got, len(c.pairs), c.pairs[0].figure.Versus.Of)
+		}
+	}
+}
+
+func TestSeveralRecordsOfASideCountOnceEach(t *testing.T) {
+	t.Parallel()
+	var old, new []Run
+	for i, level := range []float64{100, 103, 98, 101, 99} {
+		old = append(old, machine(fmt.Sprint("a", i), map[string]float64{"runc": level}, nil))
+		new = append(new, machine(fmt.Sprint("b", i), map[string]float64{"runc": level + 2}, nil))
+	}
+	c, err := New([]Side{one("old", old...), one("new", new...)}, Options{Filter: "quantity:latency"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := figure.Find(c.Figures(), "latency", "side", "new")
+	if v := f.Versus; v.Of != figure.OfRuns || v.Shift.N != 5 || v.Verdict == stat.Different || len(f.Rounds) != 60 || f.N != 5 {
+		t.Errorf("five runs that scatter by more than they differ give %+v of %d values", f.Versus, len(f.Rounds))
+	}
+	if text := draw(t, c.Page()); strings.Contains(text, "not known") || !strings.Contains(text, "each counting once") {
+		t.Errorf("it says\n%s", text)
+	}
+	single, err := New([]Side{one("old", old[0]), one("new", new[0])}, Options{Filter: "quantity:latency"})
+	if err != nil || single.Tables[0].Rows[0].Of[1].Versus.Verdict != stat.Different {
+		t.Errorf("one run of each would say that they differ: %v", err)
+	}
+}
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	old := machine("a", map[string]float64{"runc": 100}, nil)
+	for _, tt := range []struct {
+		name   string
+		new    Run
+		metric string
+		want   stat.Decision
+		why    string
+	}{
+		{"less than the margin passes", machine("b", map[string]float64{"runc": 101}, nil), "quantity:latency", stat.Passed, "margin +5.00%"},
+		{"more than the margin is worse", machine("b", map[string]float64{"runc": 110}, nil), "quantity:latency", stat.Regressed, "margin +5.00%"},
+		{"where more is better, less is worse", machine("b", map[string]float64{"runc": 90}, nil), "quantity:requests", stat.Regressed, "margin -5.00%"},
+		{"where less is better, less is not", machine("b", map[string]float64{"runc": 90}, nil), "quantity:latency", stat.Passed, ""},
+		{"a new version is what is asked about", machine("b", map[string]float64{"runc": 110}, func(r *Run) { r.Targets[0].Version = "2" }), "quantity:latency", stat.Regressed, ""},
+		{"another machine decides nothing", machine("b", map[string]float64{"runc": 110}, func(r *Run) { r.Header.Environment.Arch = "arm64" }), "quantity:latency", stat.NotDecided, "no verdict"},
+		{"at the margin is not decided", machine("b", map[string]float64{"runc": 105.05}, nil), "quantity:latency", stat.NotDecided, ""},
+		{"a figure that is missing is not decided, and named", machine("b", map[string]float64{"runc": 100}, func(r *Run) {
+			r.Figures[0].Labels = r.Figures[0].Labels.With("op", "stop")
+		}), "quantity:(latency OR requests)", stat.NotDecided, "only in old"},
+		{"more failures are not passed", machine("b", map[string]float64{"runc": 100}, func(r *Run) { r.Figures[0].Failed, r.Figures[0].Total = 1, 13 }), "quantity:latency", stat.NotDecided, "1 of 13"},
+	} {
+		c, err := New([]Side{one("old", old), one("new", tt.new)}, Options{Filter: tt.metric, Unlike: strings.Contains(tt.why, "no verdict"), Versions: true})
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		g, err := c.Gate(0.05)
+		if err != nil || g.Decision != tt.want {
+			t.Errorf("%s: %v, %+v", tt.name, err, g)
+			continue
+		}
+		if text := draw(t, g.Page()); !strings.Contains(text, tt.why) || !strings.Contains(text, "gate: "+string(tt.want)) {
+			t.Errorf("%s: it says\n%s", tt.name, text)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// Headline is what a gate looks at unless it is told: what is compared of every
+// experiment, once.
+const Headline = "quantity:(latency OR makespan OR wall-time OR memory OR cpu OR bandwidth OR requests) -quantile:/./ -role:/./"
+
+// Gate is whether the second column is worse than the first by more than a margin.
+type Gate struct {
+	*Comparison
+	Margin   float64
+	Decision stat.Decision
+	Figures  []figure.Figure // the verdict of each is its decision
+	Floor    float64         // of an A/A: the least margin that all figures would pass
+}
+
+// Gate decides. A figure that only the first column has is not decided, one without a
+// direction cannot be worse, and what records differ in forbids a decision as it forbids
+// a verdict.
+func (c *Comparison) Gate(margin float64) (*Gate, error) {
+	g := &Gate{Comparison: c, Margin: margin, Decision: stat.Passed}
+	var sides []stat.Sides
+	var margins []float64
+	var pairs []pair
+	for _, p := range c.pairs {
+		if p.figure.Better == "" {
+			continue
+		}
+		m := margin
+		if p.figure.Better == figure.More {
+			m = -margin
+		}
+		pairs, sides, margins = append(pairs, p), append(sides, p.sides()), append(margins, m)
+	}
+	if len(pairs) == 0 {
+		return nil, errors.New("no figure that both have is better where it is less or more, so none can be worse: choose others with --metric")
+	}
+	for i, one := range stat.GateAll(sides, margins, c.how.Adjust) {
+		p := pairs[i]
+		g.floor(&one, margins[i])
+		p.figure.Versus = figure.Compared(c.Tables[0].Columns[0], &one.Comparison)
+		decision, why := one.Decision, one.Why
+		if _, forbidden := c.about(p); forbidden != "" {
+			decision, why = stat.NotDecided, forbidden
+		}
+		if p.cell.Failed*max(p.base.Total, 1) > p.base.Failed*max(p.cell.Total, 1) && decision == stat.Passed {
+			decision, why = stat.NotDecided, fmt.Sprintf("more attempts failed: %d of %d, before %d of %d", p.cell.Failed, p.cell.Total, p.base.Failed, p.base.Total)
+		}
+		g.add(*p.figure, decision, why)
+	}
+	for _, one := range c.Only {
+		if one.Base && one.Better != "" {
+			g.add(one.Figure, stat.NotDecided, one.Reasons[0])
+		}
+	}
+	return g, nil
+}
+
+// add keeps a figure with its decision. One that is worse decides all, and all have to
+// pass.
+func (g *Gate) add(f figure.Figure, d stat.Decision, why string) {
+	f.Verdict, f.Reasons = string(d), []string{why}
+	g.Figures = append(g.Figures, f)
+	if d == stat.Regressed || d == stat.NotDecided && g.Decision == stat.Passed {
+		g.Decision = d
+	}
+}
+
+// floor keeps the least margin that all would pass: where their intervals end.
+func (g *Gate) floor(one *stat.Gated, margin float64) {
+	end := one.Hi
+	if margin < 0 {
+		end = -one.Lo
+	}
+	if !stat.Finite(end) {
+		end = math.Inf(1)
+	}
+	g.Floor = max(g.Floor, end)
+}

@@ -1,0 +1,183 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Page shows the tables, behind what differs between the records.
+func (c *Comparison) Page() *page.Page {
+	p := page.New("", "compare")
+	p.Head = c.head()
+	p.Add(c.unlikeTable())
+	for _, t := range c.Tables {
+		p.Add(t.section(c.how))
+	}
+	p.Add(c.onlyTable())
+	return p
+}
+
+// head says what the sides are, and what their runs cannot tell.
+func (c *Comparison) head() (lines []string) {
+	single := false
+	for _, s := range c.Sides {
+		names := make([]string, len(s.Runs))
+		for i, run := range s.Runs {
+			names[i] = page.Known(run.Header.RunID)
+		}
+		env := &s.Runs[0].Header.Environment
+		lines = append(lines, page.Dotted(page.Heading(s.Name)+": "+page.Amount(len(s.Runs), "run")+" "+page.Listed(names), "Linux "+page.Known(env.Kernel), env.Arch, page.Processor(env)))
+		single = single || len(s.Runs) == 1
+	}
+	if len(c.Sides) > 1 && single {
+		lines = append(lines, "between-run variance is not known where a side has one run: its rounds share one boot, so intervals say what these runs differ by, and another run of the same may differ again; give several records of each side (NAME=FILE NAME=FILE)")
+	}
+	for _, p := range c.pairs {
+		for _, reason := range p.figure.Reasons {
+			if line := "verdicts are " + reason; strings.HasPrefix(reason, "on ") && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			} else if strings.HasPrefix(reason, "no verdict") && !slices.Contains(lines, reason) {
+				lines = append(lines, reason)
+			}
+		}
+	}
+	return lines
+}
+
+func (c *Comparison) unlikeTable() *page.Section {
+	if len(c.Differences) == 0 {
+		return nil
+	}
+	table := page.Names("", "differs in", "", "", "", "")
+	for _, d := range c.Differences {
+		table.Row(page.Texts(string(d.Kind), page.Short(d.Field, page.LongestName), page.Heading(d.sides[0]), shortly(d.A), page.Heading(d.sides[1]), shortly(d.B))...)
+	}
+	return &page.Section{Title: "unlike records", Style: term.Yellow, Table: table}
+}
+
+func shortly(s string) string { return page.Middle(page.Known(term.Clean(s)), 2*page.LongestName) }
+
+// shifts say what they are of.
+var shifts = map[string]string{
+	figure.OfPairs:  page.WithinRound,
+	figure.OfRounds: "shift between the rounds of two runs (Hodges–Lehmann)",
+	figure.OfRuns:   "shift between what runs come to, each counting once (Student's t),",
+}
+
+func (t *Table) section(how figure.Comparing) *page.Section {
+	table := page.Names(t.Fields...)
+	if len(t.Fields) == 0 {
+		table = page.Names("")
+	}
+	table.Columns = append(table.Columns, page.Column{Title: page.Heading(t.Columns[0]), Right: true})
+	for i, name := range t.Columns[1:] {
+		name = page.Heading(name)
+		table.Columns = append(table.Columns, page.Column{Title: name, Right: true, Group: i + 1}, page.Column{Title: "vs " + page.Heading(t.Columns[0]), Right: true, Group: i + 1}, page.Column{Title: "", Group: i + 1})
+	}
+	comparisons, widened, of := 0, 1.0, ""
+	for _, row := range t.Rows {
+		cells := page.Texts(row.Names...)
+		if len(cells) == 0 {
+			cells = page.Texts("all")
+		}
+		cells = append(cells, page.Median(row.Of[0]))
+		for _, f := range row.Of[1:] {
+			if f == nil {
+				cells = append(cells, page.Words(page.None), page.Words(page.None), page.Words(""))
+				continue
+			}
+			if f.Versus != nil {
+				comparisons, widened, of = comparisons+1, max(widened, f.Versus.Widened), f.Versus.Of
+			}
+			cells = append(cells, page.Median(f), page.Change(f), word(f))
+		}
+		table.Row(cells...)
+	}
+	t.mean(table)
+	s := &page.Section{Title: t.Title, Style: term.Bold, Table: table}
+	if comparisons > 0 {
+		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons, widened)}
+	}
+	return s
+}
+
+// mean appends the row of geometric means, each of the rows that have both.
+func (t *Table) mean(table *page.Table) {
+	if len(t.Rows) < 2 || !slices.ContainsFunc(t.Means, func(m Mean) bool { return m.Rows > 1 }) {
+		return
+	}
+	names := slices.Repeat([]string{""}, max(len(t.Fields), 1))
+	names[0] = "geomean"
+	cells := append(page.Texts(names...), page.Words(""))
+	for _, m := range t.Means[1:] {
+		if m.Rows == 0 {
+			cells = append(cells, page.Words(page.None), page.Words(page.None), page.Words(""))
+			continue
+		}
+		cells = append(cells, page.Words(page.Text(m.Value, t.Unit)), page.Words(page.Percent(100*(m.Value/m.Base-1))), page.Words("of "+page.Amount(m.Rows, "row")))
+	}
+	if i := slices.IndexFunc(t.Means, func(m Mean) bool { return m.Rows == len(t.Rows) }); i >= 0 {
+		cells[len(names)] = page.Words(page.Text(t.Means[i].Base, t.Unit))
+	}
+	table.Row(cells...)
+}
+
+// word says what the comparison came to by the figure's own direction, and its p.
+func word(f *figure.Figure) page.Cell {
+	v := f.Versus
+	if v == nil {
+		return page.Words("")
+	}
+	out := page.Cell{Head: string(v.Verdict), Tail: stat.P(v.Adjusted)}
+	switch {
+	case strings.HasPrefix(v.Why, "no verdict"):
+		return page.Words("no verdict")
+	case v.Different() && f.Better != "" && v.Shift.Known():
+		out.Head = "better"
+		if v.Shift.Value > 0 == (f.Better == figure.Less) {
+			out.Head, out.Style = "worse", term.Red
+		}
+	}
+	return out
+}
+
+func (c *Comparison) onlyTable() *page.Section {
+	if len(c.Only) == 0 {
+		return nil
+	}
+	table := page.Names("figure", "", "of", "value")
+	for i := range c.Only {
+		f := &c.Only[i].Figure
+		table.Row(page.Words(f.Reasons[0]), page.Words(f.Quantity), page.Words(page.Middle(f.Labels.String(), 2*page.LongestName)), page.Median(f))
+	}
+	return &page.Section{Title: "of one side only, not compared", Style: term.Bold, Table: table}
+}
+
+// Page shows what was decided of each figure.
+func (g *Gate) Page() *page.Page {
+	p := page.New("", "gate")
+	p.Head = append(g.head(), fmt.Sprintf("gate: %s; may be worse by %s at most", g.Decision, page.Share(g.Margin)))
+	p.Add(g.unlikeTable())
+	table := page.Names("figure", "of")
+	for i := range g.Figures {
+		table.Row(page.Words(g.Figures[i].Quantity), page.Words(g.Figures[i].Labels.String()))
+	}
+	table.Add("value", page.Each(g.Figures, page.Median))
+	table.Add("shift", page.Each(g.Figures, page.Change))
+	table.AddText("decision", page.Each(g.Figures, func(f *figure.Figure) page.Cell {
+		c := page.Cell{Head: f.Verdict, Figure: f}
+		if f.Verdict == string(stat.Regressed) {
+			c.Style = term.Red
+		}
+		return c
+	}))
+	table.AddText("why", page.Each(g.Figures, func(f *figure.Figure) page.Cell { return page.Words(page.Listed(f.Reasons)) }))
+	p.Add(&page.Section{Title: "figures", Style: term.Bold, Table: table})
+	return p
+}

@@ -1,0 +1,166 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchproc"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+)
+
+// grid is figures by table, row and column.
+type grid struct {
+	filter          *benchproc.Filter
+	table, row, col *benchproc.Projection
+	cells           map[place]*cell
+	tables          []benchproc.Key
+	rows            map[benchproc.Key][]benchproc.Key // of each table
+	cols            []benchproc.Key                   // of all
+	known           []string                          // keys that there are
+}
+
+type place struct{ table, row, col benchproc.Key }
+
+// keys are those of a record, beside the labels of its figures; where both have one
+// the label counts.
+func keys(run *sided, f *figure.Figure) figure.Labels {
+	h := &run.Header
+	own := figure.Labels{{Key: "experiment", Value: f.Experiment}, {Key: "quantity", Value: f.Quantity}, {Key: "unit", Value: string(f.Unit)},
+		{Key: "side", Value: run.side}, {Key: "run", Value: h.RunID}, {Key: "tare", Value: h.Version},
+		{Key: "kernel", Value: h.Environment.Kernel}, {Key: "arch", Value: h.Environment.Arch}, {Key: "os", Value: h.Environment.OS},
+		{Key: "cpu", Value: h.Environment.CPUModel}, {Key: "cgroup", Value: h.Environment.Cgroup}, {Key: "version"}}
+	for _, t := range run.Targets {
+		if t.Name == f.Labels.Get("target") {
+			own[len(own)-1].Value = t.Version
+		}
+	}
+	return own
+}
+
+// project puts every figure in its place. What benchstat does with lines of benchmarks
+// is done with figures: their labels, and what their record says, are the keys.
+func (c *Comparison) project(o Options) (*grid, error) {
+	g := &grid{cells: map[place]*cell{}, rows: map[benchproc.Key][]benchproc.Key{}}
+	if err := g.parse(o, c.labels()); err != nil {
+		return nil, err
+	}
+	for i := range c.runs {
+		run := &c.runs[i]
+		for k := range run.Figures {
+			f := &run.Figures[k]
+			as := &benchfmt.Result{Values: []benchfmt.Value{{Unit: string(f.Unit)}}}
+			for _, l := range slices.Concat(keys(run, f), f.Labels) {
+				as.SetConfig(l.Key, l.Value)
+			}
+			match, err := g.filter.Match(as)
+			if err != nil {
+				return nil, fmt.Errorf("--filter: %w", err)
+			}
+			if !match.Any() {
+				continue
+			}
+			if err := g.add(place{g.table.Project(as), g.row.Project(as), g.col.Project(as)}, i, f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	benchproc.SortKeys(g.tables)
+	benchproc.SortKeys(g.cols)
+	for _, rows := range g.rows {
+		benchproc.SortKeys(rows)
+	}
+	return g, nil
+}
+
+// labels are the keys of all figures, in the order in which they appear.
+func (c *Comparison) labels() (out []string) {
+	for _, run := range c.runs {
+		for _, f := range run.Figures {
+			for _, l := range f.Labels {
+				if !slices.Contains(out, l.Key) {
+					out = append(out, l.Key)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// parse reads the projections. Figures of two quantities never stand in one row, and a
+// row is of all labels that are nowhere else, unless it is said.
+func (g *grid) parse(o Options, labels []string) (err error) {
+	g.known = slices.Clone(labels)
+	for _, own := range keys(&sided{Run: &Run{}}, &figure.Figure{}) {
+		g.known = append(g.known, own.Key)
+	}
+	if g.filter, err = benchproc.NewFilter(cmp.Or(strings.TrimSpace(o.Filter), "*")); err != nil {
+		return fmt.Errorf("--filter: %w", err)
+	}
+	var parser benchproc.ProjectionParser
+	var taken []string
+	read := func(flag, text string, more ...string) *benchproc.Projection {
+		for _, key := range more {
+			if !slices.Contains(taken, key) {
+				text += " " + strconv.Quote(key)
+			}
+		}
+		p, wrong := parser.Parse(text, g.filter)
+		if wrong != nil {
+			err = cmp.Or(err, fmt.Errorf("--%s: %w", flag, wrong))
+			return nil
+		}
+		for _, f := range p.Fields() {
+			if taken = append(taken, f.Name); !slices.Contains(g.known, f.Name) {
+				err = cmp.Or(err, fmt.Errorf("--%s: no figure has %q; the keys are %s", flag, f.Name, strings.Join(g.known, ", ")))
+			}
+		}
+		return p
+	}
+	g.col = read("col", cmp.Or(strings.TrimSpace(o.Col), "side"))
+	if o.Row != "" {
+		g.row = read("row", o.Row)
+	}
+	g.table = read("table", o.Table, "experiment", "quantity")
+	if o.Row == "" {
+		g.row = read("row", "", labels...)
+	}
+	return err
+}
+
+// add puts a figure in its place. One place takes one figure of a run: two would be
+// different things.
+func (g *grid) add(at place, run int, f *figure.Figure) error {
+	one := g.cells[at]
+	if one == nil {
+		one = &cell{}
+		g.cells[at] = one
+		if g.rows[at.table] == nil {
+			g.tables = append(g.tables, at.table)
+		}
+		if !slices.Contains(g.rows[at.table], at.row) {
+			g.rows[at.table] = append(g.rows[at.table], at.row)
+		}
+		if !slices.Contains(g.cols, at.col) {
+			g.cols = append(g.cols, at.col)
+		}
+	}
+	if n := len(one.runs); n > 0 && one.runs[n-1] == run {
+		return fmt.Errorf("%s of %q and of %q would stand in one place: add what tells them apart to --row or --table, or choose one with --filter",
+			f.Quantity, one.of[n-1].Labels.String(), f.Labels.String())
+	}
+	one.runs, one.of = append(one.runs, run), append(one.of, f)
+	return nil
+}
+
+// columns are those of a table: the first of all, which the others are compared with,
+// whether the table has it or not, and what else it has.
+func (g *grid) columns(table benchproc.Key) []benchproc.Key {
+	return slices.DeleteFunc(slices.Clone(g.cols), func(col benchproc.Key) bool {
+		return col != g.cols[0] && !slices.ContainsFunc(g.rows[table], func(row benchproc.Key) bool { return g.cells[place{table, row, col}] != nil })
+	})
+}

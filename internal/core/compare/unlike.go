@@ -1,0 +1,240 @@
+package compare
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// Kind is what a difference between records is a difference of.
+type Kind string
+
+// The kinds.
+const (
+	Machine       Kind = "machine"
+	Kernel        Kind = "kernel"
+	System        Kind = "system"        // how the machine is set up
+	Version       Kind = "version"       // of what is weighed
+	Configuration Kind = "configuration" // of what is weighed
+	Definition    Kind = "definition"    // what was timed
+	Option        Kind = "options"
+	Instrument    Kind = "tare"
+)
+
+// Difference is a circumstance in which records differ.
+type Difference struct {
+	Kind   Kind
+	Target string // whose it is; "" of the whole record
+	Field  string
+	A, B   string
+	sides  [2]string
+}
+
+// String is "kernel: 6.1.0 (old), 6.18.0 (new)".
+func (d *Difference) String() string {
+	return fmt.Sprintf("%s: %s (%s), %s (%s)", d.Field, page.Known(d.A), d.sides[0], page.Known(d.B), d.sides[1])
+}
+
+// fact is a circumstance under which a run was made.
+type fact struct {
+	kind          Kind
+	target, field string
+	value         string
+	part          bool // of something that the other may not have, and then is not compared
+}
+
+// about says what the verdict of a pair is on, where its records differ in more than
+// their side, and why there can be none: what a machine, an instrument or a definition
+// does to a figure cannot be told from what a runtime does.
+func (c *Comparison) about(p pair) (about []string, forbidden string) {
+	var kinds []string
+	for _, a := range p.base.runs {
+		for _, b := range p.cell.runs {
+			for _, d := range c.between(a, b) {
+				if d.Target == "" || d.Target == p.figure.Labels.Get("target") || d.Target == p.base.Labels.Get("target") {
+					if kinds = append(kinds, string(d.Kind)); d.Kind == Machine || d.Kind == Instrument || d.Kind == Definition {
+						forbidden = "no verdict: the records differ in their " + string(d.Kind) + " (" + d.String() + ")"
+					}
+				}
+			}
+		}
+	}
+	if kinds = slices.Compact(slices.Sorted(slices.Values(kinds))); len(kinds) > 0 {
+		about = []string{"on " + strings.Join(kinds, " and ") + ", in which the records differ"}
+	}
+	if forbidden != "" {
+		about = []string{forbidden}
+	}
+	return about, forbidden
+}
+
+// check finds the differences between all records that are compared or joined, and
+// refuses them unless they are wanted.
+func (c *Comparison) check(o Options) error {
+	seen := map[string]bool{}
+	for _, p := range c.pairs {
+		for _, run := range slices.Concat(p.base.runs, p.cell.runs) {
+			for _, d := range c.between(p.base.runs[0], run) {
+				if text := string(d.Kind) + d.Target + d.String(); !seen[text] {
+					seen[text] = true
+					c.Differences = append(c.Differences, d)
+				}
+			}
+		}
+	}
+	var refused []string
+	for i := range c.Differences {
+		if d := &c.Differences[i]; d.Kind != Version || !o.Versions {
+			refused = append(refused, d.String())
+		}
+	}
+	if len(refused) == 0 || o.Unlike {
+		return nil
+	}
+	return fmt.Errorf("these records are unlike, so that more than one thing could be why they differ:\n%s\nWith --unlike they are compared all the same, and what differs decides what is said", strings.Join(refused, "\n"))
+}
+
+// between are the differences of two runs.
+func (c *Comparison) between(a, b int) []Difference {
+	if a == b {
+		return nil
+	}
+	known, ok := c.unlike[[2]int{a, b}]
+	if !ok {
+		known = differences(&c.runs[a], &c.runs[b])
+		c.unlike[[2]int{a, b}] = known
+	}
+	return known
+}
+
+func differences(a, b *sided) (out []Difference) {
+	add := func(kind Kind, target, field, was, is string) {
+		out = append(out, Difference{kind, target, field, was, is, [2]string{a.side, b.side}})
+	}
+	if ea, eb := &a.Header.Environment, &b.Header.Environment; ea.Kernel == "" || eb.Kernel == "" {
+		add(Machine, "", "machine", ea.CPUModel, eb.CPUModel) // of what was imported it is not known
+	} else {
+		if apart := math.Abs(float64(ea.Memory - eb.Memory)); apart > 0.02*float64(ea.Memory) { // a kernel takes some before it counts
+			add(Machine, "", "memory", page.Size(float64(ea.Memory)), page.Size(float64(eb.Memory)))
+		}
+		differ(environment(ea), environment(eb), add)
+	}
+	if a.Header.Version != b.Header.Version {
+		add(Instrument, "", "tare", a.Header.Version, b.Header.Version)
+	}
+	for _, was := range a.Targets {
+		for _, is := range b.Targets {
+			if was.Name == is.Name {
+				differ(target(&was), target(&is), add)
+			}
+		}
+	}
+	if a.Header.Experiment == b.Header.Experiment {
+		differ(options(a.Run), options(b.Run), add)
+	}
+	return out
+}
+
+// differ tells of the facts that are not the same; one that a side has not is "".
+func differ(a, b []fact, add func(kind Kind, target, field, was, is string)) {
+	is := map[string]string{}
+	for _, f := range b {
+		is[f.field] = f.value
+	}
+	for _, f := range a {
+		if _, both := is[f.field]; f.value != is[f.field] && (both || !f.part) {
+			add(f.kind, f.target, f.field, f.value, is[f.field])
+		}
+		delete(is, f.field)
+	}
+	for _, f := range b {
+		if v := is[f.field]; v != "" && !f.part {
+			add(f.kind, f.target, f.field, "", v)
+		}
+	}
+}
+
+// environment are the facts of a machine. What the kernel decides is the kernel's.
+func environment(e *record.Environment) []fact {
+	facts := []fact{
+		{Machine, "", "arch", e.Arch, false}, {Machine, "", "CPU", e.CPUModel, false}, {Machine, "", "CPUs", strconv.Itoa(e.CPUs), false}, {Machine, "", "hypervisor", e.Virtual, false},
+		{Kernel, "", "kernel", e.Kernel, false}, {Kernel, "", "kernel build", e.KernelBuild, false}, {Kernel, "", "clock source", e.ClockSource, false},
+		{System, "", "OS", e.OS, false}, {System, "", "cgroup", e.Cgroup, false}, {System, "", "controllers", strings.Join(e.Controllers, " "), false},
+		{System, "", "governor", e.Governor, false}, {System, "", "swap", page.Size(float64(e.Swap)), false}, {System, "", "root file system", e.RootFS, false},
+		{System, "", "missing capabilities", strings.Join(e.MissingCaps, " "), false}, {System, "", "lanes", e.Lanes, false},
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Mitigations)) {
+		facts = append(facts, fact{Kernel, "", "mitigation " + name, e.Mitigations[name], false})
+	}
+	return facts
+}
+
+// target are the facts of one; its own path is no part of what was timed.
+func target(t *record.Target) []fact {
+	facts := []fact{{Version, t.Name, t.Name + " version", t.Version, false}, {Version, t.Name, t.Name + " digest", t.Digest, false}, {Version, t.Name, t.Name + " spec", t.SpecVersion, false},
+		{Definition, t.Name, t.Name + " clock", t.Clock, false}}
+	for _, op := range slices.Sorted(maps.Keys(t.Operations)) {
+		o := t.Operations[op]
+		command := o.Command
+		if t.Path != "" {
+			command = strings.ReplaceAll(command, t.Path, t.Name)
+		}
+		facts = append(facts, fact{Definition, t.Name, t.Name + " " + op, page.Dotted(command, string(o.Done), o.Means, o.Absent), true})
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Config)) {
+		facts = append(facts, fact{Configuration, t.Name, t.Name + " " + key, t.Config[key], false})
+	}
+	return facts
+}
+
+// extent are options that say how much is measured, of whom and in which order; none
+// changes what a figure is of.
+var extent = []string{"title", "targets", "missing", "rounds", "seed", "precision", "budget", "baseline", "subject", "margin", "adjust"}
+
+// options are what a run was asked for. A list of what is swept is in the labels of
+// its figures, which pair or do not; of what has a name the rest counts.
+func options(run *Run) (facts []fact) {
+	var plan map[string]json.RawMessage
+	if json.Unmarshal(run.Header.Plan, &plan) != nil {
+		return []fact{{Option, "", "options", string(run.Header.Plan), false}}
+	}
+	for _, key := range slices.Sorted(maps.Keys(plan)) {
+		var named []map[string]any
+		switch {
+		case slices.Contains(extent, key), swept(key, plan[key], run):
+		case json.Unmarshal(plan[key], &named) == nil:
+			for _, one := range named {
+				name, _ := one["name"].(string)
+				text, _ := json.Marshal(one) //nolint:errcheck // it was JSON
+				facts = append(facts, fact{Option, "", key + " " + name, string(text), true})
+			}
+		default:
+			facts = append(facts, fact{Option, "", "option " + key, string(plan[key]), false})
+		}
+	}
+	return facts
+}
+
+// swept tells whether an option is a list of values of a label: lanes, ops, volumes.
+func swept(key string, value json.RawMessage, run *Run) bool {
+	var list []any
+	if json.Unmarshal(value, &list) != nil {
+		return false
+	}
+	for _, v := range list {
+		if _, object := v.(map[string]any); object {
+			return false
+		}
+	}
+	return slices.ContainsFunc(run.Figures, func(f figure.Figure) bool {
+		return f.Labels.Get(key) != "" || f.Labels.Get(strings.TrimSuffix(key, "s")) != ""
+	})
+}

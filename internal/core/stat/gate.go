@@ -1,0 +1,145 @@
+package stat
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// Gated is a comparison with a margin that new may not be worse by.
+type Gated struct {
+	Comparison
+	Worse    float64 // p of new being no worse than the margin allows, adjusted for the others
+	NotWorse float64 // p of new being worse by the margin or more
+	Decision Decision
+	Needs    int // rounds, or runs, with which it would be decided; 0: it is, or none would do
+}
+
+// Decision is what a gate comes to.
+type Decision string
+
+// The decisions.
+const (
+	Passed     Decision = "not worse"
+	Regressed  Decision = "worse"
+	NotDecided Decision = "not decided"
+)
+
+// mostRounds is from how many on rounds are no advice.
+const mostRounds = 10000
+
+// GateAll tells of each side whether new is worse than old by more than a margin: a
+// share by which more is worse, or, below 0, by which less is. It is where its interval
+// lies wholly beyond the margin, at a level that is adjusted for all that are looked at,
+// since one of them is enough to stop; it is not where the interval lies wholly on the
+// other side. That takes no adjusting: to pass, every one has to be shown
+// (intersection–union; Berger, Technometrics 24 (1982) 295–300).
+func GateAll(table []Sides, margins []float64, by Adjustment) []Gated {
+	compared := CompareAll(table, 0, by)
+	out := make([]Gated, len(table))
+	for i, c := range compared {
+		out[i] = Gated{Comparison: c, Worse: 1, NotWorse: 1, Decision: NotDecided}
+		if g := &out[i]; c.seen != nil {
+			less, greater := c.seen(math.Log1p(margins[i]))
+			g.Worse, g.NotWorse = greater, less
+			if margins[i] < 0 {
+				g.Worse, g.NotWorse = less, greater
+			}
+		} else if allEqual(table[i]) {
+			out[i].NotWorse = 0
+		}
+	}
+	worse := adjusted(compared, by, func(c *Comparison) float64 { return out[c.at].Worse })
+	for i := range out {
+		g := &out[i]
+		g.Worse = worse[i]
+		beyond, within := g.Lo > margins[i], g.Hi < margins[i]
+		if margins[i] < 0 {
+			beyond, within = g.Hi < margins[i], g.Lo > margins[i]
+		}
+		switch { // the interval of few rounds is wider than their test
+		case g.Worse < Alpha/2 && beyond:
+			g.Decision = Regressed
+		case g.NotWorse < Alpha/2 && (within || g.NotWorse == 0):
+			g.Decision = Passed
+		default:
+			g.Needs = g.needs(math.Log1p(margins[i]), margins[i] > 0, len(table), by)
+		}
+		g.Why = g.why(margins[i])
+	}
+	return out
+}
+
+// allEqual tells whether both sides have one and the same value always, such as no
+// errors at all, of which there is no share.
+func allEqual(s Sides) bool {
+	first, any := 0.0, false
+	for _, side := range []Rounds{s.Old, s.New} {
+		if len(side) == 0 {
+			return false
+		}
+		for _, v := range side {
+			if any && v != first {
+				return false
+			}
+			first, any = v, true
+		}
+	}
+	return true
+}
+
+// needs is with how many rounds the interval would lie on one side of the margin, if
+// the shift is what it looks like: it narrows as the root of their number.
+func (g *Gated) needs(margin float64, moreIsWorse bool, among int, by Adjustment) int {
+	have := min(g.N1, g.N2)
+	fewest := RoundsFor(among, by)
+	if g.Pairs > 0 {
+		have = g.Pairs
+	}
+	if !Finite(g.Lo) || !Finite(g.Hi) || have == 0 {
+		return max(fewest, have+1)
+	}
+	middle := math.Log1p(g.Shift)
+	away := math.Abs(middle - margin)
+	half := math.Log1p(g.Hi) - middle
+	if middle > margin {
+		half = middle - math.Log1p(g.Lo)
+	}
+	if (middle > margin) == moreIsWorse && by != Raw { // it looks worse, which is adjusted
+		half *= stats.StdNormal.InvCDF(1-Alpha/2/float64(among)) / stats.StdNormal.InvCDF(1-Alpha/2)
+	}
+	rounds := float64(have) * half * half / (away * away)
+	if !Finite(rounds) || rounds > mostRounds {
+		return 0
+	}
+	if g.Runs {
+		fewest = 2
+	}
+	return max(fewest, have+1, int(math.Ceil(rounds)))
+}
+
+// why says how the interval lies to the margin.
+func (g *Gated) why(margin float64) string {
+	seen := "it has no interval"
+	if Finite(g.Lo) && Finite(g.Hi) {
+		seen = fmt.Sprintf("%g %% interval %s to %s, margin %s", 100*(1-Alpha), percent(g.Lo), percent(g.Hi), percent(margin))
+	}
+	unit := "rounds"
+	if g.Runs {
+		unit = "runs"
+	}
+	switch {
+	case g.N1 == 0 || g.N2 == 0:
+		return "one side has no values"
+	case g.Decision == Regressed:
+		return fmt.Sprintf("%s (%s adjusted)", seen, P(g.Worse))
+	case g.Decision == Passed:
+		return fmt.Sprintf("%s (%s)", seen, P(g.NotWorse))
+	case g.seen == nil:
+		return "values that are not above 0 have no share of each other"
+	case g.Needs == 0:
+		return seen + "; the shift lies so near to the margin that no number of " + unit + " would decide"
+	}
+	return fmt.Sprintf("%s; about %d %s of each would decide", seen, g.Needs, unit)
+}

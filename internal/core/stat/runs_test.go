@@ -1,0 +1,125 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+const perRun = 1000
+
+// runs draws the rounds of several runs, each with a level of its own around 100.
+func runs(r *rand.Rand, first, n, rounds int, between, within float64) Rounds {
+	out := Rounds{}
+	for run := range n {
+		level := 100 * math.Exp(between*r.NormFloat64())
+		for i, v := range lognormal(r, rounds, level, within) {
+			out[(first+run)*perRun+i] = v
+		}
+	}
+	return out
+}
+
+func TestSeveralRunsCountOnceEach(t *testing.T) {
+	t.Parallel()
+	r := seeded(1)
+	level := func(runs map[int]float64) Rounds {
+		out := Rounds{}
+		for run, v := range runs {
+			for i := range 20 {
+				out[run*perRun+i] = v * (1 + 0.0001*float64(i%3))
+			}
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name     string
+		sides    Sides
+		n1, n2   int
+		verdict  Verdict
+		interval bool
+	}{
+		{"two runs that differ by as much as the sides show nothing", Sides{Old: level(map[int]float64{0: 100, 1: 110}), New: level(map[int]float64{2: 110, 3: 121})}, 2, 2, Undecided, true},
+		{"five runs that agree show a shift", Sides{Old: level(map[int]float64{0: 100, 1: 101, 2: 99, 3: 100, 4: 101}), New: level(map[int]float64{5: 110, 6: 111, 7: 109, 8: 110, 9: 112})}, 5, 5, Different, true},
+		{"one run is held against several as if it scattered like them", Sides{Old: level(map[int]float64{0: 100, 1: 110, 2: 90, 3: 105, 4: 95}), New: level(map[int]float64{5: 110})}, 5, 1, Undecided, true},
+		{"runs that have both sides are compared within each", Sides{Old: level(map[int]float64{0: 100, 1: 200, 2: 300}), New: level(map[int]float64{0: 110, 1: 221, 2: 329})}, 3, 3, Different, true},
+		{"runs that do not scatter at all are compared by their ranks", Sides{Old: level(map[int]float64{0: 100, 1: 100}), New: level(map[int]float64{2: 120, 3: 120})}, 2, 2, Undecided, false},
+	} {
+		tt.sides.PerRun = perRun
+		c := CompareAll([]Sides{tt.sides}, 0, Holm)[0]
+		if !c.Runs || c.N1 != tt.n1 || c.N2 != tt.n2 || c.Verdict != tt.verdict || Finite(c.Lo) != tt.interval {
+			t.Errorf("%s: got %+v", tt.name, c)
+		}
+	}
+	one := CompareAll([]Sides{{Old: runs(r, 0, 1, 20, 0, 0.01), New: runs(r, 1, 1, 20, 0, 0.01), PerRun: perRun}}, 0, Holm)[0]
+	if one.Runs || one.N1 != 20 || one.Pairs != 0 {
+		t.Errorf("one run of each side is %+v", one)
+	}
+}
+
+// Of 1, 2, 3, 4, 5 and 3, 5, 7: 2 ÷ √(2.5/5 + 4/3) = 1.4771, with (11/6)² ÷ ((1/2)²/4 +
+// (4/3)²/2) = 3.5328 degrees of freedom.
+func TestWelchIsThatOfTheFormula(t *testing.T) {
+	t.Parallel()
+	m1, v1 := meanAndVariance([]float64{1, 2, 3, 4, 5})
+	m2, v2 := meanAndVariance([]float64{3, 5, 7})
+	variance, freedom := welch(v1, v2, 5, 3)
+	if math.Abs((m2-m1)/math.Sqrt(variance)-1.4771) > 1e-4 || math.Abs(freedom-3.5328) > 1e-3 {
+		t.Errorf("t is %g with %g degrees", (m2-m1)/math.Sqrt(variance), freedom)
+	}
+}
+
+func TestAGateDecidesByWhereTheIntervalLies(t *testing.T) {
+	t.Parallel()
+	by := func(n int, shift, scatter float64) Sides {
+		s := Sides{Old: Rounds{}, New: Rounds{}}
+		for i := range n {
+			s.Old[i] = 100 + float64(i%4)
+			s.New[i] = s.Old[i] * (1 + shift + scatter*float64(i%5-2))
+		}
+		return s
+	}
+	zero := Sides{Old: Rounds{0: 0, 1: 0}, New: Rounds{0: 0, 1: 0}}
+	for _, tt := range []struct {
+		name   string
+		sides  Sides
+		margin float64
+		want   Decision
+		needs  bool
+	}{
+		{"wholly beyond the margin is worse", by(20, 0.10, 0.001), 0.05, Regressed, false},
+		{"wholly within it is not", by(20, 0.01, 0.001), 0.05, Passed, false},
+		{"a gain is not worse", by(20, -0.20, 0.001), 0.05, Passed, false},
+		{"across it is not decided", by(20, 0.06, 0.05), 0.05, NotDecided, true},
+		{"too few rounds decide nothing, however far", by(5, 0.5, 0.001), 0.05, NotDecided, true},
+		{"where less is worse, a loss is", by(20, -0.10, 0.001), -0.05, Regressed, false},
+		{"where less is worse, more is not", by(20, 0.10, 0.001), -0.05, Passed, false},
+		{"at the margin no number of rounds decides", by(20, 0.05, 0.02), 0.05, NotDecided, false},
+		{"nothing on both sides is not worse", zero, 0.05, Passed, false},
+		{"a side without values decides nothing", Sides{Old: by(20, 0, 0).Old}, 0.05, NotDecided, true},
+	} {
+		g := GateAll([]Sides{tt.sides}, []float64{tt.margin}, Holm)[0]
+		if g.Decision != tt.want || (g.Needs > 0) != tt.needs || g.Why == "" {
+			t.Errorf("%s: got %+v", tt.name, g)
+		}
+	}
+}
+
+func TestOneOfManyHasToBePlainerToBeWorse(t *testing.T) {
+	t.Parallel()
+	s := Sides{Old: Rounds{}, New: Rounds{}}
+	for i := range 7 {
+		s.Old[i], s.New[i] = 100, 120+float64(i)
+	}
+	alone := GateAll([]Sides{s}, []float64{0.05}, Holm)[0]
+	many, margins := make([]Sides, 10), make([]float64, 10)
+	for i := range many {
+		many[i], margins[i] = s, 0.05
+		if i > 0 {
+			many[i].New = s.Old
+		}
+	}
+	if among := GateAll(many, margins, Holm)[0]; alone.Decision != Regressed || among.Decision != NotDecided {
+		t.Errorf("alone %s, among ten %s", alone.Why, among.Why)
+	}
+}
