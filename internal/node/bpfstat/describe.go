@@ -2,8 +2,8 @@ package bpfstat
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -24,7 +24,12 @@ func (m *Meter) Describe(l *Listing) error {
 	l.Problems = append(l.Problems, at.walkNamespaces()...)
 	l.Problems = append(l.Problems, m.walkCgroups(&at)...) // links name cgroups by their ids
 	l.Problems = append(l.Problems, m.links(&at)...)
-	if err := m.weighMaps(&at); err != nil {
+	self, err := m.reader.Open(m.reader.Self())
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	if err := m.weighMaps(&at, self); err != nil {
 		return err
 	}
 	loose := m.looseMaps()
@@ -34,7 +39,7 @@ func (m *Meter) Describe(l *Listing) error {
 	l.Problems = append(l.Problems, problems...)
 	for _, p := range m.programs {
 		m.fullName(p)
-		p.Memory = memory(p.fd)
+		p.Memory = memory(self, p.fd)
 		p.Attached, p.Holders, p.Pins = []string{}, nil, nil
 		p.Attached = append(p.Attached, at.at[p.ID]...)
 		for _, h := range held {
@@ -66,14 +71,13 @@ func (p *program) hold(h holder) {
 	if h.attached != "" && !slices.Contains(p.Attached, h.attached) {
 		p.Attached = append(p.Attached, h.attached)
 	}
-	h.who(&p.Holders)
+	h.isOf(&p.Holders)
 }
 
-// who adds the process and its name, unless it has ended or is among them.
-func (h *holder) who(to *[]string) {
-	stat, err := procs.StatOf(h.pid)
-	if who := fmt.Sprintf("%d %s", h.pid, stat.Comm); err == nil && !slices.Contains(*to, who) {
-		*to = append(*to, who)
+// isOf adds the process, unless it has ended or is among them.
+func (h *holder) isOf(to *[]string) {
+	if h.who != "" && !slices.Contains(*to, h.who) {
+		*to = append(*to, h.who)
 	}
 }
 
@@ -106,8 +110,8 @@ func (m *Meter) refill(l *Listing) {
 // memory is what a descriptor's fdinfo says that its program or map occupies: of a
 // program the pages of its instructions, without what was made of them for the
 // processor. -1: it does not say.
-func memory(fd int) int64 {
-	n, ok := fdinfo(fmt.Sprintf("/proc/self/fdinfo/%d", fd), "memlock")
+func memory(self procs.Dir, fd int) int64 {
+	n, ok := fdinfo(self, strconv.Itoa(fd), "memlock")
 	if !ok {
 		return -1
 	}
@@ -121,38 +125,42 @@ const (
 )
 
 // weighMaps reads what all maps occupy, and which maps and programs they hold.
-func (m *Meter) weighMaps(at *attachments) error {
+func (m *Meter) weighMaps(at *attachments, self procs.Dir) error {
 	for _, a := range m.maps {
-		open, err := ebpf.NewMapFromID(ebpf.MapID(a.ID))
+		fd, err := m.scratch.open(unix.BPF_MAP_GET_FD_BY_ID, a.ID)
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
 		if err != nil {
 			return opening("map", a.ID, err)
 		}
-		a.Memory = memory(open.FD())
+		a.Memory = memory(self, fd)
 		switch a.kind {
 		case mapArrayOfMaps, mapHashOfMaps:
-			a.inner, a.partly = a.values(open, maxInner)
+			a.inner, a.partly = a.values(maxInner)
 		case mapProgramArray:
-			tails, _ := a.values(open, maxTails)
+			tails, _ := a.values(maxTails)
 			for _, id := range tails {
 				at.add(id, "tail call through map "+a.Name)
 			}
 		}
-		open.Close()
+		closeFast(fd)
 	}
 	return nil
 }
 
 // values are the ids that a map of maps or of programs holds, each once; partly says
 // that there may be more.
-func (a *aMap) values(from *ebpf.Map, most int) (ids []uint32, partly bool) {
+func (a *aMap) values(most int) (ids []uint32, partly bool) {
 	if a.key == 0 || a.key > 4096 || a.size != 4 {
 		return nil, true
 	}
+	from, err := ebpf.NewMapFromID(ebpf.MapID(a.ID))
+	if err != nil {
+		return nil, true
+	}
+	defer from.Close()
 	key, value := make([]byte, a.key), uint32(0)
-	var err error
 	for after := any(nil); ; most-- {
 		if err = from.NextKey(after, key); err != nil || most == 0 {
 			break

@@ -3,6 +3,7 @@ package bpfstat
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -113,4 +114,15 @@ func many(t testing.TB, programs int) {
 		}
 		newProgram(t, &ebpf.ProgramSpec{Name: fmt.Sprintf("many%d", i), Type: ebpf.SocketFilter, Instructions: using(maps...)})
 	}
+}
+
+// memoryOf is what the kernel says of a program or a map.
+func memoryOf(t testing.TB, of interface{ FD() int }) (bytes int64) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", of.FD()))
+	_, said, found := strings.Cut(string(text), "memlock:")
+	if _, scan := fmt.Sscan(said, &bytes); err != nil || !found || scan != nil {
+		t.Fatalf("%s: %v, %v", text, err, scan)
+	}
+	return bytes
 }

@@ -1,13 +1,12 @@
 package bpfstat
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -34,15 +33,7 @@ const (
 	heldStatistics
 )
 
-// descriptorKind reads the name that the kernel gave to a descriptor's inode.
-func descriptorKind(target string) descriptor {
-	name, ok := strings.CutPrefix(target, "anon_inode:")
-	if !ok {
-		return heldOther
-	}
-	return descriptors[strings.Trim(name, "[]")]
-}
-
+// descriptors are the names that the kernel gives to their inodes.
 var descriptors = map[string]descriptor{
 	"bpf-prog": heldProgram, "bpf_link": heldLink, "bpf-link": heldLink, "bpf_link_debug": heldLink,
 	"bpf-map": heldMap, "perf_event": heldPerf, "bpf-stats": heldStatistics,
@@ -51,6 +42,7 @@ var descriptors = map[string]descriptor{
 // holder is a process and a program of which it has a descriptor.
 type holder struct {
 	pid      int
+	who      string // pid and name, "" where it has ended
 	program  uint32 // or aMap
 	aMap     uint32
 	attached string // where by that descriptor, of one of a perf event
@@ -58,64 +50,60 @@ type holder struct {
 
 // eachDescriptor calls look with each descriptor of a process that is one of BPF or of
 // perf. It returns how many there were of any kind.
-func eachDescriptor(pid int, look func(fd int, kind descriptor)) (int, error) {
-	folder := "/proc/" + strconv.Itoa(pid) + "/fd"
-	d, err := os.Open(folder)
-	if err != nil {
-		return 0, err
-	}
-	defer d.Close()
-	names, err := d.Readdirnames(maxDescriptors)
-	if err != nil && len(names) == 0 {
-		return 0, err
-	}
-	for _, name := range names {
-		target, err := os.Readlink(folder + "/" + name)
-		if err != nil {
-			continue // it was closed
-		}
-		if kind := descriptorKind(target); kind != heldOther {
-			if fd, err := strconv.Atoi(name); err == nil {
+func eachDescriptor(d procs.Dir, look func(fd string, kind descriptor)) (int, error) {
+	return d.Descriptors(func(fd string, target []byte) bool {
+		if name, ok := bytes.CutPrefix(target, []byte("anon_inode:")); ok {
+			if kind := descriptors[string(bytes.Trim(name, "[]"))]; kind != heldOther {
 				look(fd, kind)
 			}
 		}
-	}
-	return len(names), nil
+		return true
+	})
 }
 
 // held are the programs of which a process has descriptors, by whatever: the
 // program, a link, a perf event; and maps, where that is asked for. Those that this
 // meter keeps are left out.
 func (m *Meter) held(pid int, maps bool) (out []holder, seen int, err error) {
-	own := pid == os.Getpid()
-	seen, err = eachDescriptor(pid, func(fd int, kind descriptor) {
+	d, err := m.reader.Open(pid)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer d.Close()
+	own := pid == m.reader.Self()
+	seen, err = eachDescriptor(d, func(fd string, kind descriptor) {
+		h := holder{pid: pid}
 		switch kind {
 		case heldProgram, heldLink:
-			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return p.fd == fd }) {
+			if own && slices.ContainsFunc(m.programs, func(p *program) bool { return strconv.Itoa(p.fd) == fd }) {
 				return
 			}
-			if id := idIn(pid, fd, "prog_id"); id != 0 {
-				out = append(out, holder{pid: pid, program: id})
-			}
+			h.program = idIn(d, fd, "prog_id")
 		case heldMap:
-			if !maps {
-				return
-			}
-			if id := idIn(pid, fd, "map_id"); id != 0 {
-				out = append(out, holder{pid: pid, aMap: id})
+			if maps {
+				h.aMap = idIn(d, fd, "map_id")
 			}
 		case heldPerf:
-			if id, what := m.perf(pid, fd); id != 0 {
-				out = append(out, holder{pid: pid, program: id, attached: what})
-			}
+			h.program, h.attached = m.perf(pid, fd)
+		}
+		if h.program != 0 || h.aMap != 0 {
+			out = append(out, h)
 		}
 	})
+	if len(out) == 0 {
+		return nil, seen, err
+	}
+	if stat, err := d.Stat(""); err == nil {
+		for i := range out {
+			out[i].who = fmt.Sprintf("%d %s", pid, stat.Comm)
+		}
+	}
 	return out, seen, err
 }
 
 // idIn reads which program or map a descriptor is of; 0: it went.
-func idIn(pid, fd int, field string) uint32 {
-	n, ok := fdinfo(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, fd), field)
+func idIn(d procs.Dir, fd, field string) uint32 {
+	n, ok := fdinfo(d, fd, field)
 	if !ok || n < 0 || n > 1<<32-1 {
 		return 0
 	}
@@ -123,20 +111,14 @@ func idIn(pid, fd int, field string) uint32 {
 }
 
 // fdinfo reads a number of a descriptor's fdinfo, see proc_pid_fdinfo(5).
-func fdinfo(name, field string) (int64, bool) {
-	f, err := os.Open(name)
+func fdinfo(d procs.Dir, fd, field string) (int64, bool) {
+	text, err := d.Read("fdinfo/" + fd)
 	if err != nil {
 		return 0, false
 	}
-	defer f.Close()
-	var buffer [4 << 10]byte
-	n, err := f.Read(buffer[:])
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(buffer[:n])) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			v, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+	for line := range bytes.Lines(text) {
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok && string(name) == field {
+			v, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
 			return v, err == nil
 		}
 	}
@@ -145,9 +127,10 @@ func fdinfo(name, field string) (int64, bool) {
 
 // perf asks which program was attached to a perf event without a link
 // (BPF_TASK_FD_QUERY, Linux 4.18), and what the event is.
-func (m *Meter) perf(pid, fd int) (program uint32, what string) {
+func (m *Meter) perf(pid int, fd string) (program uint32, what string) {
+	number, _ := strconv.ParseUint(fd, 10, 32) // the kernel's own text
 	name := make([]byte, 256)
-	a := &taskAttr{pid: uint32(pid), fd: uint32(fd), size: uint32(len(name)), text: unsafe.Pointer(unsafe.SliceData(name))}
+	a := &taskAttr{pid: uint32(pid), fd: uint32(number), size: uint32(len(name)), text: unsafe.Pointer(unsafe.SliceData(name))}
 	if _, err := call(unix.BPF_TASK_FD_QUERY, a); err != nil && !errors.Is(err, unix.ENOSPC) {
 		return 0, ""
 	}
@@ -163,7 +146,7 @@ func (m *Meter) heldBy(pids []int) (map[uint32]bool, error) {
 	ids := map[uint32]bool{}
 	for _, pid := range pids {
 		held, _, err := m.held(pid, false)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		if procs.Gone(err) {
 			return nil, fmt.Errorf("which BPF programs process %d holds: there is no such process", pid)
 		}
 		if err != nil {
@@ -178,7 +161,7 @@ func (m *Meter) heldBy(pids []int) (map[uint32]bool, error) {
 
 // holders walks all processes.
 func (m *Meter) holders(maps bool) (out []holder, problems []string) {
-	pids, err := new(procs.Reader).Pids()
+	pids, err := m.reader.Pids()
 	if err != nil {
 		return nil, []string{fmt.Sprintf("find the processes that hold programs: %v", err)}
 	}
@@ -205,14 +188,16 @@ const longestAsked = 200 * time.Millisecond
 
 // countedElsewhere tells whether a process holds a descriptor that keeps statistics
 // on.
-func countedElsewhere() bool {
-	pids, err := new(procs.Reader).Pids()
-	if err != nil {
-		return false
-	}
-	found := false
+func countedElsewhere() (found bool) {
+	reader := new(procs.Reader)
+	pids, _ := reader.Pids()
 	for until := time.Now().Add(longestAsked); len(pids) > 0 && !found && time.Now().Before(until); pids = pids[1:] {
-		_, _ = eachDescriptor(pids[0], func(_ int, kind descriptor) { found = found || kind == heldStatistics })
+		d, err := reader.Open(pids[0])
+		if err != nil {
+			continue // it went
+		}
+		_, _ = eachDescriptor(d, func(_ string, kind descriptor) { found = found || kind == heldStatistics })
+		d.Close()
 	}
 	return found
 }

@@ -33,7 +33,7 @@ func (m *Meter) keep(a *record.Map, held []holder, pins []pin) {
 	for _, h := range held {
 		if h.aMap == a.Map.ID {
 			by = append(by, h)
-			h.who(&a.Holders)
+			h.isOf(&a.Holders)
 		}
 	}
 	a.Owner = ownerByMap(a.Map.Name)

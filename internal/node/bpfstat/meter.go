@@ -15,6 +15,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -26,6 +28,7 @@ import (
 type Meter struct {
 	mu         sync.Mutex
 	scratch    *scratch
+	reader     procs.Reader
 	programs   []*program // in order of their ids
 	maps       []*aMap
 	users      map[uint32]int // programs that use a map, by its id
@@ -84,7 +87,7 @@ func (m *Meter) Close() error {
 func (m *Meter) List(f Filter) (*Listing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := &Listing{At: monotonic(), filter: f}
+	l := &Listing{At: machine.Now(), filter: f}
 	if err := m.listPrograms(l); err != nil {
 		return nil, err
 	}
@@ -307,11 +310,4 @@ func (m *Meter) Statistics() (release func() error, already bool, err error) {
 		delete(m.statistics, on)
 		return on.Close()
 	}, already, nil
-}
-
-// monotonic is the time of CLOCK_MONOTONIC, ns.
-func monotonic() int64 {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // all kernels have it
-	return t.Nano()
 }

@@ -371,7 +371,7 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		if err := outer.Put(i, uint32(one.FD())); err != nil {
 			t.Fatal(err)
 		}
-		insides += memory(one.FD())
+		insides += memoryOf(t, one)
 	}
 	first := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_first", Type: ebpf.SocketFilter, Instructions: using(shared, each, outer)})
 	second := newProgram(t, &ebpf.ProgramSpec{Name: "tare_t_second", Type: ebpf.SocketFilter, Instructions: using(shared, ring)})
@@ -394,8 +394,8 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := mapID(t, one.a)
-		want[id] = record.ProgramMap{ID: id, Kind: one.kind, Name: i.Name, Entries: one.entries, Memory: memory(one.a.FD()), Shared: one.users}
-		sum += memory(one.a.FD())
+		want[id] = record.ProgramMap{ID: id, Kind: one.kind, Name: i.Name, Entries: one.entries, Memory: memoryOf(t, one.a), Shared: one.users}
+		sum += memoryOf(t, one.a)
 	}
 	of := want[mapID(t, outer)]
 	of.Inner, of.InnerMemory = 3, insides
@@ -405,8 +405,8 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 		maps int
 	}{{first, 3}, {second, 2}} {
 		got, _ := row(t, l, idOf(t, p.p))
-		if got.Memory != memory(p.p.FD()) || got.Memory <= 0 {
-			t.Errorf("%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memory(p.p.FD()))
+		if got.Memory != memoryOf(t, p.p) || got.Memory <= 0 {
+			t.Errorf("%s occupies %d bytes, its fdinfo says %d", got.Name, got.Memory, memoryOf(t, p.p))
 		}
 		if len(got.Maps) != p.maps {
 			t.Errorf("%s uses %d maps, want %d", got.Name, len(got.Maps), p.maps)
@@ -416,12 +416,12 @@ func TestMapsAreWeighedAsTheKernelDoesAndSharedOnesOnce(t *testing.T) {
 				t.Errorf("a map of %s is %+v, want %+v", got.Name, a, want[a.ID])
 			}
 		}
-		sum += memory(p.p.FD())
+		sum += memoryOf(t, p.p)
 	}
 	if got := total(l); got != sum {
 		t.Errorf("all together %d bytes, want %d", got, sum)
 	}
-	if got, want := memory(each.FD()), int64(100*512*runtime.NumCPU()); got < want {
+	if got, want := memoryOf(t, each), int64(100*512*runtime.NumCPU()); got < want {
 		t.Errorf("a map for each CPU occupies %d bytes, less than the %d of its values", got, want)
 	}
 }
@@ -461,9 +461,9 @@ func TestInnerMapsOfChosenProgramsCountOnceWhoeverElseHasThem(t *testing.T) {
 	m := openMeter(t)
 	l := list(t, m, Filter{IDs: []uint32{idOf(t, chosen)}})
 	describe(t, m, l)
-	want := memory(chosen.FD())
+	want := memoryOf(t, chosen)
 	for _, a := range []*ebpf.Map{first, second, one, other} {
-		want += memory(a.FD())
+		want += memoryOf(t, a)
 	}
 	if got := total(l); got != want || l.Maps[0].Inner != 2 {
 		t.Errorf("%d bytes with %d maps in the first, want %d with 2: %+v", got, l.Maps[0].Inner, want, l.Maps)
@@ -512,7 +512,7 @@ func TestMapsThatNoProgramUsesAreListedWithWhoKeepsThem(t *testing.T) {
 				if a.Map.Name == "plain" || a.Map.Name == "kmesh_map64" {
 					found[a.Map.ID] = record.Map{Owner: a.Owner, Holders: a.Holders, Pins: a.Pins}
 				}
-				if a.Map.ID == mapID(t, within) || a.Map.ID == mapID(t, held) && a.Map.InnerMemory != memory(within.FD()) {
+				if a.Map.ID == mapID(t, within) || a.Map.ID == mapID(t, held) && a.Map.InnerMemory != memoryOf(t, within) {
 					t.Errorf("%s: %+v: a map within a map counts there", c.claim, a.Map)
 				}
 			}

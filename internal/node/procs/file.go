@@ -92,15 +92,21 @@ func (d Dir) Read(name string) ([]byte, error) {
 	return b, err
 }
 
+// open opens a file of the folder for reading.
+func (d Dir) open(name string, flags int) (int, error) {
+	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0) })
+	if err != nil {
+		return 0, &os.PathError{Op: "read", Path: d.path + "/" + name, Err: err}
+	}
+	return fd, nil
+}
+
 // head reads the first limit bytes of a file. It goes past package os, whose
 // files cost as much again as what is read here.
 func (d Dir) head(name string, limit int) ([]byte, error) {
-	fail := func(err error) ([]byte, error) {
-		return nil, &os.PathError{Op: "read", Path: d.path + "/" + name, Err: err}
-	}
-	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := d.open(name, 0)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer unix.Close(fd)
 	r := d.reader
@@ -115,7 +121,7 @@ func (d Dir) head(name string, limit int) ([]byte, error) {
 		room := r.buffer[n:min(limit, len(r.buffer))]
 		got, err := retry(func() (int, error) { return unix.Read(fd, room) })
 		if err != nil {
-			return fail(err)
+			return nil, &os.PathError{Op: "read", Path: d.path + "/" + name, Err: err}
 		}
 		n += got
 		if got < len(room) { // these files are written out whole: there is no more

@@ -14,8 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -154,19 +152,4 @@ func OwnCPU() int64 {
 		return 0
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
-}
-
-// holds tells whether a process has one of the sockets open.
-func holds(pid int, link string) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && to == link {
-			return true
-		}
-	}
-	return false
 }

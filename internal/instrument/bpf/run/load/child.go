@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -165,8 +166,10 @@ func (c *child) why() error {
 
 // cpu is the CPU time of the process in ns, -1 where it isn't known.
 func (c *child) cpu() int64 {
-	if ns := clock(cpuClock(c.cmd.Process.Pid)); ns >= 0 && !c.over() {
-		return ns
+	if id, err := procs.Identify(c.cmd.Process.Pid); err == nil {
+		if ns, err := id.CPU(); err == nil && !c.over() {
+			return ns
+		}
 	}
 	select {
 	case <-c.ended:

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/term"
 )
 
@@ -187,7 +188,7 @@ const lead = 10 * time.Millisecond
 // as ErrNoAnswer. The end of ctx ends the clients.
 func (c *Clients) Run(ctx context.Context) (Result, error) {
 	defer context.AfterFunc(ctx, c.kill)()
-	begin := monotonic() + int64(lead)
+	begin := machine.Now() + int64(lead)
 	until := time.Now().Add(lead + c.options.Duration + c.options.Timeout + grace + patience)
 	results := make([]Result, len(c.all))
 	var silent, broken error

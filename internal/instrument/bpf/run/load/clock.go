@@ -7,23 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monotonic reads CLOCK_MONOTONIC, which is the same in all processes, in ns.
-func monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
-
-// clock reads a clock, in ns; -1 where there is none.
-func clock(id int32) int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(id, &t) != nil {
-		return -1
-	}
-	return t.Nano()
-}
-
-// cpuClock is the clock of the CPU time of a process with all its threads, those
-// that have ended included: clock_getcpuclockid(3), include/linux/posix-timers.h
-// (MAKE_PROCESS_CPUCLOCK with CPUCLOCK_SCHED).
-func cpuClock(pid int) int32 { return int32(^pid<<3 | 2) }
-
 // alarm wakes one goroutine at given times. It is a timer of the kernel's, waited
 // for in the runtime's poller: the runtime's own timers are as much as 1 ms late
 // in a process that is otherwise idle.

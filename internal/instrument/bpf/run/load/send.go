@@ -11,6 +11,8 @@ import (
 	"fortio.org/fortio/fhttp"
 	"fortio.org/fortio/fnet"
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
 // sender sends the requests of one client and counts what comes of them.
@@ -80,7 +82,7 @@ func (s *sender) run(begun int64) (*Result, error) {
 		return nil, err
 	}
 	s.begun = begun
-	used := clock(unix.CLOCK_PROCESS_CPUTIME_ID)
+	used := machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID)
 	var all sync.WaitGroup
 	due := make(chan int64)
 	if s.QPS > 0 {
@@ -107,11 +109,11 @@ func (s *sender) run(begun int64) (*Result, error) {
 		case <-left(s.Duration + s.Timeout + grace):
 		}
 	}
-	return s.result(clock(unix.CLOCK_PROCESS_CPUTIME_ID) - used), nil
+	return s.result(machine.Clock(unix.CLOCK_PROCESS_CPUTIME_ID) - used), nil
 }
 
 // now is the time since the beginning, ns.
-func (s *sender) now() int64 { return monotonic() - s.begun }
+func (s *sender) now() int64 { return machine.Now() - s.begun }
 
 func (s *sender) halt() { s.stopOnce.Do(func() { close(s.stop) }) }
 

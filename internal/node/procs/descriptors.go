@@ -1,0 +1,42 @@
+package procs
+
+import "golang.org/x/sys/unix"
+
+// Descriptors calls look with the number of each descriptor of the process and the
+// text of its link, which is valid until look returns, as long as that is true. It
+// tells how many there were.
+func (d Dir) Descriptors(look func(fd string, target []byte) bool) (seen int, err error) {
+	folder, err := d.open("fd", unix.O_DIRECTORY)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(folder)
+	var entries, target [4 << 10]byte
+	var names []string
+	for {
+		n, err := retry(func() (int, error) { return unix.Getdents(folder, entries[:]) })
+		if err != nil || n <= 0 {
+			return seen, err
+		}
+		_, _, names = unix.ParseDirent(entries[:n], -1, names[:0])
+		for _, fd := range names {
+			seen++
+			n, err := unix.Readlinkat(folder, fd, target[:])
+			if err == nil && !look(fd, target[:n]) { // else it was closed
+				return seen, nil
+			}
+		}
+	}
+}
+
+// holds tells whether a process has a descriptor of this, such as a socket.
+func holds(pid int, link string) bool {
+	found, _ := with(pid, func(d Dir) (found bool, err error) {
+		_, err = d.Descriptors(func(_ string, target []byte) bool {
+			found = string(target) == link
+			return !found
+		})
+		return found, err
+	})
+	return found
+}
