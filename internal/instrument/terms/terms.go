@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -125,10 +126,12 @@ func SplitTarget(s string) (name, path string) {
 }
 
 // targetName is one name, or an engine's and a runtime's: "cri+containerd/runc".
-var targetName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+var targetName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+@:-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+})
 
 // IsTarget tells whether a name can be a target's.
-func IsTarget(name string) bool { return targetName.MatchString(name) }
+func IsTarget(name string) bool { return targetName().MatchString(name) }
 
 // CheckWhom says what is wrong, and returns the names of targets that can be used.
 func (w *Whom) CheckWhom() (all option.FieldErrors, names []string) {
@@ -171,22 +174,26 @@ func (e Engines) Of(name string) setting.Engine {
 }
 
 // engineName is an engine's name or a target's.
-var engineName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+var engineName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+@:-]*)?$`)
+})
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+})
 
 func (e Engines) check() option.FieldErrors {
 	var all option.FieldErrors
 	for name, engine := range e {
 		field := "engines." + name
-		if !engineName.MatchString(name) {
+		if !engineName().MatchString(name) {
 			all = append(all, option.Wrongf(field, "%s names no engine: write docker, podman, containerd, cri+NAME or isula, or a target's name", option.Quote(name)))
 		}
 		if !slices.Contains(networks, engine.Network) {
 			all = append(all, option.Wrongf(field, "network: %s is not one of none, bridge, host", option.Quote(engine.Network)))
 		}
 		for key, value := range engine.Env {
-			if !envName.MatchString(key) || strings.ContainsRune(value, 0) {
+			if !envName().MatchString(key) || strings.ContainsRune(value, 0) {
 				all = append(all, option.Wrongf(field, "env: %s is no name of a variable", option.Quote(key)))
 			}
 		}
@@ -209,7 +216,7 @@ var enginesKind = option.Kind[Engines]{
 		return all, n.Mapping()
 	},
 	Schema: option.Schema{
-		"type": "object", "propertyNames": option.Schema{"pattern": engineName.String()},
+		"type": "object", "propertyNames": option.Schema{"pattern": engineName().String()},
 		"additionalProperties": option.Describe(option.Of(new(engine))),
 	},
 }

@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -99,13 +100,13 @@ func (s *Session) Prepare(_ context.Context, op subject.Op, lanes []int) (subjec
 	return &start{s}, nil
 }
 
-var containerID = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var containerID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 // Containers are the ids of containers that the last run printed, each on a line
 // of its own, as docker run -d does.
 func (s *Session) Containers() (ids []string) {
 	for line := range strings.Lines(string(s.said)) {
-		if id := strings.TrimSpace(line); containerID.MatchString(id) && !slices.Contains(ids, id) {
+		if id := strings.TrimSpace(line); containerID().MatchString(id) && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

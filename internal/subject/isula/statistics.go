@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
@@ -39,9 +40,11 @@ const shortID = 12
 var (
 	// escape is a control sequence of a terminal: the command clears it and
 	// sets the header off, whatever its output is.
-	escape = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
+	escape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`) })
 	// row is "2e66b5e77a95     0.00       1.67 MiB / 23.58 GiB       0.01 …".
-	row = regexp.MustCompile(`^([0-9a-f]{12}) +\d+\.\d\d +(\d+\.\d\d) (B|KiB|MiB|GiB) / \d+\.\d\d (?:B|KiB|MiB|GiB) +\d+\.\d\d `)
+	row = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([0-9a-f]{12}) +\d+\.\d\d +(\d+\.\d\d) (B|KiB|MiB|GiB) / \d+\.\d\d (?:B|KiB|MiB|GiB) +\d+\.\d\d `)
+	})
 	// units are those of isula_size_humanize in
 	// iSulad's src/cmd/isula/extend/stats.c.
 	units = map[string]float64{"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -52,8 +55,8 @@ var (
 // another form is passed over.
 func parseStats(text string) map[string]int64 {
 	out := map[string]int64{}
-	for line := range strings.Lines(escape.ReplaceAllString(text, "")) {
-		m := row.FindStringSubmatch(line)
+	for line := range strings.Lines(escape().ReplaceAllString(text, "")) {
+		m := row().FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 )
@@ -102,17 +103,17 @@ func podName(meta []byte) string {
 	return string(name[:min(len(name), maxText)])
 }
 
-var metas = func() map[string]*regexp.Regexp {
+var metas = sync.OnceValue(func() map[string]*regexp.Regexp {
 	all := map[string]*regexp.Regexp{}
 	for _, field := range []string{"Name", "Namespace", "Uid", "Attempt"} {
 		all[field] = regexp.MustCompile(`[{,]` + field + `:([^,]*),|(?:^| )` + strings.ToLower(field) + `:(?:"([^"]*)"|(\d+))`)
 	}
 	return all
-}()
+})
 
 // metaOf is one field of such metadata.
 func metaOf(meta []byte, field string) []byte {
-	if found := metas[field].FindSubmatch(meta); found != nil {
+	if found := metas()[field].FindSubmatch(meta); found != nil {
 		return bytes.Join(found[1:], nil)
 	}
 	return nil
