@@ -55,9 +55,8 @@ func (j *judging) findings() []record.Finding {
 	j.ended(add)
 	j.failures(add)
 	j.problems(add)
-	if j.b.Imported == nil { // which has no programs, and nobody can add rounds
+	if j.b.Imported == nil { // which has no programs
 		j.seen(add)
-		j.few(add)
 	}
 	j.misbooked(add)
 	j.limits(add)
@@ -65,6 +64,9 @@ func (j *judging) findings() []record.Finding {
 	j.programCautions(add)
 	j.quotaCautions(add)
 	j.costs(add)
+	if j.b.Imported == nil { // and nobody can add rounds
+		j.few(add)
+	}
 	out.Node(j.rec)
 	return out
 }
