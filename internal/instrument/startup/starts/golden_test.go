@@ -154,3 +154,20 @@ func TestRealLogs(t *testing.T) {
 		})
 	}
 }
+
+func TestAGuestsClockIsKnownToTwelveMilliseconds(t *testing.T) {
+	for _, names := range [][]string{{"one.kata.log"}, {"one.containerd.log"}, {"cripod.kata.log"}, {"cripod.containerd.log"}, {"one.kata.log", "one.containerd.log"}} {
+		var paths []string
+		for _, name := range names {
+			paths = append(paths, filepath.Join("../logs/testdata", name))
+		}
+		starts, _ := readFiles(t, paths...)
+		for _, s := range starts {
+			for _, g := range s.Guests {
+				if g.Uncertainty < 0 || g.Uncertainty > int64(12*time.Millisecond) {
+					t.Errorf("%v: %+v", names, g)
+				}
+			}
+		}
+	}
+}

@@ -14,8 +14,9 @@ import (
 // added to the guest's times, is not more than H-G. On the other side, what the
 // host caused at H and the guest wrote of at G makes it at least H-G: an id of a
 // container cannot be known in the guest before the runtime was told to create
-// it, and the agent's n-th start_container is the runtime's n-th Start(). Nothing else
-// is taken as such an event.
+// it, the agent's n-th start_container is the runtime's n-th Start(), and the runtime asks
+// for the guest's details once it has said that the agent started. Nothing else is taken
+// as such an event.
 type clock struct {
 	pairs int64
 	most  int64 // the least of H-G of lines that arrived
@@ -25,6 +26,7 @@ type clock struct {
 	calls []guestCall
 	done  []guestCall
 
+	answers int64   // when the runtime said that the agent started
 	begun   []int64 // of the runtime's Start() calls, in order
 	started int     // start_container calls that the agent told of
 
@@ -120,6 +122,9 @@ func (c *clock) arrived(e *logs.Event, at int64) {
 		c.notBefore(w.at, e)
 		return true
 	})
+	if c.answers != 0 && c.answers <= at && bytes.HasPrefix(e.Message, []byte(`rpc call from shim to agent: "get_guest_details"`)) {
+		c.notBefore(c.answers, e)
+	}
 	if bytes.HasPrefix(e.Message, []byte(agentCalls[1].begin)) {
 		if c.started < len(c.begun) && c.begun[c.started] <= at {
 			c.notBefore(c.begun[c.started], e)
@@ -151,7 +156,10 @@ func speaksOf(msg, id []byte) bool {
 }
 
 // caused takes notice of what a guest is going to speak of.
-func (c *clock) caused(m mark, container []byte, at int64) {
+func (c *clock) caused(e *logs.Event, m mark, container []byte, at int64) {
+	if string(e.Message) == "Agent started in the sandbox" {
+		c.answers = at
+	}
 	if m.point == called && !m.weak && len(c.waits) < 4 {
 		c.waits = append(c.waits, cause{at, bytes.Clone(container)})
 	}

@@ -86,7 +86,7 @@ func (b *Builder) goesOn(s *sandbox, e *logs.Event, m mark, container []byte, ve
 		s.follows(b, e, verb, container, at)
 	}
 	s.reached(b, m, at, b.nameOf(m, container), placeOf(e))
-	s.clock.caused(m, container, at)
+	s.clock.caused(e, m, container, at)
 }
 
 // isSandbox says whether a line is of a sandbox itself, and not of another
