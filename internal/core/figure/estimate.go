@@ -14,24 +14,35 @@ const Confidence = 0.95
 // Estimate is what values come to: most often their median, with its interval; of
 // a line its slope; of a comparison a ratio.
 type Estimate struct {
-	N       int     `json:"n"` // values that entered; 0: there is no estimate
-	Value   float64 `json:"value"`
-	Lo      float64 `json:"lo"` // of the interval at [Confidence], when Bounded
-	Hi      float64 `json:"hi"`
-	Bounded bool    `json:"bounded"` // false: too few values for an interval
+	N       int // values that entered; 0: there is no estimate
+	Value   float64
+	Lo      float64 // of the interval at [Confidence], when Bounded
+	Hi      float64
+	Bounded bool // false: too few values for an interval
 }
 
 // Known tells whether there is a value.
 func (e Estimate) Known() bool { return e.N > 0 }
 
-func (e Estimate) orNil() *Estimate {
+// written is an estimate in JSON: without an interval that is not known, whose 0 would
+// be a bound.
+type written struct {
+	N       int      `json:"n"`
+	Value   float64  `json:"value"`
+	Lo      *float64 `json:"lo,omitempty"`
+	Hi      *float64 `json:"hi,omitempty"`
+	Bounded bool     `json:"bounded"`
+}
+
+func (e Estimate) orNil() *written {
 	if !e.Known() || !stat.Finite(e.Value) {
 		return nil
 	}
-	if !stat.Finite(e.Lo) || !stat.Finite(e.Hi) {
-		e.Lo, e.Hi, e.Bounded = 0, 0, false
+	out := &written{N: e.N, Value: e.Value}
+	if e.Bounded && stat.Finite(e.Lo) && stat.Finite(e.Hi) {
+		out.Lo, out.Hi, out.Bounded = &e.Lo, &e.Hi, true
 	}
-	return &e
+	return out
 }
 
 // Exactly is a value that was not estimated from several.
@@ -99,7 +110,7 @@ func (v Versus) MarshalJSON() ([]byte, error) {
 	type plain Versus
 	return json.Marshal(struct {
 		plain
-		Shift *Estimate `json:"shift,omitempty"`
+		Shift *written `json:"shift,omitempty"`
 	}{plain(v), v.Shift.orNil()})
 }
 

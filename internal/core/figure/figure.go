@@ -158,7 +158,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(struct {
 		plain
-		Estimate *Estimate `json:"estimate,omitempty"`
+		Estimate *written `json:"estimate,omitempty"`
 	}{plain(f), f.Estimate.orNil()})
 }
 

@@ -15,12 +15,15 @@ func TestJSONOfAFigure(t *testing.T) {
 	none := whole
 	none.Rounds, none.Estimate = []Round{{0, math.NaN()}}, Estimate{N: 1, Value: math.NaN()}
 	none.Versus = &Versus{P: math.NaN()}
+	bound := whole
+	bound.Rounds, bound.Estimate = nil, Estimate{N: 9, Value: 1, Lo: 0, Hi: 2, Bounded: true}
 	for name, tt := range map[string]struct {
 		f    Figure
 		want string
 	}{
 		"has its rounds in order, and one estimate": {whole, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},` +
-			`"rounds":[{"round":0,"value":1},{"round":1,"value":2},{"round":2,"value":3}],"estimate":{"n":3,"value":2,"lo":0,"hi":0,"bounded":false}}`},
+			`"rounds":[{"round":0,"value":1},{"round":1,"value":2},{"round":2,"value":3}],"estimate":{"n":3,"value":2,"bounded":false}}`},
+		"has a bound of 0 where that is one":   {bound, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"},"estimate":{"n":9,"value":1,"lo":0,"hi":2,"bounded":true}}`},
 		"has nothing where there is no number": {none, `{"experiment":"x","quantity":"latency","unit":"ns","better":"less","labels":{"target":"runc"}}`},
 	} {
 		text, err := json.Marshal(tt.f)
