@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -66,6 +67,10 @@ func (l *Lines) Open(path string) (*Reader, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open record: %w; give the path of a file that tare wrote", err)
+	}
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		file.Close()
+		return nil, fmt.Errorf("open record: %s is a folder; give the records in it, such as %s", path, filepath.Join(path, "*.jsonl"))
 	}
 	r := l.NewReader(file)
 	r.name, r.closer = path, file

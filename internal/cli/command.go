@@ -163,7 +163,7 @@ not decide; 130 interrupted (what was measured is saved).`,
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownVerb,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetOut(s.Out)
@@ -189,4 +189,17 @@ not decide; 130 interrupted (what was measured is saved).`,
 		root.AddCommand(part(s))
 	}
 	return root
+}
+
+// knownVerb refuses what is no verb of a command, with those that it is like.
+func knownVerb(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2 // letters that differ, as in cobra's own
+	hint := "see " + c.CommandPath() + " --help"
+	if like := c.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = "did you mean " + c.CommandPath() + " " + strings.Join(like, " or "+c.CommandPath()+" ") + "?"
+	}
+	return fmt.Errorf("unknown command %q for %q; %s", args[0], c.CommandPath(), hint)
 }

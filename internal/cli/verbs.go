@@ -63,7 +63,7 @@ func newVerb(s *app, one *instrument.Instrument) *cobra.Command {
 	if len(one.Modes) == 0 {
 		v = newMeasure(s, one, p, &instrument.Mode{Name: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, New: one.New})
 	} else {
-		v = &verb{Command: &cobra.Command{Use: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, Args: cobra.NoArgs,
+		v = &verb{Command: &cobra.Command{Use: one.Name, Short: one.Short, Long: one.Long, Example: one.Example, Args: knownVerb,
 			RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}}
 		for i := range one.Modes {
 			v.AddCommand(newMeasure(s, one, p, &one.Modes[i]).Command)
