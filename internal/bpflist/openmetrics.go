@@ -1,17 +1,15 @@
 package bpflist
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"strings"
 
-	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/record"
 )
 
-// family is one of OpenMetrics: all of its samples stand together. The value of what
-// has none is "".
+// family is one of OpenMetrics. The value of what has none is "".
 type family[T any] struct {
 	name, kind, unit, help string
 	value                  func(*T) string
@@ -43,46 +41,30 @@ var mapFamilies = []family[record.ProgramMap]{
 // OpenMetrics 1.0, the form that Prometheus reads. Counters grow while statistics
 // are on only.
 func (v *View) WriteOpenMetrics(w io.Writer) error {
-	out := bufio.NewWriter(w)
+	var all []export.Family
 	for _, f := range programFamilies {
-		f.write(out, v.Programs, func(p *Program) string {
+		all = append(all, f.of(v.Programs, func(p *Program) figure.Labels {
 			if p.Gone {
-				return ""
+				return nil
 			}
-			return labels("id", whole(p.ID), "name", p.name(), "kind", p.Kind, "tag", p.Tag, "owner", p.Owner)
-		})
+			return figure.Labels{{Key: "id", Value: whole(p.ID)}, {Key: "name", Value: p.name()}, {Key: "kind", Value: p.Kind}, {Key: "tag", Value: p.Tag}, {Key: "owner", Value: p.Owner}}
+		}))
 	}
 	for _, f := range mapFamilies {
-		f.write(out, v.allMaps(), func(a *record.ProgramMap) string { return labels("id", whole(a.ID), "name", a.Name, "kind", a.Kind) })
+		all = append(all, f.of(v.allMaps(), func(a *record.ProgramMap) figure.Labels {
+			return figure.Labels{{Key: "id", Value: whole(a.ID)}, {Key: "name", Value: a.Name}, {Key: "kind", Value: a.Kind}}
+		}))
 	}
-	out.WriteString("# EOF\n")
-	return out.Flush()
+	return export.WriteOpenMetrics(w, all)
 }
 
-// write prints a family with a sample for each of a list that has labels and a value.
-func (f *family[T]) write(out *bufio.Writer, list []T, labels func(*T) string) {
-	fmt.Fprintf(out, "# TYPE %s %s\n", f.name, f.kind)
-	if f.unit != "" {
-		fmt.Fprintf(out, "# UNIT %s %s\n", f.name, f.unit)
-	}
-	fmt.Fprintf(out, "# HELP %s %s\n", f.name, f.help)
-	suffix := ""
-	if f.kind == "counter" {
-		suffix = "_total"
-	}
+// of is the family with a sample for each of a list that has labels and a value.
+func (f *family[T]) of(list []T, labels func(*T) figure.Labels) export.Family {
+	out := export.Family{Name: f.name, Type: f.kind, Unit: f.unit, Help: f.help}
 	for i := range list {
-		if value, about := f.value(&list[i]), labels(&list[i]); value != "" && about != "" {
-			fmt.Fprintf(out, "%s%s{%s} %s\n", f.name, suffix, about, value)
+		if value, about := f.value(&list[i]), labels(&list[i]); value != "" && about != nil {
+			out.Samples = append(out.Samples, export.Sample{Labels: about, Value: value})
 		}
 	}
-}
-
-// labels are names and values in turn, escaped as OpenMetrics asks; line ends are
-// escaped by Clean.
-func labels(of ...string) string {
-	var parts []string
-	for i := 0; i < len(of); i += 2 {
-		parts = append(parts, of[i]+`="`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(term.Clean(of[i+1]))+`"`)
-	}
-	return strings.Join(parts, ",")
+	return out
 }

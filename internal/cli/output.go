@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/term"
@@ -36,7 +37,7 @@ func (f *outputFlags) addFile(set *pflag.FlagSet) {
 
 // addForm adds the flags of reports of these instruments.
 func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
-	formats, behind, explain := "text, json, md or csv", "", ""
+	formats, behind, explain := "text or md for people; for programs "+export.FormatNames(), "", ""
 	for _, one := range of {
 		for _, name := range slices.Sorted(maps.Keys(one.Formats)) {
 			formats += "; " + name + ": " + one.Formats[name].Help
@@ -61,6 +62,9 @@ func (s *app) checkFormat(format, experiment string) error {
 	if err := s.instruments.CheckFormat(format, experiment); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
+	if f, _ := export.FormatOf(format); f.Binary && term.IsTerminal(s.Out) {
+		return fmt.Errorf("--format: %s is not for a terminal: write it to a file, as with > figures.%s", format, format)
+	}
 	return nil
 }
 
@@ -71,12 +75,7 @@ func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err erro
 	} else if err := s.instruments.Report(s.Out, out.format, all, s.pageOptions(out)); err != nil {
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
-	for _, one := range all {
-		if failed, _, findings := one.Result(); codeOf(failed, findings) != ExitDone {
-			return ExitFailed, nil
-		}
-	}
-	return ExitDone, nil
+	return codeOfAll(all), nil
 }
 
 // showKept prints the report of a record that was made of what others kept.
@@ -104,6 +103,16 @@ func (s *app) pageOptions(out outputFlags) page.Options {
 		columns = 120
 	}
 	return page.Options{Width: columns, Colour: term.Colour(s.Out), Subject: out.subject, Verbose: out.verbose, Explain: out.explain}
+}
+
+// codeOfAll is the exit code that judged runs call for.
+func codeOfAll(all []instrument.Judged) int {
+	code := ExitDone
+	for _, one := range all {
+		failed, _, findings := one.Result()
+		code = max(code, codeOf(failed, findings))
+	}
+	return code
 }
 
 // codeOf is the exit code that a result calls for.

@@ -114,7 +114,13 @@ func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 		"report taken.jsonl":                                      "not a tare record",
 		"run mistake.yaml":                                        "mistake.yaml:5:15:",
 		"run no.yaml":                                             "no.yaml",
+		"report .":                                                ". is a folder|*.jsonl",
+		"report none.jsonl taken.jsonl":                           "none.jsonl: no such file|\n      taken.jsonl: not a tare record",
+		"report none.jsonl --format xml":                          "there is no format \"xml\"|parquet",
 		"weight":                                                  "weight",
+		"lifecyle host":                                           "did you mean tare lifecycle?",
+		"bpf lod":                                                 "did you mean tare bpf load?",
+		"schema figure":                                           "did you mean tare schema figures?",
 	} {
 		t.Run(args, func(t *testing.T) {
 			if strings.HasPrefix(args, "bpf list") && !strings.HasPrefix(says, "--") {

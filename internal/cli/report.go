@@ -24,8 +24,9 @@ func newReport(s *app) *cobra.Command {
 		Use:   "report RECORD...",
 		Short: "Make the report of stored records again, or set them beside published figures",
 		Long: `Make the report of a stored record again, in any format. A record that was cut
-off (killed, disk full) is reported as far as it goes. Several, such as those of
-the measures of one plan, are reported one after the other.
+off (killed, disk full) is reported as far as it goes. Several, of any commands,
+are reported one after the other, and in a format for programs as one document;
+one that cannot be read is told of, and the exit status is then 1.
 
 With --against, what was measured stands beside published figures of the same
 kind of run, table by table, with what a publication says that its own figures
@@ -46,18 +47,28 @@ between the two. With tare come:
 					return fmt.Errorf("--against: %w", err)
 				}
 			}
-			all, err := s.judged(args, out.format)
-			if err != nil {
+			if err := s.checkFormat(out.format, ""); err != nil {
 				return err
 			}
+			all, unread := s.judged(args, out.format)
+			if len(all) == 0 {
+				return unread
+			}
+			show := func() (int, error) { return s.show(all, out) }
 			if theirs != nil {
-				return showBeside(s, out, all, theirs)
+				show = func() (int, error) { return showBeside(s, out, all, theirs) }
+			} else if err := checkSubject(all, out.subject); err != nil {
+				return errors.Join(err, unread)
 			}
-			if err := checkSubject(all, out.subject); err != nil {
-				return err
+			code, err := show()
+			if err != nil {
+				return errors.Join(err, unread)
 			}
-			code, err := s.show(all, out)
-			return errors.Join(err, ended(code))
+			if unread != nil {
+				fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(unread.Error()))
+				code = max(code, ExitUsage) // operations that failed weigh more
+			}
+			return ended(code)
 		},
 	}
 	out.addForm(c.Flags(), s.instruments)
@@ -68,32 +79,36 @@ between the two. With tare come:
 
 func comeAlong() string { return "published/" + strings.Join(published.Names(), "\n  published/") }
 
-// judged judges stored records, each by its own instrument.
-func (s *app) judged(paths []string, format string) (all []instrument.Judged, err error) {
+// judged judges stored records, each by its own instrument. What cannot be read is an
+// error, one for each of them, beside the others.
+func (s *app) judged(paths []string, format string) (all []instrument.Judged, unread error) {
 	for _, path := range paths {
 		rec, err := s.lines().Load(path)
-		if err != nil {
-			return nil, err
+		var j instrument.Judgement
+		if err == nil {
+			if j, err = s.instruments.Judge(rec); err == nil {
+				err = s.checkFormat(format, rec.Header.Experiment)
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
 		}
-		j, err := s.instruments.Judge(rec)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if err := s.checkFormat(format, rec.Header.Experiment); err != nil {
-			return nil, err
+			unread = errors.Join(unread, err)
+			continue
 		}
 		all = append(all, instrument.Judged{Record: rec, Judgement: j})
 	}
-	return all, nil
+	return all, unread
 }
 
 // showBeside prints what runs gave beside published figures of their experiment.
-func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) error {
+func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) (code int, err error) {
 	experiment := cmp.Or(theirs.Experiment, lifecycle.Name)
 	var lifecycles []*lifecycle.Judgement
 	for _, one := range all {
 		if is := one.Record.Header.Experiment; is != experiment {
-			return fmt.Errorf("--against: these published figures are of %s, and this is a record of %s; leave it out", experiment, is)
+			return 0, fmt.Errorf("--against: these published figures are of %s, and this is a record of %s; leave it out", experiment, is)
 		}
 		if l, ok := one.Judgement.(*lifecycle.Judgement); ok {
 			lifecycles = append(lifecycles, l)
@@ -109,24 +124,16 @@ func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *publis
 		Header: record.Header{Experiment: experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
 	if err := s.showPage(out, p, documents); err != nil {
-		return err
+		return 0, err
 	}
-	for _, one := range all {
-		if failed, _, found := one.Result(); codeOf(failed, found) != ExitDone {
-			return exit{ExitFailed}
-		}
-	}
-	return nil
+	return codeOfAll(all), nil
 }
 
 // showPage prints a page that is of no single record, or its figures.
 func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Document) (err error) {
-	switch out.format {
-	case "json":
-		err = export.JSON(s.Out, documents)
-	case "csv":
-		err = export.CSV(s.Out, documents)
-	default:
+	if format, ok := export.FormatOf(out.format); ok {
+		err = format.Write(s.Out, documents)
+	} else {
 		err = page.Write(s.Out, out.format, []*page.Page{p}, s.pageOptions(out))
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/plan"
@@ -30,8 +31,8 @@ in the file is reported with file, line and column before anything is done.
 Of a record its plan is done again: the same targets, settings and seed. What only a
 command line can give, a device to overwrite, has to be given again.
 
-As JSON or CSV the reports of all measures are one document, at the end. Measures of
-which nothing is here fail the plan, but for those that say missing: skip.`,
+In a format for programs the reports of all measures are one document, at the end.
+Measures of which nothing is here fail the plan, but for those that say missing: skip.`,
 		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -129,7 +130,7 @@ func performAll(ctx context.Context, s *app, measures []plan.Measure, out output
 		return s.performers[measures[0].Name].perform(ctx, s, measures[0].Options, out)
 	}
 	var kept []instrument.Judged
-	if out.format == "json" || out.format == "csv" { // of which one document is made
+	if _, ok := export.FormatOf(out.format); ok { // of which one document is made
 		out.keep = &kept
 	}
 	failed := performEach(ctx, s, measures, out)

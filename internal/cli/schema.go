@@ -3,18 +3,21 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/plan"
 )
 
 func newSchema(s *app) *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of plan files, for editors",
+		Short: "Print the JSON Schema of plan files, for editors, or of figures",
 		Long: `Print the JSON Schema of plan files: every field with what it is for, its default
 and its range. Editors that know YAML's language server take it by a first line such as
-# yaml-language-server: $schema=plan.schema.json`,
-		Example: "  tare schema",
-		Args:    cobra.NoArgs,
+# yaml-language-server: $schema=plan.schema.json
+
+tare schema figures prints that of what --format json writes.`,
+		Example: "  tare schema\n  tare schema figures",
+		Args:    knownVerb,
 		RunE: func(*cobra.Command, []string) error {
 			text, err := plan.Schema(s.instruments)
 			if err == nil {
@@ -23,4 +26,12 @@ and its range. Editors that know YAML's language server take it by a first line 
 			return err
 		},
 	}
+	c.AddCommand(&cobra.Command{
+		Use: "figures", Short: "Print the JSON Schema of figures, as --format json writes them", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := s.Out.Write(export.Schema)
+			return err
+		},
+	})
+	return c
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/core/page"
@@ -136,6 +137,18 @@ func TestAnInstrumentIsAddedByALine(t *testing.T) {
 	}
 	shows(with("run", plan, "--word", "hi", "-o", second), "Answers")
 
+	says := map[string]string{
+		"json": `"quantity": "answers"`, "csv": "echo,answers,count", "parquet": "PAR1", "benchfmt": "BenchmarkEcho 1 2000 latency-ns", "hyperfine": `"command": "echo latency"`,
+		"openmetrics": "tare_echo_latency_seconds{} 2e-06", "otlp-metrics": `"name": "tare.echo.latency"`, "junit": `classname="echo.latency"`,
+		"customSmallerIsBetter": `"name": "echo latency"`, "customBiggerIsBetter": "[]", "bencher": `"answers-count"`,
+	}
+	for _, f := range export.Formats {
+		for _, args := range [][]string{{"report", first}, {"echo", "--word", "hi", "-o", filepath.Join(dir, f.Name+".jsonl")}} {
+			if got := with(append(args, "--format", f.Name)...); says[f.Name] == "" || !strings.Contains(got, says[f.Name]) {
+				t.Errorf("%v as %s: no %q in\n%s", args, f.Name, says[f.Name], got)
+			}
+		}
+	}
 	for path, rounds := range map[string]int{first: 2, second: 4} {
 		text := with("report", path)
 		shows(text, "latency", "2.00 µs", strconv.Itoa(rounds))

@@ -134,13 +134,10 @@ type Judged struct {
 	Judgement
 }
 
-// formats that every instrument has.
-var formats = []string{"text", "json", "md", "csv"}
-
 // CheckFormat refuses a format that there is not of an instrument; "" asks for one
 // that some instrument has.
 func (l List) CheckFormat(format, name string) error {
-	if slices.Contains(formats, format) {
+	if _, ok := export.FormatOf(format); ok || format == "text" || format == "md" {
 		return nil
 	}
 	var own []string
@@ -153,23 +150,22 @@ func (l List) CheckFormat(format, name string) error {
 		}
 	}
 	slices.Sort(own)
-	return fmt.Errorf("there is no format %q here: the formats are %s", format, strings.Join(append(slices.Clone(formats), own...), ", "))
+	return fmt.Errorf("there is no format %q here: the formats are %s", format, strings.Join(append([]string{"text, md", export.FormatNames()}, own...), ", "))
 }
 
 // Report writes the report of runs in a format: of text and Markdown one below the
-// other, of JSON and CSV all in one document. An instrument's own format takes one run.
+// other, of those for programs all in one document. An instrument's own format takes
+// one run.
 func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) error {
-	switch format {
-	case "text", "md":
+	if format == "text" || format == "md" {
 		pages := make([]*page.Page, len(all))
 		for i, one := range all {
 			pages[i] = one.Page(o)
 		}
 		return page.Write(w, format, pages, o)
-	case "json":
-		return export.JSON(w, Documents(all))
-	case "csv":
-		return export.CSV(w, Documents(all))
+	}
+	if f, ok := export.FormatOf(format); ok {
+		return f.Write(w, Documents(all))
 	}
 	if len(all) > 1 {
 		return fmt.Errorf("as %q one record is reported at a time: give the others in reports of their own", format)

@@ -1,6 +1,7 @@
 package export
 
 import (
+	_ "embed" // of the schema
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,11 @@ import (
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
 )
+
+// Schema is the JSON Schema of what [JSON] writes.
+//
+//go:embed figures.schema.json
+var Schema []byte
 
 // document is one run. Values of figures are in their own units, never rounded.
 type document struct {

@@ -1,0 +1,70 @@
+package export
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// named is a figure as formats take it that know figures by a name: no two of them
+// have the same one.
+type named struct {
+	*figure.Figure
+	of     *Document
+	labels figure.Labels // harmless; with the run, where several are of one experiment
+}
+
+// name is "lifecycle latency target=runc op=create".
+func (n *named) name() string {
+	return strings.TrimSpace(n.Experiment + " " + n.Quantity + " " + n.labels.String())
+}
+
+// known tells whether there is a value. NaN and infinities are none.
+func (n *named) known() bool { return n.Estimate.Known() && stat.Finite(n.Value) }
+
+// bounded tells whether the value has an interval.
+func (n *named) bounded() bool {
+	return n.known() && n.Bounded && stat.Finite(n.Lo) && stat.Finite(n.Hi)
+}
+
+// values are those of the rounds, in their order.
+func (n *named) values() []float64 {
+	var out []float64
+	for _, r := range n.Rounds {
+		if stat.Finite(r.Value) {
+			out = append(out, r.Value)
+		}
+	}
+	return out
+}
+
+// naming gives names to the figures of documents. Theirs are those of records, so two
+// may be called the same: the later one is numbered.
+func naming(all []Document) [][]named {
+	out, seen, runs := make([][]named, len(all)), map[string]int{}, map[string]int{}
+	for i := range all {
+		runs[all[i].Record.Header.Experiment]++
+	}
+	for i := range all {
+		d := &all[i]
+		run := term.Clean(d.Record.Header.RunID)
+		for k := range d.Figures {
+			n := named{Figure: &d.Figures[k], of: d}
+			for _, l := range n.Labels {
+				n.labels = append(n.labels, figure.Label{Key: l.Key, Value: term.Clean(l.Value)})
+			}
+			if runs[d.Record.Header.Experiment] > 1 && run != "" {
+				n.labels = n.labels.With("run", run)
+			}
+			called := n.name() + " " + string(n.Unit)
+			if seen[called]++; seen[called] > 1 {
+				n.labels = append(n.labels, figure.Label{Key: "again", Value: fmt.Sprint(seen[called])})
+			}
+			out[i] = append(out[i], n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package export
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// table is figures as rows: one for each figure, and then one for each of its rounds
+// and of its samples over time. A cell is nil, a string, an int64, a float64 or a time.
+type table struct {
+	columns []column
+	inCSV   int // so many of the columns; the others came with Parquet
+	rows    []tableRow
+}
+
+type column struct {
+	name string
+	kind int32 // of Parquet
+}
+
+type tableRow struct {
+	cells []any
+	round bool // of one, which CSV leaves out
+}
+
+// The columns around those of the labels. New ones come last.
+var (
+	columnsBefore = []column{{"run_id", kindText}, {"experiment", kindText}, {"quantity", kindText}, {"unit", kindText}}
+	columnsAfter  = []column{{"at_s", kindReal}, {"n", kindWhole}, {"value", kindReal}, {"lo", kindReal}, {"hi", kindReal},
+		{"failed", kindWhole}, {"total", kindWhole}, {"baseline", kindText}, {"shift", kindReal}, {"shift_lo", kindReal}, {"shift_hi", kindReal},
+		{"p", kindReal}, {"p_adjusted", kindReal}, {"compared", kindText}, {"verdict", kindText}}
+	columnsMore = []column{{"round", kindWhole}, {"better", kindText}, {"reasons", kindText}, {"started", kindTime}, {"tare_version", kindText},
+		{"kernel", kindText}, {"arch", kindText}, {"cpu_model", kindText}}
+)
+
+func tableOf(all []Document) *table {
+	var labels []string
+	for _, d := range all {
+		for _, f := range d.Figures {
+			for _, l := range f.Labels {
+				if !slices.Contains(labels, l.Key) {
+					labels = append(labels, l.Key)
+				}
+			}
+		}
+	}
+	named := make([]column, len(labels))
+	for i, key := range labels {
+		named[i] = column{key, kindText}
+	}
+	t := &table{columns: slices.Concat(columnsBefore, named, columnsAfter, columnsMore)}
+	t.inCSV = len(t.columns) - len(columnsMore)
+	for _, d := range all {
+		for i := range d.Figures {
+			t.add(d.Record, &d.Figures[i], labels)
+		}
+	}
+	return t
+}
+
+// add appends a figure's rows.
+func (t *table) add(rec *record.Record, f *figure.Figure, labels []string) {
+	names := []any{text(rec.Header.RunID), text(f.Experiment), text(f.Quantity), text(string(f.Unit))}
+	for _, key := range labels {
+		names = append(names, text(f.Labels.Get(key)))
+	}
+	h := &rec.Header
+	about := []any{nil, text(string(f.Better)), text(strings.Join(f.Reasons, "; ")), nil, text(h.Version),
+		text(h.Environment.Kernel), text(h.Environment.Arch), text(h.Environment.CPUModel)}
+	if !h.Started.IsZero() {
+		about[3] = h.Started
+	}
+	t.rows = append(t.rows, tableRow{cells: slices.Concat(names, estimateCells(f), about)})
+	for _, r := range f.Rounds {
+		values, about := make([]any, len(columnsAfter)), slices.Clone(about)
+		values[2], about[0] = real(r.Value), int64(r.Round)
+		t.rows = append(t.rows, tableRow{slices.Concat(names, values, about), true})
+	}
+	if s := f.Series; s != nil {
+		for i := range min(len(s.Times), len(s.Values)) {
+			values := make([]any, len(columnsAfter))
+			values[0], values[2] = real(s.Times[i]), real(s.Values[i])
+			t.rows = append(t.rows, tableRow{cells: slices.Concat(names, values, about)})
+		}
+	}
+}
+
+func estimateCells(f *figure.Figure) []any {
+	row := make([]any, len(columnsAfter))
+	if e := f.Estimate; e.Known() {
+		row[1], row[2] = int64(e.N), real(e.Value)
+		if e.Bounded {
+			row[3], row[4] = real(e.Lo), real(e.Hi)
+		}
+	}
+	if f.Total > 0 {
+		row[5], row[6] = int64(f.Failed), int64(f.Total)
+	}
+	if v := f.Versus; v != nil {
+		row[7], row[11], row[12], row[13] = text(v.Baseline), real(v.P), real(v.Adjusted), text(string(v.Verdict))
+		if v.Shift.Known() {
+			row[8] = real(v.Shift.Value)
+		}
+		if v.Shift.Bounded {
+			row[9], row[10] = real(v.Shift.Lo), real(v.Shift.Hi)
+		}
+	}
+	row[14] = text(f.Verdict)
+	return row
+}
+
+func text(s string) any {
+	if s == "" {
+		return nil
+	}
+	return strings.ToValidUTF8(s, "\ufffd")
+}
+
+func real(v float64) any {
+	if !stat.Finite(v) {
+		return nil
+	}
+	return v
+}
+
+// shown is a cell as CSV has it.
+func shown(cell any) string {
+	switch v := cell.(type) {
+	case string:
+		return Harmless(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return number(v)
+	}
+	return ""
+}

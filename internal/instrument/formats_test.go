@@ -1,0 +1,456 @@
+package instrument_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Every format is read back by somebody else's reader, from stored records into which
+// hostile text was put, and its values are those of the figures.
+
+// valued are the figures of a record that have a value.
+func valued(t *testing.T, rec *record.Record) (out []figure.Figure) {
+	t.Helper()
+	j, err := all.Instruments.Judge(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range j.Figures() {
+		if f.Estimate.Known() && !math.IsNaN(f.Value) && !math.IsInf(f.Value, 0) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// near allows for one rounding, of a unit.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
+
+// called is what formats call a figure that know it by a name.
+func called(f *figure.Figure) string {
+	text := f.Experiment + " " + f.Quantity
+	for _, l := range f.Labels {
+		text += " " + l.Key + "=" + term.Clean(l.Value)
+	}
+	return text
+}
+
+// eachPoisoned does a test for every stored record.
+func eachPoisoned(t *testing.T, format string, check func(t *testing.T, rec *record.Record, text string, figures []figure.Figure)) {
+	t.Helper()
+	t.Parallel()
+	for _, name := range names(t) {
+		t.Run(name, func(t *testing.T) {
+			rec := poisoned(t, name)
+			check(t, rec, report(t, rec, format, page.Options{}), valued(t, rec))
+		})
+	}
+}
+
+func TestBenchstatReadsTheSameMedians(t *testing.T) {
+	eachPoisoned(t, "benchfmt", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
+		type of struct{ name, unit string }
+		var order []of
+		samples, factors := map[of][]float64{}, map[of]float64{}
+		in := benchfmt.NewReader(strings.NewReader(text), "figures")
+		for in.Scan() {
+			switch r := in.Result().(type) {
+			case *benchfmt.SyntaxError:
+				t.Fatal(r)
+			case *benchfmt.Result:
+				v := r.Values[0]
+				k := of{r.Name.String(), v.Unit}
+				if samples[k] == nil {
+					order = append(order, k)
+				}
+				samples[k] = append(samples[k], v.Value)
+				if factors[k] = 1; v.OrigUnit != "" {
+					factors[k] = 1e9
+				}
+			}
+		}
+		if len(order) != len(figures) {
+			t.Fatalf("%d benchmarks of %d figures", len(order), len(figures))
+		}
+		for i, k := range order {
+			f := &figures[i]
+			s := benchmath.AssumeNothing.Summary(benchmath.NewSample(samples[k], &benchmath.DefaultThresholds), 0.95)
+			if got := s.Center * factors[k]; !near(got, f.Value) {
+				t.Errorf("%v is %v, and the figure %v", k, got, f.Value)
+			}
+			_, parts := benchfmt.Name(k.name).Parts()
+			for n, l := range f.Labels {
+				key, value, _ := strings.Cut(string(parts[n]), "=")
+				if value, err := url.PathUnescape(value); err != nil || key != "/"+l.Key || value != term.Clean(l.Value) {
+					t.Errorf("%q is not %v, %v", parts[n], l, err)
+				}
+			}
+			if !strings.HasPrefix(k.unit, f.Quantity) || len(parts) != len(f.Labels) {
+				t.Errorf("%v is not of %s %v", k, f.Quantity, f.Labels)
+			}
+		}
+	})
+}
+
+func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
+	eachPoisoned(t, "openmetrics", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
+		got, seen := map[string][]float64{}, map[string]bool{}
+		in := textparse.NewOpenMetricsParser([]byte(text), labels.NewSymbolTable())
+		for {
+			entry, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if entry != textparse.EntrySeries {
+				continue
+			}
+			var series labels.Labels
+			in.Labels(&series)
+			if seen[series.String()] {
+				t.Errorf("there are two of %s", series)
+			}
+			seen[series.String()] = true
+			_, _, value := in.Series()
+			name := series.Get("__name__")
+			got[name] = append(got[name], value)
+		}
+		per := map[figure.Unit]float64{figure.Nanoseconds: 1e9, figure.NsPerByte: 1e9}
+		for _, f := range figures {
+			name := "tare_" + f.Experiment + "_" + strings.ReplaceAll(f.Quantity, "-", "_")
+			scale := max(per[f.Unit], 1)
+			want := map[string]float64{name: f.Value / scale}
+			if f.Bounded {
+				want[name+"_lower"], want[name+"_upper"] = f.Lo/scale, f.Hi/scale
+			}
+			for start, v := range want {
+				if !slices.ContainsFunc(sortedWith(got, start), func(g float64) bool { return near(g, v) }) {
+					t.Errorf("%s has no %v", start, v)
+				}
+			}
+		}
+		for _, want := range []string{"tare_run_info{", "# EOF\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q", want)
+			}
+		}
+	})
+}
+
+// sortedWith are the values of all that are called so, whatever their unit.
+func sortedWith(values map[string][]float64, start string) (out []float64) {
+	for name, v := range values {
+		if strings.HasPrefix(name, start) {
+			out = append(out, v...)
+		}
+	}
+	return out
+}
+
+func TestHyperfinesFormHasTheTimesOfRounds(t *testing.T) {
+	eachPoisoned(t, "hyperfine", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
+		var d struct {
+			Results []struct {
+				Command                string
+				Mean, Median, Min, Max float64
+				Stddev                 *float64
+				Times                  []float64
+				Parameters             map[string]string
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &d); err != nil {
+			t.Fatal(err)
+		}
+		figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.Unit != figure.Nanoseconds || len(f.Rounds) == 0 })
+		if len(d.Results) != len(figures) {
+			t.Fatalf("%d results of %d figures", len(d.Results), len(figures))
+		}
+		for i, r := range d.Results {
+			f := &figures[i]
+			if term.Clean(r.Command) != called(f) || len(r.Times) != len(f.Rounds) || len(r.Parameters) != len(f.Labels) || (r.Stddev == nil) != (len(r.Times) == 1) {
+				t.Errorf("%+v is not %s", r, called(f))
+				continue
+			}
+			for n, round := range f.Rounds {
+				if !near(r.Times[n], round.Value/1e9) || r.Times[n] < r.Min || r.Times[n] > r.Max {
+					t.Errorf("%s: time %d is %v", r.Command, n, r.Times[n])
+				}
+			}
+		}
+	})
+}
+
+func TestOpenTelemetryReadsEveryValueWithItsEnvironment(t *testing.T) {
+	eachPoisoned(t, "otlp-metrics", func(t *testing.T, rec *record.Record, text string, figures []figure.Figure) {
+		var d metrics.MetricsData
+		if err := protojson.Unmarshal([]byte(text), &d); err != nil { // which refuses what it does not know
+			t.Fatal(err)
+		}
+		resource := map[string]string{}
+		for _, a := range d.ResourceMetrics[0].Resource.Attributes {
+			resource[a.Key] = a.Value.GetStringValue()
+		}
+		if env := rec.Header.Environment; resource["tare.run"] != rec.Header.RunID || resource["environment.kernel"] != env.Kernel || resource["environment.memory"] != fmt.Sprint(env.Memory) {
+			t.Errorf("the resource is %v", resource)
+		}
+		points := map[string]int{}
+		for _, m := range d.ResourceMetrics[0].ScopeMetrics[0].Metrics {
+			points[m.Name] += len(m.GetGauge().DataPoints)
+		}
+		for _, f := range figures {
+			points["tare."+f.Experiment+"."+f.Quantity]--
+		}
+		for name, n := range points {
+			if n != 0 && strings.Count(name, ".") == 2 {
+				t.Errorf("%s has %+d points", name, n)
+			}
+		}
+	})
+}
+
+func TestJUnitFailsWhereTheExitStatusDoes(t *testing.T) {
+	eachPoisoned(t, "junit", func(t *testing.T, rec *record.Record, text string, figures []figure.Figure) {
+		var d struct {
+			Suites []struct {
+				Tests    int `xml:"tests,attr"`
+				Failures int `xml:"failures,attr"`
+				Errors   int `xml:"errors,attr"`
+				Cases    []struct {
+					Name    string    `xml:"name,attr"`
+					Failure *struct{} `xml:"failure"`
+					Error   *struct{} `xml:"error"`
+				} `xml:"testcase"`
+			} `xml:"testsuite"`
+		}
+		if err := xml.Unmarshal([]byte(text), &d); err != nil || len(d.Suites) != 1 {
+			t.Fatal(err)
+		}
+		s, failures, broken := d.Suites[0], 0, 0
+		for _, c := range s.Cases {
+			if c.Failure != nil {
+				failures++
+			}
+			if c.Error != nil {
+				broken++
+			}
+		}
+		j, err := all.Instruments.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, _, found := j.Result()
+		bad := failed > 0 || slices.ContainsFunc(found, func(f record.Finding) bool { return f.Level == "error" })
+		if s.Tests != len(s.Cases) || s.Failures != failures || s.Errors != broken || len(s.Cases) <= len(figures) {
+			t.Errorf("%d tests, %d failures, %d errors of %d cases", s.Tests, s.Failures, s.Errors, len(s.Cases))
+		}
+		if cut := rec.End == nil || rec.End.Status != "done"; bad != (failures > 0) || !cut && broken > 0 {
+			t.Errorf("%d failed, findings %v, and there are %d failures, %d errors", failed, found, failures, broken)
+		}
+	})
+}
+
+func TestBenchmarkServicesGetEveryFigureOnce(t *testing.T) {
+	for word, better := range map[string]figure.Direction{"customSmallerIsBetter": figure.Less, "customBiggerIsBetter": figure.More} {
+		t.Run(word, func(t *testing.T) {
+			eachPoisoned(t, word, func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
+				var entries []struct {
+					Name, Unit string
+					Value      float64
+				}
+				if err := json.Unmarshal([]byte(text), &entries); err != nil {
+					t.Fatal(err)
+				}
+				figures = slices.DeleteFunc(figures, func(f figure.Figure) bool { return f.Better != better })
+				if len(entries) != len(figures) {
+					t.Fatalf("%d entries of %d figures", len(entries), len(figures))
+				}
+				for i, e := range entries {
+					if f := &figures[i]; e.Name != called(f) || e.Unit != string(f.Unit) || e.Value != f.Value {
+						t.Errorf("%+v is not %s", e, called(f))
+					}
+				}
+			})
+		})
+	}
+	t.Run("bencher", func(t *testing.T) {
+		eachPoisoned(t, "bencher", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
+			var d map[string]map[string]struct {
+				Value float64
+				Lower *float64 `json:"lower_value"`
+				Upper *float64 `json:"upper_value"`
+			}
+			if err := json.Unmarshal([]byte(text), &d); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for _, measures := range d {
+				n += len(measures)
+			}
+			if n != len(figures) {
+				t.Errorf("%d values of %d figures", n, len(figures))
+			}
+			for _, f := range figures {
+				name := strings.Replace(called(&f), " "+f.Quantity, "", 1)
+				if !slices.ContainsFunc([]string{f.Quantity, f.Quantity + "-" + string(f.Unit)}, func(m string) bool { return d[name][m].Value == f.Value }) && f.Unit != figure.PerSecond && f.Unit != figure.BytesPerSec && f.Unit != figure.NsPerByte {
+					t.Errorf("no %s of %v in %v", f.Quantity, f.Value, d[name])
+				}
+			}
+		})
+	})
+}
+
+// inParquet are columns of docs/formats.md.
+type inParquet struct {
+	Run      *string  `parquet:"run_id,optional"`
+	Quantity *string  `parquet:"quantity,optional"`
+	Unit     *string  `parquet:"unit,optional"`
+	Target   *string  `parquet:"target,optional"`
+	Value    *float64 `parquet:"value,optional"`
+	Lo       *float64 `parquet:"lo,optional"`
+	N        *int64   `parquet:"n,optional"`
+	Round    *int64   `parquet:"round,optional"`
+	At       *float64 `parquet:"at_s,optional"`
+	Started  *int64   `parquet:"started,optional"`
+}
+
+func TestParquetHasEveryFigureRoundAndSample(t *testing.T) {
+	eachPoisoned(t, "parquet", func(t *testing.T, rec *record.Record, text string, _ []figure.Figure) {
+		rows, err := parquet.Read[inParquet](bytes.NewReader([]byte(text)), int64(len(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := all.Instruments.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := func() inParquet {
+			if len(rows) == 0 {
+				t.Fatal("there are too few rows")
+			}
+			r := rows[0]
+			rows = rows[1:]
+			return r
+		}
+		for _, f := range j.Figures() {
+			r := next()
+			if *r.Run != rec.Header.RunID || *r.Quantity != f.Quantity || *r.Unit != string(f.Unit) || r.Round != nil || r.At != nil || *r.Started != rec.Header.Started.UnixMicro() {
+				t.Fatalf("%+v is not %s", r, called(&f))
+			}
+			if known := f.Estimate.Known(); known != (r.Value != nil) || known && (*r.Value != f.Value || *r.N != int64(f.N)) || (f.Known() && f.Bounded) != (r.Lo != nil) {
+				t.Errorf("%s is %v", called(&f), r.Value)
+			}
+			if want := f.Labels.Get("target"); want != "" && (r.Target == nil || *r.Target != want) {
+				t.Errorf("%s is of %v", called(&f), r.Target)
+			}
+			for _, one := range f.Rounds {
+				if r := next(); *r.Round != int64(one.Round) || *r.Value != one.Value {
+					t.Errorf("%s: round %d is %v", called(&f), *r.Round, *r.Value)
+				}
+			}
+			for i := range samplesOf(&f) {
+				if r := next(); *r.At != f.Series.Times[i] || *r.Value != f.Series.Values[i] {
+					t.Errorf("%s: at %v is %v", called(&f), *r.At, *r.Value)
+				}
+			}
+		}
+		if len(rows) > 0 {
+			t.Errorf("%d rows more", len(rows))
+		}
+	})
+}
+
+func samplesOf(f *figure.Figure) []float64 {
+	if f.Series == nil {
+		return nil
+	}
+	return f.Series.Values
+}
+
+func TestNoInstrumentsOwnFormatIsHidden(t *testing.T) {
+	t.Parallel()
+	for _, one := range all.Instruments {
+		for name := range one.Formats {
+			if _, taken := export.FormatOf(name); taken {
+				t.Errorf("%s has a format %s of its own, which is one of all", one.Name, name)
+			}
+		}
+	}
+}
+
+func TestFiguresInJSONAreAsTheirSchemaSays(t *testing.T) {
+	t.Parallel()
+	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(export.Schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("figures.schema.json", text); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("figures.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var together []instrument.Judged
+	check := func(what, text string) {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err == nil {
+			err = schema.Validate(value)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, name := range names(t) {
+		rec := load(t, name)
+		check(name, report(t, rec, "json", page.Options{}))
+		j, err := all.Instruments.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		together = append(together, instrument.Judged{Record: rec, Judgement: j})
+	}
+	var out bytes.Buffer
+	if err := export.JSON(&out, instrument.Documents(together)); err != nil {
+		t.Fatal(err)
+	}
+	check("together", out.String())
+	if wrong := strings.Replace(out.String(), `"bounded": true`, `"bounded": false`, 1); wrong == out.String() || schema.Validate(must(jsonschema.UnmarshalJSON(strings.NewReader(wrong)))) == nil {
+		t.Error("an interval that is none passes")
+	}
+}
+
+func must(value any, err error) any {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
