@@ -81,3 +81,20 @@ func TestATableStandsInColumns(t *testing.T) {
 		}
 	}
 }
+
+func TestAGroupThatIsTooWideByItselfIsParted(t *testing.T) {
+	t.Parallel()
+	table := Names("operation")
+	table.Row(Words("create"))
+	table.Columns = append(table.Columns, Column{Title: "runc", Right: true}, Column{Title: "host", Right: true, Group: 1}, Column{Title: "vs runc", Right: true, Group: 1})
+	table.Rows[0] = append(table.Rows[0], Texts("28.6 ms", "142 µs", "-97.5 % [-98.3, -96.4]")...)
+	for width, want := range map[int]string{
+		80: "  operation     runc    host                 vs runc\n  create     28.6 ms  142 µs  -97.5 % [-98.3, -96.4]\n",
+		46: "  operation     runc    host\n  create     28.6 ms  142 µs\n\n  operation     runc            host vs runc\n  create     28.6 ms  -97.5 % [-98.3, -96.4]\n",
+	} {
+		var out bytes.Buffer
+		if err := textTable(&out, table, Options{Width: width}); err != nil || out.String() != want {
+			t.Errorf("in %d columns, %v:\n%s\nwant\n%s", width, err, out.String(), want)
+		}
+	}
+}

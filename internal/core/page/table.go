@@ -253,6 +253,35 @@ func (t *Table) only(groups []int) *Table {
 	return part
 }
 
+// loosened is the table with the columns of each group that is too wide by itself in
+// groups of their own. Their titles then say whose they are: "host vs runc".
+func (t *Table) loosened(width int) *Table {
+	out := *t
+	out.Columns = slices.Clone(t.Columns)
+	all := t.groups()
+	next := len(all)
+	for _, group := range all {
+		next = max(next, group)
+	}
+	for _, group := range all {
+		if t.only([]int{group}).width(true) <= width {
+			continue
+		}
+		whose := ""
+		for i := range out.Columns {
+			switch c := &out.Columns[i]; {
+			case t.Columns[i].Group != group:
+			case whose == "":
+				whose = c.Title
+			default:
+				next++
+				c.Group, c.Title = next, whose+" "+c.Title
+			}
+		}
+	}
+	return &out
+}
+
 // fitting are the tables for as many groups at a time as fit in the width. Before
 // a table is parted its headings are stacked.
 func (t *Table) fitting(width int) (parts []*Table, stacked bool) {
@@ -262,6 +291,7 @@ func (t *Table) fitting(width int) (parts []*Table, stacked bool) {
 	if t.width(true) <= width {
 		return []*Table{t}, true
 	}
+	t = t.loosened(width)
 	var part []int
 	for _, group := range t.groups() {
 		next := append(slices.Clip(part), group)

@@ -83,9 +83,9 @@ func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                "it has 1 parts and needs 2",
-		"250m":            "it has 1 parts and needs 2",
-		"250m,160Mi,1":    "it has 3 parts",
+		"":                "it needs two parts, with one comma between them",
+		"250m":            "it needs two parts, with one comma between them",
+		"250m,160Mi,1":    "it needs two parts",
 		"1,2":             "which of the two is memory has no sign",
 		"250m,0.5":        "both parts are cpu",
 		"1Gi,160Mi":       "both parts are memory",

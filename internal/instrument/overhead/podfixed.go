@@ -56,7 +56,7 @@ func ParsePodFixed(s string) (PodFixed, error) {
 func podFixed(s string) (p PodFixed, err error) {
 	words := strings.Split(s, ",")
 	if len(words) != 2 {
-		return p, fmt.Errorf("it has %d parts and needs 2", len(words))
+		return p, errors.New("it needs two parts, with one comma between them")
 	}
 	var kinds [2]string
 	for i, word := range words {

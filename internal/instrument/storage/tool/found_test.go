@@ -305,8 +305,8 @@ func TestWhatIsLeftOutIsCountedAndSaid(t *testing.T) {
 		said[f.Code] = f.Message
 	}
 	for code, want := range map[string]string{
-		FoundUnread: "notes.txt: 1 of the outputs could not be read: notes.txt:2: fio's text:", FoundDirection: "notes.txt: 1 outputs of dd",
-		FoundNumbered: "notes.txt: 2 outputs are of a job", FoundUnknown: "imported:",
+		FoundUnread: "notes.txt: 1 of the outputs could not be read: notes.txt:2: fio's text:", FoundDirection: "notes.txt: outputs of dd without their command",
+		FoundNumbered: "notes.txt: outputs of a job that is there more than once: 2", FoundUnknown: "imported:",
 	} {
 		if !strings.HasPrefix(said[code], want) {
 			t.Errorf("%s: %q", code, said[code])

@@ -89,8 +89,8 @@ func (g *Imported) Add(name string, in io.Reader, told Told) error {
 	})
 	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s%s", name, len(bad), strings.Join(bad[:min(len(bad), maxUnread)], "; "), more(len(bad)-maxUnread)),
 		"look at those lines: an output that was cut short has to be completed, or left out")
-	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: %d outputs were left out: %d are kept of one text", name, left, MaxFound), "split the text into several files")
-	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: %d outputs of dd without their command, taken for writing", name, assumed), "put the command before the output if it was reading")
+	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: outputs left out: %d, since %d are kept of one text", name, left, MaxFound), "split the text into several files")
+	g.find(assumed, FoundDirection, "note", fmt.Sprintf("%s: outputs of dd without their command, taken for writing: %d", name, assumed), "put the command before the output if it was reading")
 	g.texts = append(g.texts, keptText{name, told, found})
 	return nil
 }
@@ -131,7 +131,7 @@ func (g *Imported) Close() {
 			rounds[at]++
 			g.take(c)
 		}
-		g.find(numbered, FoundNumbered, "note", fmt.Sprintf("%s: %d outputs are of a job that is there more than once: %s-1 is the first of each", text.name, numbered, text.told.Label),
+		g.find(numbered, FoundNumbered, "note", fmt.Sprintf("%s: outputs of a job that is there more than once: %d; %s-1 is the first of each", text.name, numbered, text.told.Label),
 			"give the outputs of each target a text of its own, as tare import LABEL=FILE; texts of one label are rounds")
 	}
 	g.find(1, FoundUnknown, "note", "imported: these are figures that tools printed earlier; nothing was seen at a device, and the machines, their kernels and their runtimes are not known",
