@@ -213,7 +213,7 @@ func options(run *Run) (facts []fact) {
 		case json.Unmarshal(plan[key], &named) == nil:
 			for _, one := range named {
 				name, _ := one["name"].(string)
-				text, _ := json.Marshal(one) //nolint:errcheck // it was JSON
+				text, _ := json.Marshal(one) // it was JSON
 				facts = append(facts, fact{Option, "", key + " " + name, string(text), true})
 			}
 		default:

@@ -1,0 +1,108 @@
+//go:build prove
+
+package proof
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/cli"
+)
+
+// pairs are how many gates of real pairs are asked; fewer show less.
+var pairs = flag.Int("pairs", 60, "real pairs that are gated")
+
+const (
+	gateRounds = 20
+	gateMargin = 0.025 // half of the change that is to be found
+)
+
+// gated is what tare gate printed as JSON.
+type gated struct {
+	Figures []struct {
+		Verdict  string
+		Estimate struct{ Value float64 }
+		Versus   struct{ Shift struct{ Value float64 } }
+	}
+}
+
+// waiting writes a runtime that waits before it creates. Both of a pair are the same
+// script, so that nothing but the wait differs.
+func waiting(t *testing.T, path string, seconds float64) {
+	t.Helper()
+	runc, err := exec.LookPath("runc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *\" create \"*) sleep %.6f;; esac\nexec %s \"$@\"\n", seconds, runc)
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gate runs tare gate, which is to end with one of the codes.
+func (p *place) gate(t *testing.T, n int, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	path := filepath.Join(p.dir, fmt.Sprintf("gate-%d.jsonl", n))
+	code = cli.Execute(t.Context(), append(append([]string{"gate"}, args...), "--ops", "create", "--rounds", strconv.Itoa(gateRounds), "--worse", fmt.Sprint(gateMargin), "--format", "json", "-q", "-o", path), cli.Streams{Out: &out, Err: &errs})
+	return code, out.String(), errs.String()
+}
+
+// Of real pairs of which new takes 0, 2, 5 or 10 % longer, a gate of 2.5 % stops what takes
+// 0 or 2 % longer in at most 2 % of cases, and finds 5 and 10 % in 80 % where it passes
+// what is the same at all.
+func TestGatesOfRealPairs(t *testing.T) {
+	p := folders(t)
+	old, new := "old="+filepath.Join(p.dir, "old"), "new="+filepath.Join(p.dir, "new")
+	waiting(t, filepath.Join(p.dir, "old"), 0)
+	_, _, said := p.gate(t, 0, "--self", old)
+	floor := regexp.MustCompile(`tells a margin of (\S+) %`).FindStringSubmatch(said)
+	if floor == nil {
+		t.Fatalf("no floor in %s", said)
+	}
+	operation := 0.1 // seconds; of the pair before
+	added := []float64{0, 0.02, 0.05, 0.10}
+	asked, stopped, passed := map[float64]int{}, map[float64]int{}, map[float64]int{}
+	for i := range *pairs {
+		add := added[i%len(added)]
+		waiting(t, filepath.Join(p.dir, "new"), add*operation)
+		code, text, stderr := p.gate(t, i+1, "--interleave", old, new)
+		var g gated
+		if err := json.Unmarshal([]byte(text), &g); err != nil || len(g.Figures) != 1 || code == cli.ExitUsage {
+			t.Fatalf("exit %d, %v\n%s\n%s", code, err, text, stderr)
+		}
+		f := g.Figures[0]
+		operation = f.Estimate.Value / (1 + f.Versus.Shift.Value) / 1e9
+		asked[add]++
+		switch f.Verdict {
+		case "worse":
+			stopped[add]++
+		case "not worse":
+			passed[add]++
+		}
+		t.Logf("%2.0f %% more: %+.1f %%, %s", 100*add, 100*f.Versus.Shift.Value, f.Verdict)
+	}
+	var table strings.Builder
+	for _, add := range added {
+		fmt.Fprintf(&table, "\n%3.0f %% more: %d pairs, %d worse, %d not worse", 100*add, asked[add], stopped[add], passed[add])
+	}
+	t.Logf("this machine tells a margin of %s %%%s", floor[1], table.String())
+	if wrong := stopped[0] + stopped[0.02]; float64(wrong) > 0.02*float64(asked[0]+asked[0.02]) {
+		t.Errorf("%d of what is not worse was stopped", wrong)
+	}
+	if least, err := strconv.ParseFloat(floor[1], 64); err != nil || least > 100*gateMargin {
+		t.Logf("too noisy here to ask for what is found: %v", err)
+	} else if found, of := stopped[0.05]+stopped[0.10], asked[0.05]+asked[0.10]; float64(found) < 0.8*float64(of) {
+		t.Errorf("%d of %d that are 5 or 10 %% slower were found", found, of)
+	}
+}
