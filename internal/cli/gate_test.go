@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
 )
@@ -108,6 +109,29 @@ func TestCompareSaysWhatIsWrong(t *testing.T) {
 	} {
 		if code, out, stderr := tare(t, words(args)...); code != ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("tare %s: exit %d\n%s\n%s", args, code, out, stderr)
+		}
+	}
+}
+
+func TestWhatRecordsSayIsNotObeyedWhereTheyAreCompared(t *testing.T) {
+	dir := t.TempDir()
+	hostile := `\u001b[31m<b>|` + "`x`" + `\n# heading\u202e=1+1`
+	variants(t, dir, "lifecycle.jsonl", map[string][]string{"a.jsonl": {}, "b.jsonl": {"AMD EPYC", hostile, `"runc"`, `"runc` + hostile + `"`, `"version":"1`, `"version":"` + hostile}})
+	t.Chdir(dir)
+	for _, args := range []string{"compare a.jsonl b.jsonl", "compare a.jsonl b.jsonl --unlike", "compare b.jsonl --col target", "gate a.jsonl b.jsonl --unlike"} {
+		for _, format := range []string{"text", "md", "csv", "json"} {
+			_, out, stderr := tare(t, append(words(args), "--format", format)...)
+			for _, r := range out + stderr {
+				if r != '\n' && !unicode.IsGraphic(r) {
+					t.Fatalf("%s as %s: %U is passed on", args, format, r)
+				}
+			}
+			if strings.HasPrefix(args, "compare") && !strings.Contains(out+stderr, "heading") {
+				t.Errorf("%s as %s: nothing hostile got so far", args, format)
+			}
+			if format == "md" && (strings.Contains(out, "<b>") || strings.Contains(out, "\n# ")) {
+				t.Errorf("%s: Markdown obeys others:\n%s", args, out)
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (c *Comparison) Gate(margin float64) (*Gate, error) {
 	}
 	for i, one := range stat.GateAll(sides, margins, c.how.Adjust) {
 		p := pairs[i]
-		g.floor(&one, margins[i])
+		g.floor(&one)
 		p.figure.Versus = figure.Compared(c.Tables[0].Columns[0], &one.Comparison)
 		decision, why := one.Decision, one.Why
 		if _, forbidden := c.about(p); forbidden != "" {
@@ -74,12 +74,9 @@ func (g *Gate) add(f figure.Figure, d stat.Decision, why string) {
 	}
 }
 
-// floor keeps the least margin that all would pass: where their intervals end.
-func (g *Gate) floor(one *stat.Gated, margin float64) {
-	end := one.Hi
-	if margin < 0 {
-		end = -one.Lo
-	}
+// floor keeps the least margin that all would pass, whichever of both were the new one.
+func (g *Gate) floor(one *stat.Gated) {
+	end := max(one.Hi, 1/(1+one.Lo)-1)
 	if !stat.Finite(end) {
 		end = math.Inf(1)
 	}
