@@ -165,6 +165,8 @@ func logFindings(l *record.Logs, add func(record.Finding)) {
 			add(record.Finding{Code: foundDisorder, Level: finding.Warning, Message: "lines are in disorder: " + m.Detail, Advice: sortThem})
 		case "order":
 			add(record.Finding{Code: foundDisorder, Level: finding.Note, Message: m.Detail, Advice: "gaps lie between lines in the order of their times; give the log as it was written if it matters"})
+		case "wrapped":
+			add(record.Finding{Code: foundMissing, Level: finding.Note, Message: m.Detail, Advice: "give the log as it was written if it matters"})
 		case "whole seconds":
 			add(record.Finding{Code: foundMissing, Level: finding.Warning, Message: "times are whole seconds: " + m.Detail,
 				Advice: "no figure is closer than a second, and other files are not beside these: let the program write to a file, or its log with full timestamps"})

@@ -223,6 +223,12 @@ func (r *Reading) regular(ctx context.Context, name string, open func() (*os.Fil
 	n, _ := f.ReadAt(magic[:], begin)
 	pieces := []logs.Segment{{To: size}}
 	if packing(magic[:n]) == plain {
+		if text, lines := r.joined(ctx, name, io.NewSectionReader(f, begin, size)); lines != nil {
+			for i := range lines {
+				lines[i] += before
+			}
+			return r.add(logs.Source{Name: name, Lines: lines}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+		}
 		var ordered bool
 		pieces, ordered, err = logs.Segments(stoppable{ctx, io.NewSectionReader(f, begin, size)}, maxPieces)
 		if err != nil {
@@ -275,6 +281,25 @@ func lines(text io.Reader) (size, n int64, err error) {
 			return 0, 0, err
 		}
 	}
+}
+
+// joined is a log whose lines a terminal cut at its width, put together again: of what
+// somebody may have pasted only, as with inOrder.
+func (r *Reading) joined(ctx context.Context, name string, f *io.SectionReader) (text []byte, numbers []int64) {
+	if r.ordered.bytes+f.Size() > maxOrdered {
+		return nil, nil
+	}
+	width := logs.Wrapped(stoppable{ctx, f})
+	if width == 0 {
+		return nil, nil
+	}
+	text = make([]byte, f.Size())
+	if _, err := f.ReadAt(text, 0); err != nil {
+		return nil, nil // it is said when it is read again
+	}
+	r.ordered.bytes += f.Size()
+	r.missing = append(r.missing, record.Missing{What: "wrapped", Count: 1, Detail: fmt.Sprintf("lines of %s that were cut at %d characters were put together again", name, width)})
+	return logs.Joined(text)
 }
 
 // inOrder is a log whose lines had to be put in order, which is done of what somebody may

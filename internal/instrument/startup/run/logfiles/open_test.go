@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tare-bench/tare/internal/instrument/startup"
+	"github.com/tare-bench/tare/internal/instrument/startup/logs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -117,6 +118,54 @@ func TestOfAllLogsOnlySoMuchIsPutInOrderAndTheRestIsSaidToBeLeft(t *testing.T) {
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// folded is a text as a terminal of some columns shows it.
+func folded(text string, columns int) (out string) {
+	for line := range strings.Lines(text) {
+		rest := []rune(strings.TrimSuffix(line, "\n"))
+		for ; len(rest) > columns; rest = rest[columns:] {
+			out += string(rest[:columns]) + "\n"
+		}
+		out += string(rest) + "\n"
+	}
+	return out
+}
+
+func TestLinesThatATerminalCutAtItsWidthArePutTogether(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../logs/testdata/one.kata.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := recorded(t, "../../logs/testdata/one.kata.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "one.kata.log")
+	for _, columns := range []int{80, 132, 211} {
+		if err := os.WriteFile(path, []byte(folded(string(text), columns)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, err := recorded(t, path)
+		if err != nil || len(got) != 1 || got[0].Began != plain[0].Began || got[0].Ended != plain[0].Ended || got[0].Events != plain[0].Events || len(got[0].Gaps) != len(plain[0].Gaps) {
+			t.Errorf("%d columns: %v, %d starts", columns, err, len(got))
+		}
+	}
+}
+
+func TestLinesAreNotPutTogetherWhereTheirWidthsDiffer(t *testing.T) {
+	t.Parallel()
+	line := `time="2026-01-02T03:04:05.1Z" level=info msg="a message that is long enough"` + "\n"
+	for name, text := range map[string]string{
+		"one is longer than those that go on": strings.Repeat(line+"and more\n", 4) + strings.Replace(line, "long", "very long", 1),
+		"they go on lines of two lengths":     strings.Repeat(line+"and more\n"+strings.Replace(line, "a message", "one message", 1)+"and more\n", 3),
+		"two do":                              strings.Repeat(line+"and more\n", 2),
+	} {
+		if width := logs.Wrapped(strings.NewReader(text)); width != 0 {
+			t.Errorf("%s: cut at %d", name, width)
 		}
 	}
 }
