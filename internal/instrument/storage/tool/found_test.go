@@ -96,6 +96,26 @@ func TestRealOutputsOfFioAgreeInEveryForm(t *testing.T) {
 	}
 }
 
+func TestTerseLinesOfFioSayTheSame(t *testing.T) {
+	t.Parallel()
+	all := found(t, golden(t, "fio-3.33-terse.txt"))
+	one := record.Flow{Bytes: 8192 << 10, Bandwidth: 744727 << 10, IOPS: 11636, Latency: usecs(2, 80.900, 10, 56, 3751, 4685, 4657)}
+	if len(all) != 2 || all[0].Err != nil || all[0].Version != "fio-3.33" || all[0].Claim != (record.Reported{Read: one, Seconds: 0.011}) {
+		t.Errorf("%+v", all)
+	}
+	all = found(t, golden(t, "fio-3.33-terse-and-text.txt"))
+	if len(all) != 1 || all[0].Err != nil || all[0].Job.NumJobs != 2 || all[0].Job.RW != "randrw" || all[0].Claim.Read.IOs != 982 {
+		t.Errorf("beside text: %+v", all)
+	}
+	for claim, line := range map[string]string{
+		"cut off": "3;fio-3.33;one;0;0;8192;744727;11636;11;0;0", "error": "3;fio-3.33;one;0;5;" + strings.Repeat("0;", 100), "figure": "3;fio-3.33;one;0;0;x;1;1;1;" + strings.Repeat("0;", 100),
+	} {
+		if all := found(t, line+"\n"+fioLine); len(all) != 2 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), claim) || all[1].Err != nil {
+			t.Errorf("%s: %+v", claim, all)
+		}
+	}
+}
+
 func TestOutputsAreFoundInAnyText(t *testing.T) {
 	t.Parallel()
 	sysbench := golden(t, "sysbench-1.0.20-rndrd.txt")
@@ -217,6 +237,7 @@ func TestOneRunOfFioIsOneOutput(t *testing.T) {
 	}
 	const text = "x: (groupid=0, jobs=1): err= 0: pid=1\n  read: IOPS=1000, BW=4000KiB/s (4096kB/s)(7.81MiB/2000msec)\n\nRun status group 0 (all jobs):"
 	last := state(3, 2000, 8192000)
+	terse := "3;fio-3.33;x;0;0;8000;4000;1000;2000" + strings.Repeat(";0", 100)
 	for claim, c := range map[string]struct {
 		text string
 		want int
@@ -226,6 +247,10 @@ func TestOneRunOfFioIsOneOutput(t *testing.T) {
 		"JSON after text":                 {text + "\n" + last, 1},
 		"two runs are two":                {last + "\n" + strings.Replace(last, "1700000003", "1700000099", 1), 2},
 		"two texts are two":               {text + "\n" + text, 2},
+		"terse before text":               {terse + "\n\n" + text, 1},
+		"terse before JSON":               {terse + "\n" + last, 1},
+		"two terse lines are two":         {terse + "\n\n" + strings.Replace(terse, ";x;", ";y;", 1), 2},
+		"terse lines of two jobs first":   {terse + "\n" + strings.Replace(terse, ";x;0;0;8000;4000", ";y;0;0;4000;2000", 1) + "\n" + text, 2},
 	} {
 		all := found(t, c.text)
 		if o := all[len(all)-1]; len(all) != c.want || o.Err != nil || o.Claim.Seconds != 2 || o.Line != 1 && c.want == 1 {

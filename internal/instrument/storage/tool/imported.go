@@ -32,6 +32,7 @@ type Imported struct {
 	Targets  []record.Target
 	Cells    []record.Cell
 	Findings []record.Finding
+	Unread   []string // every output that could not be read: where it is, and why
 	texts    []keptText
 }
 
@@ -87,6 +88,7 @@ func (g *Imported) Add(name string, in io.Reader, told Told) error {
 		}
 		return o.Err != nil
 	})
+	g.Unread = append(g.Unread, bad...)
 	g.find(len(bad), FoundUnread, "warning", fmt.Sprintf("%s: %d of the outputs could not be read: %s%s", name, len(bad), strings.Join(bad[:min(len(bad), maxUnread)], "; "), more(len(bad)-maxUnread)),
 		"look at those lines: an output that was cut short has to be completed, or left out")
 	g.find(left, FoundLimit, "warning", fmt.Sprintf("%s: outputs left out: %d, since %d are kept of one text", name, left, MaxFound), "split the text into several files")
