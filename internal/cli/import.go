@@ -24,6 +24,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/storage/tool"
 	"github.com/tare-bench/tare/internal/subject/setting"
+	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/version"
 	"github.com/tare-bench/tare/record"
 )
@@ -43,7 +44,7 @@ func newImport(s *app) *cobra.Command {
 records of it, so that old figures can be compared and judged by the same rules as
 tare's own. FILE "-" is standard input. Each format is known by its content:
 
-  fio (JSON and text of 2 and 3), dd (GNU, busybox, BSD), sysbench fileio (0.4, 0.5,
+  fio (JSON, text and terse lines of 2 and 3), dd (GNU, busybox, BSD), sysbench fileio (0.4, 0.5,
   1.0): a record of storage
   hyperfine --export-json, results of critest -benchmark, containerd-stress --json,
   ptcr's table, Go's benchmark format: a record of lifecycle
@@ -55,7 +56,7 @@ Where a text holds several outputs of one job, they are told apart by a number, 
 LABEL-1 and LABEL-2; give each target a text of its own to name it. Texts of one
 label are rounds. Nothing is guessed from the words around an output, but for dd: its
 command, if it stands before, says whether it read. An output that cannot be read is
-left out, and told with its line. Where a format has no word for a failed operation,
+left out, and told with its line; -v tells of all of them. Where a format has no word for a failed operation,
 the report says that failures cannot be known.
 
 A record that was imported holds what the tools said and nothing of the machine:
@@ -128,6 +129,11 @@ func importTexts(s *app, stdin io.Reader, args []string, flags importFlags, out 
 	for _, arg := range args {
 		if err := g.add(stdin, arg, flags); err != nil {
 			return err
+		}
+	}
+	for _, unread := range g.storage.Unread {
+		if out.verbose {
+			fmt.Fprintln(s.Err, term.Clean(unread))
 		}
 	}
 	records := g.records()

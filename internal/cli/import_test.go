@@ -162,3 +162,17 @@ func TestTextsOfAllToolsAreImportedAtOnceAndABadOneCostsItself(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
+
+func TestEveryOutputThatCannotBeReadIsToldOnRequest(t *testing.T) {
+	text := filepath.Join(place(t), "kata.txt")
+	const cut, many = "read : io=8192.0MB, bw=749786KB/s, iops=14\n", 30 // more than a finding names
+	if err := os.WriteFile(text, []byte(keptNotes+strings.Repeat(cut, many)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for lines, args := range map[int][]string{0: {"import", text, "--format", "csv"}, many: {"import", "-v", text, "--format", "csv"}} {
+		code, _, stderr := tare(t, args...)
+		if got := strings.Count(stderr, "kata.txt:"); code != ExitDone || got != lines || strings.Count(stderr, "\nkata.txt:")+strings.Count(stderr[:9], "kata.txt:") != lines {
+			t.Errorf("%v: exit %d, %d lines, want %d: %s", args, code, got, lines, stderr)
+		}
+	}
+}
