@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -94,7 +95,23 @@ func Parse(name string, text []byte) (*Report, error) {
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	r.ofALifecycle()
 	return r, nil
+}
+
+// ofALifecycle says of a publication of operations what is akin to them.
+func (r *Report) ofALifecycle() {
+	if r.Experiment != "" {
+		return
+	}
+	r.Experiment = "lifecycle"
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		t.Ours = Ours{Quantity: "trimmed-mean", Unit: r.Unit, Labels: map[string]string{"lanes": strconv.Itoa(t.Lanes)}}
+		for j := range t.Rows {
+			t.Rows[j].Labels = map[string]string{"op": t.Rows[j].Op}
+		}
+	}
 }
 
 // isRecord knows a record by its first line, or by the magic of zstd.

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"strconv"
 	"strings"
 )
 
@@ -131,10 +130,15 @@ type Row struct {
 // NoQuantity is what a row says that has none of its table's.
 const NoQuantity = "none"
 
-// Akin says which figures of ours are akin to the value of a row in a column.
+// Akin says which figures of ours are akin to the value of a row in a column, or in
+// none of theirs where that is nil.
 func (t *Table) Akin(c *Column, row *Row) Ours {
 	out := Ours{Labels: map[string]string{}}
-	for _, o := range []Ours{t.Ours, c.Ours, row.Ours} {
+	all := []Ours{t.Ours, row.Ours}
+	if c != nil {
+		all = []Ours{t.Ours, c.Ours, row.Ours}
+	}
+	for _, o := range all {
 		out.Quantity, out.Unit = cmp.Or(o.Quantity, out.Quantity), cmp.Or(o.Unit, out.Unit)
 		maps.Copy(out.Labels, o.Labels)
 	}
@@ -204,13 +208,13 @@ func (c *Column) Akin(target string) bool {
 	return false
 }
 
-// Milliseconds returns a value in milliseconds, ok false where there is none.
-func (r *Report) Milliseconds(f Figure) (ms float64, ok bool) {
-	n, err := strconv.ParseFloat(string(f), 64)
-	if err != nil {
-		return 0, false
+// Nears are patterns of the lanes that stand beside the table's where there are none of
+// as many: for more than one at once any other such number, for one none.
+func (t *Table) Nears() string {
+	if t.Lanes > 1 {
+		return "[2-9]*|1?*"
 	}
-	return n * Units[r.Unit].Factor / 1e6, true
+	return ""
 }
 
 // Unit is how much of one of tare's own units something is.

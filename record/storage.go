@@ -122,6 +122,9 @@ type Observed struct {
 	// sentry, gofer) read and wrote by system calls, whatever answered them; nil
 	// where the target has none, or they could not be read.
 	Outside *Transfer `json:"outside,omitempty"`
+	// Loading is what the same processes moved for a run of the tool without I/O just
+	// before the job: of Outside as much is no I/O of the job's.
+	Loading *Transfer `json:"loading,omitempty"`
 	// Limits are those on the I/O of devices that cgroups of the target, or above them,
 	// set while the job ran.
 	Limits    []IOLimit  `json:"limits,omitempty" is:"max=64"`

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/workspace"
 )
@@ -14,6 +16,9 @@ import (
 func newClean(s *app) *cobra.Command {
 	var dryRun, forget bool
 	var format string
+	var reach terms.Reach
+	equip(&reach)
+	set := option.Of(&reach)
 	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what interrupted runs left, and nothing else",
@@ -21,12 +26,16 @@ func newClean(s *app) *cobra.Command {
 bundles, state, cgroups, mounts, and what they made on engines, each by the run's
 id, and remove it. Runs that are under way are left alone. What is on an engine
 that does not answer is kept in mind until it does, or until --forget; so is what
-is on a disk that is not mounted.`,
-		Example: "  tare clean --dry-run\n  tare clean",
+is on a disk that is not mounted. Engines are asked where the run found them, or
+where flags say that they are now.`,
+		Example: "  tare clean --dry-run\n  tare clean\n  tare clean --cri containerd=unix:///run/containerd/containerd.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format: %q is not a format: text or json", format)
+			}
+			if err := set.Finish(c.Context()); err != nil {
+				return err
 			}
 			left, live, err := workspace.Leftovers(workspace.DefaultRoots())
 			if err != nil {
@@ -37,7 +46,7 @@ is on a disk that is not mounted.`,
 			for i := range left {
 				all[i].Leftover = &left[i]
 				var err error
-				all[i].Engines, err = sweep(c.Context(), &left[i], dryRun)
+				all[i].Engines, err = sweep(c.Context(), &left[i], reach.Engines, dryRun)
 				all[i].kept = err != nil && !forget
 				if err != nil && forget {
 					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
@@ -60,6 +69,7 @@ is on a disk that is not mounted.`,
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
 	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more, or on disks that are not mounted")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
+	set.AddFlags(c.Flags())
 	return c
 }
 

@@ -99,8 +99,9 @@ func keepEngines(run *workspace.Run, targets []subject.Target, engines terms.Eng
 	return run.Keep(madeFile, b)
 }
 
-// sweep removes what a dead run left on engines, or only says what there is.
-func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, error) {
+// sweep removes what a dead run left on engines, or only says what there is. They are
+// where the run found them, unless it is told where they are now.
+func sweep(ctx context.Context, l *workspace.Leftover, now terms.Engines, dryRun bool) ([]string, error) {
 	b, err := l.Kept(madeFile)
 	if err != nil || b == nil {
 		return nil, err
@@ -112,6 +113,7 @@ func sweep(ctx context.Context, l *workspace.Leftover, dryRun bool) ([]string, e
 	var out []string
 	var errs []error
 	for _, m := range all {
+		m.Engine = now.Of(m.Name).Over(m.Engine)
 		within(m.Env, func() {
 			lines, err := insist(func() ([]string, error) { return sweepOne(ctx, l.RunID, m, dryRun) })
 			for _, line := range lines {

@@ -244,6 +244,10 @@ func TestADaemonThatDiesIsItsOwnTargetsFailureOnly(t *testing.T) {
 			t.Errorf("exit %d\n%s%s", code, out, stderr)
 		}
 	}
+	code, _, stderr := tare(t, "clean", "--docker-host", "unix:///moved.sock")
+	if code != ExitUsage || !strings.Contains(stderr, "moved.sock") {
+		t.Errorf("the daemon is not asked where it is now: exit %d\n%s", code, stderr)
+	}
 	code, clean, stderr := tare(t, "clean", "--forget")
 	if code != ExitDone || !strings.Contains(stderr, "forgotten") {
 		t.Errorf("exit %d\n%s%s", code, clean, stderr)
@@ -311,7 +315,7 @@ func TestThePlanOfTheISuladReportRuns(t *testing.T) {
 		t.Fatalf("%v %v", records, err)
 	}
 	code, out, stderr = tare(t, append([]string{"report", "--against", "published/isulad-2020"}, records...)...)
-	if code != ExitDone || !strings.Contains(out, "4995") || !strings.Contains(out, "2 * create") {
+	if code != ExitDone || !strings.Contains(out, "4995") || !strings.Contains(out, "2 lanes") {
 		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
 	}
 	m.nothingLeft(t)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/instrument"
@@ -18,7 +19,7 @@ import (
 func weighLifecycle(ctx context.Context, s *app, l lifecycle.Options, out outputFlags) error {
 	node := &nodestat.Reader{}
 	return weigh(ctx, s, &out, weighing{
-		experiment: lifecycle.Name, engines: l.Engines, steady: true,
+		experiment: lifecycle.Name, engines: l.Engines, steady: true, lanes: slices.Max(l.Lanes),
 		targets: func() ([]subject.Target, []record.Finding, error) {
 			targets, skipped, err := choose(ctx, s, selection{&l.Whom, []*string{&l.Baseline, &l.Subject}}, out.quiet)
 			if err != nil {

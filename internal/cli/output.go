@@ -21,6 +21,7 @@ type outputFlags struct {
 	format  string
 	subject string
 	quiet   bool
+	force   bool
 	verbose bool
 	explain bool
 	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
@@ -29,6 +30,11 @@ type outputFlags struct {
 func (f *outputFlags) addRecord(set *pflag.FlagSet) {
 	f.addFile(set)
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
+}
+
+// addForce is for what has lanes.
+func (f *outputFlags) addForce(set *pflag.FlagSet) {
+	set.BoolVar(&f.force, "force", false, "begin although the machine has not got the processes or the memory that all lanes may need")
 }
 
 func (f *outputFlags) addFile(set *pflag.FlagSet) {

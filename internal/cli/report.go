@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -104,24 +103,16 @@ func (s *app) judged(paths []string, format string) (all []instrument.Judged, un
 
 // showBeside prints what runs gave beside published figures of their experiment.
 func showBeside(s *app, out outputFlags, all []instrument.Judged, theirs *published.Report) (code int, err error) {
-	experiment := cmp.Or(theirs.Experiment, lifecycle.Name)
-	var lifecycles []*lifecycle.Judgement
 	for _, one := range all {
-		if is := one.Record.Header.Experiment; is != experiment {
-			return 0, fmt.Errorf("--against: these published figures are of %s, and this is a record of %s; leave it out", experiment, is)
-		}
-		if l, ok := one.Judgement.(*lifecycle.Judgement); ok {
-			lifecycles = append(lifecycles, l)
+		if is := one.Record.Header.Experiment; is != theirs.Experiment {
+			return 0, fmt.Errorf("--against: these published figures are of %s, and this is a record of %s; leave it out", theirs.Experiment, is)
 		}
 	}
 	o := s.pageOptions(out)
 	p, figures := beside.Page(all, theirs, o)
-	if experiment == lifecycle.Name {
-		p, figures = lifecycle.Against(lifecycles, theirs, o)
-	}
 	// Theirs have no run: a document of their own.
 	documents := append([]export.Document{{Figures: figures, Record: &record.Record{
-		Header: record.Header{Experiment: experiment}, End: &record.End{Status: "published"},
+		Header: record.Header{Experiment: theirs.Experiment}, End: &record.End{Status: "published"},
 	}}}, instrument.Documents(all)...)
 	if err := s.showPage(out, p, documents); err != nil {
 		return 0, err

@@ -47,6 +47,7 @@ Measures of which nothing is here fail the plan, but for those that say missing:
 		},
 	}
 	out.addRecord(c.Flags())
+	out.addForce(c.Flags())
 	out.addForm(c.Flags(), s.instruments)
 	var sets []*option.Set
 	for _, i := range s.instruments {

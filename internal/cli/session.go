@@ -28,6 +28,7 @@ type weighing struct {
 	experiment string
 	engines    terms.Engines
 	steady     bool // it times so finely that lanes are to be settled
+	lanes      int  // that are there at once, at most
 	// targets finds what is weighed, after everything was checked that can be before
 	// anything is made. Findings tell of what is not weighed.
 	targets func() ([]subject.Target, []record.Finding, error)
@@ -58,6 +59,11 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 	if err != nil {
 		return err
 	}
+	crowded, err := checkRoom(s, targets, w.lanes, out)
+	if err != nil {
+		return err
+	}
+	skipped = append(skipped, crowded...)
 	o, err := begin(s, w.experiment, targets, skipped, w.engines, *out)
 	if err != nil {
 		return err

@@ -102,6 +102,9 @@ func newMeasure(s *app, one *instrument.Instrument, p performer, m *instrument.M
 	}
 	v.set.AddFlags(v.Flags())
 	v.out.addRecord(v.Flags())
+	if v.set.Takes("lanes") || v.set.Takes("sandboxes") {
+		v.out.addForce(v.Flags())
+	}
 	v.out.addForm(v.Flags(), instrument.List{*one})
 	return v
 }

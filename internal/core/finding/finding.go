@@ -34,6 +34,8 @@ const (
 	WatchedOtherwise = "watched-otherwise"
 	// StatisticsOn: somebody else had the kernel's statistics of BPF programs on.
 	StatisticsOn = "statistics-on"
+	// NoRoom: the machine has not got what so many lanes need.
+	NoRoom = "no-room"
 
 	Failed      = "failed-operations"
 	Drift       = "drift"
@@ -57,7 +59,7 @@ const (
 
 // FromRun are the codes of findings that cannot be made from samples.
 var FromRun = []string{OpenFailed, GivenUp, LeftBehind, RuntimeLeft, NotPrecise, Budget, RootChanged, NotWeighed,
-	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn}
+	NotReached, PhaseSkipped, NotRetired, LoadFailed, EngineSilent, NotDropped, VolumeAbsent, WatchedOtherwise, StatisticsOn, NoRoom}
 
 // TooFewToCompare says that rounds cannot show a difference between targets, however
 // large, where so many are needed: lanes is 0 where that is no matter.

@@ -6,6 +6,7 @@
 package beside
 
 import (
+	"fmt"
 	"math"
 	"path"
 	"slices"
@@ -20,43 +21,52 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// NoVerdict stands with every such report.
-const NoVerdict = "theirs and ours are of different machines, kernels and versions: a difference between the two is not one between engines, and none is computed"
+// noVerdict stands with every such report.
+const noVerdict = "theirs and ours are of different machines, kernels and versions: a difference between the two is not one between engines, and none is computed"
 
 // Page is our runs beside a publication, and its figures, with the label
 // side=theirs.
 func Page(all []instrument.Judged, p *published.Report, o page.Options) (*page.Page, []figure.Figure) {
-	out := &page.Page{Title: Title(p), Command: "tare " + p.Experiment, Head: []string{NoVerdict + "."}}
-	var recs []*record.Record
-	for _, one := range all {
-		recs = append(recs, one.Record)
+	out := &page.Page{Title: title(p), Command: "tare " + p.Experiment, Head: []string{noVerdict + "."}}
+	runs := make([]run, len(all))
+	for i, one := range all {
+		runs[i] = run{one.Record, "run " + page.Heading(page.Known(one.Record.Header.RunID)), one.Figures()}
 	}
-	out.Add(Sides(p, recs))
+	out.Add(sides(p, runs))
 	var theirs []figure.Figure
 	for i := range p.Tables {
-		s, figures := section(p, &p.Tables[i], all)
+		s, figures := section(p, &p.Tables[i], runs)
 		out.Add(s)
 		theirs = append(theirs, figures...)
 	}
-	out.Add(Claims(p), Method(p))
-	for _, one := range all {
-		_, _, found := one.Result()
+	out.Add(claims(p), method(p))
+	for i, one := range all {
+		failed, total, found := one.Result()
 		s := page.Findings(found, page.Lanes, o)
-		s.Title = "run " + page.Heading(page.Known(one.Record.Header.RunID)) + ": " + s.Title
+		s.Title = fmt.Sprintf("%s: failed %d/%d; %s", runs[i].name, failed, total, s.Title)
 		out.Add(s)
 	}
 	return out, theirs
+}
+
+// run is one of ours.
+type run struct {
+	rec     *record.Record
+	name    string
+	figures []figure.Figure
 }
 
 // ours is a column of our figures in a table: those of one run that are akin to
 // one of their columns, and of one target where its figures are of targets.
 type ours struct {
 	title   string
+	target  string // "" where its figures are of none
+	lanes   string // "" where the table's operations are not at once
 	figures []figure.Figure
 }
 
 // section is one table of theirs with ours.
-func section(p *published.Report, t *published.Table, all []instrument.Judged) (*page.Section, []figure.Figure) {
+func section(p *published.Report, t *published.Table, all []run) (*page.Section, []figure.Figure) {
 	table, group := page.Names(""), 0
 	for i := range t.Rows {
 		table.Row(page.Words(page.Short(term.Clean(t.Rows[i].Label), page.LongestName)))
@@ -83,11 +93,16 @@ func section(p *published.Report, t *published.Table, all []instrument.Judged) (
 			}
 			return page.Words(with(string(value), akin.Unit))
 		})
-		for _, c := range columns(t, &column, all) {
+		for _, c := range columns(p, t, &column, all) {
 			add("ours: "+c.title, func(row *published.Row) page.Cell { return c.cell(t.Akin(&column, row)) })
 		}
 		if column.Note != "" {
 			notes = append(notes, column.Title+": "+column.Note)
+		}
+	}
+	if t.Lanes > 0 {
+		for _, c := range columns(p, t, nil, all) {
+			add("ours: "+c.title, func(row *published.Row) page.Cell { return c.cell(t.Akin(nil, row)) })
 		}
 	}
 	for _, row := range t.Rows {
@@ -114,36 +129,78 @@ func printed(p *published.Report, t *published.Table, row *published.Row, c *pub
 	return f, true
 }
 
-// columns are ours that are akin to a column of theirs in any row.
-func columns(t *published.Table, c *published.Column, all []instrument.Judged) (out []ours) {
-	if len(c.Targets) == 0 && c.Quantity == "" && c.Labels == nil {
+// columns are ours that are akin to a column of theirs in any row; with nil, those of
+// targets that are akin to no column of the publication.
+func columns(p *published.Report, t *published.Table, c *published.Column, all []run) (out []ours) {
+	if c != nil && len(c.Targets) == 0 && c.Quantity == "" && c.Labels == nil {
 		return nil // there is none like it
 	}
 	for _, one := range all {
-		by := map[string]*ours{}
-		var names []string
-		for _, f := range one.Figures() {
-			name := f.Labels.Get("target")
-			if len(c.Targets) > 0 && !c.Akin(name) || !slices.ContainsFunc(t.Rows, func(r published.Row) bool { return akinTo(&f, t.Akin(c, &r)) }) {
-				continue
+		exact := ofRun(p, t, c, one, "")
+		found := slices.DeleteFunc(ofRun(p, t, c, one, t.Nears()), func(near ours) bool {
+			return slices.ContainsFunc(exact, func(o ours) bool { return o.target == near.target })
+		})
+		found = append(exact, found...)
+		for i := range found {
+			switch o := &found[i]; {
+			case o.target == "":
+				o.title = one.name
+			case len(all) > 1:
+				o.title = page.Heading(o.target) + o.title + ", " + one.name
+			default:
+				o.title = page.Heading(o.target) + o.title
 			}
-			if by[name] == nil {
-				run := "run " + page.Heading(page.Known(one.Record.Header.RunID))
-				title := page.Heading(name)
-				if name == "" {
-					title = run
-				} else if len(all) > 1 {
-					title += ", " + run
-				}
-				by[name], names = &ours{title: title}, append(names, name)
-			}
-			by[name].figures = append(by[name].figures, f)
 		}
-		for _, name := range names {
-			out = append(out, *by[name])
-		}
+		out = append(out, found...)
 	}
 	return out
+}
+
+// ofRun are the columns of a run, each of one target; with patterns of lanes, those of
+// other lanes than the table's, each of one number.
+func ofRun(p *published.Report, t *published.Table, c *published.Column, one run, lanes string) (out []ours) {
+	if lanes == "" && t.Lanes > 0 {
+		lanes = strconv.Itoa(t.Lanes)
+	}
+	for _, f := range one.figures {
+		name := f.Labels.Get("target")
+		if !belongs(p, t, c, one.rec, name) || !slices.ContainsFunc(t.Rows, func(r published.Row) bool { return akinTo(&f, at(lanes, t.Akin(c, &r))) }) {
+			continue
+		}
+		o := ours{target: name, lanes: lanes}
+		if n := f.Labels.Get("lanes"); lanes != "" && n != strconv.Itoa(t.Lanes) {
+			o.lanes, o.title = n, ", "+n+" lanes"
+		}
+		i := slices.IndexFunc(out, func(other ours) bool { return other.target == name && other.lanes == o.lanes })
+		if i < 0 {
+			i, out = len(out), append(out, o)
+		}
+		out[i].figures = append(out[i].figures, f)
+	}
+	return out
+}
+
+// at is what is akin, of so many lanes.
+func at(lanes string, akin published.Ours) published.Ours {
+	if lanes != "" {
+		akin.Labels["lanes"] = lanes
+	}
+	return akin
+}
+
+// belongs tells whether a target's figures can stand in that column: any in one that
+// names no targets; in none of theirs those that no column names, where operations are
+// of pods those of pods.
+func belongs(p *published.Report, t *published.Table, c *published.Column, rec *record.Record, target string) bool {
+	if c != nil {
+		return len(c.Targets) == 0 || c.Akin(target)
+	}
+	i := slices.IndexFunc(rec.Targets, func(info record.Target) bool { return info.Name == target })
+	if i < 0 || slices.ContainsFunc(p.Columns, func(c published.Column) bool { return c.Akin(target) }) {
+		return false
+	}
+	runp, known := rec.Targets[i].Operations["runp"]
+	return t.Pods == (known && runp.Absent == "")
 }
 
 // akinTo tells whether a figure is what a publication's value is of.
@@ -169,12 +226,15 @@ func (c *ours) cell(akin published.Ours) page.Cell {
 	var shown *figure.Figure
 	for i := range c.figures {
 		f := &c.figures[i]
-		if !akinTo(f, akin) {
+		if !akinTo(f, at(c.lanes, akin)) {
 			continue
 		}
 		text := with(number(f.Value/published.Units[akin.Unit].Factor), akin.Unit)
 		if f.Verdict != "" && f.Verdict != "device" {
 			text = f.Verdict + " " + text
+		}
+		if f.Failed > 0 {
+			text = fmt.Sprintf("%d/%d failed, %s", f.Failed, f.Total, text)
 		}
 		texts, shown = append(texts, text), f
 	}
@@ -202,8 +262,8 @@ func with(number, unit string) string {
 	return number + " " + unit
 }
 
-// Title names a publication.
-func Title(p *published.Report) string {
+// title names a publication.
+func title(p *published.Report) string {
 	title := p.Title
 	if p.OriginalTitle != "" {
 		title += " (" + p.OriginalTitle + ")"
@@ -216,8 +276,8 @@ func Title(p *published.Report) string {
 	return "Beside " + page.Short(term.Clean(title), 200)
 }
 
-// Sides are the machines and the versions of both.
-func Sides(p *published.Report, all []*record.Record) *page.Section {
+// sides are the machines and the versions of both.
+func sides(p *published.Report, all []run) *page.Section {
 	s := &page.Section{Title: "whose figures are of what", Style: term.Bold}
 	theirs := page.List{Heading: "theirs"}
 	for _, m := range p.Machines {
@@ -231,16 +291,16 @@ func Sides(p *published.Report, all []*record.Record) *page.Section {
 		theirs.Items = append(theirs.Items, page.Item{Key: page.Heading(e.Name), Text: page.Dotted(slices.Concat([]string{version}, e.Parts, e.Notes)...)})
 	}
 	s.Lists = []page.List{theirs}
-	for _, rec := range all {
-		env := &rec.Header.Environment
+	for _, one := range all {
+		env := &one.rec.Header.Environment
 		machine := page.Dotted(env.OS, "Linux "+page.Known(env.Kernel), page.Processor(env), "memory "+page.Size(float64(env.Memory)), page.Cgroups(env.Cgroup))
 		if env.Kernel == "" {
 			machine = "not known" // imported
 		}
-		ours := page.List{Heading: "ours, run " + page.Heading(page.Known(rec.Header.RunID)), Items: []page.Item{
+		ours := page.List{Heading: "ours, " + one.name, Items: []page.Item{
 			{Key: "machine", Text: machine},
 		}}
-		for _, t := range rec.Targets {
+		for _, t := range one.rec.Targets {
 			version := t.Version
 			if version == "" {
 				version = "no version of its own"
@@ -252,9 +312,9 @@ func Sides(p *published.Report, all []*record.Record) *page.Section {
 	return s
 }
 
-// Claims are the sentences of the publication that its own figures contradict, each
+// claims are the sentences of the publication that its own figures contradict, each
 // beside the figures that show it; nil where none is known.
-func Claims(p *published.Report) *page.Section {
+func claims(p *published.Report) *page.Section {
 	if p.Claims == nil {
 		return nil
 	}
@@ -273,12 +333,24 @@ func Claims(p *published.Report) *page.Section {
 	return s
 }
 
-// Method is what the publication says of how it measured, and what it does not say.
-func Method(p *published.Report) *page.Section {
+// method is what the publication says of how it measured, and what it does not say.
+func method(p *published.Report) *page.Section {
 	s := &page.Section{Title: "how they measured", Style: term.Bold}
 	var items []page.Item
+	if p.Statistic != "" {
+		items = append(items, page.Item{Key: "theirs", Text: p.Statistic})
+	}
 	for _, text := range slices.Concat(p.Method, p.Notes) {
 		items = append(items, page.Item{Key: "theirs", Text: text})
+	}
+	var ours []string
+	for _, t := range p.Tables {
+		if t.Quantity != "" && !slices.Contains(ours, t.Quantity) {
+			ours = append(ours, t.Quantity)
+		}
+	}
+	if ours != nil {
+		items = append(items, page.Item{Key: "ours", Text: strings.Join(ours, ", ") + "; see docs/figures.md"})
 	}
 	if items == nil {
 		s.Title += ": not said"

@@ -10,7 +10,8 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
-	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/beside"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/published"
 	"github.com/tare-bench/tare/record"
@@ -25,19 +26,19 @@ func isuladReport(t *testing.T) *published.Report {
 	return p
 }
 
-func judgedAs(t *testing.T, runs ...*run) (all []*lifecycle.Judgement) {
+func judgedAs(t *testing.T, runs ...*run) (all []instrument.Judged) {
 	t.Helper()
 	for i, r := range runs {
 		r.rec.Header.RunID = "run" + strconv.Itoa(i+1)
-		_, l := r.judged(t)
-		all = append(all, l)
+		rec, l := r.judged(t)
+		all = append(all, instrument.Judged{Record: rec, Judgement: l})
 	}
 	return all
 }
 
 func against(t *testing.T, format string, o page.Options, runs ...*run) string {
 	t.Helper()
-	p, _ := lifecycle.Against(judgedAs(t, runs...), isuladReport(t), o)
+	p, _ := beside.Page(judgedAs(t, runs...), isuladReport(t), o)
 	var out bytes.Buffer
 	if err := page.Write(&out, format, []*page.Page{p}, o); err != nil {
 		t.Fatal(err)
@@ -83,68 +84,43 @@ func TestFiguresBesidePublishedOnesAreAsTheGoldenFilesHaveThem(t *testing.T) {
 	within(t, against(t, "text", page.Options{Width: 80}, failed, alone, container), 80)
 }
 
-func TestOursStandBesideTheirsByEngine(t *testing.T) {
-	out := against(t, "md", page.Options{}, client(1, 100))
-	for _, want := range []string{
-		"| operation (ms) | theirs: Docker | ours: docker/runc | theirs: Podman | ours: podman/runc | theirs: iSula | ours: crun |",
-		"| create | 287 | 20 | 180 | 30 | 131 | 10 |",
-		"| 100 * run | 28091 | 10000 | 16280 | 15000 | 9015 | 5000 |",
-		"it prints -92.33% against Podman; its averages, 10943 and 926, give -91.54%",
-		"Client mode, ARM: one container; theirs on ARM, ours here",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("not in it: %s", want)
-		}
-	}
-	if strings.Contains(out, "| theirs: CRIO |") {
-		t.Error("tables of pods are shown with nothing of ours in them")
-	}
-}
-
-func TestRecordsOfSeveralMeasuresFillTheTablesThatTheyBelongTo(t *testing.T) {
+func TestOursStandBesideTheirs(t *testing.T) {
 	alone, container := measures()
-	out := against(t, "md", page.Options{}, client(1), alone, container)
-	for _, want := range []string{
-		"| operation (ms) | theirs: Docker | ours: cri+cri-dockerd/runc | theirs: CRIO | ours: cri+cri-o/runc | theirs: iSula | ours: cri+containerd/runc |",
-		"| 100 * runp | 13998 | 1000 | 4946 | 2000 | 3887 | 3000 |",
-		"| 100 * rm | 4415 | 5000 | 3739 | 10000 | 1524 | 15000 |",
-		"| run | 2069 | 80 | 3039 | 160 | 338 | 240 |",
-		"theirs by the dockershim of kubelet, ours by cri-dockerd",
-		"tables of theirs without a figure of ours: Client mode, x86: 100 containers at once; Client mode, ARM: 100 containers at once",
+	for name, tt := range map[string]struct {
+		runs []*run
+		want []string
+		none string
+	}{
+		"by engine, the others behind": {[]*run{client(1, 100)}, []string{
+			"| theirs: Docker | ours: docker/runc | theirs: Podman | ours: podman/runc | theirs: iSula | ours: crun |",
+			"| create | 287 ms | 20 ms | 180 ms | 30 ms | 131 ms | 10 ms |",
+			"| 100 * run | 28091 ms | 10000 ms | 16280 ms | 15000 ms | 9015 ms | 5000 ms |",
+			"it prints -92.33% against Podman; its averages, 10943 and 926, give -91.54%",
+		}, "theirs: CRIO | ours"},
+		"in the tables that they belong to, of several records": {[]*run{client(1), alone, container}, []string{
+			"| theirs: Docker | ours: cri+cri-dockerd/runc, run run2 | theirs: CRIO | ours: cri+cri-o/runc, run run2 | theirs: iSula | ours: cri+containerd/runc, run run2 |",
+			"| 100 * runp | 13998 ms | 1000 ms | 4946 ms | 2000 ms | 3887 ms | 3000 ms |",
+			"| 100 * rm | 4415 ms | 5000 ms | 3739 ms | 10000 ms | 1524 ms | 15000 ms |",
+			"theirs by the dockershim of kubelet, ours by cri-dockerd",
+		}, "| theirs: Docker | ours: docker/runc, run run1 | ours: cri"},
+		"of other lanes where there are none of as many": {[]*run{client(1, 20, 50)}, []string{
+			"| theirs: Docker | ours: docker/runc, 20 lanes | ours: docker/runc, 50 lanes |",
+			"| 100 * create | 4995 ms | 400 ms | 1000 ms |",
+		}, "docker/runc, 1 lanes"},
+		"of as many lanes where there are": {[]*run{client(1, 20, 100)}, []string{"| 100 * create | 4995 ms | 2000 ms |"}, "20 lanes"},
+		"never of many lanes beside one":   {[]*run{client(20)}, []string{"| create | 287 ms | 180 ms | 131 ms |"}, "| create | 287 ms | 400"},
+		"the same target of two runs told apart": {[]*run{client(1), client(1)}, []string{
+			"| theirs: Docker | ours: docker/runc, run run1 | ours: docker/runc, run run2 |"}, "| ours: docker/runc |"},
 	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("not in it: %s", want)
+		out := against(t, "md", page.Options{}, tt.runs...)
+		for _, want := range tt.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: not in it: %s", name, want)
+			}
 		}
-	}
-	if strings.Count(out, "theirs on") != 10 {
-		t.Errorf("%d tables, want 10", strings.Count(out, "theirs on"))
-	}
-}
-
-func TestOtherLanesAreRowsOfTheirOwn(t *testing.T) {
-	out := against(t, "md", page.Options{}, client(1, 20, 50))
-	for _, want := range []string{
-		"| 100 * create | 4995 | – | 3993 | – | 1911 | – |",
-		"| 20 * create | – | 400 | – | 600 | – | 200 |",
-		"| 50 * create | – | 1000 | – | 1500 | – | 500 |",
-		"the lanes differ: theirs are 100 at once; 20, 50 at once, of ours, are rows of their own",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("not in it: %s", want)
+		if strings.Contains(out, tt.none) {
+			t.Errorf("%s: in it: %s", name, tt.none)
 		}
-	}
-	if out := against(t, "md", page.Options{}, client(1, 20, 100)); strings.Contains(out, "20 * create") || strings.Contains(out, "the lanes differ") {
-		t.Error("where there are as many lanes, others are shown, too")
-	}
-	if out := against(t, "md", page.Options{}, client(20)); strings.Contains(out, "Client mode, x86: one container; theirs") {
-		t.Error("20 at once stand beside one")
-	}
-}
-
-func TestTheSameTargetOfTwoRunsIsToldApart(t *testing.T) {
-	out := against(t, "md", page.Options{}, client(1), client(1))
-	if want := "| theirs: Docker | ours: docker/runc (run1) | ours: docker/runc (run2) |"; !strings.Contains(out, want) {
-		t.Errorf("not in it: %s", want)
 	}
 }
 
@@ -184,7 +160,7 @@ func TestBothMachinesAndAllVersionsAreSaid(t *testing.T) {
 
 func TestTheDataOfBothSidesAreFigures(t *testing.T) {
 	ours := judgedAs(t, client(1, 20))
-	_, all := lifecycle.Against(ours, isuladReport(t), page.Options{})
+	_, all := beside.Page(ours, isuladReport(t), page.Options{})
 	if f := figure.Find(ours[0].Figures(), "trimmed-mean", "target", "crun", "op", "create", "lanes", "1"); f.Value != 10e6 {
 		t.Errorf("ours: got %+v", f)
 	}
@@ -192,8 +168,8 @@ func TestTheDataOfBothSidesAreFigures(t *testing.T) {
 		labels []string
 		want   float64 // ms
 	}{
-		{[]string{"side", "theirs", "table", "client-x86-containers-1", "target", "docker", "op", "create", "lanes", "1"}, 287},
-		{[]string{"side", "theirs", "table", "cri-arm-pods-100", "target", "cri-isula", "op", "rmp", "lanes", "100"}, 1790},
+		{[]string{"side", "theirs", "table", "client-x86-containers-1", "row", "create", "column", "docker"}, 287},
+		{[]string{"side", "theirs", "table", "cri-arm-pods-100", "row", "100 * rmp", "column", "cri-isula"}, 1790},
 	} {
 		if f := figure.Find(all, "trimmed-mean", tt.labels...); f.Estimate.Value != tt.want*1e6 || f.Unit != figure.Nanoseconds {
 			t.Errorf("%v: got %+v", tt.labels, f)
@@ -208,7 +184,7 @@ func TestATextOfOthersIsHarmlessBesidePublishedFigures(t *testing.T) {
 	p.Columns[0].Title, p.Tables[0].Rows[0].Label, p.Tables[0].Rows[0].Note = hostileVersion, hostileVersion, hostileVersion
 	for _, format := range []string{"text", "md"} {
 		var out bytes.Buffer
-		shown, _ := lifecycle.Against(judgedAs(t, hostile(), client(1)), p, page.Options{Width: 80})
+		shown, _ := beside.Page(judgedAs(t, hostile(), client(1)), p, page.Options{Width: 80})
 		if err := page.Write(&out, format, []*page.Page{shown}, page.Options{Width: 80}); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +213,7 @@ func TestTheISuladFormGivesEveryPublishedTable(t *testing.T) {
 		r.plan.Subject = p.Column(table.Subject).Title
 		for _, row := range table.Rows {
 			for i, v := range row.Values {
-				ms, _ := p.Milliseconds(v)
+				ms, _ := strconv.ParseFloat(string(v), 64)
 				r.times(names[i], subject.Op(row.Op), table.Lanes, int64(ms)*1000, 10)
 			}
 		}

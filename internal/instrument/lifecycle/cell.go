@@ -33,6 +33,7 @@ func cell(t *record.Target, op setting.Op, lanes int, batches []*record.Batch, c
 		}
 	}
 	c.Lost, c.Time.Failed, c.Time.Total = g.lost, g.failed, g.total
+	c.Trimmed.Failed, c.Trimmed.Total = g.failed, g.total
 	values := g.times[def.Done]
 	if len(values) == 0 && len(g.told.values) > 0 {
 		c.Time.Quantity, values = g.told.quantity, g.told.values

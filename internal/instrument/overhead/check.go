@@ -41,7 +41,7 @@ func (j *judging) check() {
 // measure sets what was needed beside what is asked about.
 func (p *CheckPhase) measure(n needs, c *Check) {
 	p.Rounds, p.Memory, p.CPU = n.rounds, int64(math.Ceil(n.memory)), n.cpu
-	p.MemoryAnswer = enough(true, p.Memory <= c.Memory)
+	p.MemoryAnswer = enough(!n.kept || p.Memory <= c.Memory, p.Memory <= c.Memory)
 	// Kubernetes counts in whole thousandths. Of a VMM with the guest's work in it
 	// only the sum is known: where that is enough, so is its part. What is too much
 	// already is so whatever could not be read.

@@ -36,6 +36,7 @@ type needs struct {
 	cpu      float64 // milli-CPUs
 	cpuKnown bool
 	brief    bool     // too short for its CPU to be taken
+	kept     bool     // memory has in it what the guest keeps of an earlier phase that held some
 	guest    float64  // milli-CPUs of a VMM with the guest's own work in them, not in cpu
 	parts    []string // by role, in words
 	cpuParts []string
@@ -63,9 +64,8 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	var most, maxCPU needs
 	var in, inCPU string
 	var charged *Cell
-	seen := false
 	all := 0
-	var brief, guests []string
+	var brief, guests, kept []string
 	for i := range j.Tables {
 		table := &j.Tables[i]
 		cell := j.at(t.Name, step{table.Phase, table.Sandboxes})
@@ -75,7 +75,10 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		n := j.needs(table, cell)
 		where := fmt.Sprintf("phase %s with %s", table.Phase, page.Sandboxes(table.Sandboxes))
 		all += n.rounds
-		if !seen || n.memory > most.memory {
+		switch {
+		case n.kept:
+			kept = append(kept, where)
+		case charged == nil || n.memory > most.memory:
 			most, charged = n, cell
 			in = fmt.Sprintf("%s, round %d", where, n.round)
 		}
@@ -88,9 +91,8 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		if n.guest > 0 && !n.brief {
 			guests = append(guests, where)
 		}
-		seen = true
 	}
-	if !seen {
+	if charged == nil {
 		return c, false
 	}
 	c.Memory = int64(math.Ceil(most.memory*classMargin/classMemory)) * classMemory
@@ -102,6 +104,9 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 		ofAll(all), finding.Bytes(most.memory), in, strings.Join(most.parts, " + ")))
 	if most.own > 0 {
 		c.Rule = append(c.Rule, fmt.Sprintf("of the guest's memory %s is the workload's own, and left out", finding.Bytes(most.own)))
+	}
+	if kept != nil {
+		c.Rule = append(c.Rule, "memory: not taken from "+strings.Join(kept, ", ")+": the guest keeps what a phase before held in it")
 	}
 	c.Rule = append(c.Rule, cpuRule(&c, &maxCPU, inCPU, brief, guests)...)
 	if missing := j.missing(t.Name); missing != nil {
@@ -173,6 +178,7 @@ func (j *judging) needs(t *Table, c *Cell) needs {
 		if one.cpu > out.cpu {
 			out.cpu, out.cpuParts = one.cpu, one.cpuParts
 		}
+		out.kept = out.kept || one.kept
 		out.cpuKnown, out.guest = out.cpuKnown && one.cpuKnown, max(out.guest, one.guest)
 	}
 	return out
@@ -191,6 +197,7 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 	}
 	out := needs{cpuKnown: true}
 	guest, kind := guestRole(l), kindOf(t.Phase)
+	out.kept = guest != "" && p.heldBefore()
 	for _, r := range l.Rows {
 		switch r.Role {
 		case record.RoleWorkload, record.RoleCache, record.RoleOthers, record.RoleKernelNode, record.RoleDaemon:
@@ -212,6 +219,21 @@ func (j *judging) needsIn(t *Table, c *Cell, p *closedPhase) needs {
 		out.addCPU(&r, n, c.Expected, l, kind)
 	}
 	return out
+}
+
+// heldBefore says whether the probe held memory in these sandboxes before the phase.
+// A guest's kernel has that back, and the node does not.
+func (p *closedPhase) heldBefore() bool {
+	for i := range p.visit.Phases {
+		q := &p.visit.Phases[i]
+		if q == p.phase {
+			return false
+		}
+		if kindOf(q.Name) == PhaseHold {
+			return true
+		}
+	}
+	return false
 }
 
 // own is how much of the guest's memory is the workload's: what a calibrating

@@ -180,6 +180,38 @@ func TestWhatAClassIsMadeOf(t *testing.T) {
 	}
 }
 
+func TestWhatAGuestKeepsOfAHoldIsNoOverhead(t *testing.T) {
+	t.Parallel()
+	weigh := func(vm bool, check int64) *Judgement {
+		return weighed(t, oversee(func(w *oversight) {
+			w.plan.Phases, w.plan.Check = []string{"idle", "hold 64Mi", "spin 0.5cpu"}, &PodFixed{CPU: 250, Memory: check}
+			w.box = func(_, phase string, _, _ int) box {
+				if phase == "idle" {
+					return box{vm: vm, memory: 100 * mi, shim: 10 * mi}
+				}
+				return box{vm: vm, memory: 164 * mi, shim: 10 * mi, cpu: 0.5}
+			}
+		}))
+	}
+	rule := "memory: not taken from phase spin 0.5cpu with 1 sandbox"
+	for name, tt := range map[string]struct {
+		vm     bool
+		check  int64
+		memory int64 // MiB
+		answer Answer
+	}{
+		"in a VM, where less than it kept may be enough":          {true, 160 * mi, 124, NotShown},
+		"in a VM, where even what it kept fits":                   {true, 200 * mi, 124, Enough},
+		"in a container, whose memory is the workload's and gone": {false, 160 * mi, 12, Enough},
+	} {
+		o := weigh(tt.vm, tt.check)
+		c := o.Classes[0]
+		if c.Memory != tt.memory*mi || o.Check[0].Answer != tt.answer || strings.Contains(strings.Join(c.Rule, "\n"), rule) != tt.vm {
+			t.Errorf("%s: %d MiB, %+v\n%s", name, c.Memory/mi, o.Check[0], strings.Join(c.Rule, "\n"))
+		}
+	}
+}
+
 func TestAnOverheadIsTheMostOfAllRounds(t *testing.T) {
 	t.Parallel()
 	o := weighed(t, oversee(func(w *oversight) {

@@ -230,6 +230,8 @@ func (j *judging) checked(c *Check) {
 			continue
 		case p.MemoryAnswer == NotEnough:
 			short = append(short, "memory "+finding.Bytes(float64(p.Memory)))
+		case p.MemoryAnswer == NotShown:
+			short = append(short, "an amount of memory that is not known, since the guest keeps what a phase before held in it")
 		}
 		switch p.CPUAnswer {
 		case NotEnough:

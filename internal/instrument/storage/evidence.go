@@ -38,7 +38,8 @@ type evidence struct {
 	name        string  // of the device
 	own         float64 // what the sandbox's cgroups were charged for
 	haveOwn     bool
-	outside     both
+	outside     both    // the tool's loading taken off
+	loading     float64 // read for it
 	haveOut     bool
 	fetched     float64 // by the job's own processes, because no page cache had it
 	haveFetched bool
@@ -131,8 +132,13 @@ func (e *evidence) see(c *record.Cell, cpus float64) {
 		e.haveOwn = false
 	}
 	if s.Outside != nil {
-		e.outside[reading] += float64(s.Outside.Read)
-		e.outside[writing] += float64(s.Outside.Write)
+		loading := record.Transfer{}
+		if s.Loading != nil {
+			loading = *s.Loading
+		}
+		e.outside[reading] += float64(max(s.Outside.Read-loading.Read, 0))
+		e.outside[writing] += float64(max(s.Outside.Write-loading.Write, 0))
+		e.loading += float64(loading.Read)
 	} else {
 		e.haveOut = false
 	}

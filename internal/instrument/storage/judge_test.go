@@ -72,6 +72,12 @@ func TestVerdicts(t *testing.T) {
 				c.Observed.Device.ReadBytes, c.Observed.Outside = 0, &record.Transfer{Read: percents(51)}
 			}
 		}, "runsc", host, "by system calls"},
+		{"what they moved to load the tool is none of the job's", func(s *storing) {
+			buffered(s)
+			s.cell = func(c *record.Cell) {
+				c.Observed.Device.ReadBytes, c.Observed.Outside, c.Observed.Loading = 0, &record.Transfer{Read: percents(300)}, &record.Transfer{Read: percents(290)}
+			}
+		}, "runsc", guest, "of loading the tool"},
 		{"what they moved from the device was in no memory", func(s *storing) {
 			buffered(s)
 			s.cell = func(c *record.Cell) {

@@ -174,7 +174,11 @@ func (w *Cell) whose(e *evidence, d int, missing float64) (hosts, guests float64
 	verb := [directionCount]string{"read", "wrote"}[d]
 	if e.haveOut && hasGuest(w.info) {
 		hosts = max(e.outside[d]-e.device[d], 0)
-		facts = append(facts, fmt.Sprintf("its processes outside of the sandbox %s %s by system calls", verb, finding.Bytes(e.outside[d])))
+		loaded := ""
+		if d == reading && e.loading > 0 {
+			loaded = ", without the " + finding.Bytes(e.loading) + " of loading the tool"
+		}
+		facts = append(facts, fmt.Sprintf("its processes outside of the sandbox %s %s by system calls%s", verb, finding.Bytes(e.outside[d]), loaded))
 	}
 	if d == writing && e.haveFlush {
 		flushed := min(e.flushed, missing) // the rest is others'

@@ -24,7 +24,7 @@ var ofOne = []struct {
 	setting            func(*setting.Engine) *string
 }{
 	{"docker-host", "docker", "address of dockerd, or of podman's service, unix:///run/podman/podman.sock (default: $DOCKER_HOST, else dockerd's usual socket)", address},
-	{"containerd-address", "containerd", "socket of containerd (default: $CONTAINERD_ADDRESS, else its usual one)", address},
+	{"containerd-address", "containerd", "socket of containerd (default, and of cri+containerd: $CONTAINERD_ADDRESS, else its usual one)", address},
 	{"isula-host", "isula", "address of isulad (default: $ISULAD_HOST, else its usual socket)", address},
 	{"namespace", "containerd", "containerd's namespace for tare's containers", func(e *setting.Engine) *string { return &e.Namespace }},
 	{"podman-root", "podman", "podman's --root", func(e *setting.Engine) *string { return &e.Root }},

@@ -63,7 +63,8 @@ func (d *discovery) firsts(e *entry, b *Sandbox) {
 	var firsts []*Process
 	for _, p := range e.members {
 		gvisor, _ := p.gVisor()
-		if _, beside := p.role(); beside && p.Depth() == 0 || p.isInit() || gvisor == record.RoleGofer {
+		_, serving := d.serving(p)
+		if _, beside := p.role(); beside && p.Depth() == 0 || serving || p.isInit() || gvisor == record.RoleGofer {
 			continue
 		}
 		in[p.Pid] = true

@@ -192,3 +192,27 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 		})
 	}
 }
+
+// vhost-device-vsock, which QEMU's script starts, is where the thread that forked it was.
+func TestWhatAVMMStartedIsItsOwnInEveryGroup(t *testing.T) {
+	t.Parallel()
+	pod := "/kubepods/burstable/pod" + podUIDs + "/kata_" + hex
+	for _, where := range []string{pod, "/default/kata_" + hex, "/default/" + hex, "/docker/" + hex, "/system.slice/docker-" + hex + ".scope"} {
+		for _, outside := range []string{where, "/kata_overhead/" + hex} {
+			_, s := snapshot(t, tree(t, proc{pid: 1, args: "/sbin/init", cgroup: root1},
+				proc{pid: 10, ppid: 1, args: "/opt/kata/bin/containerd-shim-kata-v2 -namespace k8s.io -address a -id " + hex, cgroup: v1(outside)},
+				proc{pid: 11, ppid: 10, args: "/usr/bin/qemu-system-x86_64 -name sandbox-" + hex, cgroup: v1(outside), threads: []thread{{comm: "CPU 0/KVM", cgroup: v1(where), ns: 5}}},
+				proc{pid: 14, ppid: 11, args: "/usr/bin/vhost-device-vsock --vm guest-cid=3,uds-path=/tmp/vu.hvsock", cgroup: v1(where)}))
+			boxes := map[string]Sandbox{"by its id": {IDs: []string{hex}}, "by its first process": {IDs: []string{hex}, Workload: 11}, "by its group": {IDs: []string{hex}, Group: where}}
+			if found := s.Sandboxes(); len(found) == 1 {
+				boxes["by nothing at all"] = found[0].Box
+			}
+			for name, box := range boxes {
+				var problems record.Problems
+				if short, long := roles(s.Members([]Sandbox{box}, nil, &problems)); short != "10=shim@0 11=vmm@0 14=vmm@0" || len(boxes) != 4 {
+					t.Errorf("%s, VMM in %s, %s: %s%s", where, outside, name, short, long)
+				}
+			}
+		}
+	}
+}

@@ -143,6 +143,9 @@ func (c *selection) byProgram(p *Process, box int) (role record.Role, why string
 // byParent goes by who started a process in a sandbox's group, and is in it too.
 func (c *selection) byParent(p *Process, box, depth int) (role record.Role, why string, ok bool) {
 	parent := c.byPid[p.PPid]
+	if by, ok := c.serving(p); ok && c.mentioned(parent) == box {
+		return startedBy(by)
+	}
 	if parent == nil || depth >= deepest || c.boxOf(parent) != box || c.daemons[parent.Pid] {
 		return "", "", false
 	}

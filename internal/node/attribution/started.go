@@ -105,6 +105,18 @@ func startedBy(role record.Role) (record.Role, string, bool) {
 	return "", "", false
 }
 
+// serving tells whether a VMM or a virtiofsd started a process, and which: that is one
+// of its devices (vhost-device-vsock), even in the pod's group, in which the thread that
+// started it may be while the VMM is not.
+func (s *Snapshot) serving(p *Process) (by record.Role, ok bool) {
+	parent := s.byPid[p.PPid]
+	if parent == nil || p.Depth() > 0 || parent.Depth() > 0 {
+		return "", false
+	}
+	by, _ = parent.role()
+	return by, by == record.RoleVMM || by == record.RoleVirtiofs
+}
+
 // kernelThreads takes in the kernel's workers of a VMM, which bear its pid in
 // their names: "vhost-123", "kvm-pit/123". Since Linux 6.4 vhost's are threads
 // of the VMM itself.

@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,19 +40,14 @@ type address struct {
 	namespace string
 }
 
+// Where is the address of a containerd, of its own API and of CRI.
+func Where(e subject.Engine) string {
+	return cmp.Or(e.Address, e.Env["CONTAINERD_ADDRESS"], os.Getenv("CONTAINERD_ADDRESS"), DefaultAddress)
+}
+
 func addressOf(e subject.Engine) (address, error) {
-	where := e.Address
-	for _, other := range []string{e.Env["CONTAINERD_ADDRESS"], os.Getenv("CONTAINERD_ADDRESS"), DefaultAddress} {
-		if where == "" {
-			where = other
-		}
-	}
-	p := address{socket: engine.Socket(where), namespace: e.Namespace}
-	for _, other := range []string{e.Env["CONTAINERD_NAMESPACE"], os.Getenv("CONTAINERD_NAMESPACE"), ownNamespace} {
-		if p.namespace == "" {
-			p.namespace = other
-		}
-	}
+	where := Where(e)
+	p := address{socket: engine.Socket(where), namespace: cmp.Or(e.Namespace, e.Env["CONTAINERD_NAMESPACE"], os.Getenv("CONTAINERD_NAMESPACE"), ownNamespace)}
 	if p.socket == "" {
 		return p, fmt.Errorf("the address %q is no unix socket's", where)
 	}

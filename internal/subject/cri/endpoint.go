@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine"
 )
 
@@ -46,7 +48,7 @@ type known struct {
 }
 
 var servers = []known{
-	{containerdEngine, "/run/containerd/containerd.sock", "containerd", "start containerd with its CRI plugin enabled"},
+	{containerdEngine, containerd.DefaultAddress, "containerd", "start containerd with its CRI plugin enabled"},
 	{crioEngine, "/var/run/crio/crio.sock", "cri-o", "start crio"},
 	{isuladEngine, "/var/run/isulad.sock", "isulad", "start isulad, built with CRI"},
 	{dockerdEngine, "/var/run/cri-dockerd.sock", "docker", "start cri-dockerd"},
@@ -147,12 +149,13 @@ func open(ctx context.Context, name, engineName string, e subject.Engine) (*conn
 	if !ok {
 		return nil, nil, engine.Unavailable(name, "name one of "+strings.Join(names(), ", "), "tare does not know the CRI engine %q", engineName)
 	}
-	socket := k.socket
-	if e.Address != "" {
-		socket = engine.Socket(e.Address)
+	where := cmp.Or(e.Address, k.socket)
+	if engineName == containerdEngine {
+		where = containerd.Where(e)
 	}
+	socket := engine.Socket(where)
 	if socket == "" {
-		return nil, nil, engine.Unavailable(name, "give unix:///PATH", "%q is no address of a unix socket", e.Address)
+		return nil, nil, engine.Unavailable(name, "give unix:///PATH", "%q is no address of a unix socket", where)
 	}
 	c, err := connect(ctx, socket)
 	if err != nil {

@@ -160,6 +160,16 @@ func TestHandlersBeginWithTheDefault(t *testing.T) {
 	}
 }
 
+func TestContainerdsOwnVariableTellsWhereItServesCRI(t *testing.T) {
+	t.Setenv("CONTAINERD_ADDRESS", strings.TrimPrefix(serve(t, &server{name: "containerd", status: ready(oneHandler)}), "unix://"))
+	if _, err := New(t.Context(), "mine", "containerd", "", subject.Engine{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := New(t.Context(), "mine", "containerd", "", subject.Engine{Address: "unix:///given.sock"}); err == nil || !strings.Contains(err.Error(), "given.sock") {
+		t.Errorf("what is given does not come first: %v", err)
+	}
+}
+
 func TestInfoTellsWhatIsWeighed(t *testing.T) {
 	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(oneHandler)})}
 	got, err := New(t.Context(), "mine", "containerd", "", e)

@@ -35,6 +35,9 @@ type stand struct {
 	stop context.CancelFunc
 	// looked is the device that was looked at last.
 	looked string
+	// outside is what processes outside of a guest move between two readings, nil
+	// where there are none.
+	outside *record.Transfer
 	// onHost are the tools that the host has, and ran what was run there.
 	onHost map[string]string
 	ran    []string
@@ -121,7 +124,7 @@ func (s *stand) End(context.Context, []subject.Sandbox, []int) *snapshot.Edge {
 
 func (s *stand) Seen(_, _ *snapshot.Edge, device string) record.Observed {
 	s.looked = device
-	return record.Observed{Took: 2e9, Disks: record.DeviceUse{Name: "sda", WriteBytes: 40960, WriteIOs: 10}, CPU: []record.RoleTime{}}
+	return record.Observed{Took: 2e9, Disks: record.DeviceUse{Name: "sda", WriteBytes: 40960, WriteIOs: 10}, Outside: s.outside, CPU: []record.RoleTime{}}
 }
 
 func (s *stand) Rest(context.Context, string, time.Duration) bool { s.note("rest"); return true }

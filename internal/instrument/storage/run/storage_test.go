@@ -49,6 +49,18 @@ func TestWhatWasWrittenIsFlushedAfterTheReading(t *testing.T) {
 	}
 }
 
+func TestWhatLoadingTheToolTakesThoseOutsideIsReadBeforeTheJob(t *testing.T) {
+	s := newStand(t, "a")
+	s.outside = &record.Transfer{Read: 36 << 20}
+	rec := s.run()
+	if !strings.HasSuffix(s.log(), "begin, a warm, begin, a dd, end, flush") {
+		t.Errorf("it went %s", s.log())
+	}
+	if l := rec.Cells[0].Observed.Loading; l == nil || *l != *s.outside {
+		t.Errorf("got %+v", l)
+	}
+}
+
 func TestOnAFolderOfTheHostAllTargetsFindTheSameFiles(t *testing.T) {
 	s := newStand(t, "a", "b", "c")
 	s.plan.Volumes = []string{"bind"}
