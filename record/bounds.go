@@ -33,6 +33,9 @@ import (
 //	rooted        begins with /
 //	keys=LIMIT    how long the keys of an object are
 //	id            tells the element from the others of its list, with other fields so marked
+//	safe          a text that says nothing of who measured: a redaction keeps it
+//	safekeys      likewise the keys of an object
+//	kind=WORD     what a redaction calls such a text
 //	LIMIT         of a text, at most so many bytes; of a number, at most so much: see limits
 type bound struct {
 	name  string // of the field, as in the record
@@ -42,6 +45,9 @@ type bound struct {
 	inner *bounds // of the structs in it
 
 	any, unknown, zero, needed, rooted bool
+
+	safe, safeKeys bool   // of texts: see Redaction
+	kind           string // likewise
 
 	words       []string
 	least, most int64
@@ -88,15 +94,16 @@ type limit struct {
 	most  int64
 	share float64
 	said  string
+	kind  string // of a redaction
 }
 
 var limits = map[string]limit{
 	"name":    {chars: 64}, // of a role, a kind, a thread: the kernel cuts those at 15, some of its own at 63
 	"label":   {chars: maxLabel},
 	"rule":    {chars: 1024},
-	"path":    {chars: maxPath},
-	"place":   {chars: maxPath + maxLabel}, // a path and a line in it
-	"command": {chars: 1 << 16},
+	"path":    {chars: maxPath, kind: "path"},
+	"place":   {chars: maxPath + maxLabel, kind: "path"}, // a path and a line in it
+	"command": {chars: 1 << 16, kind: "command"},
 
 	"lane":      {most: MaxLanes - 1},
 	"processes": {most: maxProcesses},
@@ -251,8 +258,14 @@ func (x *bound) read(word string) error {
 		x.needed = true
 	case "rooted":
 		x.rooted = true
+	case "safe":
+		x.safe = true
+	case "safekeys":
+		x.safeKeys = true
+	case "kind":
+		x.kind = value
 	case "one":
-		x.words = strings.Split(value, "|")
+		x.words, x.safe = strings.Split(value, "|"), true
 	case "after":
 		x.after = value
 	case "keys":
@@ -274,6 +287,9 @@ func (x *bound) read(word string) error {
 		l, ok := limits[word]
 		if !ok {
 			return fmt.Errorf("the tag says %q, which is not known", word)
+		}
+		if x.kind == "" && l.kind != "" {
+			x.kind = l.kind
 		}
 		x.chars, x.maxSaid = l.chars, l.said
 		x.most, x.maxShare = cmp.Or(l.most, x.most), cmp.Or(l.share, x.maxShare)

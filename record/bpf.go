@@ -16,13 +16,13 @@ const (
 type Program struct {
 	Type     Type         `json:"type"`
 	ID       uint32       `json:"id" is:"min=1"`
-	Kind     string       `json:"kind" is:"needed,label"`               // the kernel's own name of its type: "cgroup_sock_addr", "sock_ops"
-	Name     string       `json:"name" is:"label"`                      // up to 15 bytes, as the kernel keeps it
-	Full     string       `json:"full,omitempty" is:"path"`             // the function's whole name, from the program's BTF
-	Tag      string       `json:"tag,omitempty" is:"label"`             // of its instructions, 16 hex digits
-	Owner    string       `json:"owner,omitempty" is:"label"`           // whose it is, as far as it is recognised: "tare", "kmesh", "cilium", "systemd"
-	Attached []string     `json:"attached" is:"max=1024,path"`          // where it is attached: "cgroup connect4 /mnt/kmesh_cgroup2"
-	Holders  []string     `json:"holders,omitempty" is:"max=1024,path"` // processes that hold a descriptor of it: "812 kmesh-daemon"
+	Kind     string       `json:"kind" is:"needed,label,safe"`                       // the kernel's own name of its type: "cgroup_sock_addr", "sock_ops"
+	Name     string       `json:"name" is:"label,kind=program"`                      // up to 15 bytes, as the kernel keeps it
+	Full     string       `json:"full,omitempty" is:"path,kind=program"`             // the function's whole name, from the program's BTF
+	Tag      string       `json:"tag,omitempty" is:"label,kind=id"`                  // of its instructions, 16 hex digits
+	Owner    string       `json:"owner,omitempty" is:"label,safe"`                   // whose it is, as far as it is recognised: "tare", "kmesh", "cilium", "systemd"
+	Attached []string     `json:"attached" is:"max=1024,path,kind=path"`             // where it is attached: "cgroup connect4 /mnt/kmesh_cgroup2"
+	Holders  []string     `json:"holders,omitempty" is:"max=1024,path,kind=program"` // processes that hold a descriptor of it: "812 kmesh-daemon"
 	Pins     []string     `json:"pins,omitempty" is:"max=1024,path"`
 	Memory   int64        `json:"memory" is:"bytes,unknown"` // bytes, of the program itself; -1: not known
 	Maps     []ProgramMap `json:"maps" is:"max=4096"`
@@ -31,8 +31,8 @@ type Program struct {
 // ProgramMap is a map that a program uses.
 type ProgramMap struct {
 	ID      uint32 `json:"id"`
-	Kind    string `json:"kind" is:"label"`
-	Name    string `json:"name" is:"label"`
+	Kind    string `json:"kind" is:"label,safe"`
+	Name    string `json:"name" is:"label,kind=program"`
 	Entries int64  `json:"entries"`                   // the most that it can hold
 	Memory  int64  `json:"memory" is:"bytes,unknown"` // bytes, as the kernel's fdinfo has it; -1: not known
 	Shared  int    `json:"shared"`                    // programs that use it
@@ -46,8 +46,8 @@ type ProgramMap struct {
 type Map struct {
 	Type    Type       `json:"type"`
 	Map     ProgramMap `json:"map"`
-	Owner   string     `json:"owner,omitempty" is:"label"`           // as of a program
-	Holders []string   `json:"holders,omitempty" is:"max=1024,path"` // processes that hold a descriptor of it
+	Owner   string     `json:"owner,omitempty" is:"label"`                        // as of a program
+	Holders []string   `json:"holders,omitempty" is:"max=1024,path,kind=program"` // processes that hold a descriptor of it
 	Pins    []string   `json:"pins,omitempty" is:"max=1024,path"`
 }
 
@@ -77,7 +77,7 @@ type Point struct {
 	Memory []ProgramMem `json:"memory,omitempty" is:"max=65536"`
 	// Own is the CPU time of tare itself, without the load's client and server.
 	Own      int64    `json:"own"`
-	Problems []string `json:"problems,omitempty" is:"max=1024,path"` // programs that came or went, one line each
+	Problems []string `json:"problems,omitempty" is:"max=1024,path,kind=text"` // programs that came or went, one line each
 	Failure  *Failure `json:"failure,omitempty"`
 	// Source is the file that an imported point comes from: it has what the client
 	// says, and Begun is 1.
@@ -97,7 +97,7 @@ const (
 
 // Asked is what a point asks for.
 type Asked struct {
-	URL         string  `json:"url,omitempty" is:"path"`
+	URL         string  `json:"url,omitempty" is:"path,kind=address"`
 	Connections int     `json:"connections"`
 	QPS         float64 `json:"qps,omitempty" is:"rate"` // 0: as many as it can
 	KeepAlive   bool    `json:"keep_alive,omitempty"`
@@ -133,7 +133,7 @@ type Sent struct {
 	// percentile in ns, of an open loop; it is part of the latencies.
 	Lag int64 `json:"lag,omitempty"`
 	// Client is what sent it, with its version: "fortio v1.75.3".
-	Client string `json:"client,omitempty" is:"label"`
+	Client string `json:"client,omitempty" is:"label,safe"`
 	// Failures are the errors by their reason, in words: "status 503".
 	Failures map[string]int64 `json:"failures,omitempty" is:"max=64,keys=label,loads"`
 }
@@ -141,7 +141,7 @@ type Sent struct {
 // ProgramRun is what a program did in a phase.
 type ProgramRun struct {
 	ID     uint32 `json:"id"`
-	Name   string `json:"name" is:"path"`
+	Name   string `json:"name" is:"path,kind=program"`
 	Count  int64  `json:"count" is:"loads"`
 	Time   int64  `json:"time" is:"cpu"` // ns, of all CPUs
 	Misses int64  `json:"misses,omitempty"`
@@ -162,7 +162,7 @@ type GroupCPU struct {
 type ProgramMem struct {
 	ID     uint32 `json:"id"`
 	Map    bool   `json:"map,omitempty"` // of a map; else of a program
-	Name   string `json:"name" is:"path"`
+	Name   string `json:"name" is:"path,kind=program"`
 	Memory int64  `json:"memory" is:"bytes,unknown"` // bytes
 	Used   int64  `json:"used,omitempty"`            // entries in it, where they can be counted
 }

@@ -15,7 +15,7 @@ func TestTheExamplesOfThePageAreARecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Problems) != 0 || got.End == nil || count(got) != 29 {
+	if len(got.Problems) != 0 || got.End == nil || count(got) != 30 {
 		t.Errorf("%d lines, end %v, problems %v", count(got), got.End, got.Problems)
 	}
 	// A field that the types do not have would be passed over in silence.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -12,17 +13,18 @@ const (
 	TypeNode    Type = "node"
 	TypeFinding Type = "finding"
 	TypeEnd     Type = "end"
+	TypeLabel   Type = "label"
 )
 
 // Header opens a record.
 type Header struct {
 	Type        Type            `json:"type"`
 	Schema      int             `json:"schema" is:"min=1"`
-	RunID       string          `json:"run_id"`
-	Experiment  string          `json:"experiment"` // "lifecycle", "overhead", "storage", "startup", "bpf"
-	Started     time.Time       `json:"started"`    // wall clock, for people only
-	Command     []string        `json:"command"`    // tare's own command line
-	Version     string          `json:"tare_version"`
+	RunID       string          `json:"run_id" is:"kind=id"`
+	Experiment  string          `json:"experiment" is:"safe"`      // "lifecycle", "overhead", "storage", "startup", "bpf"
+	Started     time.Time       `json:"started"`                   // wall clock, for people only
+	Command     []string        `json:"command" is:"kind=command"` // tare's own command line
+	Version     string          `json:"tare_version" is:"safe"`
 	Plan        json.RawMessage `json:"plan"` // resolved: every default filled in
 	Environment Environment     `json:"environment"`
 }
@@ -31,23 +33,23 @@ type Header struct {
 // figure without the target having changed. A field that could not be read is
 // empty; it is never guessed.
 type Environment struct {
-	Kernel      string            `json:"kernel"` // uname release
-	KernelBuild string            `json:"kernel_build,omitempty"`
-	OS          string            `json:"os,omitempty"` // PRETTY_NAME
-	Arch        string            `json:"arch"`
-	CPUModel    string            `json:"cpu_model,omitempty"`
-	CPUs        int               `json:"cpus"`               // usable by this process
-	Governor    string            `json:"governor,omitempty"` // scaling governor, "" where the machine has none
-	Memory      int64             `json:"memory"`             // bytes, MemTotal
+	Kernel      string            `json:"kernel" is:"safe"` // uname release
+	KernelBuild string            `json:"kernel_build,omitempty" is:"safe"`
+	OS          string            `json:"os,omitempty" is:"safe"` // PRETTY_NAME
+	Arch        string            `json:"arch" is:"safe"`
+	CPUModel    string            `json:"cpu_model,omitempty" is:"safe"`
+	CPUs        int               `json:"cpus"`                         // usable by this process
+	Governor    string            `json:"governor,omitempty" is:"safe"` // scaling governor, "" where the machine has none
+	Memory      int64             `json:"memory"`                       // bytes, MemTotal
 	Swap        int64             `json:"swap"`
-	Virtual     string            `json:"virtual,omitempty"` // hypervisor, as far as it shows
-	Cgroup      string            `json:"cgroup"`            // "v1", "v2", "hybrid", "none"
-	Controllers []string          `json:"controllers,omitempty"`
-	Mitigations map[string]string `json:"mitigations,omitempty"` // /sys/devices/system/cpu/vulnerabilities
-	MissingCaps []string          `json:"missing_capabilities,omitempty"`
-	RootFS      string            `json:"root_fs,omitempty"` // file system type under the run's folder
-	ClockSource string            `json:"clock_source,omitempty"`
-	Lanes       string            `json:"lanes,omitempty"` // how tare's lanes wait: "SCHED_FIFO", "nice -20" or "ordinary"
+	Virtual     string            `json:"virtual,omitempty" is:"safe"` // hypervisor, as far as it shows
+	Cgroup      string            `json:"cgroup" is:"safe"`            // "v1", "v2", "hybrid", "none"
+	Controllers []string          `json:"controllers,omitempty" is:"safe"`
+	Mitigations map[string]string `json:"mitigations,omitempty" is:"safe,safekeys"` // /sys/devices/system/cpu/vulnerabilities
+	MissingCaps []string          `json:"missing_capabilities,omitempty" is:"safe"`
+	RootFS      string            `json:"root_fs,omitempty" is:"safe"` // file system type under the run's folder
+	ClockSource string            `json:"clock_source,omitempty" is:"safe"`
+	Lanes       string            `json:"lanes,omitempty" is:"safe"` // how tare's lanes wait: "SCHED_FIFO", "nice -20" or "ordinary"
 	LoadStart   float64           `json:"load_start" is:"any"`
 }
 
@@ -74,22 +76,45 @@ type Node struct {
 // data: reports print it, and scripts can act on its code.
 type Finding struct {
 	Type    Type   `json:"type"`
-	Code    string `json:"code" is:"needed"` // stable, kebab-case: "drift", "steal", "failed-operations"
-	Level   string `json:"level"`            // "note", "warning", "error"
-	Target  string `json:"target,omitempty"`
-	Op      string `json:"op,omitempty"`
+	Code    string `json:"code" is:"needed,safe"` // stable, kebab-case: "drift", "steal", "failed-operations"
+	Level   string `json:"level" is:"safe"`       // "note", "warning", "error"
+	Target  string `json:"target,omitempty" is:"safe"`
+	Op      string `json:"op,omitempty" is:"safe"`
 	Lanes   int    `json:"lanes,omitempty"`
 	Message string `json:"message"`
 	Advice  string `json:"advice"`
-	Tried   string `json:"tried,omitempty"` // the command that failed first, pasteable
+	Tried   string `json:"tried,omitempty" is:"kind=command"` // the command that failed first, pasteable
 }
 
 // End closes a record. A record without one was cut off.
 type End struct {
 	Type     Type   `json:"type"`
-	Status   string `json:"status" is:"needed"` // "done", "interrupted", "failed"
-	Why      string `json:"why,omitempty"`      // why it stopped: "rounds", "precision reached", "budget spent", …
+	Status   string `json:"status" is:"needed,safe"` // "done", "interrupted", "failed"
+	Why      string `json:"why,omitempty"`           // why it stopped: "rounds", "precision reached", "budget spent", …
 	Batches  int    `json:"batches"`
 	Failures int    `json:"failures"`
 	Elapsed  int64  `json:"elapsed"` // ns
+}
+
+// Label is what somebody said of a whole record once it was there, as the commit that
+// it is of. It touches nothing that was measured: it is a line behind the others, even
+// behind the end mark. Of a key that is given twice the later value counts, and an empty
+// one takes it away.
+type Label struct {
+	Type  Type   `json:"type"`
+	Key   string `json:"key" is:"needed,name,safe"`
+	Value string `json:"value" is:"label,kind=label"`
+}
+
+// Labelled are the labels that hold, each key once.
+func (r *Record) Labelled() (out []Label) {
+	for _, l := range r.Labels {
+		if i := slices.IndexFunc(out, func(o Label) bool { return o.Key == l.Key }); i >= 0 {
+			out = slices.Delete(out, i, i+1)
+		}
+		if l.Value != "" {
+			out = append(out, l)
+		}
+	}
+	return out
 }

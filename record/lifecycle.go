@@ -28,8 +28,8 @@ type Batch struct {
 	Phase    Phase    `json:"phase" is:"needed,one=warmup|measure"`
 	Round    int      `json:"round"` // from 0; warm-up rounds count on their own
 	Order    int      `json:"order"` // this target's place in the round's random order
-	Target   string   `json:"target" is:"needed"`
-	Op       string   `json:"op" is:"needed"`
+	Target   string   `json:"target" is:"needed,safe"`
+	Op       string   `json:"op" is:"needed,safe"`
 	Lanes    int      `json:"lanes" is:"min=1,max=10000"`  // N as planned
 	Released int64    `json:"released"`                    // ns, taken just before the release
 	Samples  []Sample `json:"samples" is:"max=10000"`      // one per lane that was released

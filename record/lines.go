@@ -25,7 +25,7 @@ type LineType struct {
 // declared are the types of line that this package declares, each with a field of
 // [Record] of its own.
 var declared = []LineType{
-	line[Header](TypeHeader), line[Target](TypeTarget), line[Node](TypeNode), line[Finding](TypeFinding), line[End](TypeEnd),
+	line[Header](TypeHeader), line[Target](TypeTarget), line[Node](TypeNode), line[Finding](TypeFinding), line[End](TypeEnd), line[Label](TypeLabel),
 	line[Batch](TypeBatch), line[Reading](TypeReading), line[Series](TypeSeries), line[Cell](TypeCell), line[Place](TypePlace),
 	line[Ceiling](TypeCeiling), line[Start](TypeStart), line[Logs](TypeLogs), line[Program](TypeProgram), line[Map](TypeMap),
 	line[Point](TypePoint),

@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 )
@@ -23,7 +24,8 @@ type Record struct {
 	Maps     []Map
 	Points   []Point
 	Findings []Finding
-	End      *End // nil: the run was cut off
+	Labels   []Label // in the order in which they were given, see Labelled
+	End      *End    // nil: the run was cut off
 
 	own []any // see Own
 
@@ -87,6 +89,31 @@ func (l *Lines) Load(path string) (*Record, error) {
 	// Nothing was written: closing cannot lose anything.
 	defer func() { _ = r.Close() }()
 	return collect(r)
+}
+
+// MaxRecords is how many records one file can hold.
+const MaxRecords = 10_000
+
+// LoadAll reads all records of a file: the one that a run wrote, or those that
+// [Writer.Join] put behind each other.
+func (l *Lines) LoadAll(path string) (all []*Record, err error) {
+	r, err := l.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	r.Several()
+	for more := true; more; more = r.More() {
+		if len(all) == MaxRecords {
+			return nil, fmt.Errorf("%s holds more than %d records: join fewer", path, MaxRecords)
+		}
+		rec, err := collect(r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rec)
+	}
+	return all, nil
 }
 
 // Read is [Read] for these types of line.

@@ -50,8 +50,8 @@ type Reading struct {
 	Took      int64       `json:"took" is:"span"` // ns until all of it was read
 	Round     int         `json:"round"`
 	Order     int         `json:"order"`
-	Target    string      `json:"target" is:"needed"`
-	Phase     string      `json:"phase" is:"label"`                              // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
+	Target    string      `json:"target" is:"needed,safe"`
+	Phase     string      `json:"phase" is:"label,safe"`                         // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
 	Sandboxes int         `json:"sandboxes" is:"max=10000"`                      // that were there
 	Moment    Moment      `json:"moment" is:"needed,one=before|begin|end|after"` //
 	Settled   bool        `json:"settled"`                                       // false: the node was still changing when it was read
@@ -61,19 +61,19 @@ type Reading struct {
 	Processes []Process   `json:"processes" is:"max=65536"`                      // of the target: in its sandboxes, beside them, its daemons
 	Engine    []Statistic `json:"engine,omitempty" is:"max=65536"`               // what the engine itself reports
 	Problems  Problems    `json:"problems"`                                      // what could not be read
-	Left      []string    `json:"left,omitempty"`                                // "after" only: cgroups of the target's sandboxes that are still there
+	Left      []string    `json:"left,omitempty" is:"kind=path"`                 // "after" only: cgroups of the target's sandboxes that are still there
 	Failure   *Failure    `json:"failure,omitempty"`                             // why the phase gives no figures
 }
 
 // Work is what ran inside the sandboxes in a phase.
 type Work struct {
-	Command string  `json:"command"`                               // as it was run in each sandbox, pasteable
+	Command string  `json:"command" is:"kind=command"`             // as it was run in each sandbox, pasteable
 	Hold    int64   `json:"hold,omitempty" is:"bytes"`             // bytes that each sandbox was told to hold
 	Spin    float64 `json:"spin,omitempty" is:"cpus"`              // CPUs that each sandbox was told to use
 	Spun    float64 `json:"spun,omitempty" is:"cpus"`              // CPUs that each says it used on average, from its begin to its end: less than Spin where others took them
 	Begun   int64   `json:"begun"`                                 // ns, when the first was started
 	Ended   int64   `json:"ended,omitempty" is:"zero,after=begun"` // ns, when the last had ended; 0 when the reading was taken while it ran
-	Version string  `json:"version,omitempty"`                     // of the program, where it is not the probe
+	Version string  `json:"version,omitempty" is:"safe"`           // of the program, where it is not the probe
 	CPU     int64   `json:"cpu,omitempty"`                         // ns that commands which have ended used, where no cgroup tells: on the host
 }
 
@@ -132,10 +132,10 @@ type Group struct {
 	Charge      Charge       `json:"charge" is:"needed,name"`
 	Lane        int          `json:"lane" is:"lane,unknown"` // of its sandbox; -1 for one that several share
 	Nested      bool         `json:"nested,omitempty"`
-	Controllers []string     `json:"controllers" is:"max=100"` // that were read here: "memory", "cpuacct", "cpu", "blkio", "io", "pids"
-	Memory      *GroupMemory `json:"memory,omitempty"`         // nil: no memory controller here
-	CPU         *int64       `json:"cpu,omitempty"`            // ns used since it was made; nil: not accounted here
-	Throttled   int64        `json:"throttled,omitempty"`      // ns
+	Controllers []string     `json:"controllers" is:"max=100,safe"` // that were read here: "memory", "cpuacct", "cpu", "blkio", "io", "pids"
+	Memory      *GroupMemory `json:"memory,omitempty"`              // nil: no memory controller here
+	CPU         *int64       `json:"cpu,omitempty"`                 // ns used since it was made; nil: not accounted here
+	Throttled   int64        `json:"throttled,omitempty"`           // ns
 	ReadBytes   int64        `json:"read_bytes,omitempty"`
 	WriteBytes  int64        `json:"write_bytes,omitempty"`
 	Pids        int64        `json:"pids,omitempty"`
@@ -165,7 +165,7 @@ type Process struct {
 	Pid        int          `json:"pid" is:"id,min=1,processes"`
 	Start      uint64       `json:"start" is:"id"` // clock ticks since boot: tells it from a later one with its pid
 	PPid       int          `json:"ppid" is:"processes"`
-	Name       string       `json:"name" is:"name"` // as the kernel has it, cut to 15 characters
+	Name       string       `json:"name" is:"name,kind=program"` // as the kernel has it, cut to 15 characters
 	Role       Role         `json:"role" is:"needed,name"`
 	Rule       string       `json:"rule" is:"rule"`         // the fact that decided the role
 	Lane       int          `json:"lane" is:"lane,unknown"` // of its sandbox; -1 for a daemon
@@ -185,18 +185,18 @@ type Process struct {
 
 // Membership is one set of cgroups and the threads that are in it.
 type Membership struct {
-	Paths   map[string]string `json:"paths" is:"max=100,keys=name,path"`                  // controller → path; "" → the v2 hierarchy
+	Paths   map[string]string `json:"paths" is:"max=100,keys=name,path,safekeys"`         // controller → path; "" → the v2 hierarchy
 	Threads []int             `json:"threads,omitempty" is:"max=4194304,min=1,processes"` // absent: all
-	Names   []string          `json:"names,omitempty" is:"max=4194304,name"`              // of the threads, in their order
+	Names   []string          `json:"names,omitempty" is:"max=4194304,name,kind=program"` // of the threads, in their order
 }
 
 // Statistic is what an engine reports of one sandbox.
 type Statistic struct {
 	Lane   int    `json:"lane" is:"lane"`
-	Time   int64  `json:"time,omitempty"`            // ns, when the answer was there
-	Source string `json:"source" is:"needed,label"`  // "docker stats", "ctr task metrics", "crictl stats", …
-	Memory int64  `json:"memory" is:"bytes,unknown"` // bytes; -1: not reported
-	CPU    int64  `json:"cpu" is:"unknown"`          // ns since its start; -1: not reported
+	Time   int64  `json:"time,omitempty"`                // ns, when the answer was there
+	Source string `json:"source" is:"needed,label,safe"` // "docker stats", "ctr task metrics", "crictl stats", …
+	Memory int64  `json:"memory" is:"bytes,unknown"`     // bytes; -1: not reported
+	CPU    int64  `json:"cpu" is:"unknown"`              // ns since its start; -1: not reported
 }
 
 // Problems count what could not be read and is missing in the figures.
@@ -213,14 +213,14 @@ type Problems struct {
 type Series struct {
 	Type      Type               `json:"type"`
 	Round     int                `json:"round"`
-	Target    string             `json:"target" is:"needed"`
-	Phase     string             `json:"phase" is:"needed,label"`
+	Target    string             `json:"target" is:"needed,safe"`
+	Phase     string             `json:"phase" is:"needed,label,safe"`
 	Sandboxes int                `json:"sandboxes" is:"max=10000"`
-	Interval  int64              `json:"interval" is:"min=1,span"`                       // ns
-	Missed    int                `json:"missed"`                                         // ticks at which nothing could be read in time
-	OwnCPU    int64              `json:"own_cpu"`                                        // ns that the sampler used
-	Times     []int64            `json:"times" is:"max=1048576"`                         // ns of CLOCK_MONOTONIC, ascending
-	Values    map[string][]int64 `json:"values" is:"max=64,each=1048576,keys=label,any"` // by the names below, each as long as Times; -1: not read at that tick
+	Interval  int64              `json:"interval" is:"min=1,span"`                                // ns
+	Missed    int                `json:"missed"`                                                  // ticks at which nothing could be read in time
+	OwnCPU    int64              `json:"own_cpu"`                                                 // ns that the sampler used
+	Times     []int64            `json:"times" is:"max=1048576"`                                  // ns of CLOCK_MONOTONIC, ascending
+	Values    map[string][]int64 `json:"values" is:"max=64,each=1048576,keys=label,any,safekeys"` // by the names below, each as long as Times; -1: not read at that tick
 	Problems  Problems           `json:"problems"`
 }
 

@@ -54,8 +54,10 @@ type Reader struct {
 	decoder *zstd.Decoder
 	closer  io.Closer
 
-	opened    bool // the header was read
-	ended     bool // the end mark was read
+	several   bool    // a second header begins another record, see More
+	another   *Header // which it is
+	opened    bool    // the header was read
+	ended     bool    // the end mark was read
 	err       error
 	problems  []Problem
 	count     int
@@ -87,6 +89,10 @@ func (l *Lines) NewReader(r io.Reader) *Reader {
 // unknown types are passed over, and lines that cannot be true are too, as
 // Problems.
 func (r *Reader) Next() (any, error) {
+	if h := r.another; h != nil && r.err == nil {
+		r.another = nil
+		return h, nil
+	}
 	for r.err == nil {
 		raw, err := r.read()
 		if err != nil {
@@ -103,6 +109,20 @@ func (r *Reader) Next() (any, error) {
 		}
 	}
 	return nil, r.err
+}
+
+// Several lets the reader go on behind the first record, see More.
+func (r *Reader) Several() { r.several = true }
+
+// More says, after io.EOF, whether the file holds another record behind the one that
+// was read, as [Writer.Join] makes them. Next then returns the lines of that one, and
+// Problems and Truncated are about it.
+func (r *Reader) More() bool {
+	if r.another == nil {
+		return false
+	}
+	r.err, r.ended, r.problems, r.count, r.truncated = nil, false, nil, 0, false
+	return true
 }
 
 // Problems returns the first MaxProblems lines that could not be used so far.
@@ -187,7 +207,7 @@ func (r *Reader) decode(raw rawLine) (any, error) {
 	case kind == nil && !json.Valid(text):
 		err = errors.New("not JSON")
 	case kind == nil: // of a later version, or of another package
-	case word == TypeHeader && !r.opened:
+	case word == TypeHeader && (r.several || !r.opened):
 		if err := r.checkSchema(text); err != nil {
 			return nil, err
 		}
@@ -208,15 +228,18 @@ func (r *Reader) place(raw rawLine, word Type, line any) (any, error) {
 		return nil, r.notRecord(fmt.Sprintf("line %d is a %.40q line where the header belongs", raw.number, word))
 	case line == nil:
 		return nil, nil
+	case r.opened && word == TypeHeader && r.several:
+		r.another = line.(*Header)
+		return nil, io.EOF
 	case r.opened && word == TypeHeader:
 		// Times of two runs cannot be mixed, so what follows is left alone.
 		r.note(raw.number, "a second header: this and all that follows is another record; give it a file of its own")
 		return nil, io.EOF
-	case r.ended:
+	case r.ended && word != TypeLabel: // which says something of a record that is whole
 		return nil, r.problem(raw, fmt.Errorf("a %s line after the end mark", word))
 	}
 	r.opened = true
-	r.ended = word == TypeEnd
+	r.ended = r.ended || word == TypeEnd
 	r.truncated = r.truncated || !raw.whole
 	return line, nil
 }

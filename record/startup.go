@@ -20,7 +20,7 @@ type Start struct {
 	Type   Type   `json:"type"`
 	Round  int    `json:"round"`                                                        // from 0; of logs the start's place in order of time
 	Order  int    `json:"order"`                                                        // this target's place in the round's random order
-	Target string `json:"target" is:"needed,label"`                                     // as in the plan; of logs what they tell of: "kata", "containerd", "cri-o"
+	Target string `json:"target" is:"needed,label,safe"`                                // as in the plan; of logs what they tell of: "kata", "containerd", "cri-o"
 	Method string `json:"method" is:"needed,one=bpf|tracefs|connector|none|logs|notes"` // how it was seen, see the Method constants
 	Clock  string `json:"clock" is:"needed,one=monotonic|wall|none"`                    // see the Clock constants
 	Began  int64  `json:"began"`                                                        // the call was about to be made; of logs the first event
@@ -32,21 +32,21 @@ type Start struct {
 	// Ended is when the call had returned or the command had exited; of logs when
 	// the last container of the start was up. 0: the start has no end.
 	Ended      int64          `json:"ended,omitempty" is:"zero,after=began"`
-	Command    string         `json:"command,omitempty" is:"command"`          // what was timed, pasteable
-	Name       string         `json:"name,omitempty" is:"label"`               // of the pod or container, as the logs have it
-	Sandbox    string         `json:"sandbox,omitempty" is:"label"`            // the id of the pod, or of the container where there is none
-	Containers []string       `json:"containers,omitempty" is:"max=256,label"` // ids, in the order of their appearance
-	Processes  []StartProcess `json:"processes,omitempty" is:"max=4096"`       // of a live one, in the order of Born
-	Busy       []BusyAt       `json:"busy,omitempty" is:"max=16384"`           // of a live one, in order of time
-	Spans      []Span         `json:"spans,omitempty" is:"max=4096"`           // of logs and notes, in the order of Began
-	Gaps       []Gap          `json:"gaps,omitempty" is:"max=256"`             // of logs: the longest between two events next to each other, the longest first
-	Guests     []GuestClock   `json:"guests,omitempty" is:"max=64"`            // of logs: the clocks of guests, aligned
-	Missing    []Missing      `json:"missing,omitempty" is:"max=64"`           // evidence that is not there
-	Claims     []StartClaim   `json:"claims,omitempty" is:"max=64"`            // of notes: figures that somebody computed from the others
-	Events     int64          `json:"events,omitempty"`                        // lines of logs, or events of the kernel, that it was made of
-	Lost       int64          `json:"lost,omitempty"`                          // events that the kernel could not hand over
-	Tracing    int64          `json:"tracing,omitempty"`                       // ns of CPU time that watching took
-	Source     string         `json:"source,omitempty" is:"place"`             // of logs and notes: "kata.log:25"
+	Command    string         `json:"command,omitempty" is:"command"`                  // what was timed, pasteable
+	Name       string         `json:"name,omitempty" is:"label,kind=id"`               // of the pod or container, as the logs have it
+	Sandbox    string         `json:"sandbox,omitempty" is:"label,kind=id"`            // the id of the pod, or of the container where there is none
+	Containers []string       `json:"containers,omitempty" is:"max=256,label,kind=id"` // ids, in the order of their appearance
+	Processes  []StartProcess `json:"processes,omitempty" is:"max=4096"`               // of a live one, in the order of Born
+	Busy       []BusyAt       `json:"busy,omitempty" is:"max=16384"`                   // of a live one, in order of time
+	Spans      []Span         `json:"spans,omitempty" is:"max=4096"`                   // of logs and notes, in the order of Began
+	Gaps       []Gap          `json:"gaps,omitempty" is:"max=256"`                     // of logs: the longest between two events next to each other, the longest first
+	Guests     []GuestClock   `json:"guests,omitempty" is:"max=64"`                    // of logs: the clocks of guests, aligned
+	Missing    []Missing      `json:"missing,omitempty" is:"max=64"`                   // evidence that is not there
+	Claims     []StartClaim   `json:"claims,omitempty" is:"max=64"`                    // of notes: figures that somebody computed from the others
+	Events     int64          `json:"events,omitempty"`                                // lines of logs, or events of the kernel, that it was made of
+	Lost       int64          `json:"lost,omitempty"`                                  // events that the kernel could not hand over
+	Tracing    int64          `json:"tracing,omitempty"`                               // ns of CPU time that watching took
+	Source     string         `json:"source,omitempty" is:"place"`                     // of logs and notes: "kata.log:25"
 	Failure    *Failure       `json:"failure,omitempty"`
 }
 
@@ -91,16 +91,16 @@ const (
 type StartProcess struct {
 	Pid       int    `json:"pid" is:"processes"`
 	Parent    int    `json:"parent" is:"processes"` // pid
-	Kind      string `json:"kind" is:"needed,name"`
-	Name      string `json:"name" is:"needed,label"`               // for people: "runc create", "runc init", "bridge", "sleep"
-	Program   string `json:"program" is:"label"`                   // the executable's name without its folder
-	Verb      string `json:"verb,omitempty" is:"label"`            // of a call: create, start, …; of a CNI plugin ADD, DEL, …
-	Container string `json:"container,omitempty" is:"label"`       // the id that it is about, as far as it is known
-	Born      int64  `json:"born"`                                 // forked, or the exec of another program in the same process
-	Exec      int64  `json:"exec,omitempty" is:"zero,after=born"`  // it became Program; 0: it never executed one of its own
-	Ended     int64  `json:"ended,omitempty" is:"zero,after=born"` // exited, or executed another program; 0: it was still there
-	CPU       int64  `json:"cpu" is:"cpu,unknown"`                 // ns until Ended, or until the start had ended; -1: not known
-	Exit      *int   `json:"exit,omitempty" is:"min=-1,max=255"`   // exit code, 128+n for signal n; nil while it was there, or where it executed another
+	Kind      string `json:"kind" is:"needed,name,safe"`
+	Name      string `json:"name" is:"needed,label,kind=program"`    // for people: "runc create", "runc init", "bridge", "sleep"
+	Program   string `json:"program" is:"label,kind=program"`        // the executable's name without its folder
+	Verb      string `json:"verb,omitempty" is:"label,safe"`         // of a call: create, start, …; of a CNI plugin ADD, DEL, …
+	Container string `json:"container,omitempty" is:"label,kind=id"` // the id that it is about, as far as it is known
+	Born      int64  `json:"born"`                                   // forked, or the exec of another program in the same process
+	Exec      int64  `json:"exec,omitempty" is:"zero,after=born"`    // it became Program; 0: it never executed one of its own
+	Ended     int64  `json:"ended,omitempty" is:"zero,after=born"`   // exited, or executed another program; 0: it was still there
+	CPU       int64  `json:"cpu" is:"cpu,unknown"`                   // ns until Ended, or until the start had ended; -1: not known
+	Exit      *int   `json:"exit,omitempty" is:"min=-1,max=255"`     // exit code, 128+n for signal n; nil while it was there, or where it executed another
 	// Used is how much CPU time the process had used by moments, where it stayed: of one
 	// that was there before, since the start began. In order of time.
 	Used []BusyAt `json:"used,omitempty" is:"max=16384"`
@@ -115,10 +115,10 @@ type BusyAt struct {
 
 // Span is a named interval of a start.
 type Span struct {
-	Name      string `json:"name" is:"needed,label"`
-	Kind      string `json:"kind" is:"needed,name"`
-	Container string `json:"container,omitempty" is:"label"`
-	Of        string `json:"of,omitempty" is:"name"` // of logs: the kind of the process whose it is: daemon, shim, vmm
+	Name      string `json:"name" is:"needed,label,safe"`
+	Kind      string `json:"kind" is:"needed,name,safe"`
+	Container string `json:"container,omitempty" is:"label,kind=id"`
+	Of        string `json:"of,omitempty" is:"name,safe"` // of logs: the kind of the process whose it is: daemon, shim, vmm
 	Began     int64  `json:"began"`
 	Ended     int64  `json:"ended" is:"after=began"`
 	Source    string `json:"source,omitempty" is:"place"` // of logs: where its first event stands, "kata.log:25"
@@ -128,20 +128,20 @@ type Span struct {
 type Gap struct {
 	Began  int64  `json:"began"`
 	Ended  int64  `json:"ended" is:"after=began"`
-	After  string `json:"after" is:"command"`   // the event before it
-	Before string `json:"before" is:"command"`  // the event after it
-	In     string `json:"in" is:"label"`        // whose it is: "docker", "runc create", "kata_agent"
-	CPU    int64  `json:"cpu" is:"cpu,unknown"` // ns used meanwhile by all processes of the start; -1: not known
-	Others int64  `json:"others,omitempty"`     // lines that others (a guest's console, an agent) wrote meanwhile
+	After  string `json:"after" is:"command,kind=text"`  // the event before it
+	Before string `json:"before" is:"command,kind=text"` // the event after it
+	In     string `json:"in" is:"label"`                 // whose it is: "docker", "runc create", "kata_agent"
+	CPU    int64  `json:"cpu" is:"cpu,unknown"`          // ns used meanwhile by all processes of the start; -1: not known
+	Others int64  `json:"others,omitempty"`              // lines that others (a guest's console, an agent) wrote meanwhile
 	Wait   *Wait  `json:"wait,omitempty"`
 	Source string `json:"source,omitempty" is:"place"`
 }
 
 // Wait is a known timer that a gap looks like.
 type Wait struct {
-	Timer   string `json:"timer" is:"label"`  // "gRPC dial, first back-off"
-	Nominal int64  `json:"nominal" is:"span"` // ns
-	Why     string `json:"why" is:"command"`  // the evidence, one line
+	Timer   string `json:"timer" is:"label,safe"`      // "gRPC dial, first back-off"
+	Nominal int64  `json:"nominal" is:"span"`          // ns
+	Why     string `json:"why" is:"command,kind=text"` // the evidence, one line
 }
 
 // GuestClock is how a guest's clock stands to the host's, from events that were
@@ -149,7 +149,7 @@ type Wait struct {
 // wrote at G arrived at the host later, at H, so its clock is not more than H-G
 // behind.
 type GuestClock struct {
-	Name        string `json:"name" is:"label"`                    // the sandbox's id
+	Name        string `json:"name" is:"label,kind=id"`            // the sandbox's id
 	Offset      int64  `json:"offset" is:"any"`                    // ns to add to the guest's times
 	Uncertainty int64  `json:"uncertainty,omitempty" is:"unknown"` // ns by which Offset may be too large; -1: no bound from the other side
 	Pairs       int64  `json:"pairs"`                              // events that were seen on both sides
@@ -165,14 +165,14 @@ const MissingProcesses = "too many"
 
 // Missing is evidence that is not there.
 type Missing struct {
-	What   string `json:"what" is:"needed,label"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "open call", "clock": it was set back, "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"
+	What   string `json:"what" is:"needed,label,safe"` // "suppressed" by the journal, "cut", "too long", "unreadable", "no begin", "no end", "open call", "clock": it was set back, "outcome", "lost" by the kernel, "unborn": a birth was not told, "too many", "ambiguous"
 	Count  int64  `json:"count"`
-	Detail string `json:"detail,omitempty" is:"command"` // where, one line
+	Detail string `json:"detail,omitempty" is:"command,kind=text"` // where, one line
 }
 
 // StartClaim is a figure of notes that follows from the others.
 type StartClaim struct {
-	Name   string `json:"name" is:"label"` // "sum", "credits", "wall" as it was used for the credits
+	Name   string `json:"name" is:"label,safe"` // "sum", "credits", "wall" as it was used for the credits
 	Value  int64  `json:"value" is:"span"`
 	Source string `json:"source,omitempty" is:"place"`
 }
@@ -185,16 +185,16 @@ type Logs struct {
 	Bytes      int64            `json:"bytes"`
 	Lines      int64            `json:"lines"`
 	Events     int64            `json:"events"`
-	Forms      map[string]int64 `json:"forms" is:"max=64,keys=name"` // lines of each form: "kata", "containerd"
-	Cut        int64            `json:"cut,omitempty"`               // lines that end in the middle
-	Long       int64            `json:"long,omitempty"`              // lines that are too long to be read
-	Unreadable int64            `json:"unreadable,omitempty"`        // lines of no known form
-	Suppressed int64            `json:"suppressed,omitempty"`        // messages that the journal dropped
-	Backward   int64            `json:"backward,omitempty"`          // lines older than the one before
-	Unplaced   int64            `json:"unplaced,omitempty"`          // events that belong to no start
-	Dropped    int64            `json:"dropped,omitempty"`           // starts that were forgotten: too many at once
-	First      string           `json:"first,omitempty" is:"place"`  // where the first unreadable line stands
-	Missing    []Missing        `json:"missing,omitempty"`           // of files: "ends in the middle", "not read to the end", "disorder"; Detail names the file
+	Forms      map[string]int64 `json:"forms" is:"max=64,keys=name,safekeys"` // lines of each form: "kata", "containerd"
+	Cut        int64            `json:"cut,omitempty"`                        // lines that end in the middle
+	Long       int64            `json:"long,omitempty"`                       // lines that are too long to be read
+	Unreadable int64            `json:"unreadable,omitempty"`                 // lines of no known form
+	Suppressed int64            `json:"suppressed,omitempty"`                 // messages that the journal dropped
+	Backward   int64            `json:"backward,omitempty"`                   // lines older than the one before
+	Unplaced   int64            `json:"unplaced,omitempty"`                   // events that belong to no start
+	Dropped    int64            `json:"dropped,omitempty"`                    // starts that were forgotten: too many at once
+	First      string           `json:"first,omitempty" is:"place"`           // where the first unreadable line stands
+	Missing    []Missing        `json:"missing,omitempty"`                    // of files: "ends in the middle", "not read to the end", "disorder"; Detail names the file
 }
 
 // Check says whether the times of use are in order.

@@ -37,12 +37,12 @@ type Cell struct {
 	Type     Type      `json:"type"`
 	Round    int       `json:"round"` // from 0
 	Order    int       `json:"order"` // this target's place in the round's random order
-	Target   string    `json:"target" is:"needed,label"`
-	Volume   string    `json:"volume" is:"place"`                     // see the Volume constants; "" where it is not known, in imported ones
+	Target   string    `json:"target" is:"needed,label,safe"`
+	Volume   string    `json:"volume" is:"place,kind=volume"`         // see the Volume constants; "" where it is not known, in imported ones
 	Cache    string    `json:"cache" is:"one=direct|buffered"`        // CacheDirect, CacheBuffered; "" where it is not known
-	Job      string    `json:"job" is:"needed,label"`                 // its name in the plan: "randread 512k"
-	Tool     string    `json:"tool" is:"needed,label"`                // "fio", "dd", "sysbench"
-	Version  string    `json:"version,omitempty" is:"label"`          // of the tool that ran: "fio-3.33"
+	Job      string    `json:"job" is:"needed,label,safe"`            // its name in the plan: "randread 512k"
+	Tool     string    `json:"tool" is:"needed,label,safe"`           // "fio", "dd", "sysbench"
+	Version  string    `json:"version,omitempty" is:"label,safe"`     // of the tool that ran: "fio-3.33"
 	Command  string    `json:"command,omitempty" is:"command"`        // as it was run in the sandbox, with its paths; on "host" with the host's; pasteable
 	Layout   *Layout   `json:"layout,omitempty"`                      // of the files, before; nil where the job makes its own
 	Dropped  string    `json:"dropped,omitempty" is:"one=node|files"` // caches before the job: "node" (all of the host's), "files" (those of its files), "" none
@@ -69,7 +69,7 @@ type Reported struct {
 	Write   Flow    `json:"write"`
 	Seconds float64 `json:"seconds" is:"seconds"` // the run's length as the tool has it; 0: it does not say
 	// Paced is the tool's own option that holds it back, "rate=10m"; "" for none.
-	Paced string `json:"paced,omitempty" is:"label"`
+	Paced string `json:"paced,omitempty" is:"label,safe"`
 	// CPU is what the tool says that its jobs used while they ran, without its own
 	// beginning and end, in ns; 0: it does not say.
 	CPU int64 `json:"cpu,omitempty" is:"cpu"`
@@ -182,27 +182,27 @@ type RoleTime struct {
 // workload sees them.
 type Place struct {
 	Type   Type   `json:"type"`
-	Target string `json:"target" is:"needed,label"`
-	Volume string `json:"volume" is:"place"`
+	Target string `json:"target" is:"needed,label,safe"`
+	Volume string `json:"volume" is:"place,kind=volume"`
 	// Mounts are those of "/", "/dev/shm" and the volume.
 	Mounts []FileSystem `json:"mounts" is:"max=100"`
 	// HostType is the file system on the host that holds the volume, "" where it
 	// is not known; and Device the block device that it lies on.
-	HostType string `json:"host_type,omitempty" is:"label"`
+	HostType string `json:"host_type,omitempty" is:"label,safe"`
 	Device   string `json:"device,omitempty" is:"path"`
 	// Answers is the device that answers for that one, where it is another: below a
 	// loop device. Memory says why it is memory that does, Unknown why that cannot be
 	// told.
 	Answers string `json:"answers,omitempty" is:"path"`
-	Memory  string `json:"memory,omitempty" is:"command"`
-	Unknown string `json:"unknown,omitempty" is:"command"`
+	Memory  string `json:"memory,omitempty" is:"command,kind=text"`
+	Unknown string `json:"unknown,omitempty" is:"command,kind=text"`
 	// Direct says what the file system does with O_DIRECT: DirectTaken,
 	// DirectRefused, or "" where it was not tried.
 	Direct string `json:"direct,omitempty" is:"one=taken|refused"`
 	// Absent says why the volume cannot be had on this target; then there is
 	// nothing else.
-	Absent string `json:"absent,omitempty" is:"command"`
-	Advice string `json:"advice,omitempty" is:"command"`
+	Absent string `json:"absent,omitempty" is:"command,kind=text"`
+	Advice string `json:"advice,omitempty" is:"command,kind=text"`
 }
 
 // What a file system does with O_DIRECT. That it is taken does not say that the
@@ -218,14 +218,14 @@ type FileSystem struct {
 	Type    string `json:"type,omitempty" is:"label"` // "ext4", "overlay", "tmpfs", "0x1021994" where it is none that is known
 	Size    int64  `json:"size"`                      // bytes
 	Free    int64  `json:"free"`                      // bytes, for whoever asked
-	Problem string `json:"problem,omitempty" is:"command"`
+	Problem string `json:"problem,omitempty" is:"command,kind=text"`
 }
 
 // Ceiling is what a device gave on the host, directly and with many requests at
 // once: the most that could be expected of it.
 type Ceiling struct {
 	Type   Type   `json:"type"`
-	Volume string `json:"volume" is:"place"`
+	Volume string `json:"volume" is:"place,kind=volume"`
 	Device string `json:"device" is:"path"`
 	When   string `json:"when" is:"needed,one=before|after"` // "before" or "after" the rounds
 	// Bandwidths are of 1 MiB requests, in bytes/s; IOPS of 4 KiB requests at

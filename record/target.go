@@ -3,24 +3,24 @@ package record
 // Target describes one thing that was weighed, or that could not be.
 type Target struct {
 	Type        Type                 `json:"type"`
-	Name        string               `json:"name" is:"needed"` // as in the plan: "runc", "docker/crun"
-	Kind        string               `json:"kind"`             // "host", "floor", "oci", "docker", …
-	Version     string               `json:"version,omitempty"`
-	Path        string               `json:"path,omitempty"` // the program, where there is one
-	Digest      string               `json:"digest,omitempty"`
-	SpecVersion string               `json:"spec_version,omitempty"` // ociVersion written into its bundles
-	Clock       string               `json:"clock"`                  // "host": the workload's CLOCK_MONOTONIC is the host's; "guest": it is not
-	Operations  map[string]Operation `json:"operations"`
-	Notes       []string             `json:"notes,omitempty"`  // what was needed to make it work here
-	Config      map[string]string    `json:"config,omitempty"` // facts that change what was weighed
+	Name        string               `json:"name" is:"needed,safe"` // as in the plan: "runc", "docker/crun"
+	Kind        string               `json:"kind" is:"safe"`        // "host", "floor", "oci", "docker", …
+	Version     string               `json:"version,omitempty" is:"safe"`
+	Path        string               `json:"path,omitempty" is:"kind=path"` // the program, where there is one
+	Digest      string               `json:"digest,omitempty" is:"safe"`
+	SpecVersion string               `json:"spec_version,omitempty" is:"safe"` // ociVersion written into its bundles
+	Clock       string               `json:"clock" is:"safe"`                  // "host": the workload's CLOCK_MONOTONIC is the host's; "guest": it is not
+	Operations  map[string]Operation `json:"operations" is:"safekeys"`
+	Notes       []string             `json:"notes,omitempty"`                // what was needed to make it work here
+	Config      map[string]string    `json:"config,omitempty" is:"safekeys"` // facts that change what was weighed
 }
 
 // Operation says what was timed: the definition printed with every result.
 type Operation struct {
-	Command string `json:"command"`          // pasteable command line or API calls, with ID for the container's name
-	Done    Stamp  `json:"done"`             // the stamp that ends the operation's latency
-	Means   string `json:"means"`            // the same in words
-	Absent  string `json:"absent,omitempty"` // why the target has no such operation
+	Command string `json:"command" is:"kind=command"` // pasteable command line or API calls, with ID for the container's name
+	Done    Stamp  `json:"done"`                      // the stamp that ends the operation's latency
+	Means   string `json:"means" is:"safe"`           // the same in words
+	Absent  string `json:"absent,omitempty"`          // why the target has no such operation
 }
 
 // Stamp names a moment of an operation.
@@ -37,11 +37,11 @@ const (
 
 // Failure says why an operation gives no time.
 type Failure struct {
-	Kind    string `json:"kind" is:"needed"`        // see the Fail constants
-	Detail  string `json:"detail"`                  // one line for people
-	Command string `json:"command,omitempty"`       // what was tried, pasteable
-	Exit    int    `json:"exit,omitempty" is:"any"` // exit code, 128+n for signal n
-	Output  string `json:"output,omitempty"`        // what came back, cut to a few KiB
+	Kind    string `json:"kind" is:"needed,safe"`               // see the Fail constants
+	Detail  string `json:"detail"`                              // one line for people
+	Command string `json:"command,omitempty" is:"kind=command"` // what was tried, pasteable
+	Exit    int    `json:"exit,omitempty" is:"any"`             // exit code, 128+n for signal n
+	Output  string `json:"output,omitempty"`                    // what came back, cut to a few KiB
 }
 
 // Kinds of failure.

@@ -96,6 +96,13 @@ func (w *Writer) Write(line any) error {
 	return nil
 }
 
+// Another lets a second record begin behind the one that was written.
+func (w *Writer) Another() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = false
+}
+
 // Err returns the first error of the destination, or nil.
 func (w *Writer) Err() error {
 	w.mu.Lock()

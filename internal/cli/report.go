@@ -23,9 +23,10 @@ func newReport(s *app) *cobra.Command {
 		Use:   "report RECORD...",
 		Short: "Make the report of stored records again, or set them beside published figures",
 		Long: `Make the report of a stored record again, in any format. A record that was cut
-off (killed, disk full) is reported as far as it goes. Several, of any commands,
-are reported one after the other, and in a format for programs as one document;
-one that cannot be read is told of, and the exit status is then 1.
+off (killed, disk full) is reported as far as it goes. Several, of any commands, or
+of a file that tare join wrote, are reported one after the other, and in a format for
+programs as one document; one that cannot be read is told of, and the exit status is
+then 1.
 
 With --against, what was measured stands beside published figures of the same
 kind of run, table by table, with what a publication says that its own figures
@@ -82,21 +83,21 @@ func comeAlong() string { return "published/" + strings.Join(published.Names(), 
 // error, one for each of them, beside the others.
 func (s *app) judged(paths []string, format string) (all []instrument.Judged, unread error) {
 	for _, path := range paths {
-		rec, err := s.lines().Load(path)
-		var j instrument.Judgement
-		if err == nil {
-			if j, err = s.instruments.Judge(rec); err == nil {
+		records, err := s.lines().LoadAll(path)
+		if err != nil {
+			unread = errors.Join(unread, fmt.Errorf("%s: %w", path, err))
+		}
+		for _, rec := range records {
+			j, err := s.instruments.Judge(rec)
+			if err == nil {
 				err = s.checkFormat(format, rec.Header.Experiment)
 			}
 			if err != nil {
-				err = fmt.Errorf("%s: %w", path, err)
+				unread = errors.Join(unread, fmt.Errorf("%s: %w", path, err))
+				continue
 			}
+			all = append(all, instrument.Judged{Record: rec, Judgement: j})
 		}
-		if err != nil {
-			unread = errors.Join(unread, err)
-			continue
-		}
-		all = append(all, instrument.Judged{Record: rec, Judgement: j})
 	}
 	return all, unread
 }

@@ -161,6 +161,7 @@ func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) e
 		pages := make([]*page.Page, len(all))
 		for i, one := range all {
 			pages[i] = one.Page(o)
+			pages[i].Head = append(pages[i].Head, page.Labels(one.Record)...)
 		}
 		return page.Write(w, format, pages, o)
 	}
@@ -183,12 +184,21 @@ func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) e
 	return nil
 }
 
-// Documents are judged runs as the formats of package export take them.
+// Documents are judged runs as the formats of package export take them. What their
+// records were labelled with are labels of their figures, too.
 func Documents(all []Judged) []export.Document {
 	out := make([]export.Document, len(all))
 	for i, one := range all {
 		failed, total, findings := one.Result()
-		out[i] = export.Document{Record: one.Record, Figures: one.Figures(), Findings: findings, Failed: failed, Total: total}
+		figures := one.Figures()
+		for k := range figures {
+			for _, l := range one.Record.Labelled() {
+				if figures[k].Labels.Get(l.Key) == "" {
+					figures[k].Labels = figures[k].Labels.With(l.Key, l.Value)
+				}
+			}
+		}
+		out[i] = export.Document{Record: one.Record, Figures: figures, Findings: findings, Failed: failed, Total: total}
 	}
 	return out
 }

@@ -35,6 +35,18 @@ func Imported(rec *record.Record, sources []string, unknown string) []string {
 	}
 }
 
+// Labels are what was said of the record afterwards.
+func Labels(rec *record.Record) []string {
+	var all []string
+	for _, l := range rec.Labelled() {
+		all = append(all, Heading(l.Key)+"="+Heading(l.Value))
+	}
+	if all == nil {
+		return nil
+	}
+	return []string{"labels: " + Dotted(all...)}
+}
+
 // Status is the run's own word on its end; a record without an end has none.
 func Status(rec *record.Record) string {
 	if rec.End == nil {

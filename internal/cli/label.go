@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/record"
+)
+
+var labelKey = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,63}$`)
+
+func newLabel(s *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "label RECORD KEY=VALUE...",
+		Short: "Say of a record what it is of: a commit, a node, a setting",
+		Long: `Append labels to a record. Nothing that was measured is touched: each is a line behind
+all others. Heads of reports show them, and in JSON and CSV they are labels of every
+figure. A label that is given again has the later value; KEY= takes it away.`,
+		Example: "  tare label run.jsonl commit=1a2b3c4 node=a",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := s.judged(args[:1], "json")
+			if err != nil {
+				return err
+			}
+			own := map[string]bool{}
+			for _, f := range all[0].Figures() {
+				for _, l := range f.Labels {
+					own[l.Key] = true
+				}
+			}
+			var labels []record.Label
+			for _, arg := range args[1:] {
+				key, value, ok := strings.Cut(arg, "=")
+				l := record.Label{Key: key, Value: value}
+				switch err := record.Validate(&l); {
+				case !ok || !labelKey.MatchString(key):
+					return fmt.Errorf("label %q: write KEY=VALUE, where the key has small letters, digits and _.- only", arg)
+				case own[key]:
+					return fmt.Errorf("label %q: figures of this record have a label %s of their own; choose another key", arg, key)
+				case err != nil:
+					return fmt.Errorf("label %q: %w", arg, err)
+				}
+				labels = append(labels, l)
+			}
+			if err := s.lines().AddLabels(args[0], labels); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.Out, "%s: %s\n", args[0], cleanLines(strings.Join(args[1:], " ")))
+			return err
+		},
+	}
+}

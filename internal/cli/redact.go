@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/record"
+)
+
+func newRedact(s *app) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "redact RECORD -o FILE",
+		Short: "Take names, paths, commands, ids and addresses out of a record",
+		Long: `Write a record in which paths, command lines, ids, programs, images, addresses, labels
+and all other free text have pseudonyms, the same wherever a text stands, and show how
+many of each kind there were. Targets, operations, versions and the machine's hardware
+and kernel stay, and so does every number: the figures of both records are compared, and
+nothing is written unless they are the same to the digit. Lines that cannot be read, or
+that this version does not know, are left out.`,
+		Example: "  tare redact run.jsonl -o shared.jsonl",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if path == "" {
+				return errors.New("redact: name the file to write with -o")
+			}
+			var r record.Redaction
+			if err := s.redact(&r, args[0], path); err != nil {
+				return err
+			}
+			for _, kind := range r.Removed() {
+				fmt.Fprintf(s.Out, "%-8s  %d different, in %d places\n", kind.Kind, kind.Values, kind.Times)
+			}
+			_, err := fmt.Fprintf(s.Out, "written to %s; targets, versions and hardware are as they were\n", path)
+			return err
+		},
+	}
+	c.Flags().StringVarP(&path, "output", "o", "", "file to write, .jsonl or .jsonl.zst")
+	return c
+}
+
+// redact writes a record's lines with pseudonyms, and keeps the file only if its figures
+// are those of the record.
+func (s *app) redact(r *record.Redaction, from, to string) (err error) {
+	in, err := s.lines().Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	w, err := s.lines().Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(to))
+		}
+	}()
+	in.Several()
+	for more := true; more && err == nil; more = in.More() {
+		w.Another()
+		err = redactOne(r, in, w)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	before, err := s.digits(from)
+	if err != nil {
+		return err
+	}
+	after, err := s.digits(to)
+	if err == nil && !bytes.Equal(before, after) {
+		err = errors.New("redact: the figures would not be the same, so nothing is written; please report it")
+	}
+	return err
+}
+
+func redactOne(r *record.Redaction, in *record.Reader, w *record.Writer) error {
+	for {
+		line, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			line, err = r.Line(line)
+		}
+		if err == nil {
+			err = w.Write(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// digits are the figures of all records of a file, without the words of their labels.
+func (s *app) digits(path string) ([]byte, error) {
+	all, err := s.judged([]string{path}, "json")
+	if err != nil {
+		return nil, err
+	}
+	var figures []figure.Figure
+	for _, one := range all {
+		figures = append(figures, one.Figures()...)
+	}
+	for i := range figures {
+		figures[i].Labels, figures[i].Reasons = nil, nil
+	}
+	return json.Marshal(figures)
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRecordsAreLabelledJoinedAndRedacted(t *testing.T) {
+	stored, err := filepath.Abs(filepath.Join("..", "..", "record", "testdata", "v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	place(t)
+	text, err := os.ReadFile(filepath.Join(stored, "lifecycle.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("a.jsonl", text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"label a.jsonl commit=1a2b node=\x1b[31m", ExitDone, "commit=1a2b"},
+		{"label a.jsonl target=x", ExitUsage, "choose another key"},
+		{"label a.jsonl commit", ExitUsage, "write KEY=VALUE"},
+		{"report a.jsonl", ExitDone, "labels: commit=1a2b · node="},
+		{"report a.jsonl --format csv", ExitDone, ",1a2b,"},
+		{"join a.jsonl " + filepath.Join(stored, "storage.jsonl") + " -o j.jsonl.zst", ExitDone, "2 files"},
+		{"join a.jsonl -o j.jsonl.zst", ExitUsage, "exists and is not overwritten"},
+		{"join a.jsonl none -o k.jsonl", ExitUsage, "none"},
+		{"join a.jsonl", ExitUsage, "with -o"},
+		{"report j.jsonl.zst --format csv", ExitDone, ",storage,"},
+		{"redact j.jsonl.zst -o r.jsonl", ExitDone, "label     2 different, in 2 places"},
+		{"redact a.jsonl", ExitUsage, "with -o"},
+		{"report r.jsonl --format csv", ExitDone, "id-1,lifecycle,"},
+	} {
+		code, out, stderr := tare(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out+stderr, c.says) || strings.ContainsRune(out+stderr, 0x1b) {
+			t.Errorf("%s: exit %d\n%s%s", c.args, code, out, stderr)
+		}
+	}
+	if _, err := os.Stat("k.jsonl"); err == nil {
+		t.Error("a file of a join that failed was left")
+	}
+	if text, err := os.ReadFile("r.jsonl"); err != nil || strings.Contains(string(text), "1a2b") || strings.Contains(string(text), "/run/tare") {
+		t.Errorf("it still tells, %v", err)
+	}
+}

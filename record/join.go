@@ -1,0 +1,75 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Join appends all records of a file as they stand there, line by line, those of types
+// that this version does not know too. Half a line that a crash left is not taken.
+func (w *Writer) Join(path string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, err := w.types.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	if _, err := r.Next(); err != nil {
+		return err // it is no record
+	}
+	again, err := w.types.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = again.Close() }()
+	for {
+		raw, err := again.read()
+		whole := err == nil && (raw.whole || json.Valid(raw.text))
+		if whole && len(raw.text) > 0 {
+			if w.err = w.append(append(raw.text[:len(raw.text):len(raw.text)], '\n')); w.err != nil {
+				return cutShort(w.err)
+			}
+			w.begun = true
+		}
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("join %s: %w; what came before it was taken", path, err)
+		}
+	}
+}
+
+// AddLabels appends labels to the file of a record that was written.
+func (l *Lines) AddLabels(path string, labels []Label) error {
+	all, err := l.LoadAll(path)
+	if err != nil {
+		return err
+	}
+	if len(all) > 1 {
+		return fmt.Errorf("label %s: it holds %d records; label each before they are joined", path, len(all))
+	}
+	if all[0].Truncated {
+		return fmt.Errorf("label %s: it breaks off within a line, behind which none can stand; tare join %s -o FILE leaves that line out", path, path)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("label: %w", err)
+	}
+	var magic [4]byte
+	_, _ = file.ReadAt(magic[:], 0) // shorter than that it is no record
+	w := &Writer{types: l, out: file, file: file, begun: true}
+	if [4]byte(zstdMagic) == magic {
+		if w.encoder, err = newEncoder(file); err != nil { // a frame of its own
+			return errors.Join(err, file.Close())
+		}
+	}
+	for _, label := range labels {
+		err = errors.Join(err, w.Write(label))
+	}
+	return errors.Join(err, w.Close())
+}

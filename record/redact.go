@@ -1,0 +1,237 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Redaction takes out of the lines of records what tells who measured, and where: every
+// text that its field does not declare to be safe, so that a field that is added is
+// hidden until somebody says otherwise. What is hidden is called by a pseudonym, the
+// same one wherever it stands, so that what belongs together still does. Numbers are
+// left alone.
+type Redaction struct {
+	names map[[2]string]string
+	count map[string]int // pseudonyms of each kind
+	times map[string]int
+}
+
+// Removed is how much of one kind was taken out.
+type Removed struct {
+	Kind   string
+	Values int // different ones
+	Times  int
+}
+
+// Removed is what was taken out, by kind.
+func (r *Redaction) Removed() (out []Removed) {
+	for _, kind := range slices.Sorted(maps.Keys(r.count)) {
+		out = append(out, Removed{kind, r.count[kind], r.times[kind]})
+	}
+	return out
+}
+
+// Line returns a copy of a line, a pointer to its struct, with pseudonyms.
+func (r *Redaction) Line(line any) (any, error) {
+	if r.names == nil {
+		r.names, r.count, r.times = map[[2]string]string{}, map[string]int{}, map[string]int{}
+	}
+	v := reflect.Indirect(reflect.ValueOf(line))
+	b, err := boundsOf(v.Type())
+	if err != nil {
+		return nil, err
+	}
+	out := reflect.New(v.Type())
+	out.Elem().Set(v)
+	if err := r.fields(out.Elem(), b); err != nil {
+		return nil, err
+	}
+	return out.Interface(), nil
+}
+
+func (r *Redaction) fields(v reflect.Value, b *bounds) error {
+	for _, x := range b.fields {
+		if x.safe {
+			continue
+		}
+		copied, err := r.value(v.Field(x.index), x)
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+		v.Field(x.index).Set(copied)
+	}
+	return nil
+}
+
+// value is a copy: what a line points to belongs to whoever has it.
+func (r *Redaction) value(v reflect.Value, x *bound) (reflect.Value, error) {
+	switch {
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		text, err := r.plan(v.Bytes())
+		return reflect.ValueOf(text), err
+	case itself(v.Type()): // a time
+		return v, nil
+	}
+	out := reflect.New(v.Type()).Elem()
+	switch v.Kind() {
+	case reflect.String:
+		if out.Set(v); v.Type() == reflect.TypeFor[string]() { // others are words of this package
+			out.SetString(r.text(x.kind, v.String()))
+		}
+	case reflect.Struct:
+		out.Set(v)
+		return out, r.fields(out, x.inner)
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		if v.IsNil() {
+			return v, nil
+		}
+		return out, r.elements(v, out, x)
+	default:
+		out.Set(v)
+	}
+	return out, nil
+}
+
+func (r *Redaction) elements(v, out reflect.Value, x *bound) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		one, err := r.value(v.Elem(), x)
+		if err != nil {
+			return err
+		}
+		out.Set(reflect.New(v.Type().Elem()))
+		out.Elem().Set(one)
+	case reflect.Slice:
+		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		for i := range v.Len() {
+			one, err := r.value(v.Index(i), x)
+			if err != nil {
+				return err
+			}
+			out.Index(i).Set(one)
+		}
+	case reflect.Map:
+		out.Set(reflect.MakeMap(v.Type()))
+		keys := v.MapKeys() // in an order of their own: pseudonyms are numbered
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			one, err := r.value(v.MapIndex(key), x)
+			if err != nil {
+				return err
+			}
+			if !x.safeKeys {
+				key = reflect.ValueOf(r.text(x.kind, key.String())).Convert(key.Type())
+			}
+			out.SetMapIndex(key, one)
+		}
+	}
+	return nil
+}
+
+var (
+	redactLine   = regexp.MustCompile(`^(.*)(:[0-9]+)$`)
+	redactScheme = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(.*)$`)
+)
+
+// text is the pseudonym of a text, of which the form stays: of a path how deep it is and
+// in which others it lies, of a volume its kind, of an address its scheme.
+func (r *Redaction) text(kind, s string) string {
+	if kind == "" {
+		kind = "text"
+	}
+	switch head, tail, ok := strings.Cut(s, "="); {
+	case s == "":
+		return ""
+	case redactScheme.MatchString(s):
+		m := redactScheme.FindStringSubmatch(s)
+		return m[1] + r.name("address", m[2])
+	case kind == "volume" && !ok:
+		return s // rootfs, tmpfs
+	case kind == "volume":
+		return head + "=" + r.text("path", tail)
+	case kind == "path" && redactLine.MatchString(s):
+		m := redactLine.FindStringSubmatch(s)
+		return r.text("path", m[1]) + m[2]
+	case kind == "path":
+		parts := strings.Split(s, "/")
+		for i := range parts {
+			parts[i] = r.name("path", parts[i])
+		}
+		return strings.Join(parts, "/")
+	}
+	return r.name(kind, s)
+}
+
+func (r *Redaction) name(kind, s string) string {
+	if s == "" {
+		return ""
+	}
+	r.times[kind]++
+	if r.names[[2]string{kind, s}] == "" {
+		r.count[kind]++
+		r.names[[2]string{kind, s}] = fmt.Sprintf("%s-%d", kind, r.count[kind])
+	}
+	return r.names[[2]string{kind, s}]
+}
+
+var (
+	// planWords are the options of plans whose words say what was measured and how, and
+	// nothing of who did.
+	planWords = map[string]bool{
+		"ops": true, "baseline": true, "subject": true, "via": true, "cache": true, "phases": true, "adjust": true, "missing": true, "tool": true,
+		"rw": true, "ioengine": true, "engine": true, "drop": true, "case": true, "method": true, "sync": true, "fsync": true, "mode": true, "format": true,
+	}
+	// planAmounts are durations, sizes, shares and counts.
+	planAmounts = regexp.MustCompile(`^[0-9.]+([a-zA-Zµ%/]*[0-9.]*)*$`)
+)
+
+// plan keeps an option's words where they are known to say nothing, and amounts.
+func (r *Redaction) plan(text []byte) (json.RawMessage, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // every digit
+	var plan any
+	if err := d.Decode(&plan); err != nil {
+		return nil, err
+	}
+	return json.Marshal(r.option("", plan))
+}
+
+func (r *Redaction) option(key string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			of := k
+			if key == "jobs" && k == "name" {
+				of = "rw" // a job's name is in every cell
+			}
+			v[k] = r.option(of, v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = r.option(key, v[i])
+		}
+	case string:
+		switch name, path, ok := strings.Cut(v, "="); {
+		case planWords[key] || planAmounts.MatchString(v):
+		case key == "targets" && ok:
+			return name + "=" + r.text("path", path)
+		case key == "targets":
+		case key == "volumes" || key == "volume":
+			return r.text("volume", v)
+		case strings.HasPrefix(v, "/"):
+			return r.text("path", v)
+		default:
+			return r.text("option", v)
+		}
+	}
+	return v
+}

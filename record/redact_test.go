@@ -1,0 +1,174 @@
+package record
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// novel is a line with a field of each kind that nobody has thought about yet.
+type novel struct {
+	Type   Type              `json:"type"`
+	Op     string            `json:"op" is:"safe"`
+	Text   string            `json:"text"`
+	List   []string          `json:"list"`
+	Facts  map[string]string `json:"facts"`
+	Known  map[string]int    `json:"known" is:"safekeys"`
+	Inner  *novelInner       `json:"inner"`
+	Inners []novelInner      `json:"inners"`
+	Plan   json.RawMessage   `json:"plan"`
+	Count  int64             `json:"count"`
+}
+
+type novelInner struct {
+	Path string  `json:"path" is:"path"`
+	Rate float64 `json:"rate"`
+}
+
+func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
+	t.Parallel()
+	line := &novel{Op: "create", Text: "host7", List: []string{"host7", "host8"}, Facts: map[string]string{"k7": "host8"}, Known: map[string]int{"cpu": 3},
+		Inner: &novelInner{"/home/me/a:12", 0.1}, Inners: []novelInner{{"/home/me", 0.2}},
+		Plan: json.RawMessage(`{"ops":["run"],"budget":"10m","seed":18446744073709551615,"targets":["mine=/home/me/runc","crun"],"volumes":["nfs=server:/x","tmpfs"],"url":"http://10.0.0.7/a"}`), Count: 7}
+	before, err := json.Marshal(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Redaction{}
+	got, err := r.Line(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &novel{Op: "create", Text: "text-1", List: []string{"text-1", "text-2"}, Facts: map[string]string{"text-3": "text-2"}, Known: map[string]int{"cpu": 3},
+		Inner: &novelInner{"/path-1/path-2/path-3:12", 0.1}, Inners: []novelInner{{"/path-1/path-2", 0.2}},
+		Plan: json.RawMessage(`{"budget":"10m","ops":["run"],"seed":18446744073709551615,"targets":["mine=/path-1/path-2/path-4","crun"],"url":"http://address-1","volumes":["nfs=path-5/path-6","tmpfs"]}`), Count: 7}
+	if !reflect.DeepEqual(got, want) {
+		a, _ := json.Marshal(got)
+		t.Errorf("got %s", a)
+	}
+	if after, _ := json.Marshal(line); string(after) != string(before) {
+		t.Error("the line itself was changed")
+	}
+	if !slices.Contains(r.Removed(), Removed{"text", 3, 5}) {
+		t.Errorf("removed %+v", r.Removed())
+	}
+}
+
+func TestSafeTextsAreTheseAndNoOthers(t *testing.T) {
+	t.Parallel()
+	var hidden, kept int
+	var walk func(b *bounds)
+	walk = func(b *bounds) {
+		for _, x := range b.fields {
+			if x.safe {
+				kept++
+			} else {
+				hidden++
+			}
+			if x.inner != nil && !x.safe {
+				walk(x.inner)
+			}
+		}
+	}
+	for _, l := range standard().types {
+		walk(l.tags)
+	}
+	// Whoever adds a safe text has thought about it: does it tell who measured, or where?
+	if kept != 76 {
+		t.Errorf("%d texts are safe; is none of the new ones the name, path, command or address of somebody?", kept)
+	}
+	if hidden < kept {
+		t.Errorf("%d fields are looked at", hidden)
+	}
+}
+
+func TestLabelsStandBehindTheEndAndTheLastCounts(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"/a.jsonl", "/a.jsonl.zst"} {
+		path := t.TempDir() + name
+		w, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range few() {
+			if err := w.Write(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range []string{"1", "2", ""} {
+			if err := standard().AddLabels(path, []Label{{Key: "commit", Value: value}, {Key: "node", Value: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Load(path)
+			if err != nil || got.ProblemCount != 0 || got.End == nil {
+				t.Fatalf("%v, problems %v", err, got.Problems)
+			}
+			want := []Label{{TypeLabel, "commit", value}, {TypeLabel, "node", "a"}}
+			if value == "" {
+				want = want[1:]
+			}
+			if !reflect.DeepEqual(got.Labelled(), want) {
+				t.Errorf("labels are %v", got.Labelled())
+			}
+		}
+	}
+}
+
+func TestJoinedRecordsAreReadOneByOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole, _ := written(t, few())
+	cut := strings.TrimSuffix(whole, "\n")
+	for name, text := range map[string]string{"whole": whole, "cut": cut[:len(cut)-9], "late": strings.Replace(whole, `{"type":"end"`, `{"type":"later","x":1}`+"\n"+`{"type":"end"`, 1)} {
+		writeFile(t, dir+"/"+name, text)
+	}
+	for _, out := range []string{"/j.jsonl", "/j.jsonl.zst"} {
+		w, err := Create(dir + out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"whole", "cut", "late"} {
+			if err := w.Join(dir + "/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		all, err := standard().LoadAll(dir + out)
+		if err != nil || len(all) != 3 {
+			t.Fatalf("%d records, %v", len(all), err)
+		}
+		for i, ended := range []bool{true, false, true} {
+			if (all[i].End != nil) != ended || all[i].ProblemCount != 0 || len(all[i].Batches) != 1 || all[i].Truncated {
+				t.Errorf("record %d: %+v", i, all[i])
+			}
+		}
+		if one, err := Load(dir + out); err != nil || one.ProblemCount != 1 || !strings.Contains(one.Problems[0].Reason, "a second header") {
+			t.Errorf("%v, %+v", err, one)
+		}
+		if err := standard().AddLabels(dir+out, []Label{{Key: "a", Value: "b"}}); err == nil || !strings.Contains(err.Error(), "label each before") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := standard().AddLabels(dir+"/cut", nil); err == nil || !strings.Contains(err.Error(), "breaks off within a line") {
+		t.Errorf("got %v", err)
+	}
+	writeFile(t, dir+"/newer", whole+strings.Replace(whole, `"schema":1`, `"schema":99`, 1))
+	if _, err := standard().LoadAll(dir + "/newer"); err == nil || !strings.Contains(err.Error(), "newer schema") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
