@@ -388,3 +388,23 @@ func TestRunsInSoftirqMayBeOnTheAccountOfOthers(t *testing.T) {
 		t.Errorf("%s, because %q", q.Verdict, q.Because)
 	}
 }
+
+func TestEBPFIsNoPartOfALowerUsage(t *testing.T) {
+	t.Parallel()
+	for claim, c := range map[string]struct {
+		usage, bpf float64
+		title      string
+		notes      int
+	}{
+		"below it, it is":                         {0.5, 0.4, "of it eBPF core %", 1},
+		"above it, it is not, and it is said why": {0.5, 0.6, "eBPF by its clock core %", 2},
+	} {
+		step := (&quotaStep{facts: []quotaFacts{{usage: c.usage, bpf: c.bpf}}}).figures(0.5)
+		v := &Judgement{CPUs: 2, Quota: &Quota{Limit: 0.5, Steps: []QuotaStep{step}}}
+		s := quotaTable(v)
+		there := slices.ContainsFunc(s.Table.Columns, func(column page.Column) bool { return column.Title == c.title })
+		if !there || len(s.Notes) != c.notes {
+			t.Errorf("%s: %+v, %q", claim, s.Table.Columns, s.Notes)
+		}
+	}
+}

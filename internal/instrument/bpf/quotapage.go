@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tare-bench/tare/internal/core/page"
@@ -39,7 +40,16 @@ func quotaTable(v *Judgement) *page.Section {
 	if v.CPUs > 0 && q.Limit > 0 {
 		s.Notes = []string{fmt.Sprintf("the limit of %s is %s %% of a core and %s %% of the node; usage: what the clients' cgroup was charged; workload: that less eBPF", cpuLimit(q.Limit), page.Hundred(q.Limit), page.Hundred(q.Limit/float64(v.CPUs)))}
 	}
+	if !q.Shared && q.clockAhead() {
+		s.Notes = append(s.Notes, "eBPF is above usage in a step: a program's clock goes on while others have its CPU, and only what it ran is charged, or the kernel booked it to another task: it is no part of usage there")
+	}
 	return s
+}
+
+// clockAhead tells whether programs ran for longer than the cgroup was charged in a step:
+// their clock goes on while others have the CPU, which the charge does not.
+func (q *Quota) clockAhead() bool {
+	return slices.ContainsFunc(q.Steps, func(t QuotaStep) bool { return t.Usage.Known() && t.BPF.Value > t.Usage.Value })
 }
 
 func quotaMatrix(v *Judgement, q *Quota) *page.Table {
@@ -59,8 +69,11 @@ func quotaMatrix(v *Judgement, q *Quota) *page.Table {
 	of("by tick "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Ticks, page.Hundred) })
 	// What ran for others, too, is no part of the clients' usage.
 	programs := "of it eBPF "
-	if q.Shared {
+	switch {
+	case q.Shared:
 		programs = "eBPF of all "
+	case q.clockAhead():
+		programs = "eBPF by its clock "
 	}
 	of(programs+ofACore, func(t *QuotaStep) page.Cell { return page.InBrackets(&t.BPF, page.Hundred) })
 	of("workload "+ofACore, func(t *QuotaStep) page.Cell { return page.Value(&t.Workload, page.Hundred) })
