@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/doctor"
 	"github.com/tare-bench/tare/internal/instrument/bpf"
 	"github.com/tare-bench/tare/internal/instrument/lifecycle"
@@ -17,6 +20,7 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/subject/kata"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
@@ -45,9 +49,11 @@ figures fewer or less steady.`,
 			roots := workspace.DefaultRoots()
 			checks := doctor.Facilities(
 				doctor.Folder{Name: "run", Path: roots.Data}, doctor.Folder{Name: "state", Path: roots.State})
-			for _, f := range find.All(c.Context(), selection{Whom: &reach.Whom}.settings()) {
+			targets := find.All(c.Context(), selection{Whom: &reach.Whom}.settings())
+			for _, f := range targets {
 				checks = append(checks, targetCheck(f))
 			}
+			checks = append(checks, kataCheck(targets))
 			checks = append(checks, watchCheck())
 			checks = append(checks, toolChecks(c.Context())...)
 			if instrument != "" {
@@ -73,7 +79,7 @@ var containers = []string{lifecycle.Name, overhead.Name, storage.Name, startup.N
 
 // needs are the checks, by name or by area, of what not every instrument needs.
 var needs = map[string][]string{
-	doctor.AreaRuntime: containers, doctor.AreaEngine: containers, "overlayfs": containers, "namespaces": containers,
+	doctor.AreaRuntime: containers, doctor.AreaEngine: containers, "overlayfs": containers, "namespaces": containers, "KVM": containers, "vhost-vsock": containers,
 	"CAP_SYS_CHROOT": containers, "CAP_MKNOD": containers, "CAP_SETUID": containers,
 	"CAP_BPF": {startup.Name, bpf.Name}, "CAP_PERFMON": {startup.Name, bpf.Name}, "BPF": {startup.Name, bpf.Name},
 	"watching starts": {startup.Name}, "BPF statistics": {bpf.Name}, "perf events": nil,
@@ -127,6 +133,47 @@ func targetCheck(f find.Found) doctor.Check {
 	if info.Path != "" {
 		parts = append([]string{info.Path}, parts...)
 	}
+	if of := page.Kata(&info); of != "" {
+		parts = append([]string{of}, parts...)
+	}
 	c.Why = strings.Join(parts, "; ")
+	return c
+}
+
+// kataCheck tells which engines and handlers would run Kata, or what is missing.
+func kataCheck(targets []find.Found) doctor.Check {
+	const shim, kept = "containerd-shim-kata-v2", "/opt/kata/bin/containerd-shim-kata-v2"
+	c := doctor.Check{Area: doctor.AreaRuntime, Name: "Kata Containers", Status: doctor.OK}
+	var here, absent []string
+	for _, f := range targets {
+		_, handler, behind := strings.Cut(f.Name, "/")
+		switch {
+		case f.Target == nil && behind && kata.Is(handler):
+			absent = append(absent, f.Name)
+		case f.Target != nil && f.Target.Info().Config["kata config"] != "":
+			here = append(here, f.Name)
+		}
+	}
+	if here != nil {
+		c.Why = "would run as " + strings.Join(here, ", ") + "; weigh it: tare overhead " + here[0]
+		if strings.HasPrefix(here[0], "cri+") {
+			c.Why += " --network bridge, since a VM cannot have the host's"
+		}
+		return c
+	}
+	c.Status, c.Why = doctor.Missing, "no engine here would run it"
+	if absent != nil {
+		c.Why += ", though there are handlers for it: " + strings.Join(absent, ", ")
+	}
+	path, err := exec.LookPath(shim)
+	switch _, statErr := os.Stat(kept); {
+	case err == nil:
+		c.Why += "; its shim is there, " + path + ": give an engine a handler of type io.containerd.kata.v2 and that folder on its PATH"
+	case statErr == nil:
+		c.Why += "; its shim is in no folder of PATH"
+		c.Fix = "ln -s " + kept + " /usr/local/bin/"
+	default:
+		c.Why += "; there is no " + shim + ": install Kata Containers, whose releases unpack into /opt/kata, and give an engine a handler of type io.containerd.kata.v2"
+	}
 	return c
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/tare-bench/tare/internal/doctor"
+	"github.com/tare-bench/tare/internal/subject"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/record"
 )
 
 // What only some instruments need is told to those alone; and no key of the table is
@@ -35,5 +38,38 @@ func TestDoctorTellsAnInstrumentOfWhatItNeeds(t *testing.T) {
 	}
 	if code, _, stderr := tare(t, "doctor", "--for", "weight"); code != ExitUsage || !strings.Contains(stderr, `there is no instrument "weight"; there are lifecycle, overhead`) {
 		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// handler is a target of which no more is known than what it says.
+type handler struct {
+	subject.Target
+	info record.Target
+}
+
+func (h handler) Info() record.Target { return h.info }
+
+func TestDoctorNamesWhoWouldRunKata(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	of := func(name, config string) find.Found {
+		return find.Found{Name: name, Target: handler{info: record.Target{Name: name, Config: map[string]string{
+			"kata config": config, "kata version": "3.3.0 (Golang)", "hypervisor": "qemu", "sandbox_cgroup_only": "true"}}}}
+	}
+	lacking := find.Found{Name: "cri+containerd/kata-clh", Why: &subject.Unavailable{Reason: "its shim is not here"}}
+	for name, c := range map[string]struct {
+		found  []find.Found
+		status doctor.Status
+		why    string
+	}{
+		"pods need a network":              {[]find.Found{of("cri+containerd/kata", "/a"), of("containerd/kata", "/b"), lacking}, doctor.OK, "would run as cri+containerd/kata, containerd/kata; weigh it: tare overhead cri+containerd/kata --network bridge"},
+		"a handler without its shim":       {[]find.Found{of("cri+containerd/runc", ""), lacking}, doctor.Missing, "no engine here would run it, though there are handlers for it: cri+containerd/kata-clh"},
+		"none, where nothing is installed": {nil, doctor.Missing, "no engine here would run it; "},
+	} {
+		if got := kataCheck(c.found); got.Status != c.status || !strings.Contains(got.Why, c.why) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := targetCheck(of("cri+containerd/kata", "/a")); got.Why != "Kata 3.3.0 (Golang), qemu, sandbox_cgroup_only=true, /a" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -76,6 +76,8 @@ func TestFacilities(t *testing.T) {
 		{"no time namespace is a limit", files{"proc/self/ns/time": ""}, fakeKernel{}, "namespaces", Limited, "time", ""},
 		{"no pid namespace is a lack", files{"proc/self/ns/time": "", "proc/self/ns/pid": ""}, fakeKernel{}, "namespaces", Missing, "pid", ""},
 
+		{"without KVM a VM is emulated", files{"dev/kvm": ""}, fakeKernel{}, "KVM", Limited, "are the emulator's", ""},
+		{"vsock may be a module", files{"dev/vhost-vsock": ""}, fakeKernel{}, "vhost-vsock", Limited, "cannot reach the agent", "modprobe vhost_vsock"},
 		{"overlayfs may be a module", files{"proc/filesystems": "nodev\tproc\n"}, fakeKernel{},
 			"overlayfs", Missing, "copy image layers", "modprobe overlay"},
 		{"without modules nothing can be loaded", files{"proc/filesystems": "nodev\tproc\n", "proc/modules": ""}, fakeKernel{},

@@ -17,6 +17,8 @@ var features = []facility{
 	{AreaKernel, "cgroups", (*subject).cgroups},
 	{AreaKernel, "namespaces", (*subject).namespaces},
 	{AreaKernel, "overlayfs", (*subject).overlay},
+	{AreaKernel, "KVM", (*subject).kvm},
+	{AreaKernel, "vhost-vsock", (*subject).vsock},
 	{AreaKernel, "pressure (PSI)", (*subject).pressure},
 	{AreaKernel, "BPF", (*subject).bpf},
 	{AreaKernel, "BPF statistics", (*subject).bpfStatistics},
@@ -166,6 +168,21 @@ func (s *subject) perf(c *Check) {
 		c.is(Limited, fmt.Sprintf("software counters only (cycles: %s)", said(err)), fix(err))
 		if c.Fix == "" {
 			c.Why += ": this machine shows no performance counters, as most virtual ones"
+		}
+	}
+}
+
+func (s *subject) kvm(c *Check) {
+	if c.Why = "/dev/kvm is there for VMs, such as Kata's; whether a guest's kernel boots on it shows at its first start"; !s.root.Exists("/dev/kvm") {
+		c.is(Limited, "there is no /dev/kvm: a VM, such as Kata's, runs here only if its QEMU emulates a CPU (accel=tcg); then memory and who is charged are as ever, while its CPU and its times, which become many times longer, are the emulator's", "")
+	}
+}
+
+func (s *subject) vsock(c *Check) {
+	if c.Why = "Kata's shim reaches the agent in a VM of QEMU's through it"; !s.root.Exists("/dev/vhost-vsock") {
+		c.is(Limited, "there is no /dev/vhost-vsock: Kata's shim cannot reach the agent in a VM of QEMU's, unless vhost-device-vsock stands in for it; cloud-hypervisor and Firecracker do without", "modprobe vhost_vsock")
+		if without := s.builtWithout("CONFIG_VHOST_VSOCK"); without != "" || !s.root.Exists("/proc/modules") {
+			c.is(Limited, c.Why+"; "+cmp.Or(without, "this kernel has no modules to load"), "")
 		}
 	}
 }

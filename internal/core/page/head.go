@@ -2,6 +2,8 @@ package page
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +80,9 @@ func Targets(all []record.Target, baseline string) string {
 		if t.Version != "" {
 			names[i] += " " + t.Version
 		}
+		if of := Kata(&t); of != "" {
+			names[i] += " (" + of + ")"
+		}
 		if baseline != "" && t.Name == baseline {
 			names[i] += " (baseline)"
 		}
@@ -86,6 +91,20 @@ func Targets(all []record.Target, baseline string) string {
 		return "no targets"
 	}
 	return "targets: " + Dotted(names...)
+}
+
+// Kata is what decides who is charged for a target's sandboxes, where they are Kata's;
+// else "".
+func Kata(t *record.Target) string {
+	c := t.Config
+	if c["kata config"] == "" {
+		return ""
+	}
+	parts := []string{strings.TrimSpace("Kata " + c["kata version"])}
+	if c["hypervisor"] != "" {
+		parts = append(parts, c["hypervisor"], "sandbox_cgroup_only="+c["sandbox_cgroup_only"])
+	}
+	return strings.Join(append(parts, c["kata config"]), ", ")
 }
 
 // Processor is the machine's.
@@ -104,9 +123,10 @@ func Cgroups(mode string) string {
 	return "cgroup " + Known(mode)
 }
 
-// Surroundings is the rest of the environment, for those who ask.
-func Surroundings(h *record.Header) string {
-	env := &h.Environment
+// Surroundings is the rest of the environment, for those who ask: the machine, and
+// how each target is set up.
+func Surroundings(rec *record.Record) []string {
+	h, env := &rec.Header, &rec.Header.Environment
 	parts := []string{h.Started.UTC().Format(time.RFC3339), env.OS, env.Arch}
 	for _, p := range []struct{ name, value string }{
 		{"governor", env.Governor}, {"virtual", env.Virtual}, {"root file system", env.RootFS},
@@ -117,5 +137,15 @@ func Surroundings(h *record.Header) string {
 		}
 	}
 	parts = append(parts, "memory "+Size(float64(env.Memory)), fmt.Sprintf("load %.2f at the start", env.LoadStart))
-	return Dotted(parts...)
+	lines := []string{Dotted(parts...)}
+	for _, t := range rec.Targets {
+		var set []string
+		for _, key := range slices.Sorted(maps.Keys(t.Config)) {
+			set = append(set, key+" "+t.Config[key])
+		}
+		if set != nil {
+			lines = append(lines, t.Name+": "+Dotted(set...))
+		}
+	}
+	return lines
 }

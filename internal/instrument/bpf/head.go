@@ -31,7 +31,7 @@ func head(rec *record.Record, v *Judgement, o page.Options) []string {
 			ofACore, ofTheNode, v.CPUs, page.Hundred(0.1299/float64(v.CPUs))))
 	}
 	if o.Verbose {
-		lines = append(lines, page.Surroundings(&rec.Header))
+		lines = append(lines, page.Surroundings(rec)...)
 	}
 	return lines
 }

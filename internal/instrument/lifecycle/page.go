@@ -16,7 +16,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if j.Imported != nil {
 		p.Head = append(page.Imported(j.Record, j.Imported, "the machines, their kernels and versions are not known"), p.Head[1])
 	} else if o.Verbose {
-		p.Head = append(p.Head, page.Surroundings(&j.Record.Header))
+		p.Head = append(p.Head, page.Surroundings(j.Record)...)
 	}
 	for i := range j.Tables {
 		t := &j.Tables[i]

@@ -31,7 +31,7 @@ func head(v *Judgement, o page.Options) []string {
 			"each held "+page.Duration(float64(v.Plan.Hold)), "sampled every "+page.Duration(float64(v.Plan.Interval)), terms.LimitsText(v.Plan.Limits)),
 	}
 	if o.Verbose {
-		lines = append(lines, page.Surroundings(&rec.Header))
+		lines = append(lines, page.Surroundings(rec)...)
 	}
 	return lines
 }

@@ -24,7 +24,7 @@ func head(rec *record.Record, v *Judgement, o page.Options) []string {
 		page.Dotted(page.Amount(v.Plan.Rounds, "round"), strings.Join(methods(v), ", "), clocks(v)),
 	}
 	if o.Verbose {
-		lines = append(lines, page.Surroundings(&rec.Header))
+		lines = append(lines, page.Surroundings(rec)...)
 	}
 	return lines
 }

@@ -33,7 +33,7 @@ func head(j *Judgement, o page.Options) []string {
 		units,
 	}
 	if o.Verbose {
-		lines = append(lines, page.Surroundings(&rec.Header))
+		lines = append(lines, page.Surroundings(rec)...)
 	}
 	return lines
 }

@@ -82,7 +82,7 @@ func New(ctx context.Context, name, runtime, via string, e subject.Engine) (subj
 	}
 	if kata.Is(t.runtime.shim) {
 		// tare gives a shim other than runc's no options, so nobody names a file.
-		t.kata = KataFacts(t.at.socket, t.runtime.program, "")
+		t.kata = KataFacts(ctx, t.at.socket, t.runtime.program, "")
 	}
 	return t, nil
 }

@@ -1,6 +1,7 @@
 package containerd
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 // config the configuration file that it names to the shim, "" for none. Which
 // file that is by default depends on the daemon's environment and mounts, not on
 // tare's.
-func KataFacts(socket, shim, config string) map[string]string {
+func KataFacts(ctx context.Context, socket, shim, config string) map[string]string {
 	named := "not told by the engine"
 	if config != "" {
 		named = config + ", not read"
@@ -35,7 +36,29 @@ func KataFacts(socket, shim, config string) map[string]string {
 		shim = d.search().look(filepath.Base(shim))
 	}
 	inherited, _ := variable(string(environ), "KATA_CONF_FILE")
-	return kata.Shim{Config: config, Environ: inherited, Program: shim}.Facts()
+	return kata.Shim{Config: config, Environ: inherited, Program: shim}.Facts(ctx)
+}
+
+// NoShim says where the daemon behind a socket looks in vain for a shim, a path or a
+// name: on its PATH and beside its own program. It is "" where the shim is there, or
+// that cannot be known.
+func NoShim(socket, shim string) string {
+	d, err := DaemonOf(socket)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	in := d.search()
+	if own, err := os.Readlink(d.File("exe")); err == nil {
+		in.path += ":" + filepath.Dir(own)
+	}
+	if filepath.IsAbs(shim) {
+		in.path = filepath.Dir(shim)
+	}
+	if in.look(filepath.Base(shim)) != "" {
+		return ""
+	}
+	return in.path
 }
 
 // variable is the value of one in a process's environment, as in

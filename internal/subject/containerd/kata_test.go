@@ -32,7 +32,7 @@ func TestKataIsToldInItsEnginesSurroundings(t *testing.T) {
 		{"nor that of nobody", filepath.Join(dir, "none"), config, "", config + ", not read; nor can the engine's surroundings be known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := KataFacts(c.socket, "containerd-shim-kata-nonesuch-v2", c.config)
+			got := KataFacts(t.Context(), c.socket, "containerd-shim-kata-nonesuch-v2", c.config)
 			if got["sandbox_cgroup_only"] != c.only || !strings.HasPrefix(got["kata config"], c.says) {
 				t.Errorf("%v", got)
 			}

@@ -58,6 +58,9 @@ func New(ctx context.Context, name, engineName, handler string, e subject.Engine
 	if err := t.check(); err != nil {
 		return nil, err
 	}
+	if err := t.askKata(ctx); err != nil {
+		return nil, err
+	}
 	if t.facts.pause != "" {
 		id, err := c.find(ctx, t.facts.pause)
 		if err != nil {
@@ -75,7 +78,6 @@ func New(ctx context.Context, name, engineName, handler string, e subject.Engine
 		return nil, engine.Unavailable(name, "", "%v", err)
 	}
 	t.runtime = containerd.RuntimeVersion(ctx, c.socket, t.program().path)
-	t.kata = t.kataFacts()
 	return t, nil
 }
 

@@ -1,24 +1,37 @@
 package cri
 
 import (
+	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/subject/containerd"
+	"github.com/tare-bench/tare/internal/subject/engine"
 	"github.com/tare-bench/tare/internal/subject/kata"
 )
 
-// kataFacts are what is known of Kata below the handler; nil if it is another
-// runtime. Two handlers may differ in nothing but the file they name.
-func (t *Target) kataFacts() map[string]string {
+// noShim is containerd's, where tests have an engine with a shim.
+var noShim = containerd.NoShim
+
+// askKata finds out what is known of Kata below the handler, if it is Kata's. Two
+// handlers may differ in nothing but the file they name. The error is for one whose
+// shim is not here, which an engine may have configured all the same.
+func (t *Target) askKata(ctx context.Context) error {
 	p := t.program()
-	switch {
-	case !kata.Is(t.handler) && !kata.Is(p.kind) && !kata.Is(p.path) && !kata.Is(p.shim):
+	if !kata.Is(t.handler) && !kata.Is(p.kind) && !kata.Is(p.path) && !kata.Is(p.shim) {
 		return nil
-	case !p.told:
-		return kata.Unread("not told by the engine")
 	}
-	return containerd.KataFacts(t.socket, p.shim, p.config)
+	if p.shim != "" && kata.Is(p.shim) {
+		if where := noShim(t.socket, p.shim); where != "" {
+			return engine.Unavailable(t.name, "install Kata Containers and link "+filepath.Base(p.shim)+" into one of those folders",
+				"%s has the handler configured, but its shim %s is not in %s", t.engineName, p.shim, where)
+		}
+	}
+	if t.kata = kata.Unread("not told by the engine"); p.told {
+		t.kata = containerd.KataFacts(ctx, t.socket, p.shim, p.config)
+	}
+	return nil
 }
 
 // options are those of a handler of containerd, as its configuration has them.

@@ -27,6 +27,25 @@ func configurations(t *testing.T) (no, yes string) {
 	return no, yes
 }
 
+// shims has every shim be there.
+func shims(t *testing.T) {
+	t.Helper()
+	asked := noShim
+	noShim = func(string, string) string { return "" }
+	t.Cleanup(func() { noShim = asked })
+}
+
+func TestAHandlerWithoutItsShimIsSaidBeforeTheRun(t *testing.T) {
+	e := subject.Engine{Address: serve(t, &server{name: "containerd", status: ready(containerds["1.6"])})}
+	_, err := New(t.Context(), "x", "containerd", "kata", e) // the test's own PATH has none
+	if err == nil || !strings.Contains(err.Error(), "has the handler configured, but its shim containerd-shim-kata-v2 is not in "+os.Getenv("PATH")) {
+		t.Error(err)
+	}
+	if _, err = New(t.Context(), "x", "containerd", "runc", e); err != nil {
+		t.Error(err)
+	}
+}
+
 // The parts of containerd's Status with two handlers of Kata's. NO and YES stand
 // for the files.
 var containerds = map[string]string{
@@ -48,6 +67,7 @@ var containerds = map[string]string{
 }
 
 func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
+	shims(t)
 	no, yes := configurations(t)
 	for version, status := range containerds {
 		t.Run(version, func(t *testing.T) {
@@ -69,6 +89,7 @@ func TestEachHandlerOfContainerdHasItsOwnKata(t *testing.T) {
 }
 
 func TestWhatAnEngineDoesNotTellIsNotGuessed(t *testing.T) {
+	shims(t)
 	const notTold = "not told by the engine"
 	for _, c := range []struct{ name, engine, status, says string }{
 		{"no configuration in the status", "containerd", `no JSON`, notTold},
@@ -111,6 +132,7 @@ func TestBrokenOptionsCostNoOtherHandler(t *testing.T) {
 }
 
 func TestEachHandlerOfCRIOHasItsOwnKata(t *testing.T) {
+	shims(t)
 	no, yes := configurations(t)
 	text := fmt.Sprintf(`[crio.runtime]
 default_runtime = "kata"
@@ -158,7 +180,10 @@ runtime_type = "oci"
 		"crun":                     {},
 	} {
 		target := &Target{engineName: crioEngine, handler: name, facts: f, socket: socket}
-		got := target.kataFacts()
+		if err := target.askKata(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := target.kata
 		if got["sandbox_cgroup_only"] != want.only || !strings.HasPrefix(got["kata config"], want.config) || (got == nil) != (want.config == "") {
 			t.Errorf("%q: %v", name, got)
 		}

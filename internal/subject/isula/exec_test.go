@@ -84,7 +84,7 @@ func TestSandboxesAndStatisticsAreWhatIsulaSays(t *testing.T) {
 		if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", b.Workload)); err != nil || exe != filepath.Join(f.dir, "probe") {
 			t.Errorf("process %d is %s, %v", b.Workload, exe, err)
 		}
-		if r := told[i]; r.Lane != n || r.Source != "isula stats" || r.CPU != -1 || r.Memory != 1751122 { // 1.67 MiB
+		if r := told[i]; r.Lane != n || r.Source != "isula stats (up to 1.6 s old)" || r.CPU != -1 || r.Memory != 1751122 { // 1.67 MiB
 			t.Errorf("%+v", r)
 		}
 	}

@@ -25,7 +25,7 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		Target: t.name, Called: "iSulad", Driver: c, Env: env, Program: t.isula, Line: c.Line,
 		Exec: t.exec, Refused: refused,
 		Image: "isula " + t.address + " " + probe.Ref, Ref: probe.Ref, Guest: engine.GuestClock(t.runtime),
-		Runtime: t.runtime, Statistics: c.statistics, Source: "isula stats",
+		Runtime: t.runtime, Statistics: c.statistics, Source: "isula stats (up to 1.6 s old)",
 		Daemons: func() []int { return engine.Listeners(t.address) },
 	})
 	if err != nil {

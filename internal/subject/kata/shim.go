@@ -2,13 +2,17 @@ package kata
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/subject/child"
 )
 
 // Shim is what is known of the shim that an engine starts.
@@ -18,12 +22,27 @@ type Shim struct {
 	Program string // path of the shim; "" if it was not found
 }
 
-// Facts are those of the file that this shim reads. Both runtimes take what the
+// Facts are "kata version", where the shim itself can be asked, and those of the
+// file that it reads. Both runtimes take what the
 // engine names, the environment's, or their default; the Go runtime in this
 // order (loadRuntimeConfig of its containerd-shim-v2), runtime-rs with the first
 // two swapped (load_config of its runtimes crate). Where the file cannot be
-// known, "kata config" says why and is the only fact.
-func (s Shim) Facts() map[string]string {
+// known, "kata config" says why and is the only fact of it.
+func (s Shim) Facts(ctx context.Context) map[string]string {
+	facts := s.configured()
+	if real, err := plain(s.Program); err == nil {
+		out, err := child.Run(ctx, child.Command{Args: []string{real, "--version"}})
+		if m := banner.FindStringSubmatch(out.Output); err == nil && m != nil {
+			facts["kata version"] = m[2] + " (" + m[1] + ")"
+		}
+	}
+	return facts
+}
+
+// banner is what both runtimes' shims say that they are.
+var banner = regexp.MustCompile(`^Kata Containers containerd shim \((Golang|Rust)\): id: "?[\w.-]+"?, version: ([\w.+-]{1,64}),`)
+
+func (s Shim) configured() map[string]string {
 	if s.Config != "" && s.Environ != "" && s.Config != s.Environ {
 		return Unread(fmt.Sprintf("the engine names %s, and its KATA_CONF_FILE %s: Kata's Go runtime takes the first, runtime-rs the second", s.Config, s.Environ))
 	}
@@ -50,7 +69,7 @@ func Unread(why string) map[string]string { return map[string]string{"kata confi
 
 // plain returns the real path of a shim that has no configuration of its own. A
 // shim for one hypervisor, containerd-shim-kata-qemu-v2, is often a script that
-// sets KATA_CONF_FILE and calls the plain one; it is not executed, nor read
+// sets KATA_CONF_FILE and calls the plain one; that is not executed, nor read
 // beyond the four bytes by which an ELF file is known.
 func plain(program string) (string, error) {
 	const name = "containerd-shim-kata-v2"

@@ -59,7 +59,7 @@ func TestAShimReadsTheFileThatItIsTold(t *testing.T) {
 		"a file that is not there":                            {shim: Shim{Config: dir + "/none", Program: shim}, says: "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := c.shim.Facts()
+			got := c.shim.Facts(t.Context())
 			if c.read != "" && (got["kata config"] != c.read || got["sandbox_cgroup_only"] != c.only || got["hypervisor"] == "") {
 				t.Errorf("%v", got)
 			}
@@ -117,6 +117,20 @@ func TestWhatIsNoConfigurationIsNotRead(t *testing.T) {
 	} {
 		if got := Facts(path); len(got) != 1 || !strings.Contains(got["kata config"], says) {
 			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+func TestAShimSaysWhichVersionAndWhichRuntimeItIs(t *testing.T) {
+	for said, want := range map[string]string{
+		"Kata Containers containerd shim (Golang): id: \"io.containerd.kata.v2\", version: 3.3.0, commit: 19eb45a27d5b666f8f012c13ba6b504cee4b97b1\n": "3.3.0 Golang",
+		"Kata Containers containerd shim (Rust): id: io.containerd.kata.v2, version: 3.22.0, commit: 92758a17fe7fe7f9be04799f6d9eb7f58d7630c3\n":      "3.22.0 Rust",
+		"Kata Containers containerd shim (Rust): id: io.containerd.kata.v2, version: \x1b[31m, commit: 1\n":                                           "",
+		"another program 1.2\n": "",
+	} {
+		m := append(banner.FindStringSubmatch(said), "", "", "")
+		if got := strings.TrimSpace(m[2] + " " + m[1]); got != want {
+			t.Errorf("%q: %q", said, got)
 		}
 	}
 }
