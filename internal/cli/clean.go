@@ -27,7 +27,8 @@ bundles, state, cgroups, mounts, and what they made on engines, each by the run'
 id, and remove it. Runs that are under way are left alone. What is on an engine
 that does not answer is kept in mind until it does, or until --forget; so is what
 is on a disk that is not mounted. Engines are asked where the run found them, or
-where flags say that they are now.`,
+where flags say that they are now. After a reboot it is said that no container runs
+any more where one does not answer.`,
 		Example: "  tare clean --dry-run\n  tare clean\n  tare clean --cri containerd=unix:///run/containerd/containerd.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -52,7 +53,7 @@ where flags say that they are now.`,
 					fmt.Fprintf(s.Err, "tare: forgotten: %s\n", cleanLines(err.Error()))
 					err = nil
 				} else if err != nil {
-					err = fmt.Errorf("%w\nrun %s is kept in mind until then; tare clean --forget gives up what is there", err, left[i].RunID)
+					err = fmt.Errorf("%w\n%s", err, unasked(&left[i]))
 				}
 				// The run's folder says where its containers are: it goes last.
 				if err == nil && !dryRun {
@@ -71,6 +72,15 @@ where flags say that they are now.`,
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	set.AddFlags(c.Flags())
 	return c
+}
+
+// unasked says what is to be thought of an engine that does not answer.
+func unasked(l *workspace.Leftover) string {
+	if l.Rebooted {
+		return fmt.Sprintf("the machine was started again since run %s: none of its containers runs any more, and what is left lies in that engine's root; "+
+			"start the engine and clean again, or, if its root is gone, tare clean --forget", l.RunID)
+	}
+	return fmt.Sprintf("run %s is kept in mind until then; tare clean --forget gives up what is there", l.RunID)
 }
 
 // leftover is what a dead run left on the machine and on engines.

@@ -22,7 +22,9 @@ type Leftover struct {
 	Cgroups   []string `json:"cgroups,omitempty"`
 	Folders   []string `json:"folders,omitempty"`
 	Absent    []string `json:"absent,omitempty"` // folders of which it cannot be told whether they are there
-	roots     Roots
+	// Rebooted says that the machine was started again since: what ran then does not.
+	Rebooted bool `json:"rebooted,omitempty"`
+	roots    Roots
 }
 
 // Leftovers finds what runs left that are not alive any more, by the marks in
@@ -90,6 +92,11 @@ func (l *Leftover) look(hs []cgroup.Hierarchy) error {
 		return err
 	}
 	l.Folders, l.Absent = append(l.folders(), paths(there)...), paths(absent)
+	for _, dir := range l.folders() {
+		now := bootID()
+		was, _, _ := readMark(dir, l.RunID)
+		l.Rebooted = l.Rebooted || was != "" && now != "" && was != now
+	}
 	group := cgroup.Prefix + l.RunID
 	for _, h := range hs {
 		if dir := filepath.Join(h.Mount, group); exists(dir) {

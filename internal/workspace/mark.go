@@ -1,26 +1,37 @@
 package workspace
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/mounts"
+	"github.com/tare-bench/tare/internal/node/machine"
 )
 
-// A run's folder holds a mark: a file that says so, owned by whoever made it,
-// and locked as long as the run is alive. Only a folder with the mark is ever
+// A run's folder holds a mark: a file that says so and in which boot of the machine
+// it was, owned by whoever made it, and locked as long as the run is alive. Only a folder with the mark is ever
 // removed, whatever it is called; a folder whose mark is locked is left alone,
 // from whichever namespace one looks.
 
 const markName = ".tare-run"
 
-func markText(id string) []byte { return []byte("tare run " + id + "\n") }
+func markText(id, boot string) string { return "tare run " + id + "\nboot " + boot + "\n" }
+
+// bootID is that of the kernel that runs, another one after each boot; "" where it
+// cannot be read.
+func bootID() string {
+	id, err := machine.Root("").FirstLine("/proc/sys/kernel/random/boot_id", 64)
+	if err != nil {
+		return ""
+	}
+	return id
+}
 
 // mark puts the mark into a run's folder and locks it. It appears under its
 // name only when it is locked.
@@ -30,7 +41,7 @@ func mark(dir, id string) (*os.File, error) {
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err == nil {
-		_, err = f.Write(markText(id))
+		_, err = f.WriteString(markText(id, bootID()))
 	}
 	if err == nil {
 		err = os.Rename(f.Name(), filepath.Join(dir, markName))
@@ -68,19 +79,28 @@ func empty(dir string, stay ...string) error {
 // marked reports whether a folder is that of a run of tare's, and whether the
 // run is alive.
 func marked(dir, id string) (is, alive bool) {
+	_, is, alive = readMark(dir, id)
+	return is, alive
+}
+
+// readMark reads a mark: also in which boot it was made, "" in earlier versions of tare.
+func readMark(dir, id string) (boot string, is, alive bool) {
 	f, err := os.OpenFile(filepath.Join(dir, markName), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return false, false
+		return "", false, false
 	}
 	defer func() { _ = f.Close() }()
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() {
-		return false, false
+		return "", false, false
 	}
-	text := make([]byte, 64)
+	text := make([]byte, 128)
 	n, _ := f.Read(text)
-	if !bytes.Equal(text[:n], markText(id)) {
-		return false, false
+	first, rest, _ := strings.Cut(string(text[:n]), "\n")
+	if first != "tare run "+id {
+		return "", false, false
 	}
-	return true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	line, _, _ := strings.Cut(rest, "\n")
+	boot, _ = strings.CutPrefix(line, "boot ")
+	return boot, true, errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
