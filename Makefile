@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh weigh-engines test prove lint audit bench fuzz runtimes engines probe bpf clean help
+.PHONY: build weigh weigh-engines test prove torture lint audit bench fuzz runtimes engines probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -58,6 +58,9 @@ PROOFS = $(shell grep -rl --include='*_test.go' '^//go:build prove$$' internal r
 prove: ## what only a quiet machine can show, in minutes: ratios, small bounds, thousands of simulated runs
 	$(GO) tool gotestsum --format testname -- -tags prove -p 1 -count=1 -timeout=60m $(TESTARGS) \
 	-run "^($$(grep -ho '^func Test[A-Za-z0-9_]*' $(PROOFS) | cut -c6- | paste -sd '|'))$$" $(sort $(addprefix ./,$(dir $(PROOFS))))
+
+torture: ## before a release, most of an hour: kills, lying runtimes, hostile records and daemons; prints what they left
+	$(GO) test -tags torture -run '^TestTorture$$' -count=1 -timeout=120m -v ./internal/cli | grep -v '^ *=== '
 
 lint: $(GOLANGCI) ## golangci-lint, actionlint, and shellcheck where it is installed
 	PATH="$(dir $(GO)):$$PATH" $(GOLANGCI) run ./...

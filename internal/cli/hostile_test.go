@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +28,7 @@ func wrapper(t *testing.T, dir, lines string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "wrapped")
-	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then exec " + runc + " --version; fi\nverb=$3\n" + lines + "\nexec " + runc + ` "$@"` + "\n"
+	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then exec " + runc + " --version; fi\nrunc=" + runc + "\nverb=$3\n" + lines + "\nexec " + runc + ` "$@"` + "\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -56,59 +55,6 @@ func times(t *testing.T, path, name string) (times int, failures []record.Failur
 		}
 	}
 	return times, failures
-}
-
-func TestARuntimeThatFailsYieldsNoTimeAndTheOthersGoOn(t *testing.T) {
-	needRunc(t)
-	for name, c := range map[string]struct {
-		lines string
-		args  []string
-		kind  string
-		says  string
-	}{
-		"it exits 127": {lines: "echo 'no such thing' >&2; exit 127", kind: record.FailExit, says: "exit status 127"},
-		"it hangs past the time-out": {lines: "sleep 60", args: []string{"--timeout", "300ms"},
-			kind: record.FailTimeout, says: "timed out"},
-		"it prints rubbish for state": {lines: `if [ "$verb" = state ]; then printf '\033[2J{"id":"'; exit 0; fi`,
-			kind: record.FailState, says: "state printed no JSON"},
-		"it says done and creates nothing": {lines: "exit 0", args: []string{"--ops", "create"},
-			kind: record.FailState, says: "no container process"},
-		"it says done and runs nothing": {lines: "exit 0", args: []string{"--ops", "run", "--timeout", "300ms"},
-			kind: record.FailTimeout, says: "the workload's first output"},
-		"its pid file names a process that is not the container's": {
-			lines: `[ "$verb" = create ] || exit 0; echo ` + fmt.Sprint(os.Getpid()) + ` > "$7"; exit 0`,
-			args:  []string{"--ops", "create"}, kind: record.FailState, says: "not in the container's cgroup"},
-		"it kills itself":      {lines: "kill -SEGV $$", kind: record.FailExit, says: "signal 11"},
-		"it talks without end": {lines: "yes x | head -c 3000000; exit 1", kind: record.FailExit, says: "exit status 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := place(t)
-			path := wrapper(t, dir, c.lines)
-			args := append([]string{"lifecycle", "host", "bad=" + path, "--rounds", "3", "-o", "r.jsonl"}, c.args...)
-			code, out, stderr := tare(t, args...)
-			if code != ExitFailed {
-				t.Errorf("exit %d\n%s%s", code, out, stderr)
-			}
-			if strings.ContainsRune(out+stderr, 0x1b) {
-				t.Error("a control sign reached the terminal")
-			}
-			n, failures := times(t, "r.jsonl", "bad")
-			if n != 0 || len(failures) == 0 {
-				t.Errorf("%d times, %d failures", n, len(failures))
-			}
-			for _, f := range failures {
-				if f.Kind != c.kind || !strings.Contains(f.Detail, c.says) {
-					t.Errorf("failure %+v", f)
-				}
-			}
-			if n, failures := times(t, "r.jsonl", "host"); len(failures) > 0 || (n == 0 && !slices.Contains(c.args, "create")) {
-				t.Errorf("host: %d times, failures %v", n, failures)
-			}
-			if !strings.Contains(out, "bad") || !strings.Contains(out, "failed") {
-				t.Errorf("the report does not tell of it:\n%s", out)
-			}
-		})
-	}
 }
 
 func TestARuntimeThatDiesMidwayCostsThoseRoundsOnly(t *testing.T) {

@@ -6,6 +6,7 @@ package mounts
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ func Below(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+	list, err := whole(func(m *mountinfo.Info) (skip, stop bool) {
 		return m.Mountpoint != dir && !strings.HasPrefix(m.Mountpoint, dir+"/"), false
 	})
 	if err != nil {
@@ -37,6 +38,41 @@ func Below(dir string) ([]string, error) {
 		out = append(out, m.Mountpoint)
 	}
 	return out, nil
+}
+
+// patience bounds how often the list is read again while others mount.
+const patience = 100
+
+// whole reads the list of mounts. The kernel hands it out a page at a time, and what
+// others mount or unmount between two of them can take a line away that stands in
+// neither; it tells by poll(2) that the list changed since it was last asked, see
+// mounts_poll in fs/proc_namespace.c. A machine that never rests gets all that was
+// seen: to detach what is gone already does no harm.
+func whole(filter mountinfo.FilterFunc) (list []*mountinfo.Info, err error) {
+	f, err := os.Open("/proc/thread-self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []*mountinfo.Info
+	for range patience {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		if list, err = mountinfo.GetMountsFromReader(f, filter); err != nil {
+			return nil, err
+		}
+		ask := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
+		if _, err := unix.Poll(ask, 0); err == nil && ask[0].Revents&(unix.POLLERR|unix.POLLPRI) == 0 {
+			return list, nil
+		}
+		for _, m := range list {
+			if !slices.ContainsFunc(all, func(have *mountinfo.Info) bool { return have.ID == m.ID }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all, nil
 }
 
 func resolved(dir string) (string, error) {
@@ -56,7 +92,8 @@ func RemoveTree(dir string) error {
 		return err
 	}
 	for _, p := range slices.Backward(points) {
-		if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // no mount any more
 			return fmt.Errorf("unmount %s: %w", p, err)
 		}
 	}

@@ -25,6 +25,7 @@ type Leftover struct {
 	// Rebooted says that the machine was started again since: what ran then does not.
 	Rebooted bool `json:"rebooted,omitempty"`
 	roots    Roots
+	own      []string // its folders that bore its mark, also once the mark is gone
 }
 
 // Leftovers finds what runs left that are not alive any more, by the marks in
@@ -91,8 +92,9 @@ func (l *Leftover) look(hs []cgroup.Hierarchy) error {
 	if err != nil {
 		return err
 	}
-	l.Folders, l.Absent = append(l.folders(), paths(there)...), paths(absent)
-	for _, dir := range l.folders() {
+	l.own = l.folders()
+	l.Folders, l.Absent = slices.Concat(l.own, paths(there)), paths(absent)
+	for _, dir := range l.own {
 		now := bootID()
 		was, _, _ := readMark(dir, l.RunID)
 		l.Rebooted = l.Rebooted || was != "" && now != "" && was != now
@@ -125,7 +127,7 @@ func exists(path string) bool {
 }
 
 func (l *Leftover) inside(path string) bool {
-	for _, dir := range l.folders() {
+	for _, dir := range l.own {
 		if path == dir || strings.HasPrefix(path, dir+"/") {
 			return true
 		}
@@ -176,26 +178,31 @@ func (l *Leftover) Remove(forget bool) error {
 		return err
 	}
 	group := cgroup.Prefix + l.RunID
-	// A runtime that is still dying may put back what is being removed: again,
-	// until nothing is left.
+	// A runtime that is still dying, or was forked and not yet executed, may put back
+	// what is being removed: again, until nothing is left at two looks.
 	deadline := time.Now().Add(10 * time.Second)
 	var errs []error
-	for {
+	for gone := false; ; {
 		l.end(hs, group)
 		there, absent, err := l.elsewhere() // which the run's own folder tells of
 		err = errors.Join(err, removeElsewhere(l.RunID, there))
 		errs = []error{cgroup.Remove(hs, group), err}
 		l.Absent = paths(absent)
-		for _, dir := range l.folders() {
+		back := len(l.commands()) > 0
+		for _, dir := range l.own {
+			back = back || gone && exists(dir)
 			switch {
 			case err != nil:
 			case len(absent) > 0 && !forget && dir == l.memory():
 				errs = append(errs, empty(dir, elsewhereKept))
+				back = false
 			default:
 				errs = append(errs, removeMarked(dir))
 			}
 		}
-		if errors.Join(errs...) == nil || time.Now().After(deadline) {
+		was := gone
+		gone = errors.Join(errs...) == nil
+		if gone && was && !back || time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

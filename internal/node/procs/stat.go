@@ -23,6 +23,7 @@ type Stat struct {
 	Start    uint64 // ticks since boot: with the pid, what tells a process from a later one
 	Resident int64  // bytes
 	Kernel   bool   // a thread of the kernel
+	Dying    bool   // it was killed, or exits: of many threads some may still be there
 	// Image is where arguments and stack begin, another after an exec; 0 where
 	// that is hidden.
 	Image [2]uint64
@@ -31,7 +32,12 @@ type Stat struct {
 // Ended tells whether the process only waits for its parent to be told of its end.
 func (s *Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
 
-const kernelThread = 0x00200000 // PF_KTHREAD of linux/sched.h
+// Of linux/sched.h, and SIGKILL in a mask of signals.
+const (
+	kernelThread = 0x00200000 // PF_KTHREAD
+	exiting      = 0x00000004 // PF_EXITING
+	killed       = 1 << (9 - 1)
+)
 
 // parseStat counts fields from the last parenthesis: the name before it may
 // hold anything.
@@ -42,8 +48,8 @@ func parseStat(text []byte) (Stat, error) {
 	}
 	s := Stat{Comm: string(text[begin+1 : end])}
 	rest := text[end+1:]
-	var parent, group, threads, user, system, flags, pages uint64
-	wanted := [49]*uint64{4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 48: &s.Image[0]}
+	var parent, group, threads, user, system, flags, pages, pending uint64
+	wanted := [49]*uint64{4: &parent, 5: &group, 9: &flags, 14: &user, 15: &system, 20: &threads, 22: &s.Start, 24: &pages, 28: &s.Image[1], 31: &pending, 48: &s.Image[0]}
 	field := 2 // of proc_pid_stat(5), the name's
 	for field < 48 {
 		rest = bytes.TrimLeft(rest, " \n")
@@ -70,6 +76,7 @@ func parseStat(text []byte) (Stat, error) {
 	}
 	s.PPid, s.Group, s.Threads = int(parent), int(group), int(threads)
 	s.Ticks, s.Kernel = user+system, flags&kernelThread != 0
+	s.Dying = s.Ended() || flags&exiting != 0 || pending&killed != 0
 	s.Resident = int64(pages) * pageSize
 	return s, nil
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject/kata"
+	"github.com/tare-bench/tare/record"
 )
 
 // Cleaned is an engine on which a run that was killed may have left things.
@@ -61,12 +63,32 @@ func Clean(ctx context.Context, d Cleaned, target, what, runID string, dryRun bo
 		return found, err
 	}
 	doing = "remove what run " + runID + " left"
-	errs := []error{clearAway(ctx, d, names)} // one that stays keeps nothing else
+	cleared := clearAway(ctx, d, names) // one that stays keeps nothing else
+	errs := []error{cleared}
 	for _, ref := range idle {
-		errs = append(errs, d.Drop(ctx, ref))
+		err := d.Drop(ctx, ref)
+		if cleared == nil {
+			err = dropLate(ctx, d, ref, err)
+		}
+		errs = append(errs, err)
 	}
 	_, err = kata.RemoveOverheads(hs, ids)
 	return found, errors.Join(append(errs, err)...)
+}
+
+// lateness is how long an engine may keep what it made for a call that was given up,
+// before it removes that: CRI-O shows it to nobody for two minutes.
+const lateness = 150 * time.Second
+
+// dropLate goes on removing an image that nobody uses whom the engine tells of. Where
+// it is in use all the same, what uses it comes to light later, or goes.
+func dropLate(ctx context.Context, d Cleaned, ref string, err error) error {
+	for began := time.Now(); err != nil && strings.Contains(err.Error(), "in use") && time.Since(began) < lateness && pause(ctx, sight); err = d.Drop(ctx, ref) {
+		if names, listed := d.List(ctx); listed == nil {
+			_ = clearAway(ctx, d, names) // or the image stays in use
+		}
+	}
+	return err
 }
 
 // overheads are the sandboxes of a run for which Kata has a cgroup beside the
@@ -105,6 +127,11 @@ func clearAway(ctx context.Context, d Cleaned, names []string) error {
 	deadline := time.Now().Add(clearing)
 	var errs []error
 	for _, p := range beside {
+		// containerd 1.6 forgets a shim whose task was given up while it was made: nobody
+		// will tell it to end. When it has gone, containerd removes what it had.
+		if p.Role == record.RoleShim && !Ended(p.Pid, time.Until(deadline)-clearing/2) {
+			_ = cgroup.KillIf(p.Pid, func() bool { return slices.Contains(kata.Beside(ids), p) }) // or it has gone
+		}
 		if !Ended(p.Pid, time.Until(deadline)) {
 			errs = append(errs, fmt.Errorf("process %d, the %s of what was removed, has not ended %v later", p.Pid, p.Role, clearing))
 		}

@@ -261,3 +261,29 @@ func TestAContainerThatCannotBeRemovedKeepsNothingElse(t *testing.T) {
 		}
 	})
 }
+
+func TestAnImageThatIsStillInUseIsRemovedWhenItIsNot(t *testing.T) {
+	for name, c := range map[string]struct {
+		free time.Duration // when nothing uses it any more
+		why  string
+		gone bool
+	}{
+		"what used it goes":             {90 * time.Second, "the image is in use", true},
+		"what uses it stays":            {time.Hour, "the image is in use", false},
+		"another reason is no patience": {time.Second, "the disk is broken", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.undropped = errors.New(c.why)
+				began := time.Now()
+				free := time.AfterFunc(c.free, func() { f.undropped = nil })
+				defer free.Stop()
+				_, err := Clean(t.Context(), f, "fake", "container", "r", false)
+				if (err == nil) != c.gone || time.Since(began) > 2*lateness+time.Minute {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/record"
 )
@@ -117,8 +118,14 @@ func contradicted(format string, arguments ...any) *record.Failure {
 }
 
 // Alive reports whether a process runs. One that ended and was not waited for
-// does not.
-func Alive(pid int) bool { return pid > 1 && !Ended(pid, 0) }
+// does not, nor one that was killed and whose threads have not all gone yet.
+func Alive(pid int) bool {
+	if pid <= 1 || Ended(pid, 0) {
+		return false
+	}
+	s, err := procs.StatOf(pid)
+	return err == nil && !s.Dying
+}
 
 // Ended waits for the end of a process that is not a child of tare's, at most
 // for the given time.

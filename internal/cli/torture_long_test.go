@@ -1,0 +1,5 @@
+//go:build torture
+
+package cli
+
+const torturing = true

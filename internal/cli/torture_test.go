@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/node/cgroup"
+	"github.com/tare-bench/tare/internal/node/procs"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// ledger is what was tried on tare, and what came of it: the table at the end.
+var ledger struct {
+	sync.Mutex
+	order []string
+	rows  map[string]*row
+}
+
+// row is a group of trials: how many there were, in how many tare did something else
+// than it should, and in how many something was left.
+type row struct{ tried, wrong, left int }
+
+// tried books a trial.
+func tried(what string, wrong, left bool) {
+	ledger.Lock()
+	defer ledger.Unlock()
+	if ledger.rows == nil {
+		ledger.rows = map[string]*row{}
+	}
+	r := ledger.rows[what]
+	if r == nil {
+		r = &row{}
+		ledger.rows[what], ledger.order = r, append(ledger.order, what)
+	}
+	r.tried++
+	for did, count := range map[*int]bool{&r.wrong: wrong, &r.left: left} {
+		if count {
+			*did++
+		}
+	}
+}
+
+// table prints the ledger.
+func table() {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "what was tried\ttrials\tnot as it should\tleft something")
+	var sum row
+	for _, what := range ledger.order {
+		r := ledger.rows[what]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", what, r.tried, r.wrong, r.left)
+		sum.tried, sum.wrong, sum.left = sum.tried+r.tried, sum.wrong+r.wrong, sum.left+r.left
+	}
+	fmt.Fprintf(w, "all\t%d\t%d\t%d\n", sum.tried, sum.wrong, sum.left)
+	_ = w.Flush()
+}
+
+// TestTorture ends tare at any moment, hands it runtimes that lie, records that are
+// none and daemons that do not answer; make torture prints what came of it. Make test
+// does the first of each.
+func TestTorture(t *testing.T) {
+	needRunc(t)
+	if torturing {
+		t.Cleanup(table)
+	}
+	t.Run("runtimes", runtimesThatLie)
+	t.Run("records", recordsThatAreNone)
+	t.Run("daemons", daemonsThatDoNotAnswer)
+	t.Run("bare", func(t *testing.T) { endings(t, bare(), nil) })
+	if torturing {
+		t.Run("engines", func(t *testing.T) {
+			m := withEngines(t)
+			endings(t, m.behind(), &m)
+		})
+	}
+}
+
+// ending is a run that is ended at a moment by chance.
+type ending struct {
+	what    string
+	args    []string
+	longest time.Duration // from its start to its end
+}
+
+// storing is a plan's worth of flags: short jobs, again and again.
+var storing = []string{"--volume", "bind,rootfs", "--cache", "buffered", "--jobs", "write,randread", "--bs", "64k", "--size", "8M", "--ceiling", "0", "--drop", "files", "--settle", "0s", "--rounds", "100"}
+
+// instruments are those that weigh a target, for as long as it takes to be ended.
+func instruments(what string, longest time.Duration, target ...string) (all []ending) {
+	for _, args := range [][]string{
+		append([]string{"lifecycle", "-n", "3", "--rounds", "1000", "--warmup", "0"}, target...),
+		append([]string{"overhead", "--sandboxes", "1,3", "--hold", "200ms", "--settle", "0s", "--rounds", "100"}, target...),
+		append(append([]string{"storage"}, storing...), target...),
+		append([]string{"startup", "--rounds", "1000"}, target...),
+	} {
+		all = append(all, ending{args[0] + " of " + what, append(args, "-q", "-o", "r.jsonl"), longest})
+	}
+	return all
+}
+
+// bare are runs without an engine.
+func bare() []ending {
+	all := instruments("runc", 3*time.Second, "host", "runc")
+	all = append(all, ending{"bpf", []string{"bpf", "load", "-c", "10", "-t", "200ms", "--idle", "100ms", "--rounds", "100", "-q", "-o", "r.jsonl"}, 3 * time.Second})
+	if _, err := exec.LookPath("crun"); err == nil && torturing {
+		all = append(all, instruments("crun", 3*time.Second, "crun", "floor")...)
+	}
+	return all
+}
+
+// behind are runs on every engine.
+func (m everything) behind() (all []ending) {
+	for _, target := range []string{"docker/runc", "podman/runc", "containerd/runc"} {
+		all = append(all, instruments(target, 8*time.Second, target)...)
+	}
+	for name, socket := range map[string]string{"containerd": m.containerd.Address, "cri-o": m.crio.Socket} {
+		all = append(all, instruments("cri+"+name, 8*time.Second, "cri+"+name+"/runc", "--cri", name+"=unix://"+socket)...)
+	}
+	slices.SortFunc(all, func(a, b ending) int { return strings.Compare(a.what, b.what) })
+	return all
+}
+
+// endings ends every run in each way at moments by chance, cleans once, and takes stock.
+func endings(t *testing.T, all []ending, m *everything) {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("TARE_TORTURE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("again with TARE_TORTURE_SEED=%d", seed)
+	moments := rand.New(rand.NewPCG(seed, 0))
+	signals := []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGKILL, unix.SIGHUP, unix.SIGKILL, unix.SIGINT}
+	if !torturing {
+		all, signals = append(all[:2:2], all[len(all)-1]), signals[:1]
+	}
+	for _, e := range all {
+		for i, signal := range signals {
+			after := time.Duration(moments.Int64N(int64(e.longest)))
+			t.Run(fmt.Sprintf("%s, %s %d", e.what, unix.SignalName(signal), i+1), func(t *testing.T) { endAndClean(t, e, signal, after, m) })
+		}
+	}
+}
+
+func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration, m *everything) {
+	dir := place(t)
+	before := m.stock(t)
+	cmd, stdout, stderr := started(t, dir, e.args...)
+	time.Sleep(after) // a moment by chance is the trial
+	ended := time.Now()
+	if err := cmd.Process.Signal(signal); err != nil {
+		t.Fatalf("it ended by itself: %v\n%s%s", err, stdout, stderr)
+	}
+	_ = cmd.Wait() // it was ended
+	wrong := signal != unix.SIGKILL && cmd.ProcessState.ExitCode() != ExitInterrupted && cmd.ProcessState.Exited()
+	if took := time.Since(ended); wrong || took > 2*time.Minute {
+		t.Errorf("%v after %v: exit %d after %v\n%s%s", signal, after, cmd.ProcessState.ExitCode(), took, stdout, stderr)
+	}
+	ids := idsBelow(dir)
+	code, out, said := tare(t, "clean")
+	if code != ExitDone {
+		wrong = true
+		t.Errorf("%v after %v: clean: exit %d\n%s%s", signal, after, code, out, said)
+	}
+	left := slices.Concat(namesOf(ids), beyond(before, m.stock(t)))
+	if found, _, err := workspace.Leftovers(workspace.DefaultRoots()); err != nil || len(found) > 0 {
+		left = append(left, fmt.Sprintf("leftovers %+v, %v", found, err))
+	}
+	if len(left) > 0 {
+		t.Errorf("%v after %v: left behind after one clean:\n  %s\nclean said:\n%s", signal, after, strings.Join(left, "\n  "), out)
+	}
+	if _, err := record.Load("r.jsonl"); err != nil && !os.IsNotExist(err) && after > time.Second {
+		wrong = true
+		t.Errorf("its record does not read: %v", err)
+	}
+	tried(e.what+", "+map[bool]string{true: "killed", false: "told to end"}[signal == unix.SIGKILL], wrong, len(left) > 0)
+}
+
+// idsBelow are the runs that have a folder there.
+func idsBelow(dir string) (ids []string) {
+	folders, _ := filepath.Glob(filepath.Join(dir, "*", "????????"))
+	for _, f := range folders {
+		ids = append(ids, filepath.Base(f))
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// namesOf are the processes and cgroups that bear the id of one of the runs.
+func namesOf(ids []string) (found []string) {
+	for _, id := range ids {
+		for _, pid := range procs.All() {
+			if line := strings.Join(procs.ArgsOf(pid), " "); pid != os.Getpid() && strings.Contains(line, id) {
+				found = append(found, fmt.Sprintf("process %d: %s", pid, line))
+			}
+		}
+	}
+	hs, _ := cgroup.Hierarchies()
+	for _, h := range hs {
+		_ = filepath.WalkDir(h.Mount, func(path string, e os.DirEntry, err error) error {
+			if err == nil && e.IsDir() && slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(path, id) }) {
+				found = append(found, "cgroup "+path)
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+// stock is everything that there is on the engines, by their own lists and by what the
+// machine shows of them.
+func (m *everything) stock(t *testing.T) []string {
+	t.Helper()
+	if m == nil {
+		return nil
+	}
+	all := m.left(t)
+	for _, id := range m.crio.Containers(t) {
+		all = append(all, "cri-o container "+id)
+	}
+	for _, ns := range m.containerd.Namespaces(t) {
+		out, err := exec.Command(m.containerd.Ctr, "-a", m.containerd.Address, "-n", ns, "leases", "ls", "-q").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, lease := range strings.Fields(string(out)) {
+			all = append(all, "containerd "+ns+" lease "+lease)
+		}
+	}
+	for root, daemon := range map[string]int{m.docker.Root: m.docker.Pid, m.podman.Root: m.podman.Pid, m.containerd.Dir: m.containerd.Pid, m.crio.Dir: m.crio.Pid} {
+		for _, pid := range procs.All() {
+			args := procs.ArgsOf(pid)
+			if len(args) > 0 && isShim(args[0]) && strings.Contains(strings.Join(args, " "), root) {
+				all = append(all, fmt.Sprintf("process %d: %s", pid, strings.Join(args, " ")))
+			}
+		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", daemon))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			// Podman's storage mounts its own folder as long as it is used.
+			if f := strings.Fields(line); len(f) > 4 && f[4] != root+"/root/overlay" && (strings.Contains(f[4], "netns") || strings.Contains(line, root)) {
+				all = append(all, "mount "+f[4])
+			}
+		}
+		names, _ := os.ReadDir(fmt.Sprintf("/proc/%d/root/run/netns", daemon))
+		for _, n := range names {
+			all = append(all, fmt.Sprintf("netns %s of %s", n.Name(), root))
+		}
+	}
+	return all
+}
+
+// isShim tells what stands beside containers, and runtimes under way, from daemons.
+func isShim(program string) bool {
+	name := filepath.Base(program)
+	return strings.HasPrefix(name, "containerd-shim") || name == "conmon" || name == "runc" || name == "crun"
+}
+
+// beyond is what was not there before.
+func beyond(before, after []string) []string {
+	return slices.DeleteFunc(after, func(s string) bool { return slices.Contains(before, s) })
+}

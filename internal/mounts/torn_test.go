@@ -1,0 +1,62 @@
+package mounts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestNoMountIsMissedWhileOthersMount reads the list while it changes all the time:
+// one that stays is in each.
+func TestNoMountIsMissedWhileOthersMount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := t.TempDir()
+	mount := func(name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("tare-test", path, "tmpfs", 0, "size=4k"); err != nil {
+			t.Skipf("no tmpfs can be mounted here: %v", err)
+		}
+		return path
+	}
+	defer func() { _ = RemoveTree(dir) }()
+	for i := range 50 { // some pages of lines
+		mount(fmt.Sprint("filler", i))
+	}
+	stays := filepath.Join(dir, "stays")
+	mount("stays")
+	other := mount("other")
+	end, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			_ = unix.Unmount(other, unix.MNT_DETACH)
+			_ = unix.Mount("tare-test", other, "tmpfs", 0, "size=4k")
+		}
+	}()
+	for range 30 {
+		if list, err := Below(stays); err != nil || len(list) != 1 {
+			t.Errorf("%v, %v", list, err)
+		}
+	}
+	close(end)
+	<-ended
+	if err := RemoveTree(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("it is still there")
+	}
+}
