@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -182,7 +183,7 @@ func endAndClean(t *testing.T, e ending, signal unix.Signal, after time.Duration
 	if len(left) > 0 {
 		t.Errorf("%v after %v: left behind after one clean:\n  %s\nclean said:\n%s", signal, after, strings.Join(left, "\n  "), out)
 	}
-	if _, err := record.Load("r.jsonl"); err != nil && !os.IsNotExist(err) && after > time.Second {
+	if _, err := record.Load("r.jsonl"); err != nil && !errors.Is(err, os.ErrNotExist) && after > time.Second {
 		wrong = true
 		t.Errorf("its record does not read: %v", err)
 	}
