@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/record"
@@ -20,7 +22,7 @@ type table struct {
 
 type column struct {
 	name string
-	kind int32 // of Parquet
+	kind func() parquet.Node
 }
 
 type tableRow struct {
@@ -30,13 +32,17 @@ type tableRow struct {
 
 // The columns around those of the labels. New ones come last.
 var (
-	columnsBefore = []column{{"run_id", kindText}, {"experiment", kindText}, {"quantity", kindText}, {"unit", kindText}}
-	columnsAfter  = []column{{"at_s", kindReal}, {"n", kindWhole}, {"value", kindReal}, {"lo", kindReal}, {"hi", kindReal},
-		{"failed", kindWhole}, {"total", kindWhole}, {"baseline", kindText}, {"shift", kindReal}, {"shift_lo", kindReal}, {"shift_hi", kindReal},
-		{"p", kindReal}, {"p_adjusted", kindReal}, {"compared", kindText}, {"verdict", kindText}}
-	columnsMore = []column{{"round", kindWhole}, {"better", kindText}, {"reasons", kindText}, {"started", kindTime}, {"tare_version", kindText},
-		{"kernel", kindText}, {"arch", kindText}, {"cpu_model", kindText}}
+	columnsBefore = []column{{"run_id", parquet.String}, {"experiment", parquet.String}, {"quantity", parquet.String}, {"unit", parquet.String}}
+	columnsAfter  = []column{{"at_s", real64}, {"n", whole}, {"value", real64}, {"lo", real64}, {"hi", real64},
+		{"failed", whole}, {"total", whole}, {"baseline", parquet.String}, {"shift", real64}, {"shift_lo", real64}, {"shift_hi", real64},
+		{"p", real64}, {"p_adjusted", real64}, {"compared", parquet.String}, {"verdict", parquet.String}}
+	columnsMore = []column{{"round", whole}, {"better", parquet.String}, {"reasons", parquet.String}, {"started", moment}, {"tare_version", parquet.String},
+		{"kernel", parquet.String}, {"arch", parquet.String}, {"cpu_model", parquet.String}}
 )
+
+func real64() parquet.Node { return parquet.Leaf(parquet.DoubleType) }
+func whole() parquet.Node  { return parquet.Leaf(parquet.Int64Type) }
+func moment() parquet.Node { return parquet.Timestamp(parquet.Microsecond) }
 
 func tableOf(all []Document) *table {
 	var labels []string
@@ -51,7 +57,7 @@ func tableOf(all []Document) *table {
 	}
 	named := make([]column, len(labels))
 	for i, key := range labels {
-		named[i] = column{key, kindText}
+		named[i] = column{key, parquet.String}
 	}
 	t := &table{columns: slices.Concat(columnsBefore, named, columnsAfter, columnsMore)}
 	t.inCSV = len(t.columns) - len(columnsMore)
