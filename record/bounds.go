@@ -244,24 +244,15 @@ func itself(t reflect.Type) bool {
 
 // read takes one word of a tag.
 func (x *bound) read(word string) error {
+	flags := map[string]*bool{"any": &x.any, "unknown": &x.unknown, "zero": &x.zero, "needed": &x.needed, "rooted": &x.rooted, "safe": &x.safe, "safekeys": &x.safeKeys}
+	if flag := flags[word]; flag != nil {
+		*flag = true
+		return nil
+	}
 	key, value, _ := strings.Cut(word, "=")
 	var err error
 	switch key {
 	case "", "id":
-	case "any":
-		x.any = true
-	case "unknown":
-		x.unknown = true
-	case "zero":
-		x.zero = true
-	case "needed":
-		x.needed = true
-	case "rooted":
-		x.rooted = true
-	case "safe":
-		x.safe = true
-	case "safekeys":
-		x.safeKeys = true
 	case "kind":
 		x.kind = value
 	case "one":
