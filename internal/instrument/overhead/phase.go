@@ -136,6 +136,19 @@ func (o *Options) Resolved() ([]Phase, error) {
 	return out, nil
 }
 
+// FioJobs are how many write the file of a phase of writes, each of them all of it.
+const FioJobs = 8
+
+// Written is how much phases write in every sandbox, bytes.
+func Written(phases []Phase) (bytes int64) {
+	for _, p := range phases {
+		if p.Kind == PhaseFio {
+			bytes += FioJobs * p.Bytes
+		}
+	}
+	return bytes
+}
+
 func phasesWrong(phases []string) option.FieldErrors {
 	if len(phases) == 0 {
 		return option.FieldErrors{option.Wrongf("phases", "the list is empty: write at least one, such as idle")}

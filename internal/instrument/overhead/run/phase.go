@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -231,7 +232,7 @@ func (v *visit) fio(ctx context.Context, p overhead.Phase) error {
 // fioArgs is the command of the published report, on a file of the sandbox's own.
 func fioArgs(path string, p overhead.Phase) []string {
 	return []string{path, "--filename=" + subject.VolumePath + "/" + fioFile, "--direct=1", "--iodepth=1", "--thread",
-		"--rw=randwrite", "--ioengine=psync", "--bs=512k", "--size=" + p.Name, "--numjobs=8", "--group_reporting", "--name=randwrite"}
+		"--rw=randwrite", "--ioengine=psync", "--bs=512k", "--size=" + p.Name, "--numjobs=" + strconv.Itoa(overhead.FioJobs), "--group_reporting", "--name=randwrite"}
 }
 
 // fioFile is what fio writes, in the sandbox's own folder.
