@@ -84,9 +84,7 @@ func comeAlong() string { return "published/" + strings.Join(published.Names(), 
 func (s *app) judged(paths []string, format string) (all []instrument.Judged, unread error) {
 	for _, path := range paths {
 		records, err := s.lines().LoadAll(path)
-		if err != nil {
-			unread = errors.Join(unread, fmt.Errorf("%s: %w", path, err))
-		}
+		unread = errors.Join(unread, err)
 		for _, rec := range records {
 			j, err := s.instruments.Judge(rec)
 			if err == nil {

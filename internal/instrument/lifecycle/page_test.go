@@ -168,7 +168,7 @@ func TestAFormatThatThereIsNotIsRefused(t *testing.T) {
 	for _, format := range []string{"html", "chrome", ""} {
 		var out bytes.Buffer
 		err := (instrument.List{lifecycle.Instrument}).Report(&out, format, []instrument.Judged{{Record: rec, Judgement: l}}, page.Options{})
-		if err == nil || !strings.Contains(err.Error(), "text, json, md, csv") || out.Len() > 0 {
+		if err == nil || !strings.Contains(err.Error(), "text, md, json, csv") || out.Len() > 0 {
 			t.Errorf("%q: got %v and %q", format, err, out.String())
 		}
 	}

@@ -29,8 +29,9 @@ type fake struct {
 	image     bool
 	imports   int
 	drops     int
-	broken    error // what Import says
-	undropped error // what Drop says
+	broken    error     // what Import says
+	undropped error     // what Drop says
+	freed     time.Time // from when on there is nothing in the way of a drop; zero: never
 }
 
 func newFake(names ...string) *fake {
@@ -77,6 +78,9 @@ func (f *fake) Import(context.Context) (bool, error) {
 func (f *fake) Drop(context.Context, string) error {
 	f.image = false
 	f.drops++
+	if !f.freed.IsZero() && !time.Now().Before(f.freed) {
+		return nil
+	}
 	return f.undropped
 }
 
@@ -275,10 +279,8 @@ func TestAnImageThatIsStillInUseIsRemovedWhenItIsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake()
-				f.undropped = errors.New(c.why)
 				began := time.Now()
-				free := time.AfterFunc(c.free, func() { f.undropped = nil })
-				defer free.Stop()
+				f.undropped, f.freed = errors.New(c.why), began.Add(c.free)
 				_, err := Clean(t.Context(), f, "fake", "container", "r", false)
 				if (err == nil) != c.gone || time.Since(began) > 2*lateness+time.Minute {
 					t.Errorf("after %v: %v", time.Since(began), err)
