@@ -74,7 +74,7 @@ func read(file string) ([]byte, error) {
 // Parse reads a publication; name is for errors.
 func Parse(name string, text []byte) (*Report, error) {
 	if isRecord(text) {
-		return nil, fmt.Errorf("%s is a record: setting records against each other is not supported yet; tare report A B shows both", name)
+		return nil, fmt.Errorf("%s is a record: tare compare A B sets records beside each other", name)
 	}
 	if len(text) > maxSize {
 		return nil, fmt.Errorf("%s is larger than 1 MiB: it is no file of published figures", name)

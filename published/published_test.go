@@ -227,7 +227,7 @@ func TestWhatIsNoPublicationIsRefusedWithAReason(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"an empty file":                       {"", "does not hold published figures"},
 		"another JSON":                        {`{"a":1}`, "unknown field"},
-		"a record":                            {`{"type":"header","schema":1}` + "\n{}", "is a record: setting records against each other is not supported yet"},
+		"a record":                            {`{"type":"header","schema":1}` + "\n{}", "is a record: tare compare A B"},
 		"a compressed record":                 {"\x28\xb5\x2f\xfd....", "is a record"},
 		"two of them":                         {good + good, "more than one"},
 		"one of a later version":              {`{"version":3,"sheets":[]}`, "use a later one"},

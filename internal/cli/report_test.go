@@ -119,7 +119,7 @@ func TestRecordsStandBesidePublishedFigures(t *testing.T) {
 		want string
 	}{
 		"an unknown publication": {[]string{"--against", "published/nobody-1999"}, "published/isulad-2020"},
-		"a record":               {[]string{"--against", podman}, "setting records against each other is not supported yet"},
+		"a record":               {[]string{"--against", podman}, "tare compare A B"},
 		"another experiment's":   {[]string{"--against", "published/kata-io"}, "these published figures are of storage, and this is a record of lifecycle"},
 		"a subject besides":      {[]string{"--against", "published/isulad-2020", "--subject", "docker/runc"}, "leave one of the two out"},
 	} {

@@ -56,7 +56,9 @@ func (s *app) runs(path string) (out []compare.Run, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, compare.NewRun(judged[0].Record, judged[0].Figures()))
+		for _, j := range judged { // several of a file that was joined
+			out = append(out, compare.NewRun(j.Record, j.Figures()))
+		}
 	}
 	return out, nil
 }

@@ -24,6 +24,7 @@ import (
 type Run struct {
 	Header  record.Header
 	Targets []record.Target
+	Labels  figure.Labels // that it was given afterwards
 	Figures []figure.Figure
 }
 
@@ -32,7 +33,11 @@ func NewRun(rec *record.Record, figures []figure.Figure) Run {
 	for i := range figures {
 		figures[i].Series, figures[i].Versus = nil, nil
 	}
-	return Run{Header: rec.Header, Targets: rec.Targets, Figures: figures}
+	run := Run{Header: rec.Header, Targets: rec.Targets, Figures: figures}
+	for _, l := range rec.Labelled() {
+		run.Labels = append(run.Labels, figure.Label{Key: l.Key, Value: l.Value})
+	}
+	return run
 }
 
 // Side is one or several runs under a name.

@@ -26,8 +26,8 @@ type grid struct {
 
 type place struct{ table, row, col benchproc.Key }
 
-// keys are those of a record, beside the labels of its figures; where both have one
-// the label counts.
+// keys are those of a record, what it was labelled with among them, beside the labels
+// of its figures; where both have one the figure's counts.
 func keys(run *sided, f *figure.Figure) figure.Labels {
 	h := &run.Header
 	own := figure.Labels{{Key: "experiment", Value: f.Experiment}, {Key: "quantity", Value: f.Quantity}, {Key: "unit", Value: string(f.Unit)},
@@ -39,14 +39,14 @@ func keys(run *sided, f *figure.Figure) figure.Labels {
 			own[len(own)-1].Value = t.Version
 		}
 	}
-	return own
+	return append(own, run.Labels...)
 }
 
 // project puts every figure in its place. What benchstat does with lines of benchmarks
 // is done with figures: their labels, and what their record says, are the keys.
 func (c *Comparison) project(o Options) (*grid, error) {
 	g := &grid{cells: map[place]*cell{}, rows: map[benchproc.Key][]benchproc.Key{}}
-	if err := g.parse(o, c.labels()); err != nil {
+	if err := g.parse(o, c.labels(), c.runs); err != nil {
 		return nil, err
 	}
 	for i := range c.runs {
@@ -93,10 +93,14 @@ func (c *Comparison) labels() (out []string) {
 
 // parse reads the projections. Figures of two quantities never stand in one row, and a
 // row is of all labels that are nowhere else, unless it is said.
-func (g *grid) parse(o Options, labels []string) (err error) {
+func (g *grid) parse(o Options, labels []string, runs []sided) (err error) {
 	g.known = slices.Clone(labels)
-	for _, own := range keys(&sided{Run: &Run{}}, &figure.Figure{}) {
-		g.known = append(g.known, own.Key)
+	for i := range runs {
+		for _, own := range keys(&runs[i], &figure.Figure{}) {
+			if !slices.Contains(g.known, own.Key) {
+				g.known = append(g.known, own.Key)
+			}
+		}
 	}
 	if g.filter, err = benchproc.NewFilter(cmp.Or(strings.TrimSpace(o.Filter), "*")); err != nil {
 		return fmt.Errorf("--filter: %w", err)
