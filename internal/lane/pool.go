@@ -243,8 +243,8 @@ func (p *Pool) open(h *header) (released int64) {
 		defer runtime.UnlockOSThread()
 		raised = schedule(schedFIFO, 2) == nil
 	}
+	released = machine.Now() // before the gate is open: one that is not asleep yet goes at once
 	atomic.StoreUint32(&h.Gate, h.Gate+1)
-	released = machine.Now()
 	futexWake(&h.Gate, len(p.procs))
 	if raised {
 		_ = schedule(schedOther, 0) // less than before is always allowed

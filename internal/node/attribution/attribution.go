@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/node/machine"
 	"github.com/tare-bench/tare/internal/node/procs"
@@ -47,6 +48,8 @@ type Process struct {
 	Groups  *Groups
 	NSpid   []int // its pid in this pid namespace and in each below that it is in
 	RssAnon int64 // bytes
+
+	guest bool // it runs a guest, whatever it is called
 }
 
 // Depth is how many pid namespaces below this one the process is in.
@@ -102,7 +105,26 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 		s.children[p.PPid] = append(s.children[p.PPid], p)
 	}
 	r.known, r.groups = s.byPid, groups
+	s.guests()
 	return s, nil
+}
+
+// guests finds VMMs by what they do among what Kata's shims started and no name tells:
+// its setting of the hypervisor's path may name anything.
+func (s *Snapshot) guests() {
+	for _, p := range s.Processes {
+		parent := s.byPid[p.PPid]
+		if parent == nil || p.Threads <= 1 || !strings.Contains(parent.name(), "shim-kata") {
+			continue
+		}
+		if _, known := p.role(); known {
+			continue
+		}
+		if d, err := s.reader.files.Open(p.Pid); err == nil {
+			p.guest = hasVCPUs(d)
+			d.Close()
+		}
+	}
 }
 
 // read reads one process. What an earlier pass found is taken over where the

@@ -125,6 +125,21 @@ func TestKatasVariantsAreToldApart(t *testing.T) {
 			charges: "/kata_overhead/" + hex + "=overhead@3 " + pod + "=pod@3 " + pod + "/" + hex + "=pod@3 nested", vcpu: 900,
 			rule: "threads of the VMM in the pod's group",
 		},
+		"a VMM of another name, by the guest that it runs": {
+			procs: []proc{with(shim, v1(pod+"/kata_"+hex)),
+				with(proc{pid: 11, ppid: 10, args: "/opt/site/hv --config /run/vc/vm/" + hex + "/c.json"}, v1(pod+"/kata_"+hex), kvm, thread{comm: "worker"}),
+				with(proc{pid: 14, ppid: 11, args: "/opt/site/helper"}, v1(pod+"/kata_"+hex))},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3 14=vmm@3",
+			charges: pod + "=pod@3 " + pod + "/kata_" + hex + "=pod@3 nested", vcpu: 700,
+		},
+		"a VMM of another name beside the pod's group": {
+			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
+				with(proc{pid: 11, ppid: 10, args: "/opt/site/hv"}, v1("/kata_overhead/"+hex), kvm)},
+			box:     Sandbox{IDs: []string{hex}, Group: pod},
+			roles:   "10=shim@3 11=vmm@3",
+			charges: "/kata_overhead/" + hex + "=overhead@3", vcpu: 700,
+		},
 		"cloud-hypervisor": {
 			procs: []proc{with(shim, v1("/kata_overhead/"+hex)),
 				with(proc{pid: 11, ppid: 10, args: "/usr/bin/cloud-hypervisor --api-socket /run/vc/vm/" + hex + "/clh-api.sock"}, v1("/kata_overhead/"+hex),

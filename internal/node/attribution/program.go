@@ -18,13 +18,17 @@ func (p *Process) command() (string, []string) {
 	return procs.Behind(p.name(), p.Args[1:])
 }
 
-// role is whose cost a process is that stands beside containers, by the first argument or by the program's file.
+// role is whose cost a process is that stands beside containers, by the first argument,
+// by the guest that it runs, or by the program's file.
 func (p *Process) role() (record.Role, bool) {
 	if len(p.Args) == 0 {
 		return "", false
 	}
 	if role, ok := procs.Beside(p.name(), p.Args[1:]); ok {
 		return role, ok
+	}
+	if p.guest {
+		return record.RoleVMM, true
 	}
 	return procs.Beside(filepath.Base(p.Exe), nil)
 }

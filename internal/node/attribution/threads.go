@@ -83,8 +83,7 @@ func RunsGuest(pid int) bool {
 		return false
 	}
 	defer d.Close()
-	tids, _ := d.Tasks() // one that has ended runs none
-	if slices.ContainsFunc(tids, func(tid int) bool { return vCPU.MatchString(d.TaskName(tid)) }) {
+	if hasVCPUs(d) {
 		return true
 	}
 	held, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -92,4 +91,10 @@ func RunsGuest(pid int) bool {
 		what, _ := os.Readlink(fd)
 		return strings.HasPrefix(what, "anon_inode:kvm-vcpu")
 	})
+}
+
+// hasVCPUs tells whether a process has threads that are named as those of vCPUs.
+func hasVCPUs(d procs.Dir) bool {
+	tids, _ := d.Tasks() // one that has ended has none
+	return slices.ContainsFunc(tids, func(tid int) bool { return vCPU.MatchString(d.TaskName(tid)) })
 }

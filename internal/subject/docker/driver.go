@@ -181,15 +181,22 @@ func (d *driver) Users(ctx context.Context, ref string) ([]string, error) {
 // imagePatience is how long loading an image may take, or removing it.
 const imagePatience = time.Minute
 
+// imageEnds is how long a load that was begun may go on in a run that is to end.
+const imageEnds = 10 * time.Second
+
 // Import implements engine.Driver. Nothing is pulled: what the daemon has
 // afterwards under the image's name is the image, or it is an error.
 func (d *driver) Import(ctx context.Context) (made bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, imagePatience)
-	defer cancel()
 	has, err := d.hasImage(ctx)
 	if has || err != nil {
 		return false, err
 	}
+	// A daemon goes on loading what its client gives up, and would have the image after
+	// all has been cleaned: it is waited for, of a run that is to end for a moment.
+	begun, cancel := context.WithTimeout(context.WithoutCancel(ctx), imagePatience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(imageEnds, cancel) })()
+	ctx = begun
 	reply, err := d.ImageLoad(ctx, bytes.NewReader(d.image.Archive), client.ImageLoadWithQuiet(true))
 	if err != nil {
 		return false, fmt.Errorf("load the image %s: %w", d.image.Ref, d.plain(err))

@@ -27,6 +27,7 @@ type fake struct {
 	headers http.Header
 	asked   atomic.Int64
 	name    string        // of the container that was asked for last, NAME in paths and answers
+	load    func()        // is called when an image is loaded, where it is set
 	list    func() string // answers GET /containers/json where it is set: that changes
 }
 
@@ -44,6 +45,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if f.name != "" {
 		path = strings.Replace(path, f.name, "NAME", 1)
+	}
+	if f.load != nil && path == "/images/load" {
+		f.load()
 	}
 	answer, ok := f.answers[r.Method+" "+path]
 	switch {
@@ -198,6 +202,23 @@ func TestAnImageIsLoadedCheckedAndNeverPulled(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestALoadThatWasBegunIsWaitedForInARunThatIsToEnd(t *testing.T) {
+	i, err := image.Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, f := serve(t, map[string]string{"POST /images/load": `{"stream":"Loaded image: ` + i.Ref + `\n"}`})
+	target := weigh(t, e, "runc", ViaAPI)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.load = func() {
+		cancel()
+		f.answers["GET /images/"+i.Ref+"/json"] = fmt.Sprintf(`{"Id":%q}`, i.ID)
+	}
+	if made, err := (&driver{Target: target, image: i}).Import(ctx); !made || err != nil {
+		t.Errorf("made %v, %v", made, err)
 	}
 }
 
