@@ -95,6 +95,8 @@ type Stats struct {
 	Backward   int64          // lines that are older than the one before them in their file
 	First      int64          // the number of the first unreadable line, and its file
 	FirstFile  int
+	Width      int      // bytes of the longest line
+	AtWidth    int64    // lines as long as that
 	Broken     []Broken // sources that ended before their end
 }
 

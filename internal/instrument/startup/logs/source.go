@@ -84,6 +84,12 @@ func (s *source) count(b []byte, known, long bool) {
 	if long {
 		s.stats.Long++
 	}
+	if len(b) > s.stats.Width {
+		s.stats.Width, s.stats.AtWidth = len(b), 0
+	}
+	if len(b) == s.stats.Width {
+		s.stats.AtWidth++
+	}
 	switch {
 	case known:
 		s.stats.Read++

@@ -89,6 +89,7 @@ type Reading struct {
 	ordered struct{ bytes, lines int64 } // of the logs that were put in order
 	bytes   int64                        // of all files
 	endless bool                         // one is a pipe
+	cutAt   int                          // bytes, which most lines have and none exceeds; 0: they have not
 }
 
 // Open looks at all logs.

@@ -176,7 +176,12 @@ func TestARefusalSaysWhatIsWrongWithTheLog(t *testing.T) {
 	for range 3 {
 		cut += `time="2026-01-02T03:04:05.1Z" level=info msg="RunPodSandbox for name:` + "\n"
 	}
+	short := "" // as cut -c leaves it, before the message that would have been its end
+	for i := range 5 {
+		short += fmt.Sprintf("Jan  2 03:04:%02d node containerd[812]: time=\"2026-01-02T03:04:05.1Z\" level=in\n", i)
+	}
 	for text, want := range map[string]string{
+		short:     "most of their lines end at 76 characters",
 		"hello\n": "none of their lines has a known form", cut: "most of their lines end in the middle",
 		`time="2026-01-02T03:04:05.1Z" level=info msg="containerd successfully booted"` + "\n": "their lines are of containerd, and none of them is of a start",
 	} {

@@ -110,6 +110,9 @@ func (r *Reading) logs(ctx context.Context, w Writer, began time.Time, give func
 		Cut: stats.Cut, Long: stats.Long, Unreadable: stats.Unreadable, Suppressed: stats.Suppressed, Backward: stats.Backward,
 		Unplaced: b.Unplaced(), Dropped: b.Dropped(),
 		Missing: append(r.missing, r.broken(stats.Broken)...)}
+	if stats.AtWidth > 2 && 2*stats.AtWidth > stats.Lines {
+		r.cutAt = stats.Width
+	}
 	for form, lines := range stats.Forms {
 		l.Forms[form.String()] = lines
 	}
@@ -141,6 +144,8 @@ func (r *Reading) broken(all []logs.Broken) (out []record.Missing) {
 	return out
 }
 
+const takeWhole = "take them again with whole lines (journalctl -o cat, less -S does not cut)"
+
 // nothing says why there is nothing to report.
 func (r *Reading) nothing(l *record.Logs) error {
 	why := ""
@@ -161,7 +166,9 @@ func (r *Reading) nothing(l *record.Logs) error {
 	case l.Events == 0:
 		cause = "none of their lines has a known form: give the logs of kata, containerd, cri-o, docker or runsc"
 	case 2*l.Cut > l.Events:
-		cause = "most of their lines end in the middle, so that it is not known whose they are: take them again with whole lines (journalctl -o cat, less -S does not cut)"
+		cause = "most of their lines end in the middle, so that it is not known whose they are: " + takeWhole
+	case r.cutAt > 0:
+		cause = fmt.Sprintf("most of their lines end at %d characters, as those that were cut do, and none of them tells of a start: %s", r.cutAt, takeWhole)
 	}
 	return fmt.Errorf("no start of a container in %s: %d lines, %d of them of a known form%s; %s", strings.Join(named, ", "), l.Lines, l.Events, why, cause)
 }
