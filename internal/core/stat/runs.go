@@ -51,13 +51,11 @@ func (c *Comparison) acrossRuns(s scaled, alpha float64) (test tested, middle, l
 	}
 	var variance, freedom float64
 	if c.Pairs > 0 {
-		middle, variance = meanAndVariance(s.differences)
-		variance, freedom = variance/float64(c.Pairs), float64(c.Pairs-1)
+		middle = stats.Mean(s.differences)
+		variance, freedom = stats.Variance(s.differences)/float64(c.Pairs), float64(c.Pairs-1)
 	} else {
-		was, v1 := meanAndVariance(s.old)
-		is, v2 := meanAndVariance(s.new)
-		middle = is - was
-		variance, freedom = welch(v1, v2, float64(c.N1), float64(c.N2))
+		middle = stats.Mean(s.new) - stats.Mean(s.old)
+		variance, freedom = welch(stats.Variance(s.old), stats.Variance(s.new), float64(c.N1), float64(c.N2))
 	}
 	if !(variance > 0) || !(freedom > 0) {
 		return nil, 0, 0, 0, false
@@ -80,15 +78,4 @@ func welch(v1, v2, n1, n2 float64) (variance, freedom float64) {
 	}
 	a, b := v1/n1, v2/n2
 	return a + b, (a + b) * (a + b) / (a*a/(n1-1) + b*b/(n2-1))
-}
-
-// meanAndVariance has a variance of 0 where there is one value only.
-func meanAndVariance(values []float64) (mean, variance float64) {
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for _, v := range values {
-		variance += (v - mean) * (v - mean) / float64(max(len(values)-1, 1))
-	}
-	return mean, variance
 }

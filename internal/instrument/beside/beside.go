@@ -136,11 +136,13 @@ func columns(p *published.Report, t *published.Table, c *published.Column, all [
 		return nil // there is none like it
 	}
 	for _, one := range all {
-		exact := ofRun(p, t, c, one, "")
-		found := slices.DeleteFunc(ofRun(p, t, c, one, t.Nears()), func(near ours) bool {
-			return slices.ContainsFunc(exact, func(o ours) bool { return o.target == near.target })
-		})
-		found = append(exact, found...)
+		found := ofRun(p, t, c, one, "")
+		if lanes := t.Nears(); lanes != "" {
+			exact := found
+			found = append(found, slices.DeleteFunc(ofRun(p, t, c, one, lanes), func(near ours) bool {
+				return slices.ContainsFunc(exact, func(o ours) bool { return o.target == near.target })
+			})...)
+		}
 		for i := range found {
 			switch o := &found[i]; {
 			case o.target == "":
