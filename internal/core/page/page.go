@@ -23,11 +23,12 @@ type Page struct {
 	Sections []Section
 }
 
-// Section is a title with a picture, a table, or lists, or neither, and remarks
+// Section is a title with pictures, a table, or lists, or neither, and remarks
 // below.
 type Section struct {
 	Title   string
 	Picture *Waterfall
+	Charts  []*Chart
 	Table   *Table
 	Lists   []List
 	Block   *Block
@@ -65,7 +66,7 @@ func (p *Page) Add(s ...*Section) {
 
 // Empty tells whether a section is nothing but its title.
 func (s *Section) Empty() bool {
-	return s.Picture == nil && s.Table == nil && s.Lists == nil && s.Block == nil && s.Notes == nil
+	return s.Picture == nil && s.Charts == nil && s.Table == nil && s.Lists == nil && s.Block == nil && s.Notes == nil
 }
 
 // Options say how a page is drawn, and how much of it is asked for.
