@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/tare-bench/tare/internal/subject"
@@ -133,6 +135,32 @@ func TestAnExitThatTheEngineDidNotSeeIsTheEngines(t *testing.T) {
 		f := enginetest.Do(t, s, subject.Stop, 1)[0].Failure
 		if (f == nil) != (c.kind == "") || f != nil && (f.Kind != c.kind || !strings.Contains(f.Detail, c.says)) {
 			t.Errorf("%d %s: %+v", c.exit, c.reason, f)
+		}
+	}
+}
+
+// timerless is a context whose timer has not fired, whatever the time is.
+type timerless struct {
+	context.Context
+	end time.Time
+}
+
+func (c timerless) Deadline() (time.Time, bool) { return c.end, true }
+
+func TestADeadlineIsOursIfItHasPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		code codes.Code
+		left time.Duration
+		ours bool
+	}{
+		"a server that was faster than the timer here": {codes.DeadlineExceeded, -time.Microsecond, true},
+		"a deadline of the server's own":               {codes.DeadlineExceeded, time.Hour, false},
+		"another error, however late":                  {codes.Internal, -time.Hour, false},
+	} {
+		ctx := timerless{t.Context(), time.Now().Add(c.left)}
+		err := plain(ctx, "RunPodSandbox", status.Error(c.code, "told"))
+		if errors.Is(err, context.DeadlineExceeded) != c.ours {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

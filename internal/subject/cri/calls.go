@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -91,7 +92,7 @@ func (d *driver) runPod(h *held) func(ctx context.Context) error {
 	request := &api.RunPodSandboxRequest{Config: h.config, RuntimeHandler: d.requested()}
 	return func(ctx context.Context) error {
 		reply, err := d.conn.runtime.RunPodSandbox(ctx, request)
-		h.pod, h.unsure = reply.GetPodSandboxId(), err != nil && ctx.Err() != nil
+		h.pod, h.unsure = reply.GetPodSandboxId(), err != nil && over(ctx) != nil
 		return plain(ctx, "RunPodSandbox", err)
 	}
 }
@@ -119,7 +120,7 @@ func (d *driver) createIn(h *held, name string, place engine.Place) func(ctx con
 	return func(ctx context.Context) error {
 		request.PodSandboxId = h.pod
 		reply, err := d.conn.runtime.CreateContainer(ctx, request)
-		h.container, h.unsure = reply.GetContainerId(), err != nil && ctx.Err() != nil
+		h.container, h.unsure = reply.GetContainerId(), err != nil && over(ctx) != nil
 		return plain(ctx, "CreateContainer", err)
 	}
 }
@@ -139,8 +140,19 @@ func plain(ctx context.Context, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if code := status.Code(err); (code == codes.DeadlineExceeded || code == codes.Canceled) && ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", name, ctx.Err())
+	if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Canceled {
+		if end := over(ctx); end != nil {
+			return fmt.Errorf("%s: %w", name, end)
+		}
 	}
 	return fmt.Errorf("%s: %w", name, err)
+}
+
+// over is why a context ended, nil while it has not. A server knows the deadline,
+// too, and may say so before the timer here has fired.
+func over(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
