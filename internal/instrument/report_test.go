@@ -8,7 +8,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/hostile"
 	"github.com/tare-bench/tare/internal/instrument"
 	"github.com/tare-bench/tare/internal/instrument/all"
 	"github.com/tare-bench/tare/internal/term"
@@ -145,49 +145,16 @@ func TestTheSameRecordGivesTheSameReport(t *testing.T) {
 	}
 }
 
-// hostile is what may stand wherever a text comes from others.
-const hostile = "x\x1b[31m<b>|`x`[link](u)\n# heading\u202e=1+1"
-
-// words are fields whose text is one of ours, or what records are put together by.
-var words = []string{"Type", "Kind", "Phase", "Case", "Method", "Op", "Done", "Status", "Experiment", "Code", "Volume", "Cache", "RW", "Tool", "Clock", "Schema", "Absent", "Job", "Unit", "Charge", "Cgroup", "Driver"}
-
-// poison adds what is hostile to every text that comes from others.
-func poison(v reflect.Value, field string) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			poison(v.Elem(), field)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				poison(v.Field(i), v.Type().Field(i).Name)
-			}
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return // the plan, which has its own reader
-		}
-		for i := range v.Len() {
-			poison(v.Index(i), field)
-		}
-	case reflect.String:
-		if v.Type().Name() == "string" && v.Len() > 0 && !slices.Contains(words, field) {
-			v.SetString(v.String() + hostile)
-		}
-	}
-}
+// harmful is what may stand wherever a text comes from others.
+const harmful = "x\x1b[31m<b>|`x`[link](u)\n# heading\u202e=1+1"
 
 // poisoned is a stored record with hostile text wherever there can be some.
 func poisoned(t *testing.T, name string) *record.Record {
 	t.Helper()
 	rec := load(t, name)
-	poison(reflect.ValueOf(rec), "")
-	title, err := json.Marshal("T" + hostile)
-	if err != nil {
+	if err := hostile.Record(rec, harmful); err != nil {
 		t.Fatal(err)
 	}
-	rec.Header.Plan = append([]byte(`{"title":`+string(title)+`,`), bytes.TrimPrefix(rec.Header.Plan, []byte("{"))...)
 	return rec
 }
 

@@ -1,0 +1,194 @@
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is for what never takes so long, so that a test fails and does not hang.
+const patience = 2 * time.Minute
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if running != nil {
+		if err := running.end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// chromium is the one browser of all tests. It is spoken to in the DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol/), over two pipes and not a port:
+// nobody else can reach it, and it ends when they are closed, whatever became of us.
+type chromium struct {
+	cmd    *exec.Cmd
+	dir    string // its profile, and all else that it writes
+	stderr bytes.Buffer
+	ended  chan struct{}
+
+	sending sync.Mutex
+	in      *os.File
+
+	mu    sync.Mutex
+	last  int
+	calls map[int]chan<- message
+	tabs  map[string]*tab // by their sessions, and by their targets
+}
+
+// message is a command, its reply, or an event.
+type message struct {
+	ID      int             `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+var (
+	running *chromium
+	started = sync.OnceValues(start)
+)
+
+// start starts the browser below a shell that removes what it wrote once it has ended,
+// for then we may be gone.
+func start() (*chromium, error) {
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil, fmt.Errorf("no browser: %w; run scripts/install-test-needs as root, or install Chromium", err)
+	}
+	dir, err := os.MkdirTemp("", "tare-chromium-")
+	if err != nil {
+		return nil, err
+	}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	b := &chromium{dir: dir, in: in, ended: make(chan struct{}), calls: map[int]chan<- message{}, tabs: map[string]*tab{}}
+	b.cmd = exec.Command("sh", "-c", `"$@"; rm -rf "$0"`, dir, program,
+		"--headless=new", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "profile"),
+		"--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+		"--disable-background-networking", "--disable-component-update", "--disable-breakpad",
+		"--disable-dev-shm-usage", "--disable-extensions", "--hide-scrollbars", "--force-color-profile=srgb",
+		// What is not in front is drawn all the same.
+		"--disable-renderer-backgrounding", "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows")
+	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8", "TZ=UTC"}
+	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, as the flag says
+	b.cmd.Stderr = &b.stderr
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := b.cmd.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	theirIn.Close()
+	theirOut.Close()
+	running = b
+	go b.listen(bufio.NewReader(out))
+	return b, nil
+}
+
+// listen hands every reply to who waits for it, and every event to its tab.
+func (b *chromium) listen(r *bufio.Reader) {
+	for {
+		text, err := r.ReadBytes(0)
+		if err != nil {
+			break
+		}
+		var m message
+		if json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		waiting, of := b.calls[m.ID], b.tabs[m.Session]
+		delete(b.calls, m.ID)
+		if m.Method == "Browser.downloadWillBegin" || m.Method == "Browser.downloadProgress" {
+			for _, of := range b.tabs {
+				of.download(m)
+			}
+		}
+		b.mu.Unlock()
+		switch {
+		case waiting != nil:
+			waiting <- m
+		case of != nil && m.Method != "":
+			of.event(m)
+		}
+	}
+	_ = b.cmd.Wait()
+	close(b.ended)
+}
+
+// call sends a command, to a session or, without one, to the browser, and waits for
+// its reply.
+func (b *chromium) call(ctx context.Context, session, method string, params, result any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	text, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	reply := make(chan message, 1)
+	b.mu.Lock()
+	b.last++
+	id := b.last
+	b.calls[id] = reply
+	b.mu.Unlock()
+	text, err = json.Marshal(message{ID: id, Session: session, Method: method, Params: text})
+	if err == nil {
+		b.sending.Lock()
+		_, err = b.in.Write(append(text, 0))
+		b.sending.Unlock()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	select {
+	case m := <-reply:
+		if m.Error != nil {
+			return fmt.Errorf("%s: %s", method, m.Error.Message)
+		}
+		if result == nil {
+			return nil
+		}
+		return json.Unmarshal(m.Result, result)
+	case <-b.ended:
+		return fmt.Errorf("%s: the browser ended, %v: %s", method, b.cmd.ProcessState, &b.stderr)
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", method, ctx.Err())
+	}
+}
+
+// end closes the browser, and waits until nothing is left of it.
+func (b *chromium) end() error {
+	b.in.Close()
+	var err error
+	select {
+	case <-b.ended:
+	case <-time.After(patience):
+		err = errors.New("the browser did not end by itself")
+		_ = unix.Kill(-b.cmd.Process.Pid, unix.SIGKILL)
+		<-b.ended
+	}
+	return errors.Join(err, os.RemoveAll(b.dir)) // what its last processes wrote
+}
