@@ -96,16 +96,21 @@ const MaxRecords = 10_000
 
 // LoadAll reads all records of a file: the one that a run wrote, or those that
 // [Writer.Join] put behind each other.
-func (l *Lines) LoadAll(path string) (all []*Record, err error) {
+func (l *Lines) LoadAll(path string) ([]*Record, error) {
 	r, err := l.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }()
+	return r.All()
+}
+
+// All reads all records of what is read, as [Lines.LoadAll] does.
+func (r *Reader) All() (all []*Record, err error) {
 	r.Several()
 	for more := true; more; more = r.More() {
 		if len(all) == MaxRecords {
-			return nil, fmt.Errorf("%s holds more than %d records: join fewer", path, MaxRecords)
+			return nil, fmt.Errorf("%s holds more than %d records: join fewer", r.name, MaxRecords)
 		}
 		rec, err := collect(r)
 		if err != nil {

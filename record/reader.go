@@ -53,6 +53,8 @@ type Reader struct {
 	lines   *lineReader
 	decoder *zstd.Decoder
 	closer  io.Closer
+	most    int64 // bytes of text, see AtMost; 0: no matter how many
+	skimmed int64
 
 	several   bool    // a second header begins another record, see More
 	another   *Header // which it is
@@ -172,7 +174,7 @@ func (r *Reader) begin() error {
 		return err
 	}
 	if !bytes.Equal(magic, zstdMagic) {
-		r.lines = newLineReader(in)
+		r.lines = newLineReader(r.bound(in))
 		return nil
 	}
 	// One goroutine's decoder hands out every block that is whole before it
@@ -184,8 +186,15 @@ func (r *Reader) begin() error {
 	if err != nil {
 		return err
 	}
-	r.lines = newLineReader(r.decoder)
+	r.lines = newLineReader(r.bound(r.decoder))
 	return nil
+}
+
+func (r *Reader) bound(in io.Reader) io.Reader {
+	if r.most == 0 {
+		return in
+	}
+	return &bounded{in, r.most + 1, r.source} // of what is exactly as long, the end is seen
 }
 
 // decode returns the line, nil if it is passed over, or the error that makes

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -228,4 +229,55 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+func TestSkimmingGivesEveryWholeLineAndNoMore(t *testing.T) {
+	t.Parallel()
+	const text = `{"type":"node","time":1}` + "\n\nnot json\n" + `{"time":1,"type":"later"}` + "\n" + `{"type":"end","status":"do`
+	r := NewReader(strings.NewReader(text))
+	var words []Type
+	for {
+		word, line, err := r.Skim()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, err := standard().Decode(line); (line != nil) != (word == TypeNode) || (err == nil) != (word != "") {
+			t.Errorf("%q is %v, %v", word, line, err)
+		}
+		words = append(words, word)
+	}
+	if !slices.Equal(words, []Type{TypeNode, "", "", "later"}) || r.Skimmed() != int64(strings.LastIndex(text, "\n")+1) {
+		t.Errorf("%q, %d bytes", words, r.Skimmed())
+	}
+}
+
+func TestATextThatIsTooLongIsAnErrorAndNoEnd(t *testing.T) {
+	t.Parallel()
+	var plain, packed bytes.Buffer
+	encoder, err := newEncoder(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWriter(io.MultiWriter(&plain, encoder))
+	for _, line := range []any{Header{Experiment: "lifecycle"}, Target{Name: "runc"}, End{Status: "done"}} {
+		if err := w.Write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := encoder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	long := int64(plain.Len())
+	for name, text := range map[string][]byte{"plain": plain.Bytes(), "packed": packed.Bytes()} {
+		for most, want := range map[int64]error{long: nil, long - 1: ErrTooLong, 10: ErrTooLong} {
+			r := NewReader(bytes.NewReader(text))
+			r.AtMost(most)
+			if all, err := r.All(); !errors.Is(err, want) || (err == nil) != (len(all) == 1 && all[0].End != nil) {
+				t.Errorf("%s, at most %d of %d: %d records, %v", name, most, long, len(all), err)
+			}
+		}
+	}
 }

@@ -12,6 +12,7 @@ type rawLine struct {
 	text   []byte // valid until the next line is read
 	long   bool   // longer than MaxLine; text is empty
 	whole  bool   // ended by a newline
+	size   int64  // with its newline, also of one that is too long
 }
 
 // lineReader splits text into lines in memory that does not grow with the
@@ -33,6 +34,7 @@ func (l *lineReader) next() (rawLine, error) {
 	l.text = l.text[:0]
 	for {
 		part, err := l.in.ReadSlice('\n')
+		line.size += int64(len(part))
 		begun := len(part) > 0 || len(l.text) > 0 || line.long
 		if begun {
 			l.number = line.number

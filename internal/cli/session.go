@@ -193,15 +193,10 @@ func commandLine() []string { return append([]string{"tare"}, os.Args[1:]...) }
 // user's data folder.
 func (s *app) createRecord(path, experiment, id string) (*record.Writer, string, error) {
 	if path == "" {
-		dir := os.Getenv("XDG_DATA_HOME")
-		if dir == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return nil, "", fmt.Errorf("no place for the record: %w; name one with -o FILE", err)
-			}
-			dir = filepath.Join(home, ".local", "share")
+		dir, err := recordsFolder()
+		if err != nil {
+			return nil, "", fmt.Errorf("no place for the record: %w; name one with -o FILE", err)
 		}
-		dir = filepath.Join(dir, "tare", "records")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, "", fmt.Errorf("make a place for the record: %w; name another with -o FILE", err)
 		}
@@ -212,6 +207,19 @@ func (s *app) createRecord(path, experiment, id string) (*record.Writer, string,
 		return nil, "", fmt.Errorf("%w; name another with -o FILE", err)
 	}
 	return w, path, nil
+}
+
+// recordsFolder is where records go that no file is named for.
+func recordsFolder() (string, error) {
+	dir := os.Getenv("XDG_DATA_HOME")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(dir, "tare", "records"), nil
 }
 
 // hintLeftovers tells of interrupted runs; their containers may still be there

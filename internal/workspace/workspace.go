@@ -53,6 +53,15 @@ type Run struct {
 	elsewhere []apart
 }
 
+// Alive tells whether a run is under way on this machine.
+func Alive(roots Roots, id string) bool {
+	if !isID(id) {
+		return false
+	}
+	_, alive := marked(filepath.Join(roots.State, id), id)
+	return alive
+}
+
 // BusyError says that another run is measuring on this machine.
 type BusyError struct{ Holder string }
 

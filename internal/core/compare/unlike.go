@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -76,6 +77,9 @@ func (c *Comparison) about(p pair) (about []string, forbidden string) {
 	return about, forbidden
 }
 
+// ErrUnlike is wrapped when records are refused because their circumstances differ.
+var ErrUnlike = errors.New("these records are unlike, so that more than one thing could be why they differ")
+
 // check finds the differences between all records that are compared or joined, and
 // refuses them unless they are wanted.
 func (c *Comparison) check(o Options) error {
@@ -99,7 +103,7 @@ func (c *Comparison) check(o Options) error {
 	if len(refused) == 0 || o.Unlike {
 		return nil
 	}
-	return fmt.Errorf("these records are unlike, so that more than one thing could be why they differ:\n%s\nWith --unlike they are compared all the same, and what differs decides what is said", strings.Join(refused, "\n"))
+	return fmt.Errorf("%w:\n%s\nWith --unlike they are compared all the same, and what differs decides what is said", ErrUnlike, strings.Join(refused, "\n"))
 }
 
 // between are the differences of two runs.

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/serve"
+	"github.com/tare-bench/tare/internal/workspace"
+)
+
+func newServe(s *app) *cobra.Command {
+	var port uint16
+	var listen, tokenFile string
+	c := &cobra.Command{
+		Use:   "serve [DIR]",
+		Short: "Show records to a browser: a list, their reports, two compared, runs under way",
+		Long: `Show the records below a folder (default: where runs put them) to a browser: a list, the
+report of each in every format, two of them compared, and how far a run under way is.
+Nothing can be changed through it. Ctrl-C ends it.
+
+It listens on 127.0.0.1 only, at a port that is free or at --port, and prints an address
+with a token in it, which the browser keeps as a cookie: records are for their owner,
+and every user of a machine can connect to its loopback addresses. From elsewhere:
+
+  ssh -L 8080:127.0.0.1:8080 NODE tare serve --port 8080
+
+With --listen it can be reached from other machines; the address that is printed lets
+them in, or the token in --token-file. It speaks HTTP: what is read can be seen on the way,
+and so can the token.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			roots := workspace.DefaultRoots()
+			o := serve.Options{
+				Instruments: s.instruments, Lines: s.lines(), Log: log.New(cleaned{s.Err}, "tare: ", 0),
+				Alive: func(id string) bool { return workspace.Alive(roots, id) },
+			}
+			var err error
+			if o.Address, err = address(listen, port); err != nil {
+				return err
+			}
+			if o.Dir, err = recordsFolder(); len(args) > 0 {
+				o.Dir, err = args[0], nil
+			}
+			if err != nil {
+				return fmt.Errorf("no folder of records: %w; name one", err)
+			}
+			if listen != "" && tokenFile == "" {
+				fmt.Fprintln(s.Err, "the token below is all that keeps others out, and HTTP shows it, and the records, to everybody on the way")
+			}
+			query := ""
+			if o.Token, query, err = token(tokenFile); err != nil {
+				return err
+			}
+			return serve.Serve(c.Context(), o, func(at string) { fmt.Fprintf(s.Out, "%s%s\n", at, query) })
+		},
+	}
+	f := c.Flags()
+	f.Uint16Var(&port, "port", 0, "port to listen at, 0: any that is free")
+	f.StringVar(&listen, "listen", "", "address to listen at for others, HOST or HOST:PORT (default: 127.0.0.1, which others cannot reach)")
+	f.StringVar(&tokenFile, "token-file", "", "file with the token that is asked for, which only its owner can read (default: one by chance, printed once)")
+	return c
+}
+
+// address is where to listen.
+func address(listen string, port uint16) (string, error) {
+	if listen == "" {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), nil
+	}
+	host, given, err := net.SplitHostPort(listen)
+	if err != nil {
+		return net.JoinHostPort(strings.Trim(listen, "[]"), strconv.Itoa(int(port))), nil
+	}
+	if port != 0 {
+		return "", errors.New("--listen: it has a port; leave out --port")
+	}
+	if host == "" {
+		return "", fmt.Errorf("--listen: %q has no address; 0.0.0.0 is all of this machine's", listen)
+	}
+	return net.JoinHostPort(host, given), nil
+}
+
+// Bounds of a token: one by chance has 26 letters.
+const (
+	shortestToken = 16
+	longestToken  = 4096
+)
+
+// token reads the token, or makes one, which query then tells.
+func token(path string) (token, query string, err error) {
+	if path == "" {
+		token = serve.NewToken()
+		return token, "?token=" + token, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", "", fmt.Errorf("--token-file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", "", fmt.Errorf("--token-file: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", "", fmt.Errorf("--token-file: others can read %s; chmod 600 %s", path, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, longestToken))
+	if err != nil {
+		return "", "", fmt.Errorf("--token-file: %w", err)
+	}
+	token = strings.TrimSpace(string(text))
+	if len(token) < shortestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`",;\`, r) }) {
+		return "", "", fmt.Errorf("--token-file: a token is one word of %d or more letters, digits and signs, as head -c 20 /dev/urandom | base32 prints", shortestToken)
+	}
+	return token, "", nil
+}
+
+// cleaned is a stream to a terminal for text that others had a part in.
+type cleaned struct{ io.Writer }
+
+func (c cleaned) Write(text []byte) (int, error) {
+	_, err := fmt.Fprintln(c.Writer, cleanLines(strings.TrimSuffix(string(text), "\n")))
+	return len(text), err
+}

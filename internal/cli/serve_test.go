@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestServeShowsAFolderUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	stored(t, dir, "docker/runc", false)
+	kept := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(kept, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		flags       []string
+		query, says string
+	}{
+		"on loopback":          {nil, "", ""},
+		"with a token of ours": {[]string{"--token-file", kept}, "?token=0123456789abcdef", ""},
+		"to others":            {[]string{"--listen", "127.0.0.1:0"}, "", "everybody on the way"},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		read, write := io.Pipe()
+		var stderr bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			code <- Execute(ctx, append([]string{"serve", dir}, test.flags...), Streams{Out: write, Err: &stderr})
+		}()
+		at, err := bufio.NewReader(read).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = strings.TrimSpace(at)
+		if !strings.HasPrefix(at, "http://127.0.0.1:") || (test.query == "") != strings.Contains(at, "?token=") {
+			t.Errorf("%s: it is told of as %q", name, at)
+		}
+		jar, _ := cookiejar.New(nil) // never fails
+		answer, err := (&http.Client{Jar: jar}).Get(at + test.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.Request.URL.RawQuery != "" || !strings.Contains(string(text), "docker-runc.jsonl") {
+			t.Errorf("%s: %v, %s\n%s", name, err, answer.Request.URL, text)
+		}
+		interrupt()
+		if got := <-code; got != ExitDone || !strings.Contains(stderr.String(), test.says) || test.says == "" && stderr.Len() > 0 {
+			t.Errorf("%s: exit %d, %s", name, got, &stderr)
+		}
+	}
+}
+
+func TestServeRefusesWhatWouldLetOthersIn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for says, args := range map[string][]string{
+		"others can read":      {"--token-file", file("open", "0123456789abcdef", 0o644)},
+		"16 or more":           {"--token-file", file("short", "abc", 0o600)},
+		"one word":             {"--token-file", file("words", "0123456789 abcdef", 0o600)},
+		"no such file":         {"--token-file", filepath.Join(dir, "nothing")},
+		"has no address":       {"--listen", ":8080"},
+		"leave out --port":     {"--listen", "127.0.0.1:1", "--port", "2"},
+		"measure something":    {filepath.Join(dir, "nothing")},
+		"accepts at most 1 ar": {dir, dir},
+	} {
+		if code, out, stderr := tare(t, append([]string{"serve"}, args...)...); code != ExitUsage || out != "" || !strings.Contains(stderr, says) {
+			t.Errorf("%q: exit %d, %s, %s", args, code, out, stderr)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// Bounds of the index. What is beyond them is told of.
+const (
+	maxRecords = 10_000
+	maxVisited = 100_000 // files and folders that are looked at
+	maxDepth   = 16
+	// lookFor is how long one request may read files that are new or have grown; the
+	// newest come first, and the next request goes on.
+	lookFor = 20 * time.Second
+)
+
+// index is what is known of the records below a folder. The files stay the truth: of one
+// that has changed everything is read again, or what was appended to it.
+type index struct {
+	root  *os.Root
+	lines *record.Lines
+
+	mu      sync.Mutex
+	entries map[string]*entry // by path below root
+	walked  time.Time
+	bounded string // which bound was met, "" none
+}
+
+// found is a file and what is known of it at the moment.
+type found struct {
+	path string
+	entry
+}
+
+var errNoRecord = errors.New("there is no such record here")
+
+// list brings the whole index up to date.
+func (x *index) list(ctx context.Context) (all []found, bounded string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.refresh(ctx)
+	for path, e := range x.entries {
+		all = append(all, found{path, *e})
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(b.began().Compare(a.began()), strings.Compare(a.path, b.path))
+	})
+	return all, x.bounded
+}
+
+// find brings one record up to date, by its key. What the index does not list is not there: links,
+// and what lies outside of the folder, cannot be named.
+func (x *index) find(ctx context.Context, key string) (found, error) {
+	path, err := url.PathUnescape(key)
+	if err != nil {
+		return found{}, errNoRecord
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.entries[path] == nil {
+		x.refresh(ctx)
+	}
+	e := x.entries[path]
+	if e == nil {
+		return found{}, errNoRecord
+	}
+	x.look(path, e)
+	return found{path, *e}, nil
+}
+
+// open opens a file below the folder.
+func (x *index) open(path string) (*os.File, fs.FileInfo, error) {
+	// Whoever can write there could have put a pipe in its place, which would be waited for.
+	f, err := x.root.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+func (x *index) look(path string, e *entry) {
+	f, info, err := x.open(path)
+	if err != nil {
+		*e = entry{info: e.info, err: err}
+		return
+	}
+	defer f.Close()
+	e.look(x.lines, f, info)
+}
+
+// refresh walks through the folder, at most once a second.
+func (x *index) refresh(ctx context.Context) {
+	if time.Since(x.walked) < time.Second {
+		return
+	}
+	there := map[string]fs.FileInfo{}
+	x.bounded = walk(x.root.FS(), there)
+	for path := range x.entries {
+		if there[path] == nil {
+			delete(x.entries, path)
+		}
+	}
+	paths := make([]string, 0, len(there))
+	for path := range there {
+		paths = append(paths, path)
+	}
+	slices.SortFunc(paths, func(a, b string) int { return there[b].ModTime().Compare(there[a].ModTime()) })
+	began := time.Now()
+	for _, path := range paths {
+		e := x.entries[path]
+		if e == nil {
+			e = &entry{}
+			x.entries[path] = e
+		}
+		switch {
+		case e.same(there[path]):
+		case time.Since(began) > lookFor || ctx.Err() != nil:
+			x.bounded = fmt.Sprintf("after %v of reading not every record is known yet: reload the page", lookFor)
+			*e = entry{err: errors.New("not read yet")}
+		default:
+			x.look(path, e)
+		}
+	}
+	x.walked = time.Now()
+}
+
+// walk finds the files that may be records. It follows no link.
+func walk(files fs.FS, there map[string]fs.FileInfo) (bounded string) {
+	visited := 0
+	_ = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		visited++
+		switch {
+		case visited > maxVisited:
+			bounded = fmt.Sprintf("only the first %d files and folders were looked at", maxVisited)
+			return fs.SkipAll
+		case err != nil && d != nil && d.IsDir():
+			return fs.SkipDir // the other folders can be read
+		case err != nil:
+			return nil
+		case d.IsDir() && strings.Count(name, "/") >= maxDepth:
+			bounded = fmt.Sprintf("folders below %d others were not looked at", maxDepth)
+			return fs.SkipDir
+		case !d.Type().IsRegular() || path.Ext(strings.TrimSuffix(name, ".zst")) != ".jsonl":
+			return nil
+		case len(there) == maxRecords:
+			bounded = fmt.Sprintf("only the first %d records are listed", maxRecords)
+			return fs.SkipAll
+		}
+		if info, err := d.Info(); err == nil {
+			there[name] = info
+		}
+		return nil
+	})
+	return bounded
+}

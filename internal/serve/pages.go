@@ -1,0 +1,326 @@
+package serve
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"maps"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/compare"
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// longest is how much text of one record is judged for a page: a hundred thousand samples
+// are a fifth of it. What is longer, tare report reports.
+const longest = 128 << 20
+
+// perPage is how many records one page lists, and columns how wide a text is.
+const (
+	perPage = 500
+	columns = 120
+)
+
+// site is the pages.
+type site struct {
+	Options
+	index *index
+	views *template.Template
+	// judging is held by the one who judges: how much memory that takes is bounded so.
+	judging chan struct{}
+}
+
+func newSite(o Options, root *os.Root) *site {
+	views := template.Must(template.New("").ParseFS(assets, "assets/*.html"))
+	return &site{Options: o, views: views, judging: make(chan struct{}, 1),
+		index: &index{root: root, lines: o.Lines, entries: map[string]*entry{}}}
+}
+
+// guarded are all pages behind their guard, of a server that listens for host.
+func (s *site) guarded(host string, port int) http.Handler {
+	return &guard{next: s.routes(), host: host, token: sha256.Sum256([]byte(s.Token)), cookie: fmt.Sprintf("tare-%d", port)}
+}
+
+func (s *site) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", s.list)
+	for at, show := range map[string]func(http.ResponseWriter, *http.Request, found) error{
+		"/report": s.report, "/record": s.record, "/live": s.live, "/live.json": s.liveJSON,
+	} {
+		mux.HandleFunc(at, s.of(show))
+	}
+	mux.HandleFunc("/compare", s.compare)
+	for _, name := range []string{"live.js", "serve.css"} {
+		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
+	}
+	return mux
+}
+
+// listing is what the page of all records shows.
+type listing struct {
+	Dir, Filter, Bounded string
+	Rows                 []row
+	Matching, All        int
+	Next, Previous       int // rows to begin with; -1: there are none
+}
+
+// list lists records, the newest first.
+func (s *site) list(w http.ResponseWriter, r *http.Request) {
+	all, bounded := s.index.list(r.Context())
+	v := listing{Dir: s.Dir, Filter: term.Clean(r.URL.Query().Get("q")), Bounded: bounded, All: len(all), Next: -1, Previous: -1}
+	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // else from the first
+	from = max(0, from)
+	words := strings.Fields(strings.ToLower(v.Filter))
+	for i := range all {
+		row := s.row(&all[i])
+		if !row.has(words) {
+			continue
+		}
+		if v.Matching >= from && len(v.Rows) < perPage {
+			v.Rows = append(v.Rows, row)
+		}
+		v.Matching++
+	}
+	if from+perPage < v.Matching {
+		v.Next = from + perPage
+	}
+	if from > 0 {
+		v.Previous = max(0, from-perPage)
+	}
+	s.draw(w, http.StatusOK, "list.html", v)
+}
+
+// of finds the record that a page is about.
+func (s *site) of(show func(http.ResponseWriter, *http.Request, found) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		one, err := s.index.find(r.Context(), r.URL.Query().Get("r"))
+		if err = cmp.Or(err, one.err); err == nil {
+			err = show(w, r, one)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// wrong is what a page says instead of itself.
+type wrong struct {
+	Title string
+	Lines []string
+	Again string // an address at which it can be asked for all the same
+}
+
+func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
+	status, title := http.StatusUnprocessableEntity, "This cannot be shown"
+	if errors.Is(err, errNoRecord) {
+		status, title = http.StatusNotFound, "Not here"
+	}
+	v := wrong{Title: title}
+	for line := range strings.Lines(err.Error()) {
+		v.Lines = append(v.Lines, term.Clean(strings.TrimSuffix(line, "\n")))
+	}
+	if errors.Is(err, compare.ErrUnlike) {
+		query := r.URL.Query()
+		query.Set("unlike", "1")
+		v.Again = "/compare?" + query.Encode()
+	}
+	s.draw(w, status, "wrong.html", v)
+}
+
+func (s *site) draw(w http.ResponseWriter, status int, view string, data any) {
+	var text bytes.Buffer
+	if err := s.views.ExecuteTemplate(&text, view, data); err != nil {
+		http.Error(w, "The page cannot be drawn.", http.StatusInternalServerError)
+		s.Log.Printf("draw %s: %v", view, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+}
+
+// alone does what takes memory while nobody else does.
+func (s *site) alone(ctx context.Context, do func() error) error {
+	select {
+	case s.judging <- struct{}{}:
+		defer func() { <-s.judging }()
+		return do()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// judged judges the records of a file.
+func (s *site) judged(name string) (all []instrument.Judged, err error) {
+	f, _, err := s.index.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := s.Lines.NewReader(f)
+	defer func() { _ = r.Close() }() // nothing was written
+	r.AtMost(longest)
+	records, err := r.All()
+	if errors.Is(err, record.ErrTooLong) {
+		err = fmt.Errorf("%w; tare report %s may", err, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		j, err := s.Instruments.Judge(rec)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, instrument.Judged{Record: rec, Judgement: j})
+	}
+	return all, nil
+}
+
+// shown are the formats that a browser shows; others are saved.
+var shown = map[string]string{"text": "text/plain; charset=utf-8", "md": "text/plain; charset=utf-8"}
+
+// report shows the report of a record in any format.
+func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
+	query := r.URL.Query()
+	format, everything := cmp.Or(query.Get("format"), "text"), query.Get("verbose") != ""
+	if err := s.Instruments.CheckFormat(format, one.header.Experiment); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	err := s.alone(r.Context(), func() error {
+		all, err := s.judged(one.path)
+		if err != nil {
+			return err
+		}
+		return s.Instruments.Report(&text, format, all, page.Options{Width: columns, Verbose: everything, Explain: everything})
+	})
+	if err != nil {
+		return err
+	}
+	if kind, ok := shown[format]; ok {
+		w.Header().Set("Content-Type", kind)
+	} else {
+		save(w, base(one.path)+"."+format)
+	}
+	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+	return nil
+}
+
+// record sends the record itself.
+func (s *site) record(w http.ResponseWriter, r *http.Request, one found) error {
+	f, info, err := s.index.open(one.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	save(w, path.Base(one.path))
+	http.ServeContent(w, r, "", info.ModTime(), f)
+	return nil
+}
+
+func save(w http.ResponseWriter, name string) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+}
+
+// base is a record's name without what all have.
+func base(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".zst"), ".jsonl")
+}
+
+// compare sets two records beside each other, as tare compare does.
+func (s *site) compare(w http.ResponseWriter, r *http.Request) {
+	if err := s.compared(w, r); err != nil {
+		s.fail(w, r, err)
+	}
+}
+
+func (s *site) compared(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	var text bytes.Buffer
+	err := s.alone(r.Context(), func() error {
+		var sides []compare.Side
+		for _, key := range []string{query.Get("a"), query.Get("b")} {
+			if key == "" {
+				return errors.New("choose an old record and a new one in the list")
+			}
+			side, err := s.side(r.Context(), key)
+			if err != nil {
+				return err
+			}
+			if len(sides) > 0 && sides[0].Name == side.Name {
+				side.Name = key
+			}
+			sides = append(sides, side)
+		}
+		compared, err := compare.New(sides, compare.Options{Unlike: query.Get("unlike") != ""})
+		if err != nil {
+			return err
+		}
+		return page.Write(&text, "text", []*page.Page{compared.Page()}, page.Options{Width: columns})
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", shown["text"])
+	_, _ = text.WriteTo(w) // likewise
+	return nil
+}
+
+// side is a file's records, of which only the figures are kept.
+func (s *site) side(ctx context.Context, key string) (compare.Side, error) {
+	one, err := s.index.find(ctx, key)
+	if err = cmp.Or(err, one.err); err != nil {
+		return compare.Side{}, err
+	}
+	side := compare.Side{Name: base(one.path)}
+	all, err := s.judged(one.path)
+	for _, j := range all {
+		side.Runs = append(side.Runs, compare.NewRun(j.Record, j.Figures()))
+	}
+	return side, err
+}
+
+// live shows how far a run is, and goes on doing so as long as it is under way.
+func (s *site) live(w http.ResponseWriter, _ *http.Request, one found) error {
+	s.draw(w, http.StatusOK, "live.html", s.row(&one))
+	return nil
+}
+
+// liveJSON is what changes on that page.
+func (s *site) liveJSON(w http.ResponseWriter, _ *http.Request, one found) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(s.row(&one))
+}
+
+// formats are the words of all forms of report of an instrument.
+func (s *site) formats(of string) []string {
+	names := []string{"text", "md"}
+	for _, f := range export.Formats {
+		names = append(names, f.Name)
+	}
+	if one, ok := s.Instruments.Of(of); ok {
+		names = append(names, slices.Sorted(maps.Keys(one.Formats))...)
+	}
+	return names
+}

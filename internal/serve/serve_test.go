@@ -1,0 +1,607 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"log"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/instrument/lifecycle"
+	"github.com/tare-bench/tare/record"
+)
+
+const secret = "a token for tests"
+
+// visitor is a browser before a server of a folder.
+type visitor struct {
+	*testing.T
+	site   *site
+	server *httptest.Server
+	client *http.Client
+}
+
+// visit serves a folder to a browser that was let in.
+func visit(t *testing.T, dir string, alive ...string) *visitor {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	lines, err := all.Instruments.Lines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(Options{Dir: dir, Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0),
+		Alive: func(id string) bool { return slices.Contains(alive, id) }}, root)
+	v := &visitor{T: t, site: s, server: httptest.NewServer(s.guarded("node7", 1))}
+	t.Cleanup(v.server.Close)
+	jar, _ := cookiejar.New(nil) // never fails
+	v.client = &http.Client{Jar: jar}
+	if status, _, _ := v.get("/?token=" + url.QueryEscape(secret)); status != http.StatusOK {
+		t.Fatalf("not let in: %d", status)
+	}
+	return v
+}
+
+func (v *visitor) get(at string) (status int, body string, header http.Header) {
+	v.Helper()
+	return v.ask(v.client, http.MethodGet, at, "")
+}
+
+func (v *visitor) ask(c *http.Client, method, at, host string) (status int, body string, header http.Header) {
+	v.Helper()
+	r, err := http.NewRequestWithContext(v.Context(), method, v.server.URL+at, nil)
+	if err != nil {
+		v.Fatal(err)
+	}
+	if host != "" {
+		r.Host = host
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return answer.StatusCode, string(text), answer.Header
+}
+
+// again has the next page look at the folder, which it does once a second.
+func (v *visitor) again() { v.site.index.walked = time.Time{} }
+
+// written is a record that a test writes line by line.
+type written struct {
+	*testing.T
+	*record.Writer
+	path string
+}
+
+// begin writes the head of a record.
+func begin(t *testing.T, dir, name, id string, change func(*record.Header)) *written {
+	t.Helper()
+	plan := lifecycle.Defaults()
+	plan.Ops, plan.Lanes, plan.Rounds = append(plan.Ops[:0], "create"), append(plan.Lanes[:0], 2), 3
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &written{t, w, path}
+	h := record.Header{RunID: id, Experiment: lifecycle.Name, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: text,
+		Environment: record.Environment{Kernel: "6.18.0", CPUModel: "AMD EPYC", CPUs: 2}}
+	if change != nil {
+		change(&h)
+	}
+	r.lines(h, record.Target{Name: "docker/runc", Kind: "docker", Clock: "host",
+		Operations: map[string]record.Operation{"create": {Command: "create ID", Done: record.StampReturned, Means: "it was answered"}}})
+	return r
+}
+
+func (w *written) lines(all ...any) {
+	w.Helper()
+	for _, line := range all {
+		if err := w.Write(line); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// round writes a round of two lanes.
+func (w *written) round(n int, failure *record.Failure) {
+	w.Helper()
+	w.lines(record.Batch{Phase: record.PhaseMeasure, Round: n, Target: "docker/runc", Op: "create", Lanes: 2, Released: 1000,
+		Samples: []record.Sample{{Start: 1000, Returned: 42_000_000}, {Lane: 1, Start: 1000, Returned: 43_000_000 + int64(n), Failure: failure}}})
+}
+
+func (w *written) end() {
+	w.Helper()
+	w.lines(record.End{Status: "done", Batches: 3})
+	if err := w.Close(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// whole writes a record of three rounds.
+func whole(t *testing.T, dir, name, id string, change func(*record.Header)) string {
+	t.Helper()
+	w := begin(t, dir, name, id, change)
+	for n := range 3 {
+		w.round(n, nil)
+	}
+	w.end()
+	return w.path
+}
+
+func TestOnlyWhoHasTheTokenIsLetIn(t *testing.T) {
+	t.Parallel()
+	v := visit(t, t.TempDir())
+	for name, test := range map[string]struct {
+		at, cookie string
+		status     int
+	}{
+		"nothing is not enough":                 {"/", "", http.StatusForbidden},
+		"a wrong token is refused":              {"/?token=guessed", "", http.StatusForbidden},
+		"an empty one too":                      {"/?token=", "", http.StatusForbidden},
+		"a wrong cookie too":                    {"/", "tare-1=guessed", http.StatusForbidden},
+		"another server's cookie too":           {"/", "tare-2=" + secret, http.StatusForbidden},
+		"what a page loads is behind it":        {"/live.js", "", http.StatusForbidden},
+		"what is not there is, too":             {"/nothing", "", http.StatusForbidden},
+		"the token is exchanged on the way in":  {"/?token=" + url.QueryEscape(secret), "", http.StatusSeeOther},
+		"and in no other address":               {"/report?token=" + url.QueryEscape(secret), "", http.StatusForbidden},
+		"the cookie is asked for from then on":  {"/", "tare-1=\"" + secret + "\"", http.StatusOK},
+		"a token beside a cookie does no harm":  {"/?token=guessed", "tare-1=\"" + secret + "\"", http.StatusOK},
+		"an address of two slashes leads where": {"//evil.example/?token=" + url.QueryEscape(secret), "", http.StatusForbidden},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.URL, _ = url.ParseRequestURI(test.at)
+		r.Host = "127.0.0.1"
+		if test.cookie != "" {
+			r.Header.Set("Cookie", test.cookie)
+		}
+		w := httptest.NewRecorder()
+		v.site.guarded("node7", 1).ServeHTTP(w, r)
+		if w.Code != test.status {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+		if w.Code != http.StatusSeeOther {
+			continue
+		}
+		if at := w.Header().Get("Location"); at != "/" {
+			t.Errorf("%s: to %q", name, at)
+		}
+		if set := w.Header().Get("Set-Cookie"); !strings.HasSuffix(set, "; Path=/; HttpOnly; SameSite=Strict") {
+			t.Errorf("%s: cookie %q", name, set)
+		}
+	}
+}
+
+func TestARequestByAStrangersNameIsRefused(t *testing.T) {
+	t.Parallel()
+	v := visit(t, t.TempDir())
+	for host, status := range map[string]int{
+		"127.0.0.1:8080": http.StatusOK, "localhost:9": http.StatusOK, "LOCALHOST": http.StatusOK, "[::1]:80": http.StatusOK, "[::1]": http.StatusOK,
+		"node7:80": http.StatusOK, "node7.evil.example": http.StatusMisdirectedRequest, "evil.example:80": http.StatusMisdirectedRequest,
+		"127.0.0.1.evil.example": http.StatusMisdirectedRequest, "localhost.evil.example:80": http.StatusMisdirectedRequest,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Host = host
+		r.AddCookie(&http.Cookie{Name: "tare-1", Value: secret, Quoted: true})
+		w := httptest.NewRecorder()
+		v.site.guarded("node7", 1).ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("%s: %d", host, w.Code)
+		}
+	}
+}
+
+func TestPagesAreReadAndNothingElseIsDoneWithThem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "a.jsonl", "a", nil)
+	v := visit(t, dir)
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} {
+		if status, _, header := v.ask(v.client, method, "/", ""); status != http.StatusMethodNotAllowed || header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %d, %v", method, status, header)
+		}
+	}
+	for at, status := range map[string]int{"/": http.StatusOK, "/report?r=a.jsonl": http.StatusOK, "/live?r=a.jsonl": http.StatusOK, "/nothing": http.StatusNotFound, "/report": http.StatusNotFound,
+		"/report?r=a.jsonl&format=doc": http.StatusUnprocessableEntity, "/compare": http.StatusUnprocessableEntity, "/assets/": http.StatusNotFound} {
+		for _, method := range []string{"GET", "HEAD"} {
+			got, body, header := v.ask(v.client, method, at, "")
+			if got != status || (method == "HEAD") != (body == "") {
+				t.Errorf("%s %s: %d\n%s", method, at, got, body)
+			}
+			for key, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY", "Access-Control-Allow-Origin": ""} {
+				if header.Get(key) != want {
+					t.Errorf("%s: %s is %q", at, key, header.Get(key))
+				}
+			}
+			for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+				if csp := header.Get("Content-Security-Policy"); !strings.Contains(csp, part) || strings.Contains(csp, "unsafe-eval") {
+					t.Errorf("%s: %q lacks %q", at, csp, part)
+				}
+			}
+		}
+	}
+}
+
+func TestNothingOutsideOfTheFolderCanBeRead(t *testing.T) {
+	t.Parallel()
+	outside, dir := t.TempDir(), t.TempDir()
+	elsewhere := whole(t, outside, "secret.jsonl", "s", nil)
+	whole(t, dir, "in/a.jsonl", "a", nil)
+	for name, to := range map[string]string{"link.jsonl": elsewhere, "folder": outside, "within.jsonl": filepath.Join(dir, "in/a.jsonl")} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "pipe.jsonl"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, dir)
+	if _, body, _ := v.get("/"); !strings.Contains(body, "in/a.jsonl") || strings.Contains(body, "link.jsonl") || strings.Contains(body, "secret") || strings.Contains(body, "pipe") {
+		t.Errorf("the list has what is not a file of the folder:\n%s", body)
+	}
+	for _, name := range []string{"../" + filepath.Base(outside) + "/secret.jsonl", elsewhere, "link.jsonl", "folder/secret.jsonl", "within.jsonl", "pipe.jsonl", "notes.txt",
+		"in/../in/a.jsonl", "./in/a.jsonl", "in", ".", "", "..", "/etc/passwd", "in/a.jsonl\x00"} {
+		for _, at := range []string{"/report", "/record", "/live", "/live.json"} {
+			if status, body, _ := v.get(at + "?r=" + url.QueryEscape(name)); status != http.StatusNotFound || strings.Contains(body, "run s") {
+				t.Errorf("%s of %q: %d", at, name, status)
+			}
+		}
+	}
+	// Between the list and the report the file becomes a link, or a pipe.
+	for name, swap := range map[string]func(string) error{
+		"a link": func(path string) error { return os.Symlink(elsewhere, path) },
+		"a pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
+	} {
+		path := filepath.Join(dir, "in/a.jsonl")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := swap(path); err != nil {
+			t.Fatal(err)
+		}
+		if status, body, _ := v.get("/record?r=in/a.jsonl"); status == http.StatusOK || strings.Contains(body, `"run_id"`) {
+			t.Errorf("%s: %d", name, status)
+		}
+	}
+}
+
+func TestTheListHasTheNewestRunFirstAndWhatIsNoRecordWithTheReason(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, day := range map[string]int{"old.jsonl": 1, "sub/new.jsonl.zst": 20, "middle.jsonl": 10} {
+		whole(t, dir, name, name[:1], func(h *record.Header) { h.Started = h.Started.AddDate(0, 0, day) })
+	}
+	for name, text := range map[string]string{"garbled.jsonl": "not json\n", "empty.jsonl": "", "later.jsonl": `{"type":"header","schema":99,"tare_version":"v9"}` + "\n",
+		"packed.jsonl.zst": "\x28\xb5\x2f\xfdbroken", "endless.jsonl": strings.Repeat("x", 2*headWithin)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := visit(t, dir)
+	_, body, _ := v.get("/")
+	places := []int{strings.Index(body, "sub/new.jsonl.zst"), strings.Index(body, "middle.jsonl"), strings.Index(body, "old.jsonl")}
+	if !slices.IsSorted(places) || places[0] < 0 {
+		t.Errorf("they stand at %v", places)
+	}
+	for _, part := range []string{"docker/runc", "AMD EPYC × 2", "6.18.0", "lifecycle", "not a tare record", "newer schema", "8 files", "2026-03-21 12:00", "<td class=\"number\">3</td>"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("it does not say %q", part)
+		}
+	}
+	if got := strings.Count(body, "not a record"); got != 5 {
+		t.Errorf("%d are no records", got)
+	}
+	if t.Failed() {
+		t.Log(body)
+	}
+	if _, body, _ := v.get("/?q=EPYC+2026-03-11"); !strings.Contains(body, "middle.jsonl") || strings.Contains(body, "old.jsonl") || strings.Contains(body, "garbled") {
+		t.Errorf("filtered:\n%s", body)
+	}
+	// The files are the truth.
+	if err := os.Remove(filepath.Join(dir, "middle.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, dir, "more.jsonl", "m", nil)
+	v.again()
+	if _, body, _ := v.get("/"); strings.Contains(body, "middle.jsonl") || !strings.Contains(body, "more.jsonl") {
+		t.Errorf("later:\n%s", body)
+	}
+}
+
+func TestNamesOfOthersAreText(t *testing.T) {
+	t.Parallel()
+	const hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{.}}&\u202e\x1b[2J"
+	dir := t.TempDir()
+	name := strings.ReplaceAll(hostile, "/", "") + ".jsonl"
+	w := begin(t, dir, name, hostile, func(h *record.Header) {
+		h.Plan = json.RawMessage(`{"title":` + string(mustJSON(t, hostile)) + `,"rounds":3,` + string(h.Plan[1:]))
+		h.Environment.Kernel, h.Environment.CPUModel, h.Version = hostile, hostile, hostile
+	})
+	w.lines(record.Target{Name: hostile, Kind: hostile})
+	w.round(0, &record.Failure{Kind: record.FailError, Detail: hostile})
+	if err := os.WriteFile(filepath.Join(dir, "garbled"+name), []byte(hostile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, dir, hostile)
+	at := url.QueryEscape(keyOf(name))
+	for _, page := range []string{"/", "/?q=" + url.QueryEscape(hostile), "/live?r=" + at, "/compare?a=" + at + "&b=" + at, "/report?r=" + url.QueryEscape(keyOf("garbled"+name)), "/report?r=" + url.QueryEscape(hostile), "/report?format=" + url.QueryEscape(hostile) + "&r=" + at} {
+		_, body, header := v.get(page)
+		if kind := header.Get("Content-Type"); kind != "text/html; charset=utf-8" {
+			t.Errorf("%s: %s", page, kind)
+		}
+		for _, bad := range []string{"<script>a", "<img", "\u202e\x1b", "\x1b", "onerror=alert(2)>{{"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s has %q:\n%s", page, bad, body)
+			}
+		}
+	}
+	if status, _, header := v.get("/report?format=csv&r=" + at); status != http.StatusOK || strings.ContainsAny(header.Get("Content-Disposition"), "\x1b\u202e\n") {
+		t.Errorf("%d, %q", status, header.Get("Content-Disposition"))
+	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../record/testdata/v1")); err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, dir)
+	names, err := fs.Glob(os.DirFS(dir), "*.jsonl")
+	if err != nil || len(names) < 5 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		records, err := v.site.Lines.LoadAll(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := all.Instruments.Judge(records[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, format := range v.site.formats(records[0].Header.Experiment) {
+			var want bytes.Buffer
+			if err := all.Instruments.Report(&want, format, []instrument.Judged{{Record: records[0], Judgement: j}}, page.Options{Width: columns}); err != nil {
+				t.Fatal(err)
+			}
+			status, body, header := v.get("/report?r=" + name + "&format=" + format)
+			if status != http.StatusOK || format != "parquet" && body != want.String() {
+				t.Errorf("%s as %s: %d, %d bytes", name, format, status, len(body))
+			}
+			if _, inline := shown[format]; inline == strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
+				t.Errorf("%s as %s: %v", name, format, header)
+			}
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, body, _ := v.get("/record?r=" + name); status != http.StatusOK || body != string(text) {
+			t.Errorf("%s itself: %d, %d bytes", name, status, len(body))
+		}
+	}
+}
+
+func TestTwoRecordsAreComparedAsTareCompareDoes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "a.jsonl", "a", nil)
+	whole(t, dir, "sub/a.jsonl", "b", nil)
+	whole(t, dir, "c.jsonl", "c", func(h *record.Header) { h.Environment.Kernel = "5.10" })
+	v := visit(t, dir)
+	for name, test := range map[string]struct {
+		query  string
+		status int
+		says   []string
+	}{
+		"two of one circumstance":           {"a=a.jsonl&b=sub/a.jsonl", http.StatusOK, []string{"lifecycle", "latency"}},
+		"unlike ones are refused":           {"a=a.jsonl&b=c.jsonl", http.StatusUnprocessableEntity, []string{"unlike", "5.10", "/compare?a=a.jsonl&amp;b=c.jsonl&amp;unlike=1"}},
+		"unless they are wanted":            {"a=a.jsonl&b=c.jsonl&unlike=1", http.StatusOK, []string{"5.10", "latency"}},
+		"a record and itself":               {"a=a.jsonl&b=a.jsonl", http.StatusUnprocessableEntity, []string{"same run"}},
+		"one that is not there":             {"a=a.jsonl&b=d.jsonl", http.StatusNotFound, []string{"no such record"}},
+		"one alone":                         {"a=a.jsonl", http.StatusUnprocessableEntity, []string{"choose an old record and a new one"}},
+		"one with nothing to be read in it": {"a=a.jsonl&b=..", http.StatusNotFound, nil},
+	} {
+		status, body, _ := v.get("/compare?" + test.query)
+		if status != test.status {
+			t.Errorf("%s: %d\n%s", name, status, body)
+		}
+		for _, part := range test.says {
+			if !strings.Contains(body, part) {
+				t.Errorf("%s does not say %q:\n%s", name, part, body)
+			}
+		}
+	}
+}
+
+// progress asks how far a run is.
+func (v *visitor) progress(name string) (r row) {
+	v.Helper()
+	_, body, _ := v.get("/live.json?r=" + name)
+	if err := json.Unmarshal([]byte(body), &r); err != nil {
+		v.Fatalf("%v: %s", err, body)
+	}
+	return r
+}
+
+func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"run.jsonl", "run.jsonl.zst"} {
+		dir := t.TempDir()
+		w := begin(t, dir, name, "alive", nil)
+		v := visit(t, dir, "alive")
+		if _, body, _ := v.get("/"); !strings.Contains(body, "under way") {
+			t.Errorf("the list does not say so:\n%s", body)
+		}
+		if got := v.progress(name); got.State != "under way" || !got.Live || got.Samples != "0" || got.Rounds != "" {
+			t.Errorf("%s before the first: %+v", name, got)
+		}
+		w.round(0, nil)
+		w.round(1, &record.Failure{Kind: record.FailError, Detail: "no space left"})
+		if got := v.progress(name); got.Rounds != "2 of 3" || got.Samples != "4" || got.Failures != "1" || got.Last != "round 2, docker/runc, create, 2 lanes" || !got.Live {
+			t.Errorf("%s after two: %+v", name, got)
+		}
+		if _, body, _ := v.get("/live?r=" + name); !strings.Contains(body, "The report so far") || !strings.Contains(body, `src="/live.js"`) {
+			t.Errorf("%s:\n%s", name, body)
+		}
+		w.lines(record.Finding{Code: "steal", Level: "warning", Message: "m", Advice: "a"})
+		w.round(2, nil)
+		w.lines(record.End{Status: "done", Failures: 1})
+		if got := v.progress(name); got.Rounds != "3" || got.Samples != "6" || got.Failures != "1" || got.Findings != "1 warning" || got.State != "done" || got.Live {
+			t.Errorf("%s at its end: %+v", name, got)
+		}
+		if _, body, _ := v.get("/live?r=" + name); strings.Contains(body, "live.js") {
+			t.Errorf("%s is looked at further:\n%s", name, body)
+		}
+		w.end()
+	}
+}
+
+func TestWhatWasReadIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := begin(t, dir, "run.jsonl", "alive", nil)
+	w.round(0, nil)
+	v := visit(t, dir, "alive")
+	if got := v.progress("run.jsonl"); got.Samples != "2" {
+		t.Fatalf("%+v", got)
+	}
+	f, err := os.OpenFile(w.path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// Behind the head, by which a file is known again; read once more it would be told of.
+	if _, err := f.WriteAt([]byte("}}}"), 300); err != nil {
+		t.Fatal(err)
+	}
+	w.round(1, nil)
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"type":"batch","phase":"measure","round":2,`); err != nil { // half a line
+		t.Fatal(err)
+	}
+	if got := v.progress("run.jsonl"); got.Samples != "4" || got.State != "under way" || got.Rounds != "2 of 3" {
+		t.Errorf("%+v", got)
+	}
+	// Another file in its place is another record.
+	whole(t, dir, "other.jsonl", "other", nil)
+	if err := os.Rename(filepath.Join(dir, "other.jsonl"), w.path); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.progress("run.jsonl"); got.Samples != "6" || got.State != "done" {
+		t.Errorf("another: %+v", got)
+	}
+}
+
+func TestARecordWithoutAnEndIsCutOffUnlessItMayGoOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := begin(t, dir, "run.jsonl", "dead", nil)
+	w.round(0, nil)
+	v := visit(t, dir)
+	if got := v.progress("run.jsonl"); got.State != "no end yet" || !got.Live {
+		t.Errorf("%+v", got)
+	}
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(w.path, long, long); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.progress("run.jsonl"); got.State != cutOff || got.Live {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOfALongRecordBothEndsAreRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := begin(t, dir, "long.jsonl", "long", nil)
+	w.round(0, nil)
+	f, err := os.OpenFile(w.path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	filler := []byte(`{"type":"later","text":"` + strings.Repeat("x", 1<<20) + "\"}\n")
+	for range wholeUpTo >> 20 {
+		if _, err := f.Write(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.round(1, nil)
+	w.end()
+	v := visit(t, dir)
+	if got := v.progress("long.jsonl"); got.State != "done" || got.Samples != "≥ 4" || got.Rounds != "2 of 3" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheServerEndsWhenItIsTold(t *testing.T) {
+	t.Parallel()
+	lines, err := all.Instruments.Lines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Dir: t.TempDir(), Address: "127.0.0.1:0", Token: secret, Instruments: all.Instruments, Lines: lines, Log: log.New(t.Output(), "", 0)}
+	ctx, cancel := context.WithCancel(t.Context())
+	at, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- Serve(ctx, o, func(address string) { at <- address }) }()
+	answer, err := http.Get(<-at) // whose connection stays open
+	if err != nil || answer.StatusCode != http.StatusForbidden {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	defer answer.Body.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	o.Dir = filepath.Join(o.Dir, "nothing")
+	if err := Serve(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), "name another") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
