@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 	table.Columns = append(table.Columns, page.Column{Title: page.Heading(t.Columns[0]), Right: true})
 	for i, name := range t.Columns[1:] {
 		name = page.Heading(name)
-		table.Columns = append(table.Columns, page.Column{Title: name, Right: true, Group: i + 1}, page.Column{Title: "vs " + page.Heading(t.Columns[0]), Right: true, Group: i + 1}, page.Column{Title: "", Group: i + 1})
+		table.Columns = append(table.Columns, page.Column{Title: name, Right: true, Group: i + 1}, page.Column{Title: "vs " + page.Heading(t.Columns[0]), Right: true, Group: i + 1, Beside: page.Changes}, page.Column{Title: "", Group: i + 1})
 	}
 	comparisons, widened, of := 0, 1.0, ""
 	for _, row := range t.Rows {
@@ -102,9 +103,19 @@ func (t *Table) section(how figure.Comparing) *page.Section {
 	t.mean(table)
 	s := &page.Section{Title: t.Title, Style: term.Bold, Table: table}
 	if comparisons > 0 {
+		s.Draw(t.chart())
 		s.Notes = []string{page.Compared(t.Columns[0], shifts[of], how, comparisons, widened)}
 	}
 	return s
+}
+
+// chart is the table's comparisons as a picture.
+func (t *Table) chart() *page.Chart {
+	rows := figure.Rows{Names: t.Columns}
+	for _, row := range t.Rows {
+		rows.Rows = append(rows.Rows, figure.Row{Name: cmp.Or(strings.Join(row.Names, " "), "all"), Of: row.Of})
+	}
+	return page.Against("compared", rows)
 }
 
 // mean appends the row of geometric means, each of the rows that have both.

@@ -76,6 +76,10 @@ type Options struct {
 	Subject string // lifecycle: the target that the iSulad form compares with every other; "": the plan's, or else every other with the baseline
 	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
 	Explain bool   // of an overhead run: the fact behind every role, and every cgroup's path
+
+	// Link makes a file of a chart and returns the relative link to it, of Markdown;
+	// nil: there is no place for files, and charts are left out.
+	Link func(*Chart) (link string, err error)
 }
 
 // Write draws pages one below the other, as "text" or "md".
@@ -91,7 +95,7 @@ func Write(w io.Writer, format string, pages []*Page, o Options) error {
 		case "text":
 			err = writeText(w, p, o)
 		case "md":
-			err = writeMarkdown(w, p)
+			err = writeMarkdown(w, p, o)
 		default:
 			err = fmt.Errorf("a page cannot be drawn as %q", format)
 		}

@@ -16,7 +16,7 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 	table.Columns[1].Right = true
 	for i, name := range names {
 		if i != at {
-			table.Columns = append(table.Columns, Column{Title: Heading(name), Right: true, Group: i + 1}, Column{Title: "vs " + Heading(names[at]), Right: true, Group: i + 1})
+			table.Columns = append(table.Columns, Column{Title: Heading(name), Right: true, Group: i + 1}, Column{Title: "vs " + Heading(names[at]), Right: true, Group: i + 1, Beside: Changes})
 		}
 	}
 	for _, row := range t.Rows {
@@ -46,6 +46,8 @@ func Shifts(t figure.Rows, how figure.Comparing) *Section {
 	if comparisons == 0 {
 		return nil
 	}
-	return &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
+	s := &Section{Title: "compared with " + Heading(names[at]), Style: term.Bold, Table: table,
 		Notes: []string{"median ± the larger half of its 95 % interval; " + Compared(names[at], WithinRound, how, comparisons, widened)}}
+	s.Draw(Against("compared", t))
+	return s
 }

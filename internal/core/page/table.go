@@ -21,9 +21,10 @@ type Table struct {
 // Column is what all cells below each other have in common.
 type Column struct {
 	Title  string
-	Right  bool // numbers line up on the right
-	Series bool // cells are the series of their figures, drawn as lines
-	Group  int  // from 1: columns that belong together, such as a target's; 0: in every part
+	Right  bool    // numbers line up on the right
+	Series bool    // cells are the series of their figures, drawn as lines
+	Beside *Beside // what is drawn beside the numbers; nil: nothing
+	Group  int     // from 1: columns that belong together, such as a target's; 0: in every part
 }
 
 // Names begins a table with columns of names, which stand in every part.

@@ -68,7 +68,11 @@ func textTable(w io.Writer, t *Table, o Options) error {
 	if width > 0 {
 		width = max(width-indent, 1) // 0 would be no limit
 	}
-	parts, stacked := t.drawn(width).fitting(width)
+	t = t.drawn(width)
+	if o.Colour { // a terminal whose owner wants more than plain text
+		t = t.barred(width)
+	}
+	parts, stacked := t.fitting(width)
 	for i, part := range parts {
 		if i > 0 {
 			if _, err := io.WriteString(w, "\n"); err != nil {

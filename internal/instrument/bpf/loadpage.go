@@ -84,6 +84,7 @@ func cpuByLoad(v *Judgement) *page.Section {
 	m.AddUnless("busy "+ofTheNode, page.Each(v.Rows, func(r *Row) page.Cell { return page.Value(&r.NodeBusy, page.Hundred) }))
 	s.Table = m
 	s.Notes = []string{"medians over the rounds, in brackets the 95 % interval; " + page.None + " not known. client: the app that makes the load; busy: all CPUs that were not idle, by the kernel's ticks of 10 ms, and 100 at most; eBPF: run time of all programs that were chosen, less what they take while idle; part of it is in the client's and the server's, in whose calls they run"}
+	s.Draw(cpuChart(v))
 	return s
 }
 
@@ -102,6 +103,7 @@ func requestsByLoad(v *Judgement) *page.Section {
 		return page.Cell{Head: fmt.Sprintf("%d (%d)", r.Rounds, r.Failed), Style: term.Red}
 	}))
 	m.Add("QPS", page.Each(v.Rows, func(r *Row) page.Cell { return page.InBrackets(&r.QPS, page.Significant) }))
+	m.Draw(page.Estimates)
 	for i, title := range []string{"p50", "p90", "p99", "p99.9"} {
 		m.Add(title, page.Each(v.Rows, func(r *Row) page.Cell {
 			return page.Value([]*figure.Figure{&r.P50, &r.P90, &r.P99, &r.P999}[i], page.Duration)

@@ -43,6 +43,7 @@ func growthTable(v *Judgement) *page.Section {
 		s.Lists = []page.List{{Items: items}}
 	}
 	s.Notes = []string{"each map once, before the load; " + page.None + " not known, or not loaded; where rounds differ the largest"}
+	s.Draw(memoryChart(v))
 	return s
 }
 

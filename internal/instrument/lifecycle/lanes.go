@@ -91,7 +91,7 @@ func (l *laneRounds) figures(labels figure.Labels) []figure.Figure {
 }
 
 // lanes is the table of each lane's own latency beside the makespan.
-func lanes(t *Table) *page.Section {
+func lanes(j *Judgement, t *Table) *page.Section {
 	s := &page.Section{Title: fmt.Sprintf("%s: latency of each, from its own start", page.Lanes(t.Lanes)), Style: term.Bold}
 	s.Table = page.Names("", "target")
 	var shown [][]figure.Figure
@@ -114,5 +114,6 @@ func lanes(t *Table) *page.Section {
 	s.Notes = []string{
 		"skew: from the first lane's start to the last's; parallel: Σ latency ÷ makespan; own CPU: of tare, in all CPUs' time; medians over rounds",
 	}
+	s.Draw(lanesCharts(j, t)...)
 	return s
 }

@@ -25,6 +25,7 @@ func medians(j *Judgement, t *Table) *page.Section {
 		s.Title = fmt.Sprintf("%s, %s: what was told of several operations together", page.Lanes(t.Lanes), page.Amount(t.Rounds, "round"))
 	}
 	s.Table, s.Notes = mediansTable(j, t), mediansNotes(j, t)
+	s.Draw(mediansChart(t), against(j, t))
 	return s
 }
 
@@ -39,8 +40,10 @@ func mediansTable(j *Judgement, t *Table) *page.Table {
 			continue
 		}
 		table.Columns = append(table.Columns, page.Column{Title: page.Heading(j.Targets[i].Name), Right: true, Group: i + 1})
-		if pivot >= 0 {
-			table.Columns = append(table.Columns, page.Column{Title: "vs " + page.Heading(j.Baseline), Right: true, Group: i + 1})
+		if pivot < 0 {
+			table.Draw(page.Estimates)
+		} else {
+			table.Columns = append(table.Columns, page.Column{Title: "vs " + page.Heading(j.Baseline), Right: true, Group: i + 1, Beside: page.Changes})
 		}
 	}
 	for r := range t.Rows {

@@ -22,7 +22,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		t := &j.Tables[i]
 		p.Add(medians(j, t))
 		if t.Lanes > 1 && t.some(func(c *Cell) bool { return c.Lanes != nil }) {
-			p.Add(lanes(t))
+			p.Add(lanes(j, t))
 		}
 		if hasRoles(t) {
 			p.Add(roles(t))

@@ -3,6 +3,7 @@ package overhead
 import (
 	"math"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -12,7 +13,7 @@ import (
 const leastCPU = 0.00005
 
 // cpuByRole shows the roles that use some.
-func cpuByRole(t *Table, first bool) *page.Section {
+func cpuByRole(v *Judgement, t *Table, first bool) *page.Section {
 	s := titled(t, "CPU by role, milli-CPUs")
 	m := byTarget(t)
 	unknown := false
@@ -40,12 +41,14 @@ func cpuByRole(t *Table, first bool) *page.Section {
 		if some {
 			least = "≥ "
 		}
-		return page.Cell{Head: least + page.Milli(sum), Tail: within(&c.CPU), Style: term.Bold}
+		return page.Cell{Head: least + page.Milli(sum), Tail: within(&c.CPU), Style: term.Bold, Figure: &c.CPU}
 	}))
+	m.Draw(page.Estimates)
 	m.AddIf("others", show(record.RoleOthers))
 	m.Add("node", figures(t, func(c *Cell) page.Cell { return page.Words(page.Milli(c.Ledger.NodeCPU)) }))
 	s.Table = m
 	if first {
+		s.Draw(sumsChart(v, "CPU", func(c *Cell) *figure.Figure { return &c.CPU }))
 		s.Notes = []string{"on average over the phase; 1000 are one CPU; node: all of its CPUs' busy time"}
 	}
 	if unknown {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
 	"github.com/tare-bench/tare/internal/term"
@@ -61,12 +62,13 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	}
 	incomplete := false
 	m.Add("sum", figures(t, func(c *Cell) page.Cell {
-		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(&c.Sum), Style: term.Bold}
+		out := page.Cell{Head: page.MiB(c.Ledger.Sum), Tail: within(&c.Sum), Style: term.Bold, Figure: &c.Sum}
 		if !c.Ledger.Complete {
 			incomplete, out.Head = true, "≥ "+out.Head
 		}
 		return out
 	}))
+	m.Draw(page.Estimates)
 	m.AddIf("swapped", figures(t, func(c *Cell) page.Cell { return someMiB(swapped(&c.Ledger)) }))
 	m.Add("residual", figures(t, func(c *Cell) page.Cell {
 		out := page.Cell{Head: page.MiB(c.Ledger.Residual), Tail: "±" + page.MiB(c.Ledger.Uncertainty)}
@@ -77,6 +79,7 @@ func memoryByRole(v *Judgement, t *Table, first bool) *page.Section {
 	}))
 	s.Table = m
 	if first {
+		s.Draw(memoryChart(v), sumsChart(v, "memory", func(c *Cell) *figure.Figure { return &c.Sum }))
 		s.Notes = []string{
 			"the change since before the sandboxes, of all of them together, in the round whose sum is the median; PSS, so no page is counted twice; page cache is apart",
 			"residual: what the node's memory in use changed by and nothing explains: node − sum − others − uncharged of the next table, ± what cannot be told apart",

@@ -58,6 +58,7 @@ func courses(t *Table, first bool, o page.Options) *page.Section {
 		return orDot(d.Series.Missed != 0, strconv.Itoa(d.Series.Missed))
 	}))
 	s.Table = m
+	s.Draw(courseCharts(t)...)
 	if first {
 		s.Notes = []string{"what the sandboxes' own cgroups, pod and overhead, were charged for, in the round of the tables; from the least at the bottom to the most at the top, a steady line flat"}
 		if slices.ContainsFunc(rows, func(d course) bool { return d.Series.Missed > 0 }) {

@@ -30,9 +30,13 @@ func startsTable(v *Judgement) *page.Section {
 		{"CPU", func(t *Target) page.Cell { return page.Words(tookCell(&t.CPU).Head) }},
 	} {
 		m.Add(c.title, page.Each(v.Targets, c.show))
+		if c.title == "wall" {
+			m.Draw(page.Estimates)
+		}
 	}
 	m.AddText("longest gap", page.Each(v.Targets, longestGap))
 	s.Table = m
+	s.Draw(timesChart(v), partsChart(v))
 	var items []page.Item
 	for i := range v.Targets {
 		t := &v.Targets[i]

@@ -99,6 +99,7 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 		p.Row(names...)
 	}
 	p.add("MB/s", func(r *flowRow) page.Cell { return page.WithHalf(&r.flow.Bandwidth, page.Megabytes, page.Dot) })
+	p.Draw(page.Estimates)
 	p.add("IOPS", func(r *flowRow) page.Cell {
 		out := page.WithHalf(&r.flow.IOPS, page.Significant, page.Dot)
 		if r.flow.Bandwidth.Known() && !o.Verbose {

@@ -54,6 +54,7 @@ func inShort(j *Judgement) *page.Section {
 		s.Lists = []page.List{{Items: missing}}
 	}
 	s.Notes = shortNotes(j, base)
+	s.Draw(append([]*page.Chart{ratiosChart(j, &varied, base)}, speedCharts(j, &varied)...)...)
 	return s
 }
 

@@ -1,0 +1,130 @@
+package page
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Beside is what of a column's figures is drawn beside its numbers on a terminal that has
+// room for it.
+type Beside struct {
+	of   func(*figure.Figure) figure.Estimate
+	show func(float64, figure.Unit) string
+	far  func(float64) float64 // how far from 0 a value is drawn
+}
+
+// The kinds of bars: what figures were estimated to be, and by how much they differ
+// from the baseline's. Of changes twice as much is drawn as far from 0 as half as much.
+var (
+	Estimates = &Beside{
+		of:   func(f *figure.Figure) figure.Estimate { return f.Estimate },
+		show: Text,
+		far:  func(v float64) float64 { return v },
+	}
+	Changes = &Beside{
+		of: func(f *figure.Figure) figure.Estimate {
+			if f.Versus == nil {
+				return figure.Estimate{}
+			}
+			return f.Versus.Shift
+		},
+		show: func(share float64, _ figure.Unit) string { return signed(share) + " %" },
+		far:  func(share float64) float64 { return math.Log(max(1+share, 0.01)) },
+	}
+)
+
+// Draw has the last column drawn beside its numbers.
+func (t *Table) Draw(b *Beside) { t.Columns[len(t.Columns)-1].Beside = b }
+
+// How wide a bar is: what the page leaves, but within these. With less than the least
+// nothing is drawn.
+const (
+	leastBar = 18
+	mostBar  = 40
+)
+
+// barred is the table with a column of bars behind each that has some, as wide as the
+// rest leaves room for.
+func (t *Table) barred(columns int) *Table {
+	n := 0
+	for _, c := range t.Columns {
+		if c.Beside != nil {
+			n++
+		}
+	}
+	if n == 0 || columns <= 0 {
+		return t
+	}
+	cells := min((columns-t.width(false))/n-gap, mostBar)
+	if cells < leastBar {
+		return t
+	}
+	out := &Table{Rows: make([][]Cell, len(t.Rows)), Sparse: t.Sparse, Indent: t.Indent}
+	for i, c := range t.Columns {
+		out.Columns = append(out.Columns, c)
+		for r := range t.Rows {
+			out.Rows[r] = append(out.Rows[r], t.Rows[r][i])
+		}
+		if c.Beside == nil {
+			continue
+		}
+		title, bars := c.Beside.column(t.Rows, i, cells)
+		out.Columns = append(out.Columns, Column{Title: title, Group: c.Group})
+		for r := range t.Rows {
+			out.Rows[r] = append(out.Rows[r], bars[r])
+		}
+	}
+	return out
+}
+
+// column draws the figures of a column on one axis, on which 0 always lies, so that
+// lengths can be compared. The title has both ends of the axis.
+func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell) {
+	bars = make([]Cell, len(rows))
+	estimates, unit, lo, hi := make([]figure.Estimate, len(rows)), figure.Unit(""), 0.0, 0.0
+	for r, row := range rows {
+		if at >= len(row) || row[at].Figure == nil {
+			continue
+		}
+		e := b.of(row[at].Figure)
+		if !e.Known() || !stat.Finite(e.Value) || e.Bounded && !(stat.Finite(e.Lo) && stat.Finite(e.Hi)) {
+			continue
+		}
+		if !e.Bounded {
+			e.Lo, e.Hi = e.Value, e.Value
+		}
+		estimates[r], unit = e, row[at].Figure.Unit
+		lo, hi = min(lo, e.Lo), max(hi, e.Hi)
+	}
+	if lo == hi || !stat.Finite(hi-lo) {
+		return "", bars
+	}
+	for r, e := range estimates {
+		if e.Known() {
+			e.Value, e.Lo, e.Hi = b.far(e.Value), b.far(e.Lo), b.far(e.Hi)
+			bars[r] = Cell{Head: bar(e, b.far(lo), b.far(hi), cells), Style: rows[r][at].Style}
+		}
+	}
+	left, right := b.show(lo, unit), b.show(hi, unit)
+	if lo == 0 {
+		left = "0"
+	}
+	return left + strings.Repeat(" ", max(cells-term.Width(left)-term.Width(right), 1)) + right, bars
+}
+
+// bar is an estimate with its interval, and where 0 is.
+func bar(e figure.Estimate, lo, hi float64, cells int) string {
+	line := slices.Repeat([]rune{' '}, cells)
+	place := func(v float64) int { return int(math.Round((v - lo) / (hi - lo) * float64(cells-1))) }
+	line[place(0)] = '│'
+	for i := place(e.Lo); i <= place(e.Hi); i++ {
+		line[i] = '─'
+	}
+	line[place(e.Value)] = '●'
+	return strings.TrimRight(string(line), " ")
+}

@@ -1,0 +1,179 @@
+package page
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+func TestAChartOfEstimatesHasTheirIntervalsAndEveryRound(t *testing.T) {
+	t.Parallel()
+	c := &Chart{Kind: Intervals, Y: Axis{Unit: figure.Nanoseconds}}
+	c.Figure("", "start", "runc", &figure.Figure{Estimate: figure.Estimate{N: 2, Value: 2e6, Lo: 1e6, Hi: 3e6, Bounded: true}, Rounds: []figure.Round{{Round: 0, Value: 1e6}, {Round: 4, Value: math.NaN()}, {Round: 5, Value: 3e6}}})
+	c.Figure("", "start", "crun", &figure.Figure{Estimate: figure.Estimate{N: 1, Value: 5}})
+	c.Figure("", "start", "none", &figure.Figure{})
+	if len(c.Data) != 4 || !c.Data[0].Round || c.Data[1].Text != "round 6" {
+		t.Fatalf("%+v", c.Data)
+	}
+	if d := c.Data[2]; d.Round || d.Y != 2e6 || d.Lo != 1e6 || d.Hi != 3e6 {
+		t.Errorf("the estimate is %+v", d)
+	}
+	if d := c.Data[3]; d.Y != 5 || !math.IsNaN(d.Lo) || !math.IsNaN(d.Hi) {
+		t.Errorf("one without an interval is %+v", d)
+	}
+}
+
+func TestADistributionEndsAtItsLargestValueAndIsNeverLongerThanItMayBe(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 3, mostSteps, 7*mostSteps + 3} {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = float64(n - i)
+		}
+		c := &Chart{Kind: Cumulative}
+		c.Distribution(At("", "", "runc"), values)
+		if len(c.Data) != min(n, mostSteps) {
+			t.Fatalf("%d values have %d steps", n, len(c.Data))
+		}
+		for i, d := range c.Data {
+			if d.Y != d.X/float64(n) || i > 0 && d.X <= c.Data[i-1].X {
+				t.Fatalf("of %d values %v are within %v", n, d.Y, d.X)
+			}
+		}
+		if n > 0 && c.Data[len(c.Data)-1].Y != 1 {
+			t.Errorf("%d values end at %v", n, c.Data[len(c.Data)-1])
+		}
+	}
+}
+
+func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
+	t.Parallel()
+	s, rounds := Section{}, &Chart{Kind: Intervals, Caption: "Medians."}
+	for _, series := range []string{"a", "b"} {
+		f := figure.Figure{Estimate: figure.Exactly(2000)}
+		for i := range 3000 {
+			f.Rounds = append(f.Rounds, figure.Round{Round: i, Value: float64(i + 1)})
+		}
+		rounds.Figure("", "start", series, &f)
+	}
+	lines := &Chart{Kind: Lines}
+	for i := range 9999 {
+		at := At("", "", "runc")
+		at.X = float64(i)
+		lines.Add(at, figure.Exactly(1), nil)
+	}
+	s.Draw(rounds, nil, lines, &Chart{Kind: Lines})
+	if len(s.Charts) != 2 || !rounds.Y.Log || lines.Y.Log {
+		t.Fatalf("%d charts", len(s.Charts))
+	}
+	estimates := 0
+	for _, d := range rounds.Data {
+		if !d.Round {
+			estimates++
+		}
+	}
+	if n := len(rounds.Data); estimates != 2 || n > MostData || n < MostData/2 || rounds.Caption != "Medians. Of 6000 points every 4th is drawn." {
+		t.Errorf("%d estimates among %d: %s", estimates, n, rounds.Caption)
+	}
+	if n := len(lines.Data); n > MostData || n < MostData/2 || lines.Data[0].X != 0 || lines.Data[n-1].X != 9998 {
+		t.Errorf("%d points from %v to %v", n, lines.Data[0].X, lines.Data[n-1].X)
+	}
+}
+
+func TestWhatIsFoldedAddsUpToTheSame(t *testing.T) {
+	t.Parallel()
+	sum := func(c *Chart) (of map[string]float64) {
+		of = map[string]float64{}
+		for _, d := range c.Data {
+			of[d.Group] += d.Y
+		}
+		return of
+	}
+	c := &Chart{Kind: Stacked}
+	for i, series := range []string{"a", "b", "c", "d"} {
+		for k, group := range []string{"x", "y"} {
+			c.Add(At("", group, series), figure.Exactly(float64(1+i+10*k)), nil)
+		}
+	}
+	before := sum(c)
+	c.Fold(2)
+	if after := sum(c); len(c.Data) != 6 || before["x"] != after["x"] || before["y"] != after["y"] || c.Data[4].Series != "2 others" {
+		t.Errorf("%v became %v: %+v", before, after, c.Data)
+	}
+}
+
+func TestComparisonsAreDrawnAsRatiosAroundOne(t *testing.T) {
+	t.Parallel()
+	v := &figure.Versus{Shift: figure.Estimate{N: 9, Value: 0.5, Lo: 0.4, Hi: 0.6, Bounded: true}, Margin: 0.05, Verdict: stat.Different}
+	rows := figure.Rows{Names: []string{"runc", "crun"}, Rows: []figure.Row{{Name: "start", Of: []*figure.Figure{{}, {Versus: v}}}, {Name: "stop", Of: []*figure.Figure{{}, nil}}}}
+	c := Against("compared", rows)
+	if len(c.Data) != 1 || c.Data[0].Y != 1.5 || c.Data[0].Lo != 1.4 || len(c.Rules) != 3 || c.Rules[1].Value != 1 {
+		t.Errorf("%+v", c)
+	}
+	if rows.At = -1; Against("compared", rows) != nil {
+		t.Error("with nothing to compare with there is a chart")
+	}
+}
+
+// medians is a table with a row for each estimate.
+func medians(all ...figure.Estimate) *Table {
+	table := Names("operation")
+	table.Columns = append(table.Columns, Column{Title: "runc", Right: true, Group: 1, Beside: Estimates})
+	for _, e := range all {
+		table.Row(Words("start"), Median(&figure.Figure{Unit: figure.Nanoseconds, Estimate: e}))
+	}
+	return table
+}
+
+func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
+	t.Parallel()
+	table := medians(figure.Estimate{N: 9, Value: 50e6, Lo: 25e6, Hi: 100e6, Bounded: true}, figure.Estimate{N: 1, Value: 100e6}, figure.Estimate{})
+	text := func(o Options) string {
+		var b strings.Builder
+		if err := Write(&b, "text", []*Page{{Sections: []Section{{Title: "medians", Table: table}}}}, o); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	piped := text(Options{Width: 120})
+	for name, o := range map[string]Options{"no colour": {Width: 120}, "no width": {Colour: true}, "a narrow terminal": {Width: 40, Colour: true}} {
+		if got := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(text(o)); got != piped {
+			t.Errorf("with %s it is\n%s", name, got)
+		}
+	}
+	for _, width := range []int{60, 120} {
+		lines := strings.Split(text(Options{Width: width, Colour: true}), "\n")[2:]
+		if !strings.Contains(lines[0], "0") || !strings.HasSuffix(lines[0], "100 ms\x1b[0m") || strings.Count(lines[1], "●") != 1 || !strings.HasSuffix(lines[1], "─") ||
+			!strings.HasSuffix(lines[2], "●") || strings.Contains(lines[3], "●") {
+			t.Errorf("%d columns:\n%s", width, strings.Join(lines, "\n"))
+		}
+		for _, line := range lines[1:] {
+			if n := term.Width(line); n > width {
+				t.Errorf("a line is %d columns wide, of %d:\n%s", n, width, line)
+			}
+		}
+	}
+}
+
+func TestABarShowsWhereZeroIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		e      figure.Estimate
+		lo, hi float64
+		want   string
+	}{
+		{"an interval", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, 0, 10, "│  ──●────"},
+		{"what is all of the axis", figure.Estimate{Value: 0, Lo: -10, Hi: 10}, -10, 10, "─────●─────"},
+		{"less than nothing", figure.Estimate{Value: -8, Lo: -10, Hi: -6}, -10, 10, "─●─  │"},
+		{"no interval", figure.Estimate{Value: 10, Lo: 10, Hi: 10}, 0, 10, "│         ●"},
+	} {
+		if got := bar(tt.e, tt.lo, tt.hi, 11); got != tt.want {
+			t.Errorf("%s is %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

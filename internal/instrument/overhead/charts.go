@@ -1,0 +1,79 @@
+package overhead
+
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+)
+
+// memoryChart is whose memory it is, in every phase: what the node's memory in use
+// changed by, all of it.
+func memoryChart(j *Judgement) *page.Chart {
+	c := &page.Chart{
+		Name: "memory-by-role", Title: "Memory by role", Kind: page.Stacked,
+		Caption: "What the node's memory in use changed by since before the sandboxes, by whose it is, in the round of the tables; what nothing explains is the residual.",
+		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "memory", Unit: figure.Bytes},
+	}
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		for k := range t.Cells {
+			l := &t.Cells[k].Ledger
+			add := func(series string, bytes int64) {
+				if bytes != 0 {
+					c.Add(page.At(phaseName(t), t.Cells[k].Target, series), figure.Exactly(float64(bytes)), nil)
+				}
+			}
+			for _, role := range rolesIn(t) {
+				add(string(role), rowOf(l, role).Memory.Sum())
+			}
+			add("uncharged", l.Uncharged)
+			add("others", l.Others)
+			add("residual", l.Residual)
+		}
+	}
+	return c
+}
+
+// sumsChart is one sum of every phase and target, over the rounds.
+func sumsChart(j *Judgement, name string, of func(*Cell) *figure.Figure) *page.Chart {
+	c := &page.Chart{
+		Name: name + "-by-phase", Title: "The sandboxes' " + name, Kind: page.Intervals,
+		Caption: "The " + name + " of all roles together in each phase on each target" + page.WithRounds,
+		X:       page.Axis{Title: "phase"}, Y: page.Axis{Title: name},
+	}
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		for k := range t.Cells {
+			f := of(&t.Cells[k])
+			if f.Known() {
+				c.Y.Unit = f.Unit
+			}
+			c.Figure("", phaseName(t), t.Cells[k].Target, f)
+		}
+	}
+	return c
+}
+
+// courseCharts are what the sandboxes' own cgroups were charged for over a phase.
+func courseCharts(t *Table) (all []*page.Chart) {
+	for i := range t.Cells {
+		for _, d := range coursesOf(&t.Cells[i], false) {
+			k := slices.IndexFunc(all, func(c *page.Chart) bool { return c.Y.Title == d.name })
+			if k < 0 {
+				k = len(all)
+				all = append(all, &page.Chart{
+					Name: "course-" + d.name, Title: phaseName(t) + ": " + d.name + " over time", Kind: page.Lines,
+					Caption: "The " + d.name + " that the sandboxes' own cgroups were charged for, over the phase, in the round of the tables.",
+					X:       page.Axis{Title: "since the phase began", Unit: figure.Nanoseconds}, Y: page.Axis{Title: d.name, Unit: d.Unit},
+				})
+			}
+			for n, seconds := range d.Series.Times {
+				at := page.At("", "", t.Cells[i].Target)
+				at.X = 1e9 * seconds
+				all[k].Add(at, figure.Exactly(d.Series.Values[n]), nil)
+			}
+		}
+	}
+	return all
+}

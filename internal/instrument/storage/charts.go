@@ -1,0 +1,54 @@
+package storage
+
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+)
+
+// ratiosChart is how many times the base's every figure is, with what it is a figure
+// of as its colour: what memory answered is not to be taken for a disk's.
+func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
+	base = page.Heading(base)
+	c := &page.Chart{
+		Name: "ratio-and-verdict", Title: "× " + base + ", and what answered", Kind: page.Intervals,
+		Caption: "How many times that of " + base + " each job's bandwidth is, or its IOPS where blocks are small, and what answered" + page.WithRounds,
+		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "× " + base, Unit: figure.Ratio}, Rules: []page.Rule{{Value: 1, Text: base}},
+	}
+	j.each(func(r *Cell) {
+		if r.compared() {
+			c.Add(page.At(varied.name(r.table), r.Target, r.says()), r.Ratio.Estimate, r.quotients())
+		}
+	})
+	return c
+}
+
+// quotients are how many times the base's value of the same round each one is.
+func (c *Cell) quotients() (out []figure.Round) {
+	base := c.table.cellOf(c.table.Base).primary().Values()
+	for _, r := range c.primary().Rounds {
+		if of := base[r.Round]; of > 0 {
+			out = append(out, figure.Round{Round: r.Round, Value: r.Value / of})
+		}
+	}
+	return out
+}
+
+// speedCharts are the figures by which jobs are compared, one chart for each unit.
+func speedCharts(j *Judgement, varied *varied) (all []*page.Chart) {
+	j.each(func(r *Cell) {
+		f := r.primary()
+		k := slices.IndexFunc(all, func(c *page.Chart) bool { return c.Y.Unit == f.Unit })
+		if k < 0 {
+			k = len(all)
+			all = append(all, &page.Chart{
+				Name: f.Quantity, Title: f.Quantity + ", and what answered", Kind: page.Intervals,
+				Caption: "The " + f.Quantity + " of each job on each target, and what answered" + page.WithRounds,
+				X:       page.Axis{Title: "target"}, Y: page.Axis{Title: f.Quantity, Unit: f.Unit},
+			})
+		}
+		all[k].Figure(varied.name(r.table), r.Target, r.says(), f)
+	})
+	return all
+}
