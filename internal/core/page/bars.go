@@ -44,7 +44,7 @@ func (t *Table) Draw(b *Beside) { t.Columns[len(t.Columns)-1].Beside = b }
 // How wide a bar is: what the page leaves, but within these. With less than the least
 // nothing is drawn.
 const (
-	leastBar = 18
+	leastBar = 16
 	mostBar  = 40
 )
 
@@ -114,7 +114,11 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 	if lo == 0 {
 		left = "0"
 	}
-	return left + strings.Repeat(" ", max(cells-term.Width(left)-term.Width(right), 1)) + right, bars
+	between := cells - term.Width(left) - term.Width(right)
+	if between < 1 {
+		return "", bars
+	}
+	return left + strings.Repeat(" ", between) + right, bars
 }
 
 // bar is an estimate with its interval, and where 0 is.
