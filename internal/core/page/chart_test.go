@@ -140,7 +140,7 @@ func TestBarsStandBesideNumbersWhereThereIsRoomAndColour(t *testing.T) {
 		return b.String()
 	}
 	piped := text(Options{Width: 120})
-	for name, o := range map[string]Options{"no colour": {Width: 120}, "no width": {Colour: true}, "a narrow terminal": {Width: 45, Colour: true}} {
+	for name, o := range map[string]Options{"no colour": {Width: 120}, "no width": {Colour: true}, "a narrow terminal": {Width: 44, Colour: true}} {
 		if got := strings.NewReplacer("\x1b[1m", "", "\x1b[0m", "").Replace(text(o)); got != piped {
 			t.Errorf("with %s it is\n%s", name, got)
 		}
