@@ -26,7 +26,18 @@ type Header struct {
 	Command     []string        `json:"command" is:"kind=command"` // tare's own command line
 	Version     string          `json:"tare_version" is:"safe"`
 	Plan        json.RawMessage `json:"plan"` // resolved: every default filled in
+	Of          *Part           `json:"of,omitempty"`
 	Environment Environment     `json:"environment"`
+}
+
+// Part says of a record which measure of a plan file it is of.
+type Part struct {
+	Plan        string   `json:"plan"` // its name
+	Description string   `json:"description,omitempty"`
+	Source      string   `json:"source,omitempty"`               // the publication whose tables the plan reproduces
+	Measure     int      `json:"measure" is:"min=1,max=65536"`   // its place among them, from 1
+	Measures    int      `json:"measures" is:"min=1,max=65536"`  // that the plan has
+	Flags       []string `json:"flags,omitempty" is:"safe,name"` // of the command line that this measure took, over what the plan says
 }
 
 // Environment is the machine a record was made on: all that can change a
@@ -89,7 +100,7 @@ type Finding struct {
 // End closes a record. A record without one was cut off.
 type End struct {
 	Type     Type   `json:"type"`
-	Status   string `json:"status" is:"needed,safe"` // "done", "interrupted", "failed"
+	Status   string `json:"status" is:"needed,safe"` // "done", "interrupted", "failed"; "skipped": nothing of it is here
 	Why      string `json:"why,omitempty"`           // why it stopped: "rounds", "precision reached", "budget spent", …
 	Batches  int    `json:"batches"`
 	Failures int    `json:"failures"`

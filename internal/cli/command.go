@@ -117,19 +117,22 @@ type app struct {
 	instruments instrument.List
 	lines       func() *record.Lines // of all instruments
 	performers  map[string]performer
+	ask         func(ctx context.Context, what string) error // whether to begin what takes much; nil: yes
 }
 
 // New builds the whole command.
 func New(s Streams) *cobra.Command { return newApp(s, all.Instruments, performers).command(nil) }
 
 func newApp(s Streams, instruments instrument.List, performers map[string]performer) *app {
-	return &app{Streams: s, instruments: instruments, performers: performers, lines: sync.OnceValue(func() *record.Lines {
+	a := &app{Streams: s, instruments: instruments, performers: performers, lines: sync.OnceValue(func() *record.Lines {
 		lines, err := instruments.Lines()
 		if err != nil {
 			panic(err) // an instrument declares a line that there can be none of
 		}
 		return lines
 	})}
+	a.ask = a.askTerminal
+	return a
 }
 
 // command is the whole command, or, where the arguments begin with the name of a part,

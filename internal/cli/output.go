@@ -25,6 +25,8 @@ type outputFlags struct {
 	verbose bool
 	explain bool
 	keep    *[]instrument.Judged // where it goes that is shown later; nil: it is shown at once
+	dir     string               // of the document; "" for none
+	of      *record.Part         // the measure of a plan that it is; nil: none
 }
 
 func (f *outputFlags) addRecord(set *pflag.FlagSet) {

@@ -29,7 +29,7 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 		}
 	}()
 	return weigh(ctx, s, &out, weighing{
-		experiment: overhead.Name, engines: p.Engines, lanes: slices.Max(p.Sandboxes),
+		experiment: overhead.Name, engines: p.Engines, lanes: slices.Max(p.Sandboxes), ahead: p.Ahead,
 		targets: func() (targets []subject.Target, skipped []record.Finding, err error) {
 			if phases, err = p.Resolved(); err != nil {
 				return nil, nil, err

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,15 +19,18 @@ import (
 
 func newReport(s *app) *cobra.Command {
 	var out outputFlags
-	var against string
+	var against, dir string
 	c := &cobra.Command{
-		Use:   "report RECORD...",
+		Use:   "report RECORD|DIR...",
 		Short: "Make the report of stored records again, or set them beside published figures",
 		Long: `Make the report of a stored record again, in any format. A record that was cut
 off (killed, disk full) is reported as far as it goes. Several, of any commands, or
 of a file that tare join wrote, are reported one after the other, and in a format for
 programs as one document; one that cannot be read is told of, and the exit status is
 then 1.
+
+With -o DIR a whole document of the records, or of those of a folder, is made there:
+the one that tare run ends with.
 
 With --against, what was measured stands beside published figures of the same
 kind of run, table by table, with what a publication says that its own figures
@@ -39,6 +43,9 @@ between the two. With tare come:
 		RunE: func(_ *cobra.Command, args []string) error {
 			var theirs *published.Report
 			if against != "" {
+				if dir != "" {
+					return errors.New("--output: a document is of records alone; leave --against out")
+				}
 				if out.subject != "" {
 					return errors.New("--subject: nothing is compared with --against; leave one of the two out")
 				}
@@ -55,6 +62,9 @@ between the two. With tare come:
 				return unread
 			}
 			show := func() (int, error) { return s.show(all, out) }
+			if dir != "" {
+				show = func() (int, error) { return s.makeDocument(dir, all, out) }
+			}
 			if theirs != nil {
 				show = func() (int, error) { return showBeside(s, out, all, theirs) }
 			} else if err := checkSubject(all, out.subject); err != nil {
@@ -73,6 +83,7 @@ between the two. With tare come:
 	}
 	out.addForm(c.Flags(), s.instruments)
 	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
+	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.md, figures, and the plan that measures it again; it has its own formats")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
 }
@@ -82,7 +93,12 @@ func comeAlong() string { return "published/" + strings.Join(published.Names(), 
 // judged judges stored records, each by its own instrument. What cannot be read is an
 // error, one for each of them, beside the others.
 func (s *app) judged(paths []string, format string) (all []instrument.Judged, unread error) {
+	var files []string
 	for _, path := range paths {
+		of, err := recordsOf(path)
+		files, unread = append(files, of...), errors.Join(unread, err)
+	}
+	for _, path := range files {
 		records, err := s.lines().LoadAll(path)
 		unread = errors.Join(unread, err)
 		for _, rec := range records {
@@ -130,6 +146,15 @@ func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Documen
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// makeDocument makes the document of records. What an earlier one of them left there is
+// written over, which they make again.
+func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) (code int, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, fmt.Errorf("make a folder for the document: %w; name another with -o DIR", err)
+	}
+	return codeOfAll(all), s.document(dir, all, out)
 }
 
 // checkSubject wants the subject among the targets of one of the records.

@@ -21,6 +21,7 @@ import (
 func newRun(s *app) *cobra.Command {
 	var out outputFlags
 	var given *option.Given
+	var yes bool
 	c := &cobra.Command{
 		Use:   "run PLAN|RECORD",
 		Short: "Do what a plan file says, or measure again what a record holds",
@@ -32,8 +33,17 @@ Of a record its plan is done again: the same targets, settings and seed. What on
 command line can give, a device to overwrite, has to be given again.
 
 In a format for programs the reports of all measures are one document, at the end.
-Measures of which nothing is here fail the plan, but for those that say missing: skip.`,
-		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1",
+Measures of which nothing is here fail the plan, but for those that say missing: skip.
+
+With a folder behind -o (one that is there, or a name that ends in / or has no
+extension) it ends with a whole document there: report.md, the figures as CSV and
+JSON, a record of each measure, and the plan that does all of it again. What was
+skipped, failed or interrupted stands in it with its reason, and the other measures
+go on. tare report DIR -o DIR2 makes the same document of its records.
+
+What it writes and how long it takes is said before, as far as that is known. More
+than 20 GB or an hour is asked for, or begun with --yes.`,
+		Example: "  tare run plan.yaml --rounds 6\n  tare run run.jsonl --rounds 1\n  tare run plan.yaml --rounds 1 -o weighed/",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := s.loadPlan(args[0])
@@ -43,10 +53,20 @@ Measures of which nothing is here fail the plan, but for those that say missing:
 			if err := override(c.Context(), s, given, p.Measure); err != nil {
 				return err
 			}
-			return performAll(c.Context(), s, p.Measure, out)
+			for i := range p.Measure {
+				if err := s.checkFormat(out.format, p.Measure[i].Name); err != nil {
+					return err
+				}
+			}
+			if err := s.ahead(c.Context(), p.Measure, out.quiet, yes); err != nil {
+				return err
+			}
+			return s.performAll(c.Context(), p, given.Names(), out)
 		},
 	}
 	out.addRecord(c.Flags())
+	c.Flags().Lookup("output").Usage = "folder for a document of all measures (DIR/, one that is there, or a name without an extension), or record to write, .jsonl or .jsonl.zst (default: a new file in the user's data folder)"
+	c.Flags().BoolVar(&yes, "yes", false, "begin without asking, whatever it takes")
 	out.addForce(c.Flags())
 	out.addForm(c.Flags(), s.instruments)
 	var sets []*option.Set
@@ -94,6 +114,8 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 			return option.WrongFlag(flag, "no measure of the plan has use for it%s", takenBy(measures))
 		case len(without) > 0:
 			fmt.Fprintf(s.Err, "--%s: for %s; not for %s\n", flag, strings.Join(with, ", "), strings.Join(without, ", "))
+		case len(with) > 1:
+			fmt.Fprintf(s.Err, "--%s: for all measures\n", flag)
 		}
 	}
 	for _, m := range measures {
@@ -120,52 +142,79 @@ func takenBy(measures []plan.Measure) string {
 	return strings.Join(lines, "")
 }
 
-// performAll does one measure of a plan after the other.
-func performAll(ctx context.Context, s *app, measures []plan.Measure, out outputFlags) error {
-	for _, m := range measures {
-		if err := s.checkFormat(out.format, m.Name); err != nil {
+// performAll does one measure of a plan after the other, and makes the document of them.
+func (s *app) performAll(ctx context.Context, p *plan.Plan, flags []string, out outputFlags) error {
+	if isFolder(out.record) {
+		if err := newFolder(out.record); err != nil {
 			return err
 		}
-	}
-	if len(measures) == 1 {
-		return s.performers[measures[0].Name].perform(ctx, s, measures[0].Options, out)
+		out.dir = out.record
+	} else if len(p.Measure) == 1 {
+		m := &p.Measure[0]
+		return s.performers[m.Name].perform(ctx, s, m.Options, out.measure(p, 0, flags))
 	}
 	var kept []instrument.Judged
 	if _, ok := export.FormatOf(out.format); ok { // of which one document is made
 		out.keep = &kept
 	}
-	failed := performEach(ctx, s, measures, out)
+	failed := s.performEach(ctx, p, flags, out)
 	if len(kept) > 0 {
 		out.keep = nil
 		_, err := s.show(kept, out)
 		failed = errors.Join(err, failed)
 	}
+	if out.dir != "" {
+		all, err := s.judged([]string{out.dir}, "text")
+		if err = errors.Join(err, s.document(out.dir, all, out)); err != nil {
+			fmt.Fprintf(s.Err, "tare: %s\n", cleanLines(err.Error()))
+			failed = errors.Join(failed, exit{ExitUsage})
+		}
+	}
 	return failed
 }
 
-func performEach(ctx context.Context, s *app, measures []plan.Measure, out outputFlags) (failed error) {
+// measure is where the report and the record of a measure of a plan go.
+func (f outputFlags) measure(p *plan.Plan, i int, flags []string) outputFlags {
+	m := &p.Measure[i]
+	f.of = &record.Part{Plan: p.Name, Description: p.Description, Source: p.Source, Measure: i + 1, Measures: len(p.Measure),
+		Flags: slices.DeleteFunc(slices.Clone(flags), func(name string) bool { return !m.Set.Takes(name) })}
+	switch {
+	case f.dir != "":
+		f.record = filepath.Join(f.dir, fmt.Sprintf("%02d-%s.jsonl", i+1, m.Name))
+	case f.record != "" && len(p.Measure) > 1:
+		f.record = numbered(f.record, i+1)
+	}
+	return f
+}
+
+func (s *app) performEach(ctx context.Context, p *plan.Plan, flags []string, out outputFlags) (failed error) {
 	var none error // why nothing of the last one that was skipped is here
 	done := false
-	for i, m := range measures {
-		each := out
-		if out.record != "" {
-			each.record = numbered(out.record, i+1)
-		}
+	for i := range p.Measure {
+		m, each := &p.Measure[i], out.measure(p, i, flags)
 		err := s.performers[m.Name].perform(ctx, s, m.Options, each)
+		if err != nil && out.dir != "" {
+			err = errors.Join(err, s.leave(m, &each, ctx.Err() != nil, err))
+		}
 		var code exit
 		var missing *notHere
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return err
 		case errors.As(err, &missing): // the others go on
-			fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(measures), cleanLines(missing.Error()))
-			if w, ok := m.Options.(interface{ Skips() bool }); ok && w.Skips() {
+			fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(p.Measure), cleanLines(missing.Error()))
+			if skips(m) {
 				none = exit{ExitUsage}
 			} else {
 				failed = errors.Join(failed, exit{ExitUsage})
 			}
 		case errors.As(err, &code) && code.code == ExitFailed:
 			failed = errors.Join(code, failed) // operations that failed weigh more
-		case err != nil:
+		case err != nil && out.dir == "":
 			return err
+		case err != nil: // which the document tells
+			fmt.Fprintf(s.Err, "tare: measure %d of %d: %s\n", i+1, len(p.Measure), cleanLines(err.Error()))
+			failed = errors.Join(failed, exit{ExitUsage})
 		default:
 			done = true
 		}

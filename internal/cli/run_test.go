@@ -47,7 +47,7 @@ func TestEveryMeasureOfAPlanTakesAScale(t *testing.T) {
 	if strings.Join(o.Phases, ",") != "idle,1M,102M" || s.Scale != 0.1 || b.Idle.String() != "400ms" || b.Duration.String() != "3s" || o.Rounds+s.Rounds+b.Rounds != 6 {
 		t.Errorf("%+v\n%+v\n%+v", o, s, b)
 	}
-	if said != "--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n" {
+	if said != "--rounds: for all measures\n--scale: for overhead (1), storage (3), bpf (4); not for lifecycle (2)\n" {
 		t.Errorf("said %q", said)
 	}
 }

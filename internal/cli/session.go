@@ -33,6 +33,7 @@ type weighing struct {
 	// anything is made. Findings tell of what is not weighed.
 	targets func() ([]subject.Target, []record.Finding, error)
 	run     func(o *session) (*record.Record, instrument.Judgement, error)
+	ahead   func(targets int) terms.Ahead // what it takes, where that is said before; may be nil
 }
 
 // outcome is that of an instrument's run; the judgement is nil where there is none.
@@ -64,6 +65,11 @@ func weigh(ctx context.Context, s *app, out *outputFlags, w weighing) error {
 		return err
 	}
 	skipped = append(skipped, crowded...)
+	if w.ahead != nil && out.of == nil && !out.quiet { // a plan says it of all
+		if a := w.ahead(len(targets)); a.Bytes > 0 {
+			fmt.Fprintf(s.Err, "tare: it %s\n", said(a))
+		}
+	}
 	o, err := begin(s, w.experiment, targets, skipped, w.engines, *out)
 	if err != nil {
 		return err
@@ -117,7 +123,7 @@ func begin(s *app, experiment string, targets []subject.Target, skipped []record
 		app: s, targets: targets, run: own, record: w, path: path, progress: p,
 		options: run.Options{
 			RunID: own.ID, Dirs: own.Dirs, Write: w.Write, Before: skipped, After: rootChanged(),
-			Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data)},
+			Header:   record.Header{Started: time.Now().UTC(), Command: commandLine(), Version: version.String(), Environment: environment(roots.Data), Of: out.of},
 			Progress: func(at run.Progress) { p.line(at.String(), at.Elapsed, at.Left) },
 			Warn:     p.say,
 		},

@@ -39,17 +39,9 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 
 // runs judges a record, or all of a folder.
 func (s *app) runs(path string) (out []compare.Run, err error) {
-	paths := []string{path}
-	if entries, err := os.ReadDir(path); err == nil {
-		paths = nil
-		for _, e := range entries {
-			if name := strings.TrimSuffix(e.Name(), ".zst"); strings.HasSuffix(name, ".jsonl") {
-				paths = append(paths, filepath.Join(path, e.Name()))
-			}
-		}
-		if paths == nil {
-			return nil, fmt.Errorf("%s: no record in this folder: they end in .jsonl or .jsonl.zst", path)
-		}
+	paths, err := recordsOf(path)
+	if err != nil {
+		return nil, err
 	}
 	for _, one := range paths {
 		judged, err := s.judged([]string{one}, "text")
@@ -62,5 +54,25 @@ func (s *app) runs(path string) (out []compare.Run, err error) {
 	}
 	return out, nil
 }
+
+// recordsOf are the records of a folder; of anything else it is the path itself.
+func recordsOf(path string) (paths []string, err error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return []string{path}, nil
+	}
+	for _, e := range entries {
+		if isRecord(e.Name()) {
+			paths = append(paths, filepath.Join(path, e.Name()))
+		}
+	}
+	if paths == nil {
+		return nil, fmt.Errorf("%s: no record in this folder: they end in .jsonl or .jsonl.zst", path)
+	}
+	return paths, nil
+}
+
+// isRecord tells a record by its name.
+func isRecord(name string) bool { return strings.HasSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
 var errOneSide = errors.New("one side has nothing to be compared with: give another, or say what in it is compared, such as --col target")

@@ -4,9 +4,14 @@
 package plan
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/option"
@@ -49,25 +54,72 @@ func Parse(name string, text []byte, instruments instrument.List) (*Plan, error)
 
 // OfRecord is the plan of a record: the one measure that it is of.
 func OfRecord(name string, h *record.Header, instruments instrument.List) (*Plan, error) {
-	i, ok := instruments.Of(h.Experiment)
-	if !ok {
-		return nil, fmt.Errorf("%s is a record of %q; the measurements are %s", name, h.Experiment, strings.Join(instruments.Names(), ", "))
-	}
-	if h.Environment.Kernel == "" {
-		return nil, fmt.Errorf("%s was made of what others kept: nothing in it was measured by tare, or can be measured again", name)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(h.Plan, &fields); err != nil {
-		return nil, fmt.Errorf("%s: the record's plan cannot be read: %w", name, err)
-	}
-	for _, key := range option.Of(i.New()).Refused() {
-		delete(fields, key)
-	}
-	text, err := json.Marshal(map[string]any{"version": Version, "measure": []any{map[string]any{i.Name: fields}}})
+	text, err := Again(name, []*record.Header{h}, instruments)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the record's plan cannot be read: %w", name, err)
+		return nil, err
 	}
 	return Parse(name, text, instruments)
+}
+
+// Again writes a plan that measures once more what records hold, each in turn: the same
+// targets and settings in the same random order. The name is for mistakes.
+func Again(name string, headers []*record.Header, instruments instrument.List) ([]byte, error) {
+	var measures bytes.Buffer
+	of := &record.Part{}
+	for _, h := range headers {
+		i, ok := instruments.Of(h.Experiment)
+		if !ok {
+			return nil, fmt.Errorf("%s is a record of %q; the measurements are %s", name, h.Experiment, strings.Join(instruments.Names(), ", "))
+		}
+		if h.Environment.Kernel == "" {
+			return nil, fmt.Errorf("%s was made of what others kept: nothing in it was measured by tare, or can be measured again", name)
+		}
+		fmt.Fprintf(&measures, "  - %s:\n", i.Name)
+		if err := again(&measures, h.Plan, option.Of(i.New()).Refused()); err != nil {
+			return nil, fmt.Errorf("%s: the record's plan cannot be read: %w", name, err)
+		}
+		if h.Of != nil {
+			of = h.Of
+		}
+	}
+	out := bytes.NewBufferString(fmt.Sprintf("version: %d\n", Version))
+	for _, field := range [][2]string{{"name", of.Plan}, {"description", of.Description}, {"source", of.Source}} {
+		if text, err := json.Marshal(field[1]); err == nil && field[1] != "" {
+			fmt.Fprintf(out, "%s: %s\n", field[0], text)
+		}
+	}
+	out.WriteString("measure:\n")
+	out.Write(measures.Bytes())
+	return out.Bytes(), nil
+}
+
+// again writes the fields of a record's plan in their order: JSON is YAML.
+func again(out *bytes.Buffer, fields json.RawMessage, but []string) error {
+	d := json.NewDecoder(bytes.NewReader(fields))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return cmp.Or(err, errors.New("it is no object"))
+	}
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return err
+		}
+		if name, _ := key.(string); !slices.Contains(but, name) {
+			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+				name = strconv.QuoteToASCII(name) // it is none of ours
+			}
+			fmt.Fprintf(out, "      %s: ", name)
+			if err := json.Compact(out, value); err != nil {
+				return err
+			}
+			out.WriteByte('\n')
+		}
+	}
+	return nil
 }
 
 // Schema is the JSON Schema (draft 2020-12) of plan files, for editors. It knows

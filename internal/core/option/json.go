@@ -33,16 +33,13 @@ func (r *record) MarshalJSON() ([]byte, error)    { return r.marshal() }
 func (r *record) UnmarshalJSON(text []byte) error { return r.unmarshal(text) }
 
 func (s *Set) marshal() ([]byte, error) {
+	words, err := s.Tell()
+	if err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
-	for _, o := range s.options {
-		if o.key == "" || o.omitEmpty && o.empty() {
-			continue
-		}
-		text, err := o.json()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", o.key, err)
-		}
-		fmt.Fprintf(&out, ",%q:%s", o.key, text)
+	for _, w := range words {
+		fmt.Fprintf(&out, ",%q:%s", w.Key, w.Value)
 	}
 	out.WriteByte('}')
 	text := out.Bytes()

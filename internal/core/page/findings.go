@@ -17,7 +17,7 @@ var levelStyle = map[string]term.Style{"error": term.Red, "warning": term.Yellow
 // Findings are what to mistrust, and what to do about it. count says in words what
 // their Lanes are.
 func Findings(all []record.Finding, count func(int) string, o Options) *Section {
-	s := &Section{Title: "findings", Style: term.Bold}
+	s := &Section{Title: "findings", Style: term.Bold, Part: Mistrust}
 	if len(all) == 0 {
 		s.Title = "findings: none"
 		return s

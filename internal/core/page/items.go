@@ -16,7 +16,7 @@ func Needed(targets []record.Target) *Section {
 	if items == nil {
 		return nil
 	}
-	return &Section{Title: "notes", Style: term.Bold, Lists: []List{{Items: items}}}
+	return &Section{Title: "notes", Style: term.Bold, Part: Method, Lists: []List{{Items: items}}}
 }
 
 // FailureItems say what failed, how often, what was tried and what came back.

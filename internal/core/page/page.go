@@ -23,6 +23,16 @@ type Page struct {
 	Sections []Section
 }
 
+// Part is where a section stands in a document of several pages, which tells once what
+// each page has to say by itself.
+type Part string
+
+// The parts that are not results.
+const (
+	Method   Part = "method"
+	Mistrust Part = "mistrust"
+)
+
 // Section is a title with pictures, a table, or lists, or neither, and remarks
 // below.
 type Section struct {
@@ -34,6 +44,7 @@ type Section struct {
 	Block   *Block
 	Notes   []string
 	Style   term.Style // of the title
+	Part    Part       // "": results
 }
 
 // Block is a text to be copied as it stands.

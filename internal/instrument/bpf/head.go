@@ -85,7 +85,7 @@ func cpuLimits(v *Judgement) string {
 // howMeasured says how the load was made and what the figures are.
 func howMeasured(v *Judgement) *page.Section {
 	p := &v.Plan
-	s := &page.Section{Title: "what was measured", Style: term.Bold}
+	s := &page.Section{Title: "what was measured", Style: term.Bold, Part: page.Method}
 	var items []page.Item
 	for i, url := range asked(v) {
 		key := ""

@@ -275,6 +275,13 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
+// Ahead is what it takes: each point with and without statistics.
+func (o *Options) Ahead(int) terms.Ahead {
+	a := terms.Ahead{Budget: o.Budget}
+	a.Takes(float64(o.Rounds)*float64(len(o.Services)*len(o.Heavy)*len(o.Connections)), 2*o.Duration+2*o.Idle)
+	return a
+}
+
 // Validate says everything that is wrong with the options.
 func (o *Options) Validate() error { return option.Check(o) }
 

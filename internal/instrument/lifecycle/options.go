@@ -93,6 +93,9 @@ func (o *Options) Wrong() option.FieldErrors {
 	return all
 }
 
+// Ahead is what it takes: how long operations last is the question.
+func (o *Options) Ahead(int) terms.Ahead { return terms.Ahead{Budget: o.Budget} }
+
 // Validate says everything that is wrong with the options.
 func (o *Options) Validate() error { return option.Check(o) }
 

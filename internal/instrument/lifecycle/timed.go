@@ -12,7 +12,7 @@ import (
 // timed says what was timed: every operation's command on every target, and
 // what done means. What is the same is said once.
 func timed(l *Judgement) *page.Section {
-	s := &page.Section{Title: "what was timed", Style: term.Bold}
+	s := &page.Section{Title: "what was timed", Style: term.Bold, Part: page.Method}
 	for _, op := range l.Plan.Ops {
 		if len(l.Tables) > 0 && !some(l.Targets, op) {
 			continue // it was only asked for by default

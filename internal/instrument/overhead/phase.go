@@ -139,14 +139,26 @@ func (o *Options) Resolved() ([]Phase, error) {
 // FioJobs are how many write the file of a phase of writes, each of them all of it.
 const FioJobs = 8
 
-// Written is how much phases write in every sandbox, bytes.
-func Written(phases []Phase) (bytes int64) {
+// Ahead is what it takes. Loads run at the smallest count of sandboxes; how long those
+// that write take is the question.
+func (o *Options) Ahead(targets int) terms.Ahead {
+	a := terms.Ahead{Budget: o.Budget}
+	phases, err := o.Resolved()
+	if err != nil || len(o.Sandboxes) == 0 { // which is said when it begins
+		return a
+	}
+	visits := float64(targets) * float64(o.Rounds)
 	for _, p := range phases {
-		if p.Kind == PhaseFio {
-			bytes += FioJobs * p.Bytes
+		switch p.Kind {
+		case PhaseIdle:
+			a.Takes(visits*float64(len(o.Sandboxes)), o.Hold)
+		case PhaseFio:
+			a.Bytes += visits * float64(slices.Min(o.Sandboxes)) * FioJobs * float64(p.Bytes)
+		default:
+			a.Takes(visits, o.Hold)
 		}
 	}
-	return bytes
+	return a
 }
 
 func phasesWrong(phases []string) option.FieldErrors {

@@ -79,7 +79,7 @@ func clocks(v *Judgement) string {
 // startsTimed says of each target what was started and when it counts as
 // done.
 func startsTimed(rec *record.Record, v *Judgement) *page.Section {
-	s := &page.Section{Title: "what was timed", Style: term.Bold}
+	s := &page.Section{Title: "what was timed", Style: term.Bold, Part: page.Method}
 	run := "run"
 	items := page.Definitions(rec.Targets, run)
 	for i := range v.Targets {

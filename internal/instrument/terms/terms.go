@@ -91,6 +91,9 @@ type Identify func(ctx context.Context, address string) (string, error)
 // without a name is called.
 func (w *Whom) IdentifyBy(i Identify) { w.identify = i }
 
+// Weighed are those of the options that they are embedded in.
+func (w *Whom) Weighed() *Whom { return w }
+
 // Skips tells whether what is not here is skipped.
 func (w *Whom) Skips() bool { return w.Missing == MissingSkip }
 

@@ -13,11 +13,9 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/core/run"
 	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/subject"
@@ -89,11 +87,6 @@ func (s *schedule) all(ctx context.Context) (why string, err error) {
 	env := subject.Env{Lanes: slices.Max(p.Sandboxes), Timeout: p.Timeout, Limits: p.Limits, Workload: s.options.Workload}
 	if err := s.OpenAll(ctx, subject.Opener(s.options.Targets, env)); err != nil {
 		return "", err
-	}
-	// Loads run at the smallest count.
-	if each := overhead.Written(s.phases); each > 0 && s.Warn != nil {
-		s.Warn(fmt.Sprintf("every sandbox writes %s in each round: %s in all, to the disk of tare's data folder", page.Size(float64(each)),
-			page.Size(float64(each)*float64(slices.Min(p.Sandboxes)*len(s.Open)*p.Rounds))))
 	}
 	for _, t := range s.Open {
 		if ctx.Err() != nil {

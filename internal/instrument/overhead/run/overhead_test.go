@@ -187,26 +187,6 @@ func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	}
 }
 
-func TestWhatALoadWritesIsSaidBeforeIt(t *testing.T) {
-	for phase, want := range map[string][]string{
-		"10G":  {"every sandbox writes 80.0 GiB in each round: 480 GiB in all, to the disk of tare's data folder"},
-		"idle": nil,
-	} {
-		o, log := options(func(p *overhead.Options) { p.Phases, p.Rounds = []string{phase}, 3 }, &scripted{name: "a"}, &scripted{name: "b"})
-		o.Free = func() (int64, error) { return 0, nil } // so that nothing is written
-		var said []string
-		o.Warn = func(text string) {
-			if !strings.Contains(strings.Join(log.events, "\n"), " run ") {
-				said = append(said, text)
-			}
-		}
-		perform(t.Context(), t, o)
-		if !slices.Equal(said, want) {
-			t.Errorf("%s: %q", phase, said)
-		}
-	}
-}
-
 func TestATargetThatFailsIsGivenUpAndTheOthersGoOn(t *testing.T) {
 	broken := &scripted{name: "broken", fails: func(op subject.Op, lane int) *record.Failure {
 		if op == subject.Run && lane == 2 {

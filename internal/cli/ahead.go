@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject/find"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// What a plan may take without being asked.
+const (
+	muchWritten = 20e9
+	longTime    = time.Hour
+)
+
+// said is what a measurement takes, in words.
+func said(a terms.Ahead) string {
+	var parts []string
+	switch {
+	case a.Bytes > 0 && a.More:
+		parts = append(parts, "writes at least "+page.Size(a.Bytes))
+	case a.Bytes > 0:
+		parts = append(parts, "writes "+page.Size(a.Bytes))
+	case a.More:
+		parts = append(parts, "writes an amount that is not known before")
+	}
+	if a.Time > 0 {
+		parts = append(parts, "takes at least "+seconds(a.Time))
+	} else {
+		parts = append(parts, "takes a time that is not known before")
+	}
+	if a.Budget > 0 {
+		parts = append(parts, "begins nothing new after its budget of "+option.FormatDuration(a.Budget))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ahead says what the measures of a plan take, and asks before they write very much or
+// take very long.
+func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes bool) error {
+	var sum terms.Ahead
+	for i, m := range measures {
+		o, ok := m.Options.(interface{ Ahead(targets int) terms.Ahead })
+		if !ok {
+			continue
+		}
+		a := o.Ahead(1)
+		if a.Bytes > 0 || a.Time > 0 { // else it is no matter how many
+			a = o.Ahead(targetsOf(ctx, m.Options))
+		}
+		sum.Bytes, sum.More = sum.Bytes+a.Bytes, sum.More || a.More
+		sum.Takes(1, a.Time)
+		if !quiet {
+			fmt.Fprintf(s.Err, "tare: measure %d of %d, %s: %s\n", i+1, len(measures), m.Name, said(a))
+		}
+	}
+	if !quiet && len(measures) > 1 {
+		fmt.Fprintf(s.Err, "tare: all of it: %s\n", said(sum))
+	}
+	if yes || sum.Bytes <= muchWritten && sum.Time <= longTime {
+		return nil
+	}
+	return s.ask(ctx, fmt.Sprintf("the plan %s, and what is above 20 GB or an hour is asked for", said(sum)))
+}
+
+// targetsOf is how many of the targets of a measure are here.
+func targetsOf(ctx context.Context, o option.Options) int {
+	w, ok := o.(interface{ Weighed() *terms.Whom })
+	if !ok {
+		return 1
+	}
+	c := selection{Whom: w.Weighed()}
+	if len(c.Targets) == 0 {
+		return len(present(find.All(ctx, c.settings())))
+	}
+	found, err := find.Named(ctx, c.Targets, c.settings())
+	if err != nil { // which is said when it begins
+		return len(c.Targets)
+	}
+	return len(present(found))
+}
+
+// askTerminal asks who sits at the terminal whether to begin. Where nobody does, it is
+// refused.
+func (s *app) askTerminal(ctx context.Context, what string) error {
+	if !term.IsTerminal(s.Err) || !term.IsTerminal(os.Stdin) {
+		return fmt.Errorf("%s: add --yes, or do less of it, with --scale, --rounds or fewer targets", what)
+	}
+	fmt.Fprintf(s.Err, "tare: %s. Begin? [y/N] ", what)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case line := <-answer:
+		if line != "y" && line != "yes" {
+			return errors.New("nothing was begun")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/finding"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/document"
+	"github.com/tare-bench/tare/internal/lane"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/internal/workspace"
+	"github.com/tare-bench/tare/record"
+)
+
+// isFolder tells a path that is a document's folder from that of a record: it ends in /,
+// is one, or has no extension.
+func isFolder(path string) bool {
+	if info, err := os.Stat(path); err == nil {
+		return info.IsDir()
+	}
+	return path != "" && (strings.HasSuffix(path, "/") || filepath.Ext(path) == "")
+}
+
+// planFile is the plan that measures again what a document is of.
+const planFile = "plan.yaml"
+
+// newFolder makes the folder of a document. Nothing in one that is there is written
+// over: what it holds was measured.
+func newFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make a folder for the document: %w; name another with -o DIR", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("look into the folder for the document: %w; name another with -o DIR", err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); isRecord(name) || name == planFile || strings.HasPrefix(name, "report.") {
+			return fmt.Errorf("%s holds a document or records already, such as %s: name another folder with -o DIR", dir, term.Clean(name))
+		}
+	}
+	return nil
+}
+
+// document writes the document of records, and figures, into a folder: what a run does
+// at its end, and what tare report does at any time.
+func (s *app) document(dir string, all []instrument.Judged, out outputFlags) error {
+	all = document.Ordered(all)
+	section, again := s.again(all)
+	o := s.pageOptions(out)
+	o.Width, o.Colour = 0, false
+	pages, err := document.Of(all, s.instruments, section, o)
+	if err != nil {
+		return fmt.Errorf("make the document: %w", err)
+	}
+	write := func(name string, to func(io.Writer) error) error {
+		var text bytes.Buffer
+		if err := to(&text); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("write the document: %w; the records are kept: tare report %s -o DIR makes it", err, lane.Quote([]string{dir}))
+		}
+		return nil
+	}
+	for _, format := range []string{"md"} {
+		err = errors.Join(err, write("report."+format, func(w io.Writer) error { return page.Write(w, format, pages, o) }))
+	}
+	for _, name := range []string{"csv", "json"} {
+		format, _ := export.FormatOf(name)
+		err = errors.Join(err, write("figures."+name, func(w io.Writer) error { return format.Write(w, instrument.Documents(all)) }))
+	}
+	if again != nil {
+		err = errors.Join(err, write(planFile, func(w io.Writer) error { _, err := w.Write(again); return err }))
+	}
+	if err == nil {
+		fmt.Fprintf(s.Err, "document: %s\n", filepath.Join(dir, "report.md"))
+	}
+	return err
+}
+
+// again says how records are measured again, and gives the plan that does it; nil where
+// there can be none.
+func (s *app) again(all []instrument.Judged) (*page.Section, []byte) {
+	var headers []*record.Header
+	var commands, versions, seeds []string
+	for _, one := range all {
+		h := &one.Record.Header
+		headers = append(headers, h)
+		commands = append(commands, lane.Quote(h.Command))
+		versions = append(versions, "tare "+page.Known(h.Version))
+		var p struct{ Seed json.Number }
+		if json.Unmarshal(h.Plan, &p) == nil && p.Seed != "" {
+			seeds = append(seeds, p.Seed.String())
+		}
+	}
+	items := []page.Item{}
+	for i, command := range slices.Compact(commands) {
+		key := ""
+		if i == 0 {
+			key = "made by"
+		}
+		items = append(items, page.Item{Key: key, Text: command, Code: true})
+	}
+	items = append(items, page.Item{Key: "version", Text: page.Listed(versions)})
+	if seeds != nil {
+		items = append(items, page.Item{Key: "seeds", Text: strings.Join(seeds, ", ") + ", in the order of the measures"})
+	}
+	items = append(items, flagsOf(all)...)
+	section := &page.Section{Title: "how to run it again", Style: term.Bold, Lists: []page.List{{Items: items}}}
+	text, err := plan.Again("this", headers, s.instruments)
+	if err != nil {
+		section.Notes = []string{err.Error()}
+		return section, nil
+	}
+	section.Lists[0].Items = append(items, page.Item{Key: "again", Text: "tare run " + planFile + " -o again/", Code: true})
+	section.Block = &page.Block{Language: "yaml", Lines: strings.Split(strings.TrimSpace(string(text)), "\n")}
+	section.Notes = []string{planFile + " is this plan: the same targets, settings and seeds"}
+	return section, text
+}
+
+// flagsOf says which flags of the command line each measure took over its plan.
+func flagsOf(all []instrument.Judged) (items []page.Item) {
+	for i, one := range all {
+		if of := one.Record.Header.Of; of != nil && len(of.Flags) > 0 {
+			items = append(items, page.Item{Key: fmt.Sprintf("%d %s took", i+1, page.Heading(one.Record.Header.Experiment)), Text: "--" + strings.Join(of.Flags, ", --")})
+		}
+	}
+	return items
+}
+
+// leave gives a measure of which there is no record one that says why: a document is
+// made of records alone.
+func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why error) error {
+	if all, err := s.lines().LoadAll(out.record); err == nil && len(all) > 0 {
+		return nil
+	}
+	header, err := keptHeader(m.Name, m.Options)
+	if err != nil {
+		return err
+	}
+	header.Of, header.Environment = out.of, environment(workspace.DefaultRoots().Data)
+	end := record.End{Status: "failed", Why: strings.ReplaceAll(why.Error(), "\n", "; ")}
+	level, found := finding.Error, []record.Finding(nil)
+	var missing *notHere
+	if errors.As(why, &missing) && skips(m) {
+		end.Status, level = "skipped", finding.Note
+	}
+	if interrupted {
+		end.Status, end.Why = "interrupted", ""
+	} else {
+		found = []record.Finding{{Code: finding.NotWeighed, Level: level, Message: "nothing was measured: " + end.Why, Advice: "tare doctor says what can be weighed here"}}
+	}
+	w, err := s.lines().Create(out.record, record.Overwrite())
+	if err != nil {
+		return err
+	}
+	for _, line := range slices.Concat([]any{header}, linesOf(found), []any{end}) {
+		err = errors.Join(err, w.Write(line))
+	}
+	return errors.Join(err, w.Close())
+}
+
+// skips tells of a measure that may be left out where nothing of it is here.
+func skips(m *plan.Measure) bool {
+	w, ok := m.Options.(interface{ Skips() bool })
+	return ok && w.Skips()
+}

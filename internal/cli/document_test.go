@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
+	"github.com/tare-bench/tare/internal/instrument/storage"
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/record"
+)
+
+// runInto runs a plan of lifecycles and of the toy, whose performer is given, into the
+// folder "out".
+func runInto(t *testing.T, ctx context.Context, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
+	t.Helper()
+	if err := os.WriteFile("p.yaml", []byte("version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	with := map[string]performer{"echo": {perform: perform}, "lifecycle": performers["lifecycle"]}
+	c := newApp(Streams{&out, &errs}, append(slices.Clone(all.Instruments), echo), with).command(nil)
+	c.SetArgs(append([]string{"run", "p.yaml", "-o", "out"}, more...))
+	err = c.ExecuteContext(ctx)
+	return out.String() + errs.String(), err
+}
+
+func file(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+const gone = "- lifecycle: {targets: [docker/runc], missing: skip, engines: {docker: {address: /none.sock}}}\n"
+
+func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
+	broken := errors.New("the\x1b[31m disk is full")
+	for name, c := range map[string]struct {
+		measures string
+		perform  func(cancel func()) func(context.Context, *app, option.Options, outputFlags) error
+		code     int
+		says     []string
+		records  int
+	}{
+		"all were measured": {"- echo: {}\n- echo: {shouts: 2}\n", nil, ExitDone, []string{"## weigh", "what for", "source: a report", "| 1 echo |", "| 2 echo |", "### environment", "conclusions: nothing was compared or judged", "### how to run it again", "name: \"weigh\""}, 2},
+		"one was skipped":   {gone + "- echo: {}\n", nil, ExitDone, []string{"| skipped (target docker/runc: ", "none.sock", "## 2 echo"}, 2},
+		"nothing was here":  {gone, nil, ExitUsage, []string{"| skipped (target docker/runc: "}, 1},
+		"one may not be missing": {strings.Replace(gone, "skip", "fail", 1) + "- echo: {}\n", nil, ExitUsage,
+			[]string{"| failed (target docker/runc: ", "**error** nothing was measured", "## 2 echo"}, 2},
+		"one failed, and the others went on": {"- echo: {word: no}\n- echo: {}\n", func(func()) func(context.Context, *app, option.Options, outputFlags) error {
+			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+				if o.(*echoOptions).Word == "no" {
+					return broken
+				}
+				return by(shout)(ctx, s, o, out)
+			}
+		}, ExitUsage, []string{"failed (the", "disk is full)", "## 2 echo"}, 2},
+		"it was interrupted": {"- echo: {}\n- echo: {word: stop}\n- echo: {}\n", func(cancel func()) func(context.Context, *app, option.Options, outputFlags) error {
+			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+				if o.(*echoOptions).Word == "stop" {
+					cancel()
+					return exit{ExitInterrupted}
+				}
+				return by(shout)(ctx, s, o, out)
+			}
+		}, ExitInterrupted, []string{"interrupted: 2 of 3 measures here, as far as they came", "| interrupted |"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			perform := by(shout)
+			if c.perform != nil {
+				perform = c.perform(cancel)
+			}
+			said, err := runInto(t, ctx, c.measures, perform)
+			var code exit
+			if errors.As(err, &code); code.code != c.code || err != nil && code.code == 0 {
+				t.Errorf("%v, %+v\n%s", err, code, said)
+			}
+			text := strings.ReplaceAll(file(t, "out/report.md"), `\`, "")
+			for _, part := range c.says {
+				if !strings.Contains(text, part) {
+					t.Errorf("no %q in\n%s", part, text)
+				}
+			}
+			if strings.Contains(text+said, "\x1b") {
+				t.Errorf("an escape in\n%s\n%s", text, said)
+			}
+			if strings.Contains(name, "skipped") && !strings.Contains(said, "measure 1 of 2: nothing of it can be weighed here") {
+				t.Error(said)
+			}
+			records, _ := filepath.Glob("out/*.jsonl")
+			if len(records) != c.records {
+				t.Errorf("records %q", records)
+			}
+			sameAgain(t)
+			if _, err := runInto(t, t.Context(), "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "holds a document or records already") {
+				t.Errorf("written over: %v", err)
+			}
+		})
+	}
+}
+
+// sameAgain makes the document of the stored records, which is the one of the run.
+func sameAgain(t *testing.T) {
+	t.Helper()
+	var errs bytes.Buffer
+	c := newApp(Streams{&errs, &errs}, append(slices.Clone(all.Instruments), echo), nil).command(nil)
+	c.SetArgs([]string{"report", "out", "-o", "again"})
+	var code exit
+	if err := c.ExecuteContext(t.Context()); err != nil && !errors.As(err, &code) {
+		t.Fatalf("%v\n%s", err, &errs)
+	}
+	made, _ := os.ReadDir("again")
+	if len(made) < 4 {
+		t.Fatalf("only %v", made)
+	}
+	for _, e := range made {
+		if !e.IsDir() && file(t, "again/"+e.Name()) != file(t, "out/"+e.Name()) {
+			t.Errorf("%s is another one", e.Name())
+		}
+	}
+}
+
+func TestWhatIsAFolderAndWhatARecord(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"there", "there.d"} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("plain", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, folder := range map[string]bool{
+		"": false, "r.jsonl": false, "r.jsonl.zst": false, "r.txt": false, "plain": false, "/dev/null": false,
+		"there": true, "there.d": true, "new/": true, "new.d/": true, "new": true, "a/b": true, "a.d/b": true,
+	} {
+		if isFolder(path) != folder {
+			t.Errorf("%q is %v", path, !folder)
+		}
+	}
+}
+
+func TestAPlanHasEveryFlagOfItsMeasuresAndTheRecordSaysWhichItTook(t *testing.T) {
+	place(t)
+	run := newRun(newApp(Streams{}, all.Instruments, nil))
+	for _, i := range all.Instruments {
+		for _, flag := range option.Of(i.New()).Flags() {
+			if run.Flags().Lookup(flag) == nil {
+				t.Errorf("tare run has no --%s of %s", flag, i.Name)
+			}
+		}
+	}
+	if said, err := runInto(t, t.Context(), gone+"- echo: {}\n", by(shout), "--word", "hi", "--rounds", "2"); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	for path, want := range map[string]string{"out/01-lifecycle.jsonl": "rounds", "out/02-echo.jsonl": "word"} {
+		rec, err := record.Load(path)
+		if err != nil || strings.Join(rec.Header.Of.Flags, " ") != want {
+			t.Errorf("%s: %v, %+v", path, err, rec.Header.Of)
+		}
+	}
+	if text := file(t, "out/report.md"); !strings.Contains(text, "**1 lifecycle took** --rounds") || !strings.Contains(text, "**2 echo took** --word") {
+		t.Error(text)
+	}
+}
+
+func TestMuchIsAskedForOrRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		each  []terms.Ahead
+		yes   bool
+		asked bool
+		says  string
+	}{
+		"little":                    {[]terms.Ahead{{Bytes: 19e9, Time: time.Minute}}, false, false, "measure 1 of 1, echo: writes 17.7 GiB, takes at least 1m0s\n"},
+		"how long is not known":     {[]terms.Ahead{{Budget: 2 * time.Hour}}, false, false, "takes a time that is not known before, begins nothing new after its budget of 2h\n"},
+		"much is written":           {[]terms.Ahead{{Bytes: 21e9}}, false, true, "writes 19.6 GiB,"},
+		"all together write much":   {[]terms.Ahead{{Bytes: 11e9}, {Bytes: 11e9, More: true}}, false, true, "all of it: writes at least 20.5 GiB,"},
+		"all together take long":    {[]terms.Ahead{{Time: 40 * time.Minute}, {Time: 40 * time.Minute}}, false, true, "takes at least 1h20m0s\n"},
+		"much, and it may":          {[]terms.Ahead{{Bytes: 1e12, Time: 90 * time.Hour}}, true, false, "writes 931 GiB, takes at least 90h0m0s\n"},
+		"an amount is not known":    {[]terms.Ahead{{More: true}}, false, false, "writes an amount that is not known before"},
+		"longer than a clock tells": {[]terms.Ahead{{Time: 1 << 62}, {Time: 1 << 62}}, false, true, "takes at least"},
+	} {
+		var said bytes.Buffer
+		asked := ""
+		s := newApp(Streams{Err: &said}, all.Instruments, nil)
+		s.ask = func(_ context.Context, what string) error { asked = what; return errors.New("no") }
+		var measures []plan.Measure
+		for _, a := range c.each {
+			measures = append(measures, plan.Measure{Name: "echo", Options: &aheadOf{a: a}})
+		}
+		err := s.ahead(t.Context(), measures, false, c.yes)
+		if (err != nil) != c.asked || (asked != "") != c.asked || !strings.Contains(said.String(), c.says) {
+			t.Errorf("%s: %v, asked %q, said\n%s", name, err, asked, &said)
+		}
+	}
+	s := newApp(Streams{Err: &bytes.Buffer{}}, all.Instruments, nil)
+	if err := s.ask(t.Context(), "the plan writes 1 TiB"); err == nil || !strings.Contains(err.Error(), "1 TiB: add --yes") {
+		t.Errorf("nobody at a terminal was asked: %v", err)
+	}
+}
+
+// aheadOf are options that say what they take.
+type aheadOf struct {
+	echoOptions
+	a terms.Ahead
+}
+
+func (o *aheadOf) Ahead(int) terms.Ahead { return o.a }
+
+func TestWhatThePlansTakeIsKnownBefore(t *testing.T) {
+	t.Parallel()
+	bind := storage.Defaults()
+	bind.Volumes, bind.Rounds = []string{"bind"}, 2
+	rootfs := bind
+	rootfs.Volumes = []string{"rootfs"}
+	tmpfs := bind
+	tmpfs.Volumes = []string{"tmpfs"}
+	loads := overhead.Defaults()
+	loads.Phases, loads.Sandboxes, loads.Rounds, loads.Hold = []string{"1G", "spin 1cpu"}, []int{2, 5}, 3, 10*time.Second
+	const gib = 1 << 30
+	for name, c := range map[string]struct {
+		o     interface{ Ahead(int) terms.Ahead }
+		bytes float64
+		time  time.Duration
+	}{
+		// Eight threads write a GiB each, at random and in order; a file is laid out once.
+		"a folder of the host": {&bind, (4 + 3*2*16) * gib, 0},
+		"a root file system":   {&rootfs, 3 * 2 * (4 + 16) * gib, 0}, // and there for each job
+		"memory":               {&tmpfs, 0, 0},
+		"sandboxes under load": {&loads, 3 * 3 * 2 * 8 * gib, 3 * 3 * 30 * time.Second},
+	} {
+		if a := c.o.Ahead(3); a.Bytes != c.bytes || a.Time != c.time || a.Budget == 0 {
+			t.Errorf("%s: %+v, wanted %g bytes in %v", name, a, c.bytes, c.time)
+		}
+	}
+}
+
+// A plan that comes with tare, on what every machine with runc has.
+func TestAPlanEndsInADocument(t *testing.T) {
+	needRunc(t)
+	text, err := os.ReadFile("../../plans/oci-runtimes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place(t)
+	few := strings.Replace(string(text), "# targets: []", "targets: [host, floor, runc]", 1)
+	if err := os.WriteFile("oci.yaml", []byte(few), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := tare(t, "run", "oci.yaml", "--lanes", "1,3", "--rounds", "1", "--warmup", "0", "-q", "-o", "out/")
+	if code != ExitDone || !strings.Contains(out, "floor") || !strings.Contains(stderr, "document: out/report.") {
+		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	report := file(t, "out/report.md")
+	for _, part := range []string{"## oci-runtimes", "The life of a container on every runtime found", "| runc | version |", "what was timed", "3 lanes, 1 round: makespan", "what to mistrust", "tare run plan.yaml -o again/"} {
+		if !strings.Contains(report, part) {
+			t.Errorf("no %q in\n%s", part, report)
+		}
+	}
+	sameAgain(t)
+	var p *plan.Plan
+	if p, err = plan.Parse("plan.yaml", []byte(file(t, "out/plan.yaml")), all.Instruments); err != nil || len(p.Measure) != 1 || p.Name != "oci-runtimes" {
+		t.Errorf("%v, %+v", err, p)
+	}
+}

@@ -1,0 +1,171 @@
+// Package document makes one document of the records of a plan: what it is for, the
+// machine and every version, how it was measured, the pages of the instruments, and
+// what each of them says by itself told once: what to mistrust, what was decided, how
+// to run it again. Like a page it is made of records and nothing else.
+package document
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Of is the document of judged records, with how to run it again as its last section:
+// a page before those of the instruments and one behind them.
+func Of(all []instrument.Judged, l instrument.List, again *page.Section, o page.Options) ([]*page.Page, error) {
+	measures := make([]measure, len(all))
+	for i, one := range Ordered(all) {
+		m, err := newMeasure(i, one, l, o)
+		if err != nil {
+			return nil, err
+		}
+		measures[i] = m
+	}
+	front, back := cover(measures), &page.Page{Title: "What it comes to"}
+	front.Add(contents(measures), environment(measures))
+	for i := range measures {
+		front.Add(measures[i].asked)
+		front.Sections = append(front.Sections, measures[i].method...)
+	}
+	back.Add(mistrust(measures), conclusions(measures), again)
+	pages := []*page.Page{front}
+	for i := range measures {
+		pages = append(pages, measures[i].page)
+	}
+	return append(pages, back), nil
+}
+
+// Ordered are records in the order of the plan that they are of.
+func Ordered(all []instrument.Judged) []instrument.Judged {
+	all = slices.Clone(all)
+	if _, one := planOf(all); one {
+		slices.SortStableFunc(all, func(a, b instrument.Judged) int { return a.Record.Header.Of.Measure - b.Record.Header.Of.Measure })
+	}
+	return all
+}
+
+// planOf is the plan of records, if all are of one.
+func planOf(all []instrument.Judged) (*record.Part, bool) {
+	if len(all) == 0 || all[0].Record.Header.Of == nil {
+		return nil, false
+	}
+	first := all[0].Record.Header.Of
+	same := func(j instrument.Judged) bool {
+		of := j.Record.Header.Of
+		return of != nil && of.Plan == first.Plan && of.Source == first.Source && of.Description == first.Description && of.Measures == first.Measures
+	}
+	return first, !slices.ContainsFunc(all, func(j instrument.Judged) bool { return !same(j) })
+}
+
+// measure is a record in a document.
+type measure struct {
+	instrument.Judged
+	name     string     // "1 lifecycle"
+	page     *page.Page // its results
+	asked    *page.Section
+	method   []page.Section
+	mistrust []page.Section
+}
+
+func newMeasure(i int, one instrument.Judged, l instrument.List, o page.Options) (measure, error) {
+	h := &one.Record.Header
+	m := measure{Judged: one, name: fmt.Sprintf("%d %s", i+1, page.Heading(h.Experiment)), page: one.Page(o)}
+	m.page.Head = append(m.page.Head, page.Labels(one.Record)...)
+	m.page.Title = page.Short(page.Dotted(m.name, m.page.Title), page.LongestTitle)
+	all := m.page.Sections
+	m.page.Sections = nil
+	for _, s := range all {
+		switch s.Part {
+		case page.Mistrust:
+			m.mistrust = append(m.mistrust, s)
+		case page.Method:
+			s.Title = m.name + ": " + s.Title
+			m.method = append(m.method, s)
+		default:
+			m.page.Sections = append(m.page.Sections, s)
+		}
+	}
+	if as := commands(one.Record); as != nil {
+		m.method = append(m.method, page.Section{Title: m.name + ": what was run inside", Style: term.Bold, Lists: []page.List{{Items: as}}})
+	}
+	if m.left() {
+		m.page.Sections = []page.Section{{Title: page.Outcome(one.Record), Style: term.Yellow}}
+	}
+	kind, ok := l.Of(h.Experiment)
+	if !ok {
+		return m, fmt.Errorf("a document of %q: there is no such measurement", h.Experiment)
+	}
+	options := kind.New()
+	if err := option.Unmarshal(h.Plan, options); err != nil {
+		return m, fmt.Errorf("%s: the record's plan cannot be read: %w", m.name, err)
+	}
+	words, err := option.Of(options).Tell()
+	m.asked = asked(m.name, words)
+	return m, err
+}
+
+// left tells of a measure that was not begun: it was skipped, or could not be.
+func (m *measure) left() bool {
+	rec := m.Record
+	return rec.End != nil && rec.End.Status != "done" && rec.End.Elapsed == 0 && len(rec.Targets) == 0
+}
+
+// cover begins the document under the plan's name.
+func cover(measures []measure) *page.Page {
+	p := &page.Page{Title: "tare report", Command: "tare run"}
+	all := make([]instrument.Judged, len(measures))
+	for i := range measures {
+		all[i] = measures[i].Judged
+	}
+	of, one := planOf(all)
+	if !one {
+		return p
+	}
+	p.Title = page.Short(term.Clean(of.Plan), page.LongestTitle)
+	if of.Description != "" {
+		p.Head = append(p.Head, page.Short(term.Clean(of.Description), page.LongestMessage))
+	}
+	if of.Source != "" {
+		p.Head = append(p.Head, "source: "+page.Short(term.Clean(of.Source), page.LongestMessage))
+	}
+	if line := unfinished(measures, of.Measures); line != "" {
+		p.Head = append(p.Head, line)
+	}
+	return p
+}
+
+// unfinished says of a plan that was not gone through what is here of it.
+func unfinished(measures []measure, planned int) string {
+	here := map[int]bool{}
+	cut := false
+	for i := range measures {
+		rec := measures[i].Record
+		here[rec.Header.Of.Measure] = true
+		cut = cut || rec.End == nil || rec.End.Status == "interrupted"
+	}
+	switch {
+	case cut:
+		return fmt.Sprintf("interrupted: %d of %s here, as far as they came", len(here), page.Amount(planned, "measure"))
+	case len(here) < planned:
+		return fmt.Sprintf("%d of %s here", len(here), page.Amount(planned, "measure"))
+	}
+	return ""
+}
+
+// contents lists the measures and how each ended.
+func contents(measures []measure) *page.Section {
+	table := page.Names("measure", "begun", "run", "failed", "outcome")
+	for i := range measures {
+		m := &measures[i]
+		failed, total, _ := m.Result()
+		table.Row(page.Texts(m.page.Title, m.Record.Header.Started.UTC().Format(time.RFC3339), page.Heading(page.Known(m.Record.Header.RunID)),
+			fmt.Sprintf("%d/%d", failed, total), page.Short(term.Clean(page.Outcome(m.Record)), page.LongestMessage))...)
+	}
+	return &page.Section{Title: "measures", Style: term.Bold, Table: table}
+}

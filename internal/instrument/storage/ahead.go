@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/record"
+)
+
+// Ahead is what the jobs take, those of each target and round, with the files that are
+// laid out for them. How long one takes that runs until it is done is the question.
+func (o *Options) Ahead(targets int) terms.Ahead {
+	a := terms.Ahead{Budget: o.Budget}
+	volumes, jobs, err := o.Resolved()
+	if err != nil { // which is said when it begins
+		return a
+	}
+	visits := float64(targets) * float64(o.Rounds)
+	for _, v := range volumes {
+		for i := range jobs {
+			for _, cache := range o.Cache {
+				if jobs[i].Takes(v.Kind, cache) {
+					jobs[i].ahead(&a, v.Kind, visits)
+				}
+			}
+		}
+	}
+	return a
+}
+
+// ahead adds so many visits with the job.
+func (j *Job) ahead(a *terms.Ahead, volume string, visits float64) {
+	if j.TimeBased {
+		a.Takes(visits, j.Runtime)
+	}
+	if volume == record.VolumeTmpfs {
+		return
+	}
+	written, known := j.written()
+	a.More = a.More || !known
+	a.Bytes += visits * written
+	switch {
+	case j.Tool == ToolDD && j.writes(): // makes its own file
+	case volume == record.VolumeRootfs: // of which each sandbox has its own
+		a.Bytes += visits * j.files()
+	default:
+		a.Bytes += j.files()
+	}
+}
+
+// files is how large those of a job are together; 0 where a job file says it.
+func (j *Job) files() float64 {
+	switch {
+	case j.Count > 0:
+		return float64(j.Count) * float64(j.BS)
+	case j.FileSize > 0:
+		return float64(j.FileSize) * float64(max(j.Files, 1))
+	}
+	return float64(j.Size)
+}
+
+// written is how much a job writes that was resolved, unless it is stopped before its
+// end. Half of what fio does at random in both directions are writes, and two fifths of
+// what sysbench does (--file-rw-ratio).
+func (j *Job) written() (bytes float64, known bool) {
+	switch {
+	case len(j.Options) > 0:
+		return 0, false
+	case !j.writes():
+		return 0, true
+	case j.TimeBased, j.Tool == ToolSysbench && j.Requests == 0:
+		return 0, false
+	case j.Tool == ToolDD:
+		return j.files(), true
+	}
+	share := 1.0
+	if j.Tool == ToolSysbench {
+		if j.RW == RWRandRW {
+			share = 0.4
+		}
+		return share * float64(j.Requests) * float64(j.BS), true
+	}
+	if j.RW == RWRandRW {
+		share = 0.5
+	}
+	return share * float64(max(j.NumJobs, 1)) * j.files(), true
+}
