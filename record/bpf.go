@@ -14,18 +14,22 @@ const (
 
 // Program is one loaded BPF program, as it was seen first.
 type Program struct {
-	Type     Type         `json:"type"`
-	ID       uint32       `json:"id" is:"min=1"`
-	Kind     string       `json:"kind" is:"needed,label,safe"`                       // the kernel's own name of its type: "cgroup_sock_addr", "sock_ops"
-	Name     string       `json:"name" is:"label,kind=program"`                      // up to 15 bytes, as the kernel keeps it
-	Full     string       `json:"full,omitempty" is:"path,kind=program"`             // the function's whole name, from the program's BTF
-	Tag      string       `json:"tag,omitempty" is:"label,kind=id"`                  // of its instructions, 16 hex digits
-	Owner    string       `json:"owner,omitempty" is:"label,safe"`                   // whose it is, as far as it is recognised: "tare", "kmesh", "cilium", "systemd"
-	Attached []string     `json:"attached" is:"max=1024,path,kind=path"`             // where it is attached: "cgroup connect4 /mnt/kmesh_cgroup2"
-	Holders  []string     `json:"holders,omitempty" is:"max=1024,path,kind=program"` // processes that hold a descriptor of it: "812 kmesh-daemon"
-	Pins     []string     `json:"pins,omitempty" is:"max=1024,path"`
-	Memory   int64        `json:"memory" is:"bytes,unknown"` // bytes, of the program itself; -1: not known
-	Maps     []ProgramMap `json:"maps" is:"max=4096"`
+	Type     Type     `json:"type"`
+	ID       uint32   `json:"id" is:"min=1"`
+	Kind     string   `json:"kind" is:"needed,label,safe"`                       // the kernel's own name of its type: "cgroup_sock_addr", "sock_ops"
+	Name     string   `json:"name" is:"label,kind=program"`                      // up to 15 bytes, as the kernel keeps it
+	Full     string   `json:"full,omitempty" is:"path,kind=program"`             // the function's whole name, from the program's BTF
+	Tag      string   `json:"tag,omitempty" is:"label,kind=id"`                  // of its instructions, 16 hex digits
+	Owner    string   `json:"owner,omitempty" is:"label,safe"`                   // whose it is, as far as it is recognised: "tare", "kmesh", "cilium", "systemd"
+	Attached []string `json:"attached" is:"max=1024,path,kind=path"`             // where it is attached: "cgroup connect4 /mnt/kmesh_cgroup2"
+	Holders  []string `json:"holders,omitempty" is:"max=1024,path,kind=program"` // processes that hold a descriptor of it: "812 kmesh-daemon"
+	Pins     []string `json:"pins,omitempty" is:"max=1024,path"`
+	Memory   int64    `json:"memory" is:"bytes,unknown"` // bytes, of the program itself; -1: not known
+	// Instructions are those that the verifier left, and Jited the bytes of machine code
+	// made of them; 0: not known, of machine code also that there is none.
+	Instructions int64        `json:"instructions,omitempty" is:"loads"`
+	Jited        int64        `json:"jited,omitempty" is:"bytes"`
+	Maps         []ProgramMap `json:"maps" is:"max=4096"`
 }
 
 // ProgramMap is a map that a program uses.

@@ -23,8 +23,11 @@ func head(rec *record.Record, v *Judgement, o page.Options) []string {
 	}
 	lines := []string{
 		page.Dotted(page.Ran(rec, v.Plan.Seed), memory),
-		page.Dotted("case "+page.Heading(page.Known(v.Plan.Case)), "programs: "+chosen(v), page.Amount(v.Plan.Rounds, "round"), "load "+page.Duration(float64(v.Plan.Duration))+" at each point",
+		page.Dotted("case "+page.Heading(page.Known(v.Plan.Case)), "programs: "+chosen(v), page.Amount(v.Plan.Rounds, "round"), page.Amount(max(v.Plan.Instances, 1), "client"), "load "+page.Duration(float64(v.Plan.Duration))+" at each point",
 			"idle "+page.Duration(float64(v.Plan.Idle))+" before it and after it", cpuLimits(v)),
+	}
+	if by := v.client(); by != "" {
+		lines = append(lines, "tools: "+by)
 	}
 	if v.CPUs > 0 {
 		lines = append(lines, fmt.Sprintf("%s: of one core, 100 is one CPU all the time · %s: of the node, 100 is all of its %d CPUs · 12.99 %% of a core is %s %% of the node",
@@ -77,7 +80,7 @@ func cpuLimits(v *Judgement) string {
 	}
 	text := "limit " + cpuLimit(p.CPUs)
 	if p.Instances > 1 {
-		text += fmt.Sprintf(" (%d clients of %s)", p.Instances, cpuLimit(p.CPUs/float64(p.Instances)))
+		text += fmt.Sprintf(" (each %s)", cpuLimit(p.CPUs/float64(p.Instances)))
 	}
 	return text
 }
@@ -115,11 +118,8 @@ func howMeasured(v *Judgement) *page.Section {
 		}
 		connections += "; the host's address was found " + found
 	}
-	for i := range v.Rows {
-		if by := v.Rows[i].Client; by != "" {
-			connections += "; sent by " + page.Heading(by)
-			break
-		}
+	if by := v.client(); by != "" {
+		connections += "; sent by " + by
 	}
 	items = append(items, page.Item{Key: "load", Text: loop + "; " + connections})
 	if v.Imported != nil {
@@ -142,6 +142,16 @@ func howMeasured(v *Judgement) *page.Section {
 	}
 	s.Lists = []page.List{{Items: items}}
 	return s
+}
+
+// client is what sent the load, with its version.
+func (j *Judgement) client() string {
+	for i := range j.Rows {
+		if by := j.Rows[i].Client; by != "" {
+			return page.Heading(by)
+		}
+	}
+	return ""
 }
 
 // asked are the addresses that the load went to, each once.

@@ -24,7 +24,7 @@ func (w *weighing) kmesh() {
 	w.rec.Programs = []record.Program{
 		{Type: record.TypeProgram, ID: 41, Kind: "cgroup_sock_addr", Name: "cgroup_connect4", Full: "cgroup_connect4_prog", Tag: "a3f1c2d4e5b60718", Owner: "kmesh",
 			Attached: []string{"cgroup connect4 /mnt/kmesh_cgroup2"}, Holders: []string{"812 kmesh-daemon"}, Pins: []string{"/sys/fs/bpf/bpf_kmesh/sockconn/cgroup_connect4_prog"},
-			Memory: 8192, Maps: append([]record.ProgramMap{{ID: 20, Kind: "prog_array", Name: "km_tailcall", Entries: 16, Memory: 4096, Shared: 1}}, shared...)},
+			Memory: 8192, Instructions: 412, Jited: 2310, Maps: append([]record.ProgramMap{{ID: 20, Kind: "prog_array", Name: "km_tailcall", Entries: 16, Memory: 4096, Shared: 1}}, shared...)},
 		{Type: record.TypeProgram, ID: 42, Kind: "sock_ops", Name: "sockops_prog", Owner: "kmesh", Attached: []string{"cgroup sock_ops /mnt/kmesh_cgroup2"}, Memory: 12288, Maps: shared},
 		{Type: record.TypeProgram, ID: 43, Kind: "cgroup_sock_addr", Name: "cluster_manager", Owner: "kmesh", Memory: 28672, Maps: shared[:1]},
 	}

@@ -37,7 +37,7 @@ func (j *Judgement) Result() (failed, total int, findings []record.Finding) {
 func (j *Judgement) Figures() (all []figure.Figure) {
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		all = append(all, r.QPS, r.P50, r.P90, r.P99, r.P999, r.ClientCore, r.ServerCore, r.NodeBusy, r.Usage, r.Throttled, r.BPFCore, r.BPFNode, r.PerRequest, r.Price)
+		all = append(all, r.QPS, r.P50, r.P90, r.P99, r.P999, r.ClientCore, *ofNode(&r.ClientCore, j.CPUs), r.ServerCore, r.NodeBusy, r.Usage, r.Throttled, r.BPFCore, r.BPFNode, r.PerRequest, r.Price)
 		if r.Rounds > 0 {
 			all = append(all, exactly("request-errors", figure.Count, labelsOf(&r.Asked), r.Errors), exactly("requests-not-sent", figure.Count, labelsOf(&r.Asked), r.Unsent))
 		}
@@ -67,6 +67,12 @@ func (j *Judgement) memory() (all []figure.Figure) {
 		p := &j.Programs[i]
 		labels := figure.Of("program", p.Name, "id", strconv.FormatUint(uint64(p.ID), 10))
 		all = append(all, exactly("program-memory", figure.Bytes, labels, p.Memory))
+		if p.Instructions > 0 {
+			all = append(all, exactly("program-instructions", figure.Count, labels, p.Instructions))
+		}
+		if p.Jited > 0 {
+			all = append(all, exactly("program-machine-code", figure.Bytes, labels, p.Jited))
+		}
 		for _, m := range p.Maps {
 			all = append(all, exactly("map-memory", figure.Bytes, labels.With("map", m.Name).With("map-id", strconv.FormatUint(uint64(m.ID), 10)), plus(m.Memory, m.InnerMemory)))
 		}

@@ -55,6 +55,7 @@ func TestEveryFigureOfProgramsCanBeRead(t *testing.T) {
 		"program-runs": "1/s", "program-run-time": "ns", "program-cpu": "cpus", "program-runs-per-request": "ratio", "program-misses": "count",
 		"quota-usage": "cpus", "quota-usage-by-tick": "cpus", "quota-bpf": "cpus", "quota-workload": "cpus", "quota-throttled": "ratio", "quota-requests": "1/s",
 		"memory": "bytes", "program-memory": "bytes", "map-memory": "bytes",
+		"program-instructions": "count", "program-machine-code": "bytes",
 	}
 	if !maps.Equal(seen, want) {
 		t.Errorf("got  %v\nwant %v", seen, want)
@@ -143,5 +144,23 @@ func TestAPriceTakesThreeRounds(t *testing.T) {
 func TestTimesHaveUnits(t *testing.T) {
 	if out := meshLoads(2).report(t, "text", page.Options{Width: 200}); !strings.Contains(out, "20.5 µs") || strings.Contains(out, "ns each") {
 		t.Errorf("got:\n%s", out)
+	}
+}
+
+func TestTheWeightOfAProgramIsItsInstructionsItsCodeAndItsMaps(t *testing.T) {
+	table := sectionOf(t, meshLoads(2).report(t, "md", page.Options{}), "programs: 3")
+	for _, want := range []string{"| instructions | machine code | memory | in maps |", "| 412 | 2.26 KiB | 8.00 KiB | 22.1 MiB |", "| · | · | 28.0 KiB | 5.50 MiB |"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in:\n%s", want, table)
+		}
+	}
+}
+
+func TestClientsTellPointsApart(t *testing.T) {
+	if n := quotaShared().judge(t).Rows[0].QPS.Labels.Get("clients"); n != "4" {
+		t.Errorf("requests of %q clients", n)
+	}
+	if f := figure.Find(meshLoads(2).judge(t).Figures(), "requests", "connections", "100"); f.Labels.Get("clients") != "" {
+		t.Errorf("%+v", f.Labels)
 	}
 }

@@ -55,7 +55,7 @@ func byProgram(v *Judgement, o page.Options) *page.Section {
 	of("runs per request", func(p *ProgramRow) page.Cell { return page.Value(&p.PerRequest, page.Significant) })
 	of("memory", func(p *ProgramRow) page.Cell {
 		if program := programOf(v, p); program != nil {
-			return page.BytesOf(withMaps(program))
+			return page.BytesOf(plus(program.Memory, inMaps(program)))
 		}
 		return page.Words(page.Dot)
 	})
@@ -81,13 +81,20 @@ func programOf(v *Judgement, row *ProgramRow) *record.Program {
 	return &v.Programs[i]
 }
 
-// withMaps is what a program and its maps occupy.
-func withMaps(p *record.Program) int64 {
-	sum := p.Memory
+// inMaps is what the maps that a program uses occupy.
+func inMaps(p *record.Program) (sum int64) {
 	for _, m := range p.Maps {
 		sum = plus(sum, plus(m.Memory, m.InnerMemory))
 	}
 	return sum
+}
+
+// unlessNone is a text of a number that was told.
+func unlessNone(n int64, text string) page.Cell {
+	if n == 0 {
+		text = page.Dot
+	}
+	return page.Words(text)
 }
 
 // shown are as many as a section has room for, which says how many are left out.
@@ -129,7 +136,17 @@ func programsTable(v *Judgement, o page.Options) *page.Section {
 	for i := range m.Columns[before:] {
 		m.Columns[before+i].Right = false
 	}
+	m.AddIf("instructions", page.Each(shown, func(p *record.Program) page.Cell {
+		return unlessNone(p.Instructions, strconv.FormatInt(p.Instructions, 10))
+	}))
+	m.AddIf("machine code", page.Each(shown, func(p *record.Program) page.Cell { return unlessNone(p.Jited, page.BytesOf(p.Jited).Head) }))
 	m.Add("memory", page.Each(shown, func(p *record.Program) page.Cell { return page.BytesOf(p.Memory) }))
+	m.AddIf("in maps", page.Each(shown, func(p *record.Program) page.Cell {
+		if len(p.Maps) == 0 {
+			return page.Words(page.Dot)
+		}
+		return page.BytesOf(inMaps(p))
+	}))
 	m.AddText("maps", page.Each(shown, func(p *record.Program) page.Cell { return page.Words(mapIDs(p)) }))
 	m.AddText("attached to", page.Each(shown, func(p *record.Program) page.Cell {
 		if len(p.Attached) == 0 {

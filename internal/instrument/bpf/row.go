@@ -311,7 +311,7 @@ func labelsOf(a *record.Asked) figure.Labels {
 		}
 		return strconv.FormatInt(n, 10)
 	}
-	return figure.Of("connections", some(int64(a.Connections)), "heavy", some(a.Heavy), "services", some(int64(a.Services)), "limit", limit)
+	return figure.Of("connections", some(int64(a.Connections)), "clients", some(int64(a.Instances)), "heavy", some(a.Heavy), "services", some(int64(a.Services)), "limit", limit)
 }
 
 func about(quantity string, unit figure.Unit, better figure.Direction, labels figure.Labels, values stat.Rounds) figure.Figure {

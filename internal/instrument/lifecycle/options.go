@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tare-bench/tare/internal/core/figure"
@@ -50,7 +49,7 @@ func Defaults() Options {
 func (o *Options) Declare(s *option.Set) {
 	terms.Title(s, &o.Title)
 	o.DeclareWhom(s)
-	option.Text(s, &o.Baseline, "baseline", "target to compare the others with (default: the first runtime)", option.OmitEmpty)
+	terms.Baseline(s, &o.Baseline, "the first runtime")
 	option.Text(s, &o.Subject, "subject", "target whose column of the iSulad form is compared with every other (default: the others with the baseline)", option.OmitEmpty)
 	option.Var(s, &o.Lanes, "lanes", "operations released at once; a list sweeps: 1,10,100", option.OneOrMore(option.Integer),
 		option.Flag("lanes", "n"), option.Some("write at least one number from 1 to 1000"),
@@ -82,13 +81,7 @@ func known(op setting.Op) error {
 func (o *Options) Wrong() option.FieldErrors {
 	all, names := o.CheckWhom()
 	for field, name := range map[string]string{"baseline": o.Baseline, "subject": o.Subject} {
-		switch {
-		case name == "" || slices.Contains(names, name):
-		case len(names) > 0:
-			all = append(all, option.Wrongf(field, "%s is not one of the targets: the targets are %s", option.Quote(name), strings.Join(names, ", ")))
-		case field == "baseline" && !terms.IsTarget(name):
-			all = append(all, option.Wrongf(field, "%s is not a target: write a name such as runc", option.Quote(name)))
-		}
+		all = append(all, terms.CheckNamed(field, name, names)...)
 	}
 	return all
 }

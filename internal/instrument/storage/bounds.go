@@ -147,7 +147,7 @@ func standing(t *record.Target) int {
 	switch {
 	case hasGuest(t):
 		return 0
-	case t.Name == base:
+	case t.Name == host:
 		return 2
 	}
 	return 1

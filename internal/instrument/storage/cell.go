@@ -58,10 +58,15 @@ func (c *Cell) sum() {
 	slices.SortStableFunc(c.trials, func(a, b *record.Cell) int { return a.Round - b.Round })
 	each, both := [directionCount]flowRounds{newFlowRounds(), newFlowRounds()}, newFlowRounds()
 	runTime, workload, runtime, perByte := stat.Rounds{}, stat.Rounds{}, stat.Rounds{}, stat.Rounds{}
+	layoutTime, layoutRate := stat.Rounds{}, stat.Rounds{}
 	device := [directionCount]stat.Rounds{{}, {}}
 	for _, r := range c.trials {
 		length := secondsOf(r)
 		put(runTime, r.Round, 1e9*length)
+		if l := r.Layout; l != nil && inside(r.Volume) {
+			put(layoutTime, r.Round, float64(l.Took))
+			put(layoutRate, r.Round, float64(l.Bytes)/(float64(l.Took)/1e9))
+		}
 		total := record.Flow{}
 		for d, f := range flowsOf(r.Reported) {
 			bandwidth, iops := ratesOf(f, length)
@@ -93,6 +98,8 @@ func (c *Cell) sum() {
 	c.Total = both.flow(c.labels("direction", direction))
 	c.Total.Bandwidth.Failed, c.Total.Bandwidth.Total = c.Failed, c.Failed+c.Rounds
 	c.RunTime = about("run-time", figure.Nanoseconds, figure.Less, c.labels(), runTime)
+	c.LayoutTime = about("layout-time", figure.Nanoseconds, figure.Less, c.labels(), layoutTime)
+	c.LayoutRate = about("layout-bandwidth", figure.BytesPerSec, figure.More, c.labels(), layoutRate)
 	c.WorkloadCPU = about("cpu", figure.CPUs, figure.Less, c.labels("role", "workload"), workload)
 	c.RuntimeCPU = about("cpu", figure.CPUs, figure.Less, c.labels("role", "runtime"), runtime)
 	c.CPUPerByte = about("cpu-per-byte", figure.NsPerByte, figure.Less, c.labels(), perByte)
@@ -101,6 +108,13 @@ func (c *Cell) sum() {
 	if c.Rounds > 0 {
 		c.facts = c.gather(c.trials)
 	}
+}
+
+// inside tells whether a volume ends with its sandbox, so that a job's files are
+// written in there.
+func inside(volume string) bool {
+	kind := volumeKind(volume)
+	return kind == record.VolumeRootfs || kind == record.VolumeTmpfs
 }
 
 // labels are those of the cell, and more keys and values in turn.
@@ -210,16 +224,18 @@ func (c *Cell) cpu(r *record.Cell, ran, bytes float64, workload, runtime, perByt
 
 // finish makes IOPS the table's primary figure where blocks are small, and
 // otherwise bandwidth, or the other one where a claim lacks it; and says
-// which cells are to be set beside the base's.
-func (t *Table) finish() (speed, cpu []figure.Pair) {
+// which cells are to be set beside the base's, the first of bases that has figures.
+func (t *Table) finish(bases []string) (speed, cpu []figure.Pair) {
 	lacks := func(of func(*Cell) *figure.Figure) bool {
 		return slices.ContainsFunc(t.Cells, func(c *Cell) bool { return of(c).N < c.Rounds })
 	}
 	noBandwidth, noIOPS := lacks(func(c *Cell) *figure.Figure { return &c.Total.Bandwidth }), lacks(func(c *Cell) *figure.Figure { return &c.Total.IOPS })
 	t.byIOPS = !noIOPS && (t.BS > 0 && t.BS <= smallBlock || noBandwidth)
-	to := t.cellOf(base)
-	if to != nil && to.Rounds > 0 {
-		t.Base = base
+	var to *Cell
+	for _, name := range bases {
+		if c := t.cellOf(name); to == nil && c != nil && c.Rounds > 0 && slices.ContainsFunc(t.Cells, func(other *Cell) bool { return other != c && other.Rounds > 0 }) {
+			to, t.Base = c, name
+		}
 	}
 	for _, c := range t.Cells {
 		p := c.primary()
@@ -243,21 +259,37 @@ func (t *Table) finish() (speed, cpu []figure.Pair) {
 // report shows those of all jobs, so they are compared together.
 func (j *Judgement) compare() {
 	var speed, cpu []figure.Pair
+	bases := j.bases()
 	for _, t := range j.Tables {
-		s, c := t.finish()
+		s, c := t.finish(bases)
 		speed, cpu = append(speed, s...), append(cpu, c...)
 	}
 	j.Comparisons = len(speed)
-	j.Plan.Compare(base, speed)
-	j.Plan.Compare(base, cpu)
+	j.Plan.Compare("", speed)
+	j.Plan.Compare("", cpu)
 	j.each(func(c *Cell) {
 		if v := c.primary().Versus; v != nil {
-			c.Ratio.Estimate, c.Ratio.Reasons = v.Ratio(), []string{v.Why}
+			v.Baseline, c.Ratio.Estimate, c.Ratio.Reasons = c.table.Base, v.Ratio(), []string{v.Why}
 		}
 		if v := c.CPUPerByte.Versus; v != nil {
-			c.CPURatio.Estimate = v.Ratio()
+			v.Baseline, c.CPURatio.Estimate = c.table.Base, v.Ratio()
 		}
 	})
+}
+
+// bases are the targets whose figures can be 1, in the order in which they are
+// taken where they have some: the wanted one, the host, what shares its kernel, what
+// has a kernel of its own.
+func (j *Judgement) bases() []string {
+	all := []string{j.Plan.Baseline, host}
+	for _, guest := range []bool{false, true} {
+		for i := range j.Targets {
+			if t := &j.Targets[i]; hasGuest(t) == guest && t.Kind != "floor" {
+				all = append(all, t.Name)
+			}
+		}
+	}
+	return all
 }
 
 // Different tells whether a difference from the base was shown.

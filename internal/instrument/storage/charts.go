@@ -7,17 +7,17 @@ import (
 	"github.com/tare-bench/tare/internal/core/page"
 )
 
-// ratiosChart is how many times the base's every figure is, with what it is a figure
+// ratiosChart is how many times that of a base every figure is, with what it is a figure
 // of as its colour: what memory answered is not to be taken for a disk's.
 func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
-	base = page.Heading(base)
+	name := page.Heading(base)
 	c := &page.Chart{
-		Name: "ratio-and-verdict", Title: "× " + base + ", and what answered", Kind: page.Intervals,
-		Caption: "How many times that of " + base + " each job's bandwidth is, or its IOPS where blocks are small, and what answered" + page.WithRounds,
-		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "× " + base, Unit: figure.Ratio}, Rules: []page.Rule{{Value: 1, Text: base}},
+		Name: "ratio-and-verdict", Title: "× " + name + ", and what answered", Kind: page.Intervals,
+		Caption: "How many times that of " + name + " each job's bandwidth is, or its IOPS where blocks are small, and what answered" + page.WithRounds,
+		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "× " + name, Unit: figure.Ratio}, Rules: []page.Rule{{Value: 1, Text: name}},
 	}
 	j.each(func(r *Cell) {
-		if r.compared() {
+		if r.table.Base == base && r.compared() {
 			c.Add(page.At(varied.name(r.table), r.Target, r.says()), r.Ratio.Estimate, r.quotients())
 		}
 	})

@@ -56,14 +56,14 @@ func (w *Cell) reference() *Cell {
 		if c == w || c.Rounds == 0 {
 			continue
 		}
-		if c.Target == base {
+		if c.Target == host {
 			return c
 		}
 		if hasGuest(w.info) && !hasGuest(c.info) && (best == nil || c.primary().Value > best.primary().Value) {
 			best = c
 		}
 	}
-	if w.Target == base {
+	if w.Target == host {
 		return nil
 	}
 	return best

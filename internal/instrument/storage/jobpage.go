@@ -109,13 +109,22 @@ func jobColumns(t *Table, o page.Options) *page.Table {
 	})
 	for i, l := range latencies {
 		p.add(l.name, func(r *flowRow) page.Cell {
-			if !o.Verbose && !r.flow.latency("max").Known() && l.unless != "" && r.flow.latency(l.unless).Known() {
+			if !o.Verbose && t.Tool != ToolSysbench && !r.flow.latency("max").Known() && l.unless != "" && r.flow.latency(l.unless).Known() {
 				return page.Words(page.Dot)
 			}
 			if o.Verbose {
 				return page.WithHalf(&r.flow.Latency[i], page.Duration, page.Dot)
 			}
 			return alone(&r.flow.Latency[i], page.Duration)
+		})
+	}
+	if t.Tool == ToolSysbench || o.Verbose { // whose reports have a prepare
+		p.ofCells("laid out MB/s", func(c *Cell) page.Cell {
+			out := alone(&c.LayoutRate, page.Megabytes)
+			if c.LayoutTime.Known() {
+				out.Tail = "in " + page.Duration(c.LayoutTime.Value)
+			}
+			return out
 		})
 	}
 	p.ofCells("workload CPU m", func(c *Cell) page.Cell { return alone(&c.WorkloadCPU, page.Milli) })
@@ -236,15 +245,12 @@ func reasons(j *Judgement, t *Table) (items []page.Item) {
 
 // jobNotes explain the columns that some table of the report has.
 func jobNotes(j *Judgement) (notes []string) {
-	latency, cpu, base := false, false, ""
+	latency, cpu := false, false
 	j.each(func(c *Cell) {
 		for _, f := range []*Flow{&c.Total, &c.Read, &c.Write} {
 			latency = latency || f.latency("p50").Known() || f != &c.Total && f.latency("mean").Known()
 		}
 		cpu = cpu || c.WorkloadCPU.Known() || c.RuntimeCPU.Known()
-		if c.Ratio.Known() && base == "" {
-			base = c.table.Base
-		}
 	})
 	note := "medians over the rounds, ± the larger half of the 95 % interval; " + page.Dot + " not said by the tool or not known"
 	if latency {
@@ -254,8 +260,8 @@ func jobNotes(j *Judgement) (notes []string) {
 	if cpu {
 		notes = append(notes, "CPU m: milli-CPUs on average while the job ran, of the workload inside, and of everything else of the target: runtime, sentry, gofer, shim, VMM, virtiofsd, monitor, daemon; CPU s/GiB: both, in seconds for each GiB moved")
 	}
-	if base != "" {
-		notes = append(notes, "× "+page.Heading(base)+": with its 95 % interval; = the same within the margin, ~ not decided; in parentheses where one of the two is not shown to be what the device gives")
+	if bases := basesOf(j); bases != nil {
+		notes = append(notes, timesEach(bases)+": with its 95 % interval; = the same within the margin, ~ not decided; in parentheses where one of the two is not shown to be what the device gives")
 	}
 	return notes
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/tare-bench/tare/record"
 )
 
-// base is the target whose figures are 1.
-const base = "host"
+// host is the target that is nearest to the device: the figures of the others are
+// held against its own.
+const host = "host"
 
 // Judge judges a record of a storage run, finished or not, or of what was
 // imported from tools' output.

@@ -341,9 +341,32 @@ func TestRatiosAreOfTheRoundsThemselves(t *testing.T) {
 	if c := only(t, s, "runc"); !c.Different() || c.Ratio.Reasons[0] == "" || c.Total.Bandwidth.Versus == nil {
 		t.Errorf("%+v", c)
 	}
-	s = judged(t, store(func(s *storing) { s.targets = []string{"runc", "runsc"} }))
-	if c := only(t, s, "runc"); s.Tables[0].Base != "" || c.Ratio.Known() {
-		t.Errorf("without a host there is a ratio: %+v", c.Ratio)
+}
+
+func TestWithoutAHostWhatSharesItsKernelIsTheBaseline(t *testing.T) {
+	for name, c := range map[string]struct {
+		targets []string
+		wanted  string
+		base    string
+	}{
+		"the host":                       {[]string{"runsc", "runc", "host"}, "", "host"},
+		"without it a runtime":           {[]string{"runsc", "runc"}, "", "runc"},
+		"and no guest, unless wanted":    {[]string{"runsc", "runc"}, "runsc", "runsc"},
+		"the wanted one before the host": {[]string{"host", "runc"}, "runc", "runc"},
+		"one alone has none":             {[]string{"runc"}, "runc", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := judged(t, store(func(s *storing) { s.targets, s.baseline = c.targets, c.wanted }))
+			if s.Tables[0].Base != c.base {
+				t.Errorf("the baseline is %q", s.Tables[0].Base)
+			}
+			for _, one := range s.Tables[0].Cells {
+				v := one.Total.Bandwidth.Versus
+				if one.Ratio.Known() != (c.base != "") || (v != nil) != (c.base != "" && one.Target != c.base) || v != nil && v.Baseline != c.base {
+					t.Errorf("%s: %+v, %+v", one.Target, one.Ratio, v)
+				}
+			}
+		})
 	}
 }
 

@@ -45,7 +45,7 @@ type Table struct {
 	Volume  string
 	Cache   string
 	Command string  // of the first cell that has one; each has its own
-	Base    string  // the target whose figures are 1: host, where it is there
+	Base    string  // the target whose figures are 1, see [Judgement.bases]; "": there is none
 	Cells   []*Cell // in the order of Targets; those without a value are absent
 
 	job    Job  // of the plan; with a name only where that has none such
@@ -65,6 +65,10 @@ type Cell struct {
 	Write    Flow
 	Total    Flow // both directions: latency is that of the one there is, none of a mixture
 	RunTime  figure.Figure
+	// LayoutTime and LayoutRate are of the job's files, which the probe inside wrote and
+	// synced before; unknown where the host's did, for all targets.
+	LayoutTime figure.Figure
+	LayoutRate figure.Figure
 	// CPU is what was used on average while the job ran, by the workload inside, and
 	// by everything else of the target: runtime, sentry, gofer, shim, VMM, vCPU,
 	// virtiofsd, monitor, daemon. CPUPerByte is their sum for what was moved.
@@ -187,7 +191,7 @@ func (c *Cell) figures() []figure.Figure {
 	for _, f := range flows {
 		some = append(append(some, f.Bandwidth, f.IOPS, f.Bytes), f.Latency[:]...)
 	}
-	some = append(some, c.RunTime, c.WorkloadCPU, c.RuntimeCPU, c.CPUPerByte, c.Ratio, c.CPURatio, c.Reached, c.DeviceRead, c.DeviceWritten)
+	some = append(some, c.RunTime, c.LayoutTime, c.LayoutRate, c.WorkloadCPU, c.RuntimeCPU, c.CPUPerByte, c.Ratio, c.CPURatio, c.Reached, c.DeviceRead, c.DeviceWritten)
 	var all []figure.Figure
 	for i, f := range some {
 		if i > 0 && !f.Known() {

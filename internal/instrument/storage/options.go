@@ -54,6 +54,7 @@ type Options struct {
 	// the host's: {fio: /usr/local/bin/fio}.
 	Root     string
 	Programs map[string]string
+	Baseline string // the target whose figures are 1; "": see [Judgement.bases]
 	figure.Comparing
 
 	// ReadJobFile reads a job file of fio's for --jobfile; whoever knows fio's options
@@ -91,6 +92,7 @@ func (o *Options) Declare(s *option.Set) {
 		option.Flag("jobs"), option.NoFlag, option.Some("write at least one, such as randread"), option.AtMost(MaxJobs))
 	new(jobFlags).declare(s, o)
 	option.Var(s, &o.Scale, "scale", terms.ScaleHelp, terms.Scale, option.OmitEmpty, option.Must(terms.CheckScale))
+	terms.Baseline(s, &o.Baseline, "the host, where it has figures, or else the first runtime that shares its kernel")
 	terms.Comparing(s, &o.Comparing)
 	terms.Rounds(s, &o.Rounds, "rounds, each running every job once on every target")
 	option.Time(s, &o.RuntimeLimit, "runtime_limit", "stop a job after this time; dd cannot stop, and has failed then; sysbench's jobs run for all of it (default of sysbench: "+sysbenchRuns.String()+")",
@@ -147,10 +149,10 @@ var cacheKind = func() option.Kind[[]string] {
 
 // Wrong says what is wrong between options.
 func (o *Options) Wrong() option.FieldErrors {
-	all, _ := o.CheckWhom()
+	all, names := o.CheckWhom()
 	volumes, wrong := parseVolumes(o.Volumes)
 	jobs := jobsWrong(o.Jobs)
-	all = slices.Concat(all, wrong, jobs, o.fitWrong(volumes), o.rootWrong())
+	all = slices.Concat(all, terms.CheckNamed("baseline", o.Baseline, names), wrong, jobs, o.fitWrong(volumes), o.rootWrong())
 	if len(jobs) == 0 && len(o.Jobs) <= MaxJobs && terms.ValidScale(o.Scale) { // tried once the jobs are right as they are
 		for i := range o.Jobs {
 			if _, err := o.Jobs[i].resolved(o.Scale); err != nil {

@@ -60,7 +60,9 @@ func (c *Cell) says() string {
 }
 
 // compared tells whether there is a ratio to another target.
-func (c *Cell) compared() bool { return c.Rounds > 0 && c.Ratio.Known() && c.Target != c.table.Base }
+func (c *Cell) compared() bool {
+	return c != nil && c.Rounds > 0 && c.Ratio.Known() && c.Target != c.table.Base
+}
 
 // times is how many times the base's figure a cell's is: "~" where it was not
 // shown to differ, in parentheses where one of the two is none of the device's.

@@ -17,30 +17,29 @@ func inShort(j *Judgement) *page.Section {
 	if len(j.Tables) == 0 {
 		return nil
 	}
-	varied, base := variedOf(j.Tables), baseOf(j.Tables)
+	varied, bases := variedOf(j.Tables), basesOf(j)
 	s := &page.Section{Title: varied.title("in short"), Style: term.Bold, Table: page.Names("target")}
-	s.Table.Sparse = true // of targets without ratios
-	type row struct {
-		target string
-		ratios bool
-	}
+	s.Table.Sparse = true                  // of targets without ratios
+	type row struct{ target, base string } // with a base: the ratios to it
 	var rows []row
 	for _, target := range j.Targets {
 		name := page.Heading(target.Name)
 		rows = append(rows, row{target: target.Name})
 		s.Table.Row(page.Words(name))
-		if slices.ContainsFunc(j.Tables, func(t *Table) bool { c := t.cellOf(target.Name); return c != nil && c.compared() }) {
-			rows = append(rows, row{target.Name, true})
-			s.Table.Row(page.Cell{Head: "  × " + page.Heading(base), Label: name + " × " + page.Heading(base)})
+		for _, base := range bases {
+			if slices.ContainsFunc(j.Tables, func(t *Table) bool { return t.Base == base && t.cellOf(target.Name).compared() }) {
+				rows = append(rows, row{target.Name, base})
+				s.Table.Row(page.Cell{Head: "  × " + page.Heading(base), Label: name + " × " + page.Heading(base)})
+			}
 		}
 	}
 	for _, t := range j.Tables {
 		s.Table.Add(varied.name(t), page.Each(rows, func(r *row) page.Cell {
 			c := t.cellOf(r.target)
 			switch {
-			case !r.ratios:
+			case r.base == "":
 				return shortFigure(t, c)
-			case c == nil || !c.compared():
+			case t.Base != r.base || !c.compared():
 				return page.Cell{}
 			}
 			out := c.times()
@@ -53,24 +52,31 @@ func inShort(j *Judgement) *page.Section {
 	if missing := missingFigures(j, &varied); missing != nil {
 		s.Lists = []page.List{{Items: missing}}
 	}
-	s.Notes = shortNotes(j, base)
-	s.Draw(append([]*page.Chart{ratiosChart(j, &varied, base)}, speedCharts(j, &varied)...)...)
+	s.Notes = shortNotes(j, bases)
+	for _, base := range bases {
+		s.Draw(ratiosChart(j, &varied, base))
+	}
+	s.Draw(speedCharts(j, &varied)...)
 	return s
 }
 
-// baseOf is the target that all figures are compared with, or a word for it where
-// it is not the same in all tables. A table without one compares nothing.
-func baseOf(tables []*Table) (base string) {
-	for _, t := range tables {
-		switch {
-		case t.Base == "" || t.Base == base:
-		case base == "":
-			base = t.Base
-		default:
-			return "base"
+// basesOf are the targets that others are compared with, in the order of the tables.
+func basesOf(j *Judgement) (all []string) {
+	j.each(func(c *Cell) {
+		if c.compared() && !slices.Contains(all, c.table.Base) {
+			all = append(all, c.table.Base)
 		}
+	})
+	return all
+}
+
+// timesEach is how ratios to the bases are titled.
+func timesEach(bases []string) string {
+	all := make([]string, len(bases))
+	for i, base := range bases {
+		all[i] = "× " + page.Heading(base)
 	}
-	return page.Known(base)
+	return strings.Join(all, ", ")
 }
 
 // shortFigure is what the report of each tool gives: dd's bandwidth, sysbench's
@@ -103,7 +109,7 @@ func shortFigure(t *Table, c *Cell) page.Cell {
 	return out
 }
 
-func shortNotes(j *Judgement, base string) (notes []string) {
+func shortNotes(j *Judgement, bases []string) (notes []string) {
 	var seen []Verdict
 	ratios, parentheses, bounded, unbounded, mixed := false, false, false, false, false
 	j.each(func(c *Cell) {
@@ -127,7 +133,7 @@ func shortNotes(j *Judgement, base string) (notes []string) {
 		notes = append(notes, "a figure with words before it is not shown to be what the device gives. "+strings.Join(parts, "; "))
 	}
 	if ratios {
-		note := "× " + page.Heading(base) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; = the same within the margin, ~ not decided"
+		note := timesEach(bases) + ": of MB/s, or of IOPS where blocks have at most 64 KiB, in the same round; = the same within the margin, ~ not decided"
 		if parentheses {
 			note += "; in parentheses where one of the two is not shown to be what the device gives"
 		}

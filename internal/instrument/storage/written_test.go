@@ -35,6 +35,7 @@ type storing struct {
 	cache    string
 	rounds   int
 	targets  []string
+	baseline string
 	cell     func(c *record.Cell) // of target runc or runsc only, unless host says so
 	every    func(c *record.Cell)
 	ceilings []record.Ceiling
@@ -51,7 +52,7 @@ func store(change func(*storing)) *record.Record {
 	if change != nil {
 		change(&s)
 	}
-	p := storage.Options{Volumes: []string{s.volume}, Cache: []string{s.cache}, Jobs: []storage.Job{s.job}, Rounds: s.rounds, Scale: 1}
+	p := storage.Options{Volumes: []string{s.volume}, Cache: []string{s.cache}, Jobs: []storage.Job{s.job}, Rounds: s.rounds, Scale: 1, Baseline: s.baseline}
 	rec := blank(p, s.targets...)
 	for round := range s.rounds {
 		for order, name := range s.targets {

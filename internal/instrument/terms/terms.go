@@ -59,6 +59,25 @@ func Comparing(s *option.Set, p *figure.Comparing) {
 	option.Text(s, &p.Adjust, "adjust", "how p-values of one table are adjusted: holm, bh (Benjamini–Hochberg), or none (default: holm)", option.OmitEmpty, option.Choices(string(stat.Holm), string(stat.BH), string(stat.Raw)))
 }
 
+// Baseline declares the target that the others are compared with.
+func Baseline(s *option.Set, p *string, otherwise string) {
+	option.Text(s, p, "baseline", "target to compare the others with (default: "+otherwise+")", option.OmitEmpty)
+}
+
+// CheckNamed says what is wrong with a target that an option names, beside the names
+// of those that are weighed, if these are said.
+func CheckNamed(field, name string, names []string) option.FieldErrors {
+	switch {
+	case name == "" || slices.Contains(names, name):
+		return nil
+	case len(names) > 0:
+		return option.FieldErrors{option.Wrongf(field, "%s is not one of the targets: the targets are %s", option.Quote(name), strings.Join(names, ", "))}
+	case !IsTarget(name):
+		return option.FieldErrors{option.Wrongf(field, "%s is not a target: write a name such as runc", option.Quote(name))}
+	}
+	return nil
+}
+
 // Seed declares that of a random order.
 func Seed(s *option.Set, p *uint64, of string) {
 	option.Var(s, p, "seed", "seed of the order of "+of+" in each round (default: random, and recorded)", option.Natural)

@@ -72,6 +72,8 @@ type toolProgram struct {
 	Time    uint64   `json:"run_time_ns"`
 	Count   uint64   `json:"run_cnt"`
 	Memlock int64    `json:"bytes_memlock"`
+	Xlated  int64    `json:"bytes_xlated"`
+	Jited   int64    `json:"bytes_jited"`
 	Maps    []uint32 `json:"map_ids"`
 }
 
@@ -136,7 +138,7 @@ func TestBpftoolAgrees(t *testing.T) {
 			maps = append(maps, a.ID)
 		}
 		slices.Sort(said.Maps)
-		if said.Name != p.Name && said.Name != p.Full || said.Type != p.Kind || said.Tag != p.Tag || said.Memlock != p.Memory || !slices.Equal(said.Maps, maps) {
+		if said.Name != p.Name && said.Name != p.Full || said.Type != p.Kind || said.Tag != p.Tag || said.Memlock != p.Memory || said.Xlated != 8*p.Instructions || said.Jited != p.Jited || !slices.Equal(said.Maps, maps) {
 			t.Errorf("bpftool says %+v, want %+v", said, p)
 		}
 	}

@@ -237,6 +237,7 @@ func (m *Meter) meet(fd int) (*program, error) {
 	p.Program = record.Program{
 		Type: record.TypeProgram, ID: i.ID, Kind: kindOf(programKinds, i.Type), Name: text(i.Name[:]),
 		Tag: hex.EncodeToString(i.Tag[:]), Memory: -1, Attached: []string{},
+		Instructions: int64(i.XlatedLen) / instructionSize, Jited: int64(i.JitedLen),
 	}
 	if int(i.MapCount) <= len(m.scratch.maps) {
 		p.maps = slices.Clone(m.scratch.maps[:i.MapCount])
@@ -252,6 +253,9 @@ func (m *Meter) meet(fd int) (*program, error) {
 	p.maps = slices.Compact(p.maps)
 	return p, nil
 }
+
+// instructionSize is that of struct bpf_insn.
+const instructionSize = 8
 
 // maxMaps is more than programs have.
 const maxMaps = 4096

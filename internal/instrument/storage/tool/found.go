@@ -22,6 +22,7 @@ type Output struct {
 	Claim   record.Reported
 	Err     error // why it cannot be used; it has no claim then
 	Assumed bool  // dd's, whose direction nothing tells: taken for writing
+	Prepare bool  // sysbench's, of the files that it made
 	terse   bool  // by a line of fio's --minimal
 	began   int64 // s since 1970, of a run of fio's by its JSON; 0 where it does not say
 }
@@ -61,6 +62,7 @@ type finder struct {
 	at    int
 	fio   fioText
 	dd    string // the command of dd that came last, until it has a result
+	made  string // the version of the sysbench that makes files, until it has
 	found []Output
 	left  int
 }
@@ -102,7 +104,7 @@ func cleaned(text string) []keptLine {
 
 // next looks at one line, and returns how many it has used.
 func (f *finder) next() int {
-	for _, tool := range []func() int{f.fioJSON, f.sysbenchReport, f.ddEnd} {
+	for _, tool := range []func() int{f.fioJSON, f.sysbenchReport, f.sysbenchPrepared, f.ddEnd} {
 		if n := tool(); n > 0 {
 			return n
 		}
@@ -239,6 +241,10 @@ func (f *finder) sysbenchReport() int {
 		return 0
 	}
 	text, n, files := f.sysbenchText()
+	f.made = ""
+	if m := sbVersion().FindStringSubmatch(f.lines[f.at].text); m != nil && strings.Contains(text, "Creating files for the test") {
+		f.made = "sysbench " + m[1]
+	}
 	if !files {
 		return 0
 	}
@@ -246,6 +252,20 @@ func (f *finder) sysbenchReport() int {
 	out, err := parseSysbench(text)
 	f.take("sysbench", f.lines[f.at].number, out, err)
 	return n
+}
+
+// sysbenchPrepared reads the last line of sysbench's prepare, which may be all of it
+// that was kept.
+func (f *finder) sysbenchPrepared() int {
+	m := sbWritten().FindStringSubmatch(f.lines[f.at].text)
+	if m == nil {
+		return 0
+	}
+	f.flush()
+	o, err := parsePrepared(m)
+	o.Version, f.made = f.made, ""
+	f.take("sysbench prepare", f.lines[f.at].number, o, err)
+	return 1
 }
 
 func sysbenchBegins(line string) bool { return sbVersion().MatchString(line) }
@@ -259,7 +279,7 @@ func sysbenchRuns(line string) bool {
 // of files.
 func (f *finder) sysbenchText() (text string, n int, files bool) {
 	other := func(line string) bool {
-		return fioCut().MatchString(line) || fioHead().MatchString(line) || ddCopied().MatchString(line) || ddLike().MatchString(line) || line == "{"
+		return fioCut().MatchString(line) || fioHead().MatchString(line) || ddCopied().MatchString(line) || ddLike().MatchString(line) || sbWritten().MatchString(line) || line == "{"
 	}
 	var b strings.Builder
 	said := sysbenchRuns(f.lines[f.at].text)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,7 +148,7 @@ func TestOutputsAreFoundInAnyText(t *testing.T) {
 
 // The report's prose, tables and commands say whose its figures are; the outputs
 // in it are all that is taken.
-func TestThePublishedReportHoldsEighteenOutputs(t *testing.T) {
+func TestThePublishedReportHoldsTwentyOneOutputs(t *testing.T) {
 	t.Parallel()
 	tools := map[string]int{}
 	var dd []float64
@@ -166,8 +167,35 @@ func TestThePublishedReportHoldsEighteenOutputs(t *testing.T) {
 			t.Errorf("%+v, want %+v", o.Claim.Latency, want)
 		}
 	}
-	if tools["fio"] != 12 || tools["dd"] != 3 || tools["sysbench"] != 3 || len(dd) != 3 || dd[0] != 111.4 || dd[1] != 120.5 || dd[2] != 134.2 {
+	if tools["fio"] != 12 || tools["dd"] != 3 || tools["sysbench"] != 6 || len(dd) != 3 || dd[0] != 111.4 || dd[1] != 120.5 || dd[2] != 134.2 {
 		t.Errorf("%v, %v", tools, dd)
+	}
+}
+
+func TestWhatSysbenchPreparedIsAnOutput(t *testing.T) {
+	t.Parallel()
+	const written = "5368709120 bytes written in 44.82 seconds (114.23 MB/sec)."
+	made := "sysbench 1.0.20 (using LuaJIT)\n\n10 files, 524288Kb each, 5120Mb total\nCreating files for the test...\nExtra file open flags: (none)\nCreating file test_file.0\n" + written
+	want := record.Reported{Seconds: 44.82, Write: record.Flow{Bytes: 5 << 30, Bandwidth: 5 << 30 / 44.82}}
+	for claim, c := range map[string]struct{ text, version string }{
+		"its last line alone":       {written, ""},
+		"all of it":                 {made, "sysbench 1.0.20"},
+		"all of it, and then a run": {made + "\n" + sysbench05, "sysbench 1.0.20"},
+		"behind another one's run":  {sysbench10 + written, ""},
+	} {
+		all := slices.DeleteFunc(found(t, c.text), func(o Output) bool { return !o.Prepare })
+		if len(all) != 1 || all[0].Err != nil || all[0].Version != c.version || all[0].Claim != want {
+			t.Errorf("%s: %+v", claim, all)
+			continue
+		}
+		if kind, size := all[0].kind(); kind != "sysbench prepare" || size != "5G" {
+			t.Errorf("%s: it is called %s %s", claim, kind, size)
+		}
+	}
+	for line, says := range map[string]string{"1048576 bytes written in 0.00 seconds (532.76 MiB/sec).": "measured", "5368709120 bytes written in 44.82 seconds (999.00 MB/sec).": "contradicts"} {
+		if all := found(t, line); len(all) != 1 || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), says) {
+			t.Errorf("%s: %+v", line, all)
+		}
 	}
 }
 

@@ -207,7 +207,10 @@ func (o *Output) kind() (kind, size string) {
 			kind = "write"
 		}
 	}
-	if j.Tool != storage.ToolFio || j.RW == "" {
+	switch {
+	case o.Prepare:
+		kind = j.Tool + " prepare"
+	case j.Tool != storage.ToolFio || j.RW == "":
 		kind = j.Tool + " " + kind
 	}
 	for _, more := range []struct {

@@ -34,7 +34,7 @@ func sysbenchCommand(j storage.Job, at Place) ([]string, error) {
 		option("file-total-size", files[0].Size*int64(len(files))), option("file-num", len(files)),
 		option("file-test-mode", sysbenchModes[j.RW]), option("file-block-size", j.BS),
 		option("threads", max(j.NumJobs, 1)), option("events", max(j.Requests, 0)), option("time", wholeSeconds(limit)),
-		option("file-fsync-freq", j.Fsync), "--percentile=99", "--rand-seed=1", // the same requests everywhere
+		option("file-fsync-freq", j.Fsync), "--percentile=95", "--histogram=on", "--rand-seed=1", // the same requests everywhere
 	}
 	if at.Direct {
 		args = append(args, "--file-extra-flags=direct")
@@ -192,6 +192,11 @@ func (s *sysbenchText) interval() float64 {
 func (s *sysbenchText) giveLatency(c *record.Reported) {
 	ns := func(kind string) int64 { return nanoseconds(s.said[kind], 1e6) }
 	l := record.Latency{Min: ns("min"), Mean: ns("avg"), P50: ns("p50"), P95: ns("p95"), P99: ns("p99"), Max: ns("max")}
+	for q, to := range map[float64]*int64{0.5: &l.P50, 0.95: &l.P95, 0.99: &l.P99, 0.999: &l.P999} {
+		if v := s.quantile(q); v > 0 { // of three places, where the one that is printed has two
+			*to = nanoseconds(v, 1e6)
+		}
+	}
 	switch {
 	case s.has("sync between"):
 	case c.Read.IOPS > 0 && c.Write.IOPS == 0:

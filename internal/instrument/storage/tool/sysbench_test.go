@@ -263,12 +263,24 @@ func TestSysbenchThatContradictsItselfIsRefused(t *testing.T) {
 	}
 }
 
+func TestAHistogramGivesTheQuantilesThatSysbenchDoesNotPrint(t *testing.T) {
+	histogram := "Latency histogram (values are in milliseconds)\n       value  ------------- distribution ------------- count\n" +
+		"       0.050 |****************************************  2500\n       0.800 |                                          2250\n       1.638 |**    245\n      12.305 |  5\n \n"
+	o, err := parseSysbench(strings.Replace(sysbench10, "\nFile operations:", histogram+"\nFile operations:", 1))
+	if want := (record.Latency{Min: 50_000, Mean: 800_000, P50: 50_000, P95: 800_000, P99: 1_638_000, P999: 1_638_000, Max: 3_600_000}); err != nil || o.Claim.Latency != want {
+		t.Errorf("%+v, %v; want %+v", o.Claim.Latency, err, want)
+	}
+	if _, err := parseSysbench(histogram + sysbench10 + histogram); err == nil || !strings.Contains(err.Error(), "goes back") {
+		t.Errorf("two histograms: %v", err)
+	}
+}
+
 func TestSysbenchIsCalledInTheFolderOfItsFiles(t *testing.T) {
 	j := storage.Job{Name: "rndrw 16k", Tool: storage.ToolSysbench, RW: storage.RWRandRW, BS: 16 << 10, Size: 5 << 30, FileSize: 512 << 20, Files: 10, NumJobs: 16, Requests: 5000}
 	at := Place{Program: "/usr/bin/sysbench", Dir: "/data", Direct: true, Limit: 90 * time.Second, In: probe.InArgs}
 	args, err := Command(j, at)
 	want := "/probe in /data /usr/bin/sysbench fileio --file-total-size=5368709120 --file-num=10 --file-test-mode=rndrw --file-block-size=16384 " +
-		"--threads=16 --events=5000 --time=90 --file-fsync-freq=0 --percentile=99 --rand-seed=1 --file-extra-flags=direct run"
+		"--threads=16 --events=5000 --time=90 --file-fsync-freq=0 --percentile=95 --histogram=on --rand-seed=1 --file-extra-flags=direct run"
 	if err != nil || strings.Join(args, " ") != want {
 		t.Errorf("%q %v\nwant %s", args, err, want)
 	}

@@ -72,14 +72,43 @@ var (
 	sbFlags   = storage.Pattern(`^Extra file open flags: (.{1,60})$`)
 	sbDoing   = storage.Pattern(`^Doing (.{1,40}) test$`)
 	sbFsync   = sbForm(`fsync: +IOPS={n}`)
+	sbBin     = storage.Pattern(`^([0-9.]{1,20}) \|\** +([0-9]{1,18})$`)
+	sbWritten = storage.Pattern(`^([0-9]{1,18}) bytes written in ([0-9.]{1,20}) seconds \(([0-9.]{1,20}) Mi?[Bb]/sec\)\.?$`)
 )
+
+// parsePrepared makes an output of what sysbench's prepare ends with. 0.4 and 0.5 call
+// MiB MB.
+func parsePrepared(m []string) (Output, error) {
+	o := Output{Job: storage.Job{Tool: storage.ToolSysbench, RW: storage.RWWrite}, Prepare: true}
+	var said [3]float64
+	for i := range said {
+		var err error
+		if said[i], err = sbNumber(m[i+1]); err != nil {
+			return o, err
+		}
+	}
+	bytes, seconds, rate := said[0], said[1], said[2]*(1<<20)
+	switch {
+	case bytes == 0 || seconds == 0 || seconds > maxRuntime/1000:
+		return o, fmt.Errorf("%s bytes in %s s cannot be measured", m[1], m[2])
+	case !near(rate, bytes/seconds, 0.01, 0.01*(1<<20)):
+		return o, fmt.Errorf("%s bytes in %s s are not %s MiB/s: it contradicts itself", m[1], m[2], m[3])
+	}
+	o.Job.Size = int64(bytes)
+	o.Claim = record.Reported{Seconds: seconds, Write: record.Flow{Bytes: o.Job.Size, Bandwidth: bytes / seconds}}
+	return o, nil
+}
 
 // sysbenchText is what is found in it: figures by what they are called here, and
 // the syncs that it speaks of.
 type sysbenchText struct {
 	out  Output
 	said map[string]float64
+	bins []sbCount // of --histogram, ascending
 }
+
+// sbCount is how many requests took about so long, in ms.
+type sbCount struct{ value, count float64 }
 
 func (s *sysbenchText) has(kind string) bool { _, there := s.said[kind]; return there }
 
@@ -131,6 +160,8 @@ func (s *sysbenchText) take(line string) error {
 		s.said[kind] = 1
 	} else if strings.HasPrefix(line, "Periodic FSYNC enabled") {
 		s.said["sync between"] = 1
+	} else if m := sbBin().FindStringSubmatch(line); m != nil {
+		return s.bin(m)
 	}
 	for _, f := range sbForms {
 		m := f.form().FindStringSubmatch(line)
@@ -146,6 +177,32 @@ func (s *sysbenchText) take(line string) error {
 		}
 	}
 	return nil
+}
+
+// bin takes a line of the histogram.
+func (s *sysbenchText) bin(m []string) error {
+	value, err := sbNumber(m[1])
+	count, err2 := sbNumber(m[2])
+	if err = errors.Join(err, err2); err == nil && len(s.bins) > 0 && value < s.bins[len(s.bins)-1].value {
+		err = errors.New("its histogram goes back: give one run at a time")
+	}
+	s.bins = append(s.bins, sbCount{value, count})
+	return err
+}
+
+// quantile is that of the histogram as sysbench itself takes one, in ms; 0 without.
+func (s *sysbenchText) quantile(q float64) float64 {
+	all := 0.0
+	for _, b := range s.bins {
+		all += b.count
+	}
+	sofar, at := 0.0, math.Floor(all*q+0.5)
+	for _, b := range s.bins {
+		if sofar += b.count; sofar >= at && sofar > 0 {
+			return b.value
+		}
+	}
+	return 0
 }
 
 // direct reads the flags: words in 1.0, a number of its own in 0.5, of which 3 is
