@@ -45,24 +45,32 @@ const (
 // Reading is everything that was read of a target and of the node at one moment
 // of a visit. A visit is one round on one target.
 type Reading struct {
-	Type      Type        `json:"type"`
-	Time      int64       `json:"time"`           // ns, when the node was read; groups and processes follow at once
-	Took      int64       `json:"took" is:"span"` // ns until all of it was read
-	Round     int         `json:"round"`
-	Order     int         `json:"order"`
-	Target    string      `json:"target" is:"needed,safe"`
-	Phase     string      `json:"phase" is:"label,safe"`                         // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
-	Sandboxes int         `json:"sandboxes" is:"max=10000"`                      // that were there
-	Moment    Moment      `json:"moment" is:"needed,one=before|begin|end|after"` //
-	Settled   bool        `json:"settled"`                                       // false: the node was still changing when it was read
-	Work      *Work       `json:"work,omitempty"`                                // what was run inside; at the end of a phase with one
-	Host      Host        `json:"host"`                                          // the whole node
-	Groups    []Group     `json:"groups" is:"max=65536"`                         // every cgroup that a process or thread of the target is charged to
-	Processes []Process   `json:"processes" is:"max=65536"`                      // of the target: in its sandboxes, beside them, its daemons
-	Engine    []Statistic `json:"engine,omitempty" is:"max=65536"`               // what the engine itself reports
-	Problems  Problems    `json:"problems"`                                      // what could not be read
-	Left      []string    `json:"left,omitempty" is:"kind=path"`                 // "after" only: cgroups of the target's sandboxes that are still there
-	Failure   *Failure    `json:"failure,omitempty"`                             // why the phase gives no figures
+	Type       Type        `json:"type"`
+	Time       int64       `json:"time"`           // ns, when the node was read; groups and processes follow at once
+	Took       int64       `json:"took" is:"span"` // ns until all of it was read
+	Round      int         `json:"round"`
+	Order      int         `json:"order"`
+	Target     string      `json:"target" is:"needed,safe"`
+	Phase      string      `json:"phase" is:"label,safe"`                         // as the plan names it: "idle", "10M", "hold 64MiB", "spin 0.5cpu"; "" before and after
+	Sandboxes  int         `json:"sandboxes" is:"max=10000"`                      // that were there
+	Moment     Moment      `json:"moment" is:"needed,one=before|begin|end|after"` //
+	Settled    bool        `json:"settled"`                                       // false: the node was still changing when it was read
+	Work       *Work       `json:"work,omitempty"`                                // what was run inside; at the end of a phase with one
+	Host       Host        `json:"host"`                                          // the whole node
+	Groups     []Group     `json:"groups" is:"max=65536"`                         // every cgroup that a process or thread of the target is charged to
+	Processes  []Process   `json:"processes" is:"max=65536"`                      // of the target: in its sandboxes, beside them, its daemons
+	Engine     []Statistic `json:"engine,omitempty" is:"max=65536"`               // what the engine itself reports
+	Problems   Problems    `json:"problems"`                                      // what could not be read
+	Around     []Group     `json:"around,omitempty" is:"max=65536"`               // the cgroups in which the sandboxes' own are made, such as /kata_overhead, with or without a sandbox in them
+	Left       []string    `json:"left,omitempty" is:"kind=path"`                 // "after" only: cgroups of the target's sandboxes that are still there
+	LeftBeside *LeftBeside `json:"left_beside,omitempty"`                         // likewise beside them; nil: not looked for
+	Failure    *Failure    `json:"failure,omitempty"`                             // why the phase gives no figures
+}
+
+// LeftBeside is what still bears the id of a sandbox that was removed.
+type LeftBeside struct {
+	Processes []string `json:"processes" is:"kind=program"` // beside sandboxes, such as shims: "containerd-shim (4711)"
+	Mounts    []string `json:"mounts" is:"kind=path"`       // in tare's mount namespace and the daemons'
 }
 
 // Work is what ran inside the sandboxes in a phase.
@@ -111,6 +119,7 @@ type Host struct {
 	OthersCount int     `json:"others_count" is:"processes"`
 	Tasks       int64   `json:"tasks,omitempty" is:"processes"`     // processes and threads of the node, the kernel's too
 	MaxTasks    int64   `json:"max_tasks,omitempty" is:"processes"` // how many there can be: the smaller of kernel.pid_max and kernel.threads-max
+	OOMKills    *int64  `json:"oom_kills,omitempty"`                // processes that the kernel has killed since boot for want of memory, a cgroup's or the node's; nil: not read
 	Refreshed   bool    `json:"refreshed,omitempty"`                // the CPUs' own counters were added up (vm.stat_refresh) just before
 }
 
@@ -253,8 +262,8 @@ func (h *Host) Kernel() int64 { return h.Slab + h.Stacks + h.PageTables + h.Perc
 // Check says whether the reading can be true.
 func (r *Reading) Check() error {
 	switch {
-	case len(r.Left) > 0 && r.Moment != MomentAfter:
-		return fmt.Errorf("cgroups were left at the moment %q: only %q can tell", r.Moment, MomentAfter)
+	case (len(r.Left) > 0 || r.LeftBeside != nil) && r.Moment != MomentAfter:
+		return fmt.Errorf("cgroups, processes or mounts were left at the moment %q: only %q can tell", r.Moment, MomentAfter)
 	case r.Host.Total == 0 && r.Failure == nil:
 		return errors.New("host.total is 0, and no failure that would explain it")
 	case r.Phase == "" && (r.Moment == MomentBegin || r.Moment == MomentEnd):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
@@ -17,12 +18,21 @@ func newFigure(quantity string, unit figure.Unit, labels figure.Labels, e figure
 // Figures are all of the run's: over the rounds of every phase and target, of the
 // books of its median round, of one more sandbox, and of what Kubernetes is told.
 func (j *Judgement) Figures() []figure.Figure {
-	var l listed
+	l := listed{runID: j.Record.Header.RunID}
 	for i := range j.Tables {
 		t := &j.Tables[i]
 		for k := range t.Cells {
 			l.cell(t, &t.Cells[k])
 		}
+	}
+	for i := range j.Ratios {
+		l.all = append(l.all, j.Ratios[i].Of...)
+	}
+	for i := range j.Around {
+		l.all = append(l.all, j.Around[i].figures()...)
+	}
+	for i := range j.Requests {
+		l.all = append(l.all, j.Requests[i].figures()...)
 	}
 	for i := range j.Scaling {
 		l.scaling(&j.Scaling[i])
@@ -43,6 +53,7 @@ func (j *Judgement) Figures() []figure.Figure {
 // that come next.
 type listed struct {
 	labels figure.Labels
+	runID  string
 	all    []figure.Figure
 }
 
@@ -133,6 +144,9 @@ func (l *listed) books(b *ledger.Ledger) {
 		}
 	}
 	l.charged(b)
+	for i := range b.Cgroups {
+		l.cgroup(&b.Cgroups[i])
+	}
 	for i := range b.Engine {
 		e := &b.Engine[i]
 		if e.Reported >= 0 {
@@ -151,7 +165,7 @@ func (l *listed) books(b *ledger.Ledger) {
 // that the other rounds' have for the same.
 func (l *listed) everyRound(figures []figure.Figure, c *Cell) {
 	for _, p := range c.counts {
-		round := listed{labels: l.labels}
+		round := listed{labels: l.labels, runID: l.runID}
 		round.books(&p.ledger)
 		values := map[string]float64{}
 		for _, f := range round.all {
@@ -199,6 +213,40 @@ func (l *listed) charged(b *ledger.Ledger) {
 	}
 }
 
+// around is the path of a group around in words that are the same in every run.
+func around(path, runID string) string {
+	if runID == "" {
+		return path
+	}
+	return strings.ReplaceAll(path, runID, "RUN")
+}
+
+// cgroup is what groups of a kind do: paths bear ids, so it is told from others by
+// what is in it.
+func (l *listed) cgroup(g *ledger.Cgroup) {
+	where := []string{"cgroup", string(g.Charge), "with", rolesText(g.Roles)}
+	switch {
+	case g.Around:
+		where = []string{"cgroup", around(g.Path, l.runID)}
+	case g.Nested:
+		where[1] += ", nested"
+	}
+	l.count("cgroup-count", g.Count, where...)
+	if g.Tasks != nil {
+		l.neither("cgroup-tasks", figure.Count, float64(*g.Tasks), where...)
+	}
+	if g.CPU != nil {
+		l.add("cgroup-cpu", figure.CPUs, *g.CPU, where...)
+	}
+	if g.Memory != nil {
+		l.bytes("cgroup-memory", *g.Memory, where...)
+	}
+	if g.Input != nil {
+		l.neither("cgroup-io", figure.BytesPerSec, *g.Input, append(where, "of", "input")...)
+		l.neither("cgroup-io", figure.BytesPerSec, *g.Output, append(where, "of", "output")...)
+	}
+}
+
 // node is what the node changed by, and how it fared.
 func (l *listed) node(b *ledger.Ledger) {
 	for _, of := range []struct {
@@ -219,6 +267,7 @@ func (l *listed) node(b *ledger.Ledger) {
 	l.neither("node-available", figure.Bytes, float64(b.Available))
 	l.add("node-busy", figure.CPUs, b.NodeCPU)
 	l.add("node-steal", figure.CPUs, b.NodeSteal)
+	l.neither("node-iowait", figure.CPUs, b.NodeIOWait)
 	l.neither("node-io", figure.BytesPerSec, b.NodeIO.Read, "of", "read")
 	l.neither("node-io", figure.BytesPerSec, b.NodeIO.Write, "of", "written")
 	l.neither("node-load", figure.Load, b.Load1)

@@ -24,8 +24,11 @@ func Judge(rec *record.Record) (*Judgement, error) {
 	j.close()
 	j.tables()
 	o.Plan.CompareRows(o.compared())
+	j.ratios()
+	j.around()
 	j.scaling()
 	j.classes()
+	j.requests()
 	j.check()
 	o.Findings = j.findings()
 	return o, nil

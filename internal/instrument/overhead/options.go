@@ -39,6 +39,8 @@ type Options struct {
 	Seed      uint64
 	Limits    setting.Limits // of every container; none by default
 	Check     *PodFixed
+	// Allocatable is what the node gives to pods; nil: all that it has.
+	Allocatable *PodFixed
 	figure.Comparing
 }
 
@@ -68,7 +70,8 @@ func (o *Options) Declare(s *option.Set) {
 	option.Time(s, &o.Patience, "patience", "for fio to end", option.AtLeast(time.Millisecond, "would fail every load", "30m"))
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, true, "none")
-	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi", podFixedKind, option.OmitEmpty)
+	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi", podFixedKind("check"), option.OmitEmpty)
+	option.Var(s, &o.Allocatable, "allocatable", "what the node gives to pods, of which requests are shown as shares, as kubectl describe node says: 7800m,6500Mi (default: all that it has)", podFixedKind("allocatable"), option.OmitEmpty)
 	terms.ScaleFlag(s, func(scale float64) error {
 		o.Phases = scaled(o.Phases, scale)
 		return nil
@@ -95,7 +98,10 @@ func (o *Options) Wrong() option.FieldErrors {
 		all = append(all, option.Wrongf("interval", "%v gives %d samples in a hold of %v: at most %d are kept, write a longer one", o.Interval, o.Hold/o.Interval, o.Hold, MaxTicks))
 	}
 	if o.Check != nil {
-		all = append(all, o.Check.wrong()...)
+		all = append(all, o.Check.wrong("check")...)
+	}
+	if o.Allocatable != nil {
+		all = append(all, o.Allocatable.wrong("allocatable")...)
 	}
 	return all
 }

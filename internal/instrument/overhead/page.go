@@ -21,7 +21,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	p.Add(inShort(j))
 	for i := range j.Tables {
 		t, first := &j.Tables[i], i == 0
-		p.Add(memoryByRole(j, t, first), cacheAndNode(t, first), cpuByRole(j, t, first), charges(t, first), engineSays(t, first))
+		p.Add(memoryByRole(j, t, first), cacheAndNode(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))
 		if o.Verbose || o.Explain {
 			p.Add(explained(t))
 		}
@@ -29,7 +29,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	if len(j.Tables) == 0 {
 		p.Add(&page.Section{Title: "no phase was begun"})
 	}
-	p.Add(page.Shifts(j.compared(), j.Plan.Comparing), calibrations(j), oneMore(j))
+	p.Add(page.Shifts(j.compared(), j.Plan.Comparing), ratiosPage(j), leftPage(j), groupsAroundPage(j), requestsPage(j), calibrations(j), oneMore(j))
 	first := true
 	for i := range j.Tables {
 		if s := courses(&j.Tables[i], first, o); s != nil {

@@ -11,25 +11,28 @@ import (
 	"github.com/tare-bench/tare/internal/instrument/terms"
 )
 
-// PodFixed is a RuntimeClass's overhead.podFixed. A plan writes it in Kubernetes'
-// quantities, {cpu: 250m, memory: 160Mi}.
+// PodFixed is a RuntimeClass's overhead.podFixed, or as much of a node. A plan writes
+// it in Kubernetes' quantities, {cpu: 250m, memory: 160Mi}.
 type PodFixed struct {
 	CPU    int64 // milli-CPUs
 	Memory int64 // bytes
 }
 
-// podFixedKind is a mapping in a plan, and both parts in one word on a command line.
-var podFixedKind = option.Kind[*PodFixed]{
-	Read: func(n option.Node) (*PodFixed, bool) {
-		p := new(PodFixed)
-		return p, option.ReadPart(n.Named("check."), "check", p)
-	},
-	Parse: func(s string) (*PodFixed, error) {
-		p, err := ParsePodFixed(s)
-		return &p, err
-	},
-	Format: func(*PodFixed) string { return "" }, Type: "string",
-	Schema: option.Describe(option.Of(new(PodFixed))),
+// podFixedKind is a mapping in a plan, below that key, and both parts in one word on a
+// command line.
+func podFixedKind(key string) option.Kind[*PodFixed] {
+	return option.Kind[*PodFixed]{
+		Read: func(n option.Node) (*PodFixed, bool) {
+			p := new(PodFixed)
+			return p, option.ReadPart(n.Named(key+"."), key, p)
+		},
+		Parse: func(s string) (*PodFixed, error) {
+			p, err := ParsePodFixed(s)
+			return &p, err
+		},
+		Format: func(*PodFixed) string { return "" }, Type: "string",
+		Schema: option.Describe(option.Of(new(PodFixed))),
+	}
 }
 
 // Declare declares both.
@@ -44,11 +47,11 @@ func (p *PodFixed) Declare(s *option.Set) {
 // "cpu=1,memory=167772160".
 func ParsePodFixed(s string) (PodFixed, error) {
 	p, err := podFixed(s)
-	if err == nil && len(p.wrong()) > 0 {
-		err = errors.New(p.wrong()[0].Message)
+	if wrong := p.wrong(""); err == nil && len(wrong) > 0 {
+		err = errors.New(wrong[0].Message)
 	}
 	if err != nil {
-		return PodFixed{}, fmt.Errorf("%s is not an overhead: %w; write CPU and memory, such as 250m,160Mi", option.Quote(s), err)
+		return PodFixed{}, fmt.Errorf("%s is not CPU and memory: %w; write both, such as 250m,160Mi", option.Quote(s), err)
 	}
 	return p, nil
 }
@@ -105,16 +108,16 @@ func kindOfQuantity(word string) (kind, quantity string) {
 }
 
 // wrong allows for one of them to be 0, as Kubernetes does.
-func (p PodFixed) wrong() option.FieldErrors {
+func (p PodFixed) wrong(key string) option.FieldErrors {
 	var all option.FieldErrors
 	if p.CPU < 0 || p.CPU > terms.MaxCPU*1000 {
-		all = append(all, option.Wrongf("check.cpu", "%dm is not an amount of CPU: from 0 to %d are allowed", p.CPU, terms.MaxCPU))
+		all = append(all, option.Wrongf(key+".cpu", "%dm is not an amount of CPU: from 0 to %d are allowed", p.CPU, terms.MaxCPU))
 	}
 	if p.Memory < 0 {
-		all = append(all, option.Wrongf("check.memory", "%d is not an amount of memory: write 0 or more, such as 160Mi", p.Memory))
+		all = append(all, option.Wrongf(key+".memory", "%d is not an amount of memory: write 0 or more, such as 160Mi", p.Memory))
 	}
 	if p.CPU == 0 && p.Memory == 0 {
-		all = append(all, option.Wrongf("check", "it reserves nothing: write cpu and memory, such as {cpu: 250m, memory: 160Mi}"))
+		all = append(all, option.Wrongf(key, "it reserves nothing: write cpu and memory, such as {cpu: 250m, memory: 160Mi}"))
 	}
 	return all
 }
@@ -143,11 +146,11 @@ func (p *PodFixed) UnmarshalJSON(text []byte) error {
 	}
 	cpu, err := terms.ParseMilliCPU(read.CPU)
 	if err != nil {
-		return fmt.Errorf("check.cpu: %w", err)
+		return fmt.Errorf("cpu: %w", err)
 	}
 	memory, err := terms.ParseMemory(strings.Trim(string(read.Memory), `"`))
 	if err != nil {
-		return fmt.Errorf("check.memory: %w", err)
+		return fmt.Errorf("memory: %w", err)
 	}
 	*p = PodFixed{CPU: cpu, Memory: memory}
 	return nil

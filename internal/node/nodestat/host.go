@@ -36,7 +36,7 @@ func ReadHost(root machine.Root) (record.Host, error) {
 	if b, err := f.bytes(fastLoad, 256); err == nil {
 		h.Tasks, _ = machine.Tasks(b)
 	}
-	h.MaxTasks = root.MaxTasks()
+	h.MaxTasks, h.OOMKills = root.MaxTasks(), oomKills(root)
 	p, have, pressureErr := readPressure(root)
 	if pressureErr == nil && have {
 		pressureErr = p.host(&h)

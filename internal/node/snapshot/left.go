@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/machine"
+	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -64,4 +66,36 @@ func named(root machine.Root, h machine.Hierarchy, ids []string) []string {
 		return nil
 	})
 	return out
+}
+
+// mountsLimit is that of a list of mounts: a node with many containers has one for
+// each of their layers and volumes.
+const mountsLimit = 16 << 20
+
+// LeftBeside implements overhead.Meter: by the ids that arguments and paths bear. A
+// daemon may have a mount namespace of its own.
+func (s *Reader) LeftBeside(of *record.Reading, ids []string) *record.LeftBeside {
+	left := &record.LeftBeside{Processes: []string{}, Mounts: []string{}}
+	for _, p := range procs.Mentioning(ids) {
+		left.Processes = append(left.Processes, fmt.Sprintf("%s (%d)", p.Name, p.Pid))
+	}
+	lists := []string{"/proc/thread-self/mountinfo"}
+	for i := range of.Processes {
+		if p := &of.Processes[i]; p.Role == record.RoleDaemon {
+			lists = append(lists, fmt.Sprintf("/proc/%d/mountinfo", p.Pid))
+		}
+	}
+	for _, list := range lists {
+		text, err := s.root.Read(list, mountsLimit)
+		if err != nil {
+			continue // a daemon that has ended has none
+		}
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line)
+			if len(fields) > 4 && attribution.Names(fields[4], ids) && !slices.Contains(left.Mounts, fields[4]) {
+				left.Mounts = append(left.Mounts, fields[4])
+			}
+		}
+	}
+	return left
 }

@@ -144,6 +144,15 @@ func (s *Reader) readGroups(charges []attribution.GroupCharge, problems *record.
 	return out
 }
 
+// Around implements overhead.Meter.
+func (s *Reader) Around(paths []string) []record.Group {
+	charges := make([]attribution.GroupCharge, len(paths))
+	for i, path := range paths {
+		charges[i] = attribution.GroupCharge{Path: path, Charge: record.ChargeShared, Lane: -1}
+	}
+	return s.readGroups(charges, &record.Problems{}) // one that is not there is no problem
+}
+
 // others is the anonymous memory of all processes that are not the target's.
 func others(there *attribution.Snapshot, theirs map[int]bool) (bytes int64, count int) {
 	for _, p := range there.Processes {

@@ -38,6 +38,7 @@ func Close(before, begin, end *record.Reading) (Ledger, error) {
 	b.once()
 	b.memory()
 	b.groups()
+	b.cgroups()
 	b.kernel()
 	b.shared()
 	b.unseen()

@@ -257,6 +257,7 @@ func (b *books) node() {
 	}
 	l.NodeCPU = rate("the node's CPU time", g.Busy, h.Busy)
 	l.NodeSteal = rate("the node's stolen time", g.Steal, h.Steal)
+	l.NodeIOWait = rate("the node's time of waiting for I/O", g.IOWait, h.IOWait)
 	l.NodeIO = IO{Read: 1e9 * rate("the disks' bytes read", g.ReadBytes, h.ReadBytes), Write: 1e9 * rate("the disks' bytes written", g.WriteBytes, h.WriteBytes)}
 	if g.HavePSI && h.HavePSI {
 		share := func(what string, from, to int64) float64 { return min(rate(what, from, to), 1) }

@@ -87,6 +87,8 @@ type Ledger struct {
 	Engine []EngineRow `json:"engine"`
 	// Places are where the sandboxes' processes are charged, by role.
 	Places []Place `json:"places,omitempty"`
+	// Cgroups are all groups one by one, as systemd-cgtop lists them.
+	Cgroups []Cgroup `json:"cgroups,omitempty"`
 	// Reconcile sets what own groups are charged against what processes in them have.
 	Reconcile []Reconcile `json:"reconcile,omitempty"`
 
@@ -100,9 +102,10 @@ type Ledger struct {
 	Uncertainty int64      `json:"uncertainty"`    // ± bytes; see Uncertainty
 	Cache       CacheBooks `json:"cache"`
 
-	NodeCPU         float64  `json:"node_cpu"`   // CPUs busy on average over the phase, all of the node
-	NodeIO          IO       `json:"node_io"`    // bytes per second over the phase
-	NodeSteal       float64  `json:"node_steal"` // CPUs taken away by the hypervisor on average over the phase
+	NodeCPU         float64  `json:"node_cpu"`     // CPUs busy on average over the phase, all of the node
+	NodeIO          IO       `json:"node_io"`      // bytes per second over the phase
+	NodeSteal       float64  `json:"node_steal"`   // CPUs taken away by the hypervisor on average over the phase
+	NodeIOWait      float64  `json:"node_io_wait"` // CPUs idle on average while I/O was outstanding
 	Load1           float64  `json:"load1"`
 	Available       int64    `json:"available"` // MemAvailable at the end
 	AvailableChange int64    `json:"available_change"`

@@ -51,6 +51,11 @@ type Meter interface {
 	// Left are the groups of the sandboxes' own that are still there: those of a
 	// reading, and any that bears one of the ids.
 	Left(of *record.Reading, ids []string) []string
+	// LeftBeside are processes beside sandboxes and mounts that bear one of the ids,
+	// in the mount namespaces of tare and of the daemons of a reading.
+	LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
+	// Around reads the groups of these paths that are there.
+	Around(paths []string) []record.Group
 }
 
 type turn = run.Turn[subject.Session]
@@ -64,7 +69,7 @@ func Run(ctx context.Context, o Options) (*record.Record, *overhead.Judgement, e
 		return nil, nil, err
 	}
 	r, err := run.Begin[subject.Session](o.Options, overhead.Name, o.Plan, o.Targets)
-	s := &schedule{Run: r, options: o, phases: phases, silent: map[string]bool{}, takes: map[string]int64{}}
+	s := &schedule{Run: r, options: o, phases: phases, silent: map[string]bool{}, takes: map[string]int64{}, around: map[string][]string{}}
 	why := ""
 	if err == nil {
 		why, err = s.all(ctx)
@@ -76,8 +81,9 @@ type schedule struct {
 	*run.Run[subject.Session]
 	options Options
 	phases  []overhead.Phase
-	silent  map[string]bool  // targets whose engines give no statistics
-	takes   map[string]int64 // the most memory that a sandbox of a target was seen to take, bytes
+	silent  map[string]bool     // targets whose engines give no statistics
+	takes   map[string]int64    // the most memory that a sandbox of a target was seen to take, bytes
+	around  map[string][]string // the groups in which those of a target's sandboxes were seen to be made
 }
 
 // all goes through the rounds, after a warm-up: the first sandbox of a

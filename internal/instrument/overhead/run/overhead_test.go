@@ -111,6 +111,10 @@ func (m meter) Watch(*record.Reading, time.Duration) func() record.Series {
 
 func (m meter) Left(*record.Reading, []string) []string { return nil }
 
+func (m meter) LeftBeside(*record.Reading, []string) *record.LeftBeside { return nil }
+
+func (m meter) Around([]string) []record.Group { return nil }
+
 func options(p func(*overhead.Options), targets ...*scripted) (overheadrun.Options, *journal) {
 	log := &journal{}
 	o := overhead.Defaults()
@@ -177,7 +181,7 @@ func TestAVisitReadsBeforeEveryPhaseAndAfter(t *testing.T) {
 	}
 	events := strings.Join(log.events, "\n")
 	for _, part := range []string{
-		"a run x1\nread 0 memory false\na stop x1\na rm x1\na discard 1 [0]\n", // the warm-up
+		"a run x1\nread 1 memory false\na stop x1\na rm x1\na discard 1 [0]\n", // the warm-up
 		"read 0 memory true\nread 0 memory false\na run x1\nread 1 memory false\nwatch\nstop\nread 1 memory true\nread 1 memory false\nwatch\na exec 0 /usr/bin/fio\nstop\nread 1 memory true\nread 0 memory false\na run x2\n",
 		"a stop x3\na rm x3\na discard 3 [0 1 2]\nread 0 memory true\nclose a",
 	} {

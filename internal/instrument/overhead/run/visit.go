@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,8 +35,8 @@ func (v *visit) warmUp(ctx context.Context) error {
 	err := v.grow(ctx, 1)
 	if err == nil && ctx.Err() == nil {
 		v.options.Meter.Settle(ctx, time.Second)
-		with := v.host(ctx)
-		v.takes[v.Target.Info.Name] = max(with.Used()-before.Used(), 0)
+		with := v.read(ctx, "", record.MomentEnd, false, true) // which shows the groups around, too
+		v.takes[v.Target.Info.Name] = max(with.Host.Used()-before.Used(), 0)
 	}
 	return v.giveUpOn(ctx, errors.Join(err, v.shrink(ctx)))
 }
@@ -205,6 +206,7 @@ func (v *visit) after(ctx context.Context) error {
 	after := v.read(ctx, "", record.MomentAfter, true, v.options.Meter.Settle(ctx, v.options.Plan.Settle))
 	if v.last != nil {
 		after.Left = v.options.Meter.Left(v.last, v.ids)
+		after.LeftBeside = v.options.Meter.LeftBeside(&after, v.ids)
 	}
 	return v.Line(after)
 }
@@ -227,6 +229,8 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 		}
 	}
 	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
+	v.learnAround(&x)
+	x.Around = v.options.Meter.Around(v.around[v.Target.Info.Name])
 	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, phase, v.made, moment, settled
 	if problem != nil {
 		x.Problems.Broken++
@@ -238,6 +242,24 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 	}
 	return x
 }
+
+// learnAround remembers in which groups those of the sandboxes are made: what is
+// charged there before the first and after the last is nobody's any more.
+func (v *visit) learnAround(x *record.Reading) {
+	known := v.around[v.Target.Info.Name]
+	for i := range x.Groups {
+		g := &x.Groups[i]
+		dir := path.Dir(g.Path)
+		if g.Charge != record.ChargeShared && !g.Nested && dir != "/" && !slices.Contains(known, dir) && len(known) < maxAround {
+			known = append(known, dir)
+		}
+	}
+	v.around[v.Target.Info.Name] = known
+}
+
+// maxAround bounds the groups around: an engine that puts every sandbox into one of
+// its own would have as many.
+const maxAround = 16
 
 // host is the node as it is now.
 func (v *visit) host(ctx context.Context) record.Host {

@@ -1,0 +1,202 @@
+package overhead
+
+import (
+	"slices"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Around is what a target's sandboxes left: what was there after the last of them
+// beside what was there before the first, and what became of them in between.
+type Around struct {
+	Target string
+	Rounds int
+	Of     []figure.Figure // one a line of leavings that is known
+	Groups []AroundGroup
+}
+
+// AroundGroup is a cgroup in which those of sandboxes are made.
+type AroundGroup struct {
+	Path          string // with RUN for the run's id
+	Before, After figure.Figure
+}
+
+// leavings are what is looked for in a visit that came to its end.
+var leavings = []struct {
+	quantity, of, title string
+	unit                figure.Unit
+	value               func(*ledger.Visit) (v float64, known bool)
+	show                func(float64) string
+}{
+	{"left", "cgroups", "cgroups", figure.Count, func(v *ledger.Visit) (float64, bool) { return float64(len(v.After.Left)), true }, page.Count},
+	{"left", "processes", "processes", figure.Count, func(v *ledger.Visit) (float64, bool) {
+		beside := v.After.LeftBeside
+		if beside == nil {
+			return 0, false
+		}
+		return float64(len(beside.Processes)), true
+	}, page.Count},
+	{"left", "mounts", "mounts", figure.Count, func(v *ledger.Visit) (float64, bool) {
+		beside := v.After.LeftBeside
+		if beside == nil {
+			return 0, false
+		}
+		return float64(len(beside.Mounts)), true
+	}, page.Count},
+	{"left-on-node", "tasks", "node's tasks", figure.Count, func(v *ledger.Visit) (float64, bool) {
+		before, after := v.Before.Host.Tasks, v.After.Host.Tasks
+		return float64(after - before), before > 0 && after > 0
+	}, signedCount},
+	{"left-on-node", "memory", "node MiB", figure.Bytes, func(v *ledger.Visit) (float64, bool) {
+		return float64(v.After.Host.Used() - v.Before.Host.Used()), v.Before.Host.Total > 0 && v.After.Host.Total > 0
+	}, signedMiB},
+	{"left-on-node", "daemon memory", "daemon MiB", figure.Bytes, func(v *ledger.Visit) (float64, bool) {
+		before, there := daemonMemory(v.Before)
+		after, still := daemonMemory(v.After)
+		return float64(after - before), there && still
+	}, signedMiB},
+	{"restarts", "", "restarts", figure.Count, func(v *ledger.Visit) (float64, bool) { restarted, _ := livesIn(v); return float64(restarted), true }, page.Count},
+	{"ended", "", "ended", figure.Count, func(v *ledger.Visit) (float64, bool) { _, ended := livesIn(v); return float64(ended), true }, page.Count},
+	{"oom-kills", "", "OOM kills", figure.Count, func(v *ledger.Visit) (float64, bool) {
+		before, after := v.Before.Host.OOMKills, v.After.Host.OOMKills
+		if before == nil || after == nil {
+			return 0, false
+		}
+		return float64(*after - *before), true
+	}, page.Count},
+}
+
+func signedCount(v float64) string { return page.Signed(v, page.Count) }
+func signedMiB(v float64) string   { return page.Signed(v, page.MiB[float64]) }
+
+// daemonMemory is what the engine's daemons have; not known where one was not read,
+// and of a target that has none.
+func daemonMemory(r *record.Reading) (bytes int64, known bool) {
+	for i := range r.Processes {
+		if p := &r.Processes[i]; p.Role == record.RoleDaemon {
+			if !p.Read {
+				return 0, false
+			}
+			bytes, known = bytes+p.PSSAnon+p.PSSShmem+p.Huge, true
+		}
+	}
+	return bytes, known
+}
+
+// livesIn are those of all phases of a visit, also of those that failed for it.
+func livesIn(v *ledger.Visit) (restarted, ended int) {
+	for i := range v.Phases {
+		if p := &v.Phases[i]; p.Begin != nil && p.End != nil {
+			again, gone := ledger.Lives(p.Begin, p.End)
+			restarted, ended = restarted+again, ended+gone
+		}
+	}
+	return restarted, ended
+}
+
+func (j *judging) around() {
+	for i := range j.Targets {
+		a := Around{Target: j.Targets[i].Name}
+		var visits []*ledger.Visit
+		for _, v := range j.visits {
+			if v.Target() == a.Target && v.Before != nil && v.After != nil {
+				visits = append(visits, v)
+			}
+		}
+		if a.Rounds = len(visits); a.Rounds == 0 {
+			continue
+		}
+		for _, l := range leavings {
+			a.Of = append(a.Of, overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), l.value))
+		}
+		for _, v := range visits {
+			for k := range v.After.Around {
+				a.group(visits, around(v.After.Around[k].Path, j.rec.Header.RunID), j.rec.Header.RunID)
+			}
+		}
+		j.Around = append(j.Around, a)
+	}
+}
+
+// overVisits is a figure of the visits of a target.
+func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, labels figure.Labels, of func(*ledger.Visit) (float64, bool)) figure.Figure {
+	values := stat.Rounds{}
+	for _, v := range visits {
+		if x, known := of(v); known {
+			values[v.Round()] = x
+		}
+	}
+	f := newFigure(quantity, unit, labels, figure.Median(values))
+	f.Rounds = figure.ByRound(values)
+	return f
+}
+
+// group adds a group around, once.
+func (a *Around) group(visits []*ledger.Visit, path, runID string) {
+	if slices.ContainsFunc(a.Groups, func(g AroundGroup) bool { return g.Path == path }) {
+		return
+	}
+	usage := func(when string, of func(*ledger.Visit) *record.Reading) figure.Figure {
+		return overVisits(visits, "around-usage", figure.Bytes, figure.Of("target", a.Target, "cgroup", path, "when", when), func(v *ledger.Visit) (float64, bool) {
+			for _, g := range of(v).Around {
+				if around(g.Path, runID) == path && g.Memory != nil {
+					return float64(g.Memory.Usage), true
+				}
+			}
+			return 0, false
+		})
+	}
+	a.Groups = append(a.Groups, AroundGroup{path,
+		usage("before", func(v *ledger.Visit) *record.Reading { return v.Before }),
+		usage("after", func(v *ledger.Visit) *record.Reading { return v.After })})
+}
+
+func (a *Around) figures() []figure.Figure {
+	all := slices.Clone(a.Of)
+	for i := range a.Groups {
+		all = append(all, a.Groups[i].Before, a.Groups[i].After)
+	}
+	return slices.DeleteFunc(all, func(f figure.Figure) bool { return !f.Known() })
+}
+
+// leftPage is what leaked.
+func leftPage(v *Judgement) *page.Section {
+	if len(v.Around) == 0 {
+		return nil
+	}
+	m := page.Names("target")
+	for i := range v.Around {
+		m.Row(page.Words(page.Heading(v.Around[i].Target)))
+	}
+	for k, l := range leavings {
+		m.AddUnless(l.title, page.Each(v.Around, func(a *Around) page.Cell { return page.Value(&a.Of[k], l.show) }))
+	}
+	return &page.Section{Title: "before the first sandbox and after the last", Style: term.Bold, Table: m, Notes: []string{
+		"medians of the rounds; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; node, daemon: after − before, others' changes with the node's; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; OOM kills: of the whole node, a pod's limit's too"}}
+}
+
+// groupsAroundPage is what the groups around were charged for.
+func groupsAroundPage(v *Judgement) *page.Section {
+	m := page.Names("target", "cgroup")
+	var rows []*AroundGroup
+	for i := range v.Around {
+		name := page.Heading(v.Around[i].Target)
+		for k := range v.Around[i].Groups {
+			g := &v.Around[i].Groups[k]
+			m.Row(page.Words(name), page.Words(page.Middle(term.Clean(g.Path), shownCgroup)))
+			rows, name = append(rows, g), ""
+		}
+	}
+	if rows == nil {
+		return nil
+	}
+	m.Add("before", page.Each(rows, func(g **AroundGroup) page.Cell { return page.Value(&(*g).Before, page.Memory) }))
+	m.Add("after", page.Each(rows, func(g **AroundGroup) page.Cell { return page.Value(&(*g).After, page.Memory) }))
+	return &page.Section{Title: "cgroups in which those of sandboxes are made, before the first and after the last", Style: term.Bold, Table: m,
+		Notes: []string{"what each is charged for with all below it, page cache too; medians of the rounds; " + page.None + " it was not there"}}
+}

@@ -1,0 +1,120 @@
+package overhead
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// Ratios are how many times the baseline's the figures of a phase are, whether or
+// not the host was weighed.
+type Ratios struct {
+	Table *Table
+	Base  string
+	Of    []figure.Figure // by quantity and then by target, those that are known
+}
+
+// divided are the quantities of which there are ratios.
+var divided = []struct {
+	quantity, title string
+	of              func(*ledger.Ledger) (float64, bool)
+}{
+	{"memory-ratio", "memory", func(l *ledger.Ledger) (float64, bool) { return float64(l.Sum), l.Complete }},
+	{"charged-ratio", "charged, with page cache", func(l *ledger.Ledger) (sum float64, known bool) {
+		for i := range l.Groups {
+			if g := &l.Groups[i]; g.Charge != record.ChargeShared {
+				sum, known = sum+float64(g.Usage), true
+			}
+		}
+		return sum, known
+	}},
+	{"cpu-ratio", "CPU", func(l *ledger.Ledger) (float64, bool) {
+		cpus, least := cpuOf(l)
+		return cpus, !least
+	}},
+}
+
+func (j *judging) ratios() {
+	base := instrument.Baseline("", j.Targets)
+	for i := range j.Tables {
+		t := &j.Tables[i]
+		at := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == base })
+		if at < 0 {
+			continue
+		}
+		r := Ratios{Table: t, Base: base}
+		for _, d := range divided {
+			below := byRound(&t.Cells[at], d.of)
+			for k := range t.Cells {
+				if k == at {
+					continue
+				}
+				values := stat.Rounds{}
+				for round, v := range byRound(&t.Cells[k], d.of) {
+					if of, there := below[round]; there && of > 0 && v >= 0 {
+						values[round] = v / of
+					}
+				}
+				if len(values) > 0 {
+					f := newFigure(d.quantity, figure.Ratio, figure.Of("target", t.Cells[k].Target, "phase", t.Phase, "sandboxes", strconv.Itoa(t.Sandboxes), "base", base), figure.Median(values))
+					f.Rounds = figure.ByRound(values)
+					r.Of = append(r.Of, f)
+				}
+			}
+		}
+		if r.Of != nil {
+			j.Ratios = append(j.Ratios, r)
+		}
+	}
+}
+
+// byRound is what the books of each round say.
+func byRound(c *Cell, of func(*ledger.Ledger) (float64, bool)) stat.Rounds {
+	out := stat.Rounds{}
+	for _, p := range c.counts {
+		if v, known := of(&p.ledger); known {
+			out[p.visit.Round()] = v
+		}
+	}
+	return out
+}
+
+// ratiosPage has a row for each phase and quantity, and a column for each target.
+func ratiosPage(v *Judgement) *page.Section {
+	if len(v.Ratios) == 0 {
+		return nil
+	}
+	base := v.Ratios[0].Base
+	m := page.Names("")
+	var rows []figure.Labels
+	var quantities []string
+	for i := range v.Ratios {
+		for _, d := range divided {
+			m.Row(page.Words(phaseName(v.Ratios[i].Table) + ": " + d.title))
+			rows, quantities = append(rows, v.Ratios[i].Of[0].Labels), append(quantities, d.quantity)
+		}
+	}
+	for _, target := range v.Targets {
+		if target.Name == base {
+			continue
+		}
+		cells := make([]page.Cell, len(rows))
+		for i := range rows {
+			cells[i] = page.Words(page.None)
+			f := figure.Find(v.Ratios[i/len(divided)].Of, quantities[i], "target", target.Name)
+			if f.Known() {
+				cells[i] = page.Cell{Head: page.Significant(f.Value), Tail: page.Between(f.Estimate, page.Significant), Figure: &f}
+			}
+		}
+		m.Add(page.Heading(target.Name)+" ÷", cells)
+	}
+	return &page.Section{Title: "ratio to " + page.Heading(base), Style: term.Bold, Table: m,
+		Notes: []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: what the sandboxes' own cgroups are charged for, as the kernel and kubectl top count"}}
+}

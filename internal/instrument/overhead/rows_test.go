@@ -1,0 +1,114 @@
+package overhead
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// grouped adds what systemd-cgtop reads of groups, the group around those of Kata's
+// overhead, and what the node counts.
+func grouped(r *record.Reading) {
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		g.Controllers = append(g.Controllers, "cpuacct", "blkio", "pids")
+		g.Pids, g.ReadBytes, g.WriteBytes = 7, r.Time/1000, 2*(r.Time/1000)
+	}
+	r.Around = []record.Group{{Path: "/kata_overhead", Charge: record.ChargeShared, Lane: -1, Controllers: []string{"memory", "pids"}, Pids: 7,
+		Memory: &record.GroupMemory{Usage: 65 * mi}}}
+	r.Host.OOMKills, r.Host.Tasks, r.Host.IOWait, r.Host.Load1 = new(int64(3)), 300, r.Time/2, 30.93
+	switch r.Moment {
+	case record.MomentAfter:
+		*r.Host.OOMKills, r.Host.Tasks = 5, 302
+		r.LeftBeside = &record.LeftBeside{Processes: []string{"containerd-shim-kata-v2 (4711)"}, Mounts: []string{}}
+		r.Around[0].Memory.Usage = 1638 * mi
+	case record.MomentBefore:
+	default:
+		r.Around[0].Memory.Usage = 175 * mi
+	}
+}
+
+// TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere is the report on Kata's
+// overhead, of which every table has its rows.
+func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
+	t.Parallel()
+	rec := oversee(func(o *oversight) {
+		seed(true)(o)
+		o.kinds[0], o.kinds[1], o.names[0], o.names[1] = o.kinds[1], o.kinds[0], o.names[1], o.names[0]
+		o.plan.Limits.OverheadCPU, o.plan.Limits.OverheadMemory = 0.25, 160*mi
+		o.plan.Allocatable = &PodFixed{CPU: 7800, Memory: 6500 * mi}
+		reading := o.reading
+		o.reading = func(r *record.Reading) {
+			if reading != nil {
+				reading(r)
+			}
+			grouped(r)
+		}
+	})
+	j := weighed(t, rec)
+	all := j.Figures()
+	for _, c := range []struct {
+		quantity string
+		labels   []string
+		want     float64
+	}{
+		{"node-iowait", []string{"target", "containerd/kata", "phase", "10G"}, 0.5},
+		{"node-load", []string{"target", "containerd/kata", "phase", "10G"}, 30.93},
+		{"cgroup-tasks", []string{"target", "containerd/kata", "phase", "idle", "cgroup", "pod"}, 7},
+		{"cgroup-io", []string{"target", "containerd/kata", "phase", "idle", "cgroup", "pod", "of", "input"}, 1e6},
+		{"cgroup-io", []string{"target", "containerd/kata", "phase", "idle", "cgroup", "pod", "of", "output"}, 2e6},
+		{"cgroup-memory", []string{"target", "containerd/kata", "phase", "idle", "cgroup", "/kata_overhead"}, float64(175 * mi)},
+		{"around-usage", []string{"target", "containerd/kata", "when", "before"}, float64(65 * mi)},
+		{"around-usage", []string{"target", "containerd/kata", "when", "after"}, float64(1638 * mi)},
+		{"left", []string{"target", "containerd/kata", "of", "processes"}, 1},
+		{"left", []string{"target", "containerd/kata", "of", "mounts"}, 0},
+		{"left-on-node", []string{"target", "containerd/kata", "of", "tasks"}, 2},
+		{"oom-kills", []string{"target", "containerd/kata"}, 2},
+		{"restarts", []string{"target", "containerd/kata"}, 0},
+		{"request", []string{"target", "every", "overhead", "limits", "resource", "cpu"}, 1.25},
+		{"request", []string{"target", "every", "overhead", "limits", "resource", "memory"}, float64(1184 * mi)},
+		{"request-share", []string{"target", "every", "overhead", "limits", "resource", "cpu"}, 1.25 / 7.8},
+		{"request-share", []string{"target", "every", "overhead", "limits", "resource", "memory"}, 1184. / 6500},
+	} {
+		f := figure.Find(all, c.quantity, c.labels...)
+		if !f.Known() || f.Value < c.want*0.999999 || f.Value > c.want*1.000001 {
+			t.Errorf("%s %v: %v, want %v", c.quantity, c.labels, f.Estimate, c.want)
+		}
+	}
+	idle := figure.Find(all, "memory-ratio", "target", "containerd/kata", "phase", "idle")
+	kata, runc := figure.Find(all, "memory", "target", "containerd/kata", "phase", "idle"), figure.Find(all, "memory", "target", "containerd/runc", "phase", "idle")
+	if len(idle.Rounds) != 3 || idle.Value != kata.Value/runc.Value || idle.Labels.Get("base") != "containerd/runc" {
+		t.Errorf("kata ÷ runc: %+v", idle)
+	}
+	var text bytes.Buffer
+	if err := page.Write(&text, "text", []*page.Page{j.Page(page.Options{Width: 160})}, page.Options{Width: 160}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
+		"requests, with overhead", "1250", "1184", "OOM kills", "restarts"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the page has no %q:\n%s", want, text.String())
+		}
+	}
+}
+
+// An old record says nothing of what was not looked for then.
+func TestWhatWasNotLookedForIsNoZero(t *testing.T) {
+	t.Parallel()
+	all := weighed(t, oversee(nil)).Figures()
+	for _, labels := range [][]string{{"of", "processes"}, {"of", "mounts"}} {
+		if f := figure.Find(all, "left", labels...); f.Known() {
+			t.Errorf("%v: %+v", labels, f)
+		}
+	}
+	for _, quantity := range []string{"oom-kills", "cgroup-tasks", "cgroup-io", "around-usage"} {
+		if slices.ContainsFunc(all, func(f figure.Figure) bool { return f.Quantity == quantity }) {
+			t.Errorf("there is %s", quantity)
+		}
+	}
+}
