@@ -44,7 +44,7 @@ func cgroups(v *Judgement, t *Table, first bool) *page.Section {
 	if first {
 		s.Notes = []string{
 			"each group with all that is below it, at the end of the phase and on average over it: 100 %CPU are one CPU; groups of several sandboxes with the same roles in them are one line, the path is the first one's; around: the group in which those of the sandboxes are made, which may hold others",
-			page.None + " the controller is not there, or was not read at both ends; on cgroup v1 what is written through the page cache is in no group's output",
+			page.None + " the controller is not there, was not read at both ends, or counts nothing: newer kernels (seen on 6.18) count I/O on cgroup v1 only once some disk has a limit; there too, what is written through the page cache is in no group's output",
 		}
 	}
 	return s

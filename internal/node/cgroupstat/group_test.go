@@ -63,6 +63,14 @@ func TestRead(t *testing.T) {
 			"/cg/a/memory.stat": strings.Replace(stat2, "kernel 9000000\n", "", 1)}), "/a",
 			record.Group{Controllers: []string{"memory", "cpu", "io", "pids"},
 				Memory: parts, CPU: ns(7000000000), Throttled: 5000, ReadBytes: 4096, WriteBytes: 8192, Pids: 12}},
+		{"a group without I/O in a hierarchy that counts it", machine1().with(files{
+			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
+			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n"}), "/a", record.Group{
+			Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"}, Memory: &alike, CPU: ns(7000000001), Throttled: 5000, Pids: 12}},
+		{"a hierarchy that counts no I/O, of which a zero would be none", machine1().with(files{
+			"/cg/blkio/a/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
+			"/cg/blkio/blkio.throttle.io_service_bytes_recursive":   "Total 0\n"}), "/a", record.Group{
+			Controllers: []string{"memory", "cpuacct", "cpu", "pids"}, Memory: &alike, CPU: ns(7000000001), Throttled: 5000, Pids: 12}},
 		{"a group whose parent hands nothing down has CPU time only", machine2(), "/a/b",
 			record.Group{Controllers: []string{"cpu"}, CPU: ns(9000)}},
 		{"beside an empty version 2, version 1 is read", hybrid, "/a", record.Group{Controllers: []string{"memory", "cpuacct", "cpu", "blkio", "pids"},

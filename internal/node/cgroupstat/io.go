@@ -2,10 +2,27 @@ package cgroupstat
 
 import (
 	"bytes"
+	"errors"
 	"math"
 
 	"github.com/tare-bench/tare/internal/node/disk"
 )
+
+// errUncounted is of a hierarchy that does not count I/O, whose zeros say nothing.
+var errUncounted = errors.New("I/O is not counted")
+
+// counted tells whether the hierarchy of version 1 counts I/O: newer kernels (seen on
+// 6.18) do so of no group before some disk has been given a limit, and then not even
+// its root lists a device.
+func (g *Group) counted() bool {
+	p := &g.places[g.files[ioBytes].place]
+	files, _ := p.tree.in(ioBytes)
+	b, err := g.system.root.Read(p.tree.Mount+"/"+files[g.files[ioBytes].alt], bufferSize)
+	return err == nil && listsDevices(b)
+}
+
+// listsDevices tells whether a file of version 1 has more than a total.
+func listsDevices(b []byte) bool { return bytes.Contains(b, []byte(":")) }
 
 // transfers adds up, for all devices that count, "8:0 Read 4096" and "8:0 Write
 // 4096" of version 1, where one that had no I/O is not listed and "Total" ends the

@@ -110,7 +110,9 @@ func (g *Group) reading(i slot, parse func(b []byte, into *record.Group) error) 
 		if err != nil || b == nil {
 			return err
 		}
-		if err := parse(b, into); err != nil {
+		if err := parse(b, into); errors.Is(err, errUncounted) {
+			return nil
+		} else if err != nil {
 			return g.fault(i, err)
 		}
 		g.was(into, i)
@@ -129,6 +131,9 @@ func throttled(b []byte, into *record.Group) error {
 }
 
 func (g *Group) moved(b []byte, into *record.Group) (err error) {
+	if g.version(ioBytes) == 1 && !listsDevices(b) && !g.counted() {
+		return errUncounted
+	}
 	into.ReadBytes, into.WriteBytes, err = transfers(b, g.version(ioBytes), g.system.counts)
 	return err
 }
