@@ -8,6 +8,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/instrument/overhead/ledger"
+	"github.com/tare-bench/tare/record"
 )
 
 // newFigure is one of which less is better, as of most that a sandbox takes.
@@ -226,7 +227,7 @@ func around(path, runID string) string {
 func (l *listed) cgroup(g *ledger.Cgroup) {
 	where := []string{"cgroup", string(g.Charge), "with", rolesText(g.Roles)}
 	switch {
-	case g.Around:
+	case g.Around, g.Charge == record.ChargeShared:
 		where = []string{"cgroup", around(g.Path, l.runID)}
 	case g.Nested:
 		where[1] += ", nested"

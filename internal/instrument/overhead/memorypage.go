@@ -134,8 +134,8 @@ func failures(v *Judgement, t *Table) (out []string) {
 	return out
 }
 
-// cacheAndNode closes the page cache's own books, and is how the node fared.
-func cacheAndNode(v *Judgement, t *Table, first bool) *page.Section {
+// cacheAndNode closes the page cache's own books.
+func cacheAndNode(t *Table, first bool) *page.Section {
 	s := titled(t, "the node, and page cache, MiB")
 	m := byTarget(t)
 	m.Add("node", figures(t, func(c *Cell) page.Cell { return page.Words(page.MiB(c.Ledger.Node)) }))
@@ -147,6 +147,17 @@ func cacheAndNode(v *Judgement, t *Table, first bool) *page.Section {
 	m.Add("available", figures(t, func(c *Cell) page.Cell {
 		return page.Words(page.Growth(float64(c.Ledger.AvailableChange)))
 	}))
+	s.Table = m
+	if first {
+		s.Notes = []string{"node: the change of the node's memory in use; of it others: all other processes, uncharged: kernel memory that nobody of the target is charged for; page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the change of the node's; available: the change of MemAvailable"}
+	}
+	return s
+}
+
+// nodeFared is what the whole node did meanwhile.
+func nodeFared(v *Judgement, t *Table, first bool) *page.Section {
+	s := titled(t, "how the node fared")
+	m := byTarget(t)
 	cpus := v.Record.Header.Environment.CPUs
 	share := func(of func(*ledger.Ledger) float64) []page.Cell {
 		return figures(t, func(c *Cell) page.Cell { return orDot(cpus > 0, page.Hundred(of(&c.Ledger)/float64(cpus))) })
@@ -174,7 +185,7 @@ func cacheAndNode(v *Judgement, t *Table, first bool) *page.Section {
 	}
 	s.Table = m
 	if first {
-		s.Notes = []string{"node: the change of the node's memory in use; of it others: all other processes, uncharged: kernel memory that nobody of the target is charged for; page cache charged to the sandboxes' own cgroups, mapped by the target's processes (PSS), and the change of the node's; available: the change of MemAvailable; busy, iowait: of all CPUs' time in the phase, as top has it (us + sy + …; wa: idle with I/O outstanding); load: of a minute, at its end; PSI: the share of the phase in which some task waited"}
+		s.Notes = []string{"busy, iowait: of all CPUs' time in the phase, as top has it (us + sy + …; wa: idle with I/O outstanding); load: of a minute, at its end; read, written: by all disks; PSI: the share of the phase in which some task waited"}
 	}
 	return s
 }

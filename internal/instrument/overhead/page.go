@@ -21,7 +21,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	p.Add(inShort(j))
 	for i := range j.Tables {
 		t, first := &j.Tables[i], i == 0
-		p.Add(memoryByRole(j, t, first), cacheAndNode(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))
+		p.Add(memoryByRole(j, t, first), cacheAndNode(t, first), nodeFared(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))
 		if o.Verbose || o.Explain {
 			p.Add(explained(t))
 		}

@@ -89,7 +89,7 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 	if err := page.Write(&text, "text", []*page.Page{j.Page(page.Options{Width: 160})}, page.Options{Width: 160}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
+	for _, want := range []string{"cgroups, as systemd-cgtop shows them", "input/s", "how the node fared", "iowait %", "ratio to containerd/runc", "before the first sandbox and after the last",
 		"requests, with overhead", "1250", "1184", "OOM kills", "restarts"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the page has no %q:\n%s", want, text.String())

@@ -82,10 +82,17 @@ func (b *books) cgroup(g, old *record.Group, around bool) Cgroup {
 	reads := func(g *record.Group) bool {
 		return slices.Contains(g.Controllers, "blkio") || slices.Contains(g.Controllers, "io")
 	}
-	if reads(g) && reads(old) && g.ReadBytes >= old.ReadBytes && g.WriteBytes >= old.WriteBytes {
+	if b.counted() && reads(g) && reads(old) && g.ReadBytes >= old.ReadBytes && g.WriteBytes >= old.WriteBytes {
 		out.Input, out.Output = new(1e9*float64(g.ReadBytes-old.ReadBytes)/took), new(1e9*float64(g.WriteBytes-old.WriteBytes)/took)
 	}
 	return out
+}
+
+// counted tells whether I/O is counted by group: where no group of cgroup v1 ever had
+// any, the kernel may count none.
+func (b *books) counted() bool {
+	did := func(g record.Group) bool { return g.ReadBytes+g.WriteBytes > 0 || slices.Contains(g.Controllers, "io") }
+	return slices.ContainsFunc(b.end.Groups, did) || slices.ContainsFunc(b.end.Around, did)
 }
 
 // join adds another group of the same kind.
