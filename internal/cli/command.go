@@ -38,10 +38,11 @@ const (
 // process's own.
 type Streams struct {
 	Out, Err io.Writer
+	Own      bool // they are the process's, which does nothing beside
 }
 
 // Standard are the process's own streams.
-func Standard() Streams { return Streams{Out: os.Stdout, Err: os.Stderr} }
+func Standard() Streams { return Streams{Out: os.Stdout, Err: os.Stderr, Own: true} }
 
 // exit is an outcome that is no error of usage. Its message is printed already,
 // or nothing is to be said.

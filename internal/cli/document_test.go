@@ -29,7 +29,7 @@ func runInto(t *testing.T, ctx context.Context, measures string, perform func(co
 	}
 	var out, errs bytes.Buffer
 	with := map[string]performer{"echo": {perform: perform}, "lifecycle": performers["lifecycle"]}
-	c := newApp(Streams{&out, &errs}, append(slices.Clone(all.Instruments), echo), with).command(nil)
+	c := newApp(Streams{Out: &out, Err: &errs}, append(slices.Clone(all.Instruments), echo), with).command(nil)
 	c.SetArgs(append([]string{"run", "p.yaml", "-o", "out"}, more...))
 	err = c.ExecuteContext(ctx)
 	return out.String() + errs.String(), err
@@ -119,7 +119,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 func sameAgain(t *testing.T) {
 	t.Helper()
 	var errs bytes.Buffer
-	c := newApp(Streams{&errs, &errs}, append(slices.Clone(all.Instruments), echo), nil).command(nil)
+	c := newApp(Streams{Out: &errs, Err: &errs}, append(slices.Clone(all.Instruments), echo), nil).command(nil)
 	c.SetArgs([]string{"report", "out", "-o", "again"})
 	var code exit
 	if err := c.ExecuteContext(t.Context()); err != nil && !errors.As(err, &code) {

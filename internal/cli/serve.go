@@ -40,7 +40,7 @@ and so can the token.`,
 			roots := workspace.DefaultRoots()
 			o := serve.Options{
 				Instruments: s.instruments, Lines: s.lines(), Log: log.New(cleaned{s.Err}, "tare: ", 0),
-				Alive: func(id string) bool { return workspace.Alive(roots, id) },
+				Alive: func(id string) bool { return workspace.Alive(roots, id) }, Marks: roots.State, Confine: s.Own,
 			}
 			var err error
 			if o.Address, err = address(listen, port); err != nil {

@@ -110,7 +110,7 @@ func TestAnInstrumentIsAddedByALine(t *testing.T) {
 	with := func(args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		c := newApp(Streams{&out, &errs}, append(slices.Clone(all.Instruments), echo), map[string]performer{"echo": {perform: by(shout)}}).command(nil)
+		c := newApp(Streams{Out: &out, Err: &errs}, append(slices.Clone(all.Instruments), echo), map[string]performer{"echo": {perform: by(shout)}}).command(nil)
 		c.SetArgs(args)
 		if err := c.ExecuteContext(t.Context()); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, &errs)

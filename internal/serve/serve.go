@@ -25,6 +25,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/serve/confine"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Lines       *record.Lines           // of all instruments
 	Alive       func(runID string) bool // whether a run is under way on this machine
 	Log         *log.Logger             // of what goes wrong in the server itself
+	Confine     bool                    // the process does nothing else, and gives up what that would take
+	Marks       string                  // folder below which Alive looks
 }
 
 // Bounds of what clients can take.
@@ -62,6 +65,11 @@ func Serve(ctx context.Context, o Options, ready func(address string)) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Address)
 	if err != nil {
 		return fmt.Errorf("listen: %w; give another --port", err)
+	}
+	if o.Confine {
+		if err := confine.To(o.Dir, o.Marks); err != nil {
+			return errors.Join(err, l.Close())
+		}
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	server := &http.Server{

@@ -1,0 +1,89 @@
+// Package confine takes from a process for good what a server of records does not need.
+// What it has read wrong once, whoever made that happen, it then can do little with.
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// To leaves the process of root's rights the one to read others' files, and with Landlock
+// (since Linux 5.13) of all files those below the folder and the marks of runs; it then
+// connects to nothing (since 6.7). A binary that was built with cgo cannot do that for all
+// threads, and does without.
+func To(dir, marks string) error {
+	if err := restrict(map[string]uint64{
+		dir:   unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR,
+		marks: unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE, // a lock is asked of a file that is open for writing
+	}); err != nil && !errors.Is(err, unix.ENOTSUP) {
+		return fmt.Errorf("confine the server to its folder: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var rights [2]unix.CapUserData // 64 bits of each set
+	if err := unix.Capget(&header, &rights[0]); err != nil {
+		return fmt.Errorf("look at the server's rights: %w", err)
+	}
+	read := rights[0].Permitted & (1 << unix.CAP_DAC_READ_SEARCH)
+	rights = [2]unix.CapUserData{{Effective: read, Permitted: read}}
+	if err := onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&rights[0]))); err != nil && !errors.Is(err, unix.ENOTSUP) {
+		return fmt.Errorf("give up the server's rights: %w", err)
+	}
+	return nil
+}
+
+// restrict leaves of all files those below the given folders, each with what may be done
+// there; a folder that is not there is none. It is ENOTSUP where the kernel cannot.
+func restrict(folders map[string]uint64) error {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return unix.ENOTSUP // whether it is not built in or turned off
+	}
+	rules := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER - 1} // all that the first version knows
+	for _, later := range []struct {
+		since   uintptr
+		fs, net uint64
+	}{
+		{2, unix.LANDLOCK_ACCESS_FS_REFER, 0},
+		{3, unix.LANDLOCK_ACCESS_FS_TRUNCATE, 0},
+		{4, 0, unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP},
+		{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0},
+	} {
+		if abi >= later.since {
+			rules.Handled_access_fs, rules.Handled_access_net = rules.Handled_access_fs|later.fs, rules.Handled_access_net|later.net
+		}
+	}
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), unsafe.Sizeof(rules), 0)
+	if errno != 0 {
+		return errno
+	}
+	defer func() { _ = unix.Close(int(set)) }()
+	for path, may := range folders {
+		folder, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		rule := unix.LandlockPathBeneathAttr{Allowed_access: may, Parent_fd: int32(folder)}
+		_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, set, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+		if _ = unix.Close(folder); errno != 0 {
+			return errno
+		}
+	}
+	if err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil { // without which only root may restrict itself
+		return err
+	}
+	return onAllThreads(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0)
+}
+
+// onAllThreads does for every thread what the kernel does for one.
+func onAllThreads(call, a, b uintptr) error {
+	if _, _, errno := syscall.AllThreadsSyscall6(call, a, b, 0, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}

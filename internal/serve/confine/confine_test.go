@@ -1,0 +1,80 @@
+package confine
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAConfinedServerReachesNothingButItsFolder tries it in a process of its own, which
+// cannot be set free again.
+func TestAConfinedServerReachesNothingButItsFolder(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv("TARE_TEST_CONFINE"); dir != "" {
+		confined(t, dir)
+		return
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno != 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.jsonl"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAConfinedServerReachesNothingButItsFolder$")
+	cmd.Env = append(os.Environ(), "TARE_TEST_CONFINE="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// connect tries to, without package net, which would have the test built with cgo.
+func connect() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	return unix.Connect(s, &unix.SockaddrInet4{Port: 1, Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func confined(t *testing.T, dir string) {
+	t.Helper()
+	abi, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := To(dir, filepath.Join(dir, "nothing")); err != nil {
+		t.Fatal(err)
+	}
+	var threads sync.WaitGroup
+	for range 8 { // of which each may be on a thread of its own
+		threads.Go(func() {
+			runtime.LockOSThread()
+			if _, err := os.ReadFile("/etc/passwd"); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("another file: %v", err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("a file of its own: %v", err)
+			}
+			if err := os.Chown(dir, 1, 1); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("root's rights: %v", err)
+			}
+			if err := connect(); !errors.Is(err, unix.EACCES) && abi >= 4 {
+				t.Errorf("a connection of its own: %v", err)
+			}
+			if _, err := root.ReadFile("a.jsonl"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	threads.Wait()
+}
