@@ -45,7 +45,7 @@ func (f *outputFlags) addFile(set *pflag.FlagSet) {
 
 // addForm adds the flags of reports of these instruments.
 func (f *outputFlags) addForm(set *pflag.FlagSet, of instrument.List) {
-	formats, behind, explain := "text or md for people; for programs "+export.FormatNames(), "", ""
+	formats, behind, explain := "text, md or html (one file, with charts) for people; for programs "+export.FormatNames(), "", ""
 	for _, one := range of {
 		for _, name := range slices.Sorted(maps.Keys(one.Formats)) {
 			formats += "; " + name + ": " + one.Formats[name].Help
@@ -70,8 +70,8 @@ func (s *app) checkFormat(format, experiment string) error {
 	if err := s.instruments.CheckFormat(format, experiment); err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
-	if f, _ := export.FormatOf(format); f.Binary && term.IsTerminal(s.Out) {
-		return fmt.Errorf("--format: %s is not for a terminal: write it to a file, as with > figures.%s", format, format)
+	if f, _ := export.FormatOf(format); (f.Binary || format == "html") && term.IsTerminal(s.Out) {
+		return fmt.Errorf("--format: %s is not for a terminal: write it to a file, as with > run.%s", format, format)
 	}
 	return nil
 }

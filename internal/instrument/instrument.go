@@ -137,7 +137,7 @@ type Judged struct {
 // CheckFormat refuses a format that there is not of an instrument; "" asks for one
 // that some instrument has.
 func (l List) CheckFormat(format, name string) error {
-	if _, ok := export.FormatOf(format); ok || format == "text" || format == "md" {
+	if _, ok := export.FormatOf(format); ok || slices.Contains(page.Formats, format) {
 		return nil
 	}
 	var own []string
@@ -150,14 +150,14 @@ func (l List) CheckFormat(format, name string) error {
 		}
 	}
 	slices.Sort(own)
-	return fmt.Errorf("there is no format %q here: the formats are %s", format, strings.Join(append([]string{"text, md", export.FormatNames()}, own...), ", "))
+	return fmt.Errorf("there is no format %q here: the formats are %s", format, strings.Join(slices.Concat(page.Formats, []string{export.FormatNames()}, own), ", "))
 }
 
-// Report writes the report of runs in a format: of text and Markdown one below the
+// Report writes the report of runs in a format: of those for people one below the
 // other, of those for programs all in one document. An instrument's own format takes
 // one run.
 func (l List) Report(w io.Writer, format string, all []Judged, o page.Options) error {
-	if format == "text" || format == "md" {
+	if slices.Contains(page.Formats, format) {
 		pages := make([]*page.Page, len(all))
 		for i, one := range all {
 			pages[i] = one.Page(o)

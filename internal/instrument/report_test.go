@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -69,7 +70,7 @@ func report(t *testing.T, rec *record.Record, format string, o page.Options) str
 
 // formsOf are the formats of a record's instrument.
 func formsOf(rec *record.Record) []string {
-	forms := []string{"text", "md"}
+	forms := slices.Clone(page.Formats)
 	for _, f := range export.Formats {
 		forms = append(forms, f.Name)
 	}
@@ -209,6 +210,35 @@ func TestMarkdownShowsTextOfOthersAndDoesNotObeyIt(t *testing.T) {
 				t.Errorf("%s: a row of %d bars in a table of %d: %s", name, n, columns, line)
 			}
 			columns = n
+		}
+	}
+}
+
+func TestHTMLHasEveryFigureOfThePageToTheDigit(t *testing.T) {
+	t.Parallel()
+	for _, name := range names(t) {
+		rec, o := poisoned(t, name), page.Options{Verbose: true}
+		j, err := all.Instruments.Judge(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, found := report(t, rec, "html", o), 0
+		for _, s := range j.Page(o).Sections {
+			if s.Table == nil {
+				continue
+			}
+			for _, c := range slices.Concat(s.Table.Rows...) {
+				if c.Figure == nil || !c.Figure.Known() || !strings.ContainsAny(c.Head, "0123456789") {
+					continue
+				}
+				found++
+				if v := strconv.FormatFloat(c.Figure.Value, 'g', -1, 64); !strings.Contains(out, `data-v="`+strings.ReplaceAll(v, "+", "&#43;")+`"`) {
+					t.Errorf("%s has no %s of %s %v", name, v, c.Figure.Quantity, c.Figure.Labels)
+				}
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s has no figures, so nothing was tested", name)
 		}
 	}
 }

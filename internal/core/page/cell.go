@@ -75,6 +75,7 @@ func Change(f *figure.Figure) Cell {
 		return Cell{Head: words, Figure: f}
 	}
 	c := Cell{Head: Mark(v) + signed(v.Shift.Value) + " %", Figure: f}
+	c.by = &v.Shift.Value
 	if v.Shift.Bounded {
 		c.Tail = "[" + signed(v.Shift.Lo) + ", " + signed(v.Shift.Hi) + "]"
 	}
@@ -152,5 +153,6 @@ func Versus(from, to *figure.Figure, v *figure.Versus) Cell {
 	if v != nil {
 		mark = Mark(v)
 	}
-	return Cell{Head: mark + stat.FormatVersus(from.Estimate.Value, to.Estimate.Value), Figure: to}
+	percent := stat.Versus(from.Estimate.Value, to.Estimate.Value)
+	return Cell{Head: mark + stat.FormatVersus(from.Estimate.Value, to.Estimate.Value), Figure: to, by: &percent}
 }

@@ -1,6 +1,6 @@
 // Package page is what a person reads of a run: sections of tables whose cells are
 // figures, pictures, lists and remarks. An instrument says what stands on its page;
-// each renderer (text, Markdown) draws a page once, for all instruments.
+// each renderer (text, Markdown, HTML) draws a page once, for all instruments.
 //
 // Everything that stands on a page may have come from others. Every renderer
 // cleans what it writes; nobody before it has to.
@@ -42,9 +42,16 @@ type Section struct {
 	Table   *Table
 	Lists   []List
 	Block   *Block
+	Files   []File
 	Notes   []string
 	Style   term.Style // of the title
 	Part    Part       // "": results
+}
+
+// File is something to take along, such as a trace: in HTML it is behind a button.
+type File struct {
+	Name, Title string
+	JSON        func() any // its content
 }
 
 // Block is a text to be copied as it stands.
@@ -93,8 +100,14 @@ type Options struct {
 	Link func(*Chart) (link string, err error)
 }
 
-// Write draws pages one below the other, as "text" or "md".
+// Formats are the words for how pages can be drawn.
+var Formats = []string{"text", "md", "html"}
+
+// Write draws pages one below the other, in one of the formats.
 func Write(w io.Writer, format string, pages []*Page, o Options) error {
+	if format == "html" {
+		return writeHTML(w, pages)
+	}
 	for i, p := range pages {
 		if i > 0 {
 			if _, err := io.WriteString(w, "\n"); err != nil {

@@ -2,8 +2,12 @@ package page
 
 import (
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
 )
 
 // Chart is a picture before it is drawn: data and what it tells, without a way to draw
@@ -61,4 +65,101 @@ type Datum struct {
 func At(panel, group, series string) Datum {
 	nan := math.NaN()
 	return Datum{Panel: panel, Group: group, Series: series, X: nan, X2: nan, Y: nan, Lo: nan, Hi: nan}
+}
+
+// scale is a unit in which the values of an axis read best.
+type scale struct {
+	per  float64 // of the axis's unit
+	name string
+}
+
+var scales = map[figure.Unit][]scale{
+	figure.Nanoseconds: {{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}},
+	figure.Bytes:       {{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}},
+	figure.CPUs:        {{1e-3, "milli-CPUs"}, {1, "CPUs"}},
+	figure.BytesPerSec: {{1e6, "MB/s"}},
+	figure.PerSecond:   {{1, "1/s"}},
+	figure.NsPerByte:   {{1, "ns/byte"}},
+}
+
+// scale is that of the largest of the values, or where the axis is logarithmic of one
+// in their middle.
+func (a Axis) scale(values []float64) scale {
+	lo, hi := math.Inf(1), 0.0
+	for _, v := range values {
+		if v = math.Abs(v); stat.Finite(v) && v > 0 {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	if a.Log && hi > 0 {
+		hi = math.Sqrt(lo) * math.Sqrt(hi)
+	}
+	best := scale{per: 1}
+	for i, s := range scales[a.Unit] {
+		if i == 0 || hi >= s.per {
+			best = s
+		}
+	}
+	return best
+}
+
+// title is the axis's with the unit.
+func (a Axis) title(s scale) string {
+	if s.name == "" {
+		return term.Clean(a.Title)
+	}
+	return strings.TrimSpace(term.Clean(a.Title) + " (" + s.name + ")")
+}
+
+// along are all values of a chart on its X, or on its Y.
+func (c *Chart) along(x bool) (values []float64) {
+	for i := range c.Data {
+		if d := &c.Data[i]; x {
+			values = append(values, d.X, d.X2)
+		} else {
+			values = append(values, d.Y, d.Lo, d.Hi)
+		}
+	}
+	return values
+}
+
+// distinct are the different texts of data, in their order.
+func distinct(data []Datum, of func(*Datum) string) (all []string) {
+	seen := map[string]bool{}
+	for i := range data {
+		if text := of(&data[i]); !seen[text] {
+			seen[text] = true
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// longestID is where the name of a file or an anchor is cut.
+const longestID = 60
+
+// uniqueID makes a name of letters, digits and dashes, which is not taken yet, of any text.
+func uniqueID(taken map[string]bool, text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(term.Clean(text)) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() == longestID {
+			break
+		}
+	}
+	name := strings.Trim(b.String(), "-")
+	if name == "" {
+		name = "part"
+	}
+	id := name
+	for n := 2; taken[id]; n++ {
+		id = name + "-" + strconv.Itoa(n)
+	}
+	taken[id] = true
+	return id
 }

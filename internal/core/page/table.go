@@ -44,8 +44,9 @@ type Cell struct {
 	Label      string         // what a row is called where it can't be set below another one
 	Figure     *figure.Figure // what it shows; nil of words
 
-	across bool // it is a line of its own, and has no part in the columns
-	indent int  // spaces before it, beside those of the table
+	by     *float64 // what rows are sorted by; nil: by the figure's estimate
+	across bool     // it is a line of its own, and has no part in the columns
+	indent int      // spaces before it, beside those of the table
 }
 
 // Words is a cell of text.

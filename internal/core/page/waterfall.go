@@ -8,11 +8,12 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/term"
 )
 
 // Waterfall is bars below each other on one axis of time, which begins at 0. In
-// Markdown it is a Gantt chart of Mermaid's.
+// Markdown it is a Gantt chart of Mermaid's, in HTML one that can be zoomed.
 type Waterfall struct {
 	Length int64 // ns, of the axis
 	Bars   []Bar
@@ -25,12 +26,13 @@ type Bar struct {
 	Kind     string // in words: bars of one kind stand together in a Gantt chart
 	Depth    int
 	From, To int64
-	CPU      int64 // ns; -1: not known
-	Exit     int   // 0 where there is none, too
-	Open     bool  // it was still there at the end
-	Marked   bool  // the waterfall's First lies in it
-	Wait     bool  // nothing was told meanwhile
-	Point    bool  // it is First itself, which has no length
+	CPU      int64  // ns; -1: not known
+	Exit     int    // 0 where there is none, too
+	Open     bool   // it was still there at the end
+	Marked   bool   // the waterfall's First lies in it
+	Wait     bool   // nothing was told meanwhile
+	Point    bool   // it is First itself, which has no length
+	Text     string // shown when it is pointed at, beside name, times and CPU
 	Style    term.Style
 }
 
@@ -224,6 +226,55 @@ func niceStep(v float64) float64 {
 		}
 	}
 	return 10 * power
+}
+
+// waiting is the series of bars that are waits.
+const waiting = "waits"
+
+// chart is the picture for those who draw charts. Names are as deep as their bars, and
+// each stands once: a second one of the same name has its number.
+func (p *Waterfall) chart(title string) *Chart {
+	c := &Chart{Name: "start " + title, Title: title, Kind: Gantt, X: Axis{Title: "since the beginning", Unit: figure.Nanoseconds},
+		Caption: "Every process and span as a bar from its begin to its end, those below set in; waits, in which nothing was told, have a colour of their own."}
+	names := map[string]int{}
+	for i := range p.Bars {
+		b := &p.Bars[i]
+		if b.Point {
+			continue
+		}
+		name := strings.Repeat("· ", b.Depth) + strings.TrimPrefix(term.Clean(Known(b.Name)), "· ")
+		if names[name]++; names[name] > 1 {
+			name += fmt.Sprintf(" (%d)", names[name])
+		}
+		d := At("", name, b.Kind)
+		d.X, d.X2, d.Text = float64(b.From), float64(b.To), b.about()
+		if b.Wait {
+			d.Series = waiting
+		}
+		c.Data = append(c.Data, d)
+	}
+	if p.First >= 0 {
+		c.Rules = []Rule{{Value: float64(p.First), Text: "first instruction", Vertical: true}}
+	}
+	return c
+}
+
+// about is what there is to say of a bar beside its times, in lines.
+func (b *Bar) about() string {
+	var lines []string
+	if b.CPU >= 0 {
+		lines = append(lines, "CPU "+Duration(float64(b.CPU)))
+	}
+	if b.Exit != 0 {
+		lines = append(lines, fmt.Sprintf("exit %d", b.Exit))
+	}
+	if b.Open {
+		lines = append(lines, "still there at the end")
+	}
+	if b.Text != "" {
+		lines = append(lines, b.Text)
+	}
+	return strings.Join(lines, " · ")
 }
 
 // gantt is a picture as Mermaid's Gantt chart, see mermaid.js.org/syntax/gantt.html:

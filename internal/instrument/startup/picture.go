@@ -38,6 +38,11 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 		return s
 	}
 	s.Picture, s.Notes = &p.Waterfall, append(s.Notes, p.legend()...)
+	s.Files = []page.File{{Name: "trace.json", Title: "This start as a trace, which ui.perfetto.dev opens.", JSON: func() any {
+		c := chromeTrace{Unit: "ms"}
+		c.add(t, t.Drawn, 1)
+		return c
+	}}}
 	if slices.ContainsFunc(t.Drawn.Parts, func(p trace.Part) bool { return p.Kind == record.KindVMM }) {
 		s.Notes = append(s.Notes, "a VMM is running, its guest is not seen: the run's debug logs show it, with --log FILE beside the target")
 	}
@@ -136,7 +141,10 @@ func (p *picture) within(s *record.Start, at int64) int64 {
 }
 
 func (p *picture) bar(s *record.Start, r *trace.Row) page.Bar {
-	b := page.Bar{Name: r.Name, Kind: kindWord(r.Kind), Depth: min(max(r.Depth, 0), deepest), From: p.within(s, r.Began), To: p.within(s, r.Ended), CPU: r.CPU, Open: r.Open}
+	b := page.Bar{Name: r.Name, Kind: kindWord(r.Kind), Depth: min(max(r.Depth, 0), deepest), From: p.within(s, r.Began), To: p.within(s, r.Ended), CPU: r.CPU, Open: r.Open, Text: r.Container}
+	if r.Pid != 0 {
+		b.Text = page.Dotted(fmt.Sprintf("process %d", r.Pid), r.Container)
+	}
 	if r.Exit != nil {
 		b.Exit = *r.Exit
 	}
@@ -199,7 +207,10 @@ func (p *picture) waits(d *Drawn) (out []page.Bar) {
 	named := 0
 	for i := range d.Gaps {
 		g := &d.Gaps[i]
-		b := page.Bar{Name: waitName(g), Kind: "waits", Wait: true, Style: term.Yellow, From: p.within(d.Start, g.Began), To: p.within(d.Start, g.Ended), CPU: g.CPU}
+		b := page.Bar{Name: waitName(g), Kind: "waits", Wait: true, Style: term.Yellow, From: p.within(d.Start, g.Began), To: p.within(d.Start, g.Ended), CPU: g.CPU, Text: g.After + " → " + g.Before}
+		if g.Wait != nil {
+			b.Text = page.Dotted(b.Text, g.Wait.Why)
+		}
 		long := i < maxLong && float64(b.To-b.From) >= 4*smallest*float64(p.Length)
 		if b.To <= b.From || !long && (g.Wait == nil || named == maxWaits) {
 			continue

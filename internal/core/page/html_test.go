@@ -1,0 +1,260 @@
+package page
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// sample is a page with everything that there can be on one, its texts ending in name.
+func sample(name string) *Page {
+	f := &figure.Figure{Unit: figure.Nanoseconds, Estimate: figure.Estimate{N: 3, Value: 12345678.9, Lo: 1e7, Hi: 2e7, Bounded: true},
+		Rounds: []figure.Round{{Round: 0, Value: 1e7}}, Series: &figure.Series{Times: []float64{0, 1}, Values: []float64{1, 2}}}
+	t := Names("target" + name)
+	t.Row(Cell{Head: "", Label: "runc" + name})
+	t.Add("took"+name, []Cell{Median(f)})
+	t.AddSeries("course"+name, []Cell{{Figure: f}})
+	t.Line(2, "a group"+name, term.Plain)
+	s := Section{Title: "everything" + name, Table: t, Block: &Block{Lines: []string{"paste" + name}}, Notes: []string{"note" + name},
+		Lists:   []List{{Heading: "list" + name, Items: []Item{{Key: "key" + name, Text: "text" + name}, {Text: "command" + name, Code: true}}}},
+		Files:   []File{{Name: "trace.json" + name, Title: "a trace" + name, JSON: func() any { return map[string]string{"name" + name: "value" + name} }}},
+		Picture: &Waterfall{Length: 100, First: 50, Bars: []Bar{{Name: "bar" + name, Kind: "kind" + name, To: 60, CPU: 10, Text: "why" + name}, {Name: "wait" + name, From: 10, To: 20, CPU: -1, Wait: true}}}}
+	for kind := Intervals; kind <= Lines; kind++ {
+		c := &Chart{Name: "chart" + name, Title: "title" + name, Caption: "caption" + name, Kind: kind, Rules: []Rule{{Value: 1e6, Text: "rule" + name}},
+			X: Axis{Title: "x" + name, Unit: figure.Nanoseconds}, Y: Axis{Title: "y" + name, Unit: figure.Bytes}}
+		for _, panel := range []string{"one" + name, "other" + name} {
+			for _, series := range []string{"runc" + name, "crun" + name} {
+				d := At(panel, "group"+name, series)
+				d.X, d.X2, d.Y, d.Lo, d.Hi, d.Text = 1e6/3, 2e6, 3<<20/7.0, 2<<20, 5<<20, "remark"+name
+				c.Data = append(c.Data, d)
+			}
+		}
+		s.Charts = append(s.Charts, c)
+	}
+	return &Page{Title: "title" + name, Head: []string{"head" + name + " · rest"}, Sections: []Section{s, {Title: "only a title" + name}}}
+}
+
+func written(t *testing.T, pages ...*Page) string {
+	t.Helper()
+	var out strings.Builder
+	if err := Write(&out, "html", pages, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// elements are those of a page, in their order, by a browser's rules.
+func elements(t *testing.T, text string) (all []*html.Node) {
+	t.Helper()
+	top, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range top.Descendants() {
+		if n.Type == html.ElementNode {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func attribute(n *html.Node, key string) string {
+	i := slices.IndexFunc(n.Attr, func(a html.Attribute) bool { return a.Key == key })
+	if i < 0 {
+		return ""
+	}
+	return n.Attr[i].Val
+}
+
+func TestThePolicyIsOfTheVeryScriptsAndStyleOfTheFile(t *testing.T) {
+	t.Parallel()
+	policy, hashed := "", 0
+	for _, n := range elements(t, written(t, sample(""))) {
+		if attribute(n, "http-equiv") == "Content-Security-Policy" {
+			policy = attribute(n, "content")
+		}
+		if (n.Data == "script" && attribute(n, "type") == "") || n.Data == "style" {
+			hashed++
+			if !strings.Contains(policy, hashOf(n.FirstChild.Data)) {
+				t.Errorf("the policy does not have the hash of %s %.60q", n.Data, n.FirstChild.Data)
+			}
+		}
+		for _, a := range n.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" || a.Key == "srcset" || (a.Key == "href" && !strings.HasPrefix(a.Val, "#")) {
+				t.Errorf("%s has %s=%q, which the policy refuses or which loads something", n.Data, a.Key, a.Val)
+			}
+		}
+		if slices.Contains([]string{"link", "iframe", "object", "embed", "img", "form", "base"}, n.Data) {
+			t.Errorf("there is a %s", n.Data)
+		}
+	}
+	if n := strings.Count(policy, "'sha256-"); n != hashed || !strings.HasPrefix(policy, "default-src 'none'; script-src 'sha256-") || strings.Contains(policy, "unsafe") {
+		t.Errorf("%d hashes of %d elements in %s", n, hashed, policy)
+	}
+}
+
+func TestTextsOfOthersStayTexts(t *testing.T) {
+	t.Parallel()
+	shape := func(name string) (all []string) {
+		for _, n := range elements(t, written(t, sample(name))) {
+			keys := n.Data
+			for _, a := range n.Attr {
+				keys += " " + a.Key
+			}
+			all = append(all, keys)
+		}
+		return all
+	}
+	want := shape("")
+	for _, name := range []string{
+		`</script><script>alert(1)</script>`, `<!--<script>`, `"><img src=x onerror=alert(1)>`, `' onclick='alert(1)`, `]]></style><b>`, "\u2028\x1b[31m\u202e\x00", `{{.}}`, `javascript:alert(1)//`, `</title></textarea><svg/onload=x>`,
+	} {
+		if got := shape(name); !slices.Equal(got, want) {
+			t.Errorf("%q changed what the page consists of", name)
+		}
+	}
+}
+
+func TestTheTableOfAChartHasItsData(t *testing.T) {
+	t.Parallel()
+	page, specs := sample(""), map[string]object{}
+	all := elements(t, written(t, page))
+	charts := append([]*Chart{page.Sections[0].Picture.chart("")}, page.Sections[0].Charts...)
+	for _, n := range all {
+		if id := attribute(n, "id"); strings.HasSuffix(id, "-spec") {
+			var spec object
+			if err := json.Unmarshal([]byte(n.FirstChild.Data), &spec); err != nil {
+				t.Fatal(err)
+			}
+			specs[id] = spec
+		}
+	}
+	figures := slices.DeleteFunc(all, func(n *html.Node) bool { return n.Data != "figure" })
+	if len(figures) != len(charts) || len(specs) != len(charts) {
+		t.Fatalf("%d figures and %d specifications of %d charts", len(figures), len(specs), len(charts))
+	}
+	for i, n := range figures {
+		c, spec := charts[i], specs[attribute(n, "id")+"-spec"]
+		rows := spec["data"].(object)["values"].(list)
+		var cells []float64
+		for d := range n.Descendants() {
+			if v, err := strconv.ParseFloat(attribute(d, "data-v"), 64); err == nil {
+				cells = append(cells, v)
+			}
+		}
+		at := 0
+		for k := range c.Data {
+			d, row := &c.Data[k], rows[k].(object)
+			for _, value := range []struct {
+				key string
+				is  float64
+				s   scale
+			}{{"x", d.X, c.X.scale(c.along(true))}, {"x2", d.X2, c.X.scale(c.along(true))}, {"y", d.Y, c.Y.scale(c.along(false))}, {"lo", d.Lo, c.Y.scale(c.along(false))}, {"hi", d.Hi, c.Y.scale(c.along(false))}} {
+				got, known := row[value.key].(float64)
+				if known == math.IsNaN(value.is) || (known && got != value.is/value.s.per) {
+					t.Errorf("%s: datum %d has %s %v and not %v", c.Title, k, value.key, got, value.is)
+				}
+				if !known {
+					continue
+				}
+				if at == len(cells) || cells[at] != value.is {
+					t.Fatalf("%s: the table has not %s %v of datum %d: %v", c.Title, value.key, value.is, k, cells)
+				}
+				at++
+			}
+		}
+		if at != len(cells) || len(rows) != len(c.Data) {
+			t.Errorf("%s: %d values of %d in the table, %d rows of %d", c.Title, at, len(cells), len(rows), len(c.Data))
+		}
+	}
+}
+
+func TestRowsAreSortedByValuesAndNotByTexts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"24.6 ms": "2.46e+07", "~ 1.5 GiB": "1.610612736e+09", "+3 %": "3", "0.98×": "0.98", "≤ 2 s": "2e+09", "-7 %": "-7", None: "", "runc": "", "": ""} {
+		if got := leading(text); got != want {
+			t.Errorf("%q is sorted by %q, not %q", text, got, want)
+		}
+	}
+	f := &figure.Figure{Unit: figure.Nanoseconds, Estimate: figure.Exactly(1.0 / 3), Versus: &figure.Versus{Shift: figure.Exactly(-0.25)}}
+	table := &Table{}
+	table.Rows = [][]Cell{{}}
+	table.Add("", []Cell{Median(f)})
+	table.Add("", []Cell{Change(f)})
+	row := newTableHTML(table, "").Rows[0]
+	if row[0].Value != "0.3333333333333333" || row[1].Value != "-0.25" {
+		t.Errorf("a figure is sorted by %s, its change by %s", row[0].Value, row[1].Value)
+	}
+}
+
+func TestAnchorsAreUnique(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, n := range elements(t, written(t, sample(""), sample(""), &Page{Title: "report"}, &Page{Title: "報告"})) {
+		id := attribute(n, "id")
+		if id == "" {
+			continue
+		}
+		if seen[id] || !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(id) {
+			t.Errorf("there is another %q, or no link can have it", id)
+		}
+		seen[id] = true
+	}
+}
+
+func TestAFileOfEverythingIsSmall(t *testing.T) {
+	t.Parallel()
+	p := sample("")
+	for _, c := range p.Sections[0].Charts {
+		for len(c.Data) < MostData {
+			c.Data = append(c.Data, c.Data[0])
+		}
+	}
+	table := p.Sections[0].Table
+	for len(table.Rows) < 5000 {
+		table.Rows = append(table.Rows, table.Rows[0])
+	}
+	if n := len(written(t, p)); n > 12e6 {
+		t.Errorf("%d bytes", n)
+	}
+	if n := len(written(t, &Page{Title: "without charts"})); n > 40e3 {
+		t.Errorf("a page without charts has %d bytes: nothing of Vega is needed for it", n)
+	}
+}
+
+func TestVegaIsWhatItsAuthorsBuilt(t *testing.T) {
+	t.Parallel()
+	sums, err := assets.ReadFile("assets/vega/SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		text := asset("vega/" + name)
+		if got := sha256.Sum256([]byte(text)); hex.EncodeToString(got[:]) != sum {
+			t.Errorf("%s is another one: scripts/vega fetches it", name)
+		}
+		for _, end := range []string{"</script", "<!--", "*/\n"} {
+			if name != "vega-interpreter.js" && strings.Contains(text, end) {
+				t.Errorf("%s has %q, which ends what it stands in", name, end)
+			}
+		}
+	}
+	for _, c := range sample("").Sections[0].Charts {
+		if schema := fmt.Sprint(c.VegaLite(map[string]string{})["$schema"]); !strings.HasSuffix(schema, "/vega-lite/v6.json") || !strings.Contains(asset("vega/LICENSE"), "Vega-Lite 6.") {
+			t.Errorf("the schema is %s", schema)
+		}
+	}
+}

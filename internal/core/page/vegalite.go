@@ -1,0 +1,365 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// What a specification is made of. Texts of others stand in it as data and titles only,
+// never in an expression.
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// palette are colours that can be told apart by those who see few, and that stand out
+// by 3 to 1 and more from white as from the dark page.
+var palette = []string{"#2f7dc0", "#cf5a1e", "#2b9162", "#a9569f", "#8f7a1d", "#7a6bd1", "#c2476b", "#3b8f9f", "#858585", "#6d8b2c"}
+
+// amber is for waits, which are nobody's.
+const amber = "#b8860b"
+
+// VegaLite is the chart in the grammar of Vega-Lite, version 6, with its data: for the
+// page of HTML, and for Vega's editor and Altair. usermeta.gutter is how wide the names
+// of categories are, in pixels. A series has the colour that it has in the charts before,
+// which are kept in colours, unless another one of this chart has it.
+func (c *Chart) VegaLite(colours map[string]string) map[string]any {
+	v := vega{Chart: c, colours: colours, x: c.X.scale(c.along(true)), y: c.Y.scale(c.along(false)),
+		panels: distinct(c.Data, func(d *Datum) string { return term.Clean(d.Panel) }),
+		groups: distinct(c.Data, func(d *Datum) string { return term.Clean(d.Group) }),
+		series: distinct(c.Data, func(d *Datum) string { return term.Clean(d.Series) })}
+	spec := map[ChartKind]func() object{Intervals: v.intervals, Cumulative: v.cumulative, Gantt: v.gantt, Stacked: v.stacked, Lines: v.lines}[c.Kind]()
+	spec["layer"] = append(spec["layer"].(list), v.rules()...)
+	top := object{
+		"$schema":     "https://vega.github.io/schema/vega-lite/v6.json",
+		"title":       term.Clean(c.Title),
+		"description": term.Clean(c.Caption),
+		"background":  "white",
+		"config":      vegaConfig,
+		"data":        object{"values": v.values()},
+		"usermeta":    object{"gutter": v.gutter()},
+	}
+	into := top
+	if len(v.panels) > 1 {
+		into = object{}
+		top["facet"] = object{"field": "panel", "type": "nominal", "sort": v.panels, "title": nil, "header": object{"labelAnchor": "start", "labelFontWeight": 600}}
+		top["columns"], top["spec"] = 2, into
+		// Categories are the same in all, and so is the time of bars.
+		own := map[ChartKind]object{Intervals: {"x": "independent"}, Stacked: {"x": "independent"}, Gantt: {}, Cumulative: {"x": "independent"}, Lines: {"x": "independent", "y": "independent"}}[c.Kind]
+		top["resolve"] = object{"scale": own, "axis": object{"x": "independent", "y": "independent"}}
+	}
+	into["width"] = 640 / min(max(len(v.panels), 1), 2)
+	for key, value := range spec {
+		into[key] = value
+	}
+	return top
+}
+
+var vegaConfig = object{
+	"font":             "system-ui, sans-serif",
+	"view":             object{"stroke": nil},
+	"axis":             object{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#dddddd", "domainColor": "#999999", "tickColor": "#999999", "titleColor": "#444444", "labelColor": "#444444"},
+	"axisQuantitative": object{"tickCount": 7},
+	"legend":           object{"orient": "top", "title": nil, "labelFontSize": 11, "symbolType": "circle", "symbolOpacity": 1, "labelLimit": 240},
+	"header":           object{"labelFontSize": 12},
+	"title":            object{"anchor": "start", "fontSize": 14},
+	"range":            object{"category": palette},
+}
+
+// vega is a chart on its way to a specification.
+type vega struct {
+	*Chart
+	x, y                   scale
+	panels, groups, series []string
+	colours                map[string]string
+}
+
+// row is a datum in the units of the axes.
+type row struct {
+	Panel  string   `json:"panel,omitempty"`
+	Group  string   `json:"group,omitempty"`
+	Series string   `json:"series,omitempty"`
+	Order  int      `json:"order"` // of the series, from 1
+	X      *float64 `json:"x,omitempty"`
+	X2     *float64 `json:"x2,omitempty"`
+	Y      *float64 `json:"y,omitempty"`
+	Lo     *float64 `json:"lo,omitempty"`
+	Hi     *float64 `json:"hi,omitempty"`
+	Round  bool     `json:"round,omitempty"`
+	Text   string   `json:"text"`
+}
+
+func (v *vega) values() []row {
+	order := map[string]int{}
+	for i, s := range v.series {
+		order[s] = i + 1
+	}
+	in := func(value float64, s scale) *float64 {
+		if !stat.Finite(value) {
+			return nil
+		}
+		value /= s.per
+		return &value
+	}
+	out := make([]row, len(v.Data))
+	for i := range v.Data {
+		d := &v.Data[i]
+		out[i] = row{Panel: term.Clean(d.Panel), Group: term.Clean(d.Group), Series: term.Clean(d.Series), Order: order[term.Clean(d.Series)],
+			X: in(d.X, v.x), X2: in(d.X2, v.x), Y: in(d.Y, v.y), Lo: in(d.Lo, v.y), Hi: in(d.Hi, v.y), Round: d.Round, Text: v.told(d)}
+	}
+	return out
+}
+
+// told is what is shown of a datum that is pointed at.
+func (c *Chart) told(d *Datum) string {
+	x, y := func(v float64) string { return Text(v, c.X.Unit) }, func(v float64) string { return Text(v, c.Y.Unit) }
+	between := ""
+	if stat.Finite(d.Lo) && stat.Finite(d.Hi) {
+		between = " [" + y(d.Lo) + ", " + y(d.Hi) + "]"
+	}
+	what := ""
+	switch {
+	case c.Kind == Gantt:
+		what = fmt.Sprintf("%s, from %s to %s", x(d.X2-d.X), x(d.X), x(d.X2))
+	case c.Kind == Cumulative:
+		what = Share(d.Y) + " ≤ " + x(d.X)
+	case c.Kind == Lines:
+		what = strings.TrimSpace(c.X.Title+" "+x(d.X)) + ": " + y(d.Y) + between
+	case d.Round:
+		what = "one round: " + y(d.Y)
+	default:
+		what = y(d.Y) + between
+	}
+	var lines []string
+	for _, line := range []string{Dotted(d.Panel, d.Group, d.Series), what, d.Text} {
+		if line != "" {
+			lines = append(lines, term.Clean(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// How many pixels the names of categories may take, and about how many a character does.
+const (
+	widestGutter = 260
+	perCharacter = 6.4
+)
+
+func (v *vega) gutter() int {
+	longest := 0
+	for _, name := range v.groups {
+		longest = max(longest, utf8.RuneCountInString(name))
+	}
+	return min(int(perCharacter*float64(longest))+12, widestGutter)
+}
+
+// quantity is a channel of values.
+func quantity(field string, a Axis, s scale) object {
+	out := object{"field": field, "type": "quantitative", "title": a.title(s)}
+	if a.Log {
+		out["scale"] = object{"type": "log"}
+	}
+	return out
+}
+
+// logarithmic gives an axis the marks 1, 2, 5, 10, …, or of more than two decades 1, 10, ….
+func (v *vega) logarithmic() object {
+	lo, hi := math.Inf(1), 0.0
+	for _, value := range v.along(false) {
+		if value > 0 && stat.Finite(value) {
+			lo, hi = min(lo, value/v.y.per), max(hi, value/v.y.per)
+		}
+	}
+	steps := []float64{1, 2, 5}
+	if hi > 100*lo {
+		steps = steps[:1]
+	}
+	var marks list
+	for power := math.Floor(math.Log10(lo)); hi > 0 && power <= math.Ceil(math.Log10(hi)); power++ {
+		for _, n := range steps {
+			marks = append(marks, n*math.Pow(10, power))
+		}
+	}
+	return object{"values": marks, "format": "~r"}
+}
+
+// category is the channel of groups, one below the other.
+func (v *vega) category() object {
+	return object{"field": "group", "type": "ordinal", "scale": object{"domain": v.groups}, "title": nil, "axis": object{"grid": false, "ticks": false, "domain": false, "labelPadding": 6, "labelLimit": widestGutter}}
+}
+
+// colour tells series apart, where there are several.
+func (v *vega) colour() object {
+	if len(v.series) < 2 {
+		return object{"value": palette[0]}
+	}
+	var colours []string
+	for _, s := range v.series {
+		colours = append(colours, v.free(s, colours))
+	}
+	return object{"field": "series", "type": "nominal", "title": nil, "scale": object{"domain": v.series, "range": colours}}
+}
+
+// free is a series's colour: the one that it had before, or else one that others had
+// least, but none of those that are used.
+func (v *vega) free(series string, used []string) string {
+	if series == waiting {
+		return amber
+	}
+	if had := v.colours[series]; had != "" && !slices.Contains(used, had) {
+		return had
+	}
+	best, least := palette[len(used)%len(palette)], len(v.colours)+1
+	for _, one := range palette {
+		n := 0
+		for _, taken := range v.colours {
+			if taken == one {
+				n++
+			}
+		}
+		if n < least && !slices.Contains(used, one) {
+			best, least = one, n
+		}
+	}
+	v.colours[series] = best
+	return best
+}
+
+var pointed = object{"field": "text", "type": "nominal"}
+
+// intervals are estimates with their rounds below them, in a lane each.
+func (v *vega) intervals() object {
+	var lanes list
+	for i := range v.series {
+		lanes = append(lanes, 2*i+2, 2*i+3)
+	}
+	with := func(mark object, filter string, channels object) object {
+		channels["y"], channels["color"], channels["tooltip"] = v.category(), v.colour(), pointed
+		channels["yOffset"] = object{"field": "lane", "type": "nominal", "scale": object{"domain": lanes}}
+		return object{"mark": mark, "encoding": channels, "transform": list{object{"filter": filter}}}
+	}
+	value, lo := quantity("y", v.Y, v.y), quantity("lo", v.Y, v.y)
+	if v.Y.Log {
+		value["axis"] = v.logarithmic()
+	}
+	return object{
+		"transform": list{object{"calculate": "2 * datum.order + (datum.round ? 1 : 0)", "as": "lane"}},
+		"height":    object{"step": 12 + 11*len(v.series), "for": "position"},
+		"layer": list{
+			with(object{"type": "circle", "size": 16, "opacity": 0.5}, "datum.round", object{"x": value}),
+			with(object{"type": "rule", "strokeWidth": 3, "opacity": 0.75}, "!datum.round && isValid(datum.lo)", object{"x": lo, "x2": object{"field": "hi"}}),
+			with(object{"type": "circle", "size": 80, "opacity": 1}, "!datum.round", object{"x": value}),
+		},
+	}
+}
+
+func (v *vega) stacked() object {
+	return object{"height": object{"step": 26}, "layer": list{object{
+		"mark": object{"type": "bar", "height": object{"band": 0.75}},
+		"encoding": object{"y": v.category(), "x": quantity("y", v.Y, v.y), "color": v.colour(), "tooltip": pointed,
+			"order": object{"field": "order", "type": "quantitative"}},
+	}}}
+}
+
+// shape is a series's dashes, beside its colour: prints have none.
+func (v *vega) shape(channels object) object {
+	channels["color"] = v.colour()
+	if len(v.series) > 1 {
+		channels["strokeDash"] = object{"field": "series", "type": "nominal", "title": nil, "scale": object{"domain": v.series}}
+	}
+	return channels
+}
+
+func (v *vega) cumulative() object {
+	x, y := quantity("x", v.X, v.x), quantity("y", v.Y, scale{})
+	y["axis"] = object{"format": "%"}
+	y["scale"] = object{"domain": list{0, 1}}
+	return object{"height": 240, "layer": list{
+		object{"mark": object{"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "clip": true}, "encoding": v.shape(object{"x": x, "y": y})},
+		object{"mark": object{"type": "circle", "size": 60, "opacity": 0}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed}},
+	}}
+}
+
+func (v *vega) lines() object {
+	x, y, lo := quantity("x", v.X, v.x), quantity("y", v.Y, v.y), quantity("lo", v.Y, v.y)
+	x["scale"] = object{"zero": false, "nice": false}
+	if least, most := Range(v.along(false)); least > most/2 && !v.Y.Log {
+		y["scale"] = object{"zero": false}
+	}
+	return object{"height": 240, "layer": list{
+		object{"mark": object{"type": "area", "opacity": 0.18}, "encoding": object{"x": x, "y": lo, "y2": object{"field": "hi"}, "color": v.colour()},
+			"transform": list{object{"filter": "isValid(datum.lo) && !datum.round"}}},
+		object{"mark": object{"type": "line", "strokeWidth": 1.8}, "encoding": v.shape(object{"x": x, "y": y}), "transform": list{object{"filter": "!datum.round"}}},
+		object{"mark": object{"type": "circle", "opacity": 0.9}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed,
+			"size": object{"condition": object{"test": "datum.round", "value": 14}, "value": 28}}},
+	}}
+}
+
+// Rows of a Gantt chart are so many pixels high, and the chart at most that.
+const (
+	ganttRow    = 18
+	ganttHeight = 480
+)
+
+// gantt can be zoomed: the buttons of the page and Vega's editor know "zoom".
+func (v *vega) gantt() object {
+	y := v.category()
+	y["axis"].(object)["labelAlign"], y["axis"].(object)["labelPadding"] = "left", v.gutter()
+	y["axis"].(object)["labelOverlap"] = true
+	x := quantity("x", v.X, v.x)
+	x["scale"] = object{"nice": false, "zero": true}
+	return object{"height": object{"step": max(min(ganttRow, ganttHeight/max(len(v.groups), 1)), 2)}, "layer": list{object{
+		"mark": object{"type": "bar", "clip": true, "height": object{"band": 0.7}, "strokeWidth": 1},
+		"encoding": object{"y": y, "x": x, "x2": object{"field": "x2"}, "color": v.colour(), "tooltip": pointed,
+			"stroke": v.colour()}, // nothing is too short to be seen
+		"params": list{object{"name": "zoom", "bind": "scales", "select": object{"type": "interval", "encodings": list{"x"}, "zoom": "wheel![event.ctrlKey]"}}},
+	}}}
+}
+
+// upright tells whether a rule is drawn from top to bottom: of kinds that lay their values
+// along, those are the rules of Y.
+func (v *vega) upright(r *Rule) bool {
+	return r.Vertical || v.Kind == Intervals || v.Kind == Stacked
+}
+
+func (v *vega) rules() (layers list) {
+	for i, r := range v.Rules {
+		if slices.ContainsFunc(v.Rules, func(o Rule) bool { return o.Text == r.Text && o != v.Rules[i] }) {
+			r.Text = "" // two of one name are near each other, as the ends of a margin
+		}
+		s := v.y
+		if r.Vertical {
+			s = v.x
+		}
+		of, at, place := "y", "x", object{"value": 2}
+		text := object{"type": "text", "align": "left", "baseline": "bottom", "dx": 3, "dy": -2, "fontSize": 11}
+		if v.upright(&r) {
+			of, at, place = "x", "y", object{"value": 0}
+			if _, hi := Range(v.along(r.Vertical)); r.Value > hi/2 {
+				text["align"], text["dx"] = "right", 0 // there is no room behind it
+			}
+		}
+		data := object{"values": list{object{"at": r.Value / s.per, "text": term.Clean(r.Text)}}}
+		channel := object{"field": "at", "type": "quantitative"}
+		layers = append(layers,
+			object{"data": data, "mark": object{"type": "rule", "strokeDash": list{4, 3}, "color": "#777777", "clip": true}, "encoding": object{of: channel, "tooltip": pointed}},
+			object{"data": data, "mark": text, "encoding": object{of: channel, at: place, "text": object{"field": "text"}}})
+	}
+	return layers
+}
+
+// dataBlock is a value as JSON that can stand in a page and closes nothing there.
+func dataBlock(v any) (string, error) {
+	text, err := json.Marshal(v) // which escapes <, > and &
+	if err != nil {
+		return "", fmt.Errorf("data of a page: %w", err)
+	}
+	return string(term.CleanJSON(text)), nil
+}
