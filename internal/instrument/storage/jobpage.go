@@ -36,7 +36,7 @@ func flowRows(t *Table) (rows []flowRow, mixed bool) {
 // none of the device's and what failed.
 func jobTable(j *Judgement, t *Table, first bool, o page.Options) *page.Section {
 	s := &page.Section{Title: t.name() + ": " + page.Dotted(page.Heading(t.Tool), roundsWithFigures(t)), Style: term.Bold, Table: jobColumns(t, o)}
-	items := commands(t)
+	items := append(commands(t), movedBy(t)...)
 	if items = append(items, reasons(j, t)...); items != nil {
 		s.Lists = []page.List{{Items: items}}
 	}
@@ -64,6 +64,21 @@ func commands(t *Table) (items []page.Item) {
 		items = append(items, page.Item{Key: key, Text: command, Code: true})
 	}
 	return items
+}
+
+// movedBy is how much each target moved in a round and how long that took, as tools
+// print it.
+func movedBy(t *Table) []page.Item {
+	var all []string
+	for _, c := range t.Cells {
+		if c.Total.Bytes.Known() && c.RunTime.Known() {
+			all = append(all, page.Heading(c.Target)+" "+page.Size(c.Total.Bytes.Value)+" in "+page.Duration(c.RunTime.Value))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return []page.Item{{Key: "moved", Text: page.Dotted(all...)}}
 }
 
 // roundsWithFigures are those of the table's cells: "3 rounds", "2–3 rounds".

@@ -1,0 +1,137 @@
+package startup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// stepsBeside are the steps of all targets beside each other, as a published report on
+// Kata's boot has starts with and without a template: a call stands in the row of its
+// verb, whatever the runtime is called, and the engine's time in that of the call before.
+func stepsBeside(j *Judgement) *page.Section {
+	var with []*Target
+	for i := range j.Targets {
+		if t := &j.Targets[i]; hasCalls(t.Table) {
+			with = append(with, t)
+		}
+	}
+	s := besideEachOther("step by step, side by side", with, func(t *Target) []Step { return t.Table })
+	if s == nil {
+		return nil
+	}
+	sums := make([]figure.Figure, len(with))
+	for i, t := range with {
+		if sum, ok := fromFirstCall(t.Table); ok {
+			sums[i].Estimate = figure.Exactly(sum)
+		}
+	}
+	for _, total := range []struct {
+		name string
+		of   func(i int) *figure.Figure
+	}{
+		{"sum", func(i int) *figure.Figure { return &sums[i] }},
+		{"wall", func(i int) *figure.Figure { return &with[i].Wall }},
+		{"credits to the engine", func(i int) *figure.Figure { return &with[i].EngineTime }},
+	} {
+		cells := []page.Cell{page.Words(total.name)}
+		for i := range with {
+			cells = append(cells, boundedCell(total.of(i)))
+		}
+		s.Table.Row(cells...)
+	}
+	s.Notes = []string{"medians over the starts; sum: of the medians from the first call to the end of the last; credits: wall time less calls, of each start"}
+	return s
+}
+
+// phasesBeside are the phases that logs tell of, which have the same names for every
+// runtime.
+func phasesBeside(j *Judgement) *page.Section {
+	var with []*Target
+	for i := range j.Targets {
+		if t := &j.Targets[i]; slices.ContainsFunc(t.Phases, func(s Step) bool { return s.Kind == record.KindPhase }) {
+			with = append(with, t)
+		}
+	}
+	return besideEachOther("by what was at work, side by side", with, func(t *Target) []Step { return t.Phases })
+}
+
+// besideEachOther is a table with a row for each step of any target and a column for each
+// target; nil of fewer than two.
+func besideEachOther(title string, all []*Target, of func(*Target) []Step) *page.Section {
+	if len(all) < 2 {
+		return nil
+	}
+	s := &page.Section{Title: title, Style: term.Bold, Table: page.Names("step")}
+	var keys []stepKey
+	names, cells := map[stepKey]string{}, map[stepKey][]page.Cell{}
+	for i, t := range all {
+		s.Table.Columns = append(s.Table.Columns, page.Column{Title: page.Heading(page.Known(t.Target)), Right: true, Group: i + 1})
+		steps, next := of(t), 0 // where a step is put that no target before had
+		for k, key := range keysOf(steps) {
+			if at := slices.Index(keys, key); at >= 0 {
+				next = at + 1
+			} else {
+				keys = slices.Insert(keys, next, key)
+				next++
+				names[key], cells[key] = steps[k].Name, slices.Repeat([]page.Cell{page.Words(page.None)}, len(all))
+			}
+			if cells[key][i] = boundedCell(&steps[k].Took); names[key] != steps[k].Name {
+				names[key] = ""
+			}
+		}
+	}
+	for _, key := range keys[:min(len(keys), maxStepsShown)] {
+		s.Table.Row(append([]page.Cell{page.Words(page.Cut(key.title(names[key]), longestStep))}, cells[key]...)...)
+	}
+	return s
+}
+
+// stepKey is what a step is found again by in other targets: a call by its verb, the
+// engine's time by the call before it, anything else by its name; and which one of several
+// it is.
+type stepKey struct {
+	kind, what string
+	nth        int
+}
+
+func keysOf(steps []Step) []stepKey {
+	keys, seen, call := make([]stepKey, len(steps)), map[stepKey]int{}, ""
+	for i, s := range steps {
+		key := stepKey{kind: s.Kind, what: s.Name}
+		switch s.Kind {
+		case record.KindEngine:
+			key.what = call
+		case record.KindCall:
+			key.what = s.Name[strings.LastIndexByte(s.Name, ' ')+1:]
+		}
+		seen[key]++
+		keys[i] = stepKey{key.kind, key.what, seen[key]}
+		if s.Kind == record.KindCall {
+			call = keys[i].title("")
+		}
+	}
+	return keys
+}
+
+// title is that of a row, with the name by which all targets call it, or "".
+func (k stepKey) title(name string) string {
+	switch {
+	case k.kind == record.KindEngine:
+		if name = cmp.Or(name, "engine"); k.what != "" {
+			name += ", after " + k.what
+		}
+	case name == "":
+		name = k.what
+	}
+	if k.nth > 1 {
+		name += fmt.Sprintf(" (%d)", k.nth)
+	}
+	return name
+}
