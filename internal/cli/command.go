@@ -149,8 +149,8 @@ closes the books on memory and CPU, storage weighs what I/O loses and tells a
 cache from a disk, import makes a record of what fio, dd and sysbench printed
 earlier, startup shows where the seconds of a start go, live or from logs, bpf
 weighs eBPF programs and says whose limit pays for them, and top shows what is
-there. compare sets records beside each other, and gate says for a CI job whether
-the new is worse.
+there. compare sets records beside each other, gate says for a CI job whether the
+new is worse, and history at which of many commits a figure changed.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
@@ -161,8 +161,8 @@ Podman's service is docker/RUNTIME with --docker-host. An engine's name alone is
 A flag of a list that is given again adds to the list; of any other the last counts.
 
 Exit status: 0 done; 1 usage or environment; 2 operations, phases or jobs failed,
-or a --check that is not enough; 3 a gate found something worse; 4 a gate could
-not decide; 130 interrupted (what was measured is saved).`,
+or a --check that is not enough; 3 a gate or a history found something worse; 4 a
+gate could not decide; 130 interrupted (what was measured is saved).`,
 		Example:       "  tare doctor\n  tare lifecycle host floor --rounds 6\n  tare overhead host runc --sandboxes 1,5\n  tare storage host runc --volume bind --size 8M --jobs randread --rounds 1 --ceiling 0\n  tare import notes.txt\n  tare startup runc --rounds 2\n  tare bpf list --interval 100ms\n  tare top --once",
 		Version:       version.String(),
 		SilenceErrors: true,
@@ -180,7 +180,7 @@ not decide; 130 interrupted (what was measured is saved).`,
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	parts := map[string]func(*app) *cobra.Command{
-		"compare": newCompare, "gate": newGate, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "top": newTop, "doctor": newDoctor, "clean": newClean, "version": newVersion,
+		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "top": newTop, "doctor": newDoctor, "clean": newClean, "version": newVersion,
 	}
 	for i := range s.instruments {
 		parts[s.instruments[i].Name] = func(s *app) *cobra.Command { return newVerb(s, &s.instruments[i]) }

@@ -113,3 +113,14 @@ func Range(values []float64) (lo, hi float64) {
 	}
 	return lo, hi
 }
+
+// Course draws values as a line with a stroke before each of those at which something
+// changes.
+func Course(values []float64, changes []int) string {
+	line := []rune(sparkline(values, longestLine))
+	drawn := len(line)
+	for _, at := range slices.Backward(changes) {
+		line = slices.Insert(line, at*drawn/len(values), '│')
+	}
+	return string(line)
+}

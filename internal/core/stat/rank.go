@@ -141,9 +141,10 @@ type dependence struct {
 	rho float64 // correlation with the next, corrected for its bias
 }
 
-// serial finds the dependence of values that are given in their order; none of fewer
-// than [fewestDependent] or of equal ones.
-func serial(d []float64) (dependence, bool) {
+// serial finds the dependence of values that are given in their order, of which so many
+// levels were taken off, each of which hides some; none of fewer than [fewestDependent]
+// or of equal ones.
+func serial(d []float64, levels int) (dependence, bool) {
 	n := float64(len(d))
 	squares, steps, before := 0.0, 0.0, 0.0
 	for i, r := range placed(d) {
@@ -159,7 +160,8 @@ func serial(d []float64) (dependence, bool) {
 	ratio := steps / squares // 2 of independent values, less where neighbours are alike
 	sd := math.Sqrt(4 * (n - 2) * (5*n*n - 2*n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1)))
 	rho := 1 - ratio/2
-	return dependence{(2 - ratio) / sd, rho + (1+4*rho)/n}, true
+	hidden := float64(levels-1) * (1 + 4*rho) / n
+	return dependence{2 * (rho + hidden) / sd, rho + hidden + (1+4*rho)/n}, true
 }
 
 // Rounds are taken to depend on each other where all comparisons of a table together
@@ -172,13 +174,18 @@ const (
 
 // correlations are those by which each of several samples is to be corrected, 0 where
 // it is independent. They are of one run: what makes its rounds depend on each other
-// is most often its machine, and few rounds of one sample hardly show it.
-func correlations(samples [][]float64) []float64 {
+// is most often its machine, and few rounds of one sample hardly show it. Of a sample
+// with a second number so many levels were taken off.
+func correlations(samples [][]float64, levels ...int) []float64 {
 	out := make([]float64, len(samples))
 	var own []dependence
 	var z, rho, n float64
-	for _, d := range samples {
-		s, ok := serial(d)
+	for i, d := range samples {
+		off := 1
+		if i < len(levels) {
+			off = levels[i]
+		}
+		s, ok := serial(d, off)
 		if own = append(own, s); ok {
 			z, rho, n = z+s.z, rho+s.rho, n+1
 		}

@@ -1,0 +1,238 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/record"
+)
+
+// commit is the label that says which commit a record is of.
+const commit = "commit"
+
+// History is the figures of many runs in their order, and where their levels change.
+type History struct {
+	Points []string // what the runs are of, in their order
+	Series []*Series
+
+	by       string // what they are ordered by
+	runs     int
+	since    int          // the first point whose changes count
+	versions bool         // of what is weighed may differ within a series: they are what is asked about
+	unlike   []Difference // by which a figure is in several series
+}
+
+// Series is a figure over the points at which its circumstances were alike.
+type Series struct {
+	figure.Figure        // of its first run
+	Apart         string // what sets it apart from another of the same figure; "" of the first
+	At            []int  // the points that have a value
+	Values        []float64
+	stat.Course
+
+	first int // its first run
+	of    map[int][]float64
+}
+
+// NewHistory puts runs in order and finds the changes. since names the first point whose
+// changes count, "" the first of all.
+func NewHistory(runs []Run, filter, since string) (*History, error) {
+	h := &History{runs: len(runs)}
+	point := h.order(runs)
+	c := &Comparison{unlike: map[[2]int][]Difference{}}
+	for i := range runs {
+		c.Sides = append(c.Sides, Side{Name: h.Points[point[i]], Runs: runs[i : i+1]})
+	}
+	if err := c.take(); err != nil {
+		return nil, err
+	}
+	g, err := c.project(Options{Col: "run", Filter: filter})
+	if err != nil {
+		return nil, err
+	}
+	for _, table := range g.tables {
+		for _, row := range g.rows[table] {
+			var cells []*cell
+			for _, col := range g.cols {
+				if one := g.cells[place{table, row, col}]; one != nil && one.of[0].Known() && stat.Finite(one.of[0].Value) {
+					cells = append(cells, one)
+				}
+			}
+			h.part(c, point, cells)
+		}
+	}
+	if h.Series == nil {
+		return nil, errors.New("no figure has a value: choose others with --filter; its keys are " + strings.Join(g.known, ", "))
+	}
+	h.find()
+	if since != "" {
+		if h.since = slices.Index(h.Points, since); h.since < 0 {
+			return nil, fmt.Errorf("--since: no record is of %q; they are of %s", since, page.Listed(h.Points))
+		}
+	}
+	return h, nil
+}
+
+// order sorts the runs and gives each its point. A commit that has several runs is one
+// point. Numbers of commits, such as git rev-list --count gives, have an order; hashes
+// have none, and then it is that of time.
+func (h *History) order(runs []Run) (point []int) {
+	number := func(r *Run) float64 {
+		n, err := strconv.ParseFloat(r.Labels.Get(commit), 64)
+		if err != nil {
+			return math.NaN()
+		}
+		return n
+	}
+	h.by, h.versions = "label commit", true
+	for i := range runs {
+		if !stat.Finite(number(&runs[i])) {
+			h.by = "time, since label commit is no number everywhere"
+		}
+		h.versions = h.versions && runs[i].Labels.Get(commit) != ""
+	}
+	if !h.versions {
+		h.by = "time, since not all have a label commit"
+	}
+	slices.SortStableFunc(runs, func(a, b Run) int {
+		if h.by == "label commit" {
+			if c := cmp.Compare(number(&a), number(&b)); c != 0 {
+				return c
+			}
+		}
+		return a.Header.Started.Compare(b.Header.Started)
+	})
+	for i := range runs {
+		name, at := runs[i].Labels.Get(commit), -1
+		if h.versions {
+			at = slices.Index(h.Points, name)
+		} else {
+			name = runs[i].Header.Started.UTC().Format(time.RFC3339)
+		}
+		if at < 0 {
+			at, h.Points = len(h.Points), append(h.Points, name)
+		}
+		point = append(point, at)
+	}
+	return point
+}
+
+// part makes of a figure, one cell for each run, a series for each kind of
+// circumstances.
+func (h *History) part(c *Comparison, point []int, cells []*cell) {
+	var parts []*Series
+	for _, one := range cells {
+		f, run := one.of[0], one.runs[0]
+		i := slices.IndexFunc(parts, func(s *Series) bool { return h.apart(c, s.first, run, f) == nil })
+		if i < 0 {
+			s := &Series{Figure: *f, first: run, of: map[int][]float64{}}
+			if i = len(parts); i > 0 {
+				s.Apart = h.name(h.apart(c, parts[0].first, run, f))
+			}
+			parts = append(parts, s)
+		}
+		parts[i].of[point[run]] = append(parts[i].of[point[run]], f.Value)
+	}
+	for _, s := range parts {
+		s.At = slices.Sorted(maps.Keys(s.of))
+		for _, at := range s.At {
+			s.Values = append(s.Values, figure.MedianOf(s.of[at]).Value)
+		}
+	}
+	h.Series = append(h.Series, parts...)
+}
+
+// apart are the differences of two runs that forbid to put a figure of theirs into one
+// series.
+func (h *History) apart(c *Comparison, a, b int, f *figure.Figure) (out []Difference) {
+	for _, d := range c.between(a, b) {
+		if (d.Target == "" || d.Target == f.Labels.Get("target")) && !(h.versions && d.Kind == Version) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// name is what sets a series apart, in words, and keeps the differences.
+func (h *History) name(by []Difference) string {
+	parts := make([]string, len(by))
+	for i, d := range by {
+		parts[i] = d.Field + " " + shortly(d.B)
+		if !slices.ContainsFunc(h.unlike, func(other Difference) bool { return other.Field == d.Field && other.A == d.A && other.B == d.B }) {
+			h.unlike = append(h.unlike, d)
+		}
+	}
+	return page.Listed(parts)
+}
+
+func (h *History) find() {
+	all := make([][]float64, len(h.Series))
+	for i, s := range h.Series {
+		all[i] = s.Values
+	}
+	for i, course := range stat.Changes(all) {
+		h.Series[i].Course = course
+	}
+}
+
+// levels are a series as figures, one for each level, each compared with the one before.
+func (h *History) levels(s *Series) (out []figure.Figure) {
+	from, changes := 0, s.Changes
+	for k := range len(changes) + 1 {
+		to := len(s.Values)
+		if k < len(changes) {
+			to = changes[k].At
+		}
+		f := s.Figure
+		f.Failed, f.Total, f.Reasons, f.Rounds = 0, 0, nil, nil
+		f.Labels = f.Labels.With("from", h.Points[s.At[from]]).With("to", h.Points[s.At[to-1]])
+		if s.Apart != "" {
+			f.Labels = f.Labels.With("apart", s.Apart)
+		}
+		for i := from; i < to; i++ {
+			f.Rounds = append(f.Rounds, figure.Round{Round: s.At[i], Value: s.Values[i]})
+		}
+		f.Estimate = figure.MedianOf(s.Values[from:to])
+		if k > 0 {
+			f.Versus = figure.Compared("to "+h.Points[s.At[from-1]], &changes[k-1].Comparison)
+			f.Verdict, f.Reasons = word(&f).Head, []string{f.Versus.Why}
+		}
+		out, from = append(out, f), to
+	}
+	return out
+}
+
+// Figures are the levels of all series.
+func (h *History) Figures() (out []figure.Figure) {
+	for _, s := range h.Series {
+		out = append(out, h.levels(s)...)
+	}
+	return out
+}
+
+// Worse tells whether a level became worse at a point that counts.
+func (h *History) Worse() bool {
+	for _, s := range h.Series {
+		for k, f := range h.levels(s) {
+			if f.Verdict == string(stat.Regressed) && s.At[s.Changes[k-1].At] >= h.since {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Findings say by what figures are in several series.
+func (h *History) Findings() []record.Finding {
+	return (&Comparison{Differences: h.unlike}).Findings()
+}

@@ -1,0 +1,143 @@
+package compare
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/stat"
+)
+
+// past is runs of so many commits, each an hour after the one before, and what differs
+// from one to the next.
+func past(n int, each func(i int, r *Run) float64) []Run {
+	noise := rand.New(rand.NewPCG(17, 3))
+	out := make([]Run, n)
+	for i := range out {
+		out[i] = machine(fmt.Sprint("r", i), map[string]float64{"runc": 1}, nil)
+		r := &out[i]
+		r.Header.Started = time.Date(2026, 1, 1, i, 0, 0, 0, time.UTC)
+		r.Labels = figure.Of("commit", fmt.Sprint(i))
+		level := each(i, r) * (1 + 0.01*noise.NormFloat64())
+		for k := range r.Figures {
+			r.Figures[k].Estimate = figure.Exactly(100 * level)
+		}
+	}
+	return out
+}
+
+func step(i int, at int) float64 {
+	if i >= at {
+		return 1.1
+	}
+	return 1
+}
+
+func TestAHistoryTellsWhereAFigureChanged(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		runs   []Run
+		filter string
+		since  string
+		series int
+		worse  bool
+		says   []string
+	}{
+		{"nothing changed", past(40, func(int, *Run) float64 { return 1 }), "*", "", 2, false, []string{"changes: none", "40 runs of 40 points", "· 2 series ·", "ordered by label commit"}},
+		{"a step has its commits, and is worse by the figure's direction", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "", 1, true, []string{"24 and 25", "worse p<0.001", "│"}},
+		{"what is better when more is better for it", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:requests", "", 1, false, []string{"24 and 25", "better"}},
+		{"a change that was known before does not count", past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "30", 1, false, []string{"24 and 25", "exit status is of changes at 30"}},
+		{"hashes have no order, so time has", past(40, func(i int, r *Run) float64 {
+			r.Labels = figure.Of("commit", fmt.Sprintf("%xa", i*7919%40))
+			return step(i, 25)
+		}), "quantity:latency", "", 1, true, []string{"ordered by time, since label commit is no number"}},
+		{"runs of one commit are one point", past(80, func(i int, r *Run) float64 {
+			r.Labels = figure.Of("commit", fmt.Sprint(i/2))
+			return step(i, 50)
+		}), "quantity:latency", "", 1, true, []string{"80 runs of 40 points", "24 and 25"}},
+		{"numbers are the order whenever they were measured", past(40, func(i int, r *Run) float64 {
+			r.Header.Started = r.Header.Started.Add(-2 * time.Duration(i) * time.Hour)
+			return step(i, 25)
+		}), "quantity:latency", "", 1, true, []string{"24 and 25", "worse"}},
+		{"versions are the question where commits are named", past(40, func(i int, r *Run) float64 {
+			r.Targets[0].Version = fmt.Sprint(i)
+			return step(i, 25)
+		}), "quantity:latency", "", 1, true, []string{"24 and 25"}},
+		{"without commits they are series of their own", past(40, func(i int, r *Run) float64 {
+			r.Labels, r.Targets[0].Version = nil, fmt.Sprint(i/25)
+			return step(i, 25)
+		}), "quantity:latency", "", 2, false, []string{"changes: none", "unlike records", "runc version 1", "ordered by time, since not all have a label commit"}},
+	} {
+		h, err := NewHistory(tt.runs, tt.filter, tt.since)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		text := draw(t, h.Page())
+		if len(h.Series) != tt.series || h.Worse() != tt.worse {
+			t.Errorf("%s: %d series, worse: %v\n%s", tt.name, len(h.Series), h.Worse(), text)
+		}
+		for _, want := range tt.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: it does not say %q\n%s", tt.name, want, text)
+			}
+		}
+	}
+}
+
+func TestUnlikeRecordsAreNeverOneSeries(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]func(*Run){
+		"machine":       func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" },
+		"kernel":        func(r *Run) { r.Header.Environment.Kernel = "6.18.0" },
+		"system":        func(r *Run) { r.Header.Environment.Governor = "powersave" },
+		"tare":          func(r *Run) { r.Header.Version = "v2" },
+		"configuration": func(r *Run) { r.Targets[0].Config = map[string]string{"systemd_cgroup": "true"} },
+		"definition":    func(r *Run) { r.Targets[0].Clock = "guest" },
+		"unknown":       func(r *Run) { r.Header.Environment.Kernel = "" },
+	} {
+		h, err := NewHistory(past(60, func(i int, r *Run) float64 {
+			if i%3 == 0 || i > 40 {
+				other(r)
+				return 2
+			}
+			return 1
+		}), "quantity:latency", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range h.Series {
+			if s.Changes != nil || slices.Max(s.Values) > 1.5*slices.Min(s.Values) {
+				t.Errorf("%s: one series has both: %v", name, s.Values)
+			}
+		}
+		if len(h.Series) < 2 || h.Worse() || len(h.Findings()) == 0 {
+			t.Errorf("%s: %d series, findings %v", name, len(h.Series), h.Findings())
+		}
+	}
+}
+
+func TestLevelsOfAHistoryAreFigures(t *testing.T) {
+	t.Parallel()
+	h, err := NewHistory(past(40, func(i int, _ *Run) float64 { return step(i, 25) }), "quantity:latency", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := h.Figures()
+	if len(all) != 2 || all[0].Versus != nil || len(all[0].Rounds) != 25 || len(all[1].Rounds) != 15 {
+		t.Fatalf("got %+v", all)
+	}
+	after := all[1]
+	if v := after.Versus; v == nil || v.Baseline != "to 24" || v.Of != figure.OfRuns || v.Verdict != stat.Different || !(v.Shift.Lo < 0.1 && 0.1 < v.Shift.Hi) || v.Shift.N != 15 || after.Labels.Get("from") != "25" || after.Labels.Get("to") != "39" || after.Verdict != "worse" {
+		t.Errorf("got %+v, %+v", after, v)
+	}
+	charts := h.charts()
+	if len(charts) != 1 || len(charts[0].Data) != 40+4 || len(charts[0].Rules) != 1 || charts[0].Rules[0].Value != 24.5 || !charts[0].Rules[0].Vertical {
+		t.Errorf("charts are %+v", charts)
+	}
+}

@@ -1,0 +1,129 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/internal/core/stat"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// Page shows the changes, and the course of every series.
+func (h *History) Page() *page.Page {
+	p := page.New("", "history")
+	p.Head = []string{
+		page.Dotted(page.Amount(h.runs, "run")+" of "+page.Amount(len(h.Points), "point"), fmt.Sprint(len(h.Series), " series"), "ordered by "+h.by),
+	}
+	p.Add((&Comparison{Differences: h.unlike}).unlikeTable(), h.changes(), h.courses())
+	return p
+}
+
+func (h *History) changes() *page.Section {
+	table := page.Names("figure", "of", "between")
+	var before, after []figure.Figure // before and behind each
+	for _, s := range h.Series {
+		levels := h.levels(s)
+		for k, c := range s.Changes {
+			last, first := h.Points[s.At[c.At-1]], h.Points[s.At[c.At]]
+			table.Row(s.names(page.Heading(last) + " and " + page.Heading(first))...)
+			before, after = append(before, levels[k]), append(after, levels[k+1])
+		}
+	}
+	if after == nil {
+		return &page.Section{Title: "changes: none", Style: term.Bold, Notes: []string{h.shown()}}
+	}
+	table.Add("before", page.Each(before, page.Median))
+	table.Add("shift", page.Each(after, page.Change))
+	table.AddText("", page.Each(after, word))
+	s := &page.Section{Title: "changes", Style: term.Bold, Charts: h.charts(), Table: table, Notes: []string{
+		"shift between the levels on both sides (Hodges–Lehmann) with its 95 % interval, where they meet being taken for known; " + h.shown()}}
+	if h.since > 0 {
+		s.Notes = append(s.Notes, "the exit status is of changes at "+page.Heading(h.Points[h.since])+" and behind it")
+	}
+	return s
+}
+
+// shown says when a change is shown.
+func (h *History) shown() string {
+	return fmt.Sprintf("a change is shown where p, multiplied by all cuts that were tried and by %s, is below %g", page.Amount(len(h.Series), "figure"), stat.ChangeAlpha)
+}
+
+// mostCharts is how many series that changed are drawn.
+const mostCharts = 12
+
+// charts are the series that changed: their values, and their levels with intervals.
+func (h *History) charts() (out []*page.Chart) {
+	for _, s := range h.Series {
+		if s.Changes == nil || len(out) == mostCharts {
+			continue
+		}
+		c := &page.Chart{Name: "history-" + s.Quantity, Title: s.Quantity + " " + page.Dotted(s.Labels.String(), s.Apart), Kind: page.Lines,
+			X: page.Axis{Title: "point, in order of " + h.by, Unit: figure.Count}, Y: page.Axis{Title: s.Quantity, Unit: s.Unit}}
+		each := 1 + len(s.Values)/(page.MostData/2)
+		for i := 0; i < len(s.Values); i += each {
+			d := page.At("", "", "value")
+			d.X, d.Y, d.Text = float64(s.At[i]), s.Values[i], h.Points[s.At[i]]+": "+page.Text(s.Values[i], s.Unit)
+			c.Data = append(c.Data, d)
+		}
+		var told []string
+		for k, f := range h.levels(s) {
+			last := f.Rounds[len(f.Rounds)-1].Round
+			for _, at := range []int{f.Rounds[0].Round, last} {
+				d := page.At("", "", "level")
+				d.X, d.Y, d.Text = float64(at), f.Value, page.Text(f.Value, f.Unit)
+				if f.Bounded {
+					d.Lo, d.Hi = f.Lo, f.Hi
+				}
+				c.Data = append(c.Data, d)
+			}
+			if k > 0 {
+				text := fmt.Sprintf("%s at %s", page.Change(&f).Head, page.Heading(h.Points[f.Rounds[0].Round]))
+				c.Rules, told = append(c.Rules, page.Rule{Value: float64(f.Rounds[0].Round) - 0.5, Text: text, Vertical: true}), append(told, text)
+			}
+		}
+		c.Caption = fmt.Sprintf("%s over %s; %s", s.Quantity, page.Amount(len(s.Values), "point"), page.Listed(told))
+		if each > 1 {
+			c.Caption += fmt.Sprintf("; one of %d is drawn", each)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// names are the cells that say whose a row is.
+func (s *Series) names(more ...string) []page.Cell {
+	return page.Texts(append([]string{s.Quantity, page.Middle(page.Dotted(s.Labels.String(), s.Apart), 3*page.LongestName)}, more...)...)
+}
+
+func (h *History) courses() *page.Section {
+	table, widened := page.Names("figure", "of"), 1.0
+	for _, s := range h.Series {
+		table.Row(s.names()...)
+		widened = max(widened, s.Widened)
+	}
+	table.Add("points", page.Each(h.Series, func(s **Series) page.Cell { return page.Words(fmt.Sprint(len((*s).Values))) }))
+	table.AddText("course", page.Each(h.Series, func(s **Series) page.Cell {
+		at := make([]int, len((*s).Changes))
+		for i, c := range (*s).Changes {
+			at[i] = c.At
+		}
+		return page.Words(page.Course((*s).Values, at))
+	}))
+	table.Add("finds", page.Each(h.Series, func(s **Series) page.Cell {
+		switch finds := (*s).Finds; {
+		case math.IsNaN(finds):
+			return page.Words(page.None)
+		case math.IsInf(finds, 1):
+			return page.Words("too few points")
+		default:
+			return page.Words(page.Share(finds))
+		}
+	}))
+	note := "│ a change; finds: the smallest change that would be found in 4 of 5 such histories, had it been in the middle"
+	if widened > 1.05 {
+		note += fmt.Sprintf("; runs depend on those before them, so that their noise counts up to %.1f times", widened)
+	}
+	return &page.Section{Title: "series", Style: term.Bold, Table: table, Notes: []string{note}}
+}

@@ -1,0 +1,102 @@
+package instrument_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/core/page"
+	"github.com/tare-bench/tare/record"
+)
+
+// answer is a row of what the queries of docs/formats.md ask for.
+type answer struct {
+	Target, Op, Kernel string
+	CPU                string `json:"cpu_model"`
+	MS, Lo, Hi, MiB    *float64
+	Rounds             int
+}
+
+// duckdb asks a query in a folder, of the DuckDB that scripts/install-duckdb fetches.
+func duckdb(t *testing.T, dir, sql string) (rows []answer) {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := filepath.Glob(filepath.Join(cache, "tare", "duckdb-*", "bin", "duckdb"))
+	if found == nil {
+		t.Fatal("no DuckDB in the user's cache: run scripts/install-duckdb")
+	}
+	cmd := exec.CommandContext(t.Context(), slices.Max(found), "-init", os.DevNull, "-json", "-c", sql)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &rows)
+	}
+	if err != nil {
+		t.Fatalf("%v of %s\n%s", err, sql, out)
+	}
+	return rows
+}
+
+func TestDuckDBAnswersTheQueriesOfTheDocumentsAsReportsDo(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	queries := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(queries) != 3 {
+		t.Fatalf("%d queries in docs/formats.md", len(queries))
+	}
+	dir := t.TempDir()
+	of := map[string]*record.Record{"figures": load(t, "lifecycle"), "overhead": load(t, "overhead"), "storage": load(t, "storage")}
+	for name, rec := range of {
+		if err := os.WriteFile(filepath.Join(dir, name+".parquet"), []byte(report(t, rec, "parquet", page.Options{})), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := func(got *float64, want float64, there bool) bool {
+		return (got != nil) == there && (!there || near(*got, want))
+	}
+	timed := map[string]figure.Figure{}
+	for _, f := range valued(t, of["figures"]) {
+		if f.Quantity == "latency" && f.Labels.Get("lanes") == "1" {
+			timed[f.Labels.Get("target")+" "+f.Labels.Get("op")] = f
+		}
+	}
+	for i, query := range queries[:2] {
+		rows := duckdb(t, dir, query[1])
+		for _, r := range rows {
+			f := timed[r.Target+" "+r.Op]
+			if !same(r.MS, f.Value/1e6, true) || i == 0 && (!same(r.Lo, f.Lo/1e6, f.Bounded) || !same(r.Hi, f.Hi/1e6, f.Bounded)) || i == 1 && r.Rounds != len(f.Rounds) {
+				t.Errorf("%+v is %+v", r, f)
+			}
+		}
+		if len(rows) != len(timed) || len(rows) == 0 {
+			t.Errorf("%d rows of %d figures by%s", len(rows), len(timed), query[1])
+		}
+	}
+	held := map[string][]float64{}
+	for _, f := range valued(t, of["overhead"]) {
+		if f.Quantity == "memory" && f.Labels.Get("phase") == "idle" {
+			held[f.Labels.Get("target")] = append(held[f.Labels.Get("target")], f.Value)
+		}
+	}
+	env := of["overhead"].Header.Environment
+	rows := duckdb(t, dir, queries[2][1])
+	for _, r := range rows {
+		if !same(r.MiB, figure.MedianOf(held[r.Target]).Value/1048576, true) || r.Kernel != env.Kernel || r.CPU != env.CPUModel {
+			t.Errorf("%+v is of %v", r, held[r.Target])
+		}
+	}
+	if len(rows) != len(held) || len(rows) == 0 {
+		t.Errorf("%d rows of %d targets", len(rows), len(held))
+	}
+}
