@@ -173,7 +173,7 @@ func TestColumnsAreAkinToTargets(t *testing.T) {
 	for target, want := range map[string]string{
 		"docker/runc": "docker", "docker/crun": "docker", "docker": "docker", "docker+cli/runc": "docker", "podman/runc": "podman",
 		"podman+api/crun": "podman", "isula/runc": "isula", "cri+cri-dockerd/runc": "cri-docker", "cri+cri-o/runc": "cri-o", "cri+cri-o": "cri-o",
-		"cri+isulad/runc": "cri-isula", "cri+containerd/runc": "", "containerd/runc": "", "runc": "", "host": "", "dockerx/runc": "",
+		"cri+isulad/runc": "cri-isula", "cri+isulad+cli/runc": "cri-isula", "cri+containerd/runc": "", "containerd/runc": "", "runc": "", "host": "", "dockerx/runc": "",
 	} {
 		var got []string
 		for _, c := range r.Columns {

@@ -129,7 +129,7 @@ func (w *Whom) declare(s *option.Set, missing string) {
 }
 
 func (w *Whom) declareVia(s *option.Set) {
-	option.List(s, &w.Via, "via", "drive docker through its api, its cli, or both: api,cli (default: api)",
+	option.List(s, &w.Via, "via", "drive docker and CRI endpoints through their api, their cli (docker, crictl), or both: api,cli (default: api)",
 		option.OmitEmpty, option.Choices("api", "cli"), option.Once("keep one of them"))
 }
 
@@ -187,12 +187,8 @@ type Engines map[string]setting.Engine
 // Of returns what holds for a target.
 func (e Engines) Of(name string) setting.Engine {
 	engine, _, _ := strings.Cut(name, "/")
-	plain, _, _ := strings.Cut(engine, "+") // docker+cli is docker, another way
-	merged := e[name].Over(e[engine])
-	if plain != "cri" {
-		merged = merged.Over(e[plain])
-	}
-	return merged
+	plain := strings.TrimSuffix(strings.TrimSuffix(engine, "+cli"), "+api") // docker+cli is docker, another way
+	return e[name].Over(e[engine]).Over(e[plain])
 }
 
 // engineName is an engine's name or a target's.

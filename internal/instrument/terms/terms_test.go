@@ -56,6 +56,7 @@ func TestATargetsOwnSettingsComeBeforeItsEngines(t *testing.T) {
 		"docker/crun":         {Address: "unix:///b", Network: "bridge"},
 		"docker+cli/crun":     {Address: "unix:///a", Network: "bridge", Command: "/usr/bin/docker"},
 		"cri+cri-o/crun":      {Address: "unix:///c", Network: "host"},
+		"cri+cri-o+cli/runc":  {Address: "unix:///c"},
 		"cri+containerd/runc": {},
 		"containerd/runc":     {Namespace: "own", Args: []string{"x"}},
 		"runc":                {},

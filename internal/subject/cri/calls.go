@@ -20,18 +20,11 @@ import (
 // but for an id that is known only when the call before it has replied.
 func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place engine.Place) (do func(context.Context) error, shown string, err error) {
 	shown = strings.ReplaceAll(d.operations()[string(op)].Command, "ID", s.Name) // for people
-	if op == subject.RunPod || op == subject.Run {
-		if err := d.newPod(s.Name); err != nil {
-			return nil, shown, err
-		}
+	h, err := d.holding(op, s.Name)
+	if err != nil {
+		return nil, shown, err
 	}
-	h, runtime := d.held[s.Name], d.conn.runtime
-	switch {
-	case h == nil || op != subject.RunPod && op != subject.Run && h.pod == "":
-		return nil, shown, fmt.Errorf("there is no pod %s", s.Name)
-	case slices.Contains([]subject.Op{subject.Start, subject.Stop, subject.Remove}, op) && h.container == "":
-		return nil, shown, fmt.Errorf("there is no container in the pod %s", s.Name)
-	}
+	runtime := d.conn.runtime
 	switch op {
 	case subject.RunPod:
 		do = d.runPod(h)
@@ -79,6 +72,24 @@ func (d *driver) call(_ context.Context, op subject.Op, s engine.State, place en
 	return do, shown, nil
 }
 
+// holding is what an operation acts on: a new pod, or one that is there.
+func (d *driver) holding(op subject.Op, name string) (*held, error) {
+	begins := op == subject.RunPod || op == subject.Run
+	if begins {
+		if err := d.newPod(name); err != nil {
+			return nil, err
+		}
+	}
+	h := d.held[name]
+	switch {
+	case h == nil || !begins && h.pod == "":
+		return nil, fmt.Errorf("there is no pod %s", name)
+	case slices.Contains([]subject.Op{subject.Start, subject.Stop, subject.Remove}, op) && h.container == "":
+		return nil, fmt.Errorf("there is no container in the pod %s", name)
+	}
+	return h, nil
+}
+
 // newPod makes what a pod has of the machine's.
 func (d *driver) newPod(name string) error {
 	d.held[name] = &held{config: d.podConfig(name)}
@@ -99,11 +110,11 @@ func (d *driver) runPod(h *held) func(ctx context.Context) error {
 
 // requested is the handler as a request has it. isulad's default is none of its
 // handlers: only no name at all stands for it in every version.
-func (d *driver) requested() string {
-	if d.engineName == isuladEngine && d.handler == d.facts.standard {
+func (t *Target) requested() string {
+	if t.engineName == isuladEngine && t.handler == t.facts.standard {
 		return ""
 	}
-	return d.handler
+	return t.handler
 }
 
 // create makes a container in a pod that is there.

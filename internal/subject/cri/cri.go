@@ -14,10 +14,12 @@ import (
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/tare-bench/tare/internal/lane"
 	"github.com/tare-bench/tare/internal/node/cgroup"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/containerd"
 	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/internal/subject/engine/cli"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -34,6 +36,8 @@ type Target struct {
 	runtime    string            // version of the handler's program, where that could be asked
 	kata       map[string]string // what is known of Kata, where the handler is Kata's
 	ownPause   bool              // the engine has no pause image
+	command    *cli.Program      // crictl; nil with the API
+	client     string            // version of crictl
 	hs         []cgroup.Hierarchy
 }
 
@@ -134,7 +138,7 @@ func (t *Target) operations() map[string]record.Operation {
 		return record.Operation{Command: command, Done: record.StampReturned, Means: "the call has replied; then: " + means}
 	}
 	const runs = "the container is running, its process alive, and the workload has reported"
-	return map[string]record.Operation{
+	all := map[string]record.Operation{
 		string(subject.RunPod):    op("RunPodSandbox ID", "the pod is ready"),
 		string(subject.Create):    op("CreateContainer ID in a pod that is there", "the container is created"),
 		string(subject.Start):     op("StartContainer ID", runs),
@@ -144,6 +148,14 @@ func (t *Target) operations() map[string]record.Operation {
 		string(subject.RemovePod): op("RemovePodSandbox ID", "the engine does not know the pod"),
 		string(subject.Run):       op("RunPodSandbox ID, CreateContainer ID, StartContainer ID", runs),
 	}
+	if t.command != nil {
+		for name, o := range all {
+			o.Command = lane.Quote(t.shown(subject.Op(name)))
+			o.Means = strings.Replace(o.Means, "the call has replied", "crictl has exited with 0", 1)
+			all[name] = o
+		}
+	}
+	return all
 }
 
 func (t *Target) config() map[string]string {
@@ -153,6 +165,9 @@ func (t *Target) config() map[string]string {
 		"runtime": p.kind, "runtime path": p.path, "runtime version": t.runtime, "network": t.network,
 		"cgroup driver": t.facts.cgroups, "cgroup version": cgroup.ModeOf(t.hs),
 		"snapshotter": t.facts.snapshotter, "storage driver": t.facts.storage.driver, "pause image": t.facts.pause,
+	}
+	if t.command != nil {
+		config["via"], config["command"], config["command version"] = "cli, CRI "+t.version.RuntimeApiVersion, t.command.Path, t.client
 	}
 	if t.ownPause {
 		config["pause image"] += " (made by tare, since the engine has none)"
@@ -166,6 +181,9 @@ func (t *Target) notes() []string {
 	notes := []string{
 		"CRI has no limit of tasks for a container: that of the engine's configuration holds",
 		"like a kubelet by default, tare asks for containers without a seccomp profile",
+	}
+	if t.command != nil {
+		notes = append(notes, "each operation is a process of crictl, whose own start, connection and questions beside the call are in its time: the target without +cli, weighed beside it, has what is left")
 	}
 	if t.engineName == crioEngine {
 		notes = append(notes, "StopContainer looks every 100 ms whether the process is gone: its time is a multiple of that; \"exited\" is the process's own end")

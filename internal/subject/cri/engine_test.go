@@ -8,8 +8,6 @@ import (
 	"github.com/tare-bench/tare/internal/subject/engine/enginetest"
 )
 
-func TestMain(m *testing.M) { engines.Main(m) }
-
 // engineUnderTest is a running engine.
 type engineUnderTest struct {
 	name  string // as in cri+NAME

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,13 +25,19 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 		defer cancel()
 		return nil, t.failed("open", err, d.close(clean))
 	}
-	s, err := engine.Open(ctx, engine.Options{
+	o := engine.Options{
 		Target: t.name, Called: t.engineName, Driver: d, Env: env, Guest: t.clock() == "guest", Pods: true, Lag: lag,
-		Image: d.key(d.probe), Ref: d.probe.Ref, Call: d.call, Warm: d.warm,
+		Image: d.key(d.probe), Ref: d.probe.Ref,
 		Statistics: d.containerStatistics, Source: ofContainers,
 		Daemons: func() []int { return engine.Listeners(t.socket) },
 		Removed: d.erase, Closed: d.close,
-	})
+	}
+	if t.command != nil {
+		o.Program, o.Line = *t.command, d.line
+	} else {
+		o.Call, o.Warm = d.call, d.warm
+	}
+	s, err := engine.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -130,6 +137,7 @@ func (d *driver) Look(ctx context.Context, names []string) (map[string]engine.St
 	if err != nil {
 		return nil, err
 	}
+	d.adopt(pods, containers)
 	known := map[string]engine.State{}
 	for _, p := range pods {
 		name := p.GetMetadata().GetName()
@@ -231,6 +239,11 @@ func (d *driver) List(ctx context.Context) ([]string, error) {
 func (d *driver) erase(names []string) error {
 	for _, name := range names {
 		_ = errors.Join(d.tmpfses.unmount(name), d.ground.Erase(name))
+		if d.command != nil {
+			pod, container := d.files(name)
+			os.Remove(pod)
+			os.Remove(container)
+		}
 		delete(d.held, name)
 	}
 	return nil

@@ -40,8 +40,8 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	}
 	if t.command != nil {
 		o.Program = *t.command
-		o.Line = func(op subject.Op, name string, place engine.Place) []string {
-			return t.command.Line(t.verb(op, d.making(name, place))...)
+		o.Line = func(op subject.Op, name string, place engine.Place) ([]string, error) {
+			return t.command.Line(t.verb(op, d.making(name, place))...), nil
 		}
 	} else {
 		o.Call, o.Warm = d.call, t.warm

@@ -61,7 +61,7 @@ type Options struct {
 	Warm func(ctx context.Context, calls int) error
 	// Line is the command line of an operation, where it is not a call, for
 	// the container of a name; Program is what such a session runs.
-	Line    func(op subject.Op, name string, place Place) []string
+	Line    func(op subject.Op, name string, place Place) ([]string, error)
 	Program cli.Program
 	// Exec is the verb, with its arguments, that runs a command in a container
 	// with a variable, "NAME=value", in its environment; nil where the session
@@ -171,7 +171,10 @@ func (s *Session) prepareLines(_ context.Context, op subject.Op, lanes []int) (s
 	tasks := make([]batch.Task, len(lanes))
 	for i, n := range lanes {
 		name := s.hold(op, n).Name
-		line := s.o.Line(op, name, s.places.On(n))
+		line, err := s.o.Line(op, name, s.places.On(n))
+		if err != nil {
+			return nil, err
+		}
 		if line == nil || name == "" {
 			return nil, fmt.Errorf("lane %d: %w", n, subject.ErrUnsupported)
 		}

@@ -79,6 +79,9 @@ func (e *engine) wanted(s Settings) []string {
 // default runtime where none is named, and a target for each way where the
 // name does not say one and the settings do.
 func expand(ctx context.Context, name string, s Settings) (names []string, isEngine bool, err error) {
+	if before, runtime, _ := strings.Cut(name, "/"); before == criPrefix+"cli" {
+		return crictl(ctx, runtime, s), true, nil
+	}
 	e, _, runtime, ok := split(name)
 	if !ok {
 		if before, _, slash := strings.Cut(name, "/"); slash {
@@ -107,6 +110,31 @@ func expand(ctx context.Context, name string, s Settings) (names []string, isEng
 		names = append(names, e.behind(w, runtime))
 	}
 	return names, true, nil
+}
+
+// crictl are the targets that it drives: on every CRI endpoint that is here, with
+// that runtime or its default; on every one that is known where none is, so that each
+// says why.
+func crictl(ctx context.Context, runtime string, s Settings) (names []string) {
+	var known []string
+	for i := range engines {
+		e := &engines[i]
+		if !slices.Contains(e.ways, "cli") || !strings.HasPrefix(e.name, criPrefix) {
+			continue
+		}
+		name := e.behind("cli", runtime)
+		known = append(known, name)
+		if found, err := e.runtimes(ctx, s.engine(name)); err == nil {
+			if runtime == "" && len(found) > 0 {
+				name = e.behind("cli", found[0])
+			}
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return known
+	}
+	return names
 }
 
 // all are the engine's targets: each of its runtimes, in each wanted way.

@@ -26,6 +26,8 @@ func withEngines(t *testing.T) {
 	}
 	engines = []engine{
 		{name: "ship", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"runc", "crun"}, nil }},
+		{name: "cri+ferry", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"crun"}, nil }},
+		{name: "cri+wreck", ways: []string{"api", "cli"}, new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return nil, errors.New("nobody answers") }},
 		{name: "cri+boat", new: make, runtimes: func(context.Context, subject.Engine) ([]string, error) { return []string{"runc"}, nil }},
 		{name: "dead", new: func(_ context.Context, name, _, _ string, _ subject.Engine) (subject.Target, error) {
 			return nil, &subject.Unavailable{Name: name, Reason: "nobody answers"}
@@ -81,6 +83,9 @@ func TestANameLeadsToATargetBehindAnEngine(t *testing.T) {
 		{"the other way only", cli, "ship", "ship+cli/runc by cli at A(ship+cli/runc)"},
 		{"a name that says the way keeps it", cli, "ship+api/runc", "ship+api/runc by api at A(ship+api/runc)"},
 		{"an engine with one way keeps it", both, "cri+boat", "cri+boat/runc by  at A(cri+boat/runc)"},
+		{"a CRI endpoint by crictl", s, "cri+ferry+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
+		{"crictl, on every CRI endpoint that is here", s, "cri+cli/runc", "cri+ferry+cli/runc by cli at A(cri+ferry+cli/runc)"},
+		{"crictl, with each one's default", s, "cri+cli", "cri+ferry+cli/crun by cli at A(cri+ferry+cli/crun)"},
 		{"a missing runtime has its reason", s, "ship/kata", "ship/kata is not here: no runtime kata"},
 		{"a missing engine has its reason", s, "dead/runc ship/runc", "dead/runc is not here: nobody answers; ship/runc by api at A(ship/runc)"},
 		{"a missing engine without a runtime", s, "dead", "dead is not here: nobody answers"},
@@ -111,7 +116,7 @@ func TestAllHasEveryRuntimeOfEveryEngine(t *testing.T) {
 			got = append(got, f.Name)
 		}
 	}
-	if want := "ship+cli/runc ship+cli/crun cri+boat/runc dead"; strings.Join(got, " ") != want {
+	if want := "ship+cli/runc ship+cli/crun cri+ferry+cli/crun cri+wreck cri+boat/runc dead"; strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
 }

@@ -28,8 +28,11 @@ const criPrefix = "cri+"
 // its address alone.
 func endpoint(name string) engine {
 	return engine{
-		name: criPrefix + name,
-		new: func(ctx context.Context, full, handler, _ string, e subject.Engine) (subject.Target, error) {
+		name: criPrefix + name, ways: []string{"api", "cli"},
+		new: func(ctx context.Context, full, handler, way string, e subject.Engine) (subject.Target, error) {
+			if way == "cli" {
+				return cri.NewCommand(ctx, full, name, handler, e)
+			}
 			return cri.New(ctx, full, name, handler, e)
 		},
 		runtimes: func(ctx context.Context, e subject.Engine) ([]string, error) { return cri.Runtimes(ctx, name, e) },

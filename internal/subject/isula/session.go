@@ -22,7 +22,10 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	}
 	c := &commands{Target: t, image: probe, env: env}
 	s, err := engine.Open(ctx, engine.Options{
-		Target: t.name, Called: "iSulad", Driver: c, Env: env, Program: t.isula, Line: c.Line,
+		Target: t.name, Called: "iSulad", Driver: c, Env: env, Program: t.isula,
+		Line: func(op subject.Op, name string, place engine.Place) ([]string, error) {
+			return c.Line(op, name, place), nil
+		},
 		Exec: t.exec, Refused: refused,
 		Image: "isula " + t.address + " " + probe.Ref, Ref: probe.Ref, Guest: engine.GuestClock(t.runtime),
 		Runtime: t.runtime, Statistics: c.statistics, Source: "isula stats (up to 1.6 s old)",

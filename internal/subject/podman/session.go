@@ -30,7 +30,10 @@ func (t *Target) Open(ctx context.Context, env subject.Env) (subject.Session, er
 	}
 	c := &commands{Target: t, podman: podman, image: probe, env: env}
 	s, err := engine.Open(ctx, engine.Options{
-		Target: t.name, Called: "podman", Driver: c, Env: env, Program: podman, Line: c.Line,
+		Target: t.name, Called: "podman", Driver: c, Env: env, Program: podman,
+		Line: func(op subject.Op, name string, place engine.Place) ([]string, error) {
+			return c.Line(op, name, place), nil
+		},
 		Exec: execVerb, Refused: refused,
 		Image: "podman " + t.info.Store.GraphRoot + " " + probe.Ref, Ref: probe.Ref, Guest: t.info.clock() == "guest",
 		Runtime: t.info.Host.OCIRuntime.Name, Quiet: quiet,
