@@ -13,11 +13,13 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tare-bench/tare/internal/core/compare"
 	"github.com/tare-bench/tare/internal/core/export"
@@ -71,6 +73,11 @@ func (s *site) routes() http.Handler {
 	mux.HandleFunc("/compare", s.compare)
 	for _, name := range []string{"live.js", "serve.css"} {
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
+	}
+	for name, text := range map[string]string{"page.css": page.Style(), "theme.js": page.Theme()} { // as reports have them
+		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(text))
+		})
 	}
 	return mux
 }
@@ -196,13 +203,17 @@ func (s *site) judged(name string) (all []instrument.Judged, err error) {
 	return all, nil
 }
 
-// shown are the formats that a browser shows; others are saved.
-var shown = map[string]string{"text": "text/plain; charset=utf-8", "md": "text/plain; charset=utf-8"}
-
-// report shows the report of a record in any format.
+// report shows the report of a record to people, or has it saved for programs.
 func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 	query := r.URL.Query()
-	format, everything := cmp.Or(query.Get("format"), "text"), query.Get("verbose") != ""
+	format := cmp.Or(query.Get("format"), "html")
+	o := page.Options{Width: columns, Beside: []page.Address{{Text: "all records", URL: "/"}, {Text: "other forms", URL: "/live?r=" + url.QueryEscape(keyOf(one.path))}}}
+	if query.Get("verbose") != "" {
+		o.Verbose, o.Explain = true, true
+	} else {
+		query.Set("verbose", "1")
+		o.Beside = append(o.Beside, page.Address{Text: "everything", URL: "/report?" + query.Encode()})
+	}
 	if err := s.Instruments.CheckFormat(format, one.header.Experiment); err != nil {
 		return err
 	}
@@ -212,18 +223,29 @@ func (s *site) report(w http.ResponseWriter, r *http.Request, one found) error {
 		if err != nil {
 			return err
 		}
-		return s.Instruments.Report(&text, format, all, page.Options{Width: columns, Verbose: everything, Explain: everything})
+		return s.Instruments.Report(&text, format, all, o)
 	})
 	if err != nil {
 		return err
 	}
-	if kind, ok := shown[format]; ok {
-		w.Header().Set("Content-Type", kind)
-	} else {
+	if !slices.Contains(page.Formats, format) {
 		save(w, base(one.path)+"."+format)
 	}
-	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+	send(w, format, &text)
 	return nil
+}
+
+// send sends what was drawn. A page of HTML has a policy of its own, with the sums of its
+// scripts, which is said of it here, too.
+func send(w http.ResponseWriter, format string, text *bytes.Buffer) {
+	switch {
+	case format == "html":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", page.PolicyOf(string(text.Bytes()[:min(text.Len(), headerBytes)]))+"; frame-ancestors 'none'")
+	case slices.Contains(page.Formats, format):
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	_, _ = text.WriteTo(w) // who does not wait for it needs no answer
 }
 
 // record sends the record itself.
@@ -277,13 +299,12 @@ func (s *site) compared(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return page.Write(&text, "text", []*page.Page{compared.Page()}, page.Options{Width: columns})
+		return page.Write(&text, "html", []*page.Page{compared.Page()}, page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}})
 	})
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", shown["text"])
-	_, _ = text.WriteTo(w) // likewise
+	send(w, "html", &text)
 	return nil
 }
 
@@ -315,7 +336,7 @@ func (s *site) liveJSON(w http.ResponseWriter, _ *http.Request, one found) error
 
 // formats are the words of all forms of report of an instrument.
 func (s *site) formats(of string) []string {
-	names := []string{"text", "md"}
+	names := slices.Clone(page.Formats)
 	for _, f := range export.Formats {
 		names = append(names, f.Name)
 	}

@@ -24,6 +24,7 @@ type row struct {
 	Rounds     string    `json:"rounds"`
 	Samples    string    `json:"samples"`
 	Failures   string    `json:"failures"`
+	Failed     bool      `json:"-"`
 	Findings   string    `json:"findings"`
 	Last       string    `json:"last"`    // what was measured last
 	Written    string    `json:"written"` // when
@@ -49,7 +50,7 @@ func (s *site) row(f *found) row {
 		r.Written = ago(f.info.ModTime())
 	}
 	if f.header == nil {
-		r.State, r.Wrong = "not a record", term.Clean(f.err.Error())
+		r.State, r.Wrong = "cannot be read", term.Clean(f.err.Error())
 		return r
 	}
 	h := f.header
@@ -64,22 +65,26 @@ func (s *site) row(f *found) row {
 		names[i] = page.Heading(name)
 	}
 	r.Instrument, r.Targets = page.Heading(h.Experiment), page.Listed(names)
-	r.Machine = page.Heading(page.Processor(&h.Environment))
+	known := h.Environment.CPUs > 0 // of what was imported the machine is not, and its plan was not carried out
+	if known {
+		r.Machine = page.Heading(page.Processor(&h.Environment))
+	}
 	r.Kernel = page.Heading(h.Environment.Kernel)
 	r.Formats = s.formats(h.Experiment)
 	r.Samples, r.Last = f.atLeast(f.samples), f.last.String()
 	if f.rounds > 0 {
 		r.Rounds = fmt.Sprint(f.rounds)
-		if f.plan.Rounds > f.rounds {
+		if known && f.plan.Rounds > f.rounds {
 			r.Rounds += fmt.Sprintf(" of %d", f.plan.Rounds)
 		}
 	}
 	r.Findings = f.found()
 	r.State, r.Live = s.state(f)
-	r.Failures = f.atLeast(f.told)
+	failures := f.told
 	if f.open {
-		r.Failures = f.atLeast(max(f.told, f.failures))
+		failures = max(f.told, f.failures)
 	}
+	r.Failures, r.Failed = f.atLeast(failures), failures > 0
 	if f.err != nil {
 		r.Wrong = term.Clean(f.err.Error())
 	}

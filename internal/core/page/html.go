@@ -40,6 +40,7 @@ var layout = sync.OnceValue(func() *template.Template {
 // document is a file of HTML: everything that it needs is in it, and its policy lets it
 // load nothing and execute nothing else, whatever stands in its texts.
 type document struct {
+	Beside         []Address
 	Title          string
 	Style          string
 	Early, Scripts []string
@@ -79,8 +80,8 @@ type fileHTML struct {
 }
 
 // writeHTML draws all pages as one file.
-func writeHTML(w io.Writer, pages []*Page) error {
-	d := document{Style: asset("page.css"), Early: []string{asset("theme.js")}}
+func writeHTML(w io.Writer, pages []*Page, beside []Address) error {
+	d := document{Beside: beside, Style: asset("page.css"), Early: []string{asset("theme.js")}}
 	taken, colours, charts := map[string]bool{"report": true}, map[string]string{}, false
 	for _, p := range pages {
 		one := part{Page: p, Heading: p.heading()}

@@ -98,6 +98,8 @@ type Options struct {
 	// Link makes a file of a chart and returns the relative link to it, of Markdown;
 	// nil: there is no place for files, and charts are left out.
 	Link func(*Chart) (link string, err error)
+	// Beside is what HTML leads to, where it is served.
+	Beside []Address
 }
 
 // Formats are the words for how pages can be drawn.
@@ -106,7 +108,7 @@ var Formats = []string{"text", "md", "html"}
 // Write draws pages one below the other, in one of the formats.
 func Write(w io.Writer, format string, pages []*Page, o Options) error {
 	if format == "html" {
-		return writeHTML(w, pages)
+		return writeHTML(w, pages, o.Beside)
 	}
 	for i, p := range pages {
 		if i > 0 {
