@@ -76,7 +76,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 				}
 				return by(shout)(ctx, s, o, out)
 			}
-		}, ExitInterrupted, []string{"interrupted: 2 of 3 measures here, as far as they came", "| interrupted |"}, 2},
+		}, ExitInterrupted, []string{"interrupted: 2 of 3 measures did not come to an end", "| interrupted |", "## 3 echo"}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			place(t)

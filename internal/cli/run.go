@@ -192,15 +192,20 @@ func (s *app) performEach(ctx context.Context, p *plan.Plan, flags []string, out
 	done := false
 	for i := range p.Measure {
 		m, each := &p.Measure[i], out.measure(p, i, flags)
-		err := s.performers[m.Name].perform(ctx, s, m.Options, each)
+		err := error(exit{ExitInterrupted})
+		if ctx.Err() == nil {
+			err = s.performers[m.Name].perform(ctx, s, m.Options, each)
+		}
 		if err != nil && out.dir != "" {
 			err = errors.Join(err, s.leave(m, &each, ctx.Err() != nil, err))
 		}
 		var code exit
 		var missing *notHere
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil && out.dir == "":
 			return err
+		case err != nil && ctx.Err() != nil: // what was not begun is told of, too
+			failed = errors.Join(err, failed)
 		case errors.As(err, &missing): // the others go on
 			fmt.Fprintf(s.Err, "tare: measure %d of %d: nothing of it can be weighed here\n%s\n", i+1, len(p.Measure), cleanLines(missing.Error()))
 			if skips(m) {

@@ -142,16 +142,17 @@ func cover(measures []measure) *page.Page {
 
 // unfinished says of a plan that was not gone through what is here of it.
 func unfinished(measures []measure, planned int) string {
-	here := map[int]bool{}
-	cut := false
+	here, cut := map[int]bool{}, 0
 	for i := range measures {
 		rec := measures[i].Record
 		here[rec.Header.Of.Measure] = true
-		cut = cut || rec.End == nil || rec.End.Status == "interrupted"
+		if rec.End == nil || rec.End.Status == "interrupted" {
+			cut++
+		}
 	}
 	switch {
-	case cut:
-		return fmt.Sprintf("interrupted: %d of %s here, as far as they came", len(here), page.Amount(planned, "measure"))
+	case cut > 0:
+		return fmt.Sprintf("interrupted: %d of %s did not come to an end", planned-len(here)+cut, page.Amount(planned, "measure"))
 	case len(here) < planned:
 		return fmt.Sprintf("%d of %s here", len(here), page.Amount(planned, "measure"))
 	}

@@ -197,8 +197,8 @@ func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
 	}{
 		"nothing is missing":   {func(*record.Record) {}, ""},
 		"a measure is missing": {func(rec *record.Record) { rec.Header.Of.Measures = 3 }, "1 of 3 measures here"},
-		"it was interrupted":   {func(rec *record.Record) { rec.End.Status = "interrupted" }, "interrupted: 1 of 1 measure here, as far as they came"},
-		"it was killed":        {func(rec *record.Record) { rec.End = nil }, "interrupted: 1 of 1 measure here, as far as they came"},
+		"it was interrupted":   {func(rec *record.Record) { rec.End.Status = "interrupted" }, "interrupted: 1 of 1 measure did not come to an end"},
+		"it was killed":        {func(rec *record.Record) { rec.End = nil }, "interrupted: 1 of 1 measure did not come to an end"},
 		"it was skipped": {func(rec *record.Record) {
 			*rec = record.Record{Header: rec.Header, End: &record.End{Status: "skipped", Why: "no such engine"}}
 		}, "**skipped (no such engine)**"},
