@@ -74,7 +74,7 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		}
 		return nil
 	}
-	for _, format := range []string{"md"} {
+	for _, format := range []string{"md", "html"} {
 		err = errors.Join(err, write("report."+format, func(w io.Writer) error { return page.Write(w, format, pages, o) }))
 	}
 	for _, name := range []string{"csv", "json"} {
@@ -85,7 +85,7 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		err = errors.Join(err, write(planFile, func(w io.Writer) error { _, err := w.Write(again); return err }))
 	}
 	if err == nil {
-		fmt.Fprintf(s.Err, "document: %s\n", filepath.Join(dir, "report.md"))
+		fmt.Fprintf(s.Err, "document: %s\n", filepath.Join(dir, "report.html"))
 	}
 	return err
 }

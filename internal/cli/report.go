@@ -83,7 +83,7 @@ between the two. With tare come:
 	}
 	out.addForm(c.Flags(), s.instruments)
 	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
-	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.md, figures, and the plan that measures it again; it has its own formats")
+	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; it has its own formats")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
 }
