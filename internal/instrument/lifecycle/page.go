@@ -18,6 +18,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 	} else if o.Verbose {
 		p.Head = append(p.Head, page.Surroundings(j.Record)...)
 	}
+	p.Add(page.Configurations(j.Targets))
 	for i := range j.Tables {
 		t := &j.Tables[i]
 		p.Add(medians(j, t))

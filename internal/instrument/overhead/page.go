@@ -18,7 +18,7 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = head(j, o)
-	p.Add(inShort(j))
+	p.Add(inShort(j), page.Configurations(j.Targets))
 	for i := range j.Tables {
 		t, first := &j.Tables[i], i == 0
 		p.Add(memoryByRole(j, t, first), cacheAndNode(t, first), nodeFared(j, t, first), cpuByRole(j, t, first), charges(t, first), cgroups(j, t, first), engineSays(t, first))

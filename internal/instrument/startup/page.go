@@ -14,7 +14,7 @@ import (
 func (j *Judgement) Page(o page.Options) *page.Page {
 	p := page.New(j.Plan.Title, Name)
 	p.Head = head(j.Record, j, o)
-	p.Add(startsTable(j), page.Shifts(j.compared(), figure.Comparing{}), stepsBeside(j), phasesBeside(j))
+	p.Add(page.Configurations(j.Record.Targets), startsTable(j), page.Shifts(j.compared(), figure.Comparing{}), stepsBeside(j), phasesBeside(j))
 	for i := range j.Targets {
 		p.Add(every(&j.Targets[i], j.Plan.Slowest, o))
 	}

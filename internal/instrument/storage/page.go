@@ -17,7 +17,7 @@ func (j *Judgement) Page(o page.Options) *page.Page {
 		p.Command = "tare import"
 	}
 	p.Head = head(j, o)
-	p.Add(volumes(j.Places), sizes(j), devices(j.Ceilings, o), inShort(j))
+	p.Add(volumes(j.Places), sizes(j), devices(j.Ceilings, o), page.Configurations(j.Targets), inShort(j))
 	for i, t := range j.Tables {
 		p.Add(jobTable(j, t, i == 0, o))
 		if o.Verbose {

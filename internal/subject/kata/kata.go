@@ -49,8 +49,9 @@ var configPaths = []string{
 	"/opt/kata/share/defaults/kata-containers/runtime-rs/configuration.toml",
 }
 
-// Facts are what a record says of Kata: "hypervisor", "sandbox_cgroup_only" and
-// "kata config", the file that was read. An empty path stands for the file that
+// Facts are what a record says of Kata: "hypervisor", "sandbox_cgroup_only", what
+// decides of a start ("enable_template") and of a sandbox's size ("default_memory",
+// "default_vcpus", "debug_console_enabled"), and "kata config", the file that was read. An empty path stands for the file that
 // a command of tare's own surroundings would take: KATA_CONF_FILE's, else the
 // first of the usual ones; of what an engine starts, see Shim. What cannot be
 // read is said under "kata config".
@@ -82,6 +83,12 @@ type config struct {
 		HypervisorName    string `toml:"hypervisor_name"` // runtime-rs
 		SandboxCgroupOnly *bool  `toml:"sandbox_cgroup_only"`
 	} `toml:"runtime"`
+	Factory struct {
+		EnableTemplate bool `toml:"enable_template"`
+	} `toml:"factory"`
+	Agent map[string]struct {
+		DebugConsole bool `toml:"debug_console_enabled"`
+	} `toml:"agent"`
 }
 
 func read(path string) (map[string]string, error) {
@@ -115,7 +122,19 @@ func read(path string) (map[string]string, error) {
 	if hypervisor == "dragonball" {
 		only = true
 	}
-	return map[string]string{"hypervisor": hypervisor, "sandbox_cgroup_only": strconv.FormatBool(only)}, nil
+	debug := false
+	for _, agent := range c.Agent {
+		debug = debug || agent.DebugConsole
+	}
+	facts := map[string]string{"hypervisor": hypervisor, "sandbox_cgroup_only": strconv.FormatBool(only),
+		"enable_template": strconv.FormatBool(c.Factory.EnableTemplate), "debug_console_enabled": strconv.FormatBool(debug)}
+	settings, _ := c.Hypervisor[hypervisor].(map[string]any)
+	for _, key := range []string{"default_memory", "default_vcpus"} {
+		if v, ok := settings[key]; ok {
+			facts[key] = fmt.Sprint(v)
+		}
+	}
+	return facts, nil
 }
 
 func decode(file string, into *config) error {

@@ -64,6 +64,9 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 				}
 			}
 			got := Facts(path)
+			if got["enable_template"] != "false" || got["debug_console_enabled"] != "false" {
+				t.Errorf("what is not written is off: %v", got)
+			}
 			if got["hypervisor"] != c.hypervisor || got["sandbox_cgroup_only"] != c.only || got["kata config"] != path {
 				t.Errorf("%v", got)
 			}
@@ -71,5 +74,20 @@ func TestAConfigurationTellsWhoIsCharged(t *testing.T) {
 	}
 	if got := Facts("/no/such/file"); got["hypervisor"] != "" || !strings.Contains(got["kata config"], "no such file") {
 		t.Errorf("a file that is not there: %v", got)
+	}
+}
+
+func TestAConfigurationTellsOfTemplatesAndSizes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "configuration-template.toml")
+	text := "[hypervisor.qemu]\ndefault_memory = 2048\ndefault_vcpus = 1.0\n[agent.kata]\ndebug_console_enabled = true\n[factory]\nenable_template = true\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := Facts(path)
+	for key, want := range map[string]string{"enable_template": "true", "debug_console_enabled": "true", "default_memory": "2048", "default_vcpus": "1"} {
+		if got[key] != want {
+			t.Errorf("%s: %q, want %q", key, got[key], want)
+		}
 	}
 }
