@@ -36,10 +36,10 @@ var assets embed.FS
 // are a fifth of it. What is longer, tare report reports.
 const longest = 128 << 20
 
-// perPage is how many records one page lists, and columns how wide a text is.
 const (
-	perPage = 500
-	columns = 120
+	perPage   = 500 // records that one page lists
+	historyOf = 200 // records that are judged for one
+	columns   = 120 // of a text
 )
 
 // site is the pages.
@@ -68,9 +68,16 @@ func (s *site) routes() http.Handler {
 	for at, show := range map[string]func(http.ResponseWriter, *http.Request, found) error{
 		"/report": s.report, "/record": s.record, "/live": s.live, "/live.json": s.liveJSON,
 	} {
-		mux.HandleFunc(at, s.of(show))
+		mux.HandleFunc(at, s.or(func(w http.ResponseWriter, r *http.Request) error {
+			one, err := s.index.find(r.Context(), r.URL.Query().Get("r"))
+			if err = cmp.Or(err, one.err); err != nil {
+				return err
+			}
+			return show(w, r, one)
+		}))
 	}
-	mux.HandleFunc("/compare", s.compare)
+	mux.HandleFunc("/compare", s.or(s.compare))
+	mux.HandleFunc("/history", s.or(s.history))
 	for _, name := range []string{"live.js", "serve.css"} {
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}
@@ -96,17 +103,9 @@ func (s *site) list(w http.ResponseWriter, r *http.Request) {
 	v := listing{Dir: s.Dir, Filter: term.Clean(r.URL.Query().Get("q")), Bounded: bounded, All: len(all), Next: -1, Previous: -1}
 	from, _ := strconv.Atoi(r.URL.Query().Get("from")) // else from the first
 	from = max(0, from)
-	words := strings.Fields(strings.ToLower(v.Filter))
-	for i := range all {
-		row := s.row(&all[i])
-		if !row.has(words) {
-			continue
-		}
-		if v.Matching >= from && len(v.Rows) < perPage {
-			v.Rows = append(v.Rows, row)
-		}
-		v.Matching++
-	}
+	rows := s.filtered(all, v.Filter)
+	v.Matching = len(rows)
+	v.Rows = rows[min(from, len(rows)):min(from+perPage, len(rows))]
 	if from+perPage < v.Matching {
 		v.Next = from + perPage
 	}
@@ -116,14 +115,21 @@ func (s *site) list(w http.ResponseWriter, r *http.Request) {
 	s.draw(w, http.StatusOK, "list.html", v)
 }
 
-// of finds the record that a page is about.
-func (s *site) of(show func(http.ResponseWriter, *http.Request, found) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		one, err := s.index.find(r.Context(), r.URL.Query().Get("r"))
-		if err = cmp.Or(err, one.err); err == nil {
-			err = show(w, r, one)
+// filtered are the rows in which all words of the filter stand.
+func (s *site) filtered(all []found, filter string) (rows []row) {
+	words := strings.Fields(strings.ToLower(filter))
+	for i := range all {
+		if row := s.row(&all[i]); row.has(words) {
+			rows = append(rows, row)
 		}
-		if err != nil {
+	}
+	return rows
+}
+
+// or shows a page, or why it cannot be shown.
+func (s *site) or(show func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := show(w, r); err != nil {
 			s.fail(w, r, err)
 		}
 	}
@@ -271,13 +277,7 @@ func base(name string) string {
 }
 
 // compare sets two records beside each other, as tare compare does.
-func (s *site) compare(w http.ResponseWriter, r *http.Request) {
-	if err := s.compared(w, r); err != nil {
-		s.fail(w, r, err)
-	}
-}
-
-func (s *site) compared(w http.ResponseWriter, r *http.Request) error {
+func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	var text bytes.Buffer
 	err := s.alone(r.Context(), func() error {
@@ -299,13 +299,55 @@ func (s *site) compared(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return page.Write(&text, "html", []*page.Page{compared.Page()}, page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}})
+		return page.Write(&text, "html", []*page.Page{compared.Page()}, back)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		send(w, "html", &text)
 	}
-	send(w, "html", &text)
-	return nil
+	return err
+}
+
+// back leads from a page to the list.
+var back = page.Options{Beside: []page.Address{{Text: "all records", URL: "/"}}}
+
+// history shows where the figures of the newest of the filtered records changed, as tare
+// history does.
+func (s *site) history(w http.ResponseWriter, r *http.Request) error {
+	all, _ := s.index.list(r.Context())
+	var text bytes.Buffer
+	err := s.alone(r.Context(), func() error {
+		var runs []compare.Run
+		files := 0
+		for _, row := range s.filtered(all, term.Clean(r.URL.Query().Get("q"))) {
+			if row.Instrument == "" || r.Context().Err() != nil {
+				continue
+			}
+			if files++; files > historyOf {
+				break
+			}
+			side, err := s.side(r.Context(), row.Key)
+			if err != nil {
+				return fmt.Errorf("%s: %w", row.Name, err)
+			}
+			runs = append(runs, side.Runs...)
+		}
+		if len(runs) == 0 {
+			return errors.New("there is no record to show a history of")
+		}
+		h, err := compare.NewHistory(runs, compare.Headline, "")
+		if err != nil {
+			return err
+		}
+		p := h.Page()
+		if files > historyOf {
+			p.Head = append(p.Head, fmt.Sprintf("only the newest %d records are in it; tare history takes all", historyOf))
+		}
+		return page.Write(&text, "html", []*page.Page{p}, back)
+	})
+	if err == nil {
+		send(w, "html", &text)
+	}
+	return err
 }
 
 // side is a file's records, of which only the figures are kept.

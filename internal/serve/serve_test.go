@@ -473,6 +473,26 @@ func TestTwoRecordsAreComparedAsTareCompareDoes(t *testing.T) {
 	}
 }
 
+func TestTheHistoryIsOfTheRecordsThatAreShown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, month := range map[string]int{"a": 1, "b": 2, "other": 3} {
+		whole(t, dir, name+".jsonl", name, func(h *record.Header) { h.Started = h.Started.AddDate(0, month, 0) })
+	}
+	if err := os.WriteFile(filepath.Join(dir, "garbled.jsonl"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, dir)
+	for query, want := range map[string]struct {
+		status int
+		says   string
+	}{"": {http.StatusOK, "3 runs"}, "?q=2026-04": {http.StatusOK, "1 run"}, "?q=nothing": {http.StatusUnprocessableEntity, "no record"}} {
+		if status, body, _ := v.get("/history" + query); status != want.status || !strings.Contains(body, want.says) {
+			t.Errorf("%q: %d\n%.3000s", query, status, body)
+		}
+	}
+}
+
 // progress asks how far a run is.
 func (v *visitor) progress(name string) (r row) {
 	v.Helper()
