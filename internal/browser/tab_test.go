@@ -22,6 +22,7 @@ type tab struct {
 	target  string
 	dir     string // of what it downloads
 	url     string
+	home    string // of what is served: it may be asked for more than the page; "": nothing may
 	loaded  chan bool
 	saved   chan string // downloads that are complete, by their names
 
@@ -136,7 +137,7 @@ func (p *tab) event(m message) {
 		default: // nobody waits
 		}
 	case "Network.requestWillBeSent":
-		if url := is.Request.URL; url != p.url && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:") {
+		if url := is.Request.URL; url != p.url && (p.home == "" || !strings.HasPrefix(url, p.home)) && !strings.HasPrefix(url, "data:") && !strings.HasPrefix(url, "blob:") {
 			p.fault("a request for %s", url)
 		}
 	case "Log.entryAdded":
@@ -208,7 +209,7 @@ func (p *tab) show(name, html string) {
 // resize makes the window so wide. As narrow as a phone, it is one.
 func (p *tab) resize(width int) {
 	p.Helper()
-	p.do("Emulation.setDeviceMetricsOverride", fields{"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width == phone}, nil)
+	p.do("Emulation.setDeviceMetricsOverride", fields{"width": width, "height": 844, "screenWidth": width, "screenHeight": 844, "deviceScaleFactor": 1, "mobile": width == phone}, nil)
 }
 
 // medium is what the reader prefers: "light", "dark", or paper, which is "print".
