@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -120,6 +121,9 @@ func TestBenchstatReadsTheSameMedians(t *testing.T) {
 
 func TestPrometheusReadsEveryValueWithItsBounds(t *testing.T) {
 	eachPoisoned(t, "openmetrics", func(t *testing.T, _ *record.Record, text string, figures []figure.Figure) {
+		if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || problems != nil { // what promtool check metrics does
+			t.Errorf("promtool would say: %v, %v", problems, err)
+		}
 		got, seen := map[string][]float64{}, map[string]bool{}
 		in := textparse.NewOpenMetricsParser([]byte(text), labels.NewSymbolTable())
 		for {

@@ -61,6 +61,7 @@ func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
 	}{
 		{"alike records need no leave", nil, "", stat.Different, "worse"},
 		{"two machines never give a verdict on a runtime", func(r *Run) { r.Header.Environment.CPUModel = "Neoverse" }, "CPU: EPYC (old), Neoverse (new)", stat.Undecided, "no verdict: the records differ in their machine"},
+		{"nor where tare is another, too", func(r *Run) { r.Header.Environment.CPUModel, r.Header.Version = "Neoverse", "v2" }, "tare: v1", stat.Undecided, "no verdict: the records differ in their machine"},
 		{"two architectures neither", func(r *Run) { r.Header.Environment.Arch = "arm64" }, "arch: amd64", stat.Undecided, "no verdict"},
 		{"a machine that is not known may be another", func(r *Run) { r.Header.Environment = record.Environment{} }, "machine", stat.Undecided, "no verdict"},
 		{"one machine with two kernels gives one on the kernel", func(r *Run) {

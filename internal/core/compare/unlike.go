@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (c *Comparison) about(p pair) (about []string, forbidden string) {
 			for _, d := range c.between(a, b) {
 				if d.Target == "" || d.Target == p.figure.Labels.Get("target") || d.Target == p.base.Labels.Get("target") {
 					if kinds = append(kinds, string(d.Kind)); d.Kind == Machine || d.Kind == Instrument || d.Kind == Definition {
-						forbidden = "no verdict: the records differ in their " + string(d.Kind) + " (" + d.String() + ")"
+						forbidden = cmp.Or(forbidden, "no verdict: the records differ in their "+string(d.Kind)+" ("+d.String()+")")
 					}
 				}
 			}

@@ -232,7 +232,7 @@ func (l *listed) cgroup(g *ledger.Cgroup) {
 	case g.Nested:
 		where[1] += ", nested"
 	}
-	l.count("cgroup-count", g.Count, where...)
+	l.count("cgroups", g.Count, where...)
 	if g.Tasks != nil {
 		l.neither("cgroup-tasks", figure.Count, float64(*g.Tasks), where...)
 	}

@@ -245,7 +245,7 @@ func TestFiguresAreThoseOfTheBooks(t *testing.T) {
 		"node-io": "bytes/s", "node-load": "load", "node-pressure": "ratio", "not-read": "count",
 		"load": "bytes cpus", "over-time": "cpus bytes bytes/s load",
 		"per-sandbox": "bytes cpus count", "fixed": "bytes cpus count", "more-fit": "count", "pod-fixed": "bytes cpus", "checked": "bytes cpus", "needed": "bytes cpus",
-		"node-iowait": "cpus", "cgroup-count": "count", "cgroup-tasks": "count", "cgroup-cpu": "cpus", "cgroup-memory": "bytes", "cgroup-io": "bytes/s",
+		"node-iowait": "cpus", "cgroups": "count", "cgroup-tasks": "count", "cgroup-cpu": "cpus", "cgroup-memory": "bytes", "cgroup-io": "bytes/s",
 		"memory-ratio": "ratio", "charged-ratio": "ratio", "cpu-ratio": "ratio", "request": "cpus bytes", "request-share": "ratio",
 		"left": "count", "left-on-node": "count bytes", "restarts": "count", "ended": "count", "oom-kills": "count", "around-usage": "bytes",
 	}
