@@ -103,12 +103,12 @@ func (s *app) askTerminal(ctx context.Context, what string) error {
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
-	case <-ctx.Done():
-		return ctx.Err()
 	case line := <-answer:
-		if line != "y" && line != "yes" {
-			return errors.New("nothing was begun")
+		if line == "y" || line == "yes" {
+			return nil
 		}
-		return nil
+	case <-ctx.Done():
+		fmt.Fprintln(s.Err)
 	}
+	return errors.New("nothing was begun")
 }

@@ -69,7 +69,7 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		if err := to(&text); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o600); err != nil {
 			return fmt.Errorf("write the document: %w; the records are kept: tare report %s -o DIR makes it", err, lane.Quote([]string{dir}))
 		}
 		return nil

@@ -22,7 +22,7 @@ import (
 
 // runInto runs a plan of lifecycles and of the toy, whose performer is given, into the
 // folder "out".
-func runInto(t *testing.T, ctx context.Context, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
+func runInto(ctx context.Context, t *testing.T, measures string, perform func(context.Context, *app, option.Options, outputFlags) error, more ...string) (said string, err error) {
 	t.Helper()
 	if err := os.WriteFile("p.yaml", []byte("version: 1\nname: weigh\ndescription: what for\nsource: a report\nmeasure:\n"+measures), 0o600); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			if c.perform != nil {
 				perform = c.perform(cancel)
 			}
-			said, err := runInto(t, ctx, c.measures, perform)
+			said, err := runInto(ctx, t, c.measures, perform)
 			var code exit
 			if errors.As(err, &code); code.code != c.code || err != nil && code.code == 0 {
 				t.Errorf("%v, %+v\n%s", err, code, said)
@@ -108,7 +108,7 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 				t.Errorf("records %q", records)
 			}
 			sameAgain(t)
-			if _, err := runInto(t, t.Context(), "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "holds a document or records already") {
+			if _, err := runInto(t.Context(), t, "- echo: {}\n", by(shout)); err == nil || !strings.Contains(err.Error(), "holds a document or records already") {
 				t.Errorf("written over: %v", err)
 			}
 		})
@@ -166,7 +166,7 @@ func TestAPlanHasEveryFlagOfItsMeasuresAndTheRecordSaysWhichItTook(t *testing.T)
 			}
 		}
 	}
-	if said, err := runInto(t, t.Context(), gone+"- echo: {}\n", by(shout), "--word", "hi", "--rounds", "2"); err != nil {
+	if said, err := runInto(t.Context(), t, gone+"- echo: {}\n", by(shout), "--word", "hi", "--rounds", "2"); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for path, want := range map[string]string{"out/01-lifecycle.jsonl": "rounds", "out/02-echo.jsonl": "word"} {
