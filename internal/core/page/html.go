@@ -127,6 +127,10 @@ func (d *document) title() {
 		return
 	}
 	first := d.Parts[0].Heading
+	if d.Parts[0].Cover {
+		d.Title, d.Parts[0].Heading = first, d.Parts[0].Command
+		return
+	}
 	if len(d.Parts) > 1 && (d.Parts[0].Title == "" || slices.ContainsFunc(d.Parts, func(p part) bool { return p.Heading != first })) {
 		return
 	}

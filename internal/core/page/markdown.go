@@ -21,7 +21,11 @@ func writeMarkdown(w io.Writer, p *Page, o Options) error {
 	if p.Title != "" {
 		title = p.Title
 	}
-	fmt.Fprintf(out, "## %s\n", escaped(title))
+	level := "##"
+	if p.Cover {
+		level = "#"
+	}
+	fmt.Fprintf(out, "%s %s\n", level, escaped(title))
 	for _, line := range p.Head {
 		fmt.Fprintf(out, "\n%s\n", escaped(line))
 	}

@@ -18,6 +18,7 @@ import (
 // Page is a report before it is drawn.
 type Page struct {
 	Title    string // the plan's; "" where it has none
+	Cover    bool   // it opens a document of all pages, whose title it has
 	Command  string // that made the record, which stands for a title in Markdown
 	Head     []string
 	Sections []Section

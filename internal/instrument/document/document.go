@@ -118,7 +118,7 @@ func (m *measure) left() bool {
 
 // cover begins the document under the plan's name.
 func cover(measures []measure) *page.Page {
-	p := &page.Page{Title: "tare report", Command: "tare run"}
+	p := &page.Page{Title: "tare report", Command: "What was measured, and how", Cover: true}
 	all := make([]instrument.Judged, len(measures))
 	for i := range measures {
 		all[i] = measures[i].Judged

@@ -214,7 +214,7 @@ func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
 		})
 		i := slices.IndexFunc(one, func(j instrument.Judged) bool { return j.Record.Header.Of != nil })
 		text := written(t, one[i:i+1])
-		if !strings.Contains(text, c.says) || !strings.HasPrefix(text, "## p\n\nwhat for\n\nsource: a report\n") || strings.Contains(text, "\x1b") {
+		if !strings.Contains(text, c.says) || !strings.HasPrefix(text, "# p\n\nwhat for\n\nsource: a report\n") || strings.Contains(text, "\x1b") {
 			t.Errorf("%s: no %q in\n%s", name, c.says, text[:min(len(text), 1500)])
 		}
 		if c.says == "" && strings.Contains(text[:200], " here") {
