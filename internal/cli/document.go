@@ -74,6 +74,13 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		}
 		return nil
 	}
+	o.Figure = func(name string, svg []byte) (string, error) {
+		link := "figures/" + name + ".svg"
+		if err := os.MkdirAll(filepath.Join(dir, "figures"), 0o755); err != nil {
+			return "", fmt.Errorf("make a folder for figures: %w", err)
+		}
+		return link, write(link, func(w io.Writer) error { _, err := w.Write(svg); return err })
+	}
 	for _, format := range []string{"md", "html"} {
 		err = errors.Join(err, write("report."+format, func(w io.Writer) error { return page.Write(w, format, pages, o) }))
 	}

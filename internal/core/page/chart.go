@@ -63,7 +63,17 @@ func (s *Section) Draw(charts ...*Chart) {
 			continue
 		}
 		c.thin()
-		c.Y.Log = c.Y.Log || c.Kind == Intervals && c.wide()
+		for _, of := range []func(*Datum) string{func(d *Datum) string { return d.Panel }, func(d *Datum) string { return d.Series }} {
+			if names := distinct(c.Data, of); len(names) == 1 { // nothing else in the picture says it
+				c.Title = Dotted(c.Title, names[0])
+			}
+		}
+		switch c.Kind {
+		case Intervals:
+			c.Y.Log = wide(c.along(false))
+		case Cumulative:
+			c.X.Log = wide(c.along(true))
+		}
 		s.Charts = append(s.Charts, c)
 	}
 }
@@ -72,15 +82,9 @@ func (s *Section) Draw(charts ...*Chart) {
 // can no longer be told apart on a linear axis.
 const widest = 30
 
-// wide tells whether the values call for a logarithmic axis, and have one.
-func (c *Chart) wide() bool {
-	least, most := math.Inf(1), 0.0
-	for _, d := range c.Data {
-		least, most = min(least, d.Y), max(most, d.Y)
-		if d.Lo < least { // false where it is not known
-			least = d.Lo
-		}
-	}
+// wide tells whether values call for a logarithmic axis, and can have one.
+func wide(values []float64) bool {
+	least, most := Range(values)
 	return least > 0 && most > widest*least
 }
 
@@ -131,7 +135,7 @@ func Against(name string, t figure.Rows) *Chart {
 			at, v := At("", row.Name, t.Names[i]), f.Versus
 			at.Text = string(v.Verdict)
 			c.Add(at, v.Ratio(), nil)
-			c.Rules = []Rule{{Value: 1 - v.Margin, Text: "margin"}, {Value: 1, Text: base}, {Value: 1 + v.Margin, Text: "margin"}}
+			c.Rules = []Rule{{Value: 1 - v.Margin}, {Value: 1, Text: base}, {Value: 1 + v.Margin}}
 			c.Caption = fmt.Sprintf("How many times that of %s each figure is, with the 95 %% interval; within %.3g %% of once it is the same.", base, 100*v.Margin)
 		}
 	}

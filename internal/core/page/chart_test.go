@@ -67,8 +67,8 @@ func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
 		lines.Add(at, figure.Exactly(1), nil)
 	}
 	s.Draw(rounds, nil, lines, &Chart{Kind: Lines})
-	if len(s.Charts) != 2 || !rounds.Y.Log || lines.Y.Log {
-		t.Fatalf("%d charts", len(s.Charts))
+	if len(s.Charts) != 2 || !rounds.Y.Log || lines.Y.Log || rounds.Title != "" || lines.Title != "runc" {
+		t.Fatalf("%d charts, %q, %q", len(s.Charts), rounds.Title, lines.Title)
 	}
 	estimates := 0
 	for _, d := range rounds.Data {

@@ -18,7 +18,7 @@ import (
 // assets are what a page of HTML is made of, beside its figures. Vega is the build of its
 // authors; scripts/vega fetches it again.
 //
-//go:embed assets/page.html assets/page.css assets/page.js assets/theme.js assets/vega
+//go:embed assets/page.html assets/page.css assets/page.js assets/theme.js assets/svg.js assets/vega
 var assets embed.FS
 
 // asset is one of them, as it stands in the tree.

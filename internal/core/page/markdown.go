@@ -12,7 +12,7 @@ import (
 // writeMarkdown draws a page as GitHub Flavored Markdown. Every line begins
 // with a word of ours or with markup, so that no text of others can begin a
 // heading or a list.
-func writeMarkdown(w io.Writer, p *Page, o Options) error {
+func writeMarkdown(w io.Writer, p *Page, f *figures) error {
 	out := bufio.NewWriter(w)
 	title := "tare"
 	if p.Command != "" {
@@ -39,15 +39,8 @@ func writeMarkdown(w io.Writer, p *Page, o Options) error {
 		if s.Picture != nil {
 			markdownBlock(out, &Block{Language: "mermaid", Lines: s.Picture.gantt()})
 		}
-		for _, c := range s.Charts {
-			if o.Link == nil {
-				break // Mermaid draws no intervals, and the numbers are in the table
-			}
-			link, err := o.Link(c)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "\n![%s](%s)\n", escaped(c.Caption), link)
+		if err := f.markdown(out, s.Charts); err != nil {
+			return err
 		}
 		if s.Table != nil {
 			out.WriteByte('\n')

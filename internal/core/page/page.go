@@ -96,9 +96,10 @@ type Options struct {
 	Verbose bool   // the machine, every stamp, resources and the reason of every verdict
 	Explain bool   // of an overhead run: the fact behind every role, and every cgroup's path
 
-	// Link makes a file of a chart and returns the relative link to it, of Markdown;
-	// nil: there is no place for files, and charts are left out.
-	Link func(*Chart) (link string, err error)
+	// Figure keeps a chart of a page in Markdown as a file, NAME.svg, and returns the
+	// relative link to it; no name comes twice. nil: there is no place for files, and
+	// charts are left out.
+	Figure func(name string, svg []byte) (link string, err error)
 	// Beside is what HTML leads to, where it is served.
 	Beside []Address
 }
@@ -111,6 +112,7 @@ func Write(w io.Writer, format string, pages []*Page, o Options) error {
 	if format == "html" {
 		return writeHTML(w, pages, o.Beside)
 	}
+	f := figures{keep: o.Figure, taken: map[string]bool{}, colours: map[string]string{}}
 	for i, p := range pages {
 		if i > 0 {
 			if _, err := io.WriteString(w, "\n"); err != nil {
@@ -122,7 +124,7 @@ func Write(w io.Writer, format string, pages []*Page, o Options) error {
 		case "text":
 			err = writeText(w, p, o)
 		case "md":
-			err = writeMarkdown(w, p, o)
+			err = writeMarkdown(w, p, &f)
 		default:
 			err = fmt.Errorf("a page cannot be drawn as %q", format)
 		}

@@ -63,8 +63,11 @@ func (c *Chart) VegaLite(colours map[string]string) map[string]any {
 }
 
 var vegaConfig = object{
-	"font":             "system-ui, sans-serif",
-	"view":             object{"stroke": nil},
+	"font": "system-ui, sans-serif",
+	"view": object{"stroke": nil},
+	// Vega-Lite would make an expression of each mark's label, in which a \ of a title is an
+	// escape. What marks say stands in the table of their data.
+	"mark":             object{"aria": false},
 	"axis":             object{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#dddddd", "domainColor": "#999999", "tickColor": "#999999", "titleColor": "#444444", "labelColor": "#444444"},
 	"axisQuantitative": object{"tickCount": 7},
 	"legend":           object{"orient": "top", "title": nil, "labelFontSize": 11, "symbolType": "circle", "symbolOpacity": 1, "labelLimit": 240},

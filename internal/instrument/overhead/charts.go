@@ -8,11 +8,11 @@ import (
 )
 
 // memoryChart is whose memory it is, in every phase: what the node's memory in use
-// changed by, all of it.
+// changed by, all but what other processes of the node did meanwhile.
 func memoryChart(j *Judgement) *page.Chart {
 	c := &page.Chart{
 		Name: "memory-by-role", Title: "Memory by role", Kind: page.Stacked,
-		Caption: "What the node's memory in use changed by since before the sandboxes, by whose it is, in the round of the tables; what nothing explains is the residual.",
+		Caption: "What the node's memory in use changed by since before the sandboxes, less what all other processes did, by whose it is, in the round of the tables; what nothing explains is the residual.",
 		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "memory", Unit: figure.Bytes},
 	}
 	for i := range j.Tables {
@@ -28,7 +28,6 @@ func memoryChart(j *Judgement) *page.Chart {
 				add(string(role), rowOf(l, role).Memory.Sum())
 			}
 			add("uncharged", l.Uncharged)
-			add("others", l.Others)
 			add("residual", l.Residual)
 		}
 	}

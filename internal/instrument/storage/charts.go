@@ -14,11 +14,11 @@ func ratiosChart(j *Judgement, varied *varied, base string) *page.Chart {
 	c := &page.Chart{
 		Name: "ratio-and-verdict", Title: "× " + name + ", and what answered", Kind: page.Intervals,
 		Caption: "How many times that of " + name + " each job's bandwidth is, or its IOPS where blocks are small, and what answered" + page.WithRounds,
-		X:       page.Axis{Title: "target"}, Y: page.Axis{Title: "× " + name, Unit: figure.Ratio}, Rules: []page.Rule{{Value: 1, Text: name}},
+		X:       page.Axis{Title: "job"}, Y: page.Axis{Title: "× " + name, Unit: figure.Ratio}, Rules: []page.Rule{{Value: 1, Text: name}},
 	}
 	j.each(func(r *Cell) {
 		if r.table.Base == base && r.compared() {
-			c.Add(page.At(varied.name(r.table), r.Target, r.says()), r.Ratio.Estimate, r.quotients())
+			c.Add(page.At(r.Target, varied.name(r.table), r.says()), r.Ratio.Estimate, r.quotients())
 		}
 	})
 	return c

@@ -1,0 +1,78 @@
+package page
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dop251/goja"
+)
+
+// figures are the files of the charts of a document.
+type figures struct {
+	keep    func(name string, svg []byte) (link string, err error)
+	taken   map[string]bool
+	colours map[string]string
+	vm      *goja.Runtime
+	draw    goja.Callable
+}
+
+// markdown shows charts where there is a place for files: Mermaid draws no intervals, and
+// the numbers are in the tables.
+func (f *figures) markdown(out *bufio.Writer, charts []*Chart) error {
+	if f.keep == nil {
+		return nil
+	}
+	for _, c := range charts {
+		svg, err := f.svg(c)
+		if err != nil {
+			return fmt.Errorf("draw %s: %w", c.Name, err)
+		}
+		link, err := f.keep(uniqueID(f.taken, c.Name), svg)
+		if err != nil {
+			return fmt.Errorf("keep %s: %w", c.Name, err)
+		}
+		fmt.Fprintf(out, "\n![%s](<%s>)\n", escaped(c.Caption), link)
+	}
+	return nil
+}
+
+// svg is what the page of HTML shows of a chart, drawn by the same Vega of the same
+// specification. It is white below, so that it can be read on a dark page.
+func (f *figures) svg(c *Chart) ([]byte, error) {
+	spec, err := json.Marshal(c.VegaLite(f.colours))
+	if err != nil {
+		return nil, fmt.Errorf("its specification: %w", err)
+	}
+	if f.draw == nil {
+		if err := f.load(); err != nil {
+			return nil, err
+		}
+	}
+	v, err := f.draw(goja.Undefined(), f.vm.ToValue(string(spec)))
+	if err != nil {
+		return nil, fmt.Errorf("vega: %w", err)
+	}
+	p, ok := v.Export().(*goja.Promise) // nothing in it waits, so that it is kept by now
+	if !ok || p.State() != goja.PromiseStateFulfilled {
+		return nil, fmt.Errorf("vega: no picture, but %v", p.Result())
+	}
+	return []byte(p.Result().String()), nil
+}
+
+// load takes Vega into a JavaScript engine without a browser, which takes a third of a
+// second.
+func (f *figures) load() error {
+	f.vm = goja.New()
+	for _, script := range []string{"svg.js", "vega/vega.min.js", "vega/vega-lite.min.js"} {
+		if _, err := f.vm.RunScript(script, asset(script)); err != nil {
+			return fmt.Errorf("%s: %w", script, err)
+		}
+	}
+	var ok bool
+	if f.draw, ok = goja.AssertFunction(f.vm.Get("draw")); !ok {
+		return errors.New("svg.js: there is no function draw")
+	}
+	return nil
+}
