@@ -111,7 +111,9 @@ func TestTextsOfOthersStayTexts(t *testing.T) {
 		for _, n := range elements(t, written(t, sample(name))) {
 			keys := n.Data
 			for _, a := range n.Attr {
-				keys += " " + a.Key
+				if a.Key != "class" { // long texts have one of their own
+					keys += " " + a.Key
+				}
 			}
 			all = append(all, keys)
 		}

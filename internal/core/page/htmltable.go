@@ -39,6 +39,9 @@ func (t *tableHTML) Titled() bool {
 // set below each other; the style sheet has a class for each width.
 const widestTail = 24
 
+// longText is from where on a text may take several lines of a wide column.
+const longText = 24
+
 func newTableHTML(t *Table, caption string) *tableHTML {
 	out, tails := &tableHTML{Caption: caption}, t.tails()
 	for i, c := range t.Columns {
@@ -55,6 +58,9 @@ func newTableHTML(t *Table, caption string) *tableHTML {
 		var row []cellHTML
 		for i, c := range r {
 			cell := cellHTML{Cell: c, Class: className(c.Style)}
+			if c.Label == c.Head {
+				cell.Label = ""
+			}
 			if c.across {
 				cell.Span = max(len(t.Columns), 1)
 				row = append(row, cell)
@@ -71,6 +77,9 @@ func newTableHTML(t *Table, caption string) *tableHTML {
 			}
 			if spaces := len(c.Head) - len(strings.TrimLeft(c.Head, " ")); spaces > 0 && i == 0 {
 				cell.Class = strings.TrimSpace(cell.Class + " in" + strconv.Itoa(min(spaces, widestTail)))
+			}
+			if len(c.Head) > longText {
+				cell.Class = strings.TrimSpace(cell.Class + " long")
 			}
 			row = append(row, cell)
 		}

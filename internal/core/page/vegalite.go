@@ -239,9 +239,23 @@ var pointed = object{"field": "text", "type": "nominal"}
 
 // intervals are estimates with their rounds below them, in a lane each.
 func (v *vega) intervals() object {
+	// A lane for each series is of use only where a group has several.
+	n, of := 1, map[Datum][]string{}
+	for i := range v.Data {
+		d := &v.Data[i]
+		at := Datum{Panel: d.Panel, Group: d.Group}
+		if !slices.Contains(of[at], d.Series) {
+			of[at] = append(of[at], d.Series)
+		}
+		n = max(n, len(of[at]))
+	}
+	which := "(datum.round ? 1 : 0)"
+	if n > 1 {
+		n, which = len(v.series), "2 * (datum.order - 1) + "+which
+	}
 	var lanes list
-	for i := range v.series {
-		lanes = append(lanes, 2*i+2, 2*i+3)
+	for i := range 2 * n {
+		lanes = append(lanes, i)
 	}
 	with := func(mark object, filter string, channels object) object {
 		channels["y"], channels["color"], channels["tooltip"] = v.category(), v.colour(), pointed
@@ -253,8 +267,8 @@ func (v *vega) intervals() object {
 		value["axis"] = v.logarithmic()
 	}
 	return object{
-		"transform": list{object{"calculate": "2 * datum.order + (datum.round ? 1 : 0)", "as": "lane"}},
-		"height":    object{"step": 12 + 11*len(v.series), "for": "position"},
+		"transform": list{object{"calculate": which, "as": "lane"}},
+		"height":    object{"step": 12 + 11*n, "for": "position"},
 		"layer": list{
 			with(object{"type": "circle", "size": 16, "opacity": 0.5}, "datum.round", object{"x": value}),
 			with(object{"type": "rule", "strokeWidth": 3, "opacity": 0.75}, "!datum.round && isValid(datum.lo)", object{"x": lo, "x2": object{"field": "hi"}}),
@@ -290,9 +304,21 @@ func (v *vega) cumulative() object {
 	}}
 }
 
+// fewMarks are so few that an axis is marked at its points alone.
+const fewMarks = 8
+
 func (v *vega) lines() object {
 	x, y, lo := quantity("x", v.X, v.x), quantity("y", v.Y, v.y), quantity("lo", v.Y, v.y)
 	x["scale"] = object{"zero": false, "nice": false}
+	var marks []float64
+	for i := range v.Data {
+		if at := v.Data[i].X / v.x.per; stat.Finite(at) && !slices.Contains(marks, at) && len(marks) <= fewMarks {
+			marks = append(marks, at)
+		}
+	}
+	if len(marks) <= fewMarks {
+		x["axis"] = object{"values": marks, "labelOverlap": true}
+	}
 	if least, most := Range(v.along(false)); least > most/2 && !v.Y.Log {
 		y["scale"] = object{"zero": false}
 	}

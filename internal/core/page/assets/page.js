@@ -114,6 +114,8 @@ const fit = (spec, width, domain) => {
   const gutter = Math.min(spec.usermeta.gutter, Math.floor(width * 0.42));
   spec.title = null;
   spec.background = null;
+  const longest = Math.max(...spec.data.values.map(v => (v.series || "").length));
+  spec.config.legend.columns = Math.max(1, Math.floor(width / Math.min(6.4 * longest + 34, 270)));
   if (spec.facet) {
     const panels = new Set(spec.data.values.map(v => v.panel)).size;
     spec.columns = Math.min(panels, Math.max(1, Math.floor(width / (gutter + 240))));
@@ -139,6 +141,7 @@ const draw = (plot, domain) => {
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", plot.dataset.label);
   plot.removeAttribute("aria-roledescription");
+  plot.querySelector("svg").setAttribute("aria-hidden", "true"); // its label and its table say it
 };
 const tools = plot => {
   const name = plot.dataset.spec.replace(/-spec$/, ""), whole = () => viewOf(JSON.parse(text(plot.dataset.spec)), {renderer: "none"});
