@@ -292,35 +292,6 @@ func TestAnEngineThatIsNotThereIsSkippedOrNamed(t *testing.T) {
 	}
 }
 
-func TestThePlanOfTheISuladReportRuns(t *testing.T) {
-	needRunc(t)
-	m := withEngines(t)
-	plan, err := filepath.Abs("../../plans/isulad-2020.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	place(t)
-	code, out, stderr := tare(t, "run", plan, "--lanes", "2", "--rounds", "1", "--warmup", "0", "-o", "r.jsonl",
-		"--cri", "containerd=unix://"+m.containerd.Address, "--cri", "cri-o=unix://"+m.crio.Socket)
-	if code != ExitDone {
-		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
-	}
-	for _, want := range []string{"2 * create", "2 * start", "2 * stop", "2 * rm", "2 * run", "2 * runp", "2 * stopp", "2 * rmp"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no row %q", want)
-		}
-	}
-	records, err := filepath.Glob("r-*.jsonl")
-	if err != nil || len(records) != 3 {
-		t.Fatalf("%v %v", records, err)
-	}
-	code, out, stderr = tare(t, append([]string{"report", "--against", "published/isulad-2020"}, records...)...)
-	if code != ExitDone || !strings.Contains(out, "4995") || !strings.Contains(out, "2 lanes") {
-		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
-	}
-	m.nothingLeft(t)
-}
-
 func TestSettingsForAnEngineNobodyKnowsAreRefused(t *testing.T) {
 	place(t)
 	text := "version: 1\nmeasure:\n  - lifecycle: {targets: [host], engines: {dokcer: {address: /run/x.sock}}}\n"

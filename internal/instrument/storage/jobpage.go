@@ -71,9 +71,14 @@ func commands(t *Table) (items []page.Item) {
 func movedBy(t *Table) []page.Item {
 	var all []string
 	for _, c := range t.Cells {
-		if c.Total.Bytes.Known() && c.RunTime.Known() {
-			all = append(all, page.Heading(c.Target)+" "+page.Size(c.Total.Bytes.Value)+" in "+page.Duration(c.RunTime.Value))
+		if !c.RunTime.Known() {
+			continue
 		}
+		text := page.Heading(c.Target)
+		if c.Total.Bytes.Known() {
+			text += " " + page.Size(c.Total.Bytes.Value)
+		}
+		all = append(all, text+" in "+page.Duration(c.RunTime.Value))
 	}
 	if all == nil {
 		return nil
