@@ -274,6 +274,9 @@ func TestAPlanEndsInADocument(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, report)
 		}
 	}
+	if !strings.Contains(report, "](<figures/batch-run-3.svg>)") || !strings.HasPrefix(file(t, "out/figures/batch-run-3.svg"), "<svg ") {
+		t.Errorf("no figure of a batch in\n%s", report)
+	}
 	sameAgain(t)
 	var p *plan.Plan
 	if p, err = plan.Parse("plan.yaml", []byte(file(t, "out/plan.yaml")), all.Instruments); err != nil || len(p.Measure) != 1 || p.Name != "oci-runtimes" {

@@ -57,7 +57,7 @@ func TestFiguresAreWellFormedAndHarmlessWhateverIsCalledHow(t *testing.T) {
 		}
 		for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
 			token, err := d.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func (c *Chart) VegaLite(colours map[string]string) map[string]any {
 		"title":       term.Clean(c.Title),
 		"description": term.Clean(c.Caption),
 		"background":  "white",
-		"config":      vegaConfig,
+		"config":      v.config(),
 		"data":        object{"values": v.values()},
 		"usermeta":    object{"gutter": v.gutter()},
 	}
@@ -155,12 +156,23 @@ const (
 	perCharacter = 6.4
 )
 
-func (v *vega) gutter() int {
+func (v *vega) gutter() int { return pixels(v.groups, 12, widestGutter) }
+
+// pixels is how wide the longest name is, and what stands beside it, but at most so much.
+func pixels(names []string, beside, most int) int {
 	longest := 0
-	for _, name := range v.groups {
+	for _, name := range names {
 		longest = max(longest, utf8.RuneCountInString(name))
 	}
-	return min(int(perCharacter*float64(longest))+12, widestGutter)
+	return min(int(perCharacter*float64(longest))+beside, most)
+}
+
+// config has a legend of as many columns as a picture has room for.
+func (v *vega) config() object {
+	config, legend := maps.Clone(vegaConfig), maps.Clone(vegaConfig["legend"].(object))
+	legend["columns"] = 640 / pixels(v.series, 34, 270)
+	config["legend"] = legend
+	return config
 }
 
 // quantity is a channel of values.
