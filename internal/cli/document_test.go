@@ -216,6 +216,17 @@ func TestMuchIsAskedForOrRefused(t *testing.T) {
 	}
 }
 
+func TestAPlanThatWritesMuchIsNotBegunUnasked(t *testing.T) {
+	place(t)
+	if err := os.WriteFile("big.yaml", []byte("version: 1\nmeasure:\n- overhead: {targets: [host], phases: [10G], sandboxes: [1], rounds: 1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := tare(t, "run", "big.yaml", "-o", "big/")
+	if _, err := os.Stat("big"); code != ExitUsage || err == nil || out != "" || !strings.Contains(stderr, "writes 80.0 GiB, takes at least 10s") || !strings.Contains(stderr, "add --yes") {
+		t.Errorf("exit %d, %v\n%s\n%s", code, err, out, stderr)
+	}
+}
+
 // aheadOf are options that say what they take.
 type aheadOf struct {
 	echoOptions

@@ -222,3 +222,35 @@ func TestWhatIsNotHereOfAPlanIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatARecordSaysIsNotObeyedInADocument(t *testing.T) {
+	t.Parallel()
+	const evil = "x\x1b]0;y\a\n# <script>z</script>"
+	judged := stored(t, func(rec *record.Record) {
+		h := &rec.Header
+		h.Of = &record.Part{Plan: evil, Description: evil, Source: evil, Measure: 1, Measures: 1 << 16, Flags: []string{evil}}
+		h.RunID, h.Version, h.Environment.OS, h.Environment.Mitigations = evil, evil, evil, map[string]string{evil: evil}
+		for i := range rec.Targets {
+			rec.Targets[i].Notes, rec.Targets[i].Config = []string{evil}, map[string]string{evil: evil}
+		}
+		for i := range rec.Cells {
+			rec.Cells[i].Command, rec.Cells[i].Version = evil, evil
+		}
+		if rec.End != nil {
+			rec.End.Why = evil
+		}
+	})
+	pages, err := Of(judged, all.Instruments, nil, page.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range page.Formats {
+		var out bytes.Buffer
+		if err := page.Write(&out, format, pages, page.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); strings.ContainsAny(text, "\x1b\a") || strings.Contains(text, "<script>z") && format != "text" || strings.Contains(text, "\n# <") {
+			t.Errorf("%s obeys it", format)
+		}
+	}
+}
