@@ -125,13 +125,14 @@ func sameAgain(t *testing.T) {
 	if err := c.ExecuteContext(t.Context()); err != nil && !errors.As(err, &code) {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
-	made, _ := os.ReadDir("again")
-	if len(made) < 4 {
+	made, _ := filepath.Glob("again/*.*")
+	pictures, _ := filepath.Glob("again/*/*.*")
+	if len(made) < 5 {
 		t.Fatalf("only %v", made)
 	}
-	for _, e := range made {
-		if !e.IsDir() && file(t, "again/"+e.Name()) != file(t, "out/"+e.Name()) {
-			t.Errorf("%s is another one", e.Name())
+	for _, path := range append(made, pictures...) {
+		if file(t, path) != file(t, "out"+strings.TrimPrefix(path, "again")) {
+			t.Errorf("%s is another one", path)
 		}
 	}
 }
