@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,18 +34,21 @@ type entry struct {
 	header   *record.Header // of the first record
 	plan     planned
 	records  int
-	open     bool           // the last has no end mark
-	status   string         // of the last that did not end as planned, or "done"
-	targets  []string       // at most maxTargets
-	samples  int            // operations of batches, and other measurements
-	failures int            // that were seen in lines
-	told     int            // failures that the ends tell of
-	rounds   int            // the most of any point of the plan
-	last     where          // the last measurement
-	findings map[string]int // by level
-	garbled  int            // lines that cannot be read
-	partial  bool           // its midst was passed over, so that counts are too low
+	open     bool     // the last has no end mark
+	status   string   // of the last that did not end as planned, or "done"
+	targets  []string // at most maxTargets
+	samples  int      // operations of batches, and other measurements
+	failures int      // that were seen in lines
+	told     int      // failures that the ends tell of
+	rounds   int      // the most of any point of the plan
+	last     where    // the last measurement
+	findings [3]int   // by levels
+	garbled  int      // lines that cannot be read
+	partial  bool     // its midst was passed over, so that counts are too low
 }
+
+// levels are those of findings.
+var levels = [...]string{"error", "warning", "note"}
 
 // planned is what a list shows of a plan.
 type planned struct {
@@ -76,10 +80,13 @@ func (e *entry) look(lines *record.Lines, f *os.File, info fs.FileInfo) {
 	var first [256]byte
 	_, _ = f.ReadAt(first[:], 0) // what is shorter than that ends in zeros
 	if e.offset == 0 || e.err != nil || !os.SameFile(e.info, info) || info.Size() < e.offset || first != e.before {
-		*e = entry{before: first, status: "done", findings: map[string]int{}}
+		*e = entry{before: first, status: "done"}
 	}
 	e.info = info
-	if e.err = e.read(lines, f, info.Size()); e.err != nil && e.header != nil {
+	switch e.err = e.read(lines, f, info.Size()); {
+	case e.err == nil && e.header == nil: // it became another file meanwhile
+		e.err = record.ErrNotRecord
+	case e.err != nil && e.header != nil:
 		e.err = fmt.Errorf("what follows cannot be read: %w", e.err)
 	}
 }
@@ -203,7 +210,9 @@ func (e *entry) add(line any) {
 			e.targets = append(e.targets, l.Name)
 		}
 	case *record.Finding:
-		e.findings[l.Level]++
+		if i := slices.Index(levels[:], l.Level); i >= 0 {
+			e.findings[i]++
+		}
 	case *record.End:
 		e.open = false
 		e.told += l.Failures

@@ -63,7 +63,7 @@ func (x *index) list(ctx context.Context) (all []found, bounded string) {
 	return all, x.bounded
 }
 
-// find brings one record up to date, by its key. What the index does not list is not there: links,
+// find brings one record up to date, by its key; it has a header. What the index does not list is not there: links,
 // and what lies outside of the folder, cannot be named.
 func (x *index) find(ctx context.Context, key string) (found, error) {
 	path, err := url.PathUnescape(key)
@@ -80,6 +80,9 @@ func (x *index) find(ctx context.Context, key string) (found, error) {
 		return found{}, errNoRecord
 	}
 	x.look(path, e)
+	if e.header == nil {
+		return found{}, e.err
+	}
 	return found{path, *e}, nil
 }
 

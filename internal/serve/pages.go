@@ -70,7 +70,7 @@ func (s *site) routes() http.Handler {
 	} {
 		mux.HandleFunc(at, s.or(func(w http.ResponseWriter, r *http.Request) error {
 			one, err := s.index.find(r.Context(), r.URL.Query().Get("r"))
-			if err = cmp.Or(err, one.err); err != nil {
+			if err != nil {
 				return err
 			}
 			return show(w, r, one)
@@ -353,7 +353,7 @@ func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 // side is a file's records, of which only the figures are kept.
 func (s *site) side(ctx context.Context, key string) (compare.Side, error) {
 	one, err := s.index.find(ctx, key)
-	if err = cmp.Or(err, one.err); err != nil {
+	if err != nil {
 		return compare.Side{}, err
 	}
 	side := compare.Side{Name: base(one.path)}

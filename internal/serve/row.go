@@ -121,9 +121,9 @@ func (e *entry) atLeast(n int) string {
 
 func (e *entry) found() string {
 	var parts []string
-	for _, level := range []string{"error", "warning", "note"} {
-		if n := e.findings[level]; n > 0 {
-			parts = append(parts, page.Amount(n, level))
+	for i, n := range e.findings {
+		if n > 0 {
+			parts = append(parts, page.Amount(n, levels[i]))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -406,8 +407,8 @@ func TestAReportIsThatOfTheRecordInEveryFormat(t *testing.T) {
 			t.Fatal(err)
 		}
 		formats := v.site.formats(records[0].Header.Experiment)
-		if name != "lifecycle.jsonl" { // whose formats for programs are those of all
-			formats = slices.DeleteFunc(formats, func(format string) bool { _, of := export.FormatOf(format); return of })
+		if name != "lifecycle.jsonl" { // one shows it of the formats that all have
+			formats = slices.DeleteFunc(formats, func(format string) bool { _, of := export.FormatOf(format); return of || format == "html" })
 		}
 		for _, format := range formats {
 			var want bytes.Buffer
@@ -536,6 +537,30 @@ func TestARunUnderWayIsSeenToGrowUntilItEnds(t *testing.T) {
 	}
 }
 
+func TestManyMayLookAtARunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := begin(t, dir, "run.jsonl", "alive", nil)
+	v := visit(t, dir, "alive")
+	var looking sync.WaitGroup
+	for range 4 {
+		looking.Go(func() {
+			for range 10 {
+				v.site.index.list(t.Context())
+				v.site.liveJSON(httptest.NewRecorder(), nil, first(v.site.index.find(t.Context(), "run.jsonl")))
+			}
+		})
+	}
+	for n := range 40 {
+		w.lines(record.Finding{Code: "steal", Level: "note", Message: "m", Advice: "a"})
+		w.round(n, nil)
+	}
+	looking.Wait()
+	if got := v.progress("run.jsonl"); got.Samples != "80" || got.Findings != "40 notes" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWhatWasReadIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -640,3 +665,37 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }
+
+func FuzzAFileIsARowWhateverIsInIt(f *testing.F) {
+	text, err := os.ReadFile("../../record/testdata/v1/startup-logs.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text[:len(text)/2])
+	f.Add([]byte("\x28\xb5\x2f\xfd"))
+	lines, err := all.Instruments.Lines()
+	if err != nil {
+		f.Fatal(err)
+	}
+	dir := f.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer root.Close()
+	s := newSite(Options{Instruments: all.Instruments, Lines: lines, Alive: func(string) bool { return false }}, root)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(filepath.Join(dir, "a.jsonl"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.index.walked = time.Time{}
+		rows := s.filtered(first(s.index.list(t.Context())), "")
+		if len(rows) != 1 || rows[0].State == "" || rows[0].Instrument == "" && rows[0].Wrong == "" {
+			t.Errorf("%+v", rows)
+		}
+		s.draw(httptest.NewRecorder(), http.StatusOK, "list.html", listing{Rows: rows})
+	})
+}
+
+func first[T, U any](one T, _ U) T { return one }
