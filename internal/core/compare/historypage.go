@@ -72,11 +72,8 @@ func (h *History) charts() (out []*page.Chart) {
 			last := f.Rounds[len(f.Rounds)-1].Round
 			for _, at := range []int{f.Rounds[0].Round, last} {
 				d := page.At("", "", "level")
-				d.X, d.Y, d.Text = float64(at), f.Value, page.Text(f.Value, f.Unit)
-				if f.Bounded {
-					d.Lo, d.Hi = f.Lo, f.Hi
-				}
-				c.Data = append(c.Data, d)
+				d.X, d.Text = float64(at), page.Text(f.Value, f.Unit)
+				c.Add(d, f.Estimate, nil)
 			}
 			if k > 0 {
 				text := fmt.Sprintf("%s at %s", page.Change(&f).Head, page.Heading(h.Points[f.Rounds[0].Round]))

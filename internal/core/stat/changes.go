@@ -185,7 +185,10 @@ const (
 // p is that of one cut.
 func (s *segments) p(values []float64, at int, z float64) float64 {
 	p := 2 * stats.StdNormal.CDF(-z)
-	if n := len(values); n <= exactU && z > plainly {
+	if z <= plainly {
+		return p // far above any level; dependence would only make it more
+	}
+	if n := len(values); n <= exactU {
 		u := 0.0 // pairs in which the one before is larger; half of those that are equal
 		for _, a := range values[:at] {
 			for _, b := range values[at:] {
@@ -233,6 +236,9 @@ func (s *segments) dependent(values []float64, at int) float64 {
 // normal distribution, and of a mean's uncertainty that of ranks.
 var robustly = 1.4826 * math.Sqrt(math.Pi/3)
 
+// nearby is how far a cut is moved at most.
+const nearby = 25
+
 // settle puts each cut where values lie closest to the medians on both sides, between the
 // cuts beside it (Bai, Econometric Theory 11 (1995) 403–436): to ranks a value is as far
 // off as another that is beyond all of the other side.
@@ -246,8 +252,8 @@ func (s *segments) settle() {
 	}
 	for k := range s.cuts {
 		from, to := s.around(k)
-		least := math.Inf(1)
-		for at := from + shortest; at <= to-shortest; at++ {
+		found, least := s.cuts[k].at, math.Inf(1)
+		for at := max(from+shortest, found-nearby); at <= min(to-shortest, found+nearby); at++ {
 			if sum := away(s.values[from:at]) + away(s.values[at:to]); sum < least {
 				s.cuts[k].at, least = at, sum
 			}

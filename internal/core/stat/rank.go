@@ -219,17 +219,16 @@ func effective(n int, rho float64) float64 {
 
 // placed are the ranks of the values from 0, ties sharing theirs.
 func placed(d []float64) []float64 {
-	out := make([]float64, len(d))
+	out, sorted := make([]float64, len(d)), slices.Sorted(slices.Values(d))
 	for i, a := range d {
-		for _, b := range d {
-			switch {
-			case b < a:
-				out[i]++
-			case b == a:
-				out[i] += 0.5
+		first, _ := slices.BinarySearch(sorted, a)
+		behind, _ := slices.BinarySearchFunc(sorted, a, func(b, a float64) int {
+			if b <= a {
+				return -1
 			}
-		}
-		out[i] -= 0.5 // itself
+			return 1
+		})
+		out[i] = float64(first+behind-1) / 2
 	}
 	return out
 }
