@@ -21,7 +21,7 @@ func timesChart(j *Judgement) *page.Chart {
 }
 
 // phasesDrawn is how many parts have a colour of their own.
-const phasesDrawn = 10
+const phasesDrawn = 9
 
 // partsChart is what was at work in the start of each target that is drawn: the parts
 // of one start add up to its wall time, and medians would not.
