@@ -21,6 +21,25 @@ func taking(all ...any) (steps []Step) {
 	return steps
 }
 
+func TestPhasesOfLogsStandBesideEachOther(t *testing.T) {
+	t.Parallel()
+	phases := func(steps []Step) []Step {
+		for i := range steps {
+			steps[i].Kind = record.KindPhase
+		}
+		return steps
+	}
+	all := []Target{{Target: "plain", Phases: phases(taking("VM begun → VMM launched", 1, "VMM answers → VM started", 2))},
+		{Target: "template", Phases: phases(taking("VM begun → VMM launched", 3))}, {Target: "live", Phases: taking("docker", 4)}}
+	s := phasesBeside(&Judgement{Targets: all})
+	if s == nil || len(s.Table.Columns) != 3 || len(s.Table.Rows) != 2 || s.Table.Rows[1][0].Head != "VMM answers → VM started" || s.Table.Rows[1][2].Head != "–" {
+		t.Errorf("%+v", s)
+	}
+	if s := phasesBeside(&Judgement{Targets: all[1:]}); s != nil {
+		t.Errorf("one alone is beside %+v", s.Table)
+	}
+}
+
 func TestStepsStandBesideThoseOfOtherTargets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
