@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/stat"
 	"github.com/tare-bench/tare/internal/term"
 )
@@ -122,9 +123,6 @@ func exact(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// factors are what units of cells are worth in those of figures.
-var factors = map[string]float64{"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-
 // leading is the number that a text of no figure begins with, in its unit's base.
 func leading(text string) string {
 	number, rest, _ := strings.Cut(strings.TrimLeft(text, "~=±≤<+ "), " ")
@@ -133,8 +131,10 @@ func leading(text string) string {
 		return ""
 	}
 	unit, _, _ := strings.Cut(rest, " ")
-	if f, ok := factors[unit]; ok {
-		v *= f
+	for _, s := range slices.Concat(scales(figure.Nanoseconds), scales(figure.Bytes)) {
+		if s.name == unit {
+			v *= s.per
+		}
 	}
 	return exact(v)
 }

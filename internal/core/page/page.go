@@ -49,7 +49,7 @@ type Section struct {
 	Part    Part       // "": results
 }
 
-// File is something to take along, such as a trace: in HTML it is behind a button.
+// File is JSON to take along, such as a trace: in HTML it is behind a button.
 type File struct {
 	Name, Title string
 	JSON        func() any // its content

@@ -73,13 +73,23 @@ type scale struct {
 	name string
 }
 
-var scales = map[figure.Unit][]scale{
-	figure.Nanoseconds: {{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}},
-	figure.Bytes:       {{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}},
-	figure.CPUs:        {{1e-3, "milli-CPUs"}, {1, "CPUs"}},
-	figure.BytesPerSec: {{1e6, "MB/s"}},
-	figure.PerSecond:   {{1, "1/s"}},
-	figure.NsPerByte:   {{1, "ns/byte"}},
+// scales are a unit's, from the smallest on.
+func scales(unit figure.Unit) []scale {
+	switch unit {
+	case figure.Nanoseconds:
+		return []scale{{1, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}}
+	case figure.Bytes:
+		return []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}}
+	case figure.CPUs:
+		return []scale{{1e-3, "milli-CPUs"}, {1, "CPUs"}}
+	case figure.BytesPerSec:
+		return []scale{{1e6, "MB/s"}}
+	case figure.PerSecond:
+		return []scale{{1, "1/s"}}
+	case figure.NsPerByte:
+		return []scale{{1, "ns/byte"}}
+	}
+	return nil
 }
 
 // scale is that of the largest of the values, or where the axis is logarithmic of one
@@ -95,7 +105,7 @@ func (a Axis) scale(values []float64) scale {
 		hi = math.Sqrt(lo) * math.Sqrt(hi)
 	}
 	best := scale{per: 1}
-	for i, s := range scales[a.Unit] {
+	for i, s := range scales(a.Unit) {
 		if i == 0 || hi >= s.per {
 			best = s
 		}

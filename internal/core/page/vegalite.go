@@ -3,7 +3,6 @@ package page
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -63,18 +62,21 @@ func (c *Chart) VegaLite(colours map[string]string) map[string]any {
 	return top
 }
 
-var vegaConfig = object{
-	"font": "system-ui, sans-serif",
-	"view": object{"stroke": nil},
-	// Vega-Lite would make an expression of each mark's label, in which a \ of a title is an
-	// escape. What marks say stands in the table of their data.
-	"mark":             object{"aria": false},
-	"axis":             object{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#dddddd", "domainColor": "#999999", "tickColor": "#999999", "titleColor": "#444444", "labelColor": "#444444"},
-	"axisQuantitative": object{"tickCount": 7},
-	"legend":           object{"orient": "top", "title": nil, "labelFontSize": 11, "symbolType": "circle", "symbolOpacity": 1, "labelLimit": 240},
-	"header":           object{"labelFontSize": 12},
-	"title":            object{"anchor": "start", "fontSize": 14},
-	"range":            object{"category": palette},
+// look is what all charts have in common.
+func look() object {
+	return object{
+		"font": "system-ui, sans-serif",
+		"view": object{"stroke": nil},
+		// Vega-Lite would make an expression of each mark's label, in which a \ of a title is an
+		// escape. What marks say stands in the table of their data.
+		"mark":             object{"aria": false},
+		"axis":             object{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#dddddd", "domainColor": "#999999", "tickColor": "#999999", "titleColor": "#444444", "labelColor": "#444444"},
+		"axisQuantitative": object{"tickCount": 7},
+		"legend":           object{"orient": "top", "title": nil, "labelFontSize": 11, "symbolType": "circle", "symbolOpacity": 1, "labelLimit": 240},
+		"header":           object{"labelFontSize": 12},
+		"title":            object{"anchor": "start", "fontSize": 14},
+		"range":            object{"category": palette},
+	}
 }
 
 // vega is a chart on its way to a specification.
@@ -169,9 +171,8 @@ func pixels(names []string, beside, most int) int {
 
 // config has a legend of as many columns as a picture has room for.
 func (v *vega) config() object {
-	config, legend := maps.Clone(vegaConfig), maps.Clone(vegaConfig["legend"].(object))
-	legend["columns"] = 640 / pixels(v.series, 34, 270)
-	config["legend"] = legend
+	config := look()
+	config["legend"].(object)["columns"] = 640 / pixels(v.series, 34, 270)
 	return config
 }
 
@@ -247,7 +248,8 @@ func (v *vega) free(series string, used []string) string {
 	return best
 }
 
-var pointed = object{"field": "text", "type": "nominal"}
+// pointed is what is shown of a mark that is pointed at.
+func pointed() object { return object{"field": "text", "type": "nominal"} }
 
 // intervals are estimates with their rounds below them, in a lane each.
 func (v *vega) intervals() object {
@@ -270,7 +272,7 @@ func (v *vega) intervals() object {
 		lanes = append(lanes, i)
 	}
 	with := func(mark object, filter string, channels object) object {
-		channels["y"], channels["color"], channels["tooltip"] = v.category(), v.colour(), pointed
+		channels["y"], channels["color"], channels["tooltip"] = v.category(), v.colour(), pointed()
 		channels["yOffset"] = object{"field": "lane", "type": "nominal", "scale": object{"domain": lanes}}
 		return object{"mark": mark, "encoding": channels, "transform": list{object{"filter": filter}}}
 	}
@@ -292,7 +294,7 @@ func (v *vega) intervals() object {
 func (v *vega) stacked() object {
 	return object{"height": object{"step": 26}, "layer": list{object{
 		"mark": object{"type": "bar", "height": object{"band": 0.75}},
-		"encoding": object{"y": v.category(), "x": quantity("y", v.Y, v.y), "color": v.colour(), "tooltip": pointed,
+		"encoding": object{"y": v.category(), "x": quantity("y", v.Y, v.y), "color": v.colour(), "tooltip": pointed(),
 			"order": object{"field": "order", "type": "quantitative"}},
 	}}}
 }
@@ -312,7 +314,7 @@ func (v *vega) cumulative() object {
 	y["scale"] = object{"domain": list{0, 1}}
 	return object{"height": 240, "layer": list{
 		object{"mark": object{"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "clip": true}, "encoding": v.shape(object{"x": x, "y": y})},
-		object{"mark": object{"type": "circle", "size": 60, "opacity": 0}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed}},
+		object{"mark": object{"type": "circle", "size": 60, "opacity": 0}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed()}},
 	}}
 }
 
@@ -338,7 +340,7 @@ func (v *vega) lines() object {
 		object{"mark": object{"type": "area", "opacity": 0.18}, "encoding": object{"x": x, "y": lo, "y2": object{"field": "hi"}, "color": v.colour()},
 			"transform": list{object{"filter": "isValid(datum.lo) && !datum.round"}}},
 		object{"mark": object{"type": "line", "strokeWidth": 1.8}, "encoding": v.shape(object{"x": x, "y": y}), "transform": list{object{"filter": "!datum.round"}}},
-		object{"mark": object{"type": "circle", "opacity": 0.9}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed,
+		object{"mark": object{"type": "circle", "opacity": 0.9}, "encoding": object{"x": x, "y": y, "color": v.colour(), "tooltip": pointed(),
 			"size": object{"condition": object{"test": "datum.round", "value": 14}, "value": 28}}},
 	}}
 }
@@ -358,7 +360,7 @@ func (v *vega) gantt() object {
 	x["scale"] = object{"nice": false, "zero": true}
 	return object{"height": object{"step": max(min(ganttRow, ganttHeight/max(len(v.groups), 1)), 2)}, "layer": list{object{
 		"mark": object{"type": "bar", "clip": true, "height": object{"band": 0.7}, "strokeWidth": 1},
-		"encoding": object{"y": y, "x": x, "x2": object{"field": "x2"}, "color": v.colour(), "tooltip": pointed,
+		"encoding": object{"y": y, "x": x, "x2": object{"field": "x2"}, "color": v.colour(), "tooltip": pointed(),
 			"stroke": v.colour()}, // nothing is too short to be seen
 		"params": list{object{"name": "zoom", "bind": "scales", "select": object{"type": "interval", "encodings": list{"x"}, "zoom": "wheel![event.ctrlKey]"}}},
 	}}}
@@ -380,7 +382,7 @@ func (v *vega) rules() (layers list) {
 			s = v.x
 		}
 		of, at, place := "y", "x", object{"value": 2}
-		text := object{"type": "text", "align": "left", "baseline": "bottom", "dx": 3, "dy": -2, "fontSize": 11}
+		text := object{"type": "text", "align": "left", "baseline": "bottom", "dx": 3, "dy": -2, "fontSize": 11, "clip": false}
 		if v.upright(&r) {
 			of, at, place = "x", "y", object{"value": 0}
 			if _, hi := Range(v.along(r.Vertical)); r.Value > hi/2 {
@@ -390,7 +392,7 @@ func (v *vega) rules() (layers list) {
 		data := object{"values": list{object{"at": r.Value / s.per, "text": term.Clean(r.Text)}}}
 		channel := object{"field": "at", "type": "quantitative"}
 		layers = append(layers,
-			object{"data": data, "mark": object{"type": "rule", "strokeDash": list{4, 3}, "color": "#777777", "clip": true}, "encoding": object{of: channel, "tooltip": pointed}},
+			object{"data": data, "mark": object{"type": "rule", "strokeDash": list{4, 3}, "color": "#777777", "clip": true}, "encoding": object{of: channel, "tooltip": pointed()}},
 			object{"data": data, "mark": text, "encoding": object{of: channel, at: place, "text": object{"field": "text"}}})
 	}
 	return layers

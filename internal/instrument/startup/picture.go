@@ -38,7 +38,7 @@ func drawnStart(v *Judgement, t *Target, o page.Options) *page.Section {
 		return s
 	}
 	s.Picture, s.Notes = &p.Waterfall, append(s.Notes, p.legend()...)
-	s.Files = []page.File{{Name: "trace.json", Title: "This start as a trace, which ui.perfetto.dev opens.", JSON: func() any {
+	s.Files = []page.File{{Name: "trace " + t.Target, Title: "This start as a trace, which ui.perfetto.dev opens.", JSON: func() any {
 		c := chromeTrace{Unit: "ms"}
 		c.add(t, t.Drawn, 1)
 		return c
