@@ -62,8 +62,8 @@ func (c *Chart) VegaLite(colours map[string]string) map[string]any {
 	return top
 }
 
-// look is what all charts have in common.
-func look() object {
+// config is what all charts look like; the legend has as many columns as there is room for.
+func (v *vega) config() object {
 	return object{
 		"font": "system-ui, sans-serif",
 		"view": object{"stroke": nil},
@@ -72,7 +72,7 @@ func look() object {
 		"mark":             object{"aria": false},
 		"axis":             object{"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "gridColor": "#dddddd", "domainColor": "#999999", "tickColor": "#999999", "titleColor": "#444444", "labelColor": "#444444"},
 		"axisQuantitative": object{"tickCount": 7},
-		"legend":           object{"orient": "top", "title": nil, "labelFontSize": 11, "symbolType": "circle", "symbolOpacity": 1, "labelLimit": 240},
+		"legend":           object{"orient": "top", "title": nil, "labelFontSize": 11, "symbolType": "circle", "symbolOpacity": 1, "labelLimit": 240, "columns": 640 / pixels(v.series, 34, 270)},
 		"header":           object{"labelFontSize": 12},
 		"title":            object{"anchor": "start", "fontSize": 14},
 		"range":            object{"category": palette},
@@ -167,13 +167,6 @@ func pixels(names []string, beside, most int) int {
 		longest = max(longest, utf8.RuneCountInString(name))
 	}
 	return min(int(perCharacter*float64(longest))+beside, most)
-}
-
-// config has a legend of as many columns as a picture has room for.
-func (v *vega) config() object {
-	config := look()
-	config["legend"].(object)["columns"] = 640 / pixels(v.series, 34, 270)
-	return config
 }
 
 // quantity is a channel of values.
