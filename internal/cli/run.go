@@ -36,10 +36,10 @@ In a format for programs the reports of all measures are one document, at the en
 Measures of which nothing is here fail the plan, but for those that say missing: skip.
 
 With a folder behind -o (one that is there, or a name that ends in / or has no
-extension) it ends with a whole document there: report.html, report.md, the figures as CSV and
-JSON, a record of each measure, and the plan that does all of it again. What was
-skipped, failed or interrupted stands in it with its reason, and the other measures
-go on. tare report DIR -o DIR2 makes the same document of its records.
+extension) it ends with a whole document there: report.html, report.md, the figures
+as CSV and JSON, a record of each measure, and the plan that does all of it again.
+What was skipped, failed or interrupted stands in it with its reason, and the other
+measures go on. tare report DIR -o DIR2 makes the same document of its records.
 
 What it writes and how long it takes is said before, as far as that is known. More
 than 20 GB or an hour is asked for, or begun with --yes.`,
