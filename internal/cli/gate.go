@@ -137,7 +137,7 @@ func gateSelf(ctx context.Context, s *app, o *gateOptions, target string, out ou
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.Err, "self: with %d rounds, and %d figures that all have to pass, this machine tells a margin of %s\n", o.Rounds, len(g.Figures), page.Share(g.Floor))
+	fmt.Fprintf(s.Err, "self: with %d rounds, and %s to pass, this machine tells a margin of %s\n", o.Rounds, page.Amount(len(g.Figures), "figure"), page.Share(g.Floor))
 	if !(g.Floor < o.worse) {
 		return fmt.Errorf("--worse: %s is below the noise of this machine, on which %s differs from itself by up to %s with %d rounds; allow more, add rounds or look at fewer figures (--ops, --metric)",
 			page.Share(o.worse), name, page.Share(g.Floor), o.Rounds)
