@@ -113,6 +113,8 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 	left, right := b.show(lo, unit), b.show(hi, unit)
 	if lo == 0 {
 		left = "0"
+	} else if hi == 0 {
+		right = "0"
 	}
 	between := cells - term.Width(left) - term.Width(right)
 	if between < 1 {
@@ -128,6 +130,9 @@ func bar(e figure.Estimate, lo, hi float64, cells int) string {
 	line[place(0)] = '│'
 	for i := place(e.Lo); i <= place(e.Hi); i++ {
 		line[i] = '─'
+		if i == place(0) {
+			line[i] = '┼'
+		}
 	}
 	line[place(e.Value)] = '●'
 	return strings.TrimRight(string(line), " ")

@@ -169,6 +169,7 @@ func TestABarShowsWhereZeroIs(t *testing.T) {
 	}{
 		{"an interval", figure.Estimate{Value: 5, Lo: 3, Hi: 9}, 0, 10, "│  ──●────"},
 		{"what is all of the axis", figure.Estimate{Value: 0, Lo: -10, Hi: 10}, -10, 10, "─────●─────"},
+		{"what may be nothing", figure.Estimate{Value: 4, Lo: -2, Hi: 6}, -10, 10, "    ─┼─●─"},
 		{"less than nothing", figure.Estimate{Value: -8, Lo: -10, Hi: -6}, -10, 10, "─●─  │"},
 		{"no interval", figure.Estimate{Value: 10, Lo: 10, Hi: 10}, 0, 10, "│         ●"},
 	} {
