@@ -32,9 +32,9 @@ const amber = "#b8860b"
 // which are kept in colours, unless another one of this chart has it.
 func (c *Chart) VegaLite(colours map[string]string) map[string]any {
 	v := vega{Chart: c, colours: colours, x: c.X.scale(c.along(true)), y: c.Y.scale(c.along(false)),
-		panels: distinct(c.Data, func(d *Datum) string { return term.Clean(d.Panel) }),
-		groups: distinct(c.Data, func(d *Datum) string { return term.Clean(d.Group) }),
-		series: distinct(c.Data, func(d *Datum) string { return term.Clean(d.Series) })}
+		panels: distinct(c.Data, func(d *Datum) string { return vegaName(d.Panel) }),
+		groups: distinct(c.Data, func(d *Datum) string { return vegaName(d.Group) }),
+		series: distinct(c.Data, func(d *Datum) string { return vegaName(d.Series) })}
 	spec := map[ChartKind]func() object{Intervals: v.intervals, Cumulative: v.cumulative, Gantt: v.gantt, Stacked: v.stacked, Lines: v.lines}[c.Kind]()
 	spec["layer"] = append(spec["layer"].(list), v.rules()...)
 	top := object{
@@ -117,10 +117,25 @@ func (v *vega) values() []row {
 	out := make([]row, len(v.Data))
 	for i := range v.Data {
 		d := &v.Data[i]
-		out[i] = row{Panel: term.Clean(d.Panel), Group: term.Clean(d.Group), Series: term.Clean(d.Series), Order: order[term.Clean(d.Series)],
+		out[i] = row{Panel: vegaName(d.Panel), Group: vegaName(d.Group), Series: vegaName(d.Series), Order: order[vegaName(d.Series)],
 			X: in(d.X, v.x), X2: in(d.X2, v.x), Y: in(d.Y, v.y), Lo: in(d.Lo, v.y), Hi: in(d.Hi, v.y), Round: d.Round, Text: v.told(d)}
 	}
 	return out
+}
+
+// inherited are properties of every object of JavaScript: Vega 6 keeps categories as
+// properties, and takes one of these for there already.
+var inherited = []string{"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
+	"__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__"}
+
+// vegaName is a name of others as Vega takes it: a space that is not seen makes another
+// of what every object inherits.
+func vegaName(name string) string {
+	name = term.Clean(name)
+	if slices.Contains(inherited, name) {
+		name += "\u00a0"
+	}
+	return name
 }
 
 // told is what is shown of a datum that is pointed at.

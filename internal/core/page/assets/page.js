@@ -138,6 +138,7 @@ const draw = (plot, domain) => {
   plot.wide = plot.clientWidth;
   const view = plot.view = viewOf(fit(JSON.parse(text(plot.dataset.spec)), plot.wide, domain), {renderer: "svg", container: plot, hover: true});
   view.tooltip(point).run();
+  plot.firstElementChild.setAttribute("aria-hidden", "true"); // the whole is one picture, with a name
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-label", plot.dataset.label);
   plot.removeAttribute("aria-roledescription");
