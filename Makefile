@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh weigh-engines test prove torture lint audit bench fuzz runtimes engines probe bpf clean help
+.PHONY: build weigh weigh-engines test prove torture lint audit bench fuzz screenshots runtimes engines probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -87,6 +87,9 @@ fuzz: ## every fuzz target, FUZZTIME (10s) each
 		echo "$${file%/*} $${func#func }"; \
 		$(GO) test -run='^$$' -fuzz="^$${func#func }\$$" -fuzztime=$(FUZZTIME) "$${file%/*}" || exit 1; \
 	done
+
+screenshots: ## take the pictures of docs/screenshots anew, of stored records
+	$(GO) test -count=1 -run '^TestDocsHaveAPictureOfEveryPage$$' ./internal/browser -update
 
 runtimes: ## build youki and runsc, which Debian has not, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build

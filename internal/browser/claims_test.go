@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// axe is axe-core, see docs/dependencies.md.
 var axe = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("testdata/axe.min.js") })
 
 // in makes a part of a test of what is looked at in an open tab.
@@ -42,13 +43,14 @@ func (p *tab) overflow() string {
 	return eval[string](p, `() => {
 		const width = document.scrollingElement.scrollWidth;
 		if (width <= innerWidth && innerWidth <= screen.width) return '';
-		const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1);
+		const scrolls = e => e && (/auto|scroll/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
+		const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e.parentElement));
 		return width + ' px in ' + innerWidth + ', as of ' + wide.slice(0, 5).map(e => e.outerHTML.slice(0, 150)).join('\n');
 	}`)
 }
 
 // drawn is when all pictures of a page are.
-const drawn = `() => document.readyState === 'complete' && [...document.querySelectorAll('figure')].every(f => f.querySelector('svg, canvas'))`
+const drawn = `() => document.documentElement.hasAttribute('data-drawn')`
 
 // painted is once what is drawn can be seen.
 const painted = `new Promise(done => requestAnimationFrame(() => setTimeout(done)))`

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // tab is a page in a window of its own, which knows nothing of the others.
@@ -187,13 +188,20 @@ func (p *tab) open(url string) {
 	if is.ErrorText != "" {
 		p.Fatalf("%s: %s", url, is.ErrorText)
 	}
+	wait(p, p.loaded, "the page")
+}
+
+// wait waits for what an event brings.
+func wait[T any](p *tab, of <-chan T, what string) (got T) {
+	p.Helper()
 	select {
-	case <-p.loaded:
+	case got = <-of:
 	case <-p.b.ended:
-		p.Fatal("the browser ended")
-	case <-p.Context().Done():
-		p.Fatal(p.Context().Err())
+		p.Fatalf("%s did not come: the browser ended", what)
+	case <-time.After(patience):
+		p.Fatalf("%s did not come in %v", what, patience)
 	}
+	return got
 }
 
 // show opens a page that is given as its text.
@@ -308,15 +316,9 @@ func (p *tab) picture(width, height int) []byte {
 }
 
 // fetched waits for a download and reads it.
-func (p *tab) fetched() (name string, content []byte) {
+func (p *tab) fetched(what string) (name string, content []byte) {
 	p.Helper()
-	select {
-	case name = <-p.saved:
-	case <-p.b.ended:
-		p.Fatal("the browser ended")
-	case <-p.Context().Done():
-		p.Fatal(p.Context().Err())
-	}
+	name = wait(p, p.saved, what)
 	content, err := os.ReadFile(filepath.Join(p.dir, name))
 	if err != nil {
 		p.Fatal(err)

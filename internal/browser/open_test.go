@@ -1,0 +1,29 @@
+//go:build prove
+
+package browser
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// How long it takes depends on the machine: a quiet one of two CPUs keeps the bound
+// with much room.
+func TestAHundredThousandSamplesOpenInUnderThreeSeconds(t *testing.T) {
+	html := report(t, large(t, manySamples))
+	var times []time.Duration
+	for range 5 {
+		p := newTab(t)
+		began := time.Now()
+		p.show("large", html)
+		p.await(drawn)
+		p.run(painted, nil)
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	t.Logf("%d bytes, opened and drawn in %v", len(html), times)
+	if times[len(times)/2] > 3*time.Second {
+		t.Errorf("the median of %v", times)
+	}
+}

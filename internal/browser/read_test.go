@@ -1,0 +1,216 @@
+package browser
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"image/png"
+	"strings"
+	"testing"
+)
+
+func TestEveryPageCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := newTab(t)
+			p.in("opened, it asks for nothing and complains of nothing", func() {
+				p.show(s.name, s.html(t))
+				p.await(drawn)
+			})
+			p.in("pictures are drawn, and say in a table what they show", p.picturesAreData)
+			p.in("tables are ordered by what they say", p.tablesAreOrdered)
+			for width, theme := range map[int]string{wide: "light", phone: "dark"} {
+				p.in(fmt.Sprintf("%s, %d px wide", theme, width), func() {
+					p.resize(width)
+					p.medium(theme)
+					p.run(painted, nil)
+					p.isUsable()
+				})
+			}
+			p.in("on paper", func() {
+				p.medium("print")
+				const sheet = 690 // A4 without its margins
+				p.resize(sheet)
+				p.run(painted, nil)
+				if shown := eval[[]string](p, `() => [...document.querySelectorAll('button, input, nav')].filter(e => e.checkVisibility() && !e.closest('th')).map(e => e.outerHTML)`); len(shown) > 0 {
+					p.Errorf("what cannot be used is printed: %v", shown)
+				}
+				// Chromium prints smaller what does not fit, to half its size at least.
+				if width := eval[int](p, `() => document.scrollingElement.scrollWidth`); width > 2*sheet {
+					p.Errorf("%d px are cut off at %d: %s", width, 2*sheet, p.overflow())
+				}
+			})
+		})
+	}
+}
+
+// isUsable looks at the page as it is shown now.
+func (p *tab) isUsable() {
+	for _, v := range p.violations() {
+		p.Error(v)
+	}
+	if wide := p.overflow(); wide != "" {
+		p.Error(wide)
+	}
+}
+
+// picturesAreData holds each picture against its data.
+func (p *tab) picturesAreData() {
+	for _, f := range eval[[]struct {
+		ID, Label   string
+		Marks       int      // that are drawn
+		Data, Table int      // points of the specification, and rows of the table
+		Lost        []string // values of the one that the other has not
+	}](p, `() => [...document.querySelectorAll('figure')].map(f => {
+		const data = JSON.parse(f.querySelector('script').textContent).data.values, rows = [...f.querySelectorAll('tbody tr')];
+		const told = rows.map(r => r.textContent).join('\n');
+		return {
+			ID: f.id, Label: f.querySelector('[role=img]')?.ariaLabel || '',
+			Marks: [...f.querySelectorAll('svg [class*=mark-] :is(path, rect)')].filter(m => m.getBoundingClientRect().width + m.getBoundingClientRect().height > 0).length,
+			Data: data.length, Table: rows.length,
+			Lost: data.flatMap(d => [d.panel, d.group, d.series].filter(x => x && !told.includes(x))),
+		};
+	})`) {
+		if f.Marks == 0 || f.Label == "" {
+			p.Errorf("%s is not drawn: %d marks, called %q", f.ID, f.Marks, f.Label)
+		}
+		if f.Data == 0 || f.Data != f.Table || len(f.Lost) > 0 {
+			p.Errorf("%s: %d points, %d rows of data, without %q", f.ID, f.Data, f.Table, f.Lost)
+		}
+	}
+}
+
+// tablesAreOrdered presses the head of every column, and reads what the cells say.
+func (p *tab) tablesAreOrdered() {
+	for _, wrong := range eval[[]string](p, `() => {
+		const units = {ns: 1, 'µs': 1e3, ms: 1e6, s: 1e9, B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3}, wrong = [];
+		const value = text => {
+			const [, number, unit] = text.trim().match(/^(-?\d[\d.]*) (ns|µs|ms|s|B|KiB|MiB|GiB)(?![\w\/])/) || [];
+			return number && Number(number) * units[unit];
+		};
+		for (const button of document.querySelectorAll('th button')) {
+			const head = button.closest('th'), body = head.closest('table').tBodies[0], at = head.cellIndex, before = body.innerText;
+			for (const sort of ['ascending', 'descending', 'none']) {
+				button.click();
+				if (head.ariaSort !== sort) wrong.push(head.textContent + ': aria-sort is ' + head.ariaSort + ', not ' + sort);
+				const values = [...body.rows].map(r => value(r.cells[at].textContent)).filter(v => v !== undefined);
+				// What is written is rounded.
+				if (sort !== 'none' && values.some((v, i) => i > 0 && (sort === 'ascending' ? values[i - 1] > v * 1.01 + 1e-9 : v > values[i - 1] * 1.01 + 1e-9) && v > 0 && values[i - 1] > 0))
+					wrong.push(head.textContent + ' ' + sort + ': ' + values.join(' '));
+			}
+			if (body.innerText !== before) wrong.push(head.textContent + ': the order of before is not that of after');
+		}
+		return wrong;
+	}`) {
+		p.Error(wrong)
+	}
+}
+
+func TestEveryPictureCanBeSaved(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := newTab(t)
+			p.show(s.name, s.html(t))
+			p.await(drawn)
+			for _, id := range eval[[]string](p, `() => [...document.querySelectorAll('figure')].map(f => f.id).filter((id, i, all) => i === 0 || i === all.length - 1)`) {
+				for of, check := range map[string]func([]byte) error{
+					"SVG": func(b []byte) error { return xml.Unmarshal(b, &struct{ XMLName xml.Name }{xml.Name{Local: "svg"}}) },
+					"PNG": func(b []byte) error { _, err := png.Decode(bytes.NewReader(b)); return err },
+					"Vega-Lite": func(b []byte) error {
+						var spec struct{ Data struct{ Values []any } }
+						err := json.Unmarshal(b, &spec)
+						if err == nil && len(spec.Data.Values) == 0 {
+							err = fmt.Errorf("no data: %.200s", b)
+						}
+						return err
+					},
+				} {
+					eval[any](p, `(id, of) => { [...document.getElementById(id).querySelectorAll('button')].find(b => b.textContent === of).click() }`, id, of)
+					if name, b := p.fetched(of + " of " + id); !strings.HasPrefix(name, id+".") || check(b) != nil {
+						t.Errorf("%s of %s is %s, %d bytes: %v", of, id, name, len(b), check(b))
+					}
+				}
+			}
+		})
+	}
+}
+
+// A page is used without a mouse.
+func TestKeysReachAndMoveEverything(t *testing.T) {
+	t.Parallel()
+	p := newTab(t)
+	p.show("lifecycle", samples[0].html(t))
+	p.await(drawn)
+	// until goes on with Tab until what has the focus is of a kind.
+	until := func(selector string) {
+		t.Helper()
+		for range 300 {
+			p.press("Tab")
+			if eval[bool](p, `s => document.activeElement.matches(s)`, selector) {
+				return
+			}
+		}
+		t.Fatalf("Tab does not reach %s", selector)
+	}
+	p.press("Tab")
+	if first := eval[string](p, `() => document.activeElement.getAttribute('href')`); first != "#report" {
+		t.Errorf("Tab comes to %q first, not to what skips the contents", first)
+	}
+	dark := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`)
+	until(".theme")
+	for range 2 {
+		p.press("Enter")
+	}
+	if now := eval[string](p, `() => getComputedStyle(document.body).backgroundColor`); now == dark {
+		t.Errorf("the colours stay %s", now)
+	}
+	p.isUsable()
+	until("th button")
+	p.press("Enter")
+	p.press("Enter")
+	if sorted := eval[string](p, `() => document.activeElement.closest('th').ariaSort`); sorted != "descending" {
+		t.Errorf("aria-sort is %q after two times Enter", sorted)
+	}
+	until("input[type=search]")
+	p.write("crun")
+	rows := eval[[]string](p, `() => {
+		const tools = document.activeElement.closest('.tools');
+		return [...tools.nextElementSibling.querySelectorAll('tbody tr')].filter(r => r.checkVisibility()).map(r => r.textContent);
+	}`)
+	if len(rows) == 0 {
+		t.Error("the filter leaves nothing")
+	}
+	for _, row := range rows {
+		if !strings.Contains(row, "crun") {
+			t.Errorf("a filter for crun leaves %q", row)
+		}
+	}
+}
+
+func TestAWaterfallIsLookedIntoWithTheMouse(t *testing.T) {
+	t.Parallel()
+	p := newTab(t)
+	for _, s := range samples {
+		if s.name == "startup" {
+			p.show(s.name, s.html(t))
+		}
+	}
+	p.await(drawn)
+	const ticks = `() => document.querySelector('.plot[data-zoom] svg .role-axis-label').textContent`
+	before := eval[string](p, ticks)
+	eval[any](p, `() => [...document.querySelectorAll('figure button')].find(b => b.textContent === 'Zoom in').click()`)
+	p.await(`() => (` + ticks + `)() !== ` + fmt.Sprintf("%q", before))
+	at := eval[struct{ X, Y float64 }](p, `() => {
+		const bars = document.querySelectorAll('.plot[data-zoom] svg .mark-rect path');
+		bars[0].scrollIntoView({block: 'center', behavior: 'instant'});
+		const box = bars[0].getBoundingClientRect();
+		return {X: box.x + box.width / 2, Y: box.y + box.height / 2};
+	}`)
+	p.do("Input.dispatchMouseEvent", fields{"type": "mouseMoved", "x": at.X, "y": at.Y}, nil)
+	p.await(`() => { const tip = document.querySelector('.tip'); return !tip.hidden && tip.textContent !== '' }`)
+}
