@@ -279,9 +279,13 @@ func (j *Judgement) compare() {
 
 // bases are the targets whose figures can be 1, in the order in which they are
 // taken where they have some: the wanted one, the host, what shares its kernel, what
-// has a kernel of its own.
+// has a kernel of its own. Of what was imported nobody says that it is of one machine,
+// unless a guest is told from what it runs beside.
 func (j *Judgement) bases() []string {
 	all := []string{j.Plan.Baseline, host}
+	if j.Imported && !slices.ContainsFunc(j.Targets, func(t record.Target) bool { return hasGuest(&t) }) {
+		return all
+	}
 	for _, guest := range []bool{false, true} {
 		for i := range j.Targets {
 			if t := &j.Targets[i]; hasGuest(t) == guest && t.Kind != "floor" {
