@@ -47,21 +47,21 @@ const byKey = (at, sign) => (a, b) => {
   if (nothing(x) || nothing(y)) return nothing(x) - nothing(y); // what is not known comes last, either way
   return sign * compare(x, y);
 };
-for (const table of all("table")) {
+const equip = table => {
   const body = table.tBodies[0], rows = [...body.rows], heads = table.tHead ? [...table.tHead.rows[0].cells] : [];
   let wanted = "", most = atOnce, order = rows;
   const tools = make("div", {className: "tools"}), count = make("span", {role: "status"});
   const more = button("", () => { most = Infinity; show(); });
   const show = () => {
-    const found = order.filter(row => row.textContent.toLowerCase().includes(wanted));
+    const found = wanted ? order.filter(row => row.textContent.toLowerCase().includes(wanted)) : order;
     for (const row of rows) row.hidden = true;
     for (const row of found.slice(0, most)) row.hidden = false;
     count.textContent = wanted ? found.length + " of " + rows.length + " rows" : "";
     more.hidden = found.length <= most;
     more.textContent = "Show all " + found.length + " rows";
   };
-  if (rows.length > 1) heads.forEach((head, at) => {
-    if (!head.textContent || rows.some(row => row.cells.length <= at)) return;
+  if (rows.length > 1 && !body.querySelector(".across")) heads.forEach((head, at) => {
+    if (!head.textContent) return;
     head.replaceChildren(button(head.textContent, () => {
       const next = {none: "ascending", ascending: "descending", descending: "none"}[head.getAttribute("aria-sort")];
       for (const h of heads) if (h.hasAttribute("aria-sort")) h.setAttribute("aria-sort", h === head ? next : "none");
@@ -81,6 +81,11 @@ for (const table of all("table")) {
     table.parentElement.after(make("div", {className: "tools"}, more));
     show();
   }
+};
+for (const table of all("table")) { // data of a chart are long, and looked at by few
+  const closed = table.closest("details.data");
+  if (closed) closed.addEventListener("toggle", () => equip(table), {once: true});
+  else equip(table);
 }
 
 // Files.
