@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/tare-bench/tare/record"
@@ -64,4 +65,7 @@ func TestAHundredThousandSamplesAreAPageOfFewMegabytes(t *testing.T) {
 	p := newTab(t)
 	p.show("large", html)
 	p.await(drawn)
+	if text := eval[string](p, `() => document.querySelector('main').innerText`); !strings.Contains(text, "100 lanes") || eval[int](p, `() => document.querySelectorAll('figure').length`) < 3 {
+		t.Errorf("of so many samples it says\n%.2000s", text)
+	}
 }

@@ -10,6 +10,10 @@ import (
 	"testing"
 )
 
+// looks are how pages are looked at: what axe-core asks of a colour is one thing, what it
+// asks of a width another.
+var looks = map[int]string{wide: "light", phone: "dark"}
+
 func TestEveryPageCanBeRead(t *testing.T) {
 	t.Parallel()
 	for _, s := range samples {
@@ -21,8 +25,9 @@ func TestEveryPageCanBeRead(t *testing.T) {
 				p.await(drawn)
 			})
 			p.in("pictures are drawn, and say in a table what they show", p.picturesAreData)
+			p.in("pictures can be saved", p.picturesAreSaved)
 			p.in("tables are ordered by what they say", p.tablesAreOrdered)
-			for width, theme := range map[int]string{wide: "light", phone: "dark"} {
+			for width, theme := range looks {
 				p.in(fmt.Sprintf("%s, %d px wide", theme, width), func() {
 					p.resize(width)
 					p.medium(theme)
@@ -109,34 +114,27 @@ func (p *tab) tablesAreOrdered() {
 	}
 }
 
-func TestEveryPictureCanBeSaved(t *testing.T) {
-	t.Parallel()
-	for _, s := range samples {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			p := newTab(t)
-			p.show(s.name, s.html(t))
-			p.await(drawn)
-			for _, id := range eval[[]string](p, `() => [...document.querySelectorAll('figure')].map(f => f.id).filter((id, i, all) => i === 0 || i === all.length - 1)`) {
-				for of, check := range map[string]func([]byte) error{
-					"SVG": func(b []byte) error { return xml.Unmarshal(b, &struct{ XMLName xml.Name }{xml.Name{Local: "svg"}}) },
-					"PNG": func(b []byte) error { _, err := png.Decode(bytes.NewReader(b)); return err },
-					"Vega-Lite": func(b []byte) error {
-						var spec struct{ Data struct{ Values []any } }
-						err := json.Unmarshal(b, &spec)
-						if err == nil && len(spec.Data.Values) == 0 {
-							err = fmt.Errorf("no data: %.200s", b)
-						}
-						return err
-					},
-				} {
-					eval[any](p, `(id, of) => { [...document.getElementById(id).querySelectorAll('button')].find(b => b.textContent === of).click() }`, id, of)
-					if name, b := p.fetched(of + " of " + id); !strings.HasPrefix(name, id+".") || check(b) != nil {
-						t.Errorf("%s of %s is %s, %d bytes: %v", of, id, name, len(b), check(b))
-					}
+// picturesAreSaved presses what saves the first picture of a page, and the last, and reads
+// the files.
+func (p *tab) picturesAreSaved() {
+	for _, id := range eval[[]string](p, `() => [...document.querySelectorAll('figure')].map(f => f.id).filter((id, i, all) => i === 0 || i === all.length - 1)`) {
+		for of, check := range map[string]func([]byte) error{
+			"SVG": func(b []byte) error { return xml.Unmarshal(b, &struct{ XMLName xml.Name }{xml.Name{Local: "svg"}}) },
+			"PNG": func(b []byte) error { _, err := png.Decode(bytes.NewReader(b)); return err },
+			"Vega-Lite": func(b []byte) error {
+				var spec struct{ Data struct{ Values []any } }
+				err := json.Unmarshal(b, &spec)
+				if err == nil && len(spec.Data.Values) == 0 {
+					err = fmt.Errorf("no data: %.200s", b)
 				}
+				return err
+			},
+		} {
+			eval[any](p, `(id, of) => { [...document.getElementById(id).querySelectorAll('button')].find(b => b.textContent === of).click() }`, id, of)
+			if name, b := p.fetched(of + " of " + id); !strings.HasPrefix(name, id+".") || check(b) != nil {
+				p.Errorf("%s of %s is %s, %d bytes: %v", of, id, name, len(b), check(b))
 			}
-		})
+		}
 	}
 }
 
