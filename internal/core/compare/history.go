@@ -205,11 +205,23 @@ func (h *History) levels(s *Series) (out []figure.Figure) {
 		f.Estimate = figure.MedianOf(s.Values[from:to])
 		if k > 0 {
 			f.Versus = figure.Compared("to "+h.Points[s.At[from-1]], &changes[k-1].Comparison)
-			f.Verdict, f.Reasons = word(&f).Head, []string{f.Versus.Why}
+			f.Verdict, f.Reasons = direction(&f, out[k-1].Value), []string{f.Versus.Why}
 		}
 		out, from = append(out, f), to
 	}
 	return out
+}
+
+// direction is the verdict of a level, also where a value of 0 leaves it without a share
+// of the one before.
+func direction(f *figure.Figure, before float64) string {
+	switch {
+	case f.Versus.Shift.Known() || !f.Versus.Different() || f.Better == "":
+		return word(f).Head
+	case f.Value > before == (f.Better == figure.Less):
+		return string(stat.Regressed)
+	}
+	return "better"
 }
 
 // Figures are the levels of all series.

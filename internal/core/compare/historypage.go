@@ -36,7 +36,13 @@ func (h *History) changes() *page.Section {
 	}
 	table.Add("before", page.Each(before, page.Median))
 	table.Add("shift", page.Each(after, page.Change))
-	table.AddText("", page.Each(after, word))
+	table.AddText("", page.Each(after, func(f *figure.Figure) page.Cell {
+		cell := word(f)
+		if cell.Head = f.Verdict; f.Verdict == string(stat.Regressed) {
+			cell.Style = term.Red
+		}
+		return cell
+	}))
 	s := &page.Section{Title: "changes", Style: term.Bold, Charts: h.charts(), Table: table, Notes: []string{
 		"shift between the levels on both sides (Hodges–Lehmann) with its 95 % interval, where they meet being taken for known; " + h.shown()}}
 	if h.since > 0 {
@@ -47,7 +53,13 @@ func (h *History) changes() *page.Section {
 
 // shown says when a change is shown.
 func (h *History) shown() string {
-	return fmt.Sprintf("a change is shown where p, multiplied by all cuts that were tried and by %s, is below %g", page.Amount(len(h.Series), "figure"), stat.ChangeAlpha)
+	asked := 0
+	for _, s := range h.Series {
+		if len(s.Values) >= stat.ShortestSeries {
+			asked++
+		}
+	}
+	return fmt.Sprintf("a change is shown where p, multiplied by all cuts that were tried and by %d series, is below %g", asked, stat.ChangeAlpha)
 }
 
 // mostCharts is how many series that changed are drawn.

@@ -11,8 +11,12 @@ import (
 // ChangeAlpha is how often a history in which nothing changed may show any change.
 const ChangeAlpha = 0.01
 
-// shortest is of how few values a level consists at least: fewer may be outliers.
-const shortest = 3
+// shortest is of how few values a level consists at least: fewer may be outliers. In a
+// series of less than ShortestSeries nothing is looked for.
+const (
+	shortest       = 3
+	ShortestSeries = 2 * shortest
+)
 
 // Course is how a series goes on: the places at which its level changes, and how small
 // a change its noise lets be found.
@@ -54,7 +58,7 @@ func Changes(all [][]float64) []Course {
 	out, residuals, levels := make([]Course, len(all)), make([][]float64, len(all)), make([]int, len(all))
 	asked := 0
 	for i, values := range all {
-		if len(values) >= 2*shortest {
+		if len(values) >= ShortestSeries {
 			asked++
 		}
 		s := newSegments(values, Alpha, 0)
@@ -101,6 +105,9 @@ func persistence(residuals [][]float64, levels []int, rhos []float64) float64 {
 				products += (r - (n-1)/2) * (ranks[t+k] - (n-1)/2)
 			}
 		}
+		if squares == 0 {
+			continue // all are equal: they tell nothing of how runs depend on each other
+		}
 		hidden := float64(lags*levels[i]) * (1 + rhos[i]) / (1 - rhos[i]) / n
 		sum, of = sum+1+2*(products/squares+hidden), of+1
 	}
@@ -138,7 +145,7 @@ type cut struct {
 // cut cuts a part of the series where it can be cut best, then what is on both sides.
 func (s *segments) cut(from, to int) {
 	best, tried := cut{p: 1}, 0
-	for parts := 1; (to-from)/parts >= 2*shortest; parts *= 2 {
+	for parts := 1; (to-from)/parts >= ShortestSeries; parts *= 2 {
 		length, windows := (to-from)/parts, 2*parts-1
 		for i := range windows {
 			begin := from + i*(to-from-length)/max(windows-1, 1)
@@ -186,7 +193,7 @@ const (
 func (s *segments) p(values []float64, at int, z float64) float64 {
 	p := 2 * stats.StdNormal.CDF(-z)
 	if z <= plainly {
-		return p // far above any level; dependence would only make it more
+		return p // far above the level of a change; where only levels are looked for, near enough
 	}
 	if n := len(values); n <= exactU {
 		u := 0.0 // pairs in which the one before is larger; half of those that are equal
@@ -297,7 +304,7 @@ const foundInFour = 0.84
 func (s *segments) finds() float64 {
 	n := len(s.values)
 	tried, sizes := 0, make([]float64, 0, n)
-	for parts := 1; n/parts >= 2*shortest; parts *= 2 {
+	for parts := 1; n/parts >= ShortestSeries; parts *= 2 {
 		tried += (2*parts - 1) * (n/parts - 2*shortest + 1)
 	}
 	for _, r := range s.residuals() {

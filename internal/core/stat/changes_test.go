@@ -66,3 +66,23 @@ func TestEverySeriesMakesAChangeHarderToShow(t *testing.T) {
 		t.Errorf("alone %+v, among 201 %+v", alone, among)
 	}
 }
+
+// TestASeriesThatNeverMovesTellsNothingOfTheOthers: what a machine's drift counts for is
+// read off the series that move.
+func TestASeriesThatNeverMovesTellsNothingOfTheOthers(t *testing.T) {
+	t.Parallel()
+	var all [][]float64
+	for i := range 9 {
+		r, values, drift := seeded(uint64(40+i)), make([]float64, 40), 0.0
+		for k := range values {
+			drift = 0.9*drift + 0.02*r.NormFloat64()
+			values[k] = 100 * math.Exp(drift)
+		}
+		all = append(all, values)
+	}
+	for i, c := range Changes(append(all, slices.Repeat([]float64{7}, 40))) {
+		if !Finite(c.Widened) || i < len(all) && c.Widened <= 1 {
+			t.Errorf("series %d: noise counts %v times", i, c.Widened)
+		}
+	}
+}
