@@ -142,7 +142,9 @@ func (x *index) refresh(ctx context.Context) {
 		case e.same(there[path]):
 		case time.Since(began) > lookFor || ctx.Err() != nil:
 			x.bounded = fmt.Sprintf("after %v of reading not every record is known yet: reload the page", lookFor)
-			*e = entry{err: errors.New("not read yet")}
+			if e.header == nil { // else what is known of it stays until it is read on
+				*e = entry{err: errors.New("not read yet")}
+			}
 		default:
 			x.look(path, e)
 		}

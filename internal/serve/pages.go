@@ -317,9 +317,13 @@ func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 	var text bytes.Buffer
 	err := s.alone(r.Context(), func() error {
 		var runs []compare.Run
+		var left, head []string
 		files := 0
 		for _, row := range s.filtered(all, term.Clean(r.URL.Query().Get("q"))) {
-			if row.Instrument == "" || r.Context().Err() != nil {
+			if err := r.Context().Err(); err != nil {
+				return err
+			}
+			if row.Instrument == "" {
 				continue
 			}
 			if files++; files > historyOf {
@@ -327,21 +331,25 @@ func (s *site) history(w http.ResponseWriter, r *http.Request) error {
 			}
 			side, err := s.side(r.Context(), row.Key)
 			if err != nil {
-				return fmt.Errorf("%s: %w", row.Name, err)
+				left = append(left, row.Name)
 			}
 			runs = append(runs, side.Runs...)
 		}
+		if files > historyOf {
+			head = append(head, fmt.Sprintf("only the newest %d records are in it; tare history takes all", historyOf))
+		}
+		if len(left) > 0 {
+			head = append(head, "left out, since they cannot be judged, as their reports say: "+page.Listed(left))
+		}
 		if len(runs) == 0 {
-			return errors.New("there is no record to show a history of")
+			return errors.New(strings.Join(append([]string{"there is no record to show a history of"}, head...), "\n"))
 		}
 		h, err := compare.NewHistory(runs, compare.Headline, "")
 		if err != nil {
 			return err
 		}
 		p := h.Page()
-		if files > historyOf {
-			p.Head = append(p.Head, fmt.Sprintf("only the newest %d records are in it; tare history takes all", historyOf))
-		}
+		p.Head = append(p.Head, head...)
 		return page.Write(&text, "html", []*page.Page{p}, back)
 	})
 	if err == nil {

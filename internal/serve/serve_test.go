@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"html"
 	"io"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -494,6 +496,72 @@ func TestTheHistoryIsOfTheRecordsThatAreShown(t *testing.T) {
 	}
 }
 
+func TestAHistoryLeavesOutWhatCannotBeJudgedAndSaysSo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "good.jsonl", "good", nil)
+	whole(t, dir, "later.jsonl", "later", func(h *record.Header) { h.Experiment = "of-later" })
+	v := visit(t, dir)
+	for query, want := range map[string]struct {
+		status int
+		says   string
+	}{"": {http.StatusOK, "1 run"}, "?q=of-later": {http.StatusUnprocessableEntity, "no record to show"}} {
+		status, body, _ := v.get("/history" + query)
+		if status != want.status || !strings.Contains(body, want.says) || !strings.Contains(body, "as their reports say: later.jsonl") {
+			t.Errorf("%q: %d\n%.3000s", query, status, body)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := v.site.history(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "/history", nil)); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits for it any more: %v", err)
+	}
+}
+
+func TestTheProgressOfAnyNameCanBeAskedFor(t *testing.T) {
+	t.Parallel()
+	from := regexp.MustCompile(`data-from="([^"]*)"`)
+	for _, name := range []string{"docker+cli.jsonl", "a&b.jsonl", "50% #1?.jsonl"} {
+		dir := t.TempDir()
+		begin(t, dir, name, "alive", nil)
+		v := visit(t, dir, "alive")
+		_, body, _ := v.get("/live?r=" + url.QueryEscape(keyOf(name)))
+		at := from.FindStringSubmatch(body)
+		if at == nil {
+			t.Fatalf("%s:\n%s", name, body)
+		}
+		if status, _, _ := v.get(html.UnescapeString(at[1])); status != http.StatusOK {
+			t.Errorf("%s, as %s: %d", name, at[1], status)
+		}
+	}
+}
+
+func TestARecordThatGrewStaysKnownWhenThereIsNoTimeToReadIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := begin(t, dir, "run.jsonl", "alive", nil)
+	w.round(0, nil)
+	v := visit(t, dir, "alive")
+	w.round(1, nil)
+	begin(t, dir, "new.jsonl", "new", nil)
+	v.again()
+	none, cancel := context.WithCancel(t.Context())
+	cancel()
+	known := map[string]row{}
+	for _, r := range v.site.filtered(first(v.site.index.list(none)), "") {
+		known[r.Name] = r
+	}
+	if got := known["run.jsonl"]; got.Samples != "2" || got.Wrong != "" {
+		t.Errorf("what was known: %+v", got)
+	}
+	if got := known["new.jsonl"]; got.Wrong != "not read yet" {
+		t.Errorf("what was not: %+v", got)
+	}
+	if got := v.progress("run.jsonl"); got.Samples != "4" {
+		t.Errorf("read on: %+v", got)
+	}
+}
+
 // progress asks how far a run is.
 func (v *visitor) progress(name string) (r row) {
 	v.Helper()
@@ -651,7 +719,13 @@ func TestTheServerEndsWhenItIsTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	at, ended := make(chan string, 1), make(chan error, 1)
 	go func() { ended <- Serve(ctx, o, func(address string) { at <- address }) }()
-	answer, err := http.Get(<-at) // whose connection stays open
+	var address string
+	select {
+	case address = <-at:
+	case err := <-ended:
+		t.Fatalf("it did not begin: %v", err)
+	}
+	answer, err := http.Get(address) // whose connection stays open
 	if err != nil || answer.StatusCode != http.StatusForbidden {
 		t.Fatalf("%v, %v", answer, err)
 	}
