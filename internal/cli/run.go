@@ -14,7 +14,9 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
+	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/record"
 )
 
@@ -123,11 +125,32 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 		if err := given.Lay(m.Set); err != nil {
 			return err
 		}
+		m.Set.Before(func(ctx context.Context) error { return unknown(ctx, m.Options) })
 		if err := m.Set.Finish(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unknown is what is wrong with the names of targets, which only those who know every
+// engine can say.
+func unknown(ctx context.Context, o option.Options) error {
+	w, ok := o.(interface{ Weighed() *terms.Whom })
+	if !ok {
+		return nil
+	}
+	c := selection{Whom: w.Weighed()}
+	_, err := find.Named(ctx, c.Targets, c.settings())
+	for i, name := range c.Targets {
+		if err == nil {
+			break
+		}
+		if _, wrong := find.Named(ctx, []string{name}, c.settings()); wrong != nil {
+			return option.FieldErrors{option.Wrongf("targets", "%v", wrong).At(i)}
+		}
+	}
+	return err
 }
 
 // takenBy says which flags each kind of measure in a plan takes.

@@ -86,3 +86,16 @@ func TestEnginesOfFlagsJoinThoseOfThePlan(t *testing.T) {
 		t.Errorf("without a plan an endpoint is no target: %v, %q", err, own.Targets)
 	}
 }
+
+func TestATargetThatCannotBeOneIsAMistakeOfThePlan(t *testing.T) {
+	for targets, want := range map[string]string{
+		"[host, hots]":    `plan.yaml:3:31: targets: unknown target "hots"`,
+		"[nosuch/runc]":   `plan.yaml:3:25: targets: target "nosuch/runc": there is no engine "nosuch"`,
+		"[host, mine=/x]": "",
+	} {
+		_, _, err := laid(t, "version: 1\nmeasure:\n- lifecycle: {targets: "+targets+"}\n")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v; want %s", targets, err, want)
+		}
+	}
+}
