@@ -23,10 +23,15 @@ const (
 	longTime    = time.Hour
 )
 
-// said is what a measurement takes, in words.
+// said is what a measurement takes, in words. What is begun no more after its budget is
+// not written.
 func said(a terms.Ahead) string {
 	var parts []string
 	switch {
+	case a.Bytes > 0 && a.More && a.Budget > 0:
+		parts = append(parts, "writes "+page.Size(a.Bytes)+" or more, if its budget lasts")
+	case a.Bytes > 0 && a.Budget > 0:
+		parts = append(parts, "writes at most "+page.Size(a.Bytes))
 	case a.Bytes > 0 && a.More:
 		parts = append(parts, "writes at least "+page.Size(a.Bytes))
 	case a.Bytes > 0:
@@ -38,9 +43,6 @@ func said(a terms.Ahead) string {
 		parts = append(parts, "takes at least "+seconds(a.Time))
 	} else {
 		parts = append(parts, "takes a time that is not known before")
-	}
-	if a.Budget > 0 {
-		parts = append(parts, "begins nothing new after its budget of "+option.FormatDuration(a.Budget))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -58,11 +60,20 @@ func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes boo
 		if a.Bytes > 0 || a.Time > 0 { // else it is no matter how many
 			a = o.Ahead(targetsOf(ctx, m.Options))
 		}
+		if a.Budget > 0 {
+			a.Time = min(a.Time, a.Budget)
+		}
+		sum.Budget = max(sum.Budget, a.Budget)
 		sum.Bytes, sum.More = sum.Bytes+a.Bytes, sum.More || a.More
 		sum.Takes(1, a.Time)
-		if !quiet {
-			fmt.Fprintf(s.Err, "tare: measure %d of %d, %s: %s\n", i+1, len(measures), m.Name, said(a))
+		if quiet {
+			continue
 		}
+		text := said(a)
+		if a.Budget > 0 {
+			text += ", begins nothing new after its budget of " + option.FormatDuration(a.Budget)
+		}
+		fmt.Fprintf(s.Err, "tare: measure %d of %d, %s: %s\n", i+1, len(measures), m.Name, text)
 	}
 	if !quiet && len(measures) > 1 {
 		fmt.Fprintf(s.Err, "tare: all of it: %s\n", said(sum))

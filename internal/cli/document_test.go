@@ -68,6 +68,15 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 				return by(shout)(ctx, s, o, out)
 			}
 		}, ExitUsage, []string{"failed (the", "disk is full)", "## 2 echo"}, 2},
+		"what it measured is kept": {"- echo: {word: no}\n- echo: {}\n", func(func()) func(context.Context, *app, option.Options, outputFlags) error {
+			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
+				err := by(shout)(ctx, s, o, out)
+				if o.(*echoOptions).Word == "no" {
+					return errors.Join(err, broken, os.WriteFile(out.record, []byte("measured\n"), 0o600))
+				}
+				return err
+			}
+		}, ExitUsage, []string{"1 of 2 measures here"}, 2},
 		"it was interrupted": {"- echo: {}\n- echo: {word: stop}\n- echo: {}\n", func(cancel func()) func(context.Context, *app, option.Options, outputFlags) error {
 			return func(ctx context.Context, s *app, o option.Options, out outputFlags) error {
 				if o.(*echoOptions).Word == "stop" {
@@ -103,6 +112,9 @@ func TestADocumentSaysWhatBecameOfEveryMeasure(t *testing.T) {
 			if strings.Contains(name, "skipped") && !strings.Contains(said, "measure 1 of 2: nothing of it can be weighed here") {
 				t.Error(said)
 			}
+			if strings.Contains(name, "is kept") && file(t, "out/01-echo.jsonl") != "measured\n" {
+				t.Error("a record was written over")
+			}
 			records, _ := filepath.Glob("out/*.jsonl")
 			if len(records) != c.records {
 				t.Errorf("records %q", records)
@@ -133,6 +145,32 @@ func sameAgain(t *testing.T) {
 	for _, path := range append(made, pictures...) {
 		if file(t, path) != file(t, "out"+strings.TrimPrefix(path, "again")) {
 			t.Errorf("%s is another one", path)
+		}
+	}
+}
+
+func TestADocumentReplacesOnlyADocument(t *testing.T) {
+	place(t)
+	path := stored(t, "..", "runc", false)
+	code, _, stderr := tare(t, "report", path, "-o", ".", "--format", "md")
+	if code != ExitUsage || !strings.Contains(stderr, "--format: a document has its own formats") {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	for _, name := range []string{planFile, "report.md", "figures.csv"} {
+		if err := os.WriteFile(name, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := tare(t, "report", path, "-o", ".")
+		if code != ExitUsage || !strings.Contains(stderr, "has a "+name+" that is of no document") || file(t, name) != "mine" {
+			t.Errorf("%s: exit %d\n%s", name, code, stderr)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if code, _, stderr := tare(t, "report", path, "-o", "."); code != ExitDone {
+			t.Errorf("exit %d\n%s", code, stderr)
 		}
 	}
 }
@@ -191,6 +229,8 @@ func TestMuchIsAskedForOrRefused(t *testing.T) {
 	}{
 		"little":                    {[]terms.Ahead{{Bytes: 19e9, Time: time.Minute}}, false, false, "measure 1 of 1, echo: writes 17.7 GiB, takes at least 1m0s\n"},
 		"how long is not known":     {[]terms.Ahead{{Budget: 2 * time.Hour}}, false, false, "takes a time that is not known before, begins nothing new after its budget of 2h\n"},
+		"a budget ends it sooner":   {[]terms.Ahead{{Bytes: 19e9, Time: 9 * time.Hour, Budget: 10 * time.Minute}}, false, false, "writes at most 17.7 GiB, takes at least 10m0s, begins nothing new after its budget of 10m\n"},
+		"a budget is long":          {[]terms.Ahead{{Bytes: 1e9, More: true, Time: 9 * time.Hour, Budget: 6 * time.Hour}}, false, true, "writes 954 MiB or more, if its budget lasts, takes at least 6h0m0s, begins nothing new after its budget of 6h\n"},
 		"much is written":           {[]terms.Ahead{{Bytes: 21e9}}, false, true, "writes 19.6 GiB,"},
 		"all together write much":   {[]terms.Ahead{{Bytes: 11e9}, {Bytes: 11e9, More: true}}, false, true, "all of it: writes at least 20.5 GiB,"},
 		"all together take long":    {[]terms.Ahead{{Time: 40 * time.Minute}, {Time: 40 * time.Minute}}, false, true, "takes at least 1h20m0s\n"},
@@ -223,7 +263,7 @@ func TestAPlanThatWritesMuchIsNotBegunUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, stderr := tare(t, "run", "big.yaml", "-o", "big/")
-	if _, err := os.Stat("big"); code != ExitUsage || err == nil || out != "" || !strings.Contains(stderr, "writes 80.0 GiB, takes at least 10s") || !strings.Contains(stderr, "add --yes") {
+	if _, err := os.Stat("big"); code != ExitUsage || err == nil || out != "" || !strings.Contains(stderr, "writes at most 80.0 GiB, takes at least 10s") || !strings.Contains(stderr, "add --yes") {
 		t.Errorf("exit %d, %v\n%s\n%s", code, err, out, stderr)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,10 @@ between the two. With tare come:
   ` + comeAlong(),
 		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if dir != "" && c.Flags().Changed("format") {
+				return errors.New("--format: a document has its own formats; leave one of the two out")
+			}
 			var theirs *published.Report
 			if against != "" {
 				if dir != "" {
@@ -149,10 +153,17 @@ func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Documen
 }
 
 // makeDocument makes the document of records. What an earlier one of them left there is
-// written over, which they make again.
+// written over, which they make again; files of the same names that are of none are not.
 func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) (code int, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, fmt.Errorf("make a folder for the document: %w; name another with -o DIR", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
+		for _, name := range []string{planFile, "report.md", "figures.csv", "figures.json"} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return 0, fmt.Errorf("%s has a %s that is of no document: name another folder with -o DIR", dir, name)
+			}
+		}
 	}
 	return codeOfAll(all), s.document(dir, all, out)
 }

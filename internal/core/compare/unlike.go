@@ -120,6 +120,10 @@ func (c *Comparison) between(a, b int) []Difference {
 	return known
 }
 
+// SameMemory tells of two machines' memory whether it may be as large: a kernel takes
+// some before it counts.
+func SameMemory(a, b int64) bool { return math.Abs(float64(a-b)) <= 0.02*float64(a) }
+
 func differences(a, b *sided) (out []Difference) {
 	add := func(kind Kind, target, field, was, is string) {
 		out = append(out, Difference{kind, target, field, was, is, [2]string{a.side, b.side}})
@@ -127,7 +131,7 @@ func differences(a, b *sided) (out []Difference) {
 	if ea, eb := &a.Header.Environment, &b.Header.Environment; ea.Kernel == "" || eb.Kernel == "" {
 		add(Machine, "", "machine", ea.CPUModel, eb.CPUModel) // of what was imported it is not known
 	} else {
-		if apart := math.Abs(float64(ea.Memory - eb.Memory)); apart > 0.02*float64(ea.Memory) { // a kernel takes some before it counts
+		if !SameMemory(ea.Memory, eb.Memory) {
 			add(Machine, "", "memory", page.Size(float64(ea.Memory)), page.Size(float64(eb.Memory)))
 		}
 		differ(environment(ea), environment(eb), add)

@@ -75,6 +75,9 @@ func conclusions(measures []measure) *page.Section {
 	return s
 }
 
+// mostTold is how many verdicts of one kind are told.
+const mostTold = 200
+
 // concluded are sentences of verdicts: of each target against its baseline what is
 // different, what is the same and what was not decided, and what figures were judged to
 // be of. Labels that all of them have alike are left out.
@@ -85,18 +88,16 @@ func concluded(all []figure.Figure) (items []page.Item) {
 			told = append(told, f)
 		}
 	}
-	said := map[[2]string]bool{}
+	said, parts, order := map[[2]string]bool{}, map[string][]string{}, []string(nil)
 	add := func(key, text string) {
 		if text == "" || said[[2]string{key, text}] {
 			return
 		}
 		said[[2]string{key, text}] = true
-		at := slices.IndexFunc(items, func(item page.Item) bool { return item.Key == key })
-		if at < 0 {
-			items = append(items, page.Item{Key: key, Text: text})
-			return
+		if parts[key] == nil {
+			order = append(order, key)
 		}
-		items[at].Text += "; " + text
+		parts[key] = append(parts[key], text)
 	}
 	apart, shared := keys(told)
 	for _, f := range told {
@@ -114,6 +115,13 @@ func concluded(all []figure.Figure) (items []page.Item) {
 			text := page.Heading(f.Labels.Get("target")) + labels(f, shared)
 			add("judged: "+page.Heading(f.Verdict), strings.TrimPrefix(text, ", "))
 		}
+	}
+	for _, key := range order {
+		all := parts[key]
+		if n := len(all) - mostTold; n > 0 {
+			all = append(all[:mostTold], fmt.Sprintf("and %d more", n))
+		}
+		items = append(items, page.Item{Key: key, Text: strings.Join(all, "; ")})
 	}
 	return items
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,6 +113,16 @@ func TestTwoMachinesHaveAColumnEach(t *testing.T) {
 	}
 }
 
+func TestAMachineStaysOneWhoseKernelCountsABitOfMemoryLess(t *testing.T) {
+	t.Parallel()
+	of := &facts{}
+	for at, e := range []record.Environment{{Memory: 1000}, {Memory: 985}, {Memory: 500}} {
+		if got, want := of.machineOf(&e), at/2; got != want {
+			t.Errorf("%d bytes are machine %d, wanted %d", e.Memory, got, want)
+		}
+	}
+}
+
 // What instruments say each by itself stands once, in its part.
 func TestAPartIsToldOnceAndNowhereElse(t *testing.T) {
 	t.Parallel()
@@ -186,6 +197,18 @@ func TestConclusionsAreVerdictsAndNothingElse(t *testing.T) {
 		if got := concluded(c.figures); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n%+v\nwanted\n%+v", name, got, c.want)
 		}
+	}
+}
+
+func TestVerdictsOfOneKindAreBounded(t *testing.T) {
+	t.Parallel()
+	var all []figure.Figure
+	for i := range mostTold + 7 {
+		all = append(all, figure.Figure{Labels: figure.Of("target", "kata", "lanes", strconv.Itoa(i)), Verdict: "cache"})
+	}
+	got := concluded(all)
+	if len(got) != 1 || strings.Count(got[0].Text, ";") != mostTold || !strings.HasSuffix(got[0].Text, "lanes 199; and 7 more") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tare-bench/tare/internal/core/compare"
 	"github.com/tare-bench/tare/internal/core/page"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/record"
@@ -72,7 +73,7 @@ type fact struct {
 func (t *facts) machineOf(e *record.Environment) int {
 	same := func(a *record.Environment) bool {
 		return a.Kernel == e.Kernel && a.KernelBuild == e.KernelBuild && a.OS == e.OS && a.Arch == e.Arch && a.CPUModel == e.CPUModel &&
-			a.CPUs == e.CPUs && a.Memory == e.Memory && a.Virtual == e.Virtual && a.Cgroup == e.Cgroup
+			a.CPUs == e.CPUs && compare.SameMemory(a.Memory, e.Memory) && a.Virtual == e.Virtual && a.Cgroup == e.Cgroup
 	}
 	for i := range t.machines {
 		if same(&t.machines[i]) {
