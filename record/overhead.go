@@ -69,8 +69,8 @@ type Reading struct {
 
 // LeftBeside is what still bears the id of a sandbox that was removed.
 type LeftBeside struct {
-	Processes []string `json:"processes" is:"kind=program"` // beside sandboxes, such as shims: "containerd-shim (4711)"
-	Mounts    []string `json:"mounts" is:"kind=path"`       // in tare's mount namespace and the daemons'
+	Processes []string `json:"processes" is:"kind=program"`    // beside sandboxes, such as shims: "containerd-shim (4711)"
+	Mounts    []string `json:"mounts,omitzero" is:"kind=path"` // in tare's mount namespace and the daemons'; nil: one of them could not be read
 }
 
 // Work is what ran inside the sandboxes in a phase.

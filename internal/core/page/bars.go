@@ -101,7 +101,7 @@ func (b *Beside) column(rows [][]Cell, at, cells int) (title string, bars []Cell
 		estimates[r], unit = e, row[at].Figure.Unit
 		lo, hi = min(lo, e.Lo), max(hi, e.Hi)
 	}
-	if lo == hi || !stat.Finite(hi-lo) {
+	if !(b.far(hi) > b.far(lo)) || !stat.Finite(hi-lo) { // a change may be too small for its logarithm
 		return "", bars
 	}
 	for r, e := range estimates {

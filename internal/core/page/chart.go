@@ -89,8 +89,8 @@ func wide(values []float64) bool {
 }
 
 // thin leaves out data that stand between others of their own, until there are few
-// enough: dots of rounds, steps of distributions, points of lines and rows of a Gantt
-// chart. An estimate is never left out.
+// enough: dots of rounds, steps of distributions and points of lines. Estimates, bars and
+// the ends of each course are never left out, however many there are.
 func (c *Chart) thin() {
 	if len(c.Data) <= MostData {
 		return
@@ -116,7 +116,7 @@ func (c *Chart) thin() {
 		seen[of(&d)]++
 		return n%every != 0 && n != all[of(&d)]-1
 	})
-	c.Caption += fmt.Sprintf(" Of %d points every %dth is drawn.", spare, every)
+	c.Caption += fmt.Sprintf(" Of %d points one of %d is drawn.", spare, every)
 }
 
 // Against shows how many times those of the target at their place figures are; nil

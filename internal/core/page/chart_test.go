@@ -1,6 +1,7 @@
 package page
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func TestAChartOfTooMuchIsThinnedAndSaysSo(t *testing.T) {
 			estimates++
 		}
 	}
-	if n := len(rounds.Data); estimates != 2 || n > MostData || n < MostData/2 || rounds.Caption != "Medians. Of 6000 points every 4th is drawn." {
+	if n := len(rounds.Data); estimates != 2 || n > MostData || n < MostData/2 || rounds.Caption != "Medians. Of 6000 points one of 4 is drawn." {
 		t.Errorf("%d estimates among %d: %s", estimates, n, rounds.Caption)
 	}
 	if n := len(lines.Data); n > MostData || n < MostData/2 || lines.Data[0].X != 0 || lines.Data[n-1].X != 9998 {
@@ -176,5 +177,25 @@ func TestABarShowsWhereZeroIs(t *testing.T) {
 		if got := bar(tt.e, tt.lo, tt.hi, 11); got != tt.want {
 			t.Errorf("%s is %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+func TestChangesTooSmallForTheirLogarithmAreNotDrawn(t *testing.T) {
+	t.Parallel()
+	f := &figure.Figure{Versus: &figure.Versus{Shift: figure.Estimate{N: 1, Value: 1e-17}}}
+	if title, bars := Changes.column([][]Cell{{{Figure: f}}}, 0, 20); title != "" || bars[0].Head != "" {
+		t.Errorf("%q, %q", title, bars[0].Head)
+	}
+}
+
+func TestMarksOfALogarithmicAxisCanBeWritten(t *testing.T) {
+	t.Parallel()
+	c := &Chart{Kind: Intervals}
+	for _, y := range []float64{5e-324, 1.7e308} {
+		c.Add(At("", "start", "runc"), figure.Exactly(y), nil)
+	}
+	c.Y.Log = true
+	if _, err := json.Marshal(c.VegaLite(map[string]string{})); err != nil {
+		t.Error(err)
 	}
 }

@@ -19,10 +19,11 @@ type Chart struct {
 	Kind    ChartKind
 	X, Y    Axis
 	Rules   []Rule
-	Data    []Datum // at most [MostData]: more are thinned by who makes it, which the caption says
+	Data    []Datum // more than [MostData] are thinned, which the caption says
 }
 
-// MostData is how many points a chart has at most.
+// MostData is how many points a chart has at most, beside estimates, bars and the ends of
+// courses, which all stay.
 const MostData = 2000
 
 // ChartKind is how data become a picture.

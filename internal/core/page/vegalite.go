@@ -208,7 +208,9 @@ func (v *vega) logarithmic() object {
 	var marks list
 	for power := math.Floor(math.Log10(lo)); hi > 0 && power <= math.Ceil(math.Log10(hi)); power++ {
 		for _, n := range steps {
-			marks = append(marks, n*math.Pow(10, power))
+			if mark := n * math.Pow(10, power); mark > 0 && stat.Finite(mark) {
+				marks = append(marks, mark)
+			}
 		}
 	}
 	return object{"values": marks, "format": "~r"}

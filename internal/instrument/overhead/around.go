@@ -43,7 +43,7 @@ var leavings = []struct {
 	}, page.Count},
 	{"left", "mounts", "mounts", figure.Count, func(v *ledger.Visit) (float64, bool) {
 		beside := v.After.LeftBeside
-		if beside == nil {
+		if beside == nil || beside.Mounts == nil {
 			return 0, false
 		}
 		return float64(len(beside.Mounts)), true
@@ -112,7 +112,11 @@ func (j *judging) around() {
 			continue
 		}
 		for _, l := range leavings {
-			a.Of = append(a.Of, overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), l.value))
+			estimate := most
+			if l.quantity == "left-on-node" { // others' changes with the node's
+				estimate = figure.Median
+			}
+			a.Of = append(a.Of, overVisits(visits, l.quantity, l.unit, figure.Of("target", a.Target, "of", l.of), estimate, l.value))
 		}
 		for _, v := range visits {
 			for k := range v.After.Around {
@@ -123,15 +127,23 @@ func (j *judging) around() {
 	}
 }
 
+// most is the most of any round: of what must not happen once is no median.
+func most(values stat.Rounds) figure.Estimate {
+	if len(values) == 0 {
+		return figure.Estimate{}
+	}
+	return figure.Estimate{N: len(values), Value: slices.Max(figure.Ordered(values))}
+}
+
 // overVisits is a figure of the visits of a target.
-func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, labels figure.Labels, of func(*ledger.Visit) (float64, bool)) figure.Figure {
+func overVisits(visits []*ledger.Visit, quantity string, unit figure.Unit, labels figure.Labels, estimate func(stat.Rounds) figure.Estimate, of func(*ledger.Visit) (float64, bool)) figure.Figure {
 	values := stat.Rounds{}
 	for _, v := range visits {
 		if x, known := of(v); known {
 			values[v.Round()] = x
 		}
 	}
-	f := newFigure(quantity, unit, labels, figure.Median(values))
+	f := newFigure(quantity, unit, labels, estimate(values))
 	f.Rounds = figure.ByRound(values)
 	return f
 }
@@ -142,7 +154,7 @@ func (a *Around) group(visits []*ledger.Visit, path, runID string) {
 		return
 	}
 	usage := func(when string, of func(*ledger.Visit) *record.Reading) figure.Figure {
-		return overVisits(visits, "around-usage", figure.Bytes, figure.Of("target", a.Target, "cgroup", path, "when", when), func(v *ledger.Visit) (float64, bool) {
+		return overVisits(visits, "around-usage", figure.Bytes, figure.Of("target", a.Target, "cgroup", path, "when", when), figure.Median, func(v *ledger.Visit) (float64, bool) {
 			for _, g := range of(v).Around {
 				if around(g.Path, runID) == path && g.Memory != nil {
 					return float64(g.Memory.Usage), true
@@ -177,7 +189,7 @@ func leftPage(v *Judgement) *page.Section {
 		m.AddUnless(l.title, page.Each(v.Around, func(a *Around) page.Cell { return page.Value(&a.Of[k], l.show) }))
 	}
 	return &page.Section{Title: "before the first sandbox and after the last", Style: term.Bold, Table: m, Notes: []string{
-		"medians of the rounds; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; node, daemon: after − before, others' changes with the node's; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; OOM kills: of the whole node, a pod's limit's too"}}
+		"the most of any round; node, daemon: medians of the rounds, after − before, others' changes with the node's; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; OOM kills: of the whole node, a pod's limit's too"}}
 }
 
 // groupsAroundPage is what the groups around were charged for.

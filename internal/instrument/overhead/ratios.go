@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -19,6 +20,9 @@ type Ratios struct {
 	Table *Table
 	Base  string
 	Of    []figure.Figure // by quantity and then by target, those that are known
+	// Without are the ratios of rounds that were left out: of less than nothing, or to
+	// nothing or less.
+	Without int
 }
 
 // divided are the quantities of which there are ratios.
@@ -42,7 +46,11 @@ var divided = []struct {
 }
 
 func (j *judging) ratios() {
-	base := instrument.Baseline("", j.Targets)
+	wanted := ""
+	if at := slices.IndexFunc(j.Targets, func(t record.Target) bool { return t.Kind != "host" && t.Kind != "floor" && page.Kata(&t) == "" }); at >= 0 {
+		wanted = j.Targets[at].Name // overhead is told beside containers that share the kernel
+	}
+	base := instrument.Baseline(wanted, j.Targets)
 	for i := range j.Tables {
 		t := &j.Tables[i]
 		at := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Target == base })
@@ -58,8 +66,12 @@ func (j *judging) ratios() {
 				}
 				values := stat.Rounds{}
 				for round, v := range byRound(&t.Cells[k], d.of) {
-					if of, there := below[round]; there && of > 0 && v >= 0 {
+					switch of, there := below[round]; {
+					case !there:
+					case of > 0 && v >= 0:
 						values[round] = v / of
+					default:
+						r.Without++
 					}
 				}
 				if len(values) > 0 {
@@ -115,6 +127,13 @@ func ratiosPage(v *Judgement) *page.Section {
 		}
 		m.Add(page.Heading(target.Name)+" ÷", cells)
 	}
-	return &page.Section{Title: "ratio to " + page.Heading(base), Style: term.Bold, Table: m,
-		Notes: []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: what the sandboxes' own cgroups are charged for, as the kernel and kubectl top count"}}
+	notes := []string{"target ÷ " + page.Heading(base) + " in the same round, the median of the rounds, and its 95 % interval; charged: what the sandboxes' own cgroups are charged for, as the kernel and kubectl top count"}
+	without := 0
+	for i := range v.Ratios {
+		without += v.Ratios[i].Without
+	}
+	if without > 0 {
+		notes = append(notes, fmt.Sprintf("left out: %d of these ratios in single rounds, where the target's was less than 0 or the base's not above it", without))
+	}
+	return &page.Section{Title: "ratio to " + page.Heading(base), Style: term.Bold, Table: m, Notes: notes}
 }

@@ -39,7 +39,7 @@ func TestTheRowsThatSystemdCgtopTopAndKubectlGaveAreThere(t *testing.T) {
 	t.Parallel()
 	rec := oversee(func(o *oversight) {
 		seed(true)(o)
-		o.kinds[0], o.kinds[1], o.names[0], o.names[1] = o.kinds[1], o.kinds[0], o.names[1], o.names[0]
+		o.change = func(rec *record.Record) { rec.Targets[0].Config = map[string]string{"kata config": "/etc/kata.toml"} }
 		o.plan.Limits.OverheadCPU, o.plan.Limits.OverheadMemory = 0.25, 160*mi
 		o.plan.Allocatable = &PodFixed{CPU: 7800, Memory: 6500 * mi}
 		reading := o.reading
@@ -110,5 +110,36 @@ func TestWhatWasNotLookedForIsNoZero(t *testing.T) {
 		if slices.ContainsFunc(all, func(f figure.Figure) bool { return f.Quantity == quantity }) {
 			t.Errorf("there is %s", quantity)
 		}
+	}
+}
+
+// What must not happen once is told of the round in which it did.
+func TestEventsAndLeaksAreTheMostOfAnyRound(t *testing.T) {
+	t.Parallel()
+	rec := oversee(func(o *oversight) {
+		o.plan.Rounds = 5
+		o.reading = func(r *record.Reading) {
+			grouped(r)
+			*r.Host.OOMKills = 3
+			if r.Moment == record.MomentAfter {
+				r.LeftBeside.Processes, r.LeftBeside.Mounts = nil, nil
+				if r.Round == 4 {
+					*r.Host.OOMKills, r.Host.Tasks, r.Left = 4, 399, []string{"/kata_overhead/a", "/kata_overhead/b"}
+					r.LeftBeside.Processes = []string{"containerd-shim-kata-v2 (4711)"}
+				}
+			}
+		}
+	})
+	all := weighed(t, rec).Figures()
+	for _, c := range []struct {
+		quantity, of string
+		want         float64
+	}{{"oom-kills", "", 1}, {"left", "cgroups", 2}, {"left", "processes", 1}, {"left-on-node", "tasks", 2}, {"restarts", "", 0}} {
+		if f := figure.Find(all, c.quantity, "of", c.of); f.Value != c.want || len(f.Rounds) != 5 {
+			t.Errorf("%s %s: %+v, want %v", c.quantity, c.of, f, c.want)
+		}
+	}
+	if f := figure.Find(all, "left", "of", "mounts"); f.Known() {
+		t.Errorf("mounts that could not be read: %+v", f)
 	}
 }

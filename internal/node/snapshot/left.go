@@ -1,11 +1,14 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tare-bench/tare/internal/node/attribution"
 	"github.com/tare-bench/tare/internal/node/machine"
@@ -85,10 +88,14 @@ func (s *Reader) LeftBeside(of *record.Reading, ids []string) *record.LeftBeside
 			lists = append(lists, fmt.Sprintf("/proc/%d/mountinfo", p.Pid))
 		}
 	}
-	for _, list := range lists {
+	for i, list := range lists {
 		text, err := s.root.Read(list, mountsLimit)
+		if i > 0 && (procs.Gone(err) || errors.Is(err, unix.EINVAL)) {
+			continue // a daemon that has ended has none, nor has one that nobody has reaped yet
+		}
 		if err != nil {
-			continue // a daemon that has ended has none
+			left.Mounts = nil // what the others have is not all
+			return left
 		}
 		for line := range strings.Lines(string(text)) {
 			fields := strings.Fields(line)

@@ -31,6 +31,10 @@ func TestMountsThatBearTheIDOfASandboxAreFoundInEveryDaemonsNamespace(t *testing
 	if left := meter.LeftBeside(&record.Reading{}, nil); left == nil || len(left.Mounts) > 0 {
 		t.Errorf("without an id: %+v", left)
 	}
+	write(t, root, "proc/4713/mountinfo/no", "file")
+	if left := meter.LeftBeside(&record.Reading{Processes: []record.Process{{Pid: 4713, Role: record.RoleDaemon}}}, []string{"tare-x-0-1"}); left.Mounts != nil {
+		t.Errorf("mounts that could not all be read: %+v", left)
+	}
 	if got := meter.Around([]string{"/none"}); len(got) > 0 {
 		t.Errorf("a group that is not there: %+v", got)
 	}
