@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +16,8 @@ import (
 // text that its field does not declare to be safe, so that a field that is added is
 // hidden until somebody says otherwise. What is hidden is called by a pseudonym, the
 // same one wherever it stands, so that what belongs together still does. Numbers are
-// left alone.
+// left alone, those of commits among them. A run's pseudonym is by chance, so that the
+// runs of two redactions are two.
 type Redaction struct {
 	names map[[2]string]string
 	count map[string]int // pseudonyms of each kind
@@ -41,6 +43,18 @@ func (r *Redaction) Removed() (out []Removed) {
 func (r *Redaction) Line(line any) (any, error) {
 	if r.names == nil {
 		r.names, r.count, r.times = map[[2]string]string{}, map[string]int{}, map[string]int{}
+	}
+	switch l := line.(type) {
+	case *Header:
+		if own := [2]string{"id", l.RunID}; r.names[own] == "" {
+			r.count["id"]++
+			r.names[own] = "id-" + strings.ToLower(rand.Text()[:10])
+		}
+	case *Label:
+		if l.Key == "commit" && redactNumber.MatchString(l.Value) {
+			copied := *l
+			return &copied, nil
+		}
 	}
 	v := reflect.Indirect(reflect.ValueOf(line))
 	b, err := boundsOf(v.Type())
@@ -136,6 +150,7 @@ func (r *Redaction) elements(v, out reflect.Value, x *bound) error {
 
 var (
 	redactLine   = regexp.MustCompile(`^(.*)(:[0-9]+)$`)
+	redactNumber = regexp.MustCompile(`^[0-9]{1,12}$`)
 	redactScheme = regexp.MustCompile(`^([a-z][a-z0-9+.-]*://)(.*)$`)
 )
 

@@ -57,6 +57,29 @@ func TestATextThatIsNotDeclaredSafeIsHidden(t *testing.T) {
 	}
 }
 
+func TestRunsOfTwoRedactionsAreTwoAndNumbersOfCommitsStay(t *testing.T) {
+	t.Parallel()
+	ids := map[string]bool{}
+	for range 2 {
+		r := &Redaction{}
+		for range 2 { // the same one within a redaction
+			h, err := r.Line(&Header{RunID: "run7"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[h.(*Header).RunID] = true
+		}
+		for value, want := range map[string]string{"1840": "1840", "1a2b": "label-1"} {
+			if l, err := r.Line(&Label{Key: "commit", Value: value}); err != nil || l.(*Label).Value != want {
+				t.Errorf("commit %s became %+v, %v", value, l, err)
+			}
+		}
+	}
+	if len(ids) != 2 || ids["run7"] {
+		t.Errorf("two redactions name the run %v", ids)
+	}
+}
+
 func TestSafeTextsAreTheseAndNoOthers(t *testing.T) {
 	t.Parallel()
 	var hidden, kept int

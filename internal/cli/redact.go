@@ -22,9 +22,10 @@ func newRedact(s *app) *cobra.Command {
 		Long: `Write a record in which paths, command lines, ids, programs, images, addresses, labels
 and all other free text have pseudonyms, the same wherever a text stands, and show how
 many of each kind there were. Targets, operations, versions and the machine's hardware
-and kernel stay, and so does every number: the figures of both records are compared, and
-nothing is written unless they are the same to the digit. Lines that cannot be read, or
-that this version does not know, are left out.`,
+and kernel stay, and so does every number, such as a label commit=1840 that orders a
+history: the figures of both records are compared, and nothing is written unless they
+are the same to the digit. Lines that cannot be read, or that this version does not
+know, are left out.`,
 		Example: "  tare redact run.jsonl -o shared.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -38,7 +39,7 @@ that this version does not know, are left out.`,
 			for _, kind := range r.Removed() {
 				fmt.Fprintf(s.Out, "%-8s  %d different, in %d places\n", kind.Kind, kind.Values, kind.Times)
 			}
-			_, err := fmt.Fprintf(s.Out, "written to %s; targets, versions and hardware are as they were\n", path)
+			_, err := fmt.Fprintf(s.Out, "written to %s; targets, versions, hardware and the numbers of commits are as they were\n", path)
 			return err
 		},
 	}

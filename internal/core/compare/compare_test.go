@@ -15,7 +15,7 @@ import (
 // machine is a record of targets, each with a latency around a level, and what is said
 // of where it was made.
 func machine(id string, targets map[string]float64, change func(*Run)) Run {
-	r := Run{Header: record.Header{RunID: id, Experiment: "lifecycle", Version: "v1", Plan: json.RawMessage(`{"lanes":[1],"limits":{"memory":1},"rounds":12}`),
+	r := Run{Header: record.Header{RunID: id, Experiment: "lifecycle", Version: "v1", Plan: json.RawMessage(`{"lanes":[1],"limits":{"memory":1,"pids":2},"rounds":12}`),
 		Environment: record.Environment{Kernel: "6.1.0", Arch: "amd64", CPUModel: "EPYC", CPUs: 4, Memory: 1 << 30}}}
 	for _, name := range []string{"runc", "kata", "crun"} {
 		level, ok := targets[name]
@@ -70,9 +70,14 @@ func TestWhatDiffersDecidesWhatIsSaid(t *testing.T) {
 		{"another version gives one on the version", func(r *Run) { r.Targets[0].Version = "1.1" }, "runc version: 1.0", stat.Different, "verdicts are on version"},
 		{"two changes at once give one on both", func(r *Run) { r.Targets[0].Version, r.Header.Environment.Kernel = "1.1", "6.2" }, "kernel", stat.Different, "verdicts are on kernel and version"},
 		{"what is configured otherwise gives one on that", func(r *Run) { r.Targets[0].Config = map[string]string{"sandbox_cgroup_only": "true"} }, "runc sandbox_cgroup_only: ? (old), true (new)", stat.Different, "verdicts are on configuration"},
-		{"other options give one on those", func(r *Run) { r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":2},"rounds":12}`) }, "option limits", stat.Different, "verdicts are on options"},
+		{"other options give one on those", func(r *Run) {
+			r.Header.Plan = json.RawMessage(`{"lanes":[1],"limits":{"memory":2,"pids":2},"rounds":12}`)
+		}, "option limits", stat.Different, "verdicts are on options"},
 		{"more rounds and other sweeps are no difference", func(r *Run) {
-			r.Header.Plan = json.RawMessage(`{"lanes":[1,50],"limits":{"memory":1},"rounds":40,"seed":7}`)
+			r.Header.Plan = json.RawMessage(`{"lanes":[1,50],"limits":{"memory":1,"pids":2},"rounds":40,"seed":7}`)
+		}, "", stat.Different, "worse"},
+		{"the order of an option's keys and the form of its numbers are no difference", func(r *Run) {
+			r.Header.Plan = json.RawMessage(`{"limits":{"pids":2,"memory":1.0},"lanes":[1],"rounds":12}`)
 		}, "", stat.Different, "worse"},
 		{"what was timed otherwise cannot be compared", func(r *Run) { r.Targets[0].Operations = map[string]record.Operation{"run": {Done: "first"}} }, "runc run", stat.Undecided, "no verdict: the records differ in their definition"},
 		{"another path is not another definition", func(r *Run) {

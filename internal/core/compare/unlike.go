@@ -226,7 +226,10 @@ func options(run *Run) (facts []fact) {
 				facts = append(facts, fact{Option, "", key + " " + name, string(text), true})
 			}
 		default:
-			facts = append(facts, fact{Option, "", "option " + key, string(plan[key]), false})
+			var value any
+			_ = json.Unmarshal(plan[key], &value) // it is part of what was read
+			text, _ := json.Marshal(value)        // keys in one order, numbers in one form
+			facts = append(facts, fact{Option, "", "option " + key, string(text), false})
 		}
 	}
 	return facts
