@@ -326,8 +326,8 @@ func TestAPlanEndsInADocument(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, report)
 		}
 	}
-	if !strings.Contains(report, "](<figures/batch-run-3.svg>)") || !strings.HasPrefix(file(t, "out/figures/batch-run-3.svg"), "<svg ") {
-		t.Errorf("no figure of a batch in\n%s", report)
+	if !strings.Contains(report, "](<figures/latency-1.svg>)") || !strings.HasPrefix(file(t, "out/figures/latency-1.svg"), "<svg ") {
+		t.Errorf("no figure in\n%s", report)
 	}
 	sameAgain(t)
 	var p *plan.Plan

@@ -114,7 +114,7 @@ func TestWhatCannotBeDoneIsToldWithWhatToDo(t *testing.T) {
 		"report taken.jsonl":                                      "not a tare record",
 		"run mistake.yaml":                                        "mistake.yaml:5:15:",
 		"run no.yaml":                                             "no.yaml",
-		"report .":                                                ". is a folder|*.jsonl",
+		"report .":                                                "taken.jsonl: not a tare record",
 		"report none.jsonl taken.jsonl":                           "none.jsonl: no such file|\n      taken.jsonl: not a tare record",
 		"report none.jsonl --format xml":                          "there is no format \"xml\"|parquet",
 		"weight":                                                  "weight",

@@ -75,18 +75,18 @@ func TestSeveralRecordsAreReportedAtOnce(t *testing.T) {
 
 func TestWhatCannotBeReadIsToldOfBesideTheOthers(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir, empty := t.TempDir(), t.TempDir()
 	good, failed := stored(t, dir, "docker/runc", false), stored(t, dir, "isula/runc", true)
 	for name, test := range map[string]struct {
 		of   string
 		code int
 	}{"of one that is good": {good, ExitUsage}, "of one with failures, which weigh more": {failed, ExitFailed}} {
 		for _, f := range export.Formats {
-			code, out, stderr := tare(t, "report", "none\x1b[2J.jsonl", test.of, dir, "--format", f.Name)
+			code, out, stderr := tare(t, "report", "none\x1b[2J.jsonl", test.of, empty, "--format", f.Name)
 			if _, alone, _ := tare(t, "report", test.of, "--format", f.Name); code != test.code || out != alone {
 				t.Errorf("%s as %s: exit %d\n%.500s", name, f.Name, code, out)
 			}
-			for _, want := range []string{`none\x1b[2J.jsonl: no such file`, dir + " is a folder"} {
+			for _, want := range []string{`none\x1b[2J.jsonl: no such file`, empty + ": no record"} {
 				if strings.Count(stderr, want) != 1 {
 					t.Errorf("%s as %s: %q is not once in %q", name, f.Name, want, stderr)
 				}
