@@ -46,7 +46,7 @@ func newFolder(dir string) error {
 		return fmt.Errorf("look into the folder for the document: %w; name another with -o DIR", err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); isRecord(name) || name == planFile || strings.HasPrefix(name, "report.") {
+		if name := e.Name(); isRecord(name) || name == planFile || strings.HasPrefix(name, "report.") || strings.HasPrefix(name, "figures") {
 			return fmt.Errorf("%s holds a document or records already, such as %s: name another folder with -o DIR", dir, term.Clean(name))
 		}
 	}
@@ -69,10 +69,7 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		if err := to(&text); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text.Bytes(), 0o600); err != nil {
-			return fmt.Errorf("write the document: %w; the records are kept: tare report %s -o DIR makes it", err, lane.Quote([]string{dir}))
-		}
-		return nil
+		return writeNew(filepath.Join(dir, name), text.Bytes())
 	}
 	o.Figure = func(name string, svg []byte) (string, error) {
 		link := "figures/" + name + ".svg"
@@ -82,19 +79,38 @@ func (s *app) document(dir string, all []instrument.Judged, out outputFlags) err
 		return link, write(link, func(w io.Writer) error { _, err := w.Write(svg); return err })
 	}
 	for _, format := range []string{"md", "html"} {
-		err = errors.Join(err, write("report."+format, func(w io.Writer) error { return page.Write(w, format, pages, o) }))
+		if err := write("report."+format, func(w io.Writer) error { return page.Write(w, format, pages, o) }); err != nil {
+			return err
+		}
 	}
 	for _, name := range []string{"csv", "json"} {
 		format, _ := export.FormatOf(name)
-		err = errors.Join(err, write("figures."+name, func(w io.Writer) error { return format.Write(w, instrument.Documents(all)) }))
+		if err := write("figures."+name, func(w io.Writer) error { return format.Write(w, instrument.Documents(all)) }); err != nil {
+			return err
+		}
 	}
 	if again != nil {
-		err = errors.Join(err, write(planFile, func(w io.Writer) error { _, err := w.Write(again); return err }))
+		if err := write(planFile, func(w io.Writer) error { _, err := w.Write(again); return err }); err != nil {
+			return err
+		}
 	}
+	fmt.Fprintf(s.Err, "document: %s\n", filepath.Join(dir, "report.html"))
+	return nil
+}
+
+// writeNew writes a file whole or not at all, and over none.
+func writeNew(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
-		fmt.Fprintf(s.Err, "document: %s\n", filepath.Join(dir, "report.html"))
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("write the document: %w; the records are kept: tare report RECORD… -o DIR makes it of them", err)
+	}
+	return nil
 }
 
 // again says how records are measured again, and gives the plan that does it; nil where
@@ -150,8 +166,8 @@ func flagsOf(all []instrument.Judged) (items []page.Item) {
 // leave gives a measure of which there is no record one that says why: a document is
 // made of records alone.
 func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why error) error {
-	if info, err := os.Stat(out.record); err == nil && info.Size() > 0 {
-		return nil // whatever is wrong with it, it was measured
+	if _, err := os.Stat(out.record); err == nil {
+		return nil // whatever is wrong with it, it was measured, if not by this run
 	}
 	header, err := keptHeader(m.Name, m.Options)
 	if err != nil {
@@ -169,7 +185,7 @@ func (s *app) leave(m *plan.Measure, out *outputFlags, interrupted bool, why err
 	} else {
 		found = []record.Finding{{Code: finding.NotWeighed, Level: level, Message: "nothing was measured: " + end.Why, Advice: "tare doctor says what can be weighed here"}}
 	}
-	w, err := s.lines().Create(out.record, record.Overwrite())
+	w, err := s.lines().Create(out.record)
 	if err != nil {
 		return err
 	}

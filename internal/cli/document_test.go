@@ -149,29 +149,39 @@ func sameAgain(t *testing.T) {
 	}
 }
 
-func TestADocumentReplacesOnlyADocument(t *testing.T) {
+func TestADocumentReplacesNothing(t *testing.T) {
 	place(t)
 	path := stored(t, "..", "runc", false)
 	code, _, stderr := tare(t, "report", path, "-o", ".", "--format", "md")
 	if code != ExitUsage || !strings.Contains(stderr, "--format: a document has its own formats") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
-	for _, name := range []string{planFile, "report.md", "figures.csv"} {
+	for _, name := range []string{planFile, "report.md", "figures.csv", "other.jsonl"} {
 		if err := os.WriteFile(name, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		code, _, stderr := tare(t, "report", path, "-o", ".")
-		if code != ExitUsage || !strings.Contains(stderr, "has a "+name+" that is of no document") || file(t, name) != "mine" {
+		if code != ExitUsage || !strings.Contains(stderr, "such as "+name) || file(t, name) != "mine" {
 			t.Errorf("%s: exit %d\n%s", name, code, stderr)
 		}
 		if err := os.Remove(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 2 {
-		if code, _, stderr := tare(t, "report", path, "-o", "."); code != ExitDone {
+	for _, want := range []int{ExitDone, ExitUsage} {
+		if code, _, stderr := tare(t, "report", path, "-o", "."); code != want {
 			t.Errorf("exit %d\n%s", code, stderr)
 		}
+	}
+}
+
+func TestAFileOfADocumentIsWholeAndNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.md")
+	if err := writeNew(path, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeNew(path, []byte("second")); err == nil || file(t, path) != "first" {
+		t.Errorf("%v, %s", err, file(t, path))
 	}
 }
 

@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -152,18 +150,10 @@ func (s *app) showPage(out outputFlags, p *page.Page, documents []export.Documen
 	return nil
 }
 
-// makeDocument makes the document of records. What an earlier one of them left there is
-// written over, which they make again; files of the same names that are of none are not.
+// makeDocument makes the document of records, in a folder of its own.
 func (s *app) makeDocument(dir string, all []instrument.Judged, out outputFlags) (code int, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return 0, fmt.Errorf("make a folder for the document: %w; name another with -o DIR", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
-		for _, name := range []string{planFile, "report.md", "figures.csv", "figures.json"} {
-			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-				return 0, fmt.Errorf("%s has a %s that is of no document: name another folder with -o DIR", dir, name)
-			}
-		}
+	if err := newFolder(dir); err != nil {
+		return 0, err
 	}
 	return codeOfAll(all), s.document(dir, all, out)
 }
