@@ -23,7 +23,7 @@ the order; else it is the records' time. Records of unlike machines, kernels,
 settings, options or definitions are never one series; nor are versions of what
 is weighed, unless all records have the label commit: then those are the question.
 
-Exit status: 0 nothing became worse; 3 something did, at --since or behind it.`,
+Exit status: 0 nothing is shown to have become worse, of few points nothing can be; 3 something did, at --since or behind it.`,
 		Example: "  tare history run.jsonl\n  tare history run.jsonl --filter 'quantity:latency op:create' --format md",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tare-bench/tare/internal/core/figure"
 	"github.com/tare-bench/tare/internal/core/page"
@@ -32,7 +33,11 @@ func (h *History) changes() *page.Section {
 		}
 	}
 	if after == nil {
-		return &page.Section{Title: "changes: none", Style: term.Bold, Notes: []string{h.shown()}}
+		title := "changes: none"
+		if !slices.ContainsFunc(h.Series, func(s *Series) bool { return !math.IsInf(s.Finds, 1) }) {
+			title = "changes: cannot be found in so few points, however large they are"
+		}
+		return &page.Section{Title: title, Style: term.Bold, Notes: []string{h.shown()}}
 	}
 	table.Add("before", page.Each(before, page.Median))
 	table.Add("shift", page.Each(after, page.Change))
