@@ -5,7 +5,14 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 )
+
+// IsName tells whether a file's name is a record's: it ends in .jsonl or .jsonl.zst.
+func IsName(name string) bool { return strings.HasSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
+
+// Stem is a file's name without the ending of a record.
+func Stem(name string) string { return strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
 // Record is a whole record in memory.
 type Record struct {

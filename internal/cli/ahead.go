@@ -84,18 +84,26 @@ func (s *app) ahead(ctx context.Context, measures []plan.Measure, quiet, yes boo
 	return s.ask(ctx, fmt.Sprintf("the plan %s, and what is above 20 GB or an hour is asked for", said(sum)))
 }
 
+// whom are the targets of a measure, and how they are reached; false of one that has none.
+func whom(o option.Options) (c selection, ok bool) {
+	w, ok := o.(interface{ Weighed() *terms.Whom })
+	if ok {
+		c.Whom = w.Weighed()
+	}
+	return c, ok
+}
+
 // targetsOf is how many of the targets of a measure are here.
 func targetsOf(ctx context.Context, o option.Options) int {
-	w, ok := o.(interface{ Weighed() *terms.Whom })
+	c, ok := whom(o)
 	if !ok {
 		return 1
 	}
-	c := selection{Whom: w.Weighed()}
 	if len(c.Targets) == 0 {
 		return len(present(find.All(ctx, c.settings())))
 	}
 	found, err := find.Named(ctx, c.Targets, c.settings())
-	if err != nil { // which is said when it begins
+	if err != nil { // an engine that was here a moment ago
 		return len(c.Targets)
 	}
 	return len(present(found))

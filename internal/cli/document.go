@@ -46,7 +46,7 @@ func newFolder(dir string) error {
 		return fmt.Errorf("look into the folder for the document: %w; name another with -o DIR", err)
 	}
 	for _, e := range entries {
-		if name := e.Name(); isRecord(name) || name == planFile || strings.HasPrefix(name, "report.") || strings.HasPrefix(name, "figures") {
+		if name := e.Name(); record.IsName(name) || name == planFile || strings.HasPrefix(name, "report.") || strings.HasPrefix(name, "figures") {
 			return fmt.Errorf("%s holds a document or records already, such as %s: name another folder with -o DIR", dir, term.Clean(name))
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/tare-bench/tare/internal/core/export"
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
-	"github.com/tare-bench/tare/internal/instrument/terms"
 	"github.com/tare-bench/tare/internal/plan"
 	"github.com/tare-bench/tare/internal/subject/find"
 	"github.com/tare-bench/tare/record"
@@ -136,16 +135,15 @@ func override(ctx context.Context, s *app, given *option.Given, measures []plan.
 // unknown is what is wrong with the names of targets, which only those who know every
 // engine can say.
 func unknown(ctx context.Context, o option.Options) error {
-	w, ok := o.(interface{ Weighed() *terms.Whom })
+	c, ok := whom(o)
 	if !ok {
 		return nil
 	}
-	c := selection{Whom: w.Weighed()}
 	_, err := find.Named(ctx, c.Targets, c.settings())
+	if err == nil {
+		return nil
+	}
 	for i, name := range c.Targets {
-		if err == nil {
-			break
-		}
 		if _, wrong := find.Named(ctx, []string{name}, c.settings()); wrong != nil {
 			return option.FieldErrors{option.Wrongf("targets", "%v", wrong).At(i)}
 		}

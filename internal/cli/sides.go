@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tare-bench/tare/internal/core/compare"
+	"github.com/tare-bench/tare/record"
 )
 
 // sides reads what is compared: a record, a folder of records, or NAME=PATH, of which
@@ -19,7 +20,7 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 	for _, arg := range args {
 		name, path, named := strings.Cut(arg, "=")
 		if _, err := os.Stat(arg); err == nil || !named {
-			name, path = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(filepath.Clean(arg)), ".zst"), ".jsonl"), arg
+			name, path = record.Stem(filepath.Base(filepath.Clean(arg))), arg
 			if slices.ContainsFunc(out, func(side compare.Side) bool { return side.Name == name }) {
 				name = arg
 			}
@@ -62,7 +63,7 @@ func recordsOf(path string) (paths []string, err error) {
 		return []string{path}, nil
 	}
 	for _, e := range entries {
-		if isRecord(e.Name()) {
+		if record.IsName(e.Name()) {
 			paths = append(paths, filepath.Join(path, e.Name()))
 		}
 	}
@@ -71,8 +72,5 @@ func recordsOf(path string) (paths []string, err error) {
 	}
 	return paths, nil
 }
-
-// isRecord tells a record by its name.
-func isRecord(name string) bool { return strings.HasSuffix(strings.TrimSuffix(name, ".zst"), ".jsonl") }
 
 var errOneSide = errors.New("one side has nothing to be compared with: give another, or say what in it is compared, such as --col target")

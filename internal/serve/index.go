@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -168,7 +167,7 @@ func walk(files fs.FS, there map[string]fs.FileInfo) (bounded string) {
 		case d.IsDir() && strings.Count(name, "/") >= maxDepth:
 			bounded = fmt.Sprintf("folders below %d others were not looked at", maxDepth)
 			return fs.SkipDir
-		case !d.Type().IsRegular() || path.Ext(strings.TrimSuffix(name, ".zst")) != ".jsonl":
+		case !d.Type().IsRegular() || !record.IsName(name):
 			return nil
 		case len(there) == maxRecords:
 			bounded = fmt.Sprintf("only the first %d records are listed", maxRecords)

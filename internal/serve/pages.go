@@ -273,7 +273,7 @@ func save(w http.ResponseWriter, name string) {
 
 // base is a record's name without what all have.
 func base(name string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".zst"), ".jsonl")
+	return record.Stem(path.Base(name))
 }
 
 // compare sets two records beside each other, as tare compare does.
