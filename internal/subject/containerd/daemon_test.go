@@ -1,17 +1,20 @@
 package containerd
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tare-bench/tare/internal/subject"
 )
 
-// started runs a program that waits, and returns its pid.
+// started runs a program that waits, and returns its pid once it is wholly in it:
+// for a moment after Start the kernel shows an empty environment.
 func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
@@ -20,7 +23,14 @@ func started(t *testing.T, attr *syscall.SysProcAttr, env ...string) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return cmd.Process.Pid
+	environ := fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if b, err := os.ReadFile(environ); err != nil || time.Now().After(end) {
+			t.Fatalf("%s stays empty: %v", environ, err)
+		} else if len(b) > 0 {
+			return cmd.Process.Pid
+		}
+	}
 }
 
 func TestOnlyRootOfThisMachineIsTrusted(t *testing.T) {
