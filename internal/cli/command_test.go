@@ -163,7 +163,7 @@ func shortened(args []string) (more []string) {
 		more = []string{"--rounds", "1", "--hold", "1200ms", "--settle", "100ms", "--scale", "0.1"}
 		add("--sandboxes", "1")
 	case "storage":
-		more = []string{"--settle", "0s"}
+		more = []string{"--settle", "0s", "--ceiling", "0"}
 		add("--drop", "files")
 	case "startup":
 		if !slices.Contains(args, "--log") && !slices.Contains(args, "--") {

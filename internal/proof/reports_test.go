@@ -30,7 +30,7 @@ func TestEveryTableOfTheReportsIsWhereTheirMapSays(t *testing.T) {
 		records int
 	}{
 		"isulad-2020":   {[]string{"[docker+cli/runc, podman/runc]", "[cri+containerd/runc, cri+cri-o/runc]", "[cri+containerd/runc, cri+cri-o/runc]"}, slices.Concat(docker, cri, []string{"--lanes", "1,2", "--rounds", "1", "--warmup", "0"}), nil, 3},
-		"kata-overhead": {[]string{"[cri+containerd/runc, cri+cri-o/runc]"}, slices.Concat(cri, []string{"--scale", "0.001", "--rounds", "1", "--hold", "1500ms", "--interval", "50ms", "--settle", "100ms"}), []string{"record/testdata/v1/overhead.jsonl"}, 1},
+		"kata-overhead": {[]string{"[cri+containerd/runc, cri+cri-o/runc]"}, slices.Concat(cri, []string{"--scale", "0.001", "--rounds", "1", "--hold", "1100ms", "--interval", "50ms", "--settle", "100ms"}), []string{"record/testdata/v1/overhead.jsonl"}, 1},
 		"kata-io": {[]string{"[host, runc]"}, []string{"--scale", "0.001", "--rounds", "1", "--ceiling", "0s", "--settle", "0s", "--drop", "files"},
 			[]string{"published/kata-io/record.jsonl", "published/kata-io/sysbench.jsonl", "record/testdata/v1/storage.jsonl"}, 1},
 		"kata-boot":      {[]string{"[docker/runc, docker/slow-runc]", "[runc, crun, floor, host]"}, slices.Concat(docker, []string{"--rounds", "1"}), []string{"published/kata-boot-2018/record.jsonl", "record/testdata/v1/startup-logs.jsonl"}, 2},
