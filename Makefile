@@ -94,7 +94,7 @@ screenshots: ## take the pictures of docs/screenshots anew, of stored records
 runtimes: ## build youki and runsc, which Debian has not, into the user's cache
 	@GO='$(GO)' scripts/install-runtimes build
 
-engines: ## install the engines that tests start: docker, podman, containerd 1 and 2, CRI-O, runsc
+engines: ## install the engines that tests start: docker, podman, containerd 1 and 2, CRI-O, runsc, Kubernetes, kwok
 	@GO='$(GO)' scripts/install-engines
 
 probe: ## rebuild the embedded C programs

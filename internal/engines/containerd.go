@@ -3,8 +3,11 @@ package engines
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // ContainerdVersion selects one of two containerds.
@@ -29,6 +32,7 @@ type ContainerdDaemon struct {
 	Address    string // a path: of its own API, and of CRI's
 	Ctr        string // the ctr command of its version
 	Dir        string // all of its files are below
+	Cgroup     string // all that it starts is to be below, in every hierarchy
 	Pid        int
 	PauseImage string // what the CRI plugin looks for; it is not there
 	Version    string
@@ -40,10 +44,28 @@ type ContainerdDaemon struct {
 func Containerd(t TB, v ContainerdVersion, opts ...Option) *ContainerdDaemon {
 	t.Helper()
 	o := collect(opts)
-	return once(t, fmt.Sprintf("containerd %d %s", v, o.key()), func() (*ContainerdDaemon, error) { return startContainerd(v, o) })
+	return once(t, fmt.Sprintf("containerd %d %s", v, o.key()), func() (*ContainerdDaemon, error) {
+		all, err := startContainerds(v, []string{""}, o)
+		if err != nil {
+			return nil, err
+		}
+		return all[0], nil
+	})
 }
 
-func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) {
+// Containerds starts a containerd 2 in each of some folders, which share the rest:
+// namespaces, and the network of their pods. They are the nodes of a cluster; name
+// tells one from another.
+func Containerds(t TB, name string, folders []string, opts ...Option) []*ContainerdDaemon {
+	t.Helper()
+	o := collect(opts)
+	o.private = []string{"/run/containerd/runsc", "/var/lib/kubelet", "/var/log/containers"} // kubelets use the last two whatever they are told
+	return once(t, fmt.Sprint("containerd 2 of ", name, folders, o.key()), func() ([]*ContainerdDaemon, error) {
+		return startContainerds(V2, folders, o)
+	})
+}
+
+func startContainerds(v ContainerdVersion, nodes []string, o options) ([]*ContainerdDaemon, error) {
 	folders := debian
 	if v == V2 {
 		folders = []string{built(containerd2)}
@@ -54,47 +76,86 @@ func startContainerd(v ContainerdVersion, o options) (*ContainerdDaemon, error) 
 	runc, err4 := program("runc")
 	crun, err5 := program("crun")
 	_, err6 := program("bridge", cniPlugins)
-	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, o.missing); err != nil {
 		return nil, err
 	}
-	c := &ContainerdDaemon{Ctr: ctr, PauseImage: PauseImage}
+	var all []*ContainerdDaemon
 	in, err := start(func(s *spec) error {
-		at := func(name string) string { return filepath.Join(s.Dir, name) }
-		c.Dir, c.Address = s.Dir, at("containerd.sock")
-		runtimes, err := wrapped(s.Dir, append([]ociRuntime{{"runc", runc, nil}, {"crun", crun, nil}}, o.runtimes...), v == V2, false)
+		runtimes, err := wrapped(s.Dir, append([]ociRuntime{{name: "runc", path: runc}, {name: "crun", path: crun}}, o.runtimes...), v == V2, false)
 		if err != nil {
 			return err
 		}
 		s.Private = []string{"/run/containerd/s", "/run/containerd/runc", "/run/netns", "/var/lib/cni", "/etc/cni/net.d", "/var/cache/cni"}
-		d := daemon{Name: "containerd", Argv: []string{containerd, "--config", at("config.toml")}, Socket: c.Address}
-		if v == V2 { // its own shim, not the one in the path
-			d.Env = []string{"PATH=" + filepath.Dir(containerd) + ":" + searchPath}
-		}
-		s.Daemons = []daemon{d}
+		s.Private = append(s.Private, o.private...)
 		files, plugins, err := o.network(s.Dir)
 		if err != nil {
 			return err
 		}
-		files["config.toml"] = containerdConfig(v, c, plugins, runtimes)
+		path := filepath.Dir(containerd)
+		for _, r := range runtimes {
+			if r.shim != "" {
+				path += ":" + filepath.Dir(r.shim)
+				files[r.name+".toml"] = fmt.Sprintf("binary_name = %q\n", r.path)
+			}
+		}
+		for _, node := range nodes {
+			c := &ContainerdDaemon{Ctr: ctr, PauseImage: PauseImage, Dir: filepath.Join(s.Dir, node), Cgroup: s.Parent}
+			c.Address = filepath.Join(c.Dir, "containerd.sock")
+			config := filepath.Join(c.Dir, "config.toml")
+			d := daemon{Name: "containerd" + node, Argv: []string{containerd, "--config", config}, Socket: c.Address}
+			if v == V2 { // its own shim, not the one in the path
+				d.Env = []string{"PATH=" + path + ":" + searchPath}
+			}
+			s.Daemons = append(s.Daemons, d)
+			files[filepath.Join(node, "config.toml")] = containerdConfig(v, c, s.Dir, plugins, runtimes)
+			all = append(all, c)
+		}
 		return write(s.Dir, files)
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.in, c.Pid = in, in.pids["containerd"]
-	if c.Version, err = criVersion(c.Address); err != nil {
-		return nil, fmt.Errorf("containerd listens and does not answer: %w%s", err, in.tails())
+	for i, c := range all {
+		c.in, c.Pid = in, in.pids["containerd"+nodes[i]]
+		if c.Version, err = criVersion(c.Address); err != nil {
+			return nil, fmt.Errorf("containerd listens and does not answer: %w%s", err, in.tails())
+		}
 	}
-	return c, nil
+	return all, nil
 }
 
-func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, plugins string, runtimes []ociRuntime) string {
+// Start runs a program beside the daemon: in its namespaces, with a log of this
+// name where [ContainerdDaemon.Logs] finds it, and ended with the daemon at the
+// latest. The caller waits for its end.
+func (c *ContainerdDaemon) Start(name string, argv ...string) (*exec.Cmd, error) {
+	log, err := os.OpenFile(filepath.Join(c.in.Dir, "log", name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	ns := fmt.Sprintf("/proc/%d/ns/", c.in.cmd.Process.Pid)
+	cmd := exec.Command("nsenter", append([]string{"--mount=" + ns + "mnt", "--net=" + ns + "net", "--"}, argv...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.Env = append(environment(c.in.Dir), markEnv+"="+c.in.ID)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, cmd.Start()
+}
+
+// Network is a file that is the network namespace of the daemon and its pods.
+func (c *ContainerdDaemon) Network() string {
+	return fmt.Sprintf("/proc/%d/ns/net", c.in.cmd.Process.Pid)
+}
+
+// Logs are the last lines of what the daemon, and what runs beside it, has said.
+func (c *ContainerdDaemon) Logs() string { return c.in.tails() }
+
+func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, shared, plugins string, runtimes []ociRuntime) string {
 	var b strings.Builder
 	cri := `plugins."io.containerd.grpc.v1.cri"`
 	if v == V2 {
 		cri = `plugins."io.containerd.cri.v1.runtime"`
 	}
-	cni := filepath.Join(c.Dir, "cni")
+	cni := filepath.Join(shared, "cni")
 	fmt.Fprintf(&b, "version = %d\nroot = %q\nstate = %q\n", v+1, filepath.Join(c.Dir, "root"), filepath.Join(c.Dir, "state"))
 	fmt.Fprintf(&b, "disabled_plugins = [\"io.containerd.internal.v1.opt\", \"io.containerd.nri.v1.nri\"]\n")
 	fmt.Fprintf(&b, "[grpc]\n  address = %q\n[ttrpc]\n  address = %q\n", c.Address, c.Address+".ttrpc")
@@ -109,6 +170,11 @@ func containerdConfig(v ContainerdVersion, c *ContainerdDaemon, plugins string, 
 	fmt.Fprintf(&b, "[%s.containerd]\n  default_runtime_name = \"runc\"\n", cri)
 	for _, r := range runtimes {
 		at := fmt.Sprintf("%s.containerd.runtimes.%s", cri, r.name)
+		if r.shim != "" {
+			fmt.Fprintf(&b, "[%s]\n  runtime_type = \"io.containerd.%s.v1\"\n[%s.options]\n  TypeUrl = \"io.containerd.%s.v1.options\"\n  ConfigPath = %q\n",
+				at, r.name, at, r.name, filepath.Join(shared, r.name+".toml"))
+			continue
+		}
 		fmt.Fprintf(&b, "[%s]\n  runtime_type = \"io.containerd.runc.v2\"\n[%s.options]\n  BinaryName = %q\n", at, at, r.path)
 	}
 	return b.String()

@@ -49,7 +49,7 @@ func startCRIO(o options) (*CRIODaemon, error) {
 		at := func(name string) string { return filepath.Join(s.Dir, name) }
 		c.Dir, c.Socket = s.Dir, at("crio.sock")
 		c.Storage = fmt.Sprintf("containers-storage:[overlay@%s+%s]", at("root"), at("run"))
-		runtimes, err := wrapped(s.Dir, append([]ociRuntime{{"runc", runc, nil}, {"crun", crun, nil}}, o.runtimes...), true, !mayLowerOOMScore())
+		runtimes, err := wrapped(s.Dir, append([]ociRuntime{{name: "runc", path: runc}, {name: "crun", path: crun}}, o.runtimes...), true, !mayLowerOOMScore())
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@
 //   - Podman: no daemon, but a program that runs podman where its storage is,
 //     and podman's API service; runc, crun and runsc.
 //   - Containerd: Debian's 1.6, or 2.4 built by scripts/install-engines, with
-//     the CRI plugin; runc and crun.
+//     the CRI plugin; runc and crun. Containerds are several, for a cluster.
 //   - CRIO: CRI-O 1.34 built by scripts/install-engines; runc and crun.
 //
 // An engine is started once for a test binary, when the first test asks for it,
@@ -63,18 +63,34 @@ type Option func(*options)
 type options struct {
 	runtimes []ociRuntime
 	plugins  []plugin
+	private  []string // folders at fixed places, beside those that every such engine uses
+	missing  error
 }
 
 type ociRuntime struct {
 	name, path string
 	args       []string
+	shim       string // its own of containerd, if it has one
 }
 
 type plugin struct{ name, path string }
 
 // Runtime registers one more OCI runtime with an engine, beside its own.
 func Runtime(name, path string, args ...string) Option {
-	return func(o *options) { o.runtimes = append(o.runtimes, ociRuntime{name, path, args}) }
+	return func(o *options) {
+		o.runtimes = append(o.runtimes, ociRuntime{name: name, path: path, args: args})
+	}
+}
+
+// GVisor registers runsc with containerd 2, by gVisor's own shim: that of runc
+// makes no second container in its sandboxes.
+func GVisor() Option {
+	return func(o *options) {
+		runsc, err := gvisor("runsc")
+		shim, err2 := gvisor("containerd-shim-runsc-v1")
+		o.runtimes = append(o.runtimes, ociRuntime{name: "runsc", path: runsc, shim: shim})
+		o.missing = errors.Join(err, err2)
+	}
 }
 
 // Plugin adds a network plugin to the network of containerd's and CRI-O's pods,
@@ -179,11 +195,15 @@ var debian = []string{"/usr/bin", "/usr/sbin", "/bin", "/sbin"}
 
 // Runsc is the path of gVisor's runtime, or "" if it is not here.
 func Runsc() string {
-	if p, err := program("runsc"); err == nil {
-		return p
-	}
-	p, _ := program("runsc", built(".."), filepath.Join(filepath.Dir(filepath.Dir(built("x"))), "bin"))
+	p, _ := gvisor("runsc")
 	return p
+}
+
+func gvisor(name string) (string, error) {
+	if p, err := program(name); err == nil {
+		return p, nil
+	}
+	return program(name, built("")) // where scripts/install-runtimes puts it
 }
 
 // spec is what a supervisor is told.

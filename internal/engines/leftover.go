@@ -28,10 +28,10 @@ const (
 // fixed are folders that engines use whatever they are told, outermost first.
 var fixed = []string{
 	"/run/runc", "/run/crun", "/run/runsc", "/run/netns", "/run/libpod",
-	"/run/containerd", "/run/containerd/s", "/run/containerd/runc", "/run/containerd/fifo",
+	"/run/containerd", "/run/containerd/s", "/run/containerd/runc", "/run/containerd/runsc", "/run/containerd/fifo",
 	"/run/containers", "/run/containers/storage", "/run/crio", "/run/docker", "/run/docker/plugins",
 	"/etc/containers", "/etc/cni", "/etc/cni/net.d", "/etc/crio",
-	"/var/lib/cni", "/var/lib/containers", "/var/lib/crio", "/var/cache/cni",
+	"/var/lib/cni", "/var/lib/containers", "/var/lib/crio", "/var/lib/kubelet", "/var/log/containers", "/var/cache/cni",
 }
 
 // usual are cgroups that engines make at the top, whatever they are told.

@@ -28,7 +28,7 @@ func (o options) network(dir string) (files map[string]string, bin string, err e
     "type": "bridge",
     "bridge": "tare0",
     "isGateway": true,
-    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.85.0.0/16"}]], "dataDir": %q}
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.85.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}], "dataDir": %q}
   }%s]
 }
 `, filepath.Join(dir, "ipam"), &more)}, bin, nil

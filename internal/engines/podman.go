@@ -55,7 +55,7 @@ func startPodman(o options) (*PodmanEngine, error) {
 		at := func(name string) string { return filepath.Join(s.Dir, name) }
 		files := map[string]string{}
 		if path := Runsc(); path != "" {
-			o.runtimes = append(o.runtimes, ociRuntime{"runsc", path, runscArgs})
+			o.runtimes = append(o.runtimes, ociRuntime{name: "runsc", path: path, args: runscArgs})
 		}
 		runtimes, err := wrapped(s.Dir, o.runtimes, false, false)
 		if err != nil {

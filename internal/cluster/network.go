@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/tare-bench/tare/internal/thread"
+)
+
+// The addresses of the cluster's own network namespace, all of them on its
+// loopback interface: a kubelet takes none of 127.0.0.0/8.
+const (
+	serverAddress  = "10.86.0.1" // of the API server
+	kwokAddress    = "10.86.0.2" // of every node of kwok
+	serviceAddress = "10.96.0.1" // of the API server as a service: the first of its range
+	serviceRange   = "10.96.0.0/24"
+
+	apiAddress = serverAddress + ":443" // the service's port as well
+)
+
+func nodeAddress(i int) string { return "10.86.0." + strconv.Itoa(10+i) }
+
+func (c *Cluster) network(context.Context) error {
+	ns, err := netns.GetFromPath(c.place.Network())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ns.Close() }()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	all := []string{serverAddress, kwokAddress, serviceAddress}
+	for _, n := range c.Nodes {
+		all = append(all, n.address)
+	}
+	for _, one := range all {
+		address := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(one), Mask: net.CIDRMask(32, 32)}}
+		if err := h.AddrAdd(lo, address); err != nil {
+			return fmt.Errorf("give lo the address %s: %w", one, err)
+		}
+	}
+	return nil
+}
+
+// dial connects to an address of the cluster's network namespace.
+func (c *Cluster) dial(address string) func() (net.Conn, error) {
+	return func() (conn net.Conn, err error) {
+		err = c.inside(func() error {
+			conn, err = net.Dial("tcp", address)
+			return err
+		})
+		return conn, err
+	}
+}
+
+// inside calls f where sockets are born in the cluster's network namespace.
+func (c *Cluster) inside(f func() error) error {
+	ns, err := os.Open(c.place.Network())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ns.Close() }()
+	return thread.Apart(func() error {
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter the cluster's network: %w", err)
+		}
+		return f()
+	})
+}
+
+func listenHere() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+
+// forward hands every connection on, between two network namespaces, until the
+// process ends, and returns where it listens.
+func forward(listen func() (net.Listener, error), dial func() (net.Conn, error)) (address string, err error) {
+	l, err := listen()
+	if err != nil {
+		return "", err
+	}
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = near.Close() }()
+				far, err := dial()
+				if err != nil {
+					return // nobody listens there: the caller sees its connection closed
+				}
+				defer func() { _ = far.Close() }()
+				done := make(chan struct{}, 2)
+				for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+					go func() {
+						_, _ = io.Copy(way[0], way[1])
+						done <- struct{}{}
+					}()
+				}
+				<-done
+			}()
+		}
+	}()
+	return l.Addr().String(), nil
+}
+
+// Expose makes what listens at an address of this machine reachable for the
+// cluster's pods, at the address that it returns.
+func (c *Cluster) Expose(address string) (inside string, err error) {
+	return forward(func() (l net.Listener, err error) {
+		err = c.inside(func() error {
+			l, err = net.Listen("tcp", serverAddress+":0")
+			return err
+		})
+		return l, err
+	}, func() (net.Conn, error) { return net.Dial("tcp", address) })
+}

@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// Import brings an image into every node. It fails if the image is not known by its
+// name afterwards: a kubelet would then try to pull it.
+func (c *Cluster) Import(t testing.TB, tar, name string) {
+	t.Helper()
+	if err := c.load(tar, name); err != nil {
+		t.Fatalf("import %s: %v", name, err)
+	}
+}
+
+func (c *Cluster) load(tar, name string) error {
+	for _, n := range c.Nodes {
+		ctr := func(args ...string) (string, error) {
+			cmd := exec.Command(n.containerd.Ctr, append([]string{"-a", n.containerd.Address, "-n", "k8s.io", "images"}, args...)...)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, bytes.TrimSpace(out))
+			}
+			return string(out), err
+		}
+		if _, err := ctr("import", tar); err != nil {
+			return err
+		}
+		names, err := ctr("ls", "-q")
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(strings.Fields(names), name) {
+			return fmt.Errorf("it has another name in the archive: there are %q", strings.Fields(names))
+		}
+	}
+	return nil
+}
+
+// Kubectl runs kubectl as an administrator and returns what it prints.
+func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	kubectl, err := program(kubernetesFolder, "kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(kubectl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "HOME="+c.dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return string(out)
+}
+
+// As returns the kubeconfig of a new service account in the namespace default, which
+// is bound to the Roles and ClusterRoles of a text of YAML and to nothing else. All
+// is deleted with the test.
+func (c *Cluster) As(t testing.TB, roles string) string {
+	t.Helper()
+	ctx := t.Context()
+	account, err := c.Client.CoreV1().ServiceAccounts("default").Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := c.Client.CoreV1().ServiceAccounts("default").Delete(context.Background(), account.Name, metav1.DeleteOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	docs := yaml.NewYAMLOrJSONDecoder(strings.NewReader(roles), 4096)
+	for i := 0; ; i++ {
+		var role rbacv1.ClusterRole // has all that a Role has
+		if err := docs.Decode(&role); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.bind(t, account, fmt.Sprintf("%s-%d", account.Name, i), &role); err != nil {
+			t.Fatalf("bind %s %s: %v", role.Kind, role.Name, err)
+		}
+	}
+	token, err := c.Client.CoreV1().ServiceAccounts("default").CreateToken(ctx, account.Name, &authv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.kubeconfig(account.Name, "https://"+c.local, &api.AuthInfo{Token: token.Status.Token}); err != nil {
+		t.Fatal(err)
+	}
+	return c.at(account.Name + ".kubeconfig")
+}
+
+// bind makes a role under another name, so that no two tests meet, and binds it.
+func (c *Cluster) bind(t testing.TB, account *corev1.ServiceAccount, name string, role *rbacv1.ClusterRole) (err error) {
+	ctx, rbac := t.Context(), c.Client.RbacV1()
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account.Name, Namespace: account.Namespace}}
+	meta := metav1.ObjectMeta{Name: name}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: name}
+	var remove [2]func(context.Context, string, metav1.DeleteOptions) error
+	switch role.Kind {
+	case "Role":
+		meta.Namespace = cmp.Or(role.Namespace, account.Namespace)
+		roles, bindings := rbac.Roles(meta.Namespace), rbac.RoleBindings(meta.Namespace)
+		_, err = roles.Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: role.Rules}, metav1.CreateOptions{})
+		if err == nil {
+			_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+		}
+		remove[0], remove[1] = bindings.Delete, roles.Delete
+	case "ClusterRole":
+		roles, bindings := rbac.ClusterRoles(), rbac.ClusterRoleBindings()
+		_, err = roles.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules}, metav1.CreateOptions{})
+		if err == nil {
+			_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref}, metav1.CreateOptions{})
+		}
+		remove[0], remove[1] = bindings.Delete, roles.Delete
+	default:
+		return errors.New("neither a Role nor a ClusterRole")
+	}
+	t.Cleanup(func() {
+		for _, f := range remove {
+			if err := f(context.Background(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+	})
+	return err
+}
+
+// RestartAPIServer crashes the API server and starts it again. Every connection
+// breaks.
+func (c *Cluster) RestartAPIServer(t testing.TB) {
+	t.Helper()
+	c.apiServer.kill()
+	err := c.run(c.apiServer)
+	if err == nil {
+		err = c.answers(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("restart the API server: %v%s", err, c.place.Logs())
+	}
+}
+
+// KillKubelet crashes a node's kubelet, which stays away until StartKubelet, or the
+// end of the test. Its pods run on.
+func (c *Cluster) KillKubelet(t testing.TB, i int) {
+	t.Helper()
+	c.Nodes[i].kubelet.kill()
+	t.Cleanup(func() { c.StartKubelet(t, i) })
+}
+
+// StartKubelet starts a kubelet again, if it was killed, and waits until its node is
+// Ready.
+func (c *Cluster) StartKubelet(t testing.TB, i int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience) // a test that is over has no context any more
+	defer cancel()
+	n := c.Nodes[i]
+	select {
+	case <-n.kubelet.ended:
+	default:
+		return
+	}
+	err := c.run(n.kubelet)
+	if err == nil {
+		err = c.ready(ctx)
+	}
+	if err != nil {
+		t.Fatalf("start the kubelet of %s again: %v%s", n.Name, err, c.place.Logs())
+	}
+}
+
+// Empty fails if anything that bears the label of tare's runs is still in the
+// cluster after a while: what is deleted goes in its own time.
+func (c *Cluster) Empty(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	err := c.until(ctx, "nothing of tare is left", func() error {
+		left, err := c.labelled(ctx, engine.RunLabel)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("there are %s", strings.Join(left, ", "))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// labelled lists whatever has a label, of every kind that the API server knows.
+func (c *Cluster) labelled(ctx context.Context, label string) (found []string, err error) {
+	lists, err := c.Client.Discovery().ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range lists {
+		root := "/apis/"
+		if !strings.Contains(l.GroupVersion, "/") {
+			root = "/api/"
+		}
+		for _, kind := range l.APIResources {
+			if !slices.Contains(kind.Verbs, "list") || kind.Name == "componentstatuses" || kind.Name == "endpoints" {
+				continue // the first asks the other programs, the second is deprecated
+			}
+			var all metav1.PartialObjectMetadataList
+			b, err := c.Client.Discovery().RESTClient().Get().AbsPath(path.Join(root, l.GroupVersion, kind.Name)).
+				Param("labelSelector", label).Do(ctx).Raw()
+			if err == nil {
+				err = json.Unmarshal(b, &all)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", kind.Name, err)
+			}
+			for _, one := range all.Items {
+				found = append(found, kind.Name+" "+path.Join(one.Namespace, one.Name))
+			}
+		}
+	}
+	return found, nil
+}
