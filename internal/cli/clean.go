@@ -1,20 +1,24 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tare-bench/tare/internal/core/option"
+	"github.com/tare-bench/tare/internal/fleet"
 	"github.com/tare-bench/tare/internal/instrument/terms"
+	"github.com/tare-bench/tare/internal/kube"
 	"github.com/tare-bench/tare/internal/term"
 	"github.com/tare-bench/tare/internal/workspace"
 )
 
 func newClean(s *app) *cobra.Command {
-	var dryRun, forget bool
+	var dryRun, forget, inCluster bool
 	var format string
 	var reach terms.Reach
 	equip(&reach)
@@ -28,12 +32,20 @@ id, and remove it. Runs that are under way are left alone. What is on an engine
 that does not answer is kept in mind until it does, or until --forget; so is what
 is on a disk that is not mounted. Engines are asked where the run found them, or
 where flags say that they are now. After a reboot it is said that no container runs
-any more where one does not answer.`,
+any more where one does not answer.
+
+With --kube, what runs of killed machines left in a namespace of a cluster is found
+instead, by the label dev.tare.run: Jobs, pods, ConfigMaps and Leases. A run whose
+Lease is renewed is left alone, and so is what has another owner.`,
 		Example: "  tare clean --dry-run\n  tare clean\n  tare clean --cri containerd=unix:///run/containerd/containerd.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format: %q is not a format: text or json", format)
+			}
+			if inCluster {
+				given := func(flag string) string { return c.Flags().Lookup(flag).Value.String() }
+				return s.cleanCluster(c.Context(), kube.Options{Kubeconfig: given("kubeconfig"), Context: given("context"), Namespace: given("namespace")}, format, dryRun)
 			}
 			if err := set.Finish(c.Context()); err != nil {
 				return err
@@ -68,10 +80,45 @@ any more where one does not answer.`,
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be removed")
+	c.Flags().BoolVar(&inCluster, "kube", false, "what was left in a cluster, in the namespace of --namespace")
 	c.Flags().BoolVar(&forget, "forget", false, "give up what is on engines that cannot be asked any more, or on disks that are not mounted")
 	c.Flags().StringVar(&format, "format", "text", "text or json")
 	set.AddFlags(c.Flags())
+	c.Flags().String("kubeconfig", "", kubeconfigHelp)
+	c.Flags().String("context", "", contextHelp)
 	return c
+}
+
+// cleanCluster removes what dead runs left in a cluster. Of a run that has no Lease it is
+// not known whether it is dead.
+func (s *app) cleanCluster(ctx context.Context, o kube.Options, format string, dryRun bool) error {
+	client, err := kube.Connect(o)
+	if err != nil {
+		return err
+	}
+	left, live, err := fleet.Leftovers(ctx, client)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var all []leftover
+	for i := range left {
+		l := &left[i]
+		if !l.Leased {
+			fmt.Fprintf(s.Err, "run %s has no Lease, so whether it is under way is not known: left alone; kubectl -n %s delete job,pod,configmap -l dev.tare.run=%[1]s removes %[3]s\n",
+				term.Clean(l.RunID), client.Namespace, term.Clean(strings.Join(l.Objects, ", ")))
+			continue
+		}
+		if !dryRun {
+			err = l.Remove(ctx)
+		}
+		errs = append(errs, err)
+		all = append(all, leftover{Leftover: &workspace.Leftover{RunID: term.Clean(l.RunID)}, Engines: l.Objects, kept: err != nil})
+	}
+	if err := printLeftovers(s, format, all, live, dryRun); err != nil {
+		return err
+	}
+	return errors.Join(errs...)
 }
 
 // unasked says what is to be thought of an engine that does not answer.
@@ -100,7 +147,7 @@ func printLeftovers(s *app, format string, left []leftover, live []string, dryRu
 		return e.Encode(map[string]any{"dry_run": dryRun, "left_behind": left, "under_way": live})
 	}
 	for _, id := range live {
-		fmt.Fprintf(s.Out, "run %s is under way and left alone\n", id)
+		fmt.Fprintf(s.Out, "run %s is under way and left alone\n", term.Clean(id))
 	}
 	if len(left) == 0 {
 		_, err := fmt.Fprintln(s.Out, "nothing was left behind")
@@ -110,7 +157,7 @@ func printLeftovers(s *app, format string, left []leftover, live []string, dryRu
 		verb := "removed"
 		switch {
 		case l.kept:
-			verb = "cannot be removed yet, since an engine cannot be asked"
+			verb = "cannot be removed yet, since an engine or a cluster does not do it"
 		case dryRun:
 			verb = "would remove"
 		case len(l.Absent) > 0:

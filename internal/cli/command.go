@@ -150,7 +150,8 @@ cache from a disk, import makes a record of what fio, dd and sysbench printed
 earlier, startup shows where the seconds of a start go, live or from logs, bpf
 weighs eBPF programs and says whose limit pays for them, and top shows what is
 there. compare sets records beside each other, gate says for a CI job whether the
-new is worse, and history at which of many commits a figure changed.
+new is worse, and history at which of many commits a figure changed. fleet does a
+plan on every node of a Kubernetes cluster.
 
 Targets: host (a plain process), floor (namespaces, cgroup and root made with
 the kernel's own calls), runc, crun, youki, runsc, any OCI runtime as NAME=PATH,
@@ -180,7 +181,7 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	parts := map[string]func(*app) *cobra.Command{
-		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "top": newTop, "doctor": newDoctor, "clean": newClean, "version": newVersion,
+		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "top": newTop, "doctor": newDoctor, "fleet": newFleet, "clean": newClean, "version": newVersion,
 	}
 	for i := range s.instruments {
 		parts[s.instruments[i].Name] = func(s *app) *cobra.Command { return newVerb(s, &s.instruments[i]) }

@@ -80,6 +80,15 @@ than 20 GB or an hour is asked for, or begun with --yes.`,
 
 // loadPlan reads a plan file, or the plan of a record.
 func (s *app) loadPlan(path string) (*plan.Plan, error) {
+	text, err := s.planText(path)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Parse(path, text, s.instruments)
+}
+
+// planText is that of a plan file, or of a plan that does a record's again.
+func (s *app) planText(path string) ([]byte, error) {
 	text, err := option.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -89,11 +98,11 @@ func (s *app) loadPlan(path string) (*plan.Plan, error) {
 	line, err := r.Next()
 	switch header, is := line.(*record.Header); {
 	case is:
-		return plan.OfRecord(path, header, s.instruments)
+		return plan.Again(path, []*record.Header{header}, s.instruments)
 	case err != nil && !errors.Is(err, record.ErrNotRecord):
 		return nil, err
 	}
-	return plan.Parse(path, text, s.instruments)
+	return text, nil
 }
 
 // override lays the flags over every measure that has such options. A flag that

@@ -52,15 +52,6 @@ func Parse(name string, text []byte, instruments instrument.List) (*Plan, error)
 	return &f.Plan, nil
 }
 
-// OfRecord is the plan of a record: the one measure that it is of.
-func OfRecord(name string, h *record.Header, instruments instrument.List) (*Plan, error) {
-	text, err := Again(name, []*record.Header{h}, instruments)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(name, text, instruments)
-}
-
 // Again writes a plan that measures once more what records hold, each in turn: the same
 // targets and settings in the same random order. The name is for mistakes.
 func Again(name string, headers []*record.Header, instruments instrument.List) ([]byte, error) {

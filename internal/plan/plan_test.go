@@ -290,7 +290,7 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := OfRecord(file, &rec.Header, all.Instruments)
+		p, err := ofRecord(file, &rec.Header)
 		if kept := rec.End.Why == "imported" || rec.End.Why == "read"; kept || err != nil {
 			if !kept || err == nil || !strings.Contains(err.Error(), "what others kept") {
 				t.Errorf("%s: %v", file, err)
@@ -311,7 +311,16 @@ func TestThePlanOfARecordAsksForTheSameAgain(t *testing.T) {
 		t.Errorf("only of %v", again)
 	}
 	h := record.Header{Experiment: "storage", Plan: json.RawMessage(`{"volumes":["bind"],"i_know_this_destroys":["/dev/sdz"]}`), Environment: record.Environment{Kernel: "6"}}
-	if p, err := OfRecord("r", &h, all.Instruments); err != nil || len(p.Measure[0].Options.(*storage.Options).Destroys) > 0 {
+	if p, err := ofRecord("r", &h); err != nil || len(p.Measure[0].Options.(*storage.Options).Destroys) > 0 {
 		t.Errorf("%v, %+v", err, p)
 	}
+}
+
+// ofRecord is the plan of a record.
+func ofRecord(name string, h *record.Header) (*Plan, error) {
+	text, err := Again(name, []*record.Header{h}, all.Instruments)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text, all.Instruments)
 }

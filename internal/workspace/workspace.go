@@ -72,7 +72,7 @@ func (e *BusyError) Error() string {
 // New makes a run's folders and takes the machine's lock. The error is a
 // *BusyError when another run has it.
 func New(roots Roots) (*Run, error) {
-	r := &Run{ID: newID(), roots: roots}
+	r := &Run{ID: NewID(), roots: roots}
 	for _, root := range []*string{&r.roots.State, &r.roots.Data} {
 		if err := makeRoot(root); err != nil {
 			return nil, err
@@ -140,9 +140,9 @@ func printable(c rune) rune {
 	return c
 }
 
-// newID is short enough for every name that is made of it. Forty random bits
+// NewID is that of a run: short enough for every name that is made of it. Forty random bits
 // make two runs of one machine with the same id unheard of.
-func newID() string {
+func NewID() string {
 	var b [5]byte
 	rand.Read(b[:]) // never fails since Go 1.24
 	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))

@@ -1,0 +1,174 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/util/exec"
+
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// maxRecord bounds what a node may send.
+const maxRecord = 16 << 30
+
+// content is the first line of what is sent: what the file is, whose bytes follow from
+// the one on that was asked for.
+type content struct {
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Send writes what fetch reads: the file's size and sum, and its bytes from one on.
+func Send(w io.Writer, path string, from int64) error {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return errors.New("no record was made")
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, file)
+	if err == nil {
+		err = json.NewEncoder(w).Encode(content{Size: size, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	}
+	if err == nil {
+		_, err = io.Copy(w, io.NewSectionReader(file, from, max(size-from, 0)))
+	}
+	return err
+}
+
+// fetch brings the record of a node here, and goes on where a connection broke. The file
+// has its name once it is whole and has the sum that the node gave.
+func (f *Fleet) fetch(ctx context.Context, pod, node string) (path string, err error) {
+	path = filepath.Join(f.Dir, FileName(node))
+	part, err := os.OpenFile(path+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("keep its record: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, part.Close()); err != nil {
+			path = ""
+			_ = os.Remove(part.Name())
+		}
+	}()
+	r := receiver{to: part}
+	for broken := 0; ; {
+		before := r.got
+		r.head, r.begun = nil, false
+		var said bytes.Buffer
+		err := f.exec(ctx, pod, keeperName, f.sends(node, r.got), &r, &said)
+		var exit exec.CodeExitError
+		switch {
+		case r.wrong != nil:
+			return "", fmt.Errorf("fetch its record: %w", r.wrong)
+		case r.whole():
+			if err := r.check(); err != nil {
+				return "", err
+			}
+			return path, os.Rename(part.Name(), path)
+		case errors.As(err, &exit) && said.Len() > 0:
+			return "", fmt.Errorf("fetch its record: %s", term.Clean(strings.TrimSpace(said.String())))
+		case r.got > before:
+			broken = 0
+		}
+		f.progress(node, fmt.Sprintf("its record is fetched, %d bytes so far", r.got))
+		if err := sleep(ctx, f.look); err != nil {
+			return "", err
+		}
+		s, seeErr := f.see(ctx, node, jobName(f.RunID, node)) // which waits for an API server that is away
+		if broken++; seeErr != nil || s.pod == nil || broken > 5 {
+			return "", fmt.Errorf("fetch its record: it broke off after %d bytes: %w", r.got, errors.Join(err, seeErr))
+		}
+	}
+}
+
+// receiver takes what is sent, over as many connections as it needs.
+type receiver struct {
+	to    *os.File
+	head  []byte // of this connection, as far as it has come
+	begun bool   // the head is whole
+	is    *content
+	got   int64
+	wrong error // it is not what it should be
+}
+
+func (r *receiver) Write(p []byte) (int, error) {
+	n := len(p)
+	if !r.begun {
+		line, rest, whole := bytes.Cut(p, []byte("\n"))
+		if r.head = append(r.head, line...); !whole && len(r.head) < 1024 {
+			return n, nil
+		}
+		var is content
+		switch err := json.Unmarshal(r.head, &is); {
+		case err != nil || is.Size < 0 || is.Size > maxRecord:
+			return 0, r.refuse("what the node sends does not begin with its size and sum")
+		case r.is != nil && *r.is != is:
+			return 0, r.refuse("it changed meanwhile")
+		}
+		r.is, r.begun, p = &is, true, rest
+	}
+	if r.got+int64(len(p)) > r.is.Size {
+		return 0, r.refuse("the node sends more than it said")
+	}
+	written, err := r.to.Write(p)
+	r.got += int64(written)
+	if err != nil {
+		return written, r.refuse(err.Error())
+	}
+	return n, nil
+}
+
+func (r *receiver) refuse(why string) error {
+	r.wrong = errors.New(why)
+	return r.wrong
+}
+
+func (r *receiver) whole() bool { return r.is != nil && r.got == r.is.Size }
+
+// check compares the sum of what is on this disk with the node's.
+func (r *receiver) check() error {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(r.to, 0, r.got)); err != nil {
+		return err
+	}
+	if is := hex.EncodeToString(sum.Sum(nil)); is != r.is.SHA256 {
+		return fmt.Errorf("fetch its record: its sum is %s here and %s there", is, term.Clean(r.is.SHA256))
+	}
+	return nil
+}
+
+// FileName is that of a node's record, harmless whatever the node is called.
+func FileName(node string) string { return safe(node) + ".jsonl" }
+
+func safe(name string) string {
+	clean := strings.TrimLeft(strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_' {
+			return c
+		}
+		return '_'
+	}, name), ".-")
+	if clean == name && len(name) <= 200 {
+		return name
+	}
+	return cmp.Or(clean[:min(len(clean), 200)], "node") + "-" + short(name)
+}
+
+// sends is the command that sends the record of a node from a byte on.
+func (f *Fleet) sends(node string, from int64) []string {
+	return []string{Program, "fleet", "send", recordPath(node), "--from", strconv.FormatInt(from, 10)}
+}

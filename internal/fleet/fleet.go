@@ -1,0 +1,219 @@
+// Package fleet does one plan on many nodes of a Kubernetes cluster: a Job for each, whose
+// pod performs the plan as tare run does and keeps its record until it is fetched. It has
+// no scheduler, no agent and no storage of its own.
+//
+// Manifests are pure functions of a [Spec]. A [Fleet] makes them, looks at each node's pod
+// once a second, and brings the records home. It looks rather than watches: a look knows
+// nothing of the one before, so an API server that was restarted or an expired watch is
+// no matter, and the Role needs one verb less.
+//
+// Records come by exec, not by logs: kubelet rotates logs at 10 MiB, and what it cut off
+// nobody can ask for again. A second container, which may do nothing on the node, holds
+// the record behind the end of the first, and sends it from any byte on; so a transfer
+// goes on where the connection broke, and the API server's own rights, certificates and
+// routes are all that it needs.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/tare-bench/tare/internal/kube"
+)
+
+// Fleet does a plan on nodes.
+type Fleet struct {
+	Spec
+	Client   *kube.Client
+	Parallel int    // nodes at once
+	Dir      string // of the records, if they come here
+	// Say tells what stays; Progress how far all are, and what one node said.
+	Say, Progress func(text string)
+
+	exec func(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error
+	times
+	mu       sync.Mutex
+	done, of int // nodes
+}
+
+// times are how long is waited for what.
+type times struct {
+	look     time.Duration // between two looks
+	patience time.Duration // for what may pass: no pod yet, an image that cannot be pulled, no room
+	away     time.Duration // for a node that is not ready
+	silent   time.Duration // for an API server that does not answer
+	removal  time.Duration // for all to be removed
+}
+
+var usual = times{look: time.Second, patience: 15 * time.Second, away: 30 * time.Second, silent: 5 * time.Minute, removal: 90 * time.Second}
+
+// Why a run that is interrupted has no record of a node.
+var (
+	errNotBegun    = errors.New("not begun")
+	errInterrupted = errors.New("interrupted")
+)
+
+// Result is what became of a node.
+type Result struct {
+	Node string
+	Path string // of its record; "" where there is none here
+	Err  error  // why it has no record, or one that is not whole
+}
+
+// Nodes are the names of those that a selector means, in order. A selector is kubectl's,
+// in which metadata.name is a node's name: one of names alone needs no cluster, and client
+// may be nil.
+func Nodes(ctx context.Context, client *kube.Client, selector string) ([]string, error) {
+	s, err := labels.Parse(selector)
+	if err != nil {
+		return nil, fmt.Errorf("--nodes: %w; write a selector such as pool=bench,kubernetes.io/arch=amd64 or metadata.name in (a,b)", err)
+	}
+	if names := named(s); names != nil || client == nil {
+		return names, nil
+	}
+	all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, kube.Explain(err, "list the nodes")
+	}
+	var names []string
+	for _, n := range all.Items {
+		if s.Matches(labels.Merge(n.Labels, labels.Set{nameKey: n.Name})) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	if names == nil {
+		return nil, fmt.Errorf("--nodes: none of the cluster's %d nodes is %s; kubectl get nodes --show-labels has their labels", len(all.Items), selector)
+	}
+	return names, nil
+}
+
+const nameKey = "metadata.name"
+
+// named are the nodes of a selector that is of names alone.
+func named(s labels.Selector) []string {
+	all, _ := s.Requirements()
+	if len(all) != 1 || all[0].Key() != nameKey {
+		return nil
+	}
+	switch all[0].Operator() {
+	case selection.In, selection.Equals, selection.DoubleEquals:
+		return slices.Sorted(slices.Values(all[0].ValuesUnsorted()))
+	}
+	return nil
+}
+
+// Run does the plan on every node, and removes what it made. An error is of the whole
+// run; what went wrong on a node is in its result.
+func (f *Fleet) Run(ctx context.Context, nodes []string) ([]Result, error) {
+	if f.exec == nil {
+		f.exec = f.Client.Exec
+	}
+	if f.times == (times{}) {
+		f.times = usual
+	}
+	if err := f.mayAll(ctx); err != nil {
+		return nil, err
+	}
+	lease, err := kube.Hold(ctx, f.Client, f.Namespace, f.RunID)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Client.CoreV1().ConfigMaps(f.Namespace).Create(ctx, f.ConfigMap(), metav1.CreateOptions{})
+	err = kube.Explain(err, "make the plan's ConfigMap")
+	var results []Result
+	if err == nil {
+		results = f.all(ctx, nodes)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.removal)
+	defer cancel()
+	left := f.remove(ctx, results)
+	if left != nil {
+		left = fmt.Errorf("%w; tare clean --kube removes it later", left)
+	}
+	return results, errors.Join(err, left, lease.Release(ctx, left != nil))
+}
+
+func (f *Fleet) all(ctx context.Context, nodes []string) []Result {
+	f.of = len(nodes)
+	results := make([]Result, len(nodes))
+	free := make(chan struct{}, f.Parallel)
+	var wg sync.WaitGroup
+	for i, node := range nodes {
+		results[i] = Result{Node: node, Err: errNotBegun}
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			continue
+		}
+		wg.Go(func() {
+			defer func() { <-free }()
+			results[i].Path, results[i].Err = f.node(ctx, node)
+			f.mu.Lock()
+			f.done++
+			f.mu.Unlock()
+			f.tell(results[i])
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+func (f *Fleet) tell(r Result) {
+	switch {
+	case r.Err != nil:
+		f.Say(r.Node + ": " + r.Err.Error())
+	case r.Path != "":
+		f.Say(r.Node + ": its record is " + r.Path)
+	default:
+		f.Say(r.Node + ": done")
+	}
+}
+
+// progress tells how far all are, with what one node said.
+func (f *Fleet) progress(node, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Progress(fmt.Sprintf("%d of %d nodes done; %s: %s", f.done, f.of, node, text))
+}
+
+// node does the plan on one node and gives the node back.
+func (f *Fleet) node(ctx context.Context, node string) (path string, err error) {
+	job := f.Job(node)
+	err = f.try(ctx, "make its Job", func() error {
+		_, err := f.Client.BatchV1().Jobs(f.Namespace).Create(ctx, job, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // by a request whose answer was lost: names are the run's own
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	pod, err := f.await(ctx, node, job.Name)
+	if pod != nil && f.Results.Here() {
+		var none error
+		if path, none = f.fetch(ctx, pod.Name, node); none != nil {
+			err = errors.Join(err, none)
+		}
+	}
+	switch {
+	case ctx.Err() == nil:
+		_ = f.removeJob(ctx, job.Name) // or at the end, with all that are left
+	case err != nil:
+		err = errInterrupted
+	}
+	return path, err
+}

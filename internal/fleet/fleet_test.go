@@ -1,0 +1,417 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/exec"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// sent is the record of every node.
+var sent = bytes.Repeat([]byte("a line of a record\n"), 1000)
+
+// fate is what becomes of a node's pod: its status, made anew at each look.
+type fate struct {
+	node   func(*corev1.Node)
+	job    func(*batchv1.Job)
+	refuse error                                         // of the Job
+	pod    func(p *corev1.Pod)                           // nil: there is none
+	exec   func(call int, from int64, w io.Writer) error // of its record
+	says   string                                        // what is told of it; "" for nothing
+	record bool
+}
+
+func conditions(of corev1.PodConditionType, is corev1.ConditionStatus, reason, message string) []corev1.PodCondition {
+	return []corev1.PodCondition{{Type: of, Status: is, Reason: reason, Message: message}}
+}
+
+// done is a pod whose plan was done, with an exit status.
+func done(code int32) func(p *corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodRunning
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{Name: keeperName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			{Name: runnerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: "one\ntare: \x1b[2Jit cannot be"}}},
+		}
+	}
+}
+
+// send sends the whole record, as tare does in the pod, but as far as most.
+func send(w io.Writer, from int64, most int) error {
+	path := filepath.Join(os.TempDir(), "sent-"+strconv.Itoa(os.Getpid()))
+	if err := os.WriteFile(path, sent, 0o600); err != nil {
+		return err
+	}
+	var all bytes.Buffer
+	if err := Send(&all, path, from); err != nil {
+		return err
+	}
+	_, _ = w.Write(all.Bytes()[:min(most, all.Len())])
+	if most < all.Len() {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+var fates = map[string]fate{
+	"well":        {pod: done(0), record: true},
+	"with-faults": {pod: done(2), record: true, says: "operations failed; its record says which"},
+	"nothing-here": {pod: done(1), says: `exit status 1, Error: tare: \x1b[2Jit cannot be` + "\nfetch its record: no record was made",
+		exec: func(_ int, _ int64, _ io.Writer) error {
+			return exec.CodeExitError{Err: errors.New("1"), Code: 1}
+		}},
+	"cut": {pod: done(0), record: true, exec: func(_ int, from int64, w io.Writer) error { return send(w, from, 5000) }},
+	"cut-short-and-late": {pod: done(0), record: true, exec: func(call int, from int64, w io.Writer) error {
+		if call%3 > 0 { // nothing, or half a head
+			return send(w, from, call%3*10-10)
+		}
+		return send(w, from, 12000)
+	}},
+	"gone-while-fetched": {pod: done(0), says: "it broke off after 0 bytes", exec: func(int, int64, io.Writer) error { return io.ErrUnexpectedEOF }},
+	"changing": {pod: done(0), says: "it changed meanwhile", exec: func(call int, from int64, w io.Writer) error {
+		fmt.Fprintf(w, `{"size":%d,"sha256":"00"}`+"\nx", 5+call)
+		return io.ErrUnexpectedEOF
+	}},
+	"talking": {pod: done(0), says: "more than it said", exec: func(_ int, _ int64, w io.Writer) error {
+		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nxx")
+		return err
+	}},
+	"babbling": {pod: done(0), says: "does not begin with", exec: func(_ int, _ int64, w io.Writer) error { _, err := w.Write(make([]byte, 5000)); return err }},
+	"bit-flipped": {pod: done(0), says: "its sum is 2d71", exec: func(_ int, _ int64, w io.Writer) error {
+		_, err := io.WriteString(w, `{"size":1,"sha256":"00"}`+"\nx")
+		return err
+	}},
+	"drained": {says: "taken away: EvictionByEvictionAPI: Eviction API: evicting", pod: func(p *corev1.Pod) {
+		p.Status.Conditions = conditions(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", "Eviction API: evicting")
+	}},
+	"cordoned": {says: "the node is cordoned; its pod has no place: Unschedulable: 0/2 nodes are available: 1 node(s)", node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		pod: func(p *corev1.Pod) {
+			p.Status.Conditions = conditions(corev1.PodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes are available: 1 node(s) were unschedulable.")
+		}},
+	"without-the-image": {says: "its container waits: ImagePullBackOff: localhost/tare:x", pod: func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: keeperName, Image: "localhost/tare:x", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
+	}},
+	"dead": {says: "the node is not ready: NodeStatusUnknown: Kubelet stopped posting node status.", node: func(n *corev1.Node) {
+		n.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status."}
+	}, pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }},
+	"of-kwok": {says: "its pod ended (Succeeded), and what would have kept the record with it: no record", pod: func(p *corev1.Pod) {
+		done(0)(p)
+		p.Status.Phase = corev1.PodSucceeded
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	}},
+	"late": {says: "its Job failed: DeadlineExceeded: Job was active longer", job: func(j *batchv1.Job) {
+		j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded", Message: "Job was active longer"}}
+	}},
+	"without-quota":  {says: `no pod was made of its Job: FailedCreate: pods "x" is forbidden: exceeded quota`},
+	"not-admitted":   {says: "make its Job: jobs.batch \"x\" is forbidden: webhook says no", refuse: apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "x", errors.New("webhook says no"))},
+	"silent-a-while": {pod: done(0), record: true},
+}
+
+// world is a cluster in which every node has its fate.
+func world(t *testing.T, all map[string]fate) (*Fleet, *fake.Clientset) {
+	t.Helper()
+	c := fake.NewClientset()
+	c.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+		r.Status.Allowed = true
+		return true, r, nil
+	})
+	silent := 0
+	f := &Fleet{
+		Spec:   Spec{RunID: "abcdefgh", Namespace: "default", Image: "localhost/tare:x", PlanName: "p.yaml", Deadline: time.Hour},
+		Client: &kube.Client{Interface: c, Namespace: "default"}, Parallel: len(all), Dir: t.TempDir(),
+		Say: func(string) {}, Progress: func(string) {},
+	}
+	for name, fate := range all {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+		if fate.node != nil {
+			fate.node(n)
+		}
+		add(t, c, n)
+	}
+	c.PrependReactor("create", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		j := a.(clienttesting.CreateAction).GetObject().(*batchv1.Job)
+		fate := all[nodeOf(j)]
+		if fate.refuse != nil {
+			return true, nil, fate.refuse
+		}
+		if fate.job != nil {
+			fate.job(j)
+		}
+		if fate.pod != nil {
+			p := &corev1.Pod{ObjectMeta: *j.Spec.Template.ObjectMeta.DeepCopy()}
+			p.Name, p.Namespace, p.Labels[batchv1.JobNameLabel] = j.Name+"-x", "default", j.Name
+			fate.pod(p)
+			add(t, c, p)
+		} else {
+			add(t, c, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: j.Name, Namespace: "default"}, Type: "Warning", Reason: "FailedCreate",
+				Message: `pods "x" is forbidden: exceeded quota`, InvolvedObject: corev1.ObjectReference{Name: j.Name}})
+		}
+		add(t, c, j)
+		return true, j, nil
+	})
+	c.PrependReactor("delete", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) { // as garbage is collected
+		_ = c.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", a.(clienttesting.DeleteAction).GetName()+"-x")
+		return false, nil, nil
+	})
+	c.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if strings.Contains(a.(clienttesting.ListAction).GetListRestrictions().Labels.String(), "silent-a-while") && silent < 100 {
+			silent++
+			return true, nil, &url.Error{Op: "Get", URL: "https://x", Err: syscall.ECONNREFUSED}
+		}
+		return false, nil, nil
+	})
+	var mu sync.Mutex
+	calls := map[string]int{}
+	f.exec = func(_ context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
+		mu.Lock()
+		defer mu.Unlock()
+		calls[pod]++
+		from, err := strconv.ParseInt(command[len(command)-1], 10, 64)
+		if container != keeperName || err != nil {
+			return fmt.Errorf("exec %q in %s", command, container)
+		}
+		for name, fate := range all {
+			switch {
+			case pod != jobName(f.RunID, name)+"-x":
+			case fate.exec == nil:
+				return send(stdout, from, 1<<30)
+			default:
+				err := fate.exec(calls[pod], from, stdout)
+				if errors.As(err, new(exec.CodeExitError)) {
+					fmt.Fprintln(stderr, "no record was made")
+				}
+				return err
+			}
+		}
+		return errors.New("no such pod")
+	}
+	return f, c
+}
+
+func nodeOf(j *batchv1.Job) string {
+	return j.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+}
+
+func add(t *testing.T, c *fake.Clientset, o runtime.Object) {
+	t.Helper()
+	if err := c.Tracker().Add(o); err != nil {
+		t.Error(err)
+	}
+}
+
+// left is all that bears the label of a run.
+func left(t *testing.T, c *fake.Clientset) (all []string) {
+	t.Helper()
+	list := metav1.ListOptions{LabelSelector: engine.RunLabel}
+	ctx := context.Background()
+	jobs, _ := c.BatchV1().Jobs("").List(ctx, list)
+	for _, o := range jobs.Items {
+		all = append(all, "job "+o.Name)
+	}
+	pods, _ := c.CoreV1().Pods("").List(ctx, list)
+	for _, o := range pods.Items {
+		all = append(all, "pod "+o.Name)
+	}
+	plans, _ := c.CoreV1().ConfigMaps("").List(ctx, list)
+	for _, o := range plans.Items {
+		all = append(all, "configmap "+o.Name)
+	}
+	leases, _ := c.CoordinationV1().Leases("").List(ctx, list)
+	for _, o := range leases.Items {
+		all = append(all, "lease "+o.Name)
+	}
+	return all
+}
+
+func TestWhateverBecomesOfANodeIsToldWithItsReasonAndTheOthersFinish(t *testing.T) {
+	t.Cleanup(func() { os.Remove(filepath.Join(os.TempDir(), "sent-"+strconv.Itoa(os.Getpid()))) })
+	synctest.Test(t, func(t *testing.T) {
+		f, c := world(t, fates)
+		var nodes []string
+		for name := range fates {
+			nodes = append(nodes, name)
+		}
+		results, err := f.Run(t.Context(), nodes)
+		if err != nil || len(results) != len(fates) {
+			t.Fatalf("%d results, %v", len(results), err)
+		}
+		for _, r := range results {
+			fate := fates[r.Node]
+			switch {
+			case r.Err == nil && fate.says != "", r.Err != nil && fate.says == "", r.Err != nil && !strings.Contains(r.Err.Error(), fate.says):
+				t.Errorf("%s: %v", r.Node, r.Err)
+			case (r.Path != "") != fate.record:
+				t.Errorf("%s: its record is %q", r.Node, r.Path)
+			case fate.record:
+				if got, err := os.ReadFile(filepath.Join(f.Dir, r.Node+".jsonl")); err != nil || !bytes.Equal(got, sent) {
+					t.Errorf("%s: %d bytes came of %d, %v", r.Node, len(got), len(sent), err)
+				}
+			}
+		}
+		if parts, _ := filepath.Glob(filepath.Join(f.Dir, "*.part")); len(parts) > 0 || len(left(t, c)) > 0 {
+			t.Errorf("left: %v, %v", parts, left(t, c))
+		}
+	})
+}
+
+func TestAnInterruptedRunRemovesWhatItMadeAndBeginsNoFurtherNode(t *testing.T) {
+	running := func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodRunning
+		p.Status.Conditions = conditions(corev1.PodReady, corev1.ConditionTrue, "", "")
+	}
+	for name, stuck := range map[string]bool{"all goes": false, "a pod stays, on a node that is dead": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, c := world(t, map[string]fate{"a": {pod: running}, "b": {pod: running}})
+				f.Parallel = 1
+				if stuck {
+					c.PrependReactor("delete", "jobs", func(a clienttesting.Action) (bool, runtime.Object, error) {
+						return true, nil, c.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "default", a.(clienttesting.DeleteAction).GetName())
+					})
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(time.Minute, cancel)
+				results, err := f.Run(ctx, []string{"a", "b"})
+				if len(results) != 2 || results[0].Err != errInterrupted || results[1].Err != errNotBegun {
+					t.Errorf("%v", results)
+				}
+				want := []string(nil)
+				if stuck {
+					want = []string{"pod tare-abcdefgh-a-x", "lease tare-abcdefgh"}
+				}
+				if got := left(t, c); !slices.Equal(got, want) {
+					t.Errorf("left: %q", got)
+				}
+				if (err != nil) != stuck || stuck && !strings.Contains(err.Error(), "tare clean --kube removes it later") {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestEveryRightThatIsMissingIsNamedBeforeAnythingIsMade(t *testing.T) {
+	f, c := world(t, nil)
+	c.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+		to := r.Spec.ResourceAttributes
+		r.Status.Allowed = to.Subresource != "exec" && (to.Resource != "jobs" || to.Verb != "delete") && (to.Resource != "nodes" || to.Namespace == "")
+		return true, r, nil
+	})
+	_, err := f.Run(t.Context(), []string{"a"})
+	if err == nil || !strings.Contains(err.Error(), "this user may not: delete jobs.batch, get pods/exec, create pods/exec;") {
+		t.Error(err)
+	}
+	if got := left(t, c); got != nil {
+		t.Errorf("made: %q", got)
+	}
+}
+
+func TestWhatDeadRunsLeftIsFoundAndNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := world(t, nil)
+		client := f.Client
+		owner := []metav1.OwnerReference{{Kind: "CronJob", Name: "theirs"}}
+		leave := func(id string, owners []metav1.OwnerReference, labels map[string]string) {
+			meta := metav1.ObjectMeta{Name: "tare-" + id + "-a", Namespace: "default", Labels: labels, OwnerReferences: owners}
+			add(t, c, &batchv1.Job{ObjectMeta: meta})
+			meta.OwnerReferences = append(owners, metav1.OwnerReference{Kind: "Job", Name: meta.Name})
+			meta.Name += "-x"
+			add(t, c, &corev1.Pod{ObjectMeta: meta})
+			add(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tare-" + id, Namespace: "default", Labels: labels, OwnerReferences: owners}})
+		}
+		lives, err := kube.Hold(t.Context(), client, "default", "lives")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave("lives", nil, kube.Labels("lives"))
+		dead, err := kube.Hold(t.Context(), client, "default", "dead")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := dead.Release(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		leave("dead", nil, kube.Labels("dead"))
+		leave("theirs", owner, kube.Labels("theirs"))
+		leave("applied", nil, map[string]string{engine.RunLabel: "applied"}) // by others
+		leave("unknown", nil, kube.Labels("unknown"))
+		all, live, err := Leftovers(t.Context(), client)
+		if err != nil || !slices.Equal(live, []string{"dead", "lives"}) || len(all) != 1 || all[0].RunID != "unknown" || all[0].Leased {
+			t.Fatalf("at once: %v, live %v, %v", all, live, err)
+		}
+		time.Sleep(time.Minute)
+		all, live, err = Leftovers(t.Context(), client)
+		if err != nil || !slices.Equal(live, []string{"lives"}) || len(all) != 2 || !all[0].Leased ||
+			!slices.Equal(all[0].Objects, []string{"job/tare-dead-a", "configmap/tare-dead", "lease/tare-dead"}) {
+			t.Fatalf("a minute later: %+v, live %v, %v", all, live, err)
+		}
+		if err := all[0].Remove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range left(t, c) {
+			if strings.Contains(name, "dead") {
+				t.Errorf("left: %s", name)
+			}
+		}
+		if got := left(t, c); len(got) != 4*3+1 {
+			t.Errorf("of others there are %q", got)
+		}
+		if err := lives.Release(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestALaptopWhoseClockIsWrongIsAliveAsLongAsItsHeartBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := world(t, nil)
+		beat, err := kube.Hold(t.Context(), f.Client, "default", "abcdefgh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.PrependReactor("list", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			all, err := c.Tracker().List(a.GetResource(), coordinationv1.SchemeGroupVersion.WithKind("Lease"), "default")
+			for i := range all.(*coordinationv1.LeaseList).Items { // which its own clock wrote
+				renewed := all.(*coordinationv1.LeaseList).Items[i].Spec.RenewTime
+				renewed.Time = renewed.Add(-10 * time.Minute)
+			}
+			return true, all, err
+		})
+		if alive, err := kube.Beats(t.Context(), f.Client, "default"); err != nil || !alive["abcdefgh"] {
+			t.Errorf("%v %v", alive, err)
+		}
+		_ = beat.Release(t.Context(), true)
+		if alive, err := kube.Beats(t.Context(), f.Client, "default"); err != nil || alive["abcdefgh"] {
+			t.Errorf("dead: %v %v", alive, err)
+		}
+	})
+}

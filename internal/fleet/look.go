@@ -1,0 +1,292 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/term"
+)
+
+// sight is what the API says of the pod of one node at one look.
+type sight struct {
+	pod    *corev1.Pod // nil: there is none
+	ready  bool        // it is, and nothing else was asked
+	job    *batchv1.Job
+	node   *corev1.Node
+	events []corev1.Event
+	keeps  bool // a container of it keeps the record
+}
+
+// outlook is what a sight means.
+type outlook struct {
+	stage  string
+	over   bool          // the plan was done; what is kept can be asked for
+	why    string        // it comes to nothing
+	within time.Duration // unless that passes by itself in this time
+}
+
+// await looks at a node's pod until its plan was done. It returns the pod if its record
+// can be asked for.
+func (f *Fleet) await(ctx context.Context, node, job string) (*corev1.Pod, error) {
+	var since, spoke time.Time // since when why is the same; when its log was asked
+	var last string
+	for {
+		s, err := f.see(ctx, node, job)
+		if err != nil {
+			return nil, err
+		}
+		o := f.judge(s)
+		switch {
+		case o.over:
+			return s.pod, ended(s.pod)
+		case o.why != last:
+			since, last = time.Now(), o.why
+		}
+		if o.why != "" && time.Since(since) >= o.within {
+			return nil, errors.New(o.why)
+		}
+		if o.stage == running && time.Since(spoke) >= 5*f.look {
+			spoke, o.stage = time.Now(), cmp.Or(f.says(ctx, s.pod.Name), o.stage)
+		}
+		f.progress(node, cmp.Or(o.why, o.stage))
+		if err := sleep(ctx, f.look); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const running = "its plan is under way"
+
+// see asks for what there is of one node: of a pod that is well nothing else is asked.
+func (f *Fleet) see(ctx context.Context, node, job string) (s sight, err error) {
+	s.keeps = f.Results.Here()
+	err = f.try(ctx, "list its pod", func() error {
+		pods, err := f.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + job})
+		if err == nil && len(pods.Items) > 0 {
+			s.pod = &pods.Items[0]
+		}
+		return err
+	})
+	s.ready = s.pod != nil && condition(s.pod.Status.Conditions, corev1.PodReady).Status == corev1.ConditionTrue
+	if err != nil || s.ready {
+		return s, err
+	}
+	err = f.try(ctx, "get its Job", func() error {
+		s.job, err = f.Client.BatchV1().Jobs(f.Namespace).Get(ctx, job, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			s.job, err = nil, nil
+		}
+		return err
+	})
+	if err == nil {
+		err = f.try(ctx, "get the node", func() error {
+			s.node, err = f.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				s.node, err = nil, nil
+			}
+			return err
+		})
+	}
+	if err == nil && s.pod == nil {
+		err = f.try(ctx, "list the events of its Job", func() error {
+			events, err := f.Client.CoreV1().Events(f.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + job})
+			if err == nil {
+				s.events = events.Items
+			}
+			return err
+		})
+	}
+	return s, err
+}
+
+// judge says what a sight means.
+func (f *Fleet) judge(s sight) outlook {
+	switch {
+	case s.ready:
+		return outlook{stage: running}
+	case s.pod == nil:
+		return f.unmade(s)
+	}
+	keeper, runner := container(s.pod, keeperName), container(s.pod, runnerName)
+	gone := condition(s.pod.Status.Conditions, corev1.DisruptionTarget)
+	switch why := s.waits(); {
+	case gone.Status == corev1.ConditionTrue:
+		return outlook{why: fmt.Sprintf("its pod was taken away: %s: %s", gone.Reason, term.Clean(gone.Message))}
+	case s.job == nil && s.pod.DeletionTimestamp != nil:
+		return outlook{why: "somebody deleted its Job"}
+	case failure(s.job) != "":
+		return outlook{why: failure(s.job)}
+	case s.pod.DeletionTimestamp != nil:
+		return outlook{why: "somebody deleted its pod"}
+	case runner.State.Terminated != nil && (!s.keeps || keeper.State.Running != nil):
+		return outlook{over: true}
+	case s.pod.Status.Phase == corev1.PodSucceeded, s.pod.Status.Phase == corev1.PodFailed, s.keeps && keeper.State.Terminated != nil:
+		return outlook{why: fmt.Sprintf("its pod ended (%s%s), and what would have kept the record with it: no record",
+			s.pod.Status.Phase, term.Clean(prefixed(": ", cmp.Or(s.pod.Status.Message, s.pod.Status.Reason))))}
+	case s.down() != "":
+		return outlook{why: s.down(), within: f.away}
+	case why != "":
+		return outlook{why: why, within: f.patience}
+	}
+	return outlook{stage: "its pod is being started"}
+}
+
+// unmade is of a node without a pod.
+func (f *Fleet) unmade(s sight) outlook {
+	if s.job == nil {
+		return outlook{why: "somebody deleted its Job", within: f.patience} // or an API server that was restarted has not read it yet
+	}
+	if why := failure(s.job); why != "" {
+		return outlook{why: why}
+	}
+	o := outlook{why: "no pod was made of its Job", within: f.patience}
+	for _, e := range s.events {
+		if e.InvolvedObject.Name == s.job.Name && e.Type == corev1.EventTypeWarning {
+			o.why = fmt.Sprintf("no pod was made of its Job: %s: %s", e.Reason, term.Clean(e.Message))
+			if strings.Contains(e.Message, " is forbidden: ") { // by a quota, or by who admits
+				o.within = 0
+			}
+		}
+	}
+	return o
+}
+
+// failure is why a Job failed: DeadlineExceeded, say. That of a pod that failed is told
+// by the pod, while there is one.
+func failure(j *batchv1.Job) string {
+	if j == nil {
+		return ""
+	}
+	for _, c := range j.Status.Conditions {
+		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue && c.Reason != batchv1.JobReasonBackoffLimitExceeded {
+			return fmt.Sprintf("its Job failed: %s: %s", c.Reason, term.Clean(c.Message))
+		}
+	}
+	return ""
+}
+
+// down is why the node of a pod is not well.
+func (s *sight) down() string {
+	if s.node == nil {
+		return "the cluster has no such node"
+	}
+	for _, c := range s.node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return fmt.Sprintf("the node is not ready: %s: %s", c.Reason, term.Clean(c.Message))
+		}
+	}
+	return ""
+}
+
+// waits is for what a pod waits that does not come: a node that takes it, an image.
+func (s *sight) waits() string {
+	if c := condition(s.pod.Status.Conditions, corev1.PodScheduled); c.Status == corev1.ConditionFalse {
+		cordoned := ""
+		if s.node != nil && s.node.Spec.Unschedulable {
+			cordoned = "the node is cordoned; "
+		}
+		return fmt.Sprintf("%sits pod has no place: %s: %s", cordoned, c.Reason, term.Clean(c.Message))
+	}
+	for _, c := range s.pod.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			// Of a pull that is tried again there are two reasons in turn, and one why.
+			return fmt.Sprintf("its container waits: %s: %s", strings.Replace(w.Reason, "ErrImagePull", "ImagePullBackOff", 1), term.Clean(c.Image))
+		}
+	}
+	return ""
+}
+
+// ended is how a plan that was done ended: nil if all is well.
+func ended(pod *corev1.Pod) error {
+	t := container(pod, runnerName).State.Terminated
+	switch {
+	case t == nil || t.ExitCode == 0:
+		return nil
+	case t.ExitCode == 2:
+		return errors.New("operations failed; its record says which (exit status 2)")
+	}
+	last := ""
+	for line := range strings.Lines(t.Message) {
+		if strings.HasPrefix(line, "tare: ") || !strings.HasPrefix(last, "tare: ") {
+			last = strings.TrimSpace(line)
+		}
+	}
+	return fmt.Errorf("tare run ended with exit status %d, %s%s", t.ExitCode, t.Reason, prefixed(": ", term.Clean(last)))
+}
+
+// says is the last line of a plan's log: its progress.
+func (f *Fleet) says(ctx context.Context, pod string) string {
+	lines, most := int64(1), int64(4096)
+	text, _ := f.Client.CoreV1().Pods(f.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: runnerName, TailLines: &lines, LimitBytes: &most}).DoRaw(ctx)
+	return term.Clean(strings.TrimSpace(string(text)))
+}
+
+func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == name {
+			return c
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+func condition(all []corev1.PodCondition, of corev1.PodConditionType) corev1.PodCondition {
+	if i := slices.IndexFunc(all, func(c corev1.PodCondition) bool { return c.Type == of }); i >= 0 {
+		return all[i]
+	}
+	return corev1.PodCondition{}
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// try does a request until it is answered. An API server may be restarted meanwhile: then
+// it is not there for a while, and does not know anybody's rights for a moment.
+func (f *Fleet) try(ctx context.Context, tried string, do func() error) error {
+	began := time.Now()
+	for {
+		err := do()
+		var status apierrors.APIStatus
+		limit := time.Duration(0)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, &status), status.Status().Code >= 500, status.Status().Code == 429:
+			limit = f.silent
+		case strings.Contains(err.Error(), "RBAC: "), status.Status().Code == 401:
+			limit = f.patience
+		}
+		if time.Since(began) >= limit {
+			return kube.Explain(err, tried)
+		}
+		if err := sleep(ctx, f.look); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

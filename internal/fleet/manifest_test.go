@@ -1,0 +1,204 @@
+package fleet
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tare-bench/tare/internal/kube"
+)
+
+func TestAPlanIsGivenOfANodeWhatItTakesAndNoMore(t *testing.T) {
+	t.Parallel()
+	host, floor := []string{"host"}, []string{"host", "floor"}
+	for _, c := range []struct {
+		instrument string
+		targets    []string
+		want       Needs
+	}{
+		{"lifecycle", host, Needs{}},
+		{"lifecycle", floor, Needs{Privileged: true}},
+		{"lifecycle", []string{"host", "runc"}, Needs{Privileged: true, Host: true}},
+		{"lifecycle", []string{"docker/runc"}, Needs{Privileged: true, Host: true}},
+		{"lifecycle", []string{"podman/crun"}, Needs{Privileged: true, Host: true, Network: true}},
+		{"lifecycle", nil, Needs{Privileged: true, Host: true, Network: true}},
+		{"overhead", host, Needs{Privileged: true, Host: true}},
+		{"storage", floor, Needs{Privileged: true, Host: true}},
+		{"bpf", nil, Needs{Privileged: true, Host: true, Network: true}},
+	} {
+		var got Needs
+		if got.Need(c.instrument, c.targets); got != c.want {
+			t.Errorf("%s of %q: %+v, not %+v", c.instrument, c.targets, got, c.want)
+		}
+	}
+	var both Needs
+	both.Need("lifecycle", floor)
+	both.Need("lifecycle", host)
+	if !both.Privileged || both.Host {
+		t.Errorf("of two measures: %+v", both)
+	}
+}
+
+func spec() *Spec {
+	return &Spec{RunID: "abcdefgh", Namespace: "bench", Image: "localhost/tare:x", PlanName: "../my plan.yaml", Plan: []byte("version: 1\n"), Deadline: time.Hour}
+}
+
+func TestAPodOfHostAloneIsRestrictedAndHasNoToken(t *testing.T) {
+	t.Parallel()
+	s := spec()
+	p := s.Job("node-1").Spec.Template.Spec
+	if *p.AutomountServiceAccountToken || p.HostPID || p.HostNetwork || !*p.SecurityContext.RunAsNonRoot || *p.SecurityContext.RunAsUser == 0 ||
+		p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Errorf("%+v", p)
+	}
+	s.Needs = Needs{Privileged: true, Host: true}
+	for _, spec := range []corev1.PodSpec{p, s.Job("node-1").Spec.Template.Spec} {
+		for _, c := range spec.Containers {
+			is := c.SecurityContext
+			if c.Name == runnerName && spec.HostPID {
+				if !*is.Privileged {
+					t.Errorf("%s: %+v", c.Name, is)
+				}
+				continue
+			}
+			if is.Privileged != nil || *is.AllowPrivilegeEscalation || !*is.ReadOnlyRootFilesystem || !slices.Contains(is.Capabilities.Drop, "ALL") {
+				t.Errorf("%s: %+v", c.Name, is)
+			}
+		}
+		for _, v := range spec.Volumes {
+			if v.HostPath != nil {
+				t.Errorf("%s is a folder of the node", v.Name)
+			}
+		}
+	}
+}
+
+func TestNamesAreRightWhateverNodesAndPlansAreCalled(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, node := range []string{"a", "ip-10-0-0-1.eu.example", "ip-10-0-0-1-eu.example", strings.Repeat("long.", 40), "../../etc/passwd", "a\x1b[2J", "-x", ".", "A", "a_b"} {
+		job, file := jobName("abcdefgh", node), FileName(node)
+		if errs := validation.IsDNS1123Label(job); errs != nil {
+			t.Errorf("%q: %s: %v", node, job, errs)
+		}
+		if strings.ContainsAny(file, "/\x1b") || file[0] == '.' || file[0] == '-' || len(file) > 255 {
+			t.Errorf("%q: %q", node, file)
+		}
+		if seen[job] != "" || seen[file] != "" {
+			t.Errorf("%q is called as another: %s, %s", node, job, file)
+		}
+		seen[job], seen[file] = node, node
+	}
+	if FileName("ip-10-0-0-1.eu.example") != "ip-10-0-0-1.eu.example.jsonl" {
+		t.Error("a name that is harmless is not kept")
+	}
+	for key := range spec().ConfigMap().Data {
+		if errs := validation.IsConfigMapKey(key); errs != nil {
+			t.Errorf("%s: %v", key, errs)
+		}
+	}
+}
+
+func TestTheSameGivesTheSameManifestsAndTheyReadBack(t *testing.T) {
+	t.Parallel()
+	s := spec()
+	s.Results = Results{Claim: "records", Path: "weighed"}
+	var one, two bytes.Buffer
+	for _, out := range []*bytes.Buffer{&one, &two} {
+		if err := s.Render(out, []string{"a", "b"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one.String() != two.String() {
+		t.Error("two manifests of one plan differ")
+	}
+	texts := strings.Split(one.String(), "---\n")
+	if len(texts) != 4 || strings.Contains(one.String(), "managed-by") || strings.Contains(one.String(), "status") || strings.Contains(one.String(), "null") {
+		t.Fatalf("%s", one.String())
+	}
+	var job batchv1.Job
+	if err := yaml.UnmarshalStrict([]byte(texts[3]), &job); err != nil {
+		t.Fatal(err)
+	}
+	want := s.Job("b")
+	delete(want.Labels, kube.ManagedBy)
+	delete(want.Spec.Template.Labels, kube.ManagedBy)
+	if !reflect.DeepEqual(&job, want) {
+		t.Errorf("read back:\n%+v\nwritten:\n%+v", job, want)
+	}
+	p := job.Spec.Template.Spec
+	if len(p.Containers) != 1 || p.Volumes[2].PersistentVolumeClaim.ClaimName != "records" || p.Containers[0].VolumeMounts[2].SubPath != "weighed" ||
+		*job.Spec.BackoffLimit != 0 || *job.Spec.ActiveDeadlineSeconds != 3600 || *job.Spec.TTLSecondsAfterFinished == 0 {
+		t.Errorf("%s", texts[3])
+	}
+}
+
+func TestWhatFlagsSayIsReadAsKubectlReadsIt(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]corev1.Toleration{
+		"a":              {Key: "a", Operator: "Exists"},
+		"a:NoSchedule":   {Key: "a", Operator: "Exists", Effect: "NoSchedule"},
+		"a=b:NoExecute":  {Key: "a", Operator: "Equal", Value: "b", Effect: "NoExecute"},
+		"x.io/a=":        {Key: "x.io/a", Operator: "Equal"},
+		"*":              {Operator: "Exists"},
+		"a:Never":        {},
+		":NoSchedule":    {},
+		"a=b:noschedule": {},
+	} {
+		got, err := ParseToleration(text)
+		if (err != nil) != (want == corev1.Toleration{}) || err == nil && got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]Results{
+		"": {}, "pvc:a": {Claim: "a"}, "pvc:a/b/c/": {Claim: "a", Path: "b/c"}, "pvc:a/../../b": {Claim: "a", Path: "b"},
+	} {
+		if got, err := ParseResults(text, ""); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	if got, err := ParseResults("s3://a/b/", "keys"); err != nil || got.Bucket != "s3://a/b" || got.Here() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"a", "pvc:", "pvc:/a", "/tmp", "s3://a"} {
+		if got, err := ParseResults(text, ""); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+func TestASelectorMeansNodesByLabelsAndByName(t *testing.T) {
+	t.Parallel()
+	c := fake.NewClientset()
+	for name, pool := range map[string]string{"b": "bench", "a": "bench", "c": "other"} {
+		add(t, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": pool}}})
+	}
+	for selector, want := range map[string][]string{
+		"pool=bench":                       {"a", "b"},
+		"pool=bench,metadata.name!=a":      {"b"},
+		"pool":                             {"a", "b", "c"},
+		"metadata.name in (z,c)":           {"c", "z"}, // of names alone nobody is asked
+		"metadata.name=c":                  {"c"},
+		"pool!=bench,metadata.name in (c)": {"c"},
+		"pool=none":                        nil,
+		"pool in":                          nil,
+	} {
+		got, err := Nodes(t.Context(), &kube.Client{Interface: c}, selector)
+		if !slices.Equal(got, want) || (err != nil) != (want == nil) {
+			t.Errorf("%s: %q, %v", selector, got, err)
+		}
+	}
+	if got, err := Nodes(t.Context(), nil, "pool=bench"); got != nil || err != nil {
+		t.Errorf("without a cluster: %q, %v", got, err)
+	}
+}

@@ -1,0 +1,128 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/tare-bench/tare/internal/subject/engine"
+)
+
+// ManagedBy is the label whose value, tare, says who made something, and by whom it may
+// be removed.
+const ManagedBy = "app.kubernetes.io/managed-by"
+
+// Made selects what runs made, whichever.
+const Made = engine.RunLabel + "," + ManagedBy + "=tare"
+
+// Labels are those of everything that a run makes in a cluster.
+func Labels(runID string) map[string]string {
+	return map[string]string{engine.RunLabel: runID, ManagedBy: "tare"}
+}
+
+// A run says every heartbeat in its Lease that it is alive. One that did not for
+// leaseTime may be dead, and one that did not for surely is, whatever clocks say.
+const (
+	heartbeat = 5 * time.Second
+	leaseTime = 6 * heartbeat
+	surely    = time.Hour
+)
+
+// Lease is how others know, from wherever they look, that a run is under way: a Lease
+// that is renewed as long as it is, made before anything else and removed behind it.
+type Lease struct {
+	client          kubernetes.Interface
+	namespace, name string
+	stop            context.CancelFunc
+	stopped         chan struct{}
+}
+
+// Hold makes the Lease of a run and renews it until it is released.
+func Hold(ctx context.Context, client kubernetes.Interface, namespace, runID string) (*Lease, error) {
+	l := &Lease{client: client, namespace: namespace, name: "tare-" + runID, stopped: make(chan struct{})}
+	host, _ := os.Hostname()
+	now, seconds, holder := metav1.NowMicro(), int32(leaseTime/time.Second), fmt.Sprintf("%s, pid %d", host, os.Getpid())
+	_, err := client.CoordinationV1().Leases(namespace).Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: l.name, Labels: Labels(runID)},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, Explain(err, "make the run's Lease")
+	}
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // while what was made is removed, too
+	go l.renew(ctx)
+	return l, nil
+}
+
+func (l *Lease) renew(ctx context.Context) {
+	defer close(l.stopped)
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		// One that fails is made up for by the next: there are six within leaseTime.
+		_, _ = l.client.CoordinationV1().Leases(l.namespace).Patch(ctx, l.name, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)), metav1.PatchOptions{})
+	}
+}
+
+// Release ends the heartbeat, and removes the Lease unless something is left that has to
+// be found by it.
+func (l *Lease) Release(ctx context.Context, left bool) error {
+	l.stop()
+	<-l.stopped
+	if left {
+		return nil
+	}
+	err := l.client.CoordinationV1().Leases(l.namespace).Delete(ctx, l.name, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return Explain(err, "remove the run's Lease")
+}
+
+// Beats tells of each run that has a Lease whether it is alive. The clocks of two laptops
+// may differ: a Lease whose time looks past is looked at again after a heartbeat.
+func Beats(ctx context.Context, client kubernetes.Interface, namespace string) (alive map[string]bool, err error) {
+	alive = map[string]bool{}
+	seen := map[string]time.Time{}
+	for doubt := true; doubt; {
+		all, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: Made})
+		if err != nil {
+			return nil, Explain(err, "list Leases of runs")
+		}
+		doubt = false
+		for _, l := range all.Items {
+			var renewed time.Time
+			if l.Spec.RenewTime != nil {
+				renewed = l.Spec.RenewTime.Time
+			}
+			age := time.Since(renewed).Abs()
+			before, again := seen[l.Name]
+			id := l.Labels[engine.RunLabel]
+			alive[id] = alive[id] || age < leaseTime || again && !renewed.Equal(before)
+			doubt = doubt || !alive[id] && !again && age < surely
+			seen[l.Name] = renewed
+		}
+		if !doubt {
+			break
+		}
+		select {
+		case <-time.After(heartbeat * 3 / 2):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return alive, nil
+}
