@@ -60,6 +60,7 @@ type Reading struct {
 	Groups     []Group     `json:"groups" is:"max=65536"`                         // every cgroup that a process or thread of the target is charged to
 	Processes  []Process   `json:"processes" is:"max=65536"`                      // of the target: in its sandboxes, beside them, its daemons
 	Engine     []Statistic `json:"engine,omitempty" is:"max=65536"`               // what the engine itself reports
+	Pods       []Pod       `json:"pods,omitempty" is:"max=65536"`                 // what became of the sandboxes, by a cluster that looks after them
 	Problems   Problems    `json:"problems"`                                      // what could not be read
 	Around     []Group     `json:"around,omitempty" is:"max=65536"`               // the cgroups in which the sandboxes' own are made, such as /kata_overhead, with or without a sandbox in them
 	Left       []string    `json:"left,omitempty" is:"kind=path"`                 // "after" only: cgroups of the target's sandboxes that are still there
@@ -201,11 +202,20 @@ type Membership struct {
 
 // Statistic is what an engine reports of one sandbox.
 type Statistic struct {
-	Lane   int    `json:"lane" is:"lane"`
-	Time   int64  `json:"time,omitempty"`                // ns, when the answer was there
-	Source string `json:"source" is:"needed,label,safe"` // "docker stats", "ctr task metrics", "crictl stats", …
-	Memory int64  `json:"memory" is:"bytes,unknown"`     // bytes; -1: not reported
-	CPU    int64  `json:"cpu" is:"unknown"`              // ns since its start; -1: not reported
+	Lane   int      `json:"lane" is:"lane"`
+	Time   int64    `json:"time,omitempty"`                // ns, of what is reported where that is told, else when the answer was there
+	Source string   `json:"source" is:"needed,label,safe"` // "docker stats", "ctr task metrics", "crictl stats", …
+	Memory int64    `json:"memory" is:"bytes,unknown"`     // bytes; -1: not reported
+	CPU    int64    `json:"cpu" is:"unknown"`              // ns since its start; -1: not reported
+	Rate   *float64 `json:"rate,omitempty" is:"cpus"`      // CPUs, of a source that tells an average of its own choice instead; nil: not reported
+}
+
+// Pod is what became of a pod since it was made, as its cluster says.
+type Pod struct {
+	Lane      int  `json:"lane" is:"lane"`
+	Restarts  int  `json:"restarts,omitempty"`   // of its containers
+	OOMKilled int  `json:"oom_killed,omitempty"` // of its containers, those that last ended for want of memory
+	Evicted   bool `json:"evicted,omitempty"`    // by the kubelet, for want of something on the node
 }
 
 // Problems count what could not be read and is missing in the figures.

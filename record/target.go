@@ -13,6 +13,22 @@ type Target struct {
 	Operations  map[string]Operation `json:"operations" is:"safekeys"`
 	Notes       []string             `json:"notes,omitempty"`                // what was needed to make it work here
 	Config      map[string]string    `json:"config,omitempty" is:"safekeys"` // facts that change what was weighed
+	Kubernetes  *Kubernetes          `json:"kubernetes,omitempty"`           // what a cluster says of it; nil where there is none
+}
+
+// Kubernetes is what the objects of a cluster say of pods that were weighed.
+type Kubernetes struct {
+	RuntimeClass string   `json:"runtime_class,omitempty" is:"label,safe"` // its name; "" where pods have none
+	Handler      string   `json:"handler,omitempty" is:"label,safe"`       // that it names
+	Overhead     *Amounts `json:"overhead,omitempty"`                      // overhead.podFixed that it declares; nil: none
+	Scheduling   string   `json:"scheduling,omitempty"`                    // of it, as JSON; "" for none
+	Allocatable  *Amounts `json:"allocatable,omitempty"`                   // what the node gives to pods; nil where tare runs on no node of the cluster
+}
+
+// Amounts are those of what the scheduler counts.
+type Amounts struct {
+	CPU    int64 `json:"cpu"` // thousandths
+	Memory int64 `json:"memory" is:"bytes"`
 }
 
 // Operation says what was timed: the definition printed with every result.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,31 @@ import (
 	"github.com/tare-bench/tare/internal/subject/hosttools"
 	"github.com/tare-bench/tare/record"
 )
+
+// extendOverhead lets the verb print the RuntimeClass alone.
+func extendOverhead(_ *app, v *verb) {
+	v.Flags().BoolFunc("apply-yaml", "print the RuntimeClass to apply and nothing else, as --format "+overhead.FormatRuntimeClass, func(string) error {
+		v.out.format = overhead.FormatRuntimeClass
+		return nil
+	})
+}
+
+// inCluster refuses pods of another machine, whose memory cannot be read here, and to check
+// what no target declares.
+func inCluster(p *overhead.Options, targets []subject.Target) error {
+	for _, t := range targets {
+		if info := t.Info(); info.Kubernetes != nil && info.Kubernetes.Allocatable == nil {
+			return fmt.Errorf("target %s: its pods run on other machines, and whose their memory is can be read there only: run this on a node of the cluster, as root (--node names it), or on all of them by tare fleet run PLAN --nodes SELECTOR", info.Name)
+		}
+	}
+	if p.Check == nil || !p.Check.Declared || slices.ContainsFunc(targets, func(t subject.Target) bool {
+		info := t.Info()
+		return p.Asked(&info) != nil
+	}) {
+		return nil
+	}
+	return errors.New("--check: no target has a RuntimeClass in a cluster, which could declare an overhead: weigh kubernetes/RUNTIMECLASS, or write the overhead itself, such as 250m,160Mi")
+}
 
 // weighOverhead performs an overhead plan.
 func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFlags) error {
@@ -41,7 +67,10 @@ func weighOverhead(ctx context.Context, s *app, p overhead.Options, out outputFl
 				return nil, nil, err
 			}
 			options.Meter = meter
-			return choose(ctx, s, selection{Whom: &p.Whom}, out.quiet)
+			if targets, skipped, err = choose(ctx, s, selection{Whom: &p.Whom}, out.quiet); err == nil {
+				err = inCluster(&p, targets)
+			}
+			return targets, skipped, err
 		},
 		run: func(o *session) (_ *record.Record, _ instrument.Judgement, err error) {
 			options.Plan, options.Options, options.Targets = p, o.options, o.targets

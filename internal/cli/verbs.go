@@ -19,7 +19,7 @@ import (
 // performers say of each instrument how it is performed.
 var performers = map[string]performer{
 	lifecycle.Name: {perform: by(weighLifecycle)},
-	overhead.Name:  {perform: by(weighOverhead)},
+	overhead.Name:  {perform: by(weighOverhead), extend: extendOverhead},
 	storage.Name:   {perform: by(weighStorage)},
 	startup.Name:   {perform: by(weighStartup), extend: extendStartup},
 	bpf.Name:       {perform: by(weighBPF), extend: extendBPF},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/instrument/overhead"
 	"github.com/tare-bench/tare/internal/instrument/storage"
 	"github.com/tare-bench/tare/record"
 )
@@ -323,4 +324,17 @@ func ofRecord(name string, h *record.Header) (*Plan, error) {
 		return nil, err
 	}
 	return Parse(name, text, all.Instruments)
+}
+
+// What its report found lies under one limit, which the plan has to ask for.
+func TestPodsOfTheKataPlanAreLimitedAsItPromises(t *testing.T) {
+	t.Parallel()
+	p, err := load("../../plans/kata-overhead.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := p.Measure[0].Options.(*overhead.Options).Limits.Pod()
+	if pod.Memory != 1184<<20 || pod.CPUQuota() != 125_000 || pod.CPUShares != 1280 {
+		t.Errorf("%+v", pod)
+	}
 }

@@ -88,3 +88,10 @@ type Reporter interface {
 	// Memory is as the engine's own command shows it.
 	Statistics(ctx context.Context) ([]record.Statistic, error)
 }
+
+// Tended is a session whose sandboxes somebody else looks after once they are there: a
+// kubelet ends some, and begins their containers again.
+type Tended interface {
+	// Became says what has become of each of them since it was made.
+	Became(ctx context.Context) ([]record.Pod, error)
+}

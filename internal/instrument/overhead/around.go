@@ -62,6 +62,14 @@ var leavings = []struct {
 	}, signedMiB},
 	{"restarts", "", "restarts", figure.Count, func(v *ledger.Visit) (float64, bool) { restarted, _ := livesIn(v); return float64(restarted), true }, page.Count},
 	{"ended", "", "ended", figure.Count, func(v *ledger.Visit) (float64, bool) { _, ended := livesIn(v); return float64(ended), true }, page.Count},
+	{"container-restarts", "", "container restarts", figure.Count, became(func(p *record.Pod) int { return p.Restarts }), page.Count},
+	{"containers-oom-killed", "", "OOM-killed", figure.Count, became(func(p *record.Pod) int { return p.OOMKilled }), page.Count},
+	{"pods-evicted", "", "evicted", figure.Count, became(func(p *record.Pod) int {
+		if p.Evicted {
+			return 1
+		}
+		return 0
+	}), page.Count},
 	{"oom-kills", "", "OOM kills", figure.Count, func(v *ledger.Visit) (float64, bool) {
 		before, after := v.Before.Host.OOMKills, v.After.Host.OOMKills
 		if before == nil || after == nil {
@@ -86,6 +94,26 @@ func daemonMemory(r *record.Reading) (bytes int64, known bool) {
 		}
 	}
 	return bytes, known
+}
+
+// became counts what a cluster says of a visit's pods: the most of any reading, since
+// pods are the same throughout a visit, and what became of one stays so.
+func became(of func(*record.Pod) int) func(*ledger.Visit) (float64, bool) {
+	return func(v *ledger.Visit) (most float64, known bool) {
+		for i := range v.Phases {
+			for _, r := range []*record.Reading{v.Phases[i].Begin, v.Phases[i].End} {
+				if r == nil || r.Pods == nil {
+					continue
+				}
+				sum := 0
+				for k := range r.Pods {
+					sum += of(&r.Pods[k])
+				}
+				most, known = max(most, float64(sum)), true
+			}
+		}
+		return most, known
+	}
 }
 
 // livesIn are those of all phases of a visit, also of those that failed for it.
@@ -189,7 +217,7 @@ func leftPage(v *Judgement) *page.Section {
 		m.AddUnless(l.title, page.Each(v.Around, func(a *Around) page.Cell { return page.Value(&a.Of[k], l.show) }))
 	}
 	return &page.Section{Title: "before the first sandbox and after the last", Style: term.Bold, Table: m, Notes: []string{
-		"the most of any round; node, daemon: medians of the rounds, after − before, others' changes with the node's; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; OOM kills: of the whole node, a pod's limit's too"}}
+		"the most of any round; node, daemon: medians of the rounds, after − before, others' changes with the node's; cgroups, processes and mounts: those that bear the id of a sandbox that was removed; restarts, ended: sandboxes of which a process that they live by ended while they were watched, and began again or did not; container restarts, OOM-killed, evicted: as the cluster says of the pods; OOM kills: of the whole node, a pod's limit's too"}}
 }
 
 // groupsAroundPage is what the groups around were charged for.

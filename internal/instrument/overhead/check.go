@@ -3,19 +3,18 @@ package overhead
 import (
 	"math"
 	"slices"
+
+	"github.com/tare-bench/tare/record"
 )
 
 // check says of an existing overhead whether it is enough, phase by phase and
 // without a margin. A phase that was left out, that failed or that could not be
 // read whole shows nothing, and of one that was too short its CPU is not known.
 func (j *judging) check() {
-	asked := j.Plan.Check
-	if asked == nil {
-		return
-	}
 	for i := range j.Targets {
 		t := &j.Targets[i]
-		if t.Kind == "host" || t.Kind == "floor" {
+		asked := j.Plan.Asked(t)
+		if asked == nil || t.Kind == "host" || t.Kind == "floor" {
 			continue
 		}
 		c := Check{Target: t.Name, Memory: asked.Memory, CPU: asked.CPU, Answer: Enough}
@@ -36,6 +35,20 @@ func (j *judging) check() {
 		}
 		j.Check = append(j.Check, c)
 	}
+}
+
+// Asked is the overhead of a target that is to be checked: nil for none, nothing at all
+// for that of a RuntimeClass that declares none.
+func (o *Options) Asked(t *record.Target) *PodFixed {
+	switch {
+	case o.Check == nil || !o.Check.Declared:
+		return o.Check
+	case t.Kubernetes == nil || t.Kubernetes.RuntimeClass == "":
+		return nil
+	case t.Kubernetes.Overhead == nil:
+		return new(PodFixed)
+	}
+	return &PodFixed{CPU: t.Kubernetes.Overhead.CPU, Memory: t.Kubernetes.Overhead.Memory}
 }
 
 // measure sets what was needed beside what is asked about.

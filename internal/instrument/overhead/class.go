@@ -115,7 +115,7 @@ func (j *judging) class(t *record.Target) (RuntimeClass, bool) {
 	if out := outside(&charged.Ledger, false); len(out) > 0 {
 		c.Rule = append(c.Rule, "podFixed does not contain what is charged outside of the pod's cgroup; its limit is not enforced on "+strings.Join(out, ", "))
 	}
-	c.YAML = yamlOf(&c)
+	c.YAML = yamlOf(&c, t.Kubernetes)
 	return c, true
 }
 

@@ -1,9 +1,14 @@
 package overhead
 
 import (
+	"io"
+
 	"github.com/tare-bench/tare/internal/core/option"
 	"github.com/tare-bench/tare/internal/instrument"
 )
+
+// FormatRuntimeClass is the form of report that can be applied to a cluster.
+const FormatRuntimeClass = "runtimeclass"
 
 // Instrument is what the rest of tare knows of this one.
 var Instrument = instrument.Instrument{
@@ -19,7 +24,11 @@ changed by and no role explains.
 Counts of sandboxes give the cost of one more, with an interval, and how many
 fit on this node; from all of it comes a RuntimeClass with overhead.podFixed.
 --check tells of an existing one whether it is enough, not enough, or not shown to
-be, and in which phase.
+be, and in which phase; --check declared of those of the cluster. --apply-yaml prints
+the RuntimeClass and nothing else.
+
+kubernetes/RUNTIMECLASS is weighed on a node of the cluster, as its kubelet makes the
+pods; on every node by tare fleet.
 
 Without TARGET, everything that can be weighed here is. Targets are those of
 tare lifecycle. fio is carried into the containers from this machine, so that
@@ -31,5 +40,10 @@ all sides run the same version; it has to be installed for phases such as 1G.`,
 	New:     func() option.Options { o := Defaults(); return &o },
 	Judge:   instrument.Judging(Judge),
 	Verbose: "every cgroup's path",
+	Formats: map[string]instrument.Format{
+		FormatRuntimeClass: {Help: "RuntimeClasses with what was found, for kubectl apply", Write: func(w io.Writer, j instrument.Judgement) error {
+			return writeClasses(w, j.(*Judgement))
+		}},
+	},
 	Explain: "show by which fact every role was decided, and how charges and processes agree",
 }

@@ -70,8 +70,8 @@ func (o *Options) Declare(s *option.Set) {
 	option.Time(s, &o.Patience, "patience", "for fio to end", option.AtLeast(time.Millisecond, "would fail every load", "30m"))
 	terms.Seed(s, &o.Seed, "targets")
 	terms.Limits(s, &o.Limits, true, "none")
-	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi", podFixedKind("check"), option.OmitEmpty)
-	option.Var(s, &o.Allocatable, "allocatable", "what the node gives to pods, of which requests are shown as shares, as kubectl describe node says: 7800m,6500Mi (default: all that it has)", podFixedKind("allocatable"), option.OmitEmpty)
+	option.Var(s, &o.Check, "check", "an overhead.podFixed to check: 250m,160Mi, or declared: that of each target's RuntimeClass in its cluster", checkKind(), option.OmitEmpty)
+	option.Var(s, &o.Allocatable, "allocatable", "what the node gives to pods, of which requests are shown as shares, as kubectl describe node says: 7800m,6500Mi (default: what a Kubernetes target's node says, else all that it has)", podFixedKind("allocatable"), option.OmitEmpty)
 	terms.ScaleFlag(s, func(scale float64) error {
 		o.Phases = scaled(o.Phases, scale)
 		return nil
@@ -100,7 +100,9 @@ func (o *Options) Wrong() option.FieldErrors {
 	if o.Check != nil {
 		all = append(all, o.Check.wrong("check")...)
 	}
-	if o.Allocatable != nil {
+	if o.Allocatable != nil && o.Allocatable.Declared {
+		all = append(all, option.Wrongf("allocatable", "a RuntimeClass declares none of a node: leave it out, and a cluster's node says it"))
+	} else if o.Allocatable != nil {
 		all = append(all, o.Allocatable.wrong("allocatable")...)
 	}
 	return all

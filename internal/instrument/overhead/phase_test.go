@@ -66,17 +66,17 @@ func TestPhasesAreReadAsPeopleWriteThem(t *testing.T) {
 func TestPodFixedIsReadAsKubernetesWritesIt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]PodFixed{
-		"250m,160Mi":             {250, 160 << 20},
-		"160Mi,250m":             {250, 160 << 20},
-		" 1Gi , 0.25 ":           {250, 1 << 30},
-		"1,128M":                 {1000, 128e6},
-		"128M,1":                 {1000, 128e6},
-		"250m,167772160":         {250, 167772160},
-		"167772160,250m":         {250, 167772160},
-		"0.001,0":                {1, 0},
-		"0m,160Mi":               {0, 160 << 20},
-		"cpu=1,memory=167772160": {1000, 167772160},
-		"memory=160Mi, cpu = 2":  {2000, 160 << 20},
+		"250m,160Mi":             {CPU: 250, Memory: 160 << 20},
+		"160Mi,250m":             {CPU: 250, Memory: 160 << 20},
+		" 1Gi , 0.25 ":           {CPU: 250, Memory: 1 << 30},
+		"1,128M":                 {CPU: 1000, Memory: 128e6},
+		"128M,1":                 {CPU: 1000, Memory: 128e6},
+		"250m,167772160":         {CPU: 250, Memory: 167772160},
+		"167772160,250m":         {CPU: 250, Memory: 167772160},
+		"0.001,0":                {CPU: 1, Memory: 0},
+		"0m,160Mi":               {CPU: 0, Memory: 160 << 20},
+		"cpu=1,memory=167772160": {CPU: 1000, Memory: 167772160},
+		"memory=160Mi, cpu = 2":  {CPU: 2000, Memory: 160 << 20},
 	} {
 		if got, err := ParsePodFixed(text); err != nil || got != want {
 			t.Errorf("%q gives %+v, %v", text, got, err)

@@ -16,6 +16,37 @@ import (
 type PodFixed struct {
 	CPU    int64 // milli-CPUs
 	Memory int64 // bytes
+	// Declared stands for what each target's RuntimeClass declares in its cluster.
+	Declared bool
+}
+
+// declared is the word for that.
+const declared = "declared"
+
+// checkKind is a podFixedKind that has a word for what is declared, too.
+func checkKind() option.Kind[*PodFixed] {
+	k := podFixedKind("check")
+	read, parse := k.Read, k.Parse
+	word := func(s string) (*PodFixed, error) {
+		if s == declared {
+			return &PodFixed{Declared: true}, nil
+		}
+		return nil, fmt.Errorf("%s is not an overhead: write cpu and memory below it, as {cpu: 250m, memory: 160Mi}, or the word %s", option.Quote(s), declared)
+	}
+	k.Parse = func(s string) (*PodFixed, error) {
+		if s == declared {
+			return word(s)
+		}
+		return parse(s)
+	}
+	k.Read = func(n option.Node) (*PodFixed, bool) {
+		if n.Mapping() {
+			return read(n)
+		}
+		return option.Scalar(n, word)
+	}
+	k.Schema = option.Schema{"oneOf": []option.Schema{k.Schema, {"const": declared}}}
+	return k
 }
 
 // podFixedKind is a mapping in a plan, below that key, and both parts in one word on a
@@ -110,6 +141,9 @@ func kindOfQuantity(word string) (kind, quantity string) {
 // wrong allows for one of them to be 0, as Kubernetes does.
 func (p PodFixed) wrong(key string) option.FieldErrors {
 	var all option.FieldErrors
+	if p.Declared {
+		return nil
+	}
 	if p.CPU < 0 || p.CPU > terms.MaxCPU*1000 {
 		all = append(all, option.Wrongf(key+".cpu", "%dm is not an amount of CPU: from 0 to %d are allowed", p.CPU, terms.MaxCPU))
 	}
@@ -131,6 +165,9 @@ type quantities struct {
 // MarshalJSON writes Kubernetes' quantities, so that the plan of a record is a
 // plan file.
 func (p PodFixed) MarshalJSON() ([]byte, error) {
+	if p.Declared {
+		return json.Marshal(declared)
+	}
 	memory := strconv.FormatInt(p.Memory, 10)
 	if p.Memory != 0 && p.Memory%(1<<20) == 0 {
 		memory = fmt.Sprintf("%q", fmt.Sprintf("%dMi", p.Memory>>20))
@@ -140,6 +177,10 @@ func (p PodFixed) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (p *PodFixed) UnmarshalJSON(text []byte) error {
+	if string(text) == strconv.Quote(declared) {
+		*p = PodFixed{Declared: true}
+		return nil
+	}
 	read := quantities{CPU: "0", Memory: json.RawMessage("0")}
 	if err := json.Unmarshal(text, &read); err != nil {
 		return err

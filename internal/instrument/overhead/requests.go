@@ -11,7 +11,7 @@ import (
 // limits, with an overhead, and which share of the node's allocatable that is.
 type Request struct {
 	Target   string // everyTarget where it is that of all of them
-	Overhead string // whose it is: "none", "limits", "check" or "recommended"
+	Overhead string // whose it is: "none", "limits", "check", "declared" or "recommended"
 	CPU      PodAmount
 	Memory   PodAmount
 }
@@ -40,7 +40,7 @@ func (j *judging) requests() {
 		return
 	}
 	cpus, memory := float64(env.CPUs), float64(env.Memory)
-	if of := j.Plan.Allocatable; of != nil {
+	if of, _ := j.allocatable(); of != nil {
 		cpus, memory = float64(of.CPU)/1000, float64(of.Memory)
 	}
 	add := func(target, overhead string, moreCPU, moreMemory float64) {
@@ -51,13 +51,31 @@ func (j *judging) requests() {
 	if limits.OverheadCPU > 0 || limits.OverheadMemory > 0 {
 		add(everyTarget, "limits", limits.OverheadCPU, float64(limits.OverheadMemory))
 	}
-	if of := j.Plan.Check; of != nil && (float64(of.CPU)/1000 != limits.OverheadCPU || of.Memory != limits.OverheadMemory) {
+	for i := range j.Targets {
+		if k := j.Targets[i].Kubernetes; k != nil && k.Overhead != nil {
+			add(j.Targets[i].Name, declared, float64(k.Overhead.CPU)/1000, float64(k.Overhead.Memory))
+		}
+	}
+	if of := j.Plan.Check; of != nil && !of.Declared && (float64(of.CPU)/1000 != limits.OverheadCPU || of.Memory != limits.OverheadMemory) {
 		add(everyTarget, "check", float64(of.CPU)/1000, float64(of.Memory))
 	}
 	for i := range j.Classes {
 		c := &j.Classes[i]
 		add(c.Target, "recommended", float64(c.CPU)/1000, float64(c.Memory))
 	}
+}
+
+// allocatable is what this node gives to pods, and who says so; nil: nobody does.
+func (j *Judgement) allocatable() (of *PodFixed, whose string) {
+	if j.Plan.Allocatable != nil {
+		return j.Plan.Allocatable, "as the plan says"
+	}
+	for i := range j.Targets {
+		if k := j.Targets[i].Kubernetes; k != nil && k.Allocatable != nil {
+			return &PodFixed{CPU: k.Allocatable.CPU, Memory: k.Allocatable.Memory}, "as the cluster says of this node"
+		}
+	}
+	return nil, "all that the node has"
 }
 
 // figures are what is counted and its share.
@@ -87,7 +105,7 @@ func requestsPage(v *Judgement) *page.Section {
 	for i := range v.Requests {
 		r := &v.Requests[i]
 		m.Row(page.Words(page.Heading(r.Target)), page.Words(map[string]string{
-			"none": "none", "limits": "as limited", "check": "as checked", "recommended": "recommended"}[r.Overhead]))
+			"none": "none", "limits": "as limited", "check": "as checked", declared: "as its RuntimeClass declares", "recommended": "recommended"}[r.Overhead]))
 	}
 	for _, of := range []struct {
 		title  string
@@ -104,10 +122,7 @@ func requestsPage(v *Judgement) *page.Section {
 		}))
 	}
 	cpu, memory := v.Requests[0].CPU.Allocatable, v.Requests[0].Memory.Allocatable
-	of := "all that the node has"
-	if v.Plan.Allocatable != nil {
-		of = "as the plan says"
-	}
+	_, of := v.allocatable()
 	return &page.Section{Title: "requests, with overhead", Style: term.Bold, Table: m,
 		Notes: []string{"what the scheduler counts for a pod whose container has the limits of this run, and its overhead.podFixed, as kubectl describe node shows it; allocatable: " +
 			page.Milli(cpu) + " m and " + page.Size(memory) + ", " + of + " (--allocatable says otherwise)"}}

@@ -1,8 +1,14 @@
 package overhead
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
 )
 
 // handler is the runtime's name as Kubernetes takes it: a DNS label.
@@ -23,7 +29,17 @@ func handler(target string) string {
 	return label
 }
 
-func yamlOf(c *RuntimeClass) string {
+// yamlOf is the RuntimeClass with the overhead. What the cluster's own has beside it stays:
+// a handler cannot be changed, and without its scheduling pods would go to nodes that
+// cannot run them. JSON is YAML; what cannot be shown as it is, or was redacted, is left out.
+func yamlOf(c *RuntimeClass, is *record.Kubernetes) string {
+	name, serves, scheduling := c.Handler, c.Handler, ""
+	if is != nil && is.RuntimeClass != "" {
+		name, serves = is.RuntimeClass, is.Handler
+		if text := strings.TrimSpace(is.Scheduling); strings.HasPrefix(text, "{") && json.Valid([]byte(text)) && term.Clean(text) == text {
+			scheduling = "scheduling: " + text + "\n"
+		}
+	}
 	var fixed strings.Builder
 	if c.Memory > 0 {
 		fmt.Fprintf(&fixed, "    memory: \"%dMi\"\n", c.Memory>>20)
@@ -31,5 +47,25 @@ func yamlOf(c *RuntimeClass) string {
 	if c.CPU > 0 {
 		fmt.Fprintf(&fixed, "    cpu: \"%dm\"\n", c.CPU)
 	}
-	return fmt.Sprintf("apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: %q\nhandler: %q\noverhead:\n  podFixed:\n%s", c.Handler, c.Handler, fixed.String())
+	return fmt.Sprintf("apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata:\n  name: %q\nhandler: %q\noverhead:\n  podFixed:\n%s%s", name, serves, fixed.String(), scheduling)
+}
+
+// writeClasses writes all RuntimeClasses to apply, with what each was made of as comments.
+func writeClasses(w io.Writer, j *Judgement) error {
+	if len(j.Classes) == 0 {
+		return errors.New("no RuntimeClass is recommended: no phase with sandboxes was read whole")
+	}
+	var out strings.Builder
+	for i := range j.Classes {
+		c := &j.Classes[i]
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		for _, line := range append([]string{"of " + c.Target + ", by tare overhead"}, c.Rule...) {
+			fmt.Fprintf(&out, "# %s\n", term.Clean(line))
+		}
+		out.WriteString(c.YAML)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }

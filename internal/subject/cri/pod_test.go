@@ -57,23 +57,24 @@ func TestAPodIsLimitedAsAKubeletLimitsIt(t *testing.T) {
 	with.OverheadCPU, with.OverheadMemory = 0.25, 16<<20
 	for _, c := range []struct {
 		limits                subject.Limits
-		memory, quota         string
+		memory, quota, shares string
 		overhead, ofContainer int64
 	}{
-		{with, "83886080", "125000", 16 << 20, 64 << 20},
-		{limits, "9223372036854771712", "-1", 0, 64 << 20}, // as tare makes them where no overhead is said
+		{with, "83886080", "125000", "1280", 16 << 20, 64 << 20},
+		{limits, "9223372036854771712", "-1", "1024", 0, 64 << 20}, // as tare makes them where no overhead is said
 	} {
 		env := enginetest.Environment(t, 1)
 		env.Limits = c.limits
 		s := opened(t, u, "", env)
 		enginetest.Must(t, s, subject.Run, 1)
 		pod := s.held[s.Held()[0].Name].config.Linux
-		if pod.Overhead.MemoryLimitInBytes != c.overhead || pod.Resources.MemoryLimitInBytes != c.ofContainer {
+		if pod.Overhead.MemoryLimitInBytes != c.overhead || pod.Overhead.CpuShares != 16*c.overhead>>20 || pod.Resources.MemoryLimitInBytes != c.ofContainer {
 			t.Errorf("the request has %v and the overhead %v", pod.Resources, pod.Overhead)
 		}
 		group := s.ground.Group(s.Held()[0].Name)
-		if memory, quota := file(t, s.hs, "memory", group, "memory.limit_in_bytes"), file(t, s.hs, "cpu", group, "cpu.cfs_quota_us"); memory != c.memory || quota != c.quota {
-			t.Errorf("the pod's group has %s bytes and a quota of %s µs", memory, quota)
+		memory, quota, shares := file(t, s.hs, "memory", group, "memory.limit_in_bytes"), file(t, s.hs, "cpu", group, "cpu.cfs_quota_us"), file(t, s.hs, "cpu", group, "cpu.shares")
+		if memory != c.memory || quota != c.quota || shares != c.shares {
+			t.Errorf("the pod's group has %s bytes, a quota of %s µs and %s shares", memory, quota, shares)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)

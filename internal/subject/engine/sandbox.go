@@ -60,7 +60,11 @@ func (s *Session) Sandboxes(ctx context.Context) ([]subject.Sandbox, error) {
 
 // Usage is what an engine says that a container uses: bytes, and ns of CPU since
 // its start; -1 where it says nothing.
-type Usage struct{ Memory, CPU int64 }
+type Usage struct {
+	Memory, CPU int64
+	Time        int64    // to which the engine's figures belong, 0 where it does not say
+	Rate        *float64 // CPUs on average, of one that tells that instead
+}
 
 // Statistics implements subject.Reporter.
 func (s *Session) Statistics(ctx context.Context) ([]record.Statistic, error) {
@@ -89,7 +93,7 @@ func (s *Session) Told(ctx context.Context, source string, ask func(ctx context.
 		if !is {
 			return nil, fmt.Errorf("target %s: %s says nothing of the container %s", s.o.Target, source, c.ID)
 		}
-		out[i] = record.Statistic{Lane: lanes[i], Source: source, Memory: used.Memory, CPU: used.CPU}
+		out[i] = record.Statistic{Lane: lanes[i], Source: source, Time: used.Time, Memory: used.Memory, CPU: used.CPU, Rate: used.Rate}
 	}
 	return out, nil
 }

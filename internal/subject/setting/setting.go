@@ -73,11 +73,16 @@ const CPUPeriod = 100_000
 func (l Limits) CPUQuota() int64 { return int64(l.CPU*CPUPeriod + 0.5) }
 
 // Overhead is that of a pod by itself, as limits.
-func (l Limits) Overhead() Limits { return Limits{Memory: l.OverheadMemory, CPU: l.OverheadCPU} }
+func (l Limits) Overhead() Limits {
+	return Limits{Memory: l.OverheadMemory, CPU: l.OverheadCPU, CPUShares: shares(l.OverheadCPU)}
+}
+
+// shares are the weight that a kubelet gives for requested CPUs.
+func shares(cpus float64) int64 { return int64(cpus * 1024) }
 
 // Pod are the limits that a kubelet gives a pod's cgroup: those of its container
-// and the overhead, of each thing that the container has a limit of. Without an
-// overhead there are none.
+// and the overhead, of each thing that the container has a limit of, and as many shares
+// as that requests. Without an overhead there are none.
 func (l Limits) Pod() Limits {
 	var pod Limits
 	if l.Overhead() == pod {
@@ -88,6 +93,7 @@ func (l Limits) Pod() Limits {
 	}
 	if l.CPU > 0 {
 		pod.CPU = l.CPU + l.OverheadCPU
+		pod.CPUShares = shares(pod.CPU)
 	}
 	return pod
 }

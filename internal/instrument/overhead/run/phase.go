@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,14 +110,14 @@ func (v *visit) statistics(ctx context.Context) ([]record.Statistic, error) {
 	defer cancel()
 	s, err := r.Statistics(asking)
 	for i := range s {
-		s[i].Time = machine.Now()
+		s[i].Time = cmp.Or(s[i].Time, machine.Now())
 	}
 	if err == nil || ctx.Err() != nil || v.silent[v.Target.Info.Name] {
 		return s, nil
 	}
 	v.silent[v.Target.Info.Name] = true
-	return nil, v.Finding(record.Finding{Code: finding.EngineSilent, Level: "warning", Target: v.Target.Info.Name,
-		Message: "the engine does not give its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
+	return s, v.Finding(record.Finding{Code: finding.EngineSilent, Level: "warning", Target: v.Target.Info.Name,
+		Message: "the engine does not give all of its own statistics: " + err.Error(), Advice: "what tare read itself does not depend on them"})
 }
 
 // The times around a calibrating load: ramp is what filling or starting takes at

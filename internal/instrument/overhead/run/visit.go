@@ -221,6 +221,13 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 			problem = fmt.Errorf("the target does not say what its sandboxes are: %w", err)
 		}
 	}
+	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
+	if s, ok := v.Target.Session.(subject.Tended); ok && v.made > 0 {
+		var err error
+		if x.Pods, err = s.Became(ctx); err != nil && problem == nil {
+			problem = fmt.Errorf("the target does not say what became of its sandboxes: %w", err)
+		}
+	}
 	for _, b := range boxes {
 		for _, id := range b.IDs {
 			if !slices.Contains(v.ids, id) {
@@ -228,7 +235,6 @@ func (v *visit) read(ctx context.Context, phase string, moment record.Moment, me
 			}
 		}
 	}
-	x := v.options.Meter.Read(ctx, boxes, subject.DaemonsOf(ctx, v.Target.Session), memory)
 	v.learnAround(&x)
 	x.Around = v.options.Meter.Around(v.around[v.Target.Info.Name])
 	x.Round, x.Order, x.Target, x.Phase, x.Sandboxes, x.Moment, x.Settled = v.Number, v.Order, v.Target.Info.Name, phase, v.made, moment, settled

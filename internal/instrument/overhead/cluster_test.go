@@ -1,0 +1,168 @@
+package overhead
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	nodev1 "k8s.io/api/node/v1"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/record"
+)
+
+// inCluster has one target in a cluster and one beside it.
+func inCluster(is *record.Kubernetes, change func(*oversight)) *record.Record {
+	return oversee(func(o *oversight) {
+		o.kinds, o.names = []string{"kubernetes", "containerd"}, []string{"kubernetes/kata", "containerd/kata"}
+		o.box = func(string, string, int, int) box {
+			return box{vm: true, memory: 120 * mi, shim: 20 * mi, shimCPU: 0.2412}
+		}
+		o.change = func(rec *record.Record) { rec.Targets[0].Kubernetes = is }
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// applied is the judgement's RuntimeClasses, as an API server takes them: no field that
+// the type does not have, none twice.
+func applied(t *testing.T, j *Judgement) (classes []*nodev1.RuntimeClass, text string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Instrument.Formats[FormatRuntimeClass].Write(&out, j); err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, serializer.SerializerOptions{Yaml: true, Strict: true})
+	for part := range strings.SplitSeq(out.String(), "---\n") {
+		object, _, err := strict.Decode([]byte(part), nil, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, part)
+		}
+		classes = append(classes, object.(*nodev1.RuntimeClass))
+	}
+	return classes, out.String()
+}
+
+func TestARuntimeClassToApplyIsOneThatAnAPIServerTakes(t *testing.T) {
+	t.Parallel()
+	j := weighed(t, inCluster(&record.Kubernetes{RuntimeClass: "kata.qemu", Handler: "kata-clh",
+		Scheduling: `{"nodeSelector":{"kata":"true"},"tolerations":[{"key":"kata","operator":"Exists"}]}`}, nil))
+	classes, text := applied(t, j)
+	if len(classes) != 2 {
+		t.Fatalf("%d of them:\n%s", len(classes), text)
+	}
+	ours, beside := classes[0], classes[1]
+	fixed := ours.Overhead.PodFixed
+	if ours.Name != "kata.qemu" || ours.Handler != "kata-clh" || fixed.Memory().Value() != 156*mi || fixed.Cpu().MilliValue() != 250 ||
+		ours.Scheduling == nil || ours.Scheduling.NodeSelector["kata"] != "true" || len(ours.Scheduling.Tolerations) != 1 {
+		t.Errorf("of the cluster's: %+v", ours)
+	}
+	if beside.Name != "kata" || beside.Handler != "kata" || beside.Scheduling != nil {
+		t.Errorf("of no cluster: %+v", beside)
+	}
+	if !strings.Contains(text, "# memory: the most that a sandbox took") || !strings.Contains(text, "rounded up to 4Mi") || !strings.Contains(text, "rounded up to 10m") {
+		t.Errorf("it does not say what was rounded:\n%s", text)
+	}
+}
+
+func TestASchedulingThatCannotBeShownAsItIsIsLeftOut(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"a pseudonym": "text-1", "no object": `["a"]`, "two values": `{} {}`, "another document": "{}\n---\n{}", "bidirectional text": `{"nodeSelector":{"a":"` + "\u202e" + `"}}`,
+	} {
+		classes, _ := applied(t, weighed(t, inCluster(&record.Kubernetes{RuntimeClass: "kata", Handler: "kata", Scheduling: text}, nil)))
+		if len(classes) != 2 || classes[0].Scheduling != nil {
+			t.Errorf("%s: %+v", name, classes[0])
+		}
+	}
+}
+
+func TestWithoutFiguresThereIsNothingToApply(t *testing.T) {
+	t.Parallel()
+	j := weighed(t, inCluster(nil, func(o *oversight) {
+		o.change = func(rec *record.Record) { rec.Readings, rec.Series = nil, nil }
+	}))
+	if err := Instrument.Formats[FormatRuntimeClass].Write(new(bytes.Buffer), j); err == nil {
+		t.Error("it was written")
+	}
+}
+
+func TestWhatARuntimeClassDeclaresIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		is     *record.Kubernetes
+		checks int
+		answer Answer
+	}{
+		"enough":                         {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 160 * mi}}, 1, Enough},
+		"not enough":                     {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 100 * mi}}, 1, NotEnough},
+		"a class that declares none":     {&record.Kubernetes{RuntimeClass: "kata"}, 1, NotEnough},
+		"pods without a class":           {&record.Kubernetes{}, 0, ""},
+		"what is weighed in no cluster":  {nil, 0, ""},
+		"a class that declares CPU only": {&record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250}}, 1, NotEnough},
+	} {
+		j := weighed(t, inCluster(tt.is, func(o *oversight) { o.plan.Check = &PodFixed{Declared: true} }))
+		if len(j.Check) != tt.checks || tt.checks > 0 && (j.Check[0].Answer != tt.answer || j.Check[0].Target != "kubernetes/kata") {
+			t.Errorf("%s: %+v", name, j.Check)
+		}
+	}
+}
+
+func TestTheWordDeclaredIsAnOverheadToCheck(t *testing.T) {
+	t.Parallel()
+	o := Defaults()
+	o.Check = &PodFixed{Declared: true}
+	text, err := json.Marshal(o)
+	var back Options
+	if err == nil {
+		err = json.Unmarshal(text, &back)
+	}
+	if err != nil || back.Check == nil || *back.Check != *o.Check || !strings.Contains(string(text), `"check":"declared"`) {
+		t.Errorf("%s %+v %v", text, back.Check, err)
+	}
+	o.Allocatable = &PodFixed{Declared: true}
+	if err := o.Validate(); err == nil {
+		t.Error("a node's allocatable is declared by no RuntimeClass")
+	}
+}
+
+func TestRequestsAreSharesOfWhatTheClusterSaysOfItsNode(t *testing.T) {
+	t.Parallel()
+	is := &record.Kubernetes{RuntimeClass: "kata", Overhead: &record.Amounts{CPU: 250, Memory: 160 * mi}, Allocatable: &record.Amounts{CPU: 7800, Memory: 6500 * mi}}
+	figures := weighed(t, inCluster(is, func(o *oversight) { o.plan.Limits.CPU, o.plan.Limits.Memory = 1, 1<<30 })).Figures()
+	for resource, want := range map[string]float64{"cpu": 1.25 / 7.8, "memory": 1184. / 6500} {
+		f := figure.Find(figures, "request-share", "target", "kubernetes/kata", "overhead", "declared", "resource", resource)
+		if f.Value != want {
+			t.Errorf("%s: %v, not %v", resource, f.Value, want)
+		}
+	}
+}
+
+func TestWhatBecameOfPodsAndWhatKubectlTopSaysAreFigures(t *testing.T) {
+	t.Parallel()
+	figures := weighed(t, inCluster(&record.Kubernetes{}, func(o *oversight) {
+		o.plan.Rounds = 2
+		o.reading = func(r *record.Reading) {
+			if r.Moment != record.MomentEnd || r.Target != "kubernetes/kata" {
+				return
+			}
+			r.Pods = []record.Pod{{Restarts: 2 * r.Round, OOMKilled: r.Round, Evicted: r.Round == 1}}
+			r.Engine = []record.Statistic{{Source: "kubectl top", Memory: mi, CPU: -1, Rate: new(0.25)}}
+		}
+	})).Figures()
+	for quantity, want := range map[string]float64{"container-restarts": 2, "containers-oom-killed": 1, "pods-evicted": 1} {
+		if f := figure.Find(figures, quantity, "target", "kubernetes/kata"); f.Value != want || len(f.Rounds) != 2 {
+			t.Errorf("%s: %+v", quantity, f)
+		}
+		if f := figure.Find(figures, quantity, "target", "containerd/kata"); f.Known() {
+			t.Errorf("%s of what no cluster looks after: %+v", quantity, f)
+		}
+	}
+	if f := figure.Find(figures, "engine-cpu", "source", "kubectl top", "of", "reported"); f.Value != 0.25 {
+		t.Errorf("%+v", f)
+	}
+}
