@@ -2,7 +2,7 @@
 # make help tells the rest.
 
 .DEFAULT_GOAL := build
-.PHONY: build weigh weigh-engines test prove torture lint audit bench fuzz screenshots runtimes engines probe bpf clean help
+.PHONY: build image weigh weigh-engines test prove torture lint audit bench fuzz screenshots runtimes engines probe bpf clean help
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tare
 
@@ -29,8 +29,17 @@ FUZZTIME ?= 10s
 ARGS     ?= # for tare, or for the go test of bench: make bench ARGS=-benchtime=60x
 TESTARGS ?= # for go test: make test TESTARGS='-run Batch'
 
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w $(LDFLAGS)'
+
 build: ## bin/tare, the one static binary (the default)
-	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w $(LDFLAGS)' -o bin/tare ./cmd/tare
+	$(BUILD) -o bin/tare ./cmd/tare
+
+image: build ## bin/tare.oci, the container image of tare for amd64 and arm64, with no Docker
+	GOARCH=amd64 $(BUILD) -o bin/tare-amd64 ./cmd/tare
+	GOARCH=arm64 $(BUILD) -o bin/tare-arm64 ./cmd/tare
+	rm -rf bin/tare.oci
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null)} \
+	bin/tare image -o bin/tare.oci --binary linux/amd64=bin/tare-amd64 --binary linux/arm64=bin/tare-arm64 $(ARGS)
 
 weigh: build ## weigh the runtimes that are here; installs runc and crun if it can
 	@scripts/install-runtimes

@@ -181,7 +181,7 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	parts := map[string]func(*app) *cobra.Command{
-		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "top": newTop, "doctor": newDoctor, "fleet": newFleet, "clean": newClean, "version": newVersion,
+		"compare": newCompare, "gate": newGate, "history": newHistory, "run": newRun, "import": newImport, "schema": newSchema, "report": newReport, "serve": newServe, "label": newLabel, "redact": newRedact, "join": newJoin, "image": newImage, "top": newTop, "doctor": newDoctor, "fleet": newFleet, "clean": newClean, "version": newVersion,
 	}
 	for i := range s.instruments {
 		parts[s.instruments[i].Name] = func(s *app) *cobra.Command { return newVerb(s, &s.instruments[i]) }

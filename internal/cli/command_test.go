@@ -104,6 +104,7 @@ func TestEveryExampleOfHelpWorks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	twoTares(t, dir)
 	var lines []string
 	var collect func(c *cobra.Command)
 	collect = func(c *cobra.Command) {

@@ -7,6 +7,9 @@ import "runtime/debug"
 // program is built with make; use [String], which knows the other cases too.
 var Version string
 
+// Unknown is the version of what does not tell it.
+const Unknown = "unknown"
+
 // String returns the version that make built; else the version of the module
 // that go install fetched, or the commit that go build saw.
 func String() string {
@@ -14,12 +17,13 @@ func String() string {
 		return Version
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		return fromBuildInfo(info)
+		return Of(info)
 	}
-	return "unknown"
+	return Unknown
 }
 
-func fromBuildInfo(info *debug.BuildInfo) string {
+// Of says of any tare which it is, by what go build wrote into it.
+func Of(info *debug.BuildInfo) string {
 	if v := info.Main.Version; v != "" && v != "(devel)" {
 		return v
 	}
@@ -33,7 +37,7 @@ func fromBuildInfo(info *debug.BuildInfo) string {
 		}
 	}
 	if revision == "" {
-		return "unknown"
+		return Unknown
 	}
 	return revision + dirty
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFromBuildInfo(t *testing.T) {
+func TestOfABuild(t *testing.T) {
 	vcs := func(revision, modified string) []debug.BuildSetting {
 		return []debug.BuildSetting{{Key: "vcs.revision", Value: revision}, {Key: "vcs.modified", Value: modified}}
 	}
@@ -21,7 +21,7 @@ func TestFromBuildInfo(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := fromBuildInfo(&test.info); got != test.want {
+			if got := Of(&test.info); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

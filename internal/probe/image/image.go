@@ -1,5 +1,5 @@
 // Package image makes container images of the probe: one layer, built here, so
-// that nothing is ever pulled.
+// that nothing is ever pulled. A [Layout] is what images are written as.
 //
 // An image is one tar that is both what `docker save` writes (manifest.json,
 // read by docker, podman, skopeo and iSulad) and an OCI image layout
@@ -10,9 +10,6 @@ package image
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -66,25 +63,35 @@ func build(ref string, files []probe.File, names ...string) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
-	config, err := json.Marshal(v1.Image{
+	l := Layout{}
+	config := l.AddJSON(v1.MediaTypeImageConfig, v1.Image{
 		Created:  &created,
 		Platform: v1.Platform{Architecture: runtime.GOARCH, OS: "linux"},
 		Config: v1.ImageConfig{
 			Entrypoint: []string{probe.Name}, Cmd: []string{"pause"}, WorkingDir: "/", StopSignal: "SIGTERM",
-			Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+			Env:    []string{"PATH=" + Path},
 			Labels: map[string]string{"dev.tare.image": "probe"},
 		},
 		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
 		History: []v1.History{{Created: &created, CreatedBy: "tare", Comment: "the workload that runtimes are weighed with"}},
 	})
-	if err != nil {
+	manifest := l.AddJSON(v1.MediaTypeImageManifest, v1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
+		Config: config, Layers: []v1.Descriptor{l.Add(v1.MediaTypeImageLayer, layer)},
+	})
+	manifest.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
+	// containerd takes the first for the full name, others the second for the tag.
+	manifest.Annotations = map[string]string{NameAnnotation: ref, v1.AnnotationRefName: ref}
+	l.List(manifest)
+	// iSulad looks for files of these names.
+	configFile, layerFile := config.Digest.Encoded()+".json", digest.FromBytes(layer).Encoded()+"/layer.tar"
+	l[configFile], l[layerFile] = l[Blob(config)], layer
+	l.Saved(Saved{configFile, []string{ref}, []string{layerFile}})
+	var out bytes.Buffer
+	if err := l.Tar(&out, created); err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
-	a := archive{image: &Image{Ref: ref, ID: digest.FromBytes(config).String()}}
-	if err := a.write(config, layer); err != nil {
-		return nil, fmt.Errorf("make the probe's image: %w", err)
-	}
-	return a.image, nil
+	return &Image{Ref: ref, ID: config.Digest.String(), Digest: manifest.Digest.String(), Archive: out.Bytes()}, nil
 }
 
 // layer is the one layer: the probe, the folders on which runtimes mount, and
@@ -106,7 +113,7 @@ func layer(files []probe.File, names []string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := file(w, probe.Name[1:], 0o755, probe.Program()); err != nil {
+	if err := WriteFile(w, probe.Name[1:], 0o755, probe.Program(), created); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
@@ -114,7 +121,7 @@ func layer(files []probe.File, names []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := file(w, strings.TrimPrefix(path.Clean(f.Path), "/"), int64(f.Mode.Perm()), content); err != nil {
+		if err := WriteFile(w, strings.TrimPrefix(path.Clean(f.Path), "/"), int64(f.Mode.Perm()), content, created); err != nil {
 			return nil, err
 		}
 	}
@@ -139,72 +146,3 @@ func folders(files []probe.File) []string {
 	}
 	return all
 }
-
-func file(w *tar.Writer, name string, mode int64, content []byte) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content)), ModTime: created}); err != nil {
-		return err
-	}
-	_, err := w.Write(content)
-	return err
-}
-
-// archive writes the tar of an image.
-type archive struct {
-	image *Image
-	out   bytes.Buffer
-	w     *tar.Writer
-}
-
-func (a *archive) write(config, layer []byte) error {
-	a.w = tar.NewWriter(&a.out)
-	manifest, err := json.Marshal(v1.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
-		Config: descriptor(v1.MediaTypeImageConfig, config),
-		Layers: []v1.Descriptor{descriptor(v1.MediaTypeImageLayer, layer)},
-	})
-	if err != nil {
-		return err
-	}
-	of := descriptor(v1.MediaTypeImageManifest, manifest)
-	of.Platform = &v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
-	// containerd takes the first for the full name, others the second for the tag.
-	of.Annotations = map[string]string{"io.containerd.image.name": a.image.Ref, v1.AnnotationRefName: a.image.Ref}
-	a.image.Digest = of.Digest.String()
-
-	hexID, hexLayer := hexOf(config), hexOf(layer)
-	files := []struct {
-		name    string
-		content any
-	}{
-		{v1.ImageLayoutFile, v1.ImageLayout{Version: v1.ImageLayoutVersion}},
-		{"index.json", v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Manifests: []v1.Descriptor{of}}},
-		{blob(manifest), manifest}, {blob(config), config}, {blob(layer), layer},
-		{hexID + ".json", config}, {hexLayer + "/layer.tar", layer},
-		{"manifest.json", []map[string]any{{"Config": hexID + ".json", "RepoTags": []string{a.image.Ref}, "Layers": []string{hexLayer + "/layer.tar"}}}},
-	}
-	for _, f := range files {
-		content, ok := f.content.([]byte)
-		if !ok {
-			if content, err = json.Marshal(f.content); err != nil {
-				return err
-			}
-		}
-		if err := file(a.w, f.name, 0o644, content); err != nil {
-			return err
-		}
-	}
-	err = a.w.Close()
-	a.image.Archive = a.out.Bytes()
-	return err
-}
-
-func descriptor(mediaType string, content []byte) v1.Descriptor {
-	return v1.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(content), Size: int64(len(content))}
-}
-
-func hexOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
-
-func blob(content []byte) string { return "blobs/sha256/" + hexOf(content) }

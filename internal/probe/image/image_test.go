@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/opencontainers/go-digest"
 )
 
 func TestTheSameProbeGivesTheSameImage(t *testing.T) {
@@ -47,10 +49,10 @@ func TestAnImageIsBothAnArchiveAndALayout(t *testing.T) {
 	if err := json.Unmarshal(files["manifest.json"], &saved); err != nil || len(saved) != 1 || len(saved[0].Layers) != 1 || saved[0].RepoTags[0] != i.Ref {
 		t.Fatalf("%v %+v", err, saved)
 	}
-	if "sha256:"+hexOf(files[saved[0].Config]) != i.ID || files[saved[0].Layers[0]] == nil {
+	if digest.FromBytes(files[saved[0].Config]).String() != i.ID || files[saved[0].Layers[0]] == nil {
 		t.Error("manifest.json names files that are not there or not what they should be")
 	}
-	if !bytes.Contains(files["index.json"], []byte(i.Digest)) || files[blob(files["blobs/sha256/"+i.Digest[7:]])] == nil {
+	if !bytes.Contains(files["index.json"], []byte(i.Digest)) || files["blobs/sha256/"+i.Digest[7:]] == nil {
 		t.Error("index.json does not lead to the manifest")
 	}
 	var config struct{ Created string }

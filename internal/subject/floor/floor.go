@@ -53,7 +53,7 @@ func New() (*Target, error) {
 		return nil, &subject.Unavailable{Name: Name, Reason: err.Error()}
 	}
 	if cgroup.ModeOf(hs) == cgroup.None {
-		return nil, &subject.Unavailable{Name: Name, Reason: "no cgroup hierarchy is mounted", Advice: "mount -t cgroup2 none /sys/fs/cgroup"}
+		return nil, &subject.Unavailable{Name: Name, Reason: "the machine's cgroups are not mounted here", Advice: "mount -t cgroup2 none /sys/fs/cgroup; or give them to this container: docker run -v /sys/fs/cgroup:/sys/fs/cgroup --pid host"}
 	}
 	return &Target{hierarchies: cgroup.Using(hs, controllers(hs)...)}, nil
 }

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tare-bench/tare/internal/image"
+)
+
+// imageFlags are what tare image is told.
+type imageFlags struct {
+	output, name, certificates string
+	binaries                   []string
+	push                       bool
+}
+
+func newImage(s *app) *cobra.Command {
+	var f imageFlags
+	c := &cobra.Command{
+		Use:   "image -o FILE.tar|FOLDER",
+		Short: "Write the container image of tare itself, without Docker",
+		Long: `Write tare's own container image: FROM scratch, with this program as its entry point,
+an empty /tmp, and nothing else. -o FOLDER is an OCI image layout, with a bill of
+materials (CycloneDX) of each program that refers to the image; -o FILE.tar is the image
+as docker load, podman load and ctr images import take it; --push puts all into the
+registry that --name says, with the credentials of docker login or podman login.
+
+This program is for one architecture. The other's is given by --binary, and must be of
+the same commit; make image builds both. The same programs give the same digests: all is
+dated by their commit, or by SOURCE_DATE_EPOCH. The digest of the index, which is shown
+first, is what cosign signs.`,
+		Example: "  tare image -o tare.tar --binary linux/amd64=tare-amd64 --binary linux/arm64=tare-arm64",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			i, err := f.make(s.Err)
+			if err != nil {
+				return err
+			}
+			if err := f.write(i); err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Out, "index        %s  %s\n", i.Index.Digest, i.Name)
+			for _, m := range i.Platforms {
+				fmt.Fprintf(s.Out, "%-11s  %s\n", m.Platform.OS+"/"+m.Platform.Architecture, m.Digest)
+			}
+			if f.push {
+				if err := i.Push(c.Context()); err != nil {
+					return err
+				}
+				fmt.Fprintf(s.Out, "pushed; to sign it: cosign sign %s\n", i.Signed)
+			}
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "FILE.tar or a FOLDER to write")
+	flags.StringArrayVar(&f.binaries, "binary", nil, "linux/ARCH=FILE: the program for an architecture, amd64 or arm64 (default: this program)")
+	flags.StringVar(&f.name, "name", "", "what the image is called, REGISTRY/REPOSITORY:TAG (default localhost/tare:VERSION)")
+	flags.StringVar(&f.certificates, "ca-certificates", "", "a file of certificates (PEM) to trust, such as /etc/ssl/certs/ca-certificates.crt: for HTTPS to others than the cluster")
+	flags.BoolVar(&f.push, "push", false, "push it to the registry that --name says")
+	return c
+}
+
+// make makes the image, and says what it is without.
+func (f *imageFlags) make(warn io.Writer) (*image.Image, error) {
+	switch {
+	case f.output == "" && !f.push:
+		return nil, errors.New("image: name what to write with -o FILE.tar or -o FOLDER, or --push it")
+	case f.push && f.name == "":
+		return nil, errors.New("image: say where to push it, with --name REGISTRY/REPOSITORY:TAG")
+	}
+	o := image.Options{Name: f.name, Certificates: f.certificates}
+	if epoch := os.Getenv("SOURCE_DATE_EPOCH"); epoch != "" {
+		seconds, err := strconv.ParseUint(epoch, 10, 33)
+		if err != nil {
+			return nil, fmt.Errorf("SOURCE_DATE_EPOCH: %q is no number of seconds since 1970", epoch)
+		}
+		o.Created = time.Unix(int64(seconds), 0)
+	}
+	binaries, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	if len(binaries) == 1 {
+		other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[binaries[0].Arch]
+		fmt.Fprintf(warn, "for %s alone: for nodes that are %s, build tare for it (GOARCH=%s CGO_ENABLED=0 go build ./cmd/tare) and add --binary linux/%s=FILE, or make image\n",
+			binaries[0].Arch, other, other, other)
+	}
+	return image.New(o, binaries...)
+}
+
+// open opens the given binaries, and this program where none is given in its place.
+func (f *imageFlags) open() ([]*image.Binary, error) {
+	var all []*image.Binary
+	own := true
+	for _, given := range f.binaries {
+		platform, path, found := strings.Cut(given, "=")
+		arch, linux := strings.CutPrefix(platform, "linux/")
+		if !found || !linux || path == "" {
+			return nil, fmt.Errorf("--binary %s: write linux/amd64=FILE or linux/arm64=FILE", given)
+		}
+		b, err := image.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("--binary %s: %w", given, err)
+		}
+		if b.Arch != arch {
+			return nil, fmt.Errorf("--binary %s: by its ELF header this is for linux/%s", given, b.Arch)
+		}
+		own = own && arch != runtime.GOARCH
+		all = append(all, b)
+	}
+	if !own {
+		return all, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	self, err := image.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("this program: %w; or give another by --binary linux/%s=FILE", err, runtime.GOARCH)
+	}
+	return append(all, self), nil
+}
+
+func (f *imageFlags) write(i *image.Image) error {
+	if f.output == "" {
+		return nil
+	}
+	if !strings.HasSuffix(f.output, ".tar") {
+		return i.WriteFolder(f.output)
+	}
+	file, err := os.OpenFile(f.output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s exists and is not overwritten; move it away or give another path", f.output)
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(i.WriteTar(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.output))
+	}
+	return nil
+}

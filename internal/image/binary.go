@@ -1,0 +1,164 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/x509"
+	"debug/buildinfo"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/opencontainers/go-digest"
+
+	layout "github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/version"
+)
+
+const (
+	module  = "github.com/tare-bench/tare"
+	command = module + "/cmd/tare"
+	largest = 512 << 20 // bytes of a file that is read
+)
+
+// architectures are those that tare is made for.
+var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
+
+// Binary is a program that is tare, for one architecture.
+type Binary struct {
+	Arch    string // as Go names it
+	path    string
+	content []byte
+	info    *debug.BuildInfo
+}
+
+// Open reads a program, and refuses what is not tare, or would not start where there
+// is nothing else: by its ELF headers and by what go build wrote into it.
+func Open(path string) (*Binary, error) {
+	b := &Binary{path: path}
+	var err error
+	if b.content, err = read(path); err != nil {
+		return nil, err
+	}
+	if err := b.identify(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+// certificates reads a file of them, if one is given.
+func certificates(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	content, err := read(path)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(content) {
+		err = fmt.Errorf("%s: no certificate in PEM is in it", path)
+	}
+	return content, err
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > largest {
+		return nil, fmt.Errorf("%s is not a file, or larger than %d MiB", path, largest>>20)
+	}
+	return io.ReadAll(io.LimitReader(f, largest))
+}
+
+func (b *Binary) identify() error {
+	file, err := elf.NewFile(bytes.NewReader(b.content))
+	if err != nil {
+		return fmt.Errorf("this is no ELF program: %w", err)
+	}
+	arch, known := architectures[file.Machine]
+	if !known || file.Class != elf.ELFCLASS64 || file.Data != elf.ELFDATA2LSB {
+		return fmt.Errorf("this is for %s (%s, %s); tare is made for amd64 and arm64", file.Machine, file.Class, file.Data)
+	}
+	b.Arch = arch
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("this is linked dynamically, and the image has no loader for it: build with CGO_ENABLED=0, as make does")
+		}
+	}
+	if b.info, err = buildinfo.Read(bytes.NewReader(b.content)); err != nil {
+		return fmt.Errorf("this does not tell how it was built, as programs in Go do: %w", err)
+	}
+	if b.info.Path != command {
+		return fmt.Errorf("this is %s, not tare (%s)", b.info.Path, command)
+	}
+	if built := b.setting("GOOS") + "/" + b.setting("GOARCH"); built != "linux/"+arch {
+		return fmt.Errorf("this was built for %s, and its ELF header says %s", built, arch)
+	}
+	return nil
+}
+
+func (b *Binary) setting(key string) string {
+	for _, s := range b.info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// version is that of the tree it was built from. Where go build saw none, as in an
+// unpacked archive, it is taken for that of the tare which makes the image.
+func (b *Binary) version() string {
+	if v := version.Of(b.info); v != version.Unknown {
+		return v
+	}
+	return version.String()
+}
+
+// commit tells binaries of two commits apart.
+func (b *Binary) commit() string {
+	s := b.version()
+	if r := b.setting("vcs.revision"); r != "" {
+		s += ", commit " + r
+	}
+	return s
+}
+
+// made is when the commit was, or no time where that is not known.
+func (b *Binary) made() time.Time {
+	t, _ := time.Parse(time.RFC3339, b.setting("vcs.time"))
+	return t
+}
+
+// layer is the root file system, packed, and the digest of what is unpacked: the
+// program, a folder for temporary files, and certificates if there are any. Runtimes
+// make the folders themselves on which they mount.
+func (b *Binary) layer(at time.Time, certificates []byte) (packed []byte, unpacked digest.Digest, err error) {
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out) // not Go's own: its output would change with Go
+	plain := digest.Canonical.Digester()
+	w := tar.NewWriter(io.MultiWriter(zip, plain.Hash()))
+	err = errors.Join(
+		folder(w, "tmp/", 0o1777, at),
+		layout.WriteFile(w, Program[1:], 0o755, b.content, at),
+	)
+	if certificates != nil {
+		err = errors.Join(err, folder(w, "etc/", 0o755, at), folder(w, "etc/ssl/", 0o755, at), folder(w, "etc/ssl/certs/", 0o755, at),
+			layout.WriteFile(w, "etc/ssl/certs/ca-certificates.crt", 0o644, certificates, at))
+	}
+	err = errors.Join(err, w.Close(), zip.Close())
+	return out.Bytes(), plain.Digest(), err
+}
+
+func folder(w *tar.Writer, name string, mode int64, at time.Time) error {
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode, ModTime: at})
+}

@@ -1,0 +1,105 @@
+package image
+
+import (
+	"debug/buildinfo"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+func TestMain(m *testing.M) { engines.Main(m) }
+
+const testName = "localhost/tare-image-test:1"
+
+// archive is the tar of an image of this tree's tare, and of a file that passes for it
+// on the other architecture.
+func archive(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	own, path := filepath.Join(dir, "tare"), filepath.Join(dir, "tare.tar")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", own, command) // as internal/vm does, so that it is compiled once
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := buildinfo.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arch := slices.DeleteFunc(slices.Collect(maps.Keys(machines)), func(a string) bool { return a == runtime.GOARCH })[0]
+	for i := range info.Settings {
+		if info.Settings[i].Key == "GOARCH" {
+			info.Settings[i].Value = arch
+		}
+	}
+	var binaries []*Binary
+	for _, path := range []string{own, stored(t, imagetest.Binary(machines[arch], info))} {
+		b, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		binaries = append(binaries, b)
+	}
+	i, err := New(Options{Name: testName}, binaries...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := i.WriteTar(file); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// says runs a command, which must end as it should and print some words.
+func says(t *testing.T, words string, fails bool, argv ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
+	if (err != nil) != fails || !strings.Contains(string(out), words) {
+		t.Errorf("%s: %v, want what says %q:\n%s", strings.Join(argv, " "), err, words, out)
+	}
+}
+
+func TestTareRunsInItsImageOnEachEngine(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("engines need root")
+	}
+	docker, podman, containerd := engines.Docker(t), engines.Podman(t), engines.Containerd(t, engines.V2)
+	tar := archive(t)
+
+	// Docker's store has no index: the image of this architecture has a name of its own.
+	d := []string{docker.Command, "-H", docker.Host}
+	name := testName + "-" + runtime.GOARCH
+	says(t, "Loaded image: "+name, false, append(d, "load", "-i", tar)...)
+	in := append(d, "run", "--rm", "--network", "none")
+	weigh := []string{name, "lifecycle", "host", "floor", "--ops", "run", "--rounds", "1", "--warmup", "0", "-o", "/tmp/r.jsonl"}
+	// As --privileged gives them, which this machine may not have all of.
+	rights := []string{"--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE", "--cap-add", "NET_ADMIN", "--security-opt", "seccomp=unconfined",
+		"--security-opt", "apparmor=unconfined", "--pid", "host"}
+	groups := []string{"-v", "/sys/fs/cgroup:/sys/fs/cgroup"}
+	says(t, "tare ", false, append(in, name, "version")...)
+	says(t, "failed 0/", false, slices.Concat(in, rights, groups, weigh)...)
+	says(t, "give them to this container: docker run -v /sys/fs/cgroup", true, slices.Concat(in, rights, weigh)...)
+	says(t, "set TARE_DATA_DIR and TARE_STATE_DIR", true, slices.Concat(in, rights, groups, []string{"--read-only"}, weigh)...)
+	says(t, "failed 0/", false, slices.Concat(in, rights, groups, []string{"--read-only", "--tmpfs", "/tmp:exec", "-e", "TARE_DATA_DIR=/tmp/data", "-e", "TARE_STATE_DIR=/tmp/state"}, weigh)...)
+	says(t, "Untagged", false, append(d, "rmi", name, testName+"-"+map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH])...)
+
+	says(t, testName, false, podman.Command, "load", "-i", tar)
+	says(t, "tare ", false, podman.Command, "run", "--rm", "--network", "none", testName, "version")
+
+	c := []string{containerd.Ctr, "-a", containerd.Address, "-n", "image"}
+	says(t, "saved", false, append(c, "images", "import", tar)...)
+	says(t, "tare ", false, append(c, "run", "--rm", testName, "version", Program, "version")...)
+}

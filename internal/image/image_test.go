@@ -1,0 +1,443 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"maps"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	ggcr "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/tare-bench/tare/internal/image/imagetest"
+)
+
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+
+// program opens one that passes for tare.
+func program(t *testing.T, arch string, change func(*debug.BuildInfo)) *Binary {
+	t.Helper()
+	info := imagetest.Info(arch)
+	if change != nil {
+		change(info)
+	}
+	b, err := Open(stored(t, imagetest.Binary(machines[arch], info)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func stored(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tare")
+	if err := os.WriteFile(path, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func both(t *testing.T, o Options) *Image {
+	t.Helper()
+	i, err := New(o, program(t, "arm64", nil), program(t, "amd64", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// written is the index as another library reads it from the folder.
+func written(t *testing.T, i *Image) ggcr.ImageIndex {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tare.oci")
+	if err := i.WriteFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	all, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestTheFolderIsAnImageLayoutWithBothArchitectures(t *testing.T) {
+	t.Parallel()
+	i := both(t, Options{Name: "registry.example/tare"})
+	index, err := written(t, i).ImageIndex(hash(i.Index))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 2 {
+		t.Fatal(manifest, err)
+	}
+	for n, arch := range []string{"amd64", "arm64"} {
+		m := manifest.Manifests[n]
+		one, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := one.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Platform.String() != "linux/"+arch || config.Architecture != arch || config.OS != "linux" || config.Config.User != "0:0" ||
+			!slices.Equal(config.Config.Entrypoint, []string{"/tare"}) || config.Created.Format(time.RFC3339) != imagetest.Made {
+			t.Errorf("%s: %v %+v", arch, m.Platform, config)
+		}
+		want := map[string]string{
+			v1.AnnotationTitle: "tare", v1.AnnotationSource: "https://github.com/tare-bench/tare", v1.AnnotationLicenses: "Apache-2.0",
+			v1.AnnotationVersion: "v1.2.3+dirty", v1.AnnotationRevision: imagetest.Commit, v1.AnnotationCreated: imagetest.Made,
+		}
+		if !maps.Equal(config.Config.Labels, want) || !maps.Equal(manifest.Annotations, want) {
+			t.Errorf("%s: labels %v, annotations %v", arch, config.Config.Labels, manifest.Annotations)
+		}
+		if files := unpacked(t, one); !slices.Equal(files, []string{"tmp/ 1777", "tare 755"}) {
+			t.Errorf("%s: files %q", arch, files)
+		}
+	}
+	if i.Name != "registry.example/tare:v1.2.3-dirty" || i.Signed != "registry.example/tare@"+i.Index.Digest.String() {
+		t.Errorf("it is called %s, signed as %s", i.Name, i.Signed)
+	}
+}
+
+func hash(d v1.Descriptor) ggcr.Hash {
+	return ggcr.Hash{Algorithm: string(d.Digest.Algorithm()), Hex: d.Digest.Encoded()}
+}
+
+// unpacked are the names and modes in the one layer of an image.
+func unpacked(t *testing.T, i ggcr.Image) (files []string) {
+	t.Helper()
+	layers, err := i.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatal(layers, err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil || h.Uid != 0 || h.Gid != 0 {
+			t.Fatal(h, err)
+		}
+		files = append(files, h.Name+" "+strings.TrimLeft(tarMode(h), "0"))
+	}
+}
+
+func tarMode(h *tar.Header) string {
+	var digits []byte
+	for shift := 9; shift >= 0; shift -= 3 {
+		digits = append(digits, byte('0'+h.Mode>>shift&7))
+	}
+	return string(digits)
+}
+
+func TestTheTarIsWhatEnginesLoad(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		binaries []*Binary
+		tags     []string
+	}{
+		{"of one architecture, under its name", []*Binary{program(t, "arm64", nil)}, []string{"localhost/tare:v1.2.3-dirty"}},
+		{"of both, under a name for each where there is no index", []*Binary{program(t, "amd64", nil), program(t, "arm64", nil)},
+			[]string{"localhost/tare:v1.2.3-dirty-amd64", "localhost/tare:v1.2.3-dirty-arm64"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			i, err := New(Options{}, c.binaries...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := i.WriteTar(&out); err != nil {
+				t.Fatal(err)
+			}
+			files := map[string][]byte{}
+			for r := tar.NewReader(&out); ; {
+				h, err := r.Next()
+				if err != nil {
+					break
+				}
+				files[h.Name], _ = io.ReadAll(r)
+			}
+			var index v1.Index
+			var saved []struct {
+				Config           string
+				RepoTags, Layers []string
+			}
+			if err := errors.Join(json.Unmarshal(files["index.json"], &index), json.Unmarshal(files["manifest.json"], &saved)); err != nil {
+				t.Fatal(err)
+			}
+			if len(index.Manifests) != 1 || index.Manifests[0].Annotations["io.containerd.image.name"] != "localhost/tare:v1.2.3-dirty" {
+				t.Errorf("index.json: %s", files["index.json"])
+			}
+			var tags []string
+			for _, s := range saved {
+				tags = append(tags, s.RepoTags...)
+				if files[s.Config] == nil || len(s.Layers) != 1 || files[s.Layers[0]] == nil {
+					t.Errorf("manifest.json names files that are not there: %+v", s)
+				}
+			}
+			if !slices.Equal(tags, c.tags) {
+				t.Errorf("tags %q, want %q", tags, c.tags)
+			}
+		})
+	}
+}
+
+func TestTheSameProgramsGiveTheSameImage(t *testing.T) {
+	t.Parallel()
+	one := both(t, Options{})
+	later, err := New(Options{}, program(t, "amd64", nil), program(t, "arm64", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b bytes.Buffer
+	if err := errors.Join(one.WriteTar(&a), later.WriteTar(&b)); err != nil || !bytes.Equal(a.Bytes(), b.Bytes()) {
+		t.Errorf("two tars of the same programs differ, %v", err)
+	}
+	for n := range one.Bills {
+		if one.Bills[n].Digest != later.Bills[n].Digest {
+			t.Errorf("two bills of materials differ: %v, %v", one.Bills[n], later.Bills[n])
+		}
+	}
+	if dated := both(t, Options{Created: time.Unix(1, 0)}); dated.Index.Digest == one.Index.Digest {
+		t.Error("an image of another date has the same digest")
+	}
+	if elsewhere := both(t, Options{Name: "registry.example/a:b"}); elsewhere.Index.Digest != one.Index.Digest {
+		t.Error("an image of another name has another digest")
+	}
+}
+
+func TestEachProgramHasABillOfMaterialsThatRefersToTheIndex(t *testing.T) {
+	t.Parallel()
+	i := both(t, Options{})
+	all := written(t, i)
+	if len(i.Bills) != 2 {
+		t.Fatal(i.Bills)
+	}
+	for n, arch := range []string{"amd64", "arm64"} {
+		one, err := all.Image(hash(i.Bills[n]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := one.RawManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m v1.Manifest
+		if err := json.Unmarshal(raw, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Subject == nil || m.Subject.Digest != i.Index.Digest || m.Subject.Size != i.Index.Size || m.ArtifactType != billType || m.Config.MediaType != v1.MediaTypeEmptyJSON || len(m.Layers) != 1 {
+			t.Fatalf("%s", raw)
+		}
+		layers, err := one.Layers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := layers[0].Compressed() // as it is
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		validBill(t, text)
+		for _, says := range []string{
+			`"purl": "pkg:golang/github.com/tare-bench/tare@v1.2.3%2Bdirty?goarch=` + arch + `&goos=linux&type=module"`, `"timestamp": "` + imagetest.Made + `"`,
+			`"purl": "pkg:golang/stdlib@1.26.6"`, `"purl": "pkg:golang/example.com/a@v1.0.0%2Bincompatible"`, `"name": "example.com/c"`,
+			`"content": "` + programSum(arch) + `"`,
+		} {
+			if !bytes.Contains(text, []byte(says)) {
+				t.Errorf("%s: the bill of materials does not say %s:\n%s", arch, says, text)
+			}
+		}
+		if bytes.Contains(text, []byte("example.com/b")) {
+			t.Errorf("%s: a module that is replaced is listed:\n%s", arch, text)
+		}
+	}
+}
+
+func TestThePushedImageIsFoundByItsNameAndItsBillsByItsDigest(t *testing.T) {
+	t.Parallel()
+	for name, referrers := range map[string]bool{"where the registry tells referrers": true, "where it does not, by a tag": false} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(quiet)))
+			t.Cleanup(server.Close)
+			i := both(t, Options{Name: strings.TrimPrefix(server.URL, "http://") + "/some/tare:v1"})
+			for range 2 { // and again, when all is there
+				if err := i.Push(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pushed(t, i)
+		})
+	}
+	i := both(t, Options{Name: "127.0.0.1:1/tare:v1"})
+	if err := i.Push(t.Context()); err == nil || !strings.Contains(err.Error(), "push to 127.0.0.1:1/tare:v1") {
+		t.Errorf("where nobody listens: %v", err)
+	}
+}
+
+func pushed(t *testing.T, i *Image) {
+	t.Helper()
+	tag, err := name.NewTag(i.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := remote.Index(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := index.Digest(); err != nil || digest != hash(i.Index) {
+		t.Errorf("%s is %v, want %s, %v", tag, digest, i.Index.Digest, err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	found, err := remote.Referrers(tag.Digest(i.Index.Digest.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := found.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 2 {
+		t.Fatalf("what refers to it: %+v, %v", manifest, err)
+	}
+	for _, b := range i.Bills {
+		if !slices.ContainsFunc(manifest.Manifests, func(m ggcr.Descriptor) bool { return m.Digest == hash(b) }) {
+			t.Errorf("%s does not refer to it: %+v", b.Digest, manifest)
+		}
+	}
+}
+
+func TestWhatIsNoTareOrWouldNotStartIsRefused(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*debug.BuildInfo)) []byte {
+		info := imagetest.Info("amd64")
+		change(info)
+		return imagetest.Binary(elf.EM_X86_64, info)
+	}
+	for name, c := range map[string]struct {
+		content []byte
+		says    string
+	}{
+		"no ELF":                 {[]byte("#!/bin/sh\n"), "no ELF program"},
+		"an ELF header alone":    {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:64], "no ELF program"},
+		"cut off":                {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"))[:150], "does not tell how it was built"},
+		"of another machine":     {imagetest.Binary(elf.EM_RISCV, imagetest.Info("riscv64")), "tare is made for amd64 and arm64"},
+		"linked dynamically":     {imagetest.Binary(elf.EM_X86_64, imagetest.Info("amd64"), elf.PT_INTERP), "CGO_ENABLED=0"},
+		"another program":        {with(func(i *debug.BuildInfo) { i.Path = "example.com/\x1b[31m" }), "not tare"},
+		"a header that lies":     {imagetest.Binary(elf.EM_AARCH64, imagetest.Info("amd64")), "its ELF header says arm64"},
+		"for another system":     {with(func(i *debug.BuildInfo) { i.Settings[1].Value = "freebsd" }), "built for freebsd/amd64"},
+		"without build settings": {with(func(i *debug.BuildInfo) { i.Settings = nil }), "built for /"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Open(stored(t, c.content)); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want what says %q", err, c.says)
+			}
+		})
+	}
+	for _, path := range []string{"/dev/zero", t.TempDir(), "/nowhere"} {
+		if _, err := Open(path); err == nil {
+			t.Errorf("%s was opened", path)
+		}
+	}
+}
+
+func TestAnImageIsOfOneCommitAndHasOneName(t *testing.T) {
+	t.Parallel()
+	of := func(change func(*debug.BuildInfo)) *Binary { return program(t, "arm64", change) }
+	amd := program(t, "amd64", nil)
+	for name, c := range map[string]struct {
+		o        Options
+		binaries []*Binary
+		says     string
+	}{
+		"two of one architecture":         {Options{}, []*Binary{amd, program(t, "amd64", nil)}, "both for amd64"},
+		"two commits":                     {Options{}, []*Binary{amd, of(func(i *debug.BuildInfo) { i.Settings[2].Value = "fedc" })}, "from one tree"},
+		"two versions":                    {Options{}, []*Binary{amd, of(func(i *debug.BuildInfo) { i.Main.Version = "v1" })}, "from one tree"},
+		"a name of two lines":             {Options{Name: "a\nb"}, []*Binary{amd}, "name"},
+		"a digest for a name":             {Options{Name: "a/b:c@sha256:" + strings.Repeat("0", 64)}, []*Binary{amd}, "REPOSITORY:TAG"},
+		"a version that no tag can have":  {Options{}, []*Binary{program(t, "amd64", func(i *debug.BuildInfo) { i.Main.Version = "v1 \x1b" })}, "name"},
+		"certificates that are none":      {Options{Certificates: "image_test.go"}, []*Binary{amd}, "no certificate"},
+		"certificates that are not there": {Options{Certificates: "/nowhere"}, []*Binary{amd}, "/nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := New(c.o, c.binaries...); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want what says %q", err, c.says)
+			}
+		})
+	}
+}
+
+// validBill holds a bill of materials to the schema of CycloneDX, which its library has
+// beside it.
+func validBill(t *testing.T, text []byte) {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/CycloneDX/cyclonedx-go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	for name, file := range map[string]string{"bom-1.6.schema.json": "bom-1.6.schema.json", "spdx.schema.json": "spdx.schema.json", "jsf-0.82.schema.json": "jsf-0.82.schemax.json"} {
+		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
+		if err == nil {
+			err = c.AddResource("http://cyclonedx.org/schema/"+name, schema)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema, err := c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bill, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err == nil {
+		err = schema.Validate(bill)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+var quiet = log.New(io.Discard, "", 0)
+
+// programSum is the sum of the program itself.
+func programSum(arch string) string {
+	return digest.FromBytes(imagetest.Binary(machines[arch], imagetest.Info(arch))).Encoded()
+}
