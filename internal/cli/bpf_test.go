@@ -73,12 +73,12 @@ func TestAServerThatDoesNotAnswerCostsItsPointsInBoundedTime(t *testing.T) {
 	defer slow.Close()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer refusing.Close()
-	closed, err := net.Listen("tcp4", "127.0.0.1:0")
+	taken, err := net.Dial("tcp4", silent.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := closed.Addr().String()
-	closed.Close()
+	defer taken.Close()
+	nobody := taken.LocalAddr().String() // where nobody can listen meanwhile
 	for name, c := range map[string]struct{ url, says string }{
 		"nobody listens":              {"http://" + nobody + "/", "connection refused"},
 		"it stalls":                   {"http://" + silent.Addr().String() + "/", "no answer in time"},

@@ -191,7 +191,7 @@ func (t *Target) notes() []string {
 	if t.facts.podless && t.kata == nil {
 		notes = append(notes, "its drop_infra_ctr leaves out the process that holds a pod where none is needed, as here: such a pod costs less than one with a process")
 	}
-	if kubelet() {
+	if kubelet(t.socket) {
 		notes = append(notes, "a kubelet runs here: it ends pods that it does not know, within seconds, and the operations on them then fail; stop it while weighing")
 	}
 	if t.clock() == "guest" {

@@ -62,7 +62,7 @@ func onNode(t *testing.T) *node {
 		api.RegisterImageServiceServer(s, n)
 	}, grpc.UnaryInterceptor(bounded))
 	quiet := kubelet
-	kubelet = func() bool { return false }
+	kubelet = func(string) bool { return false }
 	t.Cleanup(func() { kubelet = quiet })
 	return n
 }
@@ -234,7 +234,7 @@ func TestNoPauseImageIsMadeWhereOthersWouldGetIt(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := onNode(t)
-			kubelet = func() bool { return c.kubelet }
+			kubelet = func(string) bool { return c.kubelet }
 			n.pods, n.broken = c.pods, c.broken
 			if c.there {
 				n.images["localhost/pause:1"] = "own"

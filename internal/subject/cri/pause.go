@@ -3,11 +3,9 @@ package cri
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	api "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/tare-bench/tare/internal/node/procs"
 	"github.com/tare-bench/tare/internal/probe/image"
 	"github.com/tare-bench/tare/internal/subject"
 	"github.com/tare-bench/tare/internal/subject/engine"
@@ -38,7 +36,7 @@ func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	advice := fmt.Sprintf("let the engine have its own first: crictl --runtime-endpoint unix://%s pull %s", c.socket, ref)
-	if kubelet() {
+	if kubelet(c.socket) {
 		return engine.Unavailable(name, advice, "the image %s, which holds pods, is not there, and a kubelet runs here: the pods that it makes would get one that tare puts in its place", ref)
 	}
 	pods, err := c.runtime.ListPodSandbox(ctx, &api.ListPodSandboxRequest{})
@@ -52,14 +50,6 @@ func (c *connection) mayMakePause(ctx context.Context, name, ref string) error {
 		}
 	}
 	return nil
-}
-
-// kubelet tells whether one runs on this machine.
-var kubelet = func() bool {
-	return slices.ContainsFunc(procs.All(), func(pid int) bool {
-		s, err := procs.StatOf(pid)
-		return err == nil && s.Comm == "kubelet"
-	})
 }
 
 // withoutPause is nil if the engine has a pinned image, which is the one that

@@ -45,10 +45,15 @@ func says(text string) func(net.Conn, int64) {
 }
 
 func TestAServerThatNeverAnswersIsAClearErrorAndSoon(t *testing.T) {
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	// The port of a connection is taken, and nobody listens there.
+	taken, err := net.Dial("tcp4", strings.Trim(strings.TrimPrefix(raw(t, func(net.Conn, int64) {}), "http:"), "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() })
+	closed := "http://" + taken.LocalAddr().String()
 	for name, c := range map[string]struct{ url, want string }{
-		"nobody listens":           {closed.URL, "connection refused"},
+		"nobody listens":           {closed, "connection refused"},
 		"it accepts and is silent": {raw(t, func(net.Conn, int64) {}), "no answer in time"},
 		"it never accepts":         {full(t), "no connection: i/o timeout"},
 		"it hangs up":              {raw(t, says("")), "no answer: "},

@@ -1,0 +1,77 @@
+package cri
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/tare-bench/tare/internal/node/procs"
+)
+
+// kubelet tells whether one runs on this machine that has the engine behind a socket
+// for its own, or does not say which engine it has.
+var kubelet = func(socket string) bool {
+	return slices.ContainsFunc(procs.All(), func(pid int) bool {
+		s, err := procs.StatOf(pid)
+		if err != nil || s.Comm != "kubelet" {
+			return false
+		}
+		args := procs.ArgsOf(pid) // none of one that has ended
+		return len(args) > 0 && uses(args, fmt.Sprintf("/proc/%d/root", pid), socket)
+	})
+}
+
+// uses tells whether a kubelet of these arguments, which sees its files below root, has
+// the engine behind a socket.
+func uses(args []string, root, socket string) bool {
+	its, ok := strings.CutPrefix(cmp.Or(flagOf(args, "container-runtime-endpoint"), configured(root, flagOf(args, "config"))), "unix://")
+	if !ok || !filepath.IsAbs(its) {
+		return true
+	}
+	a, err1 := os.Stat(root + its)
+	b, err2 := os.Stat(socket)
+	if err1 != nil || err2 != nil {
+		return filepath.Clean(its) == filepath.Clean(socket)
+	}
+	return os.SameFile(a, b)
+}
+
+// flagOf is the value of a flag, the last one, as Kubernetes' programs take them:
+// --NAME=VALUE, or --NAME VALUE.
+func flagOf(args []string, name string) (value string) {
+	for i, arg := range args {
+		if v, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
+			value = v
+		} else if arg == "--"+name && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	return value
+}
+
+// configured is the endpoint that a kubelet's configuration names, which is a
+// KubeletConfiguration of kubelet.config.k8s.io/v1beta1; "" where it does not tell.
+func configured(root, path string) string {
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	f, err := os.Open(root + path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	var config struct {
+		Endpoint string `yaml:"containerRuntimeEndpoint"`
+	}
+	if err != nil || yaml.Unmarshal(text, &config) != nil {
+		return ""
+	}
+	return config.Endpoint
+}
