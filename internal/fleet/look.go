@@ -270,7 +270,7 @@ func (f *Fleet) try(ctx context.Context, tried string, do func() error) error {
 			return ctx.Err()
 		case !errors.As(err, &status), status.Status().Code >= 500, status.Status().Code == 429:
 			limit = f.silent
-		case strings.Contains(err.Error(), "RBAC: "), status.Status().Code == 401:
+		case strings.Contains(err.Error(), " cannot "), status.Status().Code == 401: // though it could before
 			limit = f.patience
 		}
 		if time.Since(began) >= limit {

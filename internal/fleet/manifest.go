@@ -153,6 +153,7 @@ const (
 	planDir   = "/plan"
 	recordDir = "/records"
 	workDir   = "/work"
+	cgroupDir = "/sys/fs/cgroup"
 
 	Document = workDir + "/document" // the folder that a plan makes
 )
@@ -242,6 +243,9 @@ func (s *Spec) pod(node string) corev1.PodSpec {
 	}
 	none := !s.Needs.Privileged
 	p.SecurityContext.RunAsUser, p.SecurityContext.RunAsGroup, p.SecurityContext.FSGroup, p.SecurityContext.RunAsNonRoot = &user, &user, &user, &none
+	if s.Needs.Privileged && !s.Needs.Host { // with cgroup v1 a container sees its own group only, in which none can be made
+		p.Volumes = append(p.Volumes, corev1.Volume{Name: "cgroup", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: cgroupDir}}})
+	}
 	if s.Results.Here() { // first: it is there when the plan is done
 		p.Containers = append(p.Containers, corev1.Container{
 			Name: keeperName, Image: s.Image, Command: []string{Program, "fleet", "keep"},
@@ -271,6 +275,9 @@ func (s *Spec) runner(node string) corev1.Container {
 	if s.Needs.Privileged {
 		yes := true
 		c.SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+	}
+	if s.Needs.Privileged && !s.Needs.Host {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "cgroup", MountPath: cgroupDir})
 	}
 	if s.Needs.Host {
 		c.Command, c.Env = append(c.Command, "--host"), c.Env[:1]

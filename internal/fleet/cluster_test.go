@@ -1,0 +1,305 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tare-bench/tare/internal/cluster"
+	"github.com/tare-bench/tare/internal/engines"
+	"github.com/tare-bench/tare/internal/kube"
+	"github.com/tare-bench/tare/internal/probe"
+	"github.com/tare-bench/tare/internal/probe/image"
+	"github.com/tare-bench/tare/internal/subject/engine"
+	"github.com/tare-bench/tare/record"
+)
+
+func TestMain(m *testing.M) { engines.Main(m) }
+
+// rig is a cluster whose nodes have tare's image, and who may do what the documents say.
+type rig struct {
+	*cluster.Cluster
+	tare, image, kubeconfig string
+}
+
+const plan = "version: 1\nmeasure:\n  - lifecycle: {targets: [TARGETS], ops: [run], rounds: 2, warmup: 0}\n"
+
+func newRig(t *testing.T, o cluster.Options) *rig {
+	t.Helper()
+	r := &rig{Cluster: cluster.Start(t, o), tare: filepath.Join(t.TempDir(), "tare")}
+	build := exec.Command("go", "build", "-trimpath", "-tags", "no_tls_fallback,grpcnotrace", "-ldflags", "-s -w", "-o", r.tare, "../../cmd/tare")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	i, err := image.Probe(probe.File{Path: Program, Source: r.tare, Mode: 0o755})
+	if err == nil {
+		err = os.WriteFile(r.tare+".tar", i.Archive, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Import(t, r.tare+".tar", i.Ref)
+	r.image, r.kubeconfig = i.Ref, r.As(t, documented(t))
+	return r
+}
+
+// documented is the smallest Role, as the documents have it.
+func documented(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "### Of tare fleet")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	roles, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/kubernetes.md has no Role of tare fleet")
+	}
+	return roles
+}
+
+// fleet is one within this process, which is patient for as long as a test may be.
+func (r *rig) fleet(t *testing.T, kubeconfig, targets string) *Fleet {
+	t.Helper()
+	client, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig, Namespace: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Fleet{
+		Spec: Spec{RunID: IDOf(t.Name()), Namespace: "default", Image: r.image, PlanName: "p.yaml", Plan: []byte(strings.Replace(plan, "TARGETS", targets, 1)),
+			Deadline: time.Hour},
+		Client: client, Parallel: 10, Dir: t.TempDir(), Say: func(text string) { t.Log(text) }, Progress: func(string) {},
+		times: times{look: 200 * time.Millisecond, patience: 3 * time.Second, away: time.Second, silent: time.Minute, removal: time.Minute},
+	}
+	f.Needs.Need("lifecycle", strings.Split(targets, ", "))
+	return f
+}
+
+// does runs a fleet on nodes and wants of each what it says, "" for a record.
+func (r *rig) does(t *testing.T, f *Fleet, want map[string]string) {
+	t.Helper()
+	var nodes []string
+	for name := range want {
+		nodes = append(nodes, name)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	results, err := f.Run(ctx, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		says := want[r.Node]
+		if (r.Err == nil) != (says == "") || r.Err != nil && !strings.Contains(r.Err.Error(), says) {
+			t.Errorf("%s: %v", r.Node, r.Err)
+		}
+		if says == "" && r.Path != "" {
+			isRecord(t, r.Path, r.Node)
+		}
+	}
+	r.Empty(t)
+}
+
+// isRecord wants a whole record with the name of its node.
+func isRecord(t *testing.T, path, node string) {
+	t.Helper()
+	rec, err := record.Load(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	labels := rec.Labelled()
+	if rec.End == nil || len(labels) != 1 || labels[0].Key != "node" || labels[0].Value != node {
+		t.Errorf("%s: %+v, %+v", path, rec.End, labels)
+	}
+}
+
+// command is tare as it is called, with a long plan or a short one.
+func (r *rig) command(t *testing.T, rounds string, more ...string) *exec.Cmd {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plan.yaml")
+	text := strings.Replace(strings.Replace(plan, "TARGETS", "host, floor", 1), "rounds: 2", "rounds: "+rounds, 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(r.tare, append([]string{"fleet", "run", path, "--nodes", "kubernetes.io/os=linux", "--parallel", "2", "--image", r.image,
+		"--requests", "cpu=100m", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...)
+}
+
+// underWay starts a command that lasts, and waits until its pods run.
+func (r *rig) underWay(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	c := r.command(t, "100000", "-o", filepath.Join(t.TempDir(), "out"))
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		pods, err := r.Client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{LabelSelector: engine.RunLabel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		running := 0
+		for _, p := range pods.Items {
+			if p.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if running == 2 {
+			return c, &said
+		}
+		if time.Now().After(deadline) {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+			t.Fatalf("no pods ran within a minute: %s", said.String())
+		}
+	}
+}
+
+// cuts lets a connection through as far as some bytes, and then breaks it.
+type cuts struct {
+	to   io.Writer
+	most int
+	cut  context.CancelFunc
+}
+
+func (c *cuts) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p[:min(len(p), c.most)])
+	if c.most -= n; c.most == 0 && err == nil {
+		c.cut()
+		err = io.ErrClosedPipe
+	}
+	return n, err
+}
+
+func TestAPlanOnEveryNodeOfARealCluster(t *testing.T) {
+	r := newRig(t, cluster.Options{Nodes: 2})
+	both := map[string]string{"node-0": "", "node-1": ""}
+	t.Run("gives a record of each under the smallest Role", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "out")
+		out, err := r.command(t, "2", "-o", dir).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "2 of 2 nodes did the plan") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for node := range both {
+			isRecord(t, filepath.Join(dir, node+".jsonl"), node)
+		}
+		if out, err := exec.Command(r.tare, "compare", dir, "--col", "node").CombinedOutput(); err != nil || !strings.Contains(string(out), "node-1") {
+			t.Errorf("%v: %s", err, out)
+		}
+		r.Empty(t)
+	})
+	t.Run("of host alone where Pod Security is restricted, and not of floor", func(t *testing.T) {
+		r.enforce(t, `"restricted"`)
+		r.does(t, r.fleet(t, r.kubeconfig, "host"), map[string]string{"node-0": ""})
+		f := r.fleet(t, r.kubeconfig, "floor")
+		f.RunID = "floorish"
+		r.does(t, f, map[string]string{"node-0": `violates PodSecurity "restricted:latest": privileged`})
+		r.enforce(t, "null")
+	})
+	t.Run("is told of where a quota is exceeded", func(t *testing.T) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
+		quota.Spec.Hard, _ = ParseRequests(map[string]string{"pods": "0"})
+		quotas := r.Client.CoreV1().ResourceQuotas("default")
+		if _, err := quotas.Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r.does(t, r.fleet(t, r.kubeconfig, "host"), map[string]string{"node-0": "exceeded quota: none"})
+		if err := quotas.Delete(t.Context(), "none", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("is told of where a node is cordoned or has not the image", func(t *testing.T) {
+		r.Kubectl(t, "cordon", "node-1")
+		defer r.Kubectl(t, "uncordon", "node-1")
+		f := r.fleet(t, r.kubeconfig, "host")
+		f.Image = "localhost/nobody-has:this"
+		r.does(t, f, map[string]string{"node-0": "its container waits: ImagePullBackOff: localhost/nobody-has:this", "node-1": "the node is cordoned; its pod has no place: Unschedulable"})
+	})
+	t.Run("is refused before it begins to whom a right is missing", func(t *testing.T) {
+		narrow := strings.Replace(documented(t), "[pods/exec]", "[pods/attach]", 1)
+		_, err := r.fleet(t, r.As(t, narrow), "host").Run(t.Context(), []string{"node-0"})
+		if err == nil || !strings.Contains(err.Error(), "this user may not: get pods/exec, create pods/exec") {
+			t.Error(err)
+		}
+		r.Empty(t)
+	})
+	t.Run("is removed when it is interrupted", func(t *testing.T) {
+		c, said := r.underWay(t)
+		_ = c.Process.Signal(unix.SIGINT)
+		if _ = c.Wait(); c.ProcessState.ExitCode() != 130 || !strings.Contains(said.String(), "0 of 2 nodes did the plan") {
+			t.Errorf("exit %d: %s", c.ProcessState.ExitCode(), said.String())
+		}
+		r.Empty(t)
+	})
+	t.Run("is found and removed when whoever began it was killed", func(t *testing.T) {
+		c, said := r.underWay(t)
+		clean := func(more ...string) string {
+			out, err := exec.Command(r.tare, append([]string{"clean", "--kube", "--kubeconfig", r.kubeconfig, "--namespace", "default"}, more...)...).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v", err)
+			}
+			return string(out)
+		}
+		_, id, _ := strings.Cut(said.String(), "tare: run ")
+		id, _, _ = strings.Cut(id, " ")
+		if out := clean(); out != "run "+id+" is under way and left alone\nnothing was left behind\n" {
+			t.Errorf("while it is under way: %s", out)
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		leases := r.Client.CoordinationV1().Leases("default") // as if that were long ago
+		if _, err := leases.Patch(t.Context(), "tare-"+id, types.MergePatchType, []byte(`{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		want := "job/tare-" + id + "-node-0\n  job/tare-" + id + "-node-1\n  configmap/tare-" + id + "\n  lease/tare-" + id + "\n"
+		if out := clean("--dry-run"); out != "run "+id+": would remove\n  "+want {
+			t.Errorf("%s", out)
+		}
+		if out := clean(); out != "run "+id+": removed\n  "+want {
+			t.Errorf("%s", out)
+		}
+		r.Empty(t)
+	})
+	t.Run("though connections break and the API server is restarted", func(t *testing.T) {
+		f := r.fleet(t, r.kubeconfig, "host")
+		f.patience = time.Minute // rights are read anew, too
+		var once sync.Once
+		f.Progress = func(text string) {
+			if strings.Contains(text, running) {
+				once.Do(func() { r.RestartAPIServer(t) })
+			}
+		}
+		f.exec = func(ctx context.Context, pod, container string, command []string, stdout, stderr io.Writer) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			return f.Client.Exec(ctx, pod, container, command, &cuts{stdout, 4000, cancel}, stderr)
+		}
+		r.does(t, f, both)
+	})
+}
+
+// enforce sets the level of Pod Security of the namespace.
+func (r *rig) enforce(t *testing.T, level string) {
+	t.Helper()
+	_, err := r.Client.CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":`+level+`}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
