@@ -74,7 +74,7 @@ func leftOf(dir, group string) (left []string) {
 	return left
 }
 
-func testCluster(t *testing.T) *Cluster { return Start(t, Options{Nodes: 2}) }
+func testCluster(t *testing.T) *Cluster { return Start(t, Options{Nodes: 2, Kwok: 50}) }
 
 // pod is one with the probe in it, which says its token and waits.
 func (c *Cluster) pod(t *testing.T, change func(*corev1.Pod)) *corev1.Pod {
@@ -212,6 +212,20 @@ rules:
 	}
 	if _, err := client.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("error %v in a namespace that the Role is not of", err)
+	}
+}
+
+func TestFiftyNodesOfKwokHavePods(t *testing.T) {
+	c := testCluster(t)
+	for i := range 50 {
+		node := fmt.Sprintf("kwok-%d", i)
+		p := c.pod(t, func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}}
+		})
+		if i%10 == 0 {
+			c.isReady(t, p)
+		}
 	}
 }
 
