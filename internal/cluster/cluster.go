@@ -164,9 +164,18 @@ func (c *Cluster) credentials(context.Context) error {
 
 func (c *Cluster) at(name string) string { return filepath.Join(c.dir, name) }
 
-// pauseImages brings in the image that holds a pod.
+// pauseImages brings in the image that holds a pod. The probe does not in gVisor's
+// sandboxes, which have no standard output.
 func (c *Cluster) pauseImages(context.Context) error {
-	pause, err := image.Pause(engines.PauseImage)
+	path, err := program(kubernetesFolder, "pause")
+	if err != nil {
+		return err
+	}
+	silent, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	pause, err := image.Of(engines.PauseImage, silent)
 	if err != nil {
 		return err
 	}

@@ -42,24 +42,27 @@ const Repository = "localhost/tare-probe"
 //
 // Files are carried beside it, in that order: other files, another image.
 func Probe(files ...probe.File) (*Image, error) {
-	i, err := build("", files)
+	i, err := build("", probe.Program(), files)
 	if err != nil {
 		return nil, err
 	}
-	return build(Repository+":"+i.ID[len("sha256:"):][:12], files)
+	return build(Repository+":"+i.ID[len("sha256:"):][:12], probe.Program(), files)
 }
 
 // Pause is the image for the process that holds a pod, under the name by which
 // an engine looks for it. CRI-O starts /pause in it, whatever its entry point.
-func Pause(ref string) (*Image, error) { return build(ref, nil, "pause") }
+func Pause(ref string) (*Image, error) { return build(ref, probe.Program(), nil, "pause") }
+
+// Of is an image with another program in the probe's place.
+func Of(ref string, program []byte) (*Image, error) { return build(ref, program, nil) }
 
 // created is when all images were made: engines refuse one without a time, and
 // a fixed one keeps the digest.
 var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// build makes an image in which the probe has other names too.
-func build(ref string, files []probe.File, names ...string) (*Image, error) {
-	layer, err := layer(files, names)
+// build makes an image in which the program has other names too.
+func build(ref string, program []byte, files []probe.File, names ...string) (*Image, error) {
+	layer, err := layer(program, files, names)
 	if err != nil {
 		return nil, fmt.Errorf("make the probe's image: %w", err)
 	}
@@ -94,9 +97,9 @@ func build(ref string, files []probe.File, names ...string) (*Image, error) {
 	return &Image{Ref: ref, ID: config.Digest.String(), Digest: manifest.Digest.String(), Archive: out.Bytes()}, nil
 }
 
-// layer is the one layer: the probe, the folders on which runtimes mount, and
+// layer is the one layer: the program, the folders on which runtimes mount, and
 // what is carried.
-func layer(files []probe.File, names []string) ([]byte, error) {
+func layer(program []byte, files []probe.File, names []string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	made := map[string]bool{}
@@ -113,7 +116,7 @@ func layer(files []probe.File, names []string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := WriteFile(w, probe.Name[1:], 0o755, probe.Program(), created); err != nil {
+	if err := WriteFile(w, probe.Name[1:], 0o755, program, created); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
