@@ -119,6 +119,7 @@ type app struct {
 	lines       func() *record.Lines // of all instruments
 	performers  map[string]performer
 	ask         func(ctx context.Context, what string) error // whether to begin what takes much; nil: yes
+	fetched     []string                                     // paths, each followed by the address of what was fetched to it
 }
 
 // New builds the whole command.
@@ -187,11 +188,11 @@ gate could not decide; 130 interrupted (what was measured is saved).`,
 		parts[s.instruments[i].Name] = func(s *app) *cobra.Command { return newVerb(s, &s.instruments[i]) }
 	}
 	if len(args) > 0 && parts[args[0]] != nil {
-		root.AddCommand(parts[args[0]](s))
+		root.AddCommand(s.withBuckets(parts[args[0]](s)))
 		return root
 	}
 	for _, part := range parts { // which cobra sorts
-		root.AddCommand(part(s))
+		root.AddCommand(s.withBuckets(part(s)))
 	}
 	return root
 }

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -84,6 +88,39 @@ func (s *app) show(all []instrument.Judged, out outputFlags) (code int, err erro
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	return codeOfAll(all), nil
+}
+
+// into is the same command line whose output is a file once it has ended: whole, in place
+// of the one that is there, since somebody may be reading that meanwhile.
+func (s *app) into(path string) (to *app, written func(error) error) {
+	var text bytes.Buffer
+	own := *s
+	own.Out = &text
+	return &own, func(err error) error {
+		if code := (exit{}); err != nil && !errors.As(err, &code) {
+			return err
+		}
+		if wrong := replaceFile(path, text.Bytes()); wrong != nil {
+			return fmt.Errorf("write the report: %w", wrong)
+		}
+		return err
+	}
+}
+
+// replaceFile writes a file that others may read, as one that a shell writes.
+func replaceFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }
 
 // showKept prints the report of a record that was made of what others kept.

@@ -29,7 +29,9 @@ programs as one document; one that cannot be read is told of, and the exit statu
 then 1.
 
 With -o DIR a whole document of the records, or of those of a folder, is made there:
-the one that tare run ends with.
+the one that tare run ends with. With --format and -o FILE that form of the report is
+the file, in place of one that is there, whole at any moment: for node_exporter's textfile
+collector, --format openmetrics -o tare.prom.
 
 With --against, what was measured stands beside published figures of the same
 kind of run, table by table, with what a publication says that its own figures
@@ -39,9 +41,16 @@ between the two. With tare come:
   ` + comeAlong(),
 		Example: "  tare report run.jsonl\n  tare report run.jsonl --format md\n  tare report run.jsonl --format csv --subject runc\n  tare report run.jsonl --against published/isulad-2020",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			s, dir := s, dir
 			if dir != "" && c.Flags().Changed("format") {
-				return errors.New("--format: a document has its own formats; leave one of the two out")
+				if isFolder(dir) {
+					return errors.New("--format: a document has its own formats; name a file with an extension, or leave one of the two out")
+				}
+				var written func(error) error
+				s, written = s.into(dir)
+				dir = ""
+				defer func() { err = written(err) }()
 			}
 			var theirs *published.Report
 			if against != "" {
@@ -51,7 +60,6 @@ between the two. With tare come:
 				if out.subject != "" {
 					return errors.New("--subject: nothing is compared with --against; leave one of the two out")
 				}
-				var err error
 				if theirs, err = published.Load(against); err != nil {
 					return fmt.Errorf("--against: %w", err)
 				}
@@ -85,7 +93,7 @@ between the two. With tare come:
 	}
 	out.addForm(c.Flags(), s.instruments)
 	c.Flags().StringVar(&out.subject, "subject", "", "target whose column of the iSulad form is compared with every other (default: every other with the baseline)")
-	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; it has its own formats")
+	c.Flags().StringVarP(&dir, "output", "o", "", "folder for a document of all the records: report.html, report.md, figures, and the plan that measures it again; with --format the report's file")
 	c.Flags().StringVar(&against, "against", "", "published figures to stand beside: one of those that come with tare, or a file of the same form")
 	return c
 }

@@ -22,7 +22,7 @@ func (s *app) sides(args []string) ([]compare.Side, error) {
 		if _, err := os.Stat(arg); err == nil || !named {
 			name, path = record.Stem(filepath.Base(filepath.Clean(arg))), arg
 			if slices.ContainsFunc(out, func(side compare.Side) bool { return side.Name == name }) {
-				name = arg
+				name = s.given(arg)
 			}
 		}
 		runs, err := s.runs(path)

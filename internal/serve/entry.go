@@ -37,6 +37,7 @@ type entry struct {
 	open     bool     // the last has no end mark
 	status   string   // of the last that did not end as planned, or "done"
 	targets  []string // at most maxTargets
+	node     string   // that a label of it names
 	samples  int      // operations of batches, and other measurements
 	failures int      // that were seen in lines
 	told     int      // failures that the ends tell of
@@ -152,13 +153,13 @@ func (e *entry) skim(lines *record.Lines, f *os.File, from, length int64, half b
 // count counts a line, and tells whether it is a measurement.
 func (e *entry) count(lines *record.Lines, word record.Type, text []byte) bool {
 	switch word {
-	case record.TypeHeader, record.TypeTarget, record.TypeFinding, record.TypeEnd:
+	case record.TypeHeader, record.TypeTarget, record.TypeFinding, record.TypeEnd, record.TypeLabel:
 		line, err := lines.Decode(text)
 		if err != nil {
 			e.garbled++
 		}
 		e.add(line)
-	case record.TypeNode, record.TypeSeries, record.TypeLabel:
+	case record.TypeNode, record.TypeSeries:
 	case "":
 		if len(text) > 0 {
 			e.garbled++
@@ -212,6 +213,10 @@ func (e *entry) add(line any) {
 	case *record.Finding:
 		if i := slices.Index(levels[:], l.Level); i >= 0 {
 			e.findings[i]++
+		}
+	case *record.Label:
+		if l.Key == "node" {
+			e.node = l.Value
 		}
 	case *record.End:
 		e.open = false

@@ -50,7 +50,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // not Secure: browsers would not send it back over HTTP
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	case !g.admitted(r):
-		http.Error(w, "A token is needed: open the address that tare serve printed.", http.StatusForbidden)
+		http.Error(w, "A token is needed: open the address that tare serve printed, or send it as Authorization: Bearer TOKEN.", http.StatusForbidden)
 	default:
 		g.next.ServeHTTP(w, r)
 	}
@@ -66,7 +66,11 @@ func (g *guard) asked(host string) bool {
 	return err == nil || strings.EqualFold(host, "localhost") || strings.EqualFold(host, g.host)
 }
 
+// admitted tells who has the token: a browser in its cookie, a program in its header.
 func (g *guard) admitted(r *http.Request) bool {
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		return g.known(token)
+	}
 	c, err := r.Cookie(g.cookie)
 	return err == nil && g.known(c.Value)
 }

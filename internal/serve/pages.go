@@ -49,6 +49,7 @@ type site struct {
 	views *template.Template
 	// judging is held by the one who judges: how much memory that takes is bounded so.
 	judging chan struct{}
+	metered map[string]metered // by path, of the last metrics; of the one who judges
 }
 
 func newSite(o Options, root *os.Root) *site {
@@ -78,6 +79,7 @@ func (s *site) routes() http.Handler {
 	}
 	mux.HandleFunc("/compare", s.or(s.compare))
 	mux.HandleFunc("/history", s.or(s.history))
+	mux.HandleFunc("/metrics", s.or(s.metrics))
 	for _, name := range []string{"live.js", "serve.css"} {
 		mux.HandleFunc("/"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, assets, "assets/"+name) })
 	}

@@ -18,6 +18,7 @@ type Document struct {
 	Findings []record.Finding
 	Failed   int
 	Total    int
+	Apart    figure.Labels // of the run beside others of its experiment; nil: its id
 }
 
 // head is what every JSON document begins with.

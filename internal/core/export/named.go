@@ -44,26 +44,38 @@ func (n *named) values() []float64 {
 // naming gives names to the figures of documents. Theirs are those of records, so two
 // may be called the same: the later one is numbered.
 func naming(all []Document) [][]named {
-	out, seen, runs := make([][]named, len(all)), map[string]int{}, map[string]int{}
-	for i := range all {
-		runs[all[i].Record.Header.Experiment]++
-	}
+	out, seen, apart := make([][]named, len(all)), map[string]int{}, apart(all)
 	for i := range all {
 		d := &all[i]
-		run := term.Clean(d.Record.Header.RunID)
 		for k := range d.Figures {
 			n := named{Figure: &d.Figures[k], of: d}
 			for _, l := range n.Labels {
 				n.labels = append(n.labels, figure.Label{Key: l.Key, Value: term.Clean(l.Value)})
 			}
-			if runs[d.Record.Header.Experiment] > 1 && run != "" {
-				n.labels = n.labels.With("run", run)
+			for _, l := range apart[i] {
+				n.labels = n.labels.With(l.Key, term.Clean(l.Value))
 			}
 			called := n.name() + " " + string(n.Unit)
 			if seen[called]++; seen[called] > 1 {
 				n.labels = append(n.labels, figure.Label{Key: "again", Value: fmt.Sprint(seen[called])})
 			}
 			out[i] = append(out[i], n)
+		}
+	}
+	return out
+}
+
+// apart are the labels by which the runs of one experiment are told apart: those that
+// a document was given, or its run's id where there are several.
+func apart(all []Document) []figure.Labels {
+	out, runs := make([]figure.Labels, len(all)), map[string]int{}
+	for i := range all {
+		runs[all[i].Record.Header.Experiment]++
+	}
+	for i := range all {
+		h := &all[i].Record.Header
+		if out[i] = all[i].Apart; out[i] == nil && runs[h.Experiment] > 1 {
+			out[i] = figure.Of("run", h.RunID)
 		}
 	}
 	return out

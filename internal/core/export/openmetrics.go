@@ -76,13 +76,33 @@ func metricName(of string) string {
 	}, of)
 }
 
-// OpenMetrics writes the estimates, and of each run what it was.
+// OpenMetrics writes the estimates, and of each run what it was, when it began and how
+// much of it failed: values as old as the run that they are of look like new ones.
 func OpenMetrics(w io.Writer, all []Document) error {
-	info := Family{Name: "tare_run_info", Type: "gauge", Help: "What was run, and where."} // as a gauge it is read as older text, too
-	for i := range all {
-		info.Samples = append(info.Samples, Sample{Labels: about(all[i].Record), Value: "1"})
+	families := []Family{ // as gauges they are read as older text, too
+		{Name: "tare_run_info", Type: "gauge", Help: "What was run, and where."},
+		{Name: "tare_run_started_timestamp_seconds", Type: "gauge", Unit: "seconds", Help: "When the run began, since 1970."},
+		{Name: "tare_run_attempts", Type: "gauge", Help: "Attempts of the whole run."},
+		{Name: "tare_run_failed", Type: "gauge", Help: "Attempts of the whole run that failed."},
 	}
-	families := []Family{info}
+	seen := map[string]bool{}
+	add := func(family int, labels figure.Labels, value float64) {
+		if series := families[family].Name + escaped(labels); !seen[series] { // a record may be given twice
+			seen[series] = true
+			families[family].Samples = append(families[family].Samples, Sample{labels, number(value)})
+		}
+	}
+	for i, apart := range apart(all) {
+		d := &all[i]
+		add(0, append(about(d.Record), apart...), 1)
+		if d.Record.Header.RunID == "" { // published figures are of no run
+			continue
+		}
+		of := append(figure.Of("tare.experiment", d.Record.Header.Experiment), apart...)
+		add(1, of, float64(d.Record.Header.Started.UnixMilli())/1e3)
+		add(2, of, float64(d.Total))
+		add(3, of, float64(d.Failed))
+	}
 	for _, g := range gauges(slices.Concat(naming(all)...)) {
 		f := Family{Type: "gauge", Unit: g.openMetrics, Help: g.help()}
 		f.Name = metricName("tare_" + g.experiment + "_" + strings.TrimSuffix(g.quantity, "-"+g.openMetrics))

@@ -1,0 +1,382 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tare-bench/tare/internal/bucket/teststore"
+)
+
+func TestAnAddressIsABucketAndAKeyAndNoSecret(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"s3://tare/a/b.jsonl":    "file s3://tare/a/b.jsonl in s3://tare/a/",
+		"s3://tare/b.jsonl.zst":  "file s3://tare/b.jsonl.zst in s3://tare/",
+		"s3://tare/plan.yaml":    "file s3://tare/plan.yaml in s3://tare/",
+		"s3://tare/a/b":          "folder s3://tare/a/b in s3://tare/a/b/",
+		"s3://tare/a.b/":         "folder s3://tare/a.b/ in s3://tare/a.b/",
+		"s3://tare":              "folder s3://tare/ in s3://tare/",
+		"s3://tare/":             "folder s3://tare/ in s3://tare/",
+		"s3://tare/what?x=1#y":   "folder s3://tare/what?x=1#y in s3://tare/what?x=1#y/",
+		"s3://":                  "error",
+		"s3://A":                 "error",
+		"s3://key:hidden@tare/a": "error",
+		"s3://tare/../b.jsonl":   "error",
+		"s3://tare/a/..":         "error",
+	} {
+		u, err := Parse(text)
+		got := map[bool]string{true: "folder ", false: "file "}[u.IsFolder()] + u.String() + " in " + u.Folder().String()
+		if err != nil {
+			got = "error"
+			if strings.Contains(err.Error(), "hidden") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		if got != want {
+			t.Errorf("%s is %s (%v), not %s", text, got, err, want)
+		}
+	}
+}
+
+func TestAStoreIsWhatTheEnvironmentSays(t *testing.T) {
+	for endpoint, ok := range map[string]bool{
+		"": true, "https://s3.example": true, "http://127.0.0.1:9000": true, "http://[::1]:9000": true,
+		"s3.example": false, "ftp://s3.example": false, "https://key:hidden@s3.example": false, "https://": false,
+	} {
+		t.Setenv("AWS_ENDPOINT_URL", endpoint)
+		t.Setenv("AWS_ENDPOINT_URL_S3", "")
+		if _, err := Connect(); (err == nil) != ok || err != nil && strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%q: %v", endpoint, err)
+		}
+	}
+}
+
+// put writes objects as others do.
+func put(t *testing.T, s *teststore.Store, objects map[string]string) {
+	t.Helper()
+	var several errgroup.Group
+	several.SetLimit(16)
+	for key, text := range objects {
+		several.Go(func() error {
+			_, err := s.PutObject(t.Context(), teststore.Bucket, key, strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{})
+			return err
+		})
+	}
+	if err := several.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func client(t *testing.T, silence time.Duration) *Client {
+	t.Helper()
+	c, err := connect(silence)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// files are those below a folder, with what is in them.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			var text []byte
+			text, err = os.ReadFile(filepath.Join(dir, name))
+			out[name] = string(text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func fetched(t *testing.T, c *Client, address string) (*Fetched, map[string]string, error) {
+	t.Helper()
+	from, err := Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	got, err := c.Fetch(t.Context(), from, dir)
+	return got, files(t, dir), err
+}
+
+func TestWhatIsUploadedIsFetchedAgain(t *testing.T) {
+	teststore.Start(t)
+	c, dir := client(t, silence), t.TempDir()
+	long := strings.Repeat("a line of a record\n", 1<<18)
+	for name, text := range map[string]string{"run.jsonl": "one", "figures/a.svg": "a picture", "deep/er/run.jsonl.zst": long} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := URL{teststore.Bucket, "nightly/1/"}
+	for _, at := range []URL{to, {to.Bucket, "nightly/1/run.jsonl"}, {to.Bucket, ""}} {
+		if err := c.Free(t.Context(), at); err != nil {
+			t.Errorf("nothing is there: %v", err)
+		}
+	}
+	n, bytes, err := c.Upload(t.Context(), dir, to)
+	if n != 3 || bytes != int64(len("one"+"a picture"+long)) || err != nil {
+		t.Fatalf("%d files, %d bytes, %v", n, bytes, err)
+	}
+	for _, at := range []URL{to, {to.Bucket, "nightly"}, {to.Bucket, "nightly/1/run.jsonl"}} {
+		if err := c.Free(t.Context(), at); err == nil || !strings.Contains(err.Error(), "something is there already") {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	for address, want := range map[string]map[string]string{
+		"s3://tare/nightly":             {"nightly/1/run.jsonl": "one", "nightly/1/deep/er/run.jsonl.zst": long},
+		"s3://tare/nightly/1/deep/":     {"deep/er/run.jsonl.zst": long},
+		"s3://tare/nightly/1/run.jsonl": {"run.jsonl": "one"},
+		"s3://tare":                     {"tare/nightly/1/run.jsonl": "one", "tare/nightly/1/deep/er/run.jsonl.zst": long},
+	} {
+		got, there, err := fetched(t, c, address)
+		if err != nil || got.Records != len(want) || got.Left != nil {
+			t.Errorf("%s: %+v, %v", address, got, err)
+		}
+		for name, text := range want {
+			if there[name] != text || len(there) != len(want) {
+				t.Errorf("%s: %s is another, or not among %d", address, name, len(there))
+			}
+		}
+	}
+}
+
+func TestWhatIsWrongWithAStoreIsSaidWithWhatWouldChangeIt(t *testing.T) {
+	s := teststore.Start(t)
+	put(t, s, map[string]string{"a/run.jsonl": "one", "a/notes.txt": "no record"})
+	for _, tt := range []struct{ what, key, secret, address, says string }{
+		{"no bucket", s.Key, s.Secret, "s3://nowhere/a/", "there is no such bucket at 127.0.0.1"},
+		{"no bucket of an object", s.Key, s.Secret, "s3://nowhere/a.jsonl", "there is no such bucket at 127.0.0.1"},
+		{"no object", s.Key, s.Secret, "s3://tare/b.jsonl", "the address of a folder ends in /"},
+		{"an empty folder", s.Key, s.Secret, "s3://tare/b/", "no record is there"},
+		{"a wrong key", "key-wrong", s.Secret, "s3://tare/a/", "AWS_ACCESS_KEY_ID"},
+		{"no keys", "", "", "s3://tare/a/", "AWS_PROFILE"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			s.Use(t, tt.key, tt.secret)
+			c := client(t, silence)
+			_, _, err := fetched(t, c, tt.address)
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("%v", err)
+			}
+			if s := tt.secret; s != "" && strings.Contains(err.Error(), s) {
+				t.Errorf("it tells the secret: %v", err)
+			}
+			from, _ := Parse(tt.address)
+			if err := c.Free(t.Context(), from); strings.HasPrefix(tt.says, "there is no such bucket") != strings.Contains(fmt.Sprint(err), "no such bucket") {
+				t.Errorf("before a run: %v", err)
+			}
+		})
+	}
+}
+
+func TestARefusalIsSaidWithWhatWouldChangeIt(t *testing.T) {
+	s := teststore.Start(t)
+	for code, says := range map[string]string{"SignatureDoesNotMatch": "AWS_SECRET_ACCESS_KEY", "AuthorizationHeaderMalformed": "AWS_REGION"} {
+		s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+			teststore.Refuse(w, http.StatusForbidden, code)
+			return true
+		})
+		c := client(t, silence)
+		for _, address := range []URL{{teststore.Bucket, "a/"}, {teststore.Bucket, "a.jsonl"}} {
+			if _, err := c.Fetch(t.Context(), address, t.TempDir()); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s, %s: %v", code, address, err)
+			}
+			if err := c.Free(t.Context(), address); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s, before a run to %s: %v", code, address, err)
+			}
+		}
+	}
+}
+
+func TestACutConnectionIsGoneOnWith(t *testing.T) {
+	s := teststore.Start(t)
+	text := strings.Repeat("0123456789", 10_000)
+	put(t, s, map[string]string{"a/run.jsonl": text})
+	var most atomic.Int64
+	s.After(func(answer *http.Response) error {
+		if answer.Request.Method == http.MethodGet && strings.HasSuffix(answer.Request.URL.Path, ".jsonl") {
+			answer.Body = &cut{answer.Body, most.Load()}
+		}
+		return nil
+	})
+	c := client(t, silence)
+	most.Store(30_000)
+	if _, there, err := fetched(t, c, "s3://tare/a/"); err != nil || there["a/run.jsonl"] != text {
+		t.Errorf("%v, %d bytes", err, len(there["a/run.jsonl"]))
+	}
+	if n := s.Requests.Load(); n < 5 {
+		t.Errorf("only %d requests", n)
+	}
+	most.Store(0)
+	if _, _, err := fetched(t, c, "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "read s3://tare/a/run.jsonl") {
+		t.Errorf("one that is always cut: %v", err)
+	}
+}
+
+// cut is a body that breaks off.
+type cut struct {
+	io.ReadCloser
+	left int64
+}
+
+func (c *cut) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+func TestASilentStoreIsGivenUp(t *testing.T) {
+	s := teststore.Start(t)
+	put(t, s, map[string]string{"a/run.jsonl": "one"})
+	c := client(t, 100*time.Millisecond)
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
+		<-r.Context().Done()
+		return true
+	})
+	if _, _, err := fetched(t, c, "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Fetch(ctx, URL{teststore.Bucket, "a/"}, t.TempDir()); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestADamagedObjectIsRefused(t *testing.T) {
+	s := teststore.Start(t)
+	c, dir := client(t, silence), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "run.jsonl"), []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Upload(t.Context(), dir, URL{teststore.Bucket, "a/"}); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*http.Response){
+		"its SHA-256 is not the one": func(answer *http.Response) { answer.Body = io.NopCloser(strings.NewReader("two")) },
+		"it was changed meanwhile": func(answer *http.Response) {
+			answer.Body, answer.ContentLength = io.NopCloser(strings.NewReader("longer")), 6
+			answer.Header.Set("Content-Length", "6")
+		},
+	} {
+		s.After(func(answer *http.Response) error {
+			if strings.HasSuffix(answer.Request.URL.Path, ".jsonl") {
+				change(answer)
+			}
+			return nil
+		})
+		if _, _, err := fetched(t, c, "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// listing is what a store says of keys that it does not have to have.
+func listing(more bool, keys ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0"?><ListBucketResult><Name>tare</Name><EncodingType>url</EncodingType><IsTruncated>%t</IsTruncated><NextContinuationToken>x</NextContinuationToken>`, more)
+	for _, key := range keys {
+		fmt.Fprintf(&b, `<Contents><Key>%s</Key><Size>3</Size><ETag>"e"</ETag></Contents>`, key)
+	}
+	b.WriteString("</ListBucketResult>")
+	return b.String()
+}
+
+func TestKeysAreAStrangersText(t *testing.T) {
+	s := teststore.Start(t)
+	long := strings.Repeat("x", 300) + ".jsonl"
+	strange := []string{"a/../../out.jsonl", "a//rooted.jsonl", "a/./b.jsonl", "a/x%1B%5B2J.jsonl", "a/%00.jsonl", "a/good.jsonl/under.jsonl", "a/" + long}
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Has("list-type") {
+			_, _ = io.WriteString(w, listing(false, append([]string{"a/good.jsonl", "b/elsewhere.jsonl", "a/notes.txt", "a/"}, strange...)...))
+		} else {
+			w.Header().Set("ETag", `"e"`)
+			w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+			_, _ = io.WriteString(w, "one")
+		}
+		return true
+	})
+	got, there, err := fetched(t, client(t, silence), "s3://tare/a/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Which of good.jsonl and what is below it becomes a file is a matter of time.
+	if len(there) != 1 || got.Records != 1 || len(got.Left) != len(strange) {
+		t.Errorf("%v, %+v", there, got)
+	}
+	for name := range there {
+		if !strings.HasPrefix(name, "a/good.jsonl") {
+			t.Errorf("%q", name)
+		}
+	}
+}
+
+func TestAnEndlessListingIsRefused(t *testing.T) {
+	s := teststore.Start(t)
+	page := 0
+	s.Before(func(w http.ResponseWriter, _ *http.Request) bool {
+		keys := make([]string, 1000)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("a/%d-%d.jsonl", page, i)
+		}
+		page++
+		_, _ = io.WriteString(w, listing(true, keys...))
+		return true
+	})
+	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err == nil || !strings.Contains(err.Error(), "more than 10000 records") {
+		t.Errorf("%v", err)
+	}
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // nor a page of it that does not end
+		text := bytes.Repeat([]byte(" "), 1<<20)
+		for r.Context().Err() == nil {
+			_, _ = w.Write(text)
+		}
+		return true
+	})
+	if _, _, err := fetched(t, client(t, silence), "s3://tare/a/"); err == nil {
+		t.Error("a page without an end was read")
+	}
+}
+
+func TestAThousandObjectsAreFetched(t *testing.T) {
+	s := teststore.Start(t)
+	objects := map[string]string{}
+	for i := range 1001 { // a page has a thousand
+		objects[fmt.Sprintf("a/%d/run.jsonl", i)] = fmt.Sprint(i)
+	}
+	put(t, s, objects)
+	got, there, err := fetched(t, client(t, silence), "s3://tare/a/")
+	if err != nil || got.Records != len(objects) || len(there) != len(objects) {
+		t.Fatalf("%+v, %d files, %v", got, len(there), err)
+	}
+	for name, text := range objects {
+		if there[name] != text {
+			t.Errorf("%s has %q", name, there[name])
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tare-bench/tare/internal/bucket/teststore"
+	"github.com/tare-bench/tare/internal/instrument/all"
+	"github.com/tare-bench/tare/internal/plan"
+)
+
+// inStore puts files into a bucket and starts in an empty folder.
+func inStore(t *testing.T, files map[string]string) *teststore.Store {
+	t.Helper()
+	s := teststore.Start(t)
+	for key, path := range files {
+		if _, err := s.FPutObject(t.Context(), teststore.Bucket, key, path, minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	place(t)
+	return s
+}
+
+func TestRecordsAreReadOutOfABucketAsOutOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	docker, podman := stored(t, dir, "docker/runc", false), stored(t, dir, "podman/runc", false)
+	garbled := filepath.Join(dir, "garbled")
+	if err := os.WriteFile(garbled, []byte("no record\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nights := t.TempDir()
+	commits(t, nights, 24)
+	files := map[string]string{"a/run.jsonl": docker, "b/run.jsonl": podman, "bad/garbled.jsonl": garbled, "bad/run.jsonl": docker}
+	entries, _ := filepath.Glob(filepath.Join(nights, "*.jsonl"))
+	for _, path := range entries {
+		files["nightly/"+filepath.Base(path)] = path
+	}
+	s := inStore(t, files)
+	for _, tt := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"history s3://tare/nightly/", ExitRegressed, "111 and 112"},
+		{"history s3://tare/nightly", ExitRegressed, "s3://tare/nightly: 24 files"},
+		{"report s3://tare/a/run.jsonl", ExitDone, "docker/runc"},
+		{"report s3://tare/a/ s3://tare/b/ --format csv", ExitDone, "podman/runc"},
+		{"report s3://tare/bad/", ExitUsage, "s3://tare/bad/garbled.jsonl: not a tare record"},
+		{"history s3://tare/bad/", ExitUsage, "s3://tare/bad/garbled.jsonl: not a tare record"},
+		{"compare s3://tare/a/run.jsonl s3://tare/b/run.jsonl --unlike --row op,lanes --filter quantity:latency", ExitDone, "s3://tare/b/run.jsonl"},
+		{"compare old=s3://tare/a/run.jsonl new=s3://tare/b/ --unlike --row op,lanes --filter quantity:latency", ExitDone, "old"},
+		{"join s3://tare/a/run.jsonl s3://tare/b/run.jsonl -o both.jsonl", ExitDone, "both.jsonl: 2 files"},
+		{"join both.jsonl -o s3://tare/c/both.jsonl.zst", ExitDone, "uploaded: 1 file"},
+		{"report s3://tare/c/", ExitDone, "podman/runc"},
+		{"join both.jsonl -o s3://tare/c/both.jsonl.zst", ExitUsage, "s3://tare/c/both.jsonl.zst: something is there already"},
+		{"report both.jsonl -o s3://tare/document/", ExitDone, "uploaded: "},
+		{"report s3://nowhere/a/", ExitUsage, "there is no such bucket"},
+		{"report s3://tare/none.jsonl", ExitUsage, "the address of a folder ends in /"},
+		{"report s3://key:hidden@tare/none.jsonl", ExitUsage, "an address in a bucket is s3://BUCKET/KEY"},
+		{"label s3://tare/a/run.jsonl commit=1", ExitUsage, "no such file"},
+	} {
+		code, out, stderr := tare(t, words(tt.args)...)
+		if code != tt.code || !strings.Contains(out+stderr, tt.says) {
+			t.Errorf("tare %s: exit %d\n%s\n%s", tt.args, code, out, stderr)
+		}
+		if strings.Contains(out+stderr, s.Secret) || strings.Contains(out+stderr, "hidden") {
+			t.Errorf("tare %s tells a secret\n%s\n%s", tt.args, out, stderr)
+		}
+		if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); left != nil {
+			t.Errorf("tare %s leaves %v", tt.args, left)
+		}
+	}
+	for _, key := range []string{"document/report.html", "document/figures.json"} {
+		if _, err := s.StatObject(t.Context(), teststore.Bucket, key, minio.StatObjectOptions{}); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+func TestARecordGoesIntoABucketWhenItIsWhole(t *testing.T) {
+	needRoot(t)
+	s := inStore(t, nil)
+	const address = "s3://tare/nightly/run.jsonl.zst"
+	line := words("lifecycle host --rounds 2 --warmup 0 --ops run -q -o " + address)
+	if code, out, stderr := tare(t, line...); code != ExitDone || !strings.Contains(stderr, "to "+address) || strings.Contains(out+stderr, s.Secret) {
+		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	if code, out, stderr := tare(t, "report", address); code != ExitDone || !strings.Contains(out, "host") {
+		t.Errorf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	rounds := s.Requests.Load()
+	if code, _, stderr := tare(t, line...); code != ExitUsage || !strings.Contains(stderr, "something is there already") || s.Requests.Load() > rounds+1 {
+		t.Errorf("again: exit %d, %s", code, stderr)
+	}
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool { // it goes away meanwhile
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		return r.Method == http.MethodPut
+	})
+	code, _, stderr := tare(t, append(line[:len(line)-1], "s3://tare/nightly/other.jsonl")...)
+	_, kept, _ := strings.Cut(stderr, "it is kept in ")
+	kept, _, _ = strings.Cut(kept, ",")
+	if code != ExitUsage || !strings.Contains(stderr, "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if code, out, stderr := tare(t, "report", filepath.Join(kept, "other.jsonl")); code != ExitDone || !strings.Contains(out, "host") {
+		t.Errorf("the record is not kept: exit %d\n%s\n%s", code, out, stderr)
+	}
+}
+
+func TestAReportsFileIsWholeAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tare.prom")
+	run := stored(t, t.TempDir(), "docker/runc", true)
+	if code, out, stderr := tare(t, "report", run, "--format", "openmetrics", "-o", path); code != ExitFailed || out != "" {
+		t.Fatalf("exit %d\n%s\n%s", code, out, stderr)
+	}
+	first, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	info, _ := first.Stat()
+	if text := file(t, path); info.Mode() != 0o644 || !strings.Contains(text, "tare_run_failed{") || !strings.HasSuffix(text, "# EOF\n") {
+		t.Errorf("%v\n%s", info.Mode(), text)
+	}
+	if code, _, stderr := tare(t, "report", run, "--format", "csv", "-o", path); code != ExitFailed || !strings.HasPrefix(file(t, path), "run_id,") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	text := make([]byte, info.Size())
+	if n, _ := first.ReadAt(text, 0); int64(n) != info.Size() || !strings.HasSuffix(string(text), "# EOF\n") {
+		t.Error("who was reading the old one reads another")
+	}
+	for _, args := range [][]string{{"none.jsonl", "-o", path}, {run, "-o", filepath.Join(dir, "none", "x.prom")}} {
+		if code, _, stderr := tare(t, append([]string{"report", "--format", "openmetrics"}, args...)...); code != ExitUsage {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 || !strings.HasPrefix(file(t, path), "run_id,") {
+		t.Errorf("%v", left)
+	}
+}
+
+func TestTheCronJobIsAsKubernetesAndTareReadIt(t *testing.T) {
+	t.Parallel()
+	documents := strings.Split(file(t, "../../docs/kubernetes/cronjob.yaml"), "\n---\n")
+	var config corev1.ConfigMap
+	var cron batchv1.CronJob
+	for i, into := range []any{&config, &cron} {
+		if err := yaml.UnmarshalStrict([]byte(documents[i]), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range config.Data {
+		if _, err := plan.Parse(name, []byte(text), all.Instruments); err != nil {
+			t.Error(err)
+		}
+	}
+	c := cron.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+	verb, rest, err := New(Streams{}).Find(c.Command[1:])
+	if err == nil {
+		err = verb.ParseFlags(rest)
+	}
+	if err != nil || verb.Name() != "run" {
+		t.Errorf("%v: %v", c.Command, err)
+	}
+}

@@ -1,0 +1,164 @@
+package instrument_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	grafana "github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/tare-bench/tare/internal/core/page"
+)
+
+const dashboardFile = "../../docs/grafana/tare.json"
+
+// opened is the dashboard as Grafana's own types have it, which take nothing that they
+// do not know.
+func opened(text []byte) (*dashboard.Dashboard, error) {
+	runtime := cog.NewRuntime()
+	runtime.RegisterPanelcfgVariant(stat.VariantConfig())
+	runtime.RegisterPanelcfgVariant(table.VariantConfig())
+	runtime.RegisterPanelcfgVariant(timeseries.VariantConfig())
+	runtime.RegisterDataqueryVariant(grafana.VariantConfig())
+	d := &dashboard.Dashboard{}
+	return d, errors.Join(d.UnmarshalJSONStrict(text), d.Validate())
+}
+
+// exported are the series of all stored records, by the names of their metrics.
+func exported(t *testing.T) map[string][]labels.Labels {
+	t.Helper()
+	out := map[string][]labels.Labels{}
+	for _, name := range names(t) {
+		in := textparse.NewOpenMetricsParser([]byte(report(t, load(t, name), "openmetrics", page.Options{})), labels.NewSymbolTable())
+		for {
+			entry, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if entry == textparse.EntrySeries {
+				var series labels.Labels
+				in.Labels(&series)
+				out[series.Get("__name__")] = append(out[series.Get("__name__")], series)
+			}
+		}
+	}
+	return out
+}
+
+// given has a value in place of each of the dashboard's variables.
+var given = strings.NewReplacer("$plan", ".*", "$target", ".*", "$op", ".*", "$sandboxes", "1")
+
+// selected are the selectors of a query.
+func selected(t *testing.T, query string) (out []*parser.VectorSelector) {
+	t.Helper()
+	expr, err := parser.ParseExpr(given.Replace(query))
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			out = append(out, v)
+		}
+		return nil
+	})
+	return out
+}
+
+var (
+	legend   = regexp.MustCompile(`\{\{([a-z_]+)\}\}`)
+	bound    = regexp.MustCompile("_(lower|upper)_")                        // of few rounds, as some stored records have, there is none
+	ofServer = map[string]bool{"plan": true, "measure": true, "node": true} // labels that /metrics of tare serve adds
+)
+
+func TestTheDashboardIsGrafanasAndShowsWhatIsExported(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(dashboardFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := opened(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := opened([]byte(strings.Replace(string(text), `"lineWidth"`, `"lineWidht"`, 1))); err == nil {
+		t.Error("a word that Grafana does not know is taken")
+	}
+	series, queries := exported(t), 0
+	for _, p := range d.Panels {
+		if p.Panel == nil {
+			continue
+		}
+		for _, target := range p.Panel.Targets {
+			query, ok := target.(*grafana.Dataquery)
+			if !ok {
+				t.Fatalf("%s: a query is %T", *p.Panel.Title, target)
+			}
+			queries++
+			has := map[string]bool{}
+			for _, v := range selected(t, query.Expr) {
+				found := 0
+				for _, one := range slices.Concat(series[v.Name], series[bound.ReplaceAllString(v.Name, "_")]) {
+					if matches(v, one) {
+						found++
+						one.Range(func(l labels.Label) { has[l.Name] = true })
+					}
+				}
+				if found == 0 {
+					t.Errorf("%s: of stored records there is no %s", *p.Panel.Title, v)
+				}
+			}
+			for _, name := range legend.FindAllStringSubmatch(*query.LegendFormat, -1) {
+				if !has[name[1]] && !ofServer[name[1]] {
+					t.Errorf("%s: its series have no label %s", *p.Panel.Title, name[1])
+				}
+			}
+		}
+	}
+	if queries < 20 {
+		t.Errorf("only %d queries", queries)
+	}
+	for _, v := range d.Templating.List {
+		if v.Type != dashboard.VariableTypeQuery {
+			continue
+		}
+		of := regexp.MustCompile(`^label_values\((.+), ([a-z_]+)\)$`).FindStringSubmatch(fmt.Sprint(v.Query.Map["query"]))
+		if of == nil {
+			t.Fatalf("variable %s: %v", v.Name, v.Query)
+		}
+		found := ofServer[of[2]]
+		for _, selector := range selected(t, of[1]) {
+			for _, all := range series {
+				for _, one := range all {
+					found = found || matches(selector, one) && one.Has(of[2])
+				}
+			}
+		}
+		if !found {
+			t.Errorf("variable %s: no such label", v.Name)
+		}
+	}
+}
+
+func matches(v *parser.VectorSelector, series labels.Labels) bool {
+	for _, m := range v.LabelMatchers {
+		if m.Name != labels.MetricName && !m.Matches(series.Get(m.Name)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,84 @@
+package serve
+
+import (
+	"bytes"
+	"io/fs"
+	"net/http"
+	"strconv"
+
+	"github.com/tare-bench/tare/internal/core/export"
+	"github.com/tare-bench/tare/internal/core/figure"
+	"github.com/tare-bench/tare/internal/instrument"
+	"github.com/tare-bench/tare/internal/term"
+	"github.com/tare-bench/tare/record"
+)
+
+// maxPlans is of how many plans there are metrics, those that were carried out last.
+const maxPlans = 200
+
+// metered is what a file gave, which is judged anew only when it has changed.
+type metered struct {
+	info      fs.FileInfo
+	documents []export.Document
+}
+
+// metrics are the figures of the newest run of each plan that has ended, for Prometheus.
+func (s *site) metrics(w http.ResponseWriter, r *http.Request) error {
+	all, _ := s.index.list(r.Context())
+	var text bytes.Buffer
+	err := s.alone(r.Context(), func() error {
+		var documents []export.Document
+		kept, seen := map[string]metered{}, map[string]bool{}
+		for i := range all { // the newest first
+			f := &all[i]
+			if f.header == nil || f.open || len(seen) == maxPlans {
+				continue
+			}
+			plan := f.header.Experiment + planOf(f.header, f.plan.Title, f.node).String()
+			if seen[plan] {
+				continue
+			}
+			seen[plan] = true
+			kept[f.path] = s.meter(f)
+			documents = append(documents, kept[f.path].documents...)
+		}
+		s.metered = kept
+		return export.OpenMetrics(&text, documents)
+	})
+	if err == nil {
+		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+		_, _ = text.WriteTo(w) // who does not wait for it needs no answer
+	}
+	return err
+}
+
+// planOf are the labels of what is carried out again and again: the name of a plan file, which of
+// its measures it is, and the node. Without a file it is the title that options gave.
+func planOf(h *record.Header, title, node string) figure.Labels {
+	measure := ""
+	if h.Of != nil {
+		title = h.Of.Plan
+		if h.Of.Measures > 1 {
+			measure = strconv.Itoa(h.Of.Measure)
+		}
+	}
+	return figure.Of("plan", title, "measure", measure, "node", node)
+}
+
+// meter judges a file's first record, of which the rest is then forgotten. One that cannot be
+// judged has no metrics, and is told of once.
+func (s *site) meter(f *found) metered {
+	if m, ok := s.metered[f.path]; ok && f.same(m.info) {
+		return m
+	}
+	all, err := s.judged(f.path)
+	if err != nil {
+		s.Log.Printf("metrics of %s: %v", term.Clean(f.path), err)
+		return metered{info: f.info}
+	}
+	documents := instrument.Documents(all[:1])
+	d := &documents[0]
+	d.Record = &record.Record{Header: d.Record.Header, End: d.Record.End}
+	d.Apart = planOf(f.header, f.plan.Title, f.node)
+	return metered{f.info, documents}
+}

@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tare-bench/tare/record"
+)
+
+// part makes a record that of a measure of a plan, so many days later.
+func part(plan string, measure, days int) func(*record.Header) {
+	return func(h *record.Header) {
+		h.Started = h.Started.AddDate(0, 0, days)
+		if plan != "" {
+			h.Of = &record.Part{Plan: plan, Measure: measure, Measures: 2}
+		}
+	}
+}
+
+func TestMetricsAreOfTheNewestRunOfEachPlanThatHasEnded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	whole(t, dir, "old.jsonl", "a", part("nightly", 1, 0))
+	whole(t, dir, "new.jsonl", "b", part("nightly", 1, 1))
+	whole(t, dir, "second.jsonl", "c", part("nightly", 2, 0))
+	whole(t, dir, "alone.jsonl", "d", part("", 0, 0))
+	for id, node := range map[string]string{"e": "n1", "f": "n2"} {
+		w := begin(t, dir, node+".jsonl", id, part("fleet", 1, 0))
+		w.round(0, &record.Failure{Kind: record.FailError})
+		w.lines(record.End{Status: "done", Batches: 1}, record.Label{Key: "node", Value: node})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(t, dir, "going.jsonl", "g", part("nightly", 1, 2)).round(0, nil)
+	if err := os.WriteFile(filepath.Join(dir, "garbled.jsonl"), []byte("no"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := visit(t, dir)
+	status, body, header := v.get("/metrics")
+	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "application/openmetrics-text; version=1.0.0") {
+		t.Fatalf("%d, %v\n%s", status, header, body)
+	}
+	for _, want := range []string{
+		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",plan="nightly",measure="1"} 1.7724528e+09`,
+		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle",plan="nightly",measure="2"} 1.7723664e+09`,
+		`tare_run_started_timestamp_seconds{tare_experiment="lifecycle"} 1.7723664e+09`,
+		`tare_run_failed{tare_experiment="lifecycle",plan="fleet",measure="1",node="n1"} 1`,
+		`tare_run_failed{tare_experiment="lifecycle",plan="fleet",measure="1",node="n2"} 1`,
+		`tare_lifecycle_lane_latency_seconds{target="docker/runc",op="create",lanes="2",statistic="p50",plan="nightly",measure="1"} 0.04`,
+		`tare_run="b"`, "# EOF\n",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	for _, id := range []string{"a", "g"} {
+		if strings.Contains(body, `tare_run="`+id+`"`) {
+			t.Errorf("there is one of run %s", id)
+		}
+	}
+	// What has not changed is not judged again, and what has is.
+	kept := v.site.metered["new.jsonl"].documents
+	if _, again, _ := v.get("/metrics"); again != body || &v.site.metered["new.jsonl"].documents[0] != &kept[0] {
+		t.Error("it was judged again")
+	}
+	whole(t, dir, "newer.jsonl", "h", part("nightly", 1, 3))
+	v.again()
+	if _, body, _ := v.get("/metrics"); !strings.Contains(body, `tare_run="h"`) || strings.Contains(body, `tare_run="b"`) || len(v.site.metered) != 5 {
+		t.Errorf("later, of %d files:\n%s", len(v.site.metered), body)
+	}
+}
+
+func TestAScraperHasTheTokenInItsHeader(t *testing.T) {
+	t.Parallel()
+	v := visit(t, t.TempDir())
+	for given, status := range map[string]int{"": http.StatusForbidden, "Bearer " + secret: http.StatusOK, "Bearer guessed": http.StatusForbidden, "Bearer ": http.StatusForbidden, "Basic " + secret: http.StatusForbidden, secret: http.StatusForbidden} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r.Host = "10.0.0.7:8080"
+		r.Header.Set("Authorization", given)
+		w := httptest.NewRecorder()
+		v.site.guarded("node7", 1).ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("%q: %d", given, w.Code)
+		}
+	}
+}
