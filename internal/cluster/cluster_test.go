@@ -282,7 +282,9 @@ func TestWhatIsExposedAnswersInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return c.dial(inside)() }}}
+	client := http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return c.dial(inside)() },
+	}}
 	defer client.CloseIdleConnections()
 	answer, err := client.Get("http://" + inside)
 	if err != nil {
