@@ -49,7 +49,7 @@ func Start(t *testing.T) *Store {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }, // which is signed
 		ModifyResponse: func(answer *http.Response) error {
-			if after := s.after.Load(); after != nil {
+			if after := s.after.Load(); after != nil { //nolint:bodyclose // the proxy closes it
 				return (*after)(answer)
 			}
 			return nil
